@@ -146,7 +146,7 @@ _dtrain() {
       'train --lr-cycles') kind='none' ;;
       'train --lr-power') kind='none' ;;
       'train --warmup-epochs') kind='none' ;;
-      'train --optimizer') choices='sgd nag adam adamw muon rmsprop adagrad lamb lars' ;;
+      'train --optimizer') choices='sgd nag adam adamw muon rmsprop adagrad lamb lars adamax nadam adadelta signum ftml' ;;
       'train --mom') kind='none' ;;
       'train --wd') kind='none' ;;
       'train --clip-norm') kind='none' ;;

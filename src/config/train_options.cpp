@@ -95,12 +95,13 @@ void bind_rule(OptionSet& set, TrainOptions& options) {
           "number of epochs at the start during which the learning rate rises linearly",
           nn::kScheduleRanges.warmup_epochs);
   set.add_custom(
-      "--optimizer", "sgd|nag|adam|adamw|muon|rmsprop|adagrad|lamb|lars", "optimizer that updates the weights",
+      "--optimizer", "sgd|nag|adam|adamw|muon|rmsprop|adagrad|lamb|lars|adamax|nadam|adadelta|signum|ftml",
+      "optimizer that updates the weights",
       [&options](const std::string& text) {
         options.optimizer = nn::with_kind(options.optimizer, nn::parse_optimizer(text));
       },
       [&options] { return std::string(nn::optimizer_name(options.optimizer.kind)); });
-  set.add("--mom", options.optimizer.momentum, "SHARE", "momentum, for sgd, nag, muon and lars",
+  set.add("--mom", options.optimizer.momentum, "SHARE", "momentum, for sgd, nag, muon, lars and signum",
           nn::kOptimizerRanges.momentum);
   set.add("--wd", options.optimizer.weight_decay, "RATE", "weight decay", nn::kOptimizerRanges.weight_decay);
   bind_cuts(set, options.optimizer);
@@ -127,7 +128,8 @@ void bind_loss(OptionSet& set, LossOptions& loss) {
           "over all images, or a CSV file of lines CLASS,WEIGHT with names or labels; classes not named weigh 1");
 }
 
-void bind_mix(OptionSet& set, data::MixOptions& mix) {
+void bind_mix(OptionSet& set, TrainOptions& options) {
+  data::MixOptions& mix = options.mix;
   set.group("Augmentation");
   set.add(
       "--repeated-augment", options.data.repeated_augment, "N",
@@ -240,7 +242,7 @@ void bind(OptionSet& set, TrainOptions& options) {
   bind_data(set, options.data);
   bind_test_views(set, options.data);
   bind_augmentation(set, options.data);
-  bind_mix(set, options.mix);
+  bind_mix(set, options);
   bind_batch(set, options.compute);
   bind_accumulation(set, options.compute);
   bind_loss(set, options.loss);

@@ -44,7 +44,7 @@ check "which is refused" exits 2
 run train "${small_training[@]}" --num-epochs 1 --ema 1
 check "--ema 1 would never move" exits 2
 
-for optimizer in rmsprop adagrad lamb lars; do
+for optimizer in rmsprop adagrad lamb lars adamax nadam adadelta signum ftml; do
   run train "${small_training[@]}" --num-epochs 1 --optimizer $optimizer --lr 0.01
   check "--optimizer $optimizer trains" exits 0
 done

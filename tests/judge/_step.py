@@ -14,6 +14,10 @@ LOSS, TENSOR, COSINE = 1e-5, 1e-4, 1 - 1e-6  # allowed: relative loss, max|a-b| 
 DEEP_NODES, DEEP_TENSOR, DEEP_COSINE = 80, 0.5, 0.999
 
 
+# Rules that take the decay with the gradient, and multiply what comes of both with the factor.
+WITH_DECAY = ("adam", "adamax", "adadelta")
+
+
 class Case:
     """One folder of dtrain_dump_step: the members of case.json, and the arrays by name."""
 
@@ -61,7 +65,7 @@ def rates(case):
     for view in case.parameters:
         is_weight = view["name"].endswith("_weight")
         factor = rule["head_lr_factor"] if view["name"] == head else 1 if is_weight else rule["bias_lr_factor"]
-        found[view["name"]] = factor, rule["weight_decay"] * view["decays"] / (1 if rule["kind"] == "adam" else factor)
+        found[view["name"]] = factor, rule["weight_decay"] * view["decays"] / (1 if rule["kind"] in WITH_DECAY else factor)
     return found
 
 

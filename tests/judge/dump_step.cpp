@@ -80,7 +80,8 @@ std::vector<Case> recipe_cases() {
   std::vector<Case> cases;
   for (const OptimizerKind kind :
        {OptimizerKind::rmsprop, OptimizerKind::adagrad, OptimizerKind::lamb, OptimizerKind::lars, OptimizerKind::nag,
-        OptimizerKind::adamw, OptimizerKind::muon}) {
+        OptimizerKind::adamw, OptimizerKind::muon, OptimizerKind::adamax, OptimizerKind::nadam, OptimizerKind::adadelta,
+        OptimizerKind::signum, OptimizerKind::ftml}) {
     const bool cuts = cases.size() % 2 == 0;
     Problem problem = make_problem(
         nn::build_network({.name = "resnet-v1", .num_layers = 8, .width = 8, .label_smoothing = cuts ? 0.1f : 0.0f}),

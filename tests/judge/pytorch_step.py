@@ -211,6 +211,10 @@ def make_optimizer(case, network):
         return Rule(groups, rate, rule)
     if kind in ("sgd", "nag"):
         return torch.optim.SGD(groups, rate, rule["momentum"], nesterov=kind == "nag")
+    if kind == "adamax":
+        return torch.optim.Adamax(groups, rate, betas, rule["epsilon"])
+    if kind == "adadelta":
+        return torch.optim.Adadelta(groups, rate, rule["beta2"], rule["epsilon"])
     return (torch.optim.AdamW if kind == "adamw" else torch.optim.Adam)(groups, rate, betas, rule["epsilon"])
 
 

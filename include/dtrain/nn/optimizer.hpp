@@ -13,11 +13,18 @@ namespace dtrain::nn {
 
 OptimizerKind parse_optimizer(std::string_view name);  // UsageError with the nearest name
 const char* optimizer_name(OptimizerKind kind);
-int optimizer_slots(OptimizerKind kind);  // flat buffers of state: adam, adamw, lamb 2; all others 1
-// The rule with another kind, and with what is usual there for epsilon and beta2.
+int optimizer_slots(OptimizerKind kind);  // flat buffers of state: 1 or 2
+// The rule with another kind, and with what is usual there for epsilon, beta1 and beta2.
 Optimizer with_kind(Optimizer rule, OptimizerKind kind);
 // The decay d of the average at update t, counted from 1. A pure function without libm.
 double average_decay(const Optimizer& rule, std::uint64_t t);
+// Of nadam at update t, counted from 1: with mu(t) = beta1 * (1 - 0.96^(0.004 t) / 2), what a step takes of the
+// gradient, (1 - mu(t)) / (1 - mu(1)..mu(t)), and of the mean, mu(t+1) / (1 - mu(1)..mu(t+1)). A pure function without
+// libm.
+struct NadamShares {
+  double of_gradient = 1, of_mean = 0;
+};
+NadamShares nadam_shares(const Optimizer& rule, std::uint64_t t);
 void require_valid(const Optimizer& optimizer);  // UsageError naming the value that makes no sense
 
 enum class ScheduleKind { step, cosine, one_cycle, poly };

@@ -3,7 +3,22 @@
 
 namespace dtrain::nn {
 
-enum class OptimizerKind { sgd, nag, adam, adamw, muon, rmsprop, adagrad, lamb, lars };
+enum class OptimizerKind {
+  sgd,
+  nag,
+  adam,
+  adamw,
+  muon,
+  rmsprop,
+  adagrad,
+  lamb,
+  lars,
+  adamax,
+  nadam,
+  adadelta,
+  signum,
+  ftml
+};
 
 // A tensor's step depends on the length of its weights, so it cannot be taken weight by weight.
 constexpr bool is_layer_wise(OptimizerKind kind) { return kind == OptimizerKind::lamb || kind == OptimizerKind::lars; }
@@ -37,9 +52,15 @@ struct NewtonSchulz {
 //   lars   r = kTrust*|w|/(|g| + wd*|w| + epsilon), g without f and decay; m = momentum*m - lr*r*g; w += m. r is 1 for
 //          tensors that do not decay, and where |w| or |g| is 0                              (You et al. 2017, MXNet's
 //          LARS)
+//   adamax m as adam; u = max(b2*u, |g| + epsilon); w -= f*lr/(1-b1^t) * m/u                (Kingma and Ba 2015)
+//   nadam  m and v as adam; w -= f*lr * (a*g + b*m)/(sqrt(v^)+epsilon), a and b of nn::nadam_shares  (Dozat 2016)
+//   adadelta  v as rmsprop; d = sqrt(u+epsilon)/sqrt(v+epsilon) * g; u = b2*u+(1-b2)d²; w -= f*lr*d  (Zeiler 2012)
+//   signum m = momentum*m + (1-momentum)*g; w -= f*lr*sign(m)                              (Bernstein et al. 2018)
+//   ftml   v as rmsprop; w -= f*lr*(1-b1)/(1-b1^t) * g/(sqrt(v^)+epsilon): what d and z of Zheng and Kwok 2017, and of
+//          MXNet, come to                                                                  (MXNet's FTML)
 // f is the factor of the tensor's nn::ParameterGroup. It is on the gradient's rate and not on the decay's; the adams,
-// whose m/sqrt(v) knows no scale of gradients, have it where it stands above and not in g, and so have rmsprop, adagrad
-// and lamb.
+// whose m/sqrt(v) knows no scale of gradients, have it where it stands above and not in g, and so have all rules from
+// rmsprop on but lars.
 // Behind the step: average = d*average + (1-d)*value, for parameters and running statistics, where `average` is not 0.
 // d is average, or while average_warms_up at step t the smaller of it and 1 - t^(-2/3)   (timm's ModelEmaV3).
 struct Optimizer {

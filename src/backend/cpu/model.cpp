@@ -28,6 +28,9 @@ StepNumbers numbers_of(const Update& update, double count, std::uint64_t step) {
   s.epsilon = rule.epsilon;
   s.correction1 = 1 - power(rule.beta1, step);
   s.correction2 = 1 - power(rule.beta2, step);
+  const nn::NadamShares nadam = nn::nadam_shares(rule, step);
+  s.of_gradient = nadam.of_gradient;
+  s.of_mean = nadam.of_mean;
   s.most = most_of(rule);
   return s;
 }
@@ -51,6 +54,16 @@ void step_range(const Kernels& kernels, nn::OptimizerKind kind, const StepNumber
       return kernels.rmsprop(s, gradient + first, weight, slot1, count);
     case nn::OptimizerKind::adagrad:
       return kernels.adagrad(s, gradient + first, weight, slot1, count);
+    case nn::OptimizerKind::adamax:
+      return kernels.adamax(s, gradient + first, weight, slot1, slot2, count);
+    case nn::OptimizerKind::nadam:
+      return kernels.nadam(s, gradient + first, weight, slot1, slot2, count);
+    case nn::OptimizerKind::adadelta:
+      return kernels.adadelta(s, gradient + first, weight, slot1, slot2, count);
+    case nn::OptimizerKind::signum:
+      return kernels.signum(s, gradient + first, weight, slot1, count);
+    case nn::OptimizerKind::ftml:
+      return kernels.ftml(s, gradient + first, weight, slot1, count);
     case nn::OptimizerKind::lamb:
     case nn::OptimizerKind::lars:
       return;  // LayerWise

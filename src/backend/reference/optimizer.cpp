@@ -27,6 +27,7 @@ struct Rates {
   const nn::Optimizer& rule;
   double rate;
   double correction1, correction2;  // 1 - beta^t
+  nn::NadamShares nadam;
 };
 
 double power(double base, std::uint64_t exponent) {
@@ -80,6 +81,43 @@ void adagrad(const Rates& r, Weight w) {
   w.slot1 = narrow(w.slot1 + w.gradient * w.gradient);
   const double root = std::sqrt(static_cast<double>(w.slot1) + r.rule.epsilon);
   w.value = narrow(w.value - r.rate * (w.factor * w.gradient / root + w.decay * w.value));
+}
+
+void adamax(const Rates& r, Weight w) {
+  const double gradient = w.gradient + w.decay * w.value;
+  w.slot1 = narrow(static_cast<double>(r.rule.beta1) * w.slot1 + (1.0 - r.rule.beta1) * gradient);
+  w.slot2 = narrow(std::max(static_cast<double>(r.rule.beta2) * w.slot2, std::abs(gradient) + r.rule.epsilon));
+  w.value = narrow(w.value - w.factor * r.rate / r.correction1 * w.slot1 / w.slot2);
+}
+
+void nadam(const Rates& r, Weight w) {
+  const double gradient = w.gradient + w.decay * w.value;
+  update_moments(r.rule, gradient, w);
+  const double direction = r.nadam.of_gradient * gradient + r.nadam.of_mean * w.slot1;
+  const double root = std::sqrt(w.slot2 / r.correction2) + r.rule.epsilon;
+  w.value = narrow(w.value - w.factor * r.rate * direction / root);
+}
+
+void adadelta(const Rates& r, Weight w) {
+  const double gradient = w.gradient + w.decay * w.value, rho = r.rule.beta2, epsilon = r.rule.epsilon;
+  w.slot1 = narrow(rho * w.slot1 + (1 - rho) * gradient * gradient);
+  const double step = std::sqrt(w.slot2 + epsilon) / std::sqrt(w.slot1 + epsilon) * gradient;
+  w.slot2 = narrow(rho * w.slot2 + (1 - rho) * step * step);
+  w.value = narrow(w.value - w.factor * r.rate * step);
+}
+
+void signum(const Rates& r, Weight w) {
+  const double gradient = w.gradient + w.decay * w.value, momentum = r.rule.momentum;
+  w.slot1 = narrow(momentum * w.slot1 + (1 - momentum) * gradient);
+  const double sign = w.slot1 > 0 ? 1 : w.slot1 < 0 ? -1 : 0;
+  w.value = narrow(w.value - w.factor * r.rate * sign);
+}
+
+void ftml(const Rates& r, Weight w) {
+  const double gradient = w.gradient + w.decay * w.value;
+  w.slot1 = narrow(static_cast<double>(r.rule.beta2) * w.slot1 + (1.0 - r.rule.beta2) * gradient * gradient);
+  const double root = std::sqrt(w.slot1 / r.correction2) + r.rule.epsilon;
+  w.value = narrow(w.value - w.factor * r.rate * (1.0 - r.rule.beta1) / r.correction1 * gradient / root);
 }
 
 // All weights of one tensor.
@@ -156,6 +194,16 @@ void step(const Rates& rates, Weight weight) {
       return rmsprop(rates, weight);
     case nn::OptimizerKind::adagrad:
       return adagrad(rates, weight);
+    case nn::OptimizerKind::adamax:
+      return adamax(rates, weight);
+    case nn::OptimizerKind::nadam:
+      return nadam(rates, weight);
+    case nn::OptimizerKind::adadelta:
+      return adadelta(rates, weight);
+    case nn::OptimizerKind::signum:
+      return signum(rates, weight);
+    case nn::OptimizerKind::ftml:
+      return ftml(rates, weight);
     case nn::OptimizerKind::lamb:
     case nn::OptimizerKind::lars:
       return;  // by tensor
@@ -178,7 +226,8 @@ void update_parameters(const nn::Graph& graph, std::span<const float> sums, doub
   if (state.optimizer.empty()) state.optimizer.assign(slots * parameters, 0.0f);
   DTRAIN_CHECK(state.optimizer.size() == slots * parameters, "the optimizer state is another rule's");
   const std::uint64_t t = ++state.updates;
-  const Rates rates{rule, update.learning_rate, 1 - power(rule.beta1, t), 1 - power(rule.beta2, t)};
+  const Rates rates{rule, update.learning_rate, 1 - power(rule.beta1, t), 1 - power(rule.beta2, t),
+                    nn::nadam_shares(rule, t)};
   const std::vector<bool> held = held_parameters(graph);
   const std::vector<nn::ParameterGroup> groups = nn::parameter_groups(graph);
   const bool has_matrices = rule.kind == nn::OptimizerKind::muon;

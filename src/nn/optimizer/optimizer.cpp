@@ -16,8 +16,8 @@
 namespace dtrain::nn {
 namespace {
 
-constexpr const char* kNames[] = {"sgd",     "nag",     "adam", "adamw", "muon",
-                                  "rmsprop", "adagrad", "lamb", "lars"};  // in the order of OptimizerKind
+constexpr const char* kNames[] = {"sgd",  "nag",    "adam",  "adamw",    "muon",   "rmsprop", "adagrad", "lamb",
+                                  "lars", "adamax", "nadam", "adadelta", "signum", "ftml"};  // as OptimizerKind
 
 void require(bool holds, std::string_view name, float value, std::string_view range) {
   if (!holds) throw UsageError(fmt::format("{} = {} is not {}", name, value, range));
@@ -48,21 +48,46 @@ OptimizerKind parse_optimizer(std::string_view name) {
 const char* optimizer_name(OptimizerKind kind) { return kNames[static_cast<std::size_t>(kind)]; }
 
 int optimizer_slots(OptimizerKind kind) {
-  const bool has_moments = kind == OptimizerKind::adam || kind == OptimizerKind::adamw || kind == OptimizerKind::lamb;
-  return has_moments ? 2 : 1;
+  switch (kind) {
+    case OptimizerKind::adam:
+    case OptimizerKind::adamw:
+    case OptimizerKind::lamb:
+    case OptimizerKind::adamax:
+    case OptimizerKind::nadam:
+    case OptimizerKind::adadelta:
+      return 2;
+    default:
+      return 1;
+  }
 }
 
 Optimizer with_kind(Optimizer rule, OptimizerKind kind) {
   const Optimizer usual;
   rule.kind = kind;
-  rule.beta2 = kind == OptimizerKind::rmsprop ? 0.9f : usual.beta2;
-  rule.epsilon = kind == OptimizerKind::lamb ? 1e-6f : kind == OptimizerKind::adagrad ? 1e-7f : usual.epsilon;
+  rule.beta1 = kind == OptimizerKind::ftml ? 0.6f : usual.beta1;
+  rule.beta2 = kind == OptimizerKind::rmsprop || kind == OptimizerKind::adadelta ? 0.9f : usual.beta2;
+  rule.epsilon = kind == OptimizerKind::lamb       ? 1e-6f
+                 : kind == OptimizerKind::adagrad  ? 1e-7f
+                 : kind == OptimizerKind::adadelta ? 1e-5f
+                                                   : usual.epsilon;
   return rule;
 }
 
 double average_decay(const Optimizer& rule, std::uint64_t t) {
   const double decay = rule.average;
   return rule.average_warms_up ? std::min(decay, 1 - portable_pow(static_cast<double>(t), -2.0 / 3)) : decay;
+}
+
+NadamShares nadam_shares(const Optimizer& rule, std::uint64_t t) {
+  constexpr double kLate = 1e4;  // 0.96 to this power is nothing beside 1
+  const auto mu = [&](std::uint64_t step) {
+    return rule.beta1 * (1 - 0.5 * portable_pow(0.96, std::min(kLate, 0.004 * static_cast<double>(step))));
+  };
+  constexpr double kVanished = 1e-20;  // beside 1
+  double product = 1;
+  for (std::uint64_t step = 1; step <= t && product > kVanished; ++step) product *= mu(step);
+  const double next = mu(t + 1);
+  return {(1 - mu(t)) / (1 - product), next / (1 - product * next)};
 }
 
 void require_valid(const Optimizer& o) {

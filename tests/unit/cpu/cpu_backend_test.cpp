@@ -48,8 +48,10 @@ TEST_P(CpuLayers, GivesTheSameBitsOnOneAndTwoLanes) {
 
 TEST(CpuUpdates, MoveEveryGroupByEveryRuleAsTheReferenceDoes) {
   using nn::OptimizerKind;
-  for (const auto kind : {OptimizerKind::sgd, OptimizerKind::nag, OptimizerKind::adam, OptimizerKind::adamw,
-                          OptimizerKind::rmsprop, OptimizerKind::adagrad, OptimizerKind::lamb, OptimizerKind::lars}) {
+  for (const auto kind :
+       {OptimizerKind::sgd, OptimizerKind::nag, OptimizerKind::adam, OptimizerKind::adamw, OptimizerKind::rmsprop,
+        OptimizerKind::adagrad, OptimizerKind::lamb, OptimizerKind::lars, OptimizerKind::adamax, OptimizerKind::nadam,
+        OptimizerKind::adadelta, OptimizerKind::signum, OptimizerKind::ftml}) {
     TraceOptions options;
     options.update.rule = {.kind = kind, .weight_decay = 0.01f, .bias_lr_factor = 3, .head_lr_factor = 0.5f};
     options.updates = 3;

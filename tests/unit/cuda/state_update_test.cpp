@@ -18,9 +18,10 @@ namespace {
 using backend::cuda::make_replay_backend;
 using nn::OptimizerKind;
 
-constexpr std::array kKinds = {OptimizerKind::sgd,     OptimizerKind::nag,  OptimizerKind::adam,
-                               OptimizerKind::adamw,   OptimizerKind::muon, OptimizerKind::rmsprop,
-                               OptimizerKind::adagrad, OptimizerKind::lamb, OptimizerKind::lars};
+constexpr std::array kKinds = {
+    OptimizerKind::sgd,     OptimizerKind::nag,      OptimizerKind::adam,   OptimizerKind::adamw, OptimizerKind::muon,
+    OptimizerKind::rmsprop, OptimizerKind::adagrad,  OptimizerKind::lamb,   OptimizerKind::lars,  OptimizerKind::adamax,
+    OptimizerKind::nadam,   OptimizerKind::adadelta, OptimizerKind::signum, OptimizerKind::ftml};
 
 std::unique_ptr<backend::Executable> compiled(const backend::Backend& backend, const Problem& problem) {
   auto executable = backend.compile(problem.graph, {.max_samples = problem.n});

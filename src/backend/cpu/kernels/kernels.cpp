@@ -83,6 +83,66 @@ void adagrad(const StepNumbers& s, const float* __restrict gradient, float* __re
   }
 }
 
+void adamax(const StepNumbers& s, const float* __restrict gradient, float* __restrict weight, float* __restrict mean,
+            float* __restrict largest, int64_t count) {
+  const StepNumbers n = s;
+  const double rate = n.factor * n.rate / n.correction1;
+  for (int64_t k = 0; k < count; ++k) {
+    const double g = cut(gradient[k] / n.count, n.most) + n.decay * weight[k];
+    const double size = (g < 0 ? -g : g) + n.epsilon, before = n.beta2 * largest[k];
+    mean[k] = (float)(n.beta1 * mean[k] + (1 - n.beta1) * g);
+    largest[k] = (float)(before > size ? before : size);
+    weight[k] = (float)(weight[k] - rate * mean[k] / largest[k]);
+  }
+}
+
+void nadam(const StepNumbers& s, const float* __restrict gradient, float* __restrict weight, float* __restrict mean,
+           float* __restrict square, int64_t count) {
+  const StepNumbers n = s;
+  for (int64_t k = 0; k < count; ++k) {
+    const double g = cut(gradient[k] / n.count, n.most) + n.decay * weight[k];
+    mean[k] = (float)(n.beta1 * mean[k] + (1 - n.beta1) * g);
+    square[k] = (float)(n.beta2 * square[k] + (1 - n.beta2) * g * g);
+    const double direction = n.of_gradient * g + n.of_mean * mean[k];
+    weight[k] =
+        (float)(weight[k] - n.factor * n.rate * direction / (__builtin_sqrt(square[k] / n.correction2) + n.epsilon));
+  }
+}
+
+void adadelta(const StepNumbers& s, const float* __restrict gradient, float* __restrict weight,
+              float* __restrict square, float* __restrict moved, int64_t count) {
+  const StepNumbers n = s;
+  for (int64_t k = 0; k < count; ++k) {
+    const double g = cut(gradient[k] / n.count, n.most) + n.decay * weight[k];
+    square[k] = (float)(n.beta2 * square[k] + (1 - n.beta2) * g * g);
+    const double step = __builtin_sqrt(moved[k] + n.epsilon) / __builtin_sqrt(square[k] + n.epsilon) * g;
+    moved[k] = (float)(n.beta2 * moved[k] + (1 - n.beta2) * step * step);
+    weight[k] = (float)(weight[k] - n.factor * n.rate * step);
+  }
+}
+
+void signum(const StepNumbers& s, const float* __restrict gradient, float* __restrict weight,
+            float* __restrict momentum, int64_t count) {
+  const StepNumbers n = s;
+  for (int64_t k = 0; k < count; ++k) {
+    const double g = cut(gradient[k] / n.count, n.most) + n.decay * weight[k];
+    momentum[k] = (float)(n.momentum * momentum[k] + (1 - n.momentum) * g);
+    const double sign = momentum[k] > 0 ? 1.0 : momentum[k] < 0 ? -1.0 : 0.0;
+    weight[k] = (float)(weight[k] - n.factor * n.rate * sign);
+  }
+}
+
+void ftml(const StepNumbers& s, const float* __restrict gradient, float* __restrict weight, float* __restrict square,
+          int64_t count) {
+  const StepNumbers n = s;
+  const double rate = n.factor * n.rate * (1 - n.beta1) / n.correction1;
+  for (int64_t k = 0; k < count; ++k) {
+    const double g = cut(gradient[k] / n.count, n.most) + n.decay * weight[k];
+    square[k] = (float)(n.beta2 * square[k] + (1 - n.beta2) * g * g);
+    weight[k] = (float)(weight[k] - rate * g / (__builtin_sqrt(square[k] / n.correction2) + n.epsilon));
+  }
+}
+
 void lamb_direction(const StepNumbers& s, const float* __restrict gradient, const float* __restrict weight,
                     float* __restrict mean, float* __restrict square, float* __restrict direction, int64_t count) {
   const StepNumbers n = s;
@@ -172,6 +232,11 @@ const Kernels kKernels = {DTRAIN_ISA_NAME,
                           adamw,
                           rmsprop,
                           adagrad,
+                          adamax,
+                          nadam,
+                          adadelta,
+                          signum,
+                          ftml,
                           lamb_direction,
                           lamb_step,
                           lars_direction,

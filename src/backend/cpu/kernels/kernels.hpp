@@ -77,6 +77,7 @@ struct StepNumbers {
   double factor = 1;  // on the gradient's rate
   double beta1 = 0, beta2 = 0, epsilon = 0;
   double correction1 = 1, correction2 = 1;  // 1 - beta^t
+  double of_gradient = 1, of_mean = 0;      // nn::NadamShares
   double most = __builtin_inf();            // a gradient, divided by the count, is cut to [-most, most]
 };
 
@@ -153,6 +154,14 @@ struct Kernels {
                 std::int64_t count);
   void (*rmsprop)(const StepNumbers& s, const float* gradient, float* weight, float* square, std::int64_t count);
   void (*adagrad)(const StepNumbers& s, const float* gradient, float* weight, float* square, std::int64_t count);
+  void (*adamax)(const StepNumbers& s, const float* gradient, float* weight, float* mean, float* largest,
+                 std::int64_t count);
+  void (*nadam)(const StepNumbers& s, const float* gradient, float* weight, float* mean, float* square,
+                std::int64_t count);
+  void (*adadelta)(const StepNumbers& s, const float* gradient, float* weight, float* square, float* moved,
+                   std::int64_t count);
+  void (*signum)(const StepNumbers& s, const float* gradient, float* weight, float* momentum, std::int64_t count);
+  void (*ftml)(const StepNumbers& s, const float* gradient, float* weight, float* square, std::int64_t count);
   // Rules lamb and lars: first the directions, then the step along them, whose rate is the tensor's.
   void (*lamb_direction)(const StepNumbers& s, const float* gradient, const float* weight, float* mean, float* square,
                          float* direction, std::int64_t count);

@@ -26,6 +26,7 @@ struct UpdateStep {
   float learning_rate;
   float count;                     // samples of the step
   float correction1, correction2;  // 1 - beta^t
+  float of_gradient, of_mean;      // nn::NadamShares
   float* sum;                      // see ContributionLayout
   float* slot1;
   float* slot2;  // of rules with two slots only
@@ -95,6 +96,46 @@ struct UpdateParameters {
         const float square = s.slot1[i] + bare * bare;
         s.slot1[i] = square;
         values[i] = value - s.learning_rate * (factor * bare / sqrtf(square + rule.epsilon) + decay * value);
+        return;
+      }
+      case nn::OptimizerKind::adamax: {
+        const float whole = bare + decay * value, size = (whole < 0 ? -whole : whole) + rule.epsilon;
+        const float m = rule.beta1 * s.slot1[i] + (1 - rule.beta1) * whole, before = rule.beta2 * s.slot2[i];
+        const float largest = before > size ? before : size;
+        s.slot1[i] = m;
+        s.slot2[i] = largest;
+        values[i] = value - factor * s.learning_rate / s.correction1 * m / largest;
+        return;
+      }
+      case nn::OptimizerKind::nadam: {
+        const float whole = bare + decay * value;
+        move_moments(s, i, whole);
+        const float direction = s.of_gradient * whole + s.of_mean * s.slot1[i];
+        const float root = sqrtf(s.slot2[i] / s.correction2) + rule.epsilon;
+        values[i] = value - factor * s.learning_rate * direction / root;
+        return;
+      }
+      case nn::OptimizerKind::adadelta: {
+        const float whole = bare + decay * value;
+        const float square = rule.beta2 * s.slot1[i] + (1 - rule.beta2) * whole * whole;
+        const float change = sqrtf(s.slot2[i] + rule.epsilon) / sqrtf(square + rule.epsilon) * whole;
+        s.slot1[i] = square;
+        s.slot2[i] = rule.beta2 * s.slot2[i] + (1 - rule.beta2) * change * change;
+        values[i] = value - factor * s.learning_rate * change;
+        return;
+      }
+      case nn::OptimizerKind::signum: {
+        const float m = rule.momentum * s.slot1[i] + (1 - rule.momentum) * (bare + decay * value);
+        s.slot1[i] = m;
+        values[i] = value - factor * s.learning_rate * static_cast<float>((m > 0) - (m < 0));
+        return;
+      }
+      case nn::OptimizerKind::ftml: {
+        const float whole = bare + decay * value;
+        const float square = rule.beta2 * s.slot1[i] + (1 - rule.beta2) * whole * whole;
+        const float rate = factor * s.learning_rate * (1 - rule.beta1) / s.correction1;
+        s.slot1[i] = square;
+        values[i] = value - rate * whole / (sqrtf(square / s.correction2) + rule.epsilon);
         return;
       }
       case nn::OptimizerKind::lamb: {

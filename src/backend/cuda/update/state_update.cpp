@@ -32,11 +32,14 @@ bool StateUpdate::needs_sum(const nn::Optimizer& rule) {
 void StateUpdate::run(const Given& given, const Update& update, std::uint64_t t) {
   const nn::Optimizer& rule = update.rule;
   const bool two_slots = nn::optimizer_slots(rule.kind) > 1;
+  const nn::NadamShares nadam = nn::nadam_shares(rule, t);
   const UpdateStep step{.rule = rule,
                         .learning_rate = update.learning_rate,
                         .count = given.count,
                         .correction1 = one_minus_power(rule.beta1, t),
                         .correction2 = one_minus_power(rule.beta2, t),
+                        .of_gradient = static_cast<float>(nadam.of_gradient),
+                        .of_mean = static_cast<float>(nadam.of_mean),
                         .sum = given.sum,
                         .slot1 = given.slots,
                         .slot2 = two_slots ? given.slots + layout_.gradients : nullptr,

@@ -9,7 +9,8 @@ namespace dtrain::nn {
 namespace {
 
 TEST(Optimizer, NamesReadBackAndATypoGetsTheNearest) {
-  for (const char* name : {"sgd", "nag", "adam", "adamw", "muon", "rmsprop", "adagrad", "lamb", "lars"})
+  for (const char* name : {"sgd", "nag", "adam", "adamw", "muon", "rmsprop", "adagrad", "lamb", "lars", "adamax",
+                           "nadam", "adadelta", "signum", "ftml"})
     EXPECT_STREQ(optimizer_name(parse_optimizer(name)), name);
   try {
     parse_optimizer("adaam");
@@ -29,6 +30,26 @@ TEST(Optimizer, KeepsOneBufferForMomentumAndTwoForMoments) {
   EXPECT_EQ(optimizer_slots(OptimizerKind::adagrad), 1);
   EXPECT_EQ(optimizer_slots(OptimizerKind::lamb), 2);
   EXPECT_EQ(optimizer_slots(OptimizerKind::lars), 1);
+  EXPECT_EQ(optimizer_slots(OptimizerKind::adamax), 2);
+  EXPECT_EQ(optimizer_slots(OptimizerKind::nadam), 2);
+  EXPECT_EQ(optimizer_slots(OptimizerKind::adadelta), 2);
+  EXPECT_EQ(optimizer_slots(OptimizerKind::signum), 1);
+  EXPECT_EQ(optimizer_slots(OptimizerKind::ftml), 1);
+}
+
+TEST(Optimizer, NadamsSharesAreThoseOfItsProducts) {
+  const Optimizer rule{.kind = OptimizerKind::nadam, .beta1 = 0.8f};
+  double product = 1;
+  const auto mu = [&](int t) { return 0.8 * (1 - 0.5 * std::pow(0.96, 0.004 * t)); };
+  for (int t = 1; t <= 3000; ++t) {
+    product *= mu(t);
+    const NadamShares shares = nadam_shares(rule, static_cast<std::uint64_t>(t));
+    ASSERT_NEAR(shares.of_gradient, (1 - mu(t)) / (1 - product), 1e-7) << t;
+    ASSERT_NEAR(shares.of_mean, mu(t + 1) / (1 - product * mu(t + 1)), 1e-7) << t;
+  }
+  const NadamShares late = nadam_shares(rule, 100'000'000);
+  EXPECT_NEAR(late.of_gradient, 0.2, 1e-7);
+  EXPECT_NEAR(late.of_mean, 0.8, 1e-7);
 }
 
 TEST(Optimizer, SurvivesJsonBitForBit) {
@@ -72,6 +93,10 @@ TEST(Optimizer, ARuleBringsWhatIsUsualForIt) {
   EXPECT_EQ(with_kind({}, OptimizerKind::rmsprop).beta2, 0.9f);
   EXPECT_EQ(with_kind({}, OptimizerKind::lamb).epsilon, 1e-6f);
   EXPECT_EQ(with_kind({}, OptimizerKind::adagrad).epsilon, 1e-7f);
+  EXPECT_EQ(with_kind({}, OptimizerKind::adadelta).beta2, 0.9f);
+  EXPECT_EQ(with_kind({}, OptimizerKind::adadelta).epsilon, 1e-5f);
+  EXPECT_EQ(with_kind({}, OptimizerKind::ftml).beta1, 0.6f);
+  EXPECT_EQ(with_kind(with_kind({}, OptimizerKind::ftml), OptimizerKind::adam).beta1, Optimizer{}.beta1);
   const Optimizer back = with_kind(with_kind({.momentum = 0.5f}, OptimizerKind::rmsprop), OptimizerKind::adam);
   EXPECT_EQ(back.beta2, Optimizer{}.beta2);
   EXPECT_EQ(back.epsilon, Optimizer{}.epsilon);
