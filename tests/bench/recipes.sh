@@ -2,9 +2,11 @@
 # What each recipe is worth: tests/bench/recipes.sh [NAME...]. Trains ResNet-20 on CIFAR-10 with each of the named
 # recipes (all of them), and prints the accuracy on the 10,000 test pictures of each seed, and their mean.
 # DTRAIN: the program; DTRAIN_TEST_DATA: the folder that holds cifar-10-batches-bin/; SEEDS (3), EPOCHS (28). One run
-# takes an hour or so on two cores.
+# takes an hour or so on two cores. PEER: a Python with torch, torchvision, timm (1.0) and pillow, which trains the recipes
+# that timm has by timm_peer.py, for a second row; two means that are as near as the seeds are to each other agree.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+repository=$PWD
 dtrain=$(realpath "${DTRAIN:-build/release/dtrain}")
 data=$(realpath "${DTRAIN_TEST_DATA:?the folder with cifar-10-batches-bin/}")
 seeds=${SEEDS:-3} epochs=${EPOCHS:-28}
@@ -37,6 +39,15 @@ declare -A recipes=(
 if [ $# -eq 0 ]; then set -- plain clip-norm ema mixup cutmix mixup-cutmix rand-augment poly restarts rmsprop adagrad adamw lamb lars; fi
 
 printf '| recipe | accuracy of each seed, %% | mean, %% |\n|---|---|---|\n'
+row() {  # row TITLE ACCURACY...
+  local title=$1
+  shift
+  printf '| %s | %s | %s |\n' "$title" "$*" "$(printf '%s\n' "$@" | awk '{ sum += $1 } END { printf "%.2f", sum / NR }')"
+}
+
+peer=$repository/tests/bench/timm_peer.py
+timm_has() { [ -n "${PEER:-}" ] && [[ " plain ema mixup cutmix mixup-cutmix rand-augment " == *" $1 "* ]]; }
+
 for name in "$@"; do
   [ -n "${recipes[$name]:-}" ] || { echo "there is no recipe $name" >&2; exit 2; }
   read -ra options <<<"${recipes[$name]}"
@@ -45,5 +56,11 @@ for name in "$@"; do
     "$dtrain" train "${common[@]}" "${options[@]}" --num-epochs "$epochs" --seed "$seed" >log 2>&1 || { tail -n 5 log >&2; exit 1; }
     found+=("$(grep -oE 'validation accuracy [0-9.]+' log | tail -n 1 | awk '{ printf "%.2f", 100 * $3 }')")
   done
-  printf '| %s | %s | %s |\n' "$name" "${found[*]}" "$(printf '%s\n' "${found[@]}" | awk '{ sum += $1 } END { printf "%.2f", sum / NR }')"
+  row "$name" "${found[@]}"
+  timm_has "$name" || continue
+  found=()
+  for seed in $(seq "$seeds"); do
+    found+=("$("$PEER" "$peer" "$data/cifar-10-batches-bin" "$name" --seed "$seed" --epochs "$epochs")")
+  done
+  row "$name, timm" "${found[@]}"
 done
