@@ -19,10 +19,6 @@
 namespace dtrain::board {
 namespace {
 
-double wall_seconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 // One question with all that its answer needs.
 struct Question {
   const Catalog& catalog;

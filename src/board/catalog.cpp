@@ -15,11 +15,6 @@ constexpr auto kHot = 30s;  // after a change
 constexpr auto kFind = 2s, kFindFarAway = 5s;
 constexpr int kFindShare = 50;          // finding takes at most so small a part of the time
 constexpr std::size_t kColdRounds = 8;  // runs that rest are looked at once in so many rounds
-constexpr std::string_view kSuffix = "-run";
-
-double wall_seconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 }  // namespace
 
@@ -119,7 +114,7 @@ std::string Catalog::name_of(const Root& root, const std::string& folder) const 
   if (net::is_s3_url(folder)) {
     name = folder.starts_with(root.name) && folder.size() > root.name.size() ? folder.substr(root.name.size()) : "";
     while (name.starts_with('/')) name.erase(0, 1);
-    if (name.empty() || name == kSuffix) name = folder.substr(folder.rfind('/') + 1);
+    if (name.empty() || name == kRunSuffix) name = folder.substr(folder.rfind('/') + 1);
   } else {
     const Path whole = std::filesystem::absolute(root.name).lexically_normal();
     const Path top = whole.has_filename() ? whole : whole.parent_path();
@@ -128,7 +123,8 @@ std::string Catalog::name_of(const Root& root, const std::string& folder) const 
     // Jobs are often called job: the folder around it says more.
     if (name == "job") name = (Path(folder).parent_path().filename() / name).string();
   }
-  return name.size() > kSuffix.size() && name.ends_with(kSuffix) ? name.substr(0, name.size() - kSuffix.size()) : name;
+  return name.size() > kRunSuffix.size() && name.ends_with(kRunSuffix) ? name.substr(0, name.size() - kRunSuffix.size())
+                                                                       : name;
 }
 
 Json Catalog::rows() const {

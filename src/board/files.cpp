@@ -32,7 +32,7 @@ class LocalFiles final : public Files {
     std::vector<std::string> runs;
     std::size_t seen = 0;
     look(root_, 0, seen, runs);
-    const Path beside = root_.string() + "-run";
+    const Path beside = root_.string() + std::string(kRunSuffix);
     if (runs.empty() && std::filesystem::is_directory(beside, ignored_)) look(beside, kDepth, seen, runs);
     std::ranges::sort(runs);
     return runs;
@@ -111,7 +111,8 @@ class ObjectFiles final : public Files {
       const std::size_t slash = url.rfind('/');
       objects_[url] = {.size = entry.size, .etag = entry.etag};
       const std::string folder = url.substr(0, slash);
-      const bool below = folder == root_ || folder == root_ + "-run" || folder.starts_with(root_ + "/");
+      const bool below =
+          folder == root_ || folder == root_ + std::string(kRunSuffix) || folder.starts_with(root_ + "/");
       if (below && is_record(std::string_view(url).substr(slash + 1))) runs.insert(folder);
     });
     return {runs.begin(), runs.end()};

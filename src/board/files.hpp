@@ -5,11 +5,15 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <dtrain/net/objects.hpp>
 
 namespace dtrain::board {
+
+// What the folder of a training's records is called after the prefix of its checkpoints, as of job::folder_of_prefix().
+inline constexpr std::string_view kRunSuffix = "-run";
 
 struct ListedFile {
   std::string name;  // inside the folder

@@ -18,7 +18,6 @@ namespace dtrain::board {
 namespace {
 
 constexpr std::size_t kBins = 40;
-constexpr std::string_view kSuffix = "-run";
 
 std::vector<train::CheckpointName> checkpoints_of(const RunPlace& run) {
   const std::string prefix = run.prefix();
@@ -101,7 +100,7 @@ std::string RunPlace::find(const std::string& path) const {
 }
 
 std::string RunPlace::prefix() const {
-  if (folder.ends_with(kSuffix)) return folder.substr(0, folder.size() - kSuffix.size());
+  if (folder.ends_with(kRunSuffix)) return folder.substr(0, folder.size() - kRunSuffix.size());
   const std::string named = configured(settings, "model-prefix");
   if (named.empty() || Path(named).is_absolute() || net::is_object_url(named)) return named;
   const Path parent = Path(named).parent_path();

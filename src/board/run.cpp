@@ -1,6 +1,7 @@
 #include "run.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -15,8 +16,9 @@ namespace dtrain::board {
 namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-constexpr double kQuiet = 90;       // seconds without a record after which a run is called silent
-constexpr std::size_t kRecent = 8;  // lines of the file that the present values are the mean of
+constexpr std::size_t kLongNews = 64 << 10;  // bytes: what was there before the board, and not what a run adds
+constexpr double kQuiet = 90;                // seconds without a record after which a run is called silent
+constexpr std::size_t kRecent = 8;           // lines of the file that the present values are the mean of
 
 std::vector<Json> objects_of(const std::string& lines) {
   std::vector<Json> objects;
@@ -58,6 +60,10 @@ std::string without_quotes(std::string_view value) {
 
 }  // namespace
 
+double wall_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
 std::string configured(std::string_view toml, std::string_view key) {
   for (const std::string& line : split(toml, '\n')) {
     std::string_view text = trim(line);
@@ -95,11 +101,11 @@ bool Run::News::any() const {
 }
 
 Run::News Run::fetch(Files& files) {
-  News news{.steps = steps_tail_.next(files),
-            .events = events_tail_.next(files),
-            .journal = journal_tail_.next(files),
-            .settings = {},
-            .has_settings = false};
+  News news{.steps = steps_tail_.next(files), .events = events_tail_.next(files)};
+  // What stands in the other two files changes with these.
+  if (looked_ && !news.any()) return news;
+  looked_ = true;
+  news.journal = journal_tail_.next(files);
   const std::string path = folder_ + "/train.toml";
   if (const std::uint64_t size = files.size(path).value_or(0); size != settings_size_) {
     settings_size_ = size;
@@ -117,6 +123,7 @@ void Run::apply(News news) {
   }
   if (news.steps.restarted) steps_ = {};
   steps_.add(news.steps.lines);
+  if (news.steps.lines.size() > kLongNews && !news.more()) steps_.fit();
   last_time_ = std::max(last_time_, steps_.last_time());
   if (news.journal.restarted) journal_.clear();
   for (Json& entry : objects_of(news.journal.lines)) journal_.push_back(std::move(entry));

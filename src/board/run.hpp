@@ -13,6 +13,8 @@
 
 namespace dtrain::board {
 
+double wall_seconds();  // since 1970, by the clock of this machine
+
 // What train.toml says of a key, also where a recipe or a default chose it; empty: nothing.
 std::string configured(std::string_view toml, std::string_view key);
 
@@ -33,8 +35,8 @@ class Run {
   Run(std::string folder, std::string name);
 
   struct News {
-    Tail::News steps, events, journal;
-    std::string settings;
+    Tail::News steps{}, events{}, journal{};
+    std::string settings{};
     bool has_settings = false;
     bool any() const;
     bool more() const { return steps.more || events.more || journal.more; }
@@ -64,6 +66,7 @@ class Run {
   // Of the thread that fetches.
   Tail steps_tail_, events_tail_, journal_tail_;
   std::uint64_t settings_size_ = 0;
+  bool looked_ = false;
   // What was applied.
   plot::StepColumns steps_;
   std::vector<Json> events_, journal_;

@@ -1,12 +1,12 @@
 #include "tail.hpp"
 
-#include <algorithm>
+#include <utility>
 
 namespace dtrain::board {
 namespace {
 
-constexpr std::uint64_t kPiece = 1 << 20;
-constexpr std::size_t kHead = 64, kLongestLine = 4 << 20;
+constexpr std::uint64_t kNewsPiece = 1 << 20;
+constexpr std::size_t kHead = 64, kMostOfLine = 4 << 20;
 
 }  // namespace
 
@@ -18,18 +18,19 @@ Tail::News Tail::next(Files& files) {
     begin_again();
     news.restarted = true;
   }
-  const std::string bytes = files.read(path_, at_, kPiece);
+  const std::string bytes = files.read(path_, at_, kNewsPiece);
   if (at_ == 0) head_ = bytes.substr(0, kHead);
   at_ += bytes.size();
-  news.more = bytes.size() == kPiece;
+  news.more = bytes.size() == kNewsPiece;
   rest_ += bytes;
   const std::size_t end = rest_.rfind('\n');
   if (end == rest_.npos) {
-    if (rest_.size() > kLongestLine) rest_.clear();
+    if (rest_.size() > kMostOfLine) rest_.clear();
     return news;
   }
-  news.lines = rest_.substr(0, end + 1);
-  rest_.erase(0, end + 1);
+  std::string rest = rest_.substr(end + 1);  // with no more room than it needs: there are many tails
+  rest_.resize(end + 1);
+  news.lines = std::exchange(rest_, std::move(rest));
   return news;
 }
 

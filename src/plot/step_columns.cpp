@@ -108,6 +108,13 @@ void StepColumns::add(std::string_view lines) {
   }
 }
 
+void StepColumns::fit() {
+  at_.shrink_to_fit();
+  epochs_.shrink_to_fit();
+  steps_.shrink_to_fit();
+  for (StepColumn& column : columns_) column.values.shrink_to_fit();
+}
+
 void StepColumns::add_line(std::string_view line) {
   Place place;
   const std::size_t row = at_.size();

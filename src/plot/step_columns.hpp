@@ -43,6 +43,7 @@ class StepColumns {
  public:
   // Lines, oldest first, without their last newline or with it. What is no such line is passed over.
   void add(std::string_view lines);
+  void fit();  // gives back the memory that was kept for lines to come
 
   std::size_t size() const { return at_.size(); }
   bool began() const { return last_time_ > 0; }

@@ -106,6 +106,7 @@ def test_without_leave_nothing_acts(world: BoardWorld):
     assert board.ask(address, data=wish)[0] == 403
     acting = world.board(job.folder, "--allow-actions")
     cookie = {"Cookie": f"dtrain_board_{acting.facts['port']}={acting.url.split('token=')[1]}"}
+    eventually(lambda: json.loads(acting.ask("/api/board", cookie)[1])["rows"], "the run is found")
     assert acting.ask(address, {**cookie, "Origin": "http://evil.example"}, wish)[0] == 403
     assert acting.ask(address, {**cookie, "Cookie": cookie["Cookie"] + "x"}, wish)[0] == 401
     assert acting.ask("/api/action?run=none", cookie, wish)[0] == 404

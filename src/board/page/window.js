@@ -22,6 +22,7 @@ export class RowWindow {
   set(items) {
     this.items = items;
     this.first = -1;
+    this.shown = new Map();
     this.show();
   }
 
@@ -32,17 +33,27 @@ export class RowWindow {
     if (first === this.first && last === this.last) return;
     this.first = first;
     this.last = last;
-    const nodes = [];
+    const wanted = new Map();
     for (let i = first; i < last; i += 1) {
-      const node = this.draw(this.items[i]);
+      const item = this.items[i], node = this.shown.get(item) || this.draw(item);
       node.setAttribute("aria-rowindex", i + 2);
-      nodes.push(node);
+      wanted.set(item, node);
     }
+    this.shown = wanted;
     this.before.style.height = first * ROW_HEIGHT + "px";
     this.after.style.height = (this.items.length - last) * ROW_HEIGHT + "px";
-    const wanted = [...(first > 0 ? [this.before] : []), ...nodes, ...(last < this.items.length ? [this.after] : [])];
-    const present = [...this.body.children];
-    if (wanted.length !== present.length || wanted.some((node, i) => node !== present[i])) this.body.replaceChildren(...wanted);
+    this.place([...(first > 0 ? [this.before] : []), ...wanted.values(), ...(last < this.items.length ? [this.after] : [])]);
+  }
+
+  // Moves no row that stays: the browser would lay out all of them again.
+  place(nodes) {
+    const stays = new Set(nodes);
+    for (const node of [...this.body.children]) if (!stays.has(node)) node.remove();
+    let next = this.body.firstChild;
+    for (const node of nodes) {
+      if (node === next) next = next.nextSibling;
+      else this.body.insertBefore(node, next);
+    }
   }
 
   end() {
