@@ -39,13 +39,13 @@ export class LogsPage {
     this.listed = performance.now();
     try {
       const { logs } = await ask("/api/logs", { run: this.id });
+      if (!logs.length) setText(this.words, "This run keeps no logs: a training in one process writes to its terminal.");
       const known = [...this.names.options].map((option) => option.value).join("\n");
       if (logs.map((log) => log.name).join("\n") === known) return;
       const chosen = this.names.value;
       replace(this.names, logs.map((log) => el("option", { value: log.name }, log.name + " (" + bytes(log.size) + ")")));
-      if (!logs.length) setText(this.words, "This run keeps no logs: a training in one process writes to its terminal.");
-      else if (logs.some((log) => log.name === chosen)) this.names.value = chosen;
-      else this.open((logs.find((log) => /\.\d+\.log$/.test(log.name)) || logs[0]).name);
+      if (logs.some((log) => log.name === chosen)) this.names.value = chosen;
+      else if (logs.length) this.open((logs.find((log) => /\.\d+\.log$/.test(log.name)) || logs[0]).name);
     } catch (error) {
       setText(this.words, error.message);
     }

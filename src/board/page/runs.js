@@ -20,15 +20,15 @@ function progressText(row) {
 }
 
 const TABLE_COLUMNS = [
-  { name: "Run", text: true, value: (row) => row.name, width: "17%" },
+  { name: "Run", text: true, value: (row) => row.name, width: "15%" },
   { name: "State", text: true, value: (row) => row.state, width: "8.5%" },
   { name: "Network", text: true, value: (row) => row.network || NONE, rare: true },
   { name: "Epochs", value: (row) => row.epochs, show: progressText, width: "12%" },
   { name: "Loss", value: (row) => row.loss, show: (row) => short(row.loss) },
   { name: "Accuracy", value: (row) => row.accuracy, show: (row) => percent(row.accuracy) },
-  { name: "Validation", value: (row) => row.validation_accuracy, show: (row) => percent(row.validation_accuracy) },
+  { name: "Validation", value: (row) => row.validation_accuracy, show: (row) => percent(row.validation_accuracy), width: "7.2%" },
   { name: "Best", value: (row) => row.best_accuracy, show: (row) => percent(row.best_accuracy), rare: true },
-  { name: "Samples/s", value: (row) => row.speed, show: (row) => short(row.speed) },
+  { name: "Samples/s", value: (row) => row.speed, show: (row) => short(row.speed), width: "7.2%" },
   { name: "Workers", value: (row) => row.workers, show: (row) => whole(row.workers), rare: true },
   { name: "Worker time", value: (row) => row.worker_seconds, show: (row) => duration(row.worker_seconds), rare: true, width: "9%" },
   { name: "Updated", value: (row) => row.updated, show: (row) => ago(row.updated, Date.now() / 1000), width: "8%" },
@@ -159,7 +159,8 @@ export class RunsPage {
       this.heads[i].setAttribute("aria-sort", sorted ? (this.order.down ? "descending" : "ascending") : "none");
       setText(this.heads[i].firstChild, column.name + (sorted ? (this.order.down ? " \u25be" : " \u25b4") : ""));
     });
-    setText(this.count, wanted.length === this.lines.size ? wanted.length + " runs" : wanted.length + " of " + this.lines.size + " runs");
+    const all = this.lines.size + (this.lines.size === 1 ? " run" : " runs");
+    setText(this.count, wanted.length === this.lines.size ? all : wanted.length + " of " + all);
   }
 
   saveTable() {

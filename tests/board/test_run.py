@@ -1,0 +1,37 @@
+"""A real training in one process, with its report: what the command leaves is what the page shows."""
+
+from browser import BoardWorld
+from world import eventually
+
+
+def test_a_training_with_its_report(world: BoardWorld):
+    """Curves with the learning rate, the model, the confusion matrix and the worst mistakes; the export has them too."""
+    train = ["train", "--network", "mlp", "--image-shape", "3,28,28", "--batch-size", 32, "--threads", 1, "--lr", 0.0003,
+             "--data-train", world.data / "shapes_train.rec", "--data-val", world.data / "shapes_val.rec"]
+    world.run(*train, "--num-epochs", 2, "--model-prefix", "m/a")
+    world.run("eval", "m/a", "--data-val", world.data / "shapes_val.rec", "--report", "m/a-report")
+    board = world.board("m")
+    screen = world.screen().open(board.url).wait("tbody tr", "finished").wait("tbody tr", "mlp")
+    screen.press("tbody a", "ENTER").wait("h2", "Learning rate").wait(".facts", "2 / 2")
+    screen.click("Evaluation", "nav a").wait(".matrix", "circle").wait("table", "precision")
+    eventually(lambda: screen.count("img.sheet") >= 3 and screen.script("return [...document.querySelectorAll('img.sheet')].every((one) => one.naturalWidth)"),
+               "the pictures of the report are drawn")
+    screen.keep("report")
+    screen.expect_accessible()
+    screen.click("Model", "nav a").wait("table", "fc1").wait(".facts", "mlp")
+    screen.click("Job", "nav a").wait(".panel", "one process")
+    screen.click("Logs", "nav a").wait("[role=status]", "keeps no logs").expect_no_error()
+    world.run("board", "m/a", "--export", "a.html")
+    exported = world.screen().open((world.folder / "a.html").as_uri()).wait("tbody tr", "finished").press("tbody a", "ENTER")
+    exported.wait(".chart path").click("Evaluation", "nav a").wait(".matrix", "circle").expect_no_error()
+
+
+def test_the_picture_of_plot_is_that_of_the_board(world: BoardWorld):
+    """`dtrain plot` and the board draw the same run from the same lines."""
+    world.run("train", "--network", "mlp", "--image-shape", "3,28,28", "--batch-size", 32, "--threads", 1, "--num-epochs", 1, "--lr", 0.0003,
+              "--data-train", world.data / "shapes_train.rec", "--model-prefix", "m/a")
+    world.run("plot", "m/a", "--out", "a.svg")
+    board = world.board("m")
+    run = eventually(lambda: [row for row in board.rows() if row["state"] == "finished"], "the run is read")[0]["id"]
+    code, picture = board.ask(f"/api/plot?run={run}&format=svg")
+    assert code == 200 and picture == (world.folder / "a.svg").read_text()
