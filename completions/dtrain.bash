@@ -346,6 +346,8 @@ _dtrain() {
       'eval --deterministic') choices='on off' ;;
       'eval --threads') kind='none' ;;
       'eval --dtype') choices='float32 bfloat16 float16 auto' ;;
+      'eval --results') kind='files' ;;
+      'eval --annotations') kind='files' ;;
       'eval --color') choices='auto always never' ;;
       'eval --config') kind='files' ;;
       'predict --load-epoch') kind='epochs' ;;
@@ -399,6 +401,7 @@ _dtrain() {
       'data prepare --color') choices='auto always never' ;;
       'data prepare --config') kind='files' ;;
       'data pack --root') kind='files' ;;
+      'data pack --coco') kind='files' ;;
       'data pack --coco-labels') choices='largest boxes' ;;
       'data pack --labels') kind='files' ;;
       'data pack --out') kind='files' ;;
@@ -776,14 +779,14 @@ _dtrain() {
       'tail-logs') choices='--job-dir --cluster --rank --host --since --grep --no-follow --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'doctor') choices='security -H --hostfile --cluster -j --parallel --connect-timeout --ssh-config -i --identity --known-hosts --accept-new-hosts --job-dir --aws --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'doctor security') choices='--job-dir --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
-      'eval') choices='--load-epoch --last-weights --data-val --data-nthreads --prefetch --max-bad-records --cache-dir --cache-size --test-views --image-shape --rgb-mean --rgb-std --batch-size --top-k --per-class --report --device --gpus --tf32 --deterministic --threads --dtype --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='checkpoints'; fi ;;
+      'eval') choices='--load-epoch --last-weights --data-val --data-nthreads --prefetch --max-bad-records --cache-dir --cache-size --test-views --image-shape --rgb-mean --rgb-std --batch-size --top-k --per-class --report --device --gpus --tf32 --deterministic --threads --dtype --results --annotations --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='checkpoints'; fi ;;
       'predict') choices='--load-epoch --last-weights --data-nthreads --top --csv --out-dir --image-shape --rgb-mean --rgb-std --resize --batch-size --device --gpus --tf32 --deterministic --threads --dtype --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='checkpoints'; fi ;;
       'inspect') choices='--load-epoch --graph --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='checkpoints'; fi ;;
       'export') choices='--load-epoch --last-weights --to --out --with-preprocessing --softmax --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='checkpoints'; fi ;;
       'import') choices='--out --network --num-layers --width --batch-norm --drop-path --label-smoothing --image-shape --resize --num-classes --rgb-mean --rgb-std --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'data') choices='prepare pack import ls verify show cp unpack bench' ;;
-      'data prepare') choices='--out --from --force --encoding --raw --seed --resize --quality --shards --threads --coco-labels --train-count --val-count --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then choices='cifar10 fashion-mnist mnist shapes imagenet coco'; fi ;;
-      'data pack') choices='--root --coco-labels --labels --out --force --shards --shuffle --seed --train-ratio --test-ratio --resize --quality --encoding --threads --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
+      'data prepare') choices='--out --from --force --encoding --raw --seed --resize --quality --shards --threads --coco-labels --train-count --val-count --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then choices='cifar10 fashion-mnist mnist shapes shapes-detection imagenet coco'; fi ;;
+      'data pack') choices='--root --coco --coco-labels --labels --out --force --shards --shuffle --seed --train-ratio --test-ratio --resize --quality --encoding --threads --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'data import') choices='--format --out --force --shards --shuffle --seed --train-ratio --test-ratio --resize --quality --encoding --threads --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'data ls') choices='--sample --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'data verify') choices='--limit --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;

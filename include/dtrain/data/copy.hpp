@@ -31,7 +31,7 @@ struct CopyResult {
 CopyResult copy_files(net::ObjectStore& store, const CopyOptions& options);
 
 struct UnpackOptions {
-  std::string from;  // a .tar file, local or remote; not compressed
+  std::string from;  // a .tar or .tar.gz file, local or remote, or a local .zip file, by its first bytes
   Path out;
   std::function<void(std::uint64_t done, std::uint64_t total)> progress = {};  // bytes of the archive
 };
@@ -42,7 +42,8 @@ struct UnpackResult {
 };
 
 // Reads the archive once, from front to end, and writes each file as it comes; nothing else of it is kept. While it is
-// not at its end OUT/.dtrain-unpack.json says how far it came. Throws as above, and for links and devices DataError.
-UnpackResult unpack_tar(net::ObjectStore& store, const UnpackOptions& options);
+// not at its end OUT/.dtrain-unpack.json says how far it came, except of a .tar.gz file. Throws as above, and for links
+// and devices DataError.
+UnpackResult unpack_archive(net::ObjectStore& store, const UnpackOptions& options);
 
 }  // namespace dtrain::data

@@ -12,17 +12,19 @@
 namespace dtrain::data {
 
 struct PrepareOptions {
-  std::string name;                                 // cifar10 | fashion-mnist | mnist | shapes | imagenet | coco
+  std::string name;                                 // one of prepare_names()
   Path out;                                         // folder, made if missing
   std::string from;                                 // folder or URL with the published files; empty: the set's home
   std::optional<Encoding> encoding = std::nullopt;  // nullopt: PNG, not compressed; photographs as they are published
-  std::uint64_t seed = 1;                           // shapes only
-  std::uint32_t train_count = 10000, val_count = 2000;  // shapes only
+  std::uint64_t seed = 1;                           // of drawn sets, and of the order of photographs
+  std::optional<std::uint32_t> train_count = std::nullopt,
+                               val_count = std::nullopt;  // of drawn sets; nullopt: the usual
   // Photographs only, as of PackOptions. With shards, NAME_train and NAME_val are prefixes.
   int resize = 0, shards = 1, threads = 1;
   std::optional<int> quality = std::nullopt;
   CocoLabels coco_labels = CocoLabels::largest;
-  bool force = false;  // write over record files of other content
+  bool as_folders = false;  // coco: the published folders, unpacked, for other programs, in the place of records
+  bool force = false;       // write over record files of other content
   // done and total in the unit that is named ("bytes", "records"); called from the calling thread.
   std::function<void(std::string_view what, std::uint64_t done, std::uint64_t total, std::string_view unit)> progress;
 };
@@ -31,6 +33,7 @@ struct PrepareResult {
   Path train, val;
   std::uint64_t train_records = 0, val_records = 0;
   bool already_there = false;         // files of the same content were complete: nothing was written
+  bool of_folders = false;            // train and val are folders, and records the pictures in them
   std::vector<PackProblem> problems;  // photographs that could not be read, which no file holds
 };
 

@@ -1,27 +1,24 @@
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <future>
+#include <utility>
 
 #include <dtrain/base/error.hpp>
-#include <dtrain/base/json.hpp>
 #include <dtrain/data/copy.hpp>
 #include <dtrain/data/remote.hpp>
+#include <dtrain/data/zip.hpp>
 
-#include "safe_names.hpp"
+#include "archive.hpp"
+#include "gzip_stream.hpp"
 #include "tar_stream.hpp"
+#include "unpack_folder.hpp"
 
 namespace dtrain::data {
 namespace {
 
 constexpr std::uint64_t kWindow = 32u << 20;
-constexpr auto kNoteEvery = std::chrono::seconds(1);
-constexpr const char* kNote = ".dtrain-unpack.json";
 
 // An archive, local or remote, read in windows: while one is used the next one comes.
 class Archive {
@@ -78,119 +75,120 @@ class Archive {
   std::future<std::string> coming_;
 };
 
-[[noreturn]] void fail(std::string_view action, const Path& path) {
-  const int error = errno;
-  throw Error(fmt::format("{}: cannot {}: {}", path.string(), action, std::strerror(error)),
-              error == ENOSPC ? "free some space there; the same command goes on" : "");
-}
+// What an archive is, by its first bytes.
+enum class ArchiveKind { tar, gzip, zip };
 
-// Becomes PATH when it is whole. Unlike AtomicFile it is not brought to disk alone: small files would take so long.
-class ArrivingFile {
- public:
-  explicit ArrivingFile(Path path) : path_(std::move(path)), part_(path_) {
-    part_ += ".part";
-    fd_ = FileDescriptor(::open(part_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666));
-    if (!fd_) fail("create", part_);
-  }
-  void write(ByteView bytes) {
-    while (!bytes.empty()) {
-      const ssize_t written = ::write(fd_.get(), bytes.data(), bytes.size());
-      if (written < 0 && errno != EINTR) fail("write", part_);
-      if (written > 0) bytes = bytes.subspan(static_cast<std::size_t>(written));
-    }
-  }
-  void arrive() {
-    if (::rename(part_.c_str(), path_.c_str()) != 0) fail("rename", part_);
-  }
-
- private:
-  Path path_, part_;
-  FileDescriptor fd_;
-};
-
-// A link inside the target folder would lead the files of the archive elsewhere.
-void refuse_links(const Path& folder, const Path& name) {
-  Path below = folder;
-  for (const Path& part : name) {
-    below /= part;
-    if (!std::filesystem::is_symlink(std::filesystem::symlink_status(below))) continue;
-    throw DataError(fmt::format("{}: is a link, and {} would be written where it leads", below.string(), name.string()),
-                    "remove the link, or choose another folder");
-  }
-}
-
-void bring_to_disk(const Path& folder) {
-  const FileDescriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd || ::syncfs(fd.get()) != 0) fail("write to disk", folder);
+ArchiveKind kind_of(Archive& archive) {
+  constexpr std::size_t kFirst = 4;
+  if (archive.size() < kFirst) return ArchiveKind::tar;
+  std::string first(kFirst, '\0');
+  archive.read(0, std::as_writable_bytes(std::span(first)));
+  if (first == kZipStart) return ArchiveKind::zip;
+  return first.starts_with("\x1f\x8b") ? ArchiveKind::gzip : ArchiveKind::tar;
 }
 
 class Unpacker {
  public:
   Unpacker(net::ObjectStore& store, const UnpackOptions& options)
-      : options_(options), archive_(store, options.from), note_(options.out / kNote) {}
+      : options_(options), archive_(store, options.from), folder_(options.out, options.from, archive_.version()) {}
 
   UnpackResult run() {
-    if (archive_.size() == 0) throw DataError(options_.from + ": is empty, no tar archive", "copy it again");
-    make_folder(options_.out);
-    std::uint64_t offset = result_.resumed_at = where_it_ended();
-    const auto read = [&](std::uint64_t at, std::span<std::byte> into) { archive_.read(at, into); };
-    while (const auto entry = next_tar_entry(options_.from, archive_.size(), offset, read)) {
-      check_stays_inside(entry->name, options_.from);
-      refuse_links(options_.out, entry->name);
-      write(*entry);
-      offset = entry->end;
-      note(offset);
-      if (options_.progress) options_.progress(offset, archive_.size());
+    if (archive_.size() == 0) throw DataError(options_.from + ": is empty, no archive", "copy it again");
+    switch (kind_of(archive_)) {
+      case ArchiveKind::zip:
+        unpack_zip();
+        break;
+      case ArchiveKind::gzip:
+        unpack_gzip();
+        break;
+      case ArchiveKind::tar:
+        unpack_tar(archive_.size(), result_.resumed_at = folder_.where_it_ended(),
+                   [&](std::uint64_t at, std::span<std::byte> into) { archive_.read(at, into); });
     }
-    bring_to_disk(options_.out);
-    std::filesystem::remove(note_);
+    folder_.finish();
     return result_;
   }
 
  private:
-  std::uint64_t where_it_ended() const {
-    if (!std::filesystem::exists(note_)) return 0;
-    const Json note = Json::parse(read_file(note_), note_.string());
-    const bool same =
-        note.at("from").as_string() == options_.from && note.at("version").as_string() == archive_.version();
-    return same ? static_cast<std::uint64_t>(note.at("offset").as_integer()) : 0;
+  // `reached` of the archive's bytes are done with where an entry ends.
+  void entry_done(std::uint64_t reached) const {
+    if (options_.progress) options_.progress(reached, archive_.size());
   }
 
-  void note(std::uint64_t offset) {
-    const auto now = std::chrono::steady_clock::now();
-    if (now - noted_ < kNoteEvery) return;
-    bring_to_disk(options_.out);
-    noted_ = std::chrono::steady_clock::now();
-    write_file_atomic(
-        note_, Json::object({{"from", options_.from}, {"version", archive_.version()}, {"offset", offset}}).dump());
-  }
-
-  void write(const TarEntry& entry) {
-    const Path path = options_.out / entry.name;
-    if (entry.folder) return make_folder(path);
-    make_folder(path.parent_path());
-    ArrivingFile file(path);
-    std::string piece;
-    for (std::uint64_t at = 0; at < entry.size; at += piece.size()) {
-      piece.resize(std::min<std::uint64_t>(1u << 20, entry.size - at));
-      archive_.read(entry.content + at, std::as_writable_bytes(std::span(piece)));
-      file.write(bytes_of(piece));
+  void unpack_tar(std::uint64_t size, std::uint64_t offset, const TarRead& read) {
+    while (const auto entry = next_tar_entry(options_.from, size, offset, read)) {
+      write(*entry, read);
+      offset = entry->end;
+      folder_.reached(offset);
+      entry_done(offset);
     }
-    file.arrive();
+  }
+
+  void write(const TarEntry& entry, const TarRead& read) {
+    constexpr std::uint64_t kPiece = 1u << 20;
+    if (entry.folder) return folder_.make_folder(entry.name);
+    std::string piece;
+    std::uint64_t at = 0;
+    folder_.write(entry.name, [&] {
+      piece.resize(std::min(kPiece, entry.size - at));
+      if (!piece.empty()) read(entry.content + at, std::as_writable_bytes(std::span(piece)));
+      at += piece.size();
+      return bytes_of(piece);
+    });
+    count(entry.size);
+  }
+
+  // From front to end in one go: a stream cannot be taken up in its middle.
+  void unpack_gzip() {
+    constexpr std::uint64_t kUnknownSize = std::uint64_t{1} << 62;
+    GzipStream stream(options_.from, archive_.size(),
+                      [&](std::uint64_t at, std::span<std::byte> into) { archive_.read(at, into); });
+    const TarRead read = [&](std::uint64_t at, std::span<std::byte> into) { stream.read(at, into); };
+    for (std::uint64_t offset = 0;;) {
+      const auto entry = next_tar_entry(options_.from, kUnknownSize, offset, read);
+      if (!entry) return;
+      write(*entry, read);
+      offset = entry->end;
+      entry_done(stream.taken());
+    }
+  }
+
+  void unpack_zip() {
+    if (is_remote(options_.from)) {
+      throw UsageError(fmt::format("{}: a zip archive is read from its end, which needs a copy of it", options_.from),
+                       fmt::format("dtrain data cp {} . first", options_.from));
+    }
+    const SourceBytes zip = map_source(options_.from);
+    std::vector<ArchiveMember> members = list_zip(zip);
+    std::ranges::stable_sort(members, {}, &ArchiveMember::offset);
+    result_.resumed_at = folder_.where_it_ended();
+    for (const ArchiveMember& member : members) {
+      if (member.offset < result_.resumed_at) continue;
+      SourceBytes content{fmt::format("{}({})", zip.name, member.name), zip.bytes.subspan(member.offset, member.stored),
+                          zip.owner};
+      if (member.deflated) content = inflate_raw(content, member.size, member.crc32);
+      bool given = false;
+      folder_.write(member.name, [&] { return std::exchange(given, true) ? ByteView() : content.bytes; });
+      count(member.size);
+      folder_.reached(member.offset + member.stored);
+      entry_done(member.offset + member.stored);
+    }
+  }
+
+  void count(std::uint64_t bytes) {
     ++result_.files;
-    result_.bytes += entry.size;
+    result_.bytes += bytes;
   }
 
   const UnpackOptions& options_;
   Archive archive_;
-  Path note_;
+  UnpackFolder folder_;
   UnpackResult result_;
-  std::chrono::steady_clock::time_point noted_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace
 
-UnpackResult unpack_tar(net::ObjectStore& store, const UnpackOptions& options) {
+UnpackResult unpack_archive(net::ObjectStore& store, const UnpackOptions& options) {
   return Unpacker(store, options).run();
 }
 

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/data/copy.hpp>
 
 #include "pack/pack_sources.hpp"
 
@@ -13,13 +15,11 @@ namespace {
 
 constexpr const char* kCocoHome = "http://images.cocodataset.org";
 constexpr std::array<const char*, 3> kYears{"2017", "2014", ""};  // the last: a subset of the user
-struct CocoFile {
-  const char* folder;  // at home; others have all files in one
-  PublishedFile file;
-};
-constexpr std::array<CocoFile, 3> kFiles{{{"annotations", {"annotations_trainval2017.zip", 0, ""}},
-                                          {"zips", {"val2017.zip", 0, ""}},
-                                          {"zips", {"train2017.zip", 0, ""}}}};
+constexpr std::array<CocoFile, 3> kFiles{
+    {{"annotations",
+      {"annotations_trainval2017.zip", 252907541, "113a836d90195ee1f884e704da6304dfaaecff1f023f49b6ca93c4aaae470268"}},
+     {"zips", {"val2017.zip", 815585330, "4f7e2ccb2866ec5041993c9cf2a952bbed69647b115d0f74da7ce8f4bef82f05"}},
+     {"zips", {"train2017.zip", 19336861798, "69a8bb58ea5f8f99d24875f21416de2e9ded3178e903f1f7603e283b9e06d929"}}}};
 
 // Where the annotations of both splits are.
 struct CocoFolder {
@@ -65,6 +65,41 @@ Pictures coco_split(const CocoFolder& coco, const std::string& split, CocoLabels
   return pictures;
 }
 
+// Every file of the archive is below the folder with its size.
+bool holds_all(const Path& folder, const Archives& archive) {
+  return std::ranges::all_of(archive.members(), [&](const ArchiveMember& member) {
+    std::error_code missing;
+    return std::filesystem::file_size(folder / member.name, missing) == member.size && !missing;
+  });
+}
+
+// The folder of that name: made of the archive in options.out, unless it is there; where there is no archive, the one
+// that the user has unpacked.
+Path unpacked(const Path& from, const std::string& name, const Path& archive, const PrepareOptions& options) {
+  if (!std::filesystem::is_regular_file(archive)) {
+    if (std::filesystem::is_directory(from / name)) return from / name;
+    throw DataError(
+        fmt::format("{}: neither the folder {} nor {} is here", from.string(), name, archive.filename().string()),
+        "copy or download it to the other COCO files");
+  }
+  if (holds_all(options.out, Archives({archive}))) return options.out / name;
+  UnpackOptions unpacking{.from = archive.string(), .out = options.out};
+  if (options.progress) {
+    unpacking.progress = [&](std::uint64_t done, std::uint64_t total) {
+      options.progress(archive.filename().string(), done, total, "bytes");
+    };
+  }
+  net::ObjectStore store;
+  unpack_archive(store, unpacking);
+  return options.out / name;
+}
+
+std::uint64_t count_pictures(const Path& folder) {
+  const std::filesystem::directory_iterator files(folder);
+  return static_cast<std::uint64_t>(
+      std::ranges::count_if(files, [](const auto& file) { return is_picture(file.path()); }));
+}
+
 }  // namespace
 
 Path folder_or_archive(const Path& from, const std::string& folder, const std::string& archive) {
@@ -72,15 +107,29 @@ Path folder_or_archive(const Path& from, const std::string& folder, const std::s
   return std::filesystem::is_regular_file(from / archive) ? from / archive : Path();
 }
 
-Photographs open_coco(const PrepareOptions& options) {
+Path fetch_coco(std::span<const CocoFile> files, const PrepareOptions& options) {
   const bool home = options.from.empty();
-  if (home || is_url(options.from)) {
-    for (const auto& [folder, file] : kFiles) {
-      fetch(file, home ? fmt::format("{}/{}", kCocoHome, folder) : options.from, options);
-    }
-  }
-  const CocoFolder coco = find_coco(home || is_url(options.from) ? options.out : Path(options.from));
+  if (!home && !is_url(options.from)) return options.from;
+  for (const auto& [folder, file] : files)
+    fetch(file, home ? fmt::format("{}/{}", kCocoHome, folder) : options.from, options);
+  return options.out;
+}
+
+Photographs open_coco(const PrepareOptions& options) {
+  const CocoFolder coco = find_coco(fetch_coco(kFiles, options));
   return {coco_split(coco, "train", options.coco_labels), coco_split(coco, "val", options.coco_labels)};
+}
+
+PrepareResult unpack_coco(const PrepareOptions& options) {
+  const CocoFolder coco = find_coco(fetch_coco(kFiles, options));
+  PrepareResult result;
+  result.of_folders = true;
+  result.train = unpacked(coco.from, "train" + coco.year, coco.from / ("train" + coco.year + ".zip"), options);
+  result.val = unpacked(coco.from, "val" + coco.year, coco.from / ("val" + coco.year + ".zip"), options);
+  unpacked(coco.from, "annotations", coco.archive(), options);
+  result.train_records = count_pictures(result.train);
+  result.val_records = count_pictures(result.val);
+  return result;
 }
 
 }  // namespace dtrain::data

@@ -25,19 +25,21 @@ struct KnownSet {
   std::string_view name;
   std::unique_ptr<SampleSource> (*open)(const PrepareOptions&);
   Photographs (*photographs)(const PrepareOptions&) = nullptr;
-  std::span<const std::string_view> class_names = {};  // by label; photographs bring theirs
+  PrepareResult (*folders)(const PrepareOptions&) = nullptr;  // in the place of records
+  std::span<const std::string_view> class_names = {};         // by label; photographs bring theirs
 };
 constexpr std::array<std::string_view, 10> kCifar10{"airplane", "automobile", "bird",  "cat",  "deer",
                                                     "dog",      "frog",       "horse", "ship", "truck"};
 constexpr std::array<std::string_view, 10> kFashion{"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
                                                     "Sandal",      "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
 constexpr std::array<std::string_view, 10> kDigits{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
-constexpr std::array<KnownSet, 6> kSets{{{"cifar10", open_cifar10, nullptr, kCifar10},
-                                         {"fashion-mnist", open_fashion_mnist, nullptr, kFashion},
-                                         {"mnist", open_mnist, nullptr, kDigits},
-                                         {"shapes", open_shapes, nullptr, kShapeNames},
+constexpr std::array<KnownSet, 7> kSets{{{"cifar10", open_cifar10, nullptr, nullptr, kCifar10},
+                                         {"fashion-mnist", open_fashion_mnist, nullptr, nullptr, kFashion},
+                                         {"mnist", open_mnist, nullptr, nullptr, kDigits},
+                                         {"shapes", open_shapes, nullptr, nullptr, kShapeNames},
+                                         {"shapes-detection", nullptr, open_shapes_detection},
                                          {"imagenet", nullptr, open_imagenet},
-                                         {"coco", nullptr, open_coco}}};
+                                         {"coco", nullptr, open_coco, unpack_coco}}};
 
 const KnownSet& find_set(const std::string& name) {
   for (const KnownSet& set : kSets) {
@@ -174,6 +176,9 @@ PrepareResult prepare(const PrepareOptions& options) {
   const KnownSet& set = find_set(options.name);
   make_folder(options.out);
   remove_abandoned_temporaries(options.out, options.name);
+  if (options.as_folders && !set.folders)
+    throw UsageError(options.name + ": is not unpacked into folders, only coco is");
+  if (options.as_folders) return set.folders(options);
   if (set.photographs) return prepare_photographs(set.photographs(options), options);
   const auto source = set.open(options);
   PrepareResult result;

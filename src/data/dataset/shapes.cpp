@@ -12,11 +12,14 @@ namespace dtrain::data {
 namespace {
 
 constexpr std::uint64_t kDrawnAtOnce = 2048;  // keeps memory small and all threads busy
+constexpr std::uint32_t kUsualTrain = 10000, kUsualVal = 2000;
 
 class Shapes : public SampleSource {
  public:
   explicit Shapes(const PrepareOptions& options)
-      : seed_(options.seed), train_count_(options.train_count), val_count_(options.val_count) {}
+      : seed_(options.seed),
+        train_count_(options.train_count.value_or(kUsualTrain)),
+        val_count_(options.val_count.value_or(kUsualVal)) {}
 
   std::uint64_t count(Split split) const override { return split == Split::train ? train_count_ : val_count_; }
 
@@ -49,7 +52,7 @@ class Shapes : public SampleSource {
 
 std::unique_ptr<SampleSource> open_shapes(const PrepareOptions& options) {
   if (!options.from.empty()) throw UsageError("shapes are drawn by dtrain: setting 'from' has no meaning for them");
-  if (options.train_count == 0 || options.val_count == 0) throw UsageError("shapes: both counts must be 1 or more");
+  if (options.train_count == 0u || options.val_count == 0u) throw UsageError("shapes: both counts must be 1 or more");
   return std::make_unique<Shapes>(options);
 }
 

@@ -1,3 +1,7 @@
+#include <fmt/format.h>
+
+#include <dtrain/base/error.hpp>
+
 #include "cli/command.hpp"
 #include "pack_command.hpp"
 
@@ -5,7 +9,7 @@ namespace dtrain::cli {
 namespace {
 
 struct PackFiles : PackCommand {
-  Path source;
+  Path source, coco;
   std::string coco_labels = "largest";
 };
 
@@ -15,6 +19,9 @@ void bind(config::OptionSet& set, PackFiles& options) {
       true;
   set.add("--root", options.pack.root,
           "folder or archive to which the names in SOURCE are relative (default the folder that holds SOURCE)");
+  set.add("--coco", options.coco,
+          "COCO JSON file with boxes, masks and classes of the pictures in SOURCE, a folder or archive, for training a "
+          "detector");
   set.add_choice("--coco-labels", options.coco_labels, data::coco_label_names(),
                  "labels of a COCO picture: the category of its largest box, or all boxes for detection");
   set.add("--labels", options.pack.labels,
@@ -23,12 +30,30 @@ void bind(config::OptionSet& set, PackFiles& options) {
   bind_pack(set, options);
 }
 
-ExitCode act(const PackFiles& given, const config::OptionSet&, Reporter& reporter) {
+// The pictures of SOURCE with the boxes of the JSON file.
+void take_coco(const PackFiles& given, const config::OptionSet& set, data::PackOptions& pack) {
+  for (const char* other : {"root", "coco-labels", "labels"}) {
+    if (!set.chosen(other)) continue;
+    throw UsageError(fmt::format("--{}: --coco says already where pictures and labels are", other), "leave it out");
+  }
+  if (!std::filesystem::exists(given.source))
+    throw DataError(fmt::format("{}: no such folder or archive", given.source.string()),
+                    "name the folder or archive with the pictures of the JSON file");
+  if (!std::filesystem::is_regular_file(given.coco))
+    throw DataError(fmt::format("{}: no such file", given.coco.string()), "name the JSON file with the boxes");
+  pack.sources = {given.coco};
+  pack.format = data::PictureFormat::coco;
+  pack.root = given.source;
+  pack.coco_labels = data::CocoLabels::boxes;
+}
+
+ExitCode act(const PackFiles& given, const config::OptionSet& set, Reporter& reporter) {
   PackCommand options = given;
   options.pack.sources = {given.source};
   // What is not there is no prefix of record files either, which is what import would take it for.
   if (!std::filesystem::exists(given.source)) options.pack.format = data::PictureFormat::folder;
   options.pack.coco_labels = data::parse_coco_labels(given.coco_labels).value();
+  if (set.chosen("coco")) take_coco(given, set, options.pack);
   return pack_pictures(options, reporter);
 }
 
@@ -38,7 +63,8 @@ std::unique_ptr<Command> make_data_pack() {
   auto command = make_command<PackFiles>("data pack", "pack pictures into record files, like MXNet's im2rec", act);
   command->examples = {"dtrain data pack photos --out p --resize 256",
                        "dtrain data pack photos --out p --train-ratio 0.7 --test-ratio 0.1 --shards 4",
-                       "dtrain data pack instances_train.json --root train --out coco --resize 480"};
+                       "dtrain data pack instances_train.json --root train --out coco --resize 480",
+                       "dtrain data pack train2017 --coco annotations/instances_train2017.json --out coco_train"};
   command->see_also = {"data import", "data show", "data verify"};
   return command;
 }

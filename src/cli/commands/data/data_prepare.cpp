@@ -24,7 +24,7 @@ struct PrepareCommand {
   std::string encoding = kAuto;
   bool raw = false;
   std::uint64_t seed = 1;
-  int train_count = 10000, val_count = 2000;
+  std::optional<int> train_count, val_count;
   std::string coco_labels = "largest";
   int resize = 0, shards = 1, threads = usable_cpus();
   std::optional<int> quality;
@@ -45,9 +45,11 @@ void bind(config::OptionSet& set, PrepareCommand& options) {
       "--encoding", options.encoding, encodings,
       "encoding of the stored images; auto stores PNG without compression, except photographs, which keep the "
       "published encoding. raw and zstd are read by dtrain only");
-  set.add("--raw", options.raw, "the same as --encoding raw");
+  set.add("--raw", options.raw,
+          "the same as --encoding raw; of coco the published folders train2017, val2017 and annotations, for other "
+          "programs, in the place of record files");
   set.add("--seed", options.seed, "N", "random seed for drawing shapes and for the order of photographs");
-  set.group("Photographs: imagenet, coco");
+  set.group("Photographs: imagenet, coco; and shapes-detection");
   set.add("--resize", options.resize, "PIXELS", "length of the shorter edge in pixels; 0 keeps the size",
           data::kPackRanges.resize);
   set.add("--quality", options.quality, "N",
@@ -61,8 +63,14 @@ void bind(config::OptionSet& set, PrepareCommand& options) {
   set.add_choice("--coco-labels", options.coco_labels, data::coco_label_names(),
                  "labels of a COCO picture: the category of its largest box, or all boxes for detection");
   set.group("Shapes, which dtrain draws itself");
-  set.add("--train-count", options.train_count, "N", "number of training images", config::at_least(1));
-  set.add("--val-count", options.val_count, "N", "number of validation images", config::at_least(1));
+  set.add("--train-count", options.train_count, "N",
+          "number of training images (default 10000 for shapes, 4000 for shapes-detection)", config::at_least(1));
+  set.add("--val-count", options.val_count, "N",
+          "number of validation images (default 2000 for shapes, 500 for shapes-detection)", config::at_least(1));
+}
+
+std::optional<std::uint32_t> count_of(const std::optional<int>& count) {
+  return count ? std::optional(static_cast<std::uint32_t>(*count)) : std::nullopt;
 }
 
 data::PrepareResult prepare_with_progress(const PrepareCommand& options, Reporter& reporter) {
@@ -72,13 +80,14 @@ data::PrepareResult prepare_with_progress(const PrepareCommand& options, Reporte
                         .from = options.from,
                         .encoding = options.raw ? data::Encoding::raw : data::parse_encoding(options.encoding),
                         .seed = options.seed,
-                        .train_count = static_cast<std::uint32_t>(options.train_count),
-                        .val_count = static_cast<std::uint32_t>(options.val_count),
+                        .train_count = count_of(options.train_count),
+                        .val_count = count_of(options.val_count),
                         .resize = options.resize,
                         .shards = options.shards,
                         .threads = options.threads,
                         .quality = options.quality,
                         .coco_labels = data::parse_coco_labels(options.coco_labels).value(),
+                        .as_folders = options.raw && options.name == "coco",
                         .force = options.force,
                         .progress = [&](std::string_view what, std::uint64_t done, std::uint64_t total,
                                         std::string_view unit) { progress.show(what, done, total, unit); }});
@@ -115,7 +124,7 @@ Json document(const PrepareCommand& options, const data::PrepareResult& result) 
 
 void refuse_count_of_published(const PrepareCommand& options, const config::OptionSet& set) {
   for (const char* name : {"train-count", "val-count"}) {
-    if (options.name == "shapes" || !set.chosen(name)) continue;
+    if (options.name.starts_with("shapes") || !set.chosen(name)) continue;
     throw UsageError(
         fmt::format("--{}: is for shapes only; {} has as many images as were published", name, options.name),
         "leave it out");
@@ -132,6 +141,10 @@ ExitCode act(const PrepareCommand& options, const config::OptionSet& set, Report
   refuse_two_encodings(options);
   refuse_count_of_published(options, set);
   const bool far = data::is_remote(options.out);
+  if (far && options.raw && options.name == "coco") {
+    throw UsageError("--raw: the folders of COCO are made on this machine",
+                     "copy them then: dtrain data cp --recursive");
+  }
   const data::PrepareResult result = far ? prepare_far(options, reporter) : prepare_with_progress(options, reporter);
   tell_problems(result.problems, reporter);
   const ExitCode code = result.problems.empty() ? ExitCode::ok : ExitCode::partly_done;
@@ -139,9 +152,10 @@ ExitCode act(const PrepareCommand& options, const config::OptionSet& set, Report
     reporter.answer_json(document(options, result));
     return code;
   }
+  const char* const unit = result.of_folders ? "pictures" : "records";
   if (result.already_there) reporter.note("the files are already complete; nothing was written");
-  reporter.answer(fmt::format("{}  {} records", result.train.string(), result.train_records));
-  reporter.answer(fmt::format("{}  {} records", result.val.string(), result.val_records));
+  reporter.answer(fmt::format("{}  {} {}", result.train.string(), result.train_records, unit));
+  reporter.answer(fmt::format("{}  {} {}", result.val.string(), result.val_records, unit));
   return code;
 }
 
@@ -149,7 +163,8 @@ ExitCode act(const PrepareCommand& options, const config::OptionSet& set, Report
 
 std::unique_ptr<Command> make_data_prepare() {
   auto command = make_command<PrepareCommand>("data prepare", "make the record files of a published data set", act);
-  command->examples = {"dtrain data prepare shapes --out d", "dtrain data prepare cifar10 --out data",
+  command->examples = {"dtrain data prepare shapes --out d", "dtrain data prepare shapes-detection --out d",
+                       "dtrain data prepare cifar10 --out data",
                        "dtrain data prepare mnist --from /mnt/mnist --encoding png --out d",
                        "dtrain data prepare imagenet --from /mnt/ilsvrc --out data --resize 256 --shards 16"};
   command->see_also = {"data ls", "data verify", "train"};

@@ -16,13 +16,15 @@ struct UnpackCommand {
 
 void bind(config::OptionSet& set, UnpackCommand& options) {
   set.group("Options");
-  set.add("ARCHIVE", options.from, "ARCHIVE", ".tar file: a path, s3://BUCKET/KEY or https:// URL").required = true;
+  set.add("ARCHIVE", options.from, "ARCHIVE",
+          ".tar or .tar.gz file: a path, s3://BUCKET/KEY or https:// URL; or the path of a .zip file")
+      .required = true;
   set.add("--out", options.out, "folder for the files; it is created if missing");
 }
 
 data::UnpackResult unpack_with_progress(net::ObjectStore& store, const UnpackCommand& options, Reporter& reporter) {
   job::ProgressLine progress(reporter);
-  return data::unpack_tar(
+  return data::unpack_archive(
       store, {.from = options.from, .out = options.out, .progress = [&](std::uint64_t done, std::uint64_t total) {
                 progress.show(options.from, done, total, "bytes");
               }});
@@ -48,8 +50,10 @@ ExitCode act(const UnpackCommand& options, const config::OptionSet&, Reporter& r
 }  // namespace
 
 std::unique_ptr<Command> make_data_unpack() {
-  auto command = make_command<UnpackCommand>("data unpack", "extract a tar archive while it is downloaded", act);
-  command->examples = {"dtrain data unpack s3://bucket/photos.tar --out photos"};
+  auto command =
+      make_command<UnpackCommand>("data unpack", "extract a tar or zip archive, a tar while it is downloaded", act);
+  command->examples = {"dtrain data unpack s3://bucket/photos.tar --out photos",
+                       "dtrain data unpack train2017.zip --out coco"};
   command->see_also = {"data cp", "data prepare"};
   return command;
 }

@@ -14,6 +14,7 @@
 #include "config/compute_options.hpp"
 #include "config/data_options.hpp"
 #include "eval_report.hpp"
+#include "eval_results.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -25,13 +26,14 @@ struct EvalCommand {
   int top_k = 5;
   bool per_class = false;
   std::optional<Path> report;
+  ResultsChoice results;
 };
 
 void bind(config::OptionSet& set, EvalCommand& options) {
   config::bind_weights(set, options.checkpoint);
   config::bind_validation_data(set, options.data);
   config::bind_test_views(set, options.data);
-  set.find("data-val")->required = true;
+  set.find("PREFIX")->required = false;
   config::bind_checkpoint_image(set, options.data);
   set.add("--batch-size", options.compute.batch_size, "N", "samples per batch", config::at_least(1));
   set.add("--top-k", options.top_k, "K", "K of the reported top-K accuracy", config::at_least(1));
@@ -40,6 +42,7 @@ void bind(config::OptionSet& set, EvalCommand& options) {
           "folder for tables and pictures: scores of each class, confusion matrix, reliability, predictions and the "
           "worst mistakes");
   config::bind_device(set, options.compute, 1);
+  bind_results(set, options.results);
 }
 
 struct Evaluation {
@@ -156,7 +159,14 @@ void check_classes(const train::Checkpoint& checkpoint, const Path& records) {
 }
 
 ExitCode act(const EvalCommand& given, const config::OptionSet& set, Reporter& reporter) {
+  if (given.results.any()) return score_results(given.results, given.per_class, reporter);
   EvalCommand options = given;
+  for (const char* needed : {"PREFIX", "data-val"}) {
+    if (set.chosen(needed)) continue;
+    throw UsageError(fmt::format("eval: {} is missing", set.find(needed)->shown_name()),
+                     "for example: dtrain eval m/r8 --data-val d/cifar10_val.rec; or score a results file of COCO with "
+                     "--results and --annotations");
+  }
   config::require_records(*options.data.validation);
   train::Checkpoint checkpoint = config::load_weights(options.checkpoint, options.data.image);
   options.data.image = checkpoint.graph.input();
@@ -173,7 +183,8 @@ std::unique_ptr<Command> make_eval() {
   auto command = make_command<EvalCommand>("eval", "compute accuracy and loss of a checkpoint on record files", act);
   command->examples = {"dtrain eval m/r8 --load-epoch 1 --data-val d/cifar10_val.rec",
                        "dtrain eval m/r8-0001.safetensors --data-val d/cifar10_val.rec --json",
-                       "dtrain eval m/r8 --data-val d/cifar10_val.rec --report report"};
+                       "dtrain eval m/r8 --data-val d/cifar10_val.rec --report report",
+                       "dtrain eval --results found.json --annotations instances_val2017.json"};
   command->see_also = {"train", "predict", "inspect"};
   return command;
 }

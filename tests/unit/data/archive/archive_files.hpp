@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,15 +19,16 @@ inline std::string tar_of(const NamedFiles& files) {
   std::string tar;
   for (const auto& [name, content] : files) {
     std::string head(512, '\0');
-    head.replace(0, name.size(), name);
-    head.replace(100, 7, "0000644");
-    head.replace(124, 11, fmt::format("{:011o}", content.size()));
-    head.replace(148, 8, "        ");
-    head[156] = '0';
-    head.replace(257, 5, "ustar");
+    const auto put = [&](std::ptrdiff_t at, std::string_view text) { std::ranges::copy(text, head.begin() + at); };
+    put(0, name);
+    put(100, "0000644");
+    put(124, fmt::format("{:011o}", content.size()));
+    put(148, "        ");
+    put(156, "0");
+    put(257, "ustar");
     unsigned sum = 0;
     for (const char c : head) sum += static_cast<unsigned char>(c);
-    head.replace(148, 8, fmt::format("{:06o}", sum) + std::string("\0 ", 2));
+    put(148, fmt::format("{:06o}", sum) + std::string("\0 ", 2));
     tar += head + content + std::string((512 - content.size() % 512) % 512, '\0');
   }
   return tar + std::string(1024, '\0');

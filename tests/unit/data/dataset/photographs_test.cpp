@@ -4,6 +4,7 @@
 #include <zlib.h>
 #include <cmath>
 
+#include <dtrain/base/hash.hpp>
 #include <dtrain/data/objects.hpp>
 #include <dtrain/data/prepare.hpp>
 #include <dtrain/data/record.hpp>
@@ -171,13 +172,33 @@ TEST_F(CocoPhotos, ComeFromItsArchives) {
   EXPECT_EQ(text_of(RecordFile(result.val).read(0).payload), jpeg(2));
 }
 
-TEST_F(CocoPhotos, AreFetchedFromAnAddress) {
+TEST_F(CocoPhotos, AreFetchedFromAnAddressAndChecked) {
   write_archives();
+  const std::string annotations = read_file(folder / "in/annotations_trainval2017.zip");
+  const std::string hash = sha256_hex(bytes_of(annotations));
+  std::vector<CocoFile> files{{"annotations", {"annotations_trainval2017.zip", annotations.size(), hash.c_str()}}};
   options.from = "file://" + (folder / "in").string();
-  EXPECT_EQ(prepare(options).train_records, 1u);
-  EXPECT_TRUE(std::filesystem::exists(folder / "out/train2017.zip"));
-  std::filesystem::remove_all(folder / "in");  // not again
-  EXPECT_TRUE(prepare(options).already_there);
+  EXPECT_EQ(fetch_coco(files, options), folder / "out");
+  EXPECT_EQ(read_file(folder / "out/annotations_trainval2017.zip"), annotations);
+  files.push_back({"zips", {"val2017.zip", 0, hash.c_str()}});
+  expect_error([&] { fetch_coco(files, options); }, "val2017.zip");
+  EXPECT_FALSE(std::filesystem::exists(folder / "out/val2017.zip"));
+}
+
+TEST_F(CocoPhotos, MayBecomeTheFoldersThatOtherProgramsRead) {
+  write_archives();
+  options.as_folders = true;
+  const PrepareResult result = prepare(options);
+  EXPECT_EQ(result.train, folder / "out/train2017");
+  EXPECT_EQ(result.train_records, 1u);
+  EXPECT_EQ(read_file(folder / "out/val2017/000000000009.jpg"), jpeg(2));
+  EXPECT_EQ(read_file(folder / "out/annotations/instances_train2017.json"), instances(7, 18));
+  EXPECT_FALSE(std::filesystem::exists(folder / "out/.dtrain-unpack.json"));
+  std::filesystem::remove(folder / "out/val2017/000000000009.jpg");
+  prepare(options);
+  EXPECT_TRUE(std::filesystem::exists(folder / "out/val2017/000000000009.jpg"));
+  options.name = "imagenet";
+  expect_error<UsageError>([&] { prepare(options); }, "imagenet: is not unpacked into folders");
 }
 
 TEST_F(CocoPhotos, MayBeUnpackedAndBeASubset) {

@@ -1,0 +1,86 @@
+#include "eval_results.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/printable.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+// -1: nothing to measure.
+std::string figure_text(double value) { return value < 0 ? "-" : fmt::format("{:.4f}", value); }
+
+Json document(const ResultsChoice& choice, const train::CocoReport& report) {
+  Json json = Json::object({{"schema", "dtrain.eval-results/1"},
+                            {"results_file", choice.results.string()},
+                            {"annotations_file", choice.annotations.string()},
+                            {"images", std::uint64_t{report.pictures}},
+                            {"objects", std::uint64_t{report.objects}},
+                            {"results", std::uint64_t{report.results}},
+                            {"unknown", std::uint64_t{report.unknown}}});
+  json["boxes"] = report.boxes ? coco_score_json(*report.boxes, report.categories) : Json();
+  json["masks"] = report.masks ? coco_score_json(*report.masks, report.categories) : Json();
+  return json;
+}
+
+}  // namespace
+
+void bind_results(config::OptionSet& set, ResultsChoice& choice) {
+  set.group("Results of COCO, in the place of a checkpoint");
+  set.add("--results", choice.results,
+          "JSON file with objects that a detector found, in COCO's results format; prints its average precision");
+  set.add("--annotations", choice.annotations, "COCO JSON file with the true objects, for --results");
+}
+
+Json coco_score_json(const train::CocoScore& score, const std::vector<std::string>& categories) {
+  Json json = train::figures_json(score.figures);
+  Json list = Json::array();
+  for (std::size_t i = 0; i < score.by_category.size(); ++i) {
+    Json figures = train::figures_json(score.by_category[i]);
+    figures["class"] = categories[i];
+    list.push_back(std::move(figures));
+  }
+  json["per_class"] = std::move(list);
+  return json;
+}
+
+void answer_coco_score(const std::string& what, const train::CocoScore& score,
+                       const std::vector<std::string>& categories, bool per_class, Reporter& reporter) {
+  for (const train::NamedFigure& figure : train::coco_figure_names()) {
+    reporter.answer(
+        fmt::format("{}_{}={}  {}", what, figure.name, figure_text(score.figures.*figure.value), figure.text));
+  }
+  if (!per_class) return;
+  std::size_t width = std::string_view("class").size();
+  for (const std::string& name : categories) width = std::max(width, printable_word(name).size());
+  reporter.answer(fmt::format("{:<{}}  {:>7}  {:>7}  {:>7}  {:>7}", "class", width, "AP", "AP50", "AP75", "AR100"));
+  for (std::size_t i = 0; i < categories.size(); ++i) {
+    const train::CocoFigures& figures = score.by_category[i];
+    reporter.answer(fmt::format("{:<{}}  {:>7}  {:>7}  {:>7}  {:>7}", printable_word(categories[i]), width,
+                                figure_text(figures.ap), figure_text(figures.ap50), figure_text(figures.ap75),
+                                figure_text(figures.ar100)));
+  }
+}
+
+ExitCode score_results(const ResultsChoice& choice, bool per_class, Reporter& reporter) {
+  if (choice.results.empty() || choice.annotations.empty()) {
+    throw UsageError(choice.results.empty() ? "eval: --results is missing" : "eval: --annotations is missing",
+                     "for example: dtrain eval --results found.json --annotations instances_val2017.json");
+  }
+  const train::CocoReport report = train::score_coco_results(choice.results, choice.annotations);
+  if (report.unknown > 0)
+    reporter.warn(
+        fmt::format("{} results are of categories that the annotations lack, and do not count", report.unknown));
+  if (reporter.json()) {
+    reporter.answer_json(document(choice, report));
+    return ExitCode::ok;
+  }
+  if (report.boxes) answer_coco_score("box", *report.boxes, report.categories, per_class, reporter);
+  if (report.masks) answer_coco_score("mask", *report.masks, report.categories, per_class, reporter);
+  reporter.answer(fmt::format("images={}\nobjects={}\nresults={}", report.pictures, report.objects, report.results));
+  return ExitCode::ok;
+}
+
+}  // namespace dtrain::cli

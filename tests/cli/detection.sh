@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# Pictures with boxes and masks: packed, drawn, checked and shown, refused by a classifier; and results that are scored.
+set -uo pipefail
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+golden=$(dirname "$here")/unit/data/golden
+
+mkdir photos
+cp "$golden/grey.jpg" photos/a.jpg
+cp "$golden/grey.jpg" photos/b.jpg
+cp "$golden/grey.jpg" photos/unlisted.jpg
+run data pack photos --train-ratio 1 --out sizes
+run data ls sizes --json
+read -r h w < <(/usr/bin/python3 -c 'import json; d = json.load(open("out")); print(*d["image_shape"][1:])')
+image() { echo "{\"id\": $1, \"file_name\": \"$2.jpg\", \"width\": $w, \"height\": $h}"; }
+object() { echo "{\"id\": $1, \"image_id\": $2, \"category_id\": $3, \"area\": 24, $4}"; }
+coco() {  # coco OBJECT...
+  local IFS=,
+  echo "{\"images\": [$(image 5 a), $(image 6 b)], \"annotations\": [$*],
+    \"categories\": [{\"id\": 1, \"name\": \"person\"}, {\"id\": 18, \"name\": \"dog\"}]}"
+}
+dog=$(object 1 5 18 '"bbox": [1, 1, 6, 4], "segmentation": [[1, 1, 7, 1, 7, 5, 1, 5]]')
+flat=$(object 2 5 1 '"bbox": [1, 1, 0, 4]')
+lost=$(object 3 99 1 '"bbox": [1, 1, 2, 4]')
+coco "$dog" "$flat" "$lost" >coco.json
+
+run data pack photos --coco coco.json --out p
+check "pack takes the boxes of a COCO file" exits 0
+check "it counts and names objects without an area" says "1 object was left out (its box has no area): annotation 2 of a.jpg"
+check "and those of no picture" says "(its picture is not among the images): annotation 3 of image 99"
+check "and pictures without objects, which it keeps" says "1 picture shows no object and is kept: b.jpg"
+check "and pictures that the file does not name" says "1 file was left out (no image of the JSON file): unlisted.jpg"
+check "and the objects of each class" says "2 classes with their objects: person (0), dog (1)"
+check "both pictures are packed" answers "p.rec  2 records"
+run data verify p
+check "verify counts objects" answers "p.rec: 2 records with 1 objects, no damage"
+run data ls p
+check "ls counts boxes and masks" answers "objects: 1 boxes, 1 masks; 0.5 in a record on average, 1 at most, none in 1"
+check "and the objects of each class" answers_line '^class +1 +1 +#+ +dog$'
+run data show p --out sheet.png --count 2
+check "show draws the boxes" answers "record 0: dog"
+check "and says where there are none" answers "record 1: no objects"
+run data show p --out sheet.png --random-mirror 0 --json
+check "its JSON has names and boxes" json out 'd["images"][0]["objects"][0]["name"] == "dog" and len(d["images"][0]["objects"][0]["box"]) == 4'
+run data pack photos --coco gone.json --out q
+check "a JSON file that is not there is an error" exits 1
+run data pack gone --coco coco.json --out q
+check "so is a folder that is not there" says "gone: no such folder or archive"
+run data pack photos --coco coco.json --labels x.csv --out q
+check "--coco and --labels are a usage error" exits 2
+run train --network mlp --image-shape 3,16,16 --data-train p --model-prefix m/x --num-epochs 1 --batch-size 2
+check "a classifier refuses boxes" exits 1
+check "and says why" says "has boxes for object detection in place of a class"
+
+run data prepare shapes-detection --out d --train-count 30 --val-count 10
+check "scenes are drawn" answers "d/shapes-detection_train.rec  30 records"
+run data verify d/shapes-detection_train d/shapes-detection_val
+check "their boxes and masks are good" exits 0
+run data prepare shapes-detection --out d --train-count 30 --val-count 10
+check "they are drawn once" says "already complete"
+run data show d/shapes-detection_val --count 4 --columns 2 --out scenes.png
+check "and can be looked at" answers "scenes.png  518x518 pixels"
+
+result() { echo "{\"image_id\": $1, \"category_id\": $2, \"score\": $3, \"bbox\": $4}"; }
+coco "$dog" "$(object 4 6 1 '"bbox": [0, 0, 5, 5], "segmentation": [[0, 0, 5, 0, 5, 5]]')" >truth.json
+echo "[$(result 5 18 0.9 '[1, 1, 6, 4]'), $(result 6 1 0.4 '[0, 0, 5, 3.2]'), $(result 6 1 0.5 '[6, 6, 2, 2]')]" >found.json
+run eval --results found.json --annotations truth.json
+check "results are scored" answers_line '^box_ap=0\.5750  '
+check "as lines with what they mean" answers "box_ap50=0.7500  AP at overlap 0.50"
+check "with - where there is nothing to measure" answers_line '^box_ap_large=-  '
+run eval --results found.json --annotations truth.json --per-class --json
+check "JSON has every class" json out '[c["class"] for c in d["boxes"]["per_class"]] == ["person", "dog"] and d["masks"] is None'
+check "and COCO's numbers" json out 'abs(d["boxes"]["per_class"][1]["ap"] - 1) < 1e-9 and d["boxes"]["ap_large"] == -1'
+run eval --results found.json
+check "results need annotations" exits 2
+echo "[$(result 77 18 0.9 '[1, 1, 6, 4]')]" >found.json
+run eval --results found.json --annotations truth.json
+check "results of other images are an error" says "1 results are of images that the annotations do not list: 77"
+echo '[{"image_id": 5}]' >found.json
+run eval --results found.json --annotations truth.json
+check "so is a file that is none" says 'found.json: JSON: the key "category_id" is missing'
+run eval
+check "eval without anything says what is missing" says "eval: PREFIX is missing"
+finish

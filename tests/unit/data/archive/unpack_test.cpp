@@ -1,0 +1,69 @@
+#include <gtest/gtest.h>
+
+#include <dtrain/data/copy.hpp>
+
+#include "data/archive/archive_files.hpp"
+#include "data/temporary_folder.hpp"
+
+namespace dtrain::data {
+namespace {
+
+class Unpack : public testing::Test {
+ protected:
+  UnpackResult unpack(const std::string& archive) {
+    write_file_atomic(folder / "a", archive);
+    return unpack_archive(store, {.from = (folder / "a").string(), .out = folder / "out"});
+  }
+
+  const std::string large = std::string(3 << 20, 'x');
+  const NamedFiles files{{"in/a.txt", "first"}, {"in/b.bin", large}, {"c", ""}};
+  TemporaryFolder folder;
+  net::ObjectStore store;
+
+  void expect_files() const {
+    for (const auto& [name, content] : files) EXPECT_EQ(read_file(folder / "out" / name), content) << name;
+    EXPECT_FALSE(std::filesystem::exists(folder / "out/.dtrain-unpack.json"));
+  }
+};
+
+TEST_F(Unpack, TakesTarGzipAndZipByTheirFirstBytes) {
+  for (const std::string& archive : {tar_of(files), zlib_packed(tar_of(files), 16 + MAX_WBITS), zip_of(files)}) {
+    std::filesystem::remove_all(folder / "out");
+    const UnpackResult result = unpack(archive);
+    EXPECT_EQ(result.files, 3u);
+    EXPECT_EQ(result.bytes, 5 + large.size());
+    expect_files();
+  }
+}
+
+TEST_F(Unpack, TakesSeveralGzipStreamsBehindEachOther) {
+  const std::string tar = tar_of(files);
+  unpack(zlib_packed(tar.substr(0, 1000), 16 + MAX_WBITS) + zlib_packed(tar.substr(1000), 16 + MAX_WBITS));
+  expect_files();
+}
+
+TEST_F(Unpack, GoesOnWhereAZipArchiveWasLeft) {
+  const std::string zip = zip_of(files);
+  write_file_atomic(folder / "a", zip);
+  make_folder(folder / "out");
+  const std::uint64_t second = 30 + 8 + 3 + 5;  // behind the first file with its header
+  write_file_atomic(
+      folder / "out/.dtrain-unpack.json",
+      fmt::format(R"({{"from": "{}", "version": "{} ", "offset": {}}})", (folder / "a").string(), zip.size(), second));
+  const UnpackResult result = unpack(zip);
+  EXPECT_EQ(result.resumed_at, second);
+  EXPECT_EQ(result.files, 2u);
+  EXPECT_FALSE(std::filesystem::exists(folder / "out/in/a.txt"));
+}
+
+TEST_F(Unpack, RefusesDamageAndNamesThatLeadAway) {
+  const std::string gzip = zlib_packed(tar_of(files), 16 + MAX_WBITS);
+  expect_error([&] { unpack(gzip.substr(0, gzip.size() / 2)); }, "gzip: ends early");
+  expect_error([&] { unpack(gzip.substr(0, 200) + std::string(100, '?') + gzip.substr(300)); }, "gzip: ");
+  expect_error([&] { unpack(zip_of({{"../x", "y"}})); }, "would be written outside of the folder");
+  expect_error([&] { unpack(zlib_packed(tar_of({{"/x", "y"}}), 16 + MAX_WBITS)); }, "would be written outside");
+  expect_error([&] { unpack(""); }, "is empty");
+}
+
+}  // namespace
+}  // namespace dtrain::data

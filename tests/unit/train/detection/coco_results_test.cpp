@@ -1,0 +1,67 @@
+#include <gtest/gtest.h>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/train/coco_results.hpp>
+
+#include "common/temporary_folder.hpp"
+
+namespace dtrain::train {
+namespace {
+
+const char* const kTruth = R"({"images": [{"id": 1, "height": 10, "width": 20}, {"id": 2}],
+ "annotations": [{"id": 1, "image_id": 1, "category_id": 7, "bbox": [0, 0, 10, 10], "area": 100, "iscrowd": 0,
+                  "segmentation": [[0, 0, 10, 0, 10, 10, 0, 10]]}],
+ "categories": [{"id": 7, "name": "dog"}, {"id": 9, "name": "cat"}]})";
+
+class CocoResults : public testing::Test {
+ protected:
+  CocoReport score(const std::string& results) const {
+    write_file_atomic(folder / "truth.json", kTruth);
+    write_file_atomic(folder / "found.json", results);
+    return score_coco_results(folder / "found.json", folder / "truth.json");
+  }
+  void expect_refused(const std::string& results, std::string_view why) const {
+    try {
+      score(results);
+      ADD_FAILURE() << "nothing was thrown for " << results;
+    } catch (const DataError& error) {
+      EXPECT_NE(std::string(error.what()).find(why), std::string::npos) << error.what();
+    }
+  }
+  TemporaryFolder folder;
+};
+
+TEST_F(CocoResults, AreScoredByBoxes) {
+  const CocoReport report = score(R"([{"image_id": 1, "category_id": 7, "bbox": [0, 0, 10, 10], "score": 0.5},
+                                      {"image_id": 2, "category_id": 8, "bbox": [0, 0, 10, 10], "score": 0.5}])");
+  EXPECT_NEAR(report.boxes->figures.ap, 1, 1e-12);
+  EXPECT_EQ(report.boxes->by_category[1].ap, -1);
+  EXPECT_FALSE(report.masks.has_value());
+  EXPECT_EQ(report.categories, (std::vector<std::string>{"dog", "cat"}));
+  EXPECT_EQ(report.unknown, 1u);
+  EXPECT_EQ(score("[]").boxes->figures.ap, 0);
+}
+
+TEST_F(CocoResults, AreScoredByMasksAndTheBoxesAroundThem) {
+  // The left half of the object's mask: runs of 10 rows.
+  const CocoReport report = score(
+      R"([{"image_id": 1, "category_id": 7, "score": 0.5, "segmentation": {"size": [10, 20], "counts": [0, 70, 130]}}])");
+  EXPECT_NEAR(report.masks->figures.ap, 0.5, 1e-12);  // 0.7 reaches 0.50 to 0.70
+  EXPECT_NEAR(report.boxes->figures.ap, 0.5, 1e-12);
+}
+
+TEST_F(CocoResults, SayWhatIsWrongWithThem) {
+  expect_refused(R"([{"image_id": 3, "category_id": 7, "bbox": [0, 0, 1, 1], "score": 1}])",
+                 "1 results are of images that the annotations do not list: 3");
+  expect_refused("{}", "found.json: not valid JSON at byte 1");
+  expect_refused(R"([{"image_id": 1}])", "found.json: JSON: the key \"category_id\" is missing");
+  expect_refused(R"([{"image_id": 1, "category_id": 7, "score": 1}])", "has neither \"bbox\" nor \"segmentation\"");
+  expect_refused(R"([{"image_id": 1, "category_id": 7, "score": 1, "bbox": [1, 2, 3]}])", "a bbox has four numbers");
+  expect_refused(
+      R"([{"image_id": 1, "category_id": 7, "score": 1, "segmentation": {"size": [20, 10], "counts": [0, 200]}}])",
+      "its mask is of 10x20 pixels and its picture of 20x10");
+  expect_refused(R"([{"image_id": 1, "category_id": 7, "score": 1e999, "bbox": [1, 2, 3, 4]}])", "found.json");
+}
+
+}  // namespace
+}  // namespace dtrain::train
