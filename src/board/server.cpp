@@ -16,6 +16,7 @@
 #include <dtrain/net/loop_thread.hpp>
 
 #include "answers.hpp"
+#include "caller.hpp"
 #include "gate.hpp"
 #include "job/spec/process_facts.hpp"
 #include "page.hpp"
@@ -27,7 +28,7 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto kLook = 250ms;
 constexpr auto kSign = 15s;
-constexpr std::size_t kAnswerers = 2, kTokenBytes = 16;
+constexpr std::size_t kAnswerers = 4, kTokenBytes = 16;
 
 // The page loads nothing from anywhere else, runs nothing but its own files, and stands in no frame.
 constexpr const char* kPolicy =
@@ -144,7 +145,8 @@ struct BoardServer::State {
         catalog(options.folders, store),
         answers(catalog, {job::host_name(), options.folders, options.may_act, store}),
         http(listen()),
-        gate(token_for(options), http->port()),
+        port(http->port()),
+        gate(token_for(options), port),
         watcher([this](const std::stop_token& stop) { watch(stop); }) {
     ready = true;
   }
@@ -174,6 +176,8 @@ struct BoardServer::State {
     if (!ready || !target) return refuse(400, "no such address");
     if (target->path == "/who" && is_loopback(request.peer))
       return reply(Json::object({{"program", "dtrain board"}, {"pid", ::getpid()}, {"machine", job::host_name()}}));
+    if (gate.token().empty() && !is_own_caller({request.peer, request.peer_port, port}))
+      return refuse(403, "this page is for the user who started it", "start a board of your own");
     switch (gate.judge(request, *target, std::chrono::steady_clock::now())) {
       case Gate::Verdict::enter:
         return answer_guest(request, *target);
@@ -239,6 +243,7 @@ struct BoardServer::State {
   net::LoopThread loop;
   std::atomic<bool> ready{false};
   std::unique_ptr<net::HttpServer> http;
+  const std::uint16_t port;
   Gate gate;
   std::jthread watcher;
 };

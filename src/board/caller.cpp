@@ -1,0 +1,62 @@
+#include "caller.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include <dtrain/base/text.hpp>
+
+namespace dtrain::board {
+namespace {
+
+// The address as the kernel's tables have it: words of four bytes, each with its last byte first. An IPv4 address is
+// the end of its form in IPv6. Empty: no address.
+std::string table_address(const std::string& address) {
+  std::array<unsigned char, 16> bytes{};
+  std::size_t size = 4;
+  if (::inet_pton(AF_INET, address.c_str(), bytes.data()) != 1) {
+    if (::inet_pton(AF_INET6, address.c_str(), bytes.data()) != 1) return {};
+    size = 16;
+  }
+  std::string text;
+  for (std::size_t word = 0; word < size; word += 4) {
+    for (std::size_t byte = 4; byte-- > 0;) text += fmt::format("{:02X}", bytes[word + byte]);
+  }
+  return text;
+}
+
+}  // namespace
+
+bool is_of_user(std::string_view table, const CallerPlace& place, unsigned user) {
+  const std::string address = table_address(place.address);
+  if (address.empty()) return false;
+  const std::string own = fmt::format("{}:{:04X}", address, place.port),
+                    called = fmt::format(":{:04X}", place.called_port);
+  bool found = false;
+  for (const std::string& line : split(table, '\n')) {
+    std::istringstream words(line);  // "0: 0100007F:D431 0100007F:1777 01 0:0 0:0 0 1000 0 12345"
+    std::string number, local, remote, state, queue, timer, retries;
+    unsigned owner = 0;
+    if (!(words >> number >> local >> remote >> state >> queue >> timer >> retries >> owner)) continue;
+    if (!local.ends_with(own) || !remote.ends_with(called)) continue;
+    if (owner != user && owner != 0) return false;
+    found = true;
+  }
+  return found;
+}
+
+bool is_own_caller(const CallerPlace& place) {
+  std::string table;
+  for (const char* path : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+    std::ifstream file(path);
+    table.append(std::istreambuf_iterator<char>(file), {});
+  }
+  return is_of_user(table, place, ::getuid());
+}
+
+}  // namespace dtrain::board

@@ -1,0 +1,21 @@
+// Which user of this machine has the other end of a connection to it: a page without a token is for one user.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace dtrain::board {
+
+struct CallerPlace {
+  std::string address;  // numeric
+  std::uint16_t port = 0, called_port = 0;
+};
+// Whether the socket at that place belongs to `user` or root. `table`: the content of /proc/net/tcp, and of tcp6 behind
+// it. False where there is no such socket.
+bool is_of_user(std::string_view table, const CallerPlace& place, unsigned user);
+
+// The same, of the user of this process.
+bool is_own_caller(const CallerPlace& place);
+
+}  // namespace dtrain::board

@@ -1,0 +1,35 @@
+#include "caller.hpp"
+
+#include <gtest/gtest.h>
+
+namespace dtrain::board {
+namespace {
+
+constexpr const char* kTable =
+    "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+    "   0: 0100007F:1777 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 1 1\n"
+    "   1: 0100007F:D431 0100007F:1777 01 00000000:00000000 00:00000000 00000000  1000        0 2 1\n"
+    "   2: 0200007F:D431 0100007F:1777 01 00000000:00000000 00:00000000 00000000  1001        0 3 1\n"
+    "   3: 0100007F:D432 0100007F:1777 01 00000000:00000000 00:00000000 00000000     0        0 4 1\n"
+    "   0: 0000000000000000FFFF00000100007F:D433 0000000000000000FFFF00000100007F:1777 01 00000000:00000000 "
+    "00:00000000 00000000  1001        0 5 1\n"
+    "   1: 00000000000000000000000001000000:D434 00000000000000000000000001000000:1777 01 00000000:00000000 "
+    "00:00000000 00000000  1000        0 6 1\n";
+
+TEST(Caller, IsTheUserOfTheOtherEnd) {
+  EXPECT_TRUE(is_of_user(kTable, {"127.0.0.1", 0xD431, 0x1777}, 1000));
+  EXPECT_FALSE(is_of_user(kTable, {"127.0.0.2", 0xD431, 0x1777}, 1000)) << "the same port of another address";
+  EXPECT_FALSE(is_of_user(kTable, {"127.0.0.1", 0xD431, 0x1777}, 1001));
+  EXPECT_TRUE(is_of_user(kTable, {"127.0.0.1", 0xD432, 0x1777}, 1000)) << "root";
+  EXPECT_FALSE(is_of_user(kTable, {"127.0.0.1", 0xD433, 0x1777}, 1000)) << "IPv4 in a socket of IPv6";
+  EXPECT_TRUE(is_of_user(kTable, {"::1", 0xD434, 0x1777}, 1000));
+}
+
+TEST(Caller, WithoutASocketIsRefused) {
+  EXPECT_FALSE(is_of_user(kTable, {"127.0.0.1", 0xD440, 0x1777}, 1000));
+  EXPECT_FALSE(is_of_user("", {"127.0.0.1", 0xD431, 0x1777}, 1000));
+  EXPECT_FALSE(is_of_user("damaged\n 1: x\n", {"nowhere", 1, 2}, 1000));
+}
+
+}  // namespace
+}  // namespace dtrain::board
