@@ -23,6 +23,7 @@ _dtrain() {
       'hosts drain') path='hosts drain' ;;
       ' events') path='events' ;;
       ' plot') path='plot' ;;
+      ' board') path='board' ;;
       ' stop') path='stop' ;;
       ' run') path='run' ;;
       ' sync') path='sync' ;;
@@ -281,6 +282,12 @@ _dtrain() {
       'plot --out') kind='files' ;;
       'plot --color') choices='auto always never' ;;
       'plot --config') kind='files' ;;
+      'board --port') kind='none' ;;
+      'board --address') kind='none' ;;
+      'board --export') kind='files' ;;
+      'board --cluster') kind='none' ;;
+      'board --color') choices='auto always never' ;;
+      'board --config') kind='files' ;;
       'stop --job-dir') kind='jobs' ;;
       'stop --cluster') kind='none' ;;
       'stop --color') choices='auto always never' ;;
@@ -763,7 +770,7 @@ _dtrain() {
   esac
   if [[ -z $choices$kind ]]; then
     case $path in
-      '') choices='train launch hosts events plot stop run sync tail-logs doctor eval predict inspect export import data cluster bench agent completion help' ;;
+      '') choices='train launch hosts events plot board stop run sync tail-logs doctor eval predict inspect export import data cluster bench agent completion help' ;;
       'train') choices='--recipe --network --num-layers --width --batch-norm --drop-path --label-smoothing --pretrained --finetune --new-head --freeze --data-train --data-train-idx --data-val --data-nthreads --prefetch --max-bad-records --cache-dir --cache-size --data-val-idx --image-shape --resize --num-classes --rgb-mean --rgb-std --num-examples --shuffle-block --balanced-sampler --test-views --pad-size --fill-value --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --auto-augment --rand-augment-ops --rand-augment-magnitude --brightness --contrast --saturation --pca-noise --random-erasing --random-erasing-mode --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --repeated-augment --mixup --cutmix --batch-size --global-batch --logical-shards --seed --accumulate --bce-loss --bce-target-thresh --focal-gamma --class-weights --num-epochs --early-stop --lr --lr-factor --lr-step-epochs --lr-schedule --lr-rise --lr-final --lr-cycles --lr-power --warmup-epochs --optimizer --mom --wd --clip-norm --clip-gradient --ema --ema-warmup --bias-lr-factor --head-lr-factor --muon-steps --muon-coefficients --muon-rest-mom --model-prefix --load-epoch --resume --force --keep-checkpoints --checkpoint-every --checkpoint-format --disp-batches --top-k --loss --tensorboard --monitor --benchmark --test-io --dry-run --device --gpus --tf32 --deterministic --threads --dtype -n --num-workers -H --hostfile --launcher --queue --sge-pe --yarn-rm --yarn-memory --yarn-cores --sync-binary --ssh-config --announce --sync-dst-dir --env --job-dir --cluster --detach --prometheus --heartbeat-timeout --comm-timeout --hold-timeout -s --num-servers --kv-store --transport --plain-data --gradient-dtype --reset-hosts --sample-ledger --log-per-worker --elastic --elastic-training-enabled --min-workers --max-workers --allow-mass-remove --prepare --prepare-all --notice-url --prepare-timeout --elastic-boundary --elastic-batch --elastic-lr --elastic-ramp --mixed-hardware --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'launch') choices='--nproc-per-host --gpus-per-rank --framework -s --num-servers --template --env-worker --env-server --no-output --max-restarts --stop-when --stop-signal --save-signal --save-timeout --grace --nproc-per-node --nnodes --standalone -m --module --no-python -r --redirects -t --tee --log-dir --rdzv-id --role --rdzv-backend --rdzv-endpoint -n --num-workers -H --hostfile --launcher --queue --sge-pe --yarn-rm --yarn-memory --yarn-cores --sync-binary --ssh-config --announce --sync-dst-dir --env --job-dir --cluster --detach --prometheus --heartbeat-timeout --comm-timeout --hold-timeout --elastic --elastic-training-enabled --min-workers --max-workers --allow-mass-remove --prepare --prepare-all --notice-url --prepare-timeout --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'hosts') choices='list add remove drain' ;;
@@ -773,6 +780,7 @@ _dtrain() {
       'hosts drain') choices='--reason --job-dir --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='hosts'; fi ;;
       'events') choices='--job-dir --cluster --ledger --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'plot') choices='--out --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='jobs'; fi ;;
+      'board') choices='--port --address --open --allow-actions --export --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='jobs'; fi ;;
       'stop') choices='--job-dir --cluster --now --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'run') choices='-H --hostfile --cluster -j --parallel --connect-timeout --ssh-config -i --identity --known-hosts --accept-new-hosts --shell --timeout --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'sync') choices='--exclude -H --hostfile --cluster -j --parallel --connect-timeout --ssh-config -i --identity --known-hosts --accept-new-hosts --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
@@ -816,7 +824,7 @@ _dtrain() {
       'bench allreduce') choices='--ranks --megabytes --rounds --mesh-ranks --by-tcp --bfloat16 --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'agent') choices='--worker --check --coordinator --apart --join --head --node --ask --submitted --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'completion') choices='--json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then choices='bash zsh fish'; fi ;;
-      'help') choices='--json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then choices='train launch hosts events plot stop run sync tail-logs doctor eval predict inspect export import data cluster bench agent completion exit-codes environment configuration networks remote-files launchers mxnet'; fi ;;
+      'help') choices='--json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then choices='train launch hosts events plot board stop run sync tail-logs doctor eval predict inspect export import data cluster bench agent completion exit-codes environment configuration networks remote-files launchers mxnet'; fi ;;
     esac
   fi
   if [[ -n $kind ]]; then

@@ -5,18 +5,12 @@
 namespace dtrain::config {
 namespace {
 
-constexpr const char* kColour = "dtrain changes colours as hue, saturation and lightness";
 constexpr const char* kCropSize = "a random crop has the size of the network's input, or a share of the image's area";
 constexpr const char* kCompression = "gradients are not compressed to two bits each";
 constexpr const char* kAccumulation = "a large batch needs no optimizer of its own";
 constexpr const char* kProfile = "a run writes no profile of its operations";
 
 constexpr RefusedOption kOptions[] = {
-    {"--brightness", "SHARE", kColour, "use --max-random-l, on the scale 0 to 255", "0"},
-    {"--contrast", "SHARE", kColour, "use --max-random-l and --max-random-s, on the scale 0 to 255", "0"},
-    {"--saturation", "SHARE", kColour, "use --max-random-s, on the scale 0 to 255", "0"},
-    {"--pca-noise", "SHARE", "dtrain adds no noise along the principal components of the colours",
-     "use --max-random-h, --max-random-s and --max-random-l", "0"},
     {"--min-crop-size", "PIXELS", kCropSize, "use --random-resized-crop 1 with --min-random-area", "-1"},
     {"--max-crop-size", "PIXELS", kCropSize, "use --random-resized-crop 1 with --max-random-area", "-1"},
     {"--initializer", "NAME", "weights begin as MXNet's Xavier(gaussian, in, 2) draws them", "leave it out", "default"},
@@ -32,9 +26,7 @@ constexpr RefusedOption kOptions[] = {
      "use `dtrain bench train`, which lists the time of each operation", ""}};
 
 constexpr RefusedValue kValues[] = {
-    {"optimizer", "signum", "dtrain updates weights by gradients, not by their signs", "use --optimizer adam"},
     {"optimizer", "dcasgd", "it corrects gradients that come late, and here none comes late", "use --optimizer sgd"},
-    {"optimizer", "ftml", "dtrain does not follow the moving leader", "use --optimizer adam"},
     {"optimizer", "lbsgd", "its rates for large batches are those of lars",
      "use --optimizer lars with --global-batch and --warmup-epochs"},
     {"lr-step-epochs", "pow*", "a power of the share of the run that is left is a schedule of its own",
