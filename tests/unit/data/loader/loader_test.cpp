@@ -1,93 +1,17 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <functional>
 #include <numeric>
 #include <set>
 #include <thread>
-#include <tuple>
 
 #include <gtest/gtest.h>
 
-#include <dtrain/base/random.hpp>
-#include <dtrain/data/loader.hpp>
-
 #include "common/few_threads.hpp"
-#include "data/temporary_folder.hpp"
+#include "data/loader/noise_records.hpp"
 
 namespace dtrain::data {
 namespace {
-
-Image noise(int c, int size, std::uint32_t which) {
-  RandomStream random(7, RandomUse::drawing, which, 0);
-  Image image{c, size, size, std::vector<std::uint8_t>(static_cast<std::size_t>(c * size * size))};
-  for (std::uint8_t& value : image.pixels) value = static_cast<std::uint8_t>(random.below(256));
-  return image;
-}
-
-struct Sample {
-  float label = 0;
-  std::string payload;
-};
-
-// `count` images of noise, labels 0 1 2 0 1 2 ...; `change` may damage some.
-Path write_records(const TemporaryFolder& folder, std::uint32_t count, int channels = 3,
-                   const std::function<void(std::uint32_t, Sample&)>& change = {}) {
-  RecordWriter writer(folder / "x.rec");
-  for (std::uint32_t i = 0; i < count; ++i) {
-    Sample sample{static_cast<float>(i % 3), encode_image(noise(channels, 8, i), Encoding::raw)};
-    if (change) change(i, sample);
-    writer.add(i, sample.label, bytes_of(sample.payload));
-  }
-  writer.finish();
-  return folder / "x.rec";
-}
-
-LoaderOptions options(int threads = 2) {
-  LoaderOptions result;
-  result.shape = {3, 6, 6};
-  result.classes = 3;
-  result.seed = 5;
-  result.threads = threads;
-  result.augment.pad_size = 1;
-  result.augment.random_crop = result.augment.random_mirror = true;
-  result.augment.max_random_h = 36;
-  result.augment.max_random_s = result.augment.max_random_l = 50;
-  result.augment.mean = {120, 110, 100};
-  return result;
-}
-
-std::vector<Slice> slices_of(std::uint32_t size, int batch) {
-  std::vector<Slice> slices;
-  for (std::uint64_t first = 0; first < size; first += static_cast<std::uint64_t>(batch))
-    slices.push_back(
-        {first, static_cast<int>(std::min<std::uint64_t>(static_cast<std::uint64_t>(batch), size - first))});
-  return slices;
-}
-
-struct Everything {
-  std::vector<float> images;
-  std::vector<std::int32_t> labels;
-  std::vector<std::uint32_t> ids;
-  bool operator==(const Everything&) const = default;
-};
-
-Everything drain(Loader& loader, std::size_t sample_size) {
-  Everything all;
-  while (const auto batch = loader.next()) {
-    const auto n = static_cast<std::size_t>(batch->n);
-    all.images.insert(all.images.end(), batch->images, batch->images + n * sample_size);
-    all.labels.insert(all.labels.end(), batch->labels, batch->labels + n);
-    all.ids.insert(all.ids.end(), batch->sample_ids, batch->sample_ids + n);
-  }
-  return all;
-}
-
-Everything load(const Path& rec, const LoaderOptions& chosen, std::uint32_t epoch, int batch) {
-  Loader loader(rec, chosen);
-  loader.start(epoch, slices_of(loader.size(), batch));
-  return drain(loader, static_cast<std::size_t>(chosen.shape.size()));
-}
 
 TEST(Loader, GivesTheSlicesOfTheEpochsOrderInTheirOrder) {
   const TemporaryFolder folder;
@@ -279,93 +203,6 @@ TEST(Loader, AFractionIsNoLabel) {
   const TemporaryFolder folder;
   const Path rec = write_records(folder, 3, 3, [](std::uint32_t, Sample& sample) { sample.label = 1.5f; });
   expect_error([&] { load(rec, options(), 0, 3); }, "label 1.5");
-}
-
-const auto damage_some = [](std::uint32_t i, Sample& sample) {
-  if (i == 4 || i == 5 || i == 19) sample.payload = "no image";
-};
-
-TEST(Loader, ABadRecordIsAnErrorByDefaultThatNamesItAndTheOption) {
-  const TemporaryFolder folder;
-  const Path rec = write_records(folder, 20, 3, damage_some);
-  LoaderOptions chosen = options();
-  chosen.shuffle = false;
-  for (const char* text : {"x.rec: record 4 at byte", "setting 'max-bad-records'", "dtrain data verify"})
-    expect_error([&] { load(rec, chosen, 0, 6); }, text);
-}
-
-TEST(Loader, BadRecordsAreReplacedByTheNextGoodOneCountedOnceAndNamed) {
-  const TemporaryFolder folder;
-  const Path rec = write_records(folder, 20, 3, damage_some);
-  LoaderOptions chosen = options();
-  chosen.shuffle = false;
-  chosen.max_bad_records = 3;
-  chosen.augment = {};
-  Loader loader(rec, chosen);
-  for (std::uint32_t epoch = 0; epoch < 3; ++epoch) {
-    loader.start(epoch, slices_of(20, 6));
-    const Everything all = drain(loader, 108);
-    const auto image = [&](std::size_t i) { return std::vector(&all.images[i * 108], &all.images[i * 108] + 108); };
-    EXPECT_EQ(image(4), image(6));
-    EXPECT_EQ(image(5), image(6));
-    EXPECT_EQ(image(19), image(0));
-    EXPECT_EQ(all.labels[19], 0);
-    EXPECT_EQ(all.ids[19], 19u);
-    EXPECT_EQ(loader.bad_records(), 3);
-    EXPECT_NE(loader.first_bad_record().find("record 4 at byte"), std::string::npos) << loader.first_bad_record();
-  }
-}
-
-TEST(Loader, BadRecordsComeOutTheSameForAnyNumberOfThreads) {
-  const TemporaryFolder folder;
-  const Path rec = write_records(folder, 150, 3, [](std::uint32_t i, Sample& sample) {
-    if (i % 11 == 0) sample.payload.resize(sample.payload.size() / 2);
-  });
-  LoaderOptions chosen = options(1);
-  chosen.max_bad_records = 14;
-  const Everything one = load(rec, chosen, 1, 16);
-  chosen.threads = 5;
-  EXPECT_TRUE(one == load(rec, chosen, 1, 16));
-
-  std::set<std::pair<std::size_t, std::string>> ends;  // batches before the error, and its words
-  chosen.max_bad_records = 13;
-  for (const int threads : {1, 2, 5}) {
-    chosen.threads = threads;
-    Loader loader(rec, chosen);
-    loader.start(1, slices_of(150, 16));
-    std::size_t batches = 0;
-    try {
-      while (loader.next()) ++batches;
-      ADD_FAILURE() << "14 bad records passed as 13";
-    } catch (const DataError& error) {
-      ends.insert({batches, error.what()});
-    }
-  }
-  ASSERT_EQ(ends.size(), 1u);
-  EXPECT_NE(ends.begin()->second.find("more than setting 'max-bad-records' 13"), std::string::npos);
-}
-
-TEST(Loader, TheFirstBadRecordIsFirstInOrderAndNotInTime) {
-  const TemporaryFolder folder;
-  const Path rec = write_records(folder, 30, 3, [](std::uint32_t i, Sample& sample) {
-    if (i == 0) sample.payload = encode_image(noise(3, 1500, 0), Encoding::raw);  // takes long
-    if (i == 1 || i == 20) sample.payload = "no image";
-  });
-  LoaderOptions chosen = options(3);
-  chosen.shuffle = false;
-  chosen.max_bad_records = 2;
-  Loader loader(rec, chosen);
-  loader.start(0, {{0, 30}});
-  EXPECT_TRUE(loader.next());
-  EXPECT_NE(loader.first_bad_record().find("record 1 at byte"), std::string::npos) << loader.first_bad_record();
-}
-
-TEST(Loader, AFileWithoutAnyGoodRecordIsAnErrorHoweverManyMayBeBad) {
-  const TemporaryFolder folder;
-  const Path rec = write_records(folder, 4, 3, [](std::uint32_t, Sample& sample) { sample.payload = "no image"; });
-  LoaderOptions chosen = options();
-  chosen.max_bad_records = 1000;
-  expect_error([&] { load(rec, chosen, 0, 4); }, "record");
 }
 
 TEST(Loader, AGreyFileForAColourNetworkNamesBothShapesAndTheOption) {

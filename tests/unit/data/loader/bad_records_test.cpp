@@ -1,0 +1,100 @@
+// Records that cannot be read, and those that replace them.
+#include <set>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "data/loader/noise_records.hpp"
+
+namespace dtrain::data {
+namespace {
+
+const auto damage_some = [](std::uint32_t i, Sample& sample) {
+  if (i == 4 || i == 5 || i == 19) sample.payload = "no image";
+};
+
+TEST(Loader, ABadRecordIsAnErrorByDefaultThatNamesItAndTheOption) {
+  const TemporaryFolder folder;
+  const Path rec = write_records(folder, 20, 3, damage_some);
+  LoaderOptions chosen = options();
+  chosen.shuffle = false;
+  for (const char* text : {"x.rec: record 4 at byte", "setting 'max-bad-records'", "dtrain data verify"})
+    expect_error([&] { load(rec, chosen, 0, 6); }, text);
+}
+
+TEST(Loader, BadRecordsAreReplacedByTheNextGoodOneCountedOnceAndNamed) {
+  const TemporaryFolder folder;
+  const Path rec = write_records(folder, 20, 3, damage_some);
+  LoaderOptions chosen = options();
+  chosen.shuffle = false;
+  chosen.max_bad_records = 3;
+  chosen.augment = {};
+  Loader loader(rec, chosen);
+  for (std::uint32_t epoch = 0; epoch < 3; ++epoch) {
+    loader.start(epoch, slices_of(20, 6));
+    const Everything all = drain(loader, 108);
+    const auto image = [&](std::size_t i) { return std::vector(&all.images[i * 108], &all.images[i * 108] + 108); };
+    EXPECT_EQ(image(4), image(6));
+    EXPECT_EQ(image(5), image(6));
+    EXPECT_EQ(image(19), image(0));
+    EXPECT_EQ(all.labels[19], 0);
+    EXPECT_EQ(all.ids[19], 19u);
+    EXPECT_EQ(loader.bad_records(), 3);
+    EXPECT_NE(loader.first_bad_record().find("record 4 at byte"), std::string::npos) << loader.first_bad_record();
+  }
+}
+
+TEST(Loader, BadRecordsComeOutTheSameForAnyNumberOfThreads) {
+  const TemporaryFolder folder;
+  const Path rec = write_records(folder, 150, 3, [](std::uint32_t i, Sample& sample) {
+    if (i % 11 == 0) sample.payload.resize(sample.payload.size() / 2);
+  });
+  LoaderOptions chosen = options(1);
+  chosen.max_bad_records = 14;
+  const Everything one = load(rec, chosen, 1, 16);
+  chosen.threads = 5;
+  EXPECT_TRUE(one == load(rec, chosen, 1, 16));
+
+  std::set<std::pair<std::size_t, std::string>> ends;  // batches before the error, and its words
+  chosen.max_bad_records = 13;
+  for (const int threads : {1, 2, 5}) {
+    chosen.threads = threads;
+    Loader loader(rec, chosen);
+    loader.start(1, slices_of(150, 16));
+    std::size_t batches = 0;
+    try {
+      while (loader.next()) ++batches;
+      ADD_FAILURE() << "14 bad records passed as 13";
+    } catch (const DataError& error) {
+      ends.insert({batches, error.what()});
+    }
+  }
+  ASSERT_EQ(ends.size(), 1u);
+  EXPECT_NE(ends.begin()->second.find("more than setting 'max-bad-records' 13"), std::string::npos);
+}
+
+TEST(Loader, TheFirstBadRecordIsFirstInOrderAndNotInTime) {
+  const TemporaryFolder folder;
+  const Path rec = write_records(folder, 30, 3, [](std::uint32_t i, Sample& sample) {
+    if (i == 0) sample.payload = encode_image(noise(3, 1500, 0), Encoding::raw);  // takes long
+    if (i == 1 || i == 20) sample.payload = "no image";
+  });
+  LoaderOptions chosen = options(3);
+  chosen.shuffle = false;
+  chosen.max_bad_records = 2;
+  Loader loader(rec, chosen);
+  loader.start(0, {{0, 30}});
+  EXPECT_TRUE(loader.next());
+  EXPECT_NE(loader.first_bad_record().find("record 1 at byte"), std::string::npos) << loader.first_bad_record();
+}
+
+TEST(Loader, AFileWithoutAnyGoodRecordIsAnErrorHoweverManyMayBeBad) {
+  const TemporaryFolder folder;
+  const Path rec = write_records(folder, 4, 3, [](std::uint32_t, Sample& sample) { sample.payload = "no image"; });
+  LoaderOptions chosen = options();
+  chosen.max_bad_records = 1000;
+  expect_error([&] { load(rec, chosen, 0, 4); }, "record");
+}
+
+}  // namespace
+}  // namespace dtrain::data
