@@ -7,6 +7,7 @@ top=$(realpath "$here/../..")
 mkdir bin
 ln -s "$DTRAIN" bin/dtrain
 export PATH=$PWD/bin:$PATH
+ln -s "$top/examples" examples  # pages name their files as seen from the top folder
 
 mapfile -t pages < <(find "$top/README.md" "$top/examples" -name '*.md')
 /usr/bin/python3 "$top/tests/helpers/pages.py" parse "$DTRAIN" "${pages[@]}" >out 2>err

@@ -13,6 +13,7 @@ for name in bce focal weights; do
     focal) options=(--focal-gamma 2 --label-smoothing 0.1) ;;
     weights) options=(--class-weights balanced) ;;
   esac
+  options+=(--logical-shards 4)
   run train "${small_training[@]}" "${options[@]}" --num-epochs 2 --model-prefix m/$name --seed 1 --threads 1
   check "a run with $name succeeds" exits 0
   check "$name: training sees a finite loss" bash -c "grep -qE 'Train-accuracy=0\.[0-9]+' err"

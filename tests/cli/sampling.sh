@@ -7,14 +7,15 @@ shapes 200
 state() { "$DTRAIN" inspect "$1" --json | grep -oE '"state_sha256":"[0-9a-f]+"'; }
 
 for sampling in "--balanced-sampler" "--repeated-augment 3 --pad-size 2 --max-random-s 30"; do
-  read -ra options <<<"$sampling"
-  run train "${small_training[@]}" "${options[@]}" --num-epochs 2 --model-prefix m/once --force --seed 1 --threads 1 --data-nthreads 1
+  read -ra options <<<"$sampling --logical-shards 4"
+  rm -rf m
+  run train "${small_training[@]}" "${options[@]}" --num-epochs 2 --model-prefix m/once --seed 1 --threads 1 --data-nthreads 1
   check "$sampling trains" exits 0
-  run train "${small_training[@]}" "${options[@]}" --num-epochs 1 --model-prefix m/again --force --seed 1 --threads 2
+  run train "${small_training[@]}" "${options[@]}" --num-epochs 1 --model-prefix m/again --seed 1 --threads 2
   run train "${small_training[@]}" "${options[@]}" --num-epochs 2 --model-prefix m/again --resume --threads 2 --data-nthreads 3
   check "$sampling ends in the same state where it is stopped between" same "$(state m/again)" "$(state m/once)"
 done
-run train "${small_training[@]}" --num-epochs 2 --model-prefix m/plain --seed 1
+run train "${small_training[@]}" --num-epochs 2 --model-prefix m/plain --seed 1 --logical-shards 4
 check "another order of the images gives other weights" bash -c "[ '$(state m/plain)' != '$(state m/once)' ]"
 
 run train "${small_training[@]}" --balanced-sampler --num-epochs 2 --model-prefix m/alone --seed 1 --global-batch 50 --logical-shards 4

@@ -152,8 +152,9 @@ struct AveragePrecision::State {
 
   std::vector<AllMeasures> measure() {
     const MutexLock lock(mutex);
-    std::vector<AllMeasures> all(categories.size());
-    for_each_in_parallel(categories.size(), [&, &sorted = categories](std::size_t k) {
+    const std::span<Category> sorted = categories;  // the lock is held until every thread is done
+    std::vector<AllMeasures> all(sorted.size());
+    for_each_in_parallel(sorted.size(), [&](std::size_t k) {
       sorted[k].sort();
       for (std::size_t i = 0; i < kMeasures.size(); ++i) all[k][i] = sorted[k].measure(kMeasures[i]);
     });
@@ -174,15 +175,12 @@ void AveragePrecision::add(std::uint64_t picture, std::span<const TrueObject> tr
                            std::span<const FoundObject> found) {
   const PictureMatches matches = match_picture(state_->what, picture, truth, found);
   const MutexLock lock(state_->mutex);
-  const auto category = [&](std::int32_t number) -> Category* {
-    if (number < 0 || number >= std::ssize(state_->categories)) return nullptr;
-    return &state_->categories[static_cast<std::size_t>(number)];
-  };
+  std::vector<Category>& categories = state_->categories;
   for (const CategoryMatches& each : matches) {
-    Category* const into = category(each.category);
-    if (!into) continue;
-    into->found.insert(into->found.end(), each.found.begin(), each.found.end());
-    for (std::size_t area = 0; area < kAreas; ++area) into->truths[area] += each.truths[area];
+    if (each.category < 0 || each.category >= std::ssize(categories)) continue;
+    Category& into = categories[static_cast<std::size_t>(each.category)];
+    into.found.insert(into.found.end(), each.found.begin(), each.found.end());
+    for (std::size_t area = 0; area < kAreas; ++area) into.truths[area] += each.truths[area];
   }
 }
 
