@@ -28,7 +28,8 @@ struct HttpRequest {
 class HttpStream {
  public:
   virtual ~HttpStream() = default;
-  virtual void send(std::string bytes) = 0;  // queued; a client that leaves too much unread is closed
+  // Queued, in the order of the calls. A client that leaves too much unread is closed.
+  virtual void send(std::string bytes) = 0;
   virtual bool is_open() const = 0;
 };
 

@@ -21,6 +21,7 @@
 #include <asio/write.hpp>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/mutex.hpp>
 #include <dtrain/base/secret.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/net/connection_quota.hpp>
@@ -249,20 +250,31 @@ class HttpServer::State::Session : public std::enable_shared_from_this<Session> 
     serve();
   }
 
-  // What a caller of any thread holds: the session outlives it, and it outlives the session.
+  // What a caller of any thread holds: the session outlives it, and it outlives the session. Bytes wait here in the
+  // order of the calls: a task that the loop's own thread posts may run after one that another thread posts later.
   struct Stream final : HttpStream {
     explicit Stream(const std::shared_ptr<Session>& session)
         : executor(session->socket_.get_executor()), session_(session) {}
     void send(std::string bytes) override {
       if (!open) return;
-      asio::post(executor, [session = session_, bytes = std::move(bytes)]() mutable {
-        if (const auto self = session.lock()) self->add_to_stream(std::move(bytes));
+      {
+        const MutexLock lock(mutex_);
+        waiting_ += bytes;
+      }
+      asio::post(executor, [session = session_] {
+        if (const auto self = session.lock()) self->add_to_stream();
       });
     }
     bool is_open() const override { return open; }
+    std::string take() {
+      const MutexLock lock(mutex_);
+      return std::exchange(waiting_, {});
+    }
     tcp::socket::executor_type executor;
     std::weak_ptr<Session> session_;
     std::atomic<bool> open{true};
+    Mutex mutex_;
+    std::string waiting_ DTRAIN_GUARDED_BY(mutex_);
   };
 
   void begin_stream() {
@@ -281,11 +293,11 @@ class HttpServer::State::Session : public std::enable_shared_from_this<Session> 
     });
   }
 
-  void add_to_stream(std::string bytes) {
+  void add_to_stream() {
     if (!stream_ || !stream_->open) return;
-    if (unsent_.size() + bytes.size() > kMostUnread) return end();
-    unsent_ += bytes;
-    if (outgoing_.empty()) write_stream();
+    unsent_ += stream_->take();
+    if (unsent_.size() > kMostUnread) return end();
+    if (outgoing_.empty() && !unsent_.empty()) write_stream();
   }
 
   void write_stream() {

@@ -102,7 +102,7 @@ TEST_F(HttpServerTest, AStreamGoesOnUntilItsClientLeaves) {
     seen.append(piece, static_cast<std::size_t>(got));
   }
   EXPECT_EQ(seen.find("Content-Length"), std::string::npos);
-  EXPECT_NE(seen.find("\r\n\r\ndata: one\n\ndata: two\n\n"), std::string::npos);
+  EXPECT_NE(seen.find("\r\n\r\ndata: one\n\ndata: two\n\n"), std::string::npos) << seen;
   client = {};
   while (stream->is_open()) std::this_thread::yield();
   stream->send("too late");
