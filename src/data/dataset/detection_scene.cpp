@@ -26,7 +26,7 @@ template <typename Visit>
 void for_each_pixel(const Patch& patch, const Visit& visit) {
   for (int y = patch.top; y < patch.bottom; ++y) {
     for (int x = patch.left; x < patch.right; ++x) {
-      visit(static_cast<std::size_t>(y * kSceneSide + x),
+      visit(static_cast<std::size_t>(y) * kSceneSide + static_cast<std::size_t>(x),
             Point{static_cast<float>(x) + 0.5f, static_cast<float>(y) + 0.5f});
     }
   }
