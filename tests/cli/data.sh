@@ -72,7 +72,7 @@ printf 'GIF89a' >stray/a/x.gif
 cp stray/a/x.gif stray/b/y.jpg
 run data pack stray --out stray --train-ratio 1
 check "a picture beside the folders of the classes is named" says "packed as a class of their own, named '.'"
-check "a picture of another kind is named" says "1 file was left out (.gif): a/x.gif; dtrain reads JPEG, PNG and WebP"
+check "a picture of another kind is named" says "1 file was left out (.gif): a/x.gif; dtrain reads JPEG, PNG, WebP, BMP and TIFF"
 check "a picture that is of another kind than its name is named" says "skipped b/y.jpg: the image is GIF"
 mkdir -p few/a few/b
 cp "$golden/grey.jpg" few/a/

@@ -16,7 +16,10 @@ struct Image {
   std::vector<std::uint8_t> pixels;  // h*w*c, interleaved (RGB for c = 3)
 };
 
-enum class Encoding { raw, zstd, png, jpeg, webp };
+// For messages: the kinds of image files that decode_image() reads.
+inline constexpr const char* kImagesRead = "JPEG, PNG, WebP, BMP and TIFF";
+
+enum class Encoding { raw, zstd, png, jpeg, webp, bmp, tiff };
 
 std::string_view encoding_name(Encoding encoding);
 // The encodings that encode_image() writes: all but WebP, which is only read.

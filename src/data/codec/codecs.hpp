@@ -26,6 +26,13 @@ std::string encode_png(const Image& image);
 // A still picture; alpha is dropped.
 void decode_webp(ByteView payload, Image& out);
 
+// What begins as a BMP does, by its first 16 bytes: two letters alone begin many a text.
+bool is_bmp(ByteView payload);
+void decode_bmp(ByteView payload, Image& out);
+
+// The first image of the file; alpha is dropped.
+void decode_tiff(ByteView payload, Image& out);
+
 // False for a PNG that encode_flat_png() would not write.
 [[nodiscard]] bool decode_flat_png(ByteView payload, Image& out);
 

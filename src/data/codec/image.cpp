@@ -21,11 +21,14 @@ struct Kind {
   bool is_written = true;        // by encode_image()
 };
 
-constexpr std::array<Kind, 5> kKinds{{{Encoding::raw, "raw", kRawMagic},
+constexpr std::array<Kind, 8> kKinds{{{Encoding::raw, "raw", kRawMagic},
                                       {Encoding::zstd, "zstd", kZstdMagic},
                                       {Encoding::png, "png", "\x89PNG\r\n\x1a\n"},
                                       {Encoding::jpeg, "jpeg", "\xff\xd8\xff"},
-                                      {Encoding::webp, "webp", "WEBP", 8, false}}};
+                                      {Encoding::webp, "webp", "WEBP", 8, false},
+                                      {Encoding::bmp, "bmp", "BM", 0, false},
+                                      {Encoding::tiff, "tiff", {"II*\0", 4}, 0, false},
+                                      {Encoding::tiff, "tiff", {"MM\0*", 4}, 0, false}}};
 
 bool is_kind(ByteView payload, std::string_view magic, std::size_t at) {
   const std::string_view text = text_of(payload);
@@ -37,13 +40,8 @@ struct ForeignKind {
   std::string_view name, magic;
   std::size_t at = 0;
 };
-constexpr std::array<ForeignKind, 7> kForeignKinds{{{"BMP", "BM"},
-                                                    {"GIF", "GIF8"},
-                                                    {"TIFF", {"II*\0", 4}},
-                                                    {"TIFF", {"MM\0*", 4}},
-                                                    {"AVIF", "ftypavif", 4},
-                                                    {"HEIC", "ftypheic", 4},
-                                                    {"JPEG 2000", "ftypjp2", 20}}};
+constexpr std::array<ForeignKind, 4> kForeignKinds{
+    {{"GIF", "GIF8"}, {"AVIF", "ftypavif", 4}, {"HEIC", "ftypheic", 4}, {"JPEG 2000", "ftypjp2", 20}}};
 
 // Pixels without a header have the size of a square image, in most sets.
 std::string square_of(std::size_t bytes) {
@@ -60,13 +58,13 @@ std::string square_of(std::size_t bytes) {
   if (payload.empty()) throw DataError("the record has no image", "make its file again");
   for (const ForeignKind& kind : kForeignKinds) {
     if (!is_kind(payload, kind.magic, kind.at)) continue;
-    throw DataError(fmt::format("the image is {}; dtrain reads JPEG, PNG, WebP and its own raw pixels", kind.name),
+    throw DataError(fmt::format("the image is {}; dtrain reads {} and its own raw pixels", kind.name, kImagesRead),
                     kHint);
   }
   const std::string square = square_of(payload.size());
-  if (square.empty()) throw DataError("not a JPEG, a PNG, a WebP or dtrain pixels: unknown magic", kHint);
+  if (square.empty()) throw DataError("no image of a kind that dtrain reads: unknown magic", kHint);
   throw DataError(
-      fmt::format("not a JPEG, a PNG, a WebP or dtrain pixels: if its {} bytes are the pixels of {}, nothing says so",
+      fmt::format("no image of a kind that dtrain reads: if its {} bytes are the pixels of {}, nothing says so",
                   payload.size(), square),
       kHint);
 }
@@ -113,7 +111,8 @@ std::optional<Encoding> parse_encoding(std::string_view name) {
 
 std::optional<Encoding> detect_encoding(ByteView payload) {
   for (const Kind& kind : kKinds) {
-    if (is_kind(payload, kind.magic, kind.at)) return kind.encoding;
+    if (!is_kind(payload, kind.magic, kind.at)) continue;
+    if (kind.encoding != Encoding::bmp || is_bmp(payload)) return kind.encoding;
   }
   return std::nullopt;
 }
@@ -137,6 +136,12 @@ void decode_image(ByteView payload, int channels, Image& out) {
     case Encoding::webp:
       decode_webp(payload, out);
       break;
+    case Encoding::bmp:
+      decode_bmp(payload, out);
+      break;
+    case Encoding::tiff:
+      decode_tiff(payload, out);
+      break;
   }
   if (channels == 1 && out.c == 3) to_grey(out);
   if (channels == 3 && out.c == 1) to_colour(out);
@@ -155,7 +160,9 @@ std::string encode_image(const Image& image, Encoding encoding, const JpegOption
     case Encoding::zstd:
       break;
     case Encoding::webp:
-      DTRAIN_CHECK(false, "WebP is read only");
+    case Encoding::bmp:
+    case Encoding::tiff:
+      DTRAIN_CHECK(false, "this kind of image is read only");
   }
   return encode_pixels(image, encoding);
 }

@@ -28,8 +28,9 @@ std::string packed_payload(ByteView file, const PackOptions& options) {
   Image image;
   decode_image(file, kStoredChannels, image);
   const bool turned = stored == Encoding::jpeg && exif_orientation(file) != 1;
+  const bool is_plain = stored == Encoding::bmp || stored == Encoding::tiff;  // of other programs; PNG loses nothing
   const bool resized = options.resize > 0 && std::min(image.h, image.w) != options.resize;
-  const Encoding wanted = options.encoding.value_or(*stored);
+  const Encoding wanted = options.encoding.value_or(is_plain ? Encoding::png : *stored);
   if (stored == wanted && !turned && !resized && !options.quality) return std::string(text_of(file));
   if (resized) {
     const Sides sides = with_shorter_edge(image.h, image.w, options.resize);

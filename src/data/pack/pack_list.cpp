@@ -134,15 +134,14 @@ PackList list_splits(const Path& folder, const std::vector<SplitFolder>& splits)
 }  // namespace
 
 bool is_picture(const Path& file) {
-  constexpr std::array<std::string_view, 4> kEndings{".jpg", ".jpeg", ".png", ".webp"};
+  constexpr std::array<std::string_view, 7> kEndings{".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"};
   std::string ending = file.extension().string();
   std::transform(ending.begin(), ending.end(), ending.begin(), [](unsigned char c) { return std::tolower(c); });
   return std::find(kEndings.begin(), kEndings.end(), ending) != kEndings.end();
 }
 
 bool is_unread_picture(std::string_view ending) {
-  constexpr std::array<std::string_view, 10> kEndings{".bmp",  ".gif",  ".tif", ".tiff", ".heic",
-                                                      ".heif", ".avif", ".jp2", ".jxl",  ".svg"};
+  constexpr std::array<std::string_view, 7> kEndings{".gif", ".heic", ".heif", ".avif", ".jp2", ".jxl", ".svg"};
   std::string lower(ending);
   std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
   return std::ranges::find(kEndings, lower) != kEndings.end();

@@ -50,7 +50,7 @@ std::vector<Path> pictures_below(const Path& folder) {
   if (error) throw DataError(fmt::format("{}: cannot list the folder: {}", folder.string(), error.message()));
   if (files.empty()) {
     throw DataError(fmt::format("{}: no picture in this folder or below it", folder.string()),
-                    "dtrain reads JPEG, PNG and WebP files, by their content");
+                    fmt::format("dtrain reads {} files, by their content", kImagesRead));
   }
   std::sort(files.begin(), files.end(), naturally_less);
   return files;

@@ -6,6 +6,7 @@
 
 #include <dtrain/base/cpus.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/data/image.hpp>
 
 #include "cli/printable.hpp"
 #include "config/option_values.hpp"
@@ -114,7 +115,7 @@ void tell_skipped(const data::PackResult& result, Reporter& reporter) {
     const std::string what = fmt::format("{} {} left out ({}): {}", files.size(),
                                          files.size() == 1 ? "file was" : "files were", reason, first_names(files));
     if (data::is_unread_picture(reason)) {
-      reporter.warn(what + "; dtrain reads JPEG, PNG and WebP: convert these pictures first");
+      reporter.warn(fmt::format("{}; dtrain reads {}: convert these pictures first", what, data::kImagesRead));
     } else {
       reporter.note(what);
     }

@@ -115,16 +115,16 @@ TEST(DecodeImage, NamesKindsThatItDoesNotRead) {
     }
     return "nothing";
   };
-  EXPECT_EQ(complaint("GIF89a"), "the image is GIF; dtrain reads JPEG, PNG, WebP and its own raw pixels");
-  EXPECT_TRUE(complaint("BM123456").starts_with("the image is BMP;"));
-  EXPECT_EQ(
-      complaint(std::string(3072, 'x')),
-      "not a JPEG, a PNG, a WebP or dtrain pixels: if its 3072 bytes are the pixels of 32 x 32 x 3, nothing says so");
-  EXPECT_EQ(complaint(std::string(3071, 'x')), "not a JPEG, a PNG, a WebP or dtrain pixels: unknown magic");
+  EXPECT_EQ(complaint("GIF89a"), "the image is GIF; dtrain reads JPEG, PNG, WebP, BMP and TIFF and its own raw pixels");
+  EXPECT_EQ(complaint("BMI and other numbers of physicians"), "no image of a kind that dtrain reads: unknown magic");
+  EXPECT_EQ(complaint(std::string(3072, 'x')),
+            "no image of a kind that dtrain reads: if its 3072 bytes are the pixels of 32 x 32 x 3, nothing says so");
+  EXPECT_EQ(complaint(std::string(3071, 'x')), "no image of a kind that dtrain reads: unknown magic");
 }
 
-TEST(WebP, IsReadWithoutItsAlpha) {
-  for (const char* name : {"still.webp", "still_alpha.webp"}) {
+TEST(DecodeImage, ReadsFilesOfOtherPrograms) {
+  for (const char* name : {"still.webp", "still_alpha.webp", "rgb.bmp", "palette.bmp", "plain.tif", "lzw.tif",
+                           "deflate.tif", "packbits.tif"}) {
     const Image image = decoded(golden(name));
     ASSERT_EQ(image.c, 3);
     ASSERT_EQ(image.h, 4);
@@ -137,6 +137,15 @@ TEST(WebP, IsReadWithoutItsAlpha) {
     }
   }
   EXPECT_EQ(decoded(golden("still.webp"), 1).c, 1);
+}
+
+TEST(DecodeImage, NoticesAMissingByteOfBmpAndTiff) {
+  for (const char* name : {"rgb.bmp", "palette.bmp", "plain.tif", "lzw.tif", "deflate.tif", "packbits.tif"}) {
+    const std::string payload = golden(name);
+    for (std::size_t size = 0; size + 8 < payload.size(); ++size) {  // the last bytes fill a row, or are a checksum
+      EXPECT_THROW(decoded(payload.substr(0, size)), DataError) << name << ' ' << size;
+    }
+  }
 }
 
 TEST(WebP, IsRefusedWhereItIsDamagedOrMoves) {
@@ -218,7 +227,7 @@ TEST(Image, TurnsGreyIntoColourAndColourIntoLuma) {
 }
 
 TEST(Image, NamesAnUnknownPayload) {
-  expect_error([&] { decoded("PIXELS"); }, "not a JPEG, a PNG, a WebP or dtrain pixels");
+  expect_error([&] { decoded("PIXELS"); }, "no image of a kind that dtrain reads");
   expect_error([&] { decoded(""); }, "the record has no image");
 }
 
