@@ -9,10 +9,10 @@ namespace dtrain::config {
 
 void bind_checkpoint(OptionSet& set, CheckpointChoice& choice) {
   set.group("Checkpoint");
-  Option& prefix = set.add(
-      "PREFIX", choice.prefix,
-      "the --model-prefix of the training run, the .json or .safetensors file of a checkpoint, or an .onnx model "
-      "that dtrain exported");
+  Option& prefix =
+      set.add("PREFIX", choice.prefix,
+              "the --model-prefix of the training run, the .json or .safetensors file of a checkpoint, or an .onnx "
+              "model");
   prefix.required = true;
   prefix.offers = Offers::checkpoints;
   set.add("--load-epoch", choice.epoch, "N", "epoch of the checkpoint to load (default the newest)", at_least(0))

@@ -7,16 +7,18 @@
 #include <dtrain/base/json.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/nn/graph_json.hpp>
+#include <dtrain/train/weights.hpp>
 
 namespace dtrain::config {
 
 void bind_network(OptionSet& set, NetworkChoice& choice) {
   nn::NetworkOptions& options = choice.options;
   set.group("Network");
-  set.add("--network", options.name, "NAME|FILE",
-          "network to train: " + join(nn::own_network_names(), ", ") +
-              ", one of torchvision's by its name, such as resnet50 or convnext_tiny, or a .json file with an MXNet "
-              "symbol or a graph of `dtrain inspect --graph`; `dtrain help networks` lists the names")
+  set.add(
+         "--network", options.name, "NAME|FILE",
+         "network to train: " + join(nn::own_network_names(), ", ") +
+             ", one of torchvision's by its name, such as resnet50 or convnext_tiny, or a .json file with an MXNet "
+             "symbol or a graph of `dtrain inspect --graph`, or an .onnx model; `dtrain help networks` lists the names")
       .offers = Offers::networks;
   set.add("--num-layers", options.num_layers, "N",
           "number of layers, for networks with several depths; 0 for the network's usual depth", at_least(0));
@@ -32,6 +34,15 @@ void bind_network(OptionSet& set, NetworkChoice& choice) {
           "share of the target probability that is spread over all classes", between(0, 0.99));
 }
 
+// The last layer of a model has as many outputs as there are classes: its own where no other number is known.
+static nn::Graph read_onnx(const NetworkChoice& choice, const OptionSet& set, const DataOptions& data) {
+  std::optional<nn::Shape> image;
+  std::optional<int> classes = choice.counted_classes;
+  if (set.chosen("image-shape")) image = data.image;
+  if (set.chosen("num-classes")) classes = data.classes;
+  return train::network_of_onnx_model(choice.options.name, image, classes);
+}
+
 static nn::Graph read_graph(const std::string& file, const OptionSet& set, const DataOptions& data) {
   const Json document = Json::parse(read_file(file), file);
   const bool symbol = !document.is_object() || !document.find("schema");
@@ -45,7 +56,7 @@ static nn::Graph read_graph(const std::string& file, const OptionSet& set, const
 
 nn::Graph choose_graph(const NetworkChoice& choice, const OptionSet& set, DataOptions& data) {
   if (choice.is_file()) {
-    nn::Graph graph = read_graph(choice.options.name, set, data);
+    nn::Graph graph = choice.is_onnx() ? read_onnx(choice, set, data) : read_graph(choice.options.name, set, data);
     data.image = graph.input();
     data.classes = graph.classes();
     return graph;

@@ -1,6 +1,7 @@
 // Which network is trained: a known one by name and depth, or a person's own file.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include <dtrain/nn/graph.hpp>
@@ -12,8 +13,10 @@
 namespace dtrain::config {
 
 struct NetworkChoice {
-  nn::NetworkOptions options;  // image and classes come from the data's options
-  bool is_file() const { return options.name.ends_with(".json"); }
+  nn::NetworkOptions options;          // image and classes come from the data's options
+  std::optional<int> counted_classes;  // those of the training records, where the user chose no number
+  bool is_onnx() const { return options.name.ends_with(".onnx"); }
+  bool is_file() const { return options.name.ends_with(".json") || is_onnx(); }
 };
 
 void bind_network(OptionSet& set, NetworkChoice& choice);

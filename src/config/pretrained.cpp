@@ -1,5 +1,7 @@
 #include "pretrained.hpp"
 
+#include <fmt/format.h>
+
 #include <dtrain/base/error.hpp>
 #include <dtrain/nn/networks.hpp>
 #include <dtrain/train/weights.hpp>
@@ -15,6 +17,20 @@ nn::Shape shape_from(const Json& preprocessing) {
   if (extents.size() != 3) throw DataError("a file's image_shape holds three numbers");
   return {static_cast<int>(extents[0].as_integer()), static_cast<int>(extents[1].as_integer()),
           static_cast<int>(extents[2].as_integer())};
+}
+
+struct UsualPixels {
+  nn::Shape image;
+  int resize = 0;
+  bool symmetric = false;
+};
+
+// An ONNX model states the size of its images.
+UsualPixels usual_pixels(const std::string& network) {
+  const nn::PretrainedImages usual = nn::pretrained_images(network);
+  UsualPixels pixels{{3, usual.size, usual.size}, usual.resize, usual.symmetric};
+  if (network.ends_with(".onnx")) pixels.image = train::network_of_onnx_model(network).input();
+  return pixels;
 }
 
 }  // namespace
@@ -41,19 +57,33 @@ void bind_pretrained(OptionSet& set, Pretrained& pretrained) {
 nn::Shape image_of_weights(const Path& file, const std::string& network) {
   const Json stored = train::preprocessing_of_weights(file);
   if (stored.is_object()) return shape_from(stored);
-  const int size = nn::pretrained_images(network).size;
-  return {3, size, size};
+  return usual_pixels(network).image;
 }
 
 void suit_weights(const Path& file, const std::string& network, const OptionSet& set, DataOptions& data) {
   const Json stored = train::preprocessing_of_weights(file);
   const bool knows = stored.is_object();
-  const nn::PretrainedImages usual = nn::pretrained_images(network);
-  if (!set.chosen("image-shape")) data.image = knows ? shape_from(stored) : nn::Shape{3, usual.size, usual.size};
+  const UsualPixels usual = usual_pixels(network);
+  if (!set.chosen("image-shape")) data.image = knows ? shape_from(stored) : usual.image;
   if (knows) return take_preprocessing(stored, set, data);
   if (!set.chosen("rgb-mean")) data.augment.mean = usual.symmetric ? kHalves : kImageNetMean;
   if (!set.chosen("rgb-std")) data.augment.std = usual.symmetric ? kHalves : kImageNetStd;
-  if (!set.chosen("resize")) data.augment.resize = data.image.h * usual.resize / usual.size;
+  if (!set.chosen("resize")) data.augment.resize = data.image.h * usual.resize / nn::pretrained_images(network).size;
+}
+
+void take_pixels(const train::Checkpoint& checkpoint, const Path& file, const OptionSet& set, DataOptions& data,
+                 Reporter& reporter) {
+  data.image = checkpoint.graph.input();
+  data.classes = checkpoint.graph.classes();
+  const Json& stored = checkpoint.job.preprocessing;
+  if (stored.is_object() || file.extension() != ".onnx") return take_preprocessing(stored, set, data);
+  suit_weights(file, file.string(), set, data);
+  data.image = checkpoint.graph.input();
+  if (set.chosen("rgb-mean") && set.chosen("rgb-std")) return;
+  reporter.note(
+      fmt::format("{} does not say how its pixels are prepared: they are resized and normalised as for "
+                  "networks of ImageNet; --resize, --rgb-mean and --rgb-std choose otherwise",
+                  file.string()));
 }
 
 }  // namespace dtrain::config

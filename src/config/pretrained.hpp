@@ -5,6 +5,8 @@
 #include <string>
 
 #include <dtrain/base/files.hpp>
+#include <dtrain/base/reporter.hpp>
+#include <dtrain/train/checkpoint.hpp>
 
 #include "data_options.hpp"
 #include "option_set.hpp"
@@ -26,5 +28,10 @@ nn::Shape image_of_weights(const Path& file, const std::string& network);
 // Fills what the user did not choose: size, mean, deviation and resizing of images as dtrain stored them in the file,
 // else as torchvision's weights of the network for ImageNet want them. Throws DataError for a file that cannot be read.
 void suit_weights(const Path& file, const std::string& network, const OptionSet& set, DataOptions& data);
+
+// The pixels of a trained network: its image, and what its checkpoint says about mean, deviation and resizing. An ONNX
+// model of another program says nothing: it gets ImageNet's, and the reporter says so.
+void take_pixels(const train::Checkpoint& checkpoint, const Path& file, const OptionSet& set, DataOptions& data,
+                 Reporter& reporter);
 
 }  // namespace dtrain::config

@@ -56,6 +56,16 @@ whole = open("w.safetensors", "rb").read()
 open("cut.safetensors", "wb").write(whole[:-100])
 open("huge.safetensors", "wb").write(struct.pack("<Q", 1 << 62) + whole[8:])
 
+def field(number, content):
+    assert len(content) < 128
+    return bytes([number << 3 | 2, len(content)]) + content
+
+# An ONNX model with an operator that no layer computes.
+extents = b"".join(field(1, bytes([8, extent])) for extent in (1, 3, 8, 8))
+image = field(1, b"image") + field(2, field(1, b"\x08\x01" + field(2, extents)))
+node = field(1, b"image") + field(2, b"y") + field(3, b"odd") + field(4, b"Einsum")
+open("odd.onnx", "wb").write(field(7, field(1, node) + field(11, image) + field(12, field(1, b"y"))))
+
 class Code:
     def __reduce__(self):
         return os.system, ("touch ran",)
@@ -129,6 +139,19 @@ check "two starts are refused" exits 2
 run import s3://bucket/w.safetensors "${net[@]}" --out m/x
 check "weights behind a URL are refused without their hash" exits 2
 check "with what to do" says 's3://bucket/w.safetensors#sha256=HEX with the 64 digits that'
+run predict odd.onnx photos/red/1.png
+check "an ONNX model with an unknown operator is refused" exits 1
+check "by its node" says_line 'odd.onnx: node odd \(Einsum\): dtrain has no layer for the operator Einsum'
+golden=$here/../unit/train/golden/model.onnx
+mkdir -p small/a small/b && cp photos/red/?.png small/a && cp photos/blue/?.png small/b
+run data pack small --out s --train-ratio 1 --encoding png --resize 4
+run train --network "$golden" --pretrained "$golden" --data-train s.rec --batch-size 8 --num-epochs 1 --lr 0.01 --pad-size 0 --model-prefix m/s
+check "an ONNX model of another program is a network" exits 0
+check "with its weights" says_line '^Loaded ".*model.onnx": 5 of the 7 tensors of model$'
+check "and a last layer for the classes of the pictures" says_line '^The last layer begins anew: .*\[2, 8\]: \[3, 8\] in the file$'
+run predict "$golden" small/a/1.png --json
+check "predict names pictures with it" json out 'd["label"] in (0, 1, 2)'
+check "and says which pixels it assumes" says 'does not say how its pixels are prepared'
 run "${start[@]}" --new-head
 check "--new-head without weights is refused" exits 2
 finish

@@ -15,8 +15,8 @@ namespace dtrain::train {
 std::vector<Path> export_safetensors(const Checkpoint& checkpoint, const Path& file);
 // PREFIX-symbol.json and PREFIX-0001.params as MXNet 1.x loads them.
 std::vector<Path> export_mxnet(const Checkpoint& checkpoint, const Path& prefix, std::uint32_t epoch);
-// The checkpoint that export_onnx() wrote: network, weights and preprocessing, at the beginning of a run. Throws
-// DataError for a model of another program.
+// The checkpoint that export_onnx() wrote: network, weights and preprocessing, at the beginning of a run. Or a model of
+// another program that network_of_onnx_model() reads, with its weights and without preprocessing. Throws DataError.
 Checkpoint import_onnx(const Path& file);
 
 // Opset 13. Input: the normalised image "data" (the input node's name), float32 [n, c, h, w] with a free n; output

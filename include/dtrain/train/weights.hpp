@@ -43,10 +43,16 @@ StartingWeights load_weights(const WeightsRequest& request, const nn::Graph& gra
 // The number of classes of the file's last layer, which has the name of the graph's; nullopt where it has none.
 std::optional<int> classes_of_weights(const Path& file, const nn::Graph& graph);
 
-// What --network and its like call the network of the weights: that of the checkpoint whose tensors the file holds, or
-// of all known networks the one with most tensors of which the file has every one but the last layer's. Image and
-// classes are of no meaning. nullopt: no known network.
+// What --network and its like call the network of the weights: that of the checkpoint whose tensors the file holds, of
+// all known networks the one with most tensors of which the file has every one but the last layer's, or the file itself
+// where it is an ONNX model of layers that dtrain knows. Image and classes are of no meaning. nullopt: no known
+// network.
 std::optional<nn::NetworkOptions> network_of_weights(const Path& file);
+
+// The network of an ONNX model, dtrain's or one of another program whose operators dtrain's layers compute: tensors
+// have the names of the model's. `image` and `classes` replace the size of the images and the outputs of the last
+// layer. Throws DataError, for an operator of no layer with its node.
+nn::Graph network_of_onnx_model(const Path& file, std::optional<nn::Shape> image = {}, std::optional<int> classes = {});
 
 // What dtrain wrote into its own file about the pixels; null for files of others.
 Json preprocessing_of_weights(const Path& file);

@@ -200,7 +200,9 @@ void count_classes(const config::OptionSet& set, const train::SharedStore& store
   if (set.chosen("num-classes") || options.benchmark || !options.data.train) return;
   config::require_records(*options.data.train);
   const std::size_t classes = names_at(*options.data.train, store).size();
-  if (classes >= 2) options.data.classes = static_cast<int>(classes);
+  if (classes < 2) return;
+  options.data.classes = static_cast<int>(classes);
+  options.network.counted_classes = options.data.classes;
 }
 
 TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& set, int workers, Reporter& reporter) {

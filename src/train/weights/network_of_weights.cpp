@@ -32,6 +32,7 @@ std::optional<nn::NetworkOptions> network_of_weights(const Path& place) {
     most = *fitting;
     best = options;
   }
+  if (!best && !weights.graph().is_null()) return nn::NetworkOptions{.name = file.string()};
   return best;
 }
 

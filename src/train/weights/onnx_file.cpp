@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <cstring>
+#include <optional>
 
 #include <dtrain/base/error.hpp>
 
@@ -12,12 +15,26 @@ namespace dtrain::train {
 namespace {
 
 constexpr const char* kOnnxHint = "the file is damaged, cut short or no ONNX model";
+constexpr std::size_t kMostIntegers = 64;  // more of them are no extents
 
 // Field numbers and constants of onnx/onnx.proto.
 enum Model { graph = 7, metadata_props = 14 };
 enum Entry { key = 1, value = 2 };
-enum GraphField { initializer = 5 };
-enum Tensor { dims = 1, data_type = 2, float_data = 4, tensor_name = 8, raw_data = 9, data_location = 14 };
+enum GraphField { node = 1, initializer = 5, graph_input = 11, graph_output = 12 };
+enum Node { node_input = 1, node_output = 2, node_name = 3, op_type = 4, attribute = 5, domain = 7 };
+enum Attribute { attribute_name = 1, attribute_f = 2, attribute_i = 3, attribute_s = 4, attribute_t = 5, ints = 8 };
+enum ValueInfo { info_name = 1, info_type = 2 };
+enum Type { tensor_type = 1, elem_type = 1, shape = 2, dim = 1, dim_value = 1 };
+enum Tensor {
+  dims = 1,
+  data_type = 2,
+  float_data = 4,
+  int64_data = 7,
+  tensor_name = 8,
+  raw_data = 9,
+  data_location = 14
+};
+constexpr std::uint64_t kFloat32 = 1;
 
 // By its name in safetensors; empty: one of no use here.
 std::string dtype_of(std::uint64_t type) {
@@ -25,6 +42,13 @@ std::string dtype_of(std::uint64_t type) {
                                                   "BOOL", "F16", "F64", "U32", "U64", "",    "",    "BF16"};
   return type < kNames.size() ? kNames.at(type) : "";
 }
+
+// A tensor of the file: real numbers, or a few whole ones.
+struct FoundTensor {
+  ForeignTensor real;
+  std::vector<std::int64_t> integers;
+  std::uint64_t location = 0;
+};
 
 class Reader {
  public:
@@ -57,49 +81,139 @@ class Reader {
   void read_graph(ByteView bytes) {
     ProtoReader reader = message(bytes);
     while (const auto field = reader.next()) {
-      if (field->number == initializer && !field->is_varint) read_tensor(field->bytes);
+      if (field->is_varint) continue;
+      if (field->number == node) read_node(field->bytes);
+      if (field->number == initializer) add(read_tensor(field->bytes), onnx_.tensors);
+      if (field->number == graph_input) onnx_.inputs.push_back(read_value_info(field->bytes));
+      if (field->number == graph_output) onnx_.outputs.push_back(read_value_info(field->bytes).name);
     }
   }
 
-  void read_tensor(ByteView bytes) {
-    ForeignTensor tensor;
-    std::uint64_t location = 0;
+  void read_node(ByteView bytes) {
+    OnnxNode read;
+    std::string space;
+    std::optional<FoundTensor> constant;
+    ProtoReader reader = message(bytes);
+    while (const auto field = reader.next()) {
+      if (field->is_varint) continue;
+      if (field->number == node_input) read.inputs.emplace_back(text_of(field->bytes));
+      if (field->number == node_output) read.outputs.emplace_back(text_of(field->bytes));
+      if (field->number == node_name) read.name = text_of(field->bytes);
+      if (field->number == op_type) read.op = text_of(field->bytes);
+      if (field->number == domain) space = text_of(field->bytes);
+      if (field->number == attribute) read_attribute(field->bytes, read, constant);
+    }
+    if (!space.empty() && space != "ai.onnx") read.op = fmt::format("{}.{}", space, read.op);
+    if (read.op != "Constant" || !constant || read.outputs.empty()) return onnx_.nodes.push_back(std::move(read));
+    constant->real.name = read.outputs.front();
+    add(std::move(*constant), onnx_.constants);
+  }
+
+  void read_attribute(ByteView bytes, OnnxNode& owner, std::optional<FoundTensor>& tensor) {
+    OnnxAttribute read;
+    std::string name;
+    ProtoReader reader = message(bytes);
+    while (const auto field = reader.next()) {
+      if (field->number == attribute_i && field->is_varint) read.integer = static_cast<std::int64_t>(field->value);
+      if (field->number == ints) add_integers(*field, read.integers);
+      if (field->is_varint) continue;
+      if (field->number == attribute_name) name = text_of(field->bytes);
+      if (field->number == attribute_s) read.text = text_of(field->bytes);
+      if (field->number == attribute_f && field->bytes.size() == sizeof read.real)
+        std::memcpy(&read.real, field->bytes.data(), sizeof read.real);
+      if (field->number == attribute_t) tensor = read_tensor(field->bytes);
+    }
+    owner.attributes[name] = std::move(read);
+  }
+
+  OnnxInput read_value_info(ByteView bytes) {
+    OnnxInput info;
+    ProtoReader reader = message(bytes);
+    while (const auto field = reader.next()) {
+      if (field->is_varint) continue;
+      if (field->number == info_name) info.name = text_of(field->bytes);
+      if (field->number == info_type) read_type(field->bytes, info);
+    }
+    return info;
+  }
+
+  void read_type(ByteView bytes, OnnxInput& info) {
+    ProtoReader reader = message(bytes);
+    while (const auto field = reader.next()) {
+      if (field->number != tensor_type || field->is_varint) continue;
+      ProtoReader tensor = message(field->bytes);
+      while (const auto part = tensor.next()) {
+        if (part->number == elem_type && part->is_varint) info.is_float32 = part->value == kFloat32;
+        if (part->number == Type::shape && !part->is_varint) read_extents(part->bytes, info.extents);
+      }
+    }
+  }
+
+  void read_extents(ByteView bytes, std::vector<std::int64_t>& extents) {
+    ProtoReader reader = message(bytes);
+    while (const auto field = reader.next()) {
+      if (field->number != dim || field->is_varint) continue;
+      std::int64_t extent = 0;
+      ProtoReader one = message(field->bytes);
+      while (const auto part = one.next()) {
+        if (part->number == dim_value && part->is_varint) extent = static_cast<std::int64_t>(part->value);
+      }
+      extents.push_back(std::max<std::int64_t>(extent, 0));
+    }
+  }
+
+  FoundTensor read_tensor(ByteView bytes) {
+    FoundTensor found;
+    std::vector<std::int64_t> listed;
     ProtoReader reader = message(bytes);
     while (const auto field = reader.next()) {
       switch (field->number) {
         case dims:
-          add_extents(*field, tensor.shape);
+          add_integers(*field, found.real.shape);
           break;
         case data_type:
-          tensor.dtype = dtype_of(field->value);
+          found.real.dtype = dtype_of(field->value);
+          break;
+        case int64_data:
+          add_integers(*field, listed);
           break;
         case float_data:
         case raw_data:
-          tensor.bytes = field->bytes;
+          found.real.bytes = field->bytes;
           break;
         case tensor_name:
-          tensor.name = text_of(field->bytes);
+          found.real.name = text_of(field->bytes);
           break;
         case data_location:
-          location = field->value;
+          found.location = field->value;
           break;
         default:
           break;
       }
     }
-    if (location != 0) fail(tensor.name, "its numbers lie in another file", "save the model as one file");
-    add(std::move(tensor));
+    if (found.real.dtype == "I64")
+      found.integers = listed.empty() ? whole_numbers(found.real.bytes) : std::move(listed);
+    return found;
+  }
+
+  static std::vector<std::int64_t> whole_numbers(ByteView bytes) {
+    std::vector<std::int64_t> numbers(std::min(kMostIntegers, bytes.size() / sizeof(std::int64_t)));
+    if (!numbers.empty()) std::memcpy(numbers.data(), bytes.data(), numbers.size() * sizeof(std::int64_t));
+    return numbers;
   }
 
   // Packed or one by one.
-  void add_extents(const ProtoField& field, std::vector<std::int64_t>& shape) const {
-    if (field.is_varint) return shape.push_back(static_cast<std::int64_t>(field.value));
+  void add_integers(const ProtoField& field, std::vector<std::int64_t>& numbers) const {
+    if (field.is_varint) return numbers.push_back(static_cast<std::int64_t>(field.value));
     ProtoReader packed = message(field.bytes);
-    while (!packed.done()) shape.push_back(static_cast<std::int64_t>(packed.varint()));
+    while (!packed.done()) numbers.push_back(static_cast<std::int64_t>(packed.varint()));
   }
 
-  // Numbers of other kinds, such as the extents of a Reshape, are no weights.
-  void add(ForeignTensor tensor) {
+  // Whole numbers, such as the extents of a Reshape, are no weights.
+  void add(FoundTensor found, std::vector<ForeignTensor>& tensors) {
+    ForeignTensor& tensor = found.real;
+    if (found.location != 0) fail(tensor.name, "its numbers lie in another file", "save the model as one file");
+    if (!found.integers.empty()) onnx_.integers[tensor.name] = std::move(found.integers);
     if (tensor.dtype.empty() || !is_real(tensor)) return;
     tensor.strides = packed_strides(tensor.shape);
     try {
@@ -107,7 +221,7 @@ class Reader {
     } catch (const DataError& error) {
       fail(tensor.name, error.what(), kOnnxHint);
     }
-    onnx_.tensors.push_back(std::move(tensor));
+    tensors.push_back(std::move(tensor));
   }
 
   [[noreturn]] void fail(const std::string& tensor, const std::string& what, const char* hint) const {

@@ -1,4 +1,4 @@
-// The tensors and the documents of an ONNX model.
+// The tensors, the operators and the documents of an ONNX model.
 #pragma once
 
 #include <map>
@@ -9,9 +9,36 @@
 
 namespace dtrain::train {
 
+// What a node says besides its inputs. Which member holds an attribute is known by its name.
+struct OnnxAttribute {
+  std::int64_t integer = 0;
+  float real = 0;
+  std::string text;
+  std::vector<std::int64_t> integers;
+};
+
+struct OnnxNode {
+  std::string name;  // may be empty, and the same for two nodes
+  std::string op;    // with its domain in front, where that is not ONNX's own
+  std::vector<std::string> inputs, outputs;
+  std::map<std::string, OnnxAttribute> attributes;
+};
+
+struct OnnxInput {
+  std::string name;
+  std::vector<std::int64_t> extents;  // 0: free
+  bool is_float32 = false;
+};
+
+// Tensors borrow from the file.
 struct OnnxFile {
-  std::vector<ForeignTensor> tensors;           // initializers, which borrow from the file
-  std::map<std::string, std::string> metadata;  // metadata_props
+  std::vector<ForeignTensor> tensors;                         // initializers of real numbers
+  std::vector<ForeignTensor> constants;                       // the same of Constant nodes
+  std::map<std::string, std::vector<std::int64_t>> integers;  // initializers and Constant nodes of whole numbers
+  std::map<std::string, std::string> metadata;                // metadata_props
+  std::vector<OnnxNode> nodes;                                // but Constant nodes
+  std::vector<OnnxInput> inputs;                              // initializers may be among them
+  std::vector<std::string> outputs;
 };
 
 // Throws DataError naming `source` and the tensor: damage, numbers that lie in other files.

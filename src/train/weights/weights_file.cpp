@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <unordered_set>
 #include <utility>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/nn/graph_json.hpp>
 #include <dtrain/train/checkpoint.hpp>
 
 #include "checkpoint/checkpoint_tensors.hpp"
@@ -15,7 +18,7 @@
 #include "export/onnx_documents.hpp"
 #include "far_weights.hpp"
 #include "npz_file.hpp"
-#include "onnx_file.hpp"
+#include "onnx_network.hpp"
 #include "torch_file.hpp"
 
 namespace dtrain::train {
@@ -88,6 +91,7 @@ WeightsFile::WeightsFile(const Path& place) {
   file_ = MappedFile(path);
   read(path);
   for (ForeignTensor& tensor : tensors_) renew_name(tensor.name);
+  if (tensors_.empty() && no_graph_) throw DataError(no_graph_->what(), no_graph_->hint());
   if (tensors_.empty())
     throw DataError(path.string() + ": holds no tensors", "name a file with the weights of a network");
 }
@@ -118,14 +122,32 @@ void WeightsFile::read(const Path& path) {
 
 void WeightsFile::read_onnx(const std::string& source) {
   OnnxFile onnx = parse_onnx_file(file_.bytes(), source);
-  tensors_ = std::move(onnx.tensors);
   const auto document = [&](const char* name) {
     const auto found = onnx.metadata.find(name);
     return found == onnx.metadata.end() ? Json() : Json::parse(found->second, source);
   };
-  if (!onnx.metadata.contains(kOnnxGraph)) return;  // not dtrain's: its documents may be of another meaning
-  graph_ = document(kOnnxGraph);
-  preprocessing_ = document(kOnnxPreprocessing);
+  if (onnx.metadata.contains(kOnnxGraph)) {
+    graph_ = document(kOnnxGraph);
+    preprocessing_ = document(kOnnxPreprocessing);
+  } else {  // not dtrain's: its documents may be of another meaning
+    read_onnx_network(onnx, source);
+  }
+  std::ranges::move(onnx.tensors, std::back_inserter(tensors_));
+}
+
+void WeightsFile::read_onnx_network(OnnxFile& onnx, const std::string& source) try {
+  OnnxNetwork network = network_of_onnx(onnx, source);
+  graph_ = nn::graph_to_json(network.graph);
+  tensors_ = std::move(network.tensors);
+  std::unordered_set<std::string_view> taken;
+  for (const ForeignTensor& tensor : tensors_) taken.insert(tensor.name);
+  // Single numbers are those of operators, such as the bounds of a Clip.
+  const auto is_one = [](std::int64_t extent) { return extent == 1; };
+  std::erase_if(onnx.tensors, [&](const ForeignTensor& tensor) {
+    return taken.contains(tensor.name) || std::ranges::all_of(tensor.shape, is_one);
+  });
+} catch (const DataError& error) {
+  no_graph_ = error;
 }
 
 }  // namespace dtrain::train

@@ -2,14 +2,18 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include <dtrain/base/error.hpp>
 #include <dtrain/base/json.hpp>
 
 #include "checkpoint/safetensors.hpp"
 #include "foreign_tensor.hpp"
 
 namespace dtrain::train {
+
+struct OnnxFile;
 
 class WeightsFile {
  public:
@@ -20,16 +24,19 @@ class WeightsFile {
   const std::vector<ForeignTensor>& tensors() const { return tensors_; }
   // What dtrain wrote into its own exports; null in files of others.
   const Json& preprocessing() const { return preprocessing_; }
-  // The network that dtrain wrote into its own ONNX models; null in other files.
+  // The network of an ONNX model (dtrain.graph/1), or null, and why an ONNX model has none that dtrain reads.
   const Json& graph() const { return graph_; }
+  const std::optional<DataError>& no_graph() const { return no_graph_; }
 
  private:
   void read(const Path& path);
   void read_onnx(const std::string& source);
+  void read_onnx_network(OnnxFile& onnx, const std::string& source);
 
   MappedFile file_;
   std::vector<ForeignTensor> tensors_;
   Json preprocessing_, graph_;
+  std::optional<DataError> no_graph_;
   std::vector<std::shared_ptr<const void>> owners_;  // of tensors that lie elsewhere
 };
 

@@ -13,6 +13,7 @@
 #include "config/checkpoint_choice.hpp"
 #include "config/compute_options.hpp"
 #include "config/data_options.hpp"
+#include "config/pretrained.hpp"
 #include "eval_report.hpp"
 #include "eval_results.hpp"
 
@@ -169,9 +170,7 @@ ExitCode act(const EvalCommand& given, const config::OptionSet& set, Reporter& r
   }
   config::require_records(*options.data.validation);
   train::Checkpoint checkpoint = config::load_weights(options.checkpoint, options.data.image);
-  options.data.image = checkpoint.graph.input();
-  options.data.classes = checkpoint.graph.classes();
-  config::take_preprocessing(checkpoint.job.preprocessing, set, options.data);
+  config::take_pixels(checkpoint, options.checkpoint.prefix, set, options.data, reporter);
   check_classes(checkpoint, *options.data.validation);
   answer_report(options, checkpoint, evaluate(options, checkpoint), reporter);
   return ExitCode::ok;

@@ -9,6 +9,7 @@
 #include <dtrain/base/csv.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/data/image.hpp>
 #include <dtrain/data/picture_files.hpp>
 #include <dtrain/data/remote.hpp>
 #include <dtrain/train/classification.hpp>
@@ -19,6 +20,7 @@
 #include "config/checkpoint_choice.hpp"
 #include "config/compute_options.hpp"
 #include "config/data_options.hpp"
+#include "config/pretrained.hpp"
 #include "job/report/progress_line.hpp"
 
 namespace dtrain::cli {
@@ -182,11 +184,9 @@ void check(const PredictCommand& options, const Reporter& reporter) {
   }
 }
 
-train::Checkpoint load_network(PredictCommand& options, const config::OptionSet& set) {
+train::Checkpoint load_network(PredictCommand& options, const config::OptionSet& set, Reporter& reporter) {
   train::Checkpoint checkpoint = config::load_weights(options.checkpoint, options.data.image);
-  options.data.image = checkpoint.graph.input();
-  options.data.classes = checkpoint.graph.classes();
-  config::take_preprocessing(checkpoint.job.preprocessing, set, options.data);
+  config::take_pixels(checkpoint, options.checkpoint.prefix, set, options.data, reporter);
   return checkpoint;
 }
 
@@ -231,7 +231,7 @@ void answer_all(const PredictCommand& options, const train::Checkpoint& checkpoi
 ExitCode act(const PredictCommand& given, const config::OptionSet& set, Reporter& reporter) {
   PredictCommand options = given;
   check(options, reporter);
-  const train::Checkpoint checkpoint = load_network(options, set);
+  const train::Checkpoint checkpoint = load_network(options, set, reporter);
   const auto store = std::make_shared<net::ObjectStore>();
   const Listed listed = list_pictures(options.pictures, store);
   Answers answers(options, checkpoint, listed.files, reporter);
@@ -245,7 +245,7 @@ ExitCode act(const PredictCommand& given, const config::OptionSet& set, Reporter
   if (answers.problems() == pictures) {
     throw DataError(pictures == 1 ? std::string("the picture cannot be read")
                                   : fmt::format("none of the {} pictures can be read", pictures),
-                    "dtrain reads JPEG, PNG and WebP files; the warnings above give the reasons");
+                    fmt::format("dtrain reads {} files; the warnings above give the reasons", data::kImagesRead));
   }
   return answers.problems() == 0 ? ExitCode::ok : ExitCode::partly_done;
 }
