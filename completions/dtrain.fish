@@ -124,7 +124,7 @@ end
 complete -c dtrain -f
 complete -c dtrain -n "__dtrain_at ''" -a train -d 'train a model on this machine or on several hosts; hosts can join and leave'
 complete -c dtrain -n "__dtrain_at 'train'" -l recipe -x -a 'cifar10 imagenet mnist speednet' -d 'set of defaults: those of MXNet\'s script of that name, or speednet for CIFAR-10 in few epochs'
-complete -c dtrain -n "__dtrain_at 'train'" -l network -x -a '(__dtrain_local networks)' -d 'network to train: resnet, resnet-v1, resnet-v1.5, lenet, mlp, vgg, mobilenet, speednet, one of torchvision\'s by its name, such as resnet50 or convnext_tiny, or a .json file with an MXNet symbol or a graph of `dtrain inspect --graph`; `dtrain help networks` lists the names'
+complete -c dtrain -n "__dtrain_at 'train'" -l network -x -a '(__dtrain_local networks)' -d 'network to train: resnet, resnet-v1, resnet-v1.5, lenet, mlp, vgg, mobilenet, speednet, one of torchvision\'s by its name, such as resnet50 or convnext_tiny, or a .json file with an MXNet symbol or a graph of `dtrain inspect --graph`, or an .onnx model; `dtrain help networks` lists the names'
 complete -c dtrain -n "__dtrain_at 'train'" -l num-layers -x -d 'number of layers, for networks with several depths; 0 for the network\'s usual depth'
 complete -c dtrain -n "__dtrain_at 'train'" -l width -x -d 'number of channels of the first stage of a resnet, resnext or speednet; 0 for the usual number'
 complete -c dtrain -n "__dtrain_at 'train'" -l batch-norm -d 'for vgg, add batch norm after each convolution'
@@ -647,7 +647,7 @@ complete -c dtrain -n "__dtrain_at 'export'" -l version -d 'print the version an
 complete -c dtrain -n "__dtrain_at ''" -a import -d 'make a checkpoint of the weights of another program'
 complete -c dtrain -n "__dtrain_at 'import'" -F
 complete -c dtrain -n "__dtrain_at 'import'" -l out -r -F -d 'prefix of the checkpoint: PATH-0000.safetensors and PATH-0000.json'
-complete -c dtrain -n "__dtrain_at 'import'" -l network -x -a '(__dtrain_local networks)' -d 'network to train: resnet, resnet-v1, resnet-v1.5, lenet, mlp, vgg, mobilenet, speednet, one of torchvision\'s by its name, such as resnet50 or convnext_tiny, or a .json file with an MXNet symbol or a graph of `dtrain inspect --graph`; `dtrain help networks` lists the names'
+complete -c dtrain -n "__dtrain_at 'import'" -l network -x -a '(__dtrain_local networks)' -d 'network to train: resnet, resnet-v1, resnet-v1.5, lenet, mlp, vgg, mobilenet, speednet, one of torchvision\'s by its name, such as resnet50 or convnext_tiny, or a .json file with an MXNet symbol or a graph of `dtrain inspect --graph`, or an .onnx model; `dtrain help networks` lists the names'
 complete -c dtrain -n "__dtrain_at 'import'" -l num-layers -x -d 'number of layers, for networks with several depths; 0 for the network\'s usual depth'
 complete -c dtrain -n "__dtrain_at 'import'" -l width -x -d 'number of channels of the first stage of a resnet, resnext or speednet; 0 for the usual number'
 complete -c dtrain -n "__dtrain_at 'import'" -l batch-norm -d 'for vgg, add batch norm after each convolution'
@@ -1214,7 +1214,7 @@ complete -c dtrain -n "__dtrain_at 'cluster template'" -l help-all -d 'show the 
 complete -c dtrain -n "__dtrain_at 'cluster template'" -l version -d 'print the version and exit; with --verbose or --json also compiler, kernels and libraries'
 complete -c dtrain -n "__dtrain_at ''" -a bench -d 'measure training, loading and communication'
 complete -c dtrain -n "__dtrain_at 'bench'" -a train -d 'measure how fast this machine trains, compared with its bare convolutions'
-complete -c dtrain -n "__dtrain_at 'bench train'" -l network -x -a '(__dtrain_local networks)' -d 'network to train: resnet, resnet-v1, resnet-v1.5, lenet, mlp, vgg, mobilenet, speednet, one of torchvision\'s by its name, such as resnet50 or convnext_tiny, or a .json file with an MXNet symbol or a graph of `dtrain inspect --graph`; `dtrain help networks` lists the names'
+complete -c dtrain -n "__dtrain_at 'bench train'" -l network -x -a '(__dtrain_local networks)' -d 'network to train: resnet, resnet-v1, resnet-v1.5, lenet, mlp, vgg, mobilenet, speednet, one of torchvision\'s by its name, such as resnet50 or convnext_tiny, or a .json file with an MXNet symbol or a graph of `dtrain inspect --graph`, or an .onnx model; `dtrain help networks` lists the names'
 complete -c dtrain -n "__dtrain_at 'bench train'" -l num-layers -x -d 'number of layers, for networks with several depths; 0 for the network\'s usual depth'
 complete -c dtrain -n "__dtrain_at 'bench train'" -l width -x -d 'number of channels of the first stage of a resnet, resnext or speednet; 0 for the usual number'
 complete -c dtrain -n "__dtrain_at 'bench train'" -l batch-norm -d 'for vgg, add batch norm after each convolution'

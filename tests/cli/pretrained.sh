@@ -77,12 +77,14 @@ def png(path, colour, side=40):
     rows = b"".join(b"\0" + bytes(c for _ in range(side) for c in colour) for _ in range(side))
     chunk = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
     with open(path, "wb") as out:
-        out.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0))
+        out.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2 if len(colour) == 3 else 0, 0, 0, 0))
                   + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 for i in range(8):
     png(f"photos/red/{i}.png", (200, 20 + i, 30))
     png(f"photos/green/{i}.png", (20, 210, 30 + i))
     png(f"photos/blue/{i}.png", (20, 30 + i, 210))
+    png(f"small/a/{i}.png", (20 + i,), 4)
+    png(f"small/b/{i}.png", (200 + i,), 4)
 PYTHON
 net=(--network resnet-v1.5 --num-layers 18 --width 2)
 
@@ -143,8 +145,7 @@ run predict odd.onnx photos/red/1.png
 check "an ONNX model with an unknown operator is refused" exits 1
 check "by its node" says_line 'odd.onnx: node odd \(Einsum\): dtrain has no layer for the operator Einsum'
 golden=$here/../unit/train/golden/model.onnx
-mkdir -p small/a small/b && cp photos/red/?.png small/a && cp photos/blue/?.png small/b
-run data pack small --out s --train-ratio 1 --encoding png --resize 4
+run data pack small --out s --train-ratio 1 --encoding png
 run train --network "$golden" --pretrained "$golden" --data-train s.rec --batch-size 8 --num-epochs 1 --lr 0.01 --pad-size 0 --model-prefix m/s
 check "an ONNX model of another program is a network" exits 0
 check "with its weights" says_line '^Loaded ".*model.onnx": 5 of the 7 tensors of model$'
