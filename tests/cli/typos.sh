@@ -20,6 +20,8 @@ check "an unknown option points at the help" says "dtrain train --help"
 run train --model resnet18
 check "--model is no short form of --model-prefix" exits 2
 check "--model means the network" says "did you mean '--network'?"
+run train --patience 5
+check "and --patience the early stop" says "did you mean '--early-stop'?"
 run train --batchsize 3
 check "an unknown option gets the nearest name" says "did you mean '--batch-size'?"
 run train -lr 3
