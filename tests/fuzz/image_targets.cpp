@@ -33,6 +33,11 @@ std::vector<Target> image_targets() {
                        data::Image image;
                        data::decode_image(bytes_of(input), 3, image);
                      }});
+  Target plain{"image-bmp-tiff", {}, targets.back().parse};
+  for (const char* name : {"rgb.bmp", "palette.bmp", "plain.tif", "lzw.tif", "deflate.tif", "packbits.tif"}) {
+    plain.seeds.push_back(read_file(Path(DTRAIN_TESTS_DIR) / "unit/data/golden" / name));
+  }
+  targets.push_back(std::move(plain));
   targets.push_back({"window-jpeg",
                      {data::encode_image(gradient(1), data::Encoding::jpeg),
                       data::encode_image(gradient(3), data::Encoding::jpeg, {.full_colour = false})},

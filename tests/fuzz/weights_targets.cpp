@@ -2,7 +2,7 @@
 
 #include "fuzz.hpp"
 #include "weights/npz_file.hpp"
-#include "weights/onnx_file.hpp"
+#include "weights/onnx_network.hpp"
 #include "weights/torch_file.hpp"
 
 namespace dtrain::fuzz {
@@ -31,7 +31,11 @@ void read_npz(const std::string& input) {
   read_all(npz.tensors);
 }
 
-void read_onnx(const std::string& input) { read_all(train::parse_onnx_file(bytes_of(input), "input").tensors); }
+void read_onnx(const std::string& input) {
+  const train::OnnxFile onnx = train::parse_onnx_file(bytes_of(input), "input");
+  read_all(onnx.tensors);
+  read_all(train::network_of_onnx(onnx, "input").tensors);
+}
 
 }  // namespace
 
