@@ -48,7 +48,7 @@ check "a file that is no picture is named, the others go on" exits 3
 check "with the reason" json out '[d["path"] for d in lines if "error" in d] == ["odd/text.png"] and len(lines) == 3'
 run predict m/p odd
 check "pictures are found by their content, and what is named as one is reported" exits 3
-check "by its name" says 'odd/text.png: not a JPEG'
+check "by its name" says 'odd/text.png: no image of a kind that dtrain reads'
 check "a name with a line end is one line" answers 'odd/below/line^Jend.png'
 check "a table has a line for each" same "$(wc -l <out)" 3
 printf '' | "$DTRAIN" predict m/p - >out 2>err
@@ -116,7 +116,7 @@ check "one that is cut short is refused" exits 1
 check "by its name" says 'cut.onnx: byte '
 sed 's/dtrain_graph/dtrain_grapf/' p.onnx >foreign.onnx
 run predict foreign.onnx photos
-check "one of another program is refused" says 'foreign.onnx: is an ONNX model of another program'
+check "one of another program that takes bytes is refused" says 'foreign.onnx: the input pixels is no float32 [n, channels, height, width]'
 run predict m/other photos
 check "a network that is not there is named" says 'm/other: no checkpoint of this prefix'
 run predict m/p photos --csv --json
