@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -28,6 +29,8 @@ struct StepReport {
   std::uint64_t samples_seen = 0;                     // of the whole run, this step included
   double loss = 0, accuracy = 0, top_k_accuracy = 0;  // of this step
   double learning_rate = 0;
+  // Of the mean loss, before anything is cut; NaN: it was not measured in this step.
+  double gradient_norm = std::numeric_limits<double>::quiet_NaN();
   std::chrono::duration<double> time{};  // of this step
 };
 

@@ -1,5 +1,7 @@
 #include "steps_file.hpp"
 
+#include <cmath>
+#include <limits>
 #include <utility>
 
 namespace dtrain::job {
@@ -24,6 +26,7 @@ void StepsFile::on_step(const train::StepReport& report) {
   seconds_ += report.time.count();
   loss_ += report.loss * report.samples;
   accuracy_ += report.accuracy * report.samples;
+  if (std::isfinite(report.gradient_norm)) gradient_norm_ = report.gradient_norm;
   if (now - since_ >= kWindow) write_window();
 }
 
@@ -32,15 +35,18 @@ void StepsFile::on_epoch(const train::EpochReport&) { write_window(); }
 void StepsFile::write_window() {
   if (samples_ == 0) return;
   const int samples = std::exchange(samples_, 0);
-  append(Json::object({{"epoch", std::int64_t{last_.epoch}},
-                       {"step", last_.step},
-                       {"steps", last_.steps},
-                       {"samples", samples},
-                       {"seconds", std::exchange(seconds_, 0)},
-                       {"loss", std::exchange(loss_, 0) / samples},
-                       {"accuracy", std::exchange(accuracy_, 0) / samples},
-                       {"learning_rate", last_.learning_rate},
-                       {"samples_seen", last_.samples_seen}}));
+  Json line = Json::object({{"epoch", std::int64_t{last_.epoch}},
+                            {"step", last_.step},
+                            {"steps", last_.steps},
+                            {"samples", samples},
+                            {"seconds", std::exchange(seconds_, 0)},
+                            {"loss", std::exchange(loss_, 0) / samples},
+                            {"accuracy", std::exchange(accuracy_, 0) / samples},
+                            {"learning_rate", last_.learning_rate}});
+  const double norm = std::exchange(gradient_norm_, std::numeric_limits<double>::quiet_NaN());
+  if (std::isfinite(norm)) line["gradient_norm"] = norm;
+  line["samples_seen"] = last_.samples_seen;
+  append(std::move(line));
 }
 
 void StepsFile::append(Json line) {

@@ -1,9 +1,11 @@
 // `steps.jsonl` in the job folder: the course of the training, for `dtrain plot`. One object per line, each for the
 // steps of about one second: {"time", "epoch", "step", "steps", "samples", "seconds", "loss", "accuracy",
-// "learning_rate", "samples_seen"}; and {"time", "begins": true} where training begins or resumes.
+// "learning_rate", "gradient_norm", "samples_seen"}; and {"time", "begins": true} where training begins or resumes. The
+// gradient's norm is that of one step among them, and is left out where it is not known: on GPUs.
 #pragma once
 
 #include <chrono>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -31,9 +33,10 @@ class StepsFile final : public train::IgnoringObserver {
   const Path path_;
   std::unique_ptr<elastic::LineFile> file_;  // made by the first line
   std::chrono::steady_clock::time_point since_{};
-  train::StepReport last_;                        // last step of the window
-  int samples_ = 0;                               // in the window; 0: empty
-  double seconds_ = 0, loss_ = 0, accuracy_ = 0;  // sums; loss and accuracy weighted by samples
+  train::StepReport last_;                                           // last step of the window
+  int samples_ = 0;                                                  // in the window; 0: empty
+  double seconds_ = 0, loss_ = 0, accuracy_ = 0;                     // sums; loss and accuracy weighted by samples
+  double gradient_norm_ = std::numeric_limits<double>::quiet_NaN();  // the last one of the window
 };
 
 }  // namespace dtrain::job

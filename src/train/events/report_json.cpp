@@ -58,6 +58,7 @@ void fields(const Visit& visit, Report& r) {
   visit("samples_seen", r.samples_seen);
   metrics(visit, r);
   visit("learning_rate", r.learning_rate);
+  visit("gradient_norm", r.gradient_norm);
   visit("seconds", r.time);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/comm/tree.hpp>
@@ -13,6 +14,9 @@ namespace dtrain::train {
 namespace {
 
 using elastic::Phase;
+using namespace std::chrono_literals;
+
+constexpr auto kNormPause = 500ms;
 
 std::int64_t rounded_floats(const nn::Graph& graph, const TrainerOptions& options) {
   return options.gradient_dtype == backend::DType::bfloat16 ? backend::ContributionLayout(graph).gradients : 0;
@@ -151,16 +155,25 @@ void Generation::apply() {
   const backend::StepMetrics metrics = step_.metrics();
   const double rate = options.schedule.rate(run_.cursor.samples_seen, plan_.samples) * gamma_of(run_.ramp);
   refuse_unless_finite(metrics, rate);
+  const double norm = gradient_norm();
 
   context_.membership.progress(Phase::applying);
   context_.membership.begin_apply();
   step_.apply({corrected(options.optimizer, run_.ramp), static_cast<float>(rate)});
   note_time();
-  advance(metrics, rate);
+  advance(metrics, rate, norm);
   context_.membership.end_apply(training_position_of(run_));
 }
 
-void Generation::advance(const backend::StepMetrics& m, double rate) {
+// Seldom, because it reads all gradients; and in the first step of each epoch, so that short epochs have it too.
+double Generation::gradient_norm() {
+  const Clock::time_point now = Clock::now();
+  if (!speaks() || (now < next_norm_ && run_.cursor.step > 0)) return std::numeric_limits<double>::quiet_NaN();
+  next_norm_ = now + kNormPause;
+  return step_.gradient_norm().value_or(std::numeric_limits<double>::quiet_NaN());
+}
+
+void Generation::advance(const backend::StepMetrics& m, double rate, double gradient_norm) {
   Cursor& cursor = run_.cursor;
   const int samples = plan_.step_size(cursor.position);
   const StepReport report{.epoch = cursor.epoch,
@@ -172,6 +185,7 @@ void Generation::advance(const backend::StepMetrics& m, double rate) {
                           .accuracy = m.correct / m.count,
                           .top_k_accuracy = m.top_k_correct / m.count,
                           .learning_rate = rate,
+                          .gradient_norm = gradient_norm,
                           .time = mark_ - step_begin_};
   ++cursor.step;
   cursor.samples_seen = report.samples_seen;

@@ -47,7 +47,8 @@ class Generation {
   const std::vector<comm::Note>& contribute(const FedBatch& batch, const std::vector<backend::ShardRange>& shards,
                                             std::uint64_t vote);
   void apply();
-  void advance(const backend::StepMetrics& m, double rate);
+  void advance(const backend::StepMetrics& m, double rate, double gradient_norm);
+  double gradient_norm();
   void refuse_unless_finite(const backend::StepMetrics& metrics, double rate) const;
   void settle();
   void save(const RunState& run);
@@ -78,6 +79,7 @@ class Generation {
   BatchFeed feed_;
   StepRunner step_;
   Clock::time_point step_begin_;
+  Clock::time_point next_norm_{};          // when the gradient's norm is measured again
   Clock::time_point mark_ = Clock::now();  // up to where the epoch's time is counted
 };
 

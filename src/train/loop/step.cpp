@@ -1,5 +1,7 @@
 #include "step.hpp"
 
+#include <array>
+#include <cmath>
 #include <exception>
 #include <list>
 #include <utility>
@@ -54,6 +56,22 @@ class ReductionSink final : public backend::ContributionSink {
   std::exception_ptr failure_ DTRAIN_GUARDED_BY(mutex_);
   std::list<std::vector<float>> nobodys_ DTRAIN_GUARDED_BY(mutex_);
 };
+
+// In double, in eight sums that a compiler can keep in one register.
+double length_of(std::span<const float> values) {
+  std::array<double, 8> sums{};
+  std::size_t i = 0;
+  for (; i + sums.size() <= values.size(); i += sums.size()) {
+    for (std::size_t lane = 0; lane < sums.size(); ++lane) {
+      const double value = values[i + lane];
+      sums[lane] += value * value;
+    }
+  }
+  for (; i < values.size(); ++i) sums[0] += double{values[i]} * values[i];
+  double total = 0;
+  for (const double sum : sums) total += sum;
+  return std::sqrt(total);
+}
 
 class DeviceReductionSink final : public backend::DeviceSink {
  public:
@@ -122,6 +140,12 @@ const std::vector<comm::Note>& StepRunner::reduce() {
   on_device_.reset();
   on_host_.reset();
   return reduced_.notes;
+}
+
+std::optional<double> StepRunner::gradient_norm() const {
+  const auto gradients = static_cast<std::size_t>(layout_.gradients);
+  if (!parts_.empty() || reduced_.sum.size() < gradients || metrics_.count <= 0) return std::nullopt;
+  return length_of(std::span(reduced_.sum).first(gradients)) / metrics_.count;
 }
 
 }  // namespace dtrain::train

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <dtrain/backend/backend.hpp>
@@ -28,6 +29,8 @@ class StepRunner {
   // on.
   const std::vector<comm::Note>& reduce();
   backend::StepMetrics metrics() const { return metrics_; }
+  // After reduce() and before apply(): the length of the gradient of the mean loss. nullopt: gradients are on a GPU.
+  std::optional<double> gradient_norm() const;
   void apply(const backend::Update& update) { executable_.apply(update); }
 
  private:

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <csignal>
 #include <functional>
 #include <thread>
@@ -77,6 +78,12 @@ class Losses final : public IgnoringObserver {
   void on_warning(const std::string& text) override { warnings.push_back(text); }
   std::vector<double> losses, evaluated;
   std::vector<std::string> warnings;
+};
+
+class LastStep final : public IgnoringObserver {
+ public:
+  void on_step(const StepReport& step) override { report = step; }
+  StepReport report;
 };
 
 // Fails a run at its third step, on a disk that has been full for the ledger since before the first.
@@ -237,6 +244,28 @@ TEST_F(Trainer, EvaluatesTheAverageOfTheWeights) {
   EXPECT_NE(loss(), observer.evaluated.back());
   executable->exchange_average();
   EXPECT_EQ(loss(), observer.evaluated.back());
+}
+
+// One step of plain SGD moves the weights by the gradient times the rate, which says how long the gradient is.
+TEST_F(Trainer, MeasuresTheGradientBeforeItIsCutOnAnyNumberOfRanks) {
+  options_.epochs = 1;
+  options_.global_batch = kTinySamples;
+  options_.optimizer.weight_decay = 0;
+  std::vector<float> before(static_cast<std::size_t>(tiny_network().parameter_count));
+  nn::initialize_parameters(tiny_network(), options_.seed, before);
+  LastStep last;
+  const backend::ModelState after = train_alone(last).state;
+  double squares = 0;
+  for (std::size_t i = 0; i < before.size(); ++i) squares += std::pow(after.parameters[i] - before[i], 2);
+  EXPECT_NEAR(last.report.gradient_norm * last.report.learning_rate, std::sqrt(squares), 1e-4 * std::sqrt(squares));
+
+  options_.optimizer.clip_norm = static_cast<float>(last.report.gradient_norm) / 100;
+  auto world = comm::make_local_world(2);
+  LastStep first_rank, second_rank;
+  std::thread other([&] { train_rank(*backend::make_reference_backend(), std::move(world[1]), second_rank); });
+  train_rank(*backend::make_reference_backend(), std::move(world[0]), first_rank);
+  other.join();
+  EXPECT_EQ(first_rank.report.gradient_norm, last.report.gradient_norm);
 }
 
 // Weights that hardly move never get better.
