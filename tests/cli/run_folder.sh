@@ -30,6 +30,10 @@ check "its records go on" json m/a-run/steps.jsonl 'sum("begins" in line for lin
 run train --config m/b-run/train.toml --force
 check "a training that begins again begins its records again" json m/b-run/steps.jsonl 'sum("begins" in line for line in lines) == 1'
 
+run train "${small_training[@]}" --num-epochs 1 --lr 1e30 --model-prefix m/bad
+check "a training that fails says so" exits 1
+check "in its records, too" json m/bad-run/events.jsonl 'd["event"] == "finish" and d["exit_code"] == 1 and "not finite" in d["reason"]'
+
 run plot m/a --out a.png
 check "plot finds the records of a prefix" exits 0
 run plot m/a m/b m/c-run --out all.svg

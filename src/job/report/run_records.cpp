@@ -42,10 +42,12 @@ void RunRecords::on_event(const train::ReportEvent& event) {
   if (!std::holds_alternative<train::StepReport>(event)) append(train::to_json(event));
 }
 
-void RunRecords::end(const train::TrainResult& result) {
+void RunRecords::end(const train::TrainResult& result) { finish(exit_code_of(result), reason_of(result)); }
+void RunRecords::fail(const Error& error) { finish(error.exit_code(), error.what()); }
+
+void RunRecords::finish(ExitCode code, const std::string& reason) {
   record([&] { steps_.end(); });
-  append(Json::object(
-      {{"event", "finish"}, {"exit_code", static_cast<int>(exit_code_of(result))}, {"reason", reason_of(result)}}));
+  append(Json::object({{"event", "finish"}, {"exit_code", static_cast<int>(code)}, {"reason", reason}}));
 }
 
 void RunRecords::append(const Json& event) {

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include <dtrain/base/error.hpp>
 #include <dtrain/base/reporter.hpp>
 #include <dtrain/elastic/records.hpp>
 #include <dtrain/train/report_json.hpp>
@@ -23,10 +24,12 @@ class RunRecords final : public train::EventObserver {
   RunRecords(const JobFolder& folder, bool resumed, Reporter& reporter);
   void on_event(const train::ReportEvent& event) override;
   void end(const train::TrainResult& result);
+  void fail(const Error& error);  // which ended the training
 
  private:
   void record(const std::function<void()>& write);
   void append(const Json& event);
+  void finish(ExitCode code, const std::string& reason);
 
   Reporter& reporter_;
   FileLock lock_;

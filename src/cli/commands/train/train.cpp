@@ -119,7 +119,13 @@ ExitCode train_alone(const config::TrainOptions& options, const config::OptionSe
   std::optional<job::TensorLog> tensors;
   if (options.monitor > 0) watch.observers().add(tensors.emplace(reporter, options.monitor, run.graph, *executable));
 
-  const train::TrainResult result = train_here(run, *training, validation.get(), *executable, watch.observers());
+  train::TrainResult result;
+  try {
+    result = train_here(run, *training, validation.get(), *executable, watch.observers());
+  } catch (const Error& error) {
+    if (records) records->fail(error);
+    throw;
+  }
   if (records) records->end(result);
   throw_if_stopped(result);
   refuse_loss(result, fmt::format("{} epochs trained, but ", result.cursor.epoch));
