@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -16,9 +17,10 @@ struct [[nodiscard]] ProgramAnswer {
 };
 
 // Blocks, any thread. What it writes is taken up where `child` names no descriptor for it. nullopt: it did not end in
-// time, or wrote without end; it is killed with all below it then, and not waited for: the kernel may hold it. Throws
-// Error when it does not start.
-[[nodiscard]] std::optional<ProgramAnswer> try_asking(Spawn child, std::chrono::milliseconds deadline);
+// time, wrote without end, or `stop` was requested; it is killed with all below it then, and not waited for: the kernel
+// may hold it. Throws Error when it does not start.
+[[nodiscard]] std::optional<ProgramAnswer> try_asking(Spawn child, std::chrono::milliseconds deadline,
+                                                      const std::stop_token& stop = {});
 
 // The same of a command, which gets the variables that find programs, schedulers and languages, and no others. Throws
 // Error also when it does not end in time.

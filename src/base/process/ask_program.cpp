@@ -48,7 +48,7 @@ void end(pid_t process) {
 
 }  // namespace
 
-std::optional<ProgramAnswer> try_asking(Spawn child, std::chrono::milliseconds deadline) {
+std::optional<ProgramAnswer> try_asking(Spawn child, std::chrono::milliseconds deadline, const std::stop_token& stop) {
   // In memory rather than a pipe: the child never waits for its reader.
   const FileDescriptor output = memory_file(), errors = memory_file();
   if (child.output < 0) child.output = output.get();
@@ -56,7 +56,7 @@ std::optional<ProgramAnswer> try_asking(Spawn child, std::chrono::milliseconds d
   const auto until = std::chrono::steady_clock::now() + deadline;
   const pid_t process = spawn(child);
   for (; !has_ended(process); std::this_thread::sleep_for(kPoll)) {
-    if (std::chrono::steady_clock::now() > until || is_endless(output) || is_endless(errors)) {
+    if (stop.stop_requested() || std::chrono::steady_clock::now() > until || is_endless(output) || is_endless(errors)) {
       end(process);
       return std::nullopt;
     }

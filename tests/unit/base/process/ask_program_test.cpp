@@ -35,6 +35,12 @@ TEST(AskProgram, WaitsForTheProgramButNotForWhatItLeftBehind) {
 
 TEST(AskProgram, GivesNothingWhereTheTimeIsOver) { EXPECT_FALSE(try_asking(shell("sleep 300"), 50ms)); }
 
+TEST(AskProgram, EndsOneThatIsNotWantedAnyMore) {
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_FALSE(try_asking(shell("sleep 300"), 300s, stop.get_token()));
+}
+
 TEST(AskProgram, EndsOneThatWritesWithoutEnd) { EXPECT_FALSE(try_asking(shell("while :; do echo more; done"), 300s)); }
 
 TEST(AskProgram, PassesNoCredentials) {
