@@ -284,6 +284,7 @@ _dtrain() {
       'plot --config') kind='files' ;;
       'board --port') kind='none' ;;
       'board --address') kind='none' ;;
+      'board --show-cluster') kind='none' ;;
       'board --export') kind='files' ;;
       'board --cluster') kind='none' ;;
       'board --color') choices='auto always never' ;;
@@ -780,7 +781,7 @@ _dtrain() {
       'hosts drain') choices='--reason --job-dir --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='hosts'; fi ;;
       'events') choices='--job-dir --cluster --ledger --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'plot') choices='--out --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='jobs'; fi ;;
-      'board') choices='--port --address --open --allow-actions --export --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='jobs'; fi ;;
+      'board') choices='--port --address --open --allow-actions --show-cluster --export --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='jobs'; fi ;;
       'stop') choices='--job-dir --cluster --now --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'run') choices='-H --hostfile --cluster -j --parallel --connect-timeout --ssh-config -i --identity --known-hosts --accept-new-hosts --shell --timeout --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'sync') choices='--exclude -H --hostfile --cluster -j --parallel --connect-timeout --ssh-config -i --identity --known-hosts --accept-new-hosts --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;

@@ -437,6 +437,7 @@ complete -c dtrain -n "__dtrain_at 'board'" -l port -x -d 'port to serve the pag
 complete -c dtrain -n "__dtrain_at 'board'" -l address -x -d 'address to listen on, such as 0.0.0.0; other than this machine\'s own the page asks for a token'
 complete -c dtrain -n "__dtrain_at 'board'" -l open -d 'open the page in the user\'s browser'
 complete -c dtrain -n "__dtrain_at 'board'" -l allow-actions -d 'let the page stop jobs, and drain, add and remove hosts; it asks for a token then'
+complete -c dtrain -n "__dtrain_at 'board'" -l show-cluster -x -d 'show the machines, health and cost of these clusters too, asked of AWS each minute while a page shows them'
 complete -c dtrain -n "__dtrain_at 'board'" -l export -r -F -d 'write one page that holds the runs as they are now, to look at without this program, and exit'
 complete -c dtrain -n "__dtrain_at 'board'" -l cluster -x -d 'run this command on the head of this cluster, in its shared folder'
 complete -c dtrain -n "__dtrain_at 'board'" -l json -d 'print answers as JSON: one document, or one object per line for streams'

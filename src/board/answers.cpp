@@ -100,10 +100,16 @@ const std::map<std::string_view, Answer>& known_answers() {
       {"/api/log", [](const Question& q) { return reply(log_of(*q.files(), q.folder(), q.target)); }},
       {"/api/live", [](const Question& q) { return reply(live_hosts(q.folder())); }},
       {"/api/model", [](const Question& q) { return reply(model_of(q.place(), q.target)); }},
+      {"/api/bytes", [](const Question& q) { return reply(bytes_of(q.place())); }},
       {"/api/spread", [](const Question& q) { return reply(spread_of(q.place(), q.target)); }},
       {"/api/data", [](const Question& q) { return reply(data_of(q.place())); }},
       {"/api/sheet", [](const Question& q) { return sheet_of(q.place()); }},
       {"/api/evaluation", evaluation},
+      {"/api/clusters",
+       [](const Question& q) {
+         return reply(q.facts.clusters ? q.facts.clusters->json() : Json::object({{"clusters", Json::array()}}));
+       }},
+      {"/api/curves", [](const Question& q) { return reply(curves_of_report(q.place(), q.target)); }},
       {"/api/report", [](const Question& q) { return picture_of_report(q.place(), q.target); }},
       {"/api/machines", [](const Question& q) { return reply(machines_of(q.catalog)); }},
       {"/api/ledger", [](const Question& q) { return reply(ledger_check(q.folder())); }},

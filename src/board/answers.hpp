@@ -9,6 +9,7 @@
 #include <dtrain/net/objects.hpp>
 
 #include "catalog.hpp"
+#include "cluster_watch.hpp"
 #include "target.hpp"
 
 namespace dtrain::board {
@@ -18,6 +19,7 @@ struct BoardFacts {
   std::vector<std::string> folders;  // that are watched
   bool may_act = false;
   std::shared_ptr<net::ObjectStore> store;  // null: no folder is far away
+  ClusterWatch* clusters = nullptr;         // borrowed; null: there are none
 };
 
 class Answers {

@@ -9,6 +9,7 @@
 #include <dtrain/base/file_exists.hpp>
 #include <dtrain/base/text.hpp>
 
+#include "class_curves.hpp"
 #include "explain.hpp"
 #include "reply.hpp"
 
@@ -16,7 +17,7 @@ namespace dtrain::board {
 namespace {
 
 constexpr std::size_t kMostClasses = 200;
-constexpr const char* kTable = "confusion.csv";
+constexpr const char *kTable = "confusion.csv", *kPredictions = "predictions.csv";
 
 // Reports by the name of their folder.
 std::map<std::string, Path> reports_of(const RunPlace& run) {
@@ -77,9 +78,18 @@ std::vector<std::string> pictures_of(const Path& folder) {
   return names;
 }
 
+// The one that is asked for, else one of this run: others may have theirs in the same folder.
+std::map<std::string, Path>::const_iterator choose(const std::map<std::string, Path>& reports, const RunPlace& run,
+                                                   const std::string& asked) {
+  if (!asked.empty()) return reports.find(asked);
+  const std::string prefix = Path(run.prefix()).filename().string();
+  const auto own = reports.lower_bound(prefix);
+  return own != reports.end() && own->first.starts_with(prefix) ? own : reports.begin();
+}
+
 Path chosen_report(const RunPlace& run, const Target& target) {
   const auto reports = reports_of(run);
-  const auto found = reports.find(target.text("report"));
+  const auto found = choose(reports, run, target.text("report"));
   if (found == reports.end()) throw Missing(fmt::format("{}: no such report", target.text("report")));
   return found->second;
 }
@@ -108,14 +118,21 @@ void add_report(Json& answer, const RunPlace& run, const Target& target) {
     answer["hint"] = fmt::format("`dtrain eval {} --report {}-report ...` writes one.", run.prefix(), run.prefix());
     return;
   }
-  const auto asked = reports.find(target.text("report"));
-  const auto& [name, folder] = asked == reports.end() ? *reports.begin() : *asked;
+  const auto chosen = choose(reports, run, target.text("report"));
+  const auto& [name, folder] = chosen == reports.end() ? *choose(reports, run, {}) : *chosen;
   Json pictures = Json::array();
   for (const std::string& picture : pictures_of(folder)) pictures.push_back(picture);
   answer["report"] = name;
   answer["matrix"] = matrix_of(folder);
   answer["scores"] = scores_of(folder);
   answer["pictures"] = pictures;
+  answer["curves"] = file_exists(folder / kPredictions);
+}
+
+Json curves_of_report(const RunPlace& run, const Target& target) {
+  const Path table = chosen_report(run, target) / kPredictions;
+  if (!file_exists(table)) throw Missing(fmt::format("{}: is not there", table.string()));
+  return class_curves(read_file(table));
 }
 
 net::HttpResponse picture_of_report(const RunPlace& run, const Target& target) {

@@ -13,9 +13,12 @@ namespace dtrain::board {
 
 Json validations_of(const Run& run);  // {"validations": [...]}
 
-// Adds to `answer` the report ?report=NAME, or the first one: folders with confusion.csv inside the run's folder or
-// beside its checkpoints.
+// Adds to `answer` the report ?report=NAME. Reports are folders with confusion.csv inside the run's folder or beside
+// its checkpoints; without a name it is the first one that is called after the run, or the first of all.
 void add_report(Json& answer, const RunPlace& run, const Target& target);
+
+// class_curves() of ?report=NAME. Throws Missing.
+Json curves_of_report(const RunPlace& run, const Target& target);
 
 // ?report=NAME&name=FILE: a picture of that report. Throws Missing.
 net::HttpResponse picture_of_report(const RunPlace& run, const Target& target);

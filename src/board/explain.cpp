@@ -201,9 +201,9 @@ std::string explain(const Json& event) {
 Weight weight_of(const Json& event) {
   constexpr std::array<std::string_view, 8> kTrouble = {"failed",  "freeze",      "straggler",     "lost",
                                                         "warning", "end_at_once", "hosts_refused", "cut_off"};
-  constexpr std::array<std::string_view, 13> kChange = {"hosts",      "commit",  "generation", "added", "removed",
-                                                        "drain",      "notice",  "takeover",   "stop",  "finish",
-                                                        "evaluation", "reached", "abandoned"};
+  constexpr std::array<std::string_view, 12> kChange = {"hosts",   "commit", "generation", "added",
+                                                        "removed", "drain",  "notice",     "takeover",
+                                                        "stop",    "finish", "reached",    "abandoned"};
   const std::string kind = member_text(event, "event");
   if (std::ranges::find(kTrouble, kind) != kTrouble.end()) return Weight::trouble;
   return std::ranges::find(kChange, kind) != kChange.end() ? Weight::change : Weight::detail;

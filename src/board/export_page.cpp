@@ -18,9 +18,9 @@ namespace {
 
 constexpr std::string_view kMark = "<!-- dtrain board -->";
 // In the order in which they use each other; app.js starts the page.
-constexpr std::array kModules = {"dom.js",  "format.js",     "api.js",     "chart.js",    "download.js", "window.js",
-                                 "runs.js", "run.js",        "job.js",     "timeline.js", "logs.js",     "model.js",
-                                 "data.js", "evaluation.js", "cluster.js", "app.js"};
+constexpr std::array kModules = {"dom.js",   "format.js", "api.js",        "chart.js",    "download.js", "window.js",
+                                 "runs.js",  "run.js",    "job.js",        "timeline.js", "logs.js",     "graph.js",
+                                 "model.js", "data.js",   "evaluation.js", "cluster.js",  "app.js"};
 constexpr std::array kPointsOfExport = {"steps", "epochs", "time"};
 
 std::string_view file_of_page(std::string_view name) {
@@ -54,13 +54,13 @@ class Recording {
 };
 
 std::string record(const Catalog& catalog, const std::vector<std::string>& folders) {
-  const Answers answers(catalog, {job::host_name(), folders, false, nullptr});
+  const Answers answers(catalog, {job::host_name(), folders, false, nullptr, nullptr});
   Recording recording(answers);
   recording.ask("/api/board");
   recording.ask("/api/machines");
   for (const std::string& id : catalog.ids()) {
     for (const char* axis : kPointsOfExport) recording.ask(fmt::format("/api/series?run={}&axis={}", id, axis));
-    for (const char* question : {"job", "events", "model", "evaluation"})
+    for (const char* question : {"job", "events", "model", "evaluation", "curves"})
       recording.ask(fmt::format("/api/{}?run={}", question, id));
   }
   return recording.json();

@@ -34,6 +34,18 @@ struct JournalMember {
   Place place;
 };
 
+// A clock that is set back does not turn the job back: from then on it counts from where it stood.
+class ForwardClock {
+ public:
+  double at(double time) {
+    if (time + shift_ < last_) shift_ = last_ - time;
+    return last_ = time + shift_;
+  }
+
+ private:
+  double last_ = 0, shift_ = 0;
+};
+
 std::int64_t whole_number(const Json& json, std::string_view name, std::int64_t otherwise = 0) {
   return static_cast<std::int64_t>(member_number(json, name, static_cast<double>(otherwise)));
 }
@@ -222,10 +234,11 @@ class History {
 
 Json job_view(std::span<const Json> events, std::span<const Json> journal, double now) {
   History history(journal);
+  ForwardClock clock;
   for (const Json& event : events) {
-    if (const auto at = plot::parse_time(member_text(event, "time"))) history.take(event, *at);
+    if (const auto at = plot::parse_time(member_text(event, "time"))) history.take(event, clock.at(*at));
   }
-  return history.json(now);
+  return history.json(clock.at(now));
 }
 
 }  // namespace dtrain::board

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <span>
 
 #include <dtrain/net/objects.hpp>
+#include <dtrain/nn/graph_json.hpp>
 #include <dtrain/train/checkpoint.hpp>
 
 #include "explain.hpp"
@@ -41,22 +43,30 @@ train::CheckpointName choose(const std::vector<train::CheckpointName>& names, co
 
 Path manifest_of(const train::CheckpointName& name) { return name.stem() + ".json"; }
 
-double product(const Json& shape) {
-  double count = 1;
-  for (const Json& extent : shape.as_array()) count *= extent.as_number();
-  return count;
+// The layer that a tensor is called after, unless the layer lists its tensors: the longest such name.
+std::string layer_of(const std::string& tensor, const Json& nodes) {
+  std::string longest;
+  for (const Json& node : nodes.as_array()) {
+    const std::string name = member_text(node, "name");
+    const Json* const own = node.find("tensors");
+    if (own && std::ranges::any_of(own->as_array(), [&](const Json& one) { return one.as_string() == tensor; }))
+      return name;
+    if (name.size() > longest.size() && tensor.starts_with(name + "_")) longest = name;
+  }
+  return longest;
 }
 
-// Parameters by layer: the tensors of a layer begin with its name.
-double parameters_of(const Json& manifest, const std::string& layer) {
-  double sum = 0;
-  for (const Json& tensor : manifest.at("tensors").as_array()) {
-    const std::string& name = tensor.at("name").as_string();
-    if (name.starts_with(layer) && name.find('/') == name.npos && name.size() > layer.size() &&
-        name[layer.size()] == '_')
-      sum += product(tensor.at("shape"));
-  }
-  return sum;
+// Learned numbers by layer; running statistics are none.
+std::map<std::string, std::int64_t> parameters_of(const nn::Graph& graph, const Json& nodes) {
+  std::map<std::string, std::int64_t> counts;
+  for (const nn::TensorView& view : graph.parameters) counts[layer_of(view.name, nodes)] += view.size;
+  return counts;
+}
+
+// What each worker adds to a step and gets back as the sum.
+std::int64_t bytes_of_step(const nn::Graph& graph, const RunPlace& run) {
+  const bool halved = configured(run.settings, "gradient-dtype") == "bfloat16";
+  return graph.parameter_count * (halved ? 2 : 4) + graph.statistic_count * 4;
 }
 
 Json spread(std::span<const float> values) {
@@ -114,23 +124,35 @@ Json model_of(const RunPlace& run, const Target& target) {
   if (net::is_object_url(chosen.prefix.string())) throw Missing("the model of a run behind s3:// is not shown");
   const Json manifest = Json::parse(read_file(manifest_of(chosen)), manifest_of(chosen).string());
   Json nodes = Json::array(), stems = Json::array();
-  double parameters = 0;
+  const nn::Graph graph = nn::graph_from_json(manifest.at("graph"), manifest_of(chosen).string());
+  const auto counts = parameters_of(graph, manifest.at("graph").at("nodes"));
   for (const Json& node : manifest.at("graph").at("nodes").as_array()) {
     Json copy = node;
-    const double own = parameters_of(manifest, member_text(node, "name"));
-    copy["parameters"] = own;
-    parameters += own;
+    const auto own = counts.find(member_text(node, "name"));
+    copy["parameters"] = own == counts.end() ? std::int64_t{0} : own->second;
     nodes.push_back(std::move(copy));
   }
   for (const train::CheckpointName& name : names) stems.push_back(short_name(name));
   return Json::object({{"checkpoint", short_name(chosen)},
                        {"checkpoints", stems},
                        {"network", member_text(manifest.at("graph"), "name")},
-                       {"parameters", parameters},
+                       {"parameters", graph.parameter_count},
                        {"optimizer", member_text(manifest.at("optimizer"), "kind")},
                        {"dtype", member_text(manifest, "dtype")},
                        {"weights_sha256", member_text(manifest, "weights_sha256")},
                        {"nodes", nodes}});
+}
+
+Json bytes_of(const RunPlace& run) {
+  Json answer = Json::object({{"step", Json()}});
+  try {
+    const train::CheckpointName chosen = checkpoints_of(run).front();
+    if (net::is_object_url(chosen.prefix.string())) return answer;
+    const Json manifest = Json::parse(read_file(manifest_of(chosen)), manifest_of(chosen).string());
+    answer["step"] = bytes_of_step(nn::graph_from_json(manifest.at("graph"), manifest_of(chosen).string()), run);
+  } catch (const Error&) {  // no checkpoint yet, or none that can be read
+  }
+  return answer;
 }
 
 Json spread_of(const RunPlace& run, const Target& target) {

@@ -124,26 +124,26 @@ void Run::apply(News news) {
   if (news.steps.restarted) steps_ = {};
   steps_.add(news.steps.lines);
   if (news.steps.lines.size() > kLongNews && !news.more()) steps_.fit();
-  last_time_ = std::max(last_time_, steps_.last_time());
   if (news.journal.restarted) journal_.clear();
   for (Json& entry : objects_of(news.journal.lines)) journal_.push_back(std::move(entry));
   if (news.events.restarted) forget_events();
   for (Json& event : objects_of(news.events.lines)) take_event(std::move(event));
+  last_time_ = std::max(last_event_, steps_.last_time());
 }
 
 void Run::forget_events() {
   events_.clear();
   is_job_ = false;
-  first_time_ = last_time_ = finished_at_ = workers_ = worker_seconds_ = workers_since_ = 0;
+  first_time_ = last_event_ = finished_at_ = workers_ = worker_seconds_ = workers_since_ = 0;
   validation_accuracy_ = validation_loss_ = best_accuracy_ = kNone;
   reason_.clear();
 }
 
 void Run::take_event(Json event) {
   const std::string kind = member_text(event, "event");
-  const double at = plot::parse_time(member_text(event, "time")).value_or(last_time_);
+  const double at = plot::parse_time(member_text(event, "time")).value_or(last_event_);
   if (first_time_ == 0) first_time_ = at;
-  last_time_ = std::max(last_time_, at);
+  last_event_ = at;
   const auto count_workers = [&](double workers) {
     if (workers_since_ > 0) worker_seconds_ += workers_ * std::max(0.0, at - workers_since_);
     workers_ = workers;

@@ -73,7 +73,8 @@ class Run {
   std::string settings_, network_;
   std::optional<double> epochs_total_;
   bool is_job_ = false;
-  double first_time_ = 0, last_time_ = 0, finished_at_ = 0;
+  double first_time_ = 0, last_event_ = 0, finished_at_ = 0;
+  double last_time_ = 0;  // of the last lines, and not the latest of all: a clock may have been wrong
   int exit_code_ = 0;
   std::string reason_;
   double workers_ = 0, worker_seconds_ = 0, workers_since_ = 0;

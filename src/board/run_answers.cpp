@@ -77,11 +77,12 @@ net::HttpResponse series(const Run& run, const Target& target) {
 
 Json events_of(const Run& run, const Target& target) {
   const std::vector<Json>& events = run.events();
-  std::size_t first = events.size() - std::min(events.size(), kMostEvents);
+  const std::size_t first = events.size() - std::min(events.size(), kMostEvents);
   const auto after = target.number("after");
   Json list = Json::array();
-  for (std::size_t i = first; i < events.size(); ++i) {
+  for (std::size_t i = 0; i < events.size(); ++i) {
     if (after && static_cast<double>(i) <= *after) continue;
+    if (i < first && weight_of(events[i]) == Weight::detail) continue;  // of those, only the last ones
     list.push_back(Json::object({{"number", std::uint64_t{i}},
                                  {"at", plot::parse_time(member_text(events[i], "time")).value_or(0)},
                                  {"kind", member_text(events[i], "event")},

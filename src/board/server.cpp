@@ -143,7 +143,8 @@ struct BoardServer::State {
         complain(std::move(complaining)),
         store(store_for(options.folders)),
         catalog(options.folders, store),
-        answers(catalog, {job::host_name(), options.folders, options.may_act, store}),
+        clusters(options.clusters, ask_own_program),
+        answers(catalog, {job::host_name(), options.folders, options.may_act, store, &clusters}),
         http(listen()),
         port(http->port()),
         gate(token_for(options), port),
@@ -237,6 +238,7 @@ struct BoardServer::State {
   const std::function<void(const std::string&)> complain;
   const std::shared_ptr<net::ObjectStore> store;
   Catalog catalog;
+  ClusterWatch clusters;
   const Answers answers;
   Pages pages;
   Workers workers{kAnswerers};

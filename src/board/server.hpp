@@ -14,6 +14,7 @@ struct BoardOptions {
   std::string address = "127.0.0.1";  // numeric, to listen on
   std::uint16_t port = 6007;          // 0: any free one
   bool may_act = false;
+  std::vector<std::string> clusters{};  // whose machines and cost are shown too
 };
 
 // A board that is reached from other machines, or may act, asks for a token.

@@ -96,7 +96,7 @@ class Screen:
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         downloads = world.folder / "downloads"
         options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
-        self.driver = webdriver.Chrome(service=Service(shutil.which("chromedriver"), env=world.environment), options=options)
+        self.driver = webdriver.Chrome(service=Service(shutil.which("chromedriver"), env=world.environment | {"TZ": "UTC"}), options=options)
         self.driver.set_window_size(width, height)
         self.downloads = downloads
         self.told: list[dict] = []

@@ -75,6 +75,23 @@ def test_charts_zoom_smooth_compare_and_download(world: BoardWorld):
     screen.expect_no_error()
 
 
+def test_losses_of_tasks_have_charts_of_their_own(world: BoardWorld):
+    """Whatever numbers the lines of a run hold, each has a chart; lines that lack one leave no hole in the curve."""
+    write_run(world.folder / "a-run", 200)
+    path = world.folder / "a-run" / "steps.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for i, line in enumerate(lines[1:]):
+        line["box_loss"] = 1 / (1 + i)
+        if i % 2:
+            line["mask_loss"] = 2 / (1 + i)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    board = world.board(world.folder)
+    screen = world.screen().open(board.url).wait("tbody tr", "a").press("tbody a", "ENTER").wait("h2", "box loss").wait("h2", "mask loss")
+    drawn = screen.script("return document.querySelector('.panel:last-child path[fill=none]').getAttribute('d')")
+    assert drawn.count("M") == 1 and drawn.count("L") > 90, drawn[:200]
+    screen.expect_no_error()
+
+
 def test_names_with_markup_stay_text(world: BoardWorld):
     """Names of folders, networks, hosts and events cannot become elements."""
     evil = "<img src=x onerror=alert(1)>&\"'"

@@ -63,7 +63,7 @@ def test_an_event_is_on_the_page_within_a_second(world: BoardWorld):
     job = world.job().start().wait_running()
     board = world.board(world.folder)
     screen = world.screen().open(board.url + "#/job/" + board_id(board))
-    screen.wait(".timeline rect.training").wait(".events", "evaluation", 60)
+    screen.wait(".timeline rect.training").wait(".events", "commit", 60)
     job.hosts_command("add", "w3")
     event = eventually(lambda: next((one for one in job.events() if one["event"] == "hosts" and one["added"] == ["w3"]), None), "w3 is named")
     screen.wait(".events", "w3 should join")
@@ -93,8 +93,30 @@ def test_actions_need_leave_and_are_recorded(world: BoardWorld):
     assert drained[0]["host"] == "w2" and "board" in drained[0]["reason"], drained
     job.wait_members("w1")
     screen.click("Close", "dialog button")
+
+    def confirm(question: str, answer: str = "Yes") -> None:
+        screen.wait("dialog", question).click(answer, "dialog button")
+        if answer == "Yes":
+            screen.wait("dialog", "Done").click("Close", "dialog button")
+
+    screen.find("#newhost").send_keys("w3")
+    screen.click("Add", "button")
+    confirm("Add w3 to the job?", "No")
+    assert not any(event.get("added") == ["w3"] for event in job.events()), "a question that is answered with No does nothing"
+    screen.click("Add", "button")
+    confirm("Add w3 to the job?")
+    job.wait_members("w1", "w3")
+    screen.wait(".panel", "w3")
+    eventually(lambda: screen.script("const b = [...document.querySelectorAll('button')].find((one) => one.ariaLabel === 'Remove w3'); b && b.click(); return Boolean(b)"), "w3 can be removed")
+    confirm("Remove w3 from the job?")
+    job.wait_members("w1")
+    screen.click("Stop the job")
+    confirm("Stop the job?")
+    screen.wait("main .state", "stopped")
+    changes = [event for event in job.events() if event["event"] in ("hosts", "stop")]
+    assert any(event.get("added") == ["w3"] for event in changes) and any(event.get("removed") == ["w3"] for event in changes), changes
+    assert any("board" in event.get("reason", "") for event in changes if event["event"] == "stop"), changes
     screen.expect_no_error("401")
-    job.stop()
 
 
 def test_without_leave_nothing_acts(world: BoardWorld):
@@ -112,6 +134,8 @@ def test_without_leave_nothing_acts(world: BoardWorld):
     assert acting.ask("/api/action?run=none", cookie, wish)[0] == 404
     assert acting.ask(address, cookie, b"{broken")[0] in (400, 500)
     assert acting.ask(address, cookie, b'{"action":"reboot","host":"w1"}')[0] == 400
+    wrong = [acting.ask("/", {"Cookie": cookie["Cookie"] + str(i)})[0] for i in range(12)]
+    assert wrong[0] == 401 and wrong[-1] == 429, wrong
     job.wait_steps(1).stop()
 
 

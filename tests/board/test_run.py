@@ -1,5 +1,7 @@
 """A real training in one process, with its report: what the command leaves is what the page shows."""
 
+import json
+
 from browser import BoardWorld
 from world import eventually
 
@@ -12,18 +14,21 @@ def test_a_training_with_its_report(world: BoardWorld):
     world.run("eval", "m/a", "--data-val", world.data / "shapes_val.rec", "--report", "m/a-report")
     board = world.board("m")
     screen = world.screen().open(board.url).wait("tbody tr", "finished").wait("tbody tr", "mlp")
-    screen.press("tbody a", "ENTER").wait("h2", "Learning rate").wait(".facts", "2 / 2")
+    screen.press("tbody a", "ENTER").wait("h2", "Learning rate").wait("h2", "Gradient norm").wait(".facts", "2 / 2")
     screen.click("Evaluation", "nav a").wait(".matrix", "circle").wait("table", "precision")
-    eventually(lambda: screen.count("img.sheet") >= 3 and screen.script("return [...document.querySelectorAll('img.sheet')].every((one) => one.naturalWidth)"),
+    eventually(lambda: screen.count("img.sheet") == 2 and screen.script("return [...document.querySelectorAll('img.sheet')].every((one) => one.naturalWidth)"),
                "the pictures of the report are drawn")
+    eventually(lambda: screen.count(".small-charts path") == 10, "a curve for each class")
     screen.keep("report")
     screen.expect_accessible()
-    screen.click("Model", "nav a").wait("table", "fc1").wait(".facts", "mlp")
+    screen.click("Model", "nav a").wait("table", "fc1").wait(".graph text", "fc1 \u00b7 dense").wait(".facts", "mlp")
+    told = json.loads(world.run("inspect", "m/a", "--json").stdout)["parameters"]
+    assert screen.text(".facts").replace("\u202f", "").count(f"Parameters\n{told}"), (told, screen.text(".facts"))
     screen.click("Job", "nav a").wait(".panel", "one process")
     screen.click("Logs", "nav a").wait("[role=status]", "keeps no logs").expect_no_error()
     world.run("board", "m/a", "--export", "a.html")
     exported = world.screen().open((world.folder / "a.html").as_uri()).wait("tbody tr", "finished").press("tbody a", "ENTER")
-    exported.wait(".chart path").click("Evaluation", "nav a").wait(".matrix", "circle").expect_no_error()
+    exported.wait(".chart path").click("Evaluation", "nav a").wait(".matrix", "circle").wait(".small-charts", "circle").expect_no_error()
 
 
 def test_the_picture_of_plot_is_that_of_the_board(world: BoardWorld):

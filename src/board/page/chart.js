@@ -7,7 +7,7 @@ const EDGE_LEFT = 58, EDGE_RIGHT = 12, EDGE_TOP = 8, EDGE_BOTTOM = 26, CHART_HEI
 const PEN_DASHES = ["", "7 3", "2 3", "9 3 2 3"];
 const PEN_COLORS = 7;
 
-// Colours first, then the same colours dashed: nobody has to tell more than seven apart.
+// Colours first, then the same colours dashed: readers never have to tell more than seven apart.
 export function penOf(number) {
   return { color: "var(--c" + (number % PEN_COLORS) + ")", dash: PEN_DASHES[Math.floor(number / PEN_COLORS) % PEN_DASHES.length] };
 }
@@ -40,6 +40,12 @@ export function nearest(list, value) {
     else high = middle;
   }
   return low > 0 && value - list[low - 1] < list[low] - value ? low - 1 : low;
+}
+
+// The place of the only number in a list, which no line would show; -1: there are more or none.
+function onlyNumber(list) {
+  const places = list.flatMap((value, i) => (isNumber(value) ? [i] : []));
+  return places.length === 1 ? places[0] : -1;
 }
 
 function extent(lists, positive) {
@@ -144,7 +150,7 @@ export class Chart {
     }
     parts.push(svg("line", { class: "axis", x1: EDGE_LEFT, x2: width - EDGE_RIGHT, y1: bottom, y2: bottom }));
     const clip = "clip" + (this.number = this.number || (Chart.count = (Chart.count || 0) + 1));
-    parts.push(svg("clipPath", { id: clip }, svg("rect", { x: EDGE_LEFT, y: 0, width: width - EDGE_LEFT - EDGE_RIGHT + 5, height: bottom + 5 })));
+    parts.push(svg("clipPath", { id: clip }, svg("rect", { x: EDGE_LEFT - 5, y: 0, width: width - EDGE_LEFT - EDGE_RIGHT + 10, height: bottom + 5 })));
     const curves = svg("g", { "clip-path": "url(#" + clip + ")" });
     if (data.axis === "time") {
       for (const at of data.resumed || []) curves.append(svg("line", { class: "resumed", x1: scale.x(at), x2: scale.x(at), y1: EDGE_TOP, y2: bottom }));
@@ -162,10 +168,7 @@ export class Chart {
       let text = "", pen = "M";
       for (let i = 0; i < one.x.length; i += 1) {
         const y = isNumber(list[i]) ? scale.y(list[i]) : NaN;
-        if (!Number.isFinite(y)) {
-          pen = "M";
-          continue;
-        }
+        if (!Number.isFinite(y)) continue; // this line lacks the value, or it has no logarithm
         text += pen + scale.x(one.x[i]).toFixed(1) + " " + y.toFixed(1);
         pen = "L";
       }
@@ -191,6 +194,12 @@ export class Chart {
     }
     if (data.smoothing) parts.push(line(one.mean, { "stroke-opacity": 0.25, "stroke-width": 1 }));
     parts.push(line(data.smoothing ? one.smooth : one.mean));
+    const alone = onlyNumber(one.mean);
+    if (alone >= 0 && !one.points.length && Number.isFinite(scale.y(one.mean[alone]))) {
+      const dot = svg("circle", { cx: scale.x(one.x[alone]).toFixed(1), cy: scale.y(one.mean[alone]).toFixed(1), r: 2.5 });
+      dot.style.fill = one.pen.color;
+      parts.push(dot);
+    }
     for (const point of one.points) {
       const y = isNumber(point.y) ? scale.y(point.y) : NaN;
       if (!Number.isFinite(y)) continue;

@@ -35,14 +35,18 @@ export function setText(node, text) {
   if (node.textContent !== wanted) node.textContent = wanted;
 }
 
+const LONG_WORDS = 24;
+
 function isWords(cell) {
-  return typeof cell === "string" && /^[^\d\u2013+-]/.test(cell);
+  const text = cell instanceof Node ? cell.textContent : cell;
+  return typeof text === "string" && /^[^\s\d\u2013+$-]/.test(text);
 }
 
 // A table from a list of headings and rows of cells. Numbers stand at the right, words at the left.
 export function table(caption, headings, rows, attributes) {
   const words = headings.map((heading, i) => rows.some((cells) => isWords(cells[i])));
-  const side = (i) => (words[i] ? "text" : null);
+  const long = headings.map((heading, i) => rows.some((cells) => isWords(cells[i]) && (cells[i].textContent || cells[i]).length > LONG_WORDS));
+  const side = (i) => (words[i] ? (long[i] ? "text long" : "text") : null);
   return el("div", { class: "wide", tabindex: 0, role: "region", "aria-label": caption },
     el("table", attributes,
       el("caption", {}, caption),

@@ -1,7 +1,7 @@
 // What `dtrain eval --report` found: which classes are taken for which, the worst mistakes, the score of each class.
 
 import { address, ask, isExport } from "./api.js";
-import { el, note, panel, replace, table } from "./dom.js";
+import { el, note, panel, replace, svg, table } from "./dom.js";
 import { percent, short, whole } from "./format.js";
 import { RunHead } from "./run.js";
 
@@ -16,6 +16,22 @@ function confusion(matrix) {
     el("caption", {}, "Rows: what it is. Columns: what the network says."),
     el("thead", {}, el("tr", {}, el("th", { scope: "col", class: "text" }, "class"), matrix.names.map((name) => el("th", { scope: "col" }, name)))),
     el("tbody", {}, matrix.rows.map((row, i) => el("tr", {}, el("th", { scope: "row", class: "text" }, matrix.names[i]), row.map((count, j) => cell(count, i, j)))))));
+}
+
+const TITLES = { "mistakes.png": "Worst mistakes", "reliability.png": "Reliability", "confusion.png": "Confusion" };
+const SMALL_WIDTH = 168, SMALL_HEIGHT = 110, SMALL_EDGE = 18, MOST_SMALL = 100;
+
+// Precision over recall of one class, both from 0 to 1.
+function smallChart(curve) {
+  const x = (value) => SMALL_EDGE + value * (SMALL_WIDTH - SMALL_EDGE - 6), y = (value) => 6 + (1 - value) * (SMALL_HEIGHT - SMALL_EDGE - 6);
+  const d = curve.recall.map((recall, i) => (i ? "L" : "M") + x(recall).toFixed(1) + " " + y(curve.precision[i]).toFixed(1)).join("");
+  const words = curve.name + ": average precision " + percent(curve.average_precision) + " of " + whole(curve.samples) + " samples";
+  return el("li", {}, el("div", {}, el("b", {}, curve.name), " ", percent(curve.average_precision)),
+    svg("svg", { viewBox: "0 0 " + SMALL_WIDTH + " " + SMALL_HEIGHT, role: "img", "aria-label": words },
+      svg("rect", { class: "frame", x: x(0), y: y(1), width: x(1) - x(0), height: y(0) - y(1) }),
+      svg("text", { x: SMALL_EDGE - 4, y: y(1) + 8, "text-anchor": "end" }, "1"), svg("text", { x: SMALL_EDGE - 4, y: y(0), "text-anchor": "end" }, "0"),
+      svg("text", { x: x(1), y: SMALL_HEIGHT - 6, "text-anchor": "end" }, "recall 1"),
+      svg("path", { class: "line", d })));
 }
 
 export class EvaluationPage {
@@ -53,12 +69,28 @@ export class EvaluationPage {
       replace(this.content, note("No report stands beside this run. " + found.hint), curve);
       return;
     }
+    // The matrix stands above as a table; the mistakes say most.
+    const pictures = found.pictures.filter((name) => name !== "confusion.png" || !found.matrix).sort((a, b) => (b === "mistakes.png") - (a === "mistakes.png"));
     const choice = el("select", { onchange: () => this.load(choice.value) }, found.reports.map((name) => el("option", { value: name, selected: name === found.report }, name)));
     replace(this.content, el("div", { class: "tools" }, el("label", {}, "Report", choice)),
       found.matrix ? panel("Confusion", confusion(found.matrix)) : null,
       found.scores ? panel("Classes", table("Score of each class", found.scores.names, found.scores.rows)) : null,
-      isExport ? null : found.pictures.map((name) => panel(name, el("img", { class: "sheet", alt: name.replace(/_/g, " "), src: address("/api/report", { run: this.id, report: found.report, name }) }))),
+      (this.curves = el("div")),
+      isExport ? null : pictures.map((name) => panel(TITLES[name] || name, el("img", { class: "sheet", alt: name.replace(/_/g, " "), src: address("/api/report", { run: this.id, report: found.report, name }) }))),
       curve);
+    if (found.curves) this.loadCurves(found.report);
+  }
+
+  async loadCurves(report) {
+    try {
+      const { curves } = await ask("/api/curves", { run: this.id, report });
+      if (this.over || !curves.length) return;
+      replace(this.curves, panel("Precision over recall, class by class",
+        note("As predictions below a growing probability are left out; the worst class first." + (curves.length > MOST_SMALL ? " The worst " + MOST_SMALL + " of " + curves.length + "." : "")),
+        el("ul", { class: "small-charts" }, curves.slice(0, MOST_SMALL).map(smallChart))));
+    } catch (error) {
+      replace(this.curves, note(error.message));
+    }
   }
 
   end() {

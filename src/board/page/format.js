@@ -39,6 +39,7 @@ export function whole(value) {
 export function duration(seconds) {
   if (!isNumber(seconds)) return NONE;
   if (seconds === 0) return "0 s";
+  if (seconds < 0) return "\u2212" + duration(-seconds);
   if (seconds < 1) return Math.round(seconds * 1000) + " ms";
   if (seconds < 60) return trimmed(seconds, 1) + " s";
   const minutes = Math.floor(seconds / 60);
@@ -56,6 +57,11 @@ export function bytes(size) {
     unit += 1;
   }
   return trimmed(size, unit ? 1 : 0) + " " + units[unit];
+}
+
+export function money(dollars) {
+  if (!isNumber(dollars)) return NONE;
+  return "$" + (dollars !== 0 && dollars < 1 ? dollars.toFixed(3) : dollars.toFixed(2));
 }
 
 // Seconds since 1970 as the clock of the reader.

@@ -2,7 +2,7 @@
 
 import { act, ask, isExport } from "./api.js";
 import { el, note, panel, replace, setText, table } from "./dom.js";
-import { clock, dateAndClock, duration, isNumber, percent, short, whole, NONE } from "./format.js";
+import { bytes, clock, dateAndClock, duration, isNumber, percent, short, whole, NONE } from "./format.js";
 import { RunHead } from "./run.js";
 import { STATES, Timeline } from "./timeline.js";
 
@@ -40,12 +40,13 @@ export class JobPage {
     this.actions = el("div");
     this.node = el("div", {}, this.head.node,
       panel("Members", el("ul", { class: "legend" }, STATES.map(([state, words]) => el("li", {}, swatch(state), words)),
-        el("li", {}, swatch("pause"), "pause"), el("li", {}, "\u00d7 lost"), el("li", {}, "\u2212 left")), this.timeline.node, this.facts),
+        el("li", {}, swatch("pause"), "pause"), el("li", {}, "\u00d7 lost"), el("li", {}, "\u2212 left")), this.timeline.node, this.timeline.tools, this.facts),
       panel("Waiting", this.waiting), this.actions,
       panel("Generations", this.generations), panel("Ledger", this.ledger),
       panel("Events", el("div", { class: "tools" }, el("label", {}, "Show", this.weight), el("label", {}, "Search", this.search)), this.list));
     this.update();
     if (!isExport) {
+      this.loadBytes();
       this.timer = setInterval(() => this.look(), JOB_LIVE);
       this.look();
     }
@@ -80,13 +81,14 @@ export class JobPage {
   }
 
   drawView(view) {
+    this.timeline.tools.hidden = !view.lanes.length;
     if (view.lanes.length) this.timeline.show(view);
     else replace(this.timeline.node, note("This training runs in one process: it has no members that join and leave."));
     const fact = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, value));
     replace(this.facts,
       fact(view.estimated ? "Goodput until now" : "Goodput", isNumber(view.goodput_percent) ? view.goodput_percent.toFixed(1) + " %" : NONE),
       fact("Pauses in all", duration(view.pause_seconds)), fact("Generations", whole(view.generations.length)),
-      fact("Time of all workers", duration(view.worker_seconds)), fact("Began", dateAndClock(view.begin)));
+      this.bytes || null, fact("Time of all workers", duration(view.worker_seconds)), fact("Began", dateAndClock(view.begin)));
     const part = (row, name) => (isNumber(row.parts[name]) ? duration(row.parts[name]) : NONE);
     replace(this.generations, view.generations.length ? table("Each change of members and the pause that it cost",
       ["No.", "At", "Workers", "Pause", "Detect", "Decide", "Prepare", "Commit", "Sync", "First step", "Cause"],
@@ -94,6 +96,16 @@ export class JobPage {
         ...["detect", "decide", "prepare", "commit", "sync", "first_step"].map((name) => part(row, name)), row.reason])) : note("No change of members is recorded."));
     this.stragglers = view.stragglers;
     if (!this.isLive) this.drawWaiting(null);
+  }
+
+  // How much a step moves follows from the network, which the first checkpoint names.
+  async loadBytes() {
+    try {
+      const { step } = await ask("/api/bytes", { run: this.id });
+      if (step !== null) this.bytes = el("div", {}, el("dt", {}, "Bytes of a worker's step"), el("dd", { title: "its gradients and statistics, which it sends once and gets back once as the sum" }, bytes(step)));
+    } catch (error) {
+      this.bytes = null; // the run is gone
+    }
   }
 
   async look() {

@@ -3,6 +3,7 @@
 import { ask, isExport } from "./api.js";
 import { el, note, panel, replace, svg, table } from "./dom.js";
 import { short, whole, NONE } from "./format.js";
+import { graphPicture } from "./graph.js";
 import { RunHead } from "./run.js";
 
 function shapeText(shape) {
@@ -11,7 +12,7 @@ function shapeText(shape) {
 
 // What a layer is set to, without what other columns say.
 function settingsText(node) {
-  return Object.entries(node).filter(([name]) => !["name", "layer", "inputs", "shape"].includes(name))
+  return Object.entries(node).filter(([name]) => !["name", "layer", "inputs", "shape", "parameters", "tensors"].includes(name))
     .map(([name, value]) => name + "=" + (typeof value === "object" ? JSON.stringify(value) : value)).join(" ");
 }
 
@@ -59,7 +60,8 @@ export class ModelPage {
       el("dl", { class: "facts" }, fact("Network", model.network), fact("Parameters", whole(model.parameters)), fact("Optimizer", model.optimizer), fact("Data type", model.dtype),
         fact("Weights", el("code", { title: "SHA-256 of the weights: equal runs have equal ones" }, model.weights_sha256.slice(0, 16)))),
       panel("Weights and gradients", this.spreads),
-      panel("Graph", table("Layers in the order in which they compute", ["Layer", "Kind", "Inputs", "Output", "Parameters", "Settings"],
+      panel("Graph", graphPicture(model.nodes)),
+      panel("Layers", table("All layers in the order in which they compute", ["Layer", "Kind", "Inputs", "Output", "Parameters", "Settings"],
         model.nodes.map((node) => [node.name, node.layer, (node.inputs || []).join(", "), shapeText(node.shape), whole(node.parameters || 0), settingsText(node)]))));
   }
 

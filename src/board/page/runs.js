@@ -30,7 +30,7 @@ const TABLE_COLUMNS = [
   { name: "Best", value: (row) => row.best_accuracy, show: (row) => percent(row.best_accuracy), rare: true },
   { name: "Samples/s", value: (row) => row.speed, show: (row) => short(row.speed), width: "7.2%" },
   { name: "Workers", value: (row) => row.workers, show: (row) => whole(row.workers), rare: true },
-  { name: "Worker time", value: (row) => row.worker_seconds, show: (row) => duration(row.worker_seconds), rare: true, width: "9%" },
+  { name: "Worker time", title: "What the run has cost: the time of all its workers", value: (row) => row.worker_seconds, show: (row) => duration(row.worker_seconds), rare: true, width: "9%" },
   { name: "Updated", value: (row) => row.updated, show: (row) => ago(row.updated, Date.now() / 1000), width: "8%" },
 ];
 
@@ -50,10 +50,10 @@ export class RunsPage {
     this.button = el("button", { type: "button", disabled: true, onclick: () => this.compareChosen() }, "Compare");
     this.count = el("span", { class: "quiet", role: "status" });
     this.heads = TABLE_COLUMNS.map((column) => el("th", { scope: "col", class: [column.text ? "text" : "", column.rare ? "rare" : ""].join(" ").trim() },
-      el("button", { type: "button", onclick: () => this.sortBy(column) }, column.name)));
+      el("button", { type: "button", title: column.title, onclick: () => this.sortBy(column) }, column.name)));
     this.body = el("tbody");
     const widths = el("colgroup", {}, el("col", { class: "check" }), TABLE_COLUMNS.map((column) => {
-      const node = el("col", { class: column.rare ? "rare" : null });
+      const node = el("col", { class: column.rare ? "rare" : "of-" + column.name.toLowerCase().replace(/\W/g, "-") });
       if (column.width) node.style.width = column.width;
       return node;
     }));

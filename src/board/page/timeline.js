@@ -17,6 +17,10 @@ export class Timeline {
     this.tip = el("div", { class: "tip", hidden: true });
     this.node = el("div", { class: "timeline chart" }, this.picture, this.tip);
     this.window = null;
+    const button = (words, act) => el("button", { type: "button", onclick: act }, words);
+    this.tools = el("div", { class: "tools" }, button("Closer", () => this.scaled(0.5)), button("Farther", () => this.scaled(2)),
+      button("Earlier", () => this.moved(-0.5)), button("Later", () => this.moved(0.5)), button("Whole job", () => this.zoom(null)),
+      el("span", { class: "quiet" }, "Drag over a part to look closer; point at a bar for its times."));
     this.watcher = new ResizeObserver(() => this.draw());
     this.watcher.observe(this.node);
     this.listen();
@@ -113,7 +117,28 @@ export class Timeline {
     });
   }
 
+  // Around the middle of what is seen.
+  scaled(factor) {
+    if (!this.scale) return;
+    const { from, to } = this.scale, half = ((to - from) * factor) / 2, middle = (from + to) / 2;
+    this.zoom([middle - half, middle + half]);
+  }
+
+  moved(part) {
+    if (!this.scale) return;
+    const { from, to } = this.scale, way = (to - from) * part;
+    this.zoom([from + way, to + way]);
+  }
+
+  // No farther than the whole job, and not beside it.
   zoom(window) {
+    const { begin, end } = this.view;
+    if (window && window[1] - window[0] >= end - begin) window = null;
+    if (window && window[1] - window[0] < 0.01) return;
+    if (window) {
+      const shift = Math.max(0, begin - window[0]) - Math.max(0, window[1] - Math.max(end, begin + 1));
+      window = [window[0] + shift, window[1] + shift];
+    }
     this.window = window;
     this.draw();
   }

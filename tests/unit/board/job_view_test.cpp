@@ -57,6 +57,18 @@ TEST(JobView, PausesHaveTheirCauseAndLowerTheGoodput) {
   EXPECT_EQ(view.at("worker_seconds").as_number(), 35 - 14 + 20 - 14);
 }
 
+TEST(JobView, AClockThatIsSetBackTurnsNoSpanAround) {
+  std::vector<Json> events = kEvents;
+  events.push_back(event(10, R"("event":"failed","worker":1,"host":"w1","reason":"signal 9")"));  // was 22
+  events.push_back(event(13, R"("event":"finish","exit_code":1)"));
+  const Json view = job_view(events, kJournal, 14);
+  for (const Json& lane : view.at("lanes").as_array()) {
+    for (const Json& span : lane.at("spans").as_array())
+      EXPECT_LE(span.at("from").as_number(), span.at("to").as_number());
+  }
+  EXPECT_EQ(view.at("end").as_number(), 25);
+}
+
 TEST(JobView, TheEndClosesEveryLane) {
   std::vector<Json> events = kEvents;
   events.push_back(event(25, R"("event":"finish","exit_code":0)"));

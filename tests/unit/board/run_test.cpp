@@ -59,6 +59,15 @@ TEST(Run, TheRowFollowsTheRecords) {
   EXPECT_EQ(run.row(0, true).at("state").as_string(), "preparing") << "it goes on";
 }
 
+TEST(Run, AClockThatWasAheadDoesNotKeepARunAlive) {
+  board::Run run("/m/a-run", "a");
+  run.apply(news("", event(50, "\"event\":\"warning\",\"message\":\"ahead\"")));
+  const double ahead = run.row(0, false).at("updated").as_number();
+  run.apply(news("", event(10, "\"event\":\"warning\",\"message\":\"right\"")));
+  EXPECT_EQ(run.row(0, false).at("updated").as_number(), ahead - 40);
+  EXPECT_EQ(run.row(ahead + 55, false).at("state").as_string(), "silent");
+}
+
 TEST(Run, AnotherRunInTheSameFolderBeginsAnew) {
   board::Run run("/m/a-run", "a");
   run.apply(news("", event(12, "\"event\":\"evaluation\",\"accuracy\":0.75,\"loss\":1")));

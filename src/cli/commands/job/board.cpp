@@ -7,6 +7,8 @@
 #include <dtrain/base/file_exists.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/base/stop.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/cluster/spec.hpp>
 #include <dtrain/net/objects.hpp>
 
 #include "board/export_page.hpp"
@@ -28,6 +30,7 @@ struct BoardCommand {
   int port = 6007;
   std::string address = "127.0.0.1";
   bool open = false, allow_actions = false;
+  std::vector<std::string> clusters;
   std::optional<Path> out;
 };
 
@@ -46,6 +49,15 @@ void bind(config::OptionSet& set, BoardCommand& options) {
   set.add("--open", options.open, "open the page in the user's browser");
   set.add("--allow-actions", options.allow_actions,
           "let the page stop jobs, and drain, add and remove hosts; it asks for a token then")
+      .not_from_project = true;
+  set.add_custom(
+         "--show-cluster", "NAME[,NAME...]",
+         "show the machines, health and cost of these clusters too, asked of AWS each minute while a page shows them",
+         [&options](const std::string& names) {
+           options.clusters = split(names, ',');
+           for (const std::string& name : options.clusters) cluster::check_cluster_name(name);
+         },
+         [&options] { return join(options.clusters, ","); })
       .not_from_project = true;
   set.add("--export", options.out,
           "write one page that holds the runs as they are now, to look at without this program, and exit");
@@ -96,7 +108,8 @@ ExitCode act(const BoardCommand& options, const config::OptionSet&, Reporter& re
   const board::BoardServer server({.folders = folders_of(options, reporter),
                                    .address = options.address,
                                    .port = static_cast<std::uint16_t>(options.port),
-                                   .may_act = options.allow_actions},
+                                   .may_act = options.allow_actions,
+                                   .clusters = options.clusters},
                                   [&reporter](const std::string& complaint) { reporter.warn(with_flags(complaint)); });
   if (reporter.json()) {
     reporter.answer_json(Json::object(
@@ -114,7 +127,11 @@ ExitCode act(const BoardCommand& options, const config::OptionSet&, Reporter& re
 
 std::unique_ptr<Command> make_board() {
   auto command = make_command<BoardCommand>("board", "show runs and jobs on a live page in the browser", act);
-  command->examples = {"dtrain board m/ job/", "dtrain board --port 6007 --open", "dtrain board job --allow-actions",
+  command->examples = {"dtrain board m/ job/",
+                       "dtrain board --port 6007 --open",
+                       "dtrain board job --allow-actions",
+                       "dtrain board m --show-cluster demo",
+                       "dtrain board --cluster demo --port 6007",
                        "dtrain board m --export runs.html"};
   command->see_also = {"plot", "events", "tail-logs", "train"};
   return command;
