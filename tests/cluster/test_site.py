@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import time
+import urllib.request
 
 import pytest
 
@@ -88,6 +89,14 @@ def private(nodes):
     return {node["name"]: node["private_ip"] for node in nodes}
 
 
+def page_of(url):
+    try:
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return answer.read().decode()
+    except OSError:
+        return ""
+
+
 def test_a_cluster_grows_and_shrinks_while_it_trains_and_the_bits_stay(laptop):
     cloud = laptop.cloud
     nodes = private(laptop.up("-w", 1)["nodes"])
@@ -102,6 +111,11 @@ def test_a_cluster_grows_and_shrinks_while_it_trains_and_the_bits_stay(laptop):
     there = laptop.machines.find(nodes["w0001"])
     assert cloud.cluster("ssh", "demo", "w0001", "--", "hostname").stdout == f"{there.name}\n"
     assert cloud.run("run", "--cluster", "demo", "--", "hostname").stdout.count(there.name) == 1
+
+    board = laptop.start("board", "board", "--cluster", "demo", "--port", 6107)
+    laptop.wait_for(lambda: '"state":"training"' in page_of("http://localhost:6107/api/board"), f"the head's page is here; {laptop.said('board')}")
+    board.terminate()
+    assert board.wait(60) == 0 and not page_of("http://localhost:6107/api/board"), laptop.said("board")
 
     added = private(cloud.json("add", "demo", 1, "--yes")["nodes"])
     newcomer = cloud.instances({"Name": "tag:dtrain:node", "Values": list(added)})[0]

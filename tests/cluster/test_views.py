@@ -2,6 +2,7 @@
 
 import json
 import time
+import urllib.request
 from xml.etree import ElementTree
 
 import pytest
@@ -30,6 +31,34 @@ def test_a_whole_life_without_a_wait(cloud):
     assert [node["name"] for node in cloud.json("status", "demo")["nodes"]] == ["head", "w0001", "w0002", "w0004"]
     cloud.cluster("down", "demo", "--yes")
     assert cloud.sweep("demo") == [] and cloud.json("status", "demo")["exists"] is False
+
+
+def test_the_board_shows_machines_and_money(cloud, up):
+    """Asked of AWS only once a page asks; what cannot be known says why."""
+    up()
+    cloud.proxy.calls.clear()
+    board = cloud.start("board", "--show-cluster", "demo", "--port", 0, "--json")
+    try:
+        url = json.loads(board.stdout.readline())["url"]
+        with urllib.request.urlopen(url + "api/board", timeout=60) as answer:
+            answer.read()
+        assert not cloud.proxy.calls
+        end = time.monotonic() + 180
+        while True:
+            with urllib.request.urlopen(url + "api/clusters", timeout=60) as answer:
+                [cluster] = json.loads(answer.read())["clusters"]
+            if cluster["asked_at"]:
+                break
+            assert time.monotonic() < end, cluster
+            time.sleep(0.2)
+    finally:
+        board.terminate()
+        said = board.communicate(timeout=60)
+    assert [node["name"] for node in cluster["status"]["answer"]["nodes"]] == ["head", "w0001", "w0002"], (cluster, said)
+    cost = cluster["cost"]["answer"]
+    assert cost["dollars_per_hour"] > 0 and cost["dollars_so_far"] >= 0 and len(cost["nodes"]) == 3, cost
+    assert len(cluster["health"]["answer"]["nodes"]) == 3, cluster["health"]
+    assert cloud.proxy.mutating() == []
 
 
 def test_nothing_is_done_without_a_yes(cloud):
