@@ -577,6 +577,7 @@ complete -c dtrain -n "__dtrain_at 'eval'" -l threads -x -d 'number of compute t
 complete -c dtrain -n "__dtrain_at 'eval'" -l dtype -x -a 'float32 bfloat16 float16 auto' -d 'number format for computing; weights stay float32. auto takes the fastest format of the device'
 complete -c dtrain -n "__dtrain_at 'eval'" -l results -r -F -d 'JSON file with objects that a detector found, in COCO\'s results format; prints its average precision'
 complete -c dtrain -n "__dtrain_at 'eval'" -l annotations -r -F -d 'COCO JSON file with the true objects, for --results'
+complete -c dtrain -n "__dtrain_at 'eval'" -l pictures -r -F -d 'folder with the images of the annotations: --report draws those with the most mistakes, as they were annotated at the left and as they were found at the right'
 complete -c dtrain -n "__dtrain_at 'eval'" -l json -d 'print answers as JSON: one document, or one object per line for streams'
 complete -c dtrain -n "__dtrain_at 'eval'" -l color -x -a 'auto always never' -d 'when to use colour; auto uses it on terminals'
 complete -c dtrain -n "__dtrain_at 'eval'" -s q -l quiet -d 'print only answers, warnings and errors'

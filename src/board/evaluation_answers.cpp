@@ -17,7 +17,7 @@ namespace dtrain::board {
 namespace {
 
 constexpr std::size_t kMostClasses = 200;
-constexpr const char *kTable = "confusion.csv", *kPredictions = "predictions.csv";
+constexpr const char *kTable = "confusion.csv", *kPredictions = "predictions.csv", *kScores = "per_class.csv";
 
 // Reports by the name of their folder.
 std::map<std::string, Path> reports_of(const RunPlace& run) {
@@ -29,7 +29,7 @@ std::map<std::string, Path> reports_of(const RunPlace& run) {
   for (const Path& place : places) {
     for (auto entry = std::filesystem::directory_iterator(place, ignored);
          entry != std::filesystem::directory_iterator(); entry.increment(ignored)) {
-      if (std::filesystem::exists(entry->path() / kTable, ignored))
+      if (std::filesystem::exists(entry->path() / kScores, ignored))
         reports.emplace(entry->path().filename().string(), entry->path());
     }
   }
@@ -37,6 +37,7 @@ std::map<std::string, Path> reports_of(const RunPlace& run) {
 }
 
 Json matrix_of(const Path& folder) {
+  if (!file_exists(folder / kTable)) return {};
   const std::vector<CsvRow> rows = parse_csv(read_file(folder / kTable), kTable);
   if (rows.empty() || rows.size() > kMostClasses + 1) return {};
   Json names = Json::array(), table = Json::array();
@@ -50,7 +51,7 @@ Json matrix_of(const Path& folder) {
 }
 
 Json scores_of(const Path& folder) {
-  const Path path = folder / "per_class.csv";
+  const Path path = folder / kScores;
   if (!file_exists(path)) return {};
   Json names = Json::array(), table = Json::array();
   bool first = true;

@@ -3,6 +3,8 @@
 import json
 
 from browser import BoardWorld
+from PIL import Image
+from test_folders import write_run
 from world import eventually
 
 
@@ -29,6 +31,24 @@ def test_a_training_with_its_report(world: BoardWorld):
     world.run("board", "m/a", "--export", "a.html")
     exported = world.screen().open((world.folder / "a.html").as_uri()).wait("tbody tr", "finished").press("tbody a", "ENTER")
     exported.wait(".chart path").click("Evaluation", "nav a").wait(".matrix", "circle").wait(".small-charts", "circle").expect_no_error()
+
+
+def test_a_report_of_found_objects_shows_boxes_and_masks(world: BoardWorld):
+    """What `dtrain eval --results --report` draws and scores stands on the page of the run beside it."""
+    write_run(world.folder / "m" / "a-run", 200, finished=True)
+    Image.new("RGB", (64, 48), (90, 120, 90)).save(world.folder / "one.png")
+    mask = {"segmentation": [[8, 8, 40, 8, 40, 30, 8, 30]], "bbox": [8, 8, 32, 22], "image_id": 1}
+    (world.folder / "truth.json").write_text(json.dumps({
+        "images": [{"id": 1, "file_name": "one.png", "width": 64, "height": 48}], "categories": [{"id": 1, "name": "dog"}, {"id": 2, "name": "cat"}],
+        "annotations": [{"id": 1, "category_id": 1, "area": 704, "iscrowd": 0, **mask}]}))
+    (world.folder / "found.json").write_text(json.dumps([{"category_id": 1, "score": 0.9, **mask}, {"category_id": 2, "score": 0.4, **mask}]))
+    world.run("eval", "--results", "found.json", "--annotations", "truth.json", "--pictures", ".", "--report", "m/a-objects")
+    board = world.board("m")
+    screen = world.screen().open(board.url).wait("tbody tr", "finished").press("tbody a", "ENTER").wait(".chart path")
+    screen.click("Evaluation", "nav a").wait("table", "mask_ap").wait("h2", "Boxes and masks")
+    eventually(lambda: screen.script("return [...document.querySelectorAll('img.sheet')].some((one) => one.naturalWidth > 900)"), "the picture is drawn")
+    screen.keep("objects")
+    screen.expect_accessible().expect_no_error()
 
 
 def test_the_picture_of_plot_is_that_of_the_board(world: BoardWorld):

@@ -71,6 +71,14 @@ check "with - where there is nothing to measure" answers_line '^box_ap_large=-  
 run eval --results found.json --annotations truth.json --per-class --json
 check "JSON has every class" json out '[c["class"] for c in d["boxes"]["per_class"]] == ["person", "dog"] and d["masks"] is None'
 check "and COCO's numbers" json out 'abs(d["boxes"]["per_class"][1]["ap"] - 1) < 1e-9 and d["boxes"]["ap_large"] == -1'
+run eval --results found.json --annotations truth.json --pictures photos --report rep
+check "a report draws what was annotated and what was found" answers "rep/objects.png"
+check "with the scores of each class" grep -q '^dog,1.000000,1.000000,' rep/per_class.csv
+check "as a picture" bash -c 'head -c 4 rep/objects.png | grep -q PNG'
+run eval --results found.json --annotations truth.json --pictures gone --report rep2
+check "pictures that are missing are counted" says "2 pictures with many mistakes cannot be read in gone"
+run eval --results found.json --annotations truth.json --pictures photos
+check "pictures need a report" exits 2
 run eval --results found.json
 check "results need annotations" exits 2
 echo "[$(result 77 18 0.9 '[1, 1, 6, 4]')]" >found.json

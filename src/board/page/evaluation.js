@@ -18,7 +18,7 @@ function confusion(matrix) {
     el("tbody", {}, matrix.rows.map((row, i) => el("tr", {}, el("th", { scope: "row", class: "text" }, matrix.names[i]), row.map((count, j) => cell(count, i, j)))))));
 }
 
-const TITLES = { "mistakes.png": "Worst mistakes", "reliability.png": "Reliability", "confusion.png": "Confusion" };
+const TITLES = { "objects.png": "Boxes and masks as annotated, left, and as found, right",  "mistakes.png": "Worst mistakes", "reliability.png": "Reliability", "confusion.png": "Confusion" };
 const SMALL_WIDTH = 168, SMALL_HEIGHT = 110, SMALL_EDGE = 18, MOST_SMALL = 100;
 
 // Precision over recall of one class, both from 0 to 1.

@@ -160,7 +160,8 @@ void check_classes(const train::Checkpoint& checkpoint, const Path& records) {
 }
 
 ExitCode act(const EvalCommand& given, const config::OptionSet& set, Reporter& reporter) {
-  if (given.results.any()) return score_results(given.results, given.per_class, reporter);
+  if (given.results.any())
+    return score_results(given.results, given.per_class, given.report.value_or(Path()), reporter);
   EvalCommand options = given;
   for (const char* needed : {"PREFIX", "data-val"}) {
     if (set.chosen(needed)) continue;
@@ -183,7 +184,8 @@ std::unique_ptr<Command> make_eval() {
   command->examples = {"dtrain eval m/r8 --load-epoch 1 --data-val d/cifar10_val.rec",
                        "dtrain eval m/r8-0001.safetensors --data-val d/cifar10_val.rec --json",
                        "dtrain eval m/r8 --data-val d/cifar10_val.rec --report report",
-                       "dtrain eval --results found.json --annotations instances_val2017.json"};
+                       "dtrain eval --results found.json --annotations instances_val2017.json",
+                       "dtrain eval --results found.json --annotations a.json --pictures val2017 --report report"};
   command->see_also = {"train", "predict", "inspect"};
   return command;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/printable.hpp"
+#include "object_report.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -32,6 +33,9 @@ void bind_results(config::OptionSet& set, ResultsChoice& choice) {
   set.add("--results", choice.results,
           "JSON file with objects that a detector found, in COCO's results format; prints its average precision");
   set.add("--annotations", choice.annotations, "COCO JSON file with the true objects, for --results");
+  set.add("--pictures", choice.pictures,
+          "folder with the images of the annotations: --report draws those with the most mistakes, as they were "
+          "annotated at the left and as they were found at the right");
 }
 
 Json coco_score_json(const train::CocoScore& score, const std::vector<std::string>& categories) {
@@ -64,22 +68,34 @@ void answer_coco_score(const std::string& what, const train::CocoScore& score,
   }
 }
 
-ExitCode score_results(const ResultsChoice& choice, bool per_class, Reporter& reporter) {
+ExitCode score_results(const ResultsChoice& choice, bool per_class, const Path& folder, Reporter& reporter) {
   if (choice.results.empty() || choice.annotations.empty()) {
     throw UsageError(choice.results.empty() ? "eval: --results is missing" : "eval: --annotations is missing",
                      "for example: dtrain eval --results found.json --annotations instances_val2017.json");
   }
+  if (!choice.pictures.empty() && folder.empty())
+    throw UsageError("eval: --pictures needs --report", "name the folder for what is drawn");
   const train::CocoReport report = train::score_coco_results(choice.results, choice.annotations);
   if (report.unknown > 0)
     reporter.warn(
         fmt::format("{} results are of categories that the annotations lack, and do not count", report.unknown));
+  ObjectReport written;
+  if (!folder.empty())
+    written = write_object_report(folder, report, {choice.results, choice.annotations, choice.pictures});
+  if (written.missing > 0)
+    reporter.warn(fmt::format("{} pictures with many mistakes cannot be read in {}, and are not drawn", written.missing,
+                              choice.pictures.string()));
   if (reporter.json()) {
-    reporter.answer_json(document(choice, report));
+    Json json = document(choice, report);
+    if (!folder.empty()) json["report"] = Json::array();
+    for (const Path& file : written.files) json["report"].push_back(file.string());
+    reporter.answer_json(json);
     return ExitCode::ok;
   }
   if (report.boxes) answer_coco_score("box", *report.boxes, report.categories, per_class, reporter);
   if (report.masks) answer_coco_score("mask", *report.masks, report.categories, per_class, reporter);
   reporter.answer(fmt::format("images={}\nobjects={}\nresults={}", report.pictures, report.objects, report.results));
+  for (const Path& file : written.files) reporter.answer(file.string());
   return ExitCode::ok;
 }
 

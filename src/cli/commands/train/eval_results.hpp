@@ -11,12 +11,13 @@
 namespace dtrain::cli {
 
 struct ResultsChoice {
-  Path results, annotations;
+  Path results, annotations, pictures;
   bool any() const { return !results.empty() || !annotations.empty(); }
 };
 
 void bind_results(config::OptionSet& set, ResultsChoice& choice);
-ExitCode score_results(const ResultsChoice& choice, bool per_class, Reporter& reporter);
+// `report`: the folder of object_report.hpp; empty: none.
+ExitCode score_results(const ResultsChoice& choice, bool per_class, const Path& report, Reporter& reporter);
 
 // The twelve numbers as lines and as JSON, and with `per_class` the AP of each category.
 void answer_coco_score(const std::string& what, const train::CocoScore& score,
