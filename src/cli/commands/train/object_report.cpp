@@ -43,7 +43,8 @@ std::string scores_table(const train::CocoReport& report) {
     return fmt::format(",{:.6f},{:.6f},{:.6f},{:.6f}", of.ap, of.ap50, of.ap75, of.ar100);
   };
   for (std::size_t i = 0; i < report.categories.size(); ++i) {
-    table += "\n" + csv_field(report.categories[i]);
+    table += '\n';
+    table += csv_field(report.categories[i]);
     if (report.boxes) table += figures(report.boxes->by_category[i]);
     if (report.masks) table += figures(report.masks->by_category[i]);
   }
