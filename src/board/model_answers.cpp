@@ -111,7 +111,7 @@ std::string RunPlace::find(const std::string& path) const {
 
 std::string RunPlace::prefix() const {
   if (folder.ends_with(kRunSuffix)) return folder.substr(0, folder.size() - kRunSuffix.size());
-  const std::string named = configured(settings, "model-prefix");
+  std::string named = configured(settings, "model-prefix");
   if (named.empty() || Path(named).is_absolute() || net::is_object_url(named)) return named;
   const Path parent = Path(named).parent_path();
   return parent.empty() ? (Path(folder).parent_path() / named).string()
