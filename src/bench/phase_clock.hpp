@@ -26,6 +26,7 @@ class PhaseClock final : public elastic::Membership {
   elastic::Verdict judge(std::span<const std::uint64_t> votes, bool at_epoch_end) override {
     return inner_.judge(votes, at_epoch_end);
   }
+  void require_generation() override { inner_.require_generation(); }
   void begin_apply() override { inner_.begin_apply(); }
   void end_apply(const elastic::TrainingPosition& position) override { inner_.end_apply(position); }
   void lost(const PeerLost& error) override { inner_.lost(error); }

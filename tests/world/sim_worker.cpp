@@ -41,6 +41,7 @@ class FaultyMembership final : public Membership {
     worker_.pass(Place::judge);
     return inner_.judge(votes, at_epoch_end);
   }
+  void require_generation() override { inner_.require_generation(); }
   void begin_apply() override {
     worker_.pass(Place::begin_apply);
     inner_.begin_apply();

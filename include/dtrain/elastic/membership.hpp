@@ -72,6 +72,8 @@ class Membership {
   // at_epoch_end: the collective closed an epoch, so changes that wait for one may happen.
   [[nodiscard]] virtual Verdict judge(std::span<const std::uint64_t> votes, bool at_epoch_end) = 0;
 
+  // Throws PeerLost where the generation has ended for this worker: between parts of work that takes long.
+  virtual void require_generation() = 0;
   // Enclose the one local phase that cannot be undone. begin_apply() throws PeerLost after a freeze, because the
   // position that this worker reported must stay true. end_apply() reports the new position.
   virtual void begin_apply() = 0;

@@ -61,6 +61,7 @@ class WorkerSession final : public Membership {
   void entered(const TrainingPosition& position) override;
   std::uint64_t vote() override;
   Verdict judge(std::span<const std::uint64_t> votes, bool at_epoch_end) override;
+  void require_generation() override;
   void begin_apply() override;
   void end_apply(const TrainingPosition& position) override;
   void lost(const PeerLost& error) override;

@@ -26,6 +26,7 @@ class FixedMembership final : public Membership {
     return stop ? Verdict::stop : Verdict::go_on;
   }
 
+  void require_generation() override {}
   void begin_apply() override {}
   void end_apply(const TrainingPosition&) override {}
   void lost(const PeerLost& error) override { throw error; }

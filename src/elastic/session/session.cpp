@@ -127,9 +127,14 @@ class WorkerSession::Impl {
     return judgement.verdict;
   }
 
+  void require_generation() {
+    const MutexLock lock(mutex_);
+    require_thawed();
+  }
+
   void begin_apply() {
     const MutexLock lock(mutex_);
-    if (frozen()) throw PeerLost(fmt::format("generation {} ended before this step was applied", current_));
+    require_thawed();
     applying_ = true;
     set_phase(Phase::applying);
   }
@@ -294,6 +299,9 @@ class WorkerSession::Impl {
   void send(const FromWorker& message) DTRAIN_REQUIRES(mutex_) {
     if (!silent_ && !coordinator_lost_) link_.send(message);
   }
+  void require_thawed() const DTRAIN_REQUIRES(mutex_) {
+    if (frozen()) throw PeerLost(fmt::format("generation {} ended before this step was applied", current_));
+  }
   void set_phase(Phase phase) DTRAIN_REQUIRES(mutex_) { clock_.enter(phase, Clock::now()); }
 
   const SessionOptions options_;
@@ -353,6 +361,7 @@ std::uint64_t WorkerSession::vote() { return impl_->vote(); }
 Verdict WorkerSession::judge(std::span<const std::uint64_t> votes, bool at_epoch_end) {
   return impl_->judge(votes, at_epoch_end);
 }
+void WorkerSession::require_generation() { impl_->require_generation(); }
 void WorkerSession::begin_apply() { impl_->begin_apply(); }
 void WorkerSession::end_apply(const TrainingPosition& position) { impl_->end_apply(position); }
 void WorkerSession::lost(const PeerLost& error) { impl_->lost(error); }

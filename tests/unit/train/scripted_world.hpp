@@ -144,6 +144,7 @@ class ScriptedMembership final : public elastic::Membership {
     return now.stops ? elastic::Verdict::stop : elastic::Verdict::change;
   }
 
+  void require_generation() override {}
   void begin_apply() override {
     die_at(Point::before_apply);
     const ScriptedGeneration& now = world_.generation(*index_);
