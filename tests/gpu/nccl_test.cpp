@@ -194,7 +194,7 @@ TEST_F(GpuNccl, ACommunicatorOfOneRankReducesGradientsWhereTheyAre) {
   std::vector<std::vector<float>> sums;
   for (const bool any_order : {false, true}) {
     const auto gpu = comm::make_nccl_communicator(comm::make_single(), {file_, open_gpu(), any_order}, 60s, 60s);
-    train::StepRunner step(on.problem.graph, *executable, *gpu, shape.shards, shape.rounded);
+    train::StepRunner step(*executable, *gpu, shape);
     step.compute(on.problem.batch(), on.shards, on.problem.key, {});
     step.reduce();
     EXPECT_EQ(step.metrics().count, on.problem.n);

@@ -15,6 +15,7 @@
 #include <dtrain/nn/graph.hpp>
 #include <dtrain/nn/optimizer.hpp>
 #include <dtrain/train/elastic_rate.hpp>
+#include <dtrain/train/local_steps.hpp>
 
 namespace dtrain::train {
 
@@ -34,11 +35,12 @@ struct Cursor {
 struct JobFacts {
   std::uint64_t seed = 0;
   std::uint64_t samples = 0;  // of one epoch
-  int global_batch = 0;       // samples of a step in the generation that saved
+  int global_batch = 0;       // samples of a step, or of an inner step, in the generation that saved
   // Batch that the schedule's rates are meant for, where a step has as many samples as it has workers times a number;
   // 0: every step of the run has global_batch samples.
   int rate_batch = 0;
   int logical_shards = 1;  // unused with rate_batch
+  LocalSteps local{};
   std::uint64_t generation = 0;
   std::string dtype = "float32";
   nn::Optimizer optimizer;

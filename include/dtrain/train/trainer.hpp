@@ -18,6 +18,7 @@
 #include <dtrain/elastic/membership.hpp>
 #include <dtrain/train/checkpoint.hpp>
 #include <dtrain/train/elastic_rate.hpp>
+#include <dtrain/train/local_steps.hpp>
 #include <dtrain/train/plan.hpp>
 
 namespace dtrain::train {
@@ -90,8 +91,11 @@ enum class CheckpointFormat {
 
 struct TrainerOptions {
   std::uint32_t epochs = 1;  // train until so many epochs are complete
-  int global_batch = 128;    // G; with per_worker the batch that the schedule's rates are meant for
+  int global_batch = 128;    // samples of a step; with per_worker the batch that the schedule's rates are meant for
   int logical_shards = 1;    // V; with per_worker unused
+  // With any(), a step is a round, of global_batch samples in local.steps inner steps. The executable is a
+  // LocalExecutable then, the batch is fixed, and the optimizer keeps no average.
+  LocalSteps local{};
   std::uint64_t seed = 0;
   nn::Optimizer optimizer;
   nn::Schedule schedule;

@@ -44,6 +44,7 @@ void add_job(Json& document, const JobFacts& job) {
   document["global_batch"] = job.global_batch;
   if (job.rate_batch > 0) document["rate_batch"] = job.rate_batch;
   document["logical_shards"] = job.logical_shards;
+  if (job.local.any()) document["local_steps"] = to_json(job.local);
   document["generation"] = job.generation;
   document["dtype"] = job.dtype;
   document["optimizer"] = nn::to_json(job.optimizer);
@@ -58,6 +59,7 @@ JobFacts job_from(const Json& document) {
   job.global_batch = static_cast<int>(document.at("global_batch").as_integer());
   if (const Json* rate_batch = document.find("rate_batch")) job.rate_batch = static_cast<int>(rate_batch->as_integer());
   job.logical_shards = static_cast<int>(document.at("logical_shards").as_integer());
+  if (const Json* local = document.find("local_steps")) job.local = local_steps_from_json(*local);
   job.generation = count_from(document, "generation");
   job.dtype = document.at("dtype").as_string();
   job.optimizer = nn::optimizer_from_json(document.at("optimizer"));

@@ -56,12 +56,13 @@ static std::uint64_t hash_of(const backend::StateNumbers& numbers) {
   return crc32c(std::as_bytes(std::span(words)));
 }
 
-std::uint64_t state_slice(const backend::Executable& executable) {
+std::uint64_t state_slice(const backend::Executable& executable, int updates_of_step) {
   const backend::StateNumbers numbers = executable.state_numbers();
   const std::int64_t size = executable.state_size();
   if (size == 0) return hash_of(numbers);
   const auto slices = static_cast<std::uint64_t>((size + kSliceFloats - 1) / kSliceFloats);
-  const std::int64_t first = static_cast<std::int64_t>(numbers.updates % slices) * kSliceFloats;
+  const std::uint64_t step = numbers.updates / static_cast<std::uint64_t>(updates_of_step);
+  const std::int64_t first = static_cast<std::int64_t>(step % slices) * kSliceFloats;
   const std::vector<float> floats = executable.state_floats({first, std::min(kSliceFloats, size - first)});
   return std::uint64_t{crc32c(std::as_bytes(std::span(floats)))} << 32 | hash_of(numbers);
 }

@@ -18,8 +18,23 @@ using namespace std::chrono_literals;
 
 constexpr auto kNormPause = 500ms;
 
-std::int64_t rounded_floats(const nn::Graph& graph, const TrainerOptions& options) {
-  return options.gradient_dtype == backend::DType::bfloat16 ? backend::ContributionLayout(graph).gradients : 0;
+// The floats that are gradients, or the movement of weights, come first and may travel as bfloat16.
+comm::ReductionShape shape_of(const RunContext& context, int shards) {
+  const backend::ContributionLayout layout(context.graph);
+  const bool rounds = context.options.gradient_dtype == backend::DType::bfloat16;
+  return {.shards = shards,
+          .size = context.local ? context.local->contribution_size() : layout.size(),
+          .rounded = rounds ? layout.gradients : 0};
+}
+
+// The samples that are mixed among each other: of a shard, or of a replica's inner step.
+std::vector<backend::ShardRange> mixed_groups(const std::vector<backend::ShardRange>& shards, int inner_steps) {
+  std::vector<backend::ShardRange> groups;
+  for (const backend::ShardRange& shard : shards) {
+    const std::vector<backend::ShardRange> parts = inner_parts(shard, inner_steps);
+    groups.insert(groups.end(), parts.begin(), parts.end());
+  }
+  return groups;
 }
 
 }  // namespace
@@ -41,7 +56,7 @@ Generation::Generation(const RunContext& context, comm::Communicator& comm, std:
       run_(run),
       plan_(plan_for(context.options, context.training.size(), comm.size())),
       feed_(context.training, context.executable),
-      step_(context.graph, context.executable, comm, plan_.shards, rounded_floats(context.graph, context.options)) {
+      step_(context.executable, comm, shape_of(context, plan_.shards)) {
   const double share = static_cast<double>(plan_.global_batch) / context.options.global_batch;
   run_.batch = plan_.global_batch;
   run_.ramp = aimed_at(run_.ramp, share, context.options.elastic_rate, context.options.ramp_steps);
@@ -95,7 +110,7 @@ void Generation::start_loading() {
     RankStep step = rank_step(plan_, position, comm_.rank(), comm_.size());
     if (step.slice.count == 0) continue;
     slices.push_back(step.slice);
-    if (mix.options.any()) mix.shards.push_back(std::move(step.shards));
+    if (mix.options.any()) mix.shards.push_back(mixed_groups(step.shards, inner_steps_at(position)));
   }
   feed_.start(run_.cursor.epoch, std::move(slices), std::move(mix));
 }
@@ -136,7 +151,8 @@ const std::vector<comm::Note>& Generation::contribute(const FedBatch& batch,
                                                       const std::vector<backend::ShardRange>& shards,
                                                       std::uint64_t vote) {
   context_.membership.progress(Phase::computing);
-  const std::uint64_t slice = comm_.size() > 1 ? state_slice(context_.executable) : 0;
+  const std::uint64_t slice = comm_.size() > 1 ? state_slice(context_.executable, context_.options.local.steps) : 0;
+  begin_round();
   step_.compute(batch.host(), shards, {context_.options.seed, run_.cursor.epoch}, note_of(vote, run_.cursor, slice));
   context_.membership.progress(Phase::reducing);
   if (step_.exchange()) {
@@ -148,6 +164,28 @@ const std::vector<comm::Note>& Generation::contribute(const FedBatch& batch,
   const std::vector<comm::Note>& notes = step_.reduce();
   require_agreement(notes, comm_.rank());
   return notes;
+}
+
+int Generation::inner_steps_at(std::uint64_t position) const {
+  return inner_steps(context_.options.local, plan_.global_batch, plan_.step_size(position));
+}
+
+// The learning rate of an inner step is that of the samples that all replicas have seen before it.
+void Generation::begin_round() {
+  if (!context_.local) return;
+  const int steps = inner_steps_at(run_.cursor.position);
+  const int samples = plan_.step_size(run_.cursor.position);
+  Round round;
+  round.between = [this] {
+    context_.membership.progress(Phase::computing);
+    context_.membership.require_generation();
+  };
+  for (int step = 0; step < steps; ++step) {
+    const auto before = static_cast<std::uint64_t>(std::int64_t{samples} * step / steps);
+    const double rate = context_.options.schedule.rate(run_.cursor.samples_seen + before, plan_.samples);
+    round.updates.push_back({context_.options.optimizer, static_cast<float>(rate)});
+  }
+  context_.local->begin_round(std::move(round));
 }
 
 void Generation::apply() {

@@ -3,6 +3,7 @@
 
 #include <dtrain/train/batch_feed.hpp>
 #include <dtrain/train/ledger.hpp>
+#include <dtrain/train/local_steps.hpp>
 
 #include "events/rank_zero_reporter.hpp"
 #include "saver.hpp"
@@ -14,6 +15,7 @@ namespace dtrain::train {
 struct RunContext {
   const nn::Graph& graph;
   backend::Executable& executable;
+  LocalExecutable* local;  // the executable, where steps are rounds; else null
   data::Loader& training;
   data::Loader* validation;
   elastic::Membership& membership;
@@ -44,6 +46,8 @@ class Generation {
   Verdict train_step();
   FedBatch load(const data::Slice& slice);
   void note_samples(const data::Batch& batch);
+  int inner_steps_at(std::uint64_t position) const;
+  void begin_round();
   const std::vector<comm::Note>& contribute(const FedBatch& batch, const std::vector<backend::ShardRange>& shards,
                                             std::uint64_t vote);
   void apply();

@@ -88,13 +88,8 @@ class DeviceReductionSink final : public backend::DeviceSink {
 
 }  // namespace
 
-StepRunner::StepRunner(const nn::Graph& graph, backend::Executable& executable, comm::Communicator& comm,
-                       int logical_shards, std::int64_t rounded)
-    : executable_(executable),
-      comm_(comm),
-      layout_(graph),
-      shape_{.shards = logical_shards, .size = layout_.size(), .rounded = rounded},
-      parts_(executable.device_parts()) {}
+StepRunner::StepRunner(backend::Executable& executable, comm::Communicator& comm, const comm::ReductionShape& shape)
+    : executable_(executable), comm_(comm), shape_(shape), parts_(executable.device_parts()) {}
 
 void StepRunner::compute(const backend::HostBatch& batch, std::span<const backend::ShardRange> shards,
                          const backend::StepKey& key, const comm::Note& note) {
@@ -113,7 +108,7 @@ void StepRunner::compute(const backend::HostBatch& batch, std::span<const backen
     }
   }
   on_host_ = comm_.begin_reduction(shape_, note);
-  ReductionSink sink(*on_host_, layout_.size());
+  ReductionSink sink(*on_host_, shape_.size);
   executable_.enqueue(batch, shards, key, sink);
   executable_.synchronize();
   sink.rethrow();

@@ -12,9 +12,8 @@ namespace dtrain::train {
 
 class StepRunner {
  public:
-  // executable and comm must outlive this. Of the leaves the first `rounded` floats travel as bfloat16.
-  StepRunner(const nn::Graph& graph, backend::Executable& executable, comm::Communicator& comm, int logical_shards,
-             std::int64_t rounded);
+  // executable and comm must outlive this. `shape` is that of the executable's contributions.
+  StepRunner(backend::Executable& executable, comm::Communicator& comm, const comm::ReductionShape& shape);
 
   // Contributes this rank's shards of `batch`; what is complete is on its way to the others before this returns, or, on
   // a GPU, will be without being waited for. Changes no persistent state.
@@ -36,7 +35,6 @@ class StepRunner {
  private:
   backend::Executable& executable_;
   comm::Communicator& comm_;
-  const backend::ContributionLayout layout_;
   const comm::ReductionShape shape_;
   const std::vector<FloatRange> parts_;  // of a contribution that the executable leaves on a GPU
   // The reduction under way: between GPUs, or of contributions on the host. Neither: the executable adds up itself.

@@ -31,6 +31,25 @@ RunState start_of_run(const Checkpoint* start, std::uint64_t samples) {
   return run;
 }
 
+LocalExecutable* local_of(backend::Executable& executable, const TrainerOptions& options) {
+  auto* const local = dynamic_cast<LocalExecutable*>(&executable);
+  DTRAIN_CHECK((local != nullptr) == options.local.any(), "rounds of local steps need an executable of replicas");
+  return local;
+}
+
+// Of one inner step where steps are rounds: more of them would take long and compute nothing new.
+std::string computed_probe(const RunContext& context, std::uint64_t samples, int block) {
+  EpochPlan plan = plan_for(context.options, samples, 1);
+  if (!context.local) {
+    const std::int64_t size = backend::ContributionLayout(context.graph).size();
+    return warm_up(context.graph, context.executable, plan, block, size);
+  }
+  plan.global_batch /= context.options.local.steps;
+  const double rate = context.options.schedule.rate(0, samples);
+  context.local->begin_round({.updates = {{context.options.optimizer, static_cast<float>(rate)}}});
+  return warm_up(context.graph, context.executable, plan, block, context.local->contribution_size());
+}
+
 // The run over its generations.
 class Run {
  public:
@@ -41,11 +60,13 @@ class Run {
         saver_(graph, executable, options, training.size()),
         reporter_(observer),
         sync_(graph, executable, membership, options, training, start),
-        context_{graph, executable, training, validation, membership, options, saver_, reporter_, nullptr} {
+        context_{
+            graph,     executable, local_of(executable, options), training, validation, membership, options, saver_,
+            reporter_, nullptr} {
     if (options.ledger) context_.ledger = &ledger_.emplace(*options.ledger);
     if (options.warm_up) {
       const int block = validation ? options.evaluation_block : 0;
-      const std::string probe = warm_up(graph, executable, plan_for(options, training.size(), 1), block);
+      const std::string probe = computed_probe(context_, training.size(), block);
       if (options.elastic_batch == ElasticBatch::fixed_global && options.same_bits) membership.probed(probe);
     }
   }
@@ -145,6 +166,10 @@ TrainResult train(const nn::Graph& graph, backend::Executable& executable, data:
                   const Checkpoint* start, Observer& observer) {
   DTRAIN_CHECK(options.elastic_batch == ElasticBatch::fixed_global || options.worker_batch > 0,
                "a batch that follows the workers needs the share of one");
+  DTRAIN_CHECK(
+      !options.local.any() || (options.elastic_batch == ElasticBatch::fixed_global && options.optimizer.average == 0 &&
+                               options.global_batch % options.local.steps == 0),
+      "a round of local steps has a fixed batch and no average of weights");
   Run run(graph, executable, training, validation, membership, options, start, observer);
   return run.train();
 }

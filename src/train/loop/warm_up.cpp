@@ -82,13 +82,13 @@ backend::ModelState synthetic_state(const nn::Graph& graph, const backend::Model
 }  // namespace
 
 std::string warm_up(const nn::Graph& graph, backend::Executable& executable, const EpochPlan& plan,
-                    int evaluation_block) {
+                    int evaluation_block, std::int64_t contribution) {
   const std::set<int> sizes = shard_sizes(plan);
   std::vector<backend::ShardRange> shards;
   for (const int size : sizes) shards.push_back({static_cast<int>(shards.size()), 0, size});
   const int largest = sizes.empty() ? 0 : *sizes.rbegin();
   const SyntheticBatch samples(graph, std::max(evaluation_block, largest));
-  RecordingSink sink(backend::ContributionLayout(graph).size());
+  RecordingSink sink(contribution);
   executable.write_state(synthetic_state(graph, executable.state()));
   executable.enqueue(samples.batch(largest), shards, {}, sink);
   executable.synchronize();

@@ -11,8 +11,8 @@ namespace dtrain::train {
 
 // Computes one shard of every size that an epoch has, and an evaluation block of so many samples unless that is 0, of
 // synthetic samples with synthetic weights. Returns the hash of what the shards contribute: equal wherever the same
-// bits are computed. The executable's state means nothing afterwards.
+// bits are computed. `contribution`: the floats of one. The executable's state means nothing afterwards.
 std::string warm_up(const nn::Graph& graph, backend::Executable& executable, const EpochPlan& plan,
-                    int evaluation_block);
+                    int evaluation_block, std::int64_t contribution);
 
 }  // namespace dtrain::train

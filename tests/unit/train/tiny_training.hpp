@@ -74,7 +74,9 @@ class TinyTraining : public testing::Test {
   }
 
   std::unique_ptr<backend::Executable> compile(const backend::Backend& backend) const {
-    return backend.compile(tiny_network(), {.dtype = dtype_, .lanes = 2, .max_samples = kTinySamples, .top_k = 2});
+    const backend::CompileOptions options{.dtype = dtype_, .lanes = 2, .max_samples = kTinySamples, .top_k = 2};
+    if (!options_.local.any()) return backend.compile(tiny_network(), options);
+    return compile_local(backend, tiny_network(), options, options_.local, options_.optimizer.kind);
   }
 
   // All that may happen to images, gradients and weights beside the plain step.
