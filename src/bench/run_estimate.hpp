@@ -5,6 +5,7 @@
 
 #include <dtrain/backend/backend.hpp>
 #include <dtrain/data/loader.hpp>
+#include <dtrain/train/local_steps.hpp>
 
 namespace dtrain::bench {
 
@@ -26,7 +27,8 @@ struct RunEstimate {
 RunEstimate estimate_run(const RunSize& size, double step_seconds, double validation_seconds_per_image);
 
 // Parameters, statistics and the optimizer's slots.
-std::uint64_t checkpoint_bytes(const nn::Graph& graph, const nn::Optimizer& optimizer);
+std::uint64_t checkpoint_bytes(const nn::Graph& graph, const nn::Optimizer& optimizer,
+                               const train::LocalSteps& local = {});
 
 // By a few blocks of `block` images, loading included.
 double validation_seconds_per_image(backend::Executable& executable, data::Loader& loader, int block, int views);

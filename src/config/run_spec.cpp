@@ -42,6 +42,8 @@ namespace dtrain::train {
 
 static const char* enum_name(ElasticBatch batch) { return elastic_batch_name(batch); }
 static void enum_from(std::string_view text, ElasticBatch& batch) { batch = parse_elastic_batch(text); }
+static Json field_json(const LocalSteps& local) { return to_json(local); }
+static void read_field(const Json& json, LocalSteps& local) { local = local_steps_from_json(json); }
 static const char* enum_name(ElasticRate rate) { return elastic_rate_name(rate); }
 static void enum_from(std::string_view text, ElasticRate& rate) { rate = parse_elastic_rate(text); }
 
@@ -194,6 +196,7 @@ static void fields(Fields& each, TrainOptions& train) {
   each("compute", train.compute);
   each("optimizer", train.optimizer);
   each("schedule", train.schedule);
+  each("local", train.local);
   each("mixup", train.mix.mixup);
   each("cutmix", train.mix.cutmix);
   each("epochs", train.epochs);

@@ -24,7 +24,8 @@ int default_max_workers(int hosts) { return std::max(8, 2 * hosts); }
 int choose_shards(const ShardNeeds& needs) {
   const int fewest = comm::power_of_two_at_least(needs.workers) * needs.accumulate;
   if (needs.max_workers == 0) return fewest;
-  const int wanted = comm::power_of_two_at_least(kShardsForEachWorker * needs.max_workers);
+  const int for_each = needs.replicas ? 1 : kShardsForEachWorker;
+  const int wanted = comm::power_of_two_at_least(for_each * needs.max_workers);
   return std::max(fewest, std::min(wanted, largest_with_enough_samples(needs.global_batch)));
 }
 

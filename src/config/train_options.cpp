@@ -6,6 +6,7 @@
 #include <dtrain/base/text.hpp>
 #include <dtrain/nn/optimizer_ranges.hpp>
 
+#include "exchange/local_steps_options.hpp"
 #include "gpu_choice.hpp"
 #include "mxnet_options.hpp"
 #include "option_values.hpp"
@@ -252,7 +253,12 @@ void bind(OptionSet& set, TrainOptions& options) {
   bind_device(set, options.compute, kMostGpus);
   bind_training_hosts(set, options.job);
   bind_training_elastic(set, options.job);
+  bind_local_steps(set, options.local);
   bind_mxnet(set);
+}
+
+int samples_between_exchanges(const TrainOptions& options) {
+  return options.compute.samples_per_step() * options.local.steps;
 }
 
 ComputeOptions compute_of_worker(const TrainOptions& options) {
@@ -267,7 +273,7 @@ ComputeOptions compute_of_worker(const TrainOptions& options) {
 train::TrainerOptions trainer_options(const TrainOptions& options, backend::DType dtype) {
   train::TrainerOptions trainer;
   trainer.epochs = static_cast<std::uint32_t>(options.epochs);
-  trainer.global_batch = options.compute.samples_per_step();
+  trainer.global_batch = samples_between_exchanges(options);
   trainer.logical_shards = options.compute.logical_shards;
   trainer.seed = options.compute.seed;
   nn::require_valid(options.optimizer);
@@ -282,6 +288,7 @@ train::TrainerOptions trainer_options(const TrainOptions& options, backend::DTyp
   trainer.keep_checkpoints = options.keep_checkpoints;
   trainer.keep_best = options.keep_best;
   trainer.early_stop = static_cast<std::uint32_t>(options.early_stop);
+  trainer.local = options.local;
   trainer.mix = options.mix;
   trainer.evaluation_block = largest_shard(compute_of_worker(options));
   trainer.test_views = test_views(options.data);

@@ -35,6 +35,7 @@ struct TrainOptions {
   nn::Schedule schedule{.base = 0.1};
   int epochs = 100;
   int early_stop = 0;  // epochs without a better validation; 0: does not stop
+  train::LocalSteps local;
   data::MixOptions mix;
   int top_k = 0;                    // 0: not reported
   std::vector<std::string> losses;  // names under which the log shows the loss; empty: it does not
@@ -61,6 +62,9 @@ struct TrainOptions {
 TrainOptions options_of_this_machine();
 
 void bind(OptionSet& set, TrainOptions& options);
+
+// Samples of a step, or of all local steps between two exchanges.
+int samples_between_exchanges(const TrainOptions& options);
 
 // What one worker's executable computes at once: with a batch for each worker its step is one shard of its own.
 ComputeOptions compute_of_worker(const TrainOptions& options);

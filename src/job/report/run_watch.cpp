@@ -4,6 +4,7 @@
 
 #include <dtrain/base/text.hpp>
 
+#include "config/exchange/local_steps_options.hpp"
 #include "config/gpu_choice.hpp"
 #include "job/spec/data_facts.hpp"
 #include "opening.hpp"
@@ -70,6 +71,8 @@ void show_details(const TrainRun& run, Reporter& reporter) {
 
 void show_opening(const TrainRun& run, int workers, Reporter& reporter) {
   for (const std::string& line : opening_lines(facts_of(run, workers))) reporter.note(line);
+  const train::LocalSteps& local = run.options.local;
+  if (local.any()) reporter.note(config::local_steps_line(local, run.options.compute.logical_shards));
   show_details(run, reporter);
 }
 
@@ -90,6 +93,7 @@ Json RunWatch::start_event(int workers) const {
                        {"threads", compute.threads},
                        {"global_batch", compute.samples_per_step()},
                        {"logical_shards", compute.logical_shards},
+                       {"local_steps", run_.options.local.steps},
                        {"seed", compute.seed}});
 }
 

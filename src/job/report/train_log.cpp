@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace dtrain::job {
@@ -11,9 +12,10 @@ TrainLog::TrainLog(Reporter& reporter, const config::TrainOptions& options)
 
 void TrainLog::on_step(const train::StepReport& report) {
   add(report);
-  const auto every = static_cast<std::uint64_t>(options_.disp_batches);
+  const auto every = static_cast<std::uint64_t>(std::max(1, options_.disp_batches / options_.local.steps));
   if (report.step > 0 && report.step % every == 0) log_window(report);
-  progress_.show(fmt::format("Epoch[{}]", report.epoch), report.step + 1, report.steps, "steps",
+  progress_.show(fmt::format("Epoch[{}]", report.epoch), report.step + 1, report.steps,
+                 options_.local.any() ? "exchanges" : "steps",
                  fmt::format("loss {:.4f} accuracy {:.4f}", report.loss, report.accuracy));
 }
 
@@ -29,7 +31,8 @@ void TrainLog::add(const train::StepReport& report) {
 // the steps, because reports of a job come late and in groups.
 void TrainLog::log_window(const train::StepReport& report) {
   std::string line = fmt::format("Epoch[{}] Batch [{}]\tSpeed: {:.2f} samples/sec\taccuracy={:.6f}", report.epoch,
-                                 report.step, window_.samples / window_.seconds, window_.correct / window_.samples);
+                                 report.step * static_cast<std::uint64_t>(options_.local.steps),
+                                 window_.samples / window_.seconds, window_.correct / window_.samples);
   if (options_.top_k > 0) line += fmt::format("\t{}={:.6f}", top_k_name(), window_.top_k_correct / window_.samples);
   for (const std::string& metric : options_.losses)
     line += fmt::format("\t{}={:.6f}", metric, window_.loss / window_.samples);

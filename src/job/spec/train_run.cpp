@@ -11,6 +11,7 @@
 #include <dtrain/data/class_names.hpp>
 #include <dtrain/nn/graph_json.hpp>
 
+#include "config/exchange/local_steps_options.hpp"
 #include "config/gpu_choice.hpp"
 #include "config/shard_choice.hpp"
 #include "config/transport_choice.hpp"
@@ -22,6 +23,8 @@
 
 namespace dtrain::job {
 namespace {
+
+constexpr config::Seconds kLongestRound{3600};
 
 // Batches that are accumulated are logical shards, which are as many as a power of two.
 void check_accumulation(const config::OptionSet& set, bool resumed, const config::TrainOptions& options) {
@@ -52,6 +55,7 @@ void settle_shards(const config::OptionSet& set, bool resumed, int workers, conf
     options.compute.logical_shards = config::choose_shards({.workers = workers,
                                                             .max_workers = job.elastic ? job.max_workers : 0,
                                                             .accumulate = options.compute.accumulate,
+                                                            .replicas = options.local.any(),
                                                             .global_batch = options.compute.samples_per_step()});
   }
   if (free_choice && !job.is_job() && options.compute.accumulate > 1) {
@@ -75,6 +79,15 @@ void settle_workers(const config::OptionSet& set, int workers, config::TrainOpti
                      "use at most that many, or more --logical-shards in a new run");
   }
   if (job.elastic) job.max_workers = std::min(job.max_workers, shards);
+}
+
+// A batch of the loader is a whole round: while one is computed, one is loaded. A worker that is slower than the others
+// is so in each of its steps.
+void settle_round(const config::OptionSet& set, config::TrainOptions& options) {
+  if (!options.local.any()) return;
+  if (!set.chosen("prefetch")) options.data.prefetch = 1;
+  config::Seconds& timeout = options.job.comm_timeout;
+  if (!set.chosen("comm-timeout")) timeout = std::max(timeout, std::min(timeout * options.local.steps, kLongestRound));
 }
 
 data::RemoteOptions with_cache(const TrainRun& run) {
@@ -123,7 +136,7 @@ void warn_of_plain_data(const config::JobOptions& job, Reporter& reporter) {
 
 void settle_transport(const config::OptionSet& set, config::TrainOptions& options, Reporter& reporter) {
   const config::TransportRequest request{.chose_transport = set.chosen("transport"),
-                                         .chose_store = set.chosen("kv-store"),
+                                         .chose_store = set.chosen("kv-store") && !options.local.any(),
                                          .on_gpus = config::gpu_of_slot(options.compute, 0).has_value()};
   const backend::CudaReport report =
       options.job.is_job() && request.on_gpus ? backend::look_for_cuda() : backend::CudaReport{};
@@ -192,7 +205,7 @@ void load_start(TrainRun& run) {
   } else if (options.pretrained.file) {
     run.start = pretrained_start(options, run.graph, nullptr);
   }
-  if (run.start) complete_optimizer_state(*run.start, options.optimizer);
+  if (run.start) complete_optimizer_state(*run.start, options);
 }
 
 // Takes the number of classes that the training records name, where the user chose no number.
@@ -224,12 +237,14 @@ TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& 
   const bool from_weights = !run.start && options.pretrained.file;
   if (from_weights) config::suit_weights(*options.pretrained.file, options.network.options.name, set, options.data);
   if (!run.start) count_classes(set, run.remote.store, options);
+  config::check_local_steps(options, run.dtype, set);
+  settle_round(set, options);
   settle_shards(set, run.start && options.resume, workers, options);
   settle_workers(set, workers, options);
   settle_transport(set, options, reporter);
   run.graph = graph_of_run(run.start, set, options, reporter);
   if (options.checkpoint_format == "mxnet") nn::graph_to_mxnet_symbol(run.graph);  // refuses what MXNet cannot say
-  if (run.start) fit_optimizer_state(*run.start, options.optimizer, reporter);
+  if (run.start) fit_optimizer_state(*run.start, options, reporter);
   if (from_weights) run.start = pretrained_start(options, run.graph, &reporter);
   run.sources = config::choose_sources(options, set, reporter);
   check_choices(run);
@@ -265,8 +280,8 @@ TrainRun run_of(const config::TrainSpec& spec, int slot) {
 
 std::uint64_t buffer_bytes_of(const TrainRun& run) {
   const config::ComputeOptions compute = config::compute_of_worker(run.options);
-  const std::uint64_t training =
-      data::buffer_bytes(training_loader(run.options.data, compute.seed), compute.samples_per_step());
+  const std::uint64_t training = data::buffer_bytes(training_loader(run.options.data, compute.seed),
+                                                    config::samples_between_exchanges(run.options));
   if (!run.sources.validation) return training;
   return training + data::buffer_bytes(validation_loader(run.options.data), config::largest_shard(compute));
 }
@@ -275,7 +290,8 @@ std::unique_ptr<data::Loader> training_loader(const TrainRun& run) {
   data::LoaderOptions options = training_loader(run.options.data, run.options.compute.seed);
   options.remote = with_cache(run);
   config::load_for(*run.backend, options);
-  if (run.options.mix.any()) options.as_bytes = false;  // images are mixed on the host, as floats
+  // Images are mixed, and the batches of a round are cut into those of its steps, on the host and as floats.
+  if (run.options.mix.any() || run.options.local.any()) options.as_bytes = false;
   return std::make_unique<data::Loader>(run.sources.train, std::move(options));
 }
 
@@ -297,6 +313,8 @@ std::unique_ptr<backend::Executable> compile(const TrainRun& run) {
       config::compile_options(config::compute_of_worker(run.options), run.dtype, run.options.top_k);
   options.optimizer = run.options.optimizer.kind;
   options.average = run.options.optimizer.average > 0;
+  if (run.options.local.any())
+    return train::compile_local(*run.backend, run.graph, options, run.options.local, run.options.optimizer.kind);
   return run.backend->compile(run.graph, options);
 }
 

@@ -69,11 +69,23 @@ std::optional<Start> find_start(const config::TrainOptions& options, const confi
   return Start{.checkpoint = std::move(checkpoint), .file = {}};
 }
 
+static void agree_on_local_steps(const train::LocalSteps& saved, const config::OptionSet& set,
+                                 train::LocalSteps& mine) {
+  agree(set, "local-steps", mine.steps, saved.steps);
+  if (!saved.any()) return;
+  std::string outer = enum_name(train::kOuterOptimizerNames, mine.outer);
+  agree(set, "outer-optimizer", outer, enum_name(train::kOuterOptimizerNames, saved.outer));
+  mine.outer = saved.outer;
+  if (!set.chosen("outer-lr")) mine.rate = saved.rate;
+  if (!set.chosen("outer-mom")) mine.momentum = saved.momentum;
+}
+
 void agree_with_checkpoint(const train::Checkpoint& start, const config::OptionSet& set,
                            config::TrainOptions& options) {
   if (!options.resume) return;
   agree(set, "seed", options.compute.seed, start.job.seed);
   agree(set, "logical-shards", options.compute.logical_shards, start.job.logical_shards);
+  agree_on_local_steps(start.job.local, set, options.local);
   // Where the batch followed the workers, its size says nothing about this run, and the rates stay those of the first.
   const int batch = start.job.rate_batch > 0 ? start.job.rate_batch : start.job.global_batch;
   const bool chosen = set.chosen("global-batch") || (set.chosen("batch-size") && !options.job.is_job());
@@ -133,10 +145,11 @@ nn::Graph graph_of_run(const std::optional<train::Checkpoint>& start, const conf
   return graph;
 }
 
-bool complete_optimizer_state(train::Checkpoint& start, const nn::Optimizer& optimizer) {
+bool complete_optimizer_state(train::Checkpoint& start, const config::TrainOptions& options) {
+  const nn::Optimizer& optimizer = options.optimizer;
   if (optimizer.average == 0) start.state.average.clear();
   backend::begin_average(optimizer, start.state);
-  const auto slots = static_cast<std::size_t>(nn::optimizer_slots(optimizer.kind));
+  const auto slots = static_cast<std::size_t>(train::optimizer_slots(optimizer.kind, options.local));
   const std::size_t needed = slots * start.state.parameters.size();
   const bool same_rule = start.job.optimizer.kind == optimizer.kind;
   if (same_rule && start.state.optimizer.size() == needed) return false;
@@ -144,11 +157,11 @@ bool complete_optimizer_state(train::Checkpoint& start, const nn::Optimizer& opt
   return true;
 }
 
-void fit_optimizer_state(train::Checkpoint& start, const nn::Optimizer& optimizer, Reporter& reporter) {
-  if (!start.state.average.empty() && optimizer.average == 0) {
+void fit_optimizer_state(train::Checkpoint& start, const config::TrainOptions& options, Reporter& reporter) {
+  if (!start.state.average.empty() && options.optimizer.average == 0) {
     reporter.note("The run goes on without the checkpoint's average of weights");
   }
-  if (complete_optimizer_state(start, optimizer)) {
+  if (complete_optimizer_state(start, options)) {
     reporter.note("The checkpoint has no state of this optimizer: it begins at zero");
   }
 }

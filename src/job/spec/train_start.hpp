@@ -32,7 +32,7 @@ nn::Graph graph_of_run(const std::optional<train::Checkpoint>& start, const conf
 
 // Adds missing optimizer state, which begins at zero: imported weights have none, and another rule needs other slots.
 // Returns true if it did.
-bool complete_optimizer_state(train::Checkpoint& start, const nn::Optimizer& optimizer);
-void fit_optimizer_state(train::Checkpoint& start, const nn::Optimizer& optimizer, Reporter& reporter);
+bool complete_optimizer_state(train::Checkpoint& start, const config::TrainOptions& options);
+void fit_optimizer_state(train::Checkpoint& start, const config::TrainOptions& options, Reporter& reporter);
 
 }  // namespace dtrain::job

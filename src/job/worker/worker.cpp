@@ -73,7 +73,7 @@ void prefer_latest(TrainRun& run, const JobFolder& folder, Reporter& reporter) {
   try {
     if (!file_exists(folder.latest())) return;
     train::Checkpoint latest = train::load_checkpoint_file(read_file(folder.latest()), run.remote.store);
-    complete_optimizer_state(latest, run.options.optimizer);
+    complete_optimizer_state(latest, run.options);
     run.start = std::move(latest);
   } catch (const Error& error) {
     reporter.warn(fmt::format("{}; this worker needs the state of another", error.what()));

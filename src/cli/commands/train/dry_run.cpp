@@ -21,10 +21,10 @@ bench::RunSize size_of(const job::TrainRun& run, const data::Loader& training, c
   const auto epochs = static_cast<std::uint64_t>(options.epochs);
   bench::RunSize size{.images = training.size(),
                       .validation_images = validation ? validation->size() : 0,
-                      .batch = static_cast<std::uint64_t>(options.compute.samples_per_step()),
+                      .batch = static_cast<std::uint64_t>(config::samples_between_exchanges(options)),
                       .epochs = epochs - std::min(epochs, trained)};
   if (!options.model_prefix) return size;
-  size.checkpoint_bytes = bench::checkpoint_bytes(run.graph, options.optimizer);
+  size.checkpoint_bytes = bench::checkpoint_bytes(run.graph, options.optimizer, options.local);
   size.checkpoints_kept = static_cast<std::uint64_t>(options.keep_checkpoints) + (options.keep_best ? 1 : 0);
   return size;
 }

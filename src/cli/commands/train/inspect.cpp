@@ -46,6 +46,7 @@ Json document(const train::Checkpoint& checkpoint) {
   } else {
     json["logical_shards"] = job.logical_shards;
   }
+  if (job.local.any()) json["local_steps"] = train::to_json(job.local);
   json["generation"] = job.generation;
   json["dtype"] = job.dtype;
   json["optimizer"] = nn::to_json(job.optimizer);
