@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "command.hpp"
+#include "commands/cluster/keep/commands.hpp"
 
 namespace dtrain::cli {
 
@@ -66,9 +67,11 @@ CommandTree::CommandTree() {
   commands.push_back(make_cluster_remove());
   commands.push_back(make_cluster_ssh());
   commands.push_back(make_cluster_list());
+  commands.push_back(make_cluster_types());
   commands.push_back(make_cluster_logs());
   commands.push_back(make_cluster_env());
   commands.push_back(make_cluster_watch());
+  commands.push_back(make_cluster_events());
   commands.push_back(make_cluster_down());
   commands.push_back(make_cluster_health());
   commands.push_back(make_cluster_prepare_s3());

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 
@@ -78,6 +80,37 @@ void bind_machines(OptionSet& set, cluster::Spec& spec) {
   set.add("--efa", spec.efa, "use the Elastic Fabric Adapter");
 }
 
+// "K=V", several of them with commas between or as further options.
+std::map<std::string, std::string> tags_from(const std::string& text) {
+  std::map<std::string, std::string> tags;
+  for (const std::string& part : split(text, kBetweenRepeated)) {
+    for (const std::string& one : split(part, ',')) {
+      if (trim(one).empty()) continue;
+      const auto equals = one.find('=');
+      if (equals == one.npos)
+        throw UsageError(fmt::format("'{}' has no =", one), "write KEY=VALUE, such as project=birds");
+      const std::string key(trim(one.substr(0, equals))), value(trim(one.substr(equals + 1)));
+      cluster::check_tag(key, value);
+      tags[key] = value;
+    }
+  }
+  return tags;
+}
+
+std::string tags_text(const std::map<std::string, std::string>& tags) {
+  std::vector<std::string> parts;
+  for (const auto& [key, value] : tags) parts.push_back(key + "=" + value);
+  return join(parts, ",");
+}
+
+void bind_tags(OptionSet& set, cluster::Spec& spec) {
+  Option& tags = set.add_custom(
+      "--tag", "K=V[,K=V...]",
+      "tag of your own for every resource, such as project=birds, for the bills of your account; may be repeated",
+      [&spec](const std::string& text) { spec.tags = tags_from(text); }, [&spec] { return tags_text(spec.tags); });
+  tags.repeats = tags.comma_list = true;
+}
+
 void bind_access(OptionSet& set, cluster::Spec& spec) {
   set.group("Network and access");
   set.add("--key", spec.key, "NAME",
@@ -144,7 +177,8 @@ void bind(OptionSet& set, cluster::Spec& spec) {
   set.add("--keep-failed", spec.keep_failed, "keep a node running after its start failed, for inspection");
   bind_access(set, spec);
   bind_emr(set, spec);
-  set.group("Limits");
+  set.group("Limits and bills");
+  bind_tags(set, spec);
   add_span(set, "--ttl", spec.time_to_live, "time after which the nodes end themselves, such as 12h; 0 for no limit");
   add_span(set, "--autostop", spec.autostop,
            "idle time, without training or logged-in users, after which a node ends itself; 0 for no limit");

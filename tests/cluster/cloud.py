@@ -30,8 +30,8 @@ class Cloud:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(DROPPED)}
         self.environment = {**kept, **KEYS, "AWS_ENDPOINT_URL": proxy.url, "HOME": str(home), "NO_COLOR": "1"}
 
-    def client(self, service):
-        return boto3.client(service, endpoint_url=self.account_url, region_name=REGION, aws_access_key_id="test",
+    def client(self, service, region=REGION):
+        return boto3.client(service, endpoint_url=self.account_url, region_name=region, aws_access_key_id="test",
                             aws_secret_access_key="test")
 
     def image(self):

@@ -5,9 +5,11 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <dtrain/cluster/fleet.hpp>
+#include <dtrain/cluster/prices.hpp>
 #include <dtrain/cluster/spec.hpp>
 #include <dtrain/net/aws_calls.hpp>
 
@@ -22,6 +24,7 @@ struct MachineType {
   std::string name{};
   int vcpus = 0, gpus = 0;
   std::string gpu_name{}, architecture{};  // "x86_64", "arm64"
+  double gpu_memory_gib = 0;               // of one GPU; 0: unknown
   bool efa = false;
   std::set<std::string> zones{};  // where it is offered
 };
@@ -57,12 +60,21 @@ struct Account {
   std::optional<FileSystem> file_system{};  // the shared file system, if it exists
   std::map<std::string, double>
       quotas{};  // vCPUs by "standard", "gpu-g", "gpu-p"; a quota that could not be read is missing
+  PriceList prices = built_in_prices();
+  Tags tags{};  // the user's own, for every resource
 };
 
 // Asks EC2, STS, SSM, EFS and Service Quotas; changes nothing. Throws UsageError for what the specification names and
 // the account does not have, and whatever AwsCalls throws.
 Account read_account(net::AwsCalls& aws, const Spec& spec, const std::string& cluster);
 
+// The limits of vCPUs for these types, as in Account::quotas.
+std::map<std::string, double> read_quotas(net::AwsCalls& aws, const std::vector<std::string>& types);
+// The zones in which each type is offered: pairs of type and zone. No names: of all types.
+std::vector<std::pair<std::string, std::string>> read_offers(net::AwsCalls& aws, const std::vector<std::string>& names);
+
+// Pure: an <item> of DescribeInstanceTypes.
+MachineType type_of(const net::Element& found);
 // The types by name, without their zones. Throws whatever AwsCalls throws, also for a type that does not exist.
 std::map<std::string, MachineType> read_types(net::AwsCalls& aws, const std::vector<std::string>& names);
 

@@ -7,6 +7,7 @@
 
 #include <dtrain/cluster/account.hpp>
 #include <dtrain/cluster/fleet.hpp>
+#include <dtrain/cluster/prices.hpp>
 
 namespace dtrain::cluster {
 
@@ -14,11 +15,9 @@ inline constexpr double kHoursOfADay = 24;
 
 struct Cost {
   double hourly = 0;                    // US dollars, of the instances whose price is known
-  std::vector<std::string> unpriced{};  // types that are not in the table
+  std::vector<std::string> unpriced{};  // types whose price is unknown
 };
 
-// US dollars an hour on demand in us-east-1; nullopt: the type is not in the table.
-std::optional<double> hourly_price(const std::string& type);
 // A type with GPUs that dtrain trains on.
 struct GpuOffer {
   std::string type;
@@ -27,12 +26,12 @@ struct GpuOffer {
 };
 // The cheapest one in the table with at least so many GPUs; where none has them, with the most.
 GpuOffer cheapest_with_gpus(int gpus);
-Cost cost_of(const std::vector<std::string>& types);
+Cost cost_of(const std::vector<std::string>& types, const PriceList& prices);
 // "$1.25", "$1.25 and the unknown price of p9.large", "an unknown price (p9.large)".
 std::string cost_text(const Cost& cost, double hours = 1);
-Cost cost_of(const Fleet& fleet);
-double hours_of(const Node& node);  // since its launch; 0: unknown
-double cost_so_far(const Fleet& fleet);
-double monthly_price(const FileSystem& system);  // for its present size, in us-east-1
+Cost cost_of(const Fleet& fleet, const PriceList& prices);
+double hours_of(const Node& node);                                // since its launch; 0: unknown
+double cost_so_far(const Fleet& fleet, const PriceList& prices);  // of the nodes whose price is known
+double monthly_price(const FileSystem& system);                   // for its present size, in us-east-1
 
 }  // namespace dtrain::cluster

@@ -110,8 +110,8 @@ Fleet with_known(Fleet fleet, const Fleet& known);
 Fleet read_fleet_with(net::AwsCalls& aws, const Fleet& known);
 // All clusters of the region by name, from three calls; EMR's nodes are not among them.
 std::vector<Fleet> read_fleets(net::AwsCalls& aws);
-// The names of all clusters in the region, sorted.
-std::vector<std::string> cluster_names(net::AwsCalls& aws);
+// The names of the regions that are enabled for the account, sorted.
+std::vector<std::string> region_names(net::AwsCalls& aws);
 
 // Pure: parses an <instancesSet><item> of DescribeInstances or RunInstances.
 Node node_of(const net::Element& instance);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,9 +48,10 @@ struct Spec {
   std::chrono::seconds autostop{0};      // a node terminates after being idle for this time; 0: never
   std::string elastic_role{};            // of the head, for following tags: "own", or an instance profile; empty: none
   bool keep_failed = false;              // nodes whose boot failed stay on
-  Service on = Service::ec2;             // the fields below are of Service::emr
-  std::string release{};                 // "emr-7.1.0"
-  std::string log_uri{};                 // "s3://..."; empty: logs are not kept
+  std::map<std::string, std::string> tags{};  // the user's own, on every resource
+  Service on = Service::ec2;                  // the fields below are of Service::emr
+  std::string release{};                      // "emr-7.1.0"
+  std::string log_uri{};                      // "s3://..."; empty: logs are not kept
   std::string service_role = "EMR_DefaultRole";
   std::string instance_profile = "EMR_EC2_DefaultRole";
   std::string security_group{};  // one more for all nodes; empty: none
@@ -62,6 +64,8 @@ int least_workers(const Spec& spec);
 enum class SharedKind { none, new_efs, given_efs, path };
 SharedKind shared_kind(const Spec& spec);
 inline bool wants_own_role(const Spec& spec) { return spec.elastic_role == "own"; }
+// Throws UsageError for a tag that AWS or the metadata of instances does not take, or that is dtrain's own.
+void check_tag(const std::string& key, const std::string& value);
 // Throws UsageError that names the invalid option.
 void check_spec(const Spec& spec);
 // Throws UsageError for a name that cannot be part of resource and host names.

@@ -35,6 +35,6 @@ struct Machine {
 std::vector<Machine> machines_of(const Spec& spec);
 std::vector<Machine> machines_of(const Fleet& fleet);
 // Spot machines at the spot price; other machines, and those without a spot price, at the price on demand.
-Cost cost_of(const std::vector<Machine>& machines, const SpotPrices& prices);
+Cost cost_of(const std::vector<Machine>& machines, const SpotPrices& prices, const PriceList& on_demand);
 
 }  // namespace dtrain::cluster

@@ -62,33 +62,6 @@ std::vector<Subnet> read_subnets(net::AwsCalls& aws, const Spec& spec) {
   return subnets;
 }
 
-MachineType type_of(const net::Element& found) {
-  MachineType type{.name = found.value("instanceType"),
-                   .vcpus = static_cast<int>(parse_integer(found.at("vCpuInfo").value("defaultVCpus")).value_or(0)),
-                   .efa = found.at("networkInfo").value("efaSupported") == "true"};
-  for (const net::Element& gpu : found.at("gpuInfo").list("gpus")) {
-    type.gpus += static_cast<int>(parse_integer(gpu.value("count")).value_or(0));
-    type.gpu_name = gpu.value("name");
-  }
-  for (const net::Element& one : found.at("processorInfo").list("supportedArchitectures")) {
-    if (type.architecture.empty() || one.text == "x86_64") type.architecture = one.text;
-  }
-  return type;
-}
-
-// The zones in which each type is offered.
-std::vector<std::pair<std::string, std::string>> read_offers(net::AwsCalls& aws,
-                                                             const std::vector<std::string>& names) {
-  Fields fields{{"LocationType", "availability-zone"}, {"Filter.1.Name", "instance-type"}};
-  add_list(fields, "Filter.1.Value", names);
-  std::vector<std::pair<std::string, std::string>> offers;
-  for (const net::Element& one :
-       aws.query_all(net::kEc2, "DescribeInstanceTypeOfferings", fields, "instanceTypeOfferingSet")) {
-    offers.emplace_back(one.value("instanceType"), one.value("location"));
-  }
-  return offers;
-}
-
 void check_types(const Account& account, const Spec& spec) {
   for (const std::string& name : types_of(spec)) {
     const auto type = account.types.find(name);
@@ -119,24 +92,6 @@ std::string own_source(net::AwsCalls& aws) {
   }
   throw RemoteError(fmt::format("{} does not return this machine's public address", kAddressService),
                     "give setting 'ssh-from' with it, such as 203.0.113.7/32");
-}
-
-std::map<std::string, double> read_quotas(net::AwsCalls& aws, const std::vector<std::string>& types) {
-  std::map<std::string, double> quotas;
-  for (const Quota& quota : kQuotaCodes) {
-    const bool asked =
-        std::ranges::any_of(types, [&](const std::string& type) { return quota_of(type) == quota.name; });
-    if (!asked) continue;
-    try {
-      const Json answer =
-          aws.json(net::kQuotas, "GetServiceQuota", Json::object({{"ServiceCode", "ec2"}, {"QuotaCode", quota.code}}));
-      quotas[quota.name] = answer.at("Quota").at("Value").as_number();
-    } catch (const RemoteError&) {
-      // the quota is only advice, and many identities may not read quotas
-    } catch (const DataError&) {
-    }
-  }
-  return quotas;
 }
 
 void read_identity(net::AwsCalls& aws, Account& account) {
@@ -180,6 +135,52 @@ void read_key(net::AwsCalls& aws, const Spec& spec, const std::string& cluster, 
 
 }  // namespace
 
+MachineType type_of(const net::Element& found) {
+  MachineType type{.name = found.value("instanceType"),
+                   .vcpus = static_cast<int>(parse_integer(found.at("vCpuInfo").value("defaultVCpus")).value_or(0)),
+                   .efa = found.at("networkInfo").value("efaSupported") == "true"};
+  for (const net::Element& gpu : found.at("gpuInfo").list("gpus")) {
+    type.gpus += static_cast<int>(parse_integer(gpu.value("count")).value_or(0));
+    type.gpu_name = gpu.value("name");
+    type.gpu_memory_gib = parse_number(gpu.at("memoryInfo").value("sizeInMiB")).value_or(0) / 1024;
+  }
+  for (const net::Element& one : found.at("processorInfo").list("supportedArchitectures")) {
+    if (type.architecture.empty() || one.text == "x86_64") type.architecture = one.text;
+  }
+  return type;
+}
+
+std::vector<std::pair<std::string, std::string>> read_offers(net::AwsCalls& aws,
+                                                             const std::vector<std::string>& names) {
+  Fields fields{{"LocationType", "availability-zone"}};
+  if (!names.empty()) fields.emplace_back("Filter.1.Name", "instance-type");
+  add_list(fields, "Filter.1.Value", names);
+  std::vector<std::pair<std::string, std::string>> offers;
+  for (const net::Element& one :
+       aws.query_all(net::kEc2, "DescribeInstanceTypeOfferings", fields, "instanceTypeOfferingSet")) {
+    offers.emplace_back(one.value("instanceType"), one.value("location"));
+  }
+  return offers;
+}
+
+std::map<std::string, double> read_quotas(net::AwsCalls& aws, const std::vector<std::string>& types) {
+  std::map<std::string, double> quotas;
+  for (const Quota& quota : kQuotaCodes) {
+    const bool asked =
+        std::ranges::any_of(types, [&](const std::string& type) { return quota_of(type) == quota.name; });
+    if (!asked) continue;
+    try {
+      const Json answer =
+          aws.json(net::kQuotas, "GetServiceQuota", Json::object({{"ServiceCode", "ec2"}, {"QuotaCode", quota.code}}));
+      quotas[quota.name] = answer.at("Quota").at("Value").as_number();
+    } catch (const RemoteError&) {
+      // the quota is only advice, and many identities may not read quotas
+    } catch (const DataError&) {
+    }
+  }
+  return quotas;
+}
+
 std::map<std::string, MachineType> read_types(net::AwsCalls& aws, const std::vector<std::string>& names) {
   Fields fields;
   add_list(fields, "InstanceType", names);
@@ -215,6 +216,8 @@ Account read_account(net::AwsCalls& aws, const Spec& spec, const std::string& cl
   account.ssh_source = source.get();
   account.file_system = file_system.get();
   account.has_role = role.get();
+  account.prices = known_prices(account.region);
+  account.tags = spec.tags;
   return account;
 }
 

@@ -7,10 +7,12 @@
 #include <dtrain/base/secret.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/change.hpp>
+#include <dtrain/cluster/wish.hpp>
 
 #include "ec2_fields.hpp"
 #include "launch.hpp"
 #include "parallel.hpp"
+#include "refill.hpp"
 #include "resources.hpp"
 #include "wait.hpp"
 
@@ -136,6 +138,33 @@ AddResult add_workers(const AwsContext& context, const ClusterRequest& request, 
   }
   result.workers.wanted = more;
   result.workers.got = static_cast<int>(ids.size());
+  return result;
+}
+
+// The names of lost base workers are free, and are given at once; added ones settle theirs with other commands.
+AddResult refill_workers(const AwsContext& context, const Fleet& fleet, const std::vector<std::string>& names,
+                         const std::vector<Pool>& pools, NodeLifecycle lifecycle) {
+  require_complete(fleet);
+  const LaunchOrder order{fleet.group->id, launch_number(fleet, names), names,
+                          to_hex(unpredictable_bytes(kNonceBytes))};
+  Tags tags{{tag::kLaunch, order.launch_tag()}, {tag::kHealed, "yes"}};
+  tags.insert(lifecycle == NodeLifecycle::elastic ? Tags::value_type{tag::kStatus, "ADD_QUEUED"}
+                                                  : Tags::value_type{tag::kBase, "yes"});
+  AddResult result;
+  const auto ids = launch_workers(context, order, *fleet.launch_template, pools, tags, 1, result.workers);
+  if (ids.empty()) return result;
+  std::map<std::string, std::string> named;
+  for (std::size_t at = 0; at < ids.size(); ++at) named[ids[at]] = names[at];
+  name_workers(context, fleet.name, named);
+  Fleet known = fleet;
+  remember(known, ids, tags, result.workers);
+  known = with_names(std::move(known), named);
+  const Fleet now = settle_names(context, known, Ids(ids.begin(), ids.end()));
+  set_tags(context.aws, {fleet.group->id},
+           {{tag::kLastNode, std::to_string(last_node(now))}, {tag::kLaunches, std::to_string(order.number + 1)}});
+  for (const Node& node : now.nodes) {
+    if (named.contains(node.instance_id)) result.added.push_back(node);
+  }
   return result;
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/emr.hpp>
@@ -263,14 +262,13 @@ Fleet read_fleet_with(net::AwsCalls& aws, const Fleet& known) {
   return with_known(std::move(fleet), known);
 }
 
-std::vector<std::string> cluster_names(net::AwsCalls& aws) {
-  std::set<std::string> names;
-  Fields fields = filtered({{"key", tag::kCluster}});
-  fields.push_back(kPage);
-  for (const net::Element& one : aws.query_all(net::kEc2, "DescribeTags", fields, "tagSet")) {
-    names.insert(one.value("value"));
+std::vector<std::string> region_names(net::AwsCalls& aws) {
+  std::vector<std::string> names;
+  for (const net::Element& one : aws.query(net::kEc2, "DescribeRegions", {}).list("regionInfo")) {
+    names.push_back(one.value("regionName"));
   }
-  return {names.begin(), names.end()};
+  std::ranges::sort(names);
+  return names;
 }
 
 }  // namespace dtrain::cluster

@@ -100,7 +100,9 @@ bool needs_interface(const Spec& spec, const Account& account) {
 }
 
 Tags common_tags(const std::string& cluster, const Account& account) {
-  return {{tag::kCluster, cluster}, {tag::kOwner, account.person}};
+  Tags tags{{tag::kCluster, cluster}, {tag::kOwner, account.person}};
+  tags.insert(account.tags.begin(), account.tags.end());
+  return tags;
 }
 
 void set_tags(net::AwsCalls& aws, const std::vector<std::string>& resources, const Tags& tags) {

@@ -68,11 +68,11 @@ std::vector<Machine> machines_of(const Fleet& fleet) {
   return all;
 }
 
-Cost cost_of(const std::vector<Machine>& machines, const SpotPrices& prices) {
+Cost cost_of(const std::vector<Machine>& machines, const SpotPrices& prices, const PriceList& on_demand) {
   Cost cost;
   for (const Machine& machine : machines) {
     auto price = machine.spot ? prices.of(machine.type, machine.zone) : std::nullopt;
-    if (!price) price = hourly_price(machine.type);
+    if (!price) price = on_demand.of(machine.type);
     if (price) {
       cost.hourly += *price;
     } else if (std::ranges::find(cost.unpriced, machine.type) == cost.unpriced.end()) {

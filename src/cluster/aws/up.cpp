@@ -7,6 +7,7 @@
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/admission.hpp>
 #include <dtrain/cluster/change.hpp>
+#include <dtrain/cluster/wish.hpp>
 
 #include "ec2_fields.hpp"
 #include "file_systems.hpp"
@@ -83,7 +84,7 @@ class Provisioner {
         names.empty() ? "what was made so far remains, without machines"
                       : fmt::format("{} {} {} an hour", join(names, ", "),
                                     names.size() == 1 ? "keeps running and costs" : "keep running and cost",
-                                    cost_text(cost_of(types)));
+                                    cost_text(cost_of(types, account_.prices)));
     return fmt::format("{}{}{}: the same command continues, and dtrain cluster down {} removes everything", hint,
                        hint.empty() ? "" : "; ", machines, request_.name);
   }
@@ -257,8 +258,23 @@ class Provisioner {
     if (finished_ > 0) noted = {{tag::kLaunches, std::to_string(finished_)}, {tag::kLastNode, std::to_string(last)}};
     if (const std::string& head = fleet_.head()->private_ip; fleet_.tagged_head() != head) noted[tag::kHead] = head;
     if (plan_.has(Step::options)) noted.merge(option_tags(request_.options));
+    if (const std::string wish = wish_of_cluster(); fleet_.group->tags[tag::kWish] != wish) noted[tag::kWish] = wish;
     if (!noted.empty()) pieces.push_back([this, noted] { set_tags(context_.aws, {fleet_.group->id}, noted); });
     do_all(pieces);
+  }
+
+  // What reconcilers keep: as many base workers as are wanted now, and the workers that `add` started. A wish that was
+  // changed by hand to nonsense is written anew.
+  std::string wish_of_cluster() const {
+    std::optional<Wish> wish;
+    try {
+      wish = tagged_wish(fleet_);
+    } catch (const DataError& problem) {
+      context_.say(problem.what());
+    }
+    if (!wish) wish = wish_without_tag(fleet_, request_.spec.workers);
+    wish->base = request_.spec.workers;
+    return wish_text(*wish);
   }
 
   void wait_for_instances() {

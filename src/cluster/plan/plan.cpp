@@ -285,7 +285,7 @@ Plan plan_up(const Spec& spec, const std::map<std::string, std::string>& options
   for (const Node* node : fleet.workers()) types.push_back(node->type);
   const std::size_t ordered = plan.has(Step::emr) ? static_cast<std::size_t>(spec.workers) : plan.to_start.size();
   types.insert(types.end(), ordered, spec.instance_types.front());
-  plan.cost = cost_of(types);
+  plan.cost = cost_of(types, account.prices);
   plan_quotas(spec, account, fleet, plan);
   for (std::string& text : stopped_notes(fleet, account.region)) plan.notes.push_back(std::move(text));
   add_notes(spec, account, plan);

@@ -41,11 +41,13 @@ constexpr Price kPrices[] = {
 
 }  // namespace
 
-std::optional<double> hourly_price(const std::string& type) {
-  const auto found =
-      std::find_if(std::begin(kPrices), std::end(kPrices), [&](const Price& one) { return one.type == type; });
-  if (found == std::end(kPrices)) return std::nullopt;
-  return found->dollars;
+const PriceList& built_in_prices() {
+  static const PriceList list = [] {
+    PriceList made{.region = "us-east-1"};
+    for (const Price& price : kPrices) made.hourly.emplace(price.type, price.dollars);
+    return made;
+  }();
+  return list;
 }
 
 GpuOffer cheapest_with_gpus(int gpus) {
@@ -57,10 +59,10 @@ GpuOffer cheapest_with_gpus(int gpus) {
   return {std::string(best.type), best.dollars, best.gpus};
 }
 
-Cost cost_of(const std::vector<std::string>& types) {
+Cost cost_of(const std::vector<std::string>& types, const PriceList& prices) {
   Cost cost;
   for (const std::string& type : types) {
-    if (const auto price = hourly_price(type)) {
+    if (const auto price = prices.of(type)) {
       cost.hourly += *price;
     } else if (std::ranges::find(cost.unpriced, type) == cost.unpriced.end()) {
       cost.unpriced.push_back(type);
@@ -76,10 +78,10 @@ std::string cost_text(const Cost& cost, double hours) {
   return types.empty() ? known : fmt::format("{} and the unknown price of {}", known, types);
 }
 
-Cost cost_of(const Fleet& fleet) {
+Cost cost_of(const Fleet& fleet, const PriceList& prices) {
   std::vector<std::string> types;
   for (const Node& node : fleet.nodes) types.push_back(node.type);
-  return cost_of(types);
+  return cost_of(types, prices);
 }
 
 double hours_of(const Node& node) {
@@ -88,9 +90,9 @@ double hours_of(const Node& node) {
   return std::max(std::difftime(std::time(nullptr), timegm(&parts)) / kSecondsOfAnHour, 0.0);
 }
 
-double cost_so_far(const Fleet& fleet) {
+double cost_so_far(const Fleet& fleet, const PriceList& prices) {
   double dollars = 0;
-  for (const Node& node : fleet.nodes) dollars += hours_of(node) * hourly_price(node.type).value_or(0);
+  for (const Node& node : fleet.nodes) dollars += hours_of(node) * prices.of(node.type).value_or(0);
   return dollars;
 }
 

@@ -14,6 +14,8 @@ constexpr std::size_t kLongestName = 40;
 constexpr int kMostWorkers = 5'000;
 constexpr int kLeastRelease = 7;
 constexpr int kLeastRootGb = 50;
+constexpr std::size_t kLongestKey = 128, kLongestValue = 256, kMostTags = 10;
+constexpr std::string_view kOwnKeys[] = {"Name", "NodeType", "elastic_worker_status"};
 
 bool is_plain(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-'; }
 
@@ -38,6 +40,9 @@ int release_number(const std::string& release) {
   if (!release.starts_with("emr-")) return 0;
   return static_cast<int>(parse_integer(split(release.substr(4), '.').front()).value_or(0));
 }
+
+// Characters that the metadata of an instance allows in the key of a tag; a comma parts tags from each other.
+bool is_key_character(char c) { return is_plain(c) || std::string_view("+=._:@").find(c) != std::string_view::npos; }
 
 // Refuses what EMR does not support.
 void check_emr(const Spec& spec) {
@@ -108,6 +113,20 @@ void check_cluster_name(const std::string& name) {
                    fmt::format("letters, digits and -, at most {}", kLongestName));
 }
 
+void check_tag(const std::string& key, const std::string& value) {
+  const auto refuse = [&](const std::string& why, const std::string& hint) {
+    throw UsageError(fmt::format("'{}={}' is no tag: {}", key, value, why), hint);
+  };
+  if (key.empty() || key.size() > kLongestKey || !std::ranges::all_of(key, is_key_character)) {
+    refuse("its key is not one that every AWS service and the metadata of instances take",
+           fmt::format("letters, digits and + - = . _ : @, at most {} of them", kLongestKey));
+  }
+  if (value.size() > kLongestValue) refuse(fmt::format("its value is longer than {} bytes", kLongestValue), "");
+  const bool is_own =
+      key.starts_with("aws:") || key.starts_with("dtrain:") || std::ranges::find(kOwnKeys, key) != std::end(kOwnKeys);
+  if (is_own) refuse("AWS or dtrain uses this key", "choose another key, such as project");
+}
+
 void check_spec(const Spec& spec) {
   const auto refuse = [](const std::string& what, const std::string& hint) { throw UsageError(what, hint); };
   if (spec.instance_types.empty())
@@ -131,6 +150,11 @@ void check_spec(const Spec& spec) {
   }
   if (shared == SharedKind::given_efs && !spec.shared.starts_with("efs:fs-")) {
     refuse(fmt::format("setting 'shared' {} names no file system", spec.shared), "such as efs:fs-0123456789abcdef0");
+  }
+  for (const auto& [key, value] : spec.tags) check_tag(key, value);
+  if (spec.tags.size() > kMostTags) {
+    refuse(fmt::format("setting 'tag' names {} tags, and a resource can have {}", spec.tags.size(), kMostTags),
+           "AWS allows 50 of each resource, of which dtrain uses the others");
   }
   if (spec.on == Service::emr) check_emr(spec);
   if (!spec.mount.starts_with('/'))

@@ -3,6 +3,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/cluster/cluster_head.hpp>
 #include <dtrain/cluster/emr.hpp>
+#include <dtrain/cluster/healer.hpp>
 #include <dtrain/cluster/ssh_entries.hpp>
 
 #include "cli/command.hpp"
@@ -79,10 +80,14 @@ ExitCode add(const AddCommand& options, const config::OptionSet& set, Reporter& 
   const std::vector<std::string> types(static_cast<std::size_t>(options.count), request.spec.instance_types.front());
   require_consent(options.yes,
                   fmt::format("cluster {}: start {} more, for {} an hour?", fleet.name, options.count,
-                              cost_text(cluster::cost_of(types))),
+                              cost_text(cluster::cost_of(types, cloud.prices()))),
                   reporter);
   const cluster::AddResult result = cluster::add_workers(cloud.context(!options.no_wait), request, account, fleet,
                                                          options.count, options.least.value_or(options.count));
+  if (auto wish = cluster::tagged_wish(fleet)) {
+    wish->elastic += result.workers.got;
+    cluster::write_wish(cloud.aws(), fleet, *wish);
+  }
   cluster::renew_ssh_entries(cloud.aws(), fleet.name, reporter);
   if (reporter.json()) reporter.answer_json(document(fleet, result));
   for (const cluster::Node& node : result.added) {

@@ -69,6 +69,13 @@ void ClusterCloud::note(const net::CallRecord& call) {
                                call.problem.empty() ? "" : ", " + call.problem));
 }
 
+net::AwsSettings ClusterCloud::settings() const { return settings_of(place_); }
+
+const cluster::PriceList& ClusterCloud::prices() {
+  if (!prices_) prices_ = cluster::known_prices(aws_.region());
+  return *prices_;
+}
+
 cluster::AwsContext ClusterCloud::context(bool wait) {
   return {.aws = aws_,
           .say = [this](const std::string& line) { reporter_.note(line); },

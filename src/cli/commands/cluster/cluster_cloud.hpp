@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -24,6 +25,9 @@ class ClusterCloud {
   ~ClusterCloud();  // says how many calls there were and how long they took, with --timing
   net::AwsCalls& aws() { return aws_; }
   cluster::AwsContext context(bool wait);
+  net::AwsSettings settings() const;
+  // Of the region, as far as dtrain knows them; read once.
+  const cluster::PriceList& prices();
 
  private:
   void note(const net::CallRecord& call);
@@ -33,6 +37,7 @@ class ClusterCloud {
   std::chrono::steady_clock::time_point begin_;
   std::map<std::string, std::pair<int, std::chrono::duration<double>>> calls_;  // by action
   net::AwsCalls aws_;
+  std::optional<cluster::PriceList> prices_;
 };
 
 // Throws UsageError: nothing of such a cluster is there.
@@ -49,9 +54,13 @@ void require_consent(bool yes, const std::string& question, Reporter& reporter);
 std::vector<std::string> aligned(const std::vector<std::vector<std::string>>& rows);
 // Such lines, the first of them painted as the heading.
 void answer_rows(const std::vector<std::vector<std::string>>& rows, Reporter& reporter);
+// Says that the prices are those of another region, where they are.
+void warn_of_other_region(const cluster::PriceList& prices, const net::AwsCalls& aws, Reporter& reporter);
 // The dollars an hour; null where no price is known.
 Json hourly_json(const cluster::Cost& cost);
 Json unpriced_json(const cluster::Cost& cost);
+// The dollars since the launches; null where no price is known.
+Json so_far_json(const cluster::Fleet& fleet, const cluster::PriceList& prices);
 
 Json node_json(const cluster::Node& node);
 Json plan_json(const cluster::ClusterRequest& request, const cluster::Account& account, const cluster::Plan& plan,

@@ -14,10 +14,10 @@ struct CostCommand {
 void bind(config::OptionSet& set, CostCommand& options) { config::bind_cluster(set, options.place); }
 
 Json document(const cluster::Fleet& fleet, const std::vector<cluster::Kept>& storage, const SpotCost& spot) {
-  const cluster::Cost cost = cluster::cost_of(fleet);
+  const cluster::Cost cost = cluster::cost_of(fleet, spot.on_demand);
   Json nodes = Json::array(), systems = Json::array();
   for (const cluster::Node& node : fleet.nodes) {
-    const auto price = cluster::hourly_price(node.type);
+    const auto price = spot.on_demand.of(node.type);
     const auto now = node.market == cluster::Market::spot ? spot.prices.of(node.type, node.zone) : std::nullopt;
     nodes.push_back(Json::object({{"name", node.name},
                                   {"type", node.type},
@@ -33,7 +33,9 @@ Json document(const cluster::Fleet& fleet, const std::vector<cluster::Kept>& sto
                        {"cluster", fleet.name},
                        {"dollars_per_hour", hourly_json(cost)},
                        {"dollars_per_day", hourly_json({cost.hourly * cluster::kHoursOfADay, cost.unpriced})},
-                       {"dollars_so_far", cluster::cost_so_far(fleet)},
+                       {"dollars_so_far", so_far_json(fleet, spot.on_demand)},
+                       {"prices_of", spot.on_demand.region},
+                       {"prices_published", spot.on_demand.published},
                        {"spot", spot_json(spot)},
                        {"emr", fleet.emr ? fleet.emr->id : ""},
                        {"without_price_of_emr", fleet.on_emr()},
@@ -50,7 +52,7 @@ void answer_table(const cluster::Fleet& fleet, const std::vector<cluster::Kept>&
                                           : "an EMR cluster, which has ended"));
   }
   for (const cluster::Node& node : fleet.nodes) {
-    const auto price = cluster::hourly_price(node.type);
+    const auto price = spot.on_demand.of(node.type);
     reporter.answer(fmt::format("{:<21}{:<16}{:<11}{:>8.1f} h  {}", node.name, node.type,
                                 enum_name(cluster::kMarketNames, node.market), cluster::hours_of(node),
                                 price ? fmt::format("${:.3f} an hour", *price) : "price unknown"));
@@ -58,15 +60,13 @@ void answer_table(const cluster::Fleet& fleet, const std::vector<cluster::Kept>&
   for (const cluster::Kept& one : storage) {
     reporter.answer(fmt::format("{:<21}{:<37}   ${:.2f} a month", one.file_system, "shared files", one.monthly));
   }
-  const cluster::Cost cost = cluster::cost_of(fleet);
+  const cluster::Cost cost = cluster::cost_of(fleet, spot.on_demand);
   reporter.answer(fmt::format("{} an hour", cost_text(cost)));
   if (cost.hourly > 0) {
-    reporter.answer(
-        fmt::format("${:.2f} a day, ${:.2f} so far", cost.hourly * cluster::kHoursOfADay, cluster::cost_so_far(fleet)));
+    reporter.answer(fmt::format("${:.2f} a day, ${:.2f} so far", cost.hourly * cluster::kHoursOfADay,
+                                cluster::cost_so_far(fleet, spot.on_demand)));
   }
-  reporter.note(
-      "on-demand prices of us-east-1; spot instances cost less, other regions differ, and disks and traffic cost "
-      "extra");
+  reporter.note(spot.on_demand.text() + "; spot instances cost less, and disks and traffic cost extra");
   answer_spot(spot, reporter);
 }
 
@@ -78,11 +78,12 @@ ExitCode act(const CostCommand& options, const config::OptionSet&, Reporter& rep
     storage.push_back({system.id, cluster::monthly_price(system)});
   }
   if (storage.empty()) require_there(fleet, cloud.aws());
-  const SpotCost spot = read_spot_cost(cloud.aws(), cluster::machines_of(fleet));
+  const SpotCost spot = read_spot_cost(cloud.aws(), cluster::machines_of(fleet), cloud.prices());
   if (reporter.json()) {
     reporter.answer_json(document(fleet, storage, spot));
   } else {
     answer_table(fleet, storage, spot, reporter);
+    warn_of_other_region(spot.on_demand, cloud.aws(), reporter);
   }
   return ExitCode::ok;
 }

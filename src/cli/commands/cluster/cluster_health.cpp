@@ -130,7 +130,7 @@ void replace(const HealthCommand& options, const config::OptionSet& set, Cluster
   for (const cluster::Node& node : bad) names.push_back(node.name), types.push_back(node.type);
   require_consent(options.yes,
                   fmt::format("cluster {}: replace {} with new machines, for {} an hour?", fleet.name,
-                              fmt::join(names, ", "), cost_text(cluster::cost_of(types))),
+                              fmt::join(names, ", "), cost_text(cluster::cost_of(types, cloud.prices()))),
                   reporter);
   health.replaced = replace_workers(cloud, cluster_request(fleet.name, {}, set, fleet), bad, options.no_head, reporter);
   for (const Replaced& one : health.replaced) {

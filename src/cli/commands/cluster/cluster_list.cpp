@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+
+#include <dtrain/base/error.hpp>
 
 #include "cli/command.hpp"
 #include "cluster_cloud.hpp"
@@ -10,11 +13,14 @@ namespace {
 
 struct ListCommand {
   config::ClusterPlace place;
+  bool all_regions = false;
 };
 
 void bind(config::OptionSet& set, ListCommand& options) {
   set.group("Account");
   config::bind_account(set, options.place);
+  set.group("Options");
+  set.add("--all-regions", options.all_regions, "look in every region that is enabled for the account");
 }
 
 const char* state_of(const cluster::Fleet& fleet) {
@@ -48,50 +54,123 @@ std::string age_text(double hours) {
                                            : fmt::format("{:.1f} d", hours / cluster::kHoursOfADay);
 }
 
-Json cluster_json(const cluster::Fleet& fleet) {
+// A cluster and where it is.
+struct Found {
+  std::string region;
+  cluster::Fleet fleet;
+  cluster::Cost cost;
+};
+struct Listing {
+  std::vector<std::string> regions{};
+  std::vector<Found> clusters{};                               // by region, then by name
+  std::vector<std::pair<std::string, std::string>> unknown{};  // regions that did not answer, and why
+};
+
+Listing list_region(ClusterCloud& cloud) {
+  Listing listing{.regions = {cloud.aws().region()}};
+  for (cluster::Fleet& fleet : cluster::read_fleets(cloud.aws())) {
+    const cluster::Cost cost = cluster::cost_of(fleet, cloud.prices());
+    listing.clusters.push_back({cloud.aws().region(), std::move(fleet), cost});
+  }
+  return listing;
+}
+
+void append(Listing& all, Listing one) {
+  all.clusters.insert(all.clusters.end(), std::make_move_iterator(one.clusters.begin()),
+                      std::make_move_iterator(one.clusters.end()));
+}
+
+// The regions one after the other: what one of them refuses is reported beside what the others have.
+Listing list_all_regions(const ListCommand& options, Reporter& reporter) {
+  ClusterCloud first(options.place, reporter, ClusterCloud::Scope::region);
+  Listing all{.regions = cluster::region_names(first.aws())};
+  for (const std::string& region : all.regions) {
+    config::ClusterPlace place = options.place;
+    place.region = region;
+    try {
+      ClusterCloud cloud(place, reporter, ClusterCloud::Scope::region);
+      append(all, list_region(cloud));
+    } catch (const RemoteError& error) {
+      all.unknown.emplace_back(region, error.what());
+    }
+  }
+  return all;
+}
+
+Json cluster_json(const Found& found) {
+  const cluster::Fleet& fleet = found.fleet;
   Json types = Json::array();
   for (const std::string& type : types_in(fleet)) types.push_back(type);
-  const cluster::Cost cost = cluster::cost_of(fleet);
   return Json::object({{"name", fleet.name},
+                       {"region", found.region},
                        {"state", state_of(fleet)},
                        {"machines", fleet.nodes.size()},
                        {"types", types},
                        {"age_hours", age_in_hours(fleet)},
-                       {"dollars_per_hour", hourly_json(cost)},
-                       {"unpriced", unpriced_json(cost)}});
+                       {"dollars_per_hour", hourly_json(found.cost)},
+                       {"unpriced", unpriced_json(found.cost)}});
 }
 
-void answer_clusters(const std::vector<cluster::Fleet>& fleets, Reporter& reporter) {
-  std::vector<std::vector<std::string>> rows{{"NAME", "STATE", "MACHINES", "TYPE", "AGE", "COST AN HOUR"}};
-  for (const cluster::Fleet& fleet : fleets) {
-    rows.push_back({fleet.name, state_of(fleet), std::to_string(fleet.nodes.size()),
+void answer_clusters(const std::vector<Found>& clusters, Reporter& reporter) {
+  std::vector<std::vector<std::string>> rows{{"NAME", "REGION", "STATE", "MACHINES", "TYPE", "AGE", "COST AN HOUR"}};
+  for (const auto& [region, fleet, cost] : clusters) {
+    rows.push_back({fleet.name, region, state_of(fleet), std::to_string(fleet.nodes.size()),
                     fmt::format("{}", fmt::join(types_in(fleet), ",")), age_text(age_in_hours(fleet)),
-                    cost_text(cluster::cost_of(fleet))});
+                    cost_text(cost)});
   }
   answer_rows(rows, reporter);
 }
 
-ExitCode act(const ListCommand& options, const config::OptionSet&, Reporter& reporter) {
-  ClusterCloud cloud(options.place, reporter, ClusterCloud::Scope::region);
-  const std::vector<cluster::Fleet> fleets = cluster::read_fleets(cloud.aws());
-  if (reporter.json()) {
-    Json clusters = Json::array();
-    for (const cluster::Fleet& fleet : fleets) clusters.push_back(cluster_json(fleet));
-    reporter.answer_json(
-        Json::object({{"schema", "dtrain.cluster-list/1"}, {"region", cloud.aws().region()}, {"clusters", clusters}}));
-  } else if (fleets.empty()) {
-    reporter.answer(fmt::format("there is no cluster in {}", cloud.aws().region()));
-  } else {
-    answer_clusters(fleets, reporter);
+Json document(const ListCommand& options, const Listing& listing) {
+  Json clusters = Json::array(), regions = Json::array(), unknown = Json::array();
+  for (const Found& found : listing.clusters) clusters.push_back(cluster_json(found));
+  for (const std::string& region : listing.regions) regions.push_back(region);
+  for (const auto& [region, why] : listing.unknown) {
+    unknown.push_back(Json::object({{"region", region}, {"why", why}}));
   }
-  return ExitCode::ok;
+  return Json::object({{"schema", "dtrain.cluster-list/1"},
+                       {"region", options.all_regions ? Json() : Json(listing.regions.front())},
+                       {"regions", regions},
+                       {"unknown", unknown},
+                       {"clusters", clusters}});
+}
+
+void answer_lines(const ListCommand& options, const Listing& listing, Reporter& reporter) {
+  if (!listing.clusters.empty()) {
+    answer_clusters(listing.clusters, reporter);
+  } else if (options.all_regions) {
+    reporter.answer(fmt::format("there is no cluster in {} regions", listing.regions.size() - listing.unknown.size()));
+  } else {
+    reporter.answer(fmt::format("there is no cluster in {}", listing.regions.front()));
+  }
+}
+
+ExitCode act(const ListCommand& options, const config::OptionSet&, Reporter& reporter) {
+  Listing listing;
+  if (options.all_regions) {
+    listing = list_all_regions(options, reporter);
+  } else {
+    ClusterCloud cloud(options.place, reporter, ClusterCloud::Scope::region);
+    listing = list_region(cloud);
+  }
+  if (reporter.json()) {
+    reporter.answer_json(document(options, listing));
+  } else {
+    answer_lines(options, listing, reporter);
+  }
+  for (const auto& [region, why] : listing.unknown) {
+    reporter.warn(fmt::format("region {} is unknown: {}", region, why));
+  }
+  return listing.unknown.empty() ? ExitCode::ok : ExitCode::partly_done;
 }
 
 }  // namespace
 
 std::unique_ptr<Command> make_cluster_list() {
-  auto command = make_command<ListCommand>("cluster list", "list the clusters of an account in one region", act);
-  command->examples = {"dtrain cluster list", "dtrain cluster list --region eu-west-1 --json"};
+  auto command =
+      make_command<ListCommand>("cluster list", "list the clusters of an account, in one region or in all", act);
+  command->examples = {"dtrain cluster list", "dtrain cluster list --region eu-west-1 --json",
+                       "dtrain cluster list --all-regions"};
   command->see_also = {"cluster status", "cluster cost", "cluster down"};
   return command;
 }

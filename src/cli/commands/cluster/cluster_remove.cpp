@@ -4,6 +4,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/cluster/emr.hpp>
+#include <dtrain/cluster/healer.hpp>
 #include <dtrain/cluster/ssh_entries.hpp>
 
 #include "cli/command.hpp"
@@ -79,6 +80,7 @@ void end(const RemoveCommand& options, ClusterCloud& cloud, const cluster::Fleet
          Reporter& reporter) {
   if (fleet.emr) return cluster::shrink_emr(cloud.aws(), *fleet.emr, node.instance_id);
   if (!options.force && !options.no_wait) leave_job(options, cloud, fleet, node, reporter);
+  if (node.role == cluster::Role::worker) cluster::count_out(cloud.aws(), fleet, node);
   cluster::end_node(cloud.context(!options.no_wait), node);
 }
 

@@ -18,25 +18,26 @@ std::vector<std::string> spot_types(const std::vector<cluster::Machine>& machine
   return {types.begin(), types.end()};
 }
 
-std::string on_demand_text(const std::string& type) {
-  const auto dollars = cluster::hourly_price(type);
+std::string on_demand_text(const std::string& type, const SpotCost& spot) {
+  const auto dollars = spot.on_demand.of(type);
   return dollars ? fmt::format("${:.4f} on demand", *dollars) : "unknown on demand";
 }
 
 std::string type_text(const std::string& type, const SpotCost& spot) {
   const auto zones = spot.prices.by_type.find(type);
-  if (zones == spot.prices.by_type.end()) return fmt::format("no spot price, {}", on_demand_text(type));
+  if (zones == spot.prices.by_type.end()) return fmt::format("no spot price, {}", on_demand_text(type, spot));
   std::vector<std::string> words;
   for (const auto& [zone, dollars] : zones->second) words.push_back(fmt::format("${:.4f} in {}", dollars, zone));
-  return fmt::format("{} on spot; {}", join(words, ", "), on_demand_text(type));
+  return fmt::format("{} on spot; {}", join(words, ", "), on_demand_text(type, spot));
 }
 
 }  // namespace
 
 bool SpotCost::any() const { return std::ranges::any_of(machines, &cluster::Machine::spot); }
 
-SpotCost read_spot_cost(net::AwsCalls& aws, std::vector<cluster::Machine> machines) {
-  SpotCost spot{.machines = std::move(machines)};
+SpotCost read_spot_cost(net::AwsCalls& aws, std::vector<cluster::Machine> machines,
+                        const cluster::PriceList& on_demand) {
+  SpotCost spot{.machines = std::move(machines), .on_demand = on_demand};
   if (spot.any()) spot.prices = cluster::read_spot_prices(aws, spot_types(spot.machines));
   return spot;
 }
@@ -45,7 +46,7 @@ Json spot_json(const SpotCost& spot) {
   if (!spot.any()) return {};
   Json prices = Json::array();
   for (const auto& [type, zones] : spot.prices.by_type) {
-    const auto on_demand = cluster::hourly_price(type);
+    const auto on_demand = spot.on_demand.of(type);
     for (const auto& [zone, dollars] : zones) {
       prices.push_back(Json::object({{"type", type},
                                      {"zone", zone},
@@ -74,7 +75,7 @@ void answer_spot(const SpotCost& spot, Reporter& reporter) {
 
 void answer_plan_with_spot(net::AwsCalls& aws, const cluster::ClusterRequest& request, const cluster::Account& account,
                            const cluster::Plan& plan, const cluster::Fleet& fleet, Reporter& reporter) {
-  const SpotCost spot = read_spot_cost(aws, cluster::machines_of(request.spec));
+  const SpotCost spot = read_spot_cost(aws, cluster::machines_of(request.spec), account.prices);
   if (reporter.json()) {
     Json document = plan_json(request, account, plan, fleet);
     document["spot"] = spot_json(spot);
@@ -82,6 +83,7 @@ void answer_plan_with_spot(net::AwsCalls& aws, const cluster::ClusterRequest& re
   }
   answer_plan(request, account, plan, reporter);
   answer_spot(spot, reporter);
+  warn_of_other_region(account.prices, aws, reporter);
 }
 
 }  // namespace dtrain::cli

@@ -11,12 +11,14 @@ namespace dtrain::cli {
 struct SpotCost {
   std::vector<cluster::Machine> machines{};  // all of the cluster
   cluster::SpotPrices prices{};
+  cluster::PriceList on_demand{};
 
   bool any() const;  // some machine is spot; else prices were not asked for
-  cluster::Cost cost() const { return cluster::cost_of(machines, prices); }
+  cluster::Cost cost() const { return cluster::cost_of(machines, prices, on_demand); }
 };
 // Asks EC2 where a machine is spot.
-SpotCost read_spot_cost(net::AwsCalls& aws, std::vector<cluster::Machine> machines);
+SpotCost read_spot_cost(net::AwsCalls& aws, std::vector<cluster::Machine> machines,
+                        const cluster::PriceList& on_demand);
 
 // null: no machine is spot.
 Json spot_json(const SpotCost& spot);

@@ -18,7 +18,8 @@ void bind(config::OptionSet& set, StatusCommand& options) {
   bind_no_head(set, options.no_head);
 }
 
-Json document(const std::string& region, const cluster::Fleet& fleet, const HeadLook& look) {
+Json document(const std::string& region, const cluster::Fleet& fleet, const HeadLook& look,
+              const cluster::PriceList& prices) {
   Json nodes = Json::array(), options = Json::object();
   for (const cluster::Node& node : fleet.nodes) {
     const cluster::AgentWord agent = look.agent_of(node, fleet);
@@ -40,14 +41,16 @@ Json document(const std::string& region, const cluster::Fleet& fleet, const Head
                        {"emr", fleet.emr ? fleet.emr->id : ""},
                        {"emr_state", fleet.emr ? fleet.emr->state : ""},
                        {"options", options},
-                       {"dollars_per_hour", hourly_json(cluster::cost_of(fleet))},
-                       {"unpriced", unpriced_json(cluster::cost_of(fleet))},
-                       {"dollars_so_far", cluster::cost_so_far(fleet)}});
+                       {"dollars_per_hour", hourly_json(cluster::cost_of(fleet, prices))},
+                       {"unpriced", unpriced_json(cluster::cost_of(fleet, prices))},
+                       {"dollars_so_far", so_far_json(fleet, prices)}});
 }
 
-void answer_cluster(const cluster::Fleet& fleet, const HeadLook& look, Reporter& reporter) {
-  const cluster::Cost cost = cluster::cost_of(fleet);
-  const std::string so_far = cost.hourly > 0 ? fmt::format(", ${:.2f} so far", cluster::cost_so_far(fleet)) : "";
+void answer_cluster(const cluster::Fleet& fleet, const HeadLook& look, const cluster::PriceList& prices,
+                    Reporter& reporter) {
+  const cluster::Cost cost = cluster::cost_of(fleet, prices);
+  const std::string so_far =
+      cost.hourly > 0 ? fmt::format(", ${:.2f} so far", cluster::cost_so_far(fleet, prices)) : "";
   reporter.answer(
       fmt::format("cluster {}: {} workers, {} an hour{}", fleet.name, fleet.workers().size(), cost_text(cost), so_far));
   if (fleet.on_emr()) {
@@ -73,11 +76,11 @@ ExitCode act(const StatusCommand& options, const config::OptionSet&, Reporter& r
       options.no_head || !fleet.exists() ? no_look() : look_at_head(fleet, Json::object({{"ask", "list"}}));
   if (!look.news.empty()) reporter.note(look.news);
   if (reporter.json()) {
-    reporter.answer_json(document(cloud.aws().region(), fleet, look));
+    reporter.answer_json(document(cloud.aws().region(), fleet, look, cloud.prices()));
   } else if (!fleet.exists()) {
     reporter.answer(fmt::format("there is no cluster {} in {}", fleet.name, cloud.aws().region()));
   } else {
-    answer_cluster(fleet, look, reporter);
+    answer_cluster(fleet, look, cloud.prices(), reporter);
   }
   for (const std::string& note : cluster::stopped_notes(fleet, cloud.aws().region())) reporter.warn(note);
   return ExitCode::ok;

@@ -33,6 +33,19 @@ Json hourly_json(const cluster::Cost& cost) {
   return cost.hourly == 0 && !cost.unpriced.empty() ? Json() : Json(cost.hourly);
 }
 
+Json so_far_json(const cluster::Fleet& fleet, const cluster::PriceList& prices) {
+  const cluster::Cost cost = cluster::cost_of(fleet, prices);
+  return cost.hourly == 0 && !cost.unpriced.empty() ? Json() : Json(cluster::cost_so_far(fleet, prices));
+}
+
+void warn_of_other_region(const cluster::PriceList& prices, const net::AwsCalls& aws, Reporter& reporter) {
+  if (prices.region == aws.region()) return;
+  reporter.warn(
+      fmt::format("the prices are those of {}; dtrain cluster types --region {} --update-prices fetches those "
+                  "of {}",
+                  prices.region, aws.region(), aws.region()));
+}
+
 Json unpriced_json(const cluster::Cost& cost) {
   Json types = Json::array();
   for (const std::string& type : cost.unpriced) types.push_back(type);

@@ -9,7 +9,9 @@
 
 #include "cli/command.hpp"
 #include "cluster_cloud.hpp"
+#include "cluster_look.hpp"
 #include "job/coordinator/cluster_tag_sync.hpp"
+#include "keep/cluster_keeper.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -18,7 +20,7 @@ struct WatchCommand {
   config::ClusterPlace place;
   std::string job_dir;
   int every = 5;  // seconds
-  bool once = false, here = false;
+  bool once = false, here = false, heal = false, no_head = false;
 };
 
 void bind(config::OptionSet& set, WatchCommand& options) {
@@ -32,13 +34,20 @@ void bind(config::OptionSet& set, WatchCommand& options) {
           "retried with increasing delays")
       .flag_only = true;
   set.add("--every", options.every, "SECONDS", "seconds between two checks", config::between(1, 3'600));
+  set.add("--heal", options.heal,
+          "also keep the cluster as `up`, `add` and `remove` left it: start workers in the place of lost ones, of "
+          "another type, market or zone where there are none, replace sick ones, and start the head again. "
+          "`cluster events` shows what was done. One watch at a time does this")
+      .flag_only = true;
+  bind_no_head(set, options.no_head);
   set.add("--once", options.once, "check once, act on the result, and exit").flag_only = true;
 }
 
 // What it takes to see the job, found again when it was lost.
 class Watch {
  public:
-  Watch(const WatchCommand& options, Reporter& reporter) : options_(options), reporter_(reporter) {}
+  Watch(const WatchCommand& options, const config::OptionSet& set, Reporter& reporter)
+      : options_(options), set_(set), reporter_(reporter) {}
 
   ExitCode run() {
     do {
@@ -60,9 +69,16 @@ class Watch {
  private:
   void look() {
     if (!cloud_) cloud_.emplace(options_.place, reporter_);
+    if (options_.heal) heal();
+    if (options_.no_head) return;
     if (!job_) connect();
     job::sync_tags(cloud_->aws(), options_.place.name, *job_,
                    [this](const std::string& line) { reporter_.note(line); });
+  }
+
+  void heal() {
+    if (!keeper_) keeper_.emplace(*cloud_, options_.place, set_, reporter_);
+    keeper_->look();
   }
 
   void connect() {
@@ -105,17 +121,22 @@ class Watch {
   }
 
   const WatchCommand& options_;
+  const config::OptionSet& set_;
   Reporter& reporter_;
   std::optional<ClusterCloud> cloud_;
+  std::optional<ClusterKeeper> keeper_;
   std::optional<cluster::ClusterHead> head_;
   std::unique_ptr<job::TagSyncJob> job_;
   int failures_ = 0;  // in a row
   std::string said_;  // of the last one
 };
 
-ExitCode act(const WatchCommand& options, const config::OptionSet&, Reporter& reporter) {
+ExitCode act(const WatchCommand& options, const config::OptionSet& set, Reporter& reporter) {
+  if (options.no_head && !options.heal) {
+    throw UsageError("--no-head leaves nothing to watch", "give --heal, or leave --no-head out");
+  }
   watch_stop_signals();
-  const ExitCode code = Watch(options, reporter).run();
+  const ExitCode code = Watch(options, set, reporter).run();
   if (stop_signal() != 0)
     throw Interrupted(stop_signal(), "the watch has ended: tags no longer change the job, which continues");
   return code;
@@ -127,8 +148,9 @@ std::unique_ptr<Command> make_cluster_watch() {
   auto command = make_command<WatchCommand>(
       "cluster watch", "let instances join or leave the running job according to their tags, and end those that left",
       act);
-  command->examples = {"dtrain cluster watch demo", "dtrain cluster watch demo --once --job-dir /myEFSvolume/job"};
-  command->see_also = {"cluster add", "cluster remove", "cluster status"};
+  command->examples = {"dtrain cluster watch demo", "dtrain cluster watch demo --once --job-dir /myEFSvolume/job",
+                       "dtrain cluster watch demo --heal"};
+  command->see_also = {"cluster events", "cluster add", "cluster remove", "cluster status"};
   return command;
 }
 

@@ -35,13 +35,13 @@ TEST(Spot, TheMedianOfTwoZonesLiesBetweenThem) {
 TEST(Spot, OnlySpotMachinesHaveThatPrice) {
   const SpotPrices prices{.by_type = {{"c5.large", {{"a", 0.02}}}}};
   Spec spec{.workers = 2, .instance_types = {"c5.large"}, .spot = SpotUse::prefer};
-  EXPECT_NEAR(cost_of(machines_of(spec), prices).hourly, 0.085 + 2 * 0.02, 1e-9);
+  EXPECT_NEAR(cost_of(machines_of(spec), prices, built_in_prices()).hourly, 0.085 + 2 * 0.02, 1e-9);
   spec.spot = SpotUse::only;
-  EXPECT_NEAR(cost_of(machines_of(spec), prices).hourly, 3 * 0.02, 1e-9);
+  EXPECT_NEAR(cost_of(machines_of(spec), prices, built_in_prices()).hourly, 3 * 0.02, 1e-9);
   spec.spot = SpotUse::off;
-  EXPECT_NEAR(cost_of(machines_of(spec), prices).hourly, 3 * 0.085, 1e-9);
+  EXPECT_NEAR(cost_of(machines_of(spec), prices, built_in_prices()).hourly, 3 * 0.085, 1e-9);
   spec.spot = SpotUse::only;
-  EXPECT_NEAR(cost_of(machines_of(spec), {}).hourly, 3 * 0.085, 1e-9);
+  EXPECT_NEAR(cost_of(machines_of(spec), {}, built_in_prices()).hourly, 3 * 0.085, 1e-9);
 }
 
 }  // namespace

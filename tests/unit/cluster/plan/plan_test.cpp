@@ -306,11 +306,12 @@ TEST(PlanUp, SaysWhichNodesAreStoppedAndHowTheyStart) {
 }
 
 TEST(Cost, OfAnUnknownTypeIsNotNothing) {
-  EXPECT_EQ(cost_text(cost_of(std::vector<std::string>{"c5.large", "c5.large"})), "$0.17");
-  EXPECT_EQ(cost_text(cost_of(std::vector<std::string>{"c5.large", "p9.huge"})),
+  EXPECT_EQ(cost_text(cost_of(std::vector<std::string>{"c5.large", "c5.large"}, built_in_prices())), "$0.17");
+  EXPECT_EQ(cost_text(cost_of(std::vector<std::string>{"c5.large", "p9.huge"}, built_in_prices())),
             "$0.09 and the unknown price of p9.huge");
-  EXPECT_EQ(cost_text(cost_of(std::vector<std::string>{"p9.huge", "p9.huge"})), "an unknown price (p9.huge)");
-  for (const std::string& type : Spec().instance_types) EXPECT_TRUE(hourly_price(type)) << type;
+  EXPECT_EQ(cost_text(cost_of(std::vector<std::string>{"p9.huge", "p9.huge"}, built_in_prices())),
+            "an unknown price (p9.huge)");
+  for (const std::string& type : Spec().instance_types) EXPECT_TRUE(built_in_prices().of(type)) << type;
 }
 
 }  // namespace

@@ -1,0 +1,67 @@
+// Keeps a cluster as it is wanted: looks at it, lets reconcile() decide, and carries the decision out.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dtrain/cluster/change.hpp>
+#include <dtrain/cluster/reconcile.hpp>
+#include <dtrain/cluster/wish.hpp>
+
+namespace dtrain::cluster {
+
+// One thread. A Healer may be killed at any moment: another one, or the next one, continues from the tags.
+class Healer {
+ public:
+  // request_of: what `up` was asked for, from the options in the fleet's tags. `holder`: names this reconciler among
+  // others, without blanks.
+  Healer(AwsContext context, std::string cluster, std::string holder,
+         std::function<ClusterRequest(const Fleet&)> request_of, std::function<UnixTime()> clock);
+
+  struct Look {
+    bool acts = false;                 // false: another reconciler acts
+    std::string why_not{};             // why it does not act
+    std::vector<HealEvent> events{};   // what was done, and what failed
+    std::vector<std::string> waits{};  // what is wanted and cannot be done now
+  };
+  // One look. Throws UsageError for a cluster that does not exist or that Amazon EMR runs, DataError for a wish that is
+  // nonsense, and whatever AwsCalls throws while it looks; what fails while it acts is an event.
+  Look look();
+  // Lets another reconciler act at once. Throws nothing: a lease also ends by itself.
+  void leave() noexcept;
+
+ private:
+  void require_ec2(const Fleet& fleet) const;
+  bool take_lease(Fleet& fleet, Look& look);
+  Wish read_wish(const Fleet& fleet, const ClusterRequest& request);
+  const Account& account(const ClusterRequest& request, UnixTime now);
+  void read_sick(const Fleet& fleet, UnixTime now);
+  std::string carry_out(const HealAction& action, const Fleet& fleet, const ClusterRequest& request, Wish& wish,
+                        UnixTime now);
+  std::string restore_head(const Fleet& fleet, ClusterRequest request, const Wish& wish);
+  std::string start(const HealAction& action, const Fleet& fleet, const ClusterRequest& request, const Wish& wish,
+                    UnixTime now);
+  Fleet read() const;
+  void write(const Fleet& fleet, Tags tags, const std::string& holder);
+
+  AwsContext context_;
+  std::string cluster_, holder_;
+  std::function<ClusterRequest(const Fleet&)> request_of_;
+  std::function<UnixTime()> clock_;
+  HealMemory memory_{};
+  std::map<std::string, std::string> sick_{};  // why, by instance id
+  UnixTime sick_at_{0}, account_at_{0};
+  std::optional<Account> account_{};
+  std::vector<std::pair<UnixTime, Node>> started_{};  // AWS may not show them yet
+  std::string group_id_{};                            // of the lease that this holds; empty: none
+};
+
+// The wish after the user asked for another number of workers: writes it, where the tags differ.
+void write_wish(net::AwsCalls& aws, const Fleet& fleet, const Wish& wish);
+// Takes workers that leave on purpose out of the wish, each once.
+void count_out(net::AwsCalls& aws, const Fleet& fleet, const Node& node);
+
+}  // namespace dtrain::cluster

@@ -1,0 +1,55 @@
+#include "cluster_keeper.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <dtrain/base/secret.hpp>
+#include <dtrain/base/text.hpp>
+
+#include "job/spec/process_facts.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+// A loss is to be noticed within half a minute, with few calls while nothing happens.
+constexpr std::chrono::seconds kEvery{20};
+constexpr std::size_t kRandomBytes = 3;
+
+// A process that takes the number of an earlier one must not take its lease as well.
+std::string own_name() {
+  return fmt::format("{}.{}.{}", job::host_name(), getpid(), to_hex(unpredictable_bytes(kRandomBytes)));
+}
+
+cluster::UnixTime unix_time() {
+  return std::chrono::duration_cast<cluster::UnixTime>(std::chrono::system_clock::now().time_since_epoch());
+}
+
+}  // namespace
+
+ClusterKeeper::ClusterKeeper(ClusterCloud& cloud, const config::ClusterPlace& place, const config::OptionSet& set,
+                             Reporter& reporter)
+    : place_(place),
+      reporter_(reporter),
+      healer_(
+          cloud.context(false), place.name, own_name(),
+          [this, &set](const cluster::Fleet& fleet) { return cluster_request(place_.name, {}, set, fleet); },
+          unix_time) {}
+
+ClusterKeeper::~ClusterKeeper() { healer_.leave(); }
+
+void ClusterKeeper::look() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_) return;
+  next_ = now + kEvery;
+  const cluster::Healer::Look look = healer_.look();
+  tell(look);
+}
+
+void ClusterKeeper::tell(const cluster::Healer::Look& look) {
+  for (const cluster::HealEvent& event : look.events) reporter_.note(event.text);
+  std::string words = look.acts ? join(look.waits, "; ") : look.why_not;
+  if (words != said_ && !words.empty()) reporter_.note(words);
+  said_ = std::move(words);
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,35 @@
+// `cluster watch --heal`: keeps the number of workers, and says what it does.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include <dtrain/base/reporter.hpp>
+#include <dtrain/cluster/healer.hpp>
+
+#include "cli/commands/cluster/cluster_cloud.hpp"
+
+namespace dtrain::cli {
+
+class ClusterKeeper {
+ public:
+  // The cloud, the options and the reporter must outlive this.
+  ClusterKeeper(ClusterCloud& cloud, const config::ClusterPlace& place, const config::OptionSet& set,
+                Reporter& reporter);
+  ~ClusterKeeper();  // lets another one keep the cluster
+  ClusterKeeper(const ClusterKeeper&) = delete;
+
+  // Looks and acts, unless the last look was a moment ago. Throws as cluster::Healer::look().
+  void look();
+
+ private:
+  void tell(const cluster::Healer::Look& look);
+
+  const config::ClusterPlace& place_;
+  Reporter& reporter_;
+  cluster::Healer healer_;
+  std::chrono::steady_clock::time_point next_{};
+  std::string said_;  // of the last look: why nothing is done
+};
+
+}  // namespace dtrain::cli

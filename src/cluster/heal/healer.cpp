@@ -1,0 +1,248 @@
+#include <dtrain/cluster/healer.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/stop.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/cluster/health.hpp>
+
+#include "aws/refill.hpp"
+#include "aws/resources.hpp"
+#include "aws/wait.hpp"
+
+namespace dtrain::cluster {
+namespace {
+
+using Kind = HealAction::Kind;
+
+constexpr std::chrono::seconds kHealthEvery{60};
+constexpr std::chrono::seconds kAccountEvery{3'600};
+// Between writing the lease and reading it again: who wrote last acts.
+constexpr std::chrono::seconds kUntilWritten{2};
+
+std::string pools_text(const std::vector<Attempt>& attempts) {
+  std::vector<std::string> texts;
+  for (const Attempt& one : attempts) {
+    texts.push_back(one.code.empty() ? fmt::format("{}: {} of {}", one.pool.text(), one.got, one.wanted)
+                                     : fmt::format("{}: {}", one.pool.text(), one.code));
+  }
+  return join(texts, "; ");
+}
+
+std::string nodes_text(const std::vector<Node>& nodes) {
+  std::vector<std::string> texts;
+  for (const Node& node : nodes) texts.push_back(fmt::format("{} ({})", node.name, node.instance_id));
+  return join_first(texts, 4, ", ");
+}
+
+const Node* find_ending(const Fleet& fleet, const std::string& id) {
+  const auto found = std::ranges::find(fleet.ending, id, &Node::instance_id);
+  return found == fleet.ending.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+void write_wish(net::AwsCalls& aws, const Fleet& fleet, const Wish& wish) {
+  if (!fleet.group) return;
+  const auto there = fleet.group->tags.find(tag::kWish);
+  if (there != fleet.group->tags.end() && there->second == wish_text(wish)) return;
+  set_tags(aws, {fleet.group->id}, {{tag::kWish, wish_text(wish)}});
+}
+
+// The mark goes first: if this is interrupted, the wish stays one too high, which costs a machine and not a worker.
+void count_out(net::AwsCalls& aws, const Fleet& fleet, const Node& node) {
+  auto wish = tagged_wish(fleet);
+  if (!wish || !node.tags.contains(tag::kCluster) || node.tags.contains(tag::kLeft)) return;
+  set_tags(aws, {node.instance_id}, {{tag::kLeft, "yes"}});
+  int& count = node.base ? wish->base : wish->elastic;
+  count = std::max(count - 1, 0);
+  write_wish(aws, fleet, *wish);
+}
+
+Healer::Healer(AwsContext context, std::string cluster, std::string holder,
+               std::function<ClusterRequest(const Fleet&)> request_of, std::function<UnixTime()> clock)
+    : context_(std::move(context)),
+      cluster_(std::move(cluster)),
+      holder_(std::move(holder)),
+      request_of_(std::move(request_of)),
+      clock_(std::move(clock)) {
+  context_.wait = false;
+}
+
+void Healer::require_ec2(const Fleet& fleet) const {
+  if (!fleet.group) {
+    throw UsageError(fmt::format("there is no cluster {} in {}", cluster_, context_.aws.region()),
+                     fmt::format("dtrain cluster up {} creates it", cluster_));
+  }
+  if (fleet.on_emr()) throw UsageError("Amazon EMR keeps its clusters itself", "leave out --heal");
+}
+
+// With what this started, until AWS shows it.
+Fleet Healer::read() const {
+  Fleet known{.name = cluster_};
+  for (const auto& [at, node] : started_) known.nodes.push_back(node);
+  return with_known(read_fleet(context_.aws, cluster_), known);
+}
+
+void Healer::write(const Fleet& fleet, Tags tags, const std::string& holder) {
+  tags[tag::kHealer] = lease_text({holder, clock_()});
+  set_tags(context_.aws, {fleet.group->id}, tags);
+}
+
+// Returns whether this one acts. Where two write at the same time, the one that wrote last does.
+bool Healer::take_lease(Fleet& fleet, Look& look) {
+  if (lease_state(tagged_lease(fleet), holder_, clock_()) == LeaseState::free) {
+    write(fleet, {}, holder_);
+    pause_for(kUntilWritten);
+    look_until(std::min<std::chrono::milliseconds>(kUntilVisible, context_.patience), [&] {
+      fleet = read();
+      require_ec2(fleet);
+      return lease_state(tagged_lease(fleet), holder_, clock_()) != LeaseState::free;
+    });
+  }
+  const Lease lease = tagged_lease(fleet);
+  if (lease.holder == holder_) {
+    group_id_ = fleet.group->id;
+    if (clock_() - lease.at > kRenewAfter) write(fleet, {}, holder_);
+    return true;
+  }
+  look.why_not = fmt::format("{} keeps the cluster, and was there {} ago", lease.holder,
+                             format_duration(std::max(clock_() - lease.at, UnixTime(0))));
+  return false;
+}
+
+Wish Healer::read_wish(const Fleet& fleet, const ClusterRequest& request) {
+  if (const auto wish = tagged_wish(fleet)) return *wish;
+  const Wish wish = wish_without_tag(fleet, request.spec.workers);
+  write_wish(context_.aws, fleet, wish);
+  return wish;
+}
+
+const Account& Healer::account(const ClusterRequest& request, UnixTime now) {
+  if (!account_ || now - account_at_ > kAccountEvery) {
+    account_ = read_account(context_.aws, request.spec, cluster_);
+    account_at_ = now;
+  }
+  return *account_;
+}
+
+void Healer::read_sick(const Fleet& fleet, UnixTime now) {
+  if (now - sick_at_ < kHealthEvery) return;
+  sick_at_ = now;
+  sick_.clear();
+  for (const NodeHealth& one : read_health(context_.aws, fleet)) {
+    if (one.node.role == Role::worker && !one.well()) sick_[one.node.instance_id] = one.why();
+  }
+}
+
+Healer::Look Healer::look() {
+  Look look;
+  const UnixTime now = clock_();
+  std::erase_if(started_, [&](const auto& one) { return now - one.first > kUntilVisible; });
+  Fleet fleet = read();
+  require_ec2(fleet);
+  look.acts = take_lease(fleet, look);
+  if (!look.acts) return look;
+  const ClusterRequest request = request_of_(fleet);
+  const Wish before = read_wish(fleet, request);
+  Wish wish = before;
+  read_sick(fleet, now);
+  const Node* head = fleet.head();
+  std::vector<Pool> pools = refill_pools(request.spec, account(request, now), head ? head->zone : "");
+  HealDecision decision = reconcile(observed_in(fleet, sick_, std::move(pools)), wish, least_workers(request.spec),
+                                    std::move(memory_), now);
+  memory_ = std::move(decision.memory);
+  look.waits = std::move(decision.waits);
+  for (const HealAction& action : decision.actions) {
+    write(fleet, {}, holder_);
+    std::string outcome;
+    try {
+      outcome = carry_out(action, fleet, request, wish, now);
+    } catch (const Stopped&) {
+      throw;
+    } catch (const Error& error) {
+      outcome = fmt::format("failed: {}", error.what());
+    }
+    look.events.push_back({now, fmt::format("{}; {}", action.reason, outcome)});
+  }
+  if (decision.actions.empty()) return look;
+  Tags tags = event_tags(fleet, look.events);
+  if (wish != before) tags[tag::kWish] = wish_text(wish);
+  write(fleet, std::move(tags), holder_);
+  return look;
+}
+
+std::string Healer::restore_head(const Fleet& fleet, ClusterRequest request, const Wish& wish) {
+  request.spec.workers = wish.base;
+  request.spec.min_workers = 0;
+  const Plan plan = plan_up(request.spec, request.options, *account_, fleet);
+  const UpResult made = bring_up(context_, request, *account_, fleet, plan);
+  const Node* head = made.fleet.head();
+  return head ? fmt::format("started {} at {}", head->instance_id, head->private_ip) : "none was started";
+}
+
+std::string Healer::start(const HealAction& action, const Fleet& fleet, const ClusterRequest& request, const Wish& wish,
+                          UnixTime now) {
+  std::vector<std::string> names;
+  if (action.base && action.kind == Kind::start_workers) {
+    Spec spec = request.spec;
+    spec.workers = wish.base;
+    names = missing_base_workers(spec, fleet);
+  }
+  names.resize(std::min(names.size(), static_cast<std::size_t>(action.count)));
+  for (std::string& name : next_workers(fleet, action.count - static_cast<int>(names.size()))) {
+    names.push_back(std::move(name));
+  }
+  const AddResult result =
+      refill_workers(context_, fleet, names, action.pools, action.base ? NodeLifecycle::base : NodeLifecycle::elastic);
+  memory_ = after_attempts(std::move(memory_), result.workers.attempts, now);
+  for (const Node& node : result.added) started_.emplace_back(now, node);
+  const std::string tried = pools_text(result.workers.attempts);
+  if (result.added.empty()) return "none could be started: " + tried;
+  if (action.kind == Kind::replace) {
+    set_tags(context_.aws, {action.id}, {{tag::kReplaced, result.added.front().instance_id}});
+  }
+  return fmt::format("started {}: {}", nodes_text(result.added), tried);
+}
+
+std::string Healer::carry_out(const HealAction& action, const Fleet& fleet, const ClusterRequest& request, Wish& wish,
+                              UnixTime now) {
+  const Node* node = fleet.find(action.id);
+  if (!node) node = find_ending(fleet, action.id);
+  switch (action.kind) {
+    case Kind::restore_head:
+      return restore_head(fleet, request, wish);
+    case Kind::count_out: {
+      set_tags(context_.aws, {action.id}, {{tag::kLeft, "yes"}});
+      int& count = action.base ? wish.base : wish.elastic;
+      count = std::max(count - 1, 0);
+      return fmt::format("{} are wanted", wish.workers());
+    }
+    case Kind::start_workers:
+    case Kind::replace:
+      return start(action, fleet, request, wish, now);
+    case Kind::finish_replace:
+      return "ended " + action.id + ", the new one is " +
+             replace_node(context_, fleet, *node, *fleet.find(action.other));
+    case Kind::end:
+      end_instances(context_, {action.id});
+      return "ended " + action.id;
+  }
+  return {};
+}
+
+void Healer::leave() noexcept {
+  if (std::exchange(group_id_, {}).empty()) return;
+  try {
+    const Fleet fleet = read_fleet(context_.aws, cluster_);
+    if (fleet.group && tagged_lease(fleet).holder == holder_) write(fleet, {}, {});
+  } catch (const std::exception&) {
+    // The lease ends by itself.
+  }
+}
+
+}  // namespace dtrain::cluster

@@ -1,0 +1,155 @@
+#include <dtrain/cluster/wish.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/json.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/cluster/plan.hpp>
+
+namespace dtrain::cluster {
+namespace {
+
+constexpr std::string_view kSchemaName = "dtrain.cluster-wish/";
+constexpr int kSchema = 1;
+constexpr int kMostWorkers = 10'000;
+constexpr std::size_t kLongestEvent = 230;  // bytes; a tag has room for 256 characters
+
+std::string value_of(const Fleet& fleet, const std::string& key) {
+  if (!fleet.group) return {};
+  const auto found = fleet.group->tags.find(key);
+  return found == fleet.group->tags.end() ? std::string() : found->second;
+}
+
+bool has(const Node& node, const char* key) { return node.tags.contains(key); }
+
+int count_in(const Json& value, const std::string& key) {
+  if (!value.is_integer() || value.as_integer() < 0 || value.as_integer() > kMostWorkers) {
+    throw DataError(fmt::format("'{}' is no number of workers", key));
+  }
+  return static_cast<int>(value.as_integer());
+}
+
+void check_schema(const std::string& schema) {
+  const auto number = schema.starts_with(kSchemaName) ? parse_integer(schema.substr(kSchemaName.size())) : std::nullopt;
+  if (!number) throw DataError(fmt::format("its schema '{}' is not {}N", schema, kSchemaName));
+  if (*number > kSchema) throw DataError(fmt::format("its schema {} is of a newer dtrain", schema));
+}
+
+std::string event_text(const HealEvent& event) {
+  std::string text = event.text.substr(0, kLongestEvent);
+  while (!text.empty() && text.size() < event.text.size() && (static_cast<unsigned char>(text.back()) & 0x80) != 0) {
+    text.pop_back();  // a cut must not leave half of a character
+  }
+  return fmt::format("{} {}", event.at.count(), text);
+}
+
+std::optional<HealEvent> event_from(const std::string& text) {
+  const auto blank = text.find(' ');
+  const auto at = parse_integer(text.substr(0, blank));
+  if (blank == text.npos || !at) return std::nullopt;
+  return HealEvent{UnixTime(*at), text.substr(blank + 1)};
+}
+
+std::string event_key(int slot) { return fmt::format("{}{:02}", tag::kEvent, slot); }
+
+}  // namespace
+
+std::string wish_text(const Wish& wish) {
+  return Json::object(
+             {{"schema", fmt::format("{}{}", kSchemaName, kSchema)}, {"base", wish.base}, {"elastic", wish.elastic}})
+      .dump();
+}
+
+Wish wish_from(const std::string& text) {
+  Wish wish;
+  try {
+    const Json document = Json::parse(text, "wish");
+    check_schema(document.at("schema").as_string());
+    document.at("base");
+    document.at("elastic");
+    for (const auto& [key, value] : document.as_object()) {
+      if (key == "base") {
+        wish.base = count_in(value, key);
+      } else if (key == "elastic") {
+        wish.elastic = count_in(value, key);
+      } else if (key != "schema") {
+        throw DataError(fmt::format("it has an unknown key '{}'", key));
+      }
+    }
+  } catch (const DataError& problem) {
+    throw DataError(
+        fmt::format("tag {} of the security group is not what dtrain writes: {}", tag::kWish, problem.what()),
+        "delete this tag; the same `dtrain cluster up` then writes it again");
+  }
+  return wish;
+}
+
+std::optional<Wish> tagged_wish(const Fleet& fleet) {
+  const std::string text = value_of(fleet, tag::kWish);
+  if (text.empty()) return std::nullopt;
+  return wish_from(text);
+}
+
+Wish wish_without_tag(const Fleet& fleet, int workers) {
+  Wish wish{.base = workers};
+  for (const Node* node : fleet.workers()) {
+    if (!node->base && !node->launch.empty() && !leaves_on_purpose(*node)) ++wish.elastic;
+  }
+  return wish;
+}
+
+std::string lease_text(const Lease& lease) {
+  return fmt::format("{} {}", lease.holder.empty() ? "-" : lease.holder, lease.at.count());
+}
+
+Lease lease_from(const std::string& text) {
+  const std::vector<std::string> words = split(text, ' ');
+  if (words.size() != 2) return {};
+  const auto at = parse_integer(words[1]);
+  if (!at) return {};
+  return {words[0] == "-" ? "" : words[0], UnixTime(*at)};
+}
+
+Lease tagged_lease(const Fleet& fleet) { return lease_from(value_of(fleet, tag::kHealer)); }
+
+LeaseState lease_state(const Lease& lease, const std::string& me, UnixTime now) {
+  if (lease.holder == me) return LeaseState::mine;
+  return !lease.holder.empty() && now - lease.at < kLeaseTime ? LeaseState::taken : LeaseState::free;
+}
+
+std::vector<HealEvent> tagged_events(const Fleet& fleet) {
+  std::vector<HealEvent> events;
+  for (int slot = 0; slot < kKeptEvents; ++slot) {
+    if (auto event = event_from(value_of(fleet, event_key(slot)))) events.push_back(std::move(*event));
+  }
+  std::ranges::stable_sort(events, {}, &HealEvent::at);
+  return events;
+}
+
+// Empty slots first, then those of the oldest events.
+Tags event_tags(const Fleet& fleet, const std::vector<HealEvent>& fresh) {
+  std::vector<std::pair<UnixTime, int>> slots;
+  for (int slot = 0; slot < kKeptEvents; ++slot) {
+    const auto event = event_from(value_of(fleet, event_key(slot)));
+    slots.emplace_back(event ? event->at : UnixTime(-1), slot);
+  }
+  std::ranges::stable_sort(slots);
+  Tags tags;
+  const std::size_t most = std::min(fresh.size(), slots.size());
+  for (std::size_t at = 0; at < most; ++at) {
+    tags[event_key(slots[at].second)] = event_text(fresh[fresh.size() - most + at]);
+  }
+  return tags;
+}
+
+bool leaves_on_purpose(const Node& node) {
+  const bool is_removed = node.elastic_status == "REMOVED" || node.elastic_status == "REMOVAL_QUEUED";
+  return node.role == Role::worker && is_removed && !has(node, tag::kReplaced);
+}
+
+bool left_on_purpose(const Node& node) { return leaves_on_purpose(node) && !has(node, tag::kLeft); }
+
+}  // namespace dtrain::cluster

@@ -1,0 +1,229 @@
+"""`cluster watch --heal`: a cluster stays as it is wanted, one reconciler acts, and `cluster events` says why."""
+
+import json
+import signal
+import time
+
+import pytest
+from faults import Answer, error
+
+HEAL = ("watch", "demo", "--heal", "--no-head", "--once")
+
+
+def names(cloud):
+    return cloud.node_names("demo")
+
+
+def instance(cloud, name):
+    return next(one["InstanceId"] for one in cloud.of_cluster("demo") if cloud.tags(one["InstanceId"])["dtrain:node"] == name)
+
+
+def lose(cloud, *nodes):
+    """AWS takes the machines away."""
+    cloud.ec2.terminate_instances(InstanceIds=[instance(cloud, name) for name in nodes])
+
+
+def group(cloud):
+    return cloud.ec2.describe_security_groups(Filters=[{"Name": "tag:dtrain:cluster", "Values": ["demo"]}])["SecurityGroups"][0]
+
+
+def wish(cloud):
+    return json.loads(next(tag["Value"] for tag in group(cloud)["Tags"] if tag["Key"] == "dtrain:wish"))
+
+
+def set_tag(cloud, key, value):
+    cloud.ec2.create_tags(Resources=[group(cloud)["GroupId"]], Tags=[{"Key": key, "Value": value}])
+
+
+def test_nothing_is_done_for_a_cluster_that_is_as_wanted(cloud, up):
+    up()
+    assert wish(cloud) == {"schema": "dtrain.cluster-wish/1", "base": 2, "elastic": 0}
+    cloud.proxy.calls.clear()
+    cloud.cluster(*HEAL)
+    assert set(cloud.proxy.mutating()) == {"CreateTags"} and names(cloud) == ["head", "w0001", "w0002"]
+    told = cloud.json("events", "demo")
+    assert told["events"] == [] and told["keeper"] is None and told["wanted_workers"] == {"base": 2, "added": 0}
+    assert "nothing was done" in cloud.cluster("events", "demo").stdout
+
+
+def test_lost_workers_are_started_again_under_their_names(cloud, up):
+    up()
+    cloud.cluster("add", "demo", 1, "--yes", "--no-wait")
+    assert wish(cloud)["elastic"] == 1
+    lose(cloud, "w0002", "w0003")
+    said = cloud.cluster(*HEAL).stderr
+    assert names(cloud) == ["head", "w0001", "w0002", "w0004"]
+    assert "1 of 2 workers are there" in said and "started w0002" in said
+    assert cloud.tags(instance(cloud, "w0002"))["dtrain:base"] == "yes"
+    assert cloud.tags(instance(cloud, "w0004"))["elastic_worker_status"] == "ADD_QUEUED"
+    events = cloud.json("events", "demo")["events"]
+    assert len(events) == 2 and "on-demand c5.large in us-east-1" in events[0]["text"]
+    assert "is up to date" in up().stdout
+    before = cloud.proxy.count("CreateFleet")
+    cloud.cluster(*HEAL)
+    assert cloud.proxy.count("CreateFleet") == before
+
+
+def test_all_machines_lost_and_the_head_too(cloud, up):
+    up("--tag", "project=birds")
+    lose(cloud, "head", "w0001", "w0002")
+    said = cloud.cluster(*HEAL).stderr
+    assert "the head is gone" in said and names(cloud) == ["head", "w0001", "w0002"]
+    assert cloud.tags(instance(cloud, "w0001"))["project"] == "birds"
+
+
+def test_another_type_then_another_market_then_another_zone(cloud):
+    cloud.cluster("up", "demo", "-w", 1, "--ami", cloud.image(), "--instance-type", "c5.large,m5.large", "--spot",
+                  "prefer", "--yes", "--no-wait")
+    lose(cloud, "w0001")
+    asked = []
+
+    def dry(exchange):
+        lead = "LaunchTemplateConfigs.1.Overrides.1."
+        asked.append((exchange.form[lead + "InstanceType"], exchange.form["TargetCapacitySpecification.DefaultTargetCapacityType"],
+                      exchange.form[lead + "SubnetId"]))
+        return error("InsufficientInstanceCapacity", status=500)(exchange) if len(asked) < 5 else None
+    cloud.proxy.on("CreateFleet", dry)
+    cloud.cluster(*HEAL)
+    assert [one[:2] for one in asked[:4]] == [("c5.large", "spot"), ("m5.large", "spot"), ("c5.large", "on-demand"),
+                                             ("m5.large", "on-demand")] and len({one[2] for one in asked[:4]}) == 1
+    assert asked[4][:2] == ("c5.large", "spot") and asked[4][2] != asked[0][2]
+    assert names(cloud) == ["head", "w0001"]
+    assert "InsufficientInstanceCapacity" in cloud.json("events", "demo")["events"][0]["text"]
+
+
+def test_no_capacity_anywhere_is_said_and_tried_again_later(cloud, up):
+    up()
+    lose(cloud, "w0001")
+    cloud.proxy.on("CreateFleet", error("InsufficientInstanceCapacity", status=500))
+    assert "none could be started" in cloud.cluster(*HEAL).stderr
+    cloud.proxy.plans.clear()
+    cloud.cluster(*HEAL)
+    assert names(cloud) == ["head", "w0001", "w0002"]
+
+
+def test_who_is_removed_stays_away(cloud, up):
+    up()
+    cloud.cluster("add", "demo", 2, "--yes", "--no-wait")
+    cloud.cluster("remove", "demo", "w0003", "--yes", "--force")
+    cloud.cluster("remove", "demo", "w0001", "--yes", "--force")
+    assert (wish(cloud)["base"], wish(cloud)["elastic"]) == (1, 1)
+    cloud.cluster(*HEAL)
+    assert names(cloud) == ["head", "w0002", "w0004"]
+    up()
+    assert wish(cloud)["base"] == 2 and names(cloud) == ["head", "w0001", "w0002", "w0004"]
+
+
+def test_a_worker_whose_removal_was_asked_for_by_tags_leaves_the_wish_once(cloud, up):
+    up()
+    cloud.cluster("add", "demo", 1, "--yes", "--no-wait")
+    gone = instance(cloud, "w0003")
+    cloud.ec2.create_tags(Resources=[gone], Tags=[{"Key": "elastic_worker_status", "Value": "REMOVED"}])
+    cloud.ec2.terminate_instances(InstanceIds=[gone])
+    for _ in range(2):
+        cloud.cluster(*HEAL)
+        assert wish(cloud)["elastic"] == 0 and names(cloud) == ["head", "w0001", "w0002"]
+    assert len(cloud.json("events", "demo")["events"]) == 1
+
+
+def test_one_of_two_reconcilers_acts(cloud, up):
+    up()
+    set_tag(cloud, "dtrain:healer", f"elsewhere.1.ab {int(time.time())}")
+    lose(cloud, "w0001")
+    said = cloud.cluster(*HEAL).stderr
+    assert "elsewhere.1.ab keeps the cluster" in said and names(cloud) == ["head", "w0002"]
+    assert cloud.json("events", "demo")["keeper"]["holder"] == "elsewhere.1.ab"
+    set_tag(cloud, "dtrain:healer", f"elsewhere.1.ab {int(time.time()) - 300}")
+    cloud.cluster(*HEAL)
+    assert names(cloud) == ["head", "w0001", "w0002"]
+
+
+def test_two_at_the_same_moment_start_one_machine(cloud, up):
+    up()
+    lose(cloud, "w0001")
+    both = [cloud.start("cluster", *HEAL) for _ in range(2)]
+    for process in both:
+        process.communicate(timeout=120)
+    assert names(cloud) == ["head", "w0001", "w0002"] and [process.returncode for process in both] == [0, 0]
+
+
+@pytest.mark.parametrize("call", range(1, 8))
+def test_a_reconciler_that_is_killed_leaves_nothing_twice(cloud, up, call):
+    up()
+    lose(cloud, "w0001")
+    victim = []
+
+    def kill(exchange):
+        done = [one for one in cloud.proxy.calls if one.is_mutating()]
+        if victim and len(done) - victim[0] == call:
+            process.send_signal(signal.SIGKILL)
+    victim.append(len(cloud.proxy.mutating()))
+    cloud.proxy.after_call = kill
+    process = cloud.start("cluster", *HEAL)
+    process.communicate(timeout=120)
+    cloud.proxy.after_call = None
+    lease = next((tag["Value"] for tag in group(cloud)["Tags"] if tag["Key"] == "dtrain:healer"), "- 0")
+    set_tag(cloud, "dtrain:healer", lease.split()[0] + f" {int(time.time()) - 300}")  # two minutes later
+    cloud.cluster(*HEAL)
+    assert len(cloud.of_cluster("demo")) == 3
+    up()
+    assert names(cloud) == ["head", "w0001", "w0002"]
+
+
+@pytest.mark.parametrize("text,why", [("four", "not what dtrain writes"),
+                                      ('{"schema":"dtrain.cluster-wish/9","base":0,"elastic":0}', "newer dtrain"),
+                                      ('{"schema":"dtrain.cluster-wish/1","base":0,"elastic":0,"x":1}', "unknown key 'x'")])
+def test_a_wish_that_is_nonsense_ends_nothing(cloud, up, text, why):
+    up()
+    set_tag(cloud, "dtrain:wish", text)
+    said = cloud.cluster(*HEAL, status=None)
+    assert said.returncode != 0 and why in said.stderr and len(names(cloud)) == 3
+    up()
+    assert wish(cloud)["base"] == 2
+
+
+def test_a_machine_with_a_tag_by_hand_is_neither_counted_nor_ended(cloud, up):
+    up()
+    made = cloud.ec2.run_instances(ImageId=cloud.image(), InstanceType="c5.large", MinCount=1, MaxCount=1, TagSpecifications=[
+        {"ResourceType": "instance", "Tags": [{"Key": "dtrain:cluster", "Value": "demo"}]}])["Instances"][0]["InstanceId"]
+    lose(cloud, "w0001")
+    cloud.cluster(*HEAL)
+    alive = {one["InstanceId"] for one in cloud.of_cluster("demo")}
+    assert made in alive and len(alive) == 4
+
+
+def impaired(identity):
+    item = (f"<item><instanceId>{identity}</instanceId><systemStatus><status>impaired</status></systemStatus>"
+            "<instanceStatus><status>ok</status></instanceStatus></item>")
+    return lambda exchange: Answer(200, '<DescribeInstanceStatusResponse xmlns="http://ec2.amazonaws.com/doc/2016-11-15/">'
+                                        f"<instanceStatusSet>{item}</instanceStatusSet></DescribeInstanceStatusResponse>")
+
+
+def test_a_cluster_that_is_not_there_is_not_kept(cloud):
+    assert "there is no cluster demo" in cloud.cluster(*HEAL, status=2).stderr
+    assert cloud.proxy.mutating() == []
+
+
+def test_fresh_machines_that_aws_shows_late_are_not_started_twice(cloud, up):
+    up()
+    lose(cloud, "w0001", "w0002")
+    cloud.proxy.lag.looks = {"DescribeInstances": 3, "CreateTags": 2}
+    cloud.cluster(*HEAL)
+    cloud.proxy.lag.looks = {}
+    assert names(cloud) == ["head", "w0001", "w0002"]
+
+
+@pytest.mark.slow
+def test_a_worker_that_stays_sick_is_replaced(cloud, up):
+    """By a watch that stays: two minutes of impaired checks, then a new worker, then the end of the old one."""
+    up("-w", 3)
+    victim = instance(cloud, "w0002")
+    cloud.proxy.on("DescribeInstanceStatus", impaired(victim))
+    process = cloud.start("cluster", "watch", "demo", "--heal", "--no-head", "--every", 1)
+    deadline = time.monotonic() + 280
+    while time.monotonic() < deadline and (victim in {one["InstanceId"] for one in cloud.of_cluster("demo")}):
+        time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert names(cloud) == ["head", "w0001", "w0002", "w0003"] and instance(cloud, "w0002") != victim
+    assert cloud.json("events", "demo")["keeper"] is None

@@ -1,0 +1,183 @@
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include <dtrain/base/text.hpp>
+#include <dtrain/cluster/reconcile.hpp>
+
+namespace dtrain::cluster {
+namespace {
+
+using namespace std::chrono_literals;
+using Kind = HealAction::Kind;
+using State = WorkerSeen::State;
+using Words = std::vector<std::string>;
+
+const Pool kSpotA{Market::spot, "g5.xlarge", "a", "subnet-a"};
+const Pool kDemandA{Market::on_demand, "g5.xlarge", "a", "subnet-a"};
+const Pool kSpotB{Market::spot, "g5.xlarge", "b", "subnet-b"};
+
+WorkerSeen worker(int number, State state = State::running, bool base = true) {
+  return {.id = fmt::format("i-{}", number), .name = worker_name(number), .base = base, .state = state, .pool = kSpotA};
+}
+
+Observed observed(std::vector<WorkerSeen> workers) {
+  return {.workers = std::move(workers), .pools = {kSpotA, kDemandA, kSpotB}};
+}
+
+Words actions(const HealDecision& decision) {
+  Words all;
+  for (const HealAction& one : decision.actions) {
+    std::string text(name_of(one.kind));
+    if (!one.id.empty()) text += " " + one.id;
+    if (one.kind == Kind::start_workers) text += fmt::format(" {}{}", one.count, one.base ? "" : " added");
+    all.push_back(text);
+  }
+  return all;
+}
+
+HealDecision decide(const Observed& what, const Wish& wish, HealMemory memory = {}, UnixTime now = 1'000s) {
+  return reconcile(what, wish, 0, std::move(memory), now);
+}
+
+TEST(Reconcile, DoesNothingForAClusterThatIsAsWanted) {
+  const HealDecision made = decide(observed({worker(1), worker(2, State::starting)}), {.base = 2});
+  EXPECT_TRUE(made.actions.empty());
+  EXPECT_TRUE(made.waits.empty());
+}
+
+struct Case {
+  const char* what;
+  Observed seen;
+  Wish wish;
+  Words actions;
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  all.push_back(
+      {"a lost base worker", observed({worker(1), worker(2, State::ended)}), {.base = 2}, {"start-workers 1"}});
+  all.push_back(
+      {"all workers lost", observed({}), {.base = 3, .elastic = 2}, {"start-workers 3", "start-workers 2 added"}});
+  all.push_back({"a stopped worker is its owner's", observed({worker(1), worker(2, State::stopped)}), {.base = 2}, {}});
+  Observed gone = observed({worker(1)});
+  gone.head = Observed::Head::gone;
+  all.push_back({"the head first", gone, {.base = 2}, {"restore-head"}});
+  gone.head = Observed::Head::stopped;
+  all.push_back({"a stopped head", gone, {.base = 2}, {}});
+  gone.complete = false;
+  all.push_back({"while it is made or removed", gone, {.base = 2}, {}});
+  WorkerSeen removed = worker(3, State::running, false);
+  removed.leaves = true;
+  all.push_back({"a removed worker leaves the wish",
+                 observed({worker(1), removed}),
+                 {.base = 1, .elastic = 1},
+                 {"count-out i-3"}});
+  removed.left = true;
+  all.push_back({"once", observed({worker(1), removed}), {.base = 1}, {}});
+  WorkerSeen sick = worker(2);
+  sick.replaced_by = "i-9";
+  WorkerSeen fresh = worker(9, State::starting);
+  all.push_back({"beside its replacement", observed({worker(1), sick, fresh}), {.base = 2}, {}});
+  fresh.state = State::running;
+  all.push_back({"a replacement that runs", observed({worker(1), sick, fresh}), {.base = 2}, {"finish-replace i-2"}});
+  fresh.state = State::ended;
+  all.push_back({"a replacement that was lost", observed({worker(1), sick, fresh}), {.base = 2}, {}});
+  return all;
+}
+
+TEST(Reconcile, KeepsTheWish) {
+  for (const Case& one : cases()) EXPECT_EQ(actions(decide(one.seen, one.wish)), one.actions) << one.what;
+}
+
+TEST(Reconcile, ReplacesWhatIsSickForLongEnough) {
+  WorkerSeen sick = worker(2);
+  sick.sick = "the machine below it is impaired";
+  const Observed seen = observed({worker(1), sick, worker(3)});
+  HealDecision made = decide(seen, {.base = 3});
+  EXPECT_TRUE(made.actions.empty());
+  made = decide(seen, {.base = 3}, made.memory, 1'000s + kSickTime);
+  EXPECT_EQ(actions(made), (Words{"replace i-2"}));
+  EXPECT_NE(made.actions.front().reason.find("impaired"), std::string::npos);
+  const HealDecision well = decide(observed({worker(1), worker(2), worker(3)}), {.base = 3}, made.memory);
+  EXPECT_TRUE(well.memory.sick.empty());
+}
+
+TEST(Reconcile, ReplacesNoneWhereMostAreSickAtOnce) {
+  std::vector<WorkerSeen> all{worker(1), worker(2), worker(3)};
+  all[0].sick = all[1].sick = "its agent is lost";
+  HealDecision made = decide(observed(all), {.base = 3});
+  made = decide(observed(all), {.base = 3}, made.memory, 1'000s + kSickTime);
+  EXPECT_TRUE(made.actions.empty());
+  ASSERT_EQ(made.waits.size(), 1U);
+  EXPECT_NE(made.waits.front().find("2 of 3"), std::string::npos);
+}
+
+std::vector<std::string> pools_asked(const HealDecision& made) {
+  Words all;
+  for (const Pool& pool : made.actions.at(0).pools) all.push_back(pool.text());
+  return all;
+}
+
+TEST(Reconcile, APoolWithoutMachinesRestsEachTimeForTwiceAsLong) {
+  HealMemory memory = after_attempts({}, {{kSpotA, 1, 0, "InsufficientInstanceCapacity", ""}}, 1'000s);
+  const Observed seen = observed({worker(1)});
+  EXPECT_EQ(pools_asked(decide(seen, {.base = 2}, memory, 1'029s)), (Words{kDemandA.text(), kSpotB.text()}));
+  EXPECT_EQ(pools_asked(decide(seen, {.base = 2}, memory, 1'030s)).front(), kSpotA.text());
+  memory = after_attempts(memory, {{kSpotA, 1, 0, "InsufficientInstanceCapacity", ""}}, 1'030s);
+  EXPECT_EQ(pools_asked(decide(seen, {.base = 2}, memory, 1'089s)).size(), 2U);
+  EXPECT_EQ(pools_asked(decide(seen, {.base = 2}, memory, 1'090s)).size(), 3U);
+  memory = after_attempts(memory, {{kSpotA, 1, 1, "", ""}}, 1'090s);
+  EXPECT_TRUE(memory.rests.empty());
+}
+
+TEST(Reconcile, ThePausesHaveALimitAndAShorterOneBelowTheMinimum) {
+  HealMemory memory;
+  for (int failure = 0; failure < 20; ++failure) {
+    memory =
+        after_attempts(memory, {{kSpotA, 1, 0, "X", ""}, {kDemandA, 1, 0, "X", ""}, {kSpotB, 1, 0, "X", ""}}, 1'000s);
+  }
+  EXPECT_EQ(memory.rests.at(kSpotA.text()).until, 1'000s + kLongestPoolPause);
+  const Observed seen = observed({worker(1)});
+  const HealDecision waits = reconcile(seen, {.base = 3}, 1, memory, 1'000s + kUrgentPoolPause);
+  EXPECT_TRUE(waits.actions.empty());
+  EXPECT_NE(waits.waits.at(0).find("1 of 3 workers are there, but no pool had a machine"), std::string::npos);
+  const HealDecision urgent = reconcile(seen, {.base = 3}, 2, memory, 1'000s + kUrgentPoolPause);
+  EXPECT_EQ(actions(urgent), (Words{"start-workers 2"}));
+  EXPECT_NE(urgent.actions.at(0).reason.find("fewer than the minimum of 2"), std::string::npos);
+}
+
+TEST(Reconcile, APoolThatReclaimedAMachineIsNotAskedFirst) {
+  const HealDecision made = decide(observed({worker(1), worker(2, State::ended)}), {.base = 2});
+  EXPECT_EQ(pools_asked(made), (Words{kDemandA.text(), kSpotB.text()}));
+  const auto later =
+      decide(observed({worker(1), worker(2, State::ended)}), {.base = 2}, made.memory, 1'000s + kAfterSpotLoss);
+  EXPECT_EQ(pools_asked(later).front(), kSpotA.text());
+}
+
+TEST(Reconcile, EndsOnlyWhatAReconcilerStartedAndOnlyAfterAWhile) {
+  std::vector<WorkerSeen> all{worker(1), worker(2), worker(3), worker(4)};
+  EXPECT_TRUE(decide(observed(all), {.base = 2}, {}, 5'000s).actions.empty());
+  all[1].healed = all[3].healed = true;
+  all[1].launched = "2026-01-01T00:00:00Z", all[3].launched = "2026-01-02T00:00:00Z";
+  HealDecision made = decide(observed(all), {.base = 3});
+  EXPECT_TRUE(made.actions.empty());
+  made = decide(observed(all), {.base = 3}, made.memory, 1'000s + kSurplusTime);
+  EXPECT_EQ(actions(made), (Words{"end i-4"}));
+}
+
+TEST(RefillPools, ChangeTheTypeThenTheMarketThenTheZone) {
+  Spec spec;
+  spec.instance_types = {"g5.xlarge", "g6.xlarge"};
+  spec.spot = SpotUse::prefer;
+  Account account;
+  account.subnets = {{"subnet-a", "vpc", "a", true}, {"subnet-b", "vpc", "b", true}};
+  Words texts;
+  for (const Pool& pool : refill_pools(spec, account, "b")) texts.push_back(pool.text());
+  EXPECT_EQ(texts, (Words{"spot g5.xlarge in b", "spot g6.xlarge in b", "on-demand g5.xlarge in b",
+                          "on-demand g6.xlarge in b", "spot g5.xlarge in a", "spot g6.xlarge in a",
+                          "on-demand g5.xlarge in a", "on-demand g6.xlarge in a"}));
+}
+
+}  // namespace
+}  // namespace dtrain::cluster
