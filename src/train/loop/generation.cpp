@@ -203,12 +203,15 @@ void Generation::apply() {
   context_.membership.end_apply(training_position_of(run_));
 }
 
-// Seldom, because it reads all gradients; and in the first step of each epoch, so that short epochs have it too.
+// Seldom, because it reads all gradients; and in the first step of each epoch, so that short epochs have it too. What a
+// round of local steps exchanges are movements of weights.
 double Generation::gradient_norm() {
+  constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
   const Clock::time_point now = Clock::now();
-  if (!speaks() || (now < next_norm_ && run_.cursor.step > 0)) return std::numeric_limits<double>::quiet_NaN();
+  if (!speaks() || context_.local || (now < next_norm_ && run_.cursor.step > 0)) return kNotMeasured;
   next_norm_ = now + kNormPause;
-  return step_.gradient_norm().value_or(std::numeric_limits<double>::quiet_NaN());
+  const backend::ContributionLayout layout(context_.graph);
+  return step_.gradient_norm(static_cast<std::size_t>(layout.gradients)).value_or(kNotMeasured);
 }
 
 void Generation::advance(const backend::StepMetrics& m, double rate, double gradient_norm) {

@@ -137,8 +137,7 @@ const std::vector<comm::Note>& StepRunner::reduce() {
   return reduced_.notes;
 }
 
-std::optional<double> StepRunner::gradient_norm() const {
-  const auto gradients = static_cast<std::size_t>(layout_.gradients);
+std::optional<double> StepRunner::gradient_norm(std::size_t gradients) const {
   if (!parts_.empty() || reduced_.sum.size() < gradients || metrics_.count <= 0) return std::nullopt;
   return length_of(std::span(reduced_.sum).first(gradients)) / metrics_.count;
 }
