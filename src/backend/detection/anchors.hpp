@@ -1,0 +1,20 @@
+// The anchors of a one-stage detector, and where the values of each lie.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <dtrain/nn/detection.hpp>
+#include <dtrain/nn/objects.hpp>
+
+namespace dtrain::backend {
+
+// Level after level, row after row, pixel after pixel; at each pixel nn::DetectionLoss::kAnchors.
+struct AnchorSet {
+  std::vector<nn::Box> boxes;
+  std::vector<std::int32_t> pixels;        // of each location: its number in the value that holds all levels
+  std::vector<std::int64_t> level_begins;  // in anchors; one more than there are levels
+};
+AnchorSet anchors_of(const nn::DetectionLoss& layer);
+
+}  // namespace dtrain::backend

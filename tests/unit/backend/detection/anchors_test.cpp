@@ -1,0 +1,43 @@
+#include "detection/anchors.hpp"
+
+#include <gtest/gtest.h>
+
+namespace dtrain::backend {
+namespace {
+
+void expect_box(const nn::Box& box, float left, float top, float right, float bottom) {
+  EXPECT_EQ(box.left, left);
+  EXPECT_EQ(box.top, top);
+  EXPECT_EQ(box.right, right);
+  EXPECT_EQ(box.bottom, bottom);
+}
+
+// 64x96 pixels: a level of 2x3 and one of 1x2.
+const nn::DetectionLoss kTwoLevels{
+    .classes = 2, .levels = {.count = 2, .height = 2, .width = 3}, .image_height = 64, .image_width = 96};
+
+TEST(Anchors, of_the_first_pixel_are_those_of_torchvision) {
+  const AnchorSet anchors = anchors_of(kTwoLevels);
+  expect_box(anchors.boxes[0], -23, -11, 23, 11);
+  expect_box(anchors.boxes[2], -35, -18, 35, 18);
+  expect_box(anchors.boxes[4], -20, -20, 20, 20);
+  expect_box(anchors.boxes[8], -18, -35, 18, 35);
+}
+
+TEST(Anchors, double_from_level_to_level_and_move_by_its_stride) {
+  const AnchorSet anchors = anchors_of(kTwoLevels);
+  const auto level = static_cast<std::size_t>(anchors.level_begins[1]);
+  expect_box(anchors.boxes[level], -45, -23, 45, 23);
+  expect_box(anchors.boxes[level + 9 + 8], -36 + 48, -71, 36 + 48, 71);
+  expect_box(anchors.boxes[9 * 5], -23 + 64, -11 + 32, 23 + 64, 11 + 32);
+}
+
+TEST(Anchors, know_where_the_values_of_their_pixel_lie) {
+  const AnchorSet anchors = anchors_of(kTwoLevels);
+  EXPECT_EQ(anchors.boxes.size(), 9U * 8);
+  EXPECT_EQ(anchors.level_begins, (std::vector<std::int64_t>{0, 54, 72}));
+  EXPECT_EQ(anchors.pixels, (std::vector<std::int32_t>{0, 1, 2, 6, 7, 8, 4, 5}));
+}
+
+}  // namespace
+}  // namespace dtrain::backend
