@@ -223,7 +223,9 @@ TEST_F(LocalExecutableTest, ARoundThatIsGivenUpEndsSoon) {
     local->begin_round(given_up);
     EXPECT_THROW(local->enqueue(batch(), shards_, {}, to), PeerLost);
     EXPECT_LE(steps, 2);
-    if (lanes == 1) EXPECT_TRUE(to.kept().empty()) << "no replica came to its end";
+    if (lanes == 1) {
+      EXPECT_TRUE(to.kept().empty()) << "no replica came to its end";
+    }
   }
 }
 
