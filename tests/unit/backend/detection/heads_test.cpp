@@ -20,8 +20,12 @@ struct Case {
   std::vector<float> classes, boxes;
   std::vector<float> by_classes = std::vector<float>(kPixels * kClassChannels);
   std::vector<float> by_boxes = std::vector<float>(kPixels * kBoxChannels);
-  nn::PictureObjects objects{
-      .boxes = {{2, 3, 30, 40}, {20, 30, 60, 62}}, .classes = {1, 0}, .crowd = {0, 0}, .height = 64, .width = 64};
+  nn::PictureObjects objects{.boxes = {{2, 3, 30, 40}, {20, 30, 60, 62}},
+                             .classes = {1, 0},
+                             .crowd = {0, 0},
+                             .masks = {},
+                             .height = 64,
+                             .width = 64};
 
   Case() {
     for (int pixel = 0; pixel < kPixels; ++pixel) {
@@ -68,7 +72,7 @@ TEST(Heads, gradients_are_those_of_pytorch) {
 TEST(Heads, groups_count_as_nothing) {
   Case of, empty;
   of.objects.crowd = {1, 1};
-  empty.objects = {.height = 64, .width = 64};
+  empty.objects = {.boxes = {}, .classes = {}, .crowd = {}, .masks = {}, .height = 64, .width = 64};
   const HeadLoss loss = of.loss();
   EXPECT_EQ(loss.boxes, 0);
   EXPECT_EQ(loss.classification, empty.loss().classification);
