@@ -47,7 +47,7 @@ Path manifest_of(const train::CheckpointName& name) { return name.stem() + ".jso
 std::string layer_of(const std::string& tensor, const Json& nodes) {
   std::string longest;
   for (const Json& node : nodes.as_array()) {
-    const std::string name = member_text(node, "name");
+    std::string name = member_text(node, "name");
     const Json* const own = node.find("tensors");
     if (own && std::ranges::any_of(own->as_array(), [&](const Json& one) { return one.as_string() == tensor; }))
       return name;
