@@ -100,7 +100,7 @@ const std::map<std::string_view, Answer>& known_answers() {
       {"/api/log", [](const Question& q) { return reply(log_of(*q.files(), q.folder(), q.target)); }},
       {"/api/live", [](const Question& q) { return reply(live_hosts(q.folder())); }},
       {"/api/model", [](const Question& q) { return reply(model_of(q.place(), q.target)); }},
-      {"/api/bytes", [](const Question& q) { return reply(bytes_of(q.place())); }},
+      {"/api/bytes", [](const Question& q) { return reply(step_bytes_of(q.place())); }},
       {"/api/spread", [](const Question& q) { return reply(spread_of(q.place(), q.target)); }},
       {"/api/data", [](const Question& q) { return reply(data_of(q.place())); }},
       {"/api/sheet", [](const Question& q) { return sheet_of(q.place()); }},

@@ -15,7 +15,7 @@
 namespace dtrain::board {
 namespace {
 
-constexpr const char* kTable = "predictions.csv";
+constexpr const char* kPredictionTable = "predictions.csv";
 constexpr std::size_t kMostPoints = 60;
 constexpr std::array kHeadings = {"sample", "label", "class", "predicted_label", "predicted", "probability"};
 
@@ -30,9 +30,9 @@ struct ClassGuesses {
 };
 
 std::map<std::string, ClassGuesses> read_classes(std::string_view table) {
-  const std::vector<CsvRow> rows = parse_csv(table, kTable);
+  const std::vector<CsvRow> rows = parse_csv(table, kPredictionTable);
   if (rows.empty() || !std::ranges::equal(rows[0].fields, kHeadings))
-    throw DataError(fmt::format("{}: not a table of `dtrain eval --report`", kTable));
+    throw DataError(fmt::format("{}: not a table of `dtrain eval --report`", kPredictionTable));
   std::map<std::string, ClassGuesses> classes;
   for (const CsvRow& row : std::span(rows).subspan(1)) {
     if (row.fields.size() != kHeadings.size()) continue;

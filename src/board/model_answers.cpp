@@ -143,7 +143,7 @@ Json model_of(const RunPlace& run, const Target& target) {
                        {"nodes", nodes}});
 }
 
-Json bytes_of(const RunPlace& run) {
+Json step_bytes_of(const RunPlace& run) {
   Json answer = Json::object({{"step", Json()}});
   try {
     const train::CheckpointName chosen = checkpoints_of(run).front();

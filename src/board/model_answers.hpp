@@ -23,7 +23,7 @@ struct RunPlace {
 Json model_of(const RunPlace& run, const Target& target);
 
 // {"step": BYTES}: what each worker adds to a step and gets back as the sum; null before the first checkpoint.
-Json bytes_of(const RunPlace& run);
+Json step_bytes_of(const RunPlace& run);
 
 // How the numbers of each tensor are spread: {"tensors": [{"name", "shape", "weights": {"mean", "deviation", "low",
 // "high", "bins"}, "gradients": the same or null}]}. Gradients are what the optimizer keeps of them.

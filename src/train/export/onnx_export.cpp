@@ -18,7 +18,7 @@ constexpr int kIrVersion = 7, kOpset = 13;                                      
 constexpr std::uint64_t kLargestMessage = std::numeric_limits<std::int32_t>::max();  // what protobuf readers accept
 
 ProtoMessage metadata(const char* name, const std::string& content) {
-  return ProtoMessage().text(key, name).text(Entry::value, content);
+  return ProtoMessage().text(key, name).text(onnx::Entry::value, content);
 }
 
 ProtoMessage onnx_model(const Checkpoint& checkpoint, const OnnxOptions& options) {

@@ -19,7 +19,7 @@ constexpr std::size_t kMostIntegers = 64;  // more of them are no extents
 
 // Field numbers and constants of onnx/onnx.proto.
 enum Model { graph = 7, metadata_props = 14 };
-enum Entry { key = 1, value = 2 };
+enum MapEntry { key = 1, value = 2 };
 enum GraphField { node = 1, initializer = 5, graph_input = 11, graph_output = 12 };
 enum Node { node_input = 1, node_output = 2, node_name = 3, op_type = 4, attribute = 5, domain = 7 };
 enum Attribute { attribute_name = 1, attribute_f = 2, attribute_i = 3, attribute_s = 4, attribute_t = 5, ints = 8 };
