@@ -10,6 +10,7 @@ import urllib.request
 
 import axe_core_python
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
@@ -128,13 +129,25 @@ class Screen:
         return self
 
     def click(self, words: str, selector: str = "button, a, label") -> "Screen":
-        found = [node for node in self.driver.find_elements(By.CSS_SELECTOR, selector) if node.text.strip() == words]
-        assert found, f"nothing says {words}: {self.text()[:500]}"
-        found[0].click()
-        return self
+        def act():
+            found = [node for node in self.driver.find_elements(By.CSS_SELECTOR, selector) if node.text.strip() == words]
+            assert found, f"nothing says {words}: {self.text()[:500]}"
+            found[0].click()
+
+        return self.steadily(act)
 
     def press(self, selector: str, *keys: str) -> "Screen":
-        self.find(selector).send_keys(*[getattr(Keys, key, key) for key in keys])
+        return self.steadily(lambda: self.find(selector).send_keys(*[getattr(Keys, key, key) for key in keys]))
+
+    def steadily(self, act) -> "Screen":
+        """An event may replace an element of the page between the look and the act."""
+        for _ in range(20):
+            try:
+                act()
+                return self
+            except StaleElementReferenceException:
+                continue
+        act()
         return self
 
     def keep(self, name: str) -> bytes:

@@ -99,7 +99,7 @@ def test_actions_need_leave_and_are_recorded(world: BoardWorld):
         if answer == "Yes":
             screen.wait("dialog", "Done").click("Close", "dialog button")
 
-    screen.find("#newhost").send_keys("w3")
+    screen.press("#newhost", "w3")
     screen.click("Add", "button")
     confirm("Add w3 to the job?", "No")
     assert not any(event.get("added") == ["w3"] for event in job.events()), "a question that is answered with No does nothing"
