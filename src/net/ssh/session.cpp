@@ -1,6 +1,7 @@
 #include "session.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <random>
 #include <utility>
 
@@ -27,12 +28,18 @@ class Pauses {
 ssh::Connected connect_patiently(const SshTarget& target, const SshOptions& options) {
   const ssh::Patience patience{ssh::Clock::now() + options.connect_deadline, options.stop};
   Pauses pauses;
+  std::exception_ptr turned_away;
   for (;;) {
     try {
       return ssh::connect(target, options, patience);
     } catch (const SshTurnedAway&) {
       patience.sleep(pauses.next());
       if (patience.is_over()) throw;
+      turned_away = std::current_exception();
+    } catch (const Error&) {
+      // The deadline cut this try short, wherever it was: what was wrong all the time is what the others met.
+      if (turned_away && patience.is_over()) std::rethrow_exception(turned_away);
+      throw;
     }
   }
 }
