@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <functional>
 #include <thread>
 #include <utility>
 
@@ -30,6 +31,60 @@ class OwnContribution final : public backend::ContributionSink {
 
  private:
   std::vector<float> values_;
+};
+
+// What the threads of a round know of each other.
+class Team {
+ public:
+  // A thread that is not the caller's, from its beginning to its end.
+  class Other {
+   public:
+    explicit Other(Team& team) : team_(team) { ++team_.others_; }
+    ~Other() {
+      --team_.others_;
+      team_.beat();
+    }
+    Other(const Other&) = delete;
+    Other& operator=(const Other&) = delete;
+
+   private:
+    Team& team_;
+  };
+
+  void beat() {
+    ++beats_;
+    beats_.notify_all();
+  }
+
+  // Calls between() at each beat of the others, until they have ended.
+  void wait_for_others(const std::function<void()>& between) {
+    // The beats are read before the question whether another one will come.
+    for (auto seen = beats_.load(); others_ > 0; seen = beats_.load()) {
+      beats_.wait(seen);
+      require_no_failure();
+      between();
+    }
+  }
+
+  void require_no_failure() const {
+    if (given_up_) throw Error("another replica failed");
+  }
+  void give_up() {  // inside a handler: the first exception is kept
+    const MutexLock lock(mutex_);
+    if (!thrown_) thrown_ = std::current_exception();
+    given_up_ = true;
+  }
+  void rethrow() {
+    const MutexLock lock(mutex_);
+    if (thrown_) std::rethrow_exception(thrown_);
+  }
+
+ private:
+  std::atomic<std::size_t> others_{0};
+  std::atomic<std::uint64_t> beats_{0};  // inner steps and ends of the others
+  std::atomic<bool> given_up_{false};
+  Mutex mutex_;
+  std::exception_ptr thrown_ DTRAIN_GUARDED_BY(mutex_);
 };
 
 // One inner step; gives what was counted.
@@ -99,34 +154,41 @@ void LocalExecutable::begin_round(Round round) {
   round_ = std::move(round);
 }
 
-// Threads take replicas as they come; each computes on an executable of its own.
+// Threads take replicas as they come; each computes on an executable of its own. The caller's thread alone reports,
+// between its own inner steps and, once no replica is left for it, between those of the others.
 void LocalExecutable::enqueue(const HostBatch& batch, std::span<const ShardRange> shards, const backend::StepKey& key,
                               backend::StepSink sink) {
   DTRAIN_CHECK(!round_.updates.empty(), "begin_round() comes before each round");
   backend::ContributionSink& to = sink.require_host();
   const std::thread::id caller = std::this_thread::get_id();
   std::atomic<std::size_t> next_thread{0}, next_shard{0};
-  std::atomic<bool> given_up{false};
-  std::exception_ptr thrown;
-  Mutex mutex;  // guards thrown
+  Team team;
+  const auto compute = [&](const std::function<void()>& between) {
+    Executable& mine = *replicas_[next_thread++];
+    for (std::size_t i = next_shard++; i < shards.size(); i = next_shard++) {
+      train_replica(mine, batch, shards[i], key, to, [&] {
+        team.require_no_failure();
+        between();
+      });
+    }
+  };
+  const auto report = [&] {
+    if (round_.between) round_.between();
+  };
   run_on_threads(std::min(replicas_.size(), std::max<std::size_t>(1, shards.size())), [&] {
     try {
-      Executable& mine = *replicas_[next_thread++];
-      const bool reports = round_.between && std::this_thread::get_id() == caller;
-      const auto between = [&] {
-        if (given_up) throw Error("another replica failed");
-        if (reports) round_.between();
-      };
-      for (std::size_t i = next_shard++; i < shards.size(); i = next_shard++)
-        train_replica(mine, batch, shards[i], key, to, between);
+      if (std::this_thread::get_id() == caller) {
+        compute(report);
+        team.wait_for_others(report);
+      } else {
+        const Team::Other here(team);
+        compute([&] { team.beat(); });
+      }
     } catch (...) {
-      next_shard = shards.size();
-      given_up = true;
-      const MutexLock lock(mutex);
-      if (!thrown) thrown = std::current_exception();
+      team.give_up();
     }
   });
-  if (thrown) std::rethrow_exception(thrown);
+  team.rethrow();
 }
 
 backend::ModelState LocalExecutable::inner_state() const {

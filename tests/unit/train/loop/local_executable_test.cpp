@@ -1,3 +1,4 @@
+#include <atomic>
 #include <numeric>
 
 #include "../tiny_training.hpp"
@@ -44,7 +45,7 @@ TEST(LocalSteps, SurviveJsonAndRefuseWhatMakesNoSense) {
 }
 
 // Gives memory for contributions and keeps them.
-class Contributions final : public backend::ContributionSink {
+class Contributions : public backend::ContributionSink {
  public:
   explicit Contributions(const LocalExecutable& executable) : size_(executable.contribution_size()) {}
   std::span<float> buffer(const ShardRange& shard) override {
@@ -68,6 +69,20 @@ class Contributions final : public backend::ContributionSink {
   const std::int64_t size_;
   std::mutex mutex_;  // guards kept_
   std::map<int, std::vector<float>> kept_;
+};
+
+// Gives no memory before `may_begin`.
+class LateContributions final : public Contributions {
+ public:
+  LateContributions(const LocalExecutable& executable, const std::atomic<bool>& may_begin)
+      : Contributions(executable), may_begin_(may_begin) {}
+  std::span<float> buffer(const ShardRange& shard) override {
+    may_begin_.wait(false);
+    return Contributions::buffer(shard);
+  }
+
+ private:
+  const std::atomic<bool>& may_begin_;
 };
 
 // 12 samples, as three shards of 5, 4 and 3 or as one of 12.
@@ -211,15 +226,20 @@ TEST_F(LocalExecutableTest, SaysThatItLivesWhileARoundIsComputed) {
   EXPECT_EQ(signs, 4 + 4 + 3) << "after each inner step that has samples";
 }
 
+// The other threads hand nothing in before the round is given up: one replica is left for the thread that reports.
 TEST_F(LocalExecutableTest, ARoundThatIsGivenUpEndsSoon) {
   for (const int lanes : {1, 3}) {
     const auto local = make({.steps = 1000}, lanes);
     Round given_up = round(1000);
     int steps = 0;
+    std::atomic<bool> is_given_up{false};
     given_up.between = [&] {
-      if (++steps == 2) throw PeerLost("frozen");
+      if (++steps < 2) return;
+      is_given_up = true;
+      is_given_up.notify_all();
+      throw PeerLost("frozen");
     };
-    Contributions to(*local);
+    LateContributions to(*local, is_given_up);
     local->begin_round(given_up);
     EXPECT_THROW(local->enqueue(batch(), shards_, {}, to), PeerLost);
     EXPECT_LE(steps, 2);
