@@ -84,20 +84,27 @@ void Catalog::add_found(Root& root, const std::vector<std::string>& folders) {
 }
 
 void Catalog::read(Entry& entry, Time now, Change& change, const std::function<bool()>& stopped) {
-  bool changed = entry.hot_until == Time::max(), more = true;  // a new one has a row in any case
+  bool changed = !entry.known, more = true;  // a new one has a row in any case
   while (more && !stopped()) {
     Run::News news;
     try {
       news = entry.run->fetch(*entry.files);
+      entry.trouble.clear();
     } catch (const Error& error) {
-      complaints_.emplace_back(error.what());
+      if (entry.trouble != error.what()) complaints_.emplace_back(error.what());
+      entry.trouble = error.what();
       break;
     }
     more = news.more();
-    if (!news.any()) continue;
+    if (!news.any() && entry.known) continue;
     changed = true;
     const MutexLock lock(mutex_);
     entry.run->apply(std::move(news));
+    entry.known = true;
+  }
+  if (!entry.known) {
+    entry.hot_until = now;
+    return;
   }
   const MutexLock lock(mutex_);
   const std::string state = entry.run->state(wall_seconds(), entry.held);
@@ -130,14 +137,16 @@ std::string Catalog::name_of(const Root& root, const std::string& folder) const 
 Json Catalog::rows() const {
   const MutexLock lock(mutex_);
   Json rows = Json::array();
-  for (const auto& [id, entry] : entries_) rows.push_back(entry.run->row(wall_seconds(), entry.held));
+  for (const auto& [id, entry] : entries_) {
+    if (entry.known) rows.push_back(entry.run->row(wall_seconds(), entry.held));
+  }
   return rows;
 }
 
 bool Catalog::with_run(const std::string& id, const std::function<void(const Run&)>& use) const {
   const MutexLock lock(mutex_);
   const auto found = entries_.find(id);
-  if (found == entries_.end()) return false;
+  if (found == entries_.end() || !found->second.known) return false;
   use(*found->second.run);
   return true;
 }
@@ -145,7 +154,9 @@ bool Catalog::with_run(const std::string& id, const std::function<void(const Run
 std::vector<std::string> Catalog::ids() const {
   const MutexLock lock(mutex_);
   std::vector<std::string> ids;
-  for (const auto& [id, entry] : entries_) ids.push_back(id);
+  for (const auto& [id, entry] : entries_) {
+    if (entry.known) ids.push_back(id);
+  }
   return ids;
 }
 

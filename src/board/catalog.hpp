@@ -29,10 +29,10 @@ class Catalog {
   };
   // One round over the files, which takes up what was written since the last one. Ends early where `stopped`.
   Change look(Time now, const std::function<bool()>& stopped);
-  // Why a root could not be read in the last round, once each time that it begins.
+  // Why a root or a run could not be read in the last round, once each time that it begins.
   std::vector<std::string> take_complaints();
 
-  // Any thread.
+  // Any thread. A run counts from the first time that its files were read: before that, nothing is known of it.
   Json rows() const;
   // Calls use(run) with the run, which must not be kept. False: there is none of that id.
   bool with_run(const std::string& id, const std::function<void(const Run&)>& use) const;
@@ -44,7 +44,8 @@ class Catalog {
     Files* files = nullptr;
     Time hot_until{};  // looked at in each round until then
     bool held = false;
-    std::string state{};
+    bool known = false;  // its files were read once
+    std::string state{}, trouble{};
   };
   struct Root {
     std::string name;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/hash.hpp>
@@ -95,24 +96,23 @@ Run::Run(std::string folder, std::string name)
   forget_events();
 }
 
-bool Run::News::any() const {
-  const auto has = [](const Tail::News& news) { return news.restarted || !news.lines.empty(); };
-  return has(steps) || has(events) || has(journal) || has_settings;
-}
+bool Run::News::any() const { return steps.any() || events.any() || journal.any() || has_settings; }
 
 Run::News Run::fetch(Files& files) {
-  News news{.steps = steps_tail_.next(files), .events = events_tail_.next(files)};
+  News& news = fetched_;  // what one file gave stays where the next one cannot be read: no tail gives it twice
+  if (!news.steps.any()) news.steps = steps_tail_.next(files);
+  if (!news.events.any()) news.events = events_tail_.next(files);
   // What stands in the other two files changes with these.
-  if (looked_ && !news.any()) return news;
-  looked_ = true;
-  news.journal = journal_tail_.next(files);
+  if (looked_ && !news.any()) return std::exchange(fetched_, {});
+  if (!news.journal.any()) news.journal = journal_tail_.next(files);
   const std::string path = folder_ + "/train.toml";
   if (const std::uint64_t size = files.size(path).value_or(0); size != settings_size_) {
-    settings_size_ = size;
     news.settings = read_small(files, path);
+    settings_size_ = size;
     news.has_settings = true;
   }
-  return news;
+  looked_ = true;
+  return std::exchange(fetched_, {});
 }
 
 void Run::apply(News news) {

@@ -41,7 +41,7 @@ class Run {
     bool any() const;
     bool more() const { return steps.more || events.more || journal.more; }
   };
-  // Asks the files; one thread, which need not be that of the other members.
+  // Asks the files; one thread, which need not be that of the other members. Where it throws, the next call goes on.
   News fetch(Files& files);
   void apply(News news);
 
@@ -67,6 +67,7 @@ class Run {
   Tail steps_tail_, events_tail_, journal_tail_;
   std::uint64_t settings_size_ = 0;
   bool looked_ = false;
+  News fetched_;
   // What was applied.
   plot::StepColumns steps_;
   std::vector<Json> events_, journal_;

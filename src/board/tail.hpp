@@ -16,6 +16,7 @@ class Tail {
     std::string lines{};     // whole ones, each with its newline
     bool restarted = false;  // the file is another one now: what was read of it before counts no more
     bool more = false;       // ask again at once
+    bool any() const { return restarted || !lines.empty(); }
   };
   News next(Files& files);
   const std::string& path() const { return path_; }

@@ -27,13 +27,14 @@ def until(question, what):
 def a_run_behind_a_bucket_appears_and_grows(world):
     world.put("m/deep/a-run/steps.jsonl", steps(3))
     world.put("m/deep/a-run/logs/w1.0.log", "2026-01-31T12:00:00.000000Z generation 1: rank 0 of 1\n")
+    world.put("m/deep/a-run/train.toml", 'network = "mlp"\n')
     world.put("mine/steps.jsonl", steps(9))
     board = world.start("board", world.s3("m"), "--port", 0, "--json")
     try:
         url = json.loads(board.stdout.readline())["url"]
         ask = lambda path: json.loads(urllib.request.urlopen(url + path, timeout=lib.PATIENCE).read())
         [row] = until(lambda: ask("api/board")["rows"], "the run is found")
-        assert row["name"] == "deep/a" and row["lines"] == 3, row
+        assert row["name"] == "deep/a" and row["lines"] == 3 and row["network"] == "mlp" and row["updated"] > 0, row  # read before it is shown
         assert ask("api/series?run=" + row["id"])["columns"]["loss"]["mean"] == [0, 1, 2]
         assert ask("api/logs?run=" + row["id"])["logs"][0]["name"] == "w1.0.log"
         assert "rank 0" in ask("api/log?name=w1.0.log&run=" + row["id"])["text"]

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <dtrain/base/error.hpp>
+
 #include "explain.hpp"
 #include "locks.hpp"
 
@@ -98,6 +100,38 @@ TEST(Locks, AreReadFromTheKernelsTable) {
   const auto files = parse_locks(
       "1: FLOCK  ADVISORY  WRITE 2044 fe:00:131090 0 EOF\n2: POSIX  ADVISORY  WRITE 1 fe:00:7 0 EOF\n2: -> FLOCK\n\n");
   EXPECT_EQ(files, std::set<std::string>{"fe:00:131090"});
+}
+
+// Files that are there and of which one cannot be read for a while.
+class Troubled final : public Files {
+ public:
+  std::vector<std::string> find_runs() override { return {}; }
+  std::optional<std::uint64_t> size(const std::string& path) override {
+    return path == "/r/steps.jsonl" ? kSteps.size() : path == "/r/events.jsonl" ? kEvents.size() : 0;
+  }
+  std::string read(const std::string& path, std::uint64_t from, std::uint64_t) override {
+    if (path == "/r/steps.jsonl") return kSteps.substr(from);
+    if (broken) throw DataError("the service does not answer");
+    return kEvents.substr(from);
+  }
+  std::vector<ListedFile> list(const std::string&) override { return {}; }
+  bool is_local() const override { return false; }
+
+  bool broken = true;
+
+ private:
+  const std::string kSteps = "{\"time\":\"2026-01-31T12:00:01Z\",\"epoch\":0,\"step\":0,\"steps\":9,\"loss\":2}\n",
+                    kEvents = "{\"time\":\"2026-01-31T12:00:02Z\",\"event\":\"host_starting\"}\n";
+};
+
+TEST(Run, AFileThatCannotBeReadLosesNoLineOfTheOthers) {
+  Troubled files;
+  board::Run run("/r", "r");
+  EXPECT_THROW(run.fetch(files), DataError);
+  files.broken = false;
+  const board::Run::News news = run.fetch(files);
+  EXPECT_FALSE(news.steps.lines.empty());
+  EXPECT_FALSE(news.events.lines.empty());
 }
 
 }  // namespace
