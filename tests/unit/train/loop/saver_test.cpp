@@ -1,4 +1,8 @@
 // What becomes of checkpoints that cannot be written, and of those that are no longer wanted.
+#include <fcntl.h>
+
+#include <cstdio>
+
 #include <dtrain/train/trainer.hpp>
 
 #include "train/tiny_training.hpp"
@@ -102,8 +106,10 @@ TEST_F(Saving, AFailureNamesTheLastGoodCheckpointAndItsAge) {
     void on_checkpoint(const Path& path) override {
       Heard::on_checkpoint(path);
       if (saved.size() > 1) return;  // it was written before the first one was reported
-      std::filesystem::rename(folder_, folder_.string() + "-away");
-      write_file_atomic(folder_, "in the way");
+      const Path other = folder_.string() + "-away";
+      write_file_atomic(other, "in the way");
+      // At once: the next save would make a folder anew that is gone for a moment.
+      ASSERT_EQ(::renameat2(AT_FDCWD, other.c_str(), AT_FDCWD, folder_.c_str(), RENAME_EXCHANGE), 0);
     }
 
    private:
