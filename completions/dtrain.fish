@@ -216,6 +216,7 @@ complete -c dtrain -n "__dtrain_at 'train'" -l ema -x -d 'keep an exponential mo
 complete -c dtrain -n "__dtrain_at 'train'" -l ema-warmup -d 'for --ema, begin with small decays: 1 - T^(-2/3) at step T until that reaches DECAY'
 complete -c dtrain -n "__dtrain_at 'train'" -l bias-lr-factor -x -d 'factor on the learning rate of biases and of batch norm\'s gamma and beta'
 complete -c dtrain -n "__dtrain_at 'train'" -l head-lr-factor -x -d 'factor on the learning rate of the last layer\'s weight, which computes the logits'
+complete -c dtrain -n "__dtrain_at 'train'" -l layer-decay -x -d 'for sgd, nag and adamw, factor on the learning rate of each block of layers against the block behind it, so that the first layers learn least'
 complete -c dtrain -n "__dtrain_at 'train'" -l muon-steps -x -d 'for muon, number of Newton-Schulz iterations that orthogonalize an update'
 complete -c dtrain -n "__dtrain_at 'train'" -l muon-coefficients -x -d 'for muon, coefficients of a Newton-Schulz iteration A x + B x^3 + C x^5'
 complete -c dtrain -n "__dtrain_at 'train'" -l muon-rest-mom -x -d 'for muon, momentum of the parameters that nag updates: all but the weight matrices between layers'

@@ -45,7 +45,6 @@ const std::vector<OtherName>& other_names() {
                                                 {"initial-checkpoint", {"pretrained"}},
                                                 {"input-size", {"image-shape"}},
                                                 {"keep-best", {"keep-checkpoints"}},
-                                                {"layer-decay", {"head-lr-factor", "freeze"}},
                                                 {"layers", {"num-layers"}},
                                                 {"learning-rate", {"lr"}},
                                                 {"log-dir", {"tensorboard", "job-dir"}},

@@ -24,6 +24,10 @@ void bind_factors(OptionSet& set, nn::Optimizer& rule) {
   set.add("--head-lr-factor", rule.head_lr_factor, "FACTOR",
           "factor on the learning rate of the last layer's weight, which computes the logits",
           nn::kOptimizerRanges.lr_factor);
+  set.add("--layer-decay", rule.layer_decay, "FACTOR",
+          "for sgd, nag and adamw, factor on the learning rate of each block of layers against the block "
+          "behind it, so that the first layers learn least",
+          nn::kOptimizerRanges.layer_decay);
 }
 
 void bind_muon(OptionSet& set, nn::Optimizer& rule) {

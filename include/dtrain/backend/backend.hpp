@@ -157,7 +157,8 @@ struct CompileOptions {
   bool training = true;      // false: evaluate() and logits() only, less memory
   // Rule of the updates to come, so that its memory is reserved with the rest; empty: reserved at the first update.
   std::optional<nn::OptimizerKind> optimizer = {};
-  bool average = false;  // of weights: its memory is reserved with the rest
+  bool average = false;      // of weights: its memory is reserved with the rest
+  bool layer_decay = false;  // the rates of layers differ: likewise
 };
 
 // One operation of a step: what it takes of one lane in a pass.

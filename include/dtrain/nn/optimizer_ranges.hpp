@@ -10,6 +10,7 @@ struct OptimizerRanges {
   ValueRange momentum = from_and_below(0, 1), weight_decay = from_and_below(0, 1);
   ValueRange rest_momentum = from_and_below(0, 1);
   ValueRange lr_factor{.low = 0, .high = Optimizer::kMostFactor, .low_is_out = true};
+  ValueRange layer_decay{.low = 0, .high = 1, .low_is_out = true};
   ValueRange muon_steps = between(1, NewtonSchulz::kMostSteps);
   ValueRange clip = at_least(0), average = from_and_below(0, 1);
   ValueRange muon_coefficient = between(-NewtonSchulz::kMostCoefficient, NewtonSchulz::kMostCoefficient);

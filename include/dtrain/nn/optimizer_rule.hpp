@@ -70,6 +70,8 @@ struct Optimizer {
   float weight_decay = 1e-4f;
   float beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-8f;
   float bias_lr_factor = 1, head_lr_factor = 1;
+  // sgd, nag, adamw: rate and decay of a tensor are multiplied with its nn::layer_shares(); 1: all learn alike.
+  float layer_decay = 1;
   NewtonSchulz newton_schulz{};
   float rest_momentum = 0.9f;
   float clip_norm = 0, clip_gradient = 0;  // 0: nothing is cut

@@ -18,6 +18,11 @@ std::vector<ParameterGroup> parameter_groups(const Graph& graph);  // per tensor
 
 float lr_factor(const Optimizer& rule, ParameterGroup group);
 
+// Per tensor: 1 in the last block of layers, and times `decay` for each block further towards the images (as timm's
+// --layer-decay). A block is one residual block, "layer1.0" or "features.2.1"; elsewhere one convolution or dense layer
+// with what follows it.
+std::vector<float> layer_shares(const Graph& graph, float decay);
+
 // [rows, columns] of the flat parameter buffer from element `first` on, row by row.
 struct WeightMatrix {
   std::int64_t first = 0;

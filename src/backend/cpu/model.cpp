@@ -88,10 +88,11 @@ void update_statistics(const nn::Graph& graph, std::span<const float> weighted, 
 
 std::vector<StepNumbers> numbers_of_tensors(const nn::Graph& graph, const nn::Optimizer& rule, const StepNumbers& all) {
   const std::vector<nn::ParameterGroup> groups = nn::parameter_groups(graph);
+  const std::vector<float> shares = nn::layer_shares(graph, rule.layer_decay);
   std::vector<StepNumbers> numbers(graph.parameters.size(), all);
   for (std::size_t tensor = 0; tensor < numbers.size(); ++tensor) {
-    numbers[tensor].decay = graph.parameters[tensor].decays() ? rule.weight_decay : 0.0f;
-    numbers[tensor].factor = nn::lr_factor(rule, groups[tensor]);
+    numbers[tensor].decay = graph.parameters[tensor].decays() ? rule.weight_decay * shares[tensor] : 0.0f;
+    numbers[tensor].factor = nn::lr_factor(rule, groups[tensor]) * shares[tensor];
   }
   return numbers;
 }

@@ -58,7 +58,8 @@ std::uint64_t update_bytes(const Model& model, const CompileOptions& options) {
   const std::int64_t averaged = options.average ? model.graph.parameter_count + model.graph.statistic_count : 0;
   const bool muon = options.optimizer == nn::OptimizerKind::muon;
   return state + static_cast<std::uint64_t>(averaged) * sizeof(float) +
-         (muon ? MuonLayout(model.graph, model.dtype).bytes : 0);
+         (muon ? MuonLayout(model.graph, model.dtype).bytes : 0) +
+         (options.layer_decay ? static_cast<std::uint64_t>(model.graph.parameter_count) * sizeof(float) : 0);
 }
 
 std::uint64_t bytes_needed(const Model& model, const Programs& programs, int samples, std::uint64_t update) {

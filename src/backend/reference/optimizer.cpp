@@ -230,6 +230,7 @@ void update_parameters(const nn::Graph& graph, std::span<const float> sums, doub
                     nn::nadam_shares(rule, t)};
   const std::vector<bool> held = held_parameters(graph);
   const std::vector<nn::ParameterGroup> groups = nn::parameter_groups(graph);
+  const std::vector<float> shares = nn::layer_shares(graph, rule.layer_decay);
   const bool has_matrices = rule.kind == nn::OptimizerKind::muon;
   const std::vector<double> gradients = cut_gradients(graph, held, sums, count, rule);
   if (has_matrices) move_matrices(graph, gradients, update, state);
@@ -243,8 +244,8 @@ void update_parameters(const nn::Graph& graph, std::span<const float> sums, doub
                        .slot1 = part(slot1),
                        .slot2 = part(slot2),
                        .gradients = part(std::span(gradients)),
-                       .decay = view.decays() ? rule.weight_decay : 0.0,
-                       .factor = nn::lr_factor(rule, groups[tensor])});
+                       .decay = view.decays() ? rule.weight_decay * shares[tensor] : 0.0,
+                       .factor = nn::lr_factor(rule, groups[tensor]) * shares[tensor]});
   }
 }
 

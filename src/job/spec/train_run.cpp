@@ -313,6 +313,7 @@ std::unique_ptr<backend::Executable> compile(const TrainRun& run) {
       config::compile_options(config::compute_of_worker(run.options), run.dtype, run.options.top_k);
   options.optimizer = run.options.optimizer.kind;
   options.average = run.options.optimizer.average > 0;
+  options.layer_decay = run.options.optimizer.layer_decay != 1;
   if (run.options.local.any())
     return train::compile_local(*run.backend, run.graph, options, run.options.local, run.options.optimizer.kind);
   return run.backend->compile(run.graph, options);

@@ -99,6 +99,13 @@ void require_valid(const Optimizer& o) {
   require(o.epsilon > 0 && o.epsilon < 1, "epsilon", o.epsilon, "in (0, 1)");
   require_in(ranges.lr_factor, o.bias_lr_factor, "bias-lr-factor");
   require_in(ranges.lr_factor, o.head_lr_factor, "head-lr-factor");
+  require_in(ranges.layer_decay, o.layer_decay, "layer-decay");
+  const bool decays_by_layer =
+      o.kind == OptimizerKind::sgd || o.kind == OptimizerKind::nag || o.kind == OptimizerKind::adamw;
+  if (o.layer_decay != 1 && !decays_by_layer) {
+    throw UsageError(fmt::format("optimizer {}: its rates do not decay by layer", optimizer_name(o.kind)),
+                     "use sgd, nag or adamw with setting 'layer-decay'");
+  }
   require_in(ranges.rest_momentum, o.rest_momentum, "muon-rest-mom");
   require_in(ranges.clip, o.clip_norm, "clip-norm");
   require_in(ranges.clip, o.clip_gradient, "clip-gradient");
@@ -116,6 +123,7 @@ Json to_json(const Optimizer& o) {
                        {"epsilon", float_json(o.epsilon)},
                        {"bias_lr_factor", float_json(o.bias_lr_factor)},
                        {"head_lr_factor", float_json(o.head_lr_factor)},
+                       {"layer_decay", float_json(o.layer_decay)},
                        {"muon_steps", n.steps},
                        {"muon_coefficients", Json::array({float_json(n.a), float_json(n.b), float_json(n.c)})},
                        {"muon_rest_momentum", float_json(o.rest_momentum)},
@@ -145,6 +153,7 @@ Optimizer optimizer_from_json(const Json& json) {
     optimizer.average = number("average");
     optimizer.average_warms_up = json.at("average_warms_up").as_bool();
   }
+  if (json.find("layer_decay")) optimizer.layer_decay = number("layer_decay");
   require_valid(optimizer);
   return optimizer;
 }

@@ -1,6 +1,12 @@
 #include <dtrain/nn/parameter_groups.hpp>
 
 #include <algorithm>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <dtrain/base/text.hpp>
 
 namespace dtrain::nn {
 namespace {
@@ -38,6 +44,22 @@ void add_matrices(const Graph& graph, int index, std::vector<WeightMatrix>& matr
   }
 }
 
+bool ends_in_digit(const std::string& part) { return !part.empty() && part.back() >= '0' && part.back() <= '9'; }
+
+// "layer1.0" of "layer1.0.conv2", "stage1_unit2" of "stage1_unit2_conv1", "conv1" of "conv1": up to the first run of
+// numbered parts, where something stands behind it.
+std::string block_of(const std::string& node) {
+  const char separator = node.find('.') == node.npos ? '_' : '.';
+  const std::vector<std::string> parts = split(node, separator);
+  std::size_t length = 0;
+  for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
+    if (ends_in_digit(parts[i])) length = i + 1;
+    if (length > 0 && length != i + 1) break;
+  }
+  if (length == 0) return node;
+  return join(std::span(parts).first(length), std::string_view(&separator, 1));
+}
+
 }  // namespace
 
 bool has_weight(const Node& node) {
@@ -57,6 +79,25 @@ std::vector<ParameterGroup> parameter_groups(const Graph& graph) {
 float lr_factor(const Optimizer& rule, ParameterGroup group) {
   if (group == ParameterGroup::head) return rule.head_lr_factor;
   return group == ParameterGroup::vector ? rule.bias_lr_factor : 1;
+}
+
+std::vector<float> layer_shares(const Graph& graph, float decay) {
+  std::vector<float> shares(graph.parameters.size(), 1);
+  if (decay == 1) return shares;
+  std::vector<int> block_of_node;
+  std::map<std::string, int> blocks;
+  int block = 0;  // what has no weight of its own belongs to the block before it
+  for (const Node& node : graph.nodes) {
+    if (has_weight(node))
+      block = blocks.try_emplace(block_of(node.name), static_cast<int>(blocks.size())).first->second;
+    block_of_node.push_back(block);
+  }
+  for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
+    float share = 1;
+    for (int left = static_cast<int>(blocks.size()) - 1 - block_of_node[node]; left > 0; --left) share *= decay;
+    for (const int tensor : graph.nodes[node].parameters) shares[static_cast<std::size_t>(tensor)] = share;
+  }
+  return shares;
 }
 
 std::vector<WeightMatrix> weight_matrices(const Graph& graph) {

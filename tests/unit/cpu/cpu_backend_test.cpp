@@ -3,6 +3,7 @@
 
 #include <dtrain/nn/networks.hpp>
 
+#include "common/matrix_problem.hpp"
 #include "common/trace.hpp"
 
 namespace dtrain::testing {
@@ -56,6 +57,21 @@ TEST(CpuUpdates, MoveEveryGroupByEveryRuleAsTheReferenceDoes) {
     options.update.rule = {.kind = kind, .weight_decay = 0.01f, .bias_lr_factor = 3, .head_lr_factor = 0.5f};
     options.updates = 3;
     EXPECT_EQ(difference(layer_problems().back(), options), "") << nn::optimizer_name(kind);
+  }
+}
+
+TEST(CpuUpdates, LetRatesDecayByLayerAsTheReferenceDoes) {
+  using nn::OptimizerKind;
+  const auto cpu = backend::make_cpu_backend();
+  const Problem problem = matrix_problem();
+  for (const auto kind : {OptimizerKind::sgd, OptimizerKind::nag, OptimizerKind::adamw}) {
+    TraceOptions options;
+    options.update.rule = {.kind = kind, .weight_decay = 0.1f, .epsilon = 0.01f, .layer_decay = 0.5f};
+    options.updates = 3;
+    EXPECT_EQ(difference(problem, options), "") << nn::optimizer_name(kind);
+    TraceOptions even = options;
+    even.update.rule.layer_decay = 1;
+    EXPECT_NE(trace_steps(*cpu, problem, options).after.parameters, trace_steps(*cpu, problem, even).after.parameters);
   }
 }
 

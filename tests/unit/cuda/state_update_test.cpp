@@ -101,6 +101,22 @@ TEST(CudaStateUpdate, CutsGradientsAndAveragesWeightsAsTheReferenceDoes) {
   }
 }
 
+TEST(CudaStateUpdate, LetsRatesDecayByLayerAsTheReferenceDoes) {
+  const Problem problem = matrix_problem();
+  for (const OptimizerKind kind : {OptimizerKind::sgd, OptimizerKind::nag, OptimizerKind::adamw}) {
+    const auto actual = compiled(*make_replay_backend(), problem);
+    const auto expected = compiled(*backend::make_reference_backend(), problem);
+    for (const float decay : {0.5f, 0.75f, 1.0f}) {
+      backend::Update update = update_of_step(kind, 0);
+      update.rule.layer_decay = decay;
+      actual->apply(sum_of_step(problem, 0), update);
+      expected->apply(sum_of_step(problem, 0), update);
+      EXPECT_LT(relative_difference(actual->state().parameters, expected->state().parameters), 1e-4)
+          << nn::optimizer_name(kind) << ' ' << decay;
+    }
+  }
+}
+
 // The norm is computed where the step is recorded: nothing is recorded again for another norm.
 TEST(CudaStateUpdate, CutsTheNormInTheSameRecording) {
   const Problem problem = matrix_problem();

@@ -34,6 +34,7 @@ struct UpdateStep {
   float divisor;
   float* average;       // null: there is none
   float average_share;  // of the new values
+  const float* shares;  // per parameter: nn::layer_shares(); null: all are 1
 };
 
 // One step of all parameters but those with a flag of `passed_over`. With muon, matrices leave the direction that is
@@ -55,8 +56,9 @@ struct UpdateParameters {
     const UpdateStep s = *step;
     const nn::Optimizer& rule = s.rule;
     const float value = values[i], bare = cut(sum / s.divisor, rule.clip_gradient);
-    const float decay = flags[i] & kDecays ? rule.weight_decay : 0.0f;
-    const float factor = factor_of(rule, flags[i]), gradient = factor * bare + decay * value;
+    const float share = s.shares ? s.shares[i] : 1.0f;
+    const float decay = flags[i] & kDecays ? rule.weight_decay * share : 0.0f;
+    const float factor = factor_of(rule, flags[i]) * share, gradient = factor * bare + decay * value;
     switch (rule.kind) {
       case nn::OptimizerKind::sgd: {
         const float m = rule.momentum * s.slot1[i] - s.learning_rate * gradient;

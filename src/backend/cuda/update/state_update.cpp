@@ -45,7 +45,8 @@ void StateUpdate::run(const Given& given, const Update& update, std::uint64_t t)
                         .slot2 = two_slots ? given.slots + layout_.gradients : nullptr,
                         .divisor = given.count,
                         .average = given.average,
-                        .average_share = static_cast<float>(1 - nn::average_decay(rule, t))};
+                        .average_share = static_cast<float>(1 - nn::average_decay(rule, t)),
+                        .shares = rule.layer_decay == 1 ? nullptr : shares(rule.layer_decay)};
   const Kind kind{.iterations = is_muon(rule) ? rule.newton_schulz.steps : 0,
                   .layer_wise = nn::is_layer_wise(rule.kind),
                   .cuts_norm = rule.clip_norm > 0,
@@ -98,6 +99,11 @@ Call StateUpdate::statistics_call() const {
 Call StateUpdate::average_call() const {
   return {"average of the weights", UpdateAverage{places_.step, places_.parameters, places_.statistics,
                                                   layout_.gradients, layout_.gradients + layout_.statistics}};
+}
+
+const float* StateUpdate::shares(float decay) {
+  if (!shares_) shares_ = std::make_unique<LayerShares>(device_, graph_);
+  return shares_->of(decay);
 }
 
 const TensorLengths& StateUpdate::lengths() {

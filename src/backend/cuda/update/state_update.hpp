@@ -10,6 +10,7 @@
 
 #include <dtrain/backend/backend.hpp>
 
+#include "layer_shares.hpp"
 #include "layer_wise.hpp"
 #include "muon.hpp"
 
@@ -48,7 +49,9 @@ class StateUpdate {
   void run(const Given& given, const Update& update, std::uint64_t t);
   // What was recorded by now.
   std::vector<const Recording*> recordings() const;
-  std::uint64_t bytes() const { return (muon_ ? muon_->bytes() : 0) + (lengths_ ? lengths_->bytes() : 0); }
+  std::uint64_t bytes() const {
+    return (muon_ ? muon_->bytes() : 0) + (lengths_ ? lengths_->bytes() : 0) + (shares_ ? shares_->bytes() : 0);
+  }
   // Whether the rule looks at more than one gradient at a time, and so needs all of them in the sum.
   static bool needs_sum(const nn::Optimizer& rule);
 
@@ -66,6 +69,7 @@ class StateUpdate {
   Call average_call() const;
   const Muon& muon();
   const TensorLengths& lengths();
+  const float* shares(float decay);
 
   Device& device_;
   const nn::Graph& graph_;
@@ -75,6 +79,7 @@ class StateUpdate {
   const CopyCalls copies_;
   std::unique_ptr<Muon> muon_;
   std::unique_ptr<TensorLengths> lengths_;
+  std::unique_ptr<LayerShares> shares_;
   std::map<Kind, std::unique_ptr<Recording>> recordings_;
 };
 

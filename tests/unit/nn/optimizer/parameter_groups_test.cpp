@@ -38,6 +38,28 @@ TEST(ParameterGroups, FactorsAreThoseOfTheGroup) {
   EXPECT_EQ(lr_factor(rule, ParameterGroup::head), 5);
 }
 
+TEST(LayerShares, FallFromBlockToBlockTowardsTheImages) {
+  const auto share_of = [](const Graph& graph, std::string_view name) {
+    const std::vector<float> shares = layer_shares(graph, 0.5f);
+    for (std::size_t i = 0; i < shares.size(); ++i) {
+      if (graph.parameters[i].name == name) return shares[i];
+    }
+    throw std::out_of_range("no such tensor");
+  };
+  const Graph resnet = build_network({.name = "resnet18", .image = {3, 64, 64}, .classes = 10});
+  EXPECT_EQ(share_of(resnet, "fc_weight"), 1);
+  EXPECT_EQ(share_of(resnet, "layer4.1.conv2_weight"), 0.5f);
+  EXPECT_EQ(share_of(resnet, "layer4.1.bn1_gamma"), 0.5f);
+  EXPECT_EQ(share_of(resnet, "layer4.0.downsample.0_weight"), 0.25f);
+  EXPECT_EQ(share_of(resnet, "conv1_weight"), 1 / 512.0f);  // nine blocks before the last layer
+  EXPECT_EQ(share_of(resnet, "bn1_gamma"), 1 / 512.0f);
+  const Graph vgg = build_network({.name = "vgg11", .image = {3, 224, 224}, .classes = 10});
+  EXPECT_EQ(share_of(vgg, "features.0_weight"), 1 / 1024.0f);
+  const Graph mxnet = build_network({.name = "resnet-v1", .num_layers = 20, .image = {3, 28, 28}, .classes = 10});
+  EXPECT_EQ(share_of(mxnet, "stage3_unit3_conv1_weight"), 0.5f);
+  EXPECT_EQ(layer_shares(resnet, 1), std::vector<float>(resnet.parameters.size(), 1));
+}
+
 TEST(WeightMatrices, AreOneForEachGroupAndTheHeadIsNone) {
   GraphBuilder b("groups", {6, 5, 5});
   const int conv = b.add("conv", Convolution{.out = 8, .kernel_h = 3, .kernel_w = 2, .groups = 2}, {b.input()});
