@@ -14,6 +14,8 @@
 namespace dtrain::board {
 namespace {
 
+constexpr std::size_t kMostRemembered = 1024;
+
 // The address as the kernel's tables have it: words of four bytes, each with its last byte first. An IPv4 address is
 // the end of its form in IPv6. Empty: no address.
 std::string table_address(const std::string& address) {
@@ -57,6 +59,14 @@ bool is_own_caller(const CallerPlace& place) {
     table.append(std::istreambuf_iterator<char>(file), {});
   }
   return is_of_user(table, place, ::getuid());
+}
+
+bool OwnCallers::has(std::uint64_t connection, const CallerPlace& place) {
+  if (own_.contains(connection)) return true;
+  if (!is_own_caller(place)) return false;
+  own_.insert(connection);
+  if (own_.size() > kMostRemembered) own_.erase(own_.begin());
+  return true;
 }
 
 }  // namespace dtrain::board

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -17,5 +18,15 @@ bool is_of_user(std::string_view table, const CallerPlace& place, unsigned user)
 
 // The same, of the user of this process.
 bool is_own_caller(const CallerPlace& place);
+
+// Asks once for each connection: the kernel walks through all of its connections for an answer, and a socket keeps its
+// owner. One thread.
+class OwnCallers {
+ public:
+  bool has(std::uint64_t connection, const CallerPlace& place);
+
+ private:
+  std::set<std::uint64_t> own_;  // the newest of them
+};
 
 }  // namespace dtrain::board

@@ -177,7 +177,7 @@ struct BoardServer::State {
     if (!ready || !target) return refuse(400, "no such address");
     if (target->path == "/who" && is_loopback(request.peer))
       return reply(Json::object({{"program", "dtrain board"}, {"pid", ::getpid()}, {"machine", job::host_name()}}));
-    if (gate.token().empty() && !is_own_caller({request.peer, request.peer_port, port}))
+    if (gate.token().empty() && !callers.has(request.connection, {request.peer, request.peer_port, port}))
       return refuse(403, "this page is for the user who started it", "start a board of your own");
     switch (gate.judge(request, *target, std::chrono::steady_clock::now())) {
       case Gate::Verdict::enter:
@@ -247,6 +247,7 @@ struct BoardServer::State {
   std::unique_ptr<net::HttpServer> http;
   const std::uint16_t port;
   Gate gate;
+  OwnCallers callers;  // asked on the loop's thread
   std::jthread watcher;
 };
 

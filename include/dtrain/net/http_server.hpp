@@ -20,6 +20,7 @@ struct HttpRequest {
   std::string body{};
   std::string peer{};  // numeric address
   std::uint16_t peer_port = 0;
+  std::uint64_t connection = 0;  // counted from 1 by its server: no other connection of it has this number
   std::vector<std::pair<std::string, std::string>> headers{};  // names in lower case
   std::string_view header(std::string_view name) const;        // the first of that name; empty: there is none
 };

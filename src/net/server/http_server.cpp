@@ -32,10 +32,8 @@ namespace dtrain::net {
 namespace {
 
 using asio::ip::tcp;
-constexpr std::size_t kMostHead = 16 << 10, kPiece = 256 << 10;
+constexpr std::size_t kMostHead = 16 << 10, kPiece = 256 << 10, kMostUnread = 16 << 20;  // the last: of a stream
 constexpr std::chrono::hours kNever{1 << 16};  // a connection that is being answered stays
-
-constexpr std::size_t kMostUnread = 16 << 20;  // bytes of a stream
 
 struct RequestHead {
   std::string method, path;  // as they were sent
@@ -136,6 +134,7 @@ struct HttpServer::State : std::enable_shared_from_this<HttpServer::State> {
   tcp::acceptor acceptor;
   Answer answer;
   ConnectionQuota quota;
+  std::uint64_t taken = 0;  // connections
   std::map<ConnectionQuota::Id, std::shared_ptr<Session>> sessions;
   bool accepting = false;
 };
@@ -143,8 +142,12 @@ struct HttpServer::State : std::enable_shared_from_this<HttpServer::State> {
 // One connection.
 class HttpServer::State::Session : public std::enable_shared_from_this<Session> {
  public:
-  Session(const std::shared_ptr<State>& server, tcp::socket socket)
-      : server_(server), options_(server->options), timer_(socket.get_executor()), socket_(std::move(socket)) {}
+  Session(const std::shared_ptr<State>& server, std::uint64_t number, tcp::socket socket)
+      : server_(server),
+        options_(server->options),
+        number_(number),
+        timer_(socket.get_executor()),
+        socket_(std::move(socket)) {}
 
   void serve() {
     limit(options_.read_deadline);
@@ -189,6 +192,7 @@ class HttpServer::State::Session : public std::enable_shared_from_this<Session> 
                 .body = {},
                 .peer = peer.address().to_string(),
                 .peer_port = peer.port(),
+                .connection = number_,
                 .headers = head->headers};
     if (error) return end();
     const std::size_t missing = head->body - std::min(head->body, incoming_.size());
@@ -314,6 +318,7 @@ class HttpServer::State::Session : public std::enable_shared_from_this<Session> 
 
   std::weak_ptr<State> server_;
   const HttpServerOptions options_;
+  const std::uint64_t number_;
   asio::steady_timer timer_;
   tcp::socket socket_;
   std::string incoming_;  // at most a head, and a body once the head is accepted
@@ -345,7 +350,7 @@ void HttpServer::State::take(tcp::socket socket) {
   asio::error_code error;
   const std::string address = socket.remote_endpoint(error).address().to_string();
   if (error) return;
-  const auto session = std::make_shared<Session>(shared_from_this(), std::move(socket));
+  const auto session = std::make_shared<Session>(shared_from_this(), ++taken, std::move(socket));
   const auto decision = quota.add(session.get(), address, std::chrono::steady_clock::now());
   if (const auto displaced = sessions.find(decision.displaced); displaced != sessions.end()) {
     const auto goes = displaced->second;  // its end removes the entry

@@ -1,6 +1,10 @@
 #include "caller.hpp"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <dtrain/base/files.hpp>
 
 namespace dtrain::board {
 namespace {
@@ -29,6 +33,36 @@ TEST(Caller, WithoutASocketIsRefused) {
   EXPECT_FALSE(is_of_user(kTable, {"127.0.0.1", 0xD440, 0x1777}, 1000));
   EXPECT_FALSE(is_of_user("", {"127.0.0.1", 0xD431, 0x1777}, 1000));
   EXPECT_FALSE(is_of_user("damaged\n 1: x\n", {"nowhere", 1, 2}, 1000));
+}
+
+// A connection to itself over loopback, of this process; `calls` is the end that called.
+struct Connected {
+  Connected() : listens(::socket(AF_INET, SOCK_STREAM, 0)), calls(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in here{};
+    here.sin_family = AF_INET;
+    here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    auto* const name = reinterpret_cast<sockaddr*>(&here);
+    socklen_t size = sizeof here;
+    EXPECT_EQ(::bind(listens.get(), name, size), 0);
+    EXPECT_EQ(::listen(listens.get(), 1), 0);
+    ::getsockname(listens.get(), name, &size);
+    place = {.address = "127.0.0.1", .called_port = ntohs(here.sin_port)};
+    EXPECT_EQ(::connect(calls.get(), name, size), 0);
+    ::getsockname(calls.get(), name, &size);
+    place.port = ntohs(here.sin_port);
+  }
+  FileDescriptor listens, calls;
+  CallerPlace place;
+};
+
+TEST(OwnCallers, AreAskedForOncePerConnection) {
+  const CallerPlace nowhere{.address = "127.0.0.1", .port = 1, .called_port = 1};
+  const Connected connected;
+  OwnCallers callers;
+  EXPECT_FALSE(callers.has(1, nowhere));
+  EXPECT_TRUE(callers.has(2, connected.place));
+  EXPECT_TRUE(callers.has(2, nowhere)) << "the kernel was asked again";
+  EXPECT_FALSE(callers.has(3, nowhere)) << "another connection took the verdict over";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
-
 #include <sys/socket.h>
 
 #include <thread>
@@ -106,6 +106,21 @@ TEST_F(HttpServerTest, AStreamGoesOnUntilItsClientLeaves) {
   client = {};
   while (stream->is_open()) std::this_thread::yield();
   stream->send("too late");
+}
+
+TEST_F(HttpServerTest, ARequestKnowsItsConnection) {
+  HttpServer keeping(
+      loop_, "127.0.0.1", 0,
+      [](const HttpRequest& request) { return HttpResponse{.body = fmt::format("[{}]", request.connection)}; },
+      {.keep_alive = true});
+  for (const char* const number : {"[1]", "[2]"}) {
+    const FileDescriptor client = connect_to("127.0.0.1", keeping.port(), std::chrono::seconds(10));
+    write_raw(client, "GET /a HTTP/1.1\r\n\r\nGET /b HTTP/1.1\r\n\r\n");
+    ::shutdown(client.get(), SHUT_WR);
+    const std::string seen = read_raw(client);
+    EXPECT_NE(seen.find(number), seen.npos) << seen;
+    EXPECT_NE(seen.find(number), seen.rfind(number)) << "both requests came this way: " << seen;
+  }
 }
 
 TEST_F(HttpServerTest, ClosesOnWhoSaysTooMuch) {
