@@ -17,7 +17,7 @@ class LayerShares {
   Device& device_;
   const nn::Graph& graph_;
   DeviceMemory memory_;
-  float decay_ = 0;  // of what lies there
+  float decay_ = 0;  // of the shares in memory_; 0: none are there yet
 };
 
 }  // namespace dtrain::backend::cuda
