@@ -1,0 +1,55 @@
+#include "wait_for_stop.hpp"
+
+#include <fmt/format.h>
+
+#include <thread>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/signals.hpp>
+#include <dtrain/base/stop.hpp>
+
+#include "job_client.hpp"
+
+namespace dtrain::job {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kLongest = 330s;
+constexpr auto kLook = 50ms;
+constexpr auto kBetweenTries = 2s, kPatience = 15s;
+
+// A coordinator that was killed writes nothing any more. One that cannot be reached may be replaced by another.
+class Liveness {
+ public:
+  bool is_gone(const JobFolder& folder, const CoordinatorFile& file) {
+    const auto now = std::chrono::steady_clock::now();
+    if (is_coordinated(folder)) heard_ = now;
+    if (now >= next_try_) {
+      if (answers(file)) heard_ = now;
+      next_try_ = std::chrono::steady_clock::now() + kBetweenTries;
+    }
+    return now - heard_ > kPatience;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point heard_ = std::chrono::steady_clock::now(), next_try_{};
+};
+
+}  // namespace
+
+void wait_until_over(const JobFolder& folder) {
+  const auto end = std::chrono::steady_clock::now() + kLongest;
+  Liveness coordinator;
+  for (;;) {
+    const CoordinatorFile file = read_coordinator(folder).value_or(CoordinatorFile{});
+    if (file.over() || coordinator.is_gone(folder, file)) return;
+    if (stop_signal() != 0) throw Interrupted(stop_signal(), "stopped waiting; the job is still ending");
+    if (std::chrono::steady_clock::now() > end) {
+      throw Error(fmt::format("{}: the job has not ended in time", folder.path.string()),
+                  "`dtrain stop --now` kills all processes at once");
+    }
+    std::this_thread::sleep_for(kLook);
+  }
+}
+
+}  // namespace dtrain::job
