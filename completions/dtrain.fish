@@ -1125,7 +1125,7 @@ complete -c dtrain -n "__dtrain_at 'cluster env'" -l show-config -d 'print the v
 complete -c dtrain -n "__dtrain_at 'cluster env'" -s h -l help -d 'show the help; a command with many options explains the first ones'
 complete -c dtrain -n "__dtrain_at 'cluster env'" -l help-all -d 'show the help with every option explained'
 complete -c dtrain -n "__dtrain_at 'cluster env'" -l version -d 'print the version and exit; with --verbose or --json also compiler, kernels and libraries'
-complete -c dtrain -n "__dtrain_at 'cluster'" -a watch -d 'let instances join or leave the running job according to their tags, and end those that left'
+complete -c dtrain -n "__dtrain_at 'cluster'" -a watch -d 'let instances join or leave the running job by their tags; --heal replaces lost machines'
 complete -c dtrain -n "__dtrain_at 'cluster watch'" -l region -x -d 'AWS region (default AWS_REGION, then the profile\'s region)'
 complete -c dtrain -n "__dtrain_at 'cluster watch'" -l profile -x -d 'profile in ~/.aws (default AWS_PROFILE)'
 complete -c dtrain -n "__dtrain_at 'cluster watch'" -l timeout -x -d 'longest time to wait for AWS, in seconds'

@@ -5,7 +5,7 @@ import signal
 import time
 
 import pytest
-from faults import Answer, error
+from faults import Answer, delay, error
 
 HEAL = ("watch", "demo", "--heal", "--no-head", "--once")
 
@@ -147,6 +147,40 @@ def test_two_at_the_same_moment_start_one_machine(cloud, up):
     assert names(cloud) == ["head", "w0001", "w0002"] and [process.returncode for process in both] == [0, 0]
 
 
+def lease(cloud):
+    return next((tag["Value"] for tag in group(cloud)["Tags"] if tag["Key"] == "dtrain:healer"), "- 0")
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("moment", ["the lease is written", "a call is under way", "nothing is done"])
+def test_a_watch_that_ends_by_a_signal_gives_its_lease_back(cloud, up, moment, end):
+    """Whatever it does at that moment, it ends by this signal, and another watch may act at once."""
+    up(count=0)
+    held = []
+
+    def stop(exchange):
+        if exchange.action == {"the lease is written": "CreateTags", "a call is under way": "DescribeInstanceStatus"}.get(moment):
+            held.append(lease(cloud).split()[0])
+            process.send_signal(end)
+            cloud.proxy.after_call = cloud.proxy.before_call = None
+    if moment == "a call is under way":
+        cloud.proxy.before_call = stop
+        cloud.proxy.on("DescribeInstanceStatus", delay(3))
+    else:
+        cloud.proxy.after_call = stop
+    process = cloud.start("cluster", "watch", "demo", "--heal", "--no-head")
+    if moment == "nothing is done":
+        calls = -1
+        while calls < cloud.proxy.count() or lease(cloud) == "- 0":
+            calls = cloud.proxy.count()
+            time.sleep(4)
+        held.append(lease(cloud).split()[0])
+        process.send_signal(end)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == -end and "lost workers of cluster demo are not replaced" in said
+    assert held != ["-"] and cloud.json("events", "demo")["keeper"] is None
+
+
 @pytest.mark.parametrize("call", range(1, 8))
 def test_a_reconciler_that_is_killed_leaves_nothing_twice(cloud, up, call):
     up()
@@ -162,8 +196,7 @@ def test_a_reconciler_that_is_killed_leaves_nothing_twice(cloud, up, call):
     process = cloud.start("cluster", *HEAL)
     process.communicate(timeout=120)
     cloud.proxy.after_call = None
-    lease = next((tag["Value"] for tag in group(cloud)["Tags"] if tag["Key"] == "dtrain:healer"), "- 0")
-    set_tag(cloud, "dtrain:healer", lease.split()[0] + f" {int(time.time()) - 300}")  # two minutes later
+    set_tag(cloud, "dtrain:healer", lease(cloud).split()[0] + f" {int(time.time()) - 300}")  # two minutes later
     cloud.cluster(*HEAL)
     assert len(cloud.of_cluster("demo")) == 3
     up()

@@ -30,8 +30,9 @@ class Healer {
   // One look. Throws UsageError for a cluster that does not exist or that Amazon EMR runs, DataError for a wish that is
   // nonsense, and whatever AwsCalls throws while it looks; what fails while it acts is an event.
   Look look();
-  // Lets another reconciler act at once. Throws nothing: a lease also ends by itself.
-  void leave() noexcept;
+  // Lets another reconciler act at once, by calls that a signal does not stop. Throws nothing: a lease also ends by
+  // itself.
+  void leave(net::AwsCalls& last) noexcept;
 
  private:
   void require_ec2(const Fleet& fleet) const;
@@ -56,7 +57,7 @@ class Healer {
   UnixTime sick_at_{0}, account_at_{0};
   std::optional<Account> account_{};
   std::vector<std::pair<UnixTime, Node>> started_{};  // AWS may not show them yet
-  std::string group_id_{};                            // of the lease that this holds; empty: none
+  bool may_hold_lease_ = false;
 };
 
 // The wish after the user asked for another number of workers: writes it, where the tags differ.

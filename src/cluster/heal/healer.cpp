@@ -96,6 +96,7 @@ void Healer::write(const Fleet& fleet, Tags tags, const std::string& holder) {
 // Returns whether this one acts. Where two write at the same time, the one that wrote last does.
 bool Healer::take_lease(Fleet& fleet, Look& look) {
   if (lease_state(tagged_lease(fleet), holder_, clock_()) == LeaseState::free) {
+    may_hold_lease_ = true;  // also if a signal ends the wait for AWS to show it
     write(fleet, {}, holder_);
     pause_for(kUntilWritten);
     look_until(std::min<std::chrono::milliseconds>(kUntilVisible, context_.patience), [&] {
@@ -106,7 +107,7 @@ bool Healer::take_lease(Fleet& fleet, Look& look) {
   }
   const Lease lease = tagged_lease(fleet);
   if (lease.holder == holder_) {
-    group_id_ = fleet.group->id;
+    may_hold_lease_ = true;
     if (clock_() - lease.at > kRenewAfter) write(fleet, {}, holder_);
     return true;
   }
@@ -235,11 +236,12 @@ std::string Healer::carry_out(const HealAction& action, const Fleet& fleet, cons
   return {};
 }
 
-void Healer::leave() noexcept {
-  if (std::exchange(group_id_, {}).empty()) return;
+void Healer::leave(net::AwsCalls& last) noexcept {
+  if (!std::exchange(may_hold_lease_, false)) return;
   try {
-    const Fleet fleet = read_fleet(context_.aws, cluster_);
-    if (fleet.group && tagged_lease(fleet).holder == holder_) write(fleet, {}, {});
+    const Fleet fleet = read_fleet(last, cluster_);
+    if (!fleet.group || tagged_lease(fleet).holder != holder_) return;
+    set_tags(last, {fleet.group->id}, {{tag::kHealer, lease_text({{}, clock_()})}});
   } catch (const std::exception&) {
     // The lease ends by itself.
   }

@@ -131,14 +131,24 @@ class Watch {
   std::string said_;  // of the last one
 };
 
+std::string ended_text(const WatchCommand& options) {
+  if (!options.heal) return "the watch has ended: tags no longer change the job, which continues";
+  return fmt::format("the watch has ended: lost workers of cluster {} are not replaced{}; its job continues",
+                     options.place.name, options.no_head ? "" : ", and tags no longer change the job");
+}
+
 ExitCode act(const WatchCommand& options, const config::OptionSet& set, Reporter& reporter) {
   if (options.no_head && !options.heal) {
     throw UsageError("--no-head leaves nothing to watch", "give --heal, or leave --no-head out");
   }
   watch_stop_signals();
-  const ExitCode code = Watch(options, set, reporter).run();
-  if (stop_signal() != 0)
-    throw Interrupted(stop_signal(), "the watch has ended: tags no longer change the job, which continues");
+  ExitCode code = ExitCode::ok;
+  try {
+    code = Watch(options, set, reporter).run();
+  } catch (const Stopped&) {
+    if (stop_signal() == 0) throw;
+  }
+  if (stop_signal() != 0) throw Interrupted(stop_signal(), ended_text(options));
   return code;
 }
 
@@ -146,8 +156,7 @@ ExitCode act(const WatchCommand& options, const config::OptionSet& set, Reporter
 
 std::unique_ptr<Command> make_cluster_watch() {
   auto command = make_command<WatchCommand>(
-      "cluster watch", "let instances join or leave the running job according to their tags, and end those that left",
-      act);
+      "cluster watch", "let instances join or leave the running job by their tags; --heal replaces lost machines", act);
   command->examples = {"dtrain cluster watch demo", "dtrain cluster watch demo --once --job-dir /myEFSvolume/job",
                        "dtrain cluster watch demo --heal"};
   command->see_also = {"cluster events", "cluster add", "cluster remove", "cluster status"};

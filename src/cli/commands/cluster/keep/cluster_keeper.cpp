@@ -14,6 +14,7 @@ namespace {
 // A loss is to be noticed within half a minute, with few calls while nothing happens.
 constexpr std::chrono::seconds kEvery{20};
 constexpr std::size_t kRandomBytes = 3;
+constexpr std::chrono::seconds kToLeave{10};
 
 // A process that takes the number of an earlier one must not take its lease as well.
 std::string own_name() {
@@ -28,14 +29,25 @@ cluster::UnixTime unix_time() {
 
 ClusterKeeper::ClusterKeeper(ClusterCloud& cloud, const config::ClusterPlace& place, const config::OptionSet& set,
                              Reporter& reporter)
-    : place_(place),
+    : cloud_(cloud),
+      place_(place),
       reporter_(reporter),
       healer_(
           cloud.context(false), place.name, own_name(),
           [this, &set](const cluster::Fleet& fleet) { return cluster_request(place_.name, {}, set, fleet); },
           unix_time) {}
 
-ClusterKeeper::~ClusterKeeper() { healer_.leave(); }
+ClusterKeeper::~ClusterKeeper() {
+  try {
+    net::AwsLimits limits;
+    limits.until = std::chrono::steady_clock::now() + kToLeave;
+    limits.stop_on_signal = false;  // Ctrl-C is how a watch ends
+    net::AwsCalls last(cloud_.settings(), limits);
+    healer_.leave(last);
+  } catch (const std::exception& problem) {
+    reporter_.detail(problem.what());  // the lease ends by itself
+  }
+}
 
 void ClusterKeeper::look() {
   const auto now = std::chrono::steady_clock::now();

@@ -25,6 +25,7 @@ class ClusterKeeper {
  private:
   void tell(const cluster::Healer::Look& look);
 
+  ClusterCloud& cloud_;
   const config::ClusterPlace& place_;
   Reporter& reporter_;
   cluster::Healer healer_;
