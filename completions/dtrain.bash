@@ -549,6 +549,7 @@ _dtrain() {
       'cluster plan --ami') kind='none' ;;
       'cluster plan --root-gb') kind='none' ;;
       'cluster plan --spot') choices='off prefer only' ;;
+      'cluster plan --max-price') kind='none' ;;
       'cluster plan --shared') kind='none' ;;
       'cluster plan --mount') kind='none' ;;
       'cluster plan --prepare') kind='none' ;;
@@ -579,6 +580,7 @@ _dtrain() {
       'cluster up --ami') kind='none' ;;
       'cluster up --root-gb') kind='none' ;;
       'cluster up --spot') choices='off prefer only' ;;
+      'cluster up --max-price') kind='none' ;;
       'cluster up --shared') kind='none' ;;
       'cluster up --mount') kind='none' ;;
       'cluster up --prepare') kind='none' ;;
@@ -689,6 +691,7 @@ _dtrain() {
       'cluster template --ami') kind='none' ;;
       'cluster template --root-gb') kind='none' ;;
       'cluster template --spot') choices='off prefer only' ;;
+      'cluster template --max-price') kind='none' ;;
       'cluster template --shared') kind='none' ;;
       'cluster template --mount') kind='none' ;;
       'cluster template --prepare') kind='none' ;;
@@ -828,8 +831,8 @@ _dtrain() {
       'data unpack') choices='--out --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'data bench') choices='--data-train --batch-size --data-nthreads --threads --prefetch --seconds --seed --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --fill-value --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --auto-augment --rand-augment-ops --rand-augment-magnitude --brightness --contrast --saturation --pca-noise --random-erasing --random-erasing-mode --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'cluster') choices='plan up status add remove ssh list types logs env watch events down health prepare-s3 cost template' ;;
-      'cluster plan') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --elastic-role --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --tag --ttl --autostop --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
-      'cluster up') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --elastic-role --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --tag --ttl --autostop -y --yes --no-wait --dry-run --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'cluster plan') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --max-price --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --elastic-role --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --tag --ttl --autostop --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'cluster up') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --max-price --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --elastic-role --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --tag --ttl --autostop -y --yes --no-wait --dry-run --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'cluster status') choices='--region --profile --timeout --timing --no-head --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'cluster add') choices='--region --profile --timeout --timing --min-workers -y --yes --no-wait --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'cluster remove') choices='--region --profile --timeout --timing --force -y --yes --no-wait --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
@@ -844,7 +847,7 @@ _dtrain() {
       'cluster health') choices='--region --profile --timeout --timing --no-head --replace -y --yes --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'cluster prepare-s3') choices='--to --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'cluster cost') choices='--region --profile --timeout --timing --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
-      'cluster template') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --elastic-role --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --tag --ttl --autostop --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'cluster template') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --max-price --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --elastic-role --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --tag --ttl --autostop --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'bench') choices='train elastic allreduce' ;;
       'bench train') choices='--network --num-layers --width --batch-norm --drop-path --label-smoothing --data-train --data-nthreads --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --fill-value --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --auto-augment --rand-augment-ops --rand-augment-magnitude --brightness --contrast --saturation --pca-noise --random-erasing --random-erasing-mode --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --batch-size --global-batch --logical-shards --seed --device --gpus --tf32 --deterministic --threads --dtype --warmup --steps --join-passes --time-plans --own-products --seconds --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'bench elastic') choices='-n --num-workers --network --num-layers --image-shape --global-batch --logical-shards --rounds --seconds --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;

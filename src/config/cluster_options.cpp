@@ -76,6 +76,10 @@ void bind_machines(OptionSet& set, cluster::Spec& spec) {
           between(0, 16'384));
   add_choice(set, "--spot", spec.spot, cluster::kSpotUseNames,
              "use spot instances, which AWS may reclaim: off, prefer them, or only them");
+  set.add("--max-price", spec.max_price, "USD",
+          "highest price of a spot instance in US dollars an hour; above it AWS starts none and reclaims those that "
+          "run. 0 for the price on demand",
+          at_least(0));
   set.add("--placement", spec.placement, "place the nodes close together, for a faster network");
   set.add("--efa", spec.efa, "use the Elastic Fabric Adapter");
 }

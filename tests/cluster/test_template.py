@@ -39,13 +39,13 @@ def test_add_and_down_know_the_cluster_of_a_stack(cloud):
 
 
 def test_private_spot_and_efa_are_in_the_template(cloud):
-    resources = template_of(cloud, "--private", "--spot", "only", "--instance-type", "c5n.18xlarge", "--efa")
+    resources = template_of(cloud, "--private", "--spot", "only", "--max-price", 1.5, "--instance-type", "c5n.18xlarge", "--efa")
     for name in ("HeadTemplate", "WorkerTemplate"):
         data = launch_data(resources, name)
         interface = data["NetworkInterfaces"][0]
         assert interface["AssociatePublicIpAddress"] is False and interface["InterfaceType"] == "efa"
         assert interface["SubnetId"] and "SecurityGroupIds" not in data
-        assert data["InstanceMarketOptions"] == {"MarketType": "spot"}
+        assert data["InstanceMarketOptions"] == {"MarketType": "spot", "SpotOptions": {"MaxPrice": "1.5"}}
     assert "SubnetId" not in resources["Head"]["Properties"]
 
 

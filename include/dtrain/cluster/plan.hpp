@@ -42,6 +42,7 @@ struct Action {
 struct Pool {
   Market market = Market::on_demand;
   std::string type{}, zone{}, subnet_id{};
+  double max_price = 0;      // of a spot instance, as in Spec
   std::string text() const;  // "on-demand c5.large in us-east-1a"
 };
 

@@ -39,6 +39,7 @@ struct Spec {
   std::string prepare{};               // a command for every node; empty: none
   std::string ssh_from = "me";         // a CIDR, or "me": the public address of the user
   SpotUse spot = SpotUse::off;
+  double max_price = 0;                  // US dollars an hour for a spot instance; 0: at most the price on demand
   bool placement = false;                // close together, for fast networks
   bool efa = false;                      // the fast network itself
   bool private_addresses = false;        // no node has a public address

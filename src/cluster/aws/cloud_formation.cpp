@@ -129,7 +129,13 @@ Json launch_template(const ClusterRequest& request, const Account& account, cons
     data["SecurityGroupIds"] = Json::array({attribute("Group", "GroupId")});
   }
   if (!account.key.empty()) data["KeyName"] = key_name(account);
-  if (request.spec.spot == SpotUse::only) data["InstanceMarketOptions"] = Json::object({{"MarketType", "spot"}});
+  if (request.spec.spot == SpotUse::only) {
+    Json market = Json::object({{"MarketType", "spot"}});
+    if (request.spec.max_price > 0) {
+      market["SpotOptions"] = Json::object({{"MaxPrice", fmt::format("{}", request.spec.max_price)}});
+    }
+    data["InstanceMarketOptions"] = std::move(market);
+  }
   if (request.spec.placement) data["Placement"] = Json::object({{"GroupName", reference("Placement")}});
   return resource("AWS::EC2::LaunchTemplate", Json::object({{"LaunchTemplateData", data}}));
 }

@@ -70,6 +70,8 @@ void note(const AwsContext& context, Launched& launched, Attempt attempt) {
   launched.attempts.push_back(std::move(attempt));
 }
 
+std::string price_text(const Pool& pool) { return fmt::format("{}", pool.max_price); }
+
 Fields head_fields(const LaunchOrder& order, const HeadOrder& head, const Pool& pool, const std::string& address) {
   Fields fields = instance_fields("", head.request, head.account, head.group, head.user_data, pool.subnet_id);
   fields.insert(fields.end(), {{"InstanceType", pool.type},
@@ -84,7 +86,10 @@ Fields head_fields(const LaunchOrder& order, const HeadOrder& head, const Pool& 
   if (const std::string profile = profile_of_head(head.request, head.account); !profile.empty()) {
     fields.emplace_back("IamInstanceProfile.Name", profile);
   }
-  if (pool.market == Market::spot) fields.emplace_back("InstanceMarketOptions.MarketType", "spot");
+  if (pool.market == Market::spot) {
+    fields.emplace_back("InstanceMarketOptions.MarketType", "spot");
+    if (pool.max_price > 0) fields.emplace_back("InstanceMarketOptions.SpotOptions.MaxPrice", price_text(pool));
+  }
   Tags tags = common_tags(head.request.name, head.account);
   add_tags(fields, "", 2, "volume", tags);
   tags.insert({{tag::kName, fmt::format("dtrain-{}-head", head.request.name)},
@@ -159,6 +164,7 @@ Fields fleet_fields(const LaunchOrder& order, const LaunchTemplate& from, const 
                 {config + "LaunchTemplateSpecification.Version", "$Default"},
                 {config + "Overrides.1.InstanceType", pool.type},
                 {config + "Overrides.1.SubnetId", pool.subnet_id}};
+  if (pool.max_price > 0) fields.emplace_back(config + "Overrides.1.MaxPrice", price_text(pool));
   add_tags(fields, "", 1, "instance", tags);
   return fields;
 }
@@ -238,7 +244,9 @@ FleetAnswer ask_pool(const AwsContext& context, const LaunchOrder& order, const 
 }  // namespace
 
 std::string LaunchOrder::client_token(const Pool& pool, const std::string& variant) const {
-  return digest(fmt::format("{} {} {} {} {}{}", group_id, number, join(names, ","), pool.text(), variant, nonce));
+  const std::string price = pool.max_price > 0 ? fmt::format(" at most {}", pool.max_price) : "";
+  return digest(
+      fmt::format("{} {} {} {}{} {}{}", group_id, number, join(names, ","), pool.text(), price, variant, nonce));
 }
 
 std::string LaunchOrder::launch_tag() const {

@@ -16,7 +16,8 @@ constexpr std::array<std::string_view, 14> kStepNames{
     "security-group", "ssh-rule",     "own-rules",       "key-pair", "placement-group", "file-system", "role",
     "head",           "mount-target", "launch-template", "workers",  "names",           "options",     "emr"};
 // Options that can change on an existing cluster; the others are in the user data of its nodes.
-constexpr std::array<std::string_view, 5> kChangeable{"workers", "min-workers", "ssh-from", "spot", "instance-type"};
+constexpr std::array<std::string_view, 6> kChangeable{"workers", "min-workers",   "ssh-from",
+                                                      "spot",    "instance-type", "max-price"};
 
 struct Family {
   std::string_view begin, quota;
@@ -46,6 +47,13 @@ std::vector<Pool> pools(const std::vector<Market>& markets, const std::vector<st
     }
   }
   return found;
+}
+
+std::vector<Pool> with_max_price(std::vector<Pool> pools, const Spec& spec) {
+  for (Pool& pool : pools) {
+    if (pool.market == Market::spot) pool.max_price = spec.max_price;
+  }
+  return pools;
 }
 
 void refuse_changes(const std::map<std::string, std::string>& options, const Fleet& fleet) {
@@ -256,13 +264,14 @@ bool Plan::has(Step step) const {
 }
 
 std::vector<Pool> worker_pools(const Spec& spec, const Account& account, const std::string& zone) {
-  return pools(markets_of(spec), spec.instance_types, account, zone);
+  return with_max_price(pools(markets_of(spec), spec.instance_types, account, zone), spec);
 }
 
 // The head holds the cluster together, so it is a spot instance only if the user allows nothing else.
 std::vector<Pool> head_pools(const Spec& spec, const Account& account) {
   const auto types = spec.head_type.empty() ? spec.instance_types : std::vector{spec.head_type};
-  return pools({spec.spot == SpotUse::only ? Market::spot : Market::on_demand}, types, account, {});
+  return with_max_price(pools({spec.spot == SpotUse::only ? Market::spot : Market::on_demand}, types, account, {}),
+                        spec);
 }
 
 Plan plan_up(const Spec& spec, const std::map<std::string, std::string>& options, const Account& account,

@@ -10,6 +10,7 @@
 namespace dtrain::cluster {
 namespace {
 
+constexpr double kLeastMaxPrice = 0.001;  // US dollars an hour: EC2 refuses this and less
 constexpr std::size_t kLongestName = 40;
 constexpr int kMostWorkers = 5'000;
 constexpr int kLeastRelease = 7;
@@ -142,6 +143,13 @@ void check_spec(const Spec& spec) {
   if (spec.ssh_from != "me" && !is_cidr(spec.ssh_from)) {
     refuse(fmt::format("setting 'ssh-from' {} is no block of addresses", spec.ssh_from),
            "such as 203.0.113.7/32, or me");
+  }
+  if (spec.max_price > 0 && spec.spot == SpotUse::off)
+    refuse("setting 'max-price' is for spot instances", "give setting 'spot' prefer or only, or leave it out");
+  if (spec.max_price > 0 && spec.max_price <= kLeastMaxPrice) {
+    refuse(fmt::format("setting 'max-price' {} is no price for EC2, which takes those above {}", spec.max_price,
+                       kLeastMaxPrice),
+           "give US dollars an hour, or 0 for the price on demand");
   }
   const SharedKind shared = shared_kind(spec);
   if (shared == SharedKind::path && !spec.shared.starts_with('/')) {

@@ -217,6 +217,35 @@ TEST(Pools, AreTriedByZoneThenTypeThenMarket) {
             (Words{"on-demand c5.large in a", "on-demand c5.large in b", "on-demand m5.large in b"}));
 }
 
+TEST(Pools, NameTheHighestPriceOfSpotInstancesAlone) {
+  Spec spec = some_spec();
+  spec.spot = SpotUse::prefer;
+  spec.max_price = 0.04;
+  for (const Pool& pool : worker_pools(spec, some_account(), "b")) {
+    EXPECT_EQ(pool.max_price, pool.market == Market::spot ? 0.04 : 0) << pool.text();
+  }
+  EXPECT_EQ(head_pools(spec, some_account()).front().max_price, 0);
+  spec.spot = SpotUse::only;
+  EXPECT_EQ(head_pools(spec, some_account()).front().max_price, 0.04);
+}
+
+TEST(PlanUp, TakesAnotherHighestPriceForAClusterThatIsThere) {
+  Spec spec = some_spec();
+  spec.spot = SpotUse::prefer;
+  spec.max_price = 0.04;
+  EXPECT_NO_THROW(plan_up(spec, {{"max-price", "0.04"}}, some_account(), complete_fleet()));
+}
+
+TEST(CheckSpec, TakesAHighestPriceForSpotInstancesOnly) {
+  Spec spec = some_spec();
+  spec.max_price = 0.04;
+  EXPECT_THROW(check_spec(spec), UsageError);
+  spec.spot = SpotUse::only;
+  EXPECT_NO_THROW(check_spec(spec));
+  spec.max_price = 0.001;
+  EXPECT_THROW(check_spec(spec), UsageError);
+}
+
 TEST(Launches, HaveTheSameNumberUntilTheirMachinesWereThere) {
   Fleet fleet = complete_fleet();
   EXPECT_EQ(launch_number(fleet, {"w0001"}), 0);
