@@ -2,10 +2,11 @@
 machines here: the job's hosts are names for processes of this one."""
 
 import pathlib
+import signal
 import time
 
 import pytest
-from faults import error
+from faults import error, page
 
 ELASTIC = "demo-aws-dl-cfn-elastic-worker"
 VARIABLES = {"WORKER_LAUNCH_TEMPLATE_ID": "lt-0123", "ELASTIC_WORKER_TAG": ELASTIC}
@@ -118,3 +119,20 @@ def test_a_job_needs_no_credentials_to_go_on(job):
 def test_a_job_of_no_cluster_asks_nobody(cloud, job, variables, said):
     running = job(**variables)
     assert said in running.said() and watchers(running.folder) == [] and cloud.proxy.count() == 0
+
+
+def test_a_watch_that_is_older_than_its_timeout_still_repeats_calls_that_failed(cloud, up):
+    up(count=0)
+    process = cloud.start("cluster", "watch", "demo", "--here", "--every", 1, "--timeout", 8)
+
+    def looks(count):
+        wanted, end = cloud.proxy.count("DescribeInstances") + count, time.monotonic() + PATIENCE
+        while cloud.proxy.count("DescribeInstances") < wanted and time.monotonic() < end:
+            time.sleep(0.1)
+    looks(1)
+    time.sleep(9)
+    cloud.proxy.on("DescribeInstances", page(503), calls=[1, 4])
+    looks(6)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=PATIENCE)[1]
+    assert process.returncode == -signal.SIGINT and "cannot be read" not in said

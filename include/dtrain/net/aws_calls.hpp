@@ -104,6 +104,9 @@ class AwsCalls {
 
   const std::string& region() const;
   std::string credentials_source();
+  // No try of later calls begins after this. Connections are made anew, so it is not for each call. No call may be
+  // under way.
+  void limit_until(std::chrono::steady_clock::time_point until);
   // The longest time for one listing, or for one wait of the caller.
   std::chrono::milliseconds patience() const;
   // The user chose another endpoint for EC2, so it may be another service than AWS.

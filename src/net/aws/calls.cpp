@@ -163,6 +163,11 @@ AwsCalls::~AwsCalls() = default;
 
 const std::string& AwsCalls::region() const { return state_->region; }
 std::string AwsCalls::credentials_source() { return state_->identity->credentials().source; }
+void AwsCalls::limit_until(std::chrono::steady_clock::time_point until) {
+  const MutexLock lock(state_->mutex);
+  state_->limits.until = until;
+  state_->services.clear();  // each client has the limits that it was made with
+}
 bool AwsCalls::talks_to_another() const { return aws_endpoint(kEc2.service, state_->region, state_->settings).custom; }
 std::chrono::milliseconds AwsCalls::patience() const {
   return std::chrono::duration_cast<std::chrono::milliseconds>(state_->patience);

@@ -25,10 +25,10 @@ net::AwsSettings settings_of(const config::ClusterPlace& place) {
   return settings;
 }
 
-net::AwsLimits limits_of(const config::ClusterPlace& place) {
+net::AwsLimits limits_of(const config::ClusterPlace& place, std::chrono::steady_clock::time_point begin) {
   net::AwsLimits limits;
+  limits.until = begin + std::chrono::seconds(place.timeout_seconds);
   if (!net::process_environment()("AWS_MAX_ATTEMPTS")) limits.attempts = kAttempts;
-  limits.until = std::chrono::steady_clock::now() + std::chrono::seconds(place.timeout_seconds);
   return limits;
 }
 
@@ -44,8 +44,9 @@ std::map<std::string, std::string> texts_of(const cluster::Spec& spec) {
 ClusterCloud::ClusterCloud(const config::ClusterPlace& place, Reporter& reporter, Scope scope)
     : place_(place),
       reporter_(reporter),
-      begin_(std::chrono::steady_clock::now()),
-      aws_(settings_of(place), limits_of(place)) {
+      limited_since_(std::chrono::steady_clock::now()),
+      begin_(limited_since_),
+      aws_(settings_of(place), limits_of(place, begin_)) {
   if (scope == Scope::one_cluster) cluster::check_cluster_name(place.name);
   watch_stop_signals();
   aws_.watch([this](const net::CallRecord& call) { note(call); });
@@ -59,6 +60,14 @@ ClusterCloud::~ClusterCloud() {
     reporter_.note(fmt::format("{:<48}{:>6} calls{:>10}", action, counted.first, format_duration(counted.second)));
   }
   reporter_.note(fmt::format("{} calls in {}", calls, format_duration(std::chrono::steady_clock::now() - begin_)));
+}
+
+void ClusterCloud::begin_again() {
+  const auto now = std::chrono::steady_clock::now();
+  const std::chrono::seconds whole(place_.timeout_seconds);
+  if (now - limited_since_ < whole / 2) return;
+  limited_since_ = now;
+  aws_.limit_until(now + whole);
 }
 
 void ClusterCloud::note(const net::CallRecord& call) {

@@ -24,6 +24,8 @@ class ClusterCloud {
   ClusterCloud(const config::ClusterPlace& place, Reporter& reporter, Scope scope = Scope::one_cluster);
   ~ClusterCloud();  // says how many calls there were and how long they took, with --timing
   net::AwsCalls& aws() { return aws_; }
+  // For commands without an end: the time for AWS begins anew, if half of it is over. No call may be under way.
+  void begin_again();
   cluster::AwsContext context(bool wait);
   net::AwsSettings settings() const;
   // Of the region, as far as dtrain knows them; read once.
@@ -34,6 +36,7 @@ class ClusterCloud {
 
   const config::ClusterPlace& place_;
   Reporter& reporter_;
+  std::chrono::steady_clock::time_point limited_since_;
   std::chrono::steady_clock::time_point begin_;
   std::map<std::string, std::pair<int, std::chrono::duration<double>>> calls_;  // by action
   net::AwsCalls aws_;

@@ -69,6 +69,7 @@ class Watch {
  private:
   void look() {
     if (!cloud_) cloud_.emplace(options_.place, reporter_);
+    cloud_->begin_again();
     if (options_.heal) heal();
     if (options_.no_head) return;
     if (!job_) connect();
