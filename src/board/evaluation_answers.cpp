@@ -79,13 +79,28 @@ std::vector<std::string> pictures_of(const Path& folder) {
   return names;
 }
 
+// What stands in the folder is the record or a checkpoint of another training whose name the report begins with.
+bool is_of_another(const std::map<std::string, Path>::value_type& report, const std::string& prefix) {
+  std::error_code ignored;
+  for (auto entry = std::filesystem::directory_iterator(report.second.parent_path(), ignored);
+       entry != std::filesystem::directory_iterator(); entry.increment(ignored)) {
+    const std::string name = entry->path().filename().string();
+    const std::size_t end = name.rfind('-');
+    if (end == name.npos || end == 0 || name.substr(0, end) == prefix) continue;
+    const bool is_training = name.ends_with(kRunSuffix) || name.ends_with("-0001.json");
+    if (is_training && report.first.starts_with(name.substr(0, end + 1))) return true;
+  }
+  return false;
+}
+
 // The one that is asked for, else one of this run: others may have theirs in the same folder.
 std::map<std::string, Path>::const_iterator choose(const std::map<std::string, Path>& reports, const RunPlace& run,
                                                    const std::string& asked) {
   if (!asked.empty()) return reports.find(asked);
   const std::string prefix = Path(run.prefix()).filename().string();
-  const auto own = reports.lower_bound(prefix);
-  return own != reports.end() && own->first.starts_with(prefix) ? own : reports.begin();
+  const auto own = reports.lower_bound(prefix + "-");
+  if (own != reports.end() && own->first.starts_with(prefix + "-")) return own;
+  return std::ranges::find_if(reports, [&](const auto& report) { return !is_of_another(report, prefix); });
 }
 
 Path chosen_report(const RunPlace& run, const Target& target) {
@@ -114,13 +129,13 @@ void add_report(Json& answer, const RunPlace& run, const Target& target) {
   Json names = Json::array();
   for (const auto& [name, path] : reports) names.push_back(name);
   answer["reports"] = names;
-  if (reports.empty()) {
+  const auto chosen = choose(reports, run, target.text("report"));
+  if (chosen == reports.end()) {
     answer["report"] = Json();
     answer["hint"] = fmt::format("`dtrain eval {} --report {}-report ...` writes one.", run.prefix(), run.prefix());
     return;
   }
-  const auto chosen = choose(reports, run, target.text("report"));
-  const auto& [name, folder] = chosen == reports.end() ? *choose(reports, run, {}) : *chosen;
+  const auto& [name, folder] = *chosen;
   Json pictures = Json::array();
   for (const std::string& picture : pictures_of(folder)) pictures.push_back(picture);
   answer["report"] = name;

@@ -14,7 +14,7 @@ namespace dtrain::board {
 Json validations_of(const Run& run);  // {"validations": [...]}
 
 // Adds to `answer` the report ?report=NAME. Reports are folders with per_class.csv inside the run's folder or beside
-// its checkpoints; without a name it is the first one that is called after the run, or the first of all.
+// its checkpoints; without a name it is the first one that is called after the run, or after no training beside it.
 void add_report(Json& answer, const RunPlace& run, const Target& target);
 
 // class_curves() of ?report=NAME. Throws Missing.

@@ -7,7 +7,6 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/file_exists.hpp>
 #include <dtrain/net/objects.hpp>
-#include <dtrain/train/ledger.hpp>
 
 #include "explain.hpp"
 #include "job/spec/job_client.hpp"
@@ -69,17 +68,29 @@ Json live_hosts(const std::string& folder) {
 Json ledger_check(const std::string& folder) {
   const job::JobFolder job = job_in(folder);
   if (!file_exists(job.ledger())) return Json::object({{"recorded", false}});
-  const train::Ledger ledger = train::read_ledger(job.ledger());
+  return ledger_verdict([&] { return train::read_ledger(job.ledger()); });
+}
+
+Json ledger_verdict(const std::function<train::Ledger()>& read) {
+  train::Ledger ledger = read();
   const std::uint32_t last = ledger.steps.empty() ? 0 : ledger.steps.rbegin()->first.first;
   const std::uint32_t first = ledger.steps.empty() ? 1 : ledger.steps.begin()->first.first;
+  const auto is_complete = [&](std::uint32_t epoch) { return each_once(ledger.epoch(epoch), ledger.samples); };
+  // The files of the workers are read one after the other while they grow. An epoch that one worker has left is whole
+  // in all files by now.
+  for (std::uint32_t epoch = first; epoch < last; ++epoch) {
+    if (is_complete(epoch)) continue;
+    ledger = read();
+    break;
+  }
   Json epochs = Json::array();
   for (std::uint32_t epoch = first; epoch <= last; ++epoch) {
-    const std::vector<std::uint32_t> ids = ledger.epoch(epoch);
+    const std::uint64_t samples = ledger.epoch(epoch).size();
     epochs.push_back(Json::object({{"epoch", epoch},
-                                   {"samples", std::uint64_t{ids.size()}},
+                                   {"samples", samples},
                                    {"expected", ledger.samples},
-                                   {"unfinished", epoch == last && ids.size() < ledger.samples},
-                                   {"complete", each_once(ids, ledger.samples)}}));
+                                   {"unfinished", epoch == last && samples < ledger.samples},
+                                   {"complete", is_complete(epoch)}}));
   }
   return Json::object({{"recorded", true}, {"steps", std::uint64_t{ledger.steps.size()}}, {"epochs", epochs}});
 }

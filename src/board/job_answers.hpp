@@ -1,9 +1,11 @@
 // What a running job itself says, and what the board asks of it. Files of this machine or a shared folder only.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include <dtrain/base/json.hpp>
+#include <dtrain/train/ledger.hpp>
 
 namespace dtrain::board {
 
@@ -14,6 +16,9 @@ Json live_hosts(const std::string& folder);
 // {"recorded": false}, or {"epochs": [{"epoch", "samples", "expected", "complete"}], "steps"}: whether every sample
 // counted exactly once in each epoch.
 Json ledger_check(const std::string& folder);
+// The same for a ledger that workers may be writing: `read` is called again where an epoch before the last one lacks
+// samples.
+Json ledger_verdict(const std::function<train::Ledger()>& read);
 
 // {"action": "stop" | "drain" | "add" | "remove", "host"}, as JSON text. Throws UsageError and what asking the
 // coordinator throws. The coordinator writes it to the job's events.

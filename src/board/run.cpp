@@ -19,7 +19,7 @@ namespace {
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t kLongNews = 64 << 10;  // bytes: what was there before the board, and not what a run adds
 constexpr double kQuiet = 90;                // seconds without a record after which a run is called silent
-constexpr std::size_t kRecent = 8;           // lines of the file that the present values are the mean of
+constexpr std::size_t kRecent = 8;           // lines of the file that the present speed is the mean of
 
 std::vector<Json> objects_of(const std::string& lines) {
   std::vector<Json> objects;
@@ -37,12 +37,12 @@ std::vector<Json> objects_of(const std::string& lines) {
 Json number_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
 // The mean of the last lines of a column.
-Json recent(const plot::StepColumns& steps, std::string_view name) {
+Json recent(const plot::StepColumns& steps, std::string_view name, std::size_t lines) {
   const plot::StepColumn* const column = steps.find(name);
   if (!column) return {};
   double sum = 0;
   int count = 0;
-  const std::size_t first = column->values.size() - std::min(column->values.size(), kRecent);
+  const std::size_t first = column->values.size() - std::min(column->values.size(), lines);
   for (std::size_t row = first; row < column->values.size(); ++row) {
     if (!std::isfinite(column->values[row])) continue;
     sum += column->values[row];
@@ -191,12 +191,12 @@ Json Run::row(double now, bool held) const {
   row["steps"] = steps_.size() > 0 ? Json(std::uint64_t{steps_.steps().back()}) : Json();
   row["samples"] = steps_.samples_seen();
   row["lines"] = std::uint64_t{steps_.size()};
-  row["loss"] = recent(steps_, "loss");
-  row["accuracy"] = recent(steps_, "accuracy");
+  row["loss"] = recent(steps_, "loss", 1);
+  row["accuracy"] = recent(steps_, "accuracy", 1);
   row["validation_loss"] = number_or_null(validation_loss_);
   row["validation_accuracy"] = number_or_null(validation_accuracy_);
   row["best_accuracy"] = number_or_null(best_accuracy_);
-  row["speed"] = recent(steps_, "speed");
+  row["speed"] = recent(steps_, "speed", kRecent);
   row["workers"] = is_job_ ? Json(workers_) : Json(1);
   row["worker_seconds"] = is_job_ ? worker_seconds : steps_.clock().now();
   row["seconds"] = steps_.clock().now();

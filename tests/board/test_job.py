@@ -58,6 +58,31 @@ def test_every_page_of_a_job_that_changes(world: BoardWorld):
     job.stop()
 
 
+def test_a_reader_is_not_disturbed_by_what_happens_meanwhile(world: BoardWorld):
+    """An event that was opened stays open, tables keep their place and the focus, and a growing ledger is not called wrong."""
+    job = world.job().start().wait_running()
+    board = world.board(job.folder)
+    screen = world.screen(width=420, height=800).open(board.url + "#/job/" + board_id(board)).wait(".events", "commit").wait(".panel", "Waits for others")
+    screen.script("document.querySelector('.events details').open = true; document.querySelector('[aria-label^=\"Each change\"]').scrollLeft = 40")
+    screen.script("window.table = document.querySelector('[aria-label^=\"Each change\"]'); document.querySelector('[aria-label^=\"Each rank\"]').focus()")
+    first = screen.text("[aria-label^='Each rank']")
+    job.hosts_command("add", "w3")
+    screen.wait(".events", "w3 should join")
+    eventually(lambda: screen.text("[aria-label^='Each rank']") != first, "the ranks are shown anew")
+    assert screen.count(".events details[open] pre") == 1, "the event that was opened"
+    job.wait_members("w1", "w2", "w3")
+    screen.wait("[aria-label^='Each change']", "w3 joined")
+    kept = screen.script("""const table = document.querySelector('[aria-label^="Each change"]');
+        return [table.scrollLeft, document.activeElement.getAttribute('aria-label') || '']""")
+    assert kept[0] == 40 and kept[1].startswith("Each rank"), kept
+    for _ in range(6):
+        screen.click("Check that every sample counted once").wait(".good, .bad", "every sample counted exactly once")
+        assert screen.count("details:not([open]) table") == 1, "the list of epochs is folded"
+        screen.go("#/").wait(".runs").go("#/job/" + board_id(board)).wait(".panel", "Ledger")
+    screen.expect_no_error()
+    job.stop()
+
+
 def test_an_event_is_on_the_page_within_a_second(world: BoardWorld):
     """What happens to the job appears by itself, soon; the state follows the end of the job."""
     job = world.job().start().wait_running()

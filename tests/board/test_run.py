@@ -22,11 +22,18 @@ def test_a_training_with_its_report(world: BoardWorld):
                "the pictures of the report are drawn")
     eventually(lambda: screen.count(".small-charts path") == 10, "a curve for each class")
     screen.keep("report")
+    assert "0.000000" not in screen.text("table"), "scores with the digits that a reader compares"
+    assert screen.script("return [...document.querySelectorAll('img.drawn')].map((one) => one.clientWidth <= 560)") == [True]
     screen.expect_accessible()
     screen.click("Model", "nav a").wait("table", "fc1").wait(".graph text", "fc1 \u00b7 dense").wait(".facts", "mlp")
     told = json.loads(world.run("inspect", "m/a", "--json").stdout)["parameters"]
     assert screen.text(".facts").replace("\u202f", "").count(f"Parameters\n{told}"), (told, screen.text(".facts"))
+    screen.click("Show how weights and averaged gradients are spread").wait(".histogram rect")
+    ends = screen.text(".spread span").split()
+    assert len(ends) >= 4 and all(float(text) or text == "0" for text in ends), ends
     screen.click("Job", "nav a").wait(".panel", "one process")
+    assert not screen.script("return [...document.querySelectorAll('.facts, .panel')].some((one) => one.offsetParent && /Goodput|Generations|Ledger/.test(one.innerText))"), \
+        "figures of a job, where there is none"
     screen.click("Logs", "nav a").wait("[role=status]", "keeps no logs").expect_no_error()
     world.run("board", "m/a", "--export", "a.html")
     exported = world.screen().open((world.folder / "a.html").as_uri()).wait("tbody tr", "finished").press("tbody a", "ENTER")

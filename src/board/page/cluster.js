@@ -2,7 +2,7 @@
 // --show-cluster also those that an account pays for, their health and their cost.
 
 import { ask } from "./api.js";
-import { el, note, panel, replace, table } from "./dom.js";
+import { el, note, panel, redraw, replace, table } from "./dom.js";
 import { bytes, clock, dateAndClock, duration, money, short, whole, isNumber, NONE } from "./format.js";
 
 const HOURS_OF_A_MONTH = 730;
@@ -68,12 +68,8 @@ export class ClusterPage {
     this.loadHosts();
   }
 
-  // Only where something changed: a reader may be in the middle of a table.
   show(node, answer, parts) {
-    const text = JSON.stringify(answer);
-    if (this.over || node.shown === text) return;
-    node.shown = text;
-    replace(node, parts());
+    if (!this.over) redraw(node, answer, parts);
   }
 
   async loadClusters() {

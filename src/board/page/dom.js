@@ -35,6 +35,20 @@ export function setText(node, text) {
   if (node.textContent !== wanted) node.textContent = wanted;
 }
 
+// Draws parts anew only where these facts differ from those that were drawn last. A table in which a reader has scrolled,
+// or that has the keyboard's focus, keeps both.
+export function redraw(node, facts, parts) {
+  const text = JSON.stringify(facts);
+  if (node.shown === text) return;
+  node.shown = text;
+  const before = [...node.querySelectorAll(".wide")].map((one) => ({ left: one.scrollLeft, focused: one === document.activeElement }));
+  replace(node, parts());
+  [...node.querySelectorAll(".wide")].slice(0, before.length).forEach((one, i) => {
+    one.scrollLeft = before[i].left;
+    if (before[i].focused) one.focus({ preventScroll: true });
+  });
+}
+
 const LONG_WORDS = 24;
 
 function isWords(cell) {

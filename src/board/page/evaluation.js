@@ -18,7 +18,12 @@ function confusion(matrix) {
     el("tbody", {}, matrix.rows.map((row, i) => el("tr", {}, el("th", { scope: "row", class: "text" }, matrix.names[i]), row.map((count, j) => cell(count, i, j)))))));
 }
 
-const TITLES = { "objects.png": "Boxes and masks as annotated, left, and as found, right",  "mistakes.png": "Worst mistakes", "reliability.png": "Reliability", "confusion.png": "Confusion" };
+// Scores are written with more digits than a reader compares.
+function scoreText(text) {
+  return /^-?\d+\.\d{5,}$/.test(text) ? Number(text).toFixed(4) : text;
+}
+
+const TITLES = { "objects.png": "Boxes and masks as annotated, left, and as found, right", "mistakes.png": "Worst mistakes", "reliability.png": "Reliability", "confusion.png": "Confusion" };
 const SMALL_WIDTH = 168, SMALL_HEIGHT = 110, SMALL_EDGE = 18, MOST_SMALL = 100;
 
 // Precision over recall of one class, both from 0 to 1.
@@ -65,18 +70,20 @@ export class EvaluationPage {
   draw(found) {
     const curve = found.validations.length ? panel("Validations", table("Each validation of the training", ["Epoch", "Loss", "Accuracy", "Top-k accuracy"],
       found.validations.slice().reverse().slice(0, 300).map((each) => [whole(each.epoch), short(each.loss), percent(each.accuracy), percent(each.top_k_accuracy)]))) : null;
+    const choice = el("select", { onchange: () => choice.value && this.load(choice.value) }, found.report ? null : el("option", { value: "" }, "of another run\u2026"),
+      found.reports.map((name) => el("option", { value: name, selected: name === found.report }, name)));
+    const chooser = found.reports.length ? el("div", { class: "tools" }, el("label", {}, "Report", choice)) : null;
     if (!found.report) {
-      replace(this.content, note("No report stands beside this run. " + found.hint), curve);
+      replace(this.content, note("No report of this run stands beside it. " + found.hint), chooser, curve);
       return;
     }
     // The matrix stands above as a table; the mistakes say most.
     const pictures = found.pictures.filter((name) => name !== "confusion.png" || !found.matrix).sort((a, b) => (b === "mistakes.png") - (a === "mistakes.png"));
-    const choice = el("select", { onchange: () => this.load(choice.value) }, found.reports.map((name) => el("option", { value: name, selected: name === found.report }, name)));
-    replace(this.content, el("div", { class: "tools" }, el("label", {}, "Report", choice)),
+    replace(this.content, chooser,
       found.matrix ? panel("Confusion", confusion(found.matrix)) : null,
-      found.scores ? panel("Classes", table("Score of each class", found.scores.names, found.scores.rows)) : null,
+      found.scores ? panel("Classes", table("Score of each class", found.scores.names, found.scores.rows.map((row) => row.map(scoreText)))) : null,
       (this.curves = el("div")),
-      isExport ? null : pictures.map((name) => panel(TITLES[name] || name, el("img", { class: "sheet", alt: name.replace(/_/g, " "), src: address("/api/report", { run: this.id, report: found.report, name }) }))),
+      isExport ? null : pictures.map((name) => panel(TITLES[name] || name, el("img", { class: name === "reliability.png" ? "sheet drawn" : "sheet", alt: name.replace(/_/g, " "), src: address("/api/report", { run: this.id, report: found.report, name }) }))),
       curve);
     if (found.curves) this.loadCurves(found.report);
   }
@@ -86,7 +93,7 @@ export class EvaluationPage {
       const { curves } = await ask("/api/curves", { run: this.id, report });
       if (this.over || !curves.length) return;
       replace(this.curves, panel("Precision over recall, class by class",
-        note("As predictions below a growing probability are left out; the worst class first." + (curves.length > MOST_SMALL ? " The worst " + MOST_SMALL + " of " + curves.length + "." : "")),
+        note("Precision upwards and recall to the right, as fewer and fewer sure predictions count too. The percentage is the average precision; the worst class comes first." + (curves.length > MOST_SMALL ? " The worst " + MOST_SMALL + " of " + curves.length + "." : "")),
         el("ul", { class: "small-charts" }, curves.slice(0, MOST_SMALL).map(smallChart))));
     } catch (error) {
       replace(this.curves, note(error.message));

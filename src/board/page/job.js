@@ -1,7 +1,7 @@
 // A job: its members, what its changes cost, who holds the others up, and what happened.
 
 import { act, ask, isExport } from "./api.js";
-import { el, note, panel, replace, setText, table } from "./dom.js";
+import { el, note, panel, redraw, replace, setText, table } from "./dom.js";
 import { bytes, clock, dateAndClock, duration, isNumber, percent, short, whole, NONE } from "./format.js";
 import { RunHead } from "./run.js";
 import { STATES, Timeline } from "./timeline.js";
@@ -37,12 +37,14 @@ export class JobPage {
       el("option", { value: "trouble" }, "trouble alone"), el("option", { value: "detail" }, "everything"));
     this.search = el("input", { type: "search", oninput: () => this.drawEvents() });
     this.events = [];
+    this.lines = new Map(); // by the number of the event
     this.actions = el("div");
+    this.legend = el("ul", { class: "legend" }, STATES.map(([state, words]) => el("li", {}, swatch(state), words)),
+      el("li", {}, swatch("pause"), "pause"), el("li", {}, "\u00d7 lost"), el("li", {}, "\u2212 left"));
+    this.panels = [panel("Waiting", this.waiting), panel("Generations", this.generations), panel("Ledger", this.ledger)];
     this.node = el("div", {}, this.head.node,
-      panel("Members", el("ul", { class: "legend" }, STATES.map(([state, words]) => el("li", {}, swatch(state), words)),
-        el("li", {}, swatch("pause"), "pause"), el("li", {}, "\u00d7 lost"), el("li", {}, "\u2212 left")), this.timeline.node, this.timeline.tools, this.facts),
-      panel("Waiting", this.waiting), this.actions,
-      panel("Generations", this.generations), panel("Ledger", this.ledger),
+      panel("Members", this.legend, this.timeline.node, this.timeline.tools, this.facts),
+      this.panels[0], this.actions, this.panels.slice(1),
       panel("Events", el("div", { class: "tools" }, el("label", {}, "Show", this.weight), el("label", {}, "Search", this.search)), this.list));
     this.update();
     if (!isExport) {
@@ -71,7 +73,10 @@ export class JobPage {
     try {
       const [view, news] = await Promise.all([ask("/api/job", { run: this.id }), ask("/api/events", { run: this.id, after: newest })]);
       if (this.over) return;
-      if (newest !== undefined && news.total <= newest) this.events = [];
+      if (newest !== undefined && news.total <= newest) {
+        this.events = [];
+        this.lines.clear();
+      }
       this.events.push(...news.events.filter((event) => newest === undefined || event.number > newest));
       this.drawView(view);
       this.drawEvents();
@@ -81,19 +86,22 @@ export class JobPage {
   }
 
   drawView(view) {
-    this.timeline.tools.hidden = !view.lanes.length;
-    if (view.lanes.length) this.timeline.show(view);
+    // A training in one process has nothing to show here but its events.
+    const alone = !view.lanes.length && !view.generations.length;
+    for (const node of [this.timeline.tools, this.legend, this.facts, ...this.panels]) node.hidden = alone;
+    if (!alone) this.timeline.show(view);
     else replace(this.timeline.node, note("This training runs in one process: it has no members that join and leave."));
     const fact = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, value));
+    const live = this.live ? this.live.goodput_percent : undefined, goodput = isNumber(live) ? live : view.goodput_percent;
     replace(this.facts,
-      fact(view.estimated ? "Goodput until now" : "Goodput", isNumber(view.goodput_percent) ? view.goodput_percent.toFixed(1) + " %" : NONE),
+      fact(view.estimated ? "Goodput until now" : "Goodput", isNumber(goodput) ? goodput.toFixed(1) + " %" : NONE),
       fact("Pauses in all", duration(view.pause_seconds)), fact("Generations", whole(view.generations.length)),
       this.bytes || null, fact("Time of all workers", duration(view.worker_seconds)), fact("Began", dateAndClock(view.begin)));
     const part = (row, name) => (isNumber(row.parts[name]) ? duration(row.parts[name]) : NONE);
-    replace(this.generations, view.generations.length ? table("Each change of members and the pause that it cost",
+    redraw(this.generations, view.generations, () => [view.generations.length ? table("Each change of members and the pause that it cost",
       ["No.", "At", "Workers", "Pause", "Detect", "Decide", "Prepare", "Commit", "Sync", "First step", "Cause"],
       view.generations.slice().reverse().slice(0, MOST_EVENTS).map((row) => [whole(row.generation), clock(row.at), whole(row.workers), duration(row.pause_seconds),
-        ...["detect", "decide", "prepare", "commit", "sync", "first_step"].map((name) => part(row, name)), row.reason])) : note("No change of members is recorded."));
+        ...["detect", "decide", "prepare", "commit", "sync", "first_step"].map((name) => part(row, name)), row.reason])) : note("No change of members is recorded.")]);
     this.stragglers = view.stragglers;
     if (!this.isLive) this.drawWaiting(null);
   }
@@ -113,13 +121,15 @@ export class JobPage {
     if (!row || (row.state !== "training" && row.state !== "preparing") || row.kind !== "job" || document.hidden) {
       if (this.isLive) this.drawWaiting(null);
       this.isLive = false;
+      this.live = null;
       return;
     }
     try {
       const live = await ask("/api/live", { run: this.id });
       if (this.over) return;
       this.isLive = live.running;
-      this.drawWaiting(live.running ? live : null);
+      this.live = live.running ? live : null;
+      this.drawWaiting(this.live);
     } catch (error) {
       this.isLive = false;
     }
@@ -130,19 +140,19 @@ export class JobPage {
     const history = slow.length ? table("Workers that held the others up", ["At", "Host", "Worker", "Computes a step", "Median"],
       slow.map((row) => [clock(row.at), row.host, whole(row.worker), duration(row.compute_seconds), duration(row.median_seconds)])) : null;
     if (!live) {
-      replace(this.waiting, history || note("The share of waiting is asked of the coordinator while the job runs; no worker held the others up for long."));
+      redraw(this.waiting, slow, () => history || note("The share of waiting is asked of the coordinator while the job runs; no worker held the others up for long."));
       replace(this.actions);
       return;
     }
     const workers = live.hosts.flatMap((host) => host.workers.filter((worker) => worker.rank !== null).map((worker) => ({ host, worker })));
     workers.sort((a, b) => a.worker.rank - b.worker.rank);
     const slowest = workers.reduce((most, each) => (each.worker.compute_seconds > (most ? most.worker.compute_seconds : 0) ? each : most), null);
-    replace(this.waiting,
-      table("Each rank of the last step: " + short(live.samples_per_second) + " samples a second, goodput " + short(live.goodput_percent) + " %",
+    redraw(this.waiting, [live, slow], () => [
+      table("Each rank of the last step, in which all of them make " + short(live.samples_per_second) + " samples a second",
         ["Rank", "Host", "Phase", "Step", "Computes", "Waits for others", "Straggler score"],
         workers.map(({ host, worker }) => [whole(worker.rank), host.name + (worker === (slowest && slowest.worker) && workers.length > 1 ? " (slowest)" : ""), worker.phase, duration(worker.step_seconds),
           duration(worker.compute_seconds), isNumber(worker.waiting) ? el("span", {}, meter(worker.waiting)) : NONE, short(worker.straggler)])),
-      history);
+      note("The straggler score is how long a rank computes, as a multiple of the median of all ranks."), history]);
     this.drawActions(live);
   }
 
@@ -188,10 +198,10 @@ export class JobPage {
       const check = await ask("/api/ledger", { run: this.id });
       if (!check.recorded) return replace(this.ledger, note("The job keeps no ledger: train with --sample-ledger."));
       const bad = check.epochs.filter((epoch) => !epoch.complete && !epoch.unfinished);
-      return replace(this.ledger, el("p", { class: bad.length ? "bad" : "good" }, bad.length ? bad.length + " epochs have samples that are missing or counted twice." :
+      return replace(this.ledger, el("p", { class: bad.length ? "bad" : "good" }, bad.length ? (bad.length === 1 ? "1 epoch has" : bad.length + " epochs have") + " samples that are missing or counted twice." :
         "In each of " + check.epochs.filter((epoch) => epoch.complete).length + " whole epochs every sample counted exactly once."),
-      table("Samples by epoch", ["Epoch", "Samples", "Expected", "Verdict"], check.epochs.slice(-200).map((epoch) => [whole(epoch.epoch), whole(epoch.samples), whole(epoch.expected),
-        epoch.complete ? "each once" : epoch.unfinished ? "not over" : "wrong"])));
+      el("details", { open: bad.length > 0 }, el("summary", {}, "Each epoch"), table("Samples by epoch", ["Epoch", "Samples", "Expected", "Verdict"], check.epochs.slice(-200).map((epoch) => [whole(epoch.epoch), whole(epoch.samples), whole(epoch.expected),
+        epoch.complete ? "each once" : epoch.unfinished ? "not over" : "wrong"]))));
     } catch (error) {
       return replace(this.ledger, note(error.message));
     }
@@ -201,12 +211,23 @@ export class JobPage {
     const kinds = { trouble: ["trouble"], change: ["trouble", "change"], detail: ["trouble", "change", "detail"] }[this.weight.value];
     const words = this.search.value.trim().toLowerCase();
     const shown = this.events.filter((event) => kinds.includes(event.weight) && (!words || (event.kind + " " + event.text).toLowerCase().includes(words))).slice(-MOST_EVENTS).reverse();
-    replace(this.list, shown.map((event) => {
-      const more = el("details", {}, el("summary", {}, el("time", { title: dateAndClock(event.at) }, clock(event.at)), el("b", {}, event.kind), event.text));
-      more.addEventListener("toggle", () => more.open && more.children.length === 1 && more.append(el("pre", {}, JSON.stringify(event.raw, null, 1))));
-      return el("li", { class: event.weight }, more);
-    }));
-    if (!shown.length) replace(this.list, el("li", { class: "quiet" }, "no such event"));
+    if (!shown.length) return replace(this.list, el("li", { class: "quiet" }, "no such event"));
+    const lines = shown.map((event) => this.lines.get(event.number) || this.makeLine(event)), [newest] = lines;
+    if (this.list.firstChild === newest && this.list.children.length === lines.length) return undefined;
+    // A reader who has scrolled down stays where she is while events come above.
+    const { scrollTop, scrollHeight } = this.list;
+    replace(this.list, lines);
+    if (scrollTop > 0) this.list.scrollTop = scrollTop + this.list.scrollHeight - scrollHeight;
+    return undefined;
+  }
+
+  // Stays the same element while the page is open: a reader may have opened it.
+  makeLine(event) {
+    const more = el("details", {}, el("summary", {}, el("time", { title: dateAndClock(event.at) }, clock(event.at)), el("b", {}, event.kind), event.text));
+    more.addEventListener("toggle", () => more.open && more.children.length === 1 && more.append(el("pre", {}, JSON.stringify(event.raw, null, 1))));
+    const line = el("li", { class: event.weight }, more);
+    this.lines.set(event.number, line);
+    return line;
   }
 
   end() {

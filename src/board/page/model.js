@@ -22,6 +22,11 @@ function histogram(spread) {
     spread.bins.map((count, i) => svg("rect", { x: i * wide, width: Math.max(0.5, wide - 1), y: 42 - 40 * (count / most), height: 40 * (count / most) })));
 }
 
+// The picture with its ends below it.
+function spreadCell(spread) {
+  return el("div", { class: "spread" }, histogram(spread), el("span", {}, short(spread.low)), el("span", {}, short(spread.high)));
+}
+
 export class ModelPage {
   constructor(store, ids) {
     this.store = store;
@@ -71,7 +76,7 @@ export class ModelPage {
       const { tensors } = await ask("/api/spread", { run: this.id, checkpoint });
       replace(this.spreads, table("Each tensor of the checkpoint; the optimizer's first state is the running average of the gradients",
         ["Tensor", "Shape", "Mean", "Deviation", "Weights", "Averaged gradients"],
-        tensors.map((one) => [one.name, shapeText(one.shape), short(one.weights.mean), short(one.weights.deviation), histogram(one.weights), one.gradients ? histogram(one.gradients) : NONE])));
+        tensors.map((one) => [one.name, shapeText(one.shape), short(one.weights.mean), short(one.weights.deviation), spreadCell(one.weights), one.gradients ? spreadCell(one.gradients) : NONE])));
     } catch (error) {
       replace(this.spreads, note(error.message));
     }

@@ -46,7 +46,7 @@ export class RunsPage {
     this.lines = new Map();
     this.chosen = new Set();
     this.order = { column: TABLE_COLUMNS[TABLE_COLUMNS.length - 1], down: true };
-    this.filter = el("input", { type: "search", id: "filter", placeholder: "name, network or state", oninput: () => this.arrange() });
+    this.filter = el("input", { type: "search", id: "filter", placeholder: "name, network, state", oninput: () => this.arrange() });
     this.button = el("button", { type: "button", disabled: true, onclick: () => this.compareChosen() }, "Compare");
     this.count = el("span", { class: "quiet", role: "status" });
     this.heads = TABLE_COLUMNS.map((column) => el("th", { scope: "col", class: [column.text ? "text" : "", column.rare ? "rare" : ""].join(" ").trim() },

@@ -1,5 +1,6 @@
 #include "run.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <dtrain/base/error.hpp>
@@ -40,6 +41,20 @@ board::Run::News news(const std::string& steps, const std::string& events) {
 }
 std::string event(int second, const std::string& rest) {
   return "{\"seq\":0,\"time\":\"2026-01-31T23:59:" + std::to_string(second) + ".000000Z\"," + rest + "}\n";
+}
+
+TEST(Run, TheLossIsThatOfTheLastLineAndTheSpeedAMeanOfSeveral) {
+  board::Run run("/m/a-run", "a");
+  const auto line = [](int second, const char* loss, const char* samples) {
+    return fmt::format(
+        "{{\"time\":\"2026-01-31T23:59:{}.000000Z\",\"epoch\":0,\"step\":{},\"steps\":90,\"samples\":{},\"seconds\":1,"
+        "\"loss\":{}}}\n",
+        second, second, samples, loss);
+  };
+  run.apply(news(line(10, "103.5", "10") + line(11, "2.3025850929940457", "20"), ""));
+  const Json row = run.row(0, false);
+  EXPECT_NEAR(row.at("loss").as_number(), 2.3025850929940457, 1e-6) << "as the curve's end shows";
+  EXPECT_EQ(row.at("speed").as_number(), 15);
 }
 
 TEST(Run, TheRowFollowsTheRecords) {

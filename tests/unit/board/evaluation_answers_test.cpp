@@ -1,0 +1,46 @@
+#include "evaluation_answers.hpp"
+
+#include <gtest/gtest.h>
+
+#include <dtrain/base/files.hpp>
+
+#include "common/temporary_folder.hpp"
+
+namespace dtrain::board {
+namespace {
+
+class Reports : public ::testing::Test {
+ protected:
+  void add(const std::string& name) { write(name + "/per_class.csv", "class,f1\na,1\n"); }
+  void write(const std::string& name, const std::string& text) {
+    const Path path = scratch_.path() / name;
+    std::filesystem::create_directories(path.parent_path());
+    write_file_atomic(path, text);
+  }
+  std::string chosen(const std::string& asked = {}) const {
+    Json answer = Json::object({});
+    add_report(answer, {(scratch_.path() / "a-run").string(), {}}, *parse_target("/?report=" + asked));
+    return answer.at("report").is_string() ? answer.at("report").as_string() : "none";
+  }
+
+  TemporaryFolder scratch_;
+};
+
+TEST_F(Reports, OfAnotherRunInTheFolderAreShownOnDemandAlone) {
+  write("b-run/steps.jsonl", "");
+  add("b-report");
+  write("c-0001.json", "{}");
+  add("c-report");
+  EXPECT_EQ(chosen(), "none");
+  EXPECT_EQ(chosen("b-report"), "b-report");
+  add("a-report");
+  EXPECT_EQ(chosen(), "a-report");
+}
+
+TEST_F(Reports, OfAnyOtherNameAreTakenForThoseOfTheRun) {
+  add("results");
+  EXPECT_EQ(chosen(), "results");
+}
+
+}  // namespace
+}  // namespace dtrain::board
