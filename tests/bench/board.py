@@ -177,6 +177,10 @@ function frame() {
 requestAnimationFrame(frame);"""
 
 
+def say_frames(what: str, gaps: list[float]) -> None:
+    print(f"{what}: frames {statistics.median(gaps):.1f} ms, at most {max(gaps):.1f} ms, {sum(gap > 50 for gap in gaps)} of {len(gaps)} over 50 ms")
+
+
 def browser_figures(world, scratch: pathlib.Path) -> None:
     from world import eventually
     for number in range(1000):
@@ -209,6 +213,8 @@ def browser_figures(world, scratch: pathlib.Path) -> None:
       return new Promise((done) => { let n = 0; const turn = () => { const t = performance.now(); chart.dispatchEvent(new PointerEvent('pointermove', {clientX: 300 + n, clientY: 200}));
       document.body.offsetHeight; times.push(performance.now() - t); n += 1; n < 100 ? requestAnimationFrame(turn) : done(times); }; turn(); });""")
     print(f"hover: {statistics.median(zoom):.1f} ms, at most {max(zoom):.1f} ms")
+    screen.driver.set_script_timeout(60)
+    say_frames(f"scrolling the page of {lines} steps", screen.driver.execute_async_script(FRAMES, "html"))
     board.end()
     begin = time.monotonic()
     board = Board(scratch / "many")
@@ -218,9 +224,7 @@ def browser_figures(world, scratch: pathlib.Path) -> None:
     screen.open("about:blank").open(board.url)
     screen.wait(".tools", "1000 runs").wait("tbody tr", "run")
     print(f"1,000 runs: the table stands after {time.monotonic() - begin:.2f} s")
-    screen.driver.set_script_timeout(60)
-    gaps = screen.driver.execute_async_script(FRAMES, ".holder")
-    print(f"scrolling: frames {statistics.median(gaps):.1f} ms, at most {max(gaps):.1f} ms, {sum(gap > 50 for gap in gaps)} of {len(gaps)} over 50 ms")
+    say_frames("scrolling 1,000 runs", screen.driver.execute_async_script(FRAMES, ".holder"))
     sort = screen.script("""const begin = performance.now(); document.querySelectorAll('.runs thead button')[4].click(); document.body.offsetHeight; return performance.now() - begin;""")
     print(f"sorting 1,000 runs: {sort:.0f} ms")
     time.sleep(2)

@@ -45,6 +45,27 @@ def test_runs_appear_grow_and_vanish(world: BoardWorld):
     assert "not there yet" in board.stop()
 
 
+def test_a_long_table_is_drawn_once_a_frame(world: BoardWorld):
+    """Rows that cannot be seen are not drawn, and many scroll events of one frame are one look at the table."""
+    for number in range(200):
+        write_run(world.folder / f"run{number:03}-run", 2, finished=True)
+    board = world.board(world.folder)
+    screen = world.screen().open(board.url).wait(".tools", "200 runs")
+    first = "return Number(document.querySelector('tbody tr[aria-rowindex]').getAttribute('aria-rowindex'))"
+    moved = screen.script("""const holder = document.querySelector('.holder'), seen = () => Number(document.querySelector('tbody tr[aria-rowindex]').getAttribute('aria-rowindex'));
+        const changes = [];
+        for (let i = 1; i <= 50; i += 1) {
+          holder.scrollTop = i * 60;
+          holder.dispatchEvent(new Event('scroll'));
+          changes.push(seen());
+        }
+        return new Set(changes).size""")
+    assert moved == 1, f"{moved} looks in one frame"
+    eventually(lambda: screen.script(first) > 80, "the rows of the new place are drawn")
+    assert screen.count("tbody tr") < 90, "no more than can be seen, and some around them"
+    screen.expect_no_error()
+
+
 def test_charts_zoom_smooth_compare_and_download(world: BoardWorld):
     """By pointer and by keyboard; exact values; several runs over each other; CSV, SVG and PNG."""
     for name, loss in (("a", 2.0), ("b", 1.0), ("c", 0.5)):

@@ -14,7 +14,14 @@ export class RowWindow {
     this.before = el("tr", { class: "room", "aria-hidden": "true" });
     this.after = el("tr", { class: "room", "aria-hidden": "true" });
     this.first = this.last = -1;
-    holder.addEventListener("scroll", () => this.show());
+    this.waiting = 0;
+    // Several events of one frame are one look.
+    holder.addEventListener("scroll", () => {
+      this.waiting = this.waiting || requestAnimationFrame(() => {
+        this.waiting = 0;
+        this.show();
+      });
+    }, { passive: true });
     this.watcher = new ResizeObserver(() => this.show());
     this.watcher.observe(holder);
   }
@@ -57,6 +64,7 @@ export class RowWindow {
   }
 
   end() {
+    cancelAnimationFrame(this.waiting);
     this.watcher.disconnect();
   }
 }
