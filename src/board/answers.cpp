@@ -91,11 +91,27 @@ const std::map<std::string_view, Answer>& known_answers() {
       {"/api/board", board},
       {"/api/job", job},
       {"/api/series",
-       [](const Question& q) { return q.of_run([&](const Run& run) { return series(run, q.target); }); }},
+       [](const Question& q) {
+         std::optional<Series> series;
+         q.of_run([&](const Run& run) {
+           series.emplace(run, q.target);
+           return net::HttpResponse();
+         });
+         return series->answer(*q.files());
+       }},
       {"/api/events",
        [](const Question& q) { return q.of_run([&](const Run& run) { return reply(events_of(run, q.target)); }); }},
       {"/api/plot",
-       [](const Question& q) { return q.of_run([&](const Run& run) { return picture_of(run, q.target); }); }},
+       [](const Question& q) {
+         std::string name;
+         std::vector<Json> events;
+         q.of_run([&](const Run& run) {
+           name = run.name();
+           events = run.events();
+           return net::HttpResponse();
+         });
+         return picture_of(q.folder(), name, events, *q.files(), q.target);
+       }},
       {"/api/logs", [](const Question& q) { return reply(logs_of(*q.files(), q.folder())); }},
       {"/api/log", [](const Question& q) { return reply(log_of(*q.files(), q.folder(), q.target)); }},
       {"/api/live", [](const Question& q) { return reply(live_hosts(q.folder())); }},

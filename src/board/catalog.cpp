@@ -98,6 +98,7 @@ void Catalog::read(Entry& entry, Time now, Change& change, const std::function<b
     more = news.more();
     if (!news.any() && entry.known) continue;
     changed = true;
+    change.bytes += news.steps.lines.size();
     const MutexLock lock(mutex_);
     entry.run->apply(std::move(news));
     entry.known = true;

@@ -25,6 +25,7 @@ class Catalog {
   struct Change {
     std::vector<Json> rows;         // of runs that are new or have changed
     std::vector<std::string> gone;  // ids
+    std::size_t bytes = 0;          // of lines that were read
     bool empty() const { return rows.empty() && gone.empty(); }
   };
   // One round over the files, which takes up what was written since the last one. Ends early where `stopped`.

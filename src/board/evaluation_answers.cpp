@@ -9,7 +9,7 @@
 #include <dtrain/base/file_exists.hpp>
 #include <dtrain/base/text.hpp>
 
-#include "class_curves.hpp"
+#include "board/curves/class_curves.hpp"
 #include "explain.hpp"
 #include "reply.hpp"
 

@@ -53,8 +53,9 @@ class Recording {
   std::string text_;
 };
 
-std::string record(const Catalog& catalog, const std::vector<std::string>& folders) {
-  const Answers answers(catalog, {job::host_name(), folders, false, nullptr, nullptr});
+std::string record(const Catalog& catalog, const std::vector<std::string>& folders,
+                   const std::shared_ptr<net::ObjectStore>& store) {
+  const Answers answers(catalog, {job::host_name(), folders, false, store, nullptr});
   Recording recording(answers);
   recording.ask("/api/board");
   recording.ask("/api/machines");
@@ -101,7 +102,8 @@ std::string joined_modules() {
 ExportResult export_page(const std::vector<std::string>& folders, const Path& out) {
   refuse_to_replace(out);
   const bool far = std::ranges::any_of(folders, [](const std::string& folder) { return net::is_s3_url(folder); });
-  Catalog catalog(folders, far ? std::make_shared<net::ObjectStore>() : nullptr);
+  const auto store = far ? std::make_shared<net::ObjectStore>() : nullptr;
+  Catalog catalog(folders, store);
   catalog.look(std::chrono::steady_clock::now(), [] { return false; });
   const std::size_t runs = catalog.ids().size();
   if (runs == 0) {
@@ -115,7 +117,7 @@ ExportResult export_page(const std::vector<std::string>& folders, const Path& ou
   page = without_element(page, "<script", "</script>",
                          fmt::format("<script type=\"application/json\" id=\"recording\">{}</script>\n"
                                      "<script type=\"module\">\n{}</script>",
-                                     script_safe(record(catalog, folders)), joined_modules()));
+                                     script_safe(record(catalog, folders, store)), joined_modules()));
   write_file_atomic(out, page);
   return {.runs = runs, .bytes = page.size()};
 }

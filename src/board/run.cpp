@@ -18,6 +18,7 @@ namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t kLongNews = 64 << 10;  // bytes: what was there before the board, and not what a run adds
+constexpr double kMostSteps = 1e15;          // more are nonsense in a line
 constexpr double kQuiet = 90;                // seconds without a record after which a run is called silent
 constexpr std::size_t kRecent = 8;           // lines of the file that the present speed is the mean of
 
@@ -37,8 +38,8 @@ std::vector<Json> objects_of(const std::string& lines) {
 Json number_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
 // The mean of the last lines of a column.
-Json recent(const plot::StepColumns& steps, std::string_view name, std::size_t lines) {
-  const plot::StepColumn* const column = steps.find(name);
+Json recent(const StepLevels& steps, std::string_view name, std::size_t lines) {
+  const plot::StepColumn* const column = steps.tail().find(name);
   if (!column) return {};
   double sum = 0;
   int count = 0;
@@ -122,13 +123,13 @@ void Run::apply(News news) {
     epochs_total_ = parse_number(configured(settings_, "num-epochs"));
   }
   if (news.steps.restarted) steps_ = {};
-  steps_.add(news.steps.lines);
+  steps_.add(news.steps.lines, news.steps.at);
   if (news.steps.lines.size() > kLongNews && !news.more()) steps_.fit();
   if (news.journal.restarted) journal_.clear();
   for (Json& entry : objects_of(news.journal.lines)) journal_.push_back(std::move(entry));
   if (news.events.restarted) forget_events();
   for (Json& event : objects_of(news.events.lines)) take_event(std::move(event));
-  last_time_ = std::max(last_event_, steps_.last_time());
+  last_time_ = std::max(last_event_, steps_.tail().last_time());
 }
 
 void Run::forget_events() {
@@ -170,9 +171,9 @@ void Run::take_event(Json event) {
 }
 
 RunSigns Run::signs(double now, bool held) const {
-  return {.began = !events_.empty() || steps_.began(),
+  return {.began = !events_.empty() || steps_.tail().began(),
           .has_steps = steps_.size() > 0,
-          .finished = finished_at_ > 0 && steps_.last_time() <= finished_at_ + 1,
+          .finished = finished_at_ > 0 && steps_.tail().last_time() <= finished_at_ + 1,
           .exit_code = exit_code_,
           .held = held,
           .quiet_seconds = now - last_time_};
@@ -186,10 +187,12 @@ Json Run::row(double now, bool held) const {
   row["state"] = state_of(seen);
   row["reason"] = seen.finished ? Json(reason_) : Json();
   row["network"] = network_;
-  row["epochs"] = steps_.most_epochs();
+  row["epochs"] = steps_.tail().most_epochs();
   row["epochs_total"] = epochs_total_ ? Json(*epochs_total_) : Json();
-  row["steps"] = steps_.size() > 0 ? Json(std::uint64_t{steps_.steps().back()}) : Json();
-  row["samples"] = steps_.samples_seen();
+  row["steps"] = steps_.size() > 0
+                     ? Json(static_cast<std::uint64_t>(std::clamp(steps_.tail().steps().back(), 0.0, kMostSteps)))
+                     : Json();
+  row["samples"] = steps_.tail().samples_seen();
   row["lines"] = std::uint64_t{steps_.size()};
   row["loss"] = recent(steps_, "loss", 1);
   row["accuracy"] = recent(steps_, "accuracy", 1);
@@ -198,8 +201,8 @@ Json Run::row(double now, bool held) const {
   row["best_accuracy"] = number_or_null(best_accuracy_);
   row["speed"] = recent(steps_, "speed", kRecent);
   row["workers"] = is_job_ ? Json(workers_) : Json(1);
-  row["worker_seconds"] = is_job_ ? worker_seconds : steps_.clock().now();
-  row["seconds"] = steps_.clock().now();
+  row["worker_seconds"] = is_job_ ? worker_seconds : steps_.tail().clock().now();
+  row["seconds"] = steps_.tail().clock().now();
   row["updated"] = last_time_;
   row["events"] = std::uint64_t{events_.size()};
   return row;

@@ -7,8 +7,8 @@
 
 #include <dtrain/base/json.hpp>
 
+#include "board/curves/step_levels.hpp"
 #include "files.hpp"
-#include "plot/step_columns.hpp"
 #include "tail.hpp"
 
 namespace dtrain::board {
@@ -48,7 +48,8 @@ class Run {
   const std::string& id() const { return id_; }
   const std::string& folder() const { return folder_; }
   const std::string& name() const { return name_; }
-  const plot::StepColumns& steps() const { return steps_; }
+  const std::string& steps_path() const { return steps_tail_.path(); }
+  const StepLevels& steps() const { return steps_; }
   const std::vector<Json>& events() const { return events_; }
   const std::vector<Json>& journal() const { return journal_; }
   const std::string& settings() const { return settings_; }
@@ -69,7 +70,7 @@ class Run {
   bool looked_ = false;
   News fetched_;
   // What was applied.
-  plot::StepColumns steps_;
+  StepLevels steps_;
   std::vector<Json> events_, journal_;
   std::string settings_, network_;
   std::optional<double> epochs_total_;

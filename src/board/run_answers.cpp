@@ -6,8 +6,8 @@
 
 #include <dtrain/data/image.hpp>
 
+#include "board/curves/levels.hpp"
 #include "explain.hpp"
-#include "levels.hpp"
 #include "plot/drawing_raster.hpp"
 #include "plot/plot_figure.hpp"
 #include "reply.hpp"
@@ -43,8 +43,8 @@ std::string validations_json(const Run& run, const Window& window) {
     const double epochs = member_number(event, "epoch") + 1;
     const auto time = plot::parse_time(member_text(event, "time"));
     const double x = window.axis == Axis::epochs  ? epochs
-                     : window.axis == Axis::steps ? epochs * static_cast<double>(run.steps().steps_of_epoch())
-                                                  : run.steps().clock().at(time.value_or(0));
+                     : window.axis == Axis::steps ? epochs * static_cast<double>(run.steps().tail().steps_of_epoch())
+                                                  : run.steps().tail().clock().at(time.value_or(0));
     if (x < window.from || x > window.to) continue;
     text += text.empty() ? "{\"x\":" : ",{\"x\":";
     append_number(text, x);
@@ -63,16 +63,30 @@ const char* weight_name(Weight weight) {
 
 }  // namespace
 
-net::HttpResponse series(const Run& run, const Target& target) {
-  const Window window = window_of(target);
-  std::string text = levels_json(run.steps(), window);
-  text.pop_back();
-  text += ",\"validations\":" + validations_json(run, window) + ",\"resumed\":[";
-  for (const double at : run.steps().clock().resumed()) {
-    if (text.back() != '[') text += ',';
-    append_number(text, at);
+Series::Series(const Run& run, const Target& target)
+    : window_(window_of(target)),
+      path_(run.steps_path()),
+      levels_(run.steps().levels(window_)),
+      wanted_(run.steps().lines_for(window_)),
+      more_(",\"validations\":" + validations_json(run, window_) + ",\"resumed\":[") {
+  for (const double at : run.steps().tail().clock().resumed()) {
+    if (more_.back() != '[') more_ += ',';
+    append_rounded(more_, at);
   }
-  return reply(text + "]}", kJsonType);
+}
+
+net::HttpResponse Series::answer(Files& files) {
+  if (wanted_) {
+    wanted_->rows.add(files.read(path_, wanted_->begin, wanted_->end - wanted_->begin), wanted_->begin);
+    if (wanted_->rows.size() > 0) {  // else the file is another one, or away: what is in memory is shown
+      const std::size_t rows = levels_.rows;
+      levels_ = levels_of(wanted_->rows, window_);
+      levels_.rows = rows;
+    }
+  }
+  std::string text = levels_json(levels_);
+  text.pop_back();
+  return reply(text + more_ + "]}", kJsonType);
 }
 
 Json events_of(const Run& run, const Target& target) {
@@ -93,8 +107,16 @@ Json events_of(const Run& run, const Target& target) {
   return Json::object({{"total", std::uint64_t{events.size()}}, {"first", std::uint64_t{first}}, {"events", list}});
 }
 
-net::HttpResponse picture_of(const Run& run, const Target& target) {
-  const plot::Drawing drawing = plot::draw_run(plot::curves_of(run.steps(), run.events()), run.name());
+net::HttpResponse picture_of(const std::string& folder, const std::string& name, const std::vector<Json>& events,
+                             Files& files, const Target& target) {
+  plot::StepColumns steps;
+  Tail tail(folder + "/steps.jsonl");
+  for (Tail::News news{.more = true}; news.more;) {
+    news = tail.next(files);
+    if (news.restarted) steps = {};
+    steps.add(news.lines);
+  }
+  const plot::Drawing drawing = plot::draw_run(plot::curves_of(steps, events), name);
   if (target.text("format") != "png") return reply(plot::to_svg(drawing), kSvgType);
   return reply(data::encode_image(plot::to_image(drawing, plot::kPixelsAPoint), data::Encoding::png), kPngType);
 }

@@ -11,11 +11,24 @@
 
 namespace dtrain::board {
 
-// ?axis=steps|epochs|time&from=&to=&points=: curves, validations and resumes in this window.
-net::HttpResponse series(const Run& run, const Target& target);
+// ?axis=steps|epochs|time&from=&to=&points=: curves, validations and resumes in this window. The lines that are read
+// from the file for it are read without the run, for which others may wait.
+class Series {
+ public:
+  Series(const Run& run, const Target& target);
+  net::HttpResponse answer(Files& files);
+
+ private:
+  const Window window_;
+  const std::string path_;
+  Levels levels_;
+  std::optional<LinesWanted> wanted_;
+  std::string more_;  // members behind the curves
+};
 // ?after=SEQ: events with their sentences, the newest 5,000 of them.
 Json events_of(const Run& run, const Target& target);
-// The run as `dtrain plot` draws it. ?format=svg|png
-net::HttpResponse picture_of(const Run& run, const Target& target);
+// The run as `dtrain plot` draws it, from its files. ?format=svg|png
+net::HttpResponse picture_of(const std::string& folder, const std::string& name, const std::vector<Json>& events,
+                             Files& files, const Target& target);
 
 }  // namespace dtrain::board

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <deque>
 #include <thread>
+#include <utility>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/mutex.hpp>
@@ -19,6 +20,7 @@
 #include "caller.hpp"
 #include "gate.hpp"
 #include "job/spec/process_facts.hpp"
+#include "memory.hpp"
 #include "page.hpp"
 #include "reply.hpp"
 
@@ -28,6 +30,7 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto kLook = 250ms;
 constexpr auto kSign = 15s;
+constexpr std::size_t kManyBytes = 4 << 20;
 constexpr std::size_t kAnswerers = 4, kTokenBytes = 16;
 
 // The page loads nothing from anywhere else, runs nothing but its own files, and stands in no frame.
@@ -214,11 +217,13 @@ struct BoardServer::State {
 
   void watch(const std::stop_token& stop) {
     auto next_sign = std::chrono::steady_clock::now() + kSign;
+    bool first = true;
     while (!stop.stop_requested()) {
       const auto now = std::chrono::steady_clock::now();
       const Catalog::Change change = catalog.look(now, [&] { return stop.stop_requested(); });
       for (const std::string& complaint : catalog.take_complaints()) complain(complaint);
       if (!change.empty()) pages.send(fmt::format("data: {}\n\n", json_of(change).dump()));
+      if (std::exchange(first, false) || change.bytes > kManyBytes) give_back_memory();
       if (now >= next_sign) {
         pages.send(":\n\n");
         next_sign = now + kSign;
@@ -251,8 +256,17 @@ struct BoardServer::State {
   std::jthread watcher;
 };
 
+namespace {
+
+BoardOptions prepared(BoardOptions options) {
+  share_allocations();
+  return options;
+}
+
+}  // namespace
+
 BoardServer::BoardServer(BoardOptions options, std::function<void(const std::string&)> complain)
-    : state_(std::make_unique<State>(std::move(options), std::move(complain))) {}
+    : state_(std::make_unique<State>(prepared(std::move(options)), std::move(complain))) {}
 BoardServer::~BoardServer() = default;
 
 std::uint16_t BoardServer::port() const { return state_->http->port(); }

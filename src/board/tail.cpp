@@ -29,6 +29,7 @@ Tail::News Tail::next(Files& files) {
     return news;
   }
   std::string rest = rest_.substr(end + 1);  // with no more room than it needs: there are many tails
+  news.at = at_ - rest_.size();
   rest_.resize(end + 1);
   news.lines = std::exchange(rest_, std::move(rest));
   return news;

@@ -14,6 +14,7 @@ class Tail {
 
   struct News {
     std::string lines{};     // whole ones, each with its newline
+    std::uint64_t at = 0;    // bytes of the file before them
     bool restarted = false;  // the file is another one now: what was read of it before counts no more
     bool more = false;       // ask again at once
     bool any() const { return restarted || !lines.empty(); }

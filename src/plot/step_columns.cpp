@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <type_traits>
 
 #include <dtrain/base/error.hpp>
 
@@ -14,7 +15,7 @@ namespace dtrain::plot {
 namespace {
 
 constexpr std::size_t kMostColumns = 64;
-constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 // The number of exactly these digits.
 std::optional<int> digits_at(std::string_view text, std::size_t at, std::size_t count) {
@@ -100,22 +101,49 @@ std::vector<double> TrainingClock::resumed() const {
   return times;
 }
 
-void StepColumns::add(std::string_view lines) {
+TrainingClock TrainingClock::as_of(std::size_t begins, double now) const {
+  TrainingClock clock = *this;
+  clock.stretches_.resize(std::min(begins, stretches_.size()));
+  if (!clock.stretches_.empty()) {
+    Stretch& last = clock.stretches_.back();
+    last.end = last.begin + std::max(0.0, now - last.before);
+  }
+  return clock;
+}
+
+void StepColumns::add(std::string_view lines, std::uint64_t offset) {
   while (!lines.empty()) {
     const std::size_t end = std::min(lines.find('\n'), lines.size());
-    if (end > 0) add_line(lines.substr(0, end));
-    lines.remove_prefix(std::min(end + 1, lines.size()));
+    const std::size_t next = std::min(end + 1, lines.size());
+    offset += next;
+    if (end > 0) add_line(lines.substr(0, end), offset);
+    lines.remove_prefix(next);
   }
 }
 
-void StepColumns::fit() {
-  at_.shrink_to_fit();
-  epochs_.shrink_to_fit();
-  steps_.shrink_to_fit();
-  for (StepColumn& column : columns_) column.values.shrink_to_fit();
+void StepColumns::drop(std::size_t rows) {
+  const auto drop_of = [&](auto& list) {
+    using List = std::remove_reference_t<decltype(list)>;
+    list = List(list.begin() + static_cast<std::ptrdiff_t>(std::min(rows, list.size())), list.end());
+  };
+  dropped_ += std::min(rows, size());
+  drop_of(at_);
+  drop_of(epochs_);
+  drop_of(steps_);
+  drop_of(ends_);
+  drop_of(begins_);
+  for (StepColumn& column : columns_) drop_of(column.values);
 }
 
-void StepColumns::add_line(std::string_view line) {
+StepColumns StepColumns::for_lines_behind(std::size_t row, const TrainingClock& clock) const {
+  StepColumns lines;
+  lines.clock_ = clock;
+  lines.dropped_ = row;
+  for (const StepColumn& column : columns_) lines.columns_.emplace_back(column.name);
+  return lines;
+}
+
+void StepColumns::add_line(std::string_view line, std::uint64_t end) {
   Place place;
   const std::size_t row = at_.size();
   const auto drop = [&] {
@@ -151,9 +179,10 @@ void StepColumns::add_line(std::string_view line) {
   steps_of_epoch_ = counted ? static_cast<std::uint64_t>(place.steps) : steps_of_epoch_;
   most_epochs_ = std::max(most_epochs_, epochs);
   at_.push_back(clock_.now());
-  epochs_.push_back(static_cast<float>(epochs));
-  steps_.push_back(counted ? static_cast<std::uint32_t>(place.epoch * place.steps + place.step + 1)
-                           : static_cast<std::uint32_t>(row + 1));
+  epochs_.push_back(epochs);
+  steps_.push_back(counted ? place.epoch * place.steps + place.step + 1 : static_cast<double>(dropped_ + row + 1));
+  ends_.push_back(end);
+  begins_.push_back(static_cast<std::uint32_t>(clock_.begins()));
   for (StepColumn& column : columns_) column.values.resize(row + 1, kNone);
 }
 
@@ -162,7 +191,7 @@ void StepColumns::set(std::string_view name, double value) {
   if (found == columns_.end() && columns_.size() == kMostColumns) return;
   StepColumn& column = found == columns_.end() ? columns_.emplace_back(std::string(name)) : *found;
   column.values.resize(at_.size(), kNone);
-  column.values.push_back(static_cast<float>(value));
+  column.values.push_back(value);
 }
 
 const StepColumn* StepColumns::find(std::string_view name) const {

@@ -24,6 +24,9 @@ class TrainingClock {
   bool began_by(double time) const { return !stretches_.empty() && time >= stretches_[0].begin; }
   double at(double time) const;  // 0 before the first begin
   std::vector<double> resumed() const;
+  std::size_t begins() const { return stretches_.size(); }  // so many times
+  // As it was when it had begun so many times and said `now`.
+  TrainingClock as_of(std::size_t begins, double now) const;
 
  private:
   struct Stretch {
@@ -35,21 +38,28 @@ class TrainingClock {
 
 struct StepColumn {
   std::string name;  // of the value in the file; "speed" for samples a second
-  std::vector<float> values{};
+  std::vector<double> values{};
 };
 
 // Columns are equally long; a line that lacks a value has NaN there.
 class StepColumns {
  public:
-  // Lines, oldest first, without their last newline or with it. What is no such line is passed over.
-  void add(std::string_view lines);
-  void fit();  // gives back the memory that was kept for lines to come
+  // Lines, oldest first, without their last newline or with it. What is no such line is passed over. `offset`: of the
+  // first byte, from the begin of the file.
+  void add(std::string_view lines, std::uint64_t offset = 0);
+  // Forgets the first rows, and gives back their memory. What is known of the training stays.
+  void drop(std::size_t rows);
+  // Without rows: for the lines behind `row`, of which `clock` was the state. Has the same columns.
+  StepColumns for_lines_behind(std::size_t row, const TrainingClock& clock) const;
 
   std::size_t size() const { return at_.size(); }
+  std::size_t dropped() const { return dropped_; }  // rows before the first one
   bool began() const { return last_time_ > 0; }
-  const std::vector<double>& at() const { return at_; }               // seconds of training
-  const std::vector<float>& epochs() const { return epochs_; }        // that were trained
-  const std::vector<std::uint32_t>& steps() const { return steps_; }  // since the begin of the first epoch
+  const std::vector<double>& at() const { return at_; }                 // seconds of training
+  const std::vector<double>& epochs() const { return epochs_; }         // that were trained
+  const std::vector<double>& steps() const { return steps_; }           // since the begin of the first epoch
+  const std::vector<std::uint64_t>& ends() const { return ends_; }      // of the lines in the file, with their newlines
+  const std::vector<std::uint32_t>& begins() const { return begins_; }  // of the clock until then
   const std::vector<StepColumn>& columns() const { return columns_; }
   const StepColumn* find(std::string_view name) const;  // nullptr: no line had it
   const TrainingClock& clock() const { return clock_; }
@@ -60,14 +70,15 @@ class StepColumns {
   std::size_t damaged() const { return damaged_; }                  // lines that were passed over
 
  private:
-  void add_line(std::string_view line);
+  void add_line(std::string_view line, std::uint64_t end);
   void set(std::string_view name, double value);
 
   TrainingClock clock_;
-  std::vector<double> at_;
-  std::vector<float> epochs_;
-  std::vector<std::uint32_t> steps_;
+  std::vector<double> at_, epochs_, steps_;
+  std::vector<std::uint64_t> ends_;
+  std::vector<std::uint32_t> begins_;
   std::vector<StepColumn> columns_;
+  std::size_t dropped_ = 0;
   double most_epochs_ = 0, last_time_ = 0;
   std::uint64_t steps_of_epoch_ = 0, samples_seen_ = 0;
   std::size_t damaged_ = 0;

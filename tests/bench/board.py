@@ -110,7 +110,7 @@ def first_curve_of_board(folder: pathlib.Path, lines: int) -> tuple[float, int]:
     board = Board(folder)
     def curve():
         rows = board.rows()
-        return rows and len(ask(f"{board.url}api/series?run={rows[0]['id']}&points=1000")["x"]) >= min(lines, 1000)
+        return rows and len(ask(f"{board.url}api/series?run={rows[0]['id']}&points=1000")["x"]) >= 500
     until(curve)
     took = time.monotonic() - begin
     until(lambda: len(board.rows()) >= len(list(folder.iterdir())) and all(row["lines"] == lines for row in board.rows()), 0.1)

@@ -80,6 +80,8 @@ def test_charts_zoom_smooth_compare_and_download(world: BoardWorld):
     screen.press(".chart svg", "HOME", "ARROW_RIGHT").wait(".tip", "step").wait(".tip", "mean of")
     screen.press(".chart svg", *["+"] * 6).wait(".tip", "step")
     eventually(lambda: "mean of" not in screen.text(".tip") and "step" in screen.text(".tip"), "each line by itself: " + screen.text(".tip"))
+    shown = screen.text(".tip").split("a: ")[1].split("\n")[0].split(" at ")[0]
+    assert shown in {repr(2.0 / (1 + i / 50)) for i in range(3000)}, f"{shown} is no value of the file"
     screen.keep("zoomed")
     screen.click("Show all")
     screen.script("const s = document.querySelector('input[type=range]'); s.value = 0.9; s.dispatchEvent(new Event('input'))")
@@ -90,7 +92,8 @@ def test_charts_zoom_smooth_compare_and_download(world: BoardWorld):
         screen.click(button, "button")
     files = eventually(lambda: list(screen.downloads.glob("*.[cps][snv][vg]")) if len(list(screen.downloads.glob("*"))) >= 3 and not list(screen.downloads.glob("*.crdownload")) else None, "three files")
     table = next(file for file in files if file.suffix == ".csv").read_text().splitlines()
-    assert table[0].startswith("run,steps,lines,loss,accuracy,learning_rate,speed") and len(table) > 1000, table[0]
+    assert table[0].startswith("run,steps,lines,loss,accuracy,learning_rate,speed") and len(table) == 9001, (table[0], len(table))
+    assert next(line for line in table if line.startswith("a,2001,")).startswith(f"a,2001,1,{2.0 / (1 + 2000 / 50)!r},"), "each line with the digits of its file"
     assert "<script" not in next(file for file in files if file.suffix == ".svg").read_text()
     assert next(file for file in files if file.suffix == ".png").read_bytes()[:4] == b"\x89PNG"
     screen.expect_no_error()

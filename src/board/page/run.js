@@ -6,7 +6,7 @@ import { Chart, keyOf, penOf } from "./chart.js";
 import { csvOf, fileName, save, savePng, svgText } from "./download.js";
 import { duration, percent, short, whole, isNumber } from "./format.js";
 
-const RUN_POINTS = 800;
+const RUN_POINTS = 800, CSV_POINTS = 20000;
 const RUN_PAUSE = 700; // milliseconds between two looks at a run that trains
 const FIRST_COLUMNS = ["loss", "accuracy", "top_k_accuracy", "learning_rate", "speed"];
 const COLUMN_TITLES = { loss: "Loss", accuracy: "Accuracy", top_k_accuracy: "Top-k accuracy", speed: "Samples a second", learning_rate: "Learning rate", gradient_norm: "Gradient norm" };
@@ -183,14 +183,15 @@ export class RunPage {
     return { chart, panel };
   }
 
-  saveCsv() {
-    const columns = this.columns(), rows = [];
+  // Each line of the file, as far as they are not too many; then a row stands for several, and says for how many.
+  async saveCsv() {
+    const columns = this.columns(), rows = [], { axis, from, to } = this.view;
     for (const id of this.ids) {
-      const answer = this.answers.get(id);
+      const answer = await ask("/api/series", { run: id, axis, from, to, points: CSV_POINTS }).catch(() => this.answers.get(id));
       if (!answer || !answer.x) continue;
       answer.x.forEach((x, i) => rows.push([this.nameOf(id), x, answer.count[i], ...columns.map((name) => (answer.columns[name] || { mean: [] }).mean[i])]));
     }
-    save(fileName(this.title()) + ".csv", csvOf(["run", this.view.axis, "lines", ...columns], rows), "text/csv");
+    save(fileName(this.title()) + ".csv", csvOf(["run", axis, "lines", ...columns], rows), "text/csv");
   }
 
   end() {

@@ -33,9 +33,9 @@ TEST(StepColumns, EveryValueOfALineGetsAColumn) {
                    "\"gradient_norm\":3,\"words\":\"a\\\"b\",\"list\":[1,\"]\"]"));
   ASSERT_EQ(columns.size(), 2u);
   EXPECT_EQ(columns.at(), (std::vector<double>{1, 2}));
-  EXPECT_EQ(columns.steps(), (std::vector<std::uint32_t>{1, 11}));
-  EXPECT_EQ(columns.find("speed")->values, (std::vector<float>{200, 100}));
-  EXPECT_EQ(columns.find("loss")->values[0], 2.5f);
+  EXPECT_EQ(columns.steps(), (std::vector<double>{1, 11}));
+  EXPECT_EQ(columns.find("speed")->values, (std::vector<double>{200, 100}));
+  EXPECT_EQ(columns.find("loss")->values[0], 2.5);
   EXPECT_TRUE(std::isnan(columns.find("loss")->values[1]));
   EXPECT_TRUE(std::isnan(columns.find("gradient_norm")->values[0]));
   EXPECT_EQ(columns.find("gradient_norm")->values[1], 3);
@@ -47,7 +47,7 @@ TEST(StepColumns, PassesOverWhatIsNoLine) {
   columns.add(step(11, 0, "2") + "\n{\"time\":\"2026-01-31T23:59:12.500000Z\",\"loss\":7,\"epo\n" + "[1]\nnonsense\n" +
               line(13, "\"loss\":") + step(14, 1, "1"));
   ASSERT_EQ(columns.size(), 2u);
-  EXPECT_EQ(columns.find("loss")->values, (std::vector<float>{2, 1}));
+  EXPECT_EQ(columns.find("loss")->values, (std::vector<double>{2, 1}));
   EXPECT_EQ(columns.damaged(), 4u);
 }
 

@@ -1,4 +1,4 @@
-#include "levels.hpp"
+#include "curves/levels.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ TEST(Levels, ManyRowsBecomePointsWithMeanLowAndHigh) {
 }
 
 TEST(Levels, FewRowsStayAsTheyAre) {
-  const Json json = Json::parse(levels_json(steps(7), {.points = 800}), "levels");
+  const Json json = Json::parse(levels_json(levels_of(steps(7), {.points = 800})), "levels");
   EXPECT_EQ(json.at("rows").as_integer(), 7);
   EXPECT_EQ(json.at("x").as_array().size(), 7u);
   const Json& loss = json.at("columns").at("loss");
@@ -53,7 +53,7 @@ TEST(Levels, FewRowsStayAsTheyAre) {
 }
 
 TEST(Levels, NothingIsAPictureToo) {
-  const Json json = Json::parse(levels_json({}, {}), "levels");
+  const Json json = Json::parse(levels_json(levels_of({}, {})), "levels");
   EXPECT_TRUE(json.at("x").as_array().empty());
   EXPECT_TRUE(json.at("columns").as_object().empty());
 }

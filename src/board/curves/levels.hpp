@@ -34,14 +34,27 @@ struct LevelPoint {
   std::size_t count = 0;               // of rows
 };
 // Neighbouring rows share a point, equally many each.
-std::vector<LevelPoint> level_of(const plot::StepColumns& steps, std::span<const float> values, Axis axis, Rows rows,
+std::vector<LevelPoint> level_of(const plot::StepColumns& steps, std::span<const double> values, Axis axis, Rows rows,
                                  std::size_t points);
 
-// {"rows", "first", "last", "x": [...], "count": [...], "columns": {"loss": {"mean": [...], "low", "high"}}}, as text:
-// low and high are left out where each point is one row.
-std::string levels_json(const plot::StepColumns& steps, const Window& window);
+struct Levels {
+  std::size_t rows = 0;  // of the whole run
+  Rows range;            // that the points show
+  bool single = false;   // each point is one row
+  struct Column {
+    std::string name;
+    std::vector<LevelPoint> points{};
+  };
+  std::vector<Column> columns{};  // of equally many points at the same places
+};
+Levels levels_of(const plot::StepColumns& steps, const Window& window);
 
-// The number with nine digits, as a float needs them, or null.
+// {"rows", "first", "last", "x": [...], "count": [...], "columns": {"loss": {"mean": [...], "low", "high"}}}, as text:
+// low and high are left out where each point is one row. The value of one row has all the digits of the file.
+std::string levels_json(const Levels& levels);
+
+// The number with all its digits, or null; with nine digits for means and what is computed.
 void append_number(std::string& text, double value);
+void append_rounded(std::string& text, double value);
 
 }  // namespace dtrain::board

@@ -1,4 +1,4 @@
-#include "board/class_curves.hpp"
+#include "board/curves/class_curves.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,40 @@
+#include "memory.hpp"
+
+#include <malloc.h>
+#include <sys/mman.h>
+
+#include <charconv>
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+namespace dtrain::board {
+namespace {
+
+constexpr int kMostArenas = 2;
+
+// A line of /proc/self/maps: "BEGIN-END r-xp OFFSET DEVICE INODE  /PATH". Such pages are never written.
+void give_back_code(std::string_view line) {
+  std::uintptr_t begin = 0, end = 0;
+  const char* const last = line.data() + line.size();
+  const auto [dash, bad_begin] = std::from_chars(line.data(), last, begin, 16);
+  if (bad_begin != std::errc() || dash == last || *dash != '-') return;
+  const auto [rest, bad_end] = std::from_chars(dash + 1, last, end, 16);
+  if (bad_end != std::errc() || end <= begin) return;
+  const std::string_view words(rest, static_cast<std::size_t>(last - rest));
+  if (!words.starts_with(" r-xp ") || words.find(" /") == words.npos) return;
+  ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);  // NOLINT: addresses are what the file holds
+}
+
+}  // namespace
+
+void share_allocations() { ::mallopt(M_ARENA_MAX, kMostArenas); }
+
+void give_back_memory() {
+  ::malloc_trim(0);
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) give_back_code(line);
+}
+
+}  // namespace dtrain::board
