@@ -124,7 +124,11 @@ void Run::apply(News news) {
   }
   if (news.steps.restarted) steps_ = {};
   steps_.add(news.steps.lines, news.steps.at);
-  if (news.steps.lines.size() > kLongNews && !news.more()) steps_.fit();
+  long_news_ = long_news_ || news.steps.lines.size() > kLongNews;
+  if (long_news_ && !news.more()) {
+    steps_.fit();
+    long_news_ = false;
+  }
   if (news.journal.restarted) journal_.clear();
   for (Json& entry : objects_of(news.journal.lines)) journal_.push_back(std::move(entry));
   if (news.events.restarted) forget_events();

@@ -71,6 +71,7 @@ class Run {
   News fetched_;
   // What was applied.
   StepLevels steps_;
+  bool long_news_ = false;  // since steps_ was fit
   std::vector<Json> events_, journal_;
   std::string settings_, network_;
   std::optional<double> epochs_total_;

@@ -225,6 +225,7 @@ struct BoardServer::State {
       if (!change.empty()) pages.send(fmt::format("data: {}\n\n", json_of(change).dump()));
       if (std::exchange(first, false) || change.bytes > kManyBytes) give_back_memory();
       if (now >= next_sign) {
+        give_back_free_memory();  // what long answers took
         pages.send(":\n\n");
         next_sign = now + kSign;
       }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
-#include <type_traits>
 
 #include <dtrain/base/error.hpp>
 
@@ -123,8 +122,7 @@ void StepColumns::add(std::string_view lines, std::uint64_t offset) {
 
 void StepColumns::drop(std::size_t rows) {
   const auto drop_of = [&](auto& list) {
-    using List = std::remove_reference_t<decltype(list)>;
-    list = List(list.begin() + static_cast<std::ptrdiff_t>(std::min(rows, list.size())), list.end());
+    list.erase(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(std::min(rows, list.size())));
   };
   dropped_ += std::min(rows, size());
   drop_of(at_);
@@ -133,6 +131,12 @@ void StepColumns::drop(std::size_t rows) {
   drop_of(ends_);
   drop_of(begins_);
   for (StepColumn& column : columns_) drop_of(column.values);
+}
+
+void StepColumns::fit() {
+  const auto fit_all = [](auto&... lists) { (lists.shrink_to_fit(), ...); };
+  fit_all(at_, epochs_, steps_, ends_, begins_);
+  for (StepColumn& column : columns_) column.values.shrink_to_fit();
 }
 
 StepColumns StepColumns::for_lines_behind(std::size_t row, const TrainingClock& clock) const {

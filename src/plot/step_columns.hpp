@@ -47,8 +47,9 @@ class StepColumns {
   // Lines, oldest first, without their last newline or with it. What is no such line is passed over. `offset`: of the
   // first byte, from the begin of the file.
   void add(std::string_view lines, std::uint64_t offset = 0);
-  // Forgets the first rows, and gives back their memory. What is known of the training stays.
+  // Forgets the first rows. What is known of the training stays.
   void drop(std::size_t rows);
+  void fit();  // gives back the memory that was kept for lines to come
   // Without rows: for the lines behind `row`, of which `clock` was the state. Has the same columns.
   StepColumns for_lines_behind(std::size_t row, const TrainingClock& clock) const;
 

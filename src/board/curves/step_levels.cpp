@@ -23,13 +23,20 @@ float as_float(double value) {
 
 }  // namespace
 
-void StepLevels::Summary::add(double value) {
-  if (!std::isfinite(value)) return;
-  const float rounded = as_float(value);
-  low = count == 0 ? rounded : std::min(low, rounded);
-  high = count == 0 ? rounded : std::max(high, rounded);
-  sum += value;
-  ++count;
+StepLevels::Summary StepLevels::Summary::of(std::span<const double> values) {
+  constexpr double kMost = std::numeric_limits<double>::infinity();
+  Summary summary;
+  double low = kMost, high = -kMost;
+  for (const double value : values) {
+    if (!std::isfinite(value)) continue;
+    low = std::min(low, value);
+    high = std::max(high, value);
+    summary.sum += value;
+    ++summary.count;
+  }
+  summary.low = summary.count > 0 ? as_float(low) : 0;
+  summary.high = summary.count > 0 ? as_float(high) : 0;
+  return summary;
 }
 
 void StepLevels::Summary::add(const Summary& other) {
@@ -49,6 +56,7 @@ void StepLevels::fit() {
   const auto fit_all = [](auto&... lists) { (lists.shrink_to_fit(), ...); };
   fit_all(ends_.at, ends_.epochs, ends_.steps, ends_.bytes, ends_.begins);
   for (Column& column : columns_) fit_all(column.sums, column.lows, column.highs, column.counts);
+  tail_.fit();
 }
 
 // Makes blocks of all rows but the last ones.
@@ -70,9 +78,7 @@ void StepLevels::fold_rows(std::size_t first, std::size_t last) {
   ends_.begins.push_back(tail_.begins()[last - 1]);
   ends_.bytes.push_back(tail_.ends()[last - 1]);
   for (const plot::StepColumn& values : tail_.columns()) {
-    Summary sum;
-    for (std::size_t row = first; row < last; ++row) sum.add(values.values[row]);
-    put(column_of(values.name), blocks() - 1, sum);
+    put(column_of(values.name), blocks() - 1, Summary::of(std::span(values.values).subspan(first, last - first)));
   }
 }
 
@@ -186,7 +192,8 @@ Levels::Column StepLevels::points_of(const plot::StepColumn& values, const Windo
     column.points.push_back(point);
   };
   const Column* const known = find(values.name);
-  const std::size_t count = part.last - part.first, parts = std::min(count, window.points);
+  const std::size_t count = part.last - part.first;
+  const std::size_t parts = std::min(count, window.points - (shows_tail(part) ? 1 : 0));  // the tail is one more
   for (std::size_t i = 0; i < parts; ++i) {
     const std::size_t begin = part.first + i * count / parts, end = part.first + (i + 1) * count / parts;
     Summary sum;
@@ -194,10 +201,8 @@ Levels::Column StepLevels::points_of(const plot::StepColumn& values, const Windo
     put_point(sum, place(window.axis, end - 1), (end - begin) * rows_of_block_);
   }
   if (shows_tail(part)) {
-    Summary sum;
-    for (const double value : values.values) sum.add(value);
     const Rows all{0, tail_.size()};
-    put_point(sum, level_of(tail_, values.values, window.axis, all, 1).front().x, tail_.size());
+    put_point(Summary::of(values.values), level_of(tail_, values.values, window.axis, all, 1).front().x, tail_.size());
   }
   return column;
 }

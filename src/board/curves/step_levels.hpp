@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,7 +41,7 @@ class StepLevels {
     double sum = 0;
     float low = 0, high = 0;
     std::uint32_t count = 0;  // of values that are finite
-    void add(double value);
+    static Summary of(std::span<const double> values);
     void add(const Summary& other);
   };
   // Blocks are equally many rows that follow each other. Lists have an element for each block.
