@@ -1,0 +1,61 @@
+#include "run_answers.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace dtrain::board {
+namespace {
+
+// One file, as far as it is still there.
+class OneFile final : public Files {
+ public:
+  explicit OneFile(std::string text) : text_(std::move(text)) {}
+  std::vector<std::string> find_runs() override { return {}; }
+  std::optional<std::uint64_t> size(const std::string&) override { return text_.size(); }
+  std::string read(const std::string&, std::uint64_t from, std::uint64_t most) override {
+    return from < text_.size() ? text_.substr(from, most) : std::string();
+  }
+  std::vector<ListedFile> list(const std::string&) override { return {}; }
+  bool is_local() const override { return true; }
+
+ private:
+  const std::string text_;
+};
+
+std::string lines(int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i) {
+    text += fmt::format(
+        "{{\"time\":\"2026-01-31T{:02}:{:02}:{:02}.000000Z\",\"epoch\":0,\"step\":{},\"steps\":9000,\"loss\":{}}}\n",
+        i / 3600, i / 60 % 60, i % 60, i, 0.1 * i);
+  }
+  return text;
+}
+
+Json series(const std::string& text, Files& files, const std::string& window) {
+  Run run("/m/a-run", "a");
+  Run::News news;
+  news.steps.lines = text;
+  run.apply(std::move(news));
+  return Json::parse(Series(run, *parse_target("/api/series?" + window)).answer(files).body, "the answer");
+}
+
+TEST(Series, ReadsTheLinesOfANarrowWindow) {
+  const std::string text = lines(3000);
+  OneFile file(text);
+  const Json answer = series(text, file, "from=1001&to=1003");
+  EXPECT_EQ(answer.at("rows").as_integer(), 3000);
+  EXPECT_EQ(answer.at("x").as_array().size(), 5u);
+  EXPECT_EQ(answer.at("columns").at("loss").at("mean").as_array()[1].as_number(), 0.1 * 1000);
+}
+
+TEST(Series, ShowsWhatIsInMemoryWhereTheFileIsAway) {
+  OneFile gone("");
+  const Json answer = series(lines(3000), gone, "from=1001&to=1003");
+  EXPECT_EQ(answer.at("rows").as_integer(), 3000);
+  ASSERT_FALSE(answer.at("x").as_array().empty());
+  EXPECT_GE(answer.at("x").as_array().back().as_number(), 1003);
+}
+
+}  // namespace
+}  // namespace dtrain::board
