@@ -27,14 +27,14 @@ def write_job(folder: pathlib.Path) -> None:
     write_run(folder, 280)
     at = lambda second: f"2026-01-31T12:{second // 60:02}:{second % 60:02}.000000Z"
     members = {1: ["w1", "w2"], 2: ["w1", "w2", "w3"], 3: ["w1", "w3"], 4: ["w1", "w3", "w2"]}
-    events = [(second, {"event": event, "host": host, **more}) for host, begin, worker in (("w1", 0, 1), ("w2", 0, 2), ("w3", 90, 3), ("w2", 185, 4))
+    events = [(second, {"event": event, "host": host, **more}) for host, begin, worker in (("w1", 0, 1), ("w2", 0, 2), ("w3", 90, 1003), ("w2", 185, 4))
               for second, event, more in ((begin, "host_starting", {}), (begin + 4, "worker_starting", {"worker": worker}), (begin + 14, "worker_ready", {"worker": worker}))]
     events += [(second, {"event": "commit", "generation": generation, "members": members[generation], "reason": reason})
                for second, generation, reason in ((16, 1, "the job begins"), (106, 2, "w3 joined"), (182, 3, "worker 2 was killed by signal 9"), (201, 4, "w2 joined"))]
     events += [(second, {"event": "generation", "generation": generation, "workers": len(members[generation]), "pause_seconds": pause, "reason": reason, "seconds": {"prepare": pause / 4, "sync": pause / 2}})
                for second, generation, pause, reason in ((18, 1, 2, "the job begins"), (108, 2, 2.5, "w3 joined"), (184, 3, 4, "worker 2 was killed by signal 9"), (203, 4, 1.5, "w2 joined"))]
     events += [(90, {"event": "hosts", "by": "command", "added": ["w3"], "removed": []}), (180, {"event": "failed", "worker": 2, "host": "w2", "reason": "killed by signal 9"}),
-               (150, {"event": "straggler", "worker": 3, "host": "w3", "score": 2.1, "compute_seconds": 0.4, "median_seconds": 0.19}), (240, {"event": "evaluation", "epoch": 2, "loss": 0.4, "accuracy": 0.81}),
+               (150, {"event": "straggler", "worker": 1003, "host": "w3", "score": 2.1, "compute_seconds": 0.4, "median_seconds": 0.19}), (240, {"event": "evaluation", "epoch": 2, "loss": 0.4, "accuracy": 0.81}),
                (280, {"event": "stop", "reason": "stopped by SIGINT"}), (290, {"event": "finish", "exit_code": 75, "reason": "stopped by SIGINT"}), (290, {"event": "goodput", "percent": 93.1, "samples_seen": 51200})]
     events.sort(key=lambda one: one[0])
     (folder / "events.jsonl").write_text("".join(json.dumps({"seq": i, "time": at(second), **event}) + "\n" for i, (second, event) in enumerate(events)))
@@ -87,6 +87,7 @@ def test_pages_look_as_they_were_reviewed(world: BoardWorld):
         for name, part in pages.items():
             screen.go(part).wait({"runs": ".runs", "job": ".timeline path.lost"}.get(name, ".chart path"))
             expect_look(screen, f"{name}_{style}")
+        assert "1003" in screen.text("[aria-label^='Workers that held']"), "the number of a worker is a name"
         screen.expect_no_error()
 
 

@@ -138,7 +138,7 @@ export class JobPage {
   drawWaiting(live) {
     const slow = (this.stragglers || []).slice().reverse().slice(0, 20);
     const history = slow.length ? table("Workers that held the others up", ["At", "Host", "Worker", "Computes a step", "Median"],
-      slow.map((row) => [clock(row.at), row.host, whole(row.worker), duration(row.compute_seconds), duration(row.median_seconds)])) : null;
+      slow.map((row) => [clock(row.at), row.host, String(row.worker), duration(row.compute_seconds), duration(row.median_seconds)])) : null;
     if (!live) {
       redraw(this.waiting, slow, () => history || note("The share of waiting is asked of the coordinator while the job runs; no worker held the others up for long."));
       replace(this.actions);
@@ -148,7 +148,7 @@ export class JobPage {
     workers.sort((a, b) => a.worker.rank - b.worker.rank);
     const slowest = workers.reduce((most, each) => (each.worker.compute_seconds > (most ? most.worker.compute_seconds : 0) ? each : most), null);
     redraw(this.waiting, [live, slow], () => [
-      table("Each rank of the last step, in which all of them make " + short(live.samples_per_second) + " samples a second",
+      table("Each rank of the last step; together " + short(live.samples_per_second) + " samples a second",
         ["Rank", "Host", "Phase", "Step", "Computes", "Waits for others", "Straggler score"],
         workers.map(({ host, worker }) => [whole(worker.rank), host.name + (worker === (slowest && slowest.worker) && workers.length > 1 ? " (slowest)" : ""), worker.phase, duration(worker.step_seconds),
           duration(worker.compute_seconds), isNumber(worker.waiting) ? el("span", {}, meter(worker.waiting)) : NONE, short(worker.straggler)])),
