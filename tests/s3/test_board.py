@@ -40,6 +40,11 @@ def a_run_behind_a_bucket_appears_and_grows(world):
         assert "rank 0" in ask("api/log?name=w1.0.log&run=" + row["id"])["text"]
         world.put("m/deep/a-run/steps.jsonl", steps(7))
         until(lambda: ask("api/board")["rows"][0]["lines"] == 7, "the run grows")
+        world.put("m/deep/a-run/steps.jsonl", steps(50))
+        until(lambda: ask("api/board")["rows"][0]["lines"] == 50, "the run grows far beyond what is kept in memory")
+        assert ask("api/series?run=" + row["id"])["columns"]["loss"]["mean"] == list(range(50))
+        world.run("board", world.s3("m"), "--export", world.folder / "run.html")
+        assert '"mean":[0,1,2,3,' in (world.folder / "run.html").read_text().replace(".0,", ","), "each line, not means"
         world.delete("m/deep/a-run/steps.jsonl")
         until(lambda: not ask("api/board")["rows"], "the run is gone")
     finally:
