@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include <dtrain/base/bfloat16.hpp>
 #include <dtrain/comm/communicator.hpp>
 
 namespace dtrain::comm {
@@ -18,6 +19,11 @@ std::vector<Bucket> cut_into_buckets(const ReductionShape& shape);
 
 // Index of the bucket that holds float `position`.
 int bucket_of(const std::vector<Bucket>& buckets, std::int64_t position);
+
+// Of so many of a bucket's floats, as they travel.
+inline std::uint64_t bytes_of(const Bucket& bucket, std::int64_t floats) {
+  return static_cast<std::uint64_t>(floats) * (bucket.rounded ? sizeof(bfloat16_bits) : sizeof(float));
+}
 
 // The range of a bucket that rank `owner` of `ranks` adds up: positions in the flat buffer. May be empty.
 using Chunk = FloatRange;

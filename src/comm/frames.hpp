@@ -17,6 +17,12 @@ enum class FrameKind : std::uint32_t {
   lost = 0x64740006,     // the last frame of a rank that gives up: why
 };
 
+// A sum overtakes pieces of which no byte was sent: it is still in the cache, and what it completes is over for the
+// peer.
+constexpr bool overtakes(FrameKind later, FrameKind earlier) {
+  return later == FrameKind::final && earlier == FrameKind::piece;
+}
+
 struct FrameHeader {
   FrameKind kind{};
   std::uint32_t node = 0;  // number in the merge plan

@@ -11,14 +11,6 @@
 #include "reduction_begin.hpp"
 
 namespace dtrain::comm {
-namespace {
-
-std::uint64_t bytes_of_values(const Bucket& bucket, std::int64_t size) {
-  return static_cast<std::uint64_t>(size) * (bucket.rounded ? sizeof(bfloat16_bits) : sizeof(float));
-}
-
-}  // namespace
-
 ReduceOperation::ReduceOperation(Wire& wire, const MergePlan& plan, const std::vector<Bucket>& buckets,
                                  const ReductionShape& shape, const Note& note, std::uint64_t sequence, float* sum,
                                  FloatPool& scratch)
@@ -29,25 +21,10 @@ ReduceOperation::ReduceOperation(Wire& wire, const MergePlan& plan, const std::v
       sequence_(sequence),
       sum_(sum),
       scratch_(scratch),
+      schedule_(plan, buckets, wire.rank(), wire.ranks()),
       peers_(static_cast<std::size_t>(wire.ranks())),
-      cells_(buckets.size() * plan.nodes().size()),
-      seen_(buckets.size() * plan.nodes().size()),
-      summed_(buckets.size() * peers_.size()),
-      own_pieces_missing_(buckets.size(), plan.pieces_of(wire.rank())) {
-  const int rank = wire_.rank();
-  pieces_missing_ = plan_.pieces_of(rank) * static_cast<int>(buckets_.size());
-  peers_[static_cast<std::size_t>(rank)].begin = begin_;
-  for (std::size_t b = 0; b < buckets_.size(); ++b) {
-    const std::int64_t mine = chunk(b, rank).size;
-    largest_chunk_ = std::max(largest_chunk_, mine);
-    chunks_missing_ += mine > 0;
-  }
-  for (int peer = 0; peer < wire_.ranks(); ++peer) {
-    if (peer == rank) continue;
-    Peer& p = peers_[static_cast<std::size_t>(peer)];
-    p.pieces = 1 + plan_.pieces_of(peer) * chunks_missing_;
-    for (std::size_t b = 0; b < buckets_.size(); ++b) p.finals += chunk(b, peer).size > 0;
-  }
+      cells_(buckets.size() * plan.nodes().size()) {
+  peers_[static_cast<std::size_t>(wire_.rank())].begin = begin_;
 }
 
 ReduceOperation::~ReduceOperation() {
@@ -59,28 +36,6 @@ std::vector<Note> ReduceOperation::notes() const {
   std::vector<Note> notes;
   for (const Peer& peer : peers_) notes.push_back(note_of(peer.begin));
   return notes;
-}
-
-bool ReduceOperation::needs(int peer) const {
-  const Peer& p = peers_[static_cast<std::size_t>(peer)];
-  return p.pieces > 0 || p.finals > 0;
-}
-
-bool ReduceOperation::is_complete() const {
-  if (pieces_missing_ > 0 || chunks_missing_ > 0) return false;
-  return std::ranges::all_of(peers_, [](const Peer& peer) { return peer.pieces == 0 && peer.finals == 0; });
-}
-
-// Who has not sent its pieces holds up the sums of the others too.
-std::vector<int> ReduceOperation::blamed() const {
-  std::vector<int> late;
-  for (const auto missing : {&Peer::pieces, &Peer::finals}) {
-    for (std::size_t peer = 0; late.size() < peers_.size() && peer < peers_.size(); ++peer) {
-      if (peers_[peer].*missing > 0) late.push_back(static_cast<int>(peer));
-    }
-    if (!late.empty()) break;
-  }
-  return late;
 }
 
 void ReduceOperation::refuse(int peer, const char* what) const {
@@ -104,24 +59,17 @@ void ReduceOperation::start() {
 void ReduceOperation::add(const Piece& piece) {
   const auto bucket = static_cast<std::size_t>(piece.bucket);
   const int node = plan_.number_of_piece(piece.node);
-  --pieces_missing_;
-  --own_pieces_missing_[bucket];
+  schedule_.have_own_piece(bucket);
   send_to_others(FrameKind::piece, bucket, node, piece.values);
-  const Chunk mine = chunk(bucket, wire_.rank());
+  const Chunk mine = schedule_.own_chunk(bucket);
   if (mine.size > 0) join(bucket, node, {piece.values + (mine.first - buckets_[bucket].first), {}});
 }
 
-// A piece goes chunk by chunk to the owners, a sum whole to all ranks. Each rank begins with its right neighbour, so
-// that not all write to the same one.
 void ReduceOperation::send_to_others(FrameKind kind, std::size_t bucket, int node, const float* bucket_values) {
-  const int rank = wire_.rank(), ranks = wire_.ranks();
-  for (int step = 1; step < ranks; ++step) {
-    const int to = (rank + step) % ranks;
-    const Chunk part = chunk(bucket, kind == FrameKind::piece ? to : rank);
-    if (part.size == 0) continue;
-    send_values(to, header_of(kind, bucket, node, kind == FrameKind::piece ? to : rank),
+  schedule_.for_each_frame(kind, bucket, [&](int to, const Chunk& part) {
+    send_values(to, header_of(kind, bucket, node, kind == FrameKind::piece ? to : wire_.rank()),
                 bucket_values + (part.first - buckets_[bucket].first), part.size);
-  }
+  });
 }
 
 FrameHeader ReduceOperation::header_of(FrameKind kind, std::size_t bucket, int node, int owner) const {
@@ -129,7 +77,7 @@ FrameHeader ReduceOperation::header_of(FrameKind kind, std::size_t bucket, int n
           .node = static_cast<std::uint32_t>(node),
           .bucket = static_cast<std::uint32_t>(bucket),
           .sequence = sequence_,
-          .bytes = bytes_of_values(buckets_[bucket], chunk(bucket, owner).size)};
+          .bytes = bytes_of(buckets_[bucket], schedule_.chunk(bucket, owner).size)};
 }
 
 void ReduceOperation::send_values(int to, const FrameHeader& header, const float* values, std::int64_t size) {
@@ -160,23 +108,22 @@ std::optional<std::span<std::byte>> ReduceOperation::place(int peer, const Frame
 }
 
 std::span<std::byte> ReduceOperation::place_piece(int peer, const FrameHeader& header) {
-  const Chunk mine = chunk(header.bucket, wire_.rank());
+  const Chunk mine = schedule_.own_chunk(header.bucket);
   if (header.node >= static_cast<std::uint32_t>(plan_.pieces()) || plan_[static_cast<int>(header.node)].rank != peer ||
-      mine.size == 0 || header.bytes != bytes_of_values(buckets_[header.bucket], mine.size)) {
+      mine.size == 0 || header.bytes != bytes_of(buckets_[header.bucket], mine.size)) {
     refuse(peer, "a piece that cannot be");
   }
-  if (seen_[header.bucket * plan_.nodes().size() + header.node]) refuse(peer, "the same piece twice");
+  if (schedule_.is_piece_seen(header.bucket, static_cast<int>(header.node))) refuse(peer, "the same piece twice");
   Peer& p = peers_[static_cast<std::size_t>(peer)];
-  p.values = scratch_.take(largest_chunk_);
+  p.values = scratch_.take(schedule_.largest_chunk());
   return room(p, buckets_[header.bucket], p.values.data(), mine.size);
 }
 
 // The sum of a chunk needs this rank's pieces of it, so it cannot come while they are still in use.
 std::span<std::byte> ReduceOperation::place_final(int peer, const FrameHeader& header) {
-  const Chunk theirs = chunk(header.bucket, peer);
-  if (theirs.size == 0 || header.bytes != bytes_of_values(buckets_[header.bucket], theirs.size) ||
-      own_pieces_missing_[header.bucket] > 0 ||
-      summed_[header.bucket * peers_.size() + static_cast<std::size_t>(peer)]) {
+  const Chunk theirs = schedule_.chunk(header.bucket, peer);
+  if (theirs.size == 0 || header.bytes != bytes_of(buckets_[header.bucket], theirs.size) ||
+      !schedule_.has_all_own_pieces(header.bucket) || schedule_.is_final_seen(peer, header.bucket)) {
     refuse(peer, "a sum that cannot be");
   }
   return room(peers_[static_cast<std::size_t>(peer)], buckets_[header.bucket], sum_ + theirs.first, theirs.size);
@@ -192,19 +139,17 @@ void ReduceOperation::arrived(int peer, const FrameHeader& header) {
   Peer& p = peers_[static_cast<std::size_t>(peer)];
   if (header.kind == FrameKind::begin) {
     check_begin(peer);
-    --p.pieces;
+    schedule_.have_begin(peer);
   } else if (header.kind == FrameKind::piece) {
-    const Chunk mine = chunk(header.bucket, wire_.rank());
+    const Chunk mine = schedule_.own_chunk(header.bucket);
     if (buckets_[header.bucket].rounded) widen(p.values.data(), p.narrow.data(), mine.size);
-    seen_[header.bucket * plan_.nodes().size() + header.node] = true;
-    --p.pieces;
+    schedule_.have_piece(peer, header.bucket, static_cast<int>(header.node));
     float* const values = p.values.data();
     join(header.bucket, static_cast<int>(header.node), {values, std::move(p.values)});
   } else {
-    const Chunk theirs = chunk(header.bucket, peer);
+    const Chunk theirs = schedule_.chunk(header.bucket, peer);
     if (buckets_[header.bucket].rounded) widen(sum_ + theirs.first, p.narrow.data(), theirs.size);
-    summed_[header.bucket * peers_.size() + static_cast<std::size_t>(peer)] = true;
-    --p.finals;
+    schedule_.have_final(peer, header.bucket);
   }
 }
 
@@ -215,37 +160,34 @@ void ReduceOperation::check_begin(int peer) const {
 // ---- adding
 
 void ReduceOperation::join(std::size_t bucket, int node, Cell piece) {
-  while (plan_[node].parent >= 0) {
-    Cell& other = cell(bucket, plan_[node].sibling);
-    if (!other.values) {
-      cell(bucket, node) = std::move(piece);
-      return;
-    }
-    Cell sibling = std::exchange(other, {});
-    Cell& left = is_left(plan_[node].node) ? piece : sibling;
-    Cell& right = is_left(plan_[node].node) ? sibling : piece;
-    const int parent = plan_[node].parent;
-    const Chunk mine = chunk(bucket, wire_.rank());
-    const bool is_root = plan_[parent].parent < 0;
-    float* const out = is_root ? sum_ + mine.first : left.values;
+  const Chunk mine = schedule_.own_chunk(bucket);
+  while (const auto next = schedule_.join(bucket, node)) {
+    Cell sibling = std::exchange(cell(bucket, plan_[node].sibling), {});
+    Cell& left = next->left == node ? piece : sibling;
+    Cell& right = next->left == node ? sibling : piece;
+    float* const out = next->is_root ? sum_ + mine.first : left.values;
     wire_.reach(CommPoint::before_add);
     comm::add(out, left.values, right.values, mine.size, buckets_[bucket].rounded);
     wire_.reach(CommPoint::after_add);
     scratch_.give(std::move(right.memory));
-    if (is_root) scratch_.give(std::move(left.memory));
+    if (next->is_root) scratch_.give(std::move(left.memory));
     piece = {out, std::move(left.memory)};
-    node = parent;
+    node = next->node;
   }
-  finish_chunk(bucket, std::move(piece));
+  if (schedule_.is_root(node)) {
+    finish_chunk(bucket, std::move(piece));
+  } else {
+    cell(bucket, node) = std::move(piece);
+  }
 }
 
 void ReduceOperation::finish_chunk(std::size_t bucket, Cell root) {
-  const Chunk mine = chunk(bucket, wire_.rank());
+  const Chunk mine = schedule_.own_chunk(bucket);
   float* const sum = sum_ + mine.first;
   // With all shards on one rank its piece is the root.
   if (root.values != sum) std::memcpy(sum, root.values, static_cast<std::size_t>(mine.size) * sizeof(float));
   scratch_.give(std::move(root.memory));
-  --chunks_missing_;
+  schedule_.have_sum_of_own_chunk();
   send_to_others(FrameKind::final, bucket, 0, sum_ + buckets_[bucket].first);
 }
 

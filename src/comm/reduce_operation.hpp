@@ -1,6 +1,4 @@
-// One reduction over the mesh. Every bucket is cut into a chunk for each rank, its owner. A rank sends the pieces that
-// it has of a bucket to the owners; an owner adds a node once both children are there, left first, and sends the root's
-// chunk to all ranks.
+// One reduction over the mesh: carries out what its schedule decides, with real floats and frames.
 #pragma once
 
 #include <vector>
@@ -11,6 +9,7 @@
 #include "leaf_joiner.hpp"
 #include "merge_plan.hpp"
 #include "operation.hpp"
+#include "reduce_schedule.hpp"
 #include "wire.hpp"
 
 namespace dtrain::comm {
@@ -33,9 +32,9 @@ class ReduceOperation final : public Operation {
   void start() override;
   std::optional<std::span<std::byte>> place(int peer, const FrameHeader& header) override;
   void arrived(int peer, const FrameHeader& header) override;
-  bool needs(int peer) const override;
-  bool is_complete() const override;
-  std::vector<int> blamed() const override;
+  bool needs(int peer) const override { return schedule_.needs(peer); }
+  bool is_complete() const override { return schedule_.is_complete(); }
+  std::vector<int> blamed() const override { return schedule_.blamed(); }
 
  private:
   // A node of a bucket, in this rank's chunk.
@@ -45,12 +44,10 @@ class ReduceOperation final : public Operation {
   };
   struct Peer {
     ReductionBegin begin;
-    int pieces = 0, finals = 0;  // frames that have not arrived, `begin` counted as a piece
-    std::vector<float> values;   // of the frame that is arriving
+    std::vector<float> values;  // of the frame that is arriving
     std::vector<bfloat16_bits> narrow;
   };
 
-  Chunk chunk(std::size_t bucket, int owner) const { return chunk_of(buckets_[bucket], owner, wire_.ranks()); }
   Cell& cell(std::size_t bucket, int node);
   std::span<std::byte> place_piece(int peer, const FrameHeader& header);
   std::span<std::byte> place_final(int peer, const FrameHeader& header);
@@ -69,14 +66,9 @@ class ReduceOperation final : public Operation {
   const std::uint64_t sequence_;
   float* const sum_;
   FloatPool& scratch_;
-  std::int64_t largest_chunk_ = 0;  // floats, of this rank
+  ReduceSchedule schedule_;
   std::vector<Peer> peers_;
-  std::vector<Cell> cells_;              // [bucket][node]
-  std::vector<bool> seen_;               // [bucket][node]: the piece came
-  std::vector<bool> summed_;             // [bucket][owner]: the final came
-  std::vector<int> own_pieces_missing_;  // [bucket]
-  int pieces_missing_ = 0;               // of this rank, all buckets
-  int chunks_missing_ = 0;               // of this rank: not added up
+  std::vector<Cell> cells_;  // [bucket][node]: of nodes whose sibling is not there
 };
 
 }  // namespace dtrain::comm

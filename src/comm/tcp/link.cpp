@@ -33,13 +33,10 @@ void Link::end(std::string why) {
   why_ended_ = std::move(why);
 }
 
-// A sum overtakes pieces: it is still in the cache, and what it completes is over for the peer.
 void Link::queue(Outgoing frame) {
   auto place = output_.end();
-  if (frame.header.kind == FrameKind::final) {
-    const auto first = output_.begin() + begun();
-    while (place != first && std::prev(place)->header.kind == FrameKind::piece) --place;
-  }
+  const auto first = output_.begin() + begun();
+  while (place != first && overtakes(frame.header.kind, std::prev(place)->header.kind)) --place;
   output_.insert(place, std::move(frame));
 }
 
