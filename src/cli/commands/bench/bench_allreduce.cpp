@@ -8,8 +8,10 @@
 #include <dtrain/comm/all_reduce_baseline.hpp>
 #include <dtrain/comm/tree.hpp>
 
+#include "allreduce_simulation.hpp"
 #include "bench/forked_ranks.hpp"
 #include "cli/command.hpp"
+#include "config/exchange/link_option.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -25,6 +27,7 @@ struct AllReduceBenchOptions {
   int mesh_ranks = 16;
   bool rounded = false;
   bool by_tcp = false;
+  SimulationOptions simulation;
 };
 
 void bind(config::OptionSet& set, AllReduceBenchOptions& options) {
@@ -41,6 +44,20 @@ void bind(config::OptionSet& set, AllReduceBenchOptions& options) {
           "use TCP for dtrain's tree, as between machines, instead of Unix sockets; measure it encrypted and plain, as "
           "with --plain-data of a job");
   set.add("--bfloat16", options.rounded, "round values to bfloat16 before dtrain's tree sends them");
+  set.group("Simulation");
+  set.add_numbers("--simulate", options.simulation.ranks, "N,N,...",
+                  "simulate dtrain's tree on so many ranks, instead of measuring it, up to 2048 ranks. Hosts take no "
+                  "time, unless --ranks is given: then an exchange between so many ranks here measures it");
+  config::add_link(set, "--link", options.simulation.link,
+                   "bandwidth of each host's simulated link (kbit, mbit or gbit) and latency from host to host (us, ms "
+                   "or s), such as 10gbit,50us");
+  set.add("--shards", options.simulation.shards, "V",
+          "leaves of the simulated tree, a power of two; 0: the smallest one that is no less than the ranks",
+          config::at_least(0));
+  set.add("--ranks-per-host", options.simulation.ranks_per_host, "N", "simulated ranks that share a link",
+          config::at_least(1));
+  set.add("--plain-data", options.simulation.plain,
+          "measure the time of hosts for a simulation without encryption, as with --plain-data of a job");
 }
 
 bool is_tree(std::string_view name) { return name == kTree || name == kPlainTree; }
@@ -164,9 +181,13 @@ double byte_ratio(int ranks) {
   return static_cast<double>(pieces + 1) / 2;
 }
 
+std::int64_t floats_of(const AllReduceBenchOptions& options) {
+  return static_cast<std::int64_t>(options.megabytes * 1e6 / sizeof(float));
+}
+
 Contest hold(int ranks, const AllReduceBenchOptions& options) {
   const std::vector<std::string> names = contest_names(options.by_tcp);
-  const auto size = static_cast<std::int64_t>(options.megabytes * 1e6 / sizeof(float));
+  const std::int64_t size = floats_of(options);
   const std::size_t runs = names.size() * static_cast<std::size_t>(options.rounds);
   const auto results =
       bench::run_forked(ranks, static_cast<int>(kNumbersOfCost * runs), kDeadline, [&](bench::ForkedRank& me) {
@@ -278,12 +299,31 @@ void answer(const Contest& contest, Reporter& reporter) {
       fmt::format("  the encrypted tree has {:.2f} times the speed of the plain one", speed_of_encrypted(contest)));
 }
 
-ExitCode act(const AllReduceBenchOptions& options, const config::OptionSet&, Reporter& reporter) {
-  std::vector<Contest> contests;
-  for (const double ranks : options.ranks) {
+void check_ranks(const std::vector<double>& all) {
+  for (const double ranks : all) {
     if (ranks < 2 || ranks > 64 || ranks != static_cast<int>(ranks)) {
       throw UsageError(fmt::format("--ranks: '{}' is not a whole number from 2 to 64", ranks));
     }
+  }
+}
+
+ExitCode act(const AllReduceBenchOptions& options, const config::OptionSet& set, Reporter& reporter) {
+  check_ranks(options.ranks);
+  if (set.chosen("simulate")) {
+    check(options.simulation);
+    if (floats_of(options) < 1)
+      throw UsageError(fmt::format("--megabytes: {} is less than a float", options.megabytes));
+    std::optional<HostProbe> probe;
+    if (set.chosen("ranks") && !options.ranks.empty()) {
+      probe = HostProbe{.ranks = static_cast<int>(options.ranks.front()), .rounds = options.rounds};
+    }
+    return simulate(options.simulation, floats_of(options), options.rounded, probe, reporter);
+  }
+  for (const char* name : {"link", "shards", "ranks-per-host", "plain-data"}) {
+    if (set.chosen(name)) throw UsageError(fmt::format("--{} is of a simulation: give --simulate too", name));
+  }
+  std::vector<Contest> contests;
+  for (const double ranks : options.ranks) {
     contests.push_back(hold(static_cast<int>(ranks), options));
     if (!reporter.json()) answer(contests.back(), reporter);
   }
@@ -301,8 +341,11 @@ ExitCode act(const AllReduceBenchOptions& options, const config::OptionSet&, Rep
 
 std::unique_ptr<Command> make_bench_allreduce() {
   auto command = make_command<AllReduceBenchOptions>(
-      "bench allreduce", "measure all-reduce between ranks on this machine, beside Gloo's algorithms", act);
-  command->examples = {"dtrain bench allreduce", "dtrain bench allreduce --ranks 3 --megabytes 25 --rounds 20 --json"};
+      "bench allreduce", "measure all-reduce between ranks on this machine, beside Gloo's algorithms, or simulate it",
+      act);
+  command->examples = {"dtrain bench allreduce", "dtrain bench allreduce --ranks 3 --megabytes 25 --rounds 20 --json",
+                       "dtrain bench allreduce --link 10gbit,50us --simulate 64,256",
+                       "dtrain bench allreduce --ranks 8 --plain-data --link 1gbit,25ms --simulate 16"};
   command->see_also = {"bench train"};
   return command;
 }

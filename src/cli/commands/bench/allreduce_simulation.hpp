@@ -1,0 +1,32 @@
+// `bench allreduce --simulate`: the real schedule of the exchange on links and hosts that are not there.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/reporter.hpp>
+#include <dtrain/comm/simulation.hpp>
+
+namespace dtrain::cli {
+
+struct SimulationOptions {
+  std::vector<double> ranks;  // empty: none is simulated
+  std::optional<comm::LinkModel> link;
+  int shards = 0;  // 0: the smallest power of two that is no less than the ranks
+  int ranks_per_host = 1;
+  bool plain = false;
+};
+
+// What of a real exchange on this machine the model of a host comes from.
+struct HostProbe {
+  int ranks = 0;
+  int rounds = 0;
+};
+
+void check(const SimulationOptions& options);
+// `probe`: nullopt: hosts take no time.
+ExitCode simulate(const SimulationOptions& options, std::int64_t floats, bool rounded,
+                  const std::optional<HostProbe>& probe, Reporter& reporter);
+
+}  // namespace dtrain::cli

@@ -1,0 +1,86 @@
+// A rank of a simulation: the thread that moves its frames, and the real schedule of its reduction.
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "network.hpp"
+#include "reduce_schedule.hpp"
+
+namespace dtrain::comm::simulate {
+
+// What all ranks share.
+struct World {
+  const ExchangeModel& model;
+  const MergePlan& plan;
+  const std::vector<Bucket>& buckets;
+  Events& events;
+  Segments& segments;
+  Network& network;
+  int host_of(int rank) const { return rank / model.ranks_per_host; }
+};
+
+class Rank {
+ public:
+  Rank(World& world, int rank);
+
+  void start();
+  void leaves_ready();                       // of the next bucket
+  void deliver(std::uint32_t segment);       // it is in this rank's socket
+  void acknowledged(std::uint32_t segment);  // one that this rank sent
+  void thread_free();
+
+  double completed_at() const { return completed_at_; }  // -1: it is not complete
+  double busy() const { return busy_; }                  // seconds of the thread
+  int rounds() const { return rounds_; }
+  std::int64_t frames_sent() const { return frames_sent_; }
+
+ private:
+  // Frames in order, and how many of them are gone.
+  struct Line {
+    std::vector<ModelFrame> frames;
+    std::size_t gone = 0;
+    bool empty() const { return gone == frames.size(); }
+    ModelFrame take();
+  };
+  struct Connection {
+    Line urgent, others;  // what overtakes, and what is overtaken
+    ModelFrame current;   // the frame of which a part was sent
+    std::int64_t current_left = 0, in_flight = 0;
+    bool has_task = false;
+    bool has_output() const { return current_left > 0 || !urgent.empty() || !others.empty(); }
+  };
+  // What the thread has to do, in order: to send on a connection, to receive a segment, or to take over a bucket.
+  struct Task {
+    enum class Kind : std::uint8_t { send, receive, take_over } kind;
+    std::uint32_t id;
+  };
+
+  void add_task(Task task);
+  void begin_next();
+  double begin_sending(int peer);
+  double begin_receiving(std::uint32_t segment);
+  double begin_taking_over(std::size_t bucket);
+  void queue(int to, const ModelFrame& frame);
+  void want_to_send(int peer);
+  std::int64_t bytes_of_frame(int to, const ModelFrame& frame) const;
+  double add_up(std::size_t bucket, int node);
+  double cost_of(const Segment& segment) const;
+
+  World& world_;
+  ReduceSchedule schedule_;
+  std::vector<Connection> connections_;  // [peer]
+  std::deque<Task> tasks_;
+  bool is_busy_ = false;
+  std::uint32_t outgoing_ = kNone;        // segment that leaves when the thread is free
+  std::vector<std::uint32_t> rounds_of_;  // [bucket]: of the frames that came for this rank's chunk
+  std::vector<int> own_nodes_;
+  double seconds_of_leaves_ = 0;  // to add the leaves of this rank, for each float
+  bool is_adding_leaves_ = false;
+  std::size_t next_bucket_ = 0;
+  std::int64_t frames_queued_ = 0, frames_sent_ = 0;
+  double busy_ = 0, completed_at_ = -1;
+  int rounds_ = 0;
+};
+
+}  // namespace dtrain::comm::simulate
