@@ -29,4 +29,21 @@ inline std::uint64_t bytes_of(const Bucket& bucket, std::int64_t floats) {
 using Chunk = FloatRange;
 Chunk chunk_of(const Bucket& bucket, int owner, int ranks);
 
+// Which rank adds up which floats. Each bucket is cut into a chunk for every rank. With many ranks these would be too
+// small to be worth a frame: then some neighbouring buckets, a stripe, are cut together, so that an owner has one chunk
+// in a stripe, in one bucket or over the border of two. All owners have equally much of every stripe.
+class Owners {
+ public:
+  Owners(const std::vector<Bucket>& buckets, int ranks);
+  // May be empty.
+  Chunk chunk(std::size_t bucket, int owner) const;
+
+ private:
+  struct Part {
+    Bucket bucket, stripe;
+  };
+  std::vector<Part> parts_;  // [bucket]
+  int ranks_;
+};
+
 }  // namespace dtrain::comm

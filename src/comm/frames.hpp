@@ -23,6 +23,10 @@ constexpr bool overtakes(FrameKind later, FrameKind earlier) {
   return later == FrameKind::final && earlier == FrameKind::piece;
 }
 
+// In which order a rank serves the others, `step` from 1: each begins with its right neighbour, so that not all send to
+// the same one.
+constexpr int peer_of_step(int rank, int step, int ranks) { return (rank + step) % ranks; }
+
 struct FrameHeader {
   FrameKind kind{};
   std::uint32_t node = 0;  // number in the merge plan

@@ -6,15 +6,15 @@ namespace dtrain::comm {
 
 ReduceSchedule::ReduceSchedule(const MergePlan& plan, const std::vector<Bucket>& buckets, int rank, int ranks)
     : plan_(plan),
-      buckets_(buckets),
+      owners_(buckets, ranks),
       rank_(rank),
       peers_(index(ranks)),
       seen_(buckets.size() * plan.nodes().size()),
       waiting_(buckets.size() * plan.nodes().size()),
       summed_(buckets.size() * peers_.size()),
       own_pieces_missing_(buckets.size(), plan.pieces_of(rank)) {
-  pieces_missing_ = std::int64_t{plan_.pieces_of(rank)} * static_cast<std::int64_t>(buckets_.size());
-  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+  pieces_missing_ = std::int64_t{plan_.pieces_of(rank)} * static_cast<std::int64_t>(buckets.size());
+  for (std::size_t b = 0; b < buckets.size(); ++b) {
     const std::int64_t mine = own_chunk(b).size;
     largest_chunk_ = std::max(largest_chunk_, mine);
     chunks_missing_ += mine > 0;
@@ -26,7 +26,7 @@ ReduceSchedule::ReduceSchedule(const MergePlan& plan, const std::vector<Bucket>&
     if (peer == rank) continue;
     Peer& p = peers_[index(peer)];
     ++p.pieces;
-    for (std::size_t b = 0; b < buckets_.size(); ++b) p.finals += chunk(b, peer).size > 0;
+    for (std::size_t b = 0; b < buckets.size(); ++b) p.finals += chunk(b, peer).size > 0;
     frames_missing_ += p.pieces + p.finals;
   }
 }

@@ -1,8 +1,8 @@
 // What one rank sends, awaits and adds in a reduction over the mesh, as decisions alone: no floats, no sockets, no
 // clock. ReduceOperation acts on them with real frames, the simulation with modelled ones.
 //
-// Every bucket is cut into a chunk for each rank, its owner. A rank sends its pieces of a bucket to the owners; an
-// owner adds a node once both children are there, left first, and sends the root's chunk to all ranks.
+// Every bucket is cut into chunks, each of which has a rank as its owner. A rank sends its pieces of a bucket to the
+// owners; an owner adds a node once both children are there, left first, and sends the root's chunk to all ranks.
 #pragma once
 
 #include <optional>
@@ -22,12 +22,12 @@ struct Addition {
 
 class ReduceSchedule {
  public:
-  // `plan` and `buckets` must outlive this.
+  // `plan` must outlive this.
   ReduceSchedule(const MergePlan& plan, const std::vector<Bucket>& buckets, int rank, int ranks);
 
   int rank() const { return rank_; }
   int ranks() const { return static_cast<int>(peers_.size()); }
-  Chunk chunk(std::size_t bucket, int owner) const { return chunk_of(buckets_[bucket], owner, ranks()); }
+  Chunk chunk(std::size_t bucket, int owner) const { return owners_.chunk(bucket, owner); }
   Chunk own_chunk(std::size_t bucket) const { return chunk(bucket, rank_); }
   std::int64_t largest_chunk() const { return largest_chunk_; }  // floats, of this rank
 
@@ -37,7 +37,7 @@ class ReduceSchedule {
   template <typename Send>
   void for_each_frame(FrameKind kind, std::size_t bucket, const Send& send) const {
     for (int step = 1; step < ranks(); ++step) {
-      const int to = (rank_ + step) % ranks();
+      const int to = peer_of_step(rank_, step, ranks());
       const Chunk part = chunk(bucket, kind == FrameKind::piece ? to : rank_);
       if (part.size > 0) send(to, part);
     }
@@ -73,7 +73,7 @@ class ReduceSchedule {
   std::size_t nodes() const { return plan_.nodes().size(); }
 
   const MergePlan& plan_;
-  const std::vector<Bucket>& buckets_;
+  const Owners owners_;
   const int rank_;
   std::int64_t largest_chunk_ = 0;
   std::vector<Peer> peers_;

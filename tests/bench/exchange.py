@@ -23,7 +23,9 @@ CASES = ("2:1gbit:50", "2:100mbit:10", "3:200mbit:10", "4:500mbit:40", "4:100mbi
 ROUNDS = 5
 LATENCY = os.environ.get("EXCHANGE_LATENCY", "50us")  # of the simulated links; veth pairs have about this
 CONTROL = os.environ.get("EXCHANGE_CONTROL", "cubic")  # of TCP's congestion: the default of most machines
-BURST = "32kb"
+# Packets of 64 KiB fit in, and so does what a link carries while the kernel does not look.
+LEAST_BURST, BURST_SECONDS = 128 << 10, 0.004
+UNITS = {"mbit": 1e6, "gbit": 1e9}
 PATIENCE = 300
 
 
@@ -39,6 +41,11 @@ def address(number: int) -> str:
     return f"10.78.0.{number + 1}"
 
 
+def burst(rate: str) -> int:
+    """Bytes."""
+    return max(LEAST_BURST, int(float(rate[:-4]) * UNITS[rate[-4:]] / 8 * BURST_SECONDS))
+
+
 def make_hosts(count: int, rate: str) -> None:
     ip("link", "add", "switch", "type", "bridge")
     ip("link", "set", "switch", "up")
@@ -50,7 +57,7 @@ def make_hosts(count: int, rate: str) -> None:
         in_host(number, "ip", "link", "set", "eth0", "up")
         in_host(number, "ip", "link", "set", "lo", "up")
         in_host(number, "ip", "route", "replace", "10.78.0.0/24", "dev", "eth0", "congctl", CONTROL)
-        shape = ["root", "tbf", "rate", rate, "burst", BURST, "latency", "100ms"]
+        shape = ["root", "tbf", "rate", rate, "burst", str(burst(rate)), "latency", "100ms"]
         in_host(number, "tc", "qdisc", "add", "dev", "eth0", *shape)
         subprocess.run(["tc", "qdisc", "add", "dev", f"port{number}", *shape], check=True)
 

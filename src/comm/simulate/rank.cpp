@@ -1,6 +1,7 @@
 #include "rank.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace dtrain::comm::simulate {
@@ -15,6 +16,8 @@ Rank::Rank(World& world, int rank)
     : world_(world),
       schedule_(world.plan, world.buckets, rank, world.model.ranks),
       connections_(static_cast<std::size_t>(world.model.ranks)),
+      active_((connections_.size() + 63) / 64),
+      turn_(peer_of_step(rank, 1, world.model.ranks)),
       rounds_of_(world.buckets.size()) {
   const ShardSpan span = shards_of_rank(rank, world.model.ranks, world.model.shards);
   for (int node = 0; node < world.plan.pieces(); ++node) {
@@ -26,7 +29,8 @@ Rank::Rank(World& world, int rank)
 
 void Rank::start() {
   const int ranks = schedule_.ranks();
-  for (int step = 1; step < ranks; ++step) queue((schedule_.rank() + step) % ranks, {.kind = FrameKind::begin});
+  for (int step = 1; step < ranks; ++step)
+    queue(peer_of_step(schedule_.rank(), step, ranks), {.kind = FrameKind::begin});
   leaves_ready();
 }
 
@@ -40,11 +44,20 @@ void Rank::leaves_ready() {
                                static_cast<std::uint32_t>(schedule_.rank()));
     }
     is_adding_leaves_ = false;
-    add_task({Task::Kind::take_over, static_cast<std::uint32_t>(next_bucket_++)});
+    posted_.push_back(next_bucket_++);
+    begin_next();
   }
 }
 
-void Rank::deliver(std::uint32_t segment) { add_task({Task::Kind::receive, segment}); }
+void Rank::deliver(std::uint32_t number) {
+  const int peer = static_cast<int>(world_.segments[number].connection) / schedule_.ranks();
+  Connection& connection = connections_[static_cast<std::size_t>(peer)];
+  world_.segments[number].next = kNone;
+  (connection.first == kNone ? connection.first : world_.segments[connection.last].next) = number;
+  connection.last = number;
+  set_active(peer, true);
+  begin_next();
+}
 
 void Rank::acknowledged(std::uint32_t number) {
   const Segment& segment = world_.segments[number];
@@ -52,34 +65,63 @@ void Rank::acknowledged(std::uint32_t number) {
   connections_[static_cast<std::size_t>(peer)].in_flight -= segment.bytes;
   world_.segments.give(number);
   want_to_send(peer);
+  begin_next();
 }
 
 // ---- the thread
 
-void Rank::add_task(Task task) {
-  tasks_.push_back(task);
-  if (!is_busy_) begin_next();
-}
-
 void Rank::begin_next() {
-  if (tasks_.empty()) return;
-  const Task task = tasks_.front();
-  tasks_.pop_front();
+  if (is_busy_) return;
+  if (posted_.empty() && next_active(turn_) < 0) return;
   is_busy_ = true;
-  double needed = 0;
-  switch (task.kind) {
-    case Task::Kind::send:
-      needed = begin_sending(static_cast<int>(task.id));
-      break;
-    case Task::Kind::receive:
-      needed = begin_receiving(task.id);
-      break;
-    case Task::Kind::take_over:
-      needed = begin_taking_over(task.id);
-      break;
-  }
+  const double needed = next_task();
   busy_ += needed;
   world_.events.add(world_.events.now() + needed, EventKind::thread_free, static_cast<std::uint32_t>(schedule_.rank()));
+}
+
+double Rank::next_task() {
+  if (!posted_.empty()) {
+    const std::size_t bucket = posted_.front();
+    posted_.pop_front();
+    return begin_taking_over(bucket);
+  }
+  while (true) {
+    const int peer = next_active(turn_);
+    if (peer != turn_) has_sent_ = false;
+    turn_ = peer;
+    Connection& connection = connections_[static_cast<std::size_t>(peer)];
+    if (connection.may_send && !has_sent_) {
+      has_sent_ = true;
+      return begin_sending(peer);
+    }
+    turn_ = peer_of_step(peer, 1, schedule_.ranks());
+    has_sent_ = false;
+    if (connection.first == kNone) continue;
+    const std::uint32_t segment = connection.first;
+    connection.first = world_.segments[segment].next;
+    set_active(peer, connection.may_send || connection.first != kNone);
+    return begin_receiving(segment);
+  }
+}
+
+void Rank::set_active(int peer, bool active) {
+  std::uint64_t& word = active_[static_cast<std::size_t>(peer) / 64];
+  const std::uint64_t bit = std::uint64_t{1} << (peer % 64);
+  word = active ? word | bit : word & ~bit;
+}
+
+// The first one from `from` on, and on from 0; -1: none.
+int Rank::next_active(int from) const {
+  const std::size_t words = active_.size(), start = static_cast<std::size_t>(from) / 64;
+  for (std::size_t step = 0; step <= words; ++step) {
+    const std::size_t at = (start + step) % words;
+    std::uint64_t word = active_[at];
+    const std::uint64_t before = (std::uint64_t{1} << (from % 64)) - 1;  // bits of peers below `from`
+    if (step == 0) word &= ~before;
+    if (step == words) word &= before;
+    if (word != 0) return static_cast<int>(64 * at) + std::countr_zero(word);
+  }
+  return -1;
 }
 
 void Rank::thread_free() {
@@ -94,7 +136,6 @@ void Rank::thread_free() {
 
 double Rank::begin_sending(int peer) {
   Connection& connection = connections_[static_cast<std::size_t>(peer)];
-  connection.has_task = false;
   outgoing_ = world_.segments.make();
   Segment& segment = world_.segments[outgoing_];
   segment.connection = static_cast<std::uint32_t>(schedule_.rank() * schedule_.ranks() + peer);
@@ -178,9 +219,8 @@ void Rank::queue(int to, const ModelFrame& frame) {
 
 void Rank::want_to_send(int peer) {
   Connection& connection = connections_[static_cast<std::size_t>(peer)];
-  if (connection.has_task || !connection.has_output() || connection.in_flight >= kWindow) return;
-  connection.has_task = true;
-  add_task({Task::Kind::send, static_cast<std::uint32_t>(peer)});
+  connection.may_send = connection.has_output() && connection.in_flight < kWindow;
+  set_active(peer, connection.may_send || connection.first != kNone);
 }
 
 std::int64_t Rank::bytes_of_frame(int to, const ModelFrame& frame) const {

@@ -47,17 +47,14 @@ class Rank {
     Line urgent, others;  // what overtakes, and what is overtaken
     ModelFrame current;   // the frame of which a part was sent
     std::int64_t current_left = 0, in_flight = 0;
-    bool has_task = false;
+    std::uint32_t first = kNone, last = kNone;  // segments that came and were not read
+    bool may_send = false;                      // it has output, and room for it
     bool has_output() const { return current_left > 0 || !urgent.empty() || !others.empty(); }
   };
-  // What the thread has to do, in order: to send on a connection, to receive a segment, or to take over a bucket.
-  struct Task {
-    enum class Kind : std::uint8_t { send, receive, take_over } kind;
-    std::uint32_t id;
-  };
-
-  void add_task(Task task);
   void begin_next();
+  double next_task();
+  void set_active(int peer, bool active);
+  int next_active(int from) const;
   double begin_sending(int peer);
   double begin_receiving(std::uint32_t segment);
   double begin_taking_over(std::size_t bucket);
@@ -70,7 +67,12 @@ class Rank {
   World& world_;
   ReduceSchedule schedule_;
   std::vector<Connection> connections_;  // [peer]
-  std::deque<Task> tasks_;
+  // As in the real exchange: what was posted comes first; then the connections have their turns, each to send and then
+  // to receive.
+  std::deque<std::size_t> posted_;     // buckets
+  std::vector<std::uint64_t> active_;  // a bit for each peer whose connection has something to do
+  int turn_ = 0;                       // the peer that is next
+  bool has_sent_ = false;              // in this turn
   bool is_busy_ = false;
   std::uint32_t outgoing_ = kNone;        // segment that leaves when the thread is free
   std::vector<std::uint32_t> rounds_of_;  // [bucket]: of the frames that came for this rank's chunk

@@ -159,7 +159,8 @@ bool Exchange::run_posted() {
 
 bool Exchange::move_frames() {
   bool more = false;
-  for (Link& link : links_) {
+  for (int step = 1; step < ranks(); ++step) {
+    Link& link = links_[static_cast<std::size_t>(peer_of_step(rank_, step, ranks()))];
     if (link.socket() < 0) continue;
     more |= link.write(*this);
     more |= link.read(*this);

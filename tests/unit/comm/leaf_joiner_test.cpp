@@ -103,5 +103,47 @@ TEST(Buckets, CoverTheBufferAndNoneIsPartlyRounded) {
   EXPECT_EQ(next, 1'000'000);
 }
 
+// Every float has one owner, and owners differ by a cache line or two in each stripe.
+void expect_fair(const std::vector<Bucket>& buckets, int ranks) {
+  const Owners owners(buckets, ranks);
+  std::vector<std::int64_t> owned(static_cast<std::size_t>(ranks));
+  for (std::size_t b = 0; b < buckets.size(); ++b) {
+    std::int64_t next = buckets[b].first;
+    for (int owner = 0; owner < ranks; ++owner) {
+      const Chunk chunk = owners.chunk(b, owner);
+      if (chunk.size == 0) continue;
+      ASSERT_EQ(chunk.first, next);
+      next += chunk.size;
+      owned[static_cast<std::size_t>(owner)] += chunk.size;
+    }
+    ASSERT_EQ(next, buckets[b].first + buckets[b].size);
+  }
+  const auto [least, most] = std::ranges::minmax(owned);
+  EXPECT_LE(most - least, 32 * static_cast<std::int64_t>(buckets.size())) << ranks;
+}
+
+TEST(Owners, HaveEquallyMuchOfTheBufferWhateverTheirNumber) {
+  for (const int ranks : {1, 2, 3, 16, 64, 65, 200, 256, 1000, 1024, 4096}) {
+    expect_fair(cut_into_buckets({.shards = 1, .size = 25'000'000, .rounded = 10'000'001}), ranks);
+    expect_fair(cut_into_buckets({.shards = 1, .size = 100}), ranks);
+  }
+}
+
+TEST(Owners, ShareEachBucketAmongAllRanksAsLongAsChunksAreLargeEnough) {
+  const std::vector<Bucket> buckets = cut_into_buckets({.shards = 1, .size = 25'000'000});
+  const auto chunks = [&](int ranks) {  // of the buckets, on average
+    const Owners owners(buckets, ranks);
+    std::size_t count = 0;
+    for (std::size_t b = 0; b < buckets.size(); ++b) {
+      for (int owner = 0; owner < ranks; ++owner) count += owners.chunk(b, owner).size > 0;
+    }
+    return static_cast<double>(count) / static_cast<double>(buckets.size());
+  };
+  EXPECT_EQ(chunks(8), 8);
+  EXPECT_EQ(chunks(64), 64);
+  EXPECT_NEAR(chunks(256), 64, 2);
+  EXPECT_NEAR(chunks(1024), 64, 2);
+}
+
 }  // namespace
 }  // namespace dtrain::comm
