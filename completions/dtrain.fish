@@ -1360,6 +1360,7 @@ complete -c dtrain -n "__dtrain_at 'bench allreduce'" -l by-tcp -d 'use TCP for 
 complete -c dtrain -n "__dtrain_at 'bench allreduce'" -l bfloat16 -d 'round values to bfloat16 before dtrain\'s tree sends them'
 complete -c dtrain -n "__dtrain_at 'bench allreduce'" -l simulate -x -d 'simulate dtrain\'s tree on so many ranks, instead of measuring it, up to 2048 ranks. Hosts take no time, unless --ranks is given: then an exchange between so many ranks here measures it'
 complete -c dtrain -n "__dtrain_at 'bench allreduce'" -l link -x -d 'bandwidth of each host\'s simulated link (kbit, mbit or gbit) and latency from host to host (us, ms or s), such as 10gbit,50us'
+complete -c dtrain -n "__dtrain_at 'bench allreduce'" -l unevenness -x -d 'how unequal the parts are that TCP gives connections of a simulated link: each has a weight from 1-U to 1; 0: equal parts'
 complete -c dtrain -n "__dtrain_at 'bench allreduce'" -l shards -x -d 'leaves of the simulated tree, a power of two; 0: the smallest one that is no less than the ranks'
 complete -c dtrain -n "__dtrain_at 'bench allreduce'" -l ranks-per-host -x -d 'simulated ranks that share a link'
 complete -c dtrain -n "__dtrain_at 'bench allreduce'" -l plain-data -d 'measure the time of hosts for a simulation without encryption, as with --plain-data of a job'

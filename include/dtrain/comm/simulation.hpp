@@ -2,9 +2,9 @@
 // real exchange (src/comm/reduce_schedule.hpp) on modelled links and hosts. Pure: the same case gives the same result.
 //
 // Links: every host has one full-duplex link to a switch that never blocks. A link sends the segments of its
-// connections in turn, so that connections which share it get equal parts; what arrives is served in order of arrival.
-// Packets carry headers. Nothing is lost, and TCP's windows are open from the start: slow start, retransmissions and
-// full buffers of a switch are not modelled.
+// connections in turn, so connections that share it get equal parts, or unequal ones as TCP's windows make them; what
+// arrives is served in order of arrival. Packets carry headers. Nothing is lost: slow start, retransmissions and full
+// buffers of a switch are not modelled.
 // Hosts: each rank has the one thread that moves frames and adds, as in the real exchange.
 #pragma once
 
@@ -17,6 +17,9 @@ namespace dtrain::comm {
 struct LinkModel {
   double bytes_per_second = 0;  // in each direction, headers of packets included
   double latency = 0;           // seconds from one host to another
+  // How unequal the parts are that connections have of the link that they leave by: each has its own weight, from
+  // 1 - unevenness to 1, and turns go at random by weight. 0: the connections have their turns one after the other.
+  double unevenness = 0;
 };
 
 // Seconds of the thread that moves a rank's frames.

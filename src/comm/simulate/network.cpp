@@ -6,7 +6,15 @@ namespace dtrain::comm::simulate {
 namespace {
 
 // TCP with time stamps over Ethernet of 1,500 bytes: headers, check sum, preamble and gap.
-constexpr std::int64_t kPacketPayload = 1448, kPacketHeaders = 90;
+constexpr double kPacketPayload = 1448, kPacketHeaders = 90;
+
+// SplitMix64: well mixed bits of a counter, as a number from 0 to 1.
+double fraction_of(std::uint64_t counter) {
+  std::uint64_t x = (counter + 1) * 0x9e3779b97f4a7c15;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return static_cast<double>((x ^ (x >> 31)) >> 11) / static_cast<double>(std::uint64_t{1} << 53);
+}
 
 }  // namespace
 
@@ -28,9 +36,10 @@ Network::Network(Events& events, Segments& segments, const LinkModel& link, int 
       hosts_(static_cast<std::size_t>(hosts)),
       sockets_(connections) {}
 
+// A connection fills its packets from one segment to the next.
 double Network::seconds_for(std::int64_t bytes) const {
-  const std::int64_t packets = (bytes + kPacketPayload - 1) / kPacketPayload;
-  return static_cast<double>(bytes + packets * kPacketHeaders) / link_.bytes_per_second;
+  const double packets = std::max(1.0, static_cast<double>(bytes) / kPacketPayload);
+  return (static_cast<double>(bytes) + packets * kPacketHeaders) / link_.bytes_per_second;
 }
 
 void Network::send(std::uint32_t number) {
@@ -54,6 +63,7 @@ void Network::link_free(std::uint32_t number) {
   Host& host = hosts_[number];
   host.is_sending = !host.waiting.empty();
   if (!host.is_sending) return;
+  std::swap(host.waiting[next_turn(host)], host.waiting.front());
   const std::uint32_t connection = host.waiting.front();
   host.waiting.pop_front();
   Socket& socket = sockets_[connection];
@@ -61,6 +71,16 @@ void Network::link_free(std::uint32_t number) {
   socket.first = segments_[segment].next;
   if (socket.first != kNone) host.waiting.push_back(connection);
   start(host, segment);
+}
+
+// Its place among those that wait.
+std::size_t Network::next_turn(const Host& host) {
+  if (link_.unevenness == 0) return 0;
+  while (true) {
+    const auto place = static_cast<std::size_t>(fraction_of(++draws_) * static_cast<double>(host.waiting.size()));
+    const double weight = 1 - link_.unevenness * fraction_of(host.waiting[place]);
+    if (fraction_of(++draws_) < weight) return place;
+  }
 }
 
 void Network::start(Host& host, std::uint32_t number) {

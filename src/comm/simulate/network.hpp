@@ -14,8 +14,9 @@
 namespace dtrain::comm::simulate {
 
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
-// What a connection hands to the kernel at once, and a link sends before another connection has its turn.
-constexpr std::int64_t kSegmentBytes = 64 << 10;
+// What a connection hands to the kernel at once, and a link sends before another connection has its turn. The smallest
+// chunks of many ranks fit in.
+constexpr std::int64_t kSegmentBytes = 20 << 10;
 constexpr std::size_t kSegmentFrames = 4;
 
 struct ModelFrame {
@@ -69,13 +70,15 @@ class Network {
   };
   struct Host {
     bool is_sending = false;
-    std::deque<std::uint32_t> waiting;  // connections with segments, the next one first
+    std::deque<std::uint32_t> waiting;  // connections with segments
     double receives_until = 0;
     Load out, in;
   };
   double seconds_for(std::int64_t bytes) const;
+  std::size_t next_turn(const Host& host);
   void start(Host& host, std::uint32_t number);
 
+  std::uint64_t draws_ = 0;
   Events& events_;
   Segments& segments_;
   const LinkModel link_;

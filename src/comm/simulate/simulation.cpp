@@ -25,6 +25,9 @@ void check(const ExchangeModel& model) {
   if (model.floats < 1) throw UsageError("nothing is added up: an array needs at least one float");
   if (model.ranks_per_host < 1) throw UsageError("a host has at least one rank");
   if (!(model.link.bytes_per_second > 0)) throw UsageError("a link needs a bandwidth above 0");
+  if (!(model.link.unevenness >= 0 && model.link.unevenness < 1)) {
+    throw UsageError("the unevenness of a link is from 0 to less than 1");
+  }
   if (!(model.link.latency >= 0)) throw UsageError("the latency of a link is at least 0");
 }
 

@@ -165,6 +165,8 @@ ExitCode simulate(const SimulationOptions& options, std::int64_t floats, bool ro
     reporter.answer(fmt::format("{:>5}{:>11}{:>11}{:>8}{:>11}{:>8}  {}", "ranks", "ms", "ring ms", "ratio", "bytes",
                                 "rounds", "limit"));
   }
+  comm::LinkModel link = *options.link;
+  link.unevenness = options.unevenness;
   Json rows = Json::array();
   for (const double ranks : options.ranks) {
     const comm::ExchangeModel model{.ranks = static_cast<int>(ranks),
@@ -172,7 +174,7 @@ ExitCode simulate(const SimulationOptions& options, std::int64_t floats, bool ro
                                     .floats = floats,
                                     .rounded = rounded,
                                     .ranks_per_host = options.ranks_per_host,
-                                    .link = *options.link,
+                                    .link = link,
                                     .host = host};
     const comm::SimulatedStep step = comm::simulate_reduction(model);
     rows.push_back(row(model, step));
@@ -185,7 +187,8 @@ ExitCode simulate(const SimulationOptions& options, std::int64_t floats, bool ro
     reporter.answer_json(Json::object({{"schema", "dtrain.bench-allreduce-simulation/1"},
                                        {"floats", floats},
                                        {"rounded", rounded},
-                                       {"link", config::link_text(*options.link)},
+                                       {"link", config::link_text(link)},
+                                       {"unevenness", link.unevenness},
                                        {"ranks_per_host", options.ranks_per_host},
                                        {"host", host_json(host, probe)},
                                        {"simulations", rows}}));

@@ -51,6 +51,11 @@ void bind(config::OptionSet& set, AllReduceBenchOptions& options) {
   config::add_link(set, "--link", options.simulation.link,
                    "bandwidth of each host's simulated link (kbit, mbit or gbit) and latency from host to host (us, ms "
                    "or s), such as 10gbit,50us");
+  set.add(
+      "--unevenness", options.simulation.unevenness, "U",
+      "how unequal the parts are that TCP gives connections of a simulated link: each has a weight from 1-U to 1; 0: "
+      "equal parts",
+      config::between(0, 0.99));
   set.add("--shards", options.simulation.shards, "V",
           "leaves of the simulated tree, a power of two; 0: the smallest one that is no less than the ranks",
           config::at_least(0));
@@ -319,7 +324,7 @@ ExitCode act(const AllReduceBenchOptions& options, const config::OptionSet& set,
     }
     return simulate(options.simulation, floats_of(options), options.rounded, probe, reporter);
   }
-  for (const char* name : {"link", "shards", "ranks-per-host", "plain-data"}) {
+  for (const char* name : {"link", "unevenness", "shards", "ranks-per-host", "plain-data"}) {
     if (set.chosen(name)) throw UsageError(fmt::format("--{} is of a simulation: give --simulate too", name));
   }
   std::vector<Contest> contests;

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include <dtrain/base/error.hpp>
 
 namespace dtrain::comm {
@@ -34,6 +37,14 @@ TEST(SimulatedLinks, GiveTwoConnectionsToOneHostHalfEach) {
   const auto ends = simulate_transfers(link, 3, {{0, 2, 10'000'000}, {1, 2, 5'000'000}});
   EXPECT_NEAR(ends[1], seconds_of(10e6, 1e6), 0.15);
   EXPECT_NEAR(ends[0], seconds_of(15e6, 1e6), 0.02);
+}
+
+// The first two connections of a link happen to have other weights than half.
+TEST(SimulatedLinks, GiveUnequalPartsWhereTheyAreUneven) {
+  const LinkModel link{.bytes_per_second = 1e6, .unevenness = 0.9};
+  const auto ends = simulate_transfers(link, 3, {{0, 1, 10'000'000}, {0, 2, 10'000'000}});
+  EXPECT_GT(std::abs(ends[0] - ends[1]), 2);
+  EXPECT_NEAR(std::max(ends[0], ends[1]), seconds_of(20e6, 1e6), 0.02);  // the link was never idle
 }
 
 TEST(SimulatedLinks, CarryBothDirectionsAtOnce) {
@@ -119,6 +130,7 @@ TEST(SimulatedReduction, RefusesCasesThatCannotBe) {
   refuses([](ExchangeModel& model) { model.ranks_per_host = 0; });
   refuses([](ExchangeModel& model) { model.link.bytes_per_second = 0; });
   refuses([](ExchangeModel& model) { model.link.latency = -1; });
+  refuses([](ExchangeModel& model) { model.link.unevenness = 1; });
 }
 
 }  // namespace
