@@ -13,7 +13,7 @@ namespace dtrain::cli {
 struct SimulationOptions {
   std::vector<double> ranks;  // empty: none is simulated
   std::optional<comm::LinkModel> link;
-  double unevenness = 0.5;  // as TCP: tests/bench/exchange.md
+  double unevenness = 0.3;  // as TCP: tests/bench/exchange.md
   int shards = 0;           // 0: the smallest power of two that is no less than the ranks
   int ranks_per_host = 1;
   bool plain = false;
