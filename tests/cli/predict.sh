@@ -129,6 +129,9 @@ run export m/p --to onnx --softmax --with-preprocessing --out p2.onnx
 check "the model holds pixels and probabilities" grep -q probabilities p2.onnx
 run predict m/p
 check "a picture is needed" exits 2
+run train --network mlp --image-shape 3,28,28 --resize 32 --batch-size 8 --num-epochs 3 --lr 0.0005 --rgb-std 58,57,56 \
+  --data-train p.rec --model-prefix m/p --resume
+check "the same command goes on with as many classes as it counted" exits 0
 sed -i 's#"blue"#"../../evil"#' p.pack.json
 run train --network mlp --image-shape 3,28,28 --num-classes 2 --batch-size 8 --num-epochs 1 --lr 0.0001 --data-train p.rec --model-prefix m/evil
 run predict m/evil photos/blue photos/red* --out-dir sorted

@@ -119,6 +119,7 @@ nn::Graph network_of_run(const std::optional<train::Checkpoint>& start, const co
     options.data.classes = start->graph.classes();
     return start->graph;
   }
+  if (start && !set.chosen("num-classes")) options.data.classes = start->graph.classes();
   nn::Graph graph = config::choose_graph(options.network, set, options.data);
   if (start && network_json(graph) != network_json(start->graph)) {
     throw UsageError(
