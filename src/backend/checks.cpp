@@ -62,7 +62,8 @@ HostBatch samples_of(const HostBatch& batch, const nn::Graph& graph, const Shard
           .labels = batch.labels + shard.first,
           .sample_ids = batch.sample_ids + shard.first,
           .partners = batch.partners ? batch.partners + shard.first : nullptr,
-          .shares = batch.shares ? batch.shares + shard.first : nullptr};
+          .shares = batch.shares ? batch.shares + shard.first : nullptr,
+          .objects = batch.objects ? batch.objects + shard.first : nullptr};
 }
 
 }  // namespace dtrain::backend

@@ -23,7 +23,11 @@ const char* dtype_name(DType dtype) { return kNames[static_cast<std::size_t>(dty
 
 StepMetrics metrics_of(const ContributionLayout& layout, std::span<const float> contribution) {
   const auto* values = contribution.data() + layout.gradients + layout.statistics;
-  return {values[0], values[1], values[2], values[3]};
+  StepMetrics metrics{values[0], values[1], values[2], values[3]};
+  for (std::int64_t part = layout.counts; part < layout.metrics; ++part) {
+    metrics.parts[static_cast<std::size_t>(part - layout.counts)] = values[part];
+  }
+  return metrics;
 }
 
 }  // namespace dtrain::backend

@@ -75,9 +75,12 @@ class Fuser {
     result_.norm_of[at(group.output)] = norm;
   }
 
-  // From the layer that computes the logits on, through scales.
   void keep_logits_float() {
-    int first = graph_.nodes.back().inputs[0];
+    for (const int logits : graph_.nodes.back().inputs) keep_float(logits);
+  }
+
+  // From the layer that computes the logits on, through scales.
+  void keep_float(int first) {
     while (as<nn::Scale>(node(first)) && only_reader(first) >= 0) first = node(first).inputs[0];
     if (!is_product(first)) return;
     for (int index = first; only_reader(index) >= 0; index = only_reader(index)) result_.stays_float[at(index)] = true;

@@ -21,6 +21,7 @@ StepMetrics evaluate_views(const nn::Graph& graph, int top_k, const HostBatch& b
                            std::span<const nn::ImageView> views, std::span<float> logits,
                            const EvaluateImages& evaluate_images) {
   if (views.size() == 1 && views[0] == nn::ImageView{}) return evaluate_images(batch, logits);
+  DTRAIN_CHECK(!nn::detection_of(graph), "a detector sees the image as it is");
   DTRAIN_CHECK(batch.images || batch.n == 0, "this backend takes images of floats");
   const nn::Shape& shape = graph.input();
   const auto n = static_cast<std::size_t>(batch.n), size = n * static_cast<std::size_t>(graph.classes());

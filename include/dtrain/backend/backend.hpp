@@ -16,6 +16,7 @@
 #include <dtrain/backend/loss_scale.hpp>
 #include <dtrain/base/accelerator.hpp>
 #include <dtrain/nn/graph.hpp>
+#include <dtrain/nn/objects.hpp>
 #include <dtrain/nn/optimizer.hpp>
 #include <dtrain/nn/pixels.hpp>
 #include <dtrain/nn/views.hpp>
@@ -33,6 +34,8 @@ struct HostBatch {
   // Images of training that are mixtures of two samples have two labels. Null: none is one.
   const std::int32_t* partners = nullptr;  // [n], the second label
   const float* shares = nullptr;           // [n], of the first label in [0, 1]; the rest is the second one's
+  // What the samples show, [n], for a detector. Null: images that are filled whole and show nothing.
+  const nn::PictureObjects* objects = nullptr;
 };
 
 // How a backend would have its batches.
@@ -61,17 +64,25 @@ struct StepKey {
 //   [gradients of the SUM of the samples' losses: parameter_count]
 //   [batch-norm statistics, each weighted by the shard's count: statistic_count]
 //   [loss sum, correct (top-1), correct in top-k, count]; of two labels each counts by its share
+//   [each part of a detector's loss: nn::loss_parts]
 struct ContributionLayout {
   std::int64_t gradients = 0;  // number of floats of each part
   std::int64_t statistics = 0;
-  static constexpr std::int64_t metrics = 4;
+  static constexpr std::int64_t counts = 4;
+  std::int64_t metrics = counts;  // with the parts of the loss
   explicit ContributionLayout(const nn::Graph& graph)
-      : gradients(graph.parameter_count), statistics(graph.statistic_count) {}
+      : gradients(graph.parameter_count),
+        statistics(graph.statistic_count),
+        metrics(counts + std::ssize(nn::loss_parts(graph))) {}
   std::int64_t size() const { return gradients + statistics + metrics; }
 };
 
+// The parts of a loss whose graph has fewer are 0.
+using LossParts = std::array<double, 5>;
+
 struct StepMetrics {
   double loss_sum = 0, correct = 0, top_k_correct = 0, count = 0;
+  LossParts parts = {};  // sums over the samples, as nn::loss_parts names them
 };
 StepMetrics metrics_of(const ContributionLayout& layout, std::span<const float> contribution);
 
@@ -205,9 +216,9 @@ class Executable {
   virtual void apply(const Update& update) = 0;
   void apply(std::span<const float> sum, const Update& update);  // set_sum() and apply()
 
-  // Forward with running statistics, once for each view of the images. `logits`, empty or [n, classes], takes the mean
-  // of the views' logits, and that mean is what is counted. loss_sum is that of plain cross-entropy (no label
-  // smoothing).
+  // Forward with running statistics, once for each view of the images. `logits`, empty or [n, nn::result_size], takes
+  // the mean of the views' logits, and that mean is what is counted. loss_sum is that of plain cross-entropy (no label
+  // smoothing). A detector's result is what it found in the one view that it takes, and nothing but samples is counted.
   virtual StepMetrics evaluate(const HostBatch& batch, std::span<const nn::ImageView> views,
                                std::span<float> logits) = 0;
   StepMetrics evaluate(const HostBatch& batch, std::span<float> logits = {});  // one view: the image as it is

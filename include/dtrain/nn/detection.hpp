@@ -1,5 +1,5 @@
-// What a detector has beside convolutions. The levels of a feature pyramid lie side by side in one value, so that one
-// convolution serves all of them and shapes stay fixed.
+// What a detector's graph has beside convolutions. The levels of a feature pyramid lie side by side in one value, so
+// that one convolution serves all of them and shapes stay fixed.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +25,19 @@ struct Extent {
 };
 Extent extent_of(const Levels& levels);
 
-// The loss of a one-stage detector (Lin et al., "Focal Loss for Dense Object Detection", 2017), as torchvision's
-// RetinaNet has it. Its two heads hold the levels: for each anchor the logits of all classes, and for each anchor four
-// numbers that move and scale it. A pixel has nine anchors: the shapes 1:2, 1:1 and 2:1 (height to width), each in
-// three sizes of its level, which begin at 32 pixels and double from level to level.
+// Takes two inputs: each pixel of the result is the first one's nearest, at the second one's size.
+struct Upsample {};
+// Takes the levels, the largest first; they have one number of channels.
+struct Pyramid {};
+// Sets to zero what lies outside the levels.
+struct KeepLevels {
+  Levels levels;
+};
+
+// Last node of a one-stage detector (Lin et al., "Focal Loss for Dense Object Detection", 2017), as torchvision's
+// RetinaNet has it. Takes two inputs that hold the levels: for each anchor the logits of all classes, and for each
+// anchor four numbers that move and scale it. A pixel has nine anchors: the shapes 1:2, 1:1 and 2:1 (height to width),
+// each in three sizes of its level, which begin at 32 pixels and double from level to level.
 //
 // Training adds up, for each picture, the focal loss of all anchors that are an object or background, and the distance
 // of the four numbers of those that are objects; both are divided by the number of anchors that are objects, at least

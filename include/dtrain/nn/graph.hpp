@@ -3,10 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <unordered_set>
 #include <variant>
 #include <vector>
+
+#include <dtrain/nn/detection.hpp>
 
 namespace dtrain::nn {
 
@@ -21,8 +24,9 @@ struct Input {};
 // How a convolution's weight begins. he: see initialize.hpp. dirac: the first in/groups filters hand on their channels,
 // the others are Gaussian with variance 1 / (3 fan_in), as large as PyTorch's default. whitening: from images, see
 // whiten.hpp; only of a convolution that reads the graph's input, is not grouped, and has twice as many outputs as its
-// window has values.
-enum class InitialWeight { he, dirac, whitening };
+// window has values. As torchvision's detectors begin: uniform has the variance 1 / fan_in; small is Gaussian with
+// deviation 0.01; rare is small with a bias at which a sigmoid gives 0.01.
+enum class InitialWeight { he, dirac, whitening, uniform, small, rare };
 
 // Cross-correlation, as every framework calls convolution. Weight [out, in/groups, kernel_h, kernel_w]. A frozen weight
 // stays as it began: it has no gradient (zeros), and no optimizer moves it; the bias learns.
@@ -133,9 +137,9 @@ struct SoftmaxLoss {
   friend bool operator==(const SoftmaxLoss&, const SoftmaxLoss&) = default;
 };
 
-using Layer =
-    std::variant<Input, Convolution, BatchNorm, Activation, Pooling, Dense, Flatten, Add, Concat, Multiply, Dropout,
-                 Scale, LayerNorm, LayerScale, ClassToken, Position, FirstToken, Attention, SoftmaxLoss>;
+using Layer = std::variant<Input, Convolution, BatchNorm, Activation, Pooling, Dense, Flatten, Add, Concat, Multiply,
+                           Dropout, Scale, LayerNorm, LayerScale, ClassToken, Position, FirstToken, Attention,
+                           SoftmaxLoss, Upsample, Pyramid, KeepLevels, DetectionLoss>;
 
 // The name of the layer kind as it stands in JSON and messages: "convolution", "batch_norm", ...
 const char* layer_kind(const Layer& layer);
@@ -173,7 +177,7 @@ float statistics_momentum(const Node& norm);
 
 struct Graph {
   std::string name;                    // "resnet-20", for people
-  std::vector<Node> nodes;             // topological; nodes[0] is the only Input, nodes.back() the only SoftmaxLoss
+  std::vector<Node> nodes;             // topological; nodes[0] is the only Input, nodes.back() the only loss
   std::vector<TensorView> parameters;  // views of the flat parameter buffer (also: gradients, each optimizer slot)
   std::vector<TensorView> statistics;  // views of the flat buffer of batch-norm running statistics
   std::int64_t parameter_count = 0;
@@ -196,15 +200,25 @@ class GraphBuilder {
   // Throws UsageError naming a node whose output nothing uses.
   Graph finish(int logits, float label_smoothing = 0.0f, std::string name = "softmax");
   Graph finish(int logits, SoftmaxLoss loss, std::string name);
+  // Ends with a detector's loss on its two inputs.
+  Graph finish(int classes, int boxes, DetectionLoss loss, std::string name = "detections");
 
  private:
   int append_node(std::string name, Layer layer, std::vector<int> inputs);
+  Graph finish();
 
   Graph graph_;
   std::unordered_set<std::string> names_;
 };
 
+// Of a classifier. Throws UsageError for a detector.
 const SoftmaxLoss& loss_of(const Graph& graph);
+// nullptr: the graph is a classifier.
+const DetectionLoss* detection_of(const Graph& graph);
+// Floats that an evaluation gives for one sample: a classifier's logits, or what a detector found.
+std::int64_t result_size(const Graph& graph);
+// The parts of the loss that are reported one by one; none of a classifier's.
+std::span<const char* const> loss_parts(const Graph& graph);
 // Throws UsageError for a loss that finish() would refuse.
 void set_loss(Graph& graph, SoftmaxLoss loss);
 

@@ -15,6 +15,7 @@ struct PictureObjects {
   std::vector<Box> boxes;
   std::vector<std::int32_t> classes;  // of each box, in [0, classes); the background is none of them
   std::vector<std::uint8_t> crowd;    // 1: a group that is not counted one by one
+  std::vector<double> areas;          // as they were annotated, in pixels of the original picture
   std::vector<std::uint8_t> masks;    // [boxes, h, w] of 0 and 1, the network's input size; empty: none asked for
   int height = 0, width = 0;          // what the picture fills of the input, from the left upper corner
   float scale = 1;                    // input pixels per pixel of the original picture

@@ -27,14 +27,13 @@ StepMetrics CpuExecutable::evaluate(const HostBatch& batch, std::span<const nn::
 StepMetrics CpuExecutable::evaluate_images(const HostBatch& batch, std::span<float> logits) {
   threads_.wait();
   check_labels(batch, graph_.classes());
-  const int classes = graph_.classes();
+  const std::size_t size = static_cast<std::size_t>(batch.n) * static_cast<std::size_t>(nn::result_size(graph_));
   std::vector<float> own;
   if (logits.empty()) {
-    own.resize(static_cast<std::size_t>(batch.n) * static_cast<std::size_t>(classes));
+    own.resize(size);
     logits = own;
   }
-  DTRAIN_CHECK(logits.size() == static_cast<std::size_t>(batch.n) * static_cast<std::size_t>(classes),
-               "logits are [n, classes]");
+  DTRAIN_CHECK(logits.size() == size, "logits are [n, result_size]");
   const int block = evaluation_block();
   prepare(evaluation_.program, std::min(batch.n, block));
   prepare(evaluation_.program, batch.n % block);
@@ -48,7 +47,8 @@ StepMetrics CpuExecutable::evaluate_images(const HostBatch& batch, std::span<flo
   threads_.run([&](int thread) {
     for (int k = thread; k * block < batch.n; k += threads_.size()) evaluate_block(batch, thread, k, logits);
   });
-  return metrics_of_logits(logits, classes, batch.labels, options_.top_k);
+  if (nn::detection_of(graph_)) return {.count = static_cast<double>(batch.n)};
+  return metrics_of_logits(logits, graph_.classes(), batch.labels, options_.top_k);
 }
 
 void CpuExecutable::evaluate_block(const HostBatch& batch, int thread, int block, std::span<float> logits) {
@@ -60,7 +60,7 @@ void CpuExecutable::evaluate_block(const HostBatch& batch, int thread, int block
   context.worker = &workers_[static_cast<std::size_t>(thread)];
   context.shard = samples_of(batch, graph_, {block, first, std::min(size, batch.n - first)});
   context.parameters = state_.parameters.data();
-  context.logits = logits.data() + std::int64_t{first} * graph_.classes();
+  context.logits = logits.data() + first * nn::result_size(graph_);
   for (const Segment& segment : evaluation_.program.segments()) {
     run_segment(evaluation_.program, segment, context, 0, context.shard.n);
   }

@@ -44,6 +44,10 @@ class Lowering {
   Lowered evaluation() {
     training_ = false;
     forward();
+    if (const nn::DetectionLoss* const detection = nn::detection_of(graph_)) {
+      end_with_results(*detection);
+      return finish();
+    }
     const TensorId logits = value(node(size() - 1).inputs[0]);
     add(make_store_logits(kernels_for(all_kernels_, program().tensor(logits).dtype), logits), size() - 1, ".logits");
     return finish();
@@ -150,7 +154,7 @@ class Lowering {
         values_[at(index)] = x;
       else
         add(make_flatten(shape_of(x), kernels_, x, new_value(index, n.output)), index, ".forward");
-    } else {
+    } else if (!forward_detection_layer(index, x)) {
       forward_token_layer(index, x);
     }
   }
@@ -163,6 +167,14 @@ class Lowering {
   // False: the layer is none of these.
   bool backward_token_layer(int index, TensorId gradient);
 
+  // detection/lower_detection.cpp; false: the layer is none of these.
+  bool forward_detection_layer(int index, TensorId x);
+  bool backward_detection_layer(int index, TensorId gradient);
+  void backward_pyramid(int index, TensorId gradient);
+  nn::Levels levels_of(int pyramid) const;
+  void end_with_results(const nn::DetectionLoss& layer);
+  void begin_backward(const nn::DetectionLoss& layer);
+
   bool flatten_is_nothing(int index) {
     const nn::Shape& s = shape_of(value(node(index).inputs[0]));
     return fusion_.flatten_is_free[at(index)] || std::int64_t{s.h} * s.w == 1;
@@ -170,15 +182,22 @@ class Lowering {
 
   // ---- backward
 
-  void backward() {
-    const nn::Node& last = node(size() - 1);
-    const int logits = last.inputs[0];
+  void begin_backward(const nn::SoftmaxLoss& loss) {
+    const int logits = node(size() - 1).inputs[0];
     const TensorId gradient = new_tensor_like(value(logits));
-    add(make_softmax_loss(nn::loss_of(graph_), options_.top_k, graph_.parameter_count + graph_.statistic_count,
+    add(make_softmax_loss(loss, options_.top_k, graph_.parameter_count + graph_.statistic_count,
                           kernels_for(all_kernels_, program().tensor(value(logits)).dtype), kernels_, value(logits),
                           gradient),
         size() - 1, "");
-    gradients_[at(logits)].push_back(gradient);
+    pass_on(logits, gradient);
+  }
+
+  void backward() {
+    if (const nn::DetectionLoss* const detection = nn::detection_of(graph_)) {
+      begin_backward(*detection);
+    } else {
+      begin_backward(nn::loss_of(graph_));
+    }
     for (int index = size() - 2; index > 0; --index) {
       const int norm = fusion_.norm_of[at(index)];
       if (gradients_[at(index)].empty()) continue;
@@ -321,7 +340,7 @@ class Lowering {
     }
     if (as<nn::Concat>(n)) return backward_concat(index, gradient);
     if (as<nn::Multiply>(n)) return backward_multiply(index, gradient);
-    if (backward_token_layer(index, gradient)) return;
+    if (backward_token_layer(index, gradient) || backward_detection_layer(index, gradient)) return;
     const int source = n.inputs[0];
     const TensorId x = value(source);
     if (as<nn::Flatten>(n) && flatten_is_nothing(index)) return pass_on(source, gradient);

@@ -1,8 +1,10 @@
 #include "cuda_backend.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <dtrain/backend/checks.hpp>
+#include <dtrain/base/error.hpp>
 
 #include "executable.hpp"
 
@@ -23,6 +25,15 @@ class Opening {
   std::shared_ptr<Device> device_;
 };
 
+void refuse_detection(const nn::Graph& graph) {
+  const auto is_of_detectors = [](const nn::Node& node) {
+    return std::holds_alternative<nn::Upsample>(node.layer) || std::holds_alternative<nn::Pyramid>(node.layer) ||
+           std::holds_alternative<nn::KeepLevels>(node.layer) || std::holds_alternative<nn::DetectionLoss>(node.layer);
+  };
+  if (std::ranges::none_of(graph.nodes, is_of_detectors)) return;
+  throw UsageError("the cuda backend has no kernels for detectors: " + graph.name, "use setting 'device' cpu");
+}
+
 class CudaBackend final : public Backend {
  public:
   CudaBackend(DeviceFacts facts, std::function<std::shared_ptr<Device>()> open)
@@ -37,6 +48,7 @@ class CudaBackend final : public Backend {
   DType fastest_dtype() const override { return facts_.has_bfloat16 ? DType::bfloat16 : DType::float32; }
   std::unique_ptr<Executable> compile(const nn::Graph& graph, const CompileOptions& options) const override {
     check_dtype(*this, options.dtype);
+    refuse_detection(graph);
     return std::make_unique<CudaExecutable>(opening_->device(), graph, options);
   }
   BatchWish batches() const override {

@@ -256,8 +256,8 @@ StepMetrics CudaExecutable::set_sum(StepSum sum) {
   if (given) gradients_in_copies_ = false;
   sum_ = given ? *given : std::exchange(own_sum_, nullptr);
   DTRAIN_CHECK(sum_, "no contributions were added up on the device");
-  std::array<float, ContributionLayout::metrics> metrics{};
-  device_->download(metrics.data(), sum_ + contribution_.size() - ContributionLayout::metrics, sizeof metrics);
+  std::array<float, ContributionLayout::counts> metrics{};
+  device_->download(metrics.data(), sum_ + contribution_.size() - ContributionLayout::counts, sizeof metrics);
   sum_count_ = metrics[3];
   return StepMetrics{metrics[0], metrics[1], metrics[2], metrics[3]};
 }

@@ -77,6 +77,23 @@ void concat_backward(const Samples& dy, std::int64_t first, Samples& dx);
 void multiply(const Samples& x, const Samples& factors, Samples& y);
 void multiply_backward(const Samples& x, const Samples& factors, const Samples& dy, Samples& dx, Samples& dfactors);
 
+void upsample(const Samples& x, Samples& y);
+void upsample_backward(const Samples& dy, Samples& dx);
+void pyramid(std::span<const Samples* const> levels, Samples& y);
+// Once for each level.
+void pyramid_backward(const nn::LevelPlace& place, const Samples& dy, Samples& dx);
+void keep_levels(const nn::KeepLevels& layer, const Samples& x, Samples& y);
+void keep_levels_backward(const nn::KeepLevels& layer, const Samples& dy, Samples& dx);
+
+// The sums over the samples: the loss and its two parts.
+StepMetrics detection_metrics(const nn::DetectionLoss& layer, const Samples& classes, const Samples& boxes,
+                              const HostBatch& of);
+void detection_loss_backward(const nn::DetectionLoss& layer, const Samples& classes, const Samples& boxes,
+                             const HostBatch& of, Samples& dclasses, Samples& dboxes);
+// results: [n, DetectionLoss::result_size()].
+void detect(const nn::DetectionLoss& layer, const Samples& classes, const Samples& boxes, const HostBatch& of,
+            std::span<float> results);
+
 // Which elements of which samples are dropped: see StepKey.
 struct DropoutKey {
   StepKey step;

@@ -27,11 +27,19 @@ Pass::Pass(const PassInput& input) : input_(input) {
 
 const Samples& Pass::input_of(int node, int which) const { return values_[input_.graph.nodes[node].inputs[which]]; }
 
+std::vector<const Samples*> Pass::inputs_of(int node) const {
+  std::vector<const Samples*> inputs;
+  for (const int input : input_.graph.nodes[node].inputs) inputs.push_back(&values_[input]);
+  return inputs;
+}
+
 const float* Pass::parameter(int node, int which) const {
   const std::vector<int>& parameters = input_.graph.nodes[node].parameters;
   if (which >= static_cast<int>(parameters.size())) return nullptr;
   return input_.parameters.data() + input_.graph.parameters[parameters[which]].offset;
 }
+
+const Samples& Pass::head(int which) const { return input_of(static_cast<int>(values_.size()) - 1, which); }
 
 const Samples& Pass::logits() const { return input_of(static_cast<int>(values_.size()) - 1); }
 
@@ -57,11 +65,7 @@ void Pass::forward_node(int index) {
                  [&](const nn::Dense&) { dense(x(), parameter(index, 0), parameter(index, 1), y); },
                  [&](const nn::Flatten&) { y.values = x().values; },
                  [&](const nn::Add&) { add(x(), input_of(index, 1), y); },
-                 [&](const nn::Concat&) {
-                   std::vector<const Samples*> inputs;
-                   for (const int input : node.inputs) inputs.push_back(&values_[input]);
-                   concat(inputs, y);
-                 },
+                 [&](const nn::Concat&) { concat(inputs_of(index), y); },
                  [&](const nn::Multiply&) { multiply(x(), input_of(index, 1), y); },
                  [&](const nn::Dropout& l) {
                    if (input_.training) {
@@ -78,6 +82,10 @@ void Pass::forward_node(int index) {
                  [&](const nn::FirstToken&) { first_token(x(), y); },
                  [&](const nn::Attention& l) { attend(l, x(), y); },
                  [&](const nn::SoftmaxLoss&) { softmax(x(), y); },
+                 [&](const nn::Upsample&) { upsample(x(), y); },
+                 [&](const nn::Pyramid&) { pyramid(inputs_of(index), y); },
+                 [&](const nn::KeepLevels& l) { keep_levels(l, x(), y); },
+                 [&](const nn::DetectionLoss&) {},  // a batch has one loss, and evaluation one result
              },
              node.layer);
 }
@@ -150,6 +158,18 @@ void Pass::backward_node(int index, std::span<float> gradients) {
                  [&](const nn::FirstToken&) { first_token_backward(dy, dx()); },
                  [&](const nn::Attention& l) { attend_backward(l, input_of(index), dy, dx()); },
                  [&](const nn::SoftmaxLoss& l) { softmax_loss_backward(l, input_of(index), input_.samples, dx()); },
+                 [&](const nn::Upsample&) { upsample_backward(dy, dx()); },
+                 [&](const nn::Pyramid&) {
+                   const nn::Shape& first = input_of(index).shape;
+                   const auto places = nn::level_places({static_cast<int>(node.inputs.size()), first.h, first.w});
+                   for (std::size_t level = 0; level < places.size(); ++level) {
+                     pyramid_backward(places[level], dy, dx(static_cast<int>(level)));
+                   }
+                 },
+                 [&](const nn::KeepLevels& l) { keep_levels_backward(l, dy, dx()); },
+                 [&](const nn::DetectionLoss& l) {
+                   detection_loss_backward(l, input_of(index), input_of(index, 1), input_.samples, dx(0), dx(1));
+                 },
              },
              node.layer);
 }

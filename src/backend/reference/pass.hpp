@@ -36,9 +36,12 @@ class Pass {
   // Mean and biased variance that each batch norm saw, laid out like the running statistics.
   void batch_statistics(std::span<float> statistics) const;
   const Samples& logits() const;
+  // What the last node reads.
+  const Samples& head(int which) const;
 
  private:
   const Samples& input_of(int node, int which = 0) const;
+  std::vector<const Samples*> inputs_of(int node) const;
   const float* parameter(int node, int which) const;  // nullptr if the node has fewer
   PassInput input_;
   std::vector<Samples> values_;     // per node

@@ -41,13 +41,13 @@ class ReferenceExecutable final : public HostExecutable {
   StepMetrics set_sum(StepSum sum) override {
     sum_ = std::get<std::span<const float>>(sum);
     DTRAIN_CHECK(static_cast<std::int64_t>(sum_.size()) == layout_.size(), "not this graph's contribution");
-    return metrics_of(layout_, sum_);
+    return backend::metrics_of(layout_, sum_);
   }
 
   void apply(const Update& update) override {
     const std::span<const float> sum = std::exchange(sum_, {});
     DTRAIN_CHECK(!sum.empty(), "there is no sum to apply");
-    const double count = metrics_of(layout_, sum).count;
+    const double count = backend::metrics_of(layout_, sum).count;
     DTRAIN_CHECK(count > 0, "a step without samples");
     begin_average(update.rule, state_);
     update_parameters(graph_, sum.first(gradient_count()), count, update, state_);
@@ -107,6 +107,11 @@ class ReferenceExecutable final : public HostExecutable {
     if (batch.n == 0) return {};
     Pass pass(pass_input(batch, false, {}));
     pass.forward();
+    if (const nn::DetectionLoss* const detection = nn::detection_of(graph_)) {
+      DTRAIN_CHECK(logits.empty() || std::ssize(logits) == batch.n * detection->result_size(), "rows of what is found");
+      if (!logits.empty()) detect(*detection, pass.head(0), pass.head(1), batch, logits);
+      return {.count = static_cast<double>(batch.n)};
+    }
     if (!logits.empty()) {
       DTRAIN_CHECK(logits.size() == pass.logits().values.size(), "logits are [n, classes]");
       std::ranges::copy(pass.logits().values, logits.begin());
@@ -132,12 +137,22 @@ class ReferenceExecutable final : public HostExecutable {
     pass.batch_statistics(statistics);
     for (float& value : statistics) value *= static_cast<float>(samples.n);
 
-    const StepMetrics metrics = softmax_metrics(nn::loss_of(graph_), options_.top_k, pass.logits(), samples);
-    const auto values = contribution.last(ContributionLayout::metrics);
+    const StepMetrics metrics = metrics_of(pass, samples);
+    const auto values = contribution.last(static_cast<std::size_t>(layout_.metrics));
     values[0] = static_cast<float>(metrics.loss_sum);
     values[1] = static_cast<float>(metrics.correct);
     values[2] = static_cast<float>(metrics.top_k_correct);
     values[3] = static_cast<float>(metrics.count);
+    for (std::size_t part = layout_.counts; part < values.size(); ++part) {
+      values[part] = static_cast<float>(metrics.parts[part - layout_.counts]);
+    }
+  }
+
+  StepMetrics metrics_of(const Pass& pass, const HostBatch& samples) const {
+    if (const nn::DetectionLoss* const detection = nn::detection_of(graph_)) {
+      return detection_metrics(*detection, pass.head(0), pass.head(1), samples);
+    }
+    return softmax_metrics(nn::loss_of(graph_), options_.top_k, pass.logits(), samples);
   }
 
   void update_running_statistics(std::span<const float> weighted, double count) {

@@ -191,6 +191,7 @@ void scale_objects(const Annotations& annotations, const ScaledSize& size, bool 
   objects.boxes.clear();
   objects.classes.clear();
   objects.crowd.clear();
+  objects.areas.clear();
   objects.masks.clear();
   objects.height = size.height;
   objects.width = size.width;
@@ -211,6 +212,7 @@ void scale_objects(const Annotations& annotations, const ScaledSize& size, bool 
     objects.boxes.push_back(box);
     objects.classes.push_back(object.label);
     objects.crowd.push_back(object.crowd ? 1 : 0);
+    objects.areas.push_back(object.area);
     if (!masks) continue;
     const std::size_t begin = objects.masks.size();
     objects.masks.resize(begin + static_cast<std::size_t>(room_height) * static_cast<std::size_t>(room_width));

@@ -63,10 +63,11 @@ bool is_held(const Node& node, std::size_t which) {
 float statistics_momentum(const Node& norm) { return norm.learns ? std::get<BatchNorm>(norm.layer).momentum : 1; }
 
 const char* layer_kind(const Layer& layer) {
-  constexpr const char* names[] = {"input",    "convolution", "batch_norm", "activation",  "pooling",
-                                   "dense",    "flatten",     "add",        "concat",      "multiply",
-                                   "dropout",  "scale",       "layer_norm", "layer_scale", "class_token",
-                                   "position", "first_token", "attention",  "softmax_loss"};
+  constexpr const char* names[] = {"input",    "convolution", "batch_norm",    "activation",   "pooling",
+                                   "dense",    "flatten",     "add",           "concat",       "multiply",
+                                   "dropout",  "scale",       "layer_norm",    "layer_scale",  "class_token",
+                                   "position", "first_token", "attention",     "softmax_loss", "upsample",
+                                   "pyramid",  "keep_levels", "detection_loss"};
   static_assert(std::size(names) == std::variant_size_v<Layer>);
   return names[layer.index()];
 }
@@ -83,7 +84,8 @@ GraphBuilder::GraphBuilder(std::string graph_name, Shape input, std::string inpu
 }
 
 int GraphBuilder::add(std::string name, Layer layer, std::vector<int> inputs) {
-  if (std::holds_alternative<SoftmaxLoss>(layer)) throw UsageError(fmt::format("{}: the loss comes last", name));
+  if (std::holds_alternative<SoftmaxLoss>(layer) || std::holds_alternative<DetectionLoss>(layer))
+    throw UsageError(fmt::format("{}: the loss comes last", name));
   return append_node(std::move(name), std::move(layer), std::move(inputs));
 }
 
@@ -111,11 +113,36 @@ Graph GraphBuilder::finish(int logits, float label_smoothing, std::string name) 
 
 Graph GraphBuilder::finish(int logits, SoftmaxLoss loss, std::string name) {
   append_node(std::move(name), std::move(loss), {logits});
+  return finish();
+}
+
+Graph GraphBuilder::finish(int classes, int boxes, DetectionLoss loss, std::string name) {
+  append_node(std::move(name), loss, {classes, boxes});
+  return finish();
+}
+
+Graph GraphBuilder::finish() {
   require_all_used(graph_);
   return std::move(graph_);
 }
 
-const SoftmaxLoss& loss_of(const Graph& graph) { return std::get<SoftmaxLoss>(graph.nodes.back().layer); }
+const SoftmaxLoss& loss_of(const Graph& graph) {
+  if (const auto* loss = std::get_if<SoftmaxLoss>(&graph.nodes.back().layer)) return *loss;
+  throw UsageError(fmt::format("{} is a detector, whose loss is its own", graph.name));
+}
+
+const DetectionLoss* detection_of(const Graph& graph) { return std::get_if<DetectionLoss>(&graph.nodes.back().layer); }
+
+std::int64_t result_size(const Graph& graph) {
+  const DetectionLoss* const detection = detection_of(graph);
+  return detection ? detection->result_size() : graph.classes();
+}
+
+std::span<const char* const> loss_parts(const Graph& graph) {
+  static constexpr const char* kParts[] = {"classification", "bbox_regression"};  // torchvision's names
+  if (!detection_of(graph)) return {};
+  return kParts;
+}
 
 void set_loss(Graph& graph, SoftmaxLoss loss) {
   Node& node = graph.nodes.back();

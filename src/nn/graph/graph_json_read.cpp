@@ -66,15 +66,19 @@ class GraphReader {
 
   // The last node is the loss, and only it.
   Graph finish(NodeReader& reader) {
-    const Layer layer = layer_of_kind(reader);
-    if (!std::holds_alternative<SoftmaxLoss>(layer)) reader.refuse("the last layer must be a softmax_loss");
-    SoftmaxLoss loss = std::get<SoftmaxLoss>(layer);
+    Layer layer = layer_of_kind(reader);
+    const bool detects = std::holds_alternative<DetectionLoss>(layer);
+    if (!detects && !std::holds_alternative<SoftmaxLoss>(layer)) {
+      reader.refuse("the last layer must be a softmax_loss or a detection_loss");
+    }
     const std::vector<int> inputs = read_inputs(reader);
-    if (inputs.size() != 1) reader.refuse("softmax_loss takes 1 input");
-    visit_fields(loss, reader);
+    if (inputs.size() != (detects ? 2 : 1))
+      reader.refuse(detects ? "detection_loss takes 2 inputs" : "softmax_loss takes 1 input");
+    std::visit([&](auto& kind) { visit_fields(kind, reader); }, layer);
     reader.find("shape");
     reader.require_all_known();
-    Graph graph = builder_.finish(inputs[0], std::move(loss), reader.name());
+    Graph graph = detects ? builder_.finish(inputs[0], inputs[1], std::get<DetectionLoss>(layer), reader.name())
+                          : builder_.finish(inputs[0], std::move(std::get<SoftmaxLoss>(layer)), reader.name());
     for (const auto& [node, names] : tensor_names_) rename_tensors(graph, node, names);
     for (const int node : frozen_) graph.nodes[static_cast<std::size_t>(node)].learns = false;
     require_distinct_tensor_names(graph);

@@ -12,9 +12,10 @@ namespace dtrain::nn {
 
 inline constexpr const char* kActivationNames[] = {"relu", "tanh", "sigmoid",    "relu6",
                                                    "gelu", "silu", "hard_swish", "hard_sigmoid"};  // as ActivationKind
-inline constexpr const char* kInitialWeightNames[] = {"he", "dirac", "whitening"};                 // as InitialWeight
-inline constexpr const char* kLossNames[] = {"softmax", "sigmoid"};                                // as LossKind
-inline constexpr const char* kPoolingNames[] = {"max", "average"};                                 // as PoolingKind
+inline constexpr const char* kInitialWeightNames[] = {"he",      "dirac", "whitening",
+                                                      "uniform", "small", "rare"};  // as InitialWeight
+inline constexpr const char* kLossNames[] = {"softmax", "sigmoid"};                 // as LossKind
+inline constexpr const char* kPoolingNames[] = {"max", "average"};                  // as PoolingKind
 
 template <typename T, typename Kind>
 concept LayerOf = std::same_as<std::remove_const_t<T>, Kind>;
@@ -80,9 +81,26 @@ void visit_fields(LayerOf<SoftmaxLoss> auto& layer, auto& visit) {
   visit.list("class_weights", layer.class_weights);
 }
 
+void visit_fields(LayerOf<KeepLevels> auto& layer, auto& visit) {
+  visit("levels", layer.levels.count);
+  visit.pair("first", layer.levels.height, layer.levels.width);
+}
+
+void visit_fields(LayerOf<DetectionLoss> auto& layer, auto& visit) {
+  visit("classes", layer.classes);
+  visit("levels", layer.levels.count);
+  visit.pair("first", layer.levels.height, layer.levels.width);
+  visit.pair("image", layer.image_height, layer.image_width);
+  visit("score_threshold", layer.score_threshold);
+  visit("overlap_threshold", layer.overlap_threshold);
+  visit("candidates", layer.candidates);
+  visit("detections", layer.detections);
+}
+
 template <typename Kind>
 requires LayerOf<Kind, Input> || LayerOf<Kind, Flatten> || LayerOf<Kind, Add> || LayerOf<Kind, Concat> ||
-    LayerOf<Kind, Multiply> || LayerOf<Kind, ClassToken> || LayerOf<Kind, Position> || LayerOf<Kind, FirstToken>
+    LayerOf<Kind, Multiply> || LayerOf<Kind, ClassToken> || LayerOf<Kind, Position> || LayerOf<Kind, FirstToken> ||
+    LayerOf<Kind, Upsample> || LayerOf<Kind, Pyramid>
 void visit_fields(Kind&, auto&) {}
 
 }  // namespace dtrain::nn

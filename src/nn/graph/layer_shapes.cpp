@@ -107,11 +107,58 @@ Shape attended(const std::string& node, const Attention& a, const Shape& in) {
   return {in.c / 3, in.h, in.w};
 }
 
-void require_inputs(const std::string& node, const Layer& layer, std::size_t inputs) {
-  if (std::holds_alternative<Concat>(layer)) {
-    return require(inputs >= 2, node, fmt::format("concat takes 2 or more inputs, not {}", inputs));
+int half(int extent) { return (extent + 1) / 2; }
+
+Shape upsampled(const std::string& node, const Shape& in, const Shape& like) {
+  require(in.h <= like.h && in.w <= like.w, node,
+          fmt::format("{}x{} pixels are no larger than {}x{}", like.h, like.w, in.h, in.w));
+  return {in.c, like.h, like.w};
+}
+
+Shape together(const std::string& node, std::span<const Shape> levels) {
+  Shape expected = levels[0];
+  for (const Shape& level : levels) {
+    require(level == expected, node,
+            fmt::format("a level of {}x{}x{} where {}x{}x{} is half of the one before", level.c, level.h, level.w,
+                        expected.c, expected.h, expected.w));
+    expected = {level.c, half(level.h), half(level.w)};
   }
-  const bool pair = std::holds_alternative<Add>(layer) || std::holds_alternative<Multiply>(layer);
+  const Extent extent = extent_of({static_cast<int>(levels.size()), levels[0].h, levels[0].w});
+  return {levels[0].c, extent.height, extent.width};
+}
+
+void require_levels(const std::string& node, const Levels& levels, const Shape& in) {
+  const bool sound = levels.count >= 1 && levels.count <= 16 && in_range(levels.height, 1) && in_range(levels.width, 1);
+  require(sound, node, fmt::format("{} levels of {}x{} make no sense", levels.count, levels.height, levels.width));
+  const Extent extent = extent_of(levels);
+  require(in.h == extent.height && in.w == extent.width, node,
+          fmt::format("the levels fill {}x{} pixels, not {}x{}", extent.height, extent.width, in.h, in.w));
+}
+
+Shape detected(const std::string& node, const DetectionLoss& d, const Shape& logits, const Shape& boxes) {
+  require(in_range(d.classes, 1) && d.classes <= kLargestExtent / DetectionLoss::kAnchors, node,
+          fmt::format("{} classes", d.classes));
+  require_levels(node, d.levels, logits);
+  require_levels(node, d.levels, boxes);
+  require(logits.c == DetectionLoss::kAnchors * d.classes && boxes.c == DetectionLoss::kAnchors * 4, node,
+          fmt::format("{} and {} channels are not those of {} anchors and {} classes", logits.c, boxes.c,
+                      DetectionLoss::kAnchors, d.classes));
+  require(d.image_height >= d.levels.height && d.image_width >= d.levels.width, node,
+          fmt::format("a picture of {}x{} has no levels of {}x{}", d.image_height, d.image_width, d.levels.height,
+                      d.levels.width));
+  require(in_range(d.candidates, 1) && in_range(d.detections, 1), node,
+          fmt::format("{} detections of {} candidates", d.detections, d.candidates));
+  require(d.score_threshold >= 0 && d.score_threshold < 1 && d.overlap_threshold >= 0 && d.overlap_threshold <= 1, node,
+          fmt::format("thresholds of {} and {}", d.score_threshold, d.overlap_threshold));
+  return {d.classes, 1, 1};
+}
+
+void require_inputs(const std::string& node, const Layer& layer, std::size_t inputs) {
+  if (std::holds_alternative<Concat>(layer) || std::holds_alternative<Pyramid>(layer)) {
+    return require(inputs >= 2, node, fmt::format("{} takes 2 or more inputs, not {}", layer_kind(layer), inputs));
+  }
+  const bool pair = std::holds_alternative<Add>(layer) || std::holds_alternative<Multiply>(layer) ||
+                    std::holds_alternative<Upsample>(layer) || std::holds_alternative<DetectionLoss>(layer);
   const std::size_t expected = pair ? 2 : 1;
   require(inputs == expected, node, fmt::format("{} takes {} inputs, not {}", layer_kind(layer), expected, inputs));
 }
@@ -169,6 +216,13 @@ Shape output_shape(const std::string& node, const Layer& layer, std::span<const 
                      },
                      [&](const Attention& a) { return attended(node, a, in); },
                      [&](const SoftmaxLoss& s) { return logits(node, s, in); },
+                     [&](const Upsample&) { return upsampled(node, in, inputs[1]); },
+                     [&](const Pyramid&) { return together(node, inputs); },
+                     [&](const KeepLevels& k) {
+                       require_levels(node, k.levels, in);
+                       return in;
+                     },
+                     [&](const DetectionLoss& d) { return detected(node, d, in, inputs[1]); },
                      [&](const Activation&) { return in; },
                  },
                  layer);

@@ -104,7 +104,8 @@ void visit_attributes(LayerOf<SoftmaxLoss> auto& layer, auto& visit) {
 template <typename Kind>
 requires LayerOf<Kind, Input> || LayerOf<Kind, Flatten> || LayerOf<Kind, Multiply> || LayerOf<Kind, LayerNorm> ||
     LayerOf<Kind, LayerScale> || LayerOf<Kind, ClassToken> || LayerOf<Kind, Position> || LayerOf<Kind, FirstToken> ||
-    LayerOf<Kind, Attention>
+    LayerOf<Kind, Attention> || LayerOf<Kind, Upsample> || LayerOf<Kind, Pyramid> || LayerOf<Kind, KeepLevels> ||
+    LayerOf<Kind, DetectionLoss>
 void visit_attributes(Kind&, auto&) {}
 
 // MXNet spreads smooth_alpha over the other classes, we spread label_smoothing over all of them.

@@ -21,6 +21,12 @@ void fill_normal(std::span<float> weight, double variance, std::uint64_t seed, s
   for (float& value : weight) value = deviation * random.normal();
 }
 
+void fill_uniform(std::span<float> weight, double variance, std::uint64_t seed, std::uint32_t tensor) {
+  RandomStream random(seed, RandomUse::initial_weights, tensor, 0);
+  const auto bound = static_cast<float>(portable_sqrt(3 * variance));
+  for (float& value : weight) value = random.uniform(-bound, bound);
+}
+
 // Filters that hand on one channel each: 1 in the middle of the window, else 0.
 void pass_channels_on(const TensorView& view, std::span<float> weight) {
   const std::int64_t inputs = view.shape[1], window = view.shape[2] * view.shape[3];
@@ -43,9 +49,15 @@ std::vector<InitialWeight> initial_weights(const Graph& graph) {
   return initial;
 }
 
+bool begins_rare(const Node& node) {
+  const auto* convolution = std::get_if<Convolution>(&node.layer);
+  return convolution && convolution->initial == InitialWeight::rare;
+}
+
 // Gains begin at 1, shifts at 0; what is not a layer's usual tensor as the layer says.
 void fill_vectors(const Graph& graph, const Node& node, std::uint64_t seed, std::span<float> parameters) {
   constexpr double kPositionVariance = 0.02 * 0.02;
+  constexpr double kRare = 0.01;
   for (const int index : node.parameters) {
     const TensorView& view = graph.parameters[static_cast<std::size_t>(index)];
     if (view.role == TensorRole::weight) continue;
@@ -54,6 +66,8 @@ void fill_vectors(const Graph& graph, const Node& node, std::uint64_t seed, std:
       fill_normal(values, kPositionVariance, seed, static_cast<std::uint32_t>(index));
     } else if (const auto* scale = std::get_if<LayerScale>(&node.layer)) {
       std::ranges::fill(values, scale->initial);
+    } else if (begins_rare(node)) {
+      std::ranges::fill(values, static_cast<float>(-portable_log((1 - kRare) / kRare)));
     } else {
       std::ranges::fill(values, view.role == TensorRole::gamma ? 1.0f : 0.0f);
     }
@@ -62,7 +76,12 @@ void fill_vectors(const Graph& graph, const Node& node, std::uint64_t seed, std:
 
 void fill_weight(const TensorView& view, InitialWeight initial, std::uint64_t seed, std::uint32_t tensor,
                  std::span<float> weight) {
+  constexpr double kSmallVariance = 0.01 * 0.01;
   const auto fan_in = static_cast<double>(view.size / view.shape.front());
+  if (initial == InitialWeight::uniform) return fill_uniform(weight, 1 / fan_in, seed, tensor);
+  if (initial == InitialWeight::small || initial == InitialWeight::rare) {
+    return fill_normal(weight, kSmallVariance, seed, tensor);
+  }
   const bool dirac = initial == InitialWeight::dirac;
   fill_normal(weight, (dirac ? 1.0 / 3 : 2.0) / fan_in, seed, tensor);
   if (dirac) pass_channels_on(view, weight);

@@ -99,8 +99,17 @@ class OnnxGraph {
                           [&](const nn::FirstToken&) { return add_first_token(each); },
                           [&](const nn::Attention& layer) { return add_attention(each, layer); },
                           [&](const nn::SoftmaxLoss&) { return flat(input_of(each), kOutput); },
+                          [&](const nn::Upsample&) { return refuse_detector(); },
+                          [&](const nn::Pyramid&) { return refuse_detector(); },
+                          [&](const nn::KeepLevels&) { return refuse_detector(); },
+                          [&](const nn::DetectionLoss&) { return refuse_detector(); },
                       },
                       each.layer);
+  }
+
+  [[noreturn]] Value refuse_detector() const {
+    throw UsageError(fmt::format("{} is a detector, and only classifiers are exported to ONNX", graph_.name),
+                     "export it as safetensors");
   }
 
   Value add_convolution(const nn::Node& each, const nn::Convolution& layer) {

@@ -18,7 +18,9 @@ using backend::Executable;
 using backend::HostBatch;
 using backend::ShardRange;
 
-constexpr std::size_t kMetrics = backend::ContributionLayout::metrics;
+std::size_t metrics_size(const nn::Graph& graph) {
+  return static_cast<std::size_t>(backend::ContributionLayout(graph).metrics);
+}
 
 // The contribution of one inner step, which goes nowhere but into the replica's own update.
 class OwnContribution final : public backend::ContributionSink {
@@ -110,8 +112,9 @@ class Writer {
   void movement(std::span<const float> before, std::span<const float> after, float factor) {
     at_ = std::ranges::transform(before, after, at_, [&](float b, float a) { return (b - a) * factor; }).out;
   }
-  void metrics(const backend::StepMetrics& m) {
+  void metrics(const backend::StepMetrics& m, std::size_t parts) {
     for (const double value : {m.loss_sum, m.correct, m.top_k_correct, m.count}) *at_++ = static_cast<float>(value);
+    for (const double value : std::span(m.parts).first(parts)) *at_++ = static_cast<float>(value);
   }
 
  private:
@@ -123,11 +126,14 @@ void add(backend::StepMetrics& sum, const backend::StepMetrics& step) {
   sum.correct += step.correct;
   sum.top_k_correct += step.top_k_correct;
   sum.count += step.count;
+  for (std::size_t part = 0; part < sum.parts.size(); ++part) sum.parts[part] += step.parts[part];
 }
 
-backend::StepMetrics metrics_in(std::span<const float> contribution) {
-  const std::span<const float> m = contribution.last(kMetrics);
-  return {.loss_sum = m[0], .correct = m[1], .top_k_correct = m[2], .count = m[3]};
+backend::StepMetrics metrics_in(const nn::Graph& graph, std::span<const float> contribution) {
+  const std::span<const float> m = contribution.last(metrics_size(graph));
+  backend::StepMetrics metrics{.loss_sum = m[0], .correct = m[1], .top_k_correct = m[2], .count = m[3]};
+  std::ranges::copy(m.subspan(backend::ContributionLayout::counts), metrics.parts.begin());
+  return metrics;
 }
 
 }  // namespace
@@ -146,7 +152,8 @@ LocalExecutable::LocalExecutable(const nn::Graph& graph, const LocalSteps& local
 }
 
 std::int64_t LocalExecutable::contribution_size() const {
-  return static_cast<std::int64_t>((1 + inner_slots_) * state_.parameters.size() + state_.statistics.size() + kMetrics);
+  return static_cast<std::int64_t>((1 + inner_slots_) * state_.parameters.size() + state_.statistics.size() +
+                                   metrics_size(graph_));
 }
 
 void LocalExecutable::begin_round(Round round) {
@@ -222,7 +229,7 @@ void LocalExecutable::train_replica(Executable& replica, const HostBatch& batch,
     writer.movement(state_.parameters, learned.parameters, weight);
     writer.scaled(learned.optimizer, weight);
     writer.scaled(learned.statistics, weight);
-    writer.metrics(metrics);
+    writer.metrics(metrics, nn::loss_parts(graph_).size());
   }
   sink.ready(shard, 0, contribution_size(), true);
 }
@@ -230,13 +237,13 @@ void LocalExecutable::train_replica(Executable& replica, const HostBatch& batch,
 backend::StepMetrics LocalExecutable::set_sum(backend::StepSum sum) {
   sum_ = std::get<std::span<const float>>(sum);
   DTRAIN_CHECK(static_cast<std::int64_t>(sum_.size()) == contribution_size(), "not the sum of a round");
-  return metrics_in(sum_);
+  return metrics_in(graph_, sum_);
 }
 
 void LocalExecutable::apply(const backend::Update&) {
   const std::span<const float> sum = std::exchange(sum_, {});
   DTRAIN_CHECK(!sum.empty(), "there is no sum to apply");
-  const auto count = static_cast<float>(metrics_in(sum).count);
+  const auto count = static_cast<float>(metrics_in(graph_, sum).count);
   const auto mean = [&](float value) { return value / count; };
   const std::size_t weights = state_.parameters.size(), slots = inner_slots_ * weights;
   std::ranges::transform(sum.subspan(weights, slots), state_.optimizer.begin(), mean);

@@ -20,6 +20,7 @@ struct Problem {
   backend::StepKey key;
   std::vector<std::int32_t> partners = {};  // with shares; empty: each sample has one label
   std::vector<float> shares = {};
+  std::vector<nn::PictureObjects> objects = {};  // of a detector
 
   backend::HostBatch batch() const {
     return {.n = n,
@@ -27,7 +28,8 @@ struct Problem {
             .labels = labels.data(),
             .sample_ids = sample_ids.data(),
             .partners = shares.empty() ? nullptr : partners.data(),
-            .shares = shares.empty() ? nullptr : shares.data()};
+            .shares = shares.empty() ? nullptr : shares.data(),
+            .objects = objects.empty() ? nullptr : objects.data()};
   }
 };
 
@@ -41,6 +43,8 @@ Problem make_problem(nn::Graph graph, int n, std::uint64_t seed = 1);
 // Small graphs: every layer kind with every attribute that changes its arithmetic, in odd sizes, and blocks as the
 // networks are made of. Each runs through a convolution first, so that the gradient by the layer's input matters.
 std::vector<Problem> layer_problems();
+// What detectors have beside them, which only the backends of the host compute.
+std::vector<Problem> detection_problems();
 
 // So that GoogleTest names a case instead of printing its bytes.
 void PrintTo(const Problem& problem, std::ostream* out);

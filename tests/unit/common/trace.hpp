@@ -44,7 +44,7 @@ struct TraceOptions {
 
 struct Trace {
   std::vector<float> contribution;  // of the first step: see ContributionLayout
-  std::vector<float> logits;        // [n, classes], by evaluate() before any update
+  std::vector<float> logits;        // [n, nn::result_size], by evaluate() before any update
   backend::StepMetrics evaluated;   // likewise
   backend::ModelState after;        // after all updates
 };

@@ -23,6 +23,7 @@ struct Case {
   nn::PictureObjects objects{.boxes = {{2, 3, 30, 40}, {20, 30, 60, 62}},
                              .classes = {1, 0},
                              .crowd = {0, 0},
+                             .areas = {},
                              .masks = {},
                              .height = 64,
                              .width = 64};
@@ -72,7 +73,7 @@ TEST(Heads, gradients_are_those_of_pytorch) {
 TEST(Heads, groups_count_as_nothing) {
   Case of, empty;
   of.objects.crowd = {1, 1};
-  empty.objects = {.boxes = {}, .classes = {}, .crowd = {}, .masks = {}, .height = 64, .width = 64};
+  empty.objects = {.boxes = {}, .classes = {}, .crowd = {}, .areas = {}, .masks = {}, .height = 64, .width = 64};
   const HeadLoss loss = of.loss();
   EXPECT_EQ(loss.boxes, 0);
   EXPECT_EQ(loss.classification, empty.loss().classification);

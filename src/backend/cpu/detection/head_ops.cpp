@@ -1,0 +1,128 @@
+#include <algorithm>
+#include <vector>
+
+#include "../../detection/heads.hpp"
+#include "detection_ops.hpp"
+
+namespace dtrain::backend::cpu {
+namespace {
+
+const nn::PictureObjects* objects_of(const Context& c, int sample) {
+  return c.shard.objects ? c.shard.objects + c.first + sample : nullptr;
+}
+
+HeadValues<const float> as_head(const std::vector<float>& values, int channels) { return {values.data(), channels, 1}; }
+HeadValues<float> as_head(std::vector<float>& values, int channels) { return {values.data(), channels, 1}; }
+
+// The heads of one picture as floats.
+class WideHeads {
+ public:
+  WideHeads(const Context& c, const HeadTensors& tensors)
+      : classes_(static_cast<std::size_t>(c.shape(tensors.classes).size())),
+        boxes_(static_cast<std::size_t>(c.shape(tensors.boxes).size())),
+        class_channels_(c.shape(tensors.classes).c),
+        box_channels_(c.shape(tensors.boxes).c) {}
+
+  void read(const Context& c, const HeadTensors& from, int sample) {
+    from.of_classes->to_float(c.sample(from.classes, sample), classes_.data(), std::ssize(classes_));
+    from.of_boxes->to_float(c.sample(from.boxes, sample), boxes_.data(), std::ssize(boxes_));
+  }
+  void clear() {
+    std::ranges::fill(classes_, 0.0f);
+    std::ranges::fill(boxes_, 0.0f);
+  }
+  void write(const Context& c, const HeadTensors& to, int sample) const {
+    to.of_classes->from_float(classes_.data(), c.sample(to.classes, sample), std::ssize(classes_));
+    to.of_boxes->from_float(boxes_.data(), c.sample(to.boxes, sample), std::ssize(boxes_));
+  }
+  Heads<const float> values() const { return {as_head(classes_, class_channels_), as_head(boxes_, box_channels_)}; }
+  Heads<float> values() { return {as_head(classes_, class_channels_), as_head(boxes_, box_channels_)}; }
+
+ private:
+  std::vector<float> classes_, boxes_;
+  int class_channels_, box_channels_;
+};
+
+class DetectionLossOp final : public LoopOp {
+ public:
+  DetectionLossOp(const nn::DetectionLoss& layer, std::int64_t first_metric, const HeadTensors& heads,
+                  const HeadTensors& gradients)
+      : layer_(layer), anchors_(anchors_of(layer)), first_metric_(first_metric), heads_(heads), gradients_(gradients) {
+    kind = "detection_loss";
+    reads = {heads.classes, heads.boxes};
+    writes = {gradients.classes, gradients.boxes};
+  }
+  std::size_t workspace_bytes() const override { return sizeof(HeadLoss); }
+  void begin(Context& c) override { *workspace<HeadLoss>(c) = {}; }
+  void run(Context& c) override {
+    WideHeads heads(c, heads_), gradients(c, gradients_);
+    HeadLoss& total = *workspace<HeadLoss>(c);
+    for (int i = 0; i < c.count; ++i) {
+      heads.read(c, heads_, i);
+      gradients.clear();
+      const HeadLoss loss =
+          head_loss(layer_, anchors_, objects_of(c, i), std::as_const(heads).values(), gradients.values());
+      total.classification += loss.classification;
+      total.boxes += loss.boxes;
+      gradients.write(c, gradients_, i);
+    }
+  }
+  void finish(Context&) override {}
+  bool meets() const override { return true; }
+  void meet(std::span<Context> threads) override {
+    HeadLoss total;
+    for (Context& thread : threads) {
+      const HeadLoss& own = *workspace<HeadLoss>(thread);
+      total.classification += own.classification;
+      total.boxes += own.boxes;
+    }
+    const Context& c = threads.front();
+    float* const metrics = c.contribution + first_metric_;
+    metrics[0] = static_cast<float>(total.classification + total.boxes);
+    metrics[1] = metrics[2] = 0;
+    metrics[3] = static_cast<float>(c.shard.n);
+    metrics[ContributionLayout::counts] = static_cast<float>(total.classification);
+    metrics[ContributionLayout::counts + 1] = static_cast<float>(total.boxes);
+  }
+
+ private:
+  nn::DetectionLoss layer_;
+  AnchorSet anchors_;
+  std::int64_t first_metric_;
+  HeadTensors heads_, gradients_;
+};
+
+class FindObjects final : public ChunkOp {
+ public:
+  FindObjects(const nn::DetectionLoss& layer, const HeadTensors& heads)
+      : layer_(layer), anchors_(anchors_of(layer)), heads_(heads) {
+    kind = "find_objects";
+    reads = {heads.classes, heads.boxes};
+  }
+  void run(Context& c) override {
+    WideHeads heads(c, heads_);
+    const std::int64_t size = layer_.result_size();
+    for (int i = 0; i < c.count; ++i) {
+      heads.read(c, heads_, i);
+      find_objects(layer_, anchors_, objects_of(c, i), std::as_const(heads).values(),
+                   {c.logits + (c.first + i) * size, static_cast<std::size_t>(size)});
+    }
+  }
+
+ private:
+  nn::DetectionLoss layer_;
+  AnchorSet anchors_;
+  HeadTensors heads_;
+};
+
+}  // namespace
+
+std::unique_ptr<Op> make_detection_loss(const nn::DetectionLoss& layer, std::int64_t first_metric,
+                                        const HeadTensors& heads, const HeadTensors& gradients) {
+  return std::make_unique<DetectionLossOp>(layer, first_metric, heads, gradients);
+}
+std::unique_ptr<Op> make_find_objects(const nn::DetectionLoss& layer, const HeadTensors& heads) {
+  return std::make_unique<FindObjects>(layer, heads);
+}
+
+}  // namespace dtrain::backend::cpu

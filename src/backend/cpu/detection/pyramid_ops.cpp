@@ -1,0 +1,198 @@
+#include <cstring>
+
+#include "detection_ops.hpp"
+
+namespace dtrain::backend::cpu {
+namespace {
+
+std::size_t pixel_bytes(const Context& c, TensorId id) {
+  return static_cast<std::size_t>(c.shape(id).c) * bytes_of(c.tensors[static_cast<std::size_t>(id)].dtype);
+}
+
+std::byte* bytes_at(const Context& c, TensorId id, int sample) { return static_cast<std::byte*>(c.sample(id, sample)); }
+
+// The pixel of `from` that is nearest to pixel `at` of `to`.
+int nearest(int at, int from, int to) { return static_cast<int>(std::int64_t{at} * from / to); }
+
+class UpsampleOp final : public ChunkOp {
+ public:
+  UpsampleOp(TensorId input, TensorId output) : input_(input), output_(output) {
+    kind = "upsample";
+    reads = {input};
+    writes = {output};
+  }
+  void run(Context& c) override {
+    const nn::Shape in = c.shape(input_), out = c.shape(output_);
+    const std::size_t bytes = pixel_bytes(c, input_);
+    for (int i = 0; i < c.count; ++i) {
+      const std::byte* const from = bytes_at(c, input_, i);
+      std::byte* to = bytes_at(c, output_, i);
+      for (int y = 0; y < out.h; ++y) {
+        const std::byte* const row = from + static_cast<std::size_t>(nearest(y, in.h, out.h) * in.w) * bytes;
+        for (int x = 0; x < out.w; ++x, to += bytes) {
+          std::memcpy(to, row + static_cast<std::size_t>(nearest(x, in.w, out.w)) * bytes, bytes);
+        }
+      }
+    }
+  }
+
+ private:
+  TensorId input_, output_;
+};
+
+class UpsampleGradient final : public ChunkOp {
+ public:
+  UpsampleGradient(const TensorKernels& kernels, TensorId gradient, TensorId result)
+      : kernels_(kernels), gradient_(gradient), result_(result) {
+    kind = "upsample_gradient";
+    reads = {gradient};
+    writes = {result};
+  }
+  void run(Context& c) override {
+    const nn::Shape in = c.shape(result_), out = c.shape(gradient_);
+    const std::size_t bytes = pixel_bytes(c, result_);
+    for (int i = 0; i < c.count; ++i) {
+      const std::byte* from = bytes_at(c, gradient_, i);
+      for (int y = 0; y < out.h; ++y) {
+        const int row = nearest(y, in.h, out.h);
+        const bool first_row = y == 0 || nearest(y - 1, in.h, out.h) != row;
+        for (int x = 0; x < out.w; ++x, from += bytes) {
+          const int column = nearest(x, in.w, out.w);
+          const bool first = first_row && (x == 0 || nearest(x - 1, in.w, out.w) != column);
+          std::byte* const to = bytes_at(c, result_, i) + static_cast<std::size_t>(row * in.w + column) * bytes;
+          if (first) {
+            std::memcpy(to, from, bytes);
+          } else {
+            kernels_.add(to, from, to, in.c);
+          }
+        }
+      }
+    }
+  }
+
+ private:
+  const TensorKernels& kernels_;
+  TensorId gradient_, result_;
+};
+
+// Copies the rows of a level to its place in the whole, or back.
+void copy_level(const nn::LevelPlace& place, int whole_width, std::size_t bytes, std::byte* whole, std::byte* level,
+                bool back) {
+  const std::size_t row = static_cast<std::size_t>(place.width) * bytes;
+  for (int y = 0; y < place.height; ++y, level += row) {
+    std::byte* const there = whole + static_cast<std::size_t>((place.top + y) * whole_width + place.left) * bytes;
+    std::memcpy(back ? level : there, back ? there : level, row);
+  }
+}
+
+class PyramidOp final : public ChunkOp {
+ public:
+  PyramidOp(const nn::Levels& levels, const std::vector<TensorId>& inputs, TensorId output)
+      : places_(nn::level_places(levels)), output_(output) {
+    kind = "pyramid";
+    reads = inputs;
+    writes = {output};
+  }
+  void run(Context& c) override {
+    const nn::Shape& whole = c.shape(output_);
+    const std::size_t bytes = pixel_bytes(c, output_);
+    for (int i = 0; i < c.count; ++i) {
+      std::memset(c.sample(output_, i), 0, static_cast<std::size_t>(whole.h * whole.w) * bytes);
+      for (std::size_t level = 0; level < places_.size(); ++level) {
+        copy_level(places_[level], whole.w, bytes, bytes_at(c, output_, i), bytes_at(c, reads[level], i), false);
+      }
+    }
+  }
+
+ private:
+  std::vector<nn::LevelPlace> places_;
+  TensorId output_;
+};
+
+class PyramidGradient final : public ChunkOp {
+ public:
+  PyramidGradient(const nn::LevelPlace& place, TensorId gradient, TensorId result)
+      : place_(place), gradient_(gradient), result_(result) {
+    kind = "pyramid_gradient";
+    reads = {gradient};
+    writes = {result};
+  }
+  void run(Context& c) override {
+    const int width = c.shape(gradient_).w;
+    for (int i = 0; i < c.count; ++i) {
+      copy_level(place_, width, pixel_bytes(c, result_), bytes_at(c, gradient_, i), bytes_at(c, result_, i), true);
+    }
+  }
+
+ private:
+  nn::LevelPlace place_;
+  TensorId gradient_, result_;
+};
+
+class KeepLevelsOp final : public ChunkOp {
+ public:
+  KeepLevelsOp(const nn::Levels& levels, TensorId input, TensorId output) : input_(input), output_(output) {
+    kind = "keep_levels";
+    reads = {input};
+    writes = {output};
+    in_place_read = input;
+    in_place_write = output;
+    find_gaps(levels);
+  }
+  void run(Context& c) override {
+    const nn::Shape& shape = c.shape(output_);
+    const std::size_t bytes = pixel_bytes(c, output_), size = static_cast<std::size_t>(shape.h * shape.w) * bytes;
+    for (int i = 0; i < c.count; ++i) {
+      std::byte* const to = bytes_at(c, output_, i);
+      const std::byte* const from = bytes_at(c, input_, i);
+      if (from != to) std::memcpy(to, from, size);
+      for (const Gap& gap : gaps_) std::memset(to + gap.first * bytes, 0, gap.pixels * bytes);
+    }
+  }
+
+ private:
+  struct Gap {
+    std::size_t first = 0, pixels = 0;
+  };
+
+  // Pixels of no level, in runs.
+  void find_gaps(const nn::Levels& levels) {
+    const nn::Extent extent = nn::extent_of(levels);
+    std::vector<bool> used(static_cast<std::size_t>(extent.height * extent.width), false);
+    for (const nn::LevelPlace& place : nn::level_places(levels)) {
+      for (int y = 0; y < place.height; ++y) {
+        const auto row = used.begin() + (place.top + y) * extent.width + place.left;
+        std::fill(row, row + place.width, true);
+      }
+    }
+    for (std::size_t pixel = 0; pixel < used.size(); ++pixel) {
+      if (used[pixel]) continue;
+      const bool goes_on = !gaps_.empty() && gaps_.back().first + gaps_.back().pixels == pixel;
+      if (!goes_on) gaps_.push_back({pixel, 0});
+      ++gaps_.back().pixels;
+    }
+  }
+
+  TensorId input_, output_;
+  std::vector<Gap> gaps_;
+};
+
+}  // namespace
+
+std::unique_ptr<Op> make_upsample(TensorId input, TensorId output) {
+  return std::make_unique<UpsampleOp>(input, output);
+}
+std::unique_ptr<Op> make_upsample_gradient(const TensorKernels& kernels, TensorId gradient, TensorId input_gradient) {
+  return std::make_unique<UpsampleGradient>(kernels, gradient, input_gradient);
+}
+std::unique_ptr<Op> make_pyramid(const nn::Levels& levels, const std::vector<TensorId>& inputs, TensorId output) {
+  return std::make_unique<PyramidOp>(levels, inputs, output);
+}
+std::unique_ptr<Op> make_pyramid_gradient(const nn::LevelPlace& place, TensorId gradient, TensorId input_gradient) {
+  return std::make_unique<PyramidGradient>(place, gradient, input_gradient);
+}
+std::unique_ptr<Op> make_keep_levels(const nn::Levels& levels, TensorId input, TensorId output) {
+  return std::make_unique<KeepLevelsOp>(levels, input, output);
+}
+
+}  // namespace dtrain::backend::cpu
