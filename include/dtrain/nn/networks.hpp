@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <dtrain/nn/graph.hpp>
@@ -24,6 +25,7 @@ struct NetworkOptions {
   // convnext, vit and efficientnet: the probability that training leaves out the last residual block of a sample; it
   // grows from block to block, from 0 on.
   float drop_path = 0.0f;
+  std::string backbone = {};  // of detectors: one of backbone_names(); empty: resnet-50
 };
 
 // Throws UsageError: an unknown name with the nearest known one, a depth with the list of those that exist, an option
@@ -35,7 +37,12 @@ Graph build_network(const NetworkOptions& options);
 
 // In the order in which help and messages list them.
 std::vector<std::string> network_names();
-// Those of them under torchvision's names, and the others.
+// Detectors, and what they take as their backbone.
+std::vector<std::string> detector_names();
+// In front of the names of a detector's nodes that its backbone, as a classifier, has as well.
+inline constexpr std::string_view kBackbonePrefix = "backbone.body.";
+std::vector<std::string> backbone_names();
+// Those of the others under torchvision's names, and the rest.
 std::vector<std::string> torch_network_names();
 std::vector<std::string> own_network_names();
 

@@ -36,8 +36,15 @@ class Chain {
     last_ = builder_.add(std::move(name), Multiply{}, {input, last_});
     return *this;
   }
+  // A layer of several inputs.
+  Chain& join(std::string name, Layer layer, std::vector<int> inputs) {
+    last_ = builder_.add(std::move(name), std::move(layer), std::move(inputs));
+    return *this;
+  }
   const Shape& shape() const { return builder_.shape(last_); }
+  const Shape& shape(int node) const { return builder_.shape(node); }
   Graph finish(float label_smoothing) { return builder_.finish(last_, label_smoothing); }
+  Graph finish(int classes, int boxes, const DetectionLoss& loss) { return builder_.finish(classes, boxes, loss); }
 
  private:
   GraphBuilder builder_;

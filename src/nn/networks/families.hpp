@@ -24,6 +24,9 @@ struct TorchResnet {
   bool squeezes = false;
 };
 Graph build_torch_resnet(const NetworkOptions& options, const TorchResnet& variant);
+class Chain;
+// Its stem and its four stages, whose names begin with `prefix`; the node that ends each stage.
+std::vector<int> add_torch_resnet(Chain& net, const std::string& prefix, int depth);
 struct TorchVgg {
   std::array<int, 5> convolutions;  // of each block
   bool batch_norm = false;
@@ -62,5 +65,7 @@ struct Vit {
   int channels = 768, heads = 12;
 };
 Graph build_vit(const NetworkOptions& options, const Vit& variant);
+
+Graph build_retinanet(const NetworkOptions& options);
 
 }  // namespace dtrain::nn

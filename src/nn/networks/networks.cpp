@@ -21,6 +21,7 @@ struct Family {
   bool has_batch_norm_option = false;
   PretrainedImages images = {};
   bool has_drop_path = false;
+  bool has_backbone = false;
 };
 
 // One network of a family.
@@ -112,6 +113,10 @@ constexpr Family kTorchFamilies[] = {
     {"vit_base_patch16_224", vit<Vit{}>, false, false, false, kAugreg, true},
 };
 
+constexpr Family kDetectors[] = {
+    {.name = "retinanet", .build = build_retinanet, .has_backbone = true},
+};
+
 std::vector<std::string> names_of(std::span<const Family> families) {
   std::vector<std::string> names;
   for (const Family& family : families) names.emplace_back(family.name);
@@ -119,7 +124,7 @@ std::vector<std::string> names_of(std::span<const Family> families) {
 }
 
 const Family* family_named(const std::string& name) {
-  for (const std::span<const Family> families : {std::span<const Family>(kFamilies), {kTorchFamilies}}) {
+  for (const std::span<const Family> families : {std::span<const Family>(kFamilies), {kTorchFamilies}, {kDetectors}}) {
     const auto found = std::ranges::find_if(families, [&](const Family& family) { return name == family.name; });
     if (found != families.end()) return &*found;
   }
@@ -148,6 +153,8 @@ Graph build_network(const NetworkOptions& options) {
   refuse(options.width != 0, family.has_width, family, "setting 'width'");
   refuse(options.batch_norm, family.has_batch_norm_option, family, "setting 'batch-norm'");
   refuse(options.drop_path != 0, family.has_drop_path, family, "setting 'drop-path'");
+  refuse(!options.backbone.empty(), family.has_backbone, family, "setting 'backbone'");
+  refuse(options.label_smoothing != 0, !family.has_backbone, family, "setting 'label-smoothing'");
   return family.build(options);
 }
 
@@ -159,9 +166,11 @@ PretrainedImages pretrained_images(const std::string& network) {
 std::vector<std::string> network_names() {
   std::vector<std::string> names = own_network_names();
   for (std::string& name : torch_network_names()) names.push_back(std::move(name));
+  for (std::string& name : detector_names()) names.push_back(std::move(name));
   return names;
 }
 
+std::vector<std::string> detector_names() { return names_of(kDetectors); }
 std::vector<std::string> own_network_names() { return names_of(kFamilies); }
 std::vector<std::string> torch_network_names() { return names_of(kTorchFamilies); }
 

@@ -14,12 +14,17 @@ bool has_same_tensors(const Graph& a, const Graph& b) {
   });
 }
 
-// "resnet-110" is resnet of 110 layers, and "resnet18" has one depth.
+// "resnet-110" is resnet of 110 layers, "resnet18" has one depth, and "retinanet-resnet-18" is on that backbone.
 std::optional<NetworkOptions> named(const std::string& name, const Graph& graph) {
   NetworkOptions options{.name = name, .image = graph.input(), .classes = graph.classes()};
   if (graph.name == name) return options;
   if (!graph.name.starts_with(name + "-")) return std::nullopt;
-  const auto layers = parse_integer(std::string_view(graph.name).substr(name.size() + 1));
+  const std::string rest = graph.name.substr(name.size() + 1);
+  if (detection_of(graph)) {
+    options.backbone = rest;
+    return options;
+  }
+  const auto layers = parse_integer(rest);
   if (!layers || *layers <= 0 || *layers > INT32_MAX) return std::nullopt;
   options.num_layers = static_cast<int>(*layers);
   return options;

@@ -19,12 +19,12 @@ struct Block {
   bool projects = false;
 };
 
-std::vector<Block> blocks_of(const ResidualPlan& plan) {
+std::vector<Block> blocks_of(const ResidualPlan& plan, const std::string& prefix) {
   std::vector<Block> blocks;
   int stage = 0, number = 0;
   for (const ResidualUnit& unit : plan.units) {
     if (unit.projects) ++stage, number = 0;
-    blocks.push_back({.name = fmt::format("layer{}.{}", stage, number++),
+    blocks.push_back({.name = fmt::format("{}layer{}.{}", prefix, stage, number++),
                       .channels = unit.channels,
                       .stride = unit.stride,
                       .projects = unit.projects && (plan.bottleneck || stage > 1)});
@@ -66,16 +66,34 @@ void add_block(Chain& net, const Block& block, bool bottleneck, const TorchResne
   rectify(3);
 }
 
+void add_stem(Chain& net, const std::string& prefix, int channels) {
+  net.then(prefix + "conv1", square_convolution(channels, 7, 2, 3)).then(prefix + "bn1", kTorchBatchNorm);
+  net.then(prefix + "relu", kRelu).then(prefix + "maxpool", max_pooling(3, 2, 1));
+}
+
 }  // namespace
+
+std::vector<int> add_torch_resnet(Chain& net, const std::string& prefix, int depth) {
+  const ResidualPlan plan = plan_imagenet_network({.name = "resnet", .num_layers = depth});
+  add_stem(net, prefix, plan.stem_channels);
+  std::vector<int> ends;
+  int channels = 0;
+  for (const Block& block : blocks_of(plan, prefix)) {
+    if (block.channels != channels && channels != 0) ends.push_back(net.last());
+    channels = block.channels;
+    add_block(net, block, plan.bottleneck, {});
+  }
+  ends.push_back(net.last());
+  return ends;
+}
 
 Graph build_torch_resnet(const NetworkOptions& options, const TorchResnet& variant) {
   NetworkOptions of_depth = options;
   if (variant.depth != 0) of_depth.num_layers = variant.depth;
   const ResidualPlan plan = plan_imagenet_network(of_depth);
   Chain net(variant.depth != 0 ? options.name : fmt::format("{}-{}", options.name, plan.depth), options.image);
-  net.then("conv1", square_convolution(plan.stem_channels, 7, 2, 3)).then("bn1", kTorchBatchNorm);
-  net.then("relu", kRelu).then("maxpool", max_pooling(3, 2, 1));
-  for (const Block& block : blocks_of(plan)) add_block(net, block, plan.bottleneck, variant);
+  add_stem(net, "", plan.stem_channels);
+  for (const Block& block : blocks_of(plan, "")) add_block(net, block, plan.bottleneck, variant);
   pool_all(net);
   net.then("fc", Dense{options.classes});
   return net.finish(options.label_smoothing);

@@ -11,8 +11,14 @@
 
 namespace dtrain::nn {
 
+inline bool is_detector(const std::string& network) { return std::ranges::count(detector_names(), network) > 0; }
+
+// What build_network() takes of a classifier only.
+inline float label_smoothing_for(const std::string& network) { return is_detector(network) ? 0.0f : 0.1f; }
+
 // A picture of a size that the network takes: networks without torchvision's names take small ones.
 inline Shape images_for(const std::string& network) {
+  if (is_detector(network)) return {3, 96, 64};
   const int size = std::ranges::count(torch_network_names(), network) == 0 ? 32 : pretrained_images(network).size;
   return {3, size, size};
 }

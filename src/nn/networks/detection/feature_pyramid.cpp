@@ -1,0 +1,64 @@
+#include "feature_pyramid.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/base/value_range.hpp>
+
+#include "../families.hpp"
+
+namespace dtrain::nn {
+namespace {
+
+constexpr int kDepths[] = {18, 34, 50, 101};
+
+std::string name_of(int depth) { return fmt::format("resnet-{}", depth); }
+
+}  // namespace
+
+std::vector<std::string> backbone_names() {
+  std::vector<std::string> names;
+  for (const int depth : kDepths) names.push_back(name_of(depth));
+  return names;
+}
+
+Backbone find_backbone(const std::string& name) {
+  const std::string wanted = name.empty() ? name_of(50) : name;
+  for (const int depth : kDepths) {
+    if (wanted == name_of(depth)) return {wanted, depth};
+  }
+  throw SettingError("backbone", fmt::format("{} is no backbone of a detector", name),
+                     fmt::format("choose one of {}", join(backbone_names(), ", ")));
+}
+
+Convolution pyramid_convolution(int kernel, int stride) {
+  Convolution convolution = square_convolution(kPyramidChannels, kernel, stride, kernel / 2);
+  convolution.bias = true;
+  convolution.initial = InitialWeight::uniform;
+  return convolution;
+}
+
+std::vector<int> add_feature_pyramid(Chain& net, const Backbone& backbone, int first_stage) {
+  const std::vector<int> ends = add_torch_resnet(net, std::string(kBackbonePrefix), backbone.depth);
+  const std::span<const int> stages = std::span(ends).subspan(static_cast<std::size_t>(first_stage - 1));
+  std::vector<int> levels(stages.size());
+  int above = -1;
+  for (std::size_t k = stages.size(); k-- > 0;) {
+    net.go_back_to(stages[k]);
+    net.then(fmt::format("backbone.fpn.inner_blocks.{}.0", k), pyramid_convolution(1));
+    if (above >= 0) {
+      const int lateral = net.last();
+      net.join(fmt::format("backbone.fpn.upsample.{}", k), Upsample{}, {above, lateral});
+      net.plus(fmt::format("backbone.fpn.add.{}", k), lateral);
+    }
+    above = net.last();
+    levels[k] = net.then(fmt::format("backbone.fpn.layer_blocks.{}.0", k), pyramid_convolution(3)).last();
+  }
+  return levels;
+}
+
+}  // namespace dtrain::nn
