@@ -188,6 +188,13 @@ resnet, resnet-v1, resnet-v1.5 and vgg.
 
 )";
 
+constexpr std::string_view kDetectors =
+    R"(
+These are detectors. They learn from records with boxes (`dtrain data pack --coco`), take a
+network below their feature pyramid by --backbone, and are torchvision's layer by layer.
+
+)";
+
 constexpr std::string_view kTorchNetworks =
     R"(
 These are torchvision's, those with squeeze-and-excitation and vit_*_patch16_224 timm's:
@@ -200,6 +207,8 @@ prepared so unless you choose otherwise.
 std::string networks_topic() {
   std::string text(kNetworks);
   for (const std::string& name : nn::own_network_names()) text += fmt::format("  {}\n", name);
+  text += kDetectors;
+  for (const std::string& name : nn::detector_names()) text += fmt::format("  {}\n", name);
   text += kTorchNetworks;
   for (const std::string& name : nn::torch_network_names()) {
     const nn::PretrainedImages images = nn::pretrained_images(name);

@@ -192,7 +192,7 @@ Json preprocessing_of(const DataOptions& options) {
                             {"rgb_mean", channels(options.augment.mean)},
                             {"rgb_std", channels(options.augment.std)}});
   if (options.augment.resize > 0) json["resize"] = options.augment.resize;
-  json["crop"] = "center";
+  json["crop"] = options.detection ? "none" : "center";
   const std::vector<std::string>& names = options.class_names;
   if (!names.empty()) json["classes"] = Json(Json::Array(names.begin(), names.end()));
   return json;
@@ -254,6 +254,36 @@ void require_index(const std::optional<Path>& index, const Path& records, const 
       fmt::format("ln -s $(realpath {}) {}", index->string(), beside.string()));
 }
 
+void suit_network(const nn::Graph& graph, DataOptions& options) {
+  options.detection.reset();
+  if (nn::detection_of(graph)) options.detection.emplace();
+}
+
+void suit_network(const nn::Graph& graph, const OptionSet& set, DataOptions& options) {
+  suit_network(graph, options);
+  if (!options.detection) return;
+  if (test_views(options) != 1) {
+    throw SettingError("test-views", "a detector sees each picture once", "leave it out");
+  }
+  const data::Augment plain;
+  const auto give_way = [&](const char* name, auto data::Augment::*value) {
+    if (!set.chosen(name)) options.augment.*value = plain.*value;
+  };
+  give_way("pad-size", &data::Augment::pad_size);
+  give_way("resize", &data::Augment::resize);
+  give_way("cutout", &data::Augment::cutout);
+  give_way("auto-augment", &data::Augment::auto_augment);
+  give_way("max-random-h", &data::Augment::max_random_h);
+  give_way("max-random-s", &data::Augment::max_random_s);
+  give_way("max-random-l", &data::Augment::max_random_l);
+  give_way("random-resized-crop", &data::Augment::random_resized_crop);
+  give_way("max-random-rotate-angle", &data::Augment::max_random_rotate_angle);
+  give_way("max-random-shear-ratio", &data::Augment::max_random_shear_ratio);
+  give_way("max-random-aspect-ratio", &data::Augment::max_random_aspect_ratio);
+  give_way("max-random-scale", &data::Augment::max_random_scale);
+  give_way("min-random-scale", &data::Augment::min_random_scale);
+}
+
 void set_cache(const DataOptions& options, data::RemoteOptions& remote) {
   remote.cache_dir = options.cache_dir;
   remote.cache_size = static_cast<std::uint64_t>(options.cache_size_gib) << 30;
@@ -279,7 +309,8 @@ data::LoaderOptions training_loader(const DataOptions& options, std::uint64_t se
           .repeats = options.repeated_augment,
           .num_examples = options.num_examples,
           .max_bad_records = options.max_bad_records,
-          .remote = remote_options(options)};
+          .remote = remote_options(options),
+          .detection = options.detection};
 }
 
 data::LoaderOptions validation_loader(const DataOptions& options) {
@@ -290,7 +321,8 @@ data::LoaderOptions validation_loader(const DataOptions& options) {
           .queue_batches = options.prefetch,
           .shuffle = false,
           .max_bad_records = options.max_bad_records,
-          .remote = remote_options(options)};
+          .remote = remote_options(options),
+          .detection = options.detection};
 }
 
 void load_for(const backend::Backend& backend, data::LoaderOptions& options) {

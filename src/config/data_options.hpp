@@ -37,6 +37,7 @@ struct DataOptions {
   std::string test_views = "1";
   Path cache_dir;  // empty: the user's cache folder
   int cache_size_gib = 32;
+  std::optional<data::DetectionInput> detection;  // of a detector's pictures; suit_network() sets it
   data::Augment augment{.random_crop = true, .random_mirror = true, .mean = {123.68f, 116.779f, 103.939f}};
 };
 
@@ -53,7 +54,8 @@ void bind_test_views(OptionSet& set, DataOptions& options);
 void bind_augmentation(OptionSet& set, DataOptions& options);
 
 // What a checkpoint says about its pixels, and back: {"image_shape": [c, h, w], "rgb_mean": [...], "rgb_std": [...]},
-// "resize" and "classes" where they are known, and "crop": "center", which is what evaluation cuts out.
+// "resize" and "classes" where they are known, and "crop": "center", which is what evaluation cuts out; a detector's
+// pictures are whole, "none".
 Json preprocessing_of(const DataOptions& options);
 // Its "classes": the names by label; empty where there are none.
 std::vector<std::string> class_names_of(const Json& preprocessing);
@@ -61,6 +63,13 @@ std::vector<std::string> class_names_of(const Json& preprocessing);
 void take_preprocessing(const Json& preprocessing, const OptionSet& set, DataOptions& options);
 
 int test_views(const DataOptions& options);
+
+// Pictures come as the network takes them: a detector's whole, with what they show, so that defaults which would cut
+// them give way, as those do which change their colours for CIFAR-10. Throws SettingError for a choice of the user's
+// that a detector does not take.
+void suit_network(const nn::Graph& graph, const OptionSet& set, DataOptions& options);
+// The same of options that are settled.
+void suit_network(const nn::Graph& graph, DataOptions& options);
 
 // Throws DataError that names the `dtrain data prepare` command when find_records() does not find them.
 void require_records(const Path& files);

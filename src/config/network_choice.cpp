@@ -16,12 +16,16 @@ void bind_network(OptionSet& set, NetworkChoice& choice) {
   set.group("Network");
   set.add(
          "--network", options.name, "NAME|FILE",
-         "network to train: " + join(nn::own_network_names(), ", ") +
-             ", one of torchvision's by its name, such as resnet50 or convnext_tiny, or a .json file with an MXNet "
+         "network to train: " + join(nn::own_network_names(), ", ") + ", a detector (" +
+             join(nn::detector_names(), ", ") +
+             "), one of torchvision's by its name, such as resnet50 or convnext_tiny, or a .json file with an MXNet "
              "symbol or a graph of `dtrain inspect --graph`, or an .onnx model; `dtrain help networks` lists the names")
       .offers = Offers::networks;
   set.add("--num-layers", options.num_layers, "N",
           "number of layers, for networks with several depths; 0 for the network's usual depth", at_least(0));
+  set.add("--backbone", options.backbone, "NAME",
+          "for detectors, network below the feature pyramid: " + join(nn::backbone_names(), ", ") +
+              "; empty for resnet-50");
   set.add("--width", options.width, "CHANNELS",
           "number of channels of the first stage of a resnet, resnext or speednet; 0 for the usual number",
           at_least(0));
@@ -68,7 +72,8 @@ nn::Graph choose_graph(const NetworkChoice& choice, const OptionSet& set, DataOp
 }
 
 bool network_is_chosen(const OptionSet& set) {
-  constexpr std::array names = {"network", "num-layers", "width", "batch-norm", "image-shape", "num-classes"};
+  constexpr std::array names = {"network",    "num-layers",  "backbone",   "width",
+                                "batch-norm", "image-shape", "num-classes"};
   return std::any_of(names.begin(), names.end(), [&](const char* name) { return set.chosen(name); });
 }
 

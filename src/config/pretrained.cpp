@@ -71,8 +71,8 @@ void suit_weights(const Path& file, const std::string& network, const OptionSet&
   if (!set.chosen("resize")) data.augment.resize = data.image.h * usual.resize / nn::pretrained_images(network).size;
 }
 
-void take_pixels(const train::Checkpoint& checkpoint, const Path& file, const OptionSet& set, DataOptions& data,
-                 Reporter& reporter) {
+static void take_stored_pixels(const train::Checkpoint& checkpoint, const Path& file, const OptionSet& set,
+                               DataOptions& data, Reporter& reporter) {
   data.image = checkpoint.graph.input();
   data.classes = checkpoint.graph.classes();
   const Json& stored = checkpoint.job.preprocessing;
@@ -84,6 +84,12 @@ void take_pixels(const train::Checkpoint& checkpoint, const Path& file, const Op
       fmt::format("{} does not say how its pixels are prepared: they are resized and normalised as for "
                   "networks of ImageNet; --resize, --rgb-mean and --rgb-std choose otherwise",
                   file.string()));
+}
+
+void take_pixels(const train::Checkpoint& checkpoint, const Path& file, const OptionSet& set, DataOptions& data,
+                 Reporter& reporter) {
+  take_stored_pixels(checkpoint, file, set, data, reporter);
+  suit_network(checkpoint.graph, set, data);
 }
 
 }  // namespace dtrain::config

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <dtrain/backend/backend.hpp>
 #include <dtrain/comm/communicator.hpp>
@@ -17,12 +18,20 @@
 #include <dtrain/data/mix.hpp>
 #include <dtrain/elastic/membership.hpp>
 #include <dtrain/train/checkpoint.hpp>
+#include <dtrain/train/coco_ap.hpp>
 #include <dtrain/train/elastic_rate.hpp>
 #include <dtrain/train/local_steps.hpp>
 #include <dtrain/train/plan.hpp>
 
 namespace dtrain::train {
 
+// A part of a detector's loss.
+struct LossPart {
+  std::string name;
+  double value = 0;
+};
+
+// While a detector trains there is no accuracy: NaN.
 struct StepReport {
   std::uint32_t epoch = 0;
   std::uint64_t step = 0, steps = 0;                  // step counts from 0 inside the epoch
@@ -33,6 +42,7 @@ struct StepReport {
   // Of the mean loss, before anything is cut; NaN: it was not measured in this step.
   double gradient_norm = std::numeric_limits<double>::quiet_NaN();
   std::chrono::duration<double> time{};  // of this step
+  std::vector<LossPart> parts = {};      // of the loss
 };
 
 struct EpochReport {
@@ -44,8 +54,11 @@ struct EpochReport {
 struct EvaluationReport {
   std::uint32_t epoch = 0;
   std::uint64_t samples = 0;
+  // Of a detector: NaN, the average precision of its boxes, and that at overlap 0.50.
   double loss = 0, accuracy = 0, top_k_accuracy = 0;
-  std::chrono::duration<double> time{};  // as this rank spent it, loading and waiting for the others included
+  std::chrono::duration<double> time{};          // as this rank spent it, loading and waiting for the others included
+  std::optional<CocoFigures> boxes = {};         // of a detector
+  std::vector<CocoFigures> boxes_by_class = {};  // not among what is reported to observers
 };
 
 // Called from the training thread; must be quick. Among several ranks only rank 0 calls it,

@@ -35,7 +35,8 @@ struct WeightsRequest {
 // The tensors of a file that fit the graph by name and shape; the others have the first values of the seed. Names are
 // the graph's own, or PyTorch's for layers of these names ("NODE.weight", "NODE.running_mean") or of timm's names for
 // them, all behind one prefix such as "module.". The last layer also begins anew where its shape differs, because the
-// number of classes does. The checkpoint's preprocessing is the file's if dtrain wrote it, else null. Throws DataError
+// number of classes does. A detector also takes the weights of its backbone alone, under the names that the
+// classifier has. The checkpoint's preprocessing is the file's if dtrain wrote it, else null. Throws DataError
 // for a file that cannot be read, and where more than one in ten tensors does not fit or, if `whole`, not all: these
 // are the weights of another network.
 StartingWeights load_weights(const WeightsRequest& request, const nn::Graph& graph);

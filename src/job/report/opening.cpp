@@ -40,9 +40,12 @@ std::string data_line(const OpeningFacts& facts) {
 }
 
 std::string network_line(const OpeningFacts& facts) {
-  return fmt::format("The network {} has {} and sorts {} images of {} x {} pixels into {} classes", facts.network,
+  const std::string images =
+      fmt::format("{} images of {} x {} pixels", facts.image.c == 1 ? "grey" : "colour", facts.image.w, facts.image.h);
+  return fmt::format("The network {} has {} and {}", facts.network,
                      counted(static_cast<std::uint64_t>(facts.parameters), "parameter"),
-                     facts.image.c == 1 ? "grey" : "colour", facts.image.w, facts.image.h, facts.classes);
+                     facts.detects ? fmt::format("finds objects of {} classes in {}", facts.classes, images)
+                                   : fmt::format("sorts {} into {} classes", images, facts.classes));
 }
 
 std::string batch_line(const OpeningFacts& facts) {

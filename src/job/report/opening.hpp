@@ -23,6 +23,7 @@ struct OpeningFacts {
   std::int64_t parameters = 0;
   nn::Shape image{};
   int classes = 0;
+  bool detects = false;  // objects of the classes, in place of a class for each image
   int epochs = 0;
   int batch = 0;  // samples of a step, or of each worker's
   bool batch_per_worker = false;

@@ -33,6 +33,7 @@ OpeningFacts facts_of(const TrainRun& run, int workers) {
                      .parameters = run.graph.parameter_count,
                      .image = run.graph.input(),
                      .classes = run.graph.classes(),
+                     .detects = nn::detection_of(run.graph) != nullptr,
                      .epochs = options.epochs,
                      .batch = per_worker ? config::batch_of_worker(compute) : compute.samples_per_step(),
                      .batch_per_worker = per_worker,
@@ -99,7 +100,9 @@ Json RunWatch::start_event(int workers) const {
 
 void RunWatch::end(const train::TrainResult& result) {
   std::string line = fmt::format("{} epochs trained", result.cursor.epoch);
-  if (result.evaluation) {
+  if (result.evaluation && result.evaluation->boxes) {
+    line += fmt::format("; validation AP {:.6f}", result.evaluation->boxes->ap);
+  } else if (result.evaluation) {
     line +=
         fmt::format("; validation accuracy {:.6f}, loss {:.6f}", result.evaluation->accuracy, result.evaluation->loss);
   }

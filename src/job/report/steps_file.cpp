@@ -27,6 +27,8 @@ void StepsFile::on_step(const train::StepReport& report) {
   loss_ += report.loss * report.samples;
   accuracy_ += report.accuracy * report.samples;
   if (std::isfinite(report.gradient_norm)) gradient_norm_ = report.gradient_norm;
+  parts_.resize(report.parts.size());
+  for (std::size_t part = 0; part < parts_.size(); ++part) parts_[part] += report.parts[part].value * report.samples;
   if (now - since_ >= kWindow) write_window();
 }
 
@@ -40,9 +42,13 @@ void StepsFile::write_window() {
                             {"steps", last_.steps},
                             {"samples", samples},
                             {"seconds", std::exchange(seconds_, 0)},
-                            {"loss", std::exchange(loss_, 0) / samples},
-                            {"accuracy", std::exchange(accuracy_, 0) / samples},
-                            {"learning_rate", last_.learning_rate}});
+                            {"loss", std::exchange(loss_, 0) / samples}});
+  const double accuracy = std::exchange(accuracy_, 0) / samples;
+  if (!std::isnan(accuracy)) line["accuracy"] = accuracy;
+  for (std::size_t part = 0; part < parts_.size(); ++part) {
+    line[last_.parts[part].name] = std::exchange(parts_[part], 0) / samples;
+  }
+  line["learning_rate"] = last_.learning_rate;
   const double norm = std::exchange(gradient_norm_, std::numeric_limits<double>::quiet_NaN());
   if (std::isfinite(norm)) line["gradient_norm"] = norm;
   line["samples_seen"] = last_.samples_seen;

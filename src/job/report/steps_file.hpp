@@ -36,6 +36,7 @@ class StepsFile final : public train::IgnoringObserver {
   train::StepReport last_;                                           // last step of the window
   int samples_ = 0;                                                  // in the window; 0: empty
   double seconds_ = 0, loss_ = 0, accuracy_ = 0;                     // sums; loss and accuracy weighted by samples
+  std::vector<double> parts_ = {};                                   // of the loss, in the same way
   double gradient_norm_ = std::numeric_limits<double>::quiet_NaN();  // the last one of the window
 };
 

@@ -19,20 +19,21 @@ void BoardEvents::on_first_batch(const data::Batch& batch) {
 void BoardEvents::on_step(const train::StepReport& report) {
   step_ = report.epoch * report.steps + report.step + 1;
   writer_.scalar("train/loss", report.loss, step_);
-  writer_.scalar("train/accuracy", report.accuracy, step_);
+  if (!std::isnan(report.accuracy)) writer_.scalar("train/accuracy", report.accuracy, step_);
+  for (const train::LossPart& part : report.parts) writer_.scalar("train/" + part.name, part.value, step_);
   writer_.scalar("train/learning_rate", report.learning_rate, step_);
   if (report.time.count() > 0) writer_.scalar("train/samples_per_second", report.samples / report.time.count(), step_);
 }
 
 void BoardEvents::on_epoch(const train::EpochReport& report) {
   writer_.scalar("epoch/loss", report.loss, step_);
-  writer_.scalar("epoch/accuracy", report.accuracy, step_);
+  if (!std::isnan(report.accuracy)) writer_.scalar("epoch/accuracy", report.accuracy, step_);
   writer_.flush();
 }
 
 void BoardEvents::on_evaluation(const train::EvaluationReport& report) {
-  writer_.scalar("validation/loss", report.loss, step_);
-  writer_.scalar("validation/accuracy", report.accuracy, step_);
+  if (!std::isnan(report.loss)) writer_.scalar("validation/loss", report.loss, step_);
+  writer_.scalar(report.boxes ? "validation/AP" : "validation/accuracy", report.accuracy, step_);
   writer_.flush();
 }
 

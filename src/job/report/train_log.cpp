@@ -16,7 +16,9 @@ void TrainLog::on_step(const train::StepReport& report) {
   if (report.step > 0 && report.step % every == 0) log_window(report);
   progress_.show(fmt::format("Epoch[{}]", report.epoch), report.step + 1, report.steps,
                  options_.local.any() ? "exchanges" : "steps",
-                 fmt::format("loss {:.4f} accuracy {:.4f}", report.loss, report.accuracy));
+                 std::isnan(report.accuracy)
+                     ? fmt::format("loss {:.4f}", report.loss)
+                     : fmt::format("loss {:.4f} accuracy {:.4f}", report.loss, report.accuracy));
 }
 
 void TrainLog::add(const train::StepReport& report) {
@@ -25,37 +27,61 @@ void TrainLog::add(const train::StepReport& report) {
   window_.top_k_correct += report.top_k_accuracy * report.samples;
   window_.loss += report.loss * report.samples;
   window_.seconds += report.time.count();
+  window_.parts.resize(report.parts.size());
+  for (std::size_t part = 0; part < report.parts.size(); ++part) {
+    window_.parts[part] += report.parts[part].value * report.samples;
+  }
+}
+
+// A detector's losses stand in the place of an accuracy.
+std::string TrainLog::window_metrics(const train::StepReport& report) const {
+  if (std::isnan(report.accuracy)) {
+    std::string text = fmt::format("\tloss={:.6f}", window_.loss / window_.samples);
+    for (std::size_t part = 0; part < report.parts.size(); ++part) {
+      text += fmt::format("\t{}={:.6f}", report.parts[part].name, window_.parts[part] / window_.samples);
+    }
+    return text;
+  }
+  std::string text = fmt::format("\taccuracy={:.6f}", window_.correct / window_.samples);
+  if (options_.top_k > 0) text += fmt::format("\t{}={:.6f}", top_k_name(), window_.top_k_correct / window_.samples);
+  for (const std::string& metric : options_.losses) {
+    text += fmt::format("\t{}={:.6f}", metric, window_.loss / window_.samples);
+  }
+  return text;
 }
 
 // "Batch [20]" covers 21 batches in the first line of an epoch, as in MXNet's Speedometer. The rate uses the time of
 // the steps, because reports of a job come late and in groups.
 void TrainLog::log_window(const train::StepReport& report) {
-  std::string line = fmt::format("Epoch[{}] Batch [{}]\tSpeed: {:.2f} samples/sec\taccuracy={:.6f}", report.epoch,
-                                 report.step * static_cast<std::uint64_t>(options_.local.steps),
-                                 window_.samples / window_.seconds, window_.correct / window_.samples);
-  if (options_.top_k > 0) line += fmt::format("\t{}={:.6f}", top_k_name(), window_.top_k_correct / window_.samples);
-  for (const std::string& metric : options_.losses)
-    line += fmt::format("\t{}={:.6f}", metric, window_.loss / window_.samples);
-  reporter_.note(line);
+  reporter_.note(fmt::format("Epoch[{}] Batch [{}]\tSpeed: {:.2f} samples/sec{}", report.epoch,
+                             report.step * static_cast<std::uint64_t>(options_.local.steps),
+                             window_.samples / window_.seconds, window_metrics(report)));
   window_ = {};
 }
 
 void TrainLog::on_epoch(const train::EpochReport& report) {
-  reporter_.note(fmt::format("Epoch[{}] Train-accuracy={:.6f}", report.epoch, report.accuracy));
-  if (options_.top_k > 0) {
-    reporter_.note(fmt::format("Epoch[{}] Train-{}={:.6f}", report.epoch, top_k_name(), report.top_k_accuracy));
+  if (std::isnan(report.accuracy)) {
+    reporter_.note(fmt::format("Epoch[{}] Train-loss={:.6f}", report.epoch, report.loss));
+  } else {
+    log_accuracy(report.epoch, "Train", report);
   }
-  log_losses(report.epoch, "Train", report.loss);
   reporter_.note(fmt::format("Epoch[{}] Time cost={:.3f}", report.epoch, report.time.count()));
   window_ = {};
 }
 
 void TrainLog::on_evaluation(const train::EvaluationReport& report) {
-  reporter_.note(fmt::format("Epoch[{}] Validation-accuracy={:.6f}", report.epoch, report.accuracy));
+  if (!report.boxes) return log_accuracy(report.epoch, "Validation", report);
+  reporter_.note(fmt::format("Epoch[{}] Validation-AP={:.6f}", report.epoch, report.boxes->ap));
+  reporter_.note(fmt::format("Epoch[{}] Validation-AP50={:.6f}", report.epoch, report.boxes->ap50));
+}
+
+template <typename Report>
+void TrainLog::log_accuracy(std::uint32_t epoch, const char* phase, const Report& report) {
+  reporter_.note(fmt::format("Epoch[{}] {}-accuracy={:.6f}", epoch, phase, report.accuracy));
   if (options_.top_k > 0) {
-    reporter_.note(fmt::format("Epoch[{}] Validation-{}={:.6f}", report.epoch, top_k_name(), report.top_k_accuracy));
+    reporter_.note(fmt::format("Epoch[{}] {}-{}={:.6f}", epoch, phase, top_k_name(), report.top_k_accuracy));
   }
-  log_losses(report.epoch, "Validation", report.loss);
+  log_losses(epoch, phase, report.loss);
 }
 
 void TrainLog::log_losses(std::uint32_t epoch, const char* phase, double loss) {

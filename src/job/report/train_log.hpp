@@ -2,6 +2,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include <dtrain/base/reporter.hpp>
 #include <dtrain/train/trainer.hpp>
@@ -28,10 +30,14 @@ class TrainLog final : public train::Observer {
   // Sums since the last log line.
   struct Window {
     double samples = 0, correct = 0, top_k_correct = 0, loss = 0, seconds = 0;
+    std::vector<double> parts = {};  // of a detector's loss
   };
 
   void add(const train::StepReport& report);
   void log_window(const train::StepReport& report);
+  std::string window_metrics(const train::StepReport& report) const;
+  template <typename Report>
+  void log_accuracy(std::uint32_t epoch, const char* phase, const Report& report);
   void log_losses(std::uint32_t epoch, const char* phase, double loss);
   std::string top_k_name() const;
 

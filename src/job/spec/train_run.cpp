@@ -104,6 +104,9 @@ void check_choices(const TrainRun& run) {
                                  options.early_stop > 0 ? "early-stop" : "keep-checkpoints best"),
                      "add --data-val");
   }
+  if (options.mix.any() && options.data.detection) {
+    throw UsageError("--mixup and --cutmix: pictures of a detector are not mixed", "leave them out");
+  }
   if (options.mix.any() && config::largest_shard(config::compute_of_worker(options)) < 2) {
     throw UsageError("--mixup and --cutmix mix the images of a logical shard, and each shard has one image",
                      "use a larger --batch-size, or fewer --logical-shards");
@@ -243,6 +246,7 @@ TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& 
   settle_workers(set, workers, options);
   settle_transport(set, options, reporter);
   run.graph = graph_of_run(run.start, set, options, reporter);
+  config::suit_network(run.graph, set, options.data);
   if (options.checkpoint_format == "mxnet") nn::graph_to_mxnet_symbol(run.graph);  // refuses what MXNet cannot say
   if (run.start) fit_optimizer_state(*run.start, options, reporter);
   if (from_weights) run.start = pretrained_start(options, run.graph, &reporter);
@@ -270,6 +274,7 @@ TrainRun run_of(const config::TrainSpec& spec, int slot) {
   TrainRun run;
   run.options = spec.options;
   run.graph = spec.graph;
+  config::suit_network(run.graph, run.options.data);
   run.start_file = spec.start;
   run.backend = config::backend_of_worker(run.options.compute, slot);
   run.dtype = config::choose_dtype(run.options.compute, *run.backend);

@@ -20,7 +20,19 @@ struct Writer {
   }
   void operator()(const char* key, const std::chrono::duration<double>& value) const { json[key] = value.count(); }
   void operator()(const char* key, const Path& value) const { json[key] = value.string(); }
+  void operator()(const char* key, const std::vector<LossPart>& parts) const {
+    if (parts.empty()) return;
+    Json& list = json[key] = Json::object({});
+    for (const LossPart& part : parts) list[part.name] = part.value;
+  }
+  void operator()(const char* key, const std::optional<CocoFigures>& figures) const {
+    if (figures) json[key] = figures_json(*figures);
+  }
 };
+
+double number_of(const Json& json) {
+  return json.is_null() ? std::numeric_limits<double>::quiet_NaN() : json.as_number();
+}
 
 struct Reader {
   const Json& json;
@@ -28,14 +40,22 @@ struct Reader {
   void operator()(const char* key, Value& value) const {
     value = static_cast<Value>(json.at(key).as_integer());
   }
-  void operator()(const char* key, double& value) const {
-    const Json& number = json.at(key);
-    value = number.is_null() ? std::numeric_limits<double>::quiet_NaN() : number.as_number();
-  }
+  void operator()(const char* key, double& value) const { value = number_of(json.at(key)); }
   void operator()(const char* key, std::string& value) const { value = json.at(key).as_string(); }
   void operator()(const char* key, Path& value) const { value = json.at(key).as_string(); }
   void operator()(const char* key, std::chrono::duration<double>& value) const {
     value = std::chrono::duration<double>(json.at(key).as_number());
+  }
+  void operator()(const char* key, std::vector<LossPart>& parts) const {
+    const Json* const list = json.find(key);
+    if (!list) return;
+    for (const auto& [name, value] : list->as_object()) parts.push_back({name, number_of(value)});
+  }
+  void operator()(const char* key, std::optional<CocoFigures>& figures) const {
+    const Json* const list = json.find(key);
+    if (!list) return;
+    figures.emplace();
+    for (const NamedFigure& each : coco_figure_names()) *figures.*each.value = list->at(each.name).as_number();
   }
 };
 
@@ -60,6 +80,7 @@ void fields(const Visit& visit, Report& r) {
   visit("learning_rate", r.learning_rate);
   visit("gradient_norm", r.gradient_norm);
   visit("seconds", r.time);
+  visit("losses", r.parts);
 }
 
 template <typename Visit, Is<EpochReport> Report>
@@ -75,6 +96,7 @@ void fields(const Visit& visit, Report& r) {
   visit("samples", r.samples);
   metrics(visit, r);
   visit("seconds", r.time);
+  visit("boxes", r.boxes);
 }
 
 template <typename Visit, Is<SavedReport> Report>

@@ -5,7 +5,9 @@
 namespace dtrain::train {
 
 backend::HostBatch host_batch(const data::Batch& batch) {
-  return {batch.n, batch.images, batch.labels, batch.sample_ids, batch.pixels};
+  backend::HostBatch host{batch.n, batch.images, batch.labels, batch.sample_ids, batch.pixels};
+  host.objects = batch.objects;
+  return host;
 }
 
 backend::HostBatch FedBatch::host() const {

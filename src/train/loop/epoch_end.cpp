@@ -75,10 +75,10 @@ void Generation::report_epoch() {
   const double count = std::max(m.count, 1.0);  // an old checkpoint of an epoch's end does not have them
   const EpochReport report{.epoch = run_.cursor.epoch,
                            .loss = m.loss_sum / count,
-                           .accuracy = m.correct / count,
-                           .top_k_accuracy = m.top_k_correct / count,
+                           .accuracy = accuracy_of(context_.graph, m.correct, count),
+                           .top_k_accuracy = accuracy_of(context_.graph, m.top_k_correct, count),
                            .time = run_.epoch_time};
-  run_.settled.push_back(report);
+  run_.settled.emplace_back(report);
   tell({report});
 }
 

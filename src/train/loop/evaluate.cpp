@@ -1,10 +1,12 @@
 #include <chrono>
 #include <cstring>
+#include <optional>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/comm/tree.hpp>
 #include <dtrain/train/batch_feed.hpp>
 
+#include "detection/detection_score.hpp"
 #include "evaluation.hpp"
 
 namespace dtrain::train {
@@ -16,18 +18,20 @@ struct BlockSums {
 };
 
 std::vector<BlockSums> compute_blocks(const Evaluated& of, data::Loader& loader, const std::vector<data::Slice>& blocks,
-                                      const std::function<void()>& on_block) {
+                                      DetectionScore* found, const std::function<void()>& on_block) {
   std::vector<BlockSums> sums;
   std::vector<float> logits;
+  const auto result = static_cast<std::size_t>(nn::result_size(of.graph));
   BatchFeed feed(loader, of.executable);
   feed.start(0, blocks);
   for (const data::Slice& slice : blocks) {
     const std::optional<FedBatch> fed = feed.next();
     DTRAIN_CHECK(fed && fed->batch.n == slice.count, "the loader gave another batch than asked for");
     const backend::HostBatch samples = fed->host();
-    if (of.logits) logits.resize(static_cast<std::size_t>(samples.n) * static_cast<std::size_t>(of.graph.classes()));
+    if (of.logits || found) logits.resize(static_cast<std::size_t>(samples.n) * result);
     const backend::StepMetrics metrics = of.executable.evaluate(samples, of.views, logits);
     if (of.logits) of.logits(samples, logits);
+    if (found) found->add(samples, logits);
     sums.push_back({static_cast<float>(metrics.loss_sum), static_cast<float>(metrics.correct),
                     static_cast<float>(metrics.top_k_correct), static_cast<float>(metrics.count)});
     on_block();
@@ -66,17 +70,21 @@ EvaluationReport evaluate_blocks(const Evaluated& of, data::Loader& loader, int 
                                  const std::function<void()>& on_block) {
   const auto begin = std::chrono::steady_clock::now();
   const std::uint64_t samples = loader.size(), size = static_cast<std::uint64_t>(block);
-  const std::vector<BlockSums> mine =
-      compute_blocks(of, loader, evaluation_blocks(samples, block, comm.rank(), comm.size()), on_block);
+  std::optional<DetectionScore> found;
+  if (nn::detection_of(of.graph)) found.emplace(of.graph);
+  const std::vector<BlockSums> mine = compute_blocks(
+      of, loader, evaluation_blocks(samples, block, comm.rank(), comm.size()), found ? &*found : nullptr, on_block);
   const std::vector<std::string> all = comm.all_gather(std::as_bytes(std::span(mine)));
   const std::vector<float> sum = sum_in_order(all, static_cast<int>((samples + size - 1) / size));
   const double count = sum[3];
-  return {.epoch = 0,
-          .samples = static_cast<std::uint64_t>(count),
-          .loss = sum[0] / count,
-          .accuracy = sum[1] / count,
-          .top_k_accuracy = sum[2] / count,
-          .time = std::chrono::steady_clock::now() - begin};
+  EvaluationReport report{.epoch = 0,
+                          .samples = static_cast<std::uint64_t>(count),
+                          .loss = sum[0] / count,
+                          .accuracy = sum[1] / count,
+                          .top_k_accuracy = sum[2] / count};
+  if (found) found->finish(comm, report);
+  report.time = std::chrono::steady_clock::now() - begin;
+  return report;
 }
 
 EvaluationReport evaluate(const nn::Graph& graph, backend::Executable& executable, data::Loader& loader, int block,

@@ -217,17 +217,21 @@ double Generation::gradient_norm() {
 void Generation::advance(const backend::StepMetrics& m, double rate, double gradient_norm) {
   Cursor& cursor = run_.cursor;
   const int samples = plan_.step_size(cursor.position);
-  const StepReport report{.epoch = cursor.epoch,
-                          .step = cursor.step,
-                          .steps = cursor.step + plan_.steps_from(cursor.position),
-                          .samples = samples,
-                          .samples_seen = cursor.samples_seen + static_cast<std::uint64_t>(samples),
-                          .loss = m.loss_sum / m.count,
-                          .accuracy = m.correct / m.count,
-                          .top_k_accuracy = m.top_k_correct / m.count,
-                          .learning_rate = rate,
-                          .gradient_norm = gradient_norm,
-                          .time = mark_ - step_begin_};
+  StepReport report{.epoch = cursor.epoch,
+                    .step = cursor.step,
+                    .steps = cursor.step + plan_.steps_from(cursor.position),
+                    .samples = samples,
+                    .samples_seen = cursor.samples_seen + static_cast<std::uint64_t>(samples),
+                    .loss = m.loss_sum / m.count,
+                    .accuracy = accuracy_of(context_.graph, m.correct, m.count),
+                    .top_k_accuracy = accuracy_of(context_.graph, m.top_k_correct, m.count),
+                    .learning_rate = rate,
+                    .gradient_norm = gradient_norm,
+                    .time = mark_ - step_begin_};
+  const std::span<const char* const> parts = nn::loss_parts(context_.graph);
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    report.parts.push_back({parts[part], m.parts[part] / m.count});
+  }
   ++cursor.step;
   cursor.samples_seen = report.samples_seen;
   cursor.position += static_cast<std::uint64_t>(samples);

@@ -1,5 +1,7 @@
 #include "run_state.hpp"
 
+#include <limits>
+
 #include "checkpoint/manifest.hpp"
 
 namespace dtrain::train {
@@ -21,6 +23,10 @@ void RunState::add(const backend::StepMetrics& step) {
   totals.correct += step.correct;
   totals.top_k_correct += step.top_k_correct;
   totals.count += step.count;
+}
+
+double accuracy_of(const nn::Graph& graph, double correct, double count) {
+  return nn::detection_of(graph) ? std::numeric_limits<double>::quiet_NaN() : correct / count;
 }
 
 void RunState::begin_next_epoch() {

@@ -26,6 +26,9 @@ struct RunState {
 
 elastic::TrainingPosition training_position_of(const RunState& run);  // of a rank that has state
 
+// The share of correct samples; NaN while a detector trains.
+double accuracy_of(const nn::Graph& graph, double correct, double count);
+
 // Whether evaluations decide when the run ends, or which checkpoints stay: then an epoch is evaluated before it is
 // saved.
 bool chooses_by_accuracy(const TrainerOptions& options);

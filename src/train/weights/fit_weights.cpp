@@ -46,25 +46,45 @@ struct Wanted {
   const nn::TensorView* view = nullptr;
   std::string torch_name;
   std::string timm_name;  // or torch_name again
-  std::array<const std::string*, 3> names() const { return {&view->name, &torch_name, &timm_name}; }
+  // What the classifier calls it that is a detector's backbone, as dtrain and as PyTorch; or torch_name again.
+  std::string backbone_view, backbone_name;
+  std::array<const std::string*, 5> names() const {
+    return {&view->name, &torch_name, &timm_name, &backbone_view, &backbone_name};
+  }
   bool statistic = false;
   bool head = false;
+  bool in_backbone() const { return backbone_name != torch_name; }
 };
+
+// The node whose outputs are as many as there are classes, or a multiple of it.
+const nn::Node* head_of(const nn::Graph& graph) {
+  if (nn::detection_of(graph)) return &graph.nodes[static_cast<std::size_t>(graph.nodes.back().inputs[0])];
+  const auto last = std::ranges::find_if(graph.nodes.rbegin(), graph.nodes.rend(),
+                                         [](const nn::Node& node) { return !node.parameters.empty(); });
+  return last == graph.nodes.rend() ? nullptr : &*last;
+}
 
 // A gamma that is held at 1 is no weight.
 std::vector<Wanted> wanted_tensors(const nn::Graph& graph) {
-  const auto last = std::ranges::find_if(graph.nodes.rbegin(), graph.nodes.rend(),
-                                         [](const nn::Node& node) { return !node.parameters.empty(); });
+  const nn::Node* const head = head_of(graph);
+  const bool detects = nn::detection_of(graph) != nullptr;
   std::vector<Wanted> wanted;
   for (const nn::Node& node : graph.nodes) {
-    const bool head = last != graph.nodes.rend() && &node == &*last;
+    const bool in_backbone = detects && node.name.starts_with(nn::kBackbonePrefix);
     const auto* batch_norm = std::get_if<nn::BatchNorm>(&node.layer);
     const std::optional<std::string> other_name = timm_name(graph.name, node.name);
     const auto add = [&](const nn::TensorView& view, bool statistic) {
       if (batch_norm && batch_norm->fix_gamma && view.role == nn::TensorRole::gamma) return;
       const bool bare = view.name == node.name;  // a tensor of its own, no layer's weight
       const char* const ending = bare ? "" : torch_ending(view.role);
-      wanted.push_back({&view, node.name + ending, other_name.value_or(node.name) + ending, statistic, head});
+      const std::string torch = node.name + ending;
+      wanted.push_back({.view = &view,
+                        .torch_name = torch,
+                        .timm_name = other_name.value_or(node.name) + ending,
+                        .backbone_view = in_backbone ? view.name.substr(nn::kBackbonePrefix.size()) : torch,
+                        .backbone_name = in_backbone ? torch.substr(nn::kBackbonePrefix.size()) : torch,
+                        .statistic = statistic,
+                        .head = &node == head});
     };
     for (const int index : node.parameters) add(graph.parameters[static_cast<std::size_t>(index)], false);
     for (const int index : node.statistics) add(graph.statistics[static_cast<std::size_t>(index)], true);
@@ -114,6 +134,10 @@ class Table {
       return found->second;
     }
     return nullptr;
+  }
+
+  bool has(const Wanted& wanted) const {
+    return std::ranges::any_of(wanted.names(), [&](const std::string* name) { return by_name_.contains(*name); });
   }
 
   // Not those of other things than weights, such as num_batches_tracked.
@@ -192,11 +216,24 @@ backend::ModelState first_values(const nn::Graph& graph, std::uint64_t seed) {
   return state;
 }
 
+// Whether the file has no more of a detector than its backbone.
+bool is_backbone(const std::vector<Wanted>& wanted, const Table& table) {
+  const auto is_there = [&](bool in_backbone) {
+    return std::ranges::any_of(
+        wanted, [&](const Wanted& each) { return each.in_backbone() == in_backbone && table.has(each); });
+  };
+  return is_there(true) && !is_there(false);
+}
+
 WeightsFit fit_weights(const std::vector<ForeignTensor>& tensors, const nn::Graph& graph, bool new_head,
                        backend::ModelState& state) {
-  const std::vector<Wanted> wanted = wanted_tensors(graph);
+  std::vector<Wanted> wanted = wanted_tensors(graph);
   Table table(wanted, tensors);
   WeightsFit fit;
+  if (is_backbone(wanted, table)) {
+    std::erase_if(wanted, [](const Wanted& each) { return !each.in_backbone(); });
+    fit.new_head = "so do the pyramid and the other head, as the file has the weights of a backbone alone";
+  }
   fit.wanted = wanted.size();
   std::vector<Missing> missing;
   // The head is taken or made anew as a whole.
@@ -264,7 +301,8 @@ std::optional<int> classes_of_weights(const Path& file, const nn::Graph& graph) 
     const ForeignTensor* tensor = each.head ? table.take(each) : nullptr;
     if (tensor && tensor->shape.size() == each.view->shape.size() && tensor->shape[0] >= 2 &&
         tensor->shape[0] <= INT32_MAX) {
-      return static_cast<int>(tensor->shape[0]);
+      const int outputs = static_cast<int>(tensor->shape[0]);
+      return nn::detection_of(graph) ? outputs / nn::DetectionLoss::kAnchors : outputs;
     }
   }
   return std::nullopt;

@@ -67,16 +67,19 @@ Evaluation evaluate(const EvalCommand& options, const train::Checkpoint& checkpo
   backend::CompileOptions compile = config::compile_options(options.compute, dtype, options.top_k);
   compile.training = false;
   data::LoaderOptions loading = validation_loader(options.data);
+  const bool detects = options.data.detection.has_value();
   config::load_for(*backend, loading);
   data::Loader loader(*options.data.validation, loading);
   const auto executable = backend->compile(checkpoint.graph, compile);
   executable->write_state(checkpoint.state);
   std::vector<train::JudgedSample> samples;
   Evaluation evaluation;
-  evaluation.report = train::evaluate(
-      checkpoint.graph, *executable, loader, options.compute.batch_size, config::test_views(options.data),
-      *comm::make_single(),
-      [&](const backend::HostBatch& batch, std::span<const float> logits) { add_samples(batch, logits, samples); });
+  evaluation.report = train::evaluate(checkpoint.graph, *executable, loader, options.compute.batch_size,
+                                      config::test_views(options.data), *comm::make_single(),
+                                      [&](const backend::HostBatch& batch, std::span<const float> logits) {
+                                        if (!detects) add_samples(batch, logits, samples);
+                                      });
+  if (detects) return evaluation;
   evaluation.judgement =
       judge(std::move(samples), config::class_names_of(checkpoint.job.preprocessing), checkpoint.graph.classes());
   if (options.report) {
@@ -137,8 +140,31 @@ Json document(const EvalCommand& options, const train::Checkpoint& checkpoint, c
   return json;
 }
 
+// What a detector found: the twelve numbers, and those of each class.
+void answer_detection(const EvalCommand& options, const train::Checkpoint& checkpoint, const Evaluation& evaluation,
+                      Reporter& reporter) {
+  const train::EvaluationReport& report = evaluation.report;
+  const train::CocoScore score{*report.boxes, report.boxes_by_class};
+  std::vector<std::string> names = config::class_names_of(checkpoint.job.preprocessing);
+  for (std::size_t label = names.size(); label < score.by_category.size(); ++label) {
+    names.push_back(fmt::format("{}", label));
+  }
+  if (reporter.json()) {
+    return reporter.answer_json(Json::object({{"schema", "dtrain.eval-detector/1"},
+                                              {"network", checkpoint.graph.name},
+                                              {"epoch", checkpoint.cursor.epoch},
+                                              {"data", options.data.validation->string()},
+                                              {"samples", report.samples},
+                                              {"boxes", coco_score_json(score, names)},
+                                              {"seconds", report.time.count()}}));
+  }
+  answer_coco_score("box", score, names, options.per_class, reporter);
+  reporter.answer(fmt::format("samples={}", report.samples));
+}
+
 void answer_report(const EvalCommand& options, const train::Checkpoint& checkpoint, const Evaluation& evaluation,
                    Reporter& reporter) {
+  if (evaluation.report.boxes) return answer_detection(options, checkpoint, evaluation, reporter);
   if (reporter.json()) return reporter.answer_json(document(options, checkpoint, evaluation));
   const train::EvaluationReport& report = evaluation.report;
   reporter.answer(fmt::format("accuracy={:.6f}\ntop_k_accuracy_{}={:.6f}\nloss={:.6f}\nsamples={}", report.accuracy,
@@ -172,6 +198,9 @@ ExitCode act(const EvalCommand& given, const config::OptionSet& set, Reporter& r
   config::require_records(*options.data.validation);
   train::Checkpoint checkpoint = config::load_weights(options.checkpoint, options.data.image);
   config::take_pixels(checkpoint, options.checkpoint.prefix, set, options.data, reporter);
+  if (options.data.detection && options.report) {
+    throw UsageError("--report: judges classifiers", "--per-class prints what a detector finds of each class");
+  }
   check_classes(checkpoint, *options.data.validation);
   answer_report(options, checkpoint, evaluate(options, checkpoint), reporter);
   return ExitCode::ok;

@@ -43,6 +43,7 @@ ExitCode act(const ImportCommand& given, const config::OptionSet& set, Reporter&
   ImportCommand options = given;
   config::suit_weights(options.file, options.network.options.name, set, options.data);
   const nn::Graph graph = choose_graph(options, set);
+  config::suit_network(graph, set, options.data);
   train::StartingWeights weights = train::load_weights({.file = options.file, .whole = true}, graph);
   weights.checkpoint.job.preprocessing = config::preprocessing_of(options.data);
   const train::CheckpointName name{options.out, 0, 0};

@@ -49,6 +49,26 @@ TEST(Reports, SurviveJsonExactly) {
   EXPECT_EQ(to_json(evaluation).at("seconds").as_number(), 1.5);
 }
 
+TEST(Reports, OfADetectorSurviveJsonExactly) {
+  StepReport step = kStep;
+  step.accuracy = NAN;
+  step.parts = {{"classification", 1.0 / 3}, {"bbox_regression", NAN}};
+  const auto back = std::get<StepReport>(report_from_json(Json::parse(to_json(step).dump(), "test")));
+  EXPECT_TRUE(std::isnan(back.accuracy));
+  ASSERT_EQ(back.parts.size(), 2u);
+  for (const LossPart& part : back.parts) {
+    EXPECT_EQ(std::isnan(part.value), part.name == "bbox_regression");
+    if (!std::isnan(part.value)) EXPECT_EQ(part.value, 1.0 / 3);
+  }
+  EvaluationReport evaluation;
+  evaluation.boxes = CocoFigures{.ap = 0.25, .ar100 = 1.0 / 7};
+  const auto judged = std::get<EvaluationReport>(report_from_json(Json::parse(to_json(evaluation).dump(), "test")));
+  ASSERT_TRUE(judged.boxes);
+  EXPECT_EQ(judged.boxes->ap, 0.25);
+  EXPECT_EQ(judged.boxes->ar100, 1.0 / 7);
+  EXPECT_EQ(judged.boxes->ap_small, -1);
+}
+
 TEST(Reports, ANumberThatIsNotFiniteComesBackAsNaN) {
   EpochReport epoch;
   epoch.loss = INFINITY;

@@ -1,0 +1,20 @@
+// What a detector found in a picture, in pixels of the picture as it was before it became the network's input.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include <dtrain/nn/detection.hpp>
+#include <dtrain/nn/objects.hpp>
+#include <dtrain/train/coco_ap.hpp>
+
+namespace dtrain::train {
+
+// `box` is in pixels of the input. `picture` says how the picture lies in it.
+data::PixelBox box_in_picture(const nn::PictureObjects& picture, const nn::Box& box);
+
+// The rows of `result`, as nn::DetectionLoss describes them, the best first.
+std::vector<FoundObject> found_objects(const nn::DetectionLoss& layer, const nn::PictureObjects& picture,
+                                       std::span<const float> result);
+
+}  // namespace dtrain::train

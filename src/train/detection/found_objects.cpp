@@ -1,0 +1,28 @@
+#include <dtrain/train/found_objects.hpp>
+
+namespace dtrain::train {
+
+data::PixelBox box_in_picture(const nn::PictureObjects& picture, const nn::Box& box) {
+  const double across = static_cast<double>(picture.original_width) / picture.width,
+               down = static_cast<double>(picture.original_height) / picture.height;
+  const double left = box.left, top = box.top, right = box.right, bottom = box.bottom;
+  return {left * across, top * down, (right - left) * across, (bottom - top) * down};
+}
+
+std::vector<FoundObject> found_objects(const nn::DetectionLoss& layer, const nn::PictureObjects& picture,
+                                       std::span<const float> result) {
+  constexpr std::size_t kRow = nn::DetectionLoss::kRow;
+  std::vector<FoundObject> found;
+  for (std::size_t row = 0; row < static_cast<std::size_t>(layer.detections); ++row) {
+    const std::span<const float> values = result.subspan(row * kRow, kRow);
+    if (values[4] == 0) break;
+    const data::PixelBox box = box_in_picture(picture, {values[0], values[1], values[2], values[3]});
+    found.push_back({.category = static_cast<std::int32_t>(values[5]),
+                     .score = static_cast<double>(values[4]),
+                     .area = box.area(),
+                     .box = box});
+  }
+  return found;
+}
+
+}  // namespace dtrain::train
