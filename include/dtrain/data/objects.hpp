@@ -8,8 +8,11 @@
 #include <vector>
 
 #include <dtrain/base/files.hpp>
+#include <dtrain/data/augment.hpp>
+#include <dtrain/data/image.hpp>
 #include <dtrain/data/record.hpp>
 #include <dtrain/data/rle.hpp>
+#include <dtrain/nn/graph.hpp>
 #include <dtrain/nn/objects.hpp>
 
 namespace dtrain::data {
@@ -69,5 +72,10 @@ ScaledSize scaled_size(int height, int width, const DetectionInput& options, int
 // the picture's edges, those that have no area left are left out. Reuses the memory of `objects`.
 void scale_objects(const Annotations& annotations, const ScaledSize& size, bool mirrored, bool masks, int room_height,
                    int room_width, nn::PictureObjects& objects);
+
+// A picture without annotations as a detector takes it: `out` [c, room.h, room.w] gets its pixels, `picture` its sizes
+// and no objects, `scratch` the decoded picture. `augment` is that of evaluation. Throws DataError.
+void decode_whole(ByteView content, const Augment& augment, const DetectionInput& wanted, const nn::Shape& room,
+                  Image& scratch, std::span<float> out, nn::PictureObjects& picture);
 
 }  // namespace dtrain::data

@@ -1,26 +1,32 @@
-// Logits of pictures that are no records, computed as evaluation computes them.
+// Logits of pictures that are no records, or what a detector finds in them, computed as evaluation computes them.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 
 #include <dtrain/backend/backend.hpp>
 #include <dtrain/data/augment.hpp>
+#include <dtrain/data/objects.hpp>
+#include <dtrain/nn/objects.hpp>
 
 namespace dtrain::train {
 
 struct PredictOptions {
-  data::Augment augment;  // of evaluation: nothing random
-  int batch = 1;          // pictures that are computed together
-  int threads = 1;        // that read and decode
+  data::Augment augment;                                         // of evaluation: nothing random
+  int batch = 1;                                                 // pictures that are computed together
+  int threads = 1;                                               // that read and decode
+  std::optional<data::DetectionInput> detection = std::nullopt;  // of a detector's network
 };
 
-// What became of picture `index`: its logits [classes], or the reason why there are none.
+// What became of picture `index`: its logits [classes], or the reason why there are none. Those of a detector are the
+// rows of nn::DetectionLoss, and `picture` says how the picture lies in the input that they are of.
 struct Prediction {
   std::size_t index = 0;
   std::span<const float> logits;
   std::string problem;
+  const nn::PictureObjects* picture = nullptr;
 };
 
 // Decodes read(0), ..., read(count - 1), the contents of image files, in threads and computes them in batches. Calls

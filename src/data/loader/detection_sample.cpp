@@ -14,17 +14,17 @@ namespace dtrain::data {
 namespace {
 
 // Writes the picture, resized and normalised, in the left upper corner of the planes, and 0 around it.
-void fill_corner(const Image& image, const ScaledSize& size, const LoaderOptions& options, const Draws& draws,
-                 std::span<float> out) {
+void fill_corner(const Image& image, const ScaledSize& size, const Augment& augment, const nn::Shape& room,
+                 const Draws& draws, std::span<float> out) {
   thread_local std::vector<float> planes;
-  const nn::Shape &room = options.shape, corner{room.c, size.height, size.width};
+  const nn::Shape corner{room.c, size.height, size.width};
   planes.resize(static_cast<std::size_t>(corner.size()));
   SourceWindow whole{{0, static_cast<double>(image.h), 0, image.h}, {0, static_cast<double>(image.w), 0, image.w}};
-  whole.mirror = draws.mirrors(options.augment);
-  fill_from_image(image, whole, options.augment, corner, planes.data());
-  if (changes_pixels(options.augment)) {
-    change_pixels(options.augment, draws, corner, planes.data());
-    normalise(options.augment, corner, planes.data());
+  whole.mirror = draws.mirrors(augment);
+  fill_from_image(image, whole, augment, corner, planes.data());
+  if (changes_pixels(augment)) {
+    change_pixels(augment, draws, corner, planes.data());
+    normalise(augment, corner, planes.data());
   }
   std::ranges::fill(out, 0.0f);
   const float* from = planes.data();
@@ -95,8 +95,16 @@ void read_detection(const Record& record, const std::string& place, const Loader
   const nn::Shape& room = options.shape;
   const ScaledSize size = scaled_size(scratch.h, scratch.w, wanted, room.h, room.w);
   const Draws draws(key);
-  fill_corner(scratch, size, options, draws, out.image);
+  fill_corner(scratch, size, options.augment, room, draws, out.image);
   scale_objects(annotations, size, draws.mirrors(options.augment), wanted.masks, room.h, room.w, *out.objects);
+}
+
+void decode_whole(ByteView content, const Augment& augment, const DetectionInput& wanted, const nn::Shape& room,
+                  Image& scratch, std::span<float> out, nn::PictureObjects& picture) {
+  decode_image(content, room.c, scratch);
+  const ScaledSize size = scaled_size(scratch.h, scratch.w, wanted, room.h, room.w);
+  fill_corner(scratch, size, augment, room, Draws(SampleKey{}), out);
+  scale_objects({.height = scratch.h, .width = scratch.w, .objects = {}}, size, false, false, room.h, room.w, picture);
 }
 
 }  // namespace dtrain::data

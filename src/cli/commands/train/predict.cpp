@@ -13,6 +13,7 @@
 #include <dtrain/data/picture_files.hpp>
 #include <dtrain/data/remote.hpp>
 #include <dtrain/train/classification.hpp>
+#include <dtrain/train/found_objects.hpp>
 #include <dtrain/train/predict.hpp>
 
 #include "cli/command.hpp"
@@ -22,6 +23,7 @@
 #include "config/data_options.hpp"
 #include "config/pretrained.hpp"
 #include "job/report/progress_line.hpp"
+#include "predict_objects.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -34,6 +36,7 @@ struct PredictCommand {
   int top = 1;
   bool csv = false;
   std::optional<Path> out_dir;
+  ObjectsChoice objects;
 };
 
 void bind(config::OptionSet& set, PredictCommand& options) {
@@ -46,10 +49,13 @@ void bind(config::OptionSet& set, PredictCommand& options) {
       .required = true;
   config::bind_data_threads(set, options.data);
   set.group("Answers");
-  set.add("--top", options.top, "K", "number of classes to name for each picture", config::at_least(1));
-  set.add("--csv", options.csv, "print CSV: path, rank, label, class, probability");
+  set.add("--top", options.top, "K", "number of classes to name for each picture, by a classifier",
+          config::at_least(1));
+  set.add("--csv", options.csv, "print CSV: path, rank, label, class, probability; of a detector the boxes");
   set.add("--out-dir", options.out_dir,
-          "folder to copy each picture to, into a folder of its most probable class; no file is overwritten");
+          "folder to copy each picture to, into a folder of its most probable class; a detector's pictures are drawn "
+          "there with boxes and names. No file is overwritten");
+  bind_objects(set, options.objects);
   set.group("Network");
   config::bind_checkpoint_image(set, options.data);
   set.add("--resize", options.data.augment.resize, "PIXELS",
@@ -96,15 +102,21 @@ Listed list_pictures(const std::vector<Path>& given, const std::shared_ptr<net::
   return listed;
 }
 
+// Classes without a name go by their number.
+std::vector<std::string> class_names(const train::Checkpoint& checkpoint) {
+  std::vector<std::string> names = config::class_names_of(checkpoint.job.preprocessing);
+  for (int label = static_cast<int>(names.size()); label < checkpoint.graph.classes(); ++label) {
+    names.push_back(fmt::format("{}", label));
+  }
+  return names;
+}
+
 // Prints what became of each picture, in the form that was asked for.
 class Answers {
  public:
   Answers(const PredictCommand& options, const train::Checkpoint& checkpoint, const std::vector<Path>& files,
           Reporter& reporter)
-      : options_(options),
-        files_(files),
-        names_(config::class_names_of(checkpoint.job.preprocessing)),
-        reporter_(reporter) {
+      : options_(options), files_(files), names_(class_names(checkpoint)), reporter_(reporter) {
     constexpr std::size_t kWidest = 60;
     for (const Path& file : files) path_width_ = std::max(path_width_, printable_word(file.string()).size());
     path_width_ = std::min(path_width_, kWidest);
@@ -137,9 +149,10 @@ class Answers {
     }
   }
 
-  std::string name_of(int label) const {
-    const auto at = static_cast<std::size_t>(label);
-    return at < names_.size() ? names_[at] : fmt::format("{}", label);
+  const std::string& name_of(int label) const { return names_[static_cast<std::size_t>(label)]; }
+  const std::vector<std::string>& names() const { return names_; }
+  ObjectAnswers of_objects() const {
+    return {options_.objects, names_, {options_.csv, path_width_, class_width_}, reporter_};
   }
   std::size_t problems() const { return problems_; }
 
@@ -177,6 +190,10 @@ class Answers {
 };
 
 void check(const PredictCommand& options, const Reporter& reporter) {
+  if (options.objects.results.has_value() != options.objects.annotations.has_value()) {
+    throw UsageError("--coco-results and --annotations need each other",
+                     "for example: --coco-results found.json --annotations instances_val2017.json");
+  }
   if (options.csv && reporter.json()) throw UsageError("--csv and --json: both choose the form", "give one of them");
   if (options.out_dir && data::is_remote(*options.out_dir)) {
     throw UsageError(fmt::format("--out-dir {}: is no folder of this machine", options.out_dir->string()),
@@ -187,6 +204,18 @@ void check(const PredictCommand& options, const Reporter& reporter) {
 train::Checkpoint load_network(PredictCommand& options, const config::OptionSet& set, Reporter& reporter) {
   train::Checkpoint checkpoint = config::load_weights(options.checkpoint, options.data.image);
   config::take_pixels(checkpoint, options.checkpoint.prefix, set, options.data, reporter);
+  auto* const detector = std::get_if<nn::DetectionLoss>(&checkpoint.graph.nodes.back().layer);
+  const bool detects = detector != nullptr;
+  if (detector) detector->score_threshold = std::min(detector->score_threshold, options.objects.min_score);
+  for (const char* const option : {"min-score", "coco-results", "top"}) {
+    const bool of_classifiers = std::string_view(option) == "top";
+    if (set.chosen(option) && of_classifiers == detects) {
+      throw UsageError(
+          fmt::format("--{}: {} is a {}", option, checkpoint.graph.name,
+                      detects ? "detector, which names all that it finds" : "classifier, which finds no objects"),
+          "leave it out");
+    }
+  }
   return checkpoint;
 }
 
@@ -200,23 +229,47 @@ std::unique_ptr<backend::Executable> compile(const PredictCommand& options, cons
   return executable;
 }
 
+// Answers one picture of a classifier.
+void answer_classes(const PredictCommand& options, const Path& file, const train::Prediction& prediction,
+                    const std::shared_ptr<net::ObjectStore>& store, Answers& answers) {
+  const auto best = train::best_guesses(prediction.logits, options.top);
+  Path copy;
+  if (options.out_dir) {
+    const Path name = Path(answers.name_of(best.front().label)) / file.filename();
+    copy = data::add_new_file(*options.out_dir, name, data::read_picture(file, store));
+  }
+  answers.guesses(file.string(), best, copy);
+}
+
+// Answers one picture of a detector.
+void answer_objects(const PredictCommand& options, const nn::DetectionLoss& layer, const Path& file,
+                    const train::Prediction& prediction, const std::shared_ptr<net::ObjectStore>& store,
+                    const Answers& answers, ObjectAnswers& objects) {
+  const auto found = train::found_objects(layer, *prediction.picture, prediction.logits);
+  Path drawn;
+  if (options.out_dir) {
+    const Path name = file.stem().string() + ".png";
+    drawn = data::add_new_file(*options.out_dir, name,
+                               draw_found(data::read_picture(file, store), objects.shown(found), answers.names()));
+  }
+  objects.found(file, found, drawn);
+}
+
 void answer_all(const PredictCommand& options, const train::Checkpoint& checkpoint, const std::vector<Path>& files,
                 const std::shared_ptr<net::ObjectStore>& store, Answers& answers, Reporter& reporter) {
+  ObjectAnswers objects = answers.of_objects();
   const auto backend = config::choose_backend(options.compute);
   const auto executable = compile(options, *backend, checkpoint);
+  const nn::DetectionLoss* const detector = nn::detection_of(checkpoint.graph);
   job::ProgressLine progress(reporter);
   const auto take = [&](const train::Prediction& prediction) {
     const Path& file = files[prediction.index];
     if (!prediction.problem.empty()) {
       answers.problem(file.string(), prediction.problem);
+    } else if (detector) {
+      answer_objects(options, *detector, file, prediction, store, answers, objects);
     } else {
-      const auto best = train::best_guesses(prediction.logits, options.top);
-      Path copy;
-      if (options.out_dir) {
-        const Path name = Path(answers.name_of(best.front().label)) / file.filename();
-        copy = data::add_new_file(*options.out_dir, name, data::read_picture(file, store));
-      }
-      answers.guesses(file.string(), best, copy);
+      answer_classes(options, file, prediction, store, answers);
     }
     progress.show("predict", prediction.index + 1, files.size(), "pictures");
   };
@@ -224,8 +277,10 @@ void answer_all(const PredictCommand& options, const train::Checkpoint& checkpoi
       checkpoint.graph, *executable, files.size(), [&](std::size_t i) { return data::read_picture(files[i], store); },
       {.augment = validation_loader(options.data).augment,
        .batch = options.compute.batch_size,
-       .threads = options.data.threads},
+       .threads = options.data.threads,
+       .detection = options.data.detection},
       take);
+  objects.finish();
 }
 
 ExitCode act(const PredictCommand& given, const config::OptionSet& set, Reporter& reporter) {
@@ -253,9 +308,11 @@ ExitCode act(const PredictCommand& given, const config::OptionSet& set, Reporter
 }  // namespace
 
 std::unique_ptr<Command> make_predict() {
-  auto command = make_command<PredictCommand>("predict", "name what pictures show, with a trained classifier", act);
+  auto command =
+      make_command<PredictCommand>("predict", "name what pictures show, with a trained classifier or detector", act);
   command->examples = {"dtrain predict m/r18 photo.jpg --top 5", "dtrain predict m/r18 photos --csv",
-                       "dtrain predict m/r18 photos --out-dir sorted", "dtrain predict m/r18 'photos/*.jpg' --json"};
+                       "dtrain predict m/r18 photos --out-dir sorted", "dtrain predict m/r18 'photos/*.jpg' --json",
+                       "dtrain predict m/retina photos --out-dir drawn"};
   command->see_also = {"eval", "data pack", "export"};
   return command;
 }

@@ -1,0 +1,65 @@
+// `dtrain predict` with a detector: lines, JSON, drawn pictures, and COCO's results file.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dtrain/base/reporter.hpp>
+#include <dtrain/train/coco_ap.hpp>
+
+#include "config/option_set.hpp"
+
+namespace dtrain::cli {
+
+struct ObjectsChoice {
+  float min_score = 0.5f;  // of what is named and drawn
+  std::optional<Path> results, annotations;
+};
+void bind_objects(config::OptionSet& set, ObjectsChoice& choice);
+
+// How COCO's annotations number pictures and classes.
+struct CocoNumbers {
+  std::map<std::string, std::int64_t> pictures;  // by the names of their files
+  std::vector<std::int64_t> categories;          // of each of the network's classes
+};
+// `names`: the network's classes. Throws DataError for a class that the annotations lack.
+CocoNumbers read_coco_numbers(const Path& annotations, const std::vector<std::string>& names);
+
+// The picture with what was found in it, drawn at its size, small ones magnified. Throws DataError.
+std::string draw_found(const std::string& content, const std::vector<train::FoundObject>& found,
+                       const std::vector<std::string>& names);
+
+// Answers picture after picture. One thread; borrows everything.
+class ObjectAnswers {
+ public:
+  struct Form {
+    bool csv = false;
+    std::size_t path_width = 0, class_width = 0;
+  };
+  ObjectAnswers(const ObjectsChoice& choice, const std::vector<std::string>& names, const Form& form,
+                Reporter& reporter);
+
+  // `drawn`: the picture that was written; empty: none.
+  void found(const Path& file, const std::vector<train::FoundObject>& all, const Path& drawn);
+  // Those of `all` that are named and drawn.
+  std::vector<train::FoundObject> shown(const std::vector<train::FoundObject>& all) const;
+  // Writes the results file, if one is wanted.
+  void finish() const;
+
+ private:
+  void answer_json(const Path& file, const std::vector<train::FoundObject>& shown, const Path& drawn);
+  void answer_lines(const Path& file, const std::vector<train::FoundObject>& shown);
+  void keep_results(const Path& file, const std::vector<train::FoundObject>& all);
+
+  const ObjectsChoice& choice_;
+  const std::vector<std::string>& names_;
+  Form form_;
+  Reporter& reporter_;
+  std::optional<CocoNumbers> numbers_;
+  bool has_heading_ = false;
+  std::vector<std::string> results_;
+};
+
+}  // namespace dtrain::cli

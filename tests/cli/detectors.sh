@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# Detectors from the command line: trained by one worker and by two, evaluated, asked about pictures; and what they refuse.
+set -uo pipefail
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+run data prepare shapes-detection --out d --train-count 12 --val-count 6
+detector=(--network retinanet --backbone resnet-18 --image-shape "3,64,64" --data-train d/shapes-detection_train
+  --batch-size 4 --logical-shards 2 --optimizer adamw --lr 0.001 --disp-batches 1)
+run train "${detector[@]}" --data-val d/shapes-detection_val --num-epochs 2 --model-prefix m/one --job-dir one
+check "a detector is trained" exits 0
+check "the log says what it does" says_line 'retinanet-resnet-18 has [0-9,]+ parameters and finds objects of 6 classes in colour images of 64 x 64 pixels'
+check "the parts of its loss are in the log" says_line '^Epoch\[0\] Batch \[1\].*loss=[0-9.]+.classification=[0-9.]+.bbox_regression=[0-9.]+$'
+check "so is the average precision" says_line '^Epoch\[1\] Validation-AP=[01]\.[0-9]+$'
+check "and nothing of an accuracy" says_not accuracy
+check "the last line has it" answers_line 'validation AP [01]\.[0-9]+; checkpoint m/one-0002'
+check "and the curves" json one/steps.jsonl 'd["classification"] > 0 and d["bbox_regression"] > 0 and "accuracy" not in d'
+run train "${detector[@]}" --data-val d/shapes-detection_val --num-epochs 2 --model-prefix m/two --batch-size 2 -n 2
+check "two workers train it" exits 0
+check "and report the same precision" says_line '^Epoch\[1\] Validation-AP=[01]\.[0-9]+$'
+hash_of() { /usr/bin/python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["state_sha256"])' "m/$1.json"; }
+check "to the same bits" same "$(hash_of one-0002)" "$(hash_of two-0002)"
+run train "${detector[@]}" --num-epochs 1 --model-prefix m/resumed
+run train "${detector[@]}" --num-epochs 2 --model-prefix m/resumed --resume
+check "a run goes on" exits 0
+check "to the same bits again" same "$(hash_of one-0002)" "$(hash_of resumed-0002)"
+
+run eval m/one --data-val d/shapes-detection_val --per-class
+check "eval prints the twelve numbers" same "$(grep -cE '^box_a[pr]' out)" 12
+check "and those of each class" answers_line '^triangle +[01]\.[0-9]{4} '
+run eval m/one --data-val d/shapes-detection_val --json
+check "its JSON has both" json out 'd["schema"] == "dtrain.eval-detector/1" and len(d["boxes"]["per_class"]) == 6 and d["samples"] == 6'
+run eval m/one --data-val d/shapes-detection_val --report r
+check "a report of classes is refused" says "hint: --per-class prints what a detector finds of each class"
+
+mkdir photos
+cp "$(dirname "$here")/unit/data/golden/grey.jpg" photos/a.jpg
+cp photos/a.jpg photos/b.jpg
+echo "no picture" >photos/c.jpg
+run predict m/one photos --min-score 0.001 --out-dir drawn
+check "predict says that a file is no picture" exits 3
+check "and names what it finds in the others" answers_line '^photos/a\.jpg +[a-z]+ +0\.[0-9]{4}  [0-9]+x[0-9]+ at [0-9]+,[0-9]+$'
+check "pictures are drawn" exists drawn/b.png
+rm photos/c.jpg
+run predict m/one photos --min-score 1
+check "a picture without objects has a line too" answers_line '^photos/a\.jpg +no object of score 1 or more$'
+run predict m/one photos --min-score 0.001 --json
+check "JSON has boxes" json out 'len(lines) == 2 and len(d["objects"][0]["box"]) == 4 and d["objects"][0]["score"] >= 0.001'
+run predict m/one photos --min-score 0.001 --csv
+check "so has CSV" answers_line '^photos/a\.jpg,[0-5],[a-z]+,0\.[0-9]+,[0-9.]+,[0-9.]+,[0-9.]+,[0-9.]+$'
+image() { echo "{\"id\": $1, \"file_name\": \"$2.jpg\", \"width\": 64, \"height\": 64}"; }
+categories() {
+  local id=10 name list=()
+  for name in "$@"; do list+=("{\"id\": $((id += 1)), \"name\": \"$name\"}"); done
+  (IFS=, && echo "${list[*]}")
+}
+coco() {  # coco NAME...
+  echo "{\"images\": [$(image 70 a), $(image 71 b)], \"categories\": [$(categories "$@")],
+    \"annotations\": [{\"id\": 1, \"image_id\": 70, \"category_id\": 12, \"area\": 24, \"bbox\": [1, 1, 6, 4]}]}"
+}
+coco circle square triangle cross ring star >truth.json
+run predict m/one photos --coco-results found.json --annotations truth.json
+check "COCO's results have the numbers of the annotations" json found.json '{r["image_id"] for r in d} <= {70, 71} and all(11 <= r["category_id"] <= 16 for r in d)'
+run eval --results found.json --annotations truth.json
+check "and can be scored" exits 0
+coco circle square >few.json
+run predict m/one photos --coco-results found.json --annotations few.json
+check "annotations without a class of the network are refused" says "few.json has no category triangle, which the network finds"
+run predict m/one photos --coco-results found.json
+check "--coco-results needs the numbers" says "--coco-results and --annotations need each other"
+run predict m/one photos --top 2
+check "a detector has no --top" says "--top: retinanet-resnet-18 is a detector"
+
+run data prepare shapes --out s --train-count 8 --val-count 4
+run train "${detector[@]}" --data-train s/shapes_train --num-epochs 1 --model-prefix m/x
+check "records without boxes are refused" says "has a class for the whole picture and no boxes, which a detector learns from"
+run train "${detector[@]}" --image-shape 3,32,32 --num-epochs 1 --model-prefix m/x
+check "so are pictures that are too small" says "images of 32 x 32 pixels are too small for retinanet"
+run train "${detector[@]}" --backbone resnet-19 --num-epochs 1 --model-prefix m/x
+check "and a backbone that there is not" says "resnet-19 is no backbone of a detector"
+run train "${detector[@]}" --pad-size 4 --num-epochs 1 --model-prefix m/x
+check "and what would cut boxes" says "pad-size"
+run train "${detector[@]}" --mixup 0.2 --num-epochs 1 --model-prefix m/x
+check "and mixed pictures" says "pictures of a detector are not mixed"
+run train --network lenet --backbone resnet-18 --benchmark 1 --num-epochs 1
+check "a classifier has no backbone" exits 2
+run export m/one --to onnx --out one.onnx
+check "ONNX is refused by name" says "retinanet-resnet-18 is a detector, and only classifiers are exported to ONNX"
+run export m/one --to safetensors --out one.safetensors
+check "safetensors are written" exists one.safetensors
+run inspect m/one
+check "inspect shows it" answers "retinanet-resnet-18"
+
+run train --network resnet-v1.5 --num-layers 18 --image-shape 3,32,32 --data-train s/shapes_train --batch-size 4 --num-epochs 1 \
+  --model-prefix m/body
+run train "${detector[@]}" --pretrained m/body-0001.safetensors --num-epochs 1 --model-prefix m/fine
+check "a classifier's weights become the backbone" says 'Loaded "m/body-0001.safetensors": 100 of the 100 tensors of retinanet-resnet-18'
+check "the rest begins anew" says "so do the pyramid and the other head, as the file has the weights of a backbone alone"
+run train "${detector[@]}" --pretrained m/one-0002.safetensors --num-epochs 1 --model-prefix m/again
+check "a detector's weights are taken whole" says_not "begins anew"
+finish
