@@ -46,25 +46,25 @@ class WideHeads {
 class DetectionLossOp final : public LoopOp {
  public:
   DetectionLossOp(const nn::DetectionLoss& layer, std::int64_t first_metric, const HeadTensors& heads,
-                  const HeadTensors& gradients)
-      : layer_(layer), anchors_(anchors_of(layer)), first_metric_(first_metric), heads_(heads), gradients_(gradients) {
+                  const HeadTensors& slopes)
+      : layer_(layer), anchors_(anchors_of(layer)), first_metric_(first_metric), heads_(heads), gradients_(slopes) {
     kind = "detection_loss";
     reads = {heads.classes, heads.boxes};
-    writes = {gradients.classes, gradients.boxes};
+    writes = {slopes.classes, slopes.boxes};
   }
   std::size_t workspace_bytes() const override { return sizeof(HeadLoss); }
   void begin(Context& c) override { *workspace<HeadLoss>(c) = {}; }
   void run(Context& c) override {
-    WideHeads heads(c, heads_), gradients(c, gradients_);
+    WideHeads heads(c, heads_), slopes(c, gradients_);
     HeadLoss& total = *workspace<HeadLoss>(c);
     for (int i = 0; i < c.count; ++i) {
       heads.read(c, heads_, i);
-      gradients.clear();
+      slopes.clear();
       const HeadLoss loss =
-          head_loss(layer_, anchors_, objects_of(c, i), std::as_const(heads).values(), gradients.values());
+          head_loss(layer_, anchors_, objects_of(c, i), std::as_const(heads).values(), slopes.values());
       total.classification += loss.classification;
       total.boxes += loss.boxes;
-      gradients.write(c, gradients_, i);
+      slopes.write(c, gradients_, i);
     }
   }
   void finish(Context&) override {}
@@ -118,8 +118,8 @@ class FindObjects final : public ChunkOp {
 }  // namespace
 
 std::unique_ptr<Op> make_detection_loss(const nn::DetectionLoss& layer, std::int64_t first_metric,
-                                        const HeadTensors& heads, const HeadTensors& gradients) {
-  return std::make_unique<DetectionLossOp>(layer, first_metric, heads, gradients);
+                                        const HeadTensors& heads, const HeadTensors& slopes) {
+  return std::make_unique<DetectionLossOp>(layer, first_metric, heads, slopes);
 }
 std::unique_ptr<Op> make_find_objects(const nn::DetectionLoss& layer, const HeadTensors& heads) {
   return std::make_unique<FindObjects>(layer, heads);
