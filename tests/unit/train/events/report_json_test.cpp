@@ -58,7 +58,9 @@ TEST(Reports, OfADetectorSurviveJsonExactly) {
   ASSERT_EQ(back.parts.size(), 2u);
   for (const LossPart& part : back.parts) {
     EXPECT_EQ(std::isnan(part.value), part.name == "bbox_regression");
-    if (!std::isnan(part.value)) EXPECT_EQ(part.value, 1.0 / 3);
+    if (!std::isnan(part.value)) {
+      EXPECT_EQ(part.value, 1.0 / 3);
+    }
   }
   EvaluationReport evaluation;
   evaluation.boxes = CocoFigures{.ap = 0.25, .ar100 = 1.0 / 7};
