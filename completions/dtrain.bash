@@ -603,6 +603,7 @@ _dtrain() {
       'cluster up --tag') kind='none' ;;
       'cluster up --ttl') kind='none' ;;
       'cluster up --autostop') kind='none' ;;
+      'cluster up --budget') kind='none' ;;
       'cluster up --color') choices='auto always never' ;;
       'cluster up --config') kind='files' ;;
       'cluster status --region') kind='none' ;;
@@ -660,6 +661,7 @@ _dtrain() {
       'cluster watch --timeout') kind='none' ;;
       'cluster watch --job-dir') kind='none' ;;
       'cluster watch --every') kind='none' ;;
+      'cluster watch --budget') kind='none' ;;
       'cluster watch --color') choices='auto always never' ;;
       'cluster watch --config') kind='files' ;;
       'cluster events --region') kind='none' ;;
@@ -843,7 +845,7 @@ _dtrain() {
       'data bench') choices='--data-train --batch-size --data-nthreads --threads --prefetch --seconds --seed --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --fill-value --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --auto-augment --rand-augment-ops --rand-augment-magnitude --brightness --contrast --saturation --pca-noise --random-erasing --random-erasing-mode --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'cluster') choices='plan up status add remove ssh list types logs env watch events down health prepare-s3 cost template' ;;
       'cluster plan') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --max-price --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --elastic-role --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --tag --ttl --autostop --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
-      'cluster up') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --max-price --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --elastic-role --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --tag --ttl --autostop -y --yes --no-wait --dry-run --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'cluster up') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --max-price --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --elastic-role --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --tag --ttl --autostop --budget -y --yes --no-wait --dry-run --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'cluster status') choices='--region --profile --timeout --timing --no-head --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'cluster add') choices='--region --profile --timeout --timing --min-workers -y --yes --no-wait --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'cluster remove') choices='--region --profile --timeout --timing --force -y --yes --no-wait --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
@@ -852,7 +854,7 @@ _dtrain() {
       'cluster types') choices='--gpus --gpu-memory --max-price --all --update-prices --region --profile --timeout --timing --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'cluster logs') choices='--region --profile --timeout --timing --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'cluster env') choices='--region --profile --timeout --timing --emr --workers-file --everywhere --login --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
-      'cluster watch') choices='--region --profile --timeout --timing --job-dir --here --every --heal --no-head --once --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'cluster watch') choices='--region --profile --timeout --timing --job-dir --here --every --heal --budget --no-head --once --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'cluster events') choices='--region --profile --timeout --timing --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'cluster down') choices='--region --profile --timeout --timing -y --yes --delete-storage --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'cluster health') choices='--region --profile --timeout --timing --no-head --replace -y --yes --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;

@@ -1,7 +1,113 @@
-"""What a cluster may cost: `--max-price` of spot instances."""
+"""What a cluster may cost: `--budget`, which `cluster watch --heal` keeps, and `--max-price` of spot instances."""
 
+import json
+import re
+import time
+
+import pytest
 from cloud import UP
 from faults import error
+from test_heal import HEAL, names, set_tag, wish
+from test_watch import Job, PATIENCE
+
+
+def spent(cloud, dollars, warned=False):
+    """As if the machines had cost so much until now."""
+    set_tag(cloud, "dtrain:spent", json.dumps({"schema": "dtrain.cluster-spent/1", "dollars": dollars, "at": int(time.time()),
+                                               "warned": warned, "unpriced": []}))
+
+
+def test_cost_says_what_of_the_budget_is_spent_and_left(cloud, up):
+    said = up("--budget", 50).stderr
+    assert "of the budget of $50.00 are spent" in said and "cluster watch demo --heal keeps it" in said
+    assert wish(cloud)["budget"] == 50
+    spent(cloud, 10)
+    told = cloud.json("cost", "demo")["budget"]
+    assert told["dollars"] == 50 and 10 <= told["spent"] < 10.1 and 39.9 < told["left"] <= 40
+    assert abs(told["hours_left"] - told["left"] / 0.255) < 0.1
+    said = cloud.cluster("cost", "demo").stdout
+    assert re.search(r"\$10\.0\d of the budget of \$50\.00 are spent; \$(40\.00|39\.9\d) are left, for about 15\d\.\d h", said)
+    up()
+    assert wish(cloud)["budget"] == 50
+    up("--budget", 0)
+    assert "budget" not in wish(cloud) and cloud.json("cost", "demo")["budget"] is None
+
+
+def test_a_budget_warns_once_and_then_ends_the_workers(cloud, up):
+    up("--budget", 50)
+    spent(cloud, 40.5)
+    assert "$40.50 of the budget of $50.00 are spent" in cloud.cluster(*HEAL).stderr
+    cloud.cluster(*HEAL)
+    assert len(cloud.json("events", "demo")["events"]) == 1 and len(names(cloud)) == 3
+    spent(cloud, 50.5, warned=True)
+    said = cloud.cluster(*HEAL).stderr
+    assert names(cloud) == ["head"] and "the head still runs and costs money" in said
+    assert "the job was not stopped first, because of --no-head" in said
+    cloud.cluster(*HEAL)
+    assert names(cloud) == ["head"] and wish(cloud)["base"] == 2
+    for words in (("up", "demo", "--yes"), ("add", "demo", 1, "--yes"), (*HEAL, "--budget", 45)):
+        refused = cloud.cluster(*words, status=2).stderr
+        assert "are spent" in refused and "--budget USD with more than that raises it" in refused
+    cloud.cluster(*HEAL, "--budget", 90)
+    assert names(cloud) == ["head", "w0001", "w0002"] and wish(cloud)["budget"] == 90
+
+
+@pytest.mark.parametrize("saves,code,word", [(True, 75, "with"), (False, 1, "without")])
+def test_a_spent_budget_stops_the_job_first(cloud, up, saves, code, word):
+    up("--budget", 50)
+    job = Job(cloud, words=("--model-prefix", "m/net") if saves else ())
+    try:
+        job.wait_for(lambda: "ADDED" in job.members().values(), "the first worker")
+        spent(cloud, 60)
+        said = cloud.cluster("watch", "demo", "--heal", "--here", "--job-dir", "job", "--once").stderr
+        assert f"the job was stopped {word} a checkpoint; ended i-" in said and names(cloud) == ["head"]
+        assert job.process.wait(PATIENCE) == code and "the budget is spent" in job.said()
+    finally:
+        job.stop()
+
+
+def test_what_runs_and_what_ended_is_counted(cloud, up):
+    up("--budget", 5)
+    time.sleep(2)  # AWS says times in whole seconds
+    cloud.ec2.terminate_instances(InstanceIds=[one["InstanceId"] for one in cloud.of_cluster("demo")])
+    first = cloud.json("cost", "demo")["budget"]["spent"]
+    time.sleep(2)
+    assert first > 0 and cloud.json("cost", "demo")["budget"]["spent"] == first
+
+
+def test_a_budget_of_cents_is_spent_by_what_runs(cloud, up):
+    up("--budget", 0.0001)
+    time.sleep(3)
+    cloud.cluster(*HEAL)
+    assert names(cloud) == ["head"]
+
+
+def test_a_price_that_is_unknown_is_not_nothing(cloud, up):
+    image = cloud.image()
+    unknown = "r5.large"  # neither in dtrain's table nor, here, in a price list of AWS
+    refused = cloud.cluster("up", "demo", "-w", 1, "--ami", image, "--instance-type", unknown, "--budget", 5, "--yes", status=2)
+    assert f"the price of {unknown} is unknown" in refused.stderr and "--update-prices" in refused.stderr
+    assert cloud.of_cluster("demo") == []
+    up("--budget", 5)
+    set_tag(cloud, "dtrain:spent", json.dumps({"schema": "dtrain.cluster-spent/1", "dollars": 0, "at": int(time.time()) + 60,
+                                               "warned": False, "unpriced": ["x9.large"]}))
+    said = cloud.cluster("cost", "demo").stdout
+    assert "the price of x9.large is unknown" in said and "what is left is unknown" in said
+    assert cloud.json("cost", "demo")["budget"]["left"] is None
+
+
+def test_spending_that_is_nonsense_ends_nothing(cloud, up):
+    up("--budget", 5)
+    set_tag(cloud, "dtrain:spent", "much")
+    refused = cloud.cluster(*HEAL, status=None)
+    assert refused.returncode != 0 and "dtrain:spent" in refused.stderr and "delete this tag" in refused.stderr
+    assert len(names(cloud)) == 3
+
+
+def test_a_budget_without_a_keeper_is_refused(cloud):
+    assert "--budget is kept by --heal" in cloud.cluster("watch", "demo", "--budget", 5, status=2).stderr
+    assert "no cluster demo" in cloud.cluster(*HEAL, "--budget", 5, status=2).stderr
+    assert cloud.proxy.mutating() == []
 
 
 def test_spot_requests_name_the_highest_price(cloud):
@@ -27,3 +133,9 @@ def test_spot_requests_name_the_highest_price(cloud):
     cloud.proxy.on("RunInstances", lambda exchange: heads.append(exchange.form.get("InstanceMarketOptions.SpotOptions.MaxPrice")))
     cloud.cluster(*words, "--spot", "only")
     assert heads == ["0.04"]
+
+
+@pytest.mark.parametrize("dollars", ["-1", "much"])
+def test_a_budget_that_is_no_amount_is_refused(cloud, dollars):
+    assert "--budget" in cloud.cluster("up", "demo", f"--budget={dollars}", "--yes", status=2).stderr
+    assert cloud.proxy.count() == 0

@@ -18,11 +18,11 @@ PATIENCE = 240  # seconds, on a busy machine
 class Job:
     """An elastic job on this machine; its output is in `log`."""
 
-    def __init__(self, cloud, **variables):
+    def __init__(self, cloud, words=(), **variables):
         self.cloud, self.folder, self.log = cloud, cloud.folder / "job", cloud.folder / "log"
         cloud.run("data", "prepare", "shapes", "--out", "d", "--train-count", 120, "--val-count", 30)
         with open(self.log, "wb") as log:
-            self.process = cloud.start("train", *TRAIN, "--data-train", "d/shapes_train.rec", "--data-val", "d/shapes_val.rec",
+            self.process = cloud.start("train", *TRAIN, *words, "--data-train", "d/shapes_train.rec", "--data-val", "d/shapes_val.rec",
                                        "--job-dir", "job", streams=log, **variables)
 
     def said(self):

@@ -45,6 +45,7 @@ struct ClusterRequest {
   std::map<std::string, std::string> options{};  // the texts of the options behind `spec`
   std::string bundle_sha256{};                   // hash of the program archive that nodes fetch
   std::string admission{};                       // the admission secret of the cluster, once its group is there
+  std::optional<double> budget{};                // US dollars, 0 for no limit; nullopt: as the wish has it
 };
 
 // Throws UsageError if the nodes' user data or the tags of the options would be larger than EC2 allows.

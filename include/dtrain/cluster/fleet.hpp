@@ -50,6 +50,7 @@ struct Node {
   Market market = Market::on_demand;
   std::string elastic_status{};  // of tag::kStatus; empty: none
   std::string launch_time{};     // "2026-01-31T12:00:00.000Z"
+  std::string ended_at{};        // "2026-01-31 12:00:00 GMT", when it stopped or ended; empty: unknown, or it runs
   std::string launch{};          // of tag::kLaunch
   Tags tags{};
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <dtrain/cluster/budget.hpp>
 #include <dtrain/cluster/change.hpp>
 #include <dtrain/cluster/reconcile.hpp>
 #include <dtrain/cluster/wish.hpp>
@@ -17,9 +18,11 @@ namespace dtrain::cluster {
 class Healer {
  public:
   // request_of: what `up` was asked for, from the options in the fleet's tags. `holder`: names this reconciler among
-  // others, without blanks.
+  // others, without blanks. stop_job: stops the job that runs on the cluster with a checkpoint, and says what became of
+  // it.
   Healer(AwsContext context, std::string cluster, std::string holder,
-         std::function<ClusterRequest(const Fleet&)> request_of, std::function<UnixTime()> clock);
+         std::function<ClusterRequest(const Fleet&)> request_of, std::function<std::string()> stop_job,
+         std::function<UnixTime()> clock);
 
   struct Look {
     bool acts = false;                 // false: another reconciler acts
@@ -30,6 +33,8 @@ class Healer {
   // One look. Throws UsageError for a cluster that does not exist or that Amazon EMR runs, DataError for a wish that is
   // nonsense, and whatever AwsCalls throws while it looks; what fails while it acts is an event.
   Look look();
+  // Sets the budget with the next look that acts; nullopt: no limit.
+  void want_budget(std::optional<double> dollars) { wanted_budget_ = dollars; }
   // Lets another reconciler act at once, by calls that a signal does not stop. Throws nothing: a lease also ends by
   // itself.
   void leave(net::AwsCalls& last) noexcept;
@@ -38,6 +43,10 @@ class Healer {
   void require_ec2(const Fleet& fleet) const;
   bool take_lease(Fleet& fleet, Look& look);
   Wish read_wish(const Fleet& fleet, const ClusterRequest& request);
+  NodePrice price_of(const Fleet& fleet, const PriceList& on_demand, UnixTime now);
+  // What is spent of the budget, for `seen`; a warning becomes an event.
+  void count_spending(const Fleet& fleet, const Wish& wish, const PriceList& on_demand, UnixTime now, Observed& seen,
+                      Look& look);
   const Account& account(const ClusterRequest& request, UnixTime now);
   void read_sick(const Fleet& fleet, UnixTime now);
   std::string carry_out(const HealAction& action, const Fleet& fleet, const ClusterRequest& request, Wish& wish,
@@ -51,7 +60,12 @@ class Healer {
   AwsContext context_;
   std::string cluster_, holder_;
   std::function<ClusterRequest(const Fleet&)> request_of_;
+  std::function<std::string()> stop_job_;
   std::function<UnixTime()> clock_;
+  std::optional<std::optional<double>> wanted_budget_{};  // until AWS shows it
+  SpotPrices spot_{};
+  std::vector<std::string> spot_types_{};  // whose prices spot_ has
+  UnixTime spot_at_{0};
   HealMemory memory_{};
   std::map<std::string, std::string> sick_{};  // why, by instance id
   UnixTime sick_at_{0}, account_at_{0};

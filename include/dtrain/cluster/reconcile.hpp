@@ -36,7 +36,8 @@ struct WorkerSeen {
 
 struct Observed {
   enum class Head { alive, stopped, gone } head = Head::alive;
-  bool complete = true;  // false: the cluster is being made or removed
+  bool complete = true;        // false: the cluster is being made or removed
+  std::string spent_budget{};  // budget_text() of a budget that is spent; empty: there is money left, or no budget
   std::vector<WorkerSeen> workers{};
   std::vector<Pool> pools{};  // where workers can be started, in order of preference
 };
@@ -61,13 +62,15 @@ struct HealAction {
     replace,         // start a worker in the place of `id`
     finish_replace,  // end `id`, whose replacement `other` runs
     end,             // end `id`, a worker beyond the wish
+    close,           // stop the job with a checkpoint, then end all workers
   };
   Kind kind = Kind::start_workers;
   bool base = true;
   int count = 0;
   std::vector<Pool> pools{};
   std::string id{}, other{};
-  std::string reason{};  // a sentence for the user
+  std::vector<std::string> ids{};  // of close: the workers
+  std::string reason{};            // a sentence for the user
 };
 std::string_view name_of(HealAction::Kind kind);
 

@@ -20,7 +20,8 @@ inline constexpr const char* kHealed = "dtrain:healed";  // on a worker that a r
 }  // namespace tag
 
 struct Wish {
-  int base = 0, elastic = 0;  // workers that `up` and that `add` started
+  int base = 0, elastic = 0;       // workers that `up` and that `add` started
+  std::optional<double> budget{};  // US dollars for its machines; nullopt: no limit
   int workers() const { return base + elastic; }
   friend bool operator==(const Wish&, const Wish&) = default;
 };

@@ -69,6 +69,13 @@ std::string value_of(const Tags& tags, const std::string& key) {
   return found == tags.end() ? std::string() : found->second;
 }
 
+// "User initiated (2026-01-31 12:00:00 GMT)" -> "2026-01-31 12:00:00 GMT".
+std::string time_in(const std::string& reason) {
+  const auto open = reason.find('('), close = reason.find(')');
+  if (open == reason.npos || close == reason.npos || close < open) return {};
+  return reason.substr(open + 1, close - open - 1);
+}
+
 }  // namespace
 
 std::string elastic_tag(const std::string& cluster) { return cluster + kElasticEnd; }
@@ -125,6 +132,7 @@ Node node_of(const net::Element& instance) {
             .image_id = instance.value("imageId"),
             .market = instance.value("instanceLifecycle") == "spot" ? Market::spot : Market::on_demand,
             .launch_time = instance.value("launchTime"),
+            .ended_at = time_in(instance.value("reason")),
             .tags = tags_of(instance)};
   node.name = value_of(node.tags, tag::kNode);
   if (node.name.empty()) node.name = node.instance_id;

@@ -274,6 +274,7 @@ class Provisioner {
     }
     if (!wish) wish = wish_without_tag(fleet_, request_.spec.workers);
     wish->base = request_.spec.workers;
+    if (request_.budget) wish->budget = *request_.budget > 0 ? request_.budget : std::nullopt;
     return wish_text(*wish);
   }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include <dtrain/base/error.hpp>
@@ -21,6 +22,8 @@ using Kind = HealAction::Kind;
 
 constexpr std::chrono::seconds kHealthEvery{60};
 constexpr std::chrono::seconds kAccountEvery{3'600};
+constexpr std::chrono::seconds kSpotPricesEvery{3'600};
+constexpr std::chrono::seconds kWriteSpendingEvery{60};
 // Between writing the lease and reading it again: who wrote last acts.
 constexpr std::chrono::seconds kUntilWritten{2};
 
@@ -64,11 +67,13 @@ void count_out(net::AwsCalls& aws, const Fleet& fleet, const Node& node) {
 }
 
 Healer::Healer(AwsContext context, std::string cluster, std::string holder,
-               std::function<ClusterRequest(const Fleet&)> request_of, std::function<UnixTime()> clock)
+               std::function<ClusterRequest(const Fleet&)> request_of, std::function<std::string()> stop_job,
+               std::function<UnixTime()> clock)
     : context_(std::move(context)),
       cluster_(std::move(cluster)),
       holder_(std::move(holder)),
       request_of_(std::move(request_of)),
+      stop_job_(std::move(stop_job)),
       clock_(std::move(clock)) {
   context_.wait = false;
 }
@@ -117,10 +122,48 @@ bool Healer::take_lease(Fleet& fleet, Look& look) {
 }
 
 Wish Healer::read_wish(const Fleet& fleet, const ClusterRequest& request) {
-  if (const auto wish = tagged_wish(fleet)) return *wish;
-  const Wish wish = wish_without_tag(fleet, request.spec.workers);
-  write_wish(context_.aws, fleet, wish);
+  const std::optional<Wish> tagged = tagged_wish(fleet);
+  Wish wish = tagged ? *tagged : wish_without_tag(fleet, request.spec.workers);
+  if (wanted_budget_) {
+    if (tagged && tagged->budget == *wanted_budget_) {
+      wanted_budget_.reset();
+    } else {
+      wish.budget = *wanted_budget_;
+    }
+  }
+  if (wish != tagged) write_wish(context_.aws, fleet, wish);
   return wish;
+}
+
+NodePrice Healer::price_of(const Fleet& fleet, const PriceList& on_demand, UnixTime now) {
+  std::set<std::string> types;
+  for (const std::vector<Node>* nodes : {&fleet.nodes, &fleet.ending}) {
+    for (const Node& node : *nodes) {
+      if (node.market == Market::spot) types.insert(node.type);
+    }
+  }
+  const std::vector<std::string> wanted(types.begin(), types.end());
+  if (!wanted.empty() && (wanted != spot_types_ || now - spot_at_ > kSpotPricesEvery)) {
+    spot_ = read_spot_prices(context_.aws, wanted);
+    spot_types_ = wanted;
+    spot_at_ = now;
+  }
+  return node_price(on_demand, spot_);
+}
+
+void Healer::count_spending(const Fleet& fleet, const Wish& wish, const PriceList& on_demand, UnixTime now,
+                            Observed& seen, Look& look) {
+  if (!wish.budget) return;
+  const Spending before = tagged_spending(fleet);
+  Spending spent = spending_until(fleet, before, price_of(fleet, on_demand, now), now);
+  const BudgetState state = budget_state(*wish.budget, spent.dollars);
+  const std::string text = budget_text(*wish.budget, spent);
+  if (state == BudgetState::spent) seen.spent_budget = text;
+  spent.warned = state != BudgetState::ok;
+  if (state == BudgetState::warn && !before.warned) look.events.push_back({now, text + " are spent"});
+  if (spent.warned != before.warned || now - before.at >= kWriteSpendingEvery) {
+    write(fleet, {{tag::kSpent, spending_text(spent)}}, holder_);
+  }
 }
 
 const Account& Healer::account(const ClusterRequest& request, UnixTime now) {
@@ -154,8 +197,9 @@ Healer::Look Healer::look() {
   read_sick(fleet, now);
   const Node* head = fleet.head();
   std::vector<Pool> pools = refill_pools(request.spec, account(request, now), head ? head->zone : "");
-  HealDecision decision = reconcile(observed_in(fleet, sick_, std::move(pools)), wish, least_workers(request.spec),
-                                    std::move(memory_), now);
+  Observed seen = observed_in(fleet, sick_, std::move(pools));
+  count_spending(fleet, wish, account_->prices, now, seen, look);
+  HealDecision decision = reconcile(seen, wish, least_workers(request.spec), std::move(memory_), now);
   memory_ = std::move(decision.memory);
   look.waits = std::move(decision.waits);
   for (const HealAction& action : decision.actions) {
@@ -170,7 +214,7 @@ Healer::Look Healer::look() {
     }
     look.events.push_back({now, fmt::format("{}; {}", action.reason, outcome)});
   }
-  if (decision.actions.empty()) return look;
+  if (look.events.empty()) return look;
   Tags tags = event_tags(fleet, look.events);
   if (wish != before) tags[tag::kWish] = wish_text(wish);
   write(fleet, std::move(tags), holder_);
@@ -232,6 +276,11 @@ std::string Healer::carry_out(const HealAction& action, const Fleet& fleet, cons
     case Kind::end:
       end_instances(context_, {action.id});
       return "ended " + action.id;
+    case Kind::close: {
+      const std::string job = stop_job_();
+      end_instances(context_, action.ids);
+      return fmt::format("{}; ended {}", job, join_first(action.ids, 4, ", "));
+    }
   }
   return {};
 }

@@ -14,8 +14,8 @@ namespace {
 using Kind = HealAction::Kind;
 using State = WorkerSeen::State;
 
-constexpr std::array<std::string_view, 6> kKindNames{"restore-head", "count-out",      "start-workers",
-                                                     "replace",      "finish-replace", "end"};
+constexpr std::array<std::string_view, 7> kKindNames{"restore-head",   "count-out", "start-workers", "replace",
+                                                     "finish-replace", "end",       "close"};
 
 std::string workers_text(int count, bool base) {
   return fmt::format("{} {}{}", count, base ? "" : "added ", count == 1 ? "worker" : "workers");
@@ -36,6 +36,10 @@ class Decision {
     forget();
     count_out();
     note_losses();
+    if (!observed_.spent_budget.empty()) {
+      close();
+      return std::move(made_);
+    }
     if (!head_is_there()) return std::move(made_);
     heal_sick();
     refill(true);
@@ -89,6 +93,17 @@ class Decision {
       rest.since = now_;
       rest.until = std::max(rest.until, now_ + kAfterSpotLoss);
     }
+  }
+
+  // Nothing is started on a budget that is spent.
+  void close() {
+    std::vector<std::string> ids;
+    for (const WorkerSeen& one : observed_.workers) {
+      if (one.state == State::starting || one.state == State::running) ids.push_back(one.id);
+    }
+    if (!ids.empty()) act(Kind::close, observed_.spent_budget + " are spent").ids = std::move(ids);
+    wait(fmt::format("{} are spent, so no machine is started{}", observed_.spent_budget,
+                     observed_.head == Observed::Head::alive ? "; the head still runs and costs money" : ""));
   }
 
   bool head_is_there() {

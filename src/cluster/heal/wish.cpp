@@ -32,6 +32,12 @@ int count_in(const Json& value, const std::string& key) {
   return static_cast<int>(value.as_integer());
 }
 
+double budget_in(const Json& value) {
+  const double dollars = value.as_number();
+  if (!(dollars > 0)) throw DataError("'budget' is not above 0");
+  return dollars;
+}
+
 void check_schema(const std::string& schema) {
   const auto number = schema.starts_with(kSchemaName) ? parse_integer(schema.substr(kSchemaName.size())) : std::nullopt;
   if (!number) throw DataError(fmt::format("its schema '{}' is not {}N", schema, kSchemaName));
@@ -58,9 +64,10 @@ std::string event_key(int slot) { return fmt::format("{}{:02}", tag::kEvent, slo
 }  // namespace
 
 std::string wish_text(const Wish& wish) {
-  return Json::object(
-             {{"schema", fmt::format("{}{}", kSchemaName, kSchema)}, {"base", wish.base}, {"elastic", wish.elastic}})
-      .dump();
+  Json document = Json::object(
+      {{"schema", fmt::format("{}{}", kSchemaName, kSchema)}, {"base", wish.base}, {"elastic", wish.elastic}});
+  if (wish.budget) document["budget"] = *wish.budget;
+  return document.dump();
 }
 
 Wish wish_from(const std::string& text) {
@@ -75,6 +82,8 @@ Wish wish_from(const std::string& text) {
         wish.base = count_in(value, key);
       } else if (key == "elastic") {
         wish.elastic = count_in(value, key);
+      } else if (key == "budget") {
+        wish.budget = budget_in(value);
       } else if (key != "schema") {
         throw DataError(fmt::format("it has an unknown key '{}'", key));
       }

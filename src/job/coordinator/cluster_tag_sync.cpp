@@ -12,6 +12,7 @@
 #include <dtrain/cluster/user_data.hpp>
 
 #include "job/spec/job_client.hpp"
+#include "job/spec/wait_for_stop.hpp"
 
 namespace dtrain::job {
 namespace {
@@ -46,6 +47,10 @@ std::set<std::string> running_in(const cluster::Fleet& fleet) {
   return found;
 }
 
+TagSyncJob::Stop stop_of(ExitCode of_job) {
+  return of_job == ExitCode::resumable ? TagSyncJob::Stop::resumable : TagSyncJob::Stop::unsaved;
+}
+
 class LocalTagSyncJob final : public TagSyncJob {
  public:
   LocalTagSyncJob(const Path& folder, const std::string& cluster)
@@ -62,6 +67,13 @@ class LocalTagSyncJob final : public TagSyncJob {
   }
   void add(const std::string& host) override { edit_hosts(folder_, {.add = {host}}); }
   void remove(const std::string& host) override { edit_hosts(folder_, {.remove = {host}}); }
+  Stop stop(const std::string& why) override {
+    const auto file = read_coordinator(folder_);
+    if (!file || file->over() || !answers(*file)) return Stop::no_job;
+    ask_to_stop(folder_, why, false);
+    wait_until_over(folder_);
+    return stop_of(read_coordinator(folder_).value_or(CoordinatorFile{}).exit_code);
+  }
 
  private:
   std::set<std::string> registered(const cluster::Fleet& fleet) const {
@@ -84,15 +96,25 @@ class RemoteTagSyncJob final : public TagSyncJob {
     cluster::TagSyncView view;
     view.ready = connected_in(list);
     const JobFolder folder{folder_};
-    view.job_runs = !folder_.empty() && head_.session().stat(folder.coordinator()) && run({"hosts", "list"}).empty();
+    view.job_runs = job_runs();
     view.listed = listed_in(read(folder.hosts()));
     view.log = cluster::last_words(read(folder.log()));
     return view;
   }
   void add(const std::string& host) override { run_or_throw({"hosts", "add", host}); }
   void remove(const std::string& host) override { run_or_throw({"hosts", "remove", host, "--yes"}); }
+  Stop stop(const std::string&) override {
+    if (folder_.empty()) folder_ = head_.ask(question("list")).at("facts").at("shared_folder").as_string();
+    if (!job_runs()) return Stop::no_job;
+    run_or_throw({"stop"});
+    const Path file = JobFolder{folder_}.coordinator();
+    return stop_of(static_cast<ExitCode>(Json::parse(read(file), file.string()).at("exit_code").as_integer()));
+  }
 
  private:
+  bool job_runs() {
+    return !folder_.empty() && head_.session().stat(JobFolder{folder_}.coordinator()) && run({"hosts", "list"}).empty();
+  }
   std::string read(const Path& file) {
     return head_.session().stat(file) ? head_.session().read_file(file, kMostLog) : std::string();
   }

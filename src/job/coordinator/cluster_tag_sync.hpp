@@ -20,6 +20,9 @@ class TagSyncJob {
       const cluster::Fleet& fleet) = 0;           // also announces the cluster's instances to the head
   virtual void add(const std::string& host) = 0;  // throws Error if the job refuses
   virtual void remove(const std::string& host) = 0;
+  // Stops the job as `dtrain stop` does, and waits for its end. Throws Error if it goes on.
+  enum class Stop { no_job, resumable, unsaved };
+  virtual Stop stop(const std::string& why) = 0;
 };
 // On a machine that is no node of that cluster, any running instance may join.
 std::unique_ptr<TagSyncJob> make_local_job(const Path& job_folder, const std::string& cluster);

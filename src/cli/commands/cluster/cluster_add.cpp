@@ -9,6 +9,7 @@
 #include "cli/command.hpp"
 #include "cluster_cloud.hpp"
 #include "job/coordinator/cluster_tag_sync.hpp"
+#include "keep/cluster_budget.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -78,6 +79,7 @@ ExitCode add(const AddCommand& options, const config::OptionSet& set, Reporter& 
   const cluster::ClusterRequest request = cluster_request(options.place.name, {}, set, fleet);
   const cluster::Account account = cluster::read_account(cloud.aws(), request.spec, request.name);
   const std::vector<std::string> types(static_cast<std::size_t>(options.count), request.spec.instance_types.front());
+  require_budget(read_budget(cloud, fleet), types, cloud, fleet);
   require_consent(options.yes,
                   fmt::format("cluster {}: start {} more, for {} an hour?", fleet.name, options.count,
                               cost_text(cluster::cost_of(types, cloud.prices()))),

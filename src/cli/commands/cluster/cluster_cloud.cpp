@@ -122,6 +122,10 @@ void require_there(const cluster::Fleet& fleet, const net::AwsCalls& aws) {
                    fmt::format("dtrain cluster up {} creates it", fleet.name));
 }
 
+cluster::UnixTime unix_now() {
+  return std::chrono::duration_cast<cluster::UnixTime>(std::chrono::system_clock::now().time_since_epoch());
+}
+
 void require_consent(bool yes, const std::string& question, Reporter& reporter) {
   if (yes) return;
   if (!isatty(STDIN_FILENO)) throw UsageError(question, "repeat the command with --yes");

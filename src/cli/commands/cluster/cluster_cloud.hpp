@@ -11,6 +11,7 @@
 #include <dtrain/base/reporter.hpp>
 #include <dtrain/cluster/change.hpp>
 #include <dtrain/cluster/fleet.hpp>
+#include <dtrain/cluster/wish.hpp>
 
 #include "config/cluster_options.hpp"
 
@@ -52,6 +53,8 @@ cluster::ClusterRequest cluster_request(const std::string& name, const cluster::
 
 // Goes on only when the person agrees: by --yes, or at the terminal. Throws UsageError.
 void require_consent(bool yes, const std::string& question, Reporter& reporter);
+
+cluster::UnixTime unix_now();
 
 // Lines with the fields of each row in columns as wide as their longest field.
 std::vector<std::string> aligned(const std::vector<std::vector<std::string>>& rows);

@@ -3,6 +3,7 @@
 #include "cli/command.hpp"
 #include "cluster_cloud.hpp"
 #include "cluster_spot.hpp"
+#include "keep/cluster_budget.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -13,7 +14,8 @@ struct CostCommand {
 
 void bind(config::OptionSet& set, CostCommand& options) { config::bind_cluster(set, options.place); }
 
-Json document(const cluster::Fleet& fleet, const std::vector<cluster::Kept>& storage, const SpotCost& spot) {
+Json document(const cluster::Fleet& fleet, const std::vector<cluster::Kept>& storage, const SpotCost& spot,
+              const BudgetView& budget) {
   const cluster::Cost cost = cluster::cost_of(fleet, spot.on_demand);
   Json nodes = Json::array(), systems = Json::array();
   for (const cluster::Node& node : fleet.nodes) {
@@ -34,6 +36,7 @@ Json document(const cluster::Fleet& fleet, const std::vector<cluster::Kept>& sto
                        {"dollars_per_hour", hourly_json(cost)},
                        {"dollars_per_day", hourly_json({cost.hourly * cluster::kHoursOfADay, cost.unpriced})},
                        {"dollars_so_far", so_far_json(fleet, spot.on_demand)},
+                       {"budget", budget_json(budget)},
                        {"prices_of", spot.on_demand.region},
                        {"prices_published", spot.on_demand.published},
                        {"spot", spot_json(spot)},
@@ -79,10 +82,12 @@ ExitCode act(const CostCommand& options, const config::OptionSet&, Reporter& rep
   }
   if (storage.empty()) require_there(fleet, cloud.aws());
   const SpotCost spot = read_spot_cost(cloud.aws(), cluster::machines_of(fleet), cloud.prices());
+  const BudgetView budget = read_budget(cloud, fleet);
   if (reporter.json()) {
-    reporter.answer_json(document(fleet, storage, spot));
+    reporter.answer_json(document(fleet, storage, spot, budget));
   } else {
     answer_table(fleet, storage, spot, reporter);
+    if (budget.budget) reporter.answer(budget_line(budget));
     warn_of_other_region(spot.on_demand, cloud.aws(), reporter);
   }
   return ExitCode::ok;

@@ -9,6 +9,7 @@
 #include "cli/command.hpp"
 #include "cluster_cloud.hpp"
 #include "cluster_spot.hpp"
+#include "keep/cluster_budget.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -17,11 +18,17 @@ struct UpCommand {
   config::ClusterPlace place;
   cluster::Spec spec;
   bool yes = false, no_wait = false, dry_run = false;
+  double budget = 0;  // US dollars; 0: no limit
 };
 
 void bind(config::OptionSet& set, UpCommand& options) {
   config::bind_cluster(set, options.place);
   bind(set, options.spec);
+  bind_budget(
+      set, options.budget,
+      "what the machines may cost, in US dollars since the cluster was made, without disks and traffic; 0 for "
+      "no limit (default the one that the cluster has, else none). `cluster watch --heal` keeps it: it warns at "
+      "80 %, and at 100 % it stops the job with a checkpoint and ends the workers");
   set.group("Options");
   config::bind_yes(set, options.yes, "create the machines without asking for confirmation");
   set.add("--no-wait", options.no_wait,
@@ -57,10 +64,34 @@ bool warn_of_stopped(const cluster::Fleet& fleet, const std::string& region, Rep
   return !cluster::stopped_notes(fleet, region).empty();
 }
 
+// A wish that was changed by hand to nonsense has no budget: `up` writes it anew.
+BudgetView known_budget(ClusterCloud& cloud, const cluster::Fleet& fleet, Reporter& reporter) {
+  try {
+    return read_budget(cloud, fleet);
+  } catch (const DataError& problem) {
+    reporter.warn(fmt::format("{}: its budget is lost", problem.what()));
+    return {};
+  }
+}
+
+void check_budget(const UpCommand& options, const config::OptionSet& set, ClusterCloud& cloud,
+                  const cluster::Fleet& fleet, cluster::ClusterRequest& request, Reporter& reporter) {
+  BudgetView view = known_budget(cloud, fleet, reporter);
+  if (set.chosen(kBudget)) {
+    request.budget = options.budget;
+    view.budget = options.budget > 0 ? std::optional(options.budget) : std::nullopt;
+  }
+  if (!view.budget) return;
+  if (request.spec.on == cluster::Service::emr) refuse_budget_on_emr();
+  require_budget(view, cluster::types_of(request.spec), cloud, fleet);
+  view.hourly = cluster::cost_of(cluster::machines_of(request.spec), {}, cloud.prices());
+  reporter.note(fmt::format("{}; dtrain cluster watch {} --heal keeps it", budget_line(view), request.name));
+}
+
 ExitCode make(const UpCommand& options, const config::OptionSet& set, Reporter& reporter) {
   ClusterCloud cloud(options.place, reporter);
   cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
-  const cluster::ClusterRequest request = cluster_request(options.place.name, options.spec, set, fleet);
+  cluster::ClusterRequest request = cluster_request(options.place.name, options.spec, set, fleet);
   cluster::check_spec(request.spec);
   const cluster::Account account = cluster::read_account(cloud.aws(), request.spec, request.name);
   cluster::check_request(request, account);
@@ -69,6 +100,7 @@ ExitCode make(const UpCommand& options, const config::OptionSet& set, Reporter& 
     answer_plan_with_spot(cloud.aws(), request, account, plan, fleet, reporter);
     return ExitCode::ok;
   }
+  check_budget(options, set, cloud, fleet, request, reporter);
   for (const std::string& note : plan.notes) reporter.warn(note);
   if (!plan.actions.empty()) {
     require_consent(options.yes,

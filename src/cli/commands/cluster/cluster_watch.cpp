@@ -11,6 +11,7 @@
 #include "cluster_cloud.hpp"
 #include "cluster_look.hpp"
 #include "job/coordinator/cluster_tag_sync.hpp"
+#include "keep/cluster_budget.hpp"
 #include "keep/cluster_keeper.hpp"
 
 namespace dtrain::cli {
@@ -21,6 +22,7 @@ struct WatchCommand {
   std::string job_dir;
   int every = 5;  // seconds
   bool once = false, here = false, heal = false, no_head = false;
+  double budget = 0;  // US dollars; 0: no limit
 };
 
 void bind(config::OptionSet& set, WatchCommand& options) {
@@ -39,6 +41,10 @@ void bind(config::OptionSet& set, WatchCommand& options) {
           "another type, market or zone where there are none, replace sick ones, and start the head again. "
           "`cluster events` shows what was done. One watch at a time does this")
       .flag_only = true;
+  bind_budget(
+      set, options.budget,
+      "with --heal: set the budget of the cluster, as `up --budget` does, in US dollars; 0 for no limit (default "
+      "the one that the cluster has)");
   bind_no_head(set, options.no_head);
   set.add("--once", options.once, "check once, act on the result, and exit").flag_only = true;
 }
@@ -78,8 +84,35 @@ class Watch {
   }
 
   void heal() {
-    if (!keeper_) keeper_.emplace(*cloud_, options_.place, set_, reporter_);
+    if (!keeper_) {
+      keeper_.emplace(
+          *cloud_, options_.place, set_, [this] { return stop_job(); }, reporter_);
+    }
+    if (!has_budget_ && set_.chosen(kBudget)) keeper_->set_budget(options_.budget);
+    has_budget_ = true;
     keeper_->look();
+  }
+
+  // A budget that is spent ends the workers in any case, so a job that cannot be stopped is only reported.
+  std::string stop_job() {
+    using Stop = job::TagSyncJob::Stop;
+    if (options_.no_head) return "the job was not stopped first, because of --no-head";
+    try {
+      if (!job_) connect();
+      const Stop stop = job_->stop("the budget is spent");
+      cloud_->begin_again();  // that may have taken minutes
+      if (stop == Stop::no_job) return "no job ran";
+      return stop == Stop::resumable ? "the job was stopped with a checkpoint"
+                                     : "the job was stopped without a checkpoint";
+    } catch (const Stopped&) {
+      throw;
+    } catch (const Interrupted&) {
+      throw;
+    } catch (const Error& error) {
+      job_.reset();
+      head_.reset();
+      return fmt::format("the job could not be stopped first: {}", error.what());
+    }
   }
 
   void connect() {
@@ -128,6 +161,7 @@ class Watch {
   std::optional<ClusterKeeper> keeper_;
   std::optional<cluster::ClusterHead> head_;
   std::unique_ptr<job::TagSyncJob> job_;
+  bool has_budget_ = false;
   int failures_ = 0;  // in a row
   std::string said_;  // of the last one
 };
@@ -141,6 +175,9 @@ std::string ended_text(const WatchCommand& options) {
 ExitCode act(const WatchCommand& options, const config::OptionSet& set, Reporter& reporter) {
   if (options.no_head && !options.heal) {
     throw UsageError("--no-head leaves nothing to watch", "give --heal, or leave --no-head out");
+  }
+  if (set.chosen(kBudget) && !options.heal) {
+    throw UsageError("--budget is kept by --heal", "give --heal too");
   }
   watch_stop_signals();
   ExitCode code = ExitCode::ok;

@@ -25,6 +25,16 @@ TEST(Fleet, ReadsANodeFromItsTags) {
   EXPECT_EQ(node.elastic_status, "ADDED");
 }
 
+TEST(Fleet, ReadsWhenAMachineEnded) {
+  const auto ended_at = [](const std::string& reason) {
+    return node_of(net::parse_xml("<item><instanceId>i-2</instanceId><reason>" + reason + "</reason></item>", "test"))
+        .ended_at;
+  };
+  EXPECT_EQ(ended_at("User initiated (2026-01-31 12:00:00 GMT)"), "2026-01-31 12:00:00 GMT");
+  EXPECT_EQ(ended_at("Server.SpotInstanceTermination"), "");
+  EXPECT_EQ(ended_at(")("), "");
+}
+
 TEST(Fleet, NamesANodeWithoutANameByItsInstance) {
   const Node node = node_of(net::parse_xml("<item><instanceId>i-2</instanceId></item>", "test"));
   EXPECT_EQ(node.name, "i-2");

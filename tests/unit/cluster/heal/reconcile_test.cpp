@@ -86,6 +86,22 @@ std::vector<Case> cases() {
   return all;
 }
 
+TEST(Reconcile, EndsTheWorkersWhenTheBudgetIsSpentAndStartsNothing) {
+  Observed seen = observed({worker(1), worker(2, State::starting), worker(3, State::ended), worker(4, State::stopped)});
+  seen.spent_budget = "$51.00 of the budget of $50.00";
+  const HealDecision made = decide(seen, {.base = 4});
+  EXPECT_EQ(actions(made), (Words{"close"}));
+  EXPECT_EQ(made.actions.front().ids, (Words{"i-1", "i-2"}));
+  EXPECT_EQ(made.actions.front().reason, "$51.00 of the budget of $50.00 are spent");
+  seen.workers.clear();
+  EXPECT_TRUE(decide(seen, {.base = 4}).actions.empty());
+  EXPECT_EQ(decide(seen, {.base = 4}).waits,
+            (Words{"$51.00 of the budget of $50.00 are spent, so no machine is started; the head still runs and costs "
+                   "money"}));
+  seen.head = Observed::Head::gone;
+  EXPECT_TRUE(decide(seen, {.base = 4}).actions.empty());
+}
+
 TEST(Reconcile, KeepsTheWish) {
   for (const Case& one : cases()) EXPECT_EQ(actions(decide(one.seen, one.wish)), one.actions) << one.what;
 }

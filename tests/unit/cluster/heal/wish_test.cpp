@@ -17,6 +17,7 @@ Fleet fleet_with(Tags tags) {
 TEST(Wish, ComesBackFromItsText) {
   EXPECT_EQ(wish_from(wish_text({.base = 4, .elastic = 2})), (Wish{.base = 4, .elastic = 2}));
   EXPECT_EQ(tagged_wish(fleet_with({})), std::nullopt);
+  EXPECT_EQ(wish_from(wish_text({.base = 4, .budget = 49.5})), (Wish{.base = 4, .budget = 49.5}));
   EXPECT_LE(wish_text({.base = 10'000, .elastic = 10'000}).size(), 256U);
 }
 
@@ -35,6 +36,7 @@ TEST(Wish, RefusesWhatItDoesNotUnderstand) {
   EXPECT_TRUE(has(R"({"schema":"dtrain.cluster-wish/1","base":1,"elastic":0,"colour":3})", "unknown key 'colour'"));
   EXPECT_TRUE(has(R"({"schema":"dtrain.cluster-wish/1","base":-1,"elastic":0})", "'base' is no number of workers"));
   EXPECT_TRUE(has(R"({"schema":"dtrain.cluster-wish/1","base":1})", "elastic"));
+  EXPECT_TRUE(has(R"({"schema":"dtrain.cluster-wish/1","base":1,"elastic":0,"budget":0})", "'budget' is not above 0"));
   EXPECT_TRUE(has(R"({"schema":"something","base":1,"elastic":0})", "schema"));
 }
 

@@ -6,6 +6,7 @@
 #include <dtrain/base/secret.hpp>
 #include <dtrain/base/text.hpp>
 
+#include "cluster_budget.hpp"
 #include "job/spec/process_facts.hpp"
 
 namespace dtrain::cli {
@@ -21,21 +22,17 @@ std::string own_name() {
   return fmt::format("{}.{}.{}", job::host_name(), getpid(), to_hex(unpredictable_bytes(kRandomBytes)));
 }
 
-cluster::UnixTime unix_time() {
-  return std::chrono::duration_cast<cluster::UnixTime>(std::chrono::system_clock::now().time_since_epoch());
-}
-
 }  // namespace
 
 ClusterKeeper::ClusterKeeper(ClusterCloud& cloud, const config::ClusterPlace& place, const config::OptionSet& set,
-                             Reporter& reporter)
+                             std::function<std::string()> stop_job, Reporter& reporter)
     : cloud_(cloud),
       place_(place),
       reporter_(reporter),
       healer_(
           cloud.context(false), place.name, own_name(),
           [this, &set](const cluster::Fleet& fleet) { return cluster_request(place_.name, {}, set, fleet); },
-          unix_time) {}
+          std::move(stop_job), unix_now) {}
 
 ClusterKeeper::~ClusterKeeper() {
   try {
@@ -47,6 +44,16 @@ ClusterKeeper::~ClusterKeeper() {
   } catch (const std::exception& problem) {
     reporter_.detail(problem.what());  // the lease ends by itself
   }
+}
+
+void ClusterKeeper::set_budget(double dollars) {
+  const cluster::Fleet fleet = cluster::read_fleet(cloud_.aws(), place_.name);
+  require_there(fleet, cloud_.aws());
+  BudgetView view = read_budget(cloud_, fleet);
+  view.budget = dollars > 0 ? std::optional(dollars) : std::nullopt;
+  require_budget(view, {}, cloud_, fleet);
+  if (view.budget) reporter_.note(budget_line(view));
+  healer_.want_budget(view.budget);
 }
 
 void ClusterKeeper::look() {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
+#include <optional>
 #include <string>
 
 #include <dtrain/base/reporter.hpp>
@@ -13,12 +15,14 @@ namespace dtrain::cli {
 
 class ClusterKeeper {
  public:
-  // The cloud, the options and the reporter must outlive this.
+  // The cloud, the options and the reporter must outlive this. stop_job: as for Healer.
   ClusterKeeper(ClusterCloud& cloud, const config::ClusterPlace& place, const config::OptionSet& set,
-                Reporter& reporter);
+                std::function<std::string()> stop_job, Reporter& reporter);
   ~ClusterKeeper();  // lets another one keep the cluster
   ClusterKeeper(const ClusterKeeper&) = delete;
 
+  // Sets the budget; 0: no limit. Throws UsageError for one that is spent already.
+  void set_budget(double dollars);
   // Looks and acts, unless the last look was a moment ago. Throws as cluster::Healer::look().
   void look();
 

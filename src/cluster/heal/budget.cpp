@@ -1,0 +1,111 @@
+#include <dtrain/cluster/budget.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/json.hpp>
+#include <dtrain/base/text.hpp>
+
+namespace dtrain::cluster {
+namespace {
+
+constexpr std::string_view kSchema = "dtrain.cluster-spent/1";
+constexpr double kSecondsOfAnHour = 3600;
+constexpr std::size_t kMostUnpriced = 4;  // a tag has room for 256 characters
+
+std::optional<UnixTime> time_from(const std::string& text, const char* format) {
+  std::tm parts{};
+  if (!strptime(text.c_str(), format, &parts)) return std::nullopt;
+  return UnixTime(timegm(&parts));
+}
+
+// When the machine ended or stopped, or now if it runs.
+UnixTime end_of(const Node& node, UnixTime counted_until, UnixTime now) {
+  if (node.alive()) return now;
+  return time_from(node.ended_at, "%Y-%m-%d %H:%M:%S").value_or(counted_until);
+}
+
+double dollars_in(const Json& document) {
+  const double dollars = document.at("dollars").as_number();
+  if (!(dollars >= 0)) throw DataError("'dollars' is below 0");
+  return dollars;
+}
+
+}  // namespace
+
+std::string spending_text(const Spending& spending) {
+  Json unpriced = Json::array();
+  for (const std::string& type : spending.unpriced) {
+    if (unpriced.as_array().size() < kMostUnpriced) unpriced.push_back(type);
+  }
+  return Json::object({{"schema", kSchema},
+                       {"dollars", spending.dollars},
+                       {"at", spending.at.count()},
+                       {"warned", spending.warned},
+                       {"unpriced", unpriced}})
+      .dump();
+}
+
+Spending tagged_spending(const Fleet& fleet) {
+  if (!fleet.group) return {};
+  const auto found = fleet.group->tags.find(tag::kSpent);
+  if (found == fleet.group->tags.end()) return {};
+  try {
+    const Json document = Json::parse(found->second, "spending");
+    if (document.at("schema").as_string() != kSchema) throw DataError("it has another schema");
+    Spending spending{.dollars = dollars_in(document),
+                      .at = UnixTime(document.at("at").as_integer()),
+                      .warned = document.at("warned").as_bool()};
+    for (const Json& type : document.at("unpriced").as_array()) spending.unpriced.push_back(type.as_string());
+    return spending;
+  } catch (const DataError& problem) {
+    throw DataError(
+        fmt::format("tag {} of the security group is not what dtrain writes: {}", tag::kSpent, problem.what()),
+        "delete this tag; the machines that AWS still lists are then counted from their launches");
+  }
+}
+
+NodePrice node_price(const PriceList& on_demand, SpotPrices spot) {
+  return [on_demand, spot = std::move(spot)](const Node& node) {
+    const auto price = node.market == Market::spot ? spot.of(node.type, node.zone) : std::nullopt;
+    return price ? price : on_demand.of(node.type);
+  };
+}
+
+Spending spending_until(const Fleet& fleet, const Spending& before, const NodePrice& price, UnixTime now) {
+  Spending spent = before;
+  spent.at = std::max(before.at, now);
+  const auto count = [&](const Node& node) {
+    const auto launch = time_from(node.launch_time, "%Y-%m-%dT%H:%M:%S");
+    if (!launch) return;
+    const UnixTime ran = end_of(node, before.at, now) - std::max(*launch, before.at);
+    if (ran.count() <= 0) return;
+    if (const auto hourly = price(node)) {
+      spent.dollars += *hourly * static_cast<double>(ran.count()) / kSecondsOfAnHour;
+    } else if (std::ranges::find(spent.unpriced, node.type) == spent.unpriced.end()) {
+      spent.unpriced.push_back(node.type);
+    }
+  };
+  for (const Node& node : fleet.nodes) count(node);
+  for (const Node& node : fleet.ending) count(node);
+  return spent;
+}
+
+BudgetState budget_state(double budget, double dollars) {
+  if (dollars >= budget) return BudgetState::spent;
+  return dollars >= kWarnAtShare * budget ? BudgetState::warn : BudgetState::ok;
+}
+
+std::string budget_text(double budget, const Spending& spending) {
+  const std::string of = fmt::format("${:.2f} of the budget of ${:.2f}", spending.dollars, budget);
+  if (spending.unpriced.empty()) return of;
+  const std::string types = join(spending.unpriced, ", ");
+  if (spending.dollars == 0)
+    return fmt::format("an unknown part of the budget of ${:.2f} (the price of {} is unknown)", budget, types);
+  return fmt::format("at least {} (the price of {} is unknown)", of, types);
+}
+
+}  // namespace dtrain::cluster

@@ -1,0 +1,106 @@
+#include <gtest/gtest.h>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/cluster/budget.hpp>
+
+namespace dtrain::cluster {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr UnixTime kNoon = 1'769'860'800s;  // 2026-01-31 12:00:00 UTC
+
+Node machine(const std::string& type, const std::string& launch_time) {
+  return {.name = "w0001", .instance_id = "i-1", .state = "running", .type = type, .launch_time = launch_time};
+}
+
+Node ended(Node node, const std::string& at) {
+  node.state = "terminated";
+  node.ended_at = at;
+  return node;
+}
+
+std::optional<double> two_dollars(const Node& node) {
+  return node.type == "p9.large" ? std::nullopt : std::optional(2.0);
+}
+
+double spent_by(const Node& node, const Spending& before = {}) {
+  Fleet fleet{.name = "demo"};
+  (node.alive() ? fleet.nodes : fleet.ending) = {node};
+  return spending_until(fleet, before, two_dollars, kNoon + 1h).dollars;
+}
+
+TEST(Budget, CountsAMachineFromItsLaunch) {
+  EXPECT_DOUBLE_EQ(spent_by(machine("c5.large", "2026-01-31T12:00:00.000Z")), 2);
+  EXPECT_DOUBLE_EQ(spent_by(machine("c5.large", "2026-01-31T12:30:00.000Z")), 1);
+}
+
+TEST(Budget, CountsNothingTwice) {
+  const Spending before{.dollars = 5, .at = kNoon + 30min};
+  EXPECT_DOUBLE_EQ(spent_by(machine("c5.large", "2026-01-31T12:00:00.000Z"), before), 6);
+  EXPECT_DOUBLE_EQ(spent_by(machine("c5.large", "2026-01-31T12:00:00.000Z"), {.dollars = 5, .at = kNoon + 2h}), 5);
+}
+
+TEST(Budget, CountsAMachineThatEndedUntilItsEnd) {
+  const Node node = machine("c5.large", "2026-01-31T12:00:00.000Z");
+  EXPECT_DOUBLE_EQ(spent_by(ended(node, "2026-01-31 12:15:00 GMT")), 0.5);
+  EXPECT_DOUBLE_EQ(spent_by(ended(node, ""), {.dollars = 1, .at = kNoon + 30min}), 1) << "an end that AWS does not say";
+}
+
+TEST(Budget, NamesTypesWithoutAPriceOnce) {
+  Fleet fleet{.name = "demo"};
+  fleet.nodes = {machine("p9.large", "2026-01-31T12:00:00.000Z"), machine("p9.large", "2026-01-31T12:00:00.000Z"),
+                 machine("c5.large", "2026-01-31T12:00:00.000Z")};
+  const Spending spent = spending_until(fleet, {}, two_dollars, kNoon + 1h);
+  EXPECT_EQ(spent.unpriced, (std::vector<std::string>{"p9.large"}));
+  EXPECT_EQ(budget_text(50, spent), "at least $2.00 of the budget of $50.00 (the price of p9.large is unknown)");
+  EXPECT_EQ(budget_text(50, {.unpriced = {"p9.large"}}),
+            "an unknown part of the budget of $50.00 (the price of p9.large is unknown)");
+}
+
+TEST(Budget, TakesTheSpotPriceWhereOneIsKnown) {
+  SpotPrices spot;
+  spot.by_type["c5.large"]["us-east-1a"] = 0.03;
+  const NodePrice price = node_price(built_in_prices(), spot);
+  Node node = machine("c5.large", "");
+  node.zone = "us-east-1a";
+  EXPECT_EQ(price(node), built_in_prices().of("c5.large"));
+  node.market = Market::spot;
+  EXPECT_EQ(price(node), 0.03);
+  node.type = "m5.large";
+  EXPECT_EQ(price(node), built_in_prices().of("m5.large"));
+}
+
+TEST(Budget, WarnsAtFourFifthsAndIsSpentInFull) {
+  EXPECT_EQ(budget_state(50, 39.99), BudgetState::ok);
+  EXPECT_EQ(budget_state(50, 40), BudgetState::warn);
+  EXPECT_EQ(budget_state(50, 50), BudgetState::spent);
+}
+
+TEST(Budget, SpendingComesBackFromItsTag) {
+  const Spending spending{.dollars = 41.125, .at = kNoon, .warned = true, .unpriced = {"p9.large"}};
+  Fleet fleet{.name = "demo"};
+  fleet.group = SecurityGroup{.id = "sg-1", .tags = {{tag::kSpent, spending_text(spending)}}};
+  EXPECT_EQ(tagged_spending(fleet), spending);
+  fleet.group->tags.clear();
+  EXPECT_EQ(tagged_spending(fleet), Spending{});
+}
+
+TEST(Budget, TheTagHasRoomForManyTypesWithoutAPrice) {
+  Spending spending{.dollars = 123'456.789'012'345, .at = kNoon};
+  for (int i = 0; i < 40; ++i) spending.unpriced.push_back("u7inh-32tb.480xlarge-" + std::to_string(i));
+  EXPECT_LE(spending_text(spending).size(), 256u);
+}
+
+TEST(Budget, ATagByHandIsRefusedWithWhatToDo) {
+  for (const char* text :
+       {"much", "{}", R"({"schema":"dtrain.cluster-spent/9","dollars":1,"at":1,"warned":false,"unpriced":[]})",
+        R"({"schema":"dtrain.cluster-spent/1","dollars":-1,"at":1,"warned":false,"unpriced":[]})"}) {
+    Fleet fleet{.name = "demo"};
+    fleet.group = SecurityGroup{.id = "sg-1", .tags = {{tag::kSpent, text}}};
+    EXPECT_THROW((void)tagged_spending(fleet), DataError) << text;
+  }
+}
+
+}  // namespace
+}  // namespace dtrain::cluster
