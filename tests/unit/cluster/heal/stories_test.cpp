@@ -160,6 +160,9 @@ class Reconciler {
       case Kind::finish_replace:
       case Kind::end:
         return cloud_.end(action.id);
+      case Kind::close:
+        for (const std::string& id : action.ids) cloud_.end(id);
+        return;
     }
   }
 
