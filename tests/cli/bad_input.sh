@@ -20,6 +20,12 @@ run eval --data-val d/shapes_val.rec
 refused "a missing prefix" "eval: PREFIX is missing"
 run eval m/x
 refused "a missing --data-val" "eval: --data-val is missing"
+run bench allreduce --simulate 8 --link 10gbt,50us
+refused "a link with a typing error" "'10gbt' is no bandwidth: give a number above 0 with kbit, mbit or gbit"
+run bench allreduce --simulate 64 --shards 32 --link 10gbit,50us
+refused "more simulated ranks than shards" "64 ranks are more than 32 shards"
+run bench allreduce --simulate 8
+refused "a simulation without a link" "--link RATE,LATENCY"
 
 bad() { mkdir -p b && cp d/shapes_train.rec d/shapes_train.idx b/; }
 try() { run train "${training[@]}" --data-train b/shapes_train.rec "$@"; }

@@ -4,6 +4,8 @@
 #include <bit>
 #include <utility>
 
+#include <dtrain/base/error.hpp>
+
 namespace dtrain::comm::simulate {
 namespace {
 
@@ -87,6 +89,7 @@ double Rank::next_task() {
   }
   while (true) {
     const int peer = next_active(turn_);
+    DTRAIN_CHECK(peer >= 0, "a task is sought where there is one");
     if (peer != turn_) has_sent_ = false;
     turn_ = peer;
     Connection& connection = connections_[static_cast<std::size_t>(peer)];
