@@ -100,7 +100,7 @@ BudgetState budget_state(double budget, double dollars) {
 }
 
 std::string budget_text(double budget, const Spending& spending) {
-  const std::string of = fmt::format("${:.2f} of the budget of ${:.2f}", spending.dollars, budget);
+  std::string of = fmt::format("${:.2f} of the budget of ${:.2f}", spending.dollars, budget);
   if (spending.unpriced.empty()) return of;
   const std::string types = join(spending.unpriced, ", ");
   if (spending.dollars == 0)
