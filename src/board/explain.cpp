@@ -58,9 +58,17 @@ std::string pause_sentence(const Json& event) {
                      parts.empty() ? "" : " (" + parts + ")", because(event));
 }
 
+// A detector's evaluation has an average precision in the place of a loss, its training no accuracy.
 std::string epoch_sentence(const Json& event, const char* what) {
-  return fmt::format("{} of epoch {}: loss {:.4f}, accuracy {:.4f}", what, member_text(event, "epoch"),
-                     member_number(event, "loss"), member_number(event, "accuracy"));
+  const std::string epoch = fmt::format("{} of epoch {}", what, member_text(event, "epoch"));
+  if (const Json* const boxes = event.find("boxes")) {
+    return fmt::format("{}: average precision {:.4f}, {:.4f} at overlap 0.50", epoch, member_number(*boxes, "ap"),
+                       member_number(*boxes, "ap50"));
+  }
+  const std::string loss = fmt::format("{}: loss {:.4f}", epoch, member_number(event, "loss"));
+  const Json* const accuracy = event.find("accuracy");
+  if (accuracy && accuracy->is_null()) return loss;
+  return fmt::format("{}, accuracy {:.4f}", loss, member_number(event, "accuracy"));
 }
 
 std::string finish_sentence(const Json& event) {

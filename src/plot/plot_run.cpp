@@ -24,8 +24,8 @@ class EventReader {
     if (kind == "evaluation") {
       const Json* epoch = event.find("epoch");  // that was trained last, from 0
       const double epochs = epoch ? epoch->as_number() + 1 : 0;
-      curves_.validation_loss.push_back({at, event.at("loss").as_number(), epochs});
-      curves_.validation_accuracy.push_back({at, event.at("accuracy").as_number(), epochs});
+      add_number(event, "loss", at, epochs, curves_.validation_loss);
+      add_number(event, "accuracy", at, epochs, curves_.validation_accuracy);
     } else if (kind == "lost" || kind == "failed") {
       lost_[event.at("host").as_string()] = true;
     } else if (kind == "commit") {
@@ -34,6 +34,13 @@ class EventReader {
   }
 
  private:
+  // A detector's evaluation has no loss, and what is not finite is written as null.
+  static void add_number(const Json& event, const char* key, double at, double epochs,
+                         std::vector<CurvePoint>& points) {
+    const Json& value = event.at(key);
+    if (!value.is_null()) points.push_back({at, value.as_number(), epochs});
+  }
+
   void commit(const Json& event, double at) {
     std::vector<std::string> members;
     for (const Json& host : event.at("members").as_array()) members.push_back(host.as_string());

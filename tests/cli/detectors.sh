@@ -15,6 +15,8 @@ check "so is the average precision" says_line '^Epoch\[1\] Validation-AP=[01]\.[
 check "and nothing of an accuracy" says_not accuracy
 check "the last line has it" answers_line 'validation AP [01]\.[0-9]+; checkpoint m/one-0002'
 check "and the curves" json one/steps.jsonl 'd["classification"] > 0 and d["bbox_regression"] > 0 and "accuracy" not in d'
+run plot one --out one.png
+check "which can be drawn" exists one.png
 run train "${detector[@]}" --data-val d/shapes-detection_val --num-epochs 2 --model-prefix m/two --batch-size 2 -n 2
 check "two workers train it" exits 0
 check "and report the same precision" says_line '^Epoch\[1\] Validation-AP=[01]\.[0-9]+$'

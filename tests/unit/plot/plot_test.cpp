@@ -59,6 +59,14 @@ TEST(PlotRun, PointsKnowTheEpochsThatWereTrained) {
   EXPECT_DOUBLE_EQ(curves.validation_accuracy.at(0).epochs, 2);
 }
 
+TEST(PlotRun, AnEvaluationOfADetectorHasNoLoss) {
+  const Json evaluation =
+      Json::object({{"time", at(13)}, {"event", "evaluation"}, {"epoch", 0}, {"loss", Json()}, {"accuracy", 0.25}});
+  const RunCurves curves = curves_of(std::vector<Json>{begins(10)}, std::vector<Json>{evaluation});
+  EXPECT_TRUE(curves.validation_loss.empty());
+  EXPECT_EQ(curves.validation_accuracy.at(0).value, 0.25);
+}
+
 TEST(PlotRun, TheTimeBetweenAStopAndItsResumeDoesNotCount) {
   const std::vector<Json> steps = {begins(10), window(12, 2.0), begins(50), window(51, 1.0)};
   const RunCurves curves = curves_of(steps, {});
