@@ -65,7 +65,7 @@ std::string epoch_sentence(const Json& event, const char* what) {
     return fmt::format("{}: average precision {:.4f}, {:.4f} at overlap 0.50", epoch, member_number(*boxes, "ap"),
                        member_number(*boxes, "ap50"));
   }
-  const std::string loss = fmt::format("{}: loss {:.4f}", epoch, member_number(event, "loss"));
+  std::string loss = fmt::format("{}: loss {:.4f}", epoch, member_number(event, "loss"));
   const Json* const accuracy = event.find("accuracy");
   if (accuracy && accuracy->is_null()) return loss;
   return fmt::format("{}, accuracy {:.4f}", loss, member_number(event, "accuracy"));

@@ -21,7 +21,7 @@ std::vector<Bucket> cut_into_buckets(const ReductionShape& shape);
 int bucket_of(const std::vector<Bucket>& buckets, std::int64_t position);
 
 // Of so many of a bucket's floats, as they travel.
-inline std::uint64_t bytes_of(const Bucket& bucket, std::int64_t floats) {
+inline std::uint64_t travelling_bytes(const Bucket& bucket, std::int64_t floats) {
   return static_cast<std::uint64_t>(floats) * (bucket.rounded ? sizeof(bfloat16_bits) : sizeof(float));
 }
 

@@ -77,7 +77,7 @@ FrameHeader ReduceOperation::header_of(FrameKind kind, std::size_t bucket, int n
           .node = static_cast<std::uint32_t>(node),
           .bucket = static_cast<std::uint32_t>(bucket),
           .sequence = sequence_,
-          .bytes = bytes_of(buckets_[bucket], schedule_.chunk(bucket, owner).size)};
+          .bytes = travelling_bytes(buckets_[bucket], schedule_.chunk(bucket, owner).size)};
 }
 
 void ReduceOperation::send_values(int to, const FrameHeader& header, const float* values, std::int64_t size) {
@@ -110,7 +110,7 @@ std::optional<std::span<std::byte>> ReduceOperation::place(int peer, const Frame
 std::span<std::byte> ReduceOperation::place_piece(int peer, const FrameHeader& header) {
   const Chunk mine = schedule_.own_chunk(header.bucket);
   if (header.node >= static_cast<std::uint32_t>(plan_.pieces()) || plan_[static_cast<int>(header.node)].rank != peer ||
-      mine.size == 0 || header.bytes != bytes_of(buckets_[header.bucket], mine.size)) {
+      mine.size == 0 || header.bytes != travelling_bytes(buckets_[header.bucket], mine.size)) {
     refuse(peer, "a piece that cannot be");
   }
   if (schedule_.is_piece_seen(header.bucket, static_cast<int>(header.node))) refuse(peer, "the same piece twice");
@@ -122,7 +122,7 @@ std::span<std::byte> ReduceOperation::place_piece(int peer, const FrameHeader& h
 // The sum of a chunk needs this rank's pieces of it, so it cannot come while they are still in use.
 std::span<std::byte> ReduceOperation::place_final(int peer, const FrameHeader& header) {
   const Chunk theirs = schedule_.chunk(header.bucket, peer);
-  if (theirs.size == 0 || header.bytes != bytes_of(buckets_[header.bucket], theirs.size) ||
+  if (theirs.size == 0 || header.bytes != travelling_bytes(buckets_[header.bucket], theirs.size) ||
       !schedule_.has_all_own_pieces(header.bucket) || schedule_.is_final_seen(peer, header.bucket)) {
     refuse(peer, "a sum that cannot be");
   }

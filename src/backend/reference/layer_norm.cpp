@@ -6,8 +6,6 @@
 namespace dtrain::backend::reference {
 namespace {
 
-std::int64_t pixels_of(const Samples& x) { return std::int64_t{x.shape.h} * x.shape.w; }
-
 // The channels of one pixel.
 struct Pixel {
   std::int64_t first, stride;  // of its values
@@ -18,8 +16,8 @@ struct Pixel {
 template <typename Visit>
 void each_pixel(const Samples& x, Visit visit) {
   for (int i = 0; i < x.n; ++i) {
-    for (std::int64_t pixel = 0; pixel < pixels_of(x); ++pixel) {
-      visit(Pixel{i * x.shape.size() + pixel, pixels_of(x), x.shape.c});
+    for (std::int64_t pixel = 0; pixel < x.pixels(); ++pixel) {
+      visit(Pixel{i * x.shape.size() + pixel, x.pixels(), x.shape.c});
     }
   }
 }

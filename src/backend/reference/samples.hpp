@@ -16,6 +16,7 @@ struct Samples {
   Samples(int count, const nn::Shape& of)
       : n(count), shape(of), values(static_cast<std::size_t>(count * of.size()), 0.0f) {}
 
+  std::int64_t pixels() const { return std::int64_t{shape.h} * shape.w; }  // of a sample
   float* sample(int i) { return values.data() + i * shape.size(); }
   const float* sample(int i) const { return values.data() + i * shape.size(); }
   float& at(int i, int c, int h, int w) { return values[index(i, c, h, w)]; }

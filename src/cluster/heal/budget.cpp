@@ -12,7 +12,7 @@
 namespace dtrain::cluster {
 namespace {
 
-constexpr std::string_view kSchema = "dtrain.cluster-spent/1";
+constexpr std::string_view kSpentSchema = "dtrain.cluster-spent/1";
 constexpr double kSecondsOfAnHour = 3600;
 constexpr std::size_t kMostUnpriced = 4;  // a tag has room for 256 characters
 
@@ -41,7 +41,7 @@ std::string spending_text(const Spending& spending) {
   for (const std::string& type : spending.unpriced) {
     if (unpriced.as_array().size() < kMostUnpriced) unpriced.push_back(type);
   }
-  return Json::object({{"schema", kSchema},
+  return Json::object({{"schema", kSpentSchema},
                        {"dollars", spending.dollars},
                        {"at", spending.at.count()},
                        {"warned", spending.warned},
@@ -55,7 +55,7 @@ Spending tagged_spending(const Fleet& fleet) {
   if (found == fleet.group->tags.end()) return {};
   try {
     const Json document = Json::parse(found->second, "spending");
-    if (document.at("schema").as_string() != kSchema) throw DataError("it has another schema");
+    if (document.at("schema").as_string() != kSpentSchema) throw DataError("it has another schema");
     Spending spending{.dollars = dollars_in(document),
                       .at = UnixTime(document.at("at").as_integer()),
                       .warned = document.at("warned").as_bool()};

@@ -230,7 +230,7 @@ std::int64_t Rank::bytes_of_frame(int to, const ModelFrame& frame) const {
   if (frame.kind == FrameKind::begin) return sizeof(FrameHeader) + sizeof(ReductionBegin);
   const int owner = frame.kind == FrameKind::piece ? to : schedule_.rank();
   const std::int64_t floats = schedule_.chunk(frame.bucket, owner).size;
-  return static_cast<std::int64_t>(sizeof(FrameHeader) + bytes_of(world_.buckets[frame.bucket], floats));
+  return static_cast<std::int64_t>(sizeof(FrameHeader) + travelling_bytes(world_.buckets[frame.bucket], floats));
 }
 
 double Rank::cost_of(const Segment& segment) const {

@@ -112,7 +112,7 @@ class Simulation {
   Events events_;
   Segments segments_;
   Network network_;
-  World world_;
+  simulate::World world_;
   std::vector<std::unique_ptr<Rank>> ranks_;
 };
 

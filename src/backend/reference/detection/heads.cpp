@@ -10,10 +10,8 @@ const nn::PictureObjects* objects_of(const HostBatch& batch, int sample) {
   return batch.objects ? batch.objects + sample : nullptr;
 }
 
-std::int64_t pixels_of(const Samples& x) { return std::int64_t{x.shape.h} * x.shape.w; }
-
-HeadValues<const float> head_of(const Samples& x, int sample) { return {x.sample(sample), 1, pixels_of(x)}; }
-HeadValues<float> head_of(Samples& x, int sample) { return {x.sample(sample), 1, pixels_of(x)}; }
+HeadValues<const float> head_of(const Samples& x, int sample) { return {x.sample(sample), 1, x.pixels()}; }
+HeadValues<float> head_of(Samples& x, int sample) { return {x.sample(sample), 1, x.pixels()}; }
 
 }  // namespace
 
