@@ -13,7 +13,7 @@ namespace dtrain::board {
 namespace {
 
 constexpr int kMostArenas = 2;
-constexpr int kPiece = 4 << 20;  // bytes: more than a file is read in at a time
+constexpr int kLargePiece = 4 << 20;  // bytes: more than a file is read in at a time
 
 // A line of /proc/self/maps: "BEGIN-END r-xp OFFSET DEVICE INODE  /PATH". Such pages are never written.
 void give_back_code(std::string_view line) {
@@ -33,8 +33,8 @@ void give_back_code(std::string_view line) {
 // Between two pieces of a file the allocator keeps their memory, which would be cleared for each of them again.
 void share_allocations() {
   ::mallopt(M_ARENA_MAX, kMostArenas);
-  ::mallopt(M_MMAP_THRESHOLD, kPiece);
-  ::mallopt(M_TRIM_THRESHOLD, 2 * kPiece);
+  ::mallopt(M_MMAP_THRESHOLD, kLargePiece);
+  ::mallopt(M_TRIM_THRESHOLD, 2 * kLargePiece);
 }
 
 void give_back_free_memory() { ::malloc_trim(0); }

@@ -13,20 +13,20 @@
 #include "config/exchange/link_option.hpp"
 
 namespace dtrain::cli {
-namespace {
-
-constexpr std::chrono::seconds kDeadline(300), kConnectDeadline(30);
-// Memory and time of a simulation grow with the square of the ranks.
-constexpr int kMostRanks = 2048;
-// Processor time of a frame beside that of its bytes, on each side. Measured by plain exchanges of 2, 8 and 32 ranks by
-// TCP on an AMD EPYC (family 26): what grew with the frames where bytes did not, 1 to 4 us.
-constexpr double kFrameSeconds = 2e-6;
 
 double cpu_seconds() {
   timespec time{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
+
+namespace {
+
+// Memory and time of a simulation grow with the square of the ranks.
+constexpr int kMostRanks = 2048;
+// Processor time of a frame beside that of its bytes, on each side. Measured by plain exchanges of 2, 8 and 32 ranks by
+// TCP on an AMD EPYC (family 26): what grew with the frames where bytes did not, 1 to 4 us.
+constexpr double kFrameSeconds = 2e-6;
 
 int shards_for(const SimulationOptions& options, int ranks) {
   return options.shards > 0 ? options.shards : comm::power_of_two_at_least(ranks);

@@ -1,6 +1,7 @@
 // `bench allreduce --simulate`: the real schedule of the exchange on links and hosts that are not there.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <vector>
 
@@ -9,6 +10,11 @@
 #include <dtrain/comm/simulation.hpp>
 
 namespace dtrain::cli {
+
+// Of exchanges between processes of this machine.
+inline constexpr std::chrono::seconds kDeadline(300), kConnectDeadline(30);
+// Processor time of all threads of this process.
+double cpu_seconds();
 
 struct SimulationOptions {
   std::vector<double> ranks;  // empty: none is simulated

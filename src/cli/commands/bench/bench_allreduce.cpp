@@ -17,7 +17,6 @@ namespace dtrain::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::seconds kDeadline(300), kConnectDeadline(30);
 constexpr std::string_view kTree = "tree", kPlainTree = "plain tree";
 
 struct AllReduceBenchOptions {
@@ -66,13 +65,6 @@ void bind(config::OptionSet& set, AllReduceBenchOptions& options) {
 }
 
 bool is_tree(std::string_view name) { return name == kTree || name == kPlainTree; }
-
-// Processor time of all threads of this process.
-double cpu_seconds() {
-  timespec time{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
 
 struct Cost {
   double seconds = 0, cpu_seconds = 0;
