@@ -84,6 +84,8 @@ run train "${detector[@]}" --pad-size 4 --num-epochs 1 --model-prefix m/x
 check "and what would cut boxes" says "pad-size"
 run train "${detector[@]}" --mixup 0.2 --num-epochs 1 --model-prefix m/x
 check "and mixed pictures" says "pictures of a detector are not mixed"
+run train "${detector[@]}" --benchmark 1 --num-epochs 1
+check "and images that show no objects" says "--benchmark: the images that it makes show no objects"
 run train --network lenet --backbone resnet-18 --benchmark 1 --num-epochs 1
 check "a classifier has no backbone" exits 2
 run export m/one --to onnx --out one.onnx

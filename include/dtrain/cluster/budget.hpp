@@ -18,7 +18,7 @@ namespace tag {
 inline constexpr const char* kSpent = "dtrain:spent";  // on the security group: spending_text()
 }  // namespace tag
 
-inline constexpr double kWarnAtShare = 0.8;  // of the budget
+inline constexpr double kWarnAtShare = 0.8;  // a warning is given when so much of the budget is spent
 
 // What was counted, and until when. AWS forgets a machine an hour after its end, so it is written down.
 struct Spending {

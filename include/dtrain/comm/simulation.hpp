@@ -32,7 +32,7 @@ struct HostModel {
 struct ExchangeModel {
   int ranks = 0;
   int shards = 0;           // at least `ranks`, a power of two
-  std::int64_t floats = 0;  // of a leaf
+  std::int64_t floats = 0;  // that are added up, of each shard
   bool rounded = false;     // to bfloat16
   int ranks_per_host = 1;   // they share the link of their host
   LinkModel link{};
@@ -45,7 +45,7 @@ struct SimulatedStep {
   double ring_seconds = 0;        // the least time for them, without latency
   double busiest_link_bytes = 0;  // in one direction, headers of frames included and those of packets not
   int rounds = 0;                 // the most frames that had to wait for one another
-  std::int64_t frames = 0;        // of all ranks
+  std::int64_t frames = 0;        // that all ranks send together
   enum class Limit { latency, sending, receiving, thread };
   Limit limit = Limit::latency;  // what was busy for the greatest part of the time
   int limit_at = -1;             // host of that link, rank of that thread; -1: latency

@@ -39,9 +39,9 @@ Graph build_network(const NetworkOptions& options);
 std::vector<std::string> network_names();
 // Detectors, and what they take as their backbone.
 std::vector<std::string> detector_names();
+std::vector<std::string> backbone_names();
 // In front of the names of a detector's nodes that its backbone, as a classifier, has as well.
 inline constexpr std::string_view kBackbonePrefix = "backbone.body.";
-std::vector<std::string> backbone_names();
 // Those of the others under torchvision's names, and the rest.
 std::vector<std::string> torch_network_names();
 std::vector<std::string> own_network_names();

@@ -47,7 +47,7 @@ void check_objects(const Annotations& annotations, const std::string& place, con
     }
     if (options.detection->masks && !object.has_mask()) {
       throw UnfitRecord(fmt::format("{} has a box without the mask that this network learns from", place),
-                        "train a network of boxes alone (setting 'network' faster-rcnn), or pack the pictures with "
+                        "train a network of boxes alone (setting 'network' retinanet), or pack the pictures with "
                         "annotations that have masks");
     }
   }
@@ -77,7 +77,7 @@ void check_detection(const LoaderOptions& options) {
 void refuse_kind(const std::string& place, const LoaderOptions& options) {
   if (!options.detection) {
     throw UnfitRecord(place + " has boxes for object detection in place of a class",
-                      "train a detector on it (setting 'network' mask-rcnn), or prepare the pictures with setting "
+                      "train a detector on it (setting 'network' retinanet), or prepare the pictures with setting "
                       "'coco-labels' largest to train on the category of the largest box");
   }
   throw UnfitRecord(place + " has a class for the whole picture and no boxes, which a detector learns from",
