@@ -77,7 +77,18 @@ class Fuser {
 
   void keep_logits_float() {
     for (const int logits : graph_.nodes.back().inputs) keep_float(logits);
+    for (int index = 0; index < size(); ++index) {
+      if (is_of_regions(index)) result_.stays_float[at(index)] = true;
+      const bool is_head = is_product(index) && !readers_[at(index)].empty() &&
+                           std::ranges::all_of(readers_[at(index)], [&](int reader) { return reads_heads(reader); });
+      if (is_head) result_.stays_float[at(index)] = true;
+    }
   }
+
+  bool is_of_regions(int index) const {
+    return as<nn::Proposals>(node(index)) || as<nn::FoundRegions>(node(index));
+  }
+  bool reads_heads(int index) const { return is_of_regions(index) || as<nn::RegionLoss>(node(index)); }
 
   // From the layer that computes the logits on, through scales.
   void keep_float(int first) {

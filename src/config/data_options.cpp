@@ -256,7 +256,10 @@ void require_index(const std::optional<Path>& index, const Path& records, const 
 
 void suit_network(const nn::Graph& graph, DataOptions& options) {
   options.detection.reset();
-  if (nn::detection_of(graph)) options.detection.emplace();
+  if (const nn::Detections* const found = nn::detection_of(graph)) {
+    options.detection.emplace();
+    options.detection->masks = found->mask > 0;
+  }
 }
 
 void suit_network(const nn::Graph& graph, const OptionSet& set, DataOptions& options) {

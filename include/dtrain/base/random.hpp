@@ -36,7 +36,8 @@ enum class RandomUse : std::uint32_t {
   balance = 21,
   erasing = 22,
   color = 23,
-  pca = 24
+  pca = 24,
+  regions = 25
 };
 
 // Numbers for one (seed, use, a, b); number i is the same however many were drawn before it by others.

@@ -34,6 +34,25 @@ struct KeepLevels {
   Levels levels;
 };
 
+// What a detector says of a picture: at most `detections` rows of left, top, right, bottom, score and class, best first;
+// a score of 0 ends them. A detector of masks adds to each row how likely each point of the box is the object's, row by
+// row: mask x mask numbers in [0, 1] that fill the box.
+struct Detections {
+  static constexpr int kRow = 6;
+  int classes = 0;
+  int image_height = 0, image_width = 0;
+  float score_threshold = 0.05f;   // of what is found
+  float overlap_threshold = 0.5f;  // of two of one class, above which the better one stays
+  int detections = 100;            // of a picture
+  int mask = 0;                    // 0: boxes alone
+  std::int64_t row_size() const { return kRow + std::int64_t{mask} * mask; }
+  std::int64_t result_size() const { return detections * row_size(); }
+};
+
+// The rows from one object's mask to the next in a value of `height` rows that holds one for each detection, with rows
+// of no object between two; 0 where they do not lie so.
+int mask_rows(const Detections& found, int height);
+
 // Last node of a one-stage detector (Lin et al., "Focal Loss for Dense Object Detection", 2017), as torchvision's
 // RetinaNet has it. Takes two inputs that hold the levels: for each anchor the logits of all classes, and for each
 // anchor four numbers that move and scale it. A pixel has nine anchors: the shapes 1:2, 1:1 and 2:1 (height to width),
@@ -43,18 +62,72 @@ struct KeepLevels {
 // of the four numbers of those that are objects; both are divided by the number of anchors that are objects, at least
 // 1. An anchor is the object that it overlaps most from 0.5 on, and background below 0.4; the anchors that an object
 // overlaps most are its own whatever the overlap. Groups (crowd) are nothing.
-//
-// A result has `detections` rows of left, top, right, bottom, score and class, best first; a score of 0 ends them.
 struct DetectionLoss {
-  static constexpr int kAnchors = 9, kRow = 6;
-  int classes = 0;
+  static constexpr int kAnchors = 9;
+  Detections found;
+  Levels levels;
+  int candidates = 1000;  // of a level, before doubles are looked for
+};
+
+// The parts of a two-stage detector (Ren et al., "Faster R-CNN", 2015; He et al., "Mask R-CNN", 2017), as torchvision
+// has them. A value of regions is [kRegion, regions, 1]: of each its left, top, right and bottom edge in pixels of the
+// image, then two numbers. Regions that are not there have no area. No gradient goes through them.
+constexpr int kRegion = 6;
+
+// The regions that may show an object. Takes two inputs that hold the levels: of each anchor the logit that it shows
+// one, and four numbers that move and scale it. A pixel has three anchors: 1:2, 1:1 and 2:1, of a size that is 32 pixels
+// in the first level and doubles from level to level.
+//
+// The best `candidates` of each level, cut off at the picture's edges, less those that overlap a better one of their
+// level by more than `overlap_threshold`; of these the best `regions`. The two numbers are the score and 0.
+// In training twice as many candidates, and at most twice as many left, to which the objects themselves are added; a
+// region is the object that it overlaps most from 0.5 on. Of those a quarter of `regions` at most, drawn by seed, epoch
+// and sample (region_sampling.hpp), objects first; the two numbers are the object's index (-1: background) and class.
+struct Proposals {
+  static constexpr int kAnchors = 3;
+  int regions = 512;
   Levels levels;
   int image_height = 0, image_width = 0;
-  float score_threshold = 0.05f;   // of what is found
-  float overlap_threshold = 0.5f;  // of two of one class, above which the better one stays
-  int candidates = 1000;           // of a level, before such pairs are looked for
-  int detections = 100;            // of a picture
-  std::int64_t result_size() const { return std::int64_t{detections} * kRow; }
+  int candidates = 1000;
+  float overlap_threshold = 0.7f;
+};
+
+// What a feature pyramid shows in each region, as `size` x `size` points (He et al. 2017: RoIAlign, two by two samples a
+// point). Takes two inputs: the value that holds the levels, of which the first `used` count, and regions. A region of
+// 224 x 224 pixels is looked up in the third level, one twice as large in the next. A region that is not there is 0.
+// The result is [c*size*size, regions, 1], the values of a region in the order c, row, column; or, `apart`, the points as
+// pixels, region below region with a row of zeros between two, so that a window of 3x3 sees of one region only.
+struct RegionAlign {
+  int size = 7;
+  bool apart = false;
+  Levels levels;
+  int used = 4;
+  int image_height = 0, image_width = 0;
+};
+// Sets the rows between regions of `size` rows to zero.
+struct KeepRegions {
+  int size = 0;
+};
+
+// The regions whose masks are asked for. Takes regions, their logits (background first) and their box codes (four
+// numbers a class, background first). In evaluation the rows of Detections without masks; in training the first
+// found.detections regions that are objects, as the input has them.
+struct FoundRegions {
+  Detections found;
+};
+
+// Last node of a two-stage detector. Takes the two inputs of Proposals, its regions, the two inputs of FoundRegions, its
+// regions, and where found.mask is not 0 the logits of their masks, a channel a class (background first): region below region.
+//
+// A picture's loss is the sum of five parts. Of 256 anchors, at most half of them objects, drawn as Proposals draws: the
+// mean cross-entropy of their logits, and the distance of the codes of the objects, divided by their number. Of all
+// regions: the mean cross-entropy of the classes and the distance of the codes, as before. Of the found regions: the mean
+// cross-entropy of the points of their masks. The distance is Girshick's smooth L1, linear from 1/9 on. An anchor is an
+// object from an overlap of 0.7 on and background below 0.3; the anchors that an object overlaps most are its own.
+// torchvision takes means over the pictures of a batch; here a picture's loss does not depend on the others.
+struct RegionLoss {
+  Detections found;
+  Levels levels;
 };
 
 }  // namespace dtrain::nn

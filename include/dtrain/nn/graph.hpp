@@ -38,7 +38,15 @@ struct Convolution {
   int groups = 1;
   bool bias = false;
   bool frozen = false;
+  bool is_dense = false;  // of 1x1: a Dense layer for each pixel, whose weight is [out, in]
   InitialWeight initial = InitialWeight::he;
+};
+
+// Each pixel becomes stride x stride pixels: what PyTorch calls ConvTranspose2d of a kernel that is as large as its
+// stride. Weight [in, out, stride, stride], bias [out].
+struct TransposedConvolution {
+  int out = 0;
+  int stride = 2;
 };
 
 // Ioffe and Szegedy 2015. Training uses the shard's mean and biased variance per channel; running statistics become
@@ -139,7 +147,8 @@ struct SoftmaxLoss {
 
 using Layer = std::variant<Input, Convolution, BatchNorm, Activation, Pooling, Dense, Flatten, Add, Concat, Multiply,
                            Dropout, Scale, LayerNorm, LayerScale, ClassToken, Position, FirstToken, Attention,
-                           SoftmaxLoss, Upsample, Pyramid, KeepLevels, DetectionLoss>;
+                           SoftmaxLoss, Upsample, Pyramid, KeepLevels, DetectionLoss, TransposedConvolution, Proposals,
+                           RegionAlign, KeepRegions, FoundRegions, RegionLoss>;
 
 // The name of the layer kind as it stands in JSON and messages: "convolution", "batch_norm", ...
 const char* layer_kind(const Layer& layer);
@@ -200,8 +209,9 @@ class GraphBuilder {
   // Throws UsageError naming a node whose output nothing uses.
   Graph finish(int logits, float label_smoothing = 0.0f, std::string name = "softmax");
   Graph finish(int logits, SoftmaxLoss loss, std::string name);
-  // Ends with a detector's loss on its two inputs.
-  Graph finish(int classes, int boxes, DetectionLoss loss, std::string name = "detections");
+  // Ends with a detector's loss.
+  Graph finish(std::vector<int> inputs, DetectionLoss loss, std::string name = "detections");
+  Graph finish(std::vector<int> inputs, RegionLoss loss, std::string name = "detections");
 
  private:
   int append_node(std::string name, Layer layer, std::vector<int> inputs);
@@ -214,7 +224,9 @@ class GraphBuilder {
 // Of a classifier. Throws UsageError for a detector.
 const SoftmaxLoss& loss_of(const Graph& graph);
 // nullptr: the graph is a classifier.
-const DetectionLoss* detection_of(const Graph& graph);
+const Detections* detection_of(const Graph& graph);
+// Of a detector: what its results have at least as a score.
+void set_score_threshold(Graph& graph, float threshold);
 // Floats that an evaluation gives for one sample: a classifier's logits, or what a detector found.
 std::int64_t result_size(const Graph& graph);
 // The parts of the loss that are reported one by one; none of a classifier's.

@@ -26,6 +26,7 @@ struct NetworkOptions {
   // grows from block to block, from 0 on.
   float drop_path = 0.0f;
   std::string backbone = {};  // of detectors: one of backbone_names(); empty: resnet-50
+  int proposals = 0;          // of two-stage detectors: regions of a picture that are looked into; 0: 512
 };
 
 // Throws UsageError: an unknown name with the nearest known one, a depth with the list of those that exist, an option

@@ -13,8 +13,8 @@ namespace dtrain::train {
 // `box` is in pixels of the input. `picture` says how the picture lies in it.
 data::PixelBox box_in_picture(const nn::PictureObjects& picture, const nn::Box& box);
 
-// The rows of `result`, as nn::DetectionLoss describes them, the best first.
-std::vector<FoundObject> found_objects(const nn::DetectionLoss& layer, const nn::PictureObjects& picture,
+// The rows of `result`, as nn::Detections describes them, the best first.
+std::vector<FoundObject> found_objects(const nn::Detections& layer, const nn::PictureObjects& picture,
                                        std::span<const float> result);
 
 }  // namespace dtrain::train

@@ -21,7 +21,7 @@ struct PredictOptions {
 };
 
 // What became of picture `index`: its logits [classes], or the reason why there are none. Those of a detector are the
-// rows of nn::DetectionLoss, and `picture` says how the picture lies in the input that they are of.
+// rows of nn::Detections, and `picture` says how the picture lies in the input that they are of.
 struct Prediction {
   std::size_t index = 0;
   std::span<const float> logits;

@@ -6,6 +6,7 @@
 #include <dtrain/base/error.hpp>
 
 #include "../fusion.hpp"
+#include "detection/region_ops.hpp"
 #include "layers.hpp"
 #include "lowering.hpp"
 #include "norm.hpp"
@@ -44,10 +45,8 @@ class Lowering {
   Lowered evaluation() {
     training_ = false;
     forward();
-    if (const nn::DetectionLoss* const detection = nn::detection_of(graph_)) {
-      end_with_results(*detection);
-      return finish();
-    }
+    if (const auto* detection = as<nn::DetectionLoss>(node(size() - 1))) return end_with_results(*detection), finish();
+    if (const auto* regions = as<nn::RegionLoss>(node(size() - 1))) return end_with_results(*regions), finish();
     const TensorId logits = value(node(size() - 1).inputs[0]);
     add(make_store_logits(kernels_for(all_kernels_, program().tensor(logits).dtype), logits), size() - 1, ".logits");
     return finish();
@@ -154,7 +153,7 @@ class Lowering {
         values_[at(index)] = x;
       else
         add(make_flatten(shape_of(x), kernels_, x, new_value(index, n.output)), index, ".forward");
-    } else if (!forward_detection_layer(index, x)) {
+    } else if (!forward_detection_layer(index, x) && !forward_region_layer(index)) {
       forward_token_layer(index, x);
     }
   }
@@ -175,6 +174,15 @@ class Lowering {
   void end_with_results(const nn::DetectionLoss& layer);
   void begin_backward(const nn::DetectionLoss& layer);
 
+  // detection/lower_regions.cpp
+  HeadTensors head_tensors(TensorId classes, TensorId boxes);
+  RegionTensors region_tensors(const std::vector<TensorId>& inputs);
+  std::vector<TensorId> values_of_inputs(int index) const;
+  bool forward_region_layer(int index);
+  bool backward_region_layer(int index, TensorId gradient);
+  void end_with_results(const nn::RegionLoss& layer);
+  void begin_backward(const nn::RegionLoss& layer);
+
   bool flatten_is_nothing(int index) {
     const nn::Shape& s = shape_of(value(node(index).inputs[0]));
     return fusion_.flatten_is_free[at(index)] || std::int64_t{s.h} * s.w == 1;
@@ -193,8 +201,10 @@ class Lowering {
   }
 
   void backward() {
-    if (const nn::DetectionLoss* const detection = nn::detection_of(graph_)) {
+    if (const auto* detection = as<nn::DetectionLoss>(node(size() - 1))) {
       begin_backward(*detection);
+    } else if (const auto* regions = as<nn::RegionLoss>(node(size() - 1))) {
+      begin_backward(*regions);
     } else {
       begin_backward(nn::loss_of(graph_));
     }
@@ -341,6 +351,7 @@ class Lowering {
     if (as<nn::Concat>(n)) return backward_concat(index, gradient);
     if (as<nn::Multiply>(n)) return backward_multiply(index, gradient);
     if (backward_token_layer(index, gradient) || backward_detection_layer(index, gradient)) return;
+    if (backward_region_layer(index, gradient)) return;
     const int source = n.inputs[0];
     const TensorId x = value(source);
     if (as<nn::Flatten>(n) && flatten_is_nothing(index)) return pass_on(source, gradient);

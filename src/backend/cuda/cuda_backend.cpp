@@ -28,9 +28,10 @@ class Opening {
 void refuse_detection(const nn::Graph& graph) {
   const auto is_of_detectors = [](const nn::Node& node) {
     return std::holds_alternative<nn::Upsample>(node.layer) || std::holds_alternative<nn::Pyramid>(node.layer) ||
-           std::holds_alternative<nn::KeepLevels>(node.layer) || std::holds_alternative<nn::DetectionLoss>(node.layer);
+           std::holds_alternative<nn::KeepLevels>(node.layer) ||
+           std::holds_alternative<nn::TransposedConvolution>(node.layer);
   };
-  if (std::ranges::none_of(graph.nodes, is_of_detectors)) return;
+  if (!nn::detection_of(graph) && std::ranges::none_of(graph.nodes, is_of_detectors)) return;
   throw UsageError("the cuda backend has no kernels for detectors: " + graph.name, "use setting 'device' cpu");
 }
 

@@ -1,4 +1,4 @@
-// The anchors of a one-stage detector, and where the values of each lie.
+// The anchors of a detector, and where the values of each lie.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,14 @@
 
 namespace dtrain::backend {
 
-// Level after level, row after row, pixel after pixel; at each pixel nn::DetectionLoss::kAnchors.
+// Level after level, row after row, pixel after pixel.
 struct AnchorSet {
+  std::int64_t at_pixel = 0;  // anchors
   std::vector<nn::Box> boxes;
   std::vector<std::int32_t> pixels;        // of each location: its number in the value that holds all levels
   std::vector<std::int64_t> level_begins;  // in anchors; one more than there are levels
 };
 AnchorSet anchors_of(const nn::DetectionLoss& layer);
+AnchorSet anchors_of(const nn::Proposals& layer);
 
 }  // namespace dtrain::backend

@@ -9,6 +9,8 @@
 namespace dtrain::backend {
 namespace {
 
+constexpr float kShift = 10, kGrowth = 5;  // of the codes of regions
+
 struct Centred {
   float width, height, x, y;
 };
@@ -45,6 +47,15 @@ nn::Box decode_box(const nn::Box& anchor, const BoxCode& code) {
   const float x = code[0] * from.width + from.x, y = code[1] * from.height + from.y;
   const float half_width = 0.5f * scaled(code[2], from.width), half_height = 0.5f * scaled(code[3], from.height);
   return {x - half_width, y - half_height, x + half_width, y + half_height};
+}
+
+BoxCode encode_region(const nn::Box& region, const nn::Box& box) {
+  const BoxCode code = encode_box(region, box);
+  return {kShift * code[0], kShift * code[1], kGrowth * code[2], kGrowth * code[3]};
+}
+
+nn::Box decode_region(const nn::Box& region, const BoxCode& code) {
+  return decode_box(region, {code[0] / kShift, code[1] / kShift, code[2] / kGrowth, code[3] / kGrowth});
 }
 
 nn::Box clipped(const nn::Box& box, int height, int width) {

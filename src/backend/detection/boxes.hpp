@@ -16,6 +16,9 @@ float overlap_of(const nn::Box& a, const nn::Box& b);
 // ratio of the sizes; across, then down. Both boxes have an area.
 using BoxCode = std::array<float, 4>;
 BoxCode encode_box(const nn::Box& anchor, const nn::Box& box);
+// The codes of regions are numbers times 10 across and down, and times 5 for the sizes.
+BoxCode encode_region(const nn::Box& region, const nn::Box& box);
+nn::Box decode_region(const nn::Box& region, const BoxCode& code);
 // A box is at most 62.5 times as large as its anchor.
 nn::Box decode_box(const nn::Box& anchor, const BoxCode& code);
 

@@ -7,26 +7,10 @@
 #include "boxes.hpp"
 #include "heads.hpp"
 #include "match.hpp"
+#include "truth.hpp"
 
 namespace dtrain::backend {
 namespace {
-
-// The objects that anchors are matched with: no groups.
-struct Countable {
-  std::vector<nn::Box> boxes;
-  std::vector<std::int32_t> classes;
-};
-
-Countable countable(const nn::PictureObjects* objects) {
-  Countable result;
-  if (!objects) return result;
-  for (std::size_t k = 0; k < objects->boxes.size(); ++k) {
-    if (!objects->crowd.empty() && objects->crowd[k]) continue;
-    result.boxes.push_back(objects->boxes[k]);
-    result.classes.push_back(objects->classes[k]);
-  }
-  return result;
-}
 
 // Focal loss with gamma 2 and alpha 0.25, and its slope.
 LossTerm focal(double logit, bool target) {
@@ -44,7 +28,7 @@ LossTerm focal(double logit, bool target) {
 HeadLoss head_loss(const nn::DetectionLoss& layer, const AnchorSet& anchors, const nn::PictureObjects* objects,
                    const Heads<const float>& heads, const Heads<float>& gradients) {
   constexpr int kAnchors = nn::DetectionLoss::kAnchors;
-  const Countable truth = countable(objects);
+  const Truth truth = truth_of(objects);
   const std::vector<std::int32_t> matches = match_anchors(anchors.boxes, truth.boxes, {});
   const auto found = std::ranges::count_if(matches, [](std::int32_t match) { return match >= 0; });
   const double share = 1.0 / static_cast<double>(std::max<std::int64_t>(found, 1));
@@ -55,8 +39,8 @@ HeadLoss head_loss(const nn::DetectionLoss& layer, const AnchorSet& anchors, con
     if (match == kNeither) continue;
     const std::int64_t pixel = anchors.pixels[i / kAnchors], anchor = static_cast<std::int64_t>(i % kAnchors);
     const std::int32_t wanted = match >= 0 ? truth.classes[static_cast<std::size_t>(match)] : -1;
-    for (std::int32_t k = 0; k < layer.classes; ++k) {
-      const std::int64_t channel = anchor * layer.classes + k;
+    for (std::int32_t k = 0; k < layer.found.classes; ++k) {
+      const std::int64_t channel = anchor * layer.found.classes + k;
       const LossTerm term = focal(heads.classes.at(pixel, channel), k == wanted);
       sum.classification += term.loss;
       if (learns) gradients.classes.at(pixel, channel) += static_cast<float>(term.slope * share);

@@ -9,6 +9,7 @@
 #include <dtrain/nn/objects.hpp>
 
 #include "anchors.hpp"
+#include "boxes.hpp"
 
 namespace dtrain::backend {
 
@@ -26,6 +27,9 @@ template <typename Value>
 struct Heads {
   HeadValues<Value> classes, boxes;
 };
+
+// The code of one box.
+BoxCode code_of_anchor(const AnchorSet& anchors, std::int64_t anchor, const HeadValues<const float>& boxes);
 
 struct HeadLoss {
   double classification = 0, boxes = 0;

@@ -9,7 +9,7 @@ namespace {
 
 // Calls kept(index of a value) for each element that survives.
 template <typename Visit>
-void each_kept(const nn::Dropout& layer, const DropoutKey& key, const Samples& of, Visit kept) {
+void each_kept(const nn::Dropout& layer, const DrawKey& key, const Samples& of, Visit kept) {
   const std::int64_t size = of.shape.size();
   std::vector<std::uint8_t> mask(static_cast<std::size_t>(layer.whole_samples ? 1 : size));
   for (int i = 0; i < of.n; ++i) {
@@ -22,12 +22,12 @@ void each_kept(const nn::Dropout& layer, const DropoutKey& key, const Samples& o
 
 }  // namespace
 
-void drop(const nn::Dropout& layer, const DropoutKey& key, const Samples& x, Samples& y) {
+void drop(const nn::Dropout& layer, const DrawKey& key, const Samples& x, Samples& y) {
   std::fill(y.values.begin(), y.values.end(), 0.0f);
   each_kept(layer, key, x, [&](std::size_t k) { y.values[k] = x.values[k] * dropout_scale(layer.p); });
 }
 
-void drop_backward(const nn::Dropout& layer, const DropoutKey& key, const Samples& dy, Samples& dx) {
+void drop_backward(const nn::Dropout& layer, const DrawKey& key, const Samples& dy, Samples& dx) {
   each_kept(layer, key, dy, [&](std::size_t k) { dx.values[k] += dy.values[k] * dropout_scale(layer.p); });
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -85,23 +86,46 @@ void pyramid_backward(const nn::LevelPlace& place, const Samples& dy, Samples& d
 void keep_levels(const nn::KeepLevels& layer, const Samples& x, Samples& y);
 void keep_levels_backward(const nn::KeepLevels& layer, const Samples& dy, Samples& dx);
 
+// What is drawn of which samples: see StepKey and RegionDraw.
+struct DrawKey {
+  StepKey step;
+  int node = 0;
+  const std::uint32_t* sample_ids = nullptr;  // [n]
+};
+
+void transposed_convolve(const nn::TransposedConvolution& layer, const Samples& x, const float* weight,
+                         const float* bias, Samples& y);
+void transposed_convolve_backward(const nn::TransposedConvolution& layer, const Samples& x, const float* weight,
+                                  const Samples& dy, Samples& dx, float* dweight, float* dbias);
+
+// Without a key not in training.
+void propose(const nn::Proposals& layer, const std::optional<DrawKey>& key, const Samples& logits,
+             const Samples& codes, const HostBatch& of, Samples& y);
+void align_regions(const nn::RegionAlign& layer, const Samples& x, const Samples& regions, Samples& y);
+void align_regions_backward(const nn::RegionAlign& layer, const Samples& regions, const Samples& dy, Samples& dx);
+void keep_regions(const nn::KeepRegions& layer, const Samples& x, Samples& y);  // adds to y
+// As the layer has them.
+using RegionInputs = std::vector<const Samples*>;
+void find_regions(const nn::FoundRegions& layer, bool training, const RegionInputs& inputs, const HostBatch& of,
+                  Samples& y);
+StepMetrics region_metrics(const nn::RegionLoss& layer, const DrawKey& key, const RegionInputs& inputs,
+                           const HostBatch& of);
+void region_loss_backward(const nn::RegionLoss& layer, const DrawKey& key, const RegionInputs& inputs,
+                          const HostBatch& of, const std::vector<Samples*>& gradients);
+// results: [n, Detections::result_size()].
+void found_objects(const nn::RegionLoss& layer, const RegionInputs& inputs, std::span<float> results);
+
 // The sums over the samples: the loss and its two parts.
 StepMetrics detection_metrics(const nn::DetectionLoss& layer, const Samples& classes, const Samples& boxes,
                               const HostBatch& of);
 void detection_loss_backward(const nn::DetectionLoss& layer, const Samples& classes, const Samples& boxes,
                              const HostBatch& of, Samples& dclasses, Samples& dboxes);
-// results: [n, DetectionLoss::result_size()].
+// results: [n, Detections::result_size()].
 void detect(const nn::DetectionLoss& layer, const Samples& classes, const Samples& boxes, const HostBatch& of,
             std::span<float> results);
 
-// Which elements of which samples are dropped: see StepKey.
-struct DropoutKey {
-  StepKey step;
-  int node = 0;
-  const std::uint32_t* sample_ids = nullptr;  // [n]
-};
-void drop(const nn::Dropout& layer, const DropoutKey& key, const Samples& x, Samples& y);
-void drop_backward(const nn::Dropout& layer, const DropoutKey& key, const Samples& dy, Samples& dx);
+void drop(const nn::Dropout& layer, const DrawKey& key, const Samples& x, Samples& y);
+void drop_backward(const nn::Dropout& layer, const DrawKey& key, const Samples& dy, Samples& dx);
 
 // y: the probability of each class.
 void softmax(const Samples& logits, Samples& y);

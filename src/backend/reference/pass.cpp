@@ -39,7 +39,28 @@ const float* Pass::parameter(int node, int which) const {
   return input_.parameters.data() + input_.graph.parameters[parameters[which]].offset;
 }
 
-const Samples& Pass::head(int which) const { return input_of(static_cast<int>(values_.size()) - 1, which); }
+DrawKey Pass::draw_key(int node) const { return {input_.key, node, input_.samples.sample_ids}; }
+
+StepMetrics Pass::detection_metrics() const {
+  const int last = static_cast<int>(values_.size()) - 1;
+  const nn::Layer& layer = input_.graph.nodes.back().layer;
+  if (const auto* regions = std::get_if<nn::RegionLoss>(&layer)) {
+    return region_metrics(*regions, draw_key(last), inputs_of(last), input_.samples);
+  }
+  return reference::detection_metrics(std::get<nn::DetectionLoss>(layer), input_of(last, 0), input_of(last, 1),
+                                      input_.samples);
+}
+
+void Pass::detect(std::span<float> results) const {
+  const int last = static_cast<int>(values_.size()) - 1;
+  const nn::Layer& layer = input_.graph.nodes.back().layer;
+  if (const auto* regions = std::get_if<nn::RegionLoss>(&layer)) {
+    found_objects(*regions, inputs_of(last), results);
+  } else {
+    reference::detect(std::get<nn::DetectionLoss>(layer), input_of(last, 0), input_of(last, 1), input_.samples,
+                      results);
+  }
+}
 
 const Samples& Pass::logits() const { return input_of(static_cast<int>(values_.size()) - 1); }
 
@@ -69,7 +90,7 @@ void Pass::forward_node(int index) {
                  [&](const nn::Multiply&) { multiply(x(), input_of(index, 1), y); },
                  [&](const nn::Dropout& l) {
                    if (input_.training) {
-                     drop(l, {input_.key, index, input_.samples.sample_ids}, x(), y);
+                     drop(l, draw_key(index), x(), y);
                    } else {
                      y.values = x().values;
                    }
@@ -85,7 +106,21 @@ void Pass::forward_node(int index) {
                  [&](const nn::Upsample&) { upsample(x(), y); },
                  [&](const nn::Pyramid&) { pyramid(inputs_of(index), y); },
                  [&](const nn::KeepLevels& l) { keep_levels(l, x(), y); },
-                 [&](const nn::DetectionLoss&) {},  // a batch has one loss, and evaluation one result
+                 [&](const nn::TransposedConvolution& l) {
+                   transposed_convolve(l, x(), parameter(index, 0), parameter(index, 1), y);
+                 },
+                 [&](const nn::Proposals& l) {
+                   propose(l, input_.training ? std::optional(draw_key(index)) : std::nullopt, x(), input_of(index, 1),
+                           input_.samples, y);
+                 },
+                 [&](const nn::RegionAlign& l) { align_regions(l, x(), input_of(index, 1), y); },
+                 [&](const nn::KeepRegions& l) { keep_regions(l, x(), y); },
+                 [&](const nn::FoundRegions& l) {
+                   find_regions(l, input_.training, inputs_of(index), input_.samples, y);
+                 },
+                 // A batch has one loss, and evaluation one result.
+                 [&](const nn::DetectionLoss&) {},
+                 [&](const nn::RegionLoss&) {},
              },
              node.layer);
 }
@@ -144,7 +179,7 @@ void Pass::backward_node(int index, std::span<float> gradients) {
                  },
                  [&](const nn::Multiply&) { multiply_backward(input_of(index), input_of(index, 1), dy, dx(0), dx(1)); },
                  [&](const nn::Dropout& l) {
-                   drop_backward(l, {input_.key, index, input_.samples.sample_ids}, dy, dx());
+                   drop_backward(l, draw_key(index), dy, dx());
                  },
                  [&](const nn::Scale& l) { scale_backward(l, dy, dx()); },
                  [&](const nn::LayerNorm& l) {
@@ -169,6 +204,20 @@ void Pass::backward_node(int index, std::span<float> gradients) {
                  [&](const nn::KeepLevels& l) { keep_levels_backward(l, dy, dx()); },
                  [&](const nn::DetectionLoss& l) {
                    detection_loss_backward(l, input_of(index), input_of(index, 1), input_.samples, dx(0), dx(1));
+                 },
+                 [&](const nn::TransposedConvolution& l) {
+                   transposed_convolve_backward(l, input_of(index), parameter(index, 0), dy, dx(), gradient(0),
+                                                gradient(1));
+                 },
+                 [&](const nn::RegionAlign& l) { align_regions_backward(l, input_of(index, 1), dy, dx()); },
+                 [&](const nn::KeepRegions& l) { keep_regions(l, dy, dx()); },
+                 // No gradient goes through regions.
+                 [&](const nn::Proposals&) {},
+                 [&](const nn::FoundRegions&) {},
+                 [&](const nn::RegionLoss& l) {
+                   std::vector<Samples*> slopes;
+                   for (const int input : node.inputs) slopes.push_back(&gradients_[input]);
+                   region_loss_backward(l, draw_key(index), inputs_of(index), input_.samples, slopes);
                  },
              },
              node.layer);

@@ -6,6 +6,7 @@
 
 #include <dtrain/backend/backend.hpp>
 
+#include "layers.hpp"
 #include "samples.hpp"
 
 namespace dtrain::backend::reference {
@@ -36,10 +37,12 @@ class Pass {
   // Mean and biased variance that each batch norm saw, laid out like the running statistics.
   void batch_statistics(std::span<float> statistics) const;
   const Samples& logits() const;
-  // What the last node reads.
-  const Samples& head(int which) const;
+  // Of a detector: its loss after a training pass, or what it found, [n, nn::result_size] numbers.
+  StepMetrics detection_metrics() const;
+  void detect(std::span<float> results) const;
 
  private:
+  DrawKey draw_key(int node) const;
   const Samples& input_of(int node, int which = 0) const;
   std::vector<const Samples*> inputs_of(int node) const;
   const float* parameter(int node, int which) const;  // nullptr if the node has fewer

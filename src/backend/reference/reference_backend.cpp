@@ -107,9 +107,9 @@ class ReferenceExecutable final : public HostExecutable {
     if (batch.n == 0) return {};
     Pass pass(pass_input(batch, false, {}));
     pass.forward();
-    if (const nn::DetectionLoss* const detection = nn::detection_of(graph_)) {
+    if (const nn::Detections* const detection = nn::detection_of(graph_)) {
       DTRAIN_CHECK(logits.empty() || std::ssize(logits) == batch.n * detection->result_size(), "rows of what is found");
-      if (!logits.empty()) detect(*detection, pass.head(0), pass.head(1), batch, logits);
+      if (!logits.empty()) pass.detect(logits);
       return {.count = static_cast<double>(batch.n)};
     }
     if (!logits.empty()) {
@@ -149,9 +149,7 @@ class ReferenceExecutable final : public HostExecutable {
   }
 
   StepMetrics metrics_of(const Pass& pass, const HostBatch& samples) const {
-    if (const nn::DetectionLoss* const detection = nn::detection_of(graph_)) {
-      return detection_metrics(*detection, pass.head(0), pass.head(1), samples);
-    }
+    if (nn::detection_of(graph_)) return pass.detection_metrics();
     return softmax_metrics(nn::loss_of(graph_), options_.top_k, pass.logits(), samples);
   }
 

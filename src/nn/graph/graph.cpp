@@ -47,6 +47,11 @@ void require_all_used(const Graph& graph) {
   throw UsageError(fmt::format("{}: no layer uses its output", node.name));
 }
 
+bool is_loss(const Layer& layer) {
+  return std::holds_alternative<SoftmaxLoss>(layer) || std::holds_alternative<DetectionLoss>(layer) ||
+         std::holds_alternative<RegionLoss>(layer);
+}
+
 }  // namespace
 
 bool has_frozen_weight(const Layer& layer) {
@@ -67,7 +72,7 @@ const char* layer_kind(const Layer& layer) {
                                    "dense",    "flatten",     "add",           "concat",       "multiply",
                                    "dropout",  "scale",       "layer_norm",    "layer_scale",  "class_token",
                                    "position", "first_token", "attention",     "softmax_loss", "upsample",
-                                   "pyramid",  "keep_levels", "detection_loss"};
+                                   "pyramid",  "keep_levels", "detection_loss", "transposed_convolution", "proposals", "region_align", "keep_regions", "found_regions", "region_loss"};
   static_assert(std::size(names) == std::variant_size_v<Layer>);
   return names[layer.index()];
 }
@@ -84,8 +89,7 @@ GraphBuilder::GraphBuilder(std::string graph_name, Shape input, std::string inpu
 }
 
 int GraphBuilder::add(std::string name, Layer layer, std::vector<int> inputs) {
-  if (std::holds_alternative<SoftmaxLoss>(layer) || std::holds_alternative<DetectionLoss>(layer))
-    throw UsageError(fmt::format("{}: the loss comes last", name));
+  if (is_loss(layer)) throw UsageError(fmt::format("{}: the loss comes last", name));
   return append_node(std::move(name), std::move(layer), std::move(inputs));
 }
 
@@ -116,8 +120,13 @@ Graph GraphBuilder::finish(int logits, SoftmaxLoss loss, std::string name) {
   return finish();
 }
 
-Graph GraphBuilder::finish(int classes, int boxes, DetectionLoss loss, std::string name) {
-  append_node(std::move(name), loss, {classes, boxes});
+Graph GraphBuilder::finish(std::vector<int> inputs, DetectionLoss loss, std::string name) {
+  append_node(std::move(name), loss, std::move(inputs));
+  return finish();
+}
+
+Graph GraphBuilder::finish(std::vector<int> inputs, RegionLoss loss, std::string name) {
+  append_node(std::move(name), loss, std::move(inputs));
   return finish();
 }
 
@@ -131,17 +140,34 @@ const SoftmaxLoss& loss_of(const Graph& graph) {
   throw UsageError(fmt::format("{} is a detector, whose loss is its own", graph.name));
 }
 
-const DetectionLoss* detection_of(const Graph& graph) { return std::get_if<DetectionLoss>(&graph.nodes.back().layer); }
+const Detections* detection_of(const Graph& graph) {
+  const Layer& last = graph.nodes.back().layer;
+  if (const auto* one_stage = std::get_if<DetectionLoss>(&last)) return &one_stage->found;
+  const auto* two_stages = std::get_if<RegionLoss>(&last);
+  return two_stages ? &two_stages->found : nullptr;
+}
+
+void set_score_threshold(Graph& graph, float threshold) {
+  for (Node& node : graph.nodes) {
+    if (auto* last = std::get_if<DetectionLoss>(&node.layer)) last->found.score_threshold = threshold;
+    if (auto* regions = std::get_if<FoundRegions>(&node.layer)) regions->found.score_threshold = threshold;
+    if (auto* last = std::get_if<RegionLoss>(&node.layer)) last->found.score_threshold = threshold;
+  }
+}
 
 std::int64_t result_size(const Graph& graph) {
-  const DetectionLoss* const detection = detection_of(graph);
+  const Detections* const detection = detection_of(graph);
   return detection ? detection->result_size() : graph.classes();
 }
 
 std::span<const char* const> loss_parts(const Graph& graph) {
-  static constexpr const char* kParts[] = {"classification", "bbox_regression"};  // torchvision's names
-  if (!detection_of(graph)) return {};
-  return kParts;
+  // torchvision's names, without loss_.
+  static constexpr const char* kOneStage[] = {"classification", "bbox_regression"};
+  static constexpr const char* kTwoStages[] = {"objectness", "rpn_box_reg", "classifier", "box_reg", "mask"};
+  const Detections* const detection = detection_of(graph);
+  if (!detection) return {};
+  if (std::holds_alternative<DetectionLoss>(graph.nodes.back().layer)) return kOneStage;
+  return std::span(kTwoStages).first(detection->mask > 0 ? 5 : 4);
 }
 
 void set_loss(Graph& graph, SoftmaxLoss loss) {
@@ -154,10 +180,12 @@ void set_loss(Graph& graph, SoftmaxLoss loss) {
 std::int64_t multiply_adds(const Graph& graph) {
   std::int64_t total = 0;
   for (const Node& node : graph.nodes) {
+    const auto* transposed = std::get_if<TransposedConvolution>(&node.layer);
     const bool counted = std::holds_alternative<Convolution>(node.layer) || std::holds_alternative<Dense>(node.layer);
-    if (!counted) continue;
+    if (!counted && !transposed) continue;
     const TensorView& weight = graph.parameters[static_cast<std::size_t>(node.parameters[0])];
-    total += weight.size * node.output.h * node.output.w;
+    const int own = transposed ? transposed->stride * transposed->stride : 1;  // of the output's pixels, weights of each
+    total += weight.size * node.output.h * node.output.w / own;
   }
   return total;
 }

@@ -67,18 +67,20 @@ class GraphReader {
   // The last node is the loss, and only it.
   Graph finish(NodeReader& reader) {
     Layer layer = layer_of_kind(reader);
-    const bool detects = std::holds_alternative<DetectionLoss>(layer);
-    if (!detects && !std::holds_alternative<SoftmaxLoss>(layer)) {
-      reader.refuse("the last layer must be a softmax_loss or a detection_loss");
+    auto* const softmax = std::get_if<SoftmaxLoss>(&layer);
+    auto* const detection = std::get_if<DetectionLoss>(&layer);
+    auto* const regions = std::get_if<RegionLoss>(&layer);
+    if (!softmax && !detection && !regions) {
+      reader.refuse("the last layer must be a softmax_loss, a detection_loss or a region_loss");
     }
     const std::vector<int> inputs = read_inputs(reader);
-    if (inputs.size() != (detects ? 2 : 1))
-      reader.refuse(detects ? "detection_loss takes 2 inputs" : "softmax_loss takes 1 input");
+    if (softmax && inputs.size() != 1) reader.refuse("softmax_loss takes 1 input");
     std::visit([&](auto& kind) { visit_fields(kind, reader); }, layer);
     reader.find("shape");
     reader.require_all_known();
-    Graph graph = detects ? builder_.finish(inputs[0], inputs[1], std::get<DetectionLoss>(layer), reader.name())
-                          : builder_.finish(inputs[0], std::move(std::get<SoftmaxLoss>(layer)), reader.name());
+    Graph graph = softmax     ? builder_.finish(inputs[0], std::move(*softmax), reader.name())
+                  : detection ? builder_.finish(inputs, *detection, reader.name())
+                              : builder_.finish(inputs, *regions, reader.name());
     for (const auto& [node, names] : tensor_names_) rename_tensors(graph, node, names);
     for (const int node : frozen_) graph.nodes[static_cast<std::size_t>(node)].learns = false;
     require_distinct_tensor_names(graph);

@@ -36,6 +36,7 @@ void visit_fields(LayerOf<Convolution> auto& layer, auto& visit) {
   visit("groups", layer.groups);
   visit("bias", layer.bias);
   visit("frozen", layer.frozen);
+  visit("is_dense", layer.is_dense);
   visit.choice("initial", layer.initial, kInitialWeightNames);
 }
 
@@ -81,20 +82,55 @@ void visit_fields(LayerOf<SoftmaxLoss> auto& layer, auto& visit) {
   visit.list("class_weights", layer.class_weights);
 }
 
-void visit_fields(LayerOf<KeepLevels> auto& layer, auto& visit) {
-  visit("levels", layer.levels.count);
-  visit.pair("first", layer.levels.height, layer.levels.width);
+void visit_detections(auto& found, auto& visit) {
+  visit("classes", found.classes);
+  visit.pair("image", found.image_height, found.image_width);
+  visit("score_threshold", found.score_threshold);
+  visit("overlap_threshold", found.overlap_threshold);
+  visit("detections", found.detections);
+  visit("mask", found.mask);
+}
+void visit_levels(auto& levels, auto& visit) {
+  visit("levels", levels.count);
+  visit.pair("first", levels.height, levels.width);
 }
 
+void visit_fields(LayerOf<KeepLevels> auto& layer, auto& visit) { visit_levels(layer.levels, visit); }
+
 void visit_fields(LayerOf<DetectionLoss> auto& layer, auto& visit) {
-  visit("classes", layer.classes);
-  visit("levels", layer.levels.count);
-  visit.pair("first", layer.levels.height, layer.levels.width);
-  visit.pair("image", layer.image_height, layer.image_width);
-  visit("score_threshold", layer.score_threshold);
-  visit("overlap_threshold", layer.overlap_threshold);
+  visit_detections(layer.found, visit);
+  visit_levels(layer.levels, visit);
   visit("candidates", layer.candidates);
-  visit("detections", layer.detections);
+}
+
+void visit_fields(LayerOf<TransposedConvolution> auto& layer, auto& visit) {
+  visit("out", layer.out);
+  visit("stride", layer.stride);
+}
+
+void visit_fields(LayerOf<Proposals> auto& layer, auto& visit) {
+  visit("regions", layer.regions);
+  visit_levels(layer.levels, visit);
+  visit.pair("image", layer.image_height, layer.image_width);
+  visit("candidates", layer.candidates);
+  visit("overlap_threshold", layer.overlap_threshold);
+}
+
+void visit_fields(LayerOf<RegionAlign> auto& layer, auto& visit) {
+  visit("size", layer.size);
+  visit("apart", layer.apart);
+  visit_levels(layer.levels, visit);
+  visit("used", layer.used);
+  visit.pair("image", layer.image_height, layer.image_width);
+}
+
+void visit_fields(LayerOf<KeepRegions> auto& layer, auto& visit) { visit("size", layer.size); }
+
+void visit_fields(LayerOf<FoundRegions> auto& layer, auto& visit) { visit_detections(layer.found, visit); }
+
+void visit_fields(LayerOf<RegionLoss> auto& layer, auto& visit) {
+  visit_detections(layer.found, visit);
+  visit_levels(layer.levels, visit);
 }
 
 template <typename Kind>

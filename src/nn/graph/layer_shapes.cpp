@@ -38,6 +38,7 @@ Shape convolved(const std::string& node, const Convolution& c, const Shape& in) 
   const std::int64_t window = std::int64_t{in.c} * c.kernel_h * c.kernel_w;
   require(c.initial != InitialWeight::whitening || (c.groups == 1 && c.out == 2 * window), node,
           fmt::format("whitening windows of {} values takes {} outputs and one group", window, 2 * window));
+  require(!c.is_dense || (window == in.c && c.groups == 1), node, "a dense layer of each pixel has a window of 1x1");
   return windowed(node, c, c.out, in, false);
 }
 
@@ -135,31 +136,121 @@ void require_levels(const std::string& node, const Levels& levels, const Shape& 
           fmt::format("the levels fill {}x{} pixels, not {}x{}", extent.height, extent.width, in.h, in.w));
 }
 
-Shape detected(const std::string& node, const DetectionLoss& d, const Shape& logits, const Shape& boxes) {
-  require(in_range(d.classes, 1) && d.classes <= kLargestExtent / DetectionLoss::kAnchors, node,
-          fmt::format("{} classes", d.classes));
-  require_levels(node, d.levels, logits);
-  require_levels(node, d.levels, boxes);
-  require(logits.c == DetectionLoss::kAnchors * d.classes && boxes.c == DetectionLoss::kAnchors * 4, node,
-          fmt::format("{} and {} channels are not those of {} anchors and {} classes", logits.c, boxes.c,
-                      DetectionLoss::kAnchors, d.classes));
-  require(d.image_height >= d.levels.height && d.image_width >= d.levels.width, node,
-          fmt::format("a picture of {}x{} has no levels of {}x{}", d.image_height, d.image_width, d.levels.height,
-                      d.levels.width));
-  require(in_range(d.candidates, 1) && in_range(d.detections, 1), node,
-          fmt::format("{} detections of {} candidates", d.detections, d.candidates));
-  require(d.score_threshold >= 0 && d.score_threshold < 1 && d.overlap_threshold >= 0 && d.overlap_threshold <= 1, node,
-          fmt::format("thresholds of {} and {}", d.score_threshold, d.overlap_threshold));
-  return {d.classes, 1, 1};
+bool is_share(float value) { return value >= 0 && value <= 1; }
+
+// The heads of `anchors` a pixel: `logits` numbers of each in one, its code of a box in the other.
+void require_heads(const std::string& node, const Levels& levels, int anchors, int logits,
+                   std::span<const Shape> heads) {
+  require_levels(node, levels, heads[0]);
+  require_levels(node, levels, heads[1]);
+  require(logits <= kLargestExtent / anchors && heads[0].c == anchors * logits && heads[1].c == anchors * 4, node,
+          fmt::format("{} and {} channels are not those of {} anchors with {} logits each", heads[0].c, heads[1].c,
+                      anchors, logits));
+}
+
+void require_picture(const std::string& node, const Levels& levels, int height, int width) {
+  require(height >= levels.height && width >= levels.width, node,
+          fmt::format("a picture of {}x{} has no levels of {}x{}", height, width, levels.height, levels.width));
+}
+
+void require_found(const std::string& node, const Detections& found) {
+  require(in_range(found.classes, 1), node, fmt::format("{} classes", found.classes));
+  require(in_range(found.detections, 1), node, fmt::format("{} detections", found.detections));
+  require(in_range(found.image_height, 1) && in_range(found.image_width, 1), node,
+          fmt::format("a picture of {}x{}", found.image_height, found.image_width));
+  require(found.score_threshold < 1 && is_share(found.score_threshold) && is_share(found.overlap_threshold), node,
+          fmt::format("thresholds of {} and {}", found.score_threshold, found.overlap_threshold));
+  require(found.mask >= 0 && found.mask <= kLargestMask, node, fmt::format("masks of {0}x{0}", found.mask));
+}
+
+Shape detected(const std::string& node, const DetectionLoss& d, std::span<const Shape> heads) {
+  require_found(node, d.found);
+  require(d.found.mask == 0, node, "one stage finds no masks");
+  require_heads(node, d.levels, DetectionLoss::kAnchors, d.found.classes, heads);
+  require_picture(node, d.levels, d.found.image_height, d.found.image_width);
+  require(in_range(d.candidates, 1), node, fmt::format("{} candidates", d.candidates));
+  return {d.found.classes, 1, 1};
+}
+
+void require_regions(const std::string& node, const Shape& regions) {
+  require(regions.c == kRegion && regions.w == 1, node,
+          fmt::format("{}x{}x{} are no regions", regions.c, regions.h, regions.w));
+}
+
+Shape proposed(const std::string& node, const Proposals& p, std::span<const Shape> heads) {
+  require_heads(node, p.levels, Proposals::kAnchors, 1, heads);
+  require_picture(node, p.levels, p.image_height, p.image_width);
+  require(in_range(p.regions, 4), node, fmt::format("{} regions, at least 4", p.regions));
+  require(in_range(p.candidates, 1), node, fmt::format("{} candidates", p.candidates));
+  require(is_share(p.overlap_threshold), node, fmt::format("a threshold of {}", p.overlap_threshold));
+  return {kRegion, p.regions, 1};
+}
+
+Shape aligned(const std::string& node, const RegionAlign& a, const Shape& pyramid, const Shape& regions) {
+  require_levels(node, a.levels, pyramid);
+  require_picture(node, a.levels, a.image_height, a.image_width);
+  require_regions(node, regions);
+  require(a.used >= 1 && a.used <= a.levels.count, node, fmt::format("{} of {} levels", a.used, a.levels.count));
+  require(a.size >= 1 && a.size <= kLargestMask, node, fmt::format("{0}x{0} points", a.size));
+  require(in_range(pyramid.c, 1) && pyramid.c <= kLargestExtent / (a.size * a.size), node, "too many channels");
+  if (!a.apart) return {pyramid.c * a.size * a.size, regions.h, 1};
+  require(regions.h <= kLargestExtent / (a.size + 1), node, fmt::format("{} regions are too many", regions.h));
+  return {pyramid.c, regions.h * (a.size + 1) - 1, a.size};
+}
+
+Shape with_zeros_between(const std::string& node, const KeepRegions& k, const Shape& in) {
+  require(k.size >= 1 && in.w == k.size && (in.h + 1) % (k.size + 1) == 0, node,
+          fmt::format("{}x{} pixels are no regions of {}x{}", in.h, in.w, k.size, k.size));
+  return in;
+}
+
+// Regions, their logits and their codes: background is a class of its own.
+void require_classified(const std::string& node, const Detections& found, std::span<const Shape> inputs) {
+  require_found(node, found);
+  require_regions(node, inputs[0]);
+  const int classes = found.classes + 1, regions = inputs[0].h;
+  require(inputs[1] == Shape{classes, regions, 1} && inputs[2] == Shape{4 * classes, regions, 1}, node,
+          fmt::format("{}x{}x{} and {}x{}x{} are not the logits and codes of {} regions and {} classes", inputs[1].c,
+                      inputs[1].h, inputs[1].w, inputs[2].c, inputs[2].h, inputs[2].w, regions, found.classes));
+}
+
+Shape found_again(const std::string& node, const FoundRegions& f, std::span<const Shape> inputs) {
+  require_classified(node, f.found, inputs);
+  return {kRegion, f.found.detections, 1};
+}
+
+Shape detected(const std::string& node, const RegionLoss& r, std::span<const Shape> inputs) {
+  const bool has_masks = r.found.mask > 0;
+  require(inputs.size() == (has_masks ? 7 : 6), node,
+          fmt::format("region_loss takes 6 inputs, and 7 with masks, not {}", inputs.size()));
+  require_heads(node, r.levels, Proposals::kAnchors, 1, inputs);
+  require_classified(node, r.found, inputs.subspan(2));
+  require(inputs[5] == Shape{kRegion, r.found.detections, 1}, node, "the regions found are not as many as it says");
+  const auto are_masks = [&](const Shape& in) {
+    return in.c == r.found.classes + 1 && in.w == r.found.mask && mask_rows(r.found, in.h) > 0;
+  };
+  require(!has_masks || are_masks(inputs[6]), node,
+          fmt::format("{0} masks of {1}x{1} points and {2} classes expected", r.found.detections, r.found.mask,
+                      r.found.classes));
+  return {r.found.classes, 1, 1};
+}
+
+Shape spread(const std::string& node, const TransposedConvolution& t, const Shape& in) {
+  require(in_range(t.out, 1), node, fmt::format("{} output channels", t.out));
+  require(t.stride >= 1 && t.stride <= 16, node, fmt::format("a stride of {}", t.stride));
+  require(in.h <= kLargestExtent / t.stride && in.w <= kLargestExtent / t.stride, node, "too many pixels");
+  return {t.out, in.h * t.stride, in.w * t.stride};
 }
 
 void require_inputs(const std::string& node, const Layer& layer, std::size_t inputs) {
   if (std::holds_alternative<Concat>(layer) || std::holds_alternative<Pyramid>(layer)) {
     return require(inputs >= 2, node, fmt::format("{} takes 2 or more inputs, not {}", layer_kind(layer), inputs));
   }
+  if (std::holds_alternative<RegionLoss>(layer)) return;  // says so itself
   const bool pair = std::holds_alternative<Add>(layer) || std::holds_alternative<Multiply>(layer) ||
-                    std::holds_alternative<Upsample>(layer) || std::holds_alternative<DetectionLoss>(layer);
-  const std::size_t expected = pair ? 2 : 1;
+                    std::holds_alternative<Upsample>(layer) || std::holds_alternative<DetectionLoss>(layer) ||
+                    std::holds_alternative<Proposals>(layer) || std::holds_alternative<RegionAlign>(layer);
+  const std::size_t expected = pair ? 2 : std::holds_alternative<FoundRegions>(layer) ? 3 : 1;
   require(inputs == expected, node, fmt::format("{} takes {} inputs, not {}", layer_kind(layer), expected, inputs));
 }
 
@@ -222,7 +313,13 @@ Shape output_shape(const std::string& node, const Layer& layer, std::span<const 
                        require_levels(node, k.levels, in);
                        return in;
                      },
-                     [&](const DetectionLoss& d) { return detected(node, d, in, inputs[1]); },
+                     [&](const DetectionLoss& d) { return detected(node, d, inputs); },
+                     [&](const TransposedConvolution& t) { return spread(node, t, in); },
+                     [&](const Proposals& p) { return proposed(node, p, inputs); },
+                     [&](const RegionAlign& a) { return aligned(node, a, in, inputs[1]); },
+                     [&](const KeepRegions& k) { return with_zeros_between(node, k, in); },
+                     [&](const FoundRegions& f) { return found_again(node, f, inputs); },
+                     [&](const RegionLoss& r) { return detected(node, r, inputs); },
                      [&](const Activation&) { return in; },
                  },
                  layer);
@@ -233,8 +330,13 @@ Shape output_shape(const std::string& node, const Layer& layer, std::span<const 
 std::vector<TensorPlan> layer_tensors(const Layer& layer, const Shape& in) {
   std::vector<TensorPlan> tensors;
   if (const auto* c = std::get_if<Convolution>(&layer)) {
-    tensors.push_back({"_weight", {c->out, in.c / c->groups, c->kernel_h, c->kernel_w}, TensorRole::weight});
+    std::vector<std::int64_t> shape{c->out, in.c / c->groups};
+    if (!c->is_dense) shape.insert(shape.end(), {c->kernel_h, c->kernel_w});
+    tensors.push_back({"_weight", std::move(shape), TensorRole::weight});
     if (c->bias) tensors.push_back({"_bias", {c->out}, TensorRole::bias});
+  } else if (const auto* t = std::get_if<TransposedConvolution>(&layer)) {
+    tensors = {{"_weight", {in.c, t->out, t->stride, t->stride}, TensorRole::weight},
+               {"_bias", {t->out}, TensorRole::bias}};
   } else if (const auto* d = std::get_if<Dense>(&layer)) {
     tensors.push_back({"_weight", {d->out, in.size()}, TensorRole::weight});
     if (d->bias) tensors.push_back({"_bias", {d->out}, TensorRole::bias});

@@ -12,6 +12,7 @@ namespace dtrain::nn {
 // Bounds that no real network comes near, so that sizes never overflow: of a layer's own numbers, of the values that
 // one sample has in one place, and of one tensor.
 constexpr int kLargestExtent = 1 << 24;
+constexpr int kLargestMask = 256;  // points across and down
 constexpr std::int64_t kLargestActivation = (std::int64_t{1} << 31) - 1;
 constexpr std::int64_t kLargestTensor = std::int64_t{1} << 40;
 

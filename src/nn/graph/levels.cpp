@@ -27,4 +27,10 @@ Extent extent_of(const Levels& levels) {
   return extent;
 }
 
+int mask_rows(const Detections& found, int height) {
+  if (found.detections == 1) return height >= found.mask ? height : 0;
+  const int gaps = height - found.detections * found.mask, between = found.detections - 1;
+  return gaps >= 0 && gaps % between == 0 ? found.mask + gaps / between : 0;
+}
+
 }  // namespace dtrain::nn

@@ -105,7 +105,8 @@ template <typename Kind>
 requires LayerOf<Kind, Input> || LayerOf<Kind, Flatten> || LayerOf<Kind, Multiply> || LayerOf<Kind, LayerNorm> ||
     LayerOf<Kind, LayerScale> || LayerOf<Kind, ClassToken> || LayerOf<Kind, Position> || LayerOf<Kind, FirstToken> ||
     LayerOf<Kind, Attention> || LayerOf<Kind, Upsample> || LayerOf<Kind, Pyramid> || LayerOf<Kind, KeepLevels> ||
-    LayerOf<Kind, DetectionLoss>
+    LayerOf<Kind, DetectionLoss> || LayerOf<Kind, TransposedConvolution> || LayerOf<Kind, Proposals> ||
+    LayerOf<Kind, RegionAlign> || LayerOf<Kind, KeepRegions> || LayerOf<Kind, FoundRegions> || LayerOf<Kind, RegionLoss>
 void visit_attributes(Kind&, auto&) {}
 
 // MXNet spreads smooth_alpha over the other classes, we spread label_smoothing over all of them.

@@ -44,7 +44,8 @@ class Chain {
   const Shape& shape() const { return builder_.shape(last_); }
   const Shape& shape(int node) const { return builder_.shape(node); }
   Graph finish(float label_smoothing) { return builder_.finish(last_, label_smoothing); }
-  Graph finish(int classes, int boxes, const DetectionLoss& loss) { return builder_.finish(classes, boxes, loss); }
+  Graph finish(std::vector<int> inputs, const DetectionLoss& loss) { return builder_.finish(std::move(inputs), loss); }
+  Graph finish(std::vector<int> inputs, const RegionLoss& loss) { return builder_.finish(std::move(inputs), loss); }
 
  private:
   GraphBuilder builder_;

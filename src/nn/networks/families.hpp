@@ -67,5 +67,7 @@ struct Vit {
 Graph build_vit(const NetworkOptions& options, const Vit& variant);
 
 Graph build_retinanet(const NetworkOptions& options);
+Graph build_faster_rcnn(const NetworkOptions& options);
+Graph build_mask_rcnn(const NetworkOptions& options);
 
 }  // namespace dtrain::nn

@@ -22,6 +22,7 @@ struct Family {
   PretrainedImages images = {};
   bool has_drop_path = false;
   bool has_backbone = false;
+  bool has_proposals = false;
 };
 
 // One network of a family.
@@ -115,6 +116,8 @@ constexpr Family kTorchFamilies[] = {
 
 constexpr Family kDetectors[] = {
     {.name = "retinanet", .build = build_retinanet, .has_backbone = true},
+    {.name = "faster-rcnn", .build = build_faster_rcnn, .has_backbone = true, .has_proposals = true},
+    {.name = "mask-rcnn", .build = build_mask_rcnn, .has_backbone = true, .has_proposals = true},
 };
 
 std::vector<std::string> names_of(std::span<const Family> families) {
@@ -154,6 +157,7 @@ Graph build_network(const NetworkOptions& options) {
   refuse(options.batch_norm, family.has_batch_norm_option, family, "setting 'batch-norm'");
   refuse(options.drop_path != 0, family.has_drop_path, family, "setting 'drop-path'");
   refuse(!options.backbone.empty(), family.has_backbone, family, "setting 'backbone'");
+  refuse(options.proposals != 0, family.has_proposals, family, "setting 'proposals'");
   refuse(options.label_smoothing != 0, !family.has_backbone, family, "setting 'label-smoothing'");
   return family.build(options);
 }

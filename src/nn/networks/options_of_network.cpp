@@ -22,6 +22,9 @@ std::optional<NetworkOptions> named(const std::string& name, const Graph& graph)
   const std::string rest = graph.name.substr(name.size() + 1);
   if (detection_of(graph)) {
     options.backbone = rest;
+    for (const Node& node : graph.nodes) {
+      if (const auto* proposals = std::get_if<Proposals>(&node.layer)) options.proposals = proposals->regions;
+    }
     return options;
   }
   const auto layers = parse_integer(rest);

@@ -47,7 +47,7 @@ std::vector<TrueObject> true_objects(const nn::PictureObjects& picture) {
 
 void DetectionScore::add(const backend::HostBatch& batch, std::span<const float> results) {
   DTRAIN_CHECK(batch.objects || batch.n == 0, "a detector is judged by what pictures show");
-  const nn::DetectionLoss& layer = *nn::detection_of(graph_);
+  const nn::Detections& layer = *nn::detection_of(graph_);
   const auto size = static_cast<std::size_t>(layer.result_size());
   for (int i = 0; i < batch.n; ++i) {
     const std::vector<TrueObject> truths = true_objects(batch.objects[i]);

@@ -9,12 +9,12 @@ data::PixelBox box_in_picture(const nn::PictureObjects& picture, const nn::Box& 
   return {left * across, top * down, (right - left) * across, (bottom - top) * down};
 }
 
-std::vector<FoundObject> found_objects(const nn::DetectionLoss& layer, const nn::PictureObjects& picture,
+std::vector<FoundObject> found_objects(const nn::Detections& layer, const nn::PictureObjects& picture,
                                        std::span<const float> result) {
-  constexpr std::size_t kRow = nn::DetectionLoss::kRow;
+  const auto size = static_cast<std::size_t>(layer.row_size());
   std::vector<FoundObject> found;
   for (std::size_t row = 0; row < static_cast<std::size_t>(layer.detections); ++row) {
-    const std::span<const float> values = result.subspan(row * kRow, kRow);
+    const std::span<const float> values = result.subspan(row * size, size);
     if (values[4] == 0) break;
     const data::PixelBox box = box_in_picture(picture, {values[0], values[1], values[2], values[3]});
     found.push_back({.category = static_cast<std::int32_t>(values[5]),

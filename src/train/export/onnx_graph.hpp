@@ -103,6 +103,12 @@ class OnnxGraph {
                           [&](const nn::Pyramid&) { return refuse_detector(); },
                           [&](const nn::KeepLevels&) { return refuse_detector(); },
                           [&](const nn::DetectionLoss&) { return refuse_detector(); },
+                          [&](const nn::TransposedConvolution&) { return refuse_detector(); },
+                          [&](const nn::Proposals&) { return refuse_detector(); },
+                          [&](const nn::RegionAlign&) { return refuse_detector(); },
+                          [&](const nn::KeepRegions&) { return refuse_detector(); },
+                          [&](const nn::FoundRegions&) { return refuse_detector(); },
+                          [&](const nn::RegionLoss&) { return refuse_detector(); },
                       },
                       each.layer);
   }

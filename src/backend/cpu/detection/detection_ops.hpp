@@ -18,6 +18,8 @@ std::unique_ptr<Op> make_pyramid(const nn::Levels& levels, const std::vector<Ten
 std::unique_ptr<Op> make_pyramid_gradient(const nn::LevelPlace& place, TensorId gradient, TensorId input_gradient);
 // Forward and backward are the same.
 std::unique_ptr<Op> make_keep_levels(const nn::Levels& levels, TensorId input, TensorId output);
+std::unique_ptr<Op> make_keep_regions(const nn::KeepRegions& layer, const nn::Shape& shape, TensorId input,
+                                      TensorId output);
 
 // The tensors of the two heads, with the kernels of their type.
 struct HeadTensors {

@@ -1,47 +1,7 @@
-#include <algorithm>
-#include <vector>
-
-#include "../../detection/heads.hpp"
-#include "detection_ops.hpp"
+#include "picture_heads.hpp"
 
 namespace dtrain::backend::cpu {
 namespace {
-
-const nn::PictureObjects* objects_of(const Context& c, int sample) {
-  return c.shard.objects ? c.shard.objects + c.first + sample : nullptr;
-}
-
-HeadValues<const float> as_head(const std::vector<float>& values, int channels) { return {values.data(), channels, 1}; }
-HeadValues<float> as_head(std::vector<float>& values, int channels) { return {values.data(), channels, 1}; }
-
-// The heads of one picture as floats.
-class WideHeads {
- public:
-  WideHeads(const Context& c, const HeadTensors& tensors)
-      : classes_(static_cast<std::size_t>(c.shape(tensors.classes).size())),
-        boxes_(static_cast<std::size_t>(c.shape(tensors.boxes).size())),
-        class_channels_(c.shape(tensors.classes).c),
-        box_channels_(c.shape(tensors.boxes).c) {}
-
-  void read(const Context& c, const HeadTensors& from, int sample) {
-    from.of_classes->to_float(c.sample(from.classes, sample), classes_.data(), std::ssize(classes_));
-    from.of_boxes->to_float(c.sample(from.boxes, sample), boxes_.data(), std::ssize(boxes_));
-  }
-  void clear() {
-    std::ranges::fill(classes_, 0.0f);
-    std::ranges::fill(boxes_, 0.0f);
-  }
-  void write(const Context& c, const HeadTensors& to, int sample) const {
-    to.of_classes->from_float(classes_.data(), c.sample(to.classes, sample), std::ssize(classes_));
-    to.of_boxes->from_float(boxes_.data(), c.sample(to.boxes, sample), std::ssize(boxes_));
-  }
-  Heads<const float> values() const { return {as_head(classes_, class_channels_), as_head(boxes_, box_channels_)}; }
-  Heads<float> values() { return {as_head(classes_, class_channels_), as_head(boxes_, box_channels_)}; }
-
- private:
-  std::vector<float> classes_, boxes_;
-  int class_channels_, box_channels_;
-};
 
 class DetectionLossOp final : public LoopOp {
  public:
@@ -101,7 +61,7 @@ class FindObjects final : public ChunkOp {
   }
   void run(Context& c) override {
     WideHeads heads(c, heads_);
-    const std::int64_t size = layer_.result_size();
+    const std::int64_t size = layer_.found.result_size();
     for (int i = 0; i < c.count; ++i) {
       heads.read(c, heads_, i);
       find_objects(layer_, anchors_, objects_of(c, i), std::as_const(heads).values(),

@@ -1,4 +1,7 @@
+#include <algorithm>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "detection_ops.hpp"
 
@@ -129,15 +132,19 @@ class PyramidGradient final : public ChunkOp {
   TensorId gradient_, result_;
 };
 
-class KeepLevelsOp final : public ChunkOp {
+class ZeroGaps final : public ChunkOp {
  public:
-  KeepLevelsOp(const nn::Levels& levels, TensorId input, TensorId output) : input_(input), output_(output) {
-    kind = "keep_levels";
+  // A run of pixels.
+  struct Gap {
+    std::size_t first = 0, pixels = 0;
+  };
+  ZeroGaps(std::vector<Gap> gaps, const char* of, TensorId input, TensorId output)
+      : input_(input), output_(output), gaps_(std::move(gaps)) {
+    kind = of;
     reads = {input};
     writes = {output};
     in_place_read = input;
     in_place_write = output;
-    find_gaps(levels);
   }
   void run(Context& c) override {
     const nn::Shape& shape = c.shape(output_);
@@ -151,31 +158,37 @@ class KeepLevelsOp final : public ChunkOp {
   }
 
  private:
-  struct Gap {
-    std::size_t first = 0, pixels = 0;
-  };
-
-  // Pixels of no level, in runs.
-  void find_gaps(const nn::Levels& levels) {
-    const nn::Extent extent = nn::extent_of(levels);
-    std::vector<bool> used(static_cast<std::size_t>(extent.height * extent.width), false);
-    for (const nn::LevelPlace& place : nn::level_places(levels)) {
-      for (int y = 0; y < place.height; ++y) {
-        const auto row = used.begin() + (place.top + y) * extent.width + place.left;
-        std::fill(row, row + place.width, true);
-      }
-    }
-    for (std::size_t pixel = 0; pixel < used.size(); ++pixel) {
-      if (used[pixel]) continue;
-      const bool goes_on = !gaps_.empty() && gaps_.back().first + gaps_.back().pixels == pixel;
-      if (!goes_on) gaps_.push_back({pixel, 0});
-      ++gaps_.back().pixels;
-    }
-  }
-
   TensorId input_, output_;
   std::vector<Gap> gaps_;
 };
+
+// The pixels of no level.
+std::vector<ZeroGaps::Gap> gaps_between(const nn::Levels& levels) {
+  const nn::Extent extent = nn::extent_of(levels);
+  std::vector<bool> used(static_cast<std::size_t>(extent.height * extent.width), false);
+  for (const nn::LevelPlace& place : nn::level_places(levels)) {
+    for (int y = 0; y < place.height; ++y) {
+      const auto row = used.begin() + (place.top + y) * extent.width + place.left;
+      std::fill(row, row + place.width, true);
+    }
+  }
+  std::vector<ZeroGaps::Gap> gaps;
+  for (std::size_t pixel = 0; pixel < used.size(); ++pixel) {
+    if (used[pixel]) continue;
+    const bool goes_on = !gaps.empty() && gaps.back().first + gaps.back().pixels == pixel;
+    if (!goes_on) gaps.push_back({pixel, 0});
+    ++gaps.back().pixels;
+  }
+  return gaps;
+}
+
+// The rows between regions.
+std::vector<ZeroGaps::Gap> gaps_between(const nn::KeepRegions& layer, const nn::Shape& shape) {
+  std::vector<ZeroGaps::Gap> gaps;
+  const auto row = static_cast<std::size_t>(shape.w);
+  for (int y = layer.size; y < shape.h; y += layer.size + 1) gaps.push_back({static_cast<std::size_t>(y) * row, row});
+  return gaps;
+}
 
 }  // namespace
 
@@ -192,7 +205,11 @@ std::unique_ptr<Op> make_pyramid_gradient(const nn::LevelPlace& place, TensorId 
   return std::make_unique<PyramidGradient>(place, gradient, input_gradient);
 }
 std::unique_ptr<Op> make_keep_levels(const nn::Levels& levels, TensorId input, TensorId output) {
-  return std::make_unique<KeepLevelsOp>(levels, input, output);
+  return std::make_unique<ZeroGaps>(gaps_between(levels), "keep_levels", input, output);
+}
+std::unique_ptr<Op> make_keep_regions(const nn::KeepRegions& layer, const nn::Shape& shape, TensorId input,
+                                      TensorId output) {
+  return std::make_unique<ZeroGaps>(gaps_between(layer, shape), "keep_regions", input, output);
 }
 
 }  // namespace dtrain::backend::cpu

@@ -41,7 +41,7 @@ void detection_loss_backward(const nn::DetectionLoss& layer, const Samples& clas
 void detect(const nn::DetectionLoss& layer, const Samples& classes, const Samples& boxes, const HostBatch& of,
             std::span<float> results) {
   const AnchorSet anchors = anchors_of(layer);
-  const auto size = static_cast<std::size_t>(layer.result_size());
+  const auto size = static_cast<std::size_t>(layer.found.result_size());
   for (int i = 0; i < classes.n; ++i) {
     find_objects(layer, anchors, objects_of(of, i), {head_of(classes, i), head_of(boxes, i)},
                  results.subspan(static_cast<std::size_t>(i) * size, size));

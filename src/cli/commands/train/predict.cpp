@@ -204,9 +204,11 @@ void check(const PredictCommand& options, const Reporter& reporter) {
 train::Checkpoint load_network(PredictCommand& options, const config::OptionSet& set, Reporter& reporter) {
   train::Checkpoint checkpoint = config::load_weights(options.checkpoint, options.data.image);
   config::take_pixels(checkpoint, options.checkpoint.prefix, set, options.data, reporter);
-  auto* const detector = std::get_if<nn::DetectionLoss>(&checkpoint.graph.nodes.back().layer);
+  const nn::Detections* const detector = nn::detection_of(checkpoint.graph);
   const bool detects = detector != nullptr;
-  if (detector) detector->score_threshold = std::min(detector->score_threshold, options.objects.min_score);
+  if (detector) {
+    nn::set_score_threshold(checkpoint.graph, std::min(detector->score_threshold, options.objects.min_score));
+  }
   for (const char* const option : {"min-score", "coco-results", "top"}) {
     const bool of_classifiers = std::string_view(option) == "top";
     if (set.chosen(option) && of_classifiers == detects) {
@@ -242,7 +244,7 @@ void answer_classes(const PredictCommand& options, const Path& file, const train
 }
 
 // Answers one picture of a detector.
-void answer_objects(const PredictCommand& options, const nn::DetectionLoss& layer, const Path& file,
+void answer_objects(const PredictCommand& options, const nn::Detections& layer, const Path& file,
                     const train::Prediction& prediction, const std::shared_ptr<net::ObjectStore>& store,
                     const Answers& answers, ObjectAnswers& objects) {
   const auto found = train::found_objects(layer, *prediction.picture, prediction.logits);
@@ -260,7 +262,7 @@ void answer_all(const PredictCommand& options, const train::Checkpoint& checkpoi
   ObjectAnswers objects = answers.of_objects();
   const auto backend = config::choose_backend(options.compute);
   const auto executable = compile(options, *backend, checkpoint);
-  const nn::DetectionLoss* const detector = nn::detection_of(checkpoint.graph);
+  const nn::Detections* const detector = nn::detection_of(checkpoint.graph);
   job::ProgressLine progress(reporter);
   const auto take = [&](const train::Prediction& prediction) {
     const Path& file = files[prediction.index];

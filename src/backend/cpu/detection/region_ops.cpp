@@ -1,0 +1,219 @@
+#include "region_ops.hpp"
+
+#include <algorithm>
+
+#include "../../detection/region_loss.hpp"
+#include "picture_heads.hpp"
+
+namespace dtrain::backend::cpu {
+namespace {
+
+RegionDraw draw_of(const Context& c, int node, int sample) {
+  return {c.key, node, c.shard.sample_ids[c.first + sample]};
+}
+
+// Values of regions are float32.
+HeadValues<float> rows_of(const Context& c, TensorId id, int sample) {
+  return {static_cast<float*>(c.sample(id, sample)), nn::kRegion, 1};
+}
+std::vector<Region> regions_of(const Context& c, TensorId id, int sample) {
+  return read_regions({rows_of(c, id, sample).values, nn::kRegion, 1}, static_cast<std::size_t>(c.shape(id).h));
+}
+
+class ProposalsOp final : public ChunkOp {
+ public:
+  ProposalsOp(const nn::Proposals& layer, int node, bool training, const HeadTensors& heads, TensorId output)
+      : layer_(layer),
+        anchors_(anchors_of(layer)),
+        node_(node),
+        training_(training),
+        heads_(heads),
+        output_(output) {
+    kind = "proposals";
+    reads = {heads.classes, heads.boxes};
+    writes = {output};
+  }
+  void run(Context& c) override {
+    WideHeads heads(c, heads_);
+    for (int i = 0; i < c.count; ++i) {
+      heads.read(c, heads_, i);
+      const nn::PictureObjects* const objects = objects_of(c, i);
+      const Heads<const float> values = std::as_const(heads).values();
+      const std::vector<Region> regions =
+          training_ ? propose_for_training(layer_, anchors_, objects, values, draw_of(c, node_, i))
+                    : propose(layer_, anchors_, objects, values);
+      write_regions(regions, rows_of(c, output_, i));
+    }
+  }
+
+ private:
+  nn::Proposals layer_;
+  AnchorSet anchors_;
+  int node_;
+  bool training_;
+  HeadTensors heads_;
+  TensorId output_;
+};
+
+class FoundRegionsOp final : public ChunkOp {
+ public:
+  FoundRegionsOp(const nn::FoundRegions& layer, bool training, TensorId regions, const HeadTensors& heads,
+                 TensorId output)
+      : layer_(layer), training_(training), regions_(regions), heads_(heads), output_(output) {
+    kind = "found_regions";
+    reads = {regions, heads.classes, heads.boxes};
+    writes = {output};
+  }
+  void run(Context& c) override {
+    WideHeads heads(c, heads_);
+    for (int i = 0; i < c.count; ++i) {
+      const std::vector<Region> regions = regions_of(c, regions_, i);
+      if (!training_) heads.read(c, heads_, i);
+      write_regions(training_ ? object_regions(layer_, regions)
+                              : find_regions(layer_, regions, objects_of(c, i), std::as_const(heads).values()),
+                    rows_of(c, output_, i));
+    }
+  }
+
+ private:
+  nn::FoundRegions layer_;
+  bool training_;
+  TensorId regions_;
+  HeadTensors heads_;
+  TensorId output_;
+};
+
+class RegionLossOp final : public LoopOp {
+ public:
+  RegionLossOp(const nn::RegionLoss& layer, int node, std::int64_t first_metric, const RegionTensors& heads,
+               const RegionTensors& slopes)
+      : layer_(layer),
+        anchors_(anchors_of(proposals_of(layer))),
+        node_(node),
+        first_metric_(first_metric),
+        heads_(heads),
+        gradients_(slopes) {
+    kind = "region_loss";
+    reads = {heads.all,          heads.found,         heads.anchors.classes,
+             heads.anchors.boxes, heads.regions.classes, heads.regions.boxes};
+    writes = {slopes.anchors.classes, slopes.anchors.boxes, slopes.regions.classes, slopes.regions.boxes};
+    if (has_masks()) {
+      reads.push_back(heads.masks);
+      writes.push_back(slopes.masks);
+    }
+  }
+  std::size_t workspace_bytes() const override { return sizeof(RegionLosses); }
+  void begin(Context& c) override { *workspace<RegionLosses>(c) = {}; }
+  void run(Context& c) override {
+    WideHeads anchors(c, heads_.anchors), regions(c, heads_.regions);
+    WideHeads by_anchors(c, gradients_.anchors), by_regions(c, gradients_.regions);
+    WideHead masks, by_masks;
+    if (has_masks()) masks = WideHead(c, heads_.masks), by_masks = WideHead(c, gradients_.masks);
+    RegionLosses& total = *workspace<RegionLosses>(c);
+    for (int i = 0; i < c.count; ++i) {
+      anchors.read(c, heads_.anchors, i);
+      regions.read(c, heads_.regions, i);
+      by_anchors.clear();
+      by_regions.clear();
+      if (has_masks()) {
+        masks.read(c, heads_.masks, *heads_.of_masks, i);
+        by_masks.clear();
+      }
+      const std::vector<Region> all = regions_of(c, heads_.all, i), found = regions_of(c, heads_.found, i);
+      const RegionHeads<const float> values{std::as_const(anchors).values(), std::as_const(regions).values(),
+                                            std::as_const(masks).values()};
+      add(total, region_loss(layer_, anchors_, objects_of(c, i), values, {all, found, mask_rows(c)},
+                             draw_of(c, node_, i), {by_anchors.values(), by_regions.values(), by_masks.values()}));
+      by_anchors.write(c, gradients_.anchors, i);
+      by_regions.write(c, gradients_.regions, i);
+      if (has_masks()) by_masks.write(c, gradients_.masks, *gradients_.of_masks, i);
+    }
+  }
+  void finish(Context&) override {}
+  bool meets() const override { return true; }
+  void meet(std::span<Context> threads) override {
+    RegionLosses total;
+    for (Context& thread : threads) add(total, *workspace<RegionLosses>(thread));
+    const Context& c = threads.front();
+    float* const metrics = c.contribution + first_metric_;
+    const double parts[] = {total.objectness, total.anchor_boxes, total.classes, total.boxes, total.masks};
+    double sum = 0;
+    for (std::size_t part = 0; part < std::size(parts); ++part) {
+      sum += parts[part];
+      if (part < 4 || has_masks()) {
+        metrics[ContributionLayout::counts + static_cast<std::int64_t>(part)] = static_cast<float>(parts[part]);
+      }
+    }
+    metrics[0] = static_cast<float>(sum);
+    metrics[1] = metrics[2] = 0;
+    metrics[3] = static_cast<float>(c.shard.n);
+  }
+
+ private:
+  bool has_masks() const { return heads_.masks != kNoTensor; }
+  int mask_rows(const Context& c) const {
+    return has_masks() ? nn::mask_rows(layer_.found, c.shape(heads_.masks).h) : 0;
+  }
+  static void add(RegionLosses& to, const RegionLosses& from) {
+    to.objectness += from.objectness;
+    to.anchor_boxes += from.anchor_boxes;
+    to.classes += from.classes;
+    to.boxes += from.boxes;
+    to.masks += from.masks;
+  }
+
+  nn::RegionLoss layer_;
+  AnchorSet anchors_;
+  int node_;
+  std::int64_t first_metric_;
+  RegionTensors heads_, gradients_;
+};
+
+class RegionResultsOp final : public ChunkOp {
+ public:
+  RegionResultsOp(const nn::Detections& found, const RegionTensors& heads) : found_(found), heads_(heads) {
+    kind = "region_results";
+    reads = {heads.found};
+    if (heads.masks != kNoTensor) reads.push_back(heads.masks);
+  }
+  void run(Context& c) override {
+    WideHead masks;
+    const bool has_masks = heads_.masks != kNoTensor;
+    if (has_masks) masks = WideHead(c, heads_.masks);
+    const int rows = has_masks ? nn::mask_rows(found_, c.shape(heads_.masks).h) : 0;
+    const std::int64_t size = found_.result_size();
+    for (int i = 0; i < c.count; ++i) {
+      if (has_masks) masks.read(c, heads_.masks, *heads_.of_masks, i);
+      write_results(found_, regions_of(c, heads_.found, i), std::as_const(masks).values(), rows,
+                    {c.logits + (c.first + i) * size, static_cast<std::size_t>(size)});
+    }
+  }
+
+ private:
+  nn::Detections found_;
+  RegionTensors heads_;
+};
+
+}  // namespace
+
+nn::Proposals proposals_of(const nn::RegionLoss& layer) {
+  return {.levels = layer.levels, .image_height = layer.found.image_height, .image_width = layer.found.image_width};
+}
+
+std::unique_ptr<Op> make_proposals(const nn::Proposals& layer, int node, bool training, const HeadTensors& heads,
+                                   TensorId output) {
+  return std::make_unique<ProposalsOp>(layer, node, training, heads, output);
+}
+std::unique_ptr<Op> make_found_regions(const nn::FoundRegions& layer, bool training, TensorId regions,
+                                       const HeadTensors& heads, TensorId output) {
+  return std::make_unique<FoundRegionsOp>(layer, training, regions, heads, output);
+}
+std::unique_ptr<Op> make_region_loss(const nn::RegionLoss& layer, int node, std::int64_t first_metric,
+                                     const RegionTensors& heads, const RegionTensors& slopes) {
+  return std::make_unique<RegionLossOp>(layer, node, first_metric, heads, slopes);
+}
+std::unique_ptr<Op> make_region_results(const nn::Detections& found, const RegionTensors& heads) {
+  return std::make_unique<RegionResultsOp>(found, heads);
+}
+
+}  // namespace dtrain::backend::cpu
