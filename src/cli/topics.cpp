@@ -192,6 +192,8 @@ constexpr std::string_view kDetectors =
     R"(
 These are detectors. They learn from records with boxes (`dtrain data pack --coco`), take a
 network below their feature pyramid by --backbone, and are torchvision's layer by layer.
+retinanet looks once; faster-rcnn looks again into the regions that it proposes
+(--proposals); mask-rcnn also finds each object's mask, and learns from records with masks.
 
 )";
 

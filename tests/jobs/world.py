@@ -88,13 +88,14 @@ class Job:
     """`dtrain train` with workers. It trains for longer than any test lasts, unless `epochs` says otherwise."""
 
     def __init__(self, world: World, name: str, hosts: int | list[str] = 2, epochs: int = 100000, elastic: bool = True,
-                 boundary: str = "step", data=None, launcher: str = "local", samples: int = SAMPLES, arguments=()):
+                 boundary: str = "step", data=None, launcher: str = "local", samples: int = SAMPLES,
+                 batch: int = 48, network=("resnet", "--num-layers", 8, "--width", 8, "--lr", 0.02), arguments=()):
         self.world, self.name, self.folder = world, name, world.folder / name
         self.hosts = [f"w{i + 1}" for i in range(hosts)] if isinstance(hosts, int) else hosts
-        self.prefix, self.batch, self.epochs = world.folder / "m" / name, 48, epochs
+        self.prefix, self.batch, self.epochs = world.folder / "m" / name, batch, epochs
         self.samples = samples  # of an epoch
         data = data or ["--data-train", world.data / "shapes_train.rec", "--data-val", world.data / "shapes_val.rec"]
-        self.training_arguments = ["train", "--network", "resnet", "--num-layers", 8, "--width", 8, "--lr", 0.02,
+        self.training_arguments = ["train", "--network", *network,
                                    "--global-batch", self.batch, "--logical-shards", 8, "--seed", 1, "--threads", 1,
                                    "--data-nthreads", 1, "--disp-batches", 5, *data]
         self.arguments = [*self.training_arguments, "--num-epochs", epochs, "--model-prefix", self.prefix,

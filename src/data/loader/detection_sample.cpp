@@ -47,7 +47,7 @@ void check_objects(const Annotations& annotations, const std::string& place, con
     }
     if (options.detection->masks && !object.has_mask()) {
       throw UnfitRecord(fmt::format("{} has a box without the mask that this network learns from", place),
-                        "train a network of boxes alone (setting 'network' retinanet), or pack the pictures with "
+                        "train a network of boxes alone (setting 'network' retinanet or faster-rcnn), or pack the pictures with "
                         "annotations that have masks");
     }
   }

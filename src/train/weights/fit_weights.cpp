@@ -56,17 +56,33 @@ struct Wanted {
   bool in_backbone() const { return backbone_name != torch_name; }
 };
 
-// The node whose outputs are as many as there are classes, or a multiple of it.
-const nn::Node* head_of(const nn::Graph& graph) {
-  if (nn::detection_of(graph)) return &graph.nodes[static_cast<std::size_t>(graph.nodes.back().inputs[0])];
+// The nodes whose outputs are as many as there are classes, or a multiple of it.
+std::vector<const nn::Node*> heads_of(const nn::Graph& graph) {
+  const nn::Node& loss = graph.nodes.back();
+  const auto input = [&](std::size_t which) { return &graph.nodes[static_cast<std::size_t>(loss.inputs[which])]; };
+  if (std::holds_alternative<nn::DetectionLoss>(loss.layer)) return {input(0)};
+  if (const auto* regions = std::get_if<nn::RegionLoss>(&loss.layer)) {
+    std::vector<const nn::Node*> heads{input(3), input(4)};
+    if (regions->found.mask > 0) heads.push_back(input(6));
+    return heads;
+  }
   const auto last = std::ranges::find_if(graph.nodes.rbegin(), graph.nodes.rend(),
                                          [](const nn::Node& node) { return !node.parameters.empty(); });
-  return last == graph.nodes.rend() ? nullptr : &*last;
+  if (last == graph.nodes.rend()) return {};
+  return {&*last};
+}
+
+// Of a head of so many outputs.
+int classes_of_outputs(const nn::Graph& graph, int outputs) {
+  if (std::holds_alternative<nn::DetectionLoss>(graph.nodes.back().layer)) {
+    return outputs / nn::DetectionLoss::kAnchors;
+  }
+  return nn::detection_of(graph) ? outputs - 1 : outputs;  // the second stage's first class is the background
 }
 
 // A gamma that is held at 1 is no weight.
 std::vector<Wanted> wanted_tensors(const nn::Graph& graph) {
-  const nn::Node* const head = head_of(graph);
+  const std::vector<const nn::Node*> heads = heads_of(graph);
   const bool detects = nn::detection_of(graph) != nullptr;
   std::vector<Wanted> wanted;
   for (const nn::Node& node : graph.nodes) {
@@ -84,7 +100,7 @@ std::vector<Wanted> wanted_tensors(const nn::Graph& graph) {
                         .backbone_view = in_backbone ? view.name.substr(nn::kBackbonePrefix.size()) : torch,
                         .backbone_name = in_backbone ? torch.substr(nn::kBackbonePrefix.size()) : torch,
                         .statistic = statistic,
-                        .head = &node == head});
+                        .head = std::ranges::find(heads, &node) != heads.end()});
     };
     for (const int index : node.parameters) add(graph.parameters[static_cast<std::size_t>(index)], false);
     for (const int index : node.statistics) add(graph.statistics[static_cast<std::size_t>(index)], true);
@@ -301,8 +317,7 @@ std::optional<int> classes_of_weights(const Path& file, const nn::Graph& graph) 
     const ForeignTensor* tensor = each.head ? table.take(each) : nullptr;
     if (tensor && tensor->shape.size() == each.view->shape.size() && tensor->shape[0] >= 2 &&
         tensor->shape[0] <= INT32_MAX) {
-      const int outputs = static_cast<int>(tensor->shape[0]);
-      return nn::detection_of(graph) ? outputs / nn::DetectionLoss::kAnchors : outputs;
+      return classes_of_outputs(graph, static_cast<int>(tensor->shape[0]));
     }
   }
   return std::nullopt;

@@ -1,0 +1,37 @@
+"""Detectors keep their bits too: what is drawn of a picture depends on the picture alone."""
+
+import signal
+
+from world import World, send_signal
+
+SCENES = 24
+LAYERS = ("--backbone", "resnet-18", "--image-shape", "3,64,64", "--optimizer", "adamw", "--lr", 0.001)
+
+
+def detector_job(world: World, name: str, *network, **options):
+    if not (world.folder / "d").exists():
+        world.run("data", "prepare", "shapes-detection", "--out", "d", "--train-count", SCENES, "--val-count", 4)
+    scenes = world.folder / "d"
+    return world.job(name, samples=SCENES, batch=8, network=(*network, *LAYERS),
+                     data=["--data-train", scenes / "shapes-detection_train.rec"], **options)
+
+
+def test_masks_by_one_two_and_three_workers(world: World):
+    """Mask R-CNN ends in the state of one process, with 1, 2 and 3 workers."""
+    jobs = [detector_job(world, f"n{count}", "mask-rcnn", "--proposals", 16, hosts=count, elastic=False, epochs=1)
+            for count in (1, 2, 3)]
+    expected = world.alone(jobs[0], 1)
+    for job in jobs:
+        job.start().finish()
+        assert job.state_hash() == expected, f"{job.name}: other bits"
+
+
+def test_a_join_a_kill_and_a_leave(world: World):
+    """A worker joins, one is killed, one leaves: the bits of a calm run."""
+    job = detector_job(world, "job", "mask-rcnn", "--proposals", 16).start().wait_running()
+    job.hosts_command("add", "w3")
+    job.wait_members("w1", "w2", "w3").wait_steps(2)
+    send_signal(job.training()["w2"], signal.SIGKILL)
+    job.wait_members("w1", "w3").wait_steps(2)
+    job.hosts_command("remove", "w1")
+    job.wait_members("w3").wait_steps(1).expect_undisturbed_bits()
