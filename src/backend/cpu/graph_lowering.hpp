@@ -123,6 +123,9 @@ class Lowering {
     const TensorId x = n.inputs.empty() ? kNoTensor : value(n.inputs[0]);
     if (as<nn::Input>(n)) {
       add(make_load_images(kernels_, new_value(index, n.output)), index, ".load");
+    } else if (as<nn::TransposedConvolution>(n)) {
+      add(make_transposed_forward(*layers_.products[at(index)], kernels_, x, new_value(index, n.output)), index,
+          ".forward");
     } else if (layers_.products[at(index)]) {
       ProductLayer& layer = *layers_.products[at(index)];
       const TensorId result = new_value(index, n.output);
@@ -289,20 +292,23 @@ class Lowering {
 
   void backward_product(int index, TensorId gradient) {
     ProductLayer& layer = *layers_.products[at(index)];
+    const bool transposed = layer.shape().transposed;
     const int source = node(index).inputs[0];
     if (wants_gradient(source)) {
       const TensorId result = program().add_tensor(shape_of(value(source)), options_.dtype);
-      add(layer.shape().by_tiles ? make_winograd_backward_data(layer, gradient, result)
-                                 : make_product_backward_data(layer, gradient, result),
-          index, ".backward_data");
+      const auto make = transposed               ? make_product_forward
+                        : layer.shape().by_tiles ? make_winograd_backward_data
+                                                 : make_product_backward_data;
+      add(make(layer, gradient, result), index, ".backward_data");
       pass_on(source, result);
     }
     if (!nn::is_held(node(index), 0)) {
       const TensorId x = value_again(source);
-      add(weights_gradient(layer, x, gradient), index, ".backward_weights");
+      add(transposed ? weights_gradient(layer, gradient, x) : weights_gradient(layer, x, gradient), index,
+          ".backward_weights");
     }
     if (layer.bias_offset() >= 0 && !nn::is_held(node(index), 1))
-      add(make_bias_gradient(layer, kernels_, gradient), index, ".backward_bias");
+      add(make_bias_gradient({layer.bias_offset(), shape_of(gradient).c}, kernels_, gradient), index, ".backward_bias");
   }
 
   void backward_concat(int index, TensorId gradient) {

@@ -1,5 +1,7 @@
 #include "network_layers.hpp"
 
+#include <utility>
+
 #include "../fusion.hpp"
 #include "bfloat16.hpp"
 #include "products/pixel_matrix.hpp"
@@ -15,6 +17,18 @@ const LayerType* as(const nn::Node& node) {
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
+// The convolution from the layer's output to its input, whose weight [out, in, stride, stride] is the layer's as it is.
+void become_transposed(const nn::TransposedConvolution& layer, Product& p) {
+  std::swap(p.in, p.out);
+  p.convolution = {.out = p.out.c,
+                   .kernel_h = layer.stride,
+                   .kernel_w = layer.stride,
+                   .stride_h = layer.stride,
+                   .stride_w = layer.stride};
+  p.bias = false;  // of the layer, not of the convolution
+  p.transposed = true;
+}
+
 std::unique_ptr<ProductLayer> product_layer(const nn::Graph& graph, const nn::Node& node, DType dtype, DType out_dtype,
                                             const nn::Shape& in) {
   Product p;
@@ -23,13 +37,14 @@ std::unique_ptr<ProductLayer> product_layer(const nn::Graph& graph, const nn::No
   p.out_dtype = out_dtype;
   p.widened = dtype == DType::bfloat16 && widens_bfloat16(this_cpu());
   p.in = in;
-  if (const auto* convolution = as<nn::Convolution>(node)) p.convolution = *convolution;
-  p.dense = as<nn::Dense>(node) != nullptr;
   p.bias = node.parameters.size() > 1;
+  if (const auto* convolution = as<nn::Convolution>(node)) p.convolution = *convolution;
+  if (const auto* transposed = as<nn::TransposedConvolution>(node)) become_transposed(*transposed, p);
+  p.dense = as<nn::Dense>(node) != nullptr;
   p.by_matrices = multiplies_matrices(p, this_cpu(), onednn_major());
   p.by_tiles = filters_minimally(p, this_cpu());
   const auto offset = [&](std::size_t which) { return graph.parameters[at(node.parameters[which])].offset; };
-  return std::make_unique<ProductLayer>(p, offset(0), p.bias ? offset(1) : -1);
+  return std::make_unique<ProductLayer>(p, offset(0), node.parameters.size() > 1 ? offset(1) : -1);
 }
 
 }  // namespace
@@ -43,7 +58,7 @@ Layers::Layers(const nn::Graph& graph, DType dtype) : products(graph.nodes.size(
     const bool same = as<nn::Activation>(node) || as<nn::Dropout>(node) || as<nn::Scale>(node) ||
                       (as<nn::Flatten>(node) && fusion.flatten_is_free[index]);
     shapes.push_back(same ? shapes[at(node.inputs[0])] : node.output);
-    if (as<nn::Convolution>(node) || as<nn::Dense>(node)) {
+    if (as<nn::Convolution>(node) || as<nn::TransposedConvolution>(node) || as<nn::Dense>(node)) {
       const DType out = fusion.stays_float[index] ? DType::float32 : dtype;
       products[index] = product_layer(graph, node, dtype, out, shapes[at(node.inputs[0])]);
     } else if (const auto* norm = as<nn::BatchNorm>(node)) {

@@ -185,7 +185,8 @@ memory::format_tag Product::plain_weights_format() const {
 std::string Product::shape_name() const {
   if (dense) return fmt::format("n{} {}x{}x{} -> {}", n, in.c, in.h, in.w, out.c);
   const nn::Convolution& c = convolution;
-  return fmt::format("n{} {}x{}x{} -> {}x{}x{} k{}x{} s{}{}", n, in.c, in.h, in.w, out.c, out.h, out.w, c.kernel_h,
+  const nn::Shape &from = transposed ? out : in, &to = transposed ? in : out;
+  return fmt::format("n{} {}x{}x{} -> {}x{}x{} k{}x{} s{}{}", n, from.c, from.h, from.w, to.c, to.h, to.w, c.kernel_h,
                      c.kernel_w, c.stride_h, c.groups > 1 ? fmt::format(" g{}", c.groups) : "");
 }
 

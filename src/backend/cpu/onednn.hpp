@@ -26,6 +26,8 @@ struct Product {
   bool widened = false;              // tensors of bfloat16 are computed on as float32 copies: see bfloat16.hpp
   bool by_matrices = false;          // gradients are matrix products on the pixels in use: see pixel_matrix.hpp
   bool by_tiles = false;             // by own kernels in all directions: see winograd.hpp
+  // The layer is a transposed convolution from `out` to `in`: its forward is this convolution's gradient by the source.
+  bool transposed = false;
 
   DType arithmetic() const { return widened ? DType::float32 : dtype; }
 

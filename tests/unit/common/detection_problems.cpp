@@ -44,6 +44,25 @@ Problem pyramid() {
                       kSamples);
 }
 
+// As the masks of regions are enlarged: between a convolution and a biased 1x1.
+int transposed_block(GraphBuilder& b, int x, const nn::TransposedConvolution& layer) {
+  Convolution last = square(5, 1, 1, 0);
+  last.bias = true;
+  x = b.add("relu", nn::Activation{}, {b.add("transposed", layer, {x})});
+  return b.add("last", last, {x});
+}
+
+Problem transposed(const std::string& name, const nn::TransposedConvolution& layer) {
+  return wrap(name, [&](GraphBuilder& b, int x) { return transposed_block(b, x, layer); });
+}
+
+// Channels that fill whole vectors.
+Problem wide_transposed() {
+  return wrap("transposed_wide", [](GraphBuilder& b, int x) {
+    return transposed_block(b, b.add("wide", square(32, 1, 1, 0), {x}), {.out = 48, .stride = 2});
+  });
+}
+
 // Pictures of different sizes with no, one and two objects, and a group.
 std::vector<nn::PictureObjects> scenes() {
   const auto scene = [](std::vector<nn::Box> boxes, std::vector<std::int32_t> classes, bool group, int height,
@@ -76,19 +95,26 @@ Problem detection_loss() {
   const int classes = b.add("classes", biased, {whole});
   biased.out = kAnchors * 4;
   const int boxes = b.add("boxes", biased, {whole});
-  Problem problem = make_problem(b.finish(classes, boxes,
-                                          {.classes = kClasses,
-                                           .levels = {2, 5, 6},
-                                           .image_height = kScene.h,
-                                           .image_width = kScene.w,
-                                           .detections = 20}),
-                                 4);
+  Problem problem = make_problem(
+      b.finish({classes, boxes},
+               nn::DetectionLoss{
+                   .found = {.classes = kClasses, .image_height = kScene.h, .image_width = kScene.w, .detections = 20},
+                   .levels = {2, 5, 6}}),
+      4);
   problem.objects = scenes();
   return problem;
 }
 
 }  // namespace
 
-std::vector<Problem> detection_problems() { return {upsample(), pyramid(), detection_loss()}; }
+std::vector<Problem> detection_problems() {
+  return {upsample(),
+          pyramid(),
+          detection_loss(),
+          transposed("transposed_2", {.out = 4, .stride = 2}),
+          transposed("transposed_3", {.out = 7, .stride = 3}),
+          transposed("transposed_1", {.out = 5, .stride = 1}),
+          wide_transposed()};
+}
 
 }  // namespace dtrain::testing

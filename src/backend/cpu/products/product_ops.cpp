@@ -134,7 +134,7 @@ class ProductForward final : public ProductOp {
   TensorId source_, result_;
 };
 
-class ProductBackwardData final : public ProductOp {
+class ProductBackwardData : public ProductOp {
  public:
   ProductBackwardData(ProductLayer& layer, TensorId gradient, TensorId source_gradient)
       : ProductOp(layer, source_gradient), gradient_(gradient), source_gradient_(source_gradient) {
@@ -158,6 +158,27 @@ class ProductBackwardData final : public ProductOp {
 
  private:
   TensorId gradient_, source_gradient_;
+};
+
+// The gradient of the convolution, and its bias on each pixel.
+class TransposedForward final : public ProductBackwardData {
+ public:
+  TransposedForward(ProductLayer& layer, const TensorKernels& kernels, TensorId source, TensorId result)
+      : ProductBackwardData(layer, source, result), kernels_(kernels), result_(result) {}
+  void run(Context& c) override {
+    ProductBackwardData::run(c);
+    const Tensor& result = c.tensors[static_cast<std::size_t>(result_)];
+    const std::int64_t pixels = std::int64_t{c.count} * result.shape.h * result.shape.w;
+    const std::size_t bytes = static_cast<std::size_t>(result.shape.c) * bytes_of(result.dtype);
+    auto* pixel = static_cast<std::byte*>(c.data(result_));
+    for (std::int64_t k = 0; k < pixels; ++k, pixel += bytes) {
+      kernels_.shift(pixel, c.parameters + layer_.bias_offset(), pixel, result.shape.c);
+    }
+  }
+
+ private:
+  const TensorKernels& kernels_;
+  TensorId result_;
 };
 
 // oneDNN overwrites the weights' gradient: chunks after the first go to a second buffer and are added.
@@ -230,11 +251,11 @@ class ProductBackwardWeights final : public ProductOp {
 
 class BiasGradient final : public LoopOp {
  public:
-  BiasGradient(const ProductLayer& layer, const TensorKernels& kernels, TensorId gradient)
-      : layer_(layer), kernels_(kernels), gradient_(gradient), channels_(layer.shape().out.c) {
+  BiasGradient(Part bias, const TensorKernels& kernels, TensorId gradient)
+      : kernels_(kernels), gradient_(gradient), offset_(bias.first), channels_(static_cast<int>(bias.size)) {
     kind = "bias_gradient";
     reads = {gradient};
-    gradients = {{layer.bias_offset(), channels_}};
+    gradients = {bias};
   }
   std::size_t workspace_bytes() const override {
     return sizeof(double) * static_cast<std::size_t>(row_width(channels_));
@@ -250,16 +271,16 @@ class BiasGradient final : public LoopOp {
     for (int channel = 0; channel < channels_; ++channel) {
       double sum = 0;
       for (int k = channel; k < width; k += channels_) sum += sums[k];
-      c.contribution[layer_.bias_offset() + channel] = static_cast<float>(sum);
+      c.contribution[offset_ + channel] = static_cast<float>(sum);
     }
   }
   bool meets() const override { return false; }
   void meet(std::span<Context>) override {}
 
  private:
-  const ProductLayer& layer_;
   const TensorKernels& kernels_;
   TensorId gradient_;
+  std::int64_t offset_;
   int channels_;
 };
 
@@ -274,8 +295,12 @@ std::unique_ptr<Op> make_product_backward_data(ProductLayer& layer, TensorId gra
 std::unique_ptr<Op> make_product_backward_weights(ProductLayer& layer, TensorId source, TensorId gradient) {
   return std::make_unique<ProductBackwardWeights>(layer, source, gradient);
 }
-std::unique_ptr<Op> make_bias_gradient(const ProductLayer& layer, const TensorKernels& kernels, TensorId gradient) {
-  return std::make_unique<BiasGradient>(layer, kernels, gradient);
+std::unique_ptr<Op> make_bias_gradient(Part bias, const TensorKernels& kernels, TensorId gradient) {
+  return std::make_unique<BiasGradient>(bias, kernels, gradient);
+}
+std::unique_ptr<Op> make_transposed_forward(ProductLayer& layer, const TensorKernels& kernels, TensorId source,
+                                            TensorId result) {
+  return std::make_unique<TransposedForward>(layer, kernels, source, result);
 }
 
 }  // namespace dtrain::backend::cpu
