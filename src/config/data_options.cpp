@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include <dtrain/base/cpus.hpp>
 #include <dtrain/base/error.hpp>
@@ -317,6 +318,8 @@ data::LoaderOptions training_loader(const DataOptions& options, std::uint64_t se
 }
 
 data::LoaderOptions validation_loader(const DataOptions& options) {
+  std::optional<data::DetectionInput> detection = options.detection;
+  if (detection) detection->runs = std::exchange(detection->masks, false);
   return {.shape = options.image,
           .classes = options.classes,
           .augment = {.resize = options.augment.resize, .mean = options.augment.mean, .std = options.augment.std},
@@ -325,7 +328,7 @@ data::LoaderOptions validation_loader(const DataOptions& options) {
           .shuffle = false,
           .max_bad_records = options.max_bad_records,
           .remote = remote_options(options),
-          .detection = options.detection};
+          .detection = detection};
 }
 
 void load_for(const backend::Backend& backend, data::LoaderOptions& options) {

@@ -52,7 +52,7 @@ void use_objects(const std::string& content) {
   for (const data::Annotation& object : annotations.objects)
     data::fault_of(object, annotations.height, annotations.width);
   data::detection_labels(annotations, block.size());
-  data::scale_objects(annotations, {9, 13}, true, true, 12, 16, objects);
+  data::scale_objects(annotations, {9, 13}, true, {.masks = true, .runs = true}, 12, 16, objects);
 }
 
 std::string some_objects() {

@@ -59,7 +59,9 @@ Annotations annotations_of(const Record& record, int height, int width);
 struct DetectionInput {
   int shorter_edge = 0;  // pixels it gets; 0: as large as fits
   int longest_edge = 0;  // that the longer one may get by that; 0: any
-  bool masks = false;    // fills PictureObjects::masks
+  bool masks = false;    // fills PictureObjects::masks, to learn from
+  bool runs = false;     // fills PictureObjects::runs, to evaluate by
+  bool any_masks() const { return masks || runs; }
 };
 
 struct ScaledSize {
@@ -68,10 +70,13 @@ struct ScaledSize {
 // Never larger than the input's room.
 ScaledSize scaled_size(int height, int width, const DetectionInput& options, int room_height, int room_width);
 
+// The mask at another size, by nearest pixels: rows of 0 and 1.
+std::vector<std::uint8_t> mask_at(const Rle& mask, const ScaledSize& size);
+
 // The annotations as objects of an input of room_height x room_width, of which the picture fills `size`. Boxes end at
 // the picture's edges, those that have no area left are left out. Reuses the memory of `objects`.
-void scale_objects(const Annotations& annotations, const ScaledSize& size, bool mirrored, bool masks, int room_height,
-                   int room_width, nn::PictureObjects& objects);
+void scale_objects(const Annotations& annotations, const ScaledSize& size, bool mirrored, const DetectionInput& wanted,
+                   int room_height, int room_width, nn::PictureObjects& objects);
 
 // A picture without annotations as a detector takes it: `out` [c, room.h, room.w] gets its pixels, `picture` its sizes
 // and no objects, `scratch` the decoded picture. `augment` is that of evaluation. Throws DataError.

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <dtrain/base/json.hpp>
@@ -58,6 +59,10 @@ class AveragePrecision {
   // pictures' numbers, then in the order given. Objects of categories that there are not are left out. Throws DataError
   // for a score that is no number.
   void add(std::uint64_t picture, std::span<const TrueObject> truth, std::span<const FoundObject> found);
+  // All that was added, as it lies in memory: for another one of the same build, whose merge() adds it there. merge()
+  // throws PeerLost for bytes that are no such thing.
+  std::string bytes() const;
+  void merge(std::string_view bytes);
   CocoFigures figures() const;
   std::vector<CocoFigures> by_category() const;
 

@@ -58,7 +58,9 @@ struct EvaluationReport {
   double loss = 0, accuracy = 0, top_k_accuracy = 0;
   std::chrono::duration<double> time{};          // as this rank spent it, loading and waiting for the others included
   std::optional<CocoFigures> boxes = {};         // of a detector
-  std::vector<CocoFigures> boxes_by_class = {};  // not among what is reported to observers
+  std::optional<CocoFigures> masks = {};         // of a detector that finds masks
+  // Not among what is reported to observers.
+  std::vector<CocoFigures> boxes_by_class = {}, masks_by_class = {};
 };
 
 // Called from the training thread; must be quick. Among several ranks only rank 0 calls it,

@@ -45,10 +45,11 @@ void check_objects(const Annotations& annotations, const std::string& place, con
           fmt::format("{} shows an object of class {}, outside 0 to {}", place, object.label, options.classes - 1),
           fmt::format("setting 'num-classes' is {}: give the number of classes of the data", options.classes));
     }
-    if (options.detection->masks && !object.has_mask()) {
-      throw UnfitRecord(fmt::format("{} has a box without the mask that this network learns from", place),
-                        "train a network of boxes alone (setting 'network' retinanet or faster-rcnn), or pack the pictures with "
-                        "annotations that have masks");
+    if (options.detection->any_masks() && !object.has_mask()) {
+      throw UnfitRecord(fmt::format("{} has a box without the mask that this network {}", place,
+                                    options.detection->masks ? "learns from" : "is judged by"),
+                        "take a network of boxes alone (setting 'network' faster-rcnn or retinanet), or pack the "
+                        "pictures with annotations that have masks");
     }
   }
 }
@@ -96,7 +97,7 @@ void read_detection(const Record& record, const std::string& place, const Loader
   const ScaledSize size = scaled_size(scratch.h, scratch.w, wanted, room.h, room.w);
   const Draws draws(key);
   fill_corner(scratch, size, options.augment, room, draws, out.image);
-  scale_objects(annotations, size, draws.mirrors(options.augment), wanted.masks, room.h, room.w, *out.objects);
+  scale_objects(annotations, size, draws.mirrors(options.augment), wanted, room.h, room.w, *out.objects);
 }
 
 void decode_whole(ByteView content, const Augment& augment, const DetectionInput& wanted, const nn::Shape& room,
@@ -104,7 +105,7 @@ void decode_whole(ByteView content, const Augment& augment, const DetectionInput
   decode_image(content, room.c, scratch);
   const ScaledSize size = scaled_size(scratch.h, scratch.w, wanted, room.h, room.w);
   fill_corner(scratch, size, augment, room, Draws(SampleKey{}), out);
-  scale_objects({.height = scratch.h, .width = scratch.w, .objects = {}}, size, false, false, room.h, room.w, picture);
+  scale_objects({.height = scratch.h, .width = scratch.w, .objects = {}}, size, false, {}, room.h, room.w, picture);
 }
 
 }  // namespace dtrain::data

@@ -101,33 +101,13 @@ Annotations annotations_of_labels(std::span<const float> labels, int height, int
   return annotations;
 }
 
-// Nearest pixels, since a mask has no values in between. They are looked up in the order of the runs, so that the mask
-// is never held as pixels: its picture may be of any size.
-void shrink_mask(const Rle& mask, const ScaledSize& size, std::vector<std::uint8_t>& pixels) {
-  const auto nearest = [](int at, int from, int to) { return (2 * std::int64_t{at} + 1) * from / (2 * to); };
-  std::size_t run = 0;
-  auto end = static_cast<std::int64_t>(mask.runs.front());  // of the run
-  std::int64_t before = -1;
-  for (int x = 0; x < size.width; ++x) {
-    const std::int64_t column = nearest(x, mask.w, size.width);
-    for (int y = 0; y < size.height; ++y) {
-      std::uint8_t& pixel = pixels[static_cast<std::size_t>(std::int64_t{y} * size.width + x)];
-      if (column == before) {
-        pixel = (&pixel)[-1];
-        continue;
-      }
-      const std::int64_t at = column * mask.h + nearest(y, mask.h, size.height);
-      while (at >= end && run + 1 < mask.runs.size()) end += mask.runs[++run];
-      pixel = run % 2 == 1 ? 1 : 0;
-    }
-    before = column;
-  }
-}
-
 void draw_mask(const Annotation& object, const Annotations& annotations, const ScaledSize& size,
                std::vector<std::uint8_t>& pixels) {
+  if (object.polygons.empty()) {
+    pixels = mask_at(mask_of(object, annotations.height, annotations.width), size);
+    return;
+  }
   pixels.resize(static_cast<std::size_t>(size.height) * static_cast<std::size_t>(size.width));
-  if (object.polygons.empty()) return shrink_mask(mask_of(object, annotations.height, annotations.width), size, pixels);
   Annotation scaled;
   scaled.polygons = object.polygons;
   const double across = static_cast<double>(size.width) / annotations.width,
@@ -136,6 +116,12 @@ void draw_mask(const Annotation& object, const Annotations& annotations, const S
     for (std::size_t i = 0; i < polygon.size(); ++i) polygon[i] *= i % 2 == 0 ? across : down;
   }
   decode_mask(mask_of(scaled, size.height, size.width), pixels);
+}
+
+// A box without a mask has one of no pixel.
+std::vector<std::uint32_t> runs_of(const Annotation& object, const Annotations& annotations) {
+  if (object.has_mask()) return mask_of(object, annotations.height, annotations.width).runs;
+  return {static_cast<std::uint32_t>(annotations.height) * static_cast<std::uint32_t>(annotations.width)};
 }
 
 }  // namespace
@@ -163,6 +149,31 @@ Rle mask_of(const Annotation& object, int height, int width) {
   return united(parts);
 }
 
+// A mask has no values between pixels. They are looked up in the order of the runs, so that the mask is never held as
+// pixels: its picture may be of any size.
+std::vector<std::uint8_t> mask_at(const Rle& mask, const ScaledSize& size) {
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(size.height) * static_cast<std::size_t>(size.width));
+  const auto nearest = [](int at, int from, int to) { return (2 * std::int64_t{at} + 1) * from / (2 * to); };
+  std::size_t run = 0;
+  auto end = static_cast<std::int64_t>(mask.runs.front());  // of the run
+  std::int64_t before = -1;
+  for (int x = 0; x < size.width; ++x) {
+    const std::int64_t column = nearest(x, mask.w, size.width);
+    for (int y = 0; y < size.height; ++y) {
+      std::uint8_t& pixel = pixels[static_cast<std::size_t>(std::int64_t{y} * size.width + x)];
+      if (column == before) {
+        pixel = (&pixel)[-1];
+        continue;
+      }
+      const std::int64_t at = column * mask.h + nearest(y, mask.h, size.height);
+      while (at >= end && run + 1 < mask.runs.size()) end += mask.runs[++run];
+      pixel = run % 2 == 1 ? 1 : 0;
+    }
+    before = column;
+  }
+  return pixels;
+}
+
 Annotations annotations_of(const Record& record, int height, int width) {
   if (!record.objects.empty()) {
     Annotations annotations = read_objects_block(record.objects);
@@ -184,8 +195,8 @@ ScaledSize scaled_size(int height, int width, const DetectionInput& options, int
   return {side(height, room_height), side(width, room_width)};
 }
 
-void scale_objects(const Annotations& annotations, const ScaledSize& size, bool mirrored, bool masks, int room_height,
-                   int room_width, nn::PictureObjects& objects) {
+void scale_objects(const Annotations& annotations, const ScaledSize& size, bool mirrored, const DetectionInput& wanted,
+                   int room_height, int room_width, nn::PictureObjects& objects) {
   const double across = static_cast<double>(size.width) / annotations.width,
                down = static_cast<double>(size.height) / annotations.height;
   objects.boxes.clear();
@@ -193,6 +204,7 @@ void scale_objects(const Annotations& annotations, const ScaledSize& size, bool 
   objects.crowd.clear();
   objects.areas.clear();
   objects.masks.clear();
+  objects.runs.clear();
   objects.height = size.height;
   objects.width = size.width;
   objects.scale = static_cast<float>(across);
@@ -213,7 +225,8 @@ void scale_objects(const Annotations& annotations, const ScaledSize& size, bool 
     objects.classes.push_back(object.label);
     objects.crowd.push_back(object.crowd ? 1 : 0);
     objects.areas.push_back(object.area);
-    if (!masks) continue;
+    if (wanted.runs) objects.runs.push_back(runs_of(object, annotations));
+    if (!wanted.masks) continue;
     const std::size_t begin = objects.masks.size();
     objects.masks.resize(begin + static_cast<std::size_t>(room_height) * static_cast<std::size_t>(room_width));
     if (!object.has_mask()) continue;

@@ -6,8 +6,10 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <numeric>
+#include <type_traits>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/mutex.hpp>
@@ -95,6 +97,29 @@ struct Category {
   }
 };
 
+// How a category travels, before its found objects.
+struct CategoryHead {
+  std::uint64_t category = 0, found = 0;
+  std::array<std::uint64_t, kAreas> truths{};
+};
+static_assert(std::is_trivially_copyable_v<CategoryHead> && std::is_trivially_copyable_v<MatchedObject>);
+
+template <typename Value>
+void append(std::string& bytes, std::span<const Value> values) {
+  bytes.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
+}
+
+void require_whole(bool whole) {
+  if (!whole) throw PeerLost("a rank sent half of what it found");
+}
+
+template <typename Value>
+void take(std::string_view& bytes, std::span<Value> values) {
+  require_whole(bytes.size() >= values.size_bytes());
+  if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size_bytes());
+  bytes.remove_prefix(values.size_bytes());
+}
+
 using AllMeasures = std::array<Measured, kMeasures.size()>;
 
 double mean(const std::array<double, kOverlaps>& values) {
@@ -181,6 +206,33 @@ void AveragePrecision::add(std::uint64_t picture, std::span<const TrueObject> tr
     Category& into = categories[static_cast<std::size_t>(each.category)];
     into.found.insert(into.found.end(), each.found.begin(), each.found.end());
     for (std::size_t area = 0; area < kAreas; ++area) into.truths[area] += each.truths[area];
+  }
+}
+
+std::string AveragePrecision::bytes() const {
+  const MutexLock lock(state_->mutex);
+  const std::vector<Category>& categories = state_->categories;
+  std::string bytes;
+  for (std::size_t k = 0; k < categories.size(); ++k) {
+    const CategoryHead head{k, categories[k].found.size(), categories[k].truths};
+    append(bytes, std::span(&head, 1));
+    append(bytes, std::span(categories[k].found));
+  }
+  return bytes;
+}
+
+void AveragePrecision::merge(std::string_view bytes) {
+  const MutexLock lock(state_->mutex);
+  std::vector<Category>& categories = state_->categories;
+  while (!bytes.empty()) {
+    CategoryHead head;
+    take(bytes, std::span(&head, 1));
+    require_whole(head.category < categories.size() && head.found <= bytes.size() / sizeof(MatchedObject));
+    Category& into = categories[head.category];
+    const std::size_t before = into.found.size();
+    into.found.resize(before + head.found);
+    take(bytes, std::span(into.found).subspan(before));
+    for (std::size_t area = 0; area < kAreas; ++area) into.truths[area] += head.truths[area];
   }
 }
 

@@ -1,77 +1,74 @@
 #include "detection_score.hpp"
 
-#include <cmath>
-#include <cstring>
 #include <limits>
-#include <type_traits>
+#include <string>
 #include <vector>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/parallel.hpp>
 #include <dtrain/train/found_objects.hpp>
 
 namespace dtrain::train {
 namespace {
 
-struct PictureHead {
-  std::uint64_t picture = 0, truths = 0, found = 0;
-};
-// They travel as they lie in memory: all ranks are one build. Masks do not travel.
-static_assert(std::is_trivially_copyable_v<TrueObject> && std::is_trivially_copyable_v<FoundObject>);
-
-template <typename Value>
-void append(std::string& bytes, std::span<const Value> values) {
-  bytes.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
-}
-
-template <typename Value>
-std::vector<Value> take(std::string_view& bytes, std::uint64_t count) {
-  if (bytes.size() / sizeof(Value) < count) throw PeerLost("a rank sent half of what it found");
-  std::vector<Value> values(count);
-  if (count > 0) std::memcpy(values.data(), bytes.data(), count * sizeof(Value));
-  bytes.remove_prefix(count * sizeof(Value));
-  return values;
-}
-
-std::vector<TrueObject> true_objects(const nn::PictureObjects& picture) {
+// `masks` gets what the objects borrow.
+std::vector<TrueObject> true_objects(const nn::PictureObjects& picture, std::vector<data::Rle>& masks) {
+  for (const std::vector<std::uint32_t>& runs : picture.runs) {
+    masks.push_back({picture.original_height, picture.original_width, runs});
+  }
   std::vector<TrueObject> truths;
   for (std::size_t k = 0; k < picture.boxes.size(); ++k) {
     truths.push_back({.category = picture.classes[k],
                       .crowd = picture.crowd[k] != 0,
                       .area = picture.areas[k],
-                      .box = box_in_picture(picture, picture.boxes[k])});
+                      .box = box_in_picture(picture, picture.boxes[k]),
+                      .mask = masks.empty() ? nullptr : &masks[k]});
   }
   return truths;
 }
 
+AveragePrecision of_all_ranks(const AveragePrecision& mine, OverlapOf what, std::size_t classes,
+                              comm::Communicator& comm) {
+  AveragePrecision all(what, classes);
+  const std::string bytes = mine.bytes();
+  for (const std::string& rank : comm.all_gather(std::as_bytes(std::span(bytes)))) all.merge(rank);
+  return all;
+}
+
 }  // namespace
+
+DetectionScore::DetectionScore(const nn::Graph& graph)
+    : layer_(*nn::detection_of(graph)),
+      classes_(static_cast<std::size_t>(graph.classes())),
+      boxes_(OverlapOf::boxes, classes_) {
+  if (layer_.mask > 0) masks_.emplace(OverlapOf::masks, classes_);
+}
 
 void DetectionScore::add(const backend::HostBatch& batch, std::span<const float> results) {
   DTRAIN_CHECK(batch.objects || batch.n == 0, "a detector is judged by what pictures show");
-  const nn::Detections& layer = *nn::detection_of(graph_);
-  const auto size = static_cast<std::size_t>(layer.result_size());
-  for (int i = 0; i < batch.n; ++i) {
-    const std::vector<TrueObject> truths = true_objects(batch.objects[i]);
-    const std::vector<FoundObject> found =
-        found_objects(layer, batch.objects[i], results.subspan(static_cast<std::size_t>(i) * size, size));
-    const PictureHead head{batch.sample_ids[i], truths.size(), found.size()};
-    append(pictures_, std::span(&head, 1));
-    append(pictures_, std::span(truths));
-    append(pictures_, std::span(found));
-  }
+  const auto size = static_cast<std::size_t>(layer_.result_size());
+  for_each_in_parallel(static_cast<std::size_t>(batch.n), [&](std::size_t i) {
+    const nn::PictureObjects& picture = batch.objects[i];
+    DTRAIN_CHECK(!masks_ || picture.runs.size() == picture.boxes.size(), "masks are judged by true masks");
+    std::vector<data::Rle> masks;
+    const std::vector<TrueObject> truths = true_objects(picture, masks);
+    FoundObjects found = found_objects(layer_, picture, results.subspan(i * size, size));
+    boxes_.add(batch.sample_ids[i], truths, found.objects);
+    if (!masks_) return;
+    for (FoundObject& object : found.objects) object.area = static_cast<double>(data::mask_area(*object.mask));
+    masks_->add(batch.sample_ids[i], truths, found.objects);
+  });
 }
 
 void DetectionScore::finish(comm::Communicator& comm, EvaluationReport& report) const {
-  AveragePrecision precision(OverlapOf::boxes, static_cast<std::size_t>(graph_.classes()));
-  for (const std::string& rank : comm.all_gather(std::as_bytes(std::span(pictures_)))) {
-    for (std::string_view bytes = rank; !bytes.empty();) {
-      const PictureHead head = take<PictureHead>(bytes, 1).front();
-      const std::vector<TrueObject> truths = take<TrueObject>(bytes, head.truths);
-      const std::vector<FoundObject> found = take<FoundObject>(bytes, head.found);
-      precision.add(head.picture, truths, found);
-    }
+  const AveragePrecision boxes = of_all_ranks(boxes_, OverlapOf::boxes, classes_, comm);
+  report.boxes = boxes.figures();
+  report.boxes_by_class = boxes.by_category();
+  if (masks_) {
+    const AveragePrecision masks = of_all_ranks(*masks_, OverlapOf::masks, classes_, comm);
+    report.masks = masks.figures();
+    report.masks_by_class = masks.by_category();
   }
-  report.boxes = precision.figures();
-  report.boxes_by_class = precision.by_category();
   report.loss = std::numeric_limits<double>::quiet_NaN();
   report.accuracy = report.boxes->ap;
   report.top_k_accuracy = report.boxes->ap50;

@@ -1,8 +1,8 @@
 // What a detector found in the pictures of an evaluation, by all ranks, as average precision.
 #pragma once
 
+#include <optional>
 #include <span>
-#include <string>
 
 #include <dtrain/backend/backend.hpp>
 #include <dtrain/comm/communicator.hpp>
@@ -10,18 +10,20 @@
 
 namespace dtrain::train {
 
-// One thread.
+// One thread. Each rank compares what it found itself, so that masks do not travel; only what matched what does.
 class DetectionScore {
  public:
-  explicit DetectionScore(const nn::Graph& graph) : graph_(graph) {}
+  explicit DetectionScore(const nn::Graph& graph);
   // `batch` has objects; `results` is what Executable::evaluate() gave for it.
   void add(const backend::HostBatch& batch, std::span<const float> results);
-  // All ranks together: fills boxes, accuracy and top_k_accuracy.
+  // All ranks together: fills boxes, masks, accuracy and top_k_accuracy.
   void finish(comm::Communicator& comm, EvaluationReport& report) const;
 
  private:
-  const nn::Graph& graph_;
-  std::string pictures_;  // as they travel
+  const nn::Detections& layer_;
+  std::size_t classes_;
+  AveragePrecision boxes_;
+  std::optional<AveragePrecision> masks_;  // of a detector that finds masks
 };
 
 }  // namespace dtrain::train

@@ -97,6 +97,7 @@ void fields(const Visit& visit, Report& r) {
   metrics(visit, r);
   visit("seconds", r.time);
   visit("boxes", r.boxes);
+  visit("masks", r.masks);
 }
 
 template <typename Visit, Is<SavedReport> Report>

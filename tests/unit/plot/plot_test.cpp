@@ -67,6 +67,25 @@ TEST(PlotRun, AnEvaluationOfADetectorHasNoLoss) {
   EXPECT_EQ(curves.validation_accuracy.at(0).value, 0.25);
 }
 
+TEST(PlotRun, ADetectorHasCurvesOfItsBoxesAndMasks) {
+  Json evaluation =
+      Json::object({{"time", at(13)}, {"event", "evaluation"}, {"epoch", 0}, {"loss", Json()}, {"accuracy", 0.25}});
+  const auto curves = [&] { return curves_of(std::vector<Json>{begins(10)}, std::vector<Json>{evaluation}); };
+  const auto pictured = [](const Drawing& drawing) {
+    const std::string svg = to_svg(drawing);
+    return std::pair(svg.find("average precision of boxes") != svg.npos, svg.find("average precision of masks") != svg.npos);
+  };
+  EXPECT_EQ(pictured(draw_run(curves(), "a")), std::pair(false, false));
+  evaluation["boxes"] = Json::object({{"ap", 0.25}});
+  EXPECT_EQ(pictured(draw_run(curves(), "a")), std::pair(true, false));
+  evaluation["masks"] = Json::object({{"ap", 0.125}});
+  ASSERT_EQ(curves().validation_masks.size(), 1u);
+  EXPECT_EQ(curves().validation_masks[0].value, 0.125);
+  EXPECT_EQ(curves().validation_masks[0].at, 3);
+  EXPECT_EQ(pictured(draw_run(curves(), "a")), std::pair(true, true));
+  EXPECT_EQ(pictured(draw_comparison({{"a", curves()}, {"b", {}}})), std::pair(false, true));
+}
+
 TEST(PlotRun, TheTimeBetweenAStopAndItsResumeDoesNotCount) {
   const std::vector<Json> steps = {begins(10), window(12, 2.0), begins(50), window(51, 1.0)};
   const RunCurves curves = curves_of(steps, {});

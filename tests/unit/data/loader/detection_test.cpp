@@ -101,6 +101,13 @@ TEST_F(Detection, MayEnlargeThePictureToFillItsRoom) {
   EXPECT_TRUE(std::all_of(batch.images + 32, batch.images + 48, [](float value) { return value == 0; }));
 }
 
+TEST_F(Detection, GivesMasksAsRunsToEvaluateBy) {
+  options.detection = {.runs = true};
+  const Batch batch = load();
+  EXPECT_TRUE(batch.objects[0].masks.empty());
+  EXPECT_EQ(batch.objects[0].runs, (std::vector<std::vector<std::uint32_t>>{{0, 1, 7}}));
+}
+
 TEST_F(Detection, KeepsPicturesWithoutObjects) {
   write({2, 4, {}});
   EXPECT_TRUE(load().objects[0].boxes.empty());
@@ -113,7 +120,9 @@ TEST_F(Detection, RefusesWhatIsNotForThisNetwork) {
   box.polygons.clear();
   write({2, 4, {box}});
   expect_error([&] { load(); }, "has a box without the mask that this network learns from");
-  options.detection->masks = false;
+  options.detection = {.runs = true};
+  expect_error([&] { load(); }, "has a box without the mask that this network is judged by");
+  options.detection->runs = false;
   EXPECT_EQ(load().objects[0].boxes.size(), 1u);
   RecordWriter writer(rec);
   writer.add(0, 1.0f, bytes_of(encode_image({1, 1, 1, {5}}, Encoding::raw)));

@@ -121,7 +121,7 @@ TEST(Objects, SidesFitAllLimits) {
 
 TEST(Objects, AreScaledMirroredAndCut) {
   nn::PictureObjects objects;
-  scale_objects(two_objects(), {4, 8}, false, true, 5, 9, objects);
+  scale_objects(two_objects(), {4, 8}, false, {.masks = true}, 5, 9, objects);
   ASSERT_EQ(objects.boxes.size(), 2u);
   EXPECT_EQ(objects.boxes[0].right, 2);
   EXPECT_EQ(objects.boxes[0].bottom, 2);
@@ -144,7 +144,7 @@ TEST(Objects, AreScaledMirroredAndCut) {
       EXPECT_EQ(at(masks, 1, y, x), y < 4 && x < 8 && (column == 1 || (column == 2 && row == 0))) << y << " " << x;
     }
   }
-  scale_objects(two_objects(), {4, 8}, true, true, 5, 9, objects);
+  scale_objects(two_objects(), {4, 8}, true, {.masks = true}, 5, 9, objects);
   EXPECT_EQ(objects.boxes[0].left, 6);
   EXPECT_EQ(objects.boxes[0].right, 8);
   for (int k = 0; k < 2; ++k) {
@@ -153,11 +153,25 @@ TEST(Objects, AreScaledMirroredAndCut) {
       EXPECT_EQ(at(objects.masks, k, y, 8), 0);
     }
   }
-  scale_objects({2, 4, {object_at(3, 1, 5, 5), object_at(4, 0, 1, 1)}}, {2, 4}, false, false, 2, 4, objects);
+  scale_objects({2, 4, {object_at(3, 1, 5, 5), object_at(4, 0, 1, 1)}}, {2, 4}, false, {}, 2, 4, objects);
   ASSERT_EQ(objects.boxes.size(), 1u);
   EXPECT_EQ(objects.boxes[0].right, 4);
   EXPECT_EQ(objects.boxes[0].bottom, 2);
   EXPECT_TRUE(objects.masks.empty());
+  EXPECT_TRUE(objects.runs.empty());
+}
+
+TEST(Objects, KeepTheirMasksInPixelsOfTheOriginalPicture) {
+  nn::PictureObjects objects;
+  Annotations annotations = two_objects();
+  annotations.objects.push_back(object_at(1, 0, 1, 1));
+  annotations.objects.back().polygons.clear();
+  scale_objects(annotations, {4, 8}, false, {.runs = true}, 5, 9, objects);
+  EXPECT_TRUE(objects.masks.empty());
+  ASSERT_EQ(objects.runs.size(), 3u);
+  EXPECT_EQ(objects.runs[0], mask_of(annotations.objects[0], 2, 4).runs);
+  EXPECT_EQ(objects.runs[1], (std::vector<std::uint32_t>{2, 3, 3}));
+  EXPECT_EQ(objects.runs[2], (std::vector<std::uint32_t>{8}));  // it has none
 }
 
 }  // namespace

@@ -92,6 +92,26 @@ TEST(AveragePrecision, RefusesScoresThatAreNoNumbers) {
   EXPECT_THROW(figures_of({truth_at(0, 10)}, {found_at(0, 10, std::nan(""))}), DataError);
 }
 
+TEST(AveragePrecision, IsThatOfAllParts) {
+  AveragePrecision whole(OverlapOf::boxes, 2), all(OverlapOf::boxes, 2);
+  std::vector<std::string> parts;
+  for (std::uint64_t picture = 0; picture < 6; ++picture) {
+    const Truths truth{truth_at(0, 40), truth_at(100, 20)};
+    const Founds found{found_at(static_cast<double>(picture), 40, 0.9), found_at(300, 20, 0.95 - 0.01 * picture, 1)};
+    AveragePrecision part(OverlapOf::boxes, 2);
+    for (AveragePrecision* each : {&whole, &part}) each->add(picture, truth, found);
+    parts.push_back(part.bytes());
+  }
+  std::ranges::reverse(parts);
+  for (const std::string& part : parts) all.merge(part);
+  for (const NamedFigure& figure : coco_figure_names())
+    EXPECT_EQ(all.figures().*figure.value, whole.figures().*figure.value) << figure.name;
+  EXPECT_GT(all.figures().ap, 0);
+  for (const std::size_t length : {std::size_t{3}, parts[0].size() - 1})
+    EXPECT_THROW(all.merge(std::string_view(parts[0]).substr(0, length)), PeerLost);
+  EXPECT_THROW(AveragePrecision(OverlapOf::boxes, 1).merge(parts[0]), PeerLost);
+}
+
 TEST(AveragePrecision, IsTheSameInWhateverOrderPicturesCome) {
   constexpr std::size_t kPictures = 200;
   std::vector<std::pair<Truths, Founds>> pictures(kPictures);

@@ -69,6 +69,12 @@ TEST(Reports, OfADetectorSurviveJsonExactly) {
   EXPECT_EQ(judged.boxes->ap, 0.25);
   EXPECT_EQ(judged.boxes->ar100, 1.0 / 7);
   EXPECT_EQ(judged.boxes->ap_small, -1);
+  EXPECT_FALSE(judged.masks);
+  evaluation.masks = CocoFigures{.ap75 = 0.5};
+  const auto of_masks = std::get<EvaluationReport>(report_from_json(Json::parse(to_json(evaluation).dump(), "test")));
+  ASSERT_TRUE(of_masks.masks);
+  EXPECT_EQ(of_masks.masks->ap75, 0.5);
+  EXPECT_EQ(of_masks.boxes->ap, 0.25);
 }
 
 TEST(Reports, ANumberThatIsNotFiniteComesBackAsNaN) {
