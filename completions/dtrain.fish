@@ -605,7 +605,7 @@ complete -c dtrain -n "__dtrain_at 'predict'" -F
 complete -c dtrain -n "__dtrain_at 'predict'" -l data-nthreads -x -d 'number of threads that decode and augment images'
 complete -c dtrain -n "__dtrain_at 'predict'" -l top -x -d 'number of classes to name for each picture, by a classifier'
 complete -c dtrain -n "__dtrain_at 'predict'" -l csv -d 'print CSV: path, rank, label, class, probability; of a detector the boxes'
-complete -c dtrain -n "__dtrain_at 'predict'" -l out-dir -r -F -d 'folder to copy each picture to, into a folder of its most probable class; a detector\'s pictures are drawn there with boxes and names. No file is overwritten'
+complete -c dtrain -n "__dtrain_at 'predict'" -l out-dir -r -F -d 'folder to copy each picture to, into a folder of its most probable class; a detector\'s pictures are drawn there with boxes, masks and names. No file is overwritten'
 complete -c dtrain -n "__dtrain_at 'predict'" -l min-score -x -d 'score from which an object is named and drawn'
 complete -c dtrain -n "__dtrain_at 'predict'" -l coco-results -r -F -d 'JSON file to write with all that is found, also below --min-score, in COCO\'s results format; needs --annotations'
 complete -c dtrain -n "__dtrain_at 'predict'" -l annotations -r -F -d 'COCO JSON file whose numbers of pictures and classes --coco-results uses; pictures are found by the names of their files'

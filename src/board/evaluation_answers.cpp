@@ -119,6 +119,10 @@ Json validations_of(const Run& run) {
     Json row = Json::object({{"epoch", member_number(event, "epoch") + 1}});
     for (const char* name : {"loss", "accuracy", "top_k_accuracy"})
       if (const Json* value = event.find(name)) row[name] = *value;
+    for (const char* what : {"boxes", "masks"}) {  // of a detector
+      if (const Json* const figures = event.find(what))
+        row[what] = Json::object({{"ap", member_number(*figures, "ap")}, {"ap50", member_number(*figures, "ap50")}});
+    }
     list.push_back(std::move(row));
   }
   return Json::object({{"validations", list}});

@@ -11,7 +11,8 @@
 
 namespace dtrain::board {
 
-Json validations_of(const Run& run);  // {"validations": [...]}
+// {"validations": [...]}; of a detector with the average precision of its boxes and masks.
+Json validations_of(const Run& run);
 
 // Adds to `answer` the report ?report=NAME. Reports are folders with per_class.csv inside the run's folder or beside
 // its checkpoints; without a name it is the first one that is called after the run, or after no training beside it.

@@ -62,8 +62,12 @@ std::string pause_sentence(const Json& event) {
 std::string epoch_sentence(const Json& event, const char* what) {
   const std::string epoch = fmt::format("{} of epoch {}", what, member_text(event, "epoch"));
   if (const Json* const boxes = event.find("boxes")) {
-    return fmt::format("{}: average precision {:.4f}, {:.4f} at overlap 0.50", epoch, member_number(*boxes, "ap"),
-                       member_number(*boxes, "ap50"));
+    const auto figures = [](const Json& of) {
+      return fmt::format("average precision {:.4f}, {:.4f} at overlap 0.50", member_number(of, "ap"),
+                         member_number(of, "ap50"));
+    };
+    const Json* const masks = event.find("masks");
+    return fmt::format("{}: {}{}", epoch, figures(*boxes), masks ? "; of masks " + figures(*masks) : "");
   }
   std::string loss = fmt::format("{}: loss {:.4f}", epoch, member_number(event, "loss"));
   const Json* const accuracy = event.find("accuracy");

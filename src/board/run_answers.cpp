@@ -52,6 +52,10 @@ std::string validations_json(const Run& run, const Window& window) {
       text += fmt::format(",\"{}\":", name);
       append_number(text, member_number(event, name, std::numeric_limits<double>::quiet_NaN()));
     }
+    if (const Json* const masks = event.find("masks")) {
+      text += ",\"mask_ap\":";
+      append_number(text, member_number(*masks, "ap", std::numeric_limits<double>::quiet_NaN()));
+    }
     text += '}';
   }
   return "[" + text + "]";

@@ -12,6 +12,7 @@
 namespace dtrain::plot {
 namespace {
 
+constexpr const char *kOfBoxes = "average precision of boxes", *kOfMasks = "average precision of masks";
 constexpr Color kTraining = kBlue, kValidation = kOrange;
 constexpr std::array<Color, kMostRuns> kRunColors = {kBlue, kOrange, kGreen, kVermilion, kPurple, kSkyBlue, kInk};
 
@@ -50,11 +51,16 @@ Drawing draw_run(const RunCurves& curves, const std::string& title) {
                     .length = curves.seconds,
                     .unit = unit.seconds,
                     .unit_name = unit.name};
-  return draw_figure(
-      paper,
-      {{"samples a second", {{&curves.speed, kTraining}}, true},
-       {"loss", {{&curves.loss, kTraining}, {&curves.validation_loss, kValidation, true}}},
-       {"accuracy", {{&curves.accuracy, kTraining}, {&curves.validation_accuracy, kValidation, true}}, true, 1.0}});
+  std::vector<Panel> panels = {
+      {"samples a second", {{&curves.speed, kTraining}}, true},
+      {"loss", {{&curves.loss, kTraining}, {&curves.validation_loss, kValidation, true}}},
+      {curves.detects ? kOfBoxes : "accuracy",
+       {{&curves.accuracy, kTraining}, {&curves.validation_accuracy, kValidation, true}},
+       true,
+       1.0}};
+  if (!curves.validation_masks.empty())
+    panels.push_back({kOfMasks, {{&curves.validation_masks, kValidation, true}}, true, 1.0});
+  return draw_figure(paper, panels);
 }
 
 Drawing draw_comparison(const std::vector<NamedRun>& runs) {
@@ -64,7 +70,9 @@ Drawing draw_comparison(const std::vector<NamedRun>& runs) {
               .by_epochs = true,
               .unit_name = "epochs"};
   Panel loss{"training loss", {}}, validation_loss{"validation loss", {}};
-  Panel accuracy{"validation accuracy", {}, true, 1.0}, speed{"samples a second", {}, true};
+  const bool detect = std::ranges::all_of(runs, [](const NamedRun& run) { return run.curves.detects; });
+  Panel accuracy{detect ? kOfBoxes : "validation accuracy", {}, true, 1.0}, masks{kOfMasks, {}, true, 1.0};
+  Panel speed{"samples a second", {}, true};
   for (std::size_t i = runs.size(); i-- > 0;) {
     const RunCurves& curves = runs[i].curves;
     const Color color = kRunColors.at(i);
@@ -72,10 +80,14 @@ Drawing draw_comparison(const std::vector<NamedRun>& runs) {
     loss.curves.push_back({&curves.loss, color});
     validation_loss.curves.push_back({&curves.validation_loss, color, true});
     accuracy.curves.push_back({&curves.validation_accuracy, color, true});
+    if (!curves.validation_masks.empty()) masks.curves.push_back({&curves.validation_masks, color, true});
     speed.curves.push_back({&curves.speed, color});
     paper.length = std::max(paper.length, curves.epochs);
   }
-  return draw_figure(paper, {loss, validation_loss, accuracy, speed});
+  std::vector<Panel> panels = {loss, validation_loss, accuracy};
+  if (!masks.curves.empty()) panels.push_back(masks);
+  panels.push_back(speed);
+  return draw_figure(paper, panels);
 }
 
 }  // namespace dtrain::plot

@@ -26,6 +26,8 @@ class EventReader {
       const double epochs = epoch ? epoch->as_number() + 1 : 0;
       add_number(event, "loss", at, epochs, curves_.validation_loss);
       add_number(event, "accuracy", at, epochs, curves_.validation_accuracy);
+      if (event.find("boxes")) curves_.detects = true;
+      if (const Json* const masks = event.find("masks")) add_number(*masks, "ap", at, epochs, curves_.validation_masks);
     } else if (kind == "lost" || kind == "failed") {
       lost_[event.at("host").as_string()] = true;
     } else if (kind == "commit") {

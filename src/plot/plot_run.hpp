@@ -33,6 +33,8 @@ struct Crew {
 struct RunCurves {
   std::vector<CurvePoint> speed;  // samples a second
   std::vector<CurvePoint> loss, accuracy, validation_loss, validation_accuracy;
+  std::vector<CurvePoint> validation_masks;  // of a detector of masks: their average precision
+  bool detects = false;                      // validation_accuracy is the average precision of boxes
   std::vector<MembershipChange> changes;  // those after the begin
   std::vector<Crew> crews;
   double seconds = 0;  // of all of it; the time between a stop and --resume does not count

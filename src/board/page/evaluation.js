@@ -39,6 +39,18 @@ function smallChart(curve) {
       svg("path", { class: "line", d })));
 }
 
+// Of a classifier loss and accuracy, of a detector the average precision of what it finds: name and cell of each column.
+function validationColumns(validations) {
+  const columns = [["Epoch", (each) => whole(each.epoch)]];
+  const share = (figures, key) => (figures && figures[key] >= 0 ? percent(figures[key]) : percent(null)); // -1: nothing to measure
+  for (const [what, name] of [["boxes", "Box AP"], ["masks", "Mask AP"]]) {
+    if (!validations.some((each) => each[what])) continue;
+    columns.push([name, (each) => share(each[what], "ap")], [name + "50", (each) => share(each[what], "ap50")]);
+  }
+  if (columns.length > 1) return columns;
+  return [...columns, ["Loss", (each) => short(each.loss)], ["Accuracy", (each) => percent(each.accuracy)], ["Top-k accuracy", (each) => percent(each.top_k_accuracy)]];
+}
+
 export class EvaluationPage {
   constructor(store, ids) {
     this.store = store;
@@ -68,8 +80,9 @@ export class EvaluationPage {
   }
 
   draw(found) {
-    const curve = found.validations.length ? panel("Validations", table("Each validation of the training", ["Epoch", "Loss", "Accuracy", "Top-k accuracy"],
-      found.validations.slice().reverse().slice(0, 300).map((each) => [whole(each.epoch), short(each.loss), percent(each.accuracy), percent(each.top_k_accuracy)]))) : null;
+    const columns = validationColumns(found.validations);
+    const curve = found.validations.length ? panel("Validations", table("Each validation of the training", columns.map(([name]) => name),
+      found.validations.slice().reverse().slice(0, 300).map((each) => columns.map(([, cellOf]) => cellOf(each))))) : null;
     const choice = el("select", { onchange: () => choice.value && this.load(choice.value) }, found.report ? null : el("option", { value: "" }, "of another run\u2026"),
       found.reports.map((name) => el("option", { value: name, selected: name === found.report }, name)));
     const chooser = found.reports.length ? el("div", { class: "tools" }, el("label", {}, "Report", choice)) : null;

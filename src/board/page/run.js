@@ -8,8 +8,8 @@ import { duration, percent, short, whole, isNumber } from "./format.js";
 
 const RUN_POINTS = 800, CSV_POINTS = 20000;
 const RUN_PAUSE = 700; // milliseconds between two looks at a run that trains
-const FIRST_COLUMNS = ["loss", "accuracy", "top_k_accuracy", "learning_rate", "speed"];
-const COLUMN_TITLES = { loss: "Loss", accuracy: "Accuracy", top_k_accuracy: "Top-k accuracy", speed: "Samples a second", learning_rate: "Learning rate", gradient_norm: "Gradient norm" };
+const FIRST_COLUMNS = ["loss", "accuracy", "mask_ap", "top_k_accuracy", "learning_rate", "speed"];
+const COLUMN_TITLES = { loss: "Loss", accuracy: "Accuracy", top_k_accuracy: "Top-k accuracy", speed: "Samples a second", learning_rate: "Learning rate", gradient_norm: "Gradient norm", mask_ap: "Average precision of masks" };
 const RUN_TABS = [["run", "Curves"], ["job", "Job"], ["logs", "Logs"], ["model", "Model"], ["data", "Data"], ["evaluation", "Evaluation"]];
 
 export function titleOf(column) {
@@ -137,6 +137,7 @@ export class RunPage {
     const names = new Set();
     for (const answer of this.answers.values()) for (const name of Object.keys(answer.columns || {})) names.add(name);
     for (const answer of this.answers.values()) if ((answer.validations || []).length) names.add("loss").add("accuracy");
+    for (const answer of this.answers.values()) if ((answer.validations || []).some((each) => isNumber(each.mask_ap))) names.add("mask_ap");
     const rank = (name) => (FIRST_COLUMNS.includes(name) ? FIRST_COLUMNS.indexOf(name) : FIRST_COLUMNS.length);
     return [...names].sort((a, b) => rank(a) - rank(b) || a.localeCompare(b));
   }

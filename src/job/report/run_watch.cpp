@@ -102,6 +102,7 @@ void RunWatch::end(const train::TrainResult& result) {
   std::string line = fmt::format("{} epochs trained", result.cursor.epoch);
   if (result.evaluation && result.evaluation->boxes) {
     line += fmt::format("; validation AP {:.6f}", result.evaluation->boxes->ap);
+    if (result.evaluation->masks) line += fmt::format(", of masks {:.6f}", result.evaluation->masks->ap);
   } else if (result.evaluation) {
     line +=
         fmt::format("; validation accuracy {:.6f}, loss {:.6f}", result.evaluation->accuracy, result.evaluation->loss);

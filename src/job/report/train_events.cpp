@@ -34,6 +34,7 @@ void BoardEvents::on_epoch(const train::EpochReport& report) {
 void BoardEvents::on_evaluation(const train::EvaluationReport& report) {
   if (!std::isnan(report.loss)) writer_.scalar("validation/loss", report.loss, step_);
   writer_.scalar(report.boxes ? "validation/AP" : "validation/accuracy", report.accuracy, step_);
+  if (report.masks) writer_.scalar("validation/mask_AP", report.masks->ap, step_);
   writer_.flush();
 }
 

@@ -71,8 +71,12 @@ void TrainLog::on_epoch(const train::EpochReport& report) {
 
 void TrainLog::on_evaluation(const train::EvaluationReport& report) {
   if (!report.boxes) return log_accuracy(report.epoch, "Validation", report);
-  reporter_.note(fmt::format("Epoch[{}] Validation-AP={:.6f}", report.epoch, report.boxes->ap));
-  reporter_.note(fmt::format("Epoch[{}] Validation-AP50={:.6f}", report.epoch, report.boxes->ap50));
+  const auto log = [&](const char* what, const train::CocoFigures& figures) {
+    reporter_.note(fmt::format("Epoch[{}] Validation-{}AP={:.6f}", report.epoch, what, figures.ap));
+    reporter_.note(fmt::format("Epoch[{}] Validation-{}AP50={:.6f}", report.epoch, what, figures.ap50));
+  };
+  log("", *report.boxes);
+  if (report.masks) log("mask-", *report.masks);
 }
 
 template <typename Report>

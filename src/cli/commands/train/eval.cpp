@@ -140,13 +140,15 @@ Json document(const EvalCommand& options, const train::Checkpoint& checkpoint, c
   return json;
 }
 
-// What a detector found: the twelve numbers, and those of each class.
+// What a detector found: the twelve numbers, and those of each class, of boxes and, where it finds them, of masks.
 void answer_detection(const EvalCommand& options, const train::Checkpoint& checkpoint, const Evaluation& evaluation,
                       Reporter& reporter) {
   const train::EvaluationReport& report = evaluation.report;
-  const train::CocoScore score{*report.boxes, report.boxes_by_class};
+  const train::CocoScore boxes{*report.boxes, report.boxes_by_class};
+  std::optional<train::CocoScore> masks;
+  if (report.masks) masks = {*report.masks, report.masks_by_class};
   std::vector<std::string> names = config::class_names_of(checkpoint.job.preprocessing);
-  for (std::size_t label = names.size(); label < score.by_category.size(); ++label) {
+  for (std::size_t label = names.size(); label < boxes.by_category.size(); ++label) {
     names.push_back(fmt::format("{}", label));
   }
   if (reporter.json()) {
@@ -155,10 +157,12 @@ void answer_detection(const EvalCommand& options, const train::Checkpoint& check
                                               {"epoch", checkpoint.cursor.epoch},
                                               {"data", options.data.validation->string()},
                                               {"samples", report.samples},
-                                              {"boxes", coco_score_json(score, names)},
+                                              {"boxes", coco_score_json(boxes, names)},
+                                              {"masks", masks ? coco_score_json(*masks, names) : Json()},
                                               {"seconds", report.time.count()}}));
   }
-  answer_coco_score("box", score, names, options.per_class, reporter);
+  answer_coco_score("box", boxes, names, options.per_class, reporter);
+  if (masks) answer_coco_score("mask", *masks, names, options.per_class, reporter);
   reporter.answer(fmt::format("samples={}", report.samples));
 }
 

@@ -114,19 +114,10 @@ std::vector<Scene*> worst_of(std::map<std::int64_t, Scene>& scenes) {
 }
 
 // The mask at the size of the drawn picture; empty where the object has none.
-std::vector<std::uint8_t> mask_at(const data::Annotation& object, const data::CocoPicture& picture,
-                                  const data::Image& shown) {
+std::vector<std::uint8_t> shown_mask(const data::Annotation& object, const data::CocoPicture& picture,
+                                     const data::Image& shown) {
   if (!object.has_mask()) return {};
-  std::vector<std::uint8_t> whole(static_cast<std::size_t>(picture.height) * static_cast<std::size_t>(picture.width));
-  data::decode_mask(data::mask_of(object, picture.height, picture.width), whole);
-  std::vector<std::uint8_t> mask;
-  mask.reserve(static_cast<std::size_t>(shown.h) * static_cast<std::size_t>(shown.w));
-  for (int y = 0; y < shown.h; ++y) {
-    const auto row = static_cast<std::size_t>(std::int64_t{y} * picture.height / shown.h * picture.width);
-    for (int x = 0; x < shown.w; ++x)
-      mask.push_back(whole[row + static_cast<std::size_t>(std::int64_t{x} * picture.width / shown.w)]);
-  }
-  return mask;
+  return data::mask_at(data::mask_of(object, picture.height, picture.width), {shown.h, shown.w});
 }
 
 class Sheet {
@@ -160,7 +151,7 @@ class Sheet {
     }
     const double wide = double(shown.w) / picture.width, high = double(shown.h) / picture.height;
     std::vector<std::vector<std::uint8_t>> masks;
-    for (const auto& [object, text] : objects) masks.push_back(mask_at(*object, picture, shown));
+    for (const auto& [object, text] : objects) masks.push_back(shown_mask(*object, picture, shown));
     std::vector<plot::ShownObject> drawn;
     for (std::size_t i = 0; i < objects.size(); ++i) {
       const auto& [object, text] = objects[i];

@@ -54,7 +54,7 @@ void bind(config::OptionSet& set, PredictCommand& options) {
   set.add("--csv", options.csv, "print CSV: path, rank, label, class, probability; of a detector the boxes");
   set.add("--out-dir", options.out_dir,
           "folder to copy each picture to, into a folder of its most probable class; a detector's pictures are drawn "
-          "there with boxes and names. No file is overwritten");
+          "there with boxes, masks and names. No file is overwritten");
   bind_objects(set, options.objects);
   set.group("Network");
   config::bind_checkpoint_image(set, options.data);
@@ -247,7 +247,8 @@ void answer_classes(const PredictCommand& options, const Path& file, const train
 void answer_objects(const PredictCommand& options, const nn::Detections& layer, const Path& file,
                     const train::Prediction& prediction, const std::shared_ptr<net::ObjectStore>& store,
                     const Answers& answers, ObjectAnswers& objects) {
-  const auto found = train::found_objects(layer, *prediction.picture, prediction.logits);
+  const train::FoundObjects all = train::found_objects(layer, *prediction.picture, prediction.logits);
+  const std::vector<train::FoundObject>& found = all.objects;
   Path drawn;
   if (options.out_dir) {
     const Path name = file.stem().string() + ".png";

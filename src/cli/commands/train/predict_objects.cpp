@@ -23,6 +23,17 @@ const std::string& name_of(const train::FoundObject& object, const std::vector<s
 
 Json box_json(const data::PixelBox& box) { return Json::array({box.left, box.top, box.width, box.height}); }
 
+// As COCO's results have it.
+Json mask_json(const data::Rle& mask) {
+  return Json::object({{"size", Json::array({mask.h, mask.w})}, {"counts", data::text_of_runs(mask)}});
+}
+
+// The mask at the size of a drawn picture; empty where the object has none.
+std::vector<std::uint8_t> drawn_mask(const train::FoundObject& object, const data::Image& picture) {
+  if (!object.mask) return {};
+  return data::mask_at(*object.mask, {picture.h, picture.w});
+}
+
 }  // namespace
 
 void bind_objects(config::OptionSet& set, ObjectsChoice& choice) {
@@ -64,11 +75,15 @@ std::string draw_found(const std::string& content, const std::vector<train::Foun
   picture = data::thumbnail(bytes_of(content), std::max({height, width, kLegible}));
   const double across = static_cast<double>(picture.w) / width, down = static_cast<double>(picture.h) / height;
   std::vector<plot::ShownObject> shown;
+  std::vector<std::vector<std::uint8_t>> masks;
   for (const train::FoundObject& object : found) {
     const data::PixelBox& box = object.box;
+    masks.push_back(drawn_mask(object, picture));
     shown.push_back({.box = {box.left * across, box.top * down, box.width * across, box.height * down},
                      .label = object.category,
-                     .text = fmt::format("{} {:.2f}", printable_word(name_of(object, names)), object.score)});
+                     .text = fmt::format("{} {:.2f}", printable_word(name_of(object, names)), object.score),
+                     .mask = masks.back(),
+                     .mask_width = picture.w});
   }
   plot::draw_objects(shown, {}, picture);
   return data::encode_image(picture, data::Encoding::png);
@@ -99,10 +114,12 @@ void ObjectAnswers::found(const Path& file, const std::vector<train::FoundObject
 void ObjectAnswers::answer_json(const Path& file, const std::vector<train::FoundObject>& shown, const Path& drawn) {
   Json objects = Json::array();
   for (const train::FoundObject& object : shown) {
-    objects.push_back(Json::object({{"label", object.category},
-                                    {"class", name_of(object, names_)},
-                                    {"score", object.score},
-                                    {"box", box_json(object.box)}}));
+    Json json = Json::object({{"label", object.category},
+                              {"class", name_of(object, names_)},
+                              {"score", object.score},
+                              {"box", box_json(object.box)}});
+    if (object.mask) json["segmentation"] = mask_json(*object.mask);
+    objects.push_back(std::move(json));
   }
   Json answer =
       Json::object({{"schema", "dtrain.predict-objects/1"}, {"path", file.string()}, {"objects", std::move(objects)}});
@@ -146,11 +163,12 @@ void ObjectAnswers::keep_results(const Path& file, const std::vector<train::Foun
     return;
   }
   for (const train::FoundObject& object : all) {
-    results_.push_back(Json::object({{"image_id", picture->second},
-                                     {"category_id", numbers_->categories[static_cast<std::size_t>(object.category)]},
-                                     {"bbox", box_json(object.box)},
-                                     {"score", object.score}})
-                           .dump());
+    Json json = Json::object({{"image_id", picture->second},
+                              {"category_id", numbers_->categories[static_cast<std::size_t>(object.category)]},
+                              {"bbox", box_json(object.box)},
+                              {"score", object.score}});
+    if (object.mask) json["segmentation"] = mask_json(*object.mask);
+    results_.push_back(json.dump());
   }
 }
 
