@@ -51,13 +51,12 @@ Drawing draw_run(const RunCurves& curves, const std::string& title) {
                     .length = curves.seconds,
                     .unit = unit.seconds,
                     .unit_name = unit.name};
-  std::vector<Panel> panels = {
-      {"samples a second", {{&curves.speed, kTraining}}, true},
-      {"loss", {{&curves.loss, kTraining}, {&curves.validation_loss, kValidation, true}}},
-      {curves.detects ? kOfBoxes : "accuracy",
-       {{&curves.accuracy, kTraining}, {&curves.validation_accuracy, kValidation, true}},
-       true,
-       1.0}};
+  std::vector<Panel> panels = {{"samples a second", {{&curves.speed, kTraining}}, true},
+                               {"loss", {{&curves.loss, kTraining}, {&curves.validation_loss, kValidation, true}}},
+                               {curves.detects ? kOfBoxes : "accuracy",
+                                {{&curves.accuracy, kTraining}, {&curves.validation_accuracy, kValidation, true}},
+                                true,
+                                1.0}};
   if (!curves.validation_masks.empty())
     panels.push_back({kOfMasks, {{&curves.validation_masks, kValidation, true}}, true, 1.0});
   return draw_figure(paper, panels);

@@ -35,7 +35,7 @@ struct RunCurves {
   std::vector<CurvePoint> loss, accuracy, validation_loss, validation_accuracy;
   std::vector<CurvePoint> validation_masks;  // of a detector of masks: their average precision
   bool detects = false;                      // validation_accuracy is the average precision of boxes
-  std::vector<MembershipChange> changes;  // those after the begin
+  std::vector<MembershipChange> changes;     // those after the begin
   std::vector<Crew> crews;
   double seconds = 0;  // of all of it; the time between a stop and --resume does not count
   double epochs = 0;

@@ -18,8 +18,9 @@ int main() try {
     const auto edge = [&](std::size_t i) { return static_cast<float>(json.at("box").as_array()[i].as_number()); };
     std::vector<float> likely;
     for (const Json& value : json.at("likely").as_array()) likely.push_back(static_cast<float>(value.as_number()));
-    const data::Rle mask = train::paste_mask(likely, whole(json.at("side")), {edge(0), edge(1), edge(2), edge(3)},
-                                             whole(json.at("size").as_array()[0]), whole(json.at("size").as_array()[1]));
+    const data::Rle mask =
+        train::paste_mask(likely, whole(json.at("side")), {edge(0), edge(1), edge(2), edge(3)},
+                          whole(json.at("size").as_array()[0]), whole(json.at("size").as_array()[1]));
     std::puts(Json(Json::Array(mask.runs.begin(), mask.runs.end())).dump().c_str());
   }
   return 0;

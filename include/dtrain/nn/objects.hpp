@@ -17,11 +17,11 @@ struct PictureObjects {
   std::vector<std::uint8_t> crowd;    // 1: a group that is not counted one by one
   std::vector<double> areas;          // as they were annotated, in pixels of the original picture
   std::vector<std::uint8_t> masks;    // [boxes, h, w] of 0 and 1, the network's input size; empty: none asked for
-  // Of each box its mask in the original picture: lengths of runs of 0 and of 1 by turns, 0 first, down the columns from
-  // the left one; empty: none asked for.
+  // Of each box its mask in the original picture: lengths of runs of 0 and of 1 by turns, 0 first, down the columns
+  // from the left one; empty: none asked for.
   std::vector<std::vector<std::uint32_t>> runs = {};
-  int height = 0, width = 0;          // what the picture fills of the input, from the left upper corner
-  float scale = 1;                    // input pixels per pixel of the original picture
+  int height = 0, width = 0;  // what the picture fills of the input, from the left upper corner
+  float scale = 1;            // input pixels per pixel of the original picture
   int original_height = 0, original_width = 0;
 };
 

@@ -56,9 +56,9 @@ struct EvaluationReport {
   std::uint64_t samples = 0;
   // Of a detector: NaN, the average precision of its boxes, and that at overlap 0.50.
   double loss = 0, accuracy = 0, top_k_accuracy = 0;
-  std::chrono::duration<double> time{};          // as this rank spent it, loading and waiting for the others included
-  std::optional<CocoFigures> boxes = {};         // of a detector
-  std::optional<CocoFigures> masks = {};         // of a detector that finds masks
+  std::chrono::duration<double> time{};   // as this rank spent it, loading and waiting for the others included
+  std::optional<CocoFigures> boxes = {};  // of a detector
+  std::optional<CocoFigures> masks = {};  // of a detector that finds masks
   // Not among what is reported to observers.
   std::vector<CocoFigures> boxes_by_class = {}, masks_by_class = {};
 };

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "evaluation_answers.hpp"
+
 namespace dtrain::board {
 namespace {
 
@@ -47,6 +49,29 @@ TEST(Series, ReadsTheLinesOfANarrowWindow) {
   EXPECT_EQ(answer.at("rows").as_integer(), 3000);
   EXPECT_EQ(answer.at("x").as_array().size(), 5u);
   EXPECT_EQ(answer.at("columns").at("loss").at("mean").as_array()[1].as_number(), 0.1 * 1000);
+}
+
+TEST(Series, HasTheAveragePrecisionOfMasksWhereThereIsOne) {
+  board::Run run("/m/a-run", "a");
+  board::Run::News news;
+  news.steps.lines = lines(3);
+  constexpr const char* kEvaluation =
+      R"({{"time":"2026-01-31T00:00:0{0}.000000Z","event":"evaluation","epoch":{0},"loss":null,"accuracy":0.5,)"
+      R"("boxes":{{"ap":0.5,"ap50":0.75,"ap75":0.25}}{1}}})";
+  news.events.lines =
+      fmt::format(kEvaluation, 0, "") + "\n" + fmt::format(kEvaluation, 1, R"(,"masks":{"ap":0.375,"ap50":-1})") + "\n";
+  run.apply(std::move(news));
+  OneFile file(lines(3));
+  const Json answer =
+      Json::parse(Series(run, *parse_target("/api/series?axis=epochs")).answer(file).body, "the answer");
+  const Json::Array& points = answer.at("validations").as_array();
+  ASSERT_EQ(points.size(), 2u);
+  EXPECT_FALSE(points[0].find("mask_ap"));
+  EXPECT_EQ(points[1].at("mask_ap").as_number(), 0.375);
+  const Json table = validations_of(run);
+  EXPECT_FALSE(table.at("validations").as_array().at(0).find("masks"));
+  EXPECT_EQ(table.at("validations").as_array().at(0).at("boxes").dump(), R"({"ap":0.5,"ap50":0.75})");
+  EXPECT_EQ(table.at("validations").as_array().at(1).at("masks").at("ap50").as_number(), -1);
 }
 
 TEST(Series, ShowsWhatIsInMemoryWhereTheFileIsAway) {

@@ -107,10 +107,11 @@ TEST(Explain, SaysEventsInWords) {
             std::string::npos);
   EXPECT_EQ(words(R"({"event":"evaluation","epoch":2,"loss":null,"accuracy":0.3,"boxes":{"ap":0.3,"ap50":0.5}})"),
             "Validation of epoch 2: average precision 0.3000, 0.5000 at overlap 0.50");
-  EXPECT_EQ(words(R"({"event":"evaluation","epoch":2,"loss":null,"accuracy":0.3,"boxes":{"ap":0.3,"ap50":0.5},)"
-                  R"("masks":{"ap":0.2,"ap50":0.4}})"),
-            "Validation of epoch 2: average precision 0.3000, 0.5000 at overlap 0.50; of masks average precision 0.2000, "
-            "0.4000 at overlap 0.50");
+  EXPECT_EQ(
+      words(R"({"event":"evaluation","epoch":2,"loss":null,"accuracy":0.3,"boxes":{"ap":0.3,"ap50":0.5},)"
+            R"("masks":{"ap":0.2,"ap50":0.4}})"),
+      "Validation of epoch 2: average precision 0.3000, 0.5000 at overlap 0.50; of masks average precision 0.2000, "
+      "0.4000 at overlap 0.50");
   EXPECT_EQ(words(R"({"event":"epoch","epoch":2,"loss":0.5,"accuracy":null})"), "Training of epoch 2: loss 0.5000");
   EXPECT_EQ(words(R"({"seq":1,"event":"new kind","x":1,"y":"z"})"), "x=1 y=z");
   for (const char* odd : {"{}", "[]", "7", R"({"event":5})", R"({"event":"commit"})",

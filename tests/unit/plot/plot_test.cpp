@@ -73,7 +73,8 @@ TEST(PlotRun, ADetectorHasCurvesOfItsBoxesAndMasks) {
   const auto curves = [&] { return curves_of(std::vector<Json>{begins(10)}, std::vector<Json>{evaluation}); };
   const auto pictured = [](const Drawing& drawing) {
     const std::string svg = to_svg(drawing);
-    return std::pair(svg.find("average precision of boxes") != svg.npos, svg.find("average precision of masks") != svg.npos);
+    return std::pair(svg.find("average precision of boxes") != svg.npos,
+                     svg.find("average precision of masks") != svg.npos);
   };
   EXPECT_EQ(pictured(draw_run(curves(), "a")), std::pair(false, false));
   evaluation["boxes"] = Json::object({{"ap", 0.25}});

@@ -198,8 +198,7 @@ TEST(DetectionScore, OfMasksSortsWhatIsFoundByTheAreaOfItsMask) {
   scene.results.put_mask(0, 0, true);
   scene.results.put(0, 1, small, 0.8f, 0);
   scene.results.put_mask(0, 1, false);
-  const FoundObjects found =
-      found_objects(*nn::detection_of(scene.graph), scene.pictures[0], scene.results.values);
+  const FoundObjects found = found_objects(*nn::detection_of(scene.graph), scene.pictures[0], scene.results.values);
   scene.pictures[0].runs = {found.masks[1].runs};
   DetectionScore score(scene.graph);
   scene.add(score, 0, 1);

@@ -33,7 +33,8 @@ std::vector<std::string> rows_of(const std::vector<float>& likely, const nn::Box
 using Rows = std::vector<std::string>;
 const std::vector<float> kFull(std::size_t{kSide} * kSide, 1.0f);
 
-// The rows are those of torchvision 0.15's paste_masks_in_image(), above 0.5; tests/judge/paste_masks.py asks it itself.
+// The rows are those of torchvision 0.15's paste_masks_in_image(), above 0.5; tests/judge/paste_masks.py asks it
+// itself.
 TEST(PasteMask, fills_the_box_as_torchvision_does) {
   EXPECT_EQ(rows_of(varied(), {2.5f, 1.25f, 9.75f, 6.5f}, 8, 12),
             (Rows{"............", "......##....", ".....####...", "...#....##..", "............", "..##....#...",
