@@ -95,11 +95,11 @@ TEST(AveragePrecision, RefusesScoresThatAreNoNumbers) {
 TEST(AveragePrecision, IsThatOfAllParts) {
   AveragePrecision whole(OverlapOf::boxes, 2), all(OverlapOf::boxes, 2);
   std::vector<std::string> parts;
-  for (std::uint64_t picture = 0; picture < 6; ++picture) {
+  for (int picture = 0; picture < 6; ++picture) {
     const Truths truth{truth_at(0, 40), truth_at(100, 20)};
-    const Founds found{found_at(static_cast<double>(picture), 40, 0.9), found_at(300, 20, 0.95 - 0.01 * picture, 1)};
+    const Founds found{found_at(picture, 40, 0.9), found_at(300, 20, 0.95 - 0.01 * picture, 1)};
     AveragePrecision part(OverlapOf::boxes, 2);
-    for (AveragePrecision* each : {&whole, &part}) each->add(picture, truth, found);
+    for (AveragePrecision* each : {&whole, &part}) each->add(static_cast<std::uint64_t>(picture), truth, found);
     parts.push_back(part.bytes());
   }
   std::ranges::reverse(parts);

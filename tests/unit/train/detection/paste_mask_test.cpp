@@ -35,14 +35,14 @@ const std::vector<float> kFull(std::size_t{kSide} * kSide, 1.0f);
 
 // The rows are those of torchvision 0.15's paste_masks_in_image(), above 0.5; tests/judge/paste_masks.py asks it
 // itself.
-TEST(PasteMask, fills_the_box_as_torchvision_does) {
+TEST(PasteMask, FillsTheBoxAsTorchvisionDoes) {
   EXPECT_EQ(rows_of(varied(), {2.5f, 1.25f, 9.75f, 6.5f}, 8, 12),
             (Rows{"............", "......##....", ".....####...", "...#....##..", "............", "..##....#...",
                   "............", "............"}));
   EXPECT_EQ(rows_of(kFull, {2, 1, 6, 4}, 5, 8), (Rows{"........", "..#####.", "..#####.", "..#####.", "........"}));
 }
 
-TEST(PasteMask, leaves_out_what_lies_outside_of_the_picture) {
+TEST(PasteMask, LeavesOutWhatLiesOutsideOfThePicture) {
   EXPECT_EQ(rows_of(varied(), {-3, -2, 5.5f, 20}, 10, 7),
             (Rows{".###...", "####...", ".####..", ".####..", "...##..", "...###.", "....##.", "....##.", "....#..",
                   "....#.."}));
@@ -50,11 +50,11 @@ TEST(PasteMask, leaves_out_what_lies_outside_of_the_picture) {
   EXPECT_EQ(rows_of(kFull, {10, 10, 12, 12}, 2, 3), (Rows{"...", "..."}));
 }
 
-TEST(PasteMask, of_a_box_within_a_pixel_is_that_pixel) {
+TEST(PasteMask, OfABoxWithinAPixelIsThatPixel) {
   EXPECT_EQ(rows_of(kFull, {3.2f, 2.1f, 3.4f, 2.3f}, 5, 6), (Rows{"......", "......", "...#..", "......", "......"}));
 }
 
-TEST(PasteMask, of_a_box_of_no_numbers_ends) {
+TEST(PasteMask, OfABoxOfNoNumbersEnds) {
   const float none = std::numeric_limits<float>::quiet_NaN(), endless = std::numeric_limits<float>::infinity();
   EXPECT_EQ(rows_of(kFull, {none, none, none, none}, 2, 2), (Rows{"..", ".."}));
   EXPECT_EQ(rows_of(kFull, {-endless, 0, endless, 1}, 1, 1).size(), 1u);
