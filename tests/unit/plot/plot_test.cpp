@@ -70,7 +70,9 @@ TEST(PlotRun, AnEvaluationOfADetectorHasNoLoss) {
 TEST(PlotRun, ADetectorHasCurvesOfItsBoxesAndMasks) {
   Json evaluation =
       Json::object({{"time", at(13)}, {"event", "evaluation"}, {"epoch", 0}, {"loss", Json()}, {"accuracy", 0.25}});
-  const auto curves = [&] { return curves_of(std::vector<Json>{begins(10)}, std::vector<Json>{evaluation}); };
+  const auto curves = [&] {
+    return curves_of(std::vector<Json>{begins(10), window(14, 1.0)}, std::vector<Json>{evaluation});
+  };
   const auto pictured = [](const Drawing& drawing) {
     const std::string svg = to_svg(drawing);
     return std::pair(svg.find("average precision of boxes") != svg.npos,

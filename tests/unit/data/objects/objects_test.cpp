@@ -166,7 +166,7 @@ TEST(Objects, KeepTheirMasksInPixelsOfTheOriginalPicture) {
   Annotations annotations = two_objects();
   annotations.objects.push_back(object_at(1, 0, 1, 1));
   annotations.objects.back().polygons.clear();
-  scale_objects(annotations, {4, 8}, false, {.runs = true}, 5, 9, objects);
+  for (int time = 0; time < 2; ++time) scale_objects(annotations, {4, 8}, false, {.runs = true}, 5, 9, objects);
   EXPECT_TRUE(objects.masks.empty());
   ASSERT_EQ(objects.runs.size(), 3u);
   EXPECT_EQ(objects.runs[0], mask_of(annotations.objects[0], 2, 4).runs);
