@@ -61,7 +61,7 @@ Heads add_region_heads(Chain& net, const RegionAlign& align, int pyramid, int re
   constexpr int kHidden = 1024;
   net.join("roi_heads.box_roi_pool", align, {pyramid, regions});
   for (const char* const name : {"6", "7"}) {
-    net.then(fmt::format("roi_heads.box_head.fc{}", name), of_each_region(kHidden, InitialWeight::he));
+    net.then(fmt::format("roi_heads.box_head.fc{}", name), of_each_region(kHidden, InitialWeight::uniform));
     net.then(fmt::format("roi_heads.box_head.relu{}", name), kRelu);
   }
   const int shared = net.last();

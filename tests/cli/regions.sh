@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# Two-stage detectors from the command line: masks are learned, evaluated and shown; and what they refuse.
+set -uo pipefail
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+run data prepare shapes-detection --out d --train-count 12 --val-count 6
+small=(--backbone resnet-18 --proposals 16 --image-shape "3,64,64" --data-train d/shapes-detection_train
+  --batch-size 4 --logical-shards 2 --optimizer adamw --lr 0.001 --disp-batches 1)
+masks=(--network mask-rcnn "${small[@]}")
+run train "${masks[@]}" --data-val d/shapes-detection_val --num-epochs 2 --model-prefix m/one --job-dir one
+check "Mask R-CNN is trained" exits 0
+check "the parts of its loss are in the log" says_line '^Epoch\[0\] Batch \[1\].*loss=[0-9.]+.objectness=[0-9.]+.rpn_box_reg=[0-9.]+.classifier=[0-9.]+.box_reg=[0-9.]+.mask=[0-9.]+$'
+check "so are both average precisions" says_line '^Epoch\[1\] Validation-mask-AP=[01]\.[0-9]+$'
+check "and the curves have each part" json one/steps.jsonl 'd["mask"] > 0 and d["objectness"] > 0 and "accuracy" not in d'
+run plot one --out one.png
+check "which can be drawn" exists one.png
+run train "${masks[@]}" --num-epochs 2 --model-prefix m/two --batch-size 2 -n 2
+check "two workers train it" exits 0
+hash_of() { /usr/bin/python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["state_sha256"])' "m/$1.json"; }
+check "to the same bits" same "$(hash_of one-0002)" "$(hash_of two-0002)"
+run train "${masks[@]}" --num-epochs 1 --model-prefix m/resumed
+run train "${masks[@]}" --num-epochs 2 --model-prefix m/resumed --resume
+check "so does a run that goes on" same "$(hash_of one-0002)" "$(hash_of resumed-0002)"
+run train "${masks[@]}" --num-epochs 1 --model-prefix m/brief --dtype bfloat16
+if [ "$code" -eq 2 ] && says "bfloat16 needs a CPU with AVX-512"; then
+  skip "bfloat16 trains it" "this CPU lacks AVX-512"
+else
+  check "bfloat16 trains it" says_line '^Epoch\[0\] Train-loss=[0-9.]+$'
+fi
+
+run eval m/one --data-val d/shapes-detection_val
+check "eval prints twelve numbers of boxes" same "$(grep -cE '^box_a[pr]' out)" 12
+check "and twelve of masks" same "$(grep -cE '^mask_a[pr]' out)" 12
+run eval m/one --data-val d/shapes-detection_val --json
+check "its JSON has both" json out '"ap" in d["boxes"] and "ap" in d["masks"] and d["samples"] == 6'
+mkdir photos
+cp "$(dirname "$here")/unit/data/golden/grey.jpg" photos/a.jpg
+run predict m/one photos --min-score 0.01 --json --out-dir drawn
+check "predict names masks" json out 'len(d["objects"]) > 0 and len(d["objects"][0]["segmentation"]["size"]) == 2'
+check "and draws them" exists drawn/a.png
+
+run train --network faster-rcnn "${small[@]}" --data-val d/shapes-detection_val --num-epochs 1 --model-prefix m/boxes
+check "Faster R-CNN is trained" says_line '^Epoch\[0\] Batch \[1\].*box_reg=[0-9.]+$'
+check "it has no masks" says_not mask
+run train "${masks[@]}" --num-epochs 1 --model-prefix m/begun --pretrained m/boxes-0001.safetensors
+check "Mask R-CNN begins with its weights" says "tensors of mask-rcnn-resnet-18"
+run inspect m/one
+check "inspect shows it" answers "mask-rcnn-resnet-18"
+
+run train --network mask-rcnn "${small[@]}" --proposals 8 --num-epochs 1 --model-prefix m/no
+check "too few regions are refused" says "8 regions of a picture are too few"
+run train --network retinanet "${small[@]}" --num-epochs 1 --model-prefix m/no
+check "a network of one stage has no regions" says "retinanet has no choice of --proposals"
+run train "${masks[@]}" --image-shape "3,32,32" --num-epochs 1 --model-prefix m/no
+check "small pictures are refused" says "images of 32 x 32 pixels are too small for mask-rcnn"
+run train "${masks[@]}" --device cuda --num-epochs 1 --model-prefix m/no
+check "so is a GPU" exits 2
+run export m/one --to onnx --out m/one.onnx
+check "and ONNX, by name" says "mask-rcnn-resnet-18 is a detector"
+mkdir plain
+cp photos/a.jpg plain/
+echo '{"images": [{"id": 1, "file_name": "a.jpg", "width": 64, "height": 64}], "categories": [{"id": 1, "name": "thing"}, {"id": 2, "name": "other"}],
+  "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "bbox": [1, 1, 20, 20], "area": 400, "iscrowd": 0}]}' >plain.json
+run data pack plain --coco plain.json --out p
+run train "${masks[@]}" --data-train p --num-classes 2 --num-epochs 1 --model-prefix m/no
+check "boxes without masks are refused" says "has a box without the mask that this network learns from"
+finish
