@@ -124,8 +124,7 @@ class Lowering {
     if (as<nn::Input>(n)) {
       add(make_load_images(kernels_, new_value(index, n.output)), index, ".load");
     } else if (as<nn::TransposedConvolution>(n)) {
-      add(make_transposed_forward(*layers_.products[at(index)], kernels_, x, new_value(index, n.output)), index,
-          ".forward");
+      forward_transposed(index, x);
     } else if (layers_.products[at(index)]) {
       ProductLayer& layer = *layers_.products[at(index)];
       const TensorId result = new_value(index, n.output);
@@ -160,6 +159,10 @@ class Lowering {
       forward_token_layer(index, x);
     }
   }
+
+  // products/lower_transposed.cpp
+  void forward_transposed(int index, TensorId x);
+  void backward_transposed(int index, TensorId gradient);
 
   // layers/lower_tokens.cpp
   std::int64_t parameter(int index, std::size_t which) const {
@@ -292,20 +295,17 @@ class Lowering {
 
   void backward_product(int index, TensorId gradient) {
     ProductLayer& layer = *layers_.products[at(index)];
-    const bool transposed = layer.shape().transposed;
     const int source = node(index).inputs[0];
     if (wants_gradient(source)) {
       const TensorId result = program().add_tensor(shape_of(value(source)), options_.dtype);
-      const auto make = transposed               ? make_product_forward
-                        : layer.shape().by_tiles ? make_winograd_backward_data
-                                                 : make_product_backward_data;
-      add(make(layer, gradient, result), index, ".backward_data");
+      add(layer.shape().by_tiles ? make_winograd_backward_data(layer, gradient, result)
+                                 : make_product_backward_data(layer, gradient, result),
+          index, ".backward_data");
       pass_on(source, result);
     }
     if (!nn::is_held(node(index), 0)) {
       const TensorId x = value_again(source);
-      add(transposed ? weights_gradient(layer, gradient, x) : weights_gradient(layer, x, gradient), index,
-          ".backward_weights");
+      add(weights_gradient(layer, x, gradient), index, ".backward_weights");
     }
     if (layer.bias_offset() >= 0 && !nn::is_held(node(index), 1))
       add(make_bias_gradient({layer.bias_offset(), shape_of(gradient).c}, kernels_, gradient), index, ".backward_bias");
@@ -347,6 +347,7 @@ class Lowering {
     const nn::Node& n = node(index);
     if (n.inputs.empty() || !wants_gradient(index)) return;
     const TensorId gradient = gradient_of(index);
+    if (as<nn::TransposedConvolution>(n)) return backward_transposed(index, gradient);
     if (layers_.products[at(index)]) return backward_product(index, gradient);
     if (as<nn::Add>(n)) {
       for (const int input : n.inputs) {

@@ -1,7 +1,5 @@
 #include "network_layers.hpp"
 
-#include <utility>
-
 #include "../fusion.hpp"
 #include "bfloat16.hpp"
 #include "products/pixel_matrix.hpp"
@@ -17,16 +15,12 @@ const LayerType* as(const nn::Node& node) {
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-// The convolution from the layer's output to its input, whose weight [out, in, stride, stride] is the layer's as it is.
-void become_transposed(const nn::TransposedConvolution& layer, Product& p) {
-  std::swap(p.in, p.out);
-  p.convolution = {.out = p.out.c,
-                   .kernel_h = layer.stride,
-                   .kernel_w = layer.stride,
-                   .stride_h = layer.stride,
-                   .stride_w = layer.stride};
-  p.bias = false;  // of the layer, not of the convolution
-  p.transposed = true;
+// A dense layer on each pixel.
+void multiply_pixels(const nn::TransposedConvolution& layer, Product& p) {
+  p.in = {p.in.c, 1, 1};
+  p.out = {layer.out * layer.stride * layer.stride, 1, 1};
+  p.dense = true;
+  p.spread = layer.stride;
 }
 
 std::unique_ptr<ProductLayer> product_layer(const nn::Graph& graph, const nn::Node& node, DType dtype, DType out_dtype,
@@ -39,12 +33,12 @@ std::unique_ptr<ProductLayer> product_layer(const nn::Graph& graph, const nn::No
   p.in = in;
   p.bias = node.parameters.size() > 1;
   if (const auto* convolution = as<nn::Convolution>(node)) p.convolution = *convolution;
-  if (const auto* transposed = as<nn::TransposedConvolution>(node)) become_transposed(*transposed, p);
   p.dense = as<nn::Dense>(node) != nullptr;
+  if (const auto* transposed = as<nn::TransposedConvolution>(node)) multiply_pixels(*transposed, p);
   p.by_matrices = multiplies_matrices(p, this_cpu(), onednn_major());
   p.by_tiles = filters_minimally(p, this_cpu());
   const auto offset = [&](std::size_t which) { return graph.parameters[at(node.parameters[which])].offset; };
-  return std::make_unique<ProductLayer>(p, offset(0), node.parameters.size() > 1 ? offset(1) : -1);
+  return std::make_unique<ProductLayer>(p, offset(0), p.bias ? offset(1) : -1);
 }
 
 }  // namespace

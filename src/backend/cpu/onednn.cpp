@@ -182,11 +182,20 @@ memory::format_tag Product::plain_weights_format() const {
   return weight_dims().size() == 4 ? memory::format_tag::oihw : memory::format_tag::goihw;
 }
 
+memory::desc Product::spread_weights() const {
+  const memory::dim points = memory::dim{spread} * spread;
+  return {{points, out.c / points, in.c}, memory::data_type::f32, {1, points, out.c}};
+}
+
+memory::desc Product::turned_weights() const {
+  const memory::dim points = memory::dim{spread} * spread;
+  return {{points, out.c / points, in.c}, memory::data_type::f32, memory::format_tag::abc};
+}
+
 std::string Product::shape_name() const {
   if (dense) return fmt::format("n{} {}x{}x{} -> {}", n, in.c, in.h, in.w, out.c);
   const nn::Convolution& c = convolution;
-  const nn::Shape &from = transposed ? out : in, &to = transposed ? in : out;
-  return fmt::format("n{} {}x{}x{} -> {}x{}x{} k{}x{} s{}{}", n, from.c, from.h, from.w, to.c, to.h, to.w, c.kernel_h,
+  return fmt::format("n{} {}x{}x{} -> {}x{}x{} k{}x{} s{}{}", n, in.c, in.h, in.w, out.c, out.h, out.w, c.kernel_h,
                      c.kernel_w, c.stride_h, c.groups > 1 ? fmt::format(" g{}", c.groups) : "");
 }
 

@@ -26,8 +26,7 @@ struct Product {
   bool widened = false;              // tensors of bfloat16 are computed on as float32 copies: see bfloat16.hpp
   bool by_matrices = false;          // gradients are matrix products on the pixels in use: see pixel_matrix.hpp
   bool by_tiles = false;             // by own kernels in all directions: see winograd.hpp
-  // The layer is a transposed convolution from `out` to `in`: its forward is this convolution's gradient by the source.
-  bool transposed = false;
+  int spread = 0;                    // of a transposed convolution the stride: see transposed.hpp
 
   DType arithmetic() const { return widened ? DType::float32 : dtype; }
 
@@ -40,6 +39,10 @@ struct Product {
   dnnl::memory::desc plain_weights() const;
   dnnl::memory::desc plain_matrix() const;
   dnnl::memory::format_tag plain_weights_format() const;
+  // Of a transposed convolution [stride^2, out, in], both float32: as the flat parameter buffer has them and as rows of
+  // plain_weights().
+  dnnl::memory::desc spread_weights() const;
+  dnnl::memory::desc turned_weights() const;
   std::string shape_name() const;
 };
 

@@ -26,7 +26,16 @@ void ProductLayer::settle(Packed& packed, const dnnl::memory::desc& layout, cons
     packed.round = dnnl::reorder(packed.from, packed.rounded);
   }
   packed.reorder = dnnl::reorder(shape_.widened ? packed.rounded : packed.from, packed.to);
+  if (shape_.spread > 0) settle_turned();
   stale_ = true;
+}
+
+void ProductLayer::settle_turned() {
+  if (turned_memory_.size() > 0) return;
+  turned_memory_ = Buffer(shape_.plain_weights().get_size());
+  spread_ = dnnl::memory(shape_.spread_weights(), cpu_engine(), nullptr);
+  turned_ = dnnl::memory(shape_.turned_weights(), cpu_engine(), turned_memory_.data());
+  turn_ = dnnl::reorder(spread_, turned_);
 }
 
 const Compiled& ProductLayer::forward(int n) {
@@ -65,13 +74,19 @@ void ProductLayer::transform_forward_weights() { settle_transformed(forward_); }
 void ProductLayer::transform_backward_weights() { settle_transformed(backward_); }
 
 void ProductLayer::pack(const float* parameters, dnnl::stream& stream) {
+  auto* plain = const_cast<float*>(parameters + weight_offset_);
+  if (turned_memory_.size() > 0) {
+    spread_.set_data_handle(plain);
+    turn_.execute(stream, spread_, turned_);
+    plain = turned_memory_.as<float>();
+  }
   for (Packed* packed : {&forward_, &backward_}) {
     if (packed->is_transformed) {
       kWinogradKernels.weights({.out = shape_.out.c, .in = shape_.in.c, .turned = packed == &backward_},
                                parameters + weight_offset_, packed->memory.as<float>());
     }
     if (!is_given(packed->layout)) continue;
-    packed->from.set_data_handle(const_cast<float*>(parameters + weight_offset_));
+    packed->from.set_data_handle(plain);
     if (shape_.widened) packed->round.execute(stream, packed->from, packed->rounded);
     packed->reorder.execute(stream, shape_.widened ? packed->rounded : packed->from, packed->to);
   }

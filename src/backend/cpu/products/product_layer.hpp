@@ -50,12 +50,17 @@ class ProductLayer {
   };
   Product with(int n) const;
   void settle_transformed(Packed& packed);
+  void settle_turned();
   void settle(Packed& packed, const dnnl::memory::desc& layout, const dnnl::memory::desc& plain);
 
   Product shape_;
   std::int64_t weight_offset_, bias_offset_;
   std::map<int, Compiled> forwards_, backward_datas_, backward_weights_;
   Packed forward_, backward_;
+  // The weights of a transposed convolution as those of a dense layer.
+  Buffer turned_memory_;
+  dnnl::reorder turn_;
+  dnnl::memory spread_, turned_;
   dnnl::memory::desc gradient_layout_;
   bool stale_ = true;
 };

@@ -134,7 +134,7 @@ class ProductForward final : public ProductOp {
   TensorId source_, result_;
 };
 
-class ProductBackwardData : public ProductOp {
+class ProductBackwardData final : public ProductOp {
  public:
   ProductBackwardData(ProductLayer& layer, TensorId gradient, TensorId source_gradient)
       : ProductOp(layer, source_gradient), gradient_(gradient), source_gradient_(source_gradient) {
@@ -158,27 +158,6 @@ class ProductBackwardData : public ProductOp {
 
  private:
   TensorId gradient_, source_gradient_;
-};
-
-// The gradient of the convolution, and its bias on each pixel.
-class TransposedForward final : public ProductBackwardData {
- public:
-  TransposedForward(ProductLayer& layer, const TensorKernels& kernels, TensorId source, TensorId result)
-      : ProductBackwardData(layer, source, result), kernels_(kernels), result_(result) {}
-  void run(Context& c) override {
-    ProductBackwardData::run(c);
-    const Tensor& result = c.tensors[static_cast<std::size_t>(result_)];
-    const std::int64_t pixels = std::int64_t{c.count} * result.shape.h * result.shape.w;
-    const std::size_t bytes = static_cast<std::size_t>(result.shape.c) * bytes_of(result.dtype);
-    auto* pixel = static_cast<std::byte*>(c.data(result_));
-    for (std::int64_t k = 0; k < pixels; ++k, pixel += bytes) {
-      kernels_.shift(pixel, c.parameters + layer_.bias_offset(), pixel, result.shape.c);
-    }
-  }
-
- private:
-  const TensorKernels& kernels_;
-  TensorId result_;
 };
 
 // oneDNN overwrites the weights' gradient: chunks after the first go to a second buffer and are added.
@@ -297,10 +276,6 @@ std::unique_ptr<Op> make_product_backward_weights(ProductLayer& layer, TensorId 
 }
 std::unique_ptr<Op> make_bias_gradient(Part bias, const TensorKernels& kernels, TensorId gradient) {
   return std::make_unique<BiasGradient>(bias, kernels, gradient);
-}
-std::unique_ptr<Op> make_transposed_forward(ProductLayer& layer, const TensorKernels& kernels, TensorId source,
-                                            TensorId result) {
-  return std::make_unique<TransposedForward>(layer, kernels, source, result);
 }
 
 }  // namespace dtrain::backend::cpu

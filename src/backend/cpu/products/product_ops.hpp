@@ -14,9 +14,4 @@ std::unique_ptr<Op> make_product_backward_weights(ProductLayer& layer, TensorId 
 // `bias`: its place in the parameters, a number for each channel of the gradient.
 std::unique_ptr<Op> make_bias_gradient(Part bias, const TensorKernels& kernels, TensorId gradient);
 
-// Of a layer whose shape is `transposed`. Its other directions are those above: the gradient by the source is
-// make_product_forward of the gradient, that by the weights make_product_backward_weights with the gradient as source.
-std::unique_ptr<Op> make_transposed_forward(ProductLayer& layer, const TensorKernels& kernels, TensorId source,
-                                            TensorId result);
-
 }  // namespace dtrain::backend::cpu
