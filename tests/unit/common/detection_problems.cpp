@@ -63,6 +63,12 @@ Problem wide_transposed() {
   });
 }
 
+// More than are computed at once.
+Problem transposed_pixels() {
+  return wrap("transposed_pixels",
+              [](GraphBuilder& b, int x) { return transposed_block(b, x, {.out = 3, .stride = 2}); }, 0, {3, 40, 27});
+}
+
 // Pictures of different sizes with no, one and two objects, and a group.
 std::vector<nn::PictureObjects> scenes() {
   const auto scene = [](std::vector<nn::Box> boxes, std::vector<std::int32_t> classes, bool group, int height,
@@ -114,7 +120,8 @@ std::vector<Problem> detection_problems() {
           transposed("transposed_2", {.out = 4, .stride = 2}),
           transposed("transposed_3", {.out = 7, .stride = 3}),
           transposed("transposed_1", {.out = 5, .stride = 1}),
-          wide_transposed()};
+          wide_transposed(),
+          transposed_pixels()};
 }
 
 }  // namespace dtrain::testing
