@@ -13,11 +13,11 @@ RegionDraw draw_of(const Context& c, int node, int sample) {
 }
 
 // Values of regions are float32.
-HeadValues<float> rows_of(const Context& c, TensorId id, int sample) {
+HeadValues<float> region_rows(const Context& c, TensorId id, int sample) {
   return {static_cast<float*>(c.sample(id, sample)), nn::kRegion, 1};
 }
 std::vector<Region> regions_of(const Context& c, TensorId id, int sample) {
-  return read_regions({rows_of(c, id, sample).values, nn::kRegion, 1}, static_cast<std::size_t>(c.shape(id).h));
+  return read_regions({region_rows(c, id, sample).values, nn::kRegion, 1}, static_cast<std::size_t>(c.shape(id).h));
 }
 
 class ProposalsOp final : public ChunkOp {
@@ -42,7 +42,7 @@ class ProposalsOp final : public ChunkOp {
       const std::vector<Region> regions =
           training_ ? propose_for_training(layer_, anchors_, objects, values, draw_of(c, node_, i))
                     : propose(layer_, anchors_, objects, values);
-      write_regions(regions, rows_of(c, output_, i));
+      write_regions(regions, region_rows(c, output_, i));
     }
   }
 
@@ -71,7 +71,7 @@ class FoundRegionsOp final : public ChunkOp {
       if (!training_) heads.read(c, heads_, i);
       write_regions(training_ ? object_regions(layer_, regions)
                               : find_regions(layer_, regions, objects_of(c, i), std::as_const(heads).values()),
-                    rows_of(c, output_, i));
+                    region_rows(c, output_, i));
     }
   }
 
