@@ -112,6 +112,24 @@ Path chosen_report(const RunPlace& run, const Target& target) {
 
 }  // namespace
 
+Json validation_figures(const Json& event) {
+  Json figures = Json::object();
+  const auto precision = [](const Json& of, const char* name) {
+    const double value = member_number(of, name, -1);
+    return value < 0 ? Json() : Json(value);  // -1: there was nothing to measure
+  };
+  for (const auto& [what, one] : {std::pair{"boxes", "box"}, std::pair{"masks", "mask"}}) {
+    const Json* const found = event.find(what);
+    if (!found || !found->is_object()) continue;
+    figures[fmt::format("{}_ap", one)] = precision(*found, "ap");
+    figures[fmt::format("{}_ap50", one)] = precision(*found, "ap50");
+  }
+  if (!figures.as_object().empty()) return figures;
+  for (const char* name : {"loss", "accuracy", "top_k_accuracy"})
+    if (const Json* value = event.find(name)) figures[name] = value->is_number() ? *value : Json();
+  return figures;
+}
+
 Json validations_of(const Run& run) {
   Json list = Json::array();
   for (const Json& event : run.events()) {

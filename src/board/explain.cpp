@@ -174,8 +174,11 @@ const std::map<std::string_view, Sentence>& sentences() {
       {"finish", finish_sentence},
       {"goodput",
        [](const Json& e) {
-         return fmt::format("{:.1f} % of the time went into steps that count; {} samples seen",
-                            member_number(e, "percent"), member_text(e, "samples_seen"));
+         const double sent = member_number(e, "sent_bytes");
+         return fmt::format(
+             "{:.1f} % of the time went into steps that count; {} samples seen{}", member_number(e, "percent"),
+             member_text(e, "samples_seen"),
+             sent > 0 ? ", " + format_bytes(static_cast<std::uint64_t>(sent)) + " sent between workers" : "");
        }},
   };
   return all;

@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 
+#include <dtrain/base/base64.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 
@@ -40,18 +41,58 @@ std::string script_safe(std::string text) {
 class Recording {
  public:
   Recording(const Answers& answers) : answers_(answers) {}
-  void ask(const std::string& address) {
-    const auto target = parse_target(address);
-    const net::HttpResponse response = answers_.answer({.method = "GET", .path = address}, *target);
+  // The answer; empty: it was refused.
+  std::string ask(const std::string& address) {
+    const net::HttpResponse response = answer(address);
+    if (response.status != 200) return {};
+    add(address, response.body);
+    return response.body;
+  }
+  void ask_picture(const std::string& address) {
+    const net::HttpResponse response = answer(address);
     if (response.status != 200) return;
-    text_ += fmt::format("{}{}:{}", text_.empty() ? "" : ",", Json(address).dump(), response.body);
+    add(address, Json(fmt::format("data:{};base64,{}", response.type, base64(response.body))).dump());
   }
   std::string json() const { return "{" + text_ + "}"; }
 
  private:
+  net::HttpResponse answer(const std::string& address) const {
+    return answers_.answer({.method = "GET", .path = address}, *parse_target(address));
+  }
+  void add(const std::string& address, const std::string& json) {
+    text_ += fmt::format("{}{}:{}", text_.empty() ? "" : ",", Json(address).dump(), json);
+  }
+
   const Answers& answers_;
   std::string text_;
 };
+
+// As URLSearchParams of the page writes it.
+std::string form_word(std::string_view text) {
+  std::string word;
+  for (const char c : text) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (plain || std::string_view("*-._").find(c) != std::string_view::npos) {
+      word += c;
+    } else {
+      word += c == ' ' ? "+" : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    }
+  }
+  return word;
+}
+
+// The evaluation with the pictures of the report that it shows.
+void record_evaluation(Recording& recording, const std::string& id) {
+  const std::string body = recording.ask(fmt::format("/api/evaluation?run={}", id));
+  if (body.empty()) return;
+  const Json evaluation = Json::parse(body, "the evaluation");
+  const Json* const pictures = evaluation.find("pictures");
+  if (!pictures) return;
+  for (const Json& name : pictures->as_array()) {
+    recording.ask_picture(fmt::format("/api/report?run={}&report={}&name={}", id,
+                                      form_word(evaluation.at("report").as_string()), form_word(name.as_string())));
+  }
+}
 
 std::string record(const Catalog& catalog, const std::vector<std::string>& folders,
                    const std::shared_ptr<net::ObjectStore>& store) {
@@ -61,8 +102,11 @@ std::string record(const Catalog& catalog, const std::vector<std::string>& folde
   recording.ask("/api/machines");
   for (const std::string& id : catalog.ids()) {
     for (const char* axis : kPointsOfExport) recording.ask(fmt::format("/api/series?run={}&axis={}", id, axis));
-    for (const char* question : {"job", "events", "model", "evaluation", "curves"})
+    for (const char* question : {"job", "events", "bytes", "model", "curves"})
       recording.ask(fmt::format("/api/{}?run={}", question, id));
+    if (!recording.ask(fmt::format("/api/data?run={}", id)).empty())
+      recording.ask_picture(fmt::format("/api/sheet?run={}", id));
+    record_evaluation(recording, id);
   }
   return recording.json();
 }

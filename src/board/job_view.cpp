@@ -96,6 +96,7 @@ class History {
       add_straggler(event, at);
     } else if (kind == "goodput") {
       goodput_ = event.find("percent") ? *event.find("percent") : Json();
+      sent_bytes_ += std::max(0.0, member_number(event, "sent_bytes"));
     } else if (kind == "finish") {
       for (auto& [place, lane] : lanes_) close(lane, at);
       over_ = true;
@@ -116,6 +117,7 @@ class History {
     view["pauses"] = std::move(pauses_);
     view["stragglers"] = std::move(stragglers_);
     view["pause_seconds"] = pause_seconds_;
+    view["sent_bytes"] = sent_bytes_;  // until the last end of the job
     view["worker_seconds"] = worker_seconds();
     return view;
   }
@@ -225,7 +227,7 @@ class History {
   const std::map<std::int64_t, std::vector<JournalMember>> members_;
   std::map<Place, Lane> lanes_;
   std::optional<double> begin_, trains_;
-  double end_ = 0, pause_seconds_ = 0;
+  double end_ = 0, pause_seconds_ = 0, sent_bytes_ = 0;
   bool over_ = false;
   Json generations_ = Json::array(), pauses_ = Json::array(), stragglers_ = Json::array(), goodput_;
 };

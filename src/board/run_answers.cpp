@@ -7,6 +7,7 @@
 #include <dtrain/data/image.hpp>
 
 #include "board/curves/levels.hpp"
+#include "evaluation_answers.hpp"
 #include "explain.hpp"
 #include "plot/drawing_raster.hpp"
 #include "plot/plot_figure.hpp"
@@ -48,17 +49,29 @@ std::string validations_json(const Run& run, const Window& window) {
     if (x < window.from || x > window.to) continue;
     text += text.empty() ? "{\"x\":" : ",{\"x\":";
     append_number(text, x);
-    for (const char* name : {"loss", "accuracy", "top_k_accuracy"}) {
+    const Json figures = validation_figures(event);
+    for (const auto& [name, value] : figures.as_object()) {
       text += fmt::format(",\"{}\":", name);
-      append_number(text, member_number(event, name, std::numeric_limits<double>::quiet_NaN()));
-    }
-    if (const Json* const masks = event.find("masks")) {
-      text += ",\"mask_ap\":";
-      append_number(text, member_number(*masks, "ap", std::numeric_limits<double>::quiet_NaN()));
+      append_number(text, value.is_number() ? value.as_number() : std::numeric_limits<double>::quiet_NaN());
     }
     text += '}';
   }
   return "[" + text + "]";
+}
+
+// Changes of the members of a job, on the axis of time: events know no step.
+Json changes_of(const Run& run, const Window& window) {
+  Json list = Json::array();
+  if (window.axis != Axis::time) return list;
+  for (const Json& event : run.events()) {
+    if (member_text(event, "event") != "generation") continue;
+    const auto time = plot::parse_time(member_text(event, "time"));
+    const double x = run.steps().tail().clock().at(time.value_or(0));
+    if (x < window.from || x > window.to) continue;
+    list.push_back(Json::object(
+        {{"x", x}, {"workers", member_number(event, "workers")}, {"reason", member_text(event, "reason")}}));
+  }
+  return list;
 }
 
 const char* weight_name(Weight weight) {
@@ -72,7 +85,8 @@ Series::Series(const Run& run, const Target& target)
       path_(run.steps_path()),
       levels_(run.steps().levels(window_)),
       wanted_(run.steps().lines_for(window_)),
-      more_(",\"validations\":" + validations_json(run, window_) + ",\"resumed\":[") {
+      more_(",\"validations\":" + validations_json(run, window_) + ",\"changes\":" + changes_of(run, window_).dump() +
+            ",\"resumed\":[") {
   for (const double at : run.steps().tail().clock().resumed()) {
     if (more_.back() != '[') more_ += ',';
     append_rounded(more_, at);

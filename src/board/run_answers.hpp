@@ -11,8 +11,8 @@
 
 namespace dtrain::board {
 
-// ?axis=steps|epochs|time&from=&to=&points=: curves, validations and resumes in this window. The lines that are read
-// from the file for it are read without the run, for which others may wait.
+// ?axis=steps|epochs|time&from=&to=&points=: curves, validations, resumes and changes of members in this window. The
+// lines that are read from the file for it are read without the run, for which others may wait.
 class Series {
  public:
   Series(const Run& run, const Target& target);

@@ -99,6 +99,32 @@ def test_charts_zoom_smooth_compare_and_download(world: BoardWorld):
     screen.expect_no_error()
 
 
+def test_what_was_chosen_stays_while_other_pages_are_looked_at(world: BoardWorld):
+    """The filter, the order and the chosen runs of the table; axis, smoothing and scale of the curves."""
+    for name in ("alpha", "beta", "gamma", "other"):
+        write_run(world.folder / f"{name}-run", 150)
+    board = world.board(world.folder)
+    screen = world.screen().open(board.url).wait(".tools", "4 runs")
+    screen.find("#filter").send_keys("a ")
+    screen.wait(".tools", "3 of 4 runs").press("th.text button", "ENTER")
+    first = "return document.querySelector('tbody a').textContent"
+    eventually(lambda: screen.script(first) == "alpha", "sorted by name")
+    for box in screen.driver.find_elements("css selector", "tbody input")[:2]:
+        box.click()
+    screen.click("Compare 2").wait(".chart path")
+    screen.script("const s = document.querySelector('input[type=range]'); s.value = 0.9; s.dispatchEvent(new Event('input'))")
+    screen.click("Log scale")
+    screen.script("const s = document.querySelector('select'); s.value = 'epochs'; s.dispatchEvent(new Event('change'))")
+    screen.go("#/").wait(".tools", "3 of 4 runs").wait("button", "Compare 2")
+    assert screen.script(first) == "alpha" and screen.script("return document.querySelectorAll('tbody input:checked').length") == 2
+    screen.press("tbody a", "ENTER").wait(".chart path")
+    chosen = screen.script("return [document.querySelector('select').value, document.querySelector('input[type=range]').value, document.querySelector('input[type=checkbox]').checked]")
+    assert chosen == ["epochs", "0.9", True], chosen
+    screen.go("#/").click("Choose none").wait("button", "Compare")
+    assert screen.script("return document.querySelectorAll('tbody input:checked').length") == 0 and not screen.find("#filter ~ button, .tools button").is_enabled()
+    screen.expect_no_error()
+
+
 def test_losses_of_tasks_have_charts_of_their_own(world: BoardWorld):
     """Whatever numbers the lines of a run hold, each has a chart; lines that lack one leave no hole in the curve."""
     write_run(world.folder / "a-run", 200)

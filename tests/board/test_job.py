@@ -37,7 +37,12 @@ def test_every_page_of_a_job_that_changes(world: BoardWorld):
     screen.wait("table", "w3 joined").wait(".events", "Worker").wait(".panel", "Waits for others")
     screen.keep("job")
     screen.expect_accessible()
+    screen.wait(".facts", "Sent between workers").wait("[aria-label^='Each rank']", "Received")
     screen.click("Check that every sample counted once").wait(".good", "exactly once")
+
+    screen.click("Curves", "nav a").wait(".chart path")
+    screen.script("const s = document.querySelector('select'); s.value = 'time'; s.dispatchEvent(new Event('change'))")
+    screen.wait(".legend", "change of members").wait(".chart line.change").press(".chart svg", "END").wait(".tip", "3 workers since")
 
     screen.click("Logs", "nav a").wait(".log", "generation")
     screen.find("input[type=search]").send_keys("rank 0\n")
@@ -56,6 +61,7 @@ def test_every_page_of_a_job_that_changes(world: BoardWorld):
     screen.click("Machines", "nav a").wait("table", "w3").keep("machines")
     screen.expect_accessible().expect_no_error()
     job.stop()
+    assert job.events()[-1]["sent_bytes"] > 100_000, job.events()[-1]
 
 
 def test_a_reader_is_not_disturbed_by_what_happens_meanwhile(world: BoardWorld):

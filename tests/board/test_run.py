@@ -37,7 +37,37 @@ def test_a_training_with_its_report(world: BoardWorld):
     screen.click("Logs", "nav a").wait("[role=status]", "keeps no logs").expect_no_error()
     world.run("board", "m/a", "--export", "a.html")
     exported = world.screen().open((world.folder / "a.html").as_uri()).wait("tbody tr", "finished").press("tbody a", "ENTER")
-    exported.wait(".chart path").click("Evaluation", "nav a").wait(".matrix", "circle").wait(".small-charts", "circle").expect_no_error()
+    exported.wait(".chart path").click("Evaluation", "nav a").wait(".matrix", "circle").wait(".small-charts", "circle")
+    drawn = "return [...document.querySelectorAll('img.sheet')].filter((one) => one.naturalWidth).length"
+    eventually(lambda: exported.script(drawn) == 2, "the pictures of the report travel along")
+    exported.click("Data", "nav a").wait("table", "circle")
+    eventually(lambda: exported.script(drawn) == 1, "so does the contact sheet")
+    exported.expect_no_error()
+
+
+def test_what_is_written_meanwhile_appears(world: BoardWorld):
+    """Checkpoints, validations and a report come onto pages that are open; what a reader chose stays."""
+    train = ["train", "--network", "mlp", "--image-shape", "3,28,28", "--batch-size", 32, "--threads", 1, "--lr", 0.0003,
+             "--data-train", world.data / "shapes_train.rec", "--data-val", world.data / "shapes_val.rec", "--model-prefix", "m/a"]
+    write_run(world.folder / "m" / "a-run", 20)
+    board = world.board("m")
+    run = eventually(board.rows, "the run is found")[0]["id"]
+    model = world.screen().open(board.url + "#/model/" + run).wait("main", "no checkpoint yet")
+    page = world.screen().open(board.url + "#/evaluation/" + run).wait("main", "No report")
+    world.run(*train, "--num-epochs", 1)
+    model.wait(".facts", "mlp").wait("option", "a-0001")
+    page.wait("[aria-label^='Each validation'] tbody tr", "1")
+    world.run(*train, "--num-epochs", 2, "--resume")
+    shown = "return document.querySelector('.tools select').value"
+    eventually(lambda: model.script(shown) == "a-0002", "the newest checkpoint is shown")
+    model.click("Show how weights and averaged gradients are spread").wait(".histogram rect")
+    eventually(lambda: page.count("[aria-label^='Each validation'] tbody tr") == 2, "two validations")
+    world.run("eval", "m/a", "--data-val", world.data / "shapes_val.rec", "--report", "m/a-report")
+    page.wait(".matrix", "circle").expect_no_error()
+    world.run(*train, "--num-epochs", 3, "--resume")
+    eventually(lambda: "a-0003" in model.text("option"), "the third one is offered")
+    assert model.script(shown) == "a-0002" and model.count(".histogram rect"), "what is looked at stays"
+    model.expect_no_error()
 
 
 def test_a_report_of_found_objects_shows_boxes_and_masks(world: BoardWorld):

@@ -15,6 +15,11 @@ export function address(path, values) {
   return text ? path + "?" + text : path;
 }
 
+// Where an image comes from: an exported page holds it as text.
+export function picture(path, values) {
+  return recording ? recording[address(path, values)] || "" : address(path, values);
+}
+
 export class Refused extends Error {
   constructor(status, what, hint) {
     super(what);

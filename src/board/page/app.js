@@ -72,7 +72,7 @@ function show() {
 function setTheme(theme) {
   if (theme === "auto") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = theme;
-  setText(document.getElementById("theme"), "Theme: " + theme);
+  setText(document.getElementById("chosen-theme"), theme);
   try {
     localStorage.setItem("theme", theme);
   } catch (error) {

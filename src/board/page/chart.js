@@ -6,6 +6,7 @@ import { exact, short, isNumber, ticks, duration, whole } from "./format.js";
 const EDGE_LEFT = 58, EDGE_RIGHT = 12, EDGE_TOP = 8, EDGE_BOTTOM = 26, CHART_HEIGHT = 240;
 const PEN_DASHES = ["", "7 3", "2 3", "9 3 2 3"];
 const PEN_COLORS = 7;
+const MOST_CHANGES = 200;
 
 // Colours first, then the same colours dashed: readers never have to tell more than seven apart.
 export function penOf(number) {
@@ -71,6 +72,14 @@ function logTicks(low, high) {
   return list;
 }
 
+const LETTER_WIDTH = 6.5; // of labels, about
+
+// A word below an axis, inside the picture.
+export function tickLabel(x, y, text, width) {
+  const beyond = x + (text.length * LETTER_WIDTH) / 2 > width;
+  return svg("text", { x: beyond ? width : x, y, "text-anchor": beyond ? "end" : "middle" }, text);
+}
+
 function tickText(axis, value) {
   return axis === "time" ? duration(value) : short(value);
 }
@@ -105,7 +114,7 @@ export class Chart {
     const { data } = this;
     const width = Math.max(160, this.node.clientWidth || 460), height = this.picture.clientHeight || CHART_HEIGHT;
     const all = extent(data.series.map((one) => one.x).concat(data.series.map((one) => one.points.map((point) => point.x))));
-    let [from, to] = all || [0, 1];
+    let [from, to] = extent([all || [], data.span || []]) || [0, 1];
     if (isNumber(data.from)) from = data.from;
     if (isNumber(data.to)) to = data.to;
     if (!(to > from)) to = from + 1;
@@ -146,13 +155,15 @@ export class Chart {
         svg("text", { x: EDGE_LEFT - 6, y: y + 4, "text-anchor": "end" }, short(value)));
     }
     for (const column of ticks(scale.from, scale.to, Math.max(2, width / 110))) {
-      parts.push(svg("text", { x: scale.x(column), y: height - 8, "text-anchor": "middle" }, tickText(data.axis, column)));
+      parts.push(tickLabel(scale.x(column), height - 8, tickText(data.axis, column), width));
     }
     parts.push(svg("line", { class: "axis", x1: EDGE_LEFT, x2: width - EDGE_RIGHT, y1: bottom, y2: bottom }));
     const clip = "clip" + (this.number = this.number || (Chart.count = (Chart.count || 0) + 1));
     parts.push(svg("clipPath", { id: clip }, svg("rect", { x: EDGE_LEFT - 5, y: 0, width: width - EDGE_LEFT - EDGE_RIGHT + 10, height: bottom + 5 })));
     const curves = svg("g", { "clip-path": "url(#" + clip + ")" });
     if (data.axis === "time") {
+      for (const { x } of (data.changes || []).slice(-MOST_CHANGES))
+        curves.append(svg("line", { class: "change", x1: scale.x(x), x2: scale.x(x), y1: EDGE_TOP, y2: bottom }));
       for (const at of data.resumed || []) curves.append(svg("line", { class: "resumed", x1: scale.x(at), x2: scale.x(at), y1: EDGE_TOP, y2: bottom }));
     }
     for (const one of data.series) curves.append(...this.curve(one));
@@ -237,7 +248,17 @@ export class Chart {
         if (place === null) place = point.x;
       }
     }
+    if (place !== null && data.axis === "time") lines.push(...this.members(place));
     return { place: place === null ? x : place, text: (place === null ? "" : this.placeText(place) + "\n") + lines.join("\n") };
+  }
+
+  // Who trained at this time, where members of a job changed.
+  members(place) {
+    const change = (this.data.changes || []).filter(({ x }) => x <= place).pop();
+    return change ?
+        [whole(change.workers) + (change.workers === 1 ? " worker" : " workers") + " since " + duration(change.x) +
+         (change.reason ? ": " + change.reason : "")] :
+        [];
   }
 
   placeText(place) {

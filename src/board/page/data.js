@@ -1,6 +1,6 @@
 // What a run is trained on: pictures as the network sees them, and how many there are of each class.
 
-import { address, ask } from "./api.js";
+import { ask, picture } from "./api.js";
 import { el, note, panel, replace, table } from "./dom.js";
 import { bytes, percent, whole } from "./format.js";
 import { RunHead } from "./run.js";
@@ -29,7 +29,11 @@ export class DataPage {
       const data = await ask("/api/data", { run: this.id });
       if (this.over) return;
       const most = Math.max(1, ...data.classes.map((each) => each.records));
-      const sheet = el("img", { class: "sheet", alt: "The first training images after augmentation, as the network sees them", src: address("/api/sheet", { run: this.id }) });
+      const sheet = el("img", {
+        class: "sheet",
+        alt: "The first training images after augmentation, as the network sees them",
+        src: picture("/api/sheet", { run: this.id })
+      });
       sheet.addEventListener("error", () => sheet.replaceWith(note("These images could not be drawn.")));
       replace(this.content,
         panel("As the network sees it", sheet),

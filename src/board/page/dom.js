@@ -56,11 +56,16 @@ function isWords(cell) {
   return typeof text === "string" && /^[^\s\d\u2013+$-]/.test(text);
 }
 
-// A table from a list of headings and rows of cells. Numbers stand at the right, words at the left.
+function isMeter(cell) {
+  return cell instanceof Node && cell.querySelector(".meter") !== null;
+}
+
+// A table from a list of headings and rows of cells. Numbers stand at the right, words and bars at the left.
 export function table(caption, headings, rows, attributes) {
   const words = headings.map((heading, i) => rows.some((cells) => isWords(cells[i])));
   const long = headings.map((heading, i) => rows.some((cells) => isWords(cells[i]) && (cells[i].textContent || cells[i]).length > LONG_WORDS));
-  const side = (i) => (words[i] ? (long[i] ? "text long" : "text") : null);
+  const meters = headings.map((heading, i) => rows.some((cells) => isMeter(cells[i])));
+  const side = (i) => (meters[i] ? "text" : words[i] ? (long[i] ? "text long" : "text") : null);
   return el("div", { class: "wide", tabindex: 0, role: "region", "aria-label": caption },
     el("table", attributes,
       el("caption", {}, caption),

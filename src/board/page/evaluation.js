@@ -1,7 +1,7 @@
 // What `dtrain eval --report` found: which classes are taken for which, the worst mistakes, the score of each class.
 
-import { address, ask, isExport } from "./api.js";
-import { el, note, panel, replace, svg, table } from "./dom.js";
+import { ask, isExport, picture } from "./api.js";
+import { el, note, panel, redraw, replace, svg, table } from "./dom.js";
 import { percent, short, whole } from "./format.js";
 import { RunHead } from "./run.js";
 
@@ -24,7 +24,8 @@ function scoreText(text) {
 }
 
 const TITLES = { "objects.png": "Boxes and masks as annotated, left, and as found, right", "mistakes.png": "Worst mistakes", "reliability.png": "Reliability", "confusion.png": "Confusion" };
-const SMALL_WIDTH = 168, SMALL_HEIGHT = 110, SMALL_EDGE = 18, MOST_SMALL = 100;
+const SMALL_WIDTH = 168, SMALL_HEIGHT = 110, SMALL_EDGE = 18, MOST_SMALL = 100, MOST_VALIDATIONS = 300;
+const EVALUATION_PAUSE = 3000; // milliseconds between two looks for a report
 
 // Precision over recall of one class, both from 0 to 1.
 function smallChart(curve) {
@@ -51,15 +52,22 @@ function validationColumns(validations) {
   return [...columns, ["Loss", (each) => short(each.loss)], ["Accuracy", (each) => percent(each.accuracy)], ["Top-k accuracy", (each) => percent(each.top_k_accuracy)]];
 }
 
+function validationsPanel(validations) {
+  const columns = validationColumns(validations), newest = validations.slice(-MOST_VALIDATIONS).reverse();
+  return panel("Validations", table("Each validation of the training", columns.map(([name]) => name), newest.map((each) => columns.map(([, cellOf]) => cellOf(each)))));
+}
+
 export class EvaluationPage {
   constructor(store, ids) {
     this.store = store;
     this.id = ids[0];
     this.head = new RunHead(this.id, "evaluation");
-    this.content = el("div", {}, note("Looking for reports\u2026"));
-    this.node = el("div", {}, this.head.node, this.content);
+    this.report = el("div", {}, note("Looking for reports\u2026"));
+    this.course = el("div");
+    this.node = el("div", {}, this.head.node, this.report, this.course);
     this.head.update(store.rows.get(this.id));
     this.load();
+    if (!isExport) this.timer = setInterval(() => !document.hidden && !this.busy && this.load(), EVALUATION_PAUSE);
   }
 
   title() {
@@ -70,35 +78,45 @@ export class EvaluationPage {
     this.head.update(this.store.rows.get(this.id));
   }
 
-  async load(report) {
+  // Validations come with the training, and a report when a command writes one.
+  async load() {
+    this.busy = true;
+    const { chosen } = this;
     try {
-      const found = await ask("/api/evaluation", { run: this.id, report });
-      if (!this.over) this.draw(found);
+      const found = await ask("/api/evaluation", { run: this.id, report: chosen });
+      if (!this.over && chosen === this.chosen) this.draw(found);
     } catch (error) {
-      replace(this.content, note(error.message + (error.hint ? ". " + error.hint : "")));
+      redraw(this.report, error.message, () => [note(error.message + (error.hint ? ". " + error.hint : ""))]);
+    } finally {
+      this.busy = false;
     }
   }
 
+  choose(report) {
+    this.chosen = report;
+    return this.load();
+  }
+
   draw(found) {
-    const columns = validationColumns(found.validations);
-    const curve = found.validations.length ? panel("Validations", table("Each validation of the training", columns.map(([name]) => name),
-      found.validations.slice().reverse().slice(0, 300).map((each) => columns.map(([, cellOf]) => cellOf(each))))) : null;
-    const choice = el("select", { onchange: () => choice.value && this.load(choice.value) }, found.report ? null : el("option", { value: "" }, "of another run\u2026"),
+    const { validations, ...report } = found;
+    redraw(this.report, report, () => this.reportParts(found));
+    redraw(this.course, validations, () => [validations.length ? validationsPanel(validations) : null]);
+  }
+
+  reportParts(found) {
+    const choice = el("select", { onchange: () => choice.value && this.choose(choice.value) }, found.report ? null : el("option", { value: "" }, "of another run\u2026"),
       found.reports.map((name) => el("option", { value: name, selected: name === found.report }, name)));
-    const chooser = found.reports.length ? el("div", { class: "tools" }, el("label", {}, "Report", choice)) : null;
-    if (!found.report) {
-      replace(this.content, note("No report of this run stands beside it. " + found.hint), chooser, curve);
-      return;
-    }
+    const chooser = found.reports.length && !isExport ? el("div", { class: "tools" }, el("label", {}, "Report", choice)) : null;
+    if (!found.report) return [note("No report of this run stands beside it. " + found.hint), chooser];
     // The matrix stands above as a table; the mistakes say most.
     const pictures = found.pictures.filter((name) => name !== "confusion.png" || !found.matrix).sort((a, b) => (b === "mistakes.png") - (a === "mistakes.png"));
-    replace(this.content, chooser,
+    const drawn = (name) => el("img", { class: name === "reliability.png" ? "sheet drawn" : "sheet", alt: name.replace(/_/g, " "), src: picture("/api/report", { run: this.id, report: found.report, name }) });
+    this.curves = el("div");
+    if (found.curves) this.loadCurves(found.report);
+    return [chooser,
       found.matrix ? panel("Confusion", confusion(found.matrix)) : null,
       found.scores ? panel("Classes", table("Score of each class", found.scores.names, found.scores.rows.map((row) => row.map(scoreText)))) : null,
-      (this.curves = el("div")),
-      isExport ? null : pictures.map((name) => panel(TITLES[name] || name, el("img", { class: name === "reliability.png" ? "sheet drawn" : "sheet", alt: name.replace(/_/g, " "), src: address("/api/report", { run: this.id, report: found.report, name }) }))),
-      curve);
-    if (found.curves) this.loadCurves(found.report);
+      this.curves, pictures.map((name) => panel(TITLES[name] || name, drawn(name)))];
   }
 
   async loadCurves(report) {
@@ -115,5 +133,6 @@ export class EvaluationPage {
 
   end() {
     this.over = true;
+    clearInterval(this.timer);
   }
 }

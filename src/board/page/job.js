@@ -47,8 +47,8 @@ export class JobPage {
       this.panels[0], this.actions, this.panels.slice(1),
       panel("Events", el("div", { class: "tools" }, el("label", {}, "Show", this.weight), el("label", {}, "Search", this.search)), this.list));
     this.update();
+    this.loadBytes();
     if (!isExport) {
-      this.loadBytes();
       this.timer = setInterval(() => this.look(), JOB_LIVE);
       this.look();
     }
@@ -96,7 +96,7 @@ export class JobPage {
     replace(this.facts,
       fact(view.estimated ? "Goodput until now" : "Goodput", isNumber(goodput) ? goodput.toFixed(1) + " %" : NONE),
       fact("Pauses in all", duration(view.pause_seconds)), fact("Generations", whole(view.generations.length)),
-      this.bytes || null, fact("Time of all workers", duration(view.worker_seconds)), fact("Began", dateAndClock(view.begin)));
+      this.byteFacts(view), fact("Time of all workers", duration(view.worker_seconds)), fact("Began", dateAndClock(view.begin)));
     const part = (row, name) => (isNumber(row.parts[name]) ? duration(row.parts[name]) : NONE);
     redraw(this.generations, view.generations, () => [view.generations.length ? table("Each change of members and the pause that it cost",
       ["No.", "At", "Workers", "Pause", "Detect", "Decide", "Prepare", "Commit", "Sync", "First step", "Cause"],
@@ -106,14 +106,29 @@ export class JobPage {
     if (!this.isLive) this.drawWaiting(null);
   }
 
-  // How much a step moves follows from the network, which the first checkpoint names.
+  // What the workers counted at their connections, and what a step needs at least, which follows from the network that
+  // the first checkpoint names.
+  byteFacts(view) {
+    const fact = (name, size, title) => el("div", {}, el("dt", {}, name), el("dd", { title }, bytes(size)));
+    const sent = view.sent_bytes + (this.live && !view.over ? this.live.sent_bytes || 0 : 0);
+    return [sent > 0 ? fact("Sent between workers", sent, "counted by the workers at their connections, since the job began") : null,
+      isNumber(this.stepBytes) ? fact("Bytes of a step's sum (computed)", this.stepBytes, "gradients and statistics, which a worker sends once and gets back once as the sum") : null];
+  }
+
   async loadBytes() {
     try {
-      const { step } = await ask("/api/bytes", { run: this.id });
-      if (step !== null) this.bytes = el("div", {}, el("dt", {}, "Bytes of a worker's step"), el("dd", { title: "its gradients and statistics, which it sends once and gets back once as the sum" }, bytes(step)));
+      this.stepBytes = (await ask("/api/bytes", { run: this.id })).step;
     } catch (error) {
-      this.bytes = null; // the run is gone
+      this.stepBytes = null; // the run is gone
     }
+  }
+
+  // Bytes a second between two looks.
+  takeRate(live) {
+    const now = performance.now(), before = this.sight;
+    this.sight = { now, sent: live.sent_bytes };
+    if (before && now > before.now && live.sent_bytes >= before.sent)
+      this.rate = ((live.sent_bytes - before.sent) * 1000) / (now - before.now);
   }
 
   async look() {
@@ -129,6 +144,7 @@ export class JobPage {
       if (this.over) return;
       this.isLive = live.running;
       this.live = live.running ? live : null;
+      if (this.live) this.takeRate(live);
       this.drawWaiting(this.live);
     } catch (error) {
       this.isLive = false;
@@ -147,11 +163,13 @@ export class JobPage {
     const workers = live.hosts.flatMap((host) => host.workers.filter((worker) => worker.rank !== null).map((worker) => ({ host, worker })));
     workers.sort((a, b) => a.worker.rank - b.worker.rank);
     const slowest = workers.reduce((most, each) => (each.worker.compute_seconds > (most ? most.worker.compute_seconds : 0) ? each : most), null);
+    const counted = workers.some(({ worker }) => worker.sent_bytes > 0);
+    const rate = counted && isNumber(this.rate) ? ", " + bytes(this.rate) + " a second between them" : "";
     redraw(this.waiting, [live, slow], () => [
-      table("Each rank of the last step; together " + short(live.samples_per_second) + " samples a second",
-        ["Rank", "Host", "Phase", "Step", "Computes", "Waits for others", "Straggler score"],
+      table("Each rank of the last step; together " + short(live.samples_per_second) + " samples a second" + rate,
+        ["Rank", "Host", "Phase", "Step", "Computes", "Waits for others", "Straggler score", ...(counted ? ["Sent", "Received"] : [])],
         workers.map(({ host, worker }) => [whole(worker.rank), host.name + (worker === (slowest && slowest.worker) && workers.length > 1 ? " (slowest)" : ""), worker.phase, duration(worker.step_seconds),
-          duration(worker.compute_seconds), isNumber(worker.waiting) ? el("span", {}, meter(worker.waiting)) : NONE, short(worker.straggler)])),
+          duration(worker.compute_seconds), isNumber(worker.waiting) ? el("span", {}, meter(worker.waiting)) : NONE, short(worker.straggler), ...(counted ? [bytes(worker.sent_bytes), bytes(worker.received_bytes)] : [])])),
       note("The straggler score is how long a rank computes, as a multiple of the median of all ranks."), history]);
     this.drawActions(live);
   }

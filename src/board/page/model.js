@@ -1,10 +1,12 @@
 // The network of a run: its layers with their shapes, and how the numbers of each tensor are spread.
 
 import { ask, isExport } from "./api.js";
-import { el, note, panel, replace, svg, table } from "./dom.js";
+import { el, note, panel, redraw, replace, svg, table } from "./dom.js";
 import { short, whole, NONE } from "./format.js";
 import { graphPicture } from "./graph.js";
 import { RunHead } from "./run.js";
+
+const MODEL_PAUSE = 3000; // milliseconds between two looks for a checkpoint
 
 function shapeText(shape) {
   return shape && shape.length ? shape.join(" \u00d7 ") : NONE;
@@ -36,6 +38,7 @@ export class ModelPage {
     this.node = el("div", {}, this.head.node, this.content);
     this.head.update(store.rows.get(this.id));
     this.load();
+    if (!isExport) this.timer = setInterval(() => !document.hidden && !this.busy && this.load(), MODEL_PAUSE);
   }
 
   title() {
@@ -46,31 +49,52 @@ export class ModelPage {
     this.head.update(this.store.rows.get(this.id));
   }
 
-  async load(checkpoint) {
+  // The newest checkpoint, until the reader chooses one or opens its tensors; others are offered as they are saved.
+  async load() {
+    this.busy = true;
+    const { chosen } = this;
     try {
-      const model = await ask("/api/model", { run: this.id, checkpoint });
-      if (!this.over) this.draw(model);
+      const model = await ask("/api/model", { run: this.id, checkpoint: chosen });
+      if (this.over || chosen !== this.chosen) return;
+      const { checkpoints, ...shown } = model;
+      redraw(this.content, shown, () => this.parts(model));
+      this.offer(model);
     } catch (error) {
-      replace(this.content, note(error.message + (error.hint ? ". " + error.hint : "")));
+      redraw(this.content, error.message, () => [note(error.message + (error.hint ? ". " + error.hint : ""))]);
+    } finally {
+      this.busy = false;
     }
   }
 
-  draw(model) {
+  choose(checkpoint) {
+    this.chosen = checkpoint;
+    return this.load();
+  }
+
+  offer(model) {
+    const names = model.checkpoints.join("\n");
+    if (this.choice.offered === names) return;
+    this.choice.offered = names;
+    replace(this.choice, model.checkpoints.map((name) => el("option", { value: name, selected: name === model.checkpoint }, name)));
+  }
+
+  parts(model) {
     const fact = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, value));
-    const choice = el("select", { onchange: () => this.load(choice.value) }, model.checkpoints.map((name) => el("option", { value: name, selected: name === model.checkpoint }, name)));
+    this.choice = el("select", { onchange: () => this.choose(this.choice.value) });
     this.spreads = el("div", {}, isExport ? note("An exported page holds no weights.") :
       el("button", { type: "button", onclick: () => this.loadSpreads(model.checkpoint) }, "Show how weights and averaged gradients are spread"));
-    replace(this.content,
-      el("div", { class: "tools" }, el("label", {}, "Checkpoint", choice)),
+    return [
+      el("div", { class: "tools" }, el("label", {}, "Checkpoint", this.choice)),
       el("dl", { class: "facts" }, fact("Network", model.network), fact("Parameters", whole(model.parameters)), fact("Optimizer", model.optimizer), fact("Data type", model.dtype),
         fact("Weights", el("code", { title: "SHA-256 of the weights: equal runs have equal ones" }, model.weights_sha256.slice(0, 16)))),
       panel("Weights and gradients", this.spreads),
       panel("Graph", graphPicture(model.nodes)),
       panel("Layers", table("All layers in the order in which they compute", ["Layer", "Kind", "Inputs", "Output", "Parameters", "Settings"],
-        model.nodes.map((node) => [node.name, node.layer, (node.inputs || []).join(", "), shapeText(node.shape), whole(node.parameters || 0), settingsText(node)]))));
+        model.nodes.map((node) => [node.name, node.layer, (node.inputs || []).join(", "), shapeText(node.shape), whole(node.parameters || 0), settingsText(node)])))];
   }
 
   async loadSpreads(checkpoint) {
+    this.chosen = checkpoint;
     replace(this.spreads, note("Reading the tensors\u2026"));
     try {
       const { tensors } = await ask("/api/spread", { run: this.id, checkpoint });
@@ -84,5 +108,6 @@ export class ModelPage {
 
   end() {
     this.over = true;
+    clearInterval(this.timer);
   }
 }

@@ -8,8 +8,9 @@ import { duration, percent, short, whole, isNumber } from "./format.js";
 
 const RUN_POINTS = 800, CSV_POINTS = 20000;
 const RUN_PAUSE = 700; // milliseconds between two looks at a run that trains
-const FIRST_COLUMNS = ["loss", "accuracy", "mask_ap", "top_k_accuracy", "learning_rate", "speed"];
-const COLUMN_TITLES = { loss: "Loss", accuracy: "Accuracy", top_k_accuracy: "Top-k accuracy", speed: "Samples a second", learning_rate: "Learning rate", gradient_norm: "Gradient norm", mask_ap: "Average precision of masks" };
+const FIRST_COLUMNS = ["loss", "accuracy", "top_k_accuracy", "box_ap", "box_ap50", "mask_ap", "mask_ap50", "learning_rate", "speed"];
+const COLUMN_TITLES = { loss: "Loss", accuracy: "Accuracy", top_k_accuracy: "Top-k accuracy", speed: "Samples a second", learning_rate: "Learning rate", gradient_norm: "Gradient norm",
+  box_ap: "Average precision of boxes", box_ap50: "Average precision of boxes at overlap 0.50", mask_ap: "Average precision of masks", mask_ap50: "Average precision of masks at overlap 0.50" };
 const RUN_TABS = [["run", "Curves"], ["job", "Job"], ["logs", "Logs"], ["model", "Model"], ["data", "Data"], ["evaluation", "Evaluation"]];
 
 export function titleOf(column) {
@@ -23,7 +24,7 @@ export class RunHead {
     this.name = el("h1");
     this.state = el("span", { class: "state" });
     this.facts = el("dl", { class: "facts" });
-    const tabs = isExport ? RUN_TABS.filter(([tab]) => tab !== "logs" && tab !== "data") : RUN_TABS;
+    const tabs = isExport ? RUN_TABS.filter(([tab]) => tab !== "logs") : RUN_TABS;
     this.node = el("div", {}, this.name,
       el("nav", { "aria-label": "Parts of the run", class: "tools" },
         tabs.map(([tab, text]) => el("a", { href: "#/" + tab + "/" + id, "aria-current": tab === current ? "page" : null }, text)), this.state),
@@ -57,7 +58,9 @@ export class RunPage {
   constructor(store, ids) {
     this.store = store;
     this.ids = ids;
-    this.view = { axis: "steps", log: false, smoothing: 0, from: undefined, to: undefined };
+    // Axis, smoothing and scale stay for the next run that is looked at; the part of the axis does not.
+    store.view = { axis: "steps", log: false, smoothing: 0, ...store.view, from: undefined, to: undefined };
+    this.view = store.view;
     this.answers = new Map();
     this.charts = new Map();
     this.pending = 0;
@@ -68,9 +71,10 @@ export class RunPage {
     this.words = el("p", { class: "quiet", role: "status" });
     this.axis = el("select", { onchange: () => this.turn({ axis: this.axis.value, from: undefined, to: undefined }) },
       el("option", { value: "steps" }, "steps"), el("option", { value: "epochs" }, "epochs"), el("option", { value: "time" }, "time of training"));
-    this.smoothing = el("input", { type: "range", min: 0, max: 0.99, step: 0.01, value: 0, oninput: () => this.smooth() });
-    this.smoothText = el("output", {}, "0");
-    this.log = el("input", { type: "checkbox", onchange: () => this.turn({ log: this.log.checked }) });
+    this.axis.value = this.view.axis;
+    this.smoothing = el("input", { type: "range", min: 0, max: 0.99, step: 0.01, value: this.view.smoothing, oninput: () => this.smooth() });
+    this.smoothText = el("output", {}, String(this.view.smoothing));
+    this.log = el("input", { type: "checkbox", checked: this.view.log, onchange: () => this.turn({ log: this.log.checked }) });
     this.all = el("button", { type: "button", disabled: true, onclick: () => this.zoom() }, "Show all");
     this.node = el("div", {}, this.head ? this.head.node : el("h1", {}, ids.length + " runs"),
       el("div", { class: "tools" }, control("Axis", this.axis),
@@ -136,8 +140,11 @@ export class RunPage {
   columns() {
     const names = new Set();
     for (const answer of this.answers.values()) for (const name of Object.keys(answer.columns || {})) names.add(name);
-    for (const answer of this.answers.values()) if ((answer.validations || []).length) names.add("loss").add("accuracy");
-    for (const answer of this.answers.values()) if ((answer.validations || []).some((each) => isNumber(each.mask_ap))) names.add("mask_ap");
+    for (const answer of this.answers.values()) {
+      for (const each of answer.validations || [])
+        for (const [name, value] of Object.entries(each))
+          if (name !== "x" && isNumber(value)) names.add(name);
+    }
     const rank = (name) => (FIRST_COLUMNS.includes(name) ? FIRST_COLUMNS.indexOf(name) : FIRST_COLUMNS.length);
     return [...names].sort((a, b) => rank(a) - rank(b) || a.localeCompare(b));
   }
@@ -152,7 +159,7 @@ export class RunPage {
       if (!values && !points.length) return;
       const pen = penOf(i), single = this.ids.length === 1;
       const found = values || { mean: [] };
-      list.push({ name: single ? titleOf(column) : this.nameOf(id), pen, x: values ? answer.x : [], count: values ? answer.count : [], mean: found.mean, low: found.low, high: found.high, points: single ? [] : points });
+      if (values || !single) list.push({ name: single ? titleOf(column) : this.nameOf(id), pen, x: values ? answer.x : [], count: values ? answer.count : [], mean: found.mean, low: found.low, high: found.high, points: single ? [] : points });
       if (single && points.length) list.push({ name: "Validation", pen: penOf(1), x: points.map((each) => each.x), count: points.map(() => 1), mean: points.map((each) => each.y), points });
     });
     return list;
@@ -163,13 +170,31 @@ export class RunPage {
     for (const name of columns) if (!this.charts.has(name)) this.charts.set(name, this.makeChart(name));
     const wanted = columns.map((name) => this.charts.get(name).panel);
     if (wanted.length !== this.grid.children.length || wanted.some((node, i) => this.grid.children[i] !== node)) replace(this.grid, wanted);
+    const span = this.span();
     for (const name of columns) {
-      this.charts.get(name).chart.show({ ...this.view, series: this.seriesOf(name), resumed: [...this.answers.values()].flatMap((answer) => answer.resumed || []) });
+      this.charts.get(name).chart.show({ ...this.view, span, series: this.seriesOf(name), resumed: this.allOf("resumed"), changes: this.ids.length === 1 ? this.allOf("changes") : [] });
     }
     const errors = [...this.answers.values()].map((answer) => answer.error).filter(Boolean);
     setText(this.words, errors.length ? errors[0] : columns.length ? "" : "No step is recorded yet; the curves appear by themselves.");
-    const keys = this.ids.length === 1 ? [["training", penOf(0)], ["validation", penOf(1)]] : this.ids.map((id, i) => [this.nameOf(id), penOf(i)]);
+    const validated = [...this.answers.values()].some((answer) => (answer.validations || []).length);
+    const keys = this.ids.length === 1 ?
+        [
+          ["training", penOf(0)], ...(validated ? [["validation", penOf(1)]] : []),
+          ...(this.allOf("changes").length ? [["change of members", { color: "var(--c3)", dash: "7 3" }]] : [])
+        ] :
+        this.ids.map((id, i) => [this.nameOf(id), penOf(i)]);
     replace(this.legend, keys.map(([name, pen]) => el("li", {}, keyOf(pen), name)));
+  }
+
+  // The ends of the axis, which all charts share.
+  span() {
+    const ends = [...this.answers.values()].flatMap(
+        (answer) => (answer.x && answer.x.length ? [answer.x[0], answer.x[answer.x.length - 1]] : []));
+    return ends.length ? [Math.min(...ends), Math.max(...ends)] : null;
+  }
+
+  allOf(member) {
+    return [...this.answers.values()].flatMap((answer) => answer[member] || []);
   }
 
   makeChart(name) {

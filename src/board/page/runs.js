@@ -44,10 +44,20 @@ export class RunsPage {
   constructor(store) {
     this.store = store;
     this.lines = new Map();
-    this.chosen = new Set();
-    this.order = { column: TABLE_COLUMNS[TABLE_COLUMNS.length - 1], down: true };
-    this.filter = el("input", { type: "search", id: "filter", placeholder: "name, network, state", oninput: () => this.arrange() });
-    this.button = el("button", { type: "button", disabled: true, onclick: () => this.compareChosen() }, "Compare");
+    // What the reader chose stays while other pages are looked at.
+    const kept = (store.table = store.table || { chosen: new Set(), order: { column: TABLE_COLUMNS[TABLE_COLUMNS.length - 1], down: true }, filter: "" });
+    this.kept = kept;
+    this.chosen = kept.chosen;
+    this.filter = el("input", {
+      type: "search",
+      id: "filter",
+      value: kept.filter,
+      placeholder: "name, network, state",
+      oninput: () => this.filterBy(this.filter.value)
+    });
+    this.button = el("button", { type: "button", onclick: () => this.compareChosen() }, "Compare");
+    this.none = el("button", { type: "button", onclick: () => this.chooseNone() }, "Choose none");
+    this.countChosen();
     this.count = el("span", { class: "quiet", role: "status" });
     this.heads = TABLE_COLUMNS.map((column) => el("th", { scope: "col", class: [column.text ? "text" : "", column.rare ? "rare" : ""].join(" ").trim() },
       el("button", { type: "button", title: column.title, onclick: () => this.sortBy(column) }, column.name)));
@@ -61,7 +71,7 @@ export class RunsPage {
     this.node = el("div", {},
       el("h1", {}, "Runs"),
       el("div", { class: "tools" },
-        el("label", { for: "filter" }, "Filter", this.filter), this.button,
+        el("label", { for: "filter" }, "Filter", this.filter), this.button, this.none,
         el("button", { type: "button", onclick: () => this.saveTable() }, "CSV"), this.count),
       (this.holder = el("div", { class: "holder", tabindex: 0, role: "region", "aria-label": "Table of runs" },
         (this.table = el("table", { class: "runs" }, widths,
@@ -81,10 +91,9 @@ export class RunsPage {
       else this.lines.set(row.id, { row, shown: null, node: null });
     }
     for (const id of this.lines.keys()) {
-      if (this.store.rows.has(id)) continue;
-      this.lines.delete(id);
-      this.chosen.delete(id);
+      if (!this.store.rows.has(id)) this.lines.delete(id);
     }
+    for (const id of this.chosen) if (!this.store.rows.has(id)) this.choose(id, false);
     this.arrange();
   }
 
@@ -113,7 +122,12 @@ export class RunsPage {
     line.state = el("span", { class: "state" });
     line.bar = el("i");
     line.words = el("span");
-    line.check = el("input", { type: "checkbox", "aria-label": "Choose " + row.name, onchange: () => this.choose(row.id, line.check.checked) });
+    line.check = el("input", {
+      type: "checkbox",
+      "aria-label": "Choose " + row.name,
+      checked: this.chosen.has(row.id),
+      onchange: () => this.choose(row.id, line.check.checked)
+    });
     line.cells = TABLE_COLUMNS.map((column, i) => el("td", { class: [column.text ? "text" : "", column.rare ? "rare" : "", i === 3 ? "progress" : ""].join(" ").trim() || null },
       i === 0 ? line.link : i === 1 ? line.state : i === 3 ? [line.words, line.bar] : null));
     line.node = el("tr", {}, el("td", {}, line.check), line.cells);
@@ -122,8 +136,24 @@ export class RunsPage {
   choose(id, on) {
     if (on) this.chosen.add(id);
     else this.chosen.delete(id);
+    this.countChosen();
+  }
+
+  chooseNone() {
+    this.chosen.clear();
+    for (const line of this.lines.values()) if (line.check) line.check.checked = false;
+    this.countChosen();
+  }
+
+  countChosen() {
+    this.none.hidden = this.chosen.size === 0;
     this.button.disabled = this.chosen.size < 2 || this.chosen.size > MOST_COMPARED;
     setText(this.button, this.chosen.size > 1 ? "Compare " + this.chosen.size : "Compare");
+  }
+
+  filterBy(words) {
+    this.kept.filter = words;
+    this.arrange();
   }
 
   compareChosen() {
@@ -131,7 +161,8 @@ export class RunsPage {
   }
 
   sortBy(column) {
-    this.order = { column, down: this.order.column === column ? !this.order.down : !column.text };
+    const { order } = this.kept;
+    this.kept.order = { column, down: order.column === column ? !order.down : !column.text };
     this.arrange();
   }
 
@@ -141,7 +172,7 @@ export class RunsPage {
       const text = (line.row.name + " " + line.row.network + " " + line.row.state + " " + line.row.kind).toLowerCase();
       return words.every((word) => text.includes(word));
     });
-    const { column, down } = this.order;
+    const { column, down } = this.kept.order;
     return rows.sort((a, b) => {
       const first = column.value(a.row), second = column.value(b.row);
       const missing = compare(first, second);
@@ -155,9 +186,9 @@ export class RunsPage {
     this.window.set(wanted);
     this.table.setAttribute("aria-rowcount", wanted.length + 1);
     TABLE_COLUMNS.forEach((column, i) => {
-      const sorted = this.order.column === column;
-      this.heads[i].setAttribute("aria-sort", sorted ? (this.order.down ? "descending" : "ascending") : "none");
-      setText(this.heads[i].firstChild, column.name + (sorted ? (this.order.down ? " \u25be" : " \u25b4") : ""));
+      const { order } = this.kept, sorted = order.column === column;
+      this.heads[i].setAttribute("aria-sort", sorted ? (order.down ? "descending" : "ascending") : "none");
+      setText(this.heads[i].firstChild, column.name + (sorted ? (order.down ? " \u25be" : " \u25b4") : ""));
     });
     const all = this.lines.size + (this.lines.size === 1 ? " run" : " runs");
     setText(this.count, wanted.length === this.lines.size ? all : wanted.length + " of " + all);

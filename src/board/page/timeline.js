@@ -1,6 +1,7 @@
 // Who was a member when: a lane for each worker, over the time of the job.
 
-import { el, svg, replace } from "./dom.js";
+import { tickLabel } from "./chart.js";
+import { el, replace, svg } from "./dom.js";
 import { clock, duration, ticks } from "./format.js";
 
 const LANE_HEIGHT = 22, LANE_LEFT = 110, LANE_RIGHT = 12, LANE_AXIS = 24;
@@ -45,8 +46,9 @@ export class Timeline {
     const seen = (begin, end) => end >= from && begin <= to;
     const parts = [];
     for (const at of ticks(0, to - from, Math.max(2, width / 130))) {
-      parts.push(svg("line", { class: "rule", x1: x(from + at), x2: x(from + at), y1: 0, y2: height - LANE_AXIS }),
-        svg("text", { x: x(from + at), y: height - 8, "text-anchor": "middle" }, "+" + duration(from - view.begin + at)));
+      parts.push(
+          svg("line", { class: "rule", x1: x(from + at), x2: x(from + at), y1: 0, y2: height - LANE_AXIS }),
+          tickLabel(x(from + at), height - 8, "+" + duration(from - view.begin + at), width));
     }
     view.lanes.forEach((lane, i) => {
       const y = i * LANE_HEIGHT + 4, name = laneName(lane);

@@ -42,5 +42,14 @@ TEST_F(Reports, OfAnyOtherNameAreTakenForThoseOfTheRun) {
   EXPECT_EQ(chosen(), "results");
 }
 
+TEST(ValidationFigures, OfADetectorAreAveragePrecisions) {
+  const Json detector = Json::parse(
+      R"({"event":"evaluation","epoch":0,"loss":null,"accuracy":0.25,"top_k_accuracy":0.5,"boxes":{"ap":0.25,"ap50":0.5}})",
+      "an event");
+  EXPECT_EQ(validation_figures(detector).dump(), R"({"box_ap":0.25,"box_ap50":0.5})");
+  const Json classifier = Json::parse(R"({"event":"evaluation","loss":0.5,"accuracy":0.75,"seconds":1})", "an event");
+  EXPECT_EQ(validation_figures(classifier).dump(), R"({"loss":0.5,"accuracy":0.75})");
+}
+
 }  // namespace
 }  // namespace dtrain::board

@@ -97,5 +97,14 @@ TEST(JobView, DamagedEventsArePassedOver) {
   EXPECT_NO_THROW(job_view({}, {}, 20));
 }
 
+TEST(JobView, BytesOfAllLivesOfTheJobAreAddedUp) {
+  std::vector<Json> events = kEvents;
+  events.push_back(event(30, R"("event":"finish","exit_code":75)"));
+  events.push_back(event(30, R"("event":"goodput","percent":90,"sent_bytes":1000)"));
+  events.push_back(event(50, R"("event":"goodput","percent":80,"sent_bytes":500)"));
+  events.push_back(event(55, R"("event":"goodput","percent":80)"));
+  EXPECT_EQ(job_view(events, kJournal, 60).at("sent_bytes").as_number(), 1500);
+}
+
 }  // namespace
 }  // namespace dtrain::board

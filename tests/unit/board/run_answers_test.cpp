@@ -82,5 +82,24 @@ TEST(Series, ShowsWhatIsInMemoryWhereTheFileIsAway) {
   EXPECT_GE(answer.at("x").as_array().back().as_number(), 1003);
 }
 
+TEST(Series, HasChangesOfMembersOnTheAxisOfTime) {
+  board::Run run("/m/job", "job");
+  Run::News news;
+  news.steps.lines = lines(30);
+  news.events.lines =
+      R"({"time":"2026-01-31T00:00:10.000000Z","event":"generation","workers":3,"reason":"w3 joined"})"
+      "\n"
+      R"({"time":"2026-01-31T00:00:20.000000Z","event":"evaluation","epoch":0,"loss":null,"boxes":{"ap":0.5,"ap50":0.75}})"
+      "\n";
+  run.apply(std::move(news));
+  OneFile file(lines(30));
+  const auto answer = [&](const std::string& axis) {
+    return Json::parse(Series(run, *parse_target("/api/series?axis=" + axis)).answer(file).body, "the answer");
+  };
+  EXPECT_EQ(answer("time").at("changes").dump(), R"([{"x":10.0,"workers":3.0,"reason":"w3 joined"}])");
+  EXPECT_EQ(answer("steps").at("changes").dump(), "[]");
+  EXPECT_EQ(answer("time").at("validations").as_array()[0].at("box_ap").as_number(), 0.5);
+}
+
 }  // namespace
 }  // namespace dtrain::board
