@@ -15,6 +15,7 @@ struct Endpoint::State {
       : options(std::move(o)),
         reception(options.bind_address, options.secret, options.by_unix_sockets, options.plain_data) {}
   const EndpointOptions options;
+  const std::shared_ptr<tcp::TrafficCount> traffic = std::make_shared<tcp::TrafficCount>();
   tcp::Reception reception;
 };
 
@@ -22,6 +23,11 @@ Endpoint::Endpoint(EndpointOptions options) : state_(std::make_unique<State>(std
 Endpoint::~Endpoint() = default;
 
 PeerAddress Endpoint::address() const { return state_->reception.address(); }
+
+std::optional<Traffic> Endpoint::traffic() const {
+  if (state_->options.transport != Transport::tcp) return std::nullopt;
+  return Traffic{state_->traffic->sent, state_->traffic->received};
+}
 
 std::unique_ptr<Communicator> Endpoint::connect(const MeshPlan& plan, std::chrono::milliseconds deadline,
                                                 std::stop_token cancel) {
@@ -31,7 +37,8 @@ std::unique_ptr<Communicator> Endpoint::connect(const MeshPlan& plan, std::chron
   for (const net::Stream& stream : streams) {
     if (stream) tcp::prepare_for_data(stream.socket(), options.operation_deadline);
   }
-  auto mesh = tcp::make_communicator(plan, std::move(streams), options.operation_deadline, options.on_point);
+  auto mesh =
+      tcp::make_communicator(plan, std::move(streams), options.operation_deadline, options.on_point, state_->traffic);
   if (options.transport == Transport::tcp || mesh->size() == 1) return mesh;
   if (options.transport == Transport::nccl) {
     return make_nccl_communicator(std::move(mesh), options.nccl, deadline, options.operation_deadline);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -54,12 +55,20 @@ struct EndpointOptions {
   std::function<void(CommPoint)> on_point{};
 };
 
+// Bytes of frames between ranks, without what encryption and the network add.
+struct Traffic {
+  std::uint64_t sent = 0, received = 0;
+  friend bool operator==(const Traffic&, const Traffic&) = default;
+};
+
 class Endpoint {
  public:
   explicit Endpoint(EndpointOptions options);
   ~Endpoint();
   Endpoint(const Endpoint&) = delete;
   PeerAddress address() const;
+  // Of all its communicators until now. Any thread. nullopt: the library of this transport does not say.
+  std::optional<Traffic> traffic() const;
 
   // Connects to every rank of the plan; several generations may be under way at once, from several threads. Blocks
   // until all connections are up and proven. PeerLost names the ranks that are missing at the deadline, and says so at

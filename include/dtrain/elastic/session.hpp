@@ -8,6 +8,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 
@@ -31,6 +32,9 @@ struct SessionOptions {
   std::chrono::milliseconds heartbeat{200};
   std::chrono::milliseconds mesh_deadline{10'000};
   bool ask_leave_on_signal = true;  // a stop signal of the process becomes AskLeave
+  // What this worker has sent and received, for heartbeats. Called from a thread of the session; an Endpoint's own by
+  // default.
+  std::function<std::optional<comm::Traffic>()> traffic{};
 };
 
 // Same contract as comm::Endpoint::connect; called from a thread of the session.

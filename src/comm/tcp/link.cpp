@@ -16,8 +16,8 @@ constexpr std::size_t kLongestReason = 1000;
 
 }  // namespace
 
-Link::Link(net::Stream stream, int peer, std::string name)
-    : stream_(std::move(stream)), peer_(peer), name_(std::move(name)) {
+Link::Link(net::Stream stream, int peer, std::string name, std::shared_ptr<TrafficCount> traffic)
+    : stream_(std::move(stream)), peer_(peer), name_(std::move(name)), traffic_(std::move(traffic)) {
   stream_.expect_bulk();
 }
 
@@ -78,6 +78,7 @@ bool Link::read(FrameSink& sink) {
   if (moved.bytes == 0) return after_read(moved);
 
   const std::size_t bytes = moved.bytes;
+  traffic_->received.fetch_add(bytes, std::memory_order_relaxed);
   if (payload_) {
     const std::size_t mine = std::min(bytes, parts[0].iov_len);
     payload_got_ += mine;
@@ -135,6 +136,7 @@ bool Link::write(FrameSink& sink) {
   sink.before_write();
   const net::Moved moved = count == 0 ? stream_.flush() : stream_.write({parts.data(), count});
   front_sent_ += moved.bytes;
+  traffic_->sent.fetch_add(moved.bytes, std::memory_order_relaxed);
   release_sent(sink);
   if (moved.state == net::Moved::State::open) return true;
   writable_ = false;

@@ -2,8 +2,11 @@
 // by the exchange's thread alone.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +17,11 @@
 #include "wire.hpp"
 
 namespace dtrain::comm::tcp {
+
+// Of many links; each adds on its own thread.
+struct TrafficCount {
+  std::atomic<std::uint64_t> sent{0}, received{0};
+};
 
 class FrameSink {
  public:
@@ -28,8 +36,8 @@ class FrameSink {
 class Link {
  public:
   Link() = default;
-  // `name` is for messages.
-  Link(net::Stream stream, int peer, std::string name);
+  // `name` is for messages. What passes is added to `traffic`.
+  Link(net::Stream stream, int peer, std::string name, std::shared_ptr<TrafficCount> traffic);
 
   int socket() const { return stream_.socket(); }
   const std::string& name() const { return name_; }
@@ -60,6 +68,7 @@ class Link {
   net::Stream stream_;
   int peer_ = -1;
   std::string name_;
+  std::shared_ptr<TrafficCount> traffic_;
   bool readable_ = true, writable_ = true, hung_up_ = false, stalled_ = false, ended_ = false;
   std::string why_ended_, write_error_;
 

@@ -62,13 +62,14 @@ class TcpReduction final : public Reduction {
   bool ended_ = false;
 };
 
-std::vector<Link> make_links(const MeshPlan& plan, std::vector<net::Stream> streams) {
+std::vector<Link> make_links(const MeshPlan& plan, std::vector<net::Stream> streams,
+                             const std::shared_ptr<TrafficCount>& traffic) {
   std::vector<Link> links(streams.size());
   for (std::size_t peer = 0; peer < streams.size(); ++peer) {
     if (!streams[peer]) continue;
     const PeerAddress& address = plan.ranks[peer];
     links[peer] = Link(std::move(streams[peer]), static_cast<int>(peer),
-                       fmt::format("rank {} at {} port {}", peer, address.address, address.port));
+                       fmt::format("rank {} at {} port {}", peer, address.address, address.port), traffic);
   }
   return links;
 }
@@ -76,8 +77,8 @@ std::vector<Link> make_links(const MeshPlan& plan, std::vector<net::Stream> stre
 class TcpCommunicator final : public HostCommunicator {
  public:
   TcpCommunicator(const MeshPlan& plan, std::vector<net::Stream> streams, std::chrono::milliseconds deadline,
-                  std::function<void(CommPoint)> on_point)
-      : exchange_(plan.rank, make_links(plan, std::move(streams)), deadline, std::move(on_point)) {}
+                  std::function<void(CommPoint)> on_point, const std::shared_ptr<TrafficCount>& traffic)
+      : exchange_(plan.rank, make_links(plan, std::move(streams), traffic), deadline, std::move(on_point)) {}
 
   int rank() const override { return exchange_.rank(); }
   int size() const override { return exchange_.ranks(); }
@@ -116,8 +117,10 @@ class TcpCommunicator final : public HostCommunicator {
 
 std::unique_ptr<Communicator> make_communicator(const MeshPlan& plan, std::vector<net::Stream> streams,
                                                 std::chrono::milliseconds operation_deadline,
-                                                std::function<void(CommPoint)> on_point) {
-  return std::make_unique<TcpCommunicator>(plan, std::move(streams), operation_deadline, std::move(on_point));
+                                                std::function<void(CommPoint)> on_point,
+                                                std::shared_ptr<TrafficCount> traffic) {
+  return std::make_unique<TcpCommunicator>(plan, std::move(streams), operation_deadline, std::move(on_point),
+                                           std::move(traffic));
 }
 
 }  // namespace dtrain::comm::tcp

@@ -10,11 +10,14 @@
 #include <dtrain/comm/mesh.hpp>
 #include <dtrain/net/stream.hpp>
 
+#include "link.hpp"
+
 namespace dtrain::comm::tcp {
 
-// streams[rank] of every peer; that of `rank` itself is none.
+// What passes is added to `traffic`. streams[rank] of every peer; that of `rank` itself is none.
 std::unique_ptr<Communicator> make_communicator(const MeshPlan& plan, std::vector<net::Stream> streams,
                                                 std::chrono::milliseconds operation_deadline,
-                                                std::function<void(CommPoint)> on_point);
+                                                std::function<void(CommPoint)> on_point,
+                                                std::shared_ptr<TrafficCount> traffic);
 
 }  // namespace dtrain::comm::tcp

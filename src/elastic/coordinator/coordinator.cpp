@@ -261,10 +261,10 @@ struct Coordinator::Impl {
   void act(const Say& line, Moment) { say(line); }
   void act(const Finish& finish, Moment now) {
     finished = finish;
-    write_event(
-        Json::object(
-            {{"event", "goodput"}, {"percent", 100 * meter.goodput(now.time)}, {"samples_seen", meter.samples_seen()}}),
-        now);
+    Json event = Json::object(
+        {{"event", "goodput"}, {"percent", 100 * meter.goodput(now.time)}, {"samples_seen", meter.samples_seen()}});
+    if (state.traffic.sent > 0) event["sent_bytes"] = state.traffic.sent;
+    write_event(event, now);
     if (options.prometheus) write_metrics(now);
   }
 

@@ -24,7 +24,9 @@ Json worker_row(const State& state, const Worker& worker, std::optional<int> ran
                        {"phase", phase_name(worker.progress.phase)},
                        {"step_seconds", rounded(worker.progress.step_seconds, 1e-6)},
                        {"compute_seconds", rounded(worker.progress.compute_seconds, 1e-6)},
-                       {"straggler", rounded(straggler_score(state, worker), 1e-3)}});
+                       {"straggler", rounded(straggler_score(state, worker), 1e-3)},
+                       {"sent_bytes", worker.progress.traffic.sent},
+                       {"received_bytes", worker.progress.traffic.received}});
 }
 
 class HostRow {
@@ -89,6 +91,7 @@ Json hosts_list(const State& state, const JobMeter& meter, int logical_shards, T
                        {"samples_seen", meter.samples_seen()},
                        {"samples_per_second", rounded(meter.samples_per_second(now), 0.01)},
                        {"goodput_percent", rounded(100 * meter.goodput(now), 0.01)},
+                       {"sent_bytes", state.traffic.sent},
                        {"hosts", std::move(hosts)}});
 }
 

@@ -78,6 +78,9 @@ std::string prometheus_text(const State& state, const JobMeter& meter, Time now)
   by_rank(text, state, [](const Worker& worker) { return worker.progress.compute_seconds; });
   text.family("straggler_score", "gauge", "A rank's compute time as a multiple of the median.");
   by_rank(text, state, [&](const Worker& worker) { return straggler_score(state, worker); });
+  text.one("sent_bytes_total", "counter",
+           "Bytes that the workers have sent each other; 0 where the transport does not say.",
+           count(state.traffic.sent));
   return text.take();
 }
 

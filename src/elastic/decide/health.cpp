@@ -316,6 +316,12 @@ void note_pace(State& state, Worker& worker, const Progress& next) {
   worker.compute_seconds = before + kSmoothing * (next.compute_seconds - before);
 }
 
+// A worker counts since its process began.
+void note_traffic(comm::Traffic& all, const comm::Traffic& before, const comm::Traffic& now) {
+  all.sent += now.sent - std::min(before.sent, now.sent);
+  all.received += now.received - std::min(before.received, now.received);
+}
+
 }  // namespace
 
 bool newcomer_answers(const DecisionContext& context, const Worker& worker) {
@@ -327,6 +333,7 @@ void note_progress(DecisionContext& context, Worker& worker, const Progress& pro
   sign_of(context, worker, progress.generation);
   if (worker.phase == WorkerPhase::starting) return;
   if (is_member(worker)) note_pace(state, worker, progress);
+  note_traffic(state.traffic, worker.progress.traffic, progress.traffic);
   worker.progress = progress;
   worker.progress_at = context.now;
   worker.position = progress.position;

@@ -176,6 +176,7 @@ struct State {
   std::string fingerprint;    // of the first worker
   std::string probe;          // of the first worker that reported one
   Pace pace;
+  comm::Traffic traffic{};  // of all workers between each other, by their heartbeats
   Time begun{};  // of the job
   bool said_waiting = false;
   std::optional<Time> start_wait_since;  // enough workers are ready; slower ones are waited for

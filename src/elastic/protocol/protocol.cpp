@@ -44,6 +44,11 @@ struct Table<comm::PeerAddress> {
       std::tuple(Field{"address", &comm::PeerAddress::address}, Field{"port", &comm::PeerAddress::port});
 };
 template <>
+struct Table<comm::Traffic> {
+  static constexpr auto kFields =
+      std::tuple(Field{"sent", &comm::Traffic::sent}, Field{"received", &comm::Traffic::received});
+};
+template <>
 struct Table<Member> {
   static constexpr auto kFields = std::tuple(Field{"worker", &Member::worker}, Field{"host", &Member::host},
                                              Field{"slot", &Member::slot}, Field{"data", &Member::data});
@@ -124,7 +129,8 @@ struct Table<Progress> {
   static constexpr auto kFields =
       std::tuple(Field{"generation", &Progress::generation}, Field{"phase", &Progress::phase},
                  Field{"standing", &Progress::position}, Field{"seconds_in_phase", &Progress::seconds_in_phase},
-                 Field{"step_seconds", &Progress::step_seconds}, Field{"compute_seconds", &Progress::compute_seconds});
+                 Field{"step_seconds", &Progress::step_seconds}, Field{"compute_seconds", &Progress::compute_seconds},
+                 Field{"traffic", &Progress::traffic});
 };
 template <>
 struct Table<Report> {

@@ -293,7 +293,12 @@ class WorkerSession::Impl {
                   .position = position_,
                   .seconds_in_phase = clock_.seconds_in_phase(Clock::now()),
                   .step_seconds = clock_.step_seconds(),
-                  .compute_seconds = clock_.compute_seconds()});
+                  .compute_seconds = clock_.compute_seconds(),
+                  .traffic = traffic()});
+  }
+
+  comm::Traffic traffic() const {
+    return options_.traffic ? options_.traffic().value_or(comm::Traffic()) : comm::Traffic();
   }
 
   void send(const FromWorker& message) DTRAIN_REQUIRES(mutex_) {
@@ -338,13 +343,22 @@ class WorkerSession::Impl {
 WorkerSession::WorkerSession(ControlLink& link, comm::PeerAddress data, MeshMaker make_mesh, SessionOptions options)
     : impl_(std::make_unique<Impl>(link, std::move(data), std::move(make_mesh), std::move(options))) {}
 
+namespace {
+
+SessionOptions counting(SessionOptions options, const comm::Endpoint& endpoint) {
+  if (!options.traffic) options.traffic = [&endpoint] { return endpoint.traffic(); };
+  return options;
+}
+
+}  // namespace
+
 WorkerSession::WorkerSession(ControlLink& link, comm::Endpoint& endpoint, SessionOptions options)
     : WorkerSession(
           link, endpoint.address(),
           [&endpoint](const comm::MeshPlan& plan, std::chrono::milliseconds deadline, std::stop_token cancel) {
             return endpoint.connect(plan, deadline, std::move(cancel));
           },
-          std::move(options)) {}
+          counting(std::move(options), endpoint)) {}
 
 WorkerSession::~WorkerSession() = default;
 

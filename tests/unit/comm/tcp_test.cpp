@@ -163,5 +163,26 @@ TEST(Tcp, RefusesOtherShapesAndOtherOperations) {
   EXPECT_FALSE(mixed[1].empty());
 }
 
+TEST(Tcp, CountsTheBytesBetweenRanksOverAllGenerations) {
+  TcpWorld world(2);
+  const std::string large(1'000'000, 'a');
+  const auto give = [&](Communicator& comm) {
+    std::string got(large.size(), ' ');
+    if (comm.rank() == 0) comm.send(1, bytes_of(large));
+    if (comm.rank() == 1) comm.receive(0, std::as_writable_bytes(std::span(got)));
+    comm.all_gather({});
+  };
+  EXPECT_EQ(run_ranks(world.communicators, give), nothing(2));
+  const Traffic first = *world.endpoints[0]->traffic(), second = *world.endpoints[1]->traffic();
+  EXPECT_GE(first.sent, large.size());
+  EXPECT_LT(first.sent, large.size() + 10'000);
+  EXPECT_LT(first.received, 10'000u);
+  EXPECT_GE(second.received, large.size());
+  auto next = world.connect(2);
+  EXPECT_EQ(run_ranks(next, give), nothing(2));
+  EXPECT_GE(world.endpoints[0]->traffic()->sent, 2 * large.size());
+  EXPECT_EQ(Endpoint({.transport = Transport::gloo}).traffic(), std::nullopt) << "the library moves them";
+}
+
 }  // namespace
 }  // namespace dtrain::comm

@@ -219,7 +219,7 @@ TEST_F(CoordinatorTest, KeepsPrometheusTextUpToDate) {
   for (const char* line :
        {"\ndtrain_workers 1\n", "\ndtrain_samples_per_second ", "\ndtrain_goodput_ratio ",
         "\ndtrain_hosts{state=\"member\"} 1\n", "\ndtrain_straggler_score{rank=\"0\",host=\"w1\"} 1\n",
-        "# TYPE dtrain_samples_total counter\n"}) {
+        "# TYPE dtrain_samples_total counter\n", "\ndtrain_sent_bytes_total 0\n"}) {
     EXPECT_NE(text.find(line), text.npos) << line << "\nis not in\n" << text;
   }
 }

@@ -333,5 +333,20 @@ TEST(DecideHealth, TheEventOfARecoverySaysHowLongItTookToNotice) {
   EXPECT_NEAR(found[0].at("pause_seconds").as_number(), 3.0, 0.2);
 }
 
+TEST(DecideHealth, AddsUpWhatAllWorkersHaveSent) {
+  Job job;
+  job.run_on({"w1", "w2"});
+  const auto says = [&](const char* host, comm::Traffic traffic) {
+    job.say(
+        job.worker_on(host),
+        Progress{
+            .generation = 1, .phase = Phase::computing, .position = {true, 0, job.step, job.step}, .traffic = traffic});
+  };
+  says("w1", {100, 10});
+  says("w2", {10, 100});
+  says("w1", {150, 20});
+  EXPECT_EQ(job.state().traffic, (comm::Traffic{160, 120}));
+}
+
 }  // namespace
 }  // namespace dtrain::elastic
