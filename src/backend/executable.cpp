@@ -33,6 +33,7 @@ StepMetrics Executable::evaluate(const HostBatch& batch, std::span<float> logits
 
 std::uint64_t HostExecutable::stage(const HostBatch&) { return 0; }
 std::vector<FloatRange> HostExecutable::device_parts() const { return {}; }
+std::optional<double> HostExecutable::gradient_norm() { return std::nullopt; }
 std::int64_t HostExecutable::state_size() const { return row_size(state()); }
 StateNumbers HostExecutable::state_numbers() const { return {state().updates, state().loss_scale}; }
 

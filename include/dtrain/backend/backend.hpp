@@ -209,6 +209,9 @@ class Executable {
   // The sum over all shards of the step; what it lies in must stay as it is until apply() returns. Gives what was
   // counted.
   virtual StepMetrics set_sum(StepSum sum) = 0;
+  // Between set_sum() and apply(): the length of the gradient of the mean loss. Takes a pass over all gradients.
+  // nullopt: the sum lies on the host, with the caller.
+  virtual std::optional<double> gradient_norm() = 0;
   // One local phase: gradients are divided by the sum's count, then the optimizer moves parameters, then running
   // statistics take the weighted mean of the batch statistics. In float16, a sum with a gradient that is not finite
   // moves nothing but the loss scale. Once for each set_sum(). An average that the rule asks for and that is not there
@@ -252,6 +255,7 @@ class HostExecutable : public Executable {
  public:
   std::uint64_t stage(const HostBatch& batch) override;
   std::vector<FloatRange> device_parts() const final;
+  std::optional<double> gradient_norm() final;
   std::int64_t state_size() const final;
   std::vector<float> state_floats(FloatRange range) const final;
   StateNumbers state_numbers() const final;

@@ -262,6 +262,13 @@ StepMetrics CudaExecutable::set_sum(StepSum sum) {
   return StepMetrics{metrics[0], metrics[1], metrics[2], metrics[3]};
 }
 
+std::optional<double> CudaExecutable::gradient_norm() {
+  DTRAIN_CHECK(sum_ && sum_count_ > 0, "there is no sum of samples");
+  // The update reads the copies again.
+  if (gradients_in_copies_) run_once({gradients_of_copies()});
+  return update_.gradient_length(sum_, sum_count_);
+}
+
 void CudaExecutable::apply(const Update& update) {
   DTRAIN_CHECK(sum_, "there is no sum to apply");
   move_state(std::exchange(sum_, nullptr), sum_count_, update);

@@ -31,6 +31,7 @@ class CudaExecutable final : public Executable {
   void synchronize() override { device_->synchronize(); }
   std::vector<FloatRange> device_parts() const override;
   StepMetrics set_sum(StepSum sum) override;
+  std::optional<double> gradient_norm() override;
   void apply(const Update& update) override;
   StepMetrics evaluate(const HostBatch& batch, std::span<const nn::ImageView> views, std::span<float> logits) override;
   const ModelState& state() const override;

@@ -137,8 +137,9 @@ const std::vector<comm::Note>& StepRunner::reduce() {
   return reduced_.notes;
 }
 
-std::optional<double> StepRunner::gradient_norm(std::size_t gradients) const {
-  if (!parts_.empty() || reduced_.sum.size() < gradients || metrics_.count <= 0) return std::nullopt;
+std::optional<double> StepRunner::gradient_norm(std::size_t gradients) {
+  if (metrics_.count <= 0) return std::nullopt;
+  if (reduced_.sum.size() < gradients) return executable_.gradient_norm();
   return length_of(std::span(reduced_.sum).first(gradients)) / metrics_.count;
 }
 

@@ -29,8 +29,8 @@ class StepRunner {
   const std::vector<comm::Note>& reduce();
   backend::StepMetrics metrics() const { return metrics_; }
   // After reduce() and before apply(): the length of the gradient of the mean loss, which is the first `gradients`
-  // floats of a contribution. nullopt: gradients are on a GPU.
-  std::optional<double> gradient_norm(std::size_t gradients) const;
+  // floats of a contribution. nullopt: it is not known.
+  std::optional<double> gradient_norm(std::size_t gradients);
   void apply(const backend::Update& update) { executable_.apply(update); }
 
  private:

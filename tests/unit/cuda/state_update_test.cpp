@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <optional>
 
 #include <dtrain/nn/networks.hpp>
 
@@ -233,6 +235,47 @@ TEST(CudaStateUpdate, WhatIsEvaluatedNextSeesTheNewWeights) {
   const auto fresh = compiled(*make_replay_backend(), problem);
   fresh->write_state(executable->read_state());
   EXPECT_EQ(executable->evaluate(problem.batch()).loss_sum, fresh->evaluate(problem.batch()).loss_sum);
+}
+
+TEST(CudaStateUpdate, MeasuresTheGradientOfASum) {
+  const Problem problem = matrix_problem();
+  const auto executable = compiled(*make_replay_backend(), problem);
+  for (int step = 0; step < 2; ++step) {
+    const std::vector<float> sum = sum_of_step(problem, step);
+    double squares = 0;
+    for (std::int64_t k = 0; k < backend::ContributionLayout(problem.graph).gradients; ++k)
+      squares += std::pow(sum[static_cast<std::size_t>(k)], 2);
+    executable->set_sum(std::span<const float>(sum));
+    const double expected = std::sqrt(squares) / sum.back();
+    EXPECT_NEAR(executable->gradient_norm().value_or(-1), expected, 1e-5 * expected);
+    executable->apply(update_of_step(OptimizerKind::sgd, step));
+  }
+}
+
+// A rank's only shard leaves gradients beside the copies of the weights.
+TEST(CudaStateUpdate, MeasuresWithoutAChangeOfTheStepWhereverGradientsLie) {
+  const Problem problem = matrix_problem();
+  const auto compile = [&](std::optional<OptimizerKind> rule) {
+    auto executable = make_replay_backend()->compile(
+        problem.graph, {.dtype = backend::DType::bfloat16, .max_samples = problem.n, .optimizer = rule});
+    executable->write_state(problem.state);
+    return executable;
+  };
+  const auto calm = compile(OptimizerKind::sgd), measured = compile(OptimizerKind::sgd), packed = compile(std::nullopt);
+  for (int step = 0; step < 3; ++step) {
+    const backend::Update update = update_of_step(OptimizerKind::sgd, step);
+    step_by(*calm, problem, update, 1);
+    std::vector<double> norms;
+    for (backend::Executable* const each : {measured.get(), packed.get()}) {
+      each->enqueue(problem.batch(), split_samples(problem.n, 1), problem.key, backend::OwnSum{});
+      each->set_sum(backend::OwnSum{});
+      norms.push_back(each->gradient_norm().value_or(-1));
+      each->apply(update);
+    }
+    EXPECT_GT(norms[0], 0);
+    EXPECT_EQ(norms[0], norms[1]);
+  }
+  EXPECT_EQ(measured->state().parameters, calm->state().parameters);
 }
 
 }  // namespace

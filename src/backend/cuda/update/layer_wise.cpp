@@ -1,6 +1,7 @@
 #include "layer_wise.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <dtrain/backend/checks.hpp>
 
@@ -40,7 +41,8 @@ struct TensorLengths::Layout {
 TensorLengths::TensorLengths(Device& device, const nn::Graph& graph) : TensorLengths(device, Layout(graph)) {}
 
 TensorLengths::TensorLengths(Device& device, const Layout& layout)
-    : tensors_(static_cast<std::int32_t>(layout.tensors.size())),
+    : device_(device),
+      tensors_(static_cast<std::int32_t>(layout.tensors.size())),
       parts_(layout.parts),
       parameters_(layout.parameters),
       part_squares_(layout.part_squares),
@@ -57,6 +59,14 @@ UpdatedTensors TensorLengths::table() const {
 void TensorLengths::add_squares(const float* parameters, const UpdateStep* step, std::vector<Call>& calls) const {
   calls.push_back({"lengths of tensors: squares", SquareParts{table(), step, parameters, at(part_squares_), parts_}});
   calls.push_back({"lengths of tensors", SquaresOfTensors{table(), at(part_squares_), at(squares_)}});
+}
+
+double TensorLengths::length_of_sum() const {
+  std::vector<TensorSquares> squares(static_cast<std::size_t>(tensors_));
+  if (!squares.empty()) device_.download(squares.data(), at(squares_), squares.size() * sizeof(TensorSquares));
+  double total = 0;
+  for (const TensorSquares& each : squares) total += each.sum;
+  return std::sqrt(total);
 }
 
 void TensorLengths::add_cut(const float* parameters, UpdateStep* step, std::vector<Call>& calls) const {

@@ -11,6 +11,10 @@ namespace dtrain::backend::cuda {
 class TensorLengths {
  public:
   TensorLengths(Device& device, const nn::Graph& graph);
+  // Adds the calls that measure tensors of step->sum, and tensors of weights.
+  void add_squares(const float* parameters, const UpdateStep* step, std::vector<Call>& calls) const;
+  // Of all that these calls measured in step->sum. Waits for them.
+  double length_of_sum() const;
   // Adds the calls that make the divisor of gradients what their norm asks for.
   void add_cut(const float* parameters, UpdateStep* step, std::vector<Call>& calls) const;
   // Adds the calls that move weights along the directions in step->sum.
@@ -22,8 +26,8 @@ class TensorLengths {
   TensorLengths(Device& device, const Layout& layout);
   UpdatedTensors table() const;
   TensorSquares* at(std::uint64_t offset) const { return reinterpret_cast<TensorSquares*>(memory_.data() + offset); }
-  void add_squares(const float* parameters, const UpdateStep* step, std::vector<Call>& calls) const;
 
+  Device& device_;
   const std::int32_t tensors_;
   const std::int64_t parts_, parameters_;
   const std::uint64_t part_squares_, squares_;  // offsets in bytes

@@ -58,6 +58,20 @@ void StateUpdate::run(const Given& given, const Update& update, std::uint64_t t)
   work->run();
 }
 
+double StateUpdate::gradient_length(float* sum, float count) {
+  if (!measure_) {
+    std::vector<Call> calls;
+    lengths().add_squares(places_.parameters, places_.step, calls);
+    measure_ = device_.record(std::move(calls));
+  }
+  UpdateStep step{};
+  step.count = count;
+  step.sum = sum;
+  device_.upload(places_.step, &step, sizeof step);
+  measure_->run();
+  return lengths().length_of_sum() / count;
+}
+
 std::vector<const Recording*> StateUpdate::recordings() const {
   std::vector<const Recording*> all;
   for (const auto& [kind, recording] : recordings_) all.push_back(recording.get());

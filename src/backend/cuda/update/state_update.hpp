@@ -47,6 +47,8 @@ class StateUpdate {
               std::optional<nn::OptimizerKind> rule, CopyCalls copies);
   // Step t, counted from 1.
   void run(const Given& given, const Update& update, std::uint64_t t);
+  // Of all gradients in `sum`, which stays as it is, as a mean over `count` samples.
+  double gradient_length(float* sum, float count);
   // What was recorded by now.
   std::vector<const Recording*> recordings() const;
   std::uint64_t bytes() const {
@@ -81,6 +83,7 @@ class StateUpdate {
   std::unique_ptr<TensorLengths> lengths_;
   std::unique_ptr<LayerShares> shares_;
   std::map<Kind, std::unique_ptr<Recording>> recordings_;
+  std::unique_ptr<Recording> measure_;  // of gradient_length()
 };
 
 }  // namespace dtrain::backend::cuda
