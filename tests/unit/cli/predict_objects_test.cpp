@@ -5,34 +5,11 @@
 #include <dtrain/data/image.hpp>
 #include <dtrain/train/coco_results.hpp>
 
+#include "common/recording_reporter.hpp"
 #include "common/temporary_folder.hpp"
 
 namespace dtrain::cli {
 namespace {
-
-class JsonAnswers final : public Reporter {
- public:
-  const ReportOptions& options() const override { return options_; }
-  void answer(std::string_view) override {}
-  void answer_json(const Json& document) override { answers.push_back(document); }
-  void flush() override {}
-  void finish() override {}
-  void note(std::string_view) override {}
-  void detail(std::string_view) override {}
-  void warn(std::string_view what) override { warnings.emplace_back(what); }
-  void pass_on(std::string_view) override {}
-  void progress(std::string_view) override {}
-  bool draws_progress() const override { return false; }
-  std::string paint_answer(Style, std::string_view text) const override { return std::string(text); }
-  int columns() const override { return 80; }
-  std::unique_ptr<Reporter> reopened() const override { return nullptr; }
-
-  std::vector<Json> answers;
-  std::vector<std::string> warnings;
-
- private:
-  ReportOptions options_{.json = true};
-};
 
 // An object of 3 x 4 pixels in a picture of 6 x 8.
 class PredictObjects : public testing::Test {
@@ -55,7 +32,7 @@ class PredictObjects : public testing::Test {
     ObjectAnswers answers(choice, names_, {}, reporter_);
     answers.found("photos/a.jpg", found(masked), {});
     answers.finish();
-    return reporter_.answers.back().at("objects").as_array().at(0);
+    return reporter_.documents.back().at("objects").as_array().at(0);
   }
 
   static constexpr std::size_t kHeight = 6, kWidth = 8;
@@ -63,7 +40,7 @@ class PredictObjects : public testing::Test {
   Path results_ = folder_ / "found.json", truth_ = folder_ / "truth.json";
   std::vector<std::string> names_{"dog"};
   data::Rle mask_;
-  JsonAnswers reporter_;
+  RecordingReporter reporter_{{.json = true}};
 };
 
 TEST_F(PredictObjects, MasksAreAnsweredAndScoredByThemselves) {

@@ -4,6 +4,7 @@
 
 #include <dtrain/base/signals.hpp>
 
+#include "common/recording_reporter.hpp"
 #include "coordinator/job_end.hpp"
 #include "coordinator/job_policy.hpp"
 
@@ -33,29 +34,6 @@ class FakeWork final : public JobWork {
 
   config::JobOptions options;
   bool keeps_state = false, ended = false;
-};
-
-class RecordingReporter final : public Reporter {
- public:
-  const ReportOptions& options() const override { return options_; }
-  void answer(std::string_view) override {}
-  void answer_json(const Json&) override {}
-  void flush() override {}
-  void finish() override {}
-  void note(std::string_view) override {}
-  void detail(std::string_view) override {}
-  void warn(std::string_view what) override { warnings.emplace_back(what); }
-  void pass_on(std::string_view) override {}
-  void progress(std::string_view) override {}
-  bool draws_progress() const override { return false; }
-  std::string paint_answer(Style, std::string_view text) const override { return std::string(text); }
-  int columns() const override { return 80; }
-  std::unique_ptr<Reporter> reopened() const override { return nullptr; }
-
-  std::vector<std::string> warnings;
-
- private:
-  ReportOptions options_;
 };
 
 class JobEndTest : public ::testing::Test {
