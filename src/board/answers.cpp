@@ -84,6 +84,16 @@ net::HttpResponse evaluation(const Question& question) {
   return reply(answer);
 }
 
+// What a run does not have yet is an answer, {"missing", "hint"}, and no error: the page asks for it again.
+template <typename Ask>
+Json or_missing(const Ask& ask) {
+  try {
+    return ask();
+  } catch (const Missing& error) {
+    return Json::object({{"missing", error.what()}, {"hint", error.hint()}});
+  }
+}
+
 using Answer = net::HttpResponse (*)(const Question&);
 
 const std::map<std::string_view, Answer>& known_answers() {
@@ -115,10 +125,14 @@ const std::map<std::string_view, Answer>& known_answers() {
       {"/api/logs", [](const Question& q) { return reply(logs_of(*q.files(), q.folder())); }},
       {"/api/log", [](const Question& q) { return reply(log_of(*q.files(), q.folder(), q.target)); }},
       {"/api/live", [](const Question& q) { return reply(live_hosts(q.folder())); }},
-      {"/api/model", [](const Question& q) { return reply(model_of(q.place(), q.target)); }},
+      {"/api/model",
+       [](const Question& q) {
+         return reply(or_missing([&, run = q.place()] { return model_of(run, q.target); }));
+       }},
       {"/api/bytes", [](const Question& q) { return reply(step_bytes_of(q.place())); }},
       {"/api/spread", [](const Question& q) { return reply(spread_of(q.place(), q.target)); }},
-      {"/api/data", [](const Question& q) { return reply(data_of(q.place())); }},
+      {"/api/data",
+       [](const Question& q) { return reply(or_missing([run = q.place()] { return data_of(run); })); }},
       {"/api/sheet", [](const Question& q) { return sheet_of(q.place()); }},
       {"/api/evaluation", evaluation},
       {"/api/clusters",

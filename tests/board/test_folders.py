@@ -196,8 +196,11 @@ def test_two_boards_on_a_port_and_wrong_words(world: BoardWorld):
     run = eventually(board.rows, "a run is found")[0]["id"]
     for path, status in (("/api/nothing", 404), ("/nothing.js", 404), ("/api/series?run=none", 404), (f"/api/series?run={run}&axis=luck", 400),
                          (f"/api/series?run={run}&from=x", 400), (f"/api/log?run={run}&name=..%2F..%2Fevents.jsonl", 404),
-                         (f"/api/report?run={run}&report=..&name=x", 404), ("/..%2f..%2fetc%2fpasswd", 404), (f"/api/model?run={run}", 404)):
+                         (f"/api/report?run={run}&report=..&name=x", 404), ("/..%2f..%2fetc%2fpasswd", 404), ("/api/model?run=none", 404)):
         assert board.ask(path)[0] == status, (path, board.ask(path))
+    for question in ("model", "data"):  # what is not there yet is no error, which the browser would write down
+        code, text = board.ask(f"/api/{question}?run={run}")
+        assert code == 200 and json.loads(text)["missing"], text
     assert board.ask("/", {"Host": "evil.example"})[0] == 403, "another name of this machine may be a site that reaches in"
     code, text = board.ask("/")
     assert code == 200 and "<main" in text

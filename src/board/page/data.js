@@ -1,7 +1,7 @@
 // What a run is trained on: pictures as the network sees them, and how many there are of each class.
 
 import { ask, picture } from "./api.js";
-import { el, note, panel, replace, table } from "./dom.js";
+import { el, missingNote, note, panel, replace, table } from "./dom.js";
 import { bytes, percent, whole } from "./format.js";
 import { RunHead } from "./run.js";
 
@@ -28,6 +28,10 @@ export class DataPage {
     try {
       const data = await ask("/api/data", { run: this.id });
       if (this.over) return;
+      if (data.missing) {
+        replace(this.content, missingNote(data));
+        return;
+      }
       const most = Math.max(1, ...data.classes.map((each) => each.records));
       const sheet = el("img", {
         class: "sheet",

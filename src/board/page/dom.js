@@ -77,6 +77,11 @@ export function panel(title, ...children) {
   return el("section", { class: "panel" }, el("h2", {}, title), ...children);
 }
 
+// What a run does not have, or not yet.
+export function missingNote({ missing, hint }) {
+  return note(missing + (hint ? ". " + hint : ""));
+}
+
 export function note(text) {
   return el("p", { class: "quiet" }, text);
 }

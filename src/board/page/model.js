@@ -1,7 +1,7 @@
 // The network of a run: its layers with their shapes, and how the numbers of each tensor are spread.
 
 import { ask, isExport } from "./api.js";
-import { el, note, panel, redraw, replace, svg, table } from "./dom.js";
+import { el, missingNote, note, panel, redraw, replace, svg, table } from "./dom.js";
 import { short, whole, NONE } from "./format.js";
 import { graphPicture } from "./graph.js";
 import { RunHead } from "./run.js";
@@ -56,11 +56,14 @@ export class ModelPage {
     try {
       const model = await ask("/api/model", { run: this.id, checkpoint: chosen });
       if (this.over || chosen !== this.chosen) return;
+      if (model.missing) return redraw(this.content, model, () => [missingNote(model)]);
       const { checkpoints, ...shown } = model;
       redraw(this.content, shown, () => this.parts(model));
       this.offer(model);
+      return undefined;
     } catch (error) {
       redraw(this.content, error.message, () => [note(error.message + (error.hint ? ". " + error.hint : ""))]);
+      return undefined;
     } finally {
       this.busy = false;
     }
