@@ -45,6 +45,7 @@ Problem make_problem(nn::Graph graph, int n, std::uint64_t seed = 1);
 std::vector<Problem> layer_problems();
 // What detectors have beside them, which only the backends of the host compute.
 std::vector<Problem> detection_problems();
+std::vector<Problem> region_problems();
 
 // So that GoogleTest names a case instead of printing its bytes.
 void PrintTo(const Problem& problem, std::ostream* out);

@@ -19,6 +19,8 @@ INSTANTIATE_TEST_SUITE_P(All, CpuLayers, ::testing::ValuesIn(layer_problems()),
                          [](const auto& of) { return of.param.name; });
 INSTANTIATE_TEST_SUITE_P(Detection, CpuLayers, ::testing::ValuesIn(detection_problems()),
                          [](const auto& of) { return of.param.name; });
+INSTANTIATE_TEST_SUITE_P(Regions, CpuLayers, ::testing::ValuesIn(region_problems()),
+                         [](const auto& of) { return of.param.name; });
 
 std::string difference(const Problem& problem, const TraceOptions& options, const Tolerance& tolerance = {}) {
   return compare_backends(*backend::make_cpu_backend(), *backend::make_reference_backend(), problem, options,

@@ -71,6 +71,8 @@ INSTANTIATE_TEST_SUITE_P(Layers, Gradients, ::testing::ValuesIn(layer_problems()
                          [](const auto& test) { return test.param.name; });
 INSTANTIATE_TEST_SUITE_P(Detection, Gradients, ::testing::ValuesIn(detection_problems()),
                          [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(Regions, Gradients, ::testing::ValuesIn(region_problems()),
+                         [](const auto& test) { return test.param.name; });
 
 }  // namespace
 }  // namespace dtrain::testing

@@ -231,7 +231,7 @@ TEST(Pooling, AveragesEverythingWhenGlobal) {
 
 TEST(Dropout, DividesWhatItKeepsByItsShare) {
   const std::uint32_t id = 7;
-  const DropoutKey key{{.seed = 1, .epoch = 0}, 3, &id};
+  const DrawKey key{{.seed = 1, .epoch = 0}, 3, &id};
   const Samples x = samples(1, {1, 100, 100}, Values(10000, 1.0f));
   Samples y(1, x.shape);
   drop({.p = 0.2f}, key, x, y);

@@ -19,7 +19,7 @@ TEST(Retinanet, has_as_many_parameters_as_torchvisions) {
 TEST(Retinanet, has_its_levels_at_strides_of_8_to_128) {
   const Graph graph =
       build_network({.name = "retinanet", .image = {3, 200, 312}, .classes = 2, .backbone = "resnet-18"});
-  const DetectionLoss& loss = *detection_of(graph);
+  const auto& loss = std::get<DetectionLoss>(graph.nodes.back().layer);
   EXPECT_EQ(loss.levels, (Levels{5, 25, 39}));
   const std::vector<LevelPlace> places = level_places(loss.levels);
   EXPECT_EQ(places.back().height, 2);
