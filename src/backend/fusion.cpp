@@ -85,9 +85,7 @@ class Fuser {
     }
   }
 
-  bool is_of_regions(int index) const {
-    return as<nn::Proposals>(node(index)) || as<nn::FoundRegions>(node(index));
-  }
+  bool is_of_regions(int index) const { return as<nn::Proposals>(node(index)) || as<nn::FoundRegions>(node(index)); }
   bool reads_heads(int index) const { return is_of_regions(index) || as<nn::RegionLoss>(node(index)); }
 
   // From the layer that computes the logits on, through scales.

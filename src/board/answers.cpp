@@ -126,13 +126,10 @@ const std::map<std::string_view, Answer>& known_answers() {
       {"/api/log", [](const Question& q) { return reply(log_of(*q.files(), q.folder(), q.target)); }},
       {"/api/live", [](const Question& q) { return reply(live_hosts(q.folder())); }},
       {"/api/model",
-       [](const Question& q) {
-         return reply(or_missing([&, run = q.place()] { return model_of(run, q.target); }));
-       }},
+       [](const Question& q) { return reply(or_missing([&, run = q.place()] { return model_of(run, q.target); })); }},
       {"/api/bytes", [](const Question& q) { return reply(step_bytes_of(q.place())); }},
       {"/api/spread", [](const Question& q) { return reply(spread_of(q.place(), q.target)); }},
-      {"/api/data",
-       [](const Question& q) { return reply(or_missing([run = q.place()] { return data_of(run); })); }},
+      {"/api/data", [](const Question& q) { return reply(or_missing([run = q.place()] { return data_of(run); })); }},
       {"/api/sheet", [](const Question& q) { return sheet_of(q.place()); }},
       {"/api/evaluation", evaluation},
       {"/api/clusters",

@@ -11,8 +11,8 @@
 
 namespace dtrain::board {
 
-// The figures of an event "evaluation" as curves have them: "loss", "accuracy", "top_k_accuracy"; of a detector "box_ap",
-// "box_ap50", "mask_ap" and "mask_ap50".
+// The figures of an event "evaluation" as curves have them: "loss", "accuracy", "top_k_accuracy"; of a detector
+// "box_ap", "box_ap50", "mask_ap" and "mask_ap50".
 Json validation_figures(const Json& event);
 
 // {"validations": [...]}; of a detector with the average precision of its boxes and masks.

@@ -26,10 +26,11 @@ void bind_network(OptionSet& set, NetworkChoice& choice) {
   set.add("--backbone", options.backbone, "NAME",
           "for detectors, network below the feature pyramid: " + join(nn::backbone_names(), ", ") +
               "; empty for resnet-50");
-  set.add("--proposals", options.proposals, "N",
-          "for faster-rcnn and mask-rcnn, number of regions of a picture that the second stage looks into; a quarter of "
-          "them may be objects; 0 for 512",
-          at_least(0));
+  set.add(
+      "--proposals", options.proposals, "N",
+      "for faster-rcnn and mask-rcnn, number of regions of a picture that the second stage looks into; a quarter of "
+      "them may be objects; 0 for 512",
+      at_least(0));
   set.add("--width", options.width, "CHANNELS",
           "number of channels of the first stage of a resnet, resnext or speednet; 0 for the usual number",
           at_least(0));
@@ -76,8 +77,8 @@ nn::Graph choose_graph(const NetworkChoice& choice, const OptionSet& set, DataOp
 }
 
 bool network_is_chosen(const OptionSet& set) {
-  constexpr std::array names = {"network",    "num-layers",  "backbone",   "proposals", "width",
-                                "batch-norm", "image-shape", "num-classes"};
+  constexpr std::array names = {"network", "num-layers", "backbone",    "proposals",
+                                "width",   "batch-norm", "image-shape", "num-classes"};
   return std::any_of(names.begin(), names.end(), [&](const char* name) { return set.chosen(name); });
 }
 

@@ -311,33 +311,9 @@ class Lowering {
       add(make_bias_gradient({layer.bias_offset(), shape_of(gradient).c}, kernels_, gradient), index, ".backward_bias");
   }
 
-  void backward_concat(int index, TensorId gradient) {
-    int first_channel = 0;
-    for (const int input : node(index).inputs) {
-      const nn::Shape& shape = node(input).output;
-      if (wants_gradient(input)) {
-        const TensorId result = program().add_tensor(shape, options_.dtype);
-        add(make_concat_gradient(gradient, first_channel, result), index, ".gradient");
-        pass_on(input, result);
-      }
-      first_channel += shape.c;
-    }
-  }
-
-  void backward_multiply(int index, TensorId gradient) {
-    const int source = node(index).inputs[0], factors = node(index).inputs[1];
-    if (wants_gradient(factors)) {
-      const TensorId result = new_tensor_like(value(factors));
-      add(make_factor_gradient(node(index).output, kernels_, value(source), gradient, result), index,
-          ".factor_gradient");
-      pass_on(factors, result);
-    }
-    if (wants_gradient(source)) {
-      const TensorId result = new_tensor_like(value(source));
-      add(make_multiply(node(index).output, kernels_, gradient, value(factors), result), index, ".gradient");
-      pass_on(source, result);
-    }
-  }
+  // lowering.cpp
+  void backward_concat(int index, TensorId gradient);
+  void backward_multiply(int index, TensorId gradient);
 
   void backward_layer_scale(int index, TensorId gradient);
   void backward_class_token(int index, TensorId gradient);

@@ -21,8 +21,8 @@ std::vector<std::size_t> lowest(const std::vector<std::size_t>& items, std::span
 }
 
 std::vector<std::uint32_t> words_of(const RegionDraw& draw, std::size_t count) {
-  const PhiloxKey key{static_cast<std::uint32_t>(draw.key.seed), static_cast<std::uint32_t>(draw.key.seed >> 32) ^
-                                                                     static_cast<std::uint32_t>(RandomUse::regions)};
+  const PhiloxKey key{static_cast<std::uint32_t>(draw.key.seed),
+                      static_cast<std::uint32_t>(draw.key.seed >> 32) ^ static_cast<std::uint32_t>(RandomUse::regions)};
   std::vector<std::uint32_t> words;
   for (std::uint32_t block = 0; words.size() < count; ++block) {
     for (const std::uint32_t word :

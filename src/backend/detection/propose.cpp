@@ -23,8 +23,8 @@ std::vector<Candidate> best_of_level(const AnchorSet& anchors, std::size_t level
   for (std::int64_t i = anchors.level_begins[level]; i < anchors.level_begins[level + 1]; ++i) {
     const std::int64_t pixel = anchors.pixels[static_cast<std::size_t>(i / anchors.at_pixel)];
     const float logit = logits.at(pixel, i % anchors.at_pixel);
-    all.push_back({std::isnan(logit) ? -std::numeric_limits<float>::infinity() : logit,
-                   static_cast<std::int32_t>(level), i});
+    all.push_back(
+        {std::isnan(logit) ? -std::numeric_limits<float>::infinity() : logit, static_cast<std::int32_t>(level), i});
   }
   const auto kept = all.begin() + std::min<std::ptrdiff_t>(std::ssize(all), most);
   std::partial_sort(all.begin(), kept, all.end(), is_better);

@@ -24,9 +24,7 @@ class RegionAligner {
   // Writes kTaps for each point of the region, row after row; a region without an area has weights of 0 alone.
   void taps_of(const nn::Box& region, std::span<Tap> taps) const;
   // The first pixel of each point of region `index` in a result whose regions lie apart.
-  std::int64_t pixel_apart(std::int64_t index, std::int64_t point) const {
-    return index * (size_ + 1) * size_ + point;
-  }
+  std::int64_t pixel_apart(std::int64_t index, std::int64_t point) const { return index * (size_ + 1) * size_ + point; }
 
  private:
   std::size_t level_of(const nn::Box& region) const;

@@ -28,12 +28,13 @@ struct RegionDraw {
   int node = 0;  // index in Graph::nodes
   std::uint32_t sample = 0;
 };
-// Of the items whose match is an object `objects` at most, then of the background until `all` are drawn, as far as there
-// are so many; each group in the order of the items.
+// Of the items whose match is an object `objects` at most, then of the background until `all` are drawn, as far as
+// there are so many; each group in the order of the items.
 struct Drawn {
   std::vector<std::size_t> objects, background;
 };
-Drawn draw_balanced(std::span<const std::int32_t> matches, std::size_t objects, std::size_t all, const RegionDraw& draw);
+Drawn draw_balanced(std::span<const std::int32_t> matches, std::size_t objects, std::size_t all,
+                    const RegionDraw& draw);
 
 // Both give layer.regions rows; `objects` as in heads.hpp.
 std::vector<Region> propose(const nn::Proposals& layer, const AnchorSet& anchors, const nn::PictureObjects* objects,

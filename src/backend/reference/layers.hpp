@@ -99,8 +99,8 @@ void transposed_convolve_backward(const nn::TransposedConvolution& layer, const 
                                   const Samples& dy, Samples& dx, float* dweight, float* dbias);
 
 // Without a key not in training.
-void propose(const nn::Proposals& layer, const std::optional<DrawKey>& key, const Samples& logits,
-             const Samples& codes, const HostBatch& of, Samples& y);
+void propose(const nn::Proposals& layer, const std::optional<DrawKey>& key, const Samples& logits, const Samples& codes,
+             const HostBatch& of, Samples& y);
 void align_regions(const nn::RegionAlign& layer, const Samples& x, const Samples& regions, Samples& y);
 void align_regions_backward(const nn::RegionAlign& layer, const Samples& regions, const Samples& dy, Samples& dx);
 void keep_regions(const nn::KeepRegions& layer, const Samples& x, Samples& y);  // adds to y

@@ -72,57 +72,55 @@ void Pass::forward_node(int index) {
   const nn::Node& node = input_.graph.nodes[index];
   Samples& y = values_[index];
   const auto x = [&]() -> const Samples& { return input_of(index); };
-  std::visit(Overloaded{
-                 [&](const nn::Input&) { std::copy_n(input_.samples.images, y.values.size(), y.values.begin()); },
-                 [&](const nn::Convolution& l) { convolve(l, x(), parameter(index, 0), parameter(index, 1), y); },
-                 [&](const nn::BatchNorm& l) {
-                   const bool of_batch = input_.training && node.learns;
-                   const Moments moments =
-                       of_batch ? moments_of(x()) : running_moments(input_.graph, node, input_.statistics);
-                   batch_norm(l, x(), moments, parameter(index, 0), parameter(index, 1), y);
-                 },
-                 [&](const nn::Activation& l) { activate(l, x(), y); },
-                 [&](const nn::Pooling& l) { pool(l, x(), y); },
-                 [&](const nn::Dense&) { dense(x(), parameter(index, 0), parameter(index, 1), y); },
-                 [&](const nn::Flatten&) { y.values = x().values; },
-                 [&](const nn::Add&) { add(x(), input_of(index, 1), y); },
-                 [&](const nn::Concat&) { concat(inputs_of(index), y); },
-                 [&](const nn::Multiply&) { multiply(x(), input_of(index, 1), y); },
-                 [&](const nn::Dropout& l) {
-                   if (input_.training) {
-                     drop(l, draw_key(index), x(), y);
-                   } else {
-                     y.values = x().values;
-                   }
-                 },
-                 [&](const nn::Scale& l) { scale(l, x(), y); },
-                 [&](const nn::LayerNorm& l) { layer_norm(l, x(), parameter(index, 0), parameter(index, 1), y); },
-                 [&](const nn::LayerScale&) { layer_scale(x(), parameter(index, 0), y); },
-                 [&](const nn::ClassToken&) { class_token(x(), parameter(index, 0), y); },
-                 [&](const nn::Position&) { add_position(x(), parameter(index, 0), y); },
-                 [&](const nn::FirstToken&) { first_token(x(), y); },
-                 [&](const nn::Attention& l) { attend(l, x(), y); },
-                 [&](const nn::SoftmaxLoss&) { softmax(x(), y); },
-                 [&](const nn::Upsample&) { upsample(x(), y); },
-                 [&](const nn::Pyramid&) { pyramid(inputs_of(index), y); },
-                 [&](const nn::KeepLevels& l) { keep_levels(l, x(), y); },
-                 [&](const nn::TransposedConvolution& l) {
-                   transposed_convolve(l, x(), parameter(index, 0), parameter(index, 1), y);
-                 },
-                 [&](const nn::Proposals& l) {
-                   propose(l, input_.training ? std::optional(draw_key(index)) : std::nullopt, x(), input_of(index, 1),
-                           input_.samples, y);
-                 },
-                 [&](const nn::RegionAlign& l) { align_regions(l, x(), input_of(index, 1), y); },
-                 [&](const nn::KeepRegions& l) { keep_regions(l, x(), y); },
-                 [&](const nn::FoundRegions& l) {
-                   find_regions(l, input_.training, inputs_of(index), input_.samples, y);
-                 },
-                 // A batch has one loss, and evaluation one result.
-                 [&](const nn::DetectionLoss&) {},
-                 [&](const nn::RegionLoss&) {},
-             },
-             node.layer);
+  std::visit(
+      Overloaded{
+          [&](const nn::Input&) { std::copy_n(input_.samples.images, y.values.size(), y.values.begin()); },
+          [&](const nn::Convolution& l) { convolve(l, x(), parameter(index, 0), parameter(index, 1), y); },
+          [&](const nn::BatchNorm& l) {
+            const bool of_batch = input_.training && node.learns;
+            const Moments moments = of_batch ? moments_of(x()) : running_moments(input_.graph, node, input_.statistics);
+            batch_norm(l, x(), moments, parameter(index, 0), parameter(index, 1), y);
+          },
+          [&](const nn::Activation& l) { activate(l, x(), y); },
+          [&](const nn::Pooling& l) { pool(l, x(), y); },
+          [&](const nn::Dense&) { dense(x(), parameter(index, 0), parameter(index, 1), y); },
+          [&](const nn::Flatten&) { y.values = x().values; },
+          [&](const nn::Add&) { add(x(), input_of(index, 1), y); },
+          [&](const nn::Concat&) { concat(inputs_of(index), y); },
+          [&](const nn::Multiply&) { multiply(x(), input_of(index, 1), y); },
+          [&](const nn::Dropout& l) {
+            if (input_.training) {
+              drop(l, draw_key(index), x(), y);
+            } else {
+              y.values = x().values;
+            }
+          },
+          [&](const nn::Scale& l) { scale(l, x(), y); },
+          [&](const nn::LayerNorm& l) { layer_norm(l, x(), parameter(index, 0), parameter(index, 1), y); },
+          [&](const nn::LayerScale&) { layer_scale(x(), parameter(index, 0), y); },
+          [&](const nn::ClassToken&) { class_token(x(), parameter(index, 0), y); },
+          [&](const nn::Position&) { add_position(x(), parameter(index, 0), y); },
+          [&](const nn::FirstToken&) { first_token(x(), y); },
+          [&](const nn::Attention& l) { attend(l, x(), y); },
+          [&](const nn::SoftmaxLoss&) { softmax(x(), y); },
+          [&](const nn::Upsample&) { upsample(x(), y); },
+          [&](const nn::Pyramid&) { pyramid(inputs_of(index), y); },
+          [&](const nn::KeepLevels& l) { keep_levels(l, x(), y); },
+          [&](const nn::TransposedConvolution& l) {
+            transposed_convolve(l, x(), parameter(index, 0), parameter(index, 1), y);
+          },
+          [&](const nn::Proposals& l) {
+            propose(l, input_.training ? std::optional(draw_key(index)) : std::nullopt, x(), input_of(index, 1),
+                    input_.samples, y);
+          },
+          [&](const nn::RegionAlign& l) { align_regions(l, x(), input_of(index, 1), y); },
+          [&](const nn::KeepRegions& l) { keep_regions(l, x(), y); },
+          [&](const nn::FoundRegions& l) { find_regions(l, input_.training, inputs_of(index), input_.samples, y); },
+          // A batch has one loss, and evaluation one result.
+          [&](const nn::DetectionLoss&) {},
+          [&](const nn::RegionLoss&) {},
+      },
+      node.layer);
 }
 
 void Pass::backward(std::span<float> gradients) {
@@ -178,9 +176,7 @@ void Pass::backward_node(int index, std::span<float> gradients) {
                    }
                  },
                  [&](const nn::Multiply&) { multiply_backward(input_of(index), input_of(index, 1), dy, dx(0), dx(1)); },
-                 [&](const nn::Dropout& l) {
-                   drop_backward(l, draw_key(index), dy, dx());
-                 },
+                 [&](const nn::Dropout& l) { drop_backward(l, draw_key(index), dy, dx()); },
                  [&](const nn::Scale& l) { scale_backward(l, dy, dx()); },
                  [&](const nn::LayerNorm& l) {
                    layer_norm_backward(l, input_of(index), parameter(index, 0), dy, dx(), gradient(0), gradient(1));

@@ -68,11 +68,12 @@ bool is_held(const Node& node, std::size_t which) {
 float statistics_momentum(const Node& norm) { return norm.learns ? std::get<BatchNorm>(norm.layer).momentum : 1; }
 
 const char* layer_kind(const Layer& layer) {
-  constexpr const char* names[] = {"input",    "convolution", "batch_norm",    "activation",   "pooling",
-                                   "dense",    "flatten",     "add",           "concat",       "multiply",
-                                   "dropout",  "scale",       "layer_norm",    "layer_scale",  "class_token",
-                                   "position", "first_token", "attention",     "softmax_loss", "upsample",
-                                   "pyramid",  "keep_levels", "detection_loss", "transposed_convolution", "proposals", "region_align", "keep_regions", "found_regions", "region_loss"};
+  constexpr const char* names[] = {
+      "input",        "convolution",  "batch_norm",   "activation",    "pooling",        "dense",
+      "flatten",      "add",          "concat",       "multiply",      "dropout",        "scale",
+      "layer_norm",   "layer_scale",  "class_token",  "position",      "first_token",    "attention",
+      "softmax_loss", "upsample",     "pyramid",      "keep_levels",   "detection_loss", "transposed_convolution",
+      "proposals",    "region_align", "keep_regions", "found_regions", "region_loss"};
   static_assert(std::size(names) == std::variant_size_v<Layer>);
   return names[layer.index()];
 }
@@ -184,7 +185,8 @@ std::int64_t multiply_adds(const Graph& graph) {
     const bool counted = std::holds_alternative<Convolution>(node.layer) || std::holds_alternative<Dense>(node.layer);
     if (!counted && !transposed) continue;
     const TensorView& weight = graph.parameters[static_cast<std::size_t>(node.parameters[0])];
-    const int own = transposed ? transposed->stride * transposed->stride : 1;  // of the output's pixels, weights of each
+    const int own =
+        transposed ? transposed->stride * transposed->stride : 1;  // of the output's pixels, weights of each
     total += weight.size * node.output.h * node.output.w / own;
   }
   return total;

@@ -55,16 +55,14 @@ void Lowering::backward_pyramid(int index, TensorId gradient) {
 
 void Lowering::end_with_results(const nn::DetectionLoss& layer) {
   const std::vector<int>& heads = node(size() - 1).inputs;
-  add(make_find_objects(layer, head_tensors(value(heads[0]), value(heads[1]))), size() - 1,
-      ".results");
+  add(make_find_objects(layer, head_tensors(value(heads[0]), value(heads[1]))), size() - 1, ".results");
 }
 
 void Lowering::begin_backward(const nn::DetectionLoss& layer) {
   const int classes = node(size() - 1).inputs[0], boxes = node(size() - 1).inputs[1];
   const TensorId by_classes = new_tensor_like(value(classes)), by_boxes = new_tensor_like(value(boxes));
   add(make_detection_loss(layer, graph_.parameter_count + graph_.statistic_count,
-                          head_tensors(value(classes), value(boxes)),
-                          head_tensors(by_classes, by_boxes)),
+                          head_tensors(value(classes), value(boxes)), head_tensors(by_classes, by_boxes)),
       size() - 1, "");
   pass_on(classes, by_classes);
   pass_on(boxes, by_boxes);

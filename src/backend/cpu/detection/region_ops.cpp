@@ -23,12 +23,7 @@ std::vector<Region> regions_of(const Context& c, TensorId id, int sample) {
 class ProposalsOp final : public ChunkOp {
  public:
   ProposalsOp(const nn::Proposals& layer, int node, bool training, const HeadTensors& heads, TensorId output)
-      : layer_(layer),
-        anchors_(anchors_of(layer)),
-        node_(node),
-        training_(training),
-        heads_(heads),
-        output_(output) {
+      : layer_(layer), anchors_(anchors_of(layer)), node_(node), training_(training), heads_(heads), output_(output) {
     kind = "proposals";
     reads = {heads.classes, heads.boxes};
     writes = {output};
@@ -94,7 +89,7 @@ class RegionLossOp final : public LoopOp {
         heads_(heads),
         gradients_(slopes) {
     kind = "region_loss";
-    reads = {heads.all,          heads.found,         heads.anchors.classes,
+    reads = {heads.all,           heads.found,           heads.anchors.classes,
              heads.anchors.boxes, heads.regions.classes, heads.regions.boxes};
     writes = {slopes.anchors.classes, slopes.anchors.boxes, slopes.regions.classes, slopes.regions.boxes};
     if (has_masks()) {

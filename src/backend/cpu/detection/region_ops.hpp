@@ -1,5 +1,5 @@
-// The layers between the two stages of a detector, each sample by sample on channels-last tensors. Tensors of regions are
-// float32.
+// The layers between the two stages of a detector, each sample by sample on channels-last tensors. Tensors of regions
+// are float32.
 #pragma once
 
 #include <memory>

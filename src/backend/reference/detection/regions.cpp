@@ -1,5 +1,5 @@
-// The layers between the two stages of a detector. What they compute of one picture is that of all backends of the host;
-// its judge is torchvision.
+// The layers between the two stages of a detector. What they compute of one picture is that of all backends of the
+// host; its judge is torchvision.
 #include "../../detection/region_align.hpp"
 #include "../../detection/region_loss.hpp"
 #include "../layers.hpp"
@@ -33,15 +33,14 @@ int rows_of_masks(const nn::RegionLoss& layer, const RegionInputs& inputs) {
 }
 
 AnchorSet anchors_of_loss(const nn::RegionLoss& layer) {
-  return anchors_of(nn::Proposals{.levels = layer.levels,
-                                  .image_height = layer.found.image_height,
-                                  .image_width = layer.found.image_width});
+  return anchors_of(nn::Proposals{
+      .levels = layer.levels, .image_height = layer.found.image_height, .image_width = layer.found.image_width});
 }
 
 }  // namespace
 
-void propose(const nn::Proposals& layer, const std::optional<DrawKey>& key, const Samples& logits,
-             const Samples& codes, const HostBatch& of, Samples& y) {
+void propose(const nn::Proposals& layer, const std::optional<DrawKey>& key, const Samples& logits, const Samples& codes,
+             const HostBatch& of, Samples& y) {
   const AnchorSet anchors = anchors_of(layer);
   for (int i = 0; i < y.n; ++i) {
     const Heads<const float> heads{head_of(logits, i), head_of(codes, i)};

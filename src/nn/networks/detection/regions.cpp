@@ -1,5 +1,5 @@
-// torchvision's Faster R-CNN and Mask R-CNN (Ren et al. 2015, He et al. 2017): one head proposes regions on the levels of
-// stride 4 to 64, others look into each of them.
+// torchvision's Faster R-CNN and Mask R-CNN (Ren et al. 2015, He et al. 2017): one head proposes regions on the levels
+// of stride 4 to 64, others look into each of them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -50,8 +50,9 @@ struct Heads {
 
 Heads add_proposal_heads(Chain& net, const PyramidValue& pyramid) {
   net.go_back_to(pyramid.node);
-  const int shared =
-      net.then("rpn.head.conv.0.0", biased(kPyramidChannels, 3, InitialWeight::small)).then("rpn.head.conv.0.1", kRelu).last();
+  const int shared = net.then("rpn.head.conv.0.0", biased(kPyramidChannels, 3, InitialWeight::small))
+                         .then("rpn.head.conv.0.1", kRelu)
+                         .last();
   const int logits = net.then("rpn.head.cls_logits", biased(Proposals::kAnchors, 1, InitialWeight::small)).last();
   net.go_back_to(shared);
   return {logits, net.then("rpn.head.bbox_pred", biased(4 * Proposals::kAnchors, 1, InitialWeight::small)).last()};
@@ -111,18 +112,15 @@ Graph build(const NetworkOptions& options, bool has_masks) {
                                           .image_width = options.image.w},
                                 {anchors.logits, anchors.codes})
                            .last();
-  const RegionAlign align{.levels = pyramid.levels,
-                          .used = kUsedLevels,
-                          .image_height = options.image.h,
-                          .image_width = options.image.w};
+  const RegionAlign align{
+      .levels = pyramid.levels, .used = kUsedLevels, .image_height = options.image.h, .image_width = options.image.w};
   const Heads heads = add_region_heads(net, align, pyramid.node, proposed, options.classes + 1);
   const Detections found{.classes = options.classes,
                          .image_height = options.image.h,
                          .image_width = options.image.w,
                          .detections = std::min(regions / 4, kMostDetections),
                          .mask = has_masks ? 2 * kMaskPoints : 0};
-  const int objects =
-      net.join("roi_heads.found", FoundRegions{found}, {proposed, heads.logits, heads.codes}).last();
+  const int objects = net.join("roi_heads.found", FoundRegions{found}, {proposed, heads.logits, heads.codes}).last();
   std::vector<int> inputs{anchors.logits, anchors.codes, proposed, heads.logits, heads.codes, objects};
   if (has_masks) inputs.push_back(add_mask_head(net, align, pyramid.node, objects, options.classes + 1));
   return net.finish(std::move(inputs), RegionLoss{.found = found, .levels = pyramid.levels});

@@ -55,8 +55,7 @@ Graph build_retinanet(const NetworkOptions& options) {
   const int classes = add_head(net, "head.classification_head", "cls_logits", pyramid, of, kAnchors * options.classes,
                                InitialWeight::rare);
   const int boxes = add_head(net, "head.regression_head", "bbox_reg", pyramid, of, kAnchors * 4, InitialWeight::small);
-  const Detections found{
-      .classes = options.classes, .image_height = options.image.h, .image_width = options.image.w};
+  const Detections found{.classes = options.classes, .image_height = options.image.h, .image_width = options.image.w};
   return net.finish({classes, boxes}, DetectionLoss{.found = found, .levels = of});
 }
 

@@ -13,8 +13,8 @@ void expect_box(const nn::Box& box, float left, float top, float right, float bo
 }
 
 // 64x96 pixels: a level of 2x3 and one of 1x2.
-const nn::DetectionLoss kTwoLevels{
-    .found = {.classes = 2, .image_height = 64, .image_width = 96}, .levels = {.count = 2, .height = 2, .width = 3}};
+const nn::DetectionLoss kTwoLevels{.found = {.classes = 2, .image_height = 64, .image_width = 96},
+                                   .levels = {.count = 2, .height = 2, .width = 3}};
 
 TEST(Anchors, of_the_first_pixel_are_those_of_torchvision) {
   const AnchorSet anchors = anchors_of(kTwoLevels);

@@ -11,8 +11,8 @@ namespace {
 
 constexpr int kPixels = 4, kClassChannels = 18, kBoxChannels = 36;
 
-const nn::DetectionLoss kLayer{
-    .found = {.classes = 2, .image_height = 64, .image_width = 64}, .levels = {.count = 1, .height = 2, .width = 2}};
+const nn::DetectionLoss kLayer{.found = {.classes = 2, .image_height = 64, .image_width = 64},
+                               .levels = {.count = 1, .height = 2, .width = 2}};
 
 // Channels last; gradients begin at 0.
 struct Case {

@@ -18,8 +18,8 @@ const TensorView& tensor(const Graph& graph, const std::string& name) {
   throw UsageError("no tensor " + name);
 }
 
-// maskrcnn_resnet50_fpn of torchvision has 44,401,393 parameters for 91 classes (the background is one) with frozen batch
-// norms, whose 2 x 26,560 numbers are none there.
+// maskrcnn_resnet50_fpn of torchvision has 44,401,393 parameters for 91 classes (the background is one) with frozen
+// batch norms, whose 2 x 26,560 numbers are none there.
 TEST(Regions, mask_rcnn_has_the_parameters_of_torchvision) {
   const Graph graph = build_network(mask_rcnn("resnet-50"));
   EXPECT_EQ(graph.parameter_count, 44'401'393 + 2 * 26'560);
