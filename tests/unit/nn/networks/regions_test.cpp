@@ -62,7 +62,8 @@ TEST(Regions, a_lower_threshold_reaches_both_stages) {
   Graph graph = build_network(mask_rcnn("resnet-18"));
   set_score_threshold(graph, 0.01f);
   for (const Node& node : graph.nodes) {
-    if (const auto* found = std::get_if<FoundRegions>(&node.layer)) EXPECT_EQ(found->found.score_threshold, 0.01f);
+    const auto* const found = std::get_if<FoundRegions>(&node.layer);
+    EXPECT_TRUE(!found || found->found.score_threshold == 0.01f);
   }
   EXPECT_EQ(detection_of(graph)->score_threshold, 0.01f);
 }
