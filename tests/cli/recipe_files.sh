@@ -10,8 +10,8 @@ run data prepare shapes-detection --out d --train-count 8 --val-count 2
 scenes=(--data-train d/shapes-detection_train.rec --data-val d/shapes-detection_val.rec)
 for file in "$files"/*.toml; do
   name=$(basename "$file" .toml)
-  data=("${small[@]}" --image-shape 3,32,32)
-  [[ $name == coco-* ]] && data=("${scenes[@]}" --image-shape 3,64,64)
+  data=("${small[@]}" --image-shape "3,32,32")
+  [[ $name == coco-* ]] && data=("${scenes[@]}" --image-shape "3,64,64")
   run train --config "$file" "${data[@]}" --global-batch 16 --logical-shards 2 --num-epochs 0
   check "$name is taken" exits 0
   check "$name: no option of it is unknown or without use" says_not "warning"

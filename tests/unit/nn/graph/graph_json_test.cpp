@@ -122,7 +122,7 @@ TEST(GraphJson, LayersThatDoNotFitAreNamed) {
 TEST(GraphJson, BeginsWithAnInputAndEndsWithTheLoss) {
   EXPECT_EQ(mistake(replaced("\"input\"", "\"flatten\"")), "net.json: data: the first layer must be an input | ");
   EXPECT_EQ(mistake(replaced("\"softmax_loss\", \"label_smoothing\": 0.1", "\"flatten\"")),
-            "net.json: loss: the last layer must be a softmax_loss or a detection_loss | ");
+            "net.json: loss: the last layer must be a softmax_loss, a detection_loss or a region_loss | ");
   EXPECT_EQ(mistake(replaced("\"dense\", \"out\": 5", "\"softmax_loss\"")), "net.json: fc: the loss comes last | ");
   EXPECT_NE(mistake(R"({"schema": "dtrain.graph/1", "nodes": []})"), "no error");
   EXPECT_NE(mistake(R"({"schema": "dtrain.graph/2", "nodes": []})").find("dtrain.graph/1"), std::string::npos);
