@@ -9,7 +9,7 @@ import torch
 
 from _imported import MEAN, STD, run, write_png
 
-CLASSES, SIDE = 5, 128
+CLASSES, SIDE, SEED = 5, 128, 11
 SIZES = ((128, 128), (128, 96), (80, 128), (112, 128))  # height and width of the pictures: their larger edge fills the input
 BOX, SCORE, LOSS, GRADIENT = 1e-3 * SIDE, 1e-4, 1e-4, 1e-3
 
@@ -34,7 +34,21 @@ def as_dtrain_takes_them():
     return {"min_size": SIDE, "max_size": SIDE, "image_mean": [m / 255 for m in MEAN], "image_std": [s / 255 for s in STD]}
 
 
-def make_pictures(folder):
+def ellipse_in(box, height, width):
+    left, top, across, down = box
+    y, x = np.mgrid[:height, :width]
+    return (((x + 0.5 - left) / across * 2 - 1) ** 2 + ((y + 0.5 - top) / down * 2 - 1) ** 2 < 1).astype(np.uint8)
+
+
+def runs_of(mask):
+    """As COCO counts them: column after column, from a run of zeros on."""
+    pixels = mask.T.reshape(-1)
+    borders = np.flatnonzero(np.diff(pixels)) + 1
+    runs = np.diff([0, *borders, pixels.size]).tolist()
+    return {"size": list(mask.shape), "counts": [0] * int(pixels[0]) + runs}
+
+
+def make_pictures(folder, first_label=0):
     """Writes them as COCO has them, packs them, and returns images and targets as torchvision takes them."""
     rng = np.random.default_rng(4)
     os.makedirs(os.path.join(folder, "pictures"))
@@ -43,17 +57,20 @@ def make_pictures(folder):
         pixels = rng.integers(0, 256, (height, width, 3), np.uint8)
         write_png(os.path.join(folder, "pictures", f"{index}.png"), pixels)
         images.append(torch.tensor(pixels.astype(np.float64) / 255).permute(2, 0, 1))
-        boxes, labels = [], []
+        boxes, labels, masks = [], [], []
         for _ in range(index):  # the first one shows nothing
             left, top = rng.integers(0, width - 40), rng.integers(0, height - 40)
             box = [int(left), int(top), int(rng.integers(20, width - left)), int(rng.integers(20, height - top))]
             label = int(rng.integers(0, CLASSES))
+            mask = ellipse_in(box, height, width)
+            masks.append(mask)
             annotations.append({"id": len(annotations) + 1, "image_id": index + 1, "category_id": label + 1, "bbox": box,
-                                "area": box[2] * box[3], "iscrowd": 0})
+                                "area": int(mask.sum()), "iscrowd": 0, "segmentation": runs_of(mask)})
             boxes.append([box[0], box[1], box[0] + box[2], box[1] + box[3]])
             labels.append(label)
         targets.append({"boxes": torch.tensor(boxes, dtype=torch.float64).reshape(-1, 4),
-                        "labels": torch.tensor(labels, dtype=torch.int64)})
+                        "labels": torch.tensor(labels, dtype=torch.int64) + first_label,
+                        "masks": torch.tensor(np.array(masks, np.uint8).reshape(-1, height, width))})
     sizes = [{"id": i + 1, "file_name": f"{i}.png", "height": h, "width": w} for i, (h, w) in enumerate(SIZES)]
     categories = [{"id": i + 1, "name": f"class{i}"} for i in range(CLASSES)]
     pathlib.Path(folder, "coco.json").write_text(json.dumps({"images": sizes, "annotations": annotations, "categories": categories}))
@@ -62,17 +79,16 @@ def make_pictures(folder):
     return images, targets
 
 
-def imported(folder, model, backbone):
+def imported(folder, model, network):
     """The model's weights as a checkpoint of dtrain."""
     path = os.path.join(folder, "weights.pth")
     torch.save(model.state_dict(), path)
     prefix = os.path.join(folder, "m", "imported")
-    run("import", path, "--network", "retinanet", "--backbone", backbone.replace("resnet", "resnet-"), "--image-shape",
-        f"3,{SIDE},{SIDE}", "--num-classes", str(CLASSES), "--out", prefix)
+    run("import", path, *network, "--image-shape", f"3,{SIDE},{SIDE}", "--num-classes", str(CLASSES), "--out", prefix)
     return prefix
 
 
-def judge_objects(folder, prefix, model, images):
+def judge_objects(folder, prefix, model, images, first_label=0, judge_mask=None):
     """Each object that torchvision finds is found, in its place, with its score; and no other."""
     lines = run("predict", prefix, os.path.join(folder, "pictures"), "--min-score", "0.05", "--json").splitlines()
     model.double().eval()
@@ -84,13 +100,16 @@ def judge_objects(folder, prefix, model, images):
         if len(mine) != len(theirs["scores"]):
             return [f"{len(mine)} objects are not {len(theirs['scores'])}"]
         count += len(mine)
-        for box, score, label in zip(theirs["boxes"].numpy(), theirs["scores"].tolist(), theirs["labels"].tolist()):
+        labels = (theirs["labels"] - first_label).tolist()
+        for k, (box, score, label) in enumerate(zip(theirs["boxes"].numpy(), theirs["scores"].tolist(), labels)):
             one = min(mine, key=lambda each: distance(each, box, score, label))
             mine.remove(one)
             worst_box = max(worst_box, np.abs(edges(one) - box).max())
             worst_score = max(worst_score, abs(one["score"] - score))
             if one["label"] != label:
                 return [f"no object of class {label} and score {score} at {box}"]
+            if judge_mask and not judge_mask(one, theirs["masks"][k, 0].numpy()):
+                return [f"the mask of the object of class {label} and score {score} at {box} differs"]
     print(f"  {count} objects: boxes within {worst_box:.1e} pixels, scores within {worst_score:.1e}")
     return [] if count > 20 and worst_box <= BOX and worst_score <= SCORE else ["objects differ, or there are too few"]
 
@@ -105,20 +124,21 @@ def distance(found, box, score, label):
     return (found["label"] != label) * 1e6 + np.abs(edges(found) - box).max() + abs(found["score"] - score) * SIDE
 
 
-def judge_step(folder, prefix, model, images, targets):
+def judge_step(folder, prefix, model, network, images, targets, records="p.rec"):
     """One step of plain gradient descent at the rate 1: what the weights lose is the gradient of the mean loss."""
     out = os.path.join(folder, "m", "stepped")
-    run("train", "--network", "retinanet", "--backbone", "resnet-18", "--image-shape", f"3,{SIDE},{SIDE}", "--num-classes",
-        str(CLASSES), "--pretrained", prefix + "-0000.safetensors", "--data-train", os.path.join(folder, "p.rec"), "--batch-size",
-        str(len(SIZES)), "--logical-shards", "1", "--lr", "1", "--mom", "0", "--wd", "0", "--optimizer", "sgd",
-        "--random-mirror", "0", "--job-dir", os.path.join(folder, "job"), "--num-epochs", "1", "--model-prefix", out, "--lr-step-epochs", "", "--rgb-mean",
-        ",".join(map(str, MEAN)), "--rgb-std", ",".join(map(str, STD)))
+    run("train", *network, "--image-shape", f"3,{SIDE},{SIDE}", "--num-classes", str(CLASSES), "--pretrained",
+        prefix + "-0000.safetensors", "--data-train", os.path.join(folder, records), "--batch-size", str(len(images)),
+        "--logical-shards", "1", "--lr", "1", "--mom", "0", "--wd", "0", "--optimizer", "sgd", "--random-mirror", "0", "--job-dir",
+        os.path.join(folder, "job"), "--num-epochs", "1", "--model-prefix", out, "--lr-step-epochs", "", "--seed", str(SEED),
+        "--rgb-mean", ",".join(map(str, MEAN)), "--rgb-std", ",".join(map(str, STD)))
     model.double().train()
     losses = model(images, targets)
     sum(losses.values()).backward()
     step = [json.loads(line) for line in pathlib.Path(folder, "job", "steps.jsonl").read_text().splitlines()][-1]
     failures = []
     for name, loss in losses.items():
+        name = name.removeprefix("loss_")
         difference = abs(step[name] - float(loss)) / float(loss)
         print(f"  {name}: {difference:.1e}")
         if not difference <= LOSS:

@@ -1,20 +1,18 @@
-"""torchvision judges detectors: the same weights find the same objects, and one step of training moves them the same way.
+"""torchvision judges RetinaNet: the same weights find the same objects, and one step of training moves them the same way.
 
 All through the commands that a user takes: import, data pack, train, predict. torchvision is read from the folder
 build/torchvision where Python does not have it, see torchvision_networks.py.
 """
 
-import json
-import os
 import pathlib
 import sys
 import tempfile
 import warnings
 
-import numpy as np
 import torch
 
-from _imported import DTRAIN, MEAN, STD, run, stir_norms, write_png, write_safetensors
+from _detectors import CLASSES, as_dtrain_takes_them, imported, judge_objects, judge_step, make_pictures, nms
+from _imported import DTRAIN, stir_norms
 
 sys.path.append(str(pathlib.Path(DTRAIN).resolve().parents[1] / "torchvision"))
 warnings.filterwarnings("ignore")
@@ -26,22 +24,6 @@ except ImportError:
     print("no torchvision: see the head of torchvision_networks.py")
     sys.exit(77)
 
-CLASSES, SIDE = 5, 128
-SIZES = ((128, 128), (128, 96), (80, 128), (112, 128))  # height and width of the pictures: their larger edge fills the input
-BOX, SCORE, LOSS, GRADIENT = 1e-3 * SIDE, 1e-4, 1e-4, 1e-3
-
-
-def nms(boxes, scores, threshold):
-    """torchvision's own is compiled for another torch than the distribution's."""
-    kept, order = [], scores.argsort(descending=True, stable=True).tolist()
-    overlaps = box_ops.box_iou(boxes, boxes)
-    while order:
-        best = order.pop(0)
-        kept.append(best)
-        order = [other for other in order if not overlaps[best, other] > threshold]  # of no area: not a number
-    return torch.tensor(kept, dtype=torch.int64)
-
-
 box_ops.nms = nms
 
 
@@ -50,9 +32,7 @@ def make_model(backbone):
     body = backbone_utils.resnet_fpn_backbone(
         backbone_name=backbone, weights=None, norm_layer=torch.nn.BatchNorm2d, returned_layers=[2, 3, 4],
         extra_blocks=LastLevelP6P7(256, 256), trainable_layers=5)
-    # dtrain takes means and deviations on the scale 0 to 255, of pictures as they are.
-    model = retinanet.RetinaNet(body, CLASSES, min_size=SIDE, max_size=SIDE, image_mean=[m / 255 for m in MEAN],
-                                image_std=[s / 255 for s in STD], detections_per_img=100)
+    model = retinanet.RetinaNet(body, CLASSES, detections_per_img=100, **as_dtrain_takes_them())
     stir_norms(model, 5)
     # Heads that say something: scores of all sizes, and boxes that move.
     for module in model.head.modules():
@@ -62,126 +42,6 @@ def make_model(backbone):
     return model
 
 
-def make_pictures(folder):
-    """Writes them as COCO has them, packs them, and returns images and targets as torchvision takes them."""
-    rng = np.random.default_rng(4)
-    os.makedirs(os.path.join(folder, "pictures"))
-    images, targets, annotations = [], [], []
-    for index, (height, width) in enumerate(SIZES):
-        pixels = rng.integers(0, 256, (height, width, 3), np.uint8)
-        write_png(os.path.join(folder, "pictures", f"{index}.png"), pixels)
-        images.append(torch.tensor(pixels.astype(np.float64) / 255).permute(2, 0, 1))
-        boxes, labels = [], []
-        for _ in range(index):  # the first one shows nothing
-            left, top = rng.integers(0, width - 40), rng.integers(0, height - 40)
-            box = [int(left), int(top), int(rng.integers(20, width - left)), int(rng.integers(20, height - top))]
-            label = int(rng.integers(0, CLASSES))
-            annotations.append({"id": len(annotations) + 1, "image_id": index + 1, "category_id": label + 1, "bbox": box,
-                                "area": box[2] * box[3], "iscrowd": 0})
-            boxes.append([box[0], box[1], box[0] + box[2], box[1] + box[3]])
-            labels.append(label)
-        targets.append({"boxes": torch.tensor(boxes, dtype=torch.float64).reshape(-1, 4),
-                        "labels": torch.tensor(labels, dtype=torch.int64)})
-    sizes = [{"id": i + 1, "file_name": f"{i}.png", "height": h, "width": w} for i, (h, w) in enumerate(SIZES)]
-    categories = [{"id": i + 1, "name": f"class{i}"} for i in range(CLASSES)]
-    pathlib.Path(folder, "coco.json").write_text(json.dumps({"images": sizes, "annotations": annotations, "categories": categories}))
-    run("data", "pack", os.path.join(folder, "pictures"), "--coco", os.path.join(folder, "coco.json"), "--encoding", "png",
-        "--out", os.path.join(folder, "p"))
-    return images, targets
-
-
-def imported(folder, model, backbone):
-    """The model's weights as a checkpoint of dtrain."""
-    path = os.path.join(folder, "weights.pth")
-    torch.save(model.state_dict(), path)
-    prefix = os.path.join(folder, "m", "imported")
-    run("import", path, "--network", "retinanet", "--backbone", backbone.replace("resnet", "resnet-"), "--image-shape",
-        f"3,{SIDE},{SIDE}", "--num-classes", str(CLASSES), "--out", prefix)
-    return prefix
-
-
-def judge_objects(folder, prefix, model, images):
-    """Each object that torchvision finds is found, in its place, with its score; and no other."""
-    lines = run("predict", prefix, os.path.join(folder, "pictures"), "--min-score", "0.05", "--json").splitlines()
-    model.double().eval()
-    with torch.no_grad():
-        expected = model(images)
-    count, worst_box, worst_score = 0, 0.0, 0.0
-    for line, theirs in zip(lines, expected, strict=True):
-        mine = json.loads(line)["objects"]
-        if len(mine) != len(theirs["scores"]):
-            return [f"{len(mine)} objects are not {len(theirs['scores'])}"]
-        count += len(mine)
-        for box, score, label in zip(theirs["boxes"].numpy(), theirs["scores"].tolist(), theirs["labels"].tolist()):
-            one = min(mine, key=lambda each: distance(each, box, score, label))
-            mine.remove(one)
-            worst_box = max(worst_box, np.abs(edges(one) - box).max())
-            worst_score = max(worst_score, abs(one["score"] - score))
-            if one["label"] != label:
-                return [f"no object of class {label} and score {score} at {box}"]
-    print(f"  {count} objects: boxes within {worst_box:.1e} pixels, scores within {worst_score:.1e}")
-    return [] if count > 20 and worst_box <= BOX and worst_score <= SCORE else ["objects differ, or there are too few"]
-
-
-def edges(found):
-    left, top, width, height = found["box"]
-    return np.array([left, top, left + width, top + height])
-
-
-def distance(found, box, score, label):
-    """Scores that lie close together may come in another order."""
-    return (found["label"] != label) * 1e6 + np.abs(edges(found) - box).max() + abs(found["score"] - score) * SIDE
-
-
-def judge_step(folder, prefix, model, images, targets):
-    """One step of plain gradient descent at the rate 1: what the weights lose is the gradient of the mean loss."""
-    out = os.path.join(folder, "m", "stepped")
-    run("train", "--network", "retinanet", "--backbone", "resnet-18", "--image-shape", f"3,{SIDE},{SIDE}", "--num-classes",
-        str(CLASSES), "--pretrained", prefix + "-0000.safetensors", "--data-train", os.path.join(folder, "p.rec"), "--batch-size",
-        str(len(SIZES)), "--logical-shards", "1", "--lr", "1", "--mom", "0", "--wd", "0", "--optimizer", "sgd",
-        "--random-mirror", "0", "--job-dir", os.path.join(folder, "job"), "--num-epochs", "1", "--model-prefix", out, "--lr-step-epochs", "", "--rgb-mean",
-        ",".join(map(str, MEAN)), "--rgb-std", ",".join(map(str, STD)))
-    model.double().train()
-    losses = model(images, targets)
-    sum(losses.values()).backward()
-    step = [json.loads(line) for line in pathlib.Path(folder, "job", "steps.jsonl").read_text().splitlines()][-1]
-    failures = []
-    for name, loss in losses.items():
-        difference = abs(step[name] - float(loss)) / float(loss)
-        print(f"  {name}: {difference:.1e}")
-        if not difference <= LOSS:
-            failures.append(f"{name} {step[name]} is not {float(loss)}")
-    before, after = (exported(folder, path) for path in (prefix, out))
-    worst = 0.0
-    for name, parameter in model.named_parameters():
-        expected = parameter.grad.numpy()
-        mine = (before[name] - after[name]).reshape(expected.shape)
-        difference = np.linalg.norm(mine - expected) / max(np.linalg.norm(expected), 1e-3)
-        worst = max(worst, difference)
-        if not difference <= GRADIENT:
-            failures.append(f"gradient of {name} differs by {difference:.1e}")
-    print(f"  gradients within {worst:.1e}")
-    return failures
-
-
-def torch_name(name):
-    layer, _, kind = name.rpartition("_")
-    return f"{layer}.{ {'gamma': 'weight', 'beta': 'bias'}.get(kind, kind)}"
-
-
-def exported(folder, checkpoint):
-    """Tensors of a checkpoint by torchvision's names."""
-    path = os.path.join(folder, "exported.safetensors")
-    run("export", checkpoint, "--to", "safetensors", "--out", path)
-    content = pathlib.Path(path).read_bytes()
-    size = int.from_bytes(content[:8], "little")
-    header = json.loads(content[8:8 + size])
-    header.pop("__metadata__", None)
-    data = content[8 + size:]
-    return {torch_name(name): np.frombuffer(data[slice(*each["data_offsets"])], np.float32).reshape(each["shape"]).astype(np.float64)
-            for name, each in header.items() if each["dtype"] == "F32"}
-
-
 def main():
     failures = []
     for backbone in ("resnet18", "resnet50"):
@@ -189,10 +49,11 @@ def main():
             print(backbone)
             model = make_model(backbone)
             images, targets = make_pictures(folder)
-            prefix = imported(folder, model, backbone)
+            network = ("--network", "retinanet", "--backbone", backbone.replace("resnet", "resnet-"))
+            prefix = imported(folder, model, network)
             failures += judge_objects(folder, prefix, model, images)
             if backbone == "resnet18":
-                failures += judge_step(folder, prefix, model, images, targets)
+                failures += judge_step(folder, prefix, model, network, images, targets)
     for failure in failures:
         print("FAIL " + failure)
     return 1 if failures else 0
