@@ -76,6 +76,13 @@ def make_pictures(folder, first_label=0):
     pathlib.Path(folder, "coco.json").write_text(json.dumps({"images": sizes, "annotations": annotations, "categories": categories}))
     run("data", "pack", os.path.join(folder, "pictures"), "--coco", os.path.join(folder, "coco.json"), "--encoding", "png",
         "--out", os.path.join(folder, "p"))
+    # The last picture alone.
+    last = [each for each in annotations if each["image_id"] == len(SIZES)]
+    pathlib.Path(folder, "last.json").write_text(json.dumps({"images": sizes[-1:], "annotations": last, "categories": categories}))
+    os.makedirs(os.path.join(folder, "alone"))
+    os.link(os.path.join(folder, "pictures", sizes[-1]["file_name"]), os.path.join(folder, "alone", sizes[-1]["file_name"]))
+    run("data", "pack", os.path.join(folder, "alone"), "--coco", os.path.join(folder, "last.json"), "--encoding", "png",
+        "--out", os.path.join(folder, "last"))
     return images, targets
 
 

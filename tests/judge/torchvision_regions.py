@@ -27,7 +27,7 @@ except ImportError:
     print("no torchvision: see the head of torchvision_networks.py")
     sys.exit(77)
 
-REGIONS = 9  # RandomUse::regions
+REGIONS = 25  # RandomUse::regions
 PROPOSALS = 128
 MASK_LIMIT, MASK = 0.5, 1e-3  # of how likely a pixel is
 
@@ -134,8 +134,7 @@ def judge(folder, kind, name, backbone, is_trained):
     prefix = imported(folder, model, network)
     failures = judge_objects(folder, prefix, model, images, 1, same_mask if kind is MaskRCNN else None)
     if is_trained:
-        graph = json.loads(pathlib.Path(prefix + "-graph.json").read_text())
-        nodes = [node["name"] for node in graph["nodes"]]
+        nodes = [node["name"] for node in json.loads(run("inspect", prefix, "--graph"))["nodes"]]
         model.rpn.fg_bg_sampler = Sampler(len(nodes) - 1, 256, 128)
         model.roi_heads.fg_bg_sampler = Sampler(nodes.index("rpn.proposals"), PROPOSALS, PROPOSALS // 4)
         failures += judge_step(folder, prefix, model, network, images[-1:], targets[-1:], "last.rec")
