@@ -9,7 +9,7 @@ import torch
 
 from _imported import MEAN, STD, run, write_png
 
-CLASSES, SIDE, SEED = 5, 128, 11
+CLASSES, SIDE, SEED = 5, 128, 0
 SIZES = ((128, 128), (128, 96), (80, 128), (112, 128))  # height and width of the pictures: their larger edge fills the input
 BOX, SCORE, LOSS, GRADIENT = 1e-3 * SIDE, 1e-4, 1e-4, 1e-3
 

@@ -13,7 +13,7 @@ import warnings
 import numpy as np
 import torch
 
-from _detectors import SEED, CLASSES, as_dtrain_takes_them, imported, judge_objects, judge_step, make_pictures, nms
+from _detectors import CLASSES, SEED, as_dtrain_takes_them, imported, judge_objects, judge_step, make_pictures, nms
 from _imported import DTRAIN, run, stir_norms
 from _philox import philox
 
@@ -28,7 +28,7 @@ except ImportError:
     sys.exit(77)
 
 REGIONS = 25  # RandomUse::regions
-PROPOSALS = 128
+PROPOSALS = 64
 MASK_LIMIT, MASK = 0.5, 1e-3  # of how likely a pixel is
 
 
