@@ -42,7 +42,7 @@ check "--help is -h" diff short out
 check "--help starts with the usage" same "$(head -n 1 out)" "usage: dtrain train [options]"
 check "--help explains the options of a first run, then gives examples and the names of the others" \
   same "$(grep -E '^(First options|Examples|More options|Network|See also):' out | tr '\n' ' ')" "First options: Examples: More options: See also: "
-check "--help explains seven options" same "$(sed -n '/^First options:/,/^$/p' out | grep -o '^ *--[a-z-]*' | tr -d ' ' | tr '\n' ' ')" \
+check "--help explains seven options" same "$(sed -n '/^First options:/,/^$/p' out | grep -o '^ \{6\}--[a-z-]*' | tr -d ' ' | tr '\n' ' ')" \
   "--network --num-layers --finetune --data-train --data-val --num-epochs --model-prefix "
 check "--help names the page with all of them" answers "dtrain train --help-all"
 check "--help shows the recipe's defaults" answers "(default 300)"

@@ -63,6 +63,6 @@ cp photos/a.jpg plain/
 echo '{"images": [{"id": 1, "file_name": "a.jpg", "width": 64, "height": 64}], "categories": [{"id": 1, "name": "thing"}, {"id": 2, "name": "other"}],
   "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "bbox": [1, 1, 20, 20], "area": 400, "iscrowd": 0}]}' >plain.json
 run data pack plain --coco plain.json --out p
-run train "${masks[@]}" --data-train p --num-classes 2 --num-epochs 1 --model-prefix m/no
+run train "${masks[@]}" --data-train p --image-shape "1,64,64" --num-classes 2 --num-epochs 1 --model-prefix m/no
 check "boxes without masks are refused" says "has a box without the mask that this network learns from"
 finish

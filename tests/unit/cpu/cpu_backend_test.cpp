@@ -39,7 +39,8 @@ TEST_P(CpuLayers, AgreesWithTheReferenceInShardsOfUnequalSize) {
   TraceOptions options;
   options.shards = 4;
   options.lanes = 2;
-  EXPECT_EQ(difference(GetParam(), options), "");
+  // A norm over two samples divides by a deviation that may be small, which makes a sum in another order show.
+  EXPECT_EQ(difference(GetParam(), options, {.gradients = 2e-4}), "");
 }
 
 TEST_P(CpuLayers, GivesTheSameBitsOnOneAndTwoLanes) {
