@@ -9,7 +9,7 @@ import torch
 
 from _imported import MEAN, STD, run, write_png
 
-CLASSES, SIDE, SEED = 5, 128, 0
+CLASSES, SIDE = 5, 128
 SIZES = ((128, 128), (128, 96), (80, 128), (112, 128))  # height and width of the pictures: their larger edge fills the input
 BOX, SCORE, LOSS, GRADIENT = 1e-3 * SIDE, 1e-4, 1e-4, 1e-3
 
@@ -131,13 +131,13 @@ def distance(found, box, score, label):
     return (found["label"] != label) * 1e6 + np.abs(edges(found) - box).max() + abs(found["score"] - score) * SIDE
 
 
-def judge_step(folder, prefix, model, network, images, targets, records="p.rec"):
+def judge_step(folder, prefix, model, network, images, targets, records="p.rec", seed=0):
     """One step of plain gradient descent at the rate 1: what the weights lose is the gradient of the mean loss."""
     out = os.path.join(folder, "m", "stepped")
     run("train", *network, "--image-shape", f"3,{SIDE},{SIDE}", "--num-classes", str(CLASSES), "--pretrained",
         prefix + "-0000.safetensors", "--data-train", os.path.join(folder, records), "--batch-size", str(len(images)),
         "--logical-shards", "1", "--lr", "1", "--mom", "0", "--wd", "0", "--optimizer", "sgd", "--random-mirror", "0", "--job-dir",
-        os.path.join(folder, "job"), "--num-epochs", "1", "--model-prefix", out, "--lr-step-epochs", "", "--seed", str(SEED),
+        os.path.join(folder, "job"), "--num-epochs", "1", "--model-prefix", out, "--lr-step-epochs", "", "--seed", str(seed),
         "--rgb-mean", ",".join(map(str, MEAN)), "--rgb-std", ",".join(map(str, STD)))
     model.double().train()
     losses = model(images, targets)
