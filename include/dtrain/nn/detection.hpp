@@ -34,9 +34,9 @@ struct KeepLevels {
   Levels levels;
 };
 
-// What a detector says of a picture: at most `detections` rows of left, top, right, bottom, score and class, best first;
-// a score of 0 ends them. A detector of masks adds to each row how likely each point of the box is the object's, row by
-// row: mask x mask numbers in [0, 1] that fill the box.
+// What a detector says of a picture: at most `detections` rows of left, top, right, bottom, score and class, best
+// first; a score of 0 ends them. A detector of masks adds to each row how likely each point of the box is the object's,
+// row by row: mask x mask numbers in [0, 1] that fill the box.
 struct Detections {
   static constexpr int kRow = 6;
   int classes = 0;
@@ -75,14 +75,14 @@ struct DetectionLoss {
 constexpr int kRegion = 6;
 
 // The regions that may show an object. Takes two inputs that hold the levels: of each anchor the logit that it shows
-// one, and four numbers that move and scale it. A pixel has three anchors: 1:2, 1:1 and 2:1, of a size that is 32 pixels
-// in the first level and doubles from level to level.
+// one, and four numbers that move and scale it. A pixel has three anchors: 1:2, 1:1 and 2:1, of a size that is 32
+// pixels in the first level and doubles from level to level.
 //
 // The best `candidates` of each level, cut off at the picture's edges, less those that overlap a better one of their
 // level by more than `overlap_threshold`; of these the best `regions`. The two numbers are the score and 0.
-// In training twice as many candidates, and at most twice as many left, to which the objects themselves are added; a
-// region is the object that it overlaps most from 0.5 on. Of those a quarter of `regions` at most, drawn by seed, epoch
-// and sample (region_sampling.hpp), objects first; the two numbers are the object's index (-1: background) and class.
+// In training twice as many candidates, of which at most twice as many are left, and the objects themselves; a region
+// is the object that it overlaps most from 0.5 on. Of those `regions` are drawn by seed, epoch and sample, a quarter of
+// them objects at most, which come first; the two numbers are the object's index (-1: background) and class.
 struct Proposals {
   static constexpr int kAnchors = 3;
   int regions = 512;
@@ -92,11 +92,11 @@ struct Proposals {
   float overlap_threshold = 0.7f;
 };
 
-// What a feature pyramid shows in each region, as `size` x `size` points (He et al. 2017: RoIAlign, two by two samples a
-// point). Takes two inputs: the value that holds the levels, of which the first `used` count, and regions. A region of
-// 224 x 224 pixels is looked up in the third level, one twice as large in the next. A region that is not there is 0.
-// The result is [c*size*size, regions, 1], the values of a region in the order c, row, column; or, `apart`, the points as
-// pixels, region below region with a row of zeros between two, so that a window of 3x3 sees of one region only.
+// What a feature pyramid shows in each region, as `size` x `size` points (He et al. 2017: RoIAlign, two by two samples
+// a point). Takes two inputs: the value that holds the levels, of which the first `used` count, and regions. A region
+// of 224 x 224 pixels is looked up in the third level, one twice as large in the next. A region that is not there is 0.
+// The result is [c*size*size, regions, 1], the values of a region in the order c, row, column; or, `apart`, the points
+// as pixels, region below region with a row of zeros between two, so that a window of 3x3 sees of one region only.
 struct RegionAlign {
   int size = 7;
   bool apart = false;
@@ -116,15 +116,16 @@ struct FoundRegions {
   Detections found;
 };
 
-// Last node of a two-stage detector. Takes the two inputs of Proposals, its regions, the two inputs of FoundRegions, its
-// regions, and where found.mask is not 0 the logits of their masks, a channel a class (background first): region below region.
+// Last node of a two-stage detector. Takes the two inputs of Proposals, its regions, the two inputs of FoundRegions,
+// its regions, and where found.mask is not 0 the logits of their masks, a channel a class (background first): region
+// below region.
 //
-// A picture's loss is the sum of five parts. Of 256 anchors, at most half of them objects, drawn as Proposals draws: the
-// mean cross-entropy of their logits, and the distance of the codes of the objects, divided by their number. Of all
-// regions: the mean cross-entropy of the classes and the distance of the codes, as before. Of the found regions: the mean
-// cross-entropy of the points of their masks. The distance is Girshick's smooth L1, linear from 1/9 on. An anchor is an
-// object from an overlap of 0.7 on and background below 0.3; the anchors that an object overlaps most are its own.
-// torchvision takes means over the pictures of a batch; here a picture's loss does not depend on the others.
+// A picture's loss is the sum of five parts. Of 256 anchors, at most half of them objects, drawn as Proposals draws:
+// the mean cross-entropy of their logits, and the distance of the codes of the objects, divided by their number. Of all
+// regions: the mean cross-entropy of the classes and the distance of the codes, as before. Of the found regions: the
+// mean cross-entropy of the points of their masks. The distance is Girshick's smooth L1, linear from 1/9 on. An anchor
+// is an object from an overlap of 0.7 on and background below 0.3; the anchors that an object overlaps most are its
+// own. torchvision takes means over the pictures of a batch; here a picture's loss does not depend on the others.
 struct RegionLoss {
   Detections found;
   Levels levels;

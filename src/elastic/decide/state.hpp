@@ -177,7 +177,7 @@ struct State {
   std::string probe;          // of the first worker that reported one
   Pace pace;
   comm::Traffic traffic{};  // of all workers between each other, by their heartbeats
-  Time begun{};  // of the job
+  Time begun{};             // of the job
   bool said_waiting = false;
   std::optional<Time> start_wait_since;  // enough workers are ready; slower ones are waited for
   Time last_change{};                    // when the last generation was begun
