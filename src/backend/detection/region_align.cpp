@@ -72,8 +72,12 @@ std::size_t RegionAligner::level_of(const nn::Box& region) const {
   double step = kUsualLevel + kTiny;
   constexpr double kLogOf2 = 0.6931471805599453;
   step += portable_log(static_cast<double>(size / kUsual)) / kLogOf2;
-  double first = 0;
-  for (float scale = scales_.front(); scale < 0.75f; scale *= 2) ++first;
+  double first = 0;  // of the largest level
+  float scale = scales_.front();
+  while (scale < 0.75f) {
+    scale *= 2;
+    ++first;
+  }
   const double level = std::floor(step) - first;
   return static_cast<std::size_t>(std::clamp(level, 0.0, static_cast<double>(scales_.size() - 1)));
 }
@@ -107,12 +111,13 @@ std::vector<float> mask_in_region(std::span<const std::uint8_t> mask, int height
   const int down = static_cast<int>(std::ceil(grid.height)), across = static_cast<int>(std::ceil(grid.width));
   std::vector<float> points;
   for (int point = 0; point < size * size; ++point) {
+    const int row = point / size, column = point % size;
     float sum = 0;
     for (int i = 0; i < down; ++i) {
-      const float y = grid.top + static_cast<float>(point / size) * grid.height +
+      const float y = grid.top + static_cast<float>(row) * grid.height +
                       (static_cast<float>(i) + 0.5f) * grid.height / static_cast<float>(down);
       for (int k = 0; k < across; ++k) {
-        const float x = grid.left + static_cast<float>(point % size) * grid.width +
+        const float x = grid.left + static_cast<float>(column) * grid.width +
                         (static_cast<float>(k) + 0.5f) * grid.width / static_cast<float>(across);
         for (const Tap& tap : sample_at(y, x, height, width, width)) {
           if (mask[static_cast<std::size_t>(tap.pixel)]) sum += tap.weight;

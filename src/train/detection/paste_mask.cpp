@@ -49,7 +49,7 @@ struct Stretch {
   }
 };
 
-float between(float first, float second, float share) { return (1.0f - share) * first + share * second; }
+float blended(float first, float second, float share) { return (1.0f - share) * first + share * second; }
 
 std::vector<float> with_rim(std::span<const float> likely, int side) {
   const auto points = static_cast<std::size_t>(side) + 2;
@@ -97,7 +97,7 @@ data::Rle paste_mask(std::span<const float> likely, int side, const nn::Box& box
     const Neighbours columns = across.at(x, points);
     const auto value = [&](int row) {
       const std::size_t begin = static_cast<std::size_t>(row) * static_cast<std::size_t>(points);
-      return between(padded[begin + static_cast<std::size_t>(columns.first)],
+      return blended(padded[begin + static_cast<std::size_t>(columns.first)],
                      padded[begin + static_cast<std::size_t>(columns.second)], columns.share);
     };
     std::int64_t begin = -1;  // of a stretch inside
@@ -105,7 +105,7 @@ data::Rle paste_mask(std::span<const float> likely, int side, const nn::Box& box
       bool inside = false;
       if (y < down.to) {
         const Neighbours& row = rows[static_cast<std::size_t>(y - down.from)];
-        inside = between(value(row.first), value(row.second), row.share) > kInside;
+        inside = blended(value(row.first), value(row.second), row.share) > kInside;
       }
       const std::int64_t at = x * h + y;
       if (inside && begin < 0) begin = at;

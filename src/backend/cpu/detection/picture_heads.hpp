@@ -27,6 +27,8 @@ class WideHead {
   void write(const Context& c, TensorId to, const TensorKernels& kernels, int sample) const {
     kernels.from_float(values_.data(), c.sample(to, sample), std::ssize(values_));
   }
+  const float* data() const { return values_.data(); }
+  float* data() { return values_.data(); }
   HeadValues<const float> values() const { return {values_.empty() ? nullptr : values_.data(), channels_, 1}; }
   HeadValues<float> values() { return {values_.empty() ? nullptr : values_.data(), channels_, 1}; }
 

@@ -69,10 +69,10 @@ class RegionAlignOp final : public ChunkOp {
           std::ranges::fill(point_values, 0.0f);
           for (int t = point * kTaps; t < (point + 1) * kTaps; ++t) {
             const Tap& tap = taps[static_cast<std::size_t>(t)];
-            const float* const from = pyramid.values().values + std::int64_t{tap.pixel} * channels;
+            const float* const from = pyramid.data() + std::int64_t{tap.pixel} * channels;
             for (int k = 0; k < channels; ++k) point_values[static_cast<std::size_t>(k)] += tap.weight * from[k];
           }
-          places.put(result.values().values, region, point, point_values.data());
+          places.put(result.data(), region, point, point_values.data());
         }
       }
       result.write(c, output_, kernels_, i);
@@ -109,10 +109,10 @@ class RegionAlignGradient final : public ChunkOp {
         if (!(box.right > box.left)) continue;
         aligner_.taps_of(box, taps);
         for (int point = 0; point < aligner_.points(); ++point) {
-          places.take(gradient.values().values, region, point, point_slopes.data());
+          places.take(gradient.data(), region, point, point_slopes.data());
           for (int t = point * kTaps; t < (point + 1) * kTaps; ++t) {
             const Tap& tap = taps[static_cast<std::size_t>(t)];
-            float* const to = result.values().values + std::int64_t{tap.pixel} * channels;
+            float* const to = result.data() + std::int64_t{tap.pixel} * channels;
             for (int k = 0; k < channels; ++k) to[k] += tap.weight * point_slopes[static_cast<std::size_t>(k)];
           }
         }

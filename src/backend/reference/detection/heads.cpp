@@ -1,19 +1,9 @@
 // The loss and the results of a detector's heads. Their arithmetic is that of all backends of the host; its judge is
 // torchvision.
-#include "../../detection/heads.hpp"
 #include "../layers.hpp"
+#include "picture_samples.hpp"
 
 namespace dtrain::backend::reference {
-namespace {
-
-const nn::PictureObjects* objects_of(const HostBatch& batch, int sample) {
-  return batch.objects ? batch.objects + sample : nullptr;
-}
-
-HeadValues<const float> head_of(const Samples& x, int sample) { return {x.sample(sample), 1, x.pixels()}; }
-HeadValues<float> head_of(Samples& x, int sample) { return {x.sample(sample), 1, x.pixels()}; }
-
-}  // namespace
 
 StepMetrics detection_metrics(const nn::DetectionLoss& layer, const Samples& classes, const Samples& boxes,
                               const HostBatch& of) {

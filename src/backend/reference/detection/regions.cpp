@@ -3,16 +3,10 @@
 #include "../../detection/region_align.hpp"
 #include "../../detection/region_loss.hpp"
 #include "../layers.hpp"
+#include "picture_samples.hpp"
 
 namespace dtrain::backend::reference {
 namespace {
-
-const nn::PictureObjects* objects_of(const HostBatch& batch, int sample) {
-  return batch.objects ? batch.objects + sample : nullptr;
-}
-
-HeadValues<const float> head_of(const Samples& x, int sample) { return {x.sample(sample), 1, x.pixels()}; }
-HeadValues<float> head_of(Samples& x, int sample) { return {x.sample(sample), 1, x.pixels()}; }
 
 std::vector<Region> regions_of(const Samples& x, int sample) {
   return read_regions(head_of(x, sample), static_cast<std::size_t>(x.pixels()));
@@ -62,7 +56,7 @@ void align_regions(const nn::RegionAlign& layer, const Samples& x, const Samples
         const float* const from = x.sample(i) + c * x.pixels();
         for (int point = 0; point < aligner.points(); ++point) {
           double sum = 0;
-          for (const Tap& tap : std::span(taps).subspan(static_cast<std::size_t>(point * kTaps), kTaps)) {
+          for (const Tap& tap : std::span(taps).subspan(static_cast<std::size_t>(point) * kTaps, kTaps)) {
             sum += static_cast<double>(tap.weight) * from[tap.pixel];
           }
           const auto value = static_cast<float>(sum);
@@ -89,7 +83,7 @@ void align_regions_backward(const nn::RegionAlign& layer, const Samples& regions
         for (int point = 0; point < aligner.points(); ++point) {
           const float slope = layer.apart ? dy.sample(i)[c * dy.pixels() + aligner.pixel_apart(r, point)]
                                           : dy.sample(i)[(c * aligner.points() + point) * dy.pixels() + r];
-          for (const Tap& tap : std::span(taps).subspan(static_cast<std::size_t>(point * kTaps), kTaps)) {
+          for (const Tap& tap : std::span(taps).subspan(static_cast<std::size_t>(point) * kTaps, kTaps)) {
             to[tap.pixel] += tap.weight * slope;
           }
         }
