@@ -54,8 +54,6 @@ run train --network retinanet "${small[@]}" --num-epochs 1 --model-prefix m/no
 check "a network of one stage has no regions" says "retinanet has no choice of --proposals"
 run train "${masks[@]}" --image-shape "3,32,32" --num-epochs 1 --model-prefix m/no
 check "small pictures are refused" says "images of 32 x 32 pixels are too small for mask-rcnn"
-run train "${masks[@]}" --device cuda --num-epochs 1 --model-prefix m/no
-check "so is a GPU" exits 2
 run export m/one --to onnx --out m/one.onnx
 check "and ONNX, by name" says "mask-rcnn-resnet-18 is a detector"
 mkdir plain

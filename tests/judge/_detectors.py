@@ -1,13 +1,26 @@
-"""What torchvision's judges of detectors share: pictures with objects, weights that go in and out, objects that are the same."""
+"""What torchvision's judges of detectors share: pictures with objects, weights that go in and out, objects that are the same.
+
+To import it finds torchvision, or ends the judge where there is none.
+"""
 
 import json
 import os
 import pathlib
+import sys
+import warnings
 
 import numpy as np
 import torch
 
-from _imported import MEAN, STD, run, write_png
+from _imported import DTRAIN, MEAN, STD, run, write_png
+
+sys.path.append(str(pathlib.Path(DTRAIN).resolve().parents[1] / "torchvision"))
+warnings.filterwarnings("ignore")
+try:
+    import torchvision  # noqa: F401  (the judges import its parts)
+except ImportError:
+    print("no torchvision: see the head of torchvision_networks.py")
+    sys.exit(77)
 
 CLASSES, SIDE = 5, 128
 SIZES = ((128, 128), (128, 96), (80, 128), (112, 128))  # height and width of the pictures: their larger edge fills the input

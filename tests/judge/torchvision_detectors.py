@@ -7,22 +7,14 @@ build/torchvision where Python does not have it, see torchvision_networks.py.
 import pathlib
 import sys
 import tempfile
-import warnings
 
 import torch
 
 from _detectors import CLASSES, as_dtrain_takes_them, imported, judge_objects, judge_step, make_pictures, nms
 from _imported import DTRAIN, stir_norms
-
-sys.path.append(str(pathlib.Path(DTRAIN).resolve().parents[1] / "torchvision"))
-warnings.filterwarnings("ignore")
-try:
-    from torchvision.models.detection import backbone_utils, retinanet
-    from torchvision.ops import boxes as box_ops
-    from torchvision.ops.feature_pyramid_network import LastLevelP6P7
-except ImportError:
-    print("no torchvision: see the head of torchvision_networks.py")
-    sys.exit(77)
+from torchvision.models.detection import backbone_utils, retinanet
+from torchvision.ops import boxes as box_ops
+from torchvision.ops.feature_pyramid_network import LastLevelP6P7
 
 box_ops.nms = nms
 

@@ -8,7 +8,6 @@ import os
 import pathlib
 import sys
 import tempfile
-import warnings
 
 import numpy as np
 import torch
@@ -16,16 +15,9 @@ import torch
 from _detectors import CLASSES, as_dtrain_takes_them, imported, judge_objects, judge_step, make_pictures, nms
 from _imported import DTRAIN, run, stir_norms
 from _philox import philox
-
-sys.path.append(str(pathlib.Path(DTRAIN).resolve().parents[1] / "torchvision"))
-warnings.filterwarnings("ignore")
-try:
-    from torchvision.models.detection import FasterRCNN, MaskRCNN, backbone_utils, roi_heads
-    from torchvision.ops import boxes as box_ops
-    from torchvision.ops import poolers
-except ImportError:
-    print("no torchvision: see the head of torchvision_networks.py")
-    sys.exit(77)
+from torchvision.models.detection import FasterRCNN, MaskRCNN, backbone_utils, roi_heads
+from torchvision.ops import boxes as box_ops
+from torchvision.ops import poolers
 
 REGIONS = 25  # RandomUse::regions
 PROPOSALS = 64

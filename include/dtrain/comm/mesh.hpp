@@ -67,7 +67,8 @@ class Endpoint {
   ~Endpoint();
   Endpoint(const Endpoint&) = delete;
   PeerAddress address() const;
-  // Of all its communicators until now. Any thread. nullopt: the library of this transport does not say.
+  // What all communicators of this endpoint have sent and received until now. Any thread. nullopt: this transport's
+  // library does not count.
   std::optional<Traffic> traffic() const;
 
   // Connects to every rank of the plan; several generations may be under way at once, from several threads. Blocks

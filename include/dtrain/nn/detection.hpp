@@ -41,16 +41,16 @@ struct Detections {
   static constexpr int kRow = 6;
   int classes = 0;
   int image_height = 0, image_width = 0;
-  float score_threshold = 0.05f;   // of what is found
-  float overlap_threshold = 0.5f;  // of two of one class, above which the better one stays
-  int detections = 100;            // of a picture
-  int mask = 0;                    // 0: boxes alone
+  float score_threshold = 0.05f;   // boxes need a higher score
+  float overlap_threshold = 0.5f;  // of two boxes of one class that overlap by more, the one of the higher score stays
+  int detections = 100;            // rows
+  int mask = 0;                    // points along each side of a mask; 0: the detector finds boxes alone
   std::int64_t row_size() const { return kRow + std::int64_t{mask} * mask; }
   std::int64_t result_size() const { return detections * row_size(); }
 };
 
-// The rows from one object's mask to the next in a value of `height` rows that holds one for each detection, with rows
-// of no object between two; 0 where they do not lie so.
+// A value of `height` rows holds found.detections masks one below the other, with equally many rows between any two.
+// The number of rows from the first row of a mask to that of the next; 0 where no such layout fits `height`.
 int mask_rows(const Detections& found, int height);
 
 // Last node of a one-stage detector (Lin et al., "Focal Loss for Dense Object Detection", 2017), as torchvision's
@@ -66,7 +66,7 @@ struct DetectionLoss {
   static constexpr int kAnchors = 9;
   Detections found;
   Levels levels;
-  int candidates = 1000;  // of a level, before doubles are looked for
+  int candidates = 1000;  // boxes of each level that are compared with each other
 };
 
 // The parts of a two-stage detector (Ren et al., "Faster R-CNN", 2015; He et al., "Mask R-CNN", 2017), as torchvision

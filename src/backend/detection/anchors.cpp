@@ -65,4 +65,8 @@ AnchorSet anchors_of(const nn::Proposals& layer) {
   return make_anchors(layer.levels, layer.image_height, layer.image_width, 1);
 }
 
+AnchorSet anchors_of(const nn::RegionLoss& layer) {
+  return make_anchors(layer.levels, layer.found.image_height, layer.found.image_width, 1);
+}
+
 }  // namespace dtrain::backend

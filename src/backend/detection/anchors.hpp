@@ -18,5 +18,6 @@ struct AnchorSet {
 };
 AnchorSet anchors_of(const nn::DetectionLoss& layer);
 AnchorSet anchors_of(const nn::Proposals& layer);
+AnchorSet anchors_of(const nn::RegionLoss& layer);  // those of the proposals
 
 }  // namespace dtrain::backend

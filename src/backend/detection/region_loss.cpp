@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <dtrain/base/error.hpp>
 #include <dtrain/base/math.hpp>
 
 #include "../loss_terms.hpp"
@@ -121,6 +122,7 @@ class PictureLoss {
   }
 
   std::vector<float> mask_of(const Region& region) const {
+    DTRAIN_CHECK(!objects_->masks.empty(), "a detector of masks learns from true masks");
     const std::size_t size = objects_->masks.size() / objects_->boxes.size();
     const auto mask = std::span(objects_->masks).subspan(static_cast<std::size_t>(region.value) * size, size);
     return mask_in_region(mask, layer_.found.image_height, layer_.found.image_width, region.box, layer_.found.mask);
@@ -135,6 +137,15 @@ class PictureLoss {
 };
 
 }  // namespace
+
+RegionLosses& RegionLosses::operator+=(const RegionLosses& other) {
+  objectness += other.objectness;
+  anchor_boxes += other.anchor_boxes;
+  classes += other.classes;
+  boxes += other.boxes;
+  masks += other.masks;
+  return *this;
+}
 
 RegionLosses region_loss(const nn::RegionLoss& layer, const AnchorSet& anchors, const nn::PictureObjects* objects,
                          const RegionHeads<const float>& heads, const LossRegions& regions, const RegionDraw& draw,

@@ -2,6 +2,7 @@
 // the backends of the host. Any thread.
 #pragma once
 
+#include <array>
 #include <span>
 #include <vector>
 
@@ -18,6 +19,10 @@ struct RegionHeads {
 
 struct RegionLosses {
   double objectness = 0, anchor_boxes = 0, classes = 0, boxes = 0, masks = 0;
+  // In the order of nn::loss_parts(), whose last one a detector of boxes alone lacks.
+  std::array<double, 5> parts() const { return {objectness, anchor_boxes, classes, boxes, masks}; }
+  double sum() const { return objectness + anchor_boxes + classes + boxes + masks; }
+  RegionLosses& operator+=(const RegionLosses& other);
 };
 
 struct LossRegions {

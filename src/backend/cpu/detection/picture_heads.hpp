@@ -5,13 +5,19 @@
 #include <utility>
 #include <vector>
 
-#include "../../detection/heads.hpp"
+#include "../../detection/regions.hpp"
 #include "detection_ops.hpp"
 
 namespace dtrain::backend::cpu {
 
 inline const nn::PictureObjects* objects_of(const Context& c, int sample) {
   return c.shard.objects ? c.shard.objects + c.first + sample : nullptr;
+}
+
+// Values of regions are float32.
+inline std::vector<Region> regions_of(const Context& c, TensorId id, int sample) {
+  const auto* const rows = static_cast<const float*>(c.sample(id, sample));
+  return read_regions({rows, nn::kRegion, 1}, static_cast<std::size_t>(c.shape(id).h));
 }
 
 class WideHead {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "../../detection/region_align.hpp"
@@ -7,11 +8,6 @@
 
 namespace dtrain::backend::cpu {
 namespace {
-
-nn::Box box_of(const Context& c, TensorId regions, int sample, std::int64_t region) {
-  const float* const row = static_cast<const float*>(c.sample(regions, sample)) + region * nn::kRegion;
-  return {row[0], row[1], row[2], row[3]};
-}
 
 // Where the values of the regions lie: channels last, so that the channels of a point are neighbours where regions lie
 // apart, and the points of a channel where they do not.
@@ -43,6 +39,20 @@ class AlignedPlaces {
   int channels_;
 };
 
+// Calls use(region, point, taps) for each point of the regions that are there.
+template <typename Use>
+void each_point(const RegionAligner& aligner, std::span<const Region> regions, Use use) {
+  std::vector<Tap> taps(static_cast<std::size_t>(aligner.points()) * kTaps);
+  for (std::size_t region = 0; region < regions.size(); ++region) {
+    if (!regions[region].is_there()) continue;
+    aligner.taps_of(regions[region].box, taps);
+    for (int point = 0; point < aligner.points(); ++point) {
+      use(static_cast<std::int64_t>(region), point,
+          std::span<const Tap>(taps).subspan(static_cast<std::size_t>(point) * kTaps, kTaps));
+    }
+  }
+}
+
 class RegionAlignOp final : public ChunkOp {
  public:
   RegionAlignOp(const nn::RegionAlign& layer, const TensorKernels& kernels, TensorId pyramid, TensorId regions,
@@ -56,25 +66,18 @@ class RegionAlignOp final : public ChunkOp {
     WideHead pyramid(c, pyramid_), result(c, output_);
     const int channels = c.shape(pyramid_).c;
     const AlignedPlaces places(layer_, aligner_, channels);
-    std::vector<Tap> taps(static_cast<std::size_t>(aligner_.points() * kTaps));
-    std::vector<float> point_values(static_cast<std::size_t>(channels));
+    std::vector<float> values(static_cast<std::size_t>(channels));
     for (int i = 0; i < c.count; ++i) {
       pyramid.read(c, pyramid_, kernels_, i);
       result.clear();
-      for (std::int64_t region = 0; region < c.shape(regions_).h; ++region) {
-        const nn::Box box = box_of(c, regions_, i, region);
-        if (!(box.right > box.left)) continue;
-        aligner_.taps_of(box, taps);
-        for (int point = 0; point < aligner_.points(); ++point) {
-          std::ranges::fill(point_values, 0.0f);
-          for (int t = point * kTaps; t < (point + 1) * kTaps; ++t) {
-            const Tap& tap = taps[static_cast<std::size_t>(t)];
-            const float* const from = pyramid.data() + std::int64_t{tap.pixel} * channels;
-            for (int k = 0; k < channels; ++k) point_values[static_cast<std::size_t>(k)] += tap.weight * from[k];
-          }
-          places.put(result.data(), region, point, point_values.data());
+      each_point(aligner_, regions_of(c, regions_, i), [&](std::int64_t region, int point, std::span<const Tap> taps) {
+        std::ranges::fill(values, 0.0f);
+        for (const Tap& tap : taps) {
+          const float* const from = pyramid.data() + std::int64_t{tap.pixel} * channels;
+          for (std::size_t k = 0; k < values.size(); ++k) values[k] += tap.weight * from[k];
         }
-      }
+        places.put(result.data(), region, point, values.data());
+      });
       result.write(c, output_, kernels_, i);
     }
   }
@@ -99,24 +102,17 @@ class RegionAlignGradient final : public ChunkOp {
     WideHead gradient(c, gradient_), result(c, result_);
     const int channels = c.shape(result_).c;
     const AlignedPlaces places(layer_, aligner_, channels);
-    std::vector<Tap> taps(static_cast<std::size_t>(aligner_.points() * kTaps));
-    std::vector<float> point_slopes(static_cast<std::size_t>(channels));
+    std::vector<float> slopes(static_cast<std::size_t>(channels));
     for (int i = 0; i < c.count; ++i) {
       gradient.read(c, gradient_, kernels_, i);
       result.clear();
-      for (std::int64_t region = 0; region < c.shape(regions_).h; ++region) {
-        const nn::Box box = box_of(c, regions_, i, region);
-        if (!(box.right > box.left)) continue;
-        aligner_.taps_of(box, taps);
-        for (int point = 0; point < aligner_.points(); ++point) {
-          places.take(gradient.data(), region, point, point_slopes.data());
-          for (int t = point * kTaps; t < (point + 1) * kTaps; ++t) {
-            const Tap& tap = taps[static_cast<std::size_t>(t)];
-            float* const to = result.data() + std::int64_t{tap.pixel} * channels;
-            for (int k = 0; k < channels; ++k) to[k] += tap.weight * point_slopes[static_cast<std::size_t>(k)];
-          }
+      each_point(aligner_, regions_of(c, regions_, i), [&](std::int64_t region, int point, std::span<const Tap> taps) {
+        places.take(gradient.data(), region, point, slopes.data());
+        for (const Tap& tap : taps) {
+          float* const to = result.data() + std::int64_t{tap.pixel} * channels;
+          for (std::size_t k = 0; k < slopes.size(); ++k) to[k] += tap.weight * slopes[k];
         }
-      }
+      });
       result.write(c, result_, kernels_, i);
     }
   }

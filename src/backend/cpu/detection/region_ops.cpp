@@ -1,6 +1,6 @@
 #include "region_ops.hpp"
 
-#include <algorithm>
+#include <array>
 
 #include "../../detection/region_loss.hpp"
 #include "picture_heads.hpp"
@@ -15,9 +15,6 @@ RegionDraw draw_of(const Context& c, int node, int sample) {
 // Values of regions are float32.
 HeadValues<float> region_rows(const Context& c, TensorId id, int sample) {
   return {static_cast<float*>(c.sample(id, sample)), nn::kRegion, 1};
-}
-std::vector<Region> regions_of(const Context& c, TensorId id, int sample) {
-  return read_regions({region_rows(c, id, sample).values, nn::kRegion, 1}, static_cast<std::size_t>(c.shape(id).h));
 }
 
 class ProposalsOp final : public ChunkOp {
@@ -83,7 +80,7 @@ class RegionLossOp final : public LoopOp {
   RegionLossOp(const nn::RegionLoss& layer, int node, std::int64_t first_metric, const RegionTensors& heads,
                const RegionTensors& slopes)
       : layer_(layer),
-        anchors_(anchors_of(proposals_of(layer))),
+        anchors_(anchors_of(layer)),
         node_(node),
         first_metric_(first_metric),
         heads_(heads),
@@ -117,8 +114,8 @@ class RegionLossOp final : public LoopOp {
       const std::vector<Region> all = regions_of(c, heads_.all, i), found = regions_of(c, heads_.found, i);
       const RegionHeads<const float> values{std::as_const(anchors).values(), std::as_const(regions).values(),
                                             std::as_const(masks).values()};
-      add(total, region_loss(layer_, anchors_, objects_of(c, i), values, {all, found, mask_rows(c)},
-                             draw_of(c, node_, i), {by_anchors.values(), by_regions.values(), by_masks.values()}));
+      total += region_loss(layer_, anchors_, objects_of(c, i), values, {all, found, mask_rows(c)}, draw_of(c, node_, i),
+                           {by_anchors.values(), by_regions.values(), by_masks.values()});
       by_anchors.write(c, gradients_.anchors, i);
       by_regions.write(c, gradients_.regions, i);
       if (has_masks()) by_masks.write(c, gradients_.masks, *gradients_.of_masks, i);
@@ -128,18 +125,15 @@ class RegionLossOp final : public LoopOp {
   bool meets() const override { return true; }
   void meet(std::span<Context> threads) override {
     RegionLosses total;
-    for (Context& thread : threads) add(total, *workspace<RegionLosses>(thread));
+    for (Context& thread : threads) total += *workspace<RegionLosses>(thread);
     const Context& c = threads.front();
     float* const metrics = c.contribution + first_metric_;
-    const double parts[] = {total.objectness, total.anchor_boxes, total.classes, total.boxes, total.masks};
-    double sum = 0;
-    for (std::size_t part = 0; part < std::size(parts); ++part) {
-      sum += parts[part];
-      if (part < 4 || has_masks()) {
-        metrics[ContributionLayout::counts + static_cast<std::int64_t>(part)] = static_cast<float>(parts[part]);
-      }
+    const std::array<double, 5> parts = total.parts();
+    const std::size_t reported = has_masks() ? parts.size() : parts.size() - 1;
+    for (std::size_t part = 0; part < reported; ++part) {
+      metrics[ContributionLayout::counts + static_cast<std::int64_t>(part)] = static_cast<float>(parts[part]);
     }
-    metrics[0] = static_cast<float>(sum);
+    metrics[0] = static_cast<float>(total.sum());
     metrics[1] = metrics[2] = 0;
     metrics[3] = static_cast<float>(c.shard.n);
   }
@@ -149,14 +143,6 @@ class RegionLossOp final : public LoopOp {
   int mask_rows(const Context& c) const {
     return has_masks() ? nn::mask_rows(layer_.found, c.shape(heads_.masks).h) : 0;
   }
-  static void add(RegionLosses& to, const RegionLosses& from) {
-    to.objectness += from.objectness;
-    to.anchor_boxes += from.anchor_boxes;
-    to.classes += from.classes;
-    to.boxes += from.boxes;
-    to.masks += from.masks;
-  }
-
   nn::RegionLoss layer_;
   AnchorSet anchors_;
   int node_;
@@ -190,10 +176,6 @@ class RegionResultsOp final : public ChunkOp {
 };
 
 }  // namespace
-
-nn::Proposals proposals_of(const nn::RegionLoss& layer) {
-  return {.levels = layer.levels, .image_height = layer.found.image_height, .image_width = layer.found.image_width};
-}
 
 std::unique_ptr<Op> make_proposals(const nn::Proposals& layer, int node, bool training, const HeadTensors& heads,
                                    TensorId output) {

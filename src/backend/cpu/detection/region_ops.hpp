@@ -26,8 +26,6 @@ struct RegionTensors {
   TensorId masks = kNoTensor;                   // of a detector of boxes alone kNoTensor
   const TensorKernels* of_masks = nullptr;
 };
-// The anchors of the loss are those of the proposals.
-nn::Proposals proposals_of(const nn::RegionLoss& layer);
 // Writes the contribution's metrics from `first_metric` on and the gradients by the heads.
 std::unique_ptr<Op> make_region_loss(const nn::RegionLoss& layer, int node, std::int64_t first_metric,
                                      const RegionTensors& heads, const RegionTensors& gradients);

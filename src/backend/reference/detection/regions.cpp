@@ -26,11 +26,6 @@ int rows_of_masks(const nn::RegionLoss& layer, const RegionInputs& inputs) {
   return inputs.size() > 6 ? nn::mask_rows(layer.found, inputs[6]->shape.h) : 0;
 }
 
-AnchorSet anchors_of_loss(const nn::RegionLoss& layer) {
-  return anchors_of(nn::Proposals{
-      .levels = layer.levels, .image_height = layer.found.image_height, .image_width = layer.found.image_width});
-}
-
 }  // namespace
 
 void propose(const nn::Proposals& layer, const std::optional<DrawKey>& key, const Samples& logits, const Samples& codes,
@@ -116,25 +111,22 @@ void find_regions(const nn::FoundRegions& layer, bool training, const RegionInpu
 
 StepMetrics region_metrics(const nn::RegionLoss& layer, const DrawKey& key, const RegionInputs& inputs,
                            const HostBatch& of) {
-  const AnchorSet anchors = anchors_of_loss(layer);
+  const AnchorSet anchors = anchors_of(layer);
   StepMetrics metrics;
   metrics.count = inputs[0]->n;
   for (int i = 0; i < inputs[0]->n; ++i) {
     const std::vector<Region> all = regions_of(*inputs[2], i), found = regions_of(*inputs[5], i);
     const RegionLosses loss = region_loss(layer, anchors, objects_of(of, i), heads_of(inputs, i),
                                           {all, found, rows_of_masks(layer, inputs)}, draw_of(key, i), {});
-    const double parts[] = {loss.objectness, loss.anchor_boxes, loss.classes, loss.boxes, loss.masks};
-    for (std::size_t part = 0; part < std::size(parts); ++part) {
-      metrics.parts[part] += parts[part];
-      metrics.loss_sum += parts[part];
-    }
+    for (std::size_t part = 0; part < loss.parts().size(); ++part) metrics.parts[part] += loss.parts()[part];
+    metrics.loss_sum += loss.sum();
   }
   return metrics;
 }
 
 void region_loss_backward(const nn::RegionLoss& layer, const DrawKey& key, const RegionInputs& inputs,
                           const HostBatch& of, const std::vector<Samples*>& gradients) {
-  const AnchorSet anchors = anchors_of_loss(layer);
+  const AnchorSet anchors = anchors_of(layer);
   for (int i = 0; i < inputs[0]->n; ++i) {
     const std::vector<Region> all = regions_of(*inputs[2], i), found = regions_of(*inputs[5], i);
     RegionHeads<float> slopes{{head_of(*gradients[0], i), head_of(*gradients[1], i)},
