@@ -152,6 +152,16 @@ auto with_backward_weights(const Product& p, const memory::desc& weights, Use us
       w, p.result(p.dtype), g.strides, g.pad_before, g.pad_after));
 }
 
+// For AVX2, oneDNN 2.6 gathers the pixels that a 1x1 convolution with strides reads in rows of eight numbers; the
+// scratchpad that it asks for has rows as long as there are channels.
+std::size_t bytes_past_scratchpad(const Product& p) {
+  constexpr int kRow = 8;
+  const nn::Convolution& c = p.convolution;
+  const bool gathers = !p.dense && c.kernel_h == 1 && c.kernel_w == 1 && (c.stride_h > 1 || c.stride_w > 1);
+  if (!gathers || p.in.c >= kRow) return 0;
+  return sizeof(float) * kRow * static_cast<std::size_t>(p.out.h) * static_cast<std::size_t>(p.out.w);
+}
+
 }  // namespace
 
 const dnnl::engine& cpu_engine() {
@@ -221,10 +231,12 @@ Compiled compile_backward_weights(const Product& p, const memory::desc& weights)
     const auto d = describe_backward_weights_matrices(p);
     return finish(d, {d.weights_desc(), DNNL_ARG_WEIGHTS}, {d.src_desc(), DNNL_ARG_SRC}, {d.dst_desc(), DNNL_ARG_DST});
   }
-  return with_backward_weights(p, weights, [](const auto& d) {
+  Compiled compiled = with_backward_weights(p, weights, [](const auto& d) {
     return finish(d, {d.src_desc(), DNNL_ARG_SRC}, {d.diff_dst_desc(), DNNL_ARG_DIFF_DST},
                   {d.diff_weights_desc(), DNNL_ARG_DIFF_WEIGHTS});
   });
+  compiled.scratchpad += bytes_past_scratchpad(p);
+  return compiled;
 }
 
 memory::desc forward_layout(const Product& p) {
