@@ -211,7 +211,7 @@ void AveragePrecision::add(std::uint64_t picture, std::span<const TrueObject> tr
 
 std::string AveragePrecision::bytes() const {
   const MutexLock lock(state_->mutex);
-  const std::vector<Category>& categories = state_->categories;
+  const std::span<const Category> categories = state_->categories;
   std::string bytes;
   for (std::size_t k = 0; k < categories.size(); ++k) {
     const CategoryHead head{k, categories[k].found.size(), categories[k].truths};
