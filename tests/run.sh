@@ -9,16 +9,20 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
 readonly root=$PWD logs=$PWD/build/test-logs
 cores=$(nproc) || cores=2
-passed=0 failed=0 skipped=0
+failed=0
 
-readonly quick=(build quickstart lint tidy locks unit cli jobs board launch hosts strangers faults launchers s3 cluster judge bundle package)
+# After the build the quick tier runs in two lanes side by side: parts that only compute, and wait for nobody, fill the
+# time in which the others wait.
+readonly computing=(quickstart lint tidy locks judge bundle package)
+readonly timed=(unit cli jobs board launch hosts strangers faults launchers s3 cluster)
+readonly quick=(build "${computing[@]}" "${timed[@]}")
 readonly slow=(world jobs-all launch-all hosts-all faults-all launchers-all cluster-all asan tsan fuzz libfuzzer tidy-all toolkit root)
 
 main() {
-  local group=test parts=("${quick[@]}") chosen=() name
+  local group=test rest=() chosen=() name
   for name in "$@"; do
     case "$name" in
-      --all) group=all parts+=("${slow[@]}") ;;
+      --all) group=all rest=("${slow[@]}") ;;
       -h | --help) usage; exit 0 ;;
       *)
         case " ${quick[*]} ${slow[*]} " in
@@ -27,17 +31,31 @@ main() {
         esac ;;
     esac
   done
-  [ ${#chosen[@]} -eq 0 ] || parts=("${chosen[@]}")
-  case " ${parts[*]} " in *" root "*) group=all ;; esac
+  case " ${chosen[*]} " in *" root "*) group=all ;; esac
   mkdir -p "$logs"
+  rm -f "$logs"/*.counts
 
   prepare packages packaging/install-deps.sh "$group"
   prepare python make_venv
   prepare data find_data
   export DTRAIN=$root/build/release/dtrain
-  for name in "${parts[@]}"; do run_part "$name"; done
-  tell_counts $passed $failed $skipped
-  [ $failed -eq 0 ]
+  if [ ${#chosen[@]} -gt 0 ]; then run_parts "${chosen[@]}"; else
+    run_part build
+    run_lanes
+    run_parts "${rest[@]}"
+  fi
+  tell_sum
+}
+
+run_lanes() {
+  ( renice -n 19 $BASHPID >/dev/null; run_parts "${computing[@]}" ) &
+  run_parts "${timed[@]}"
+  wait
+}
+
+run_parts() {  # run_parts NAME...: one after another
+  local name
+  for name in "$@"; do run_part "$name"; done
 }
 
 usage() {
@@ -60,9 +78,8 @@ prepare() {  # prepare NAME COMMAND...: counts only when it fails; what it write
   if [ -f "$logs/$name.env" ]; then . "$logs/$name.env"; fi
 }
 
-run_part() {  # run_part NAME: runs part_NAME, adds what it counted to the sum
+run_part() {  # run_part NAME: runs part_NAME; what it counted is in build/test-logs/NAME.counts
   local name=$1 start=$SECONDS line counts='^([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$'
-  printf '%-12s' "$name"
   ( set -e; "part_$name" ) >"$logs/$name.log" 2>&1
   local status=$?
   line=$(grep -E "$counts" "$logs/$name.log" | tail -n 1)
@@ -80,14 +97,31 @@ run_part() {  # run_part NAME: runs part_NAME, adds what it counted to the sum
     bad=1
     line="${BASH_REMATCH[1]} passed, 1 failed (ended with status $status)"
   fi
-  passed=$((passed + BASH_REMATCH[1])) failed=$((failed + bad)) skipped=$((skipped + ${BASH_REMATCH[4]:-0}))
-  echo "$line ($((SECONDS - start)) s)"
-  if [ "$bad" -gt 0 ]; then show "$name"; fi
-  grep -hE '^SKIP ' "$logs/$name.log" | head -n 20
+  echo "${BASH_REMATCH[1]} $bad ${BASH_REMATCH[4]:-0}" >"$logs/$name.counts"
+  report "$name" "$line ($((SECONDS - start)) s)" "$bad"
+}
+
+report() {  # report NAME LINE FAILED: at once, because two lanes write
+  local text
+  text=$(
+    printf '%-12s%s\n' "$1" "$2"
+    if [ "$3" -gt 0 ]; then show "$1"; fi
+    grep -hE '^SKIP ' "$logs/$1.log" | head -n 20
+  )
+  echo "$text"
 }
 
 show() {  # the end of a part's output, indented
   grep -vE '^ *[0-9]+/[0-9]+ Test .* Passed|^ *Start +[0-9]+:|^ok ' "$logs/$1.log" | tail -n 100 | sed 's/^/    | /'
+}
+
+tell_sum() {  # what all parts counted, and what could not be prepared
+  local good bad off passed=0 skipped=0
+  while read -r good bad off; do
+    passed=$((passed + good)) failed=$((failed + bad)) skipped=$((skipped + off))
+  done < <(cat "$logs"/*.counts)
+  tell_counts $passed $failed $skipped
+  [ $failed -eq 0 ]
 }
 
 tell_counts() {  # tell_counts PASSED FAILED SKIPPED: the closing line
@@ -132,7 +166,7 @@ part_lint() {
 }
 
 part_unit() {
-  run_ctest release
+  /usr/bin/python3 tests/unit/run.py build/release "$cores"
 }
 
 part_cli() {
@@ -244,13 +278,13 @@ part_package() {
 
 part_asan() {
   build asan
-  run_ctest asan
+  /usr/bin/python3 tests/unit/run.py build/asan "$cores"
 }
 
 part_tsan() {
   build tsan
   export TSAN_OPTIONS="suppressions=$root/tests/tsan_suppressions.txt" OMP_NUM_THREADS=1
-  run_ctest tsan
+  /usr/bin/python3 tests/unit/run.py build/tsan "$cores"
 }
 
 part_fuzz() {
@@ -290,18 +324,6 @@ part_root() {
 build() {  # build PRESET
   cmake --preset "$1"
   cmake --build --preset "$1" -j "$cores"
-}
-
-run_ctest() {  # run_ctest PRESET: the unit tests, counted from ctest's own report
-  local report=$logs/unit-$1.xml status
-  set +e
-  ctest --preset "$1" -j "$cores" --timeout 600 --no-tests=error --output-junit "$report"
-  status=$?
-  grep -oE 'name="[^"]*"[^>]*status="(notrun|disabled)"' "$report" | sed -E 's/name="([^"]*)".*/SKIP \1/'
-  sed -nE '/<testsuite /,/>/p' "$report" | tr '\n\t' '  ' | sed -E \
-    's/.*tests="([0-9]+)".*failures="([0-9]+)".*disabled="([0-9]+)".*skipped="([0-9]+)".*/\1 \2 \3 \4/' |
-    { read -r all bad off skip; tell_counts $((all - bad - off - skip)) "$bad" $((off + skip)); }
-  return $status
 }
 
 need_program() {

@@ -10,6 +10,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/random.hpp>
 #include <dtrain/data/image.hpp>
+#include <dtrain/data/prepare.hpp>
 #include <dtrain/data/record.hpp>
 
 namespace dtrain::config {
@@ -29,14 +30,25 @@ int batches_of(const nn::Shape& image, int batch) {
   return static_cast<int>(std::clamp<std::int64_t>(kMostBytes / (image.size() * batch), 1, kMostBatches));
 }
 
-void write_records(const Path& file, const nn::Shape& image, int classes, int count) {
+void write_random(const Path& file, const DataOptions& options, int count) {
   RandomStream random(0, RandomUse::drawing, 0, 0);
   data::RecordWriter writer(file);
   for (int i = 0; i < count; ++i) {
-    const auto label = static_cast<float>(random.below(static_cast<std::uint32_t>(classes)));
-    writer.add(static_cast<std::uint64_t>(i), label, bytes_of(random_image(image, random)));
+    const auto label = static_cast<float>(random.below(static_cast<std::uint32_t>(options.classes)));
+    writer.add(static_cast<std::uint64_t>(i), label, bytes_of(random_image(options.image, random)));
   }
   writer.finish();
+}
+
+// The file that holds them: `name`.rec in the folder, or that of a drawn set.
+Path write_records(const Path& folder, const std::string& name, const DataOptions& options, int count) {
+  if (options.detection) {
+    const auto scenes = static_cast<std::uint32_t>(count);
+    return data::prepare({.name = "shapes-detection", .out = folder, .train_count = scenes, .val_count = 1}).train;
+  }
+  const Path file = folder / (name + ".rec");
+  if (!std::filesystem::exists(file)) write_random(file, options, count);
+  return file;
 }
 
 }  // namespace
@@ -55,17 +67,17 @@ TemporaryFolder::~TemporaryFolder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-Path shared_synthetic_records(const Path& folder, const nn::Shape& image, int classes, int batch) {
+Path shared_synthetic_records(const Path& folder, const DataOptions& options, int batch) {
+  const nn::Shape& image = options.image;
   const int count = batches_of(image, batch) * batch;
-  const Path file = folder / fmt::format("synthetic_{}x{}x{}_{}_{}.rec", image.c, image.h, image.w, classes, count);
-  if (std::filesystem::exists(file)) return file;
   make_folder(folder);
-  write_records(file, image, classes, count);
-  return file;
+  return write_records(folder,
+                       fmt::format("synthetic_{}x{}x{}_{}_{}", image.c, image.h, image.w, options.classes, count),
+                       options, count);
 }
 
-SyntheticData::SyntheticData(const nn::Shape& image, int classes, int batch) : batches_(batches_of(image, batch)) {
-  write_records(records(), image, classes, batches_ * batch);
-}
+SyntheticData::SyntheticData(const DataOptions& options, int batch)
+    : batches_(batches_of(options.image, batch)),
+      records_(write_records(folder_.path(), "synthetic", options, batches_ * batch)) {}
 
 }  // namespace dtrain::config

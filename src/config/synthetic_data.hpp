@@ -1,8 +1,10 @@
-// Random images as a record file in a temporary folder, so that a benchmark goes through the same loader as training.
+// Random images, and for a detector drawn scenes, as a record file in a temporary folder, so that a benchmark goes
+// through the same loader as training.
 #pragma once
 
 #include <dtrain/base/files.hpp>
-#include <dtrain/nn/graph.hpp>
+
+#include "data_options.hpp"
 
 namespace dtrain::config {
 
@@ -22,18 +24,20 @@ class TemporaryFolder {
 inline constexpr double kHarmlessRate = 1e-9;
 
 // In a folder that all machines of a job see; made once, for a job that goes on under another coordinator too.
-Path shared_synthetic_records(const Path& folder, const nn::Shape& image, int classes, int batch);
+// `options` suit the network.
+Path shared_synthetic_records(const Path& folder, const DataOptions& options, int batch);
 
 class SyntheticData {
  public:
-  // A whole number of batches: one, or several that hold at most 16 MiB together.
-  SyntheticData(const nn::Shape& image, int classes, int batch);
-  Path records() const { return folder_.path() / "synthetic.rec"; }
+  // A whole number of batches: one, or several that hold at most 16 MiB together. `options` suit the network.
+  SyntheticData(const DataOptions& options, int batch);
+  const Path& records() const { return records_; }
   int batches() const { return batches_; }
 
  private:
   TemporaryFolder folder_;
-  int batches_ = 1;
+  int batches_;
+  Path records_;
 };
 
 }  // namespace dtrain::config

@@ -7,13 +7,12 @@ namespace dtrain::config {
 TrainSources choose_sources(const TrainOptions& options, const OptionSet& set, Reporter& reporter) {
   TrainSources sources;
   if (options.benchmark && options.job.is_job() && options.job.is_on_other_machines()) {
-    sources.train = shared_synthetic_records(std::filesystem::absolute(options.job.folder), options.data.image,
-                                             options.data.classes, options.compute.samples_per_step());
+    sources.train = shared_synthetic_records(std::filesystem::absolute(options.job.folder), options.data,
+                                             options.compute.samples_per_step());
     return sources;
   }
   if (options.benchmark) {
-    sources.synthetic =
-        std::make_unique<SyntheticData>(options.data.image, options.data.classes, options.compute.samples_per_step());
+    sources.synthetic = std::make_unique<SyntheticData>(options.data, options.compute.samples_per_step());
     sources.train = sources.synthetic->records();
     return sources;
   }

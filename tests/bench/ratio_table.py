@@ -25,7 +25,7 @@ def main():
         for who, rows in peers.items():
             speed, limit = speeds[who], median(rows, "limit_share")
             memory = median(rows, "peak_memory_bytes")
-            cells = [case, who, f"{speed:,.0f}" if speed else "failed", f"{limit:.0%}" if limit else "",
+            cells = [case, who, f"{speed:,.0f}" if speed and speed >= 100 else f"{speed:.3g}" if speed else "failed", f"{limit:.0%}" if limit else "",
                      f"{best / speed:.2f}" if best and speed else "", f"{memory / 2**20:,.0f}" if memory else "", str(len(rows))]
             print("| " + " | ".join(cells) + " |")
 

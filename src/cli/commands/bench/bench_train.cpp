@@ -31,7 +31,8 @@ void bind(config::OptionSet& set, TrainBenchOptions& options) {
   options.data.augment.pad_size = 4;
   config::bind_network(set, options.network);
   set.group("Data");
-  set.add("--data-train", options.data.train, "record files to train on (default random images)");
+  set.add("--data-train", options.data.train,
+          "record files to train on (default random images, for a detector drawn scenes)");
   config::bind_data_threads(set, options.data);
   config::bind_image(set, options.data);
   config::bind_augmentation(set, options.data);
@@ -96,11 +97,12 @@ BenchResult measure(const TrainBenchOptions& options, const config::OptionSet& s
   // 20 is the depth of the default network only.
   if (set.chosen("network") && !set.chosen("num-layers")) network.options.num_layers = 0;
   const nn::Graph graph = config::choose_graph(network, set, data);
+  config::suit_network(graph, set, data);
   const auto backend = config::choose_backend(options.compute);
   const backend::DType dtype = config::choose_dtype(options.compute, *backend);
   const int samples = options.compute.samples_per_step();
   std::optional<config::SyntheticData> synthetic;
-  if (!data.train) data.train = synthetic.emplace(data.image, data.classes, samples).records();
+  if (!data.train) data.train = synthetic.emplace(data, samples).records();
   config::require_records(*data.train);
 
   data::LoaderOptions loading = training_loader(data, options.compute.seed);
