@@ -258,7 +258,7 @@ std::string overview(const CommandTree& tree, std::string_view path) { return co
 std::string short_help(const CommandTree& tree, std::string_view path, const Reporter& reporter) {
   Command* command = tree.find(path);
   if (!command || command->first_options.empty()) return long_help(tree, path, reporter);
-  apply_default_preset(command->options);
+  command->options.apply_preset();
   std::string text = heading_of(*command) + first_options(*command, reporter) + examples_of(*command, reporter);
   text += names_by_group(*command, tree.global_options, reporter);
   text += fmt::format("\n`dtrain {} --help-all` explains every option.\n", command->path);
@@ -268,7 +268,7 @@ std::string short_help(const CommandTree& tree, std::string_view path, const Rep
 std::string long_help(const CommandTree& tree, std::string_view path, const Reporter& reporter) {
   Command* command = tree.find(path);
   if (!command) return long_overview(tree, path, reporter);
-  apply_default_preset(command->options);
+  command->options.apply_preset();
   std::string text = heading_of(*command) + examples_of(*command, reporter);
   text += option_groups(command->options, reporter) + option_groups(tree.global_options, reporter);
   text += fmt::format("\n{}\n", reporter.paint_answer(Style::heading, "Exit codes:"));

@@ -179,18 +179,12 @@ void resolve_globals(CommandTree& tree) {
   for (config::Option& option : tree.global_options.options()) apply_sources(option, files, "");
 }
 
-void apply_default_preset(config::OptionSet& set) {
-  if (!set.preset_chooser().empty()) set.apply_preset(set.find(set.preset_chooser())->show());
-}
-
 void resolve(const CommandTree& tree, Command& command) {
   const auto files = config_files(tree);
   const std::string section = section_of(command);
   config::OptionSet& set = command.options;
-  if (!set.preset_chooser().empty()) {
-    apply_sources(*set.find(set.preset_chooser()), files, section);
-    apply_default_preset(set);
-  }
+  for (const std::string& chooser : set.preset_choosers()) apply_sources(*set.find(chooser), files, section);
+  set.apply_preset();
   for (config::Option& option : set.options()) apply_sources(option, files, section);
   if (!tree.show_config) check_required(command);
 }

@@ -12,9 +12,6 @@ void resolve_globals(CommandTree& tree);
 // Throws UsageError that names the flag, variable or file:line.
 void resolve(const CommandTree& tree, Command& command);
 
-// The weakest chosen values of `--recipe`, for help: the values of options that were not given.
-void apply_default_preset(config::OptionSet& set);
-
 // What --show-config prints: one line an option, or a document (schema dtrain.config/1).
 void show_config(const CommandTree& tree, const Command& command, Reporter& reporter);
 

@@ -213,20 +213,42 @@ Option& OptionSet::add_shape(std::string flags, nn::Shape& field, std::string he
   return option;
 }
 
-void OptionSet::presets(std::string chooser, std::vector<Preset> presets) {
+void OptionSet::presets(std::string chooser, std::string other, std::vector<Preset> presets) {
   chooser_ = std::move(chooser);
+  other_chooser_ = std::move(other);
   presets_ = std::move(presets);
 }
 
-void OptionSet::apply_preset(const std::string& name) {
-  const auto preset = std::find_if(presets_.begin(), presets_.end(), [&](const Preset& p) { return p.name == name; });
-  DTRAIN_CHECK(preset != presets_.end(), "the chooser of presets knows their names");
-  for (const auto& [key, text] : preset->values) {
+std::vector<std::string> OptionSet::preset_choosers() const {
+  if (presets_.empty()) return {};
+  return {chooser_, other_chooser_};
+}
+
+const Preset& OptionSet::chosen_preset() {
+  Option& chooser = *find(chooser_);
+  const Option& other = *find(other_chooser_);
+  const std::string value = other.show();
+  const auto suits = [&](const Preset& preset) { return std::ranges::count(preset.suits, value) > 0; };
+  const auto suiting = std::ranges::find_if(presets_, suits);
+  if (!chosen(chooser_) && chosen(other_chooser_) && suiting != presets_.end()) {
+    chooser.set(suiting->name);
+    chooser.source = Source::recipe;
+    chooser.origin = fmt::format("{} {}", other_chooser_, value);
+  }
+  const auto named = std::ranges::find(presets_, chooser.show(), &Preset::name);
+  DTRAIN_CHECK(named != presets_.end(), "the chooser of presets knows their names");
+  return *named;
+}
+
+void OptionSet::apply_preset() {
+  if (presets_.empty()) return;
+  const Preset& preset = chosen_preset();
+  for (const auto& [key, text] : preset.values) {
     Option* option = find(key);
     DTRAIN_CHECK(option, "a preset names existing options");
     option->set(text);
     option->source = Source::recipe;
-    option->origin = chooser_ + " " + name;
+    option->origin = chooser_ + " " + preset.name;
   }
 }
 

@@ -79,10 +79,12 @@ using dtrain::at_least;
 using dtrain::between;
 using dtrain::more_than;
 
-// Named sets of values that replace the defaults of other options, chosen by one option (`--recipe imagenet`).
+// Named sets of values that replace the defaults of other options, chosen by one option (`--recipe imagenet`), or by
+// the value of another one (`--network mask-rcnn`) where that is not chosen.
 struct Preset {
   std::string name;
   std::vector<std::pair<std::string, std::string>> values;  // option name, text
+  std::vector<std::string> suits = {};                      // values of the other option
 };
 
 // Fields are borrowed and must outlive the set. References that add() returns stay valid.
@@ -118,9 +120,10 @@ class OptionSet {
   Option& add_number(std::string flags, std::string value, std::string help, Range range,
                      std::function<void(const std::string&)> set, std::function<std::string()> show);
 
-  void presets(std::string chooser, std::vector<Preset> presets);
-  const std::string& preset_chooser() const { return chooser_; }
-  void apply_preset(const std::string& name);  // the name was checked by the chooser
+  void presets(std::string chooser, std::string other, std::vector<Preset> presets);
+  // The options that choose a preset, the stronger one first; empty without presets.
+  std::vector<std::string> preset_choosers() const;
+  void apply_preset();  // that of the choosers' values, which they have checked
 
   // Of a set that was bound to the same kind of struct: where the values came from, not the values.
   void take_sources(const OptionSet& other);
@@ -133,9 +136,11 @@ class OptionSet {
   bool chosen(std::string_view name) const;
 
  private:
+  const Preset& chosen_preset();
+
   std::string group_ = "Options";
   std::deque<Option> options_;
-  std::string chooser_;
+  std::string chooser_, other_chooser_;
   std::vector<Preset> presets_;
 };
 

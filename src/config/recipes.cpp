@@ -1,5 +1,7 @@
 #include "recipes.hpp"
 
+#include <dtrain/nn/networks.hpp>
+
 namespace dtrain::config {
 
 // Only what differs from the defaults that MXNet's three scripts share (common/fit.py, common/data.py). Depths are the
@@ -72,7 +74,25 @@ std::vector<Preset> recipes() {
             {"lr-schedule", "one-cycle"},
             {"lr-rise", "0"},
             {"lr-final", "0"},
-            {"wd", "0.0167"}}}};
+            {"wd", "0.0167"}}},
+          // A detector whose backbone begins with random weights, on some thousand pictures.
+          {"detection",
+           {{"network", "mask-rcnn"},
+            {"data-train", "data/coco_train.rec"},
+            {"data-val", "data/coco_val.rec"},
+            {"image-shape", "3,512,512"},
+            {"num-classes", "80"},
+            {"rgb-mean", "123.675,116.28,103.53"},
+            {"rgb-std", "58.395,57.12,57.375"},
+            {"batch-size", "8"},
+            {"num-epochs", "12"},
+            {"optimizer", "adamw"},
+            {"lr", "0.0005"},
+            {"wd", "0.01"},
+            {"lr-schedule", "cosine"},
+            {"warmup-epochs", "0.2"},
+            {"disp-batches", "20"}},
+           nn::detector_names()}};
 }
 
 std::vector<std::string> recipe_names() {

@@ -240,8 +240,9 @@ TrainOptions options_of_this_machine() {
 void bind(OptionSet& set, TrainOptions& options) {
   set.group("Recipe");
   set.add_choice("--recipe", options.recipe, recipe_names(),
-                 "set of defaults: those of MXNet's script of that name, or speednet for CIFAR-10 in few epochs");
-  set.presets("recipe", recipes());
+                 "set of defaults: those of MXNet's script of that name, speednet for CIFAR-10 in few epochs, or "
+                 "detection, which detectors have by default");
+  set.presets("recipe", "network", recipes());
   bind_network(set, options.network);
   bind_pretrained(set, options.pretrained);
   bind_data(set, options.data);

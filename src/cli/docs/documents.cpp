@@ -10,7 +10,7 @@
 namespace dtrain::cli {
 
 std::vector<Document> documents(CommandTree& tree) {
-  for (const auto& command : tree.commands) apply_default_preset(command->options);
+  for (const auto& command : tree.commands) command->options.apply_preset();
   std::vector<Document> all = {bash_completion(tree), zsh_completion(tree), fish_completion(tree), manual_page(tree)};
   for (const auto& command : tree.commands) all.push_back(manual_page(tree, *command));
   return all;

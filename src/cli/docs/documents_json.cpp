@@ -67,7 +67,7 @@ Json help_json(const CommandTree& tree, const std::string& about) {
   Json commands = Json::array();
   for (const auto& command : tree.commands) {
     if (!about.empty() && command->path != about && !command->path.starts_with(about + " ")) continue;
-    apply_default_preset(command->options);
+    command->options.apply_preset();
     commands.push_back(Json::object({{"path", command->path},
                                      {"sentence", command->sentence},
                                      {"examples", texts(command->examples)},

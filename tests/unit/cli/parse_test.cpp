@@ -166,9 +166,36 @@ TEST(CommandTree, EveryCommandHasASentenceAndAnExample) {
 TEST(CommandTree, EveryRecipeCanBeApplied) {
   const CommandTree tree;
   config::OptionSet& set = tree.find("train")->options;
-  for (const char* recipe : {"cifar10", "imagenet", "mnist"}) set.apply_preset(recipe);
-  EXPECT_EQ(set.find("network")->show(), "mlp");
-  EXPECT_FALSE(set.chosen("network"));
+  for (const std::string& recipe : config::recipe_names()) {
+    set.find("recipe")->set(recipe);
+    set.apply_preset();
+    EXPECT_FALSE(set.chosen("network")) << recipe;
+  }
+  EXPECT_EQ(set.find("network")->show(), "speednet");
+}
+
+TEST(CommandTree, ADetectorHasTheRecipeOfDetection) {
+  const CommandTree tree;
+  config::OptionSet& set = tree.find("train")->options;
+  config::Option& network = *set.find("network");
+  network.set("retinanet");
+  network.source = config::Source::flag;
+  set.apply_preset();
+  EXPECT_EQ(set.find("recipe")->show(), "detection");
+  EXPECT_EQ(set.find("lr-schedule")->origin, "recipe detection");
+  EXPECT_FALSE(set.chosen("recipe"));
+}
+
+TEST(CommandTree, AChosenRecipeComesBeforeThatOfTheNetwork) {
+  const CommandTree tree;
+  config::OptionSet& set = tree.find("train")->options;
+  for (const auto& [name, value] : {std::pair("network", "retinanet"), std::pair("recipe", "imagenet")}) {
+    config::Option& option = *set.find(name);
+    option.set(value);
+    option.source = config::Source::flag;
+  }
+  set.apply_preset();
+  EXPECT_EQ(set.find("recipe")->show(), "imagenet");
 }
 
 }  // namespace

@@ -174,7 +174,7 @@ class ProductBackwardWeights final : public ProductOp {
     ProductOp::prepare(count, workers);
     while (static_cast<int>(reorders_.size()) < workers) reorders_.emplace_back(layer_);
   }
-  std::size_t workspace_bytes() const override { return kHeader + 2 * layout_bytes(); }
+  std::size_t workspace_bytes() const override { return kHeader + 2 * (kBefore + layout_bytes()); }
 
   void begin(Context& c) override { started(c) = false; }
   void run(Context& c) override {
@@ -216,11 +216,13 @@ class ProductBackwardWeights final : public ProductOp {
     dnnl::reorder reorder;
   };
 
-  // Whether the sum holds anything yet, the sum, and the term to be added to it.
-  static constexpr std::size_t kHeader = kAlignment;
+  // Whether the sum holds anything yet, the sum, and the term to be added to it. For AMX, oneDNN 2.6 reads and writes
+  // up to 3 KiB before the gradient of a 3x3 convolution of wide pictures; what it finds there it changes only if that
+  // is no normal number.
+  static constexpr std::size_t kHeader = kAlignment, kBefore = 4096;
   std::size_t layout_bytes() const { return aligned(layer_.gradient_layout().get_size()); }
-  float* sum(Context& c) const { return reinterpret_cast<float*>(workspace<std::byte>(c) + kHeader); }
-  float* term(Context& c) const { return sum(c) + layout_bytes() / sizeof(float); }
+  float* sum(Context& c) const { return reinterpret_cast<float*>(workspace<std::byte>(c) + kHeader + kBefore); }
+  float* term(Context& c) const { return sum(c) + (layout_bytes() + kBefore) / sizeof(float); }
   bool& started(Context& c) const { return *workspace<bool>(c); }
 
   TensorId source_, gradient_;

@@ -1,0 +1,105 @@
+#include "tile_gradient_op.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "../kernels/tile_gradient.hpp"
+#include "../thread_clock.hpp"
+
+namespace dtrain::backend::cpu {
+namespace {
+
+std::size_t bytes_of_sums(const TileGradient& shape) {
+  return sizeof(float) * static_cast<std::size_t>(shape.sums_size());
+}
+
+class TileGradientOp final : public Op {
+ public:
+  TileGradientOp(const ProductLayer& layer, TensorId source, TensorId gradient)
+      : layer_(layer), source_(source), gradient_(gradient) {
+    kind = "convolution";
+    reads = {source, gradient};
+    gradients = {{layer.weight_offset(), shape_of(1).sums_size()}};
+  }
+
+  void prepare(int count, int) override { most_ = std::max(most_, count); }
+  std::size_t scratchpad_bytes() const override {
+    const TileGradient shape = shape_of(most_);
+    return turned_bytes(shape) + sizeof(std::uint16_t) * static_cast<std::size_t>(shape.gradient_size());
+  }
+  std::size_t weight_bytes() const override { return bytes_of_sums(shape_of(1)); }
+  std::size_t packed_bytes() const override { return weight_bytes(); }
+  std::string shape_name(int count) const override {
+    Product p = layer_.shape();
+    p.n = count;
+    return p.shape_name();
+  }
+  std::size_t workspace_bytes() const override { return weight_bytes(); }
+  void begin(Context& c) override { std::memset(workspace<float>(c), 0, workspace_bytes()); }
+  void run(Context& c) override {
+    compute(*c.worker, c.count, static_cast<const std::uint16_t*>(c.data(source_)),
+            static_cast<const std::uint16_t*>(c.data(gradient_)), workspace<float>(c));
+  }
+  void finish(Context& c) override {
+    order_tile_sums(shape_of(1), workspace<float>(c), c.contribution + layer_.weight_offset());
+  }
+  bool meets() const override { return false; }
+  void meet(std::span<Context>) override {}
+
+  double bare_seconds(Worker& worker, int count, int repeats) override {
+    const Product& p = layer_.shape();
+    const auto numbers = [](std::int64_t size) {
+      Buffer made(sizeof(std::uint16_t) * static_cast<std::size_t>(size));
+      std::fill_n(made.as<std::uint16_t>(), size, kHalf);
+      return made;
+    };
+    const Buffer source = numbers(count * p.in.size()), gradient = numbers(count * p.out.size());
+    const Buffer sums(weight_bytes());
+    std::memset(sums.as<float>(), 0, sums.size());
+    return median_seconds(repeats, [&] {
+      compute(worker, count, source.as<std::uint16_t>(), gradient.as<std::uint16_t>(), sums.as<float>());
+    });
+  }
+
+ private:
+  static constexpr std::uint16_t kHalf = 0x3f00;  // as bfloat16
+
+  TileGradient shape_of(int count) const {
+    const Product& p = layer_.shape();
+    return {.count = count, .h = p.in.h, .w = p.in.w, .in = p.in.c, .out = p.out.c};
+  }
+  static std::size_t turned_bytes(const TileGradient& shape) {
+    return sizeof(std::uint16_t) * static_cast<std::size_t>(shape.source_size());
+  }
+
+  void compute(Worker& worker, int count, const std::uint16_t* source, const std::uint16_t* gradient,
+               float* sums) const {
+    const TileGradient shape = shape_of(count);
+    auto* const turned = worker.scratchpad.as<std::uint16_t>();
+    std::uint16_t* const pairs = turned + shape.source_size();
+    turn_source(shape, source, turned);
+    pair_gradient(shape, gradient, pairs);
+    add_tile_products(shape, turned, pairs, sums);
+  }
+
+  const ProductLayer& layer_;
+  const TensorId source_, gradient_;
+  int most_ = 1;  // samples of a chunk
+};
+
+}  // namespace
+
+bool has_tile_gradient(const Product& p, const CpuModel& cpu) {
+  constexpr int kPanel = 2 * kTile;
+  const nn::Convolution& c = p.convolution;
+  if (p.dense || p.dtype != DType::bfloat16 || p.widened || !cpu.has_amx_bf16) return false;
+  const bool is_3x3 = c.kernel_h == 3 && c.kernel_w == 3 && c.pad_h == 1 && c.pad_w == 1;
+  if (!is_3x3 || c.stride_h != 1 || c.stride_w != 1 || c.groups != 1) return false;
+  return p.in.c % kPanel == 0 && p.out.c % kPanel == 0;
+}
+
+std::unique_ptr<Op> make_tile_gradient(const ProductLayer& layer, TensorId source, TensorId gradient) {
+  return std::make_unique<TileGradientOp>(layer, source, gradient);
+}
+
+}  // namespace dtrain::backend::cpu
