@@ -79,9 +79,11 @@ prepare() {  # prepare NAME COMMAND...: counts only when it fails; what it write
 }
 
 run_part() {  # run_part NAME: runs part_NAME; what it counted is in build/test-logs/NAME.counts
-  local name=$1 start=$SECONDS line counts='^([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$'
+  local name=$1 start=$SECONDS self=$BASHPID computed line counts='^([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$'
+  computed=$(cpu_seconds "$self")
   ( set -e; "part_$name" ) >"$logs/$name.log" 2>&1
   local status=$?
+  computed=$(($(cpu_seconds "$self") - computed))
   line=$(grep -E "$counts" "$logs/$name.log" | tail -n 1)
   if [ -z "$line" ]; then
     case $status in
@@ -98,7 +100,11 @@ run_part() {  # run_part NAME: runs part_NAME; what it counted is in build/test-
     line="${BASH_REMATCH[1]} passed, 1 failed (ended with status $status)"
   fi
   echo "${BASH_REMATCH[1]} $bad ${BASH_REMATCH[4]:-0}" >"$logs/$name.counts"
-  report "$name" "$line ($((SECONDS - start)) s)" "$bad"
+  report "$name" "$line ($((SECONDS - start)) s, $computed s of CPU)" "$bad"
+}
+
+cpu_seconds() {  # cpu_seconds PID: what its ended children computed
+  awk -v hz="$(getconf CLK_TCK)" '{ sub(/.*\) /, ""); print int(($14 + $15) / hz) }' "/proc/$1/stat"
 }
 
 report() {  # report NAME LINE FAILED: at once, because two lanes write
