@@ -1,8 +1,7 @@
-#include "anchors.hpp"
-
 #include <array>
 #include <span>
 
+#include <dtrain/backend/detection.hpp>
 #include <dtrain/base/math.hpp>
 
 namespace dtrain::backend {

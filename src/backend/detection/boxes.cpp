@@ -2,14 +2,13 @@
 
 #include <algorithm>
 
+#include <dtrain/backend/detection.hpp>
 #include <dtrain/base/math.hpp>
 
 #include "../loss_terms.hpp"
 
 namespace dtrain::backend {
 namespace {
-
-constexpr float kShift = 10, kGrowth = 5;  // of the codes of regions
 
 struct Centred {
   float width, height, x, y;
@@ -23,8 +22,7 @@ Centred centred(const nn::Box& box) {
 float logarithm_of_ratio(float a, float b) { return static_cast<float>(portable_log(static_cast<double>(a / b))); }
 
 float scaled(float by, float size) {
-  constexpr double kMost = 4.135166556742356;  // log(1000 / 16)
-  return static_cast<float>(bounded_exp(std::min(static_cast<double>(by), kMost))) * size;
+  return static_cast<float>(bounded_exp(std::min(static_cast<double>(by), kMostGrowth))) * size;
 }
 
 }  // namespace
@@ -51,11 +49,12 @@ nn::Box decode_box(const nn::Box& anchor, const BoxCode& code) {
 
 BoxCode encode_region(const nn::Box& region, const nn::Box& box) {
   const BoxCode code = encode_box(region, box);
-  return {kShift * code[0], kShift * code[1], kGrowth * code[2], kGrowth * code[3]};
+  return {kCentreFactor * code[0], kCentreFactor * code[1], kSizeFactor * code[2], kSizeFactor * code[3]};
 }
 
 nn::Box decode_region(const nn::Box& region, const BoxCode& code) {
-  return decode_box(region, {code[0] / kShift, code[1] / kShift, code[2] / kGrowth, code[3] / kGrowth});
+  return decode_box(region,
+                    {code[0] / kCentreFactor, code[1] / kCentreFactor, code[2] / kSizeFactor, code[3] / kSizeFactor});
 }
 
 nn::Box clipped(const nn::Box& box, int height, int width) {

@@ -26,7 +26,6 @@ void softmax_of(const HeadValues<const float>& logits, std::int64_t region, std:
 
 std::vector<Region> find_regions(const nn::FoundRegions& layer, std::span<const Region> regions,
                                  const nn::PictureObjects* objects, const Heads<const float>& heads) {
-  constexpr float kSmallest = 1e-2f;
   const nn::Detections& found = layer.found;
   const int height = objects ? objects->height : found.image_height,
             width = objects ? objects->width : found.image_width;
@@ -44,7 +43,7 @@ std::vector<Region> find_regions(const nn::FoundRegions& layer, std::span<const 
         code[side] = heads.boxes.at(i, (k + 1) * 4 + static_cast<std::int64_t>(side));
       }
       const nn::Box box = clipped(decode_region(region.box, code), height, width);
-      const bool is_large = box.right - box.left >= kSmallest && box.bottom - box.top >= kSmallest;
+      const bool is_large = box.right - box.left >= kSmallestObject && box.bottom - box.top >= kSmallestObject;
       if (is_large) all.push_back({score, k, i, box});
     }
   }

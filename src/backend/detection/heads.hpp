@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <span>
 
+#include <dtrain/backend/detection.hpp>
 #include <dtrain/nn/detection.hpp>
 #include <dtrain/nn/objects.hpp>
 
-#include "anchors.hpp"
 #include "boxes.hpp"
 
 namespace dtrain::backend {

@@ -36,7 +36,6 @@ std::vector<Candidate> best_of_level(const AnchorSet& anchors, std::size_t level
 std::vector<Candidate> best_boxes(const nn::Proposals& layer, const AnchorSet& anchors,
                                   const nn::PictureObjects* objects, const Heads<const float>& heads, int of_level,
                                   int most) {
-  constexpr float kSmallest = 1e-3f;
   const int height = objects ? objects->height : layer.image_height,
             width = objects ? objects->width : layer.image_width;
   std::vector<Candidate> all;
@@ -46,7 +45,8 @@ std::vector<Candidate> best_boxes(const nn::Proposals& layer, const AnchorSet& a
       const nn::Box& anchor = anchors.boxes[static_cast<std::size_t>(each.origin)];
       each.box = clipped(decode_box(anchor, code_of_anchor(anchors, each.origin, heads.boxes)), height, width);
       each.score = share_of(each.score);
-      const bool is_large = each.box.right - each.box.left >= kSmallest && each.box.bottom - each.box.top >= kSmallest;
+      const bool is_large =
+          each.box.right - each.box.left >= kSmallestRegion && each.box.bottom - each.box.top >= kSmallestRegion;
       if (is_large) sized.push_back(each);
     }
     std::ranges::sort(sized, is_better);

@@ -48,38 +48,19 @@ PointGrid grid_of(const nn::Box& region, float scale, int size) {
   return {top, left, height / static_cast<float>(size), width / static_cast<float>(size)};
 }
 
-// The power of two that is nearest to a level's size by the picture's.
-float scale_of(int level, int picture) {
-  float scale = 1;
-  const float ratio = static_cast<float>(level) / static_cast<float>(picture);
-  constexpr float kHalfStep = 0.70710678f;
-  while (ratio < scale * kHalfStep) scale /= 2;
-  return scale;
-}
-
 }  // namespace
 
 RegionAligner::RegionAligner(const nn::RegionAlign& layer)
-    : size_(layer.size), row_(nn::extent_of(layer.levels).width), places_(nn::level_places(layer.levels)) {
-  places_.resize(static_cast<std::size_t>(layer.used));
-  for (const nn::LevelPlace& place : places_) scales_.push_back(scale_of(place.height, layer.image_height));
-}
+    : size_(layer.size),
+      row_(nn::extent_of(layer.levels).width),
+      places_(nn::level_places(layer.levels)),
+      levels_(region_levels(layer)) {}
 
 std::size_t RegionAligner::level_of(const nn::Box& region) const {
-  constexpr float kUsual = 224;
-  constexpr double kUsualLevel = 4, kTiny = 1e-6;  // counted as strides: 2^4
-  const auto size = static_cast<float>(portable_sqrt(static_cast<double>(area_of(region))));
-  double step = kUsualLevel + kTiny;
-  constexpr double kLogOf2 = 0.6931471805599453;
-  step += portable_log(static_cast<double>(size / kUsual)) / kLogOf2;
-  double first = 0;  // of the largest level
-  float scale = scales_.front();
-  while (scale < 0.75f) {
-    scale *= 2;
-    ++first;
-  }
-  const double level = std::floor(step) - first;
-  return static_cast<std::size_t>(std::clamp(level, 0.0, static_cast<double>(scales_.size() - 1)));
+  const auto side = static_cast<float>(portable_sqrt(static_cast<double>(area_of(region))));
+  std::size_t level = 0;
+  while (level + 1 < levels_.size() && side >= levels_[level + 1].from_side) ++level;
+  return level;
 }
 
 void RegionAligner::taps_of(const nn::Box& region, std::span<Tap> taps) const {
@@ -88,7 +69,7 @@ void RegionAligner::taps_of(const nn::Box& region, std::span<Tap> taps) const {
   constexpr int kSamples = 2;
   const std::size_t level = level_of(region);
   const nn::LevelPlace& place = places_[level];
-  const PointGrid grid = grid_of(region, scales_[level], size_);
+  const PointGrid grid = grid_of(region, levels_[level].scale, size_);
   auto to = taps.begin();
   for (int point = 0; point < points(); ++point) {
     for (int sample = 0; sample < kSamples * kSamples; ++sample) {

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include <dtrain/backend/detection.hpp>
 #include <dtrain/nn/detection.hpp>
 #include <dtrain/nn/objects.hpp>
 
@@ -29,8 +30,8 @@ class RegionAligner {
  private:
   std::size_t level_of(const nn::Box& region) const;
   int size_, row_;
-  std::vector<nn::LevelPlace> places_;  // that are used
-  std::vector<float> scales_;           // pixels of the level per pixel of the image
+  std::vector<nn::LevelPlace> places_;
+  std::vector<RegionLevel> levels_;  // that are used
 };
 
 // A picture's mask of an object within a region, as `size` x `size` points, each the mean over as many samples as the

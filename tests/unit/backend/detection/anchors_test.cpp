@@ -1,6 +1,6 @@
-#include "detection/anchors.hpp"
-
 #include <gtest/gtest.h>
+
+#include <dtrain/backend/detection.hpp>
 
 namespace dtrain::backend {
 namespace {
@@ -37,6 +37,18 @@ TEST(Anchors, know_where_the_values_of_their_pixel_lie) {
   EXPECT_EQ(anchors.boxes.size(), 9U * 8);
   EXPECT_EQ(anchors.level_begins, (std::vector<std::int64_t>{0, 54, 72}));
   EXPECT_EQ(anchors.pixels, (std::vector<std::int32_t>{0, 1, 2, 6, 7, 8, 4, 5}));
+}
+
+TEST(RegionLevels, begin_at_twice_the_side_of_the_one_before) {
+  const auto levels =
+      region_levels({.levels = {.count = 5, .height = 64, .width = 64}, .image_height = 256, .image_width = 256});
+  ASSERT_EQ(levels.size(), 4U);
+  const float scales[] = {0.25f, 0.125f, 0.0625f, 0.03125f}, sides[] = {0, 112, 224, 448};
+  for (std::size_t level = 0; level < levels.size(); ++level) {
+    EXPECT_EQ(levels[level].scale, scales[level]);
+    EXPECT_LE(levels[level].from_side, sides[level]);
+    EXPECT_NEAR(levels[level].from_side, sides[level], 1e-3);
+  }
 }
 
 }  // namespace
