@@ -88,8 +88,18 @@ run train "${detector[@]}" --benchmark 1 --num-epochs 1
 check "and images that show no objects" says "--benchmark: the images that it makes show no objects"
 run train --network lenet --backbone resnet-18 --benchmark 1 --num-epochs 1
 check "a classifier has no backbone" exits 2
-run export m/one --to onnx --out one.onnx
-check "ONNX is refused by name" says "retinanet-resnet-18 is a detector, and only classifiers are exported to ONNX"
+run export m/one --to onnx --with-preprocessing --out one.onnx
+check "ONNX is written" exists one.onnx
+weights_of() { "$DTRAIN" inspect "$1" --json | /usr/bin/python3 -c 'import json, sys; print(json.load(sys.stdin)["weights_sha256"])'; }
+check "with the weights that it had" same "$(weights_of m/one)" "$(weights_of one.onnx)"
+run predict one.onnx photos --min-score 0 --json
+cp out from-onnx
+run predict m/one photos --min-score 0 --json
+check "dtrain finds the same with it" cmp -s out from-onnx
+run export m/one --to onnx --softmax --out x.onnx
+check "a detector has no softmax" says "--softmax: retinanet-resnet-18 is a detector, whose scores are shares already"
+run export m/one --to mxnet --out x
+check "MXNet is refused by name" exits 2
 run export m/one --to safetensors --out one.safetensors
 check "safetensors are written" exists one.safetensors
 run inspect m/one

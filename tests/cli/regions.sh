@@ -55,7 +55,9 @@ check "a network of one stage has no regions" says "retinanet has no choice of -
 run train "${masks[@]}" --image-shape "3,32,32" --num-epochs 1 --model-prefix m/no
 check "small pictures are refused" says "images of 32 x 32 pixels are too small for mask-rcnn"
 run export m/one --to onnx --out m/one.onnx
-check "and ONNX, by name" says "mask-rcnn-resnet-18 is a detector"
+check "ONNX is written" exists m/one.onnx
+run predict m/one.onnx photos --min-score 0.01 --json
+check "and dtrain finds masks with it" json out 'len(d["objects"]) > 0 and "segmentation" in d["objects"][0]'
 mkdir plain
 cp photos/a.jpg plain/
 echo '{"images": [{"id": 1, "file_name": "a.jpg", "width": 64, "height": 64}], "categories": [{"id": 1, "name": "thing"}, {"id": 2, "name": "other"}],

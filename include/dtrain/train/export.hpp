@@ -22,6 +22,12 @@ Checkpoint import_onnx(const Path& file);
 // Opset 13. Input: the normalised image "data" (the input node's name), float32 [n, c, h, w] with a free n; output
 // "logits" [n, classes], before the softmax. metadata_props hold the JSON documents "preprocessing", with mean and
 // deviation of the pixels, "classes", the names by label, and "dtrain_graph", the network for import_onnx().
+//
+// A detector has the second input "sizes", int64 [n or 1, 2]: the height and width of the picture in each image, which
+// is in the upper left corner; without it pictures fill their images. For "pixels" what lies outside counts as 0 after
+// normalising. Outputs, best first, as `nn::Detections` says: "boxes" [n, k, 4], the edges left, top, right and bottom
+// in pixels of the image; "scores" [n, k], 0 where there is nothing more; "labels", int64 [n, k]; and of a detector of
+// masks "masks" [n, k, points, points], which fill the box.
 struct OnnxOptions {
   bool preprocessing = false;  // the input is "pixels", uint8 [n, h, w, c], of the network's size
   bool softmax = false;        // the output is "probabilities"

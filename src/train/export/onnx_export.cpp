@@ -37,6 +37,11 @@ ProtoMessage onnx_model(const Checkpoint& checkpoint, const OnnxOptions& options
 }  // namespace
 
 std::vector<Path> export_onnx(const Checkpoint& checkpoint, const Path& file, const OnnxOptions& options) {
+  if (options.softmax && nn::detection_of(checkpoint.graph)) {
+    throw SettingError("softmax",
+                       fmt::format("{} is a detector, whose scores are shares already", checkpoint.graph.name),
+                       "leave it out");
+  }
   const ProtoMessage model = onnx_model(checkpoint, options);
   if (model.size() > kLargestMessage) {
     throw Error(fmt::format("{}: the model is larger than the 2 GiB that one ONNX file can hold", file.string()),

@@ -4,15 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <initializer_list>
+#include <map>
 
+#include <dtrain/backend/detection.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/overloaded.hpp>
 #include <dtrain/base/value_range.hpp>
 #include <dtrain/train/export.hpp>
 
 #include "checkpoint/checkpoint_tensors.hpp"
-#include "onnx_messages.hpp"
+#include "onnx_builder.hpp"
 
 namespace dtrain::train::onnx {
 
@@ -20,29 +21,47 @@ inline constexpr const char* kOutput = "logits";
 inline constexpr const char* kProbabilities = "probabilities";
 inline constexpr const char* kPixels = "pixels";
 
-// The output of a node as ONNX sees it: Dense and Flatten give [n, c], all others [n, c, h, w].
+// The output of a node as ONNX sees it: Dense and Flatten give [n, c], all others [n, c, h, w]. What a detector's graph
+// holds side by side in one value is apart in ONNX: a value for each level, and a picture of its own for each region.
 struct Value {
-  std::string name;
+  std::string name = {};
   bool flat = false;
+  std::vector<std::string> levels = {};  // of a feature pyramid, the largest first; `name` is empty
+  bool of_regions = false;               // n times the regions of a picture are its pictures
+  bool is_apart = false;                 // in the graph zeros lie between the levels or regions
+};
+
+// The regions of a value, by the names of their parts.
+struct OnnxRegions {
+  std::string boxes = {};                // [n, count, 4]
+  std::string are_there = {};            // [n, count], bool
+  std::string scores = {}, labels = {};  // [n, count]; empty where they are not known yet
+  std::int64_t count = 0;
 };
 
 // Writes the nodes of a graph in evaluation mode; borrows the checkpoint.
-class OnnxGraph {
+class OnnxGraph : private OnnxBuilder {
  public:
   OnnxGraph(const Checkpoint& checkpoint, const OnnxOptions& options)
       : graph_(checkpoint.graph),
         state_(checkpoint.state),
         preprocessing_(checkpoint.job.preprocessing),
-        options_(options) {}
+        options_(options),
+        detects_(nn::detection_of(graph_) != nullptr) {}
 
   ProtoMessage write() {
     message_.text(graph_name, graph_.name);
     const nn::Shape& image = graph_.input();
+    if (detects_) read_picture_sizes();
     if (options_.preprocessing) add_preprocessing(graph_.nodes.front().name, image.c);
-    for (const nn::Node& each : graph_.nodes) values_.push_back(add_layer(each));
+    for (const nn::Node& each : graph_.nodes) {
+      set_scope(each.name);
+      values_.push_back(add_layer(each));
+    }
     message_.message(GraphField::input, options_.preprocessing
                                             ? value_info(kPixels, {image.h, image.w, image.c}, uint8)
                                             : value_info(values_.front().name, {image.c, image.h, image.w}));
+    if (detects_) return write_detector();
     if (options_.softmax) add_node("Softmax", {kOutput}, kProbabilities, true, {integer("axis", 1)});
     message_.message(GraphField::output, value_info(options_.softmax ? kProbabilities : kOutput, {graph_.classes()}));
     return std::move(message_);
@@ -55,7 +74,9 @@ class OnnxGraph {
     add_node("Cast", {kPixels}, "pixels_float", false, {integer("to", float32)});
     add_node("Transpose", {"pixels_float"}, "pixels_planes", false, {integers("perm", {0, 3, 1, 2})});
     add_node("Sub", {"pixels_planes", add_channels("rgb_mean", mean)}, "pixels_centred", false, {});
-    add_node("Div", {"pixels_centred", add_channels("rgb_std", std)}, result, false, {});
+    const std::string scaled = detects_ ? "pixels_scaled" : result;
+    add_node("Div", {"pixels_centred", add_channels("rgb_std", std)}, scaled, false, {});
+    if (detects_) add_zeros_outside(scaled, result);
   }
 
   std::vector<float> channel_values(const char* name, int channels) const {
@@ -74,16 +95,30 @@ class OnnxGraph {
 
   std::string add_channels(const char* name, const std::vector<float>& values) {
     const std::int64_t extents[] = {1, std::ssize(values), 1, 1};
-    add_initializer(tensor_message(name, extents, float32).text(raw_data, text_of(std::as_bytes(std::span(values)))));
-    return name;
+    return add_floats(name, extents, values);
   }
 
   Value add_layer(const nn::Node& each) {
+    require_known_use(each);
+    Value value = layer_value(each);
+    if (!each.inputs.empty() && input_of(each).of_regions) value.of_regions = true;
+    return value;
+  }
+
+  Value layer_value(const nn::Node& each) {
     return std::visit(Overloaded{
                           [&](const nn::Input&) { return Value{each.name}; },
-                          [&](const nn::Convolution& layer) { return add_convolution(each, layer); },
+                          [&](const nn::Convolution& layer) {
+                            return each_level(each, [&](const nn::Node& part, const Value& in) {
+                              return add_convolution(part, layer, in);
+                            });
+                          },
                           [&](const nn::BatchNorm& layer) { return add_batch_norm(each, layer); },
-                          [&](const nn::Activation& layer) { return add_activation(each, layer); },
+                          [&](const nn::Activation& layer) {
+                            return each_level(each, [&](const nn::Node& part, const Value& in) {
+                              return add_activation(part, layer, in);
+                            });
+                          },
                           [&](const nn::Pooling& layer) { return add_pooling(each, layer); },
                           [&](const nn::Dense&) { return add_dense(each); },
                           [&](const nn::Flatten&) { return flat(input_of(each), output_name(each)); },
@@ -99,28 +134,40 @@ class OnnxGraph {
                           [&](const nn::FirstToken&) { return add_first_token(each); },
                           [&](const nn::Attention& layer) { return add_attention(each, layer); },
                           [&](const nn::SoftmaxLoss&) { return flat(input_of(each), kOutput); },
-                          [&](const nn::Upsample&) { return refuse_detector(); },
-                          [&](const nn::Pyramid&) { return refuse_detector(); },
-                          [&](const nn::KeepLevels&) { return refuse_detector(); },
-                          [&](const nn::DetectionLoss&) { return refuse_detector(); },
-                          [&](const nn::TransposedConvolution&) { return refuse_detector(); },
-                          [&](const nn::Proposals&) { return refuse_detector(); },
-                          [&](const nn::RegionAlign&) { return refuse_detector(); },
-                          [&](const nn::KeepRegions&) { return refuse_detector(); },
-                          [&](const nn::FoundRegions&) { return refuse_detector(); },
-                          [&](const nn::RegionLoss&) { return refuse_detector(); },
+                          [&](const nn::Upsample&) { return add_upsample(each); },
+                          [&](const nn::Pyramid&) { return add_pyramid(each); },
+                          [&](const nn::KeepLevels&) { return kept_apart(each); },
+                          [&](const nn::DetectionLoss& layer) { return add_objects(each, layer); },
+                          [&](const nn::TransposedConvolution& layer) { return add_transposed(each, layer); },
+                          [&](const nn::Proposals& layer) { return add_proposals(each, layer); },
+                          [&](const nn::RegionAlign& layer) { return add_region_align(each, layer); },
+                          [&](const nn::KeepRegions&) { return kept_apart(each); },
+                          [&](const nn::FoundRegions& layer) { return add_found_regions(each, layer); },
+                          [&](const nn::RegionLoss& layer) { return add_region_results(each, layer); },
                       },
                       each.layer);
   }
 
-  [[noreturn]] Value refuse_detector() const {
-    throw UsageError(fmt::format("{} is a detector, and only classifiers are exported to ONNX", graph_.name),
-                     "export it as safetensors");
+  // Calls add(node, its input) for each level of a pyramid, or once.
+  template <typename Add>
+  Value each_level(const nn::Node& each, Add add) {
+    const Value in = input_of(each);
+    if (in.levels.empty()) return add(each, in);
+    Value out;
+    for (std::size_t level = 0; level < in.levels.size(); ++level) {
+      nn::Node part = each;
+      part.name = fmt::format("{}_level{}", each.name, level);
+      out.levels.push_back(add(part, Value{in.levels[level]}).name);
+    }
+    return out;
   }
 
-  Value add_convolution(const nn::Node& each, const nn::Convolution& layer) {
-    std::vector<std::string> inputs = {spatial(input_of(each)).name};
+  Value add_convolution(const nn::Node& each, const nn::Convolution& layer, const Value& in) {
+    const bool is_gemm = layer.is_dense && in.flat;
+    std::vector<std::string> inputs = {is_gemm ? in.name : spatial(in).name};
     for (int index : each.parameters) inputs.push_back(add_tensor(parameter(index), state_.parameters));
+    if (is_gemm) return add_node("Gemm", inputs, output_name(each), true, {integer("transB", 1)});
+    if (layer.is_dense) inputs[1] = part("Reshape", {inputs[1], numbers({0, 0, 1, 1})});
     return add_node(
         "Conv", inputs, output_name(each), false,
         {integers("kernel_shape", {layer.kernel_h, layer.kernel_w}),
@@ -140,8 +187,7 @@ class OnnxGraph {
                     {real("epsilon", layer.epsilon), real("momentum", layer.momentum)});
   }
 
-  Value add_activation(const nn::Node& each, const nn::Activation& layer) {
-    const Value in = input_of(each);
+  Value add_activation(const nn::Node& each, const nn::Activation& layer, const Value& in) {
     const auto add = [&](const char* op) { return add_node(op, {in.name}, output_name(each), in.flat, {}); };
     switch (layer.kind) {
       case nn::ActivationKind::relu:
@@ -275,6 +321,26 @@ class OnnxGraph {
   Value add_first_token(const nn::Node& each);
   Value add_attention(const nn::Node& each, const nn::Attention& layer);
 
+  // onnx_detection_layers.cpp
+  void require_known_use(const nn::Node& each) const;
+  void read_picture_sizes();
+  void add_zeros_outside(const std::string& pixels, const std::string& result);
+  Value add_upsample(const nn::Node& each);
+  Value add_pyramid(const nn::Node& each) const;
+  Value kept_apart(const nn::Node& each) const;
+  Value add_transposed(const nn::Node& each, const nn::TransposedConvolution& layer);
+  // Values of a level's anchors [n, anchors, width], without the last axis where the width is 1.
+  std::string anchor_values(const std::string& level, std::int64_t width);
+  std::string level_anchors(const nn::Node& each, const backend::AnchorSet& anchors, std::size_t level);
+  Value add_objects(const nn::Node& each, const nn::DetectionLoss& layer);
+  Value add_region_results(const nn::Node& each, const nn::RegionLoss& layer);
+  ProtoMessage write_detector();
+
+  // onnx_region_layers.cpp
+  Value add_proposals(const nn::Node& each, const nn::Proposals& layer);
+  Value add_region_align(const nn::Node& each, const nn::RegionAlign& layer);
+  Value add_found_regions(const nn::Node& each, const nn::FoundRegions& layer);
+
   Value flat(const Value& in, const std::string& name) { return add_node("Flatten", {in.name}, name, true, {}); }
 
   Value spatial(const Value& in) {
@@ -285,46 +351,8 @@ class OnnxGraph {
 
   Value add_node(const char* op, const std::vector<std::string>& inputs, const std::string& output, bool is_flat,
                  const std::vector<ProtoMessage>& attributes) {
-    ProtoMessage each;
-    for (const std::string& name : inputs) each.text(node_input, name);
-    each.text(node_output, output).text(node_name, fmt::format("{}_{}", op, nodes_++)).text(op_type, op);
-    for (const ProtoMessage& item : attributes) each.message(attribute, item);
-    message_.message(GraphField::node, each);
-    return {output, is_flat};
+    return {add(op, inputs, output, attributes), is_flat};
   }
-
-  std::string add_tensor(const nn::TensorView& view, const std::vector<float>& buffer) {
-    const std::span values(buffer.data() + view.offset, static_cast<std::size_t>(view.size));
-    add_initializer(tensor_message(view.name, view.shape, float32).borrowed_bytes(raw_data, std::as_bytes(values)));
-    return view.name;
-  }
-
-  std::string add_ones(const nn::TensorView& view) {
-    const std::vector<float> ones(static_cast<std::size_t>(view.size), 1.0f);
-    add_initializer(
-        tensor_message(view.name, view.shape, float32).text(raw_data, text_of(std::as_bytes(std::span(ones)))));
-    return view.name;
-  }
-
-  std::string add_scalar(const std::string& name, float number) {
-    add_initializer(tensor_message(name, {}, float32).text(raw_data, text_of(std::as_bytes(std::span(&number, 1)))));
-    return name;
-  }
-
-  // An integer without extents.
-  std::string add_index(const std::string& name, std::int64_t number) {
-    add_initializer(tensor_message(name, {}, int64).text(raw_data, text_of(std::as_bytes(std::span(&number, 1)))));
-    return name;
-  }
-
-  std::string add_integers(const std::string& name, std::initializer_list<std::int64_t> numbers) {
-    const std::int64_t count = std::ssize(numbers);
-    const std::span values(numbers.begin(), numbers.size());
-    add_initializer(tensor_message(name, {&count, 1}, int64).text(raw_data, text_of(std::as_bytes(values))));
-    return name;
-  }
-
-  void add_initializer(const ProtoMessage& tensor) { message_.message(initializer, tensor); }
 
   const Value& input_of(const nn::Node& each, std::size_t index = 0) const {
     return values_.at(static_cast<std::size_t>(each.inputs[index]));
@@ -336,9 +364,12 @@ class OnnxGraph {
   const backend::ModelState& state_;
   const Json& preprocessing_;
   const OnnxOptions options_;
-  ProtoMessage message_;
-  std::vector<Value> values_;  // of the nodes so far
-  int nodes_ = 0;
+  const bool detects_;
+  std::vector<Value> values_;                    // of the nodes so far
+  std::map<std::int64_t, OnnxRegions> regions_;  // by the nodes whose outputs they are
+  OnnxRegions found_;                            // what the detector found
+  std::string limits_;                           // the largest edges of boxes, [n or 1, 1, 4]
+  std::string masks_;  // of what the detector found, [n, count, points, points]; empty: it has none
 };
 
 }  // namespace dtrain::train::onnx

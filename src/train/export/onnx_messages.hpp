@@ -50,11 +50,12 @@ inline ProtoMessage tensor_message(const std::string& name, std::span<const std:
   return message.integer(data_type, type).text(tensor_name, name);
 }
 
-inline ProtoMessage value_info(const std::string& name, std::initializer_list<std::int64_t> extents_after_n,
-                               DataType type_of_elements = float32) {
+// `first` is the name of the first extent, which is free.
+inline ProtoMessage value_info(const std::string& name, std::initializer_list<std::int64_t> extents_after_first,
+                               DataType type_of_elements = float32, const char* first = kFreeBatch) {
   ProtoMessage extents;
-  extents.message(dim, ProtoMessage().text(dim_param, kFreeBatch));
-  for (std::int64_t extent : extents_after_n) extents.message(dim, ProtoMessage().integer(dim_value, extent));
+  extents.message(dim, ProtoMessage().text(dim_param, first));
+  for (std::int64_t extent : extents_after_first) extents.message(dim, ProtoMessage().integer(dim_value, extent));
   ProtoMessage tensor;
   tensor.integer(elem_type, type_of_elements).message(shape, extents);
   ProtoMessage type;

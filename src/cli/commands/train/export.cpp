@@ -26,8 +26,8 @@ void bind(config::OptionSet& set, ExportCommand& options) {
       .required = true;
   set.add("--with-preprocessing", options.onnx.preprocessing,
           "for onnx: take uint8 images [n, height, width, channels] of the network's size, and normalise them in the "
-          "model");
-  set.add("--softmax", options.onnx.softmax, "for onnx: give probabilities in the place of logits");
+          "model; a detector's model makes the pixels outside of the picture zero");
+  set.add("--softmax", options.onnx.softmax, "for onnx: give a classifier's probabilities in the place of logits");
 }
 
 std::vector<Path> export_checkpoint(const ExportCommand& options, const train::Checkpoint& checkpoint,
@@ -73,6 +73,7 @@ std::unique_ptr<Command> make_export() {
   auto command = make_command<ExportCommand>("export", "convert a checkpoint to another format", act);
   command->examples = {"dtrain export m/r8 --load-epoch 1 --to onnx --out r8.onnx",
                        "dtrain export m/r8 --to onnx --with-preprocessing --softmax --out r8.onnx",
+                       "dtrain export m/mask --to onnx --with-preprocessing --out mask.onnx",
                        "dtrain export m/r8 --load-epoch 1 --to mxnet --out x/r8"};
   command->see_also = {"inspect", "eval"};
   return command;

@@ -118,6 +118,41 @@ TEST(ExportOnnx, WritesTheBytesOfTheFormat) {
   EXPECT_EQ(read_file(folder / "x.onnx"), golden + "r" + length(entry.size()) + entry);
 }
 
+// A detector whose logits come from a window of `kernel` pixels of two levels that lie side by side.
+Checkpoint detector_of(int kernel) {
+  nn::GraphBuilder builder("tiny", {3, 64, 64});
+  const int first = builder.add("first", nn::Convolution{.out = 4, .stride_h = 8, .stride_w = 8}, {0});
+  const int second = builder.add("second", nn::Convolution{.out = 4, .stride_h = 2, .stride_w = 2}, {first});
+  const int levels = builder.add("levels", nn::Pyramid{}, {first, second});
+  const int pad = kernel / 2;
+  const int classes = builder.add(
+      "classes",
+      nn::Convolution{
+          .out = 2 * nn::DetectionLoss::kAnchors, .kernel_h = kernel, .kernel_w = kernel, .pad_h = pad, .pad_w = pad},
+      {levels});
+  const int boxes = builder.add("boxes", nn::Convolution{.out = 4 * nn::DetectionLoss::kAnchors}, {levels});
+  Checkpoint checkpoint;
+  checkpoint.graph = builder.finish(
+      {classes, boxes},
+      nn::DetectionLoss{.found = {.classes = 2, .image_height = 64, .image_width = 64}, .levels = {2, 8, 8}});
+  checkpoint.state.parameters = random_floats(checkpoint.graph.parameter_count, 0);
+  return checkpoint;
+}
+
+TEST(ExportOnnx, RefusesALayerThatSeesOfTwoLevels) {
+  const TemporaryFolder folder;
+  export_onnx(detector_of(3), folder / "x.onnx");
+  EXPECT_TRUE(exists(folder / "x.onnx"));
+  expect_error<UsageError>([&] { export_onnx(detector_of(5), folder / "x.onnx"); },
+                           "classes: ONNX has no such layer for the levels of a pyramid");
+}
+
+TEST(ExportOnnx, OfADetectorHasNoSoftmax) {
+  const TemporaryFolder folder;
+  expect_error<UsageError>([&] { export_onnx(detector_of(1), folder / "x.onnx", {.softmax = true}); },
+                           "setting 'softmax'");
+}
+
 TEST(Exports, LeaveTheOldFileWhenTheNewOneFails) {
   const TemporaryFolder folder;
   for (const char* name : {"x.onnx", "x.safetensors", "x-symbol.json", "x-0001.params"}) {
