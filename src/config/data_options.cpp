@@ -1,8 +1,10 @@
 #include "data_options.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <dtrain/base/cpus.hpp>
@@ -117,6 +119,25 @@ static void bind_colors(OptionSet& set, data::Augment& augment) {
              "mean");
 }
 
+static void bind_drawn_sizes(OptionSet& set, std::vector<int>& sizes) {
+  set.add_custom(
+         "--min-size-train", "PIXELS,...",
+         "for detectors: lengths of the shorter edge, of which each picture gets one at random, such as 640,720,800; "
+         "--image-shape, which no picture exceeds, stays as it is. By default pictures are as large as fits",
+         [&](const std::string& text) {
+           std::vector<int> read;
+           for (const double size : number_list(text)) {
+             if (size != std::floor(size) || !data::kAugmentRanges.min_size_train.has(size))
+               throw UsageError(fmt::format("must be whole numbers {}, not {}",
+                                            in_words(data::kAugmentRanges.min_size_train), size));
+             read.push_back(static_cast<int>(size));
+           }
+           sizes = std::move(read);
+         },
+         [&] { return fmt::format("{}", fmt::join(sizes, ",")); })
+      .comma_list = true;
+}
+
 void bind_augmentation(OptionSet& set, DataOptions& options) {
   data::Augment& augment = options.augment;
   set.group("Augmentation");
@@ -172,6 +193,7 @@ void bind_augmentation(OptionSet& set, DataOptions& options) {
           data::kAugmentRanges.random_scale);
   set.add("--min-random-scale", augment.min_random_scale, "SCALE", "smallest random scale factor",
           data::kAugmentRanges.random_scale);
+  bind_drawn_sizes(set, augment.min_size_train);
 }
 
 // Writes the digits of the float, not the longer ones of its value as a double.

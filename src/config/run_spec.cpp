@@ -82,6 +82,7 @@ static void fields(Fields& each, Augment& augment) {
   each("pca_noise", augment.pca_noise);
   each("random_erasing", augment.random_erasing);
   each.named("erasing_mode", augment.erasing_mode, config::kErasingNames);
+  each("min_size_train", augment.min_size_train);
   each("mean", augment.mean);
   each("std", augment.std);
 }

@@ -82,6 +82,16 @@ run train "${detector[@]}" --backbone resnet-19 --num-epochs 1 --model-prefix m/
 check "and a backbone that there is not" says "resnet-19 is no backbone of a detector"
 run train "${detector[@]}" --pad-size 4 --num-epochs 1 --model-prefix m/x
 check "and what would cut boxes" says "pad-size"
+run train "${detector[@]}" --num-epochs 1 --min-size-train 32,48,64 --model-prefix m/sizes --job-dir sizes
+check "pictures of several sizes train it" exits 0
+run train "${detector[@]}" --num-epochs 1 --min-size-train 32,48,64 --model-prefix m/sizes2 --batch-size 2 -n 2
+check "two workers draw the same sizes" same "$(hash_of sizes-0001)" "$(hash_of sizes2-0001)"
+run train "${detector[@]}" --num-epochs 1 --model-prefix m/whole
+check "which are not those of whole pictures" bash -c '[ "$0" != "$1" ]' "$(hash_of sizes-0001)" "$(hash_of whole-0001)"
+run train "${detector[@]}" --min-size-train 32,4.5 --num-epochs 1 --model-prefix m/x
+check "half a pixel is refused" says "--min-size-train: must be whole numbers between 1 and 65500, not 4.5"
+run train --network lenet --min-size-train 20 --data-train s/shapes_train --image-shape 3,32,32 --num-epochs 1 --model-prefix m/x
+check "and sizes of a classifier's pictures" says "draws the size of a detector's pictures"
 run train "${detector[@]}" --mixup 0.2 --num-epochs 1 --model-prefix m/x
 check "and mixed pictures" says "pictures of a detector are not mixed"
 run train "${detector[@]}" --benchmark 1 --num-epochs 1

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include <dtrain/base/random.hpp>
 #include <dtrain/base/value_range.hpp>
@@ -59,13 +60,17 @@ struct Augment {
   float pca_noise = 0;       // deviation of the shares
   float random_erasing = 0;  // probability
   ErasingMode erasing_mode = ErasingMode::pixel;
+  // For detectors: the shorter edge in pixels, drawn for each picture as torchvision draws min_size; empty: as large as
+  // fits. A picture is never larger than the network's input, and stands in it as without.
+  std::vector<int> min_size_train = {};
   std::array<float, 3> mean{};        // --rgb-mean; subtracted
   std::array<float, 3> std{1, 1, 1};  // divided by
 };
 
 // The fields' ranges; that of max_random_aspect_ratio ends at kMostAspectChange without random_resized_crop.
 struct AugmentRanges {
-  ValueRange resize = between(0, 65500), pad_size = between(0, 4096), fill_value = between(0, 255);
+  ValueRange resize = between(0, 65500), min_size_train = between(1, 65500), pad_size = between(0, 4096),
+             fill_value = between(0, 255);
   ValueRange random_area = between(1e-4, 1), random_aspect_ratio = between(0, 100);
   ValueRange max_random_h = between(0, 180), max_random_s = between(0, 255), max_random_l = between(0, 255);
   ValueRange max_random_rotate_angle = between(0, 360), max_random_shear_ratio = between(0, 10);

@@ -145,6 +145,7 @@ void check_augment(const Augment& options) {
   require_in(options.random_resized_crop ? ranges.random_aspect_ratio : between(0, kMostAspectChange),
              options.max_random_aspect_ratio, "max-random-aspect-ratio");
   require_in(ranges.resize, options.resize, "resize");
+  for (const int size : options.min_size_train) require_in(ranges.min_size_train, size, "min-size-train");
   check_resized_crop(options);
   require_in(ranges.max_random_shear_ratio, options.max_random_shear_ratio, "max-random-shear-ratio");
   check_scale(options);

@@ -86,16 +86,25 @@ void refuse_kind(const std::string& place, const LoaderOptions& options) {
                     "'coco'");
 }
 
+// The word that draws the scale of a classifier's picture draws the size of a detector's.
+static DetectionInput drawn_input(const LoaderOptions& options, const Draws& draws) {
+  DetectionInput input = *options.detection;
+  const std::vector<int>& sizes = options.augment.min_size_train;
+  if (!sizes.empty())
+    input.shorter_edge = sizes[static_cast<std::size_t>(draws.scale.below(static_cast<int>(sizes.size())))];
+  return input;
+}
+
 void read_detection(const Record& record, const std::string& place, const LoaderOptions& options, const SampleKey& key,
                     Image& scratch, const SampleSlot& out) {
   if (!is_of_kind(record, options)) refuse_kind(place, options);
   decode_image(record.payload, options.shape.c, scratch);
   const Annotations annotations = annotations_of(record, scratch.h, scratch.w);
   check_objects(annotations, place, options);
-  const DetectionInput& wanted = *options.detection;
+  const Draws draws(key);
+  const DetectionInput wanted = drawn_input(options, draws);
   const nn::Shape& room = options.shape;
   const ScaledSize size = scaled_size(scratch.h, scratch.w, wanted, room.h, room.w);
-  const Draws draws(key);
   fill_corner(scratch, size, options.augment, room, draws, out.image);
   scale_objects(annotations, size, draws.mirrors(options.augment), wanted, room.h, room.w, *out.objects);
 }

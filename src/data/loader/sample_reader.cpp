@@ -90,7 +90,12 @@ void check_loader(const RecordSet& file, const LoaderOptions& options) {
                        fmt::format("{} is larger than an image of {}x{}", options.augment.cutout, shape.h, shape.w),
                        fmt::format("give at most {}; 0 cuts nothing out", std::min(shape.h, shape.w)));
   }
-  if (options.detection) check_detection(options);
+  if (options.detection) {
+    check_detection(options);
+  } else if (!options.augment.min_size_train.empty()) {
+    throw SettingError("min-size-train", "draws the size of a detector's pictures, and the network is a classifier",
+                       "leave it out; settings 'max-random-scale' and 'random-resized-crop' are for classifiers");
+  }
   check_first_kind(file, options);
   check_channels(file, shape);
 }

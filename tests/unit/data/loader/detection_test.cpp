@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 #include <dtrain/base/random.hpp>
 #include <dtrain/data/loader.hpp>
@@ -101,6 +102,43 @@ TEST_F(Detection, MayEnlargeThePictureToFillItsRoom) {
   EXPECT_TRUE(std::all_of(batch.images + 32, batch.images + 48, [](float value) { return value == 0; }));
 }
 
+TEST_F(Detection, DrawsTheShorterEdgeOfEachPicture) {
+  options.shape = {1, 10, 18};
+  options.detection = {.masks = true};
+  options.augment.min_size_train = {2, 4, 6, 8};
+  options.augment.mean = {};
+  options.augment.std = {1, 1, 1};
+  std::map<int, int> seen;
+  for (std::uint32_t epoch = 0; epoch < 64; ++epoch) {
+    const Batch batch = load(epoch);
+    const nn::PictureObjects& objects = batch.objects[0];
+    const int times = objects.height / 2;
+    ++seen[objects.height];
+    EXPECT_EQ(objects.width, 2 * objects.height);
+    EXPECT_EQ(objects.scale, static_cast<float>(times));
+    // The object fills the upper left of 2 x 4 pixels; picture, box and mask grow together.
+    EXPECT_EQ(objects.boxes[0].right, static_cast<float>(times));
+    EXPECT_EQ(objects.boxes[0].bottom, static_cast<float>(times));
+    EXPECT_EQ(std::ranges::count(objects.masks, 1), times * times);
+    const auto filled = std::count_if(batch.images, batch.images + 180, [](float value) { return value > 0; });
+    EXPECT_EQ(filled, objects.height * objects.width);
+  }
+  EXPECT_EQ(seen.size(), 4u);
+  for (const auto& [height, count] : seen) EXPECT_GT(count, 5) << height;
+}
+
+TEST_F(Detection, DrawsNoPictureLargerThanItsRoom) {
+  options.detection = {.masks = true};
+  options.augment.min_size_train = {500};
+  EXPECT_EQ(load().objects[0].width, 5);
+}
+
+TEST_F(Detection, RefusesDrawnSizesForAClassifier) {
+  options.detection.reset();
+  options.augment.min_size_train = {4};
+  expect_error<UsageError>([&] { load(); }, "setting 'min-size-train': draws the size of a detector's pictures");
+}
+
 TEST_F(Detection, GivesMasksAsRunsToEvaluateBy) {
   options.detection = {.runs = true};
   const Batch batch = load();
@@ -157,6 +195,7 @@ TEST_F(Detection, IsTheSameWithAnyNumberOfThreads) {
   options.detection = {.masks = true};
   options.augment.random_mirror = true;
   options.augment.max_random_h = 20;
+  options.augment.min_size_train = {9, 12, 17};
   const auto all = [&](int threads) {
     options.threads = threads;
     Loader each(rec, options);
