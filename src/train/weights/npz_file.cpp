@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include <dtrain/base/error.hpp>
@@ -87,12 +88,33 @@ void to_torch_layout(ForeignTensor& tensor) {
   if (tensor.shape.size() == 2) reorder(kDense);
 }
 
+std::size_t size_of(const ForeignTensor& tensor) {
+  std::size_t size = 1;
+  for (const std::int64_t extent : tensor.shape) size *= static_cast<std::size_t>(extent);
+  return size;
+}
+
+// The tensor has these values, which it borrows.
+std::shared_ptr<const void> keep(std::shared_ptr<std::vector<float>> values, ForeignTensor& tensor) {
+  tensor.dtype = "F32";
+  tensor.strides = packed_strides(tensor.shape);
+  tensor.bytes = std::as_bytes(std::span(*values));
+  return values;
+}
+
+// TensorPack's heads of masks have no background, which is torchvision's first class and never looked at.
+std::shared_ptr<const void> add_background(ForeignTensor& tensor) {
+  const std::size_t size = size_of(tensor), row = size / static_cast<std::size_t>(tensor.shape[0]);
+  auto values = std::make_shared<std::vector<float>>(row + size);
+  copy_values(tensor, std::span(*values).subspan(row));
+  ++tensor.shape[0];
+  return keep(std::move(values), tensor);
+}
+
 // TensorPack's images have the order blue, green, red.
 std::shared_ptr<const void> turn_colours(ForeignTensor& tensor) {
   constexpr std::size_t kColours = 3;
-  std::size_t size = 1;
-  for (const std::int64_t extent : tensor.shape) size *= static_cast<std::size_t>(extent);
-  auto values = std::make_shared<std::vector<float>>(size);
+  auto values = std::make_shared<std::vector<float>>(size_of(tensor));
   copy_values(tensor, *values);
   const std::size_t plane = static_cast<std::size_t>(tensor.shape[2] * tensor.shape[3]);
   for (auto filter = values->begin(); filter != values->end();
@@ -100,10 +122,7 @@ std::shared_ptr<const void> turn_colours(ForeignTensor& tensor) {
     std::swap_ranges(filter, filter + static_cast<std::ptrdiff_t>(plane),
                      filter + static_cast<std::ptrdiff_t>(2 * plane));
   }
-  tensor.dtype = "F32";
-  tensor.strides = packed_strides(tensor.shape);
-  tensor.bytes = std::as_bytes(std::span(*values));
-  return values;
+  return keep(std::move(values), tensor);
 }
 
 // "gamma" -> "weight", for batch norms and the layers themselves.
@@ -120,11 +139,47 @@ const char* ending_of(std::string_view part) {
   return nullptr;
 }
 
+constexpr const char* kMaskLogits = "roi_heads.mask_predictor.mask_fcn_logits";
+
+// A layer of a detector with a feature pyramid; nullopt: none.
+std::optional<std::string> detector_layer(std::string_view layer) {
+  constexpr std::array<std::pair<std::string_view, const char*>, 9> kNames = {
+      {{"rpn/conv0", "rpn.head.conv.0.0"},
+       {"rpn/class", "rpn.head.cls_logits"},
+       {"rpn/box", "rpn.head.bbox_pred"},
+       {"fastrcnn/fc6", "roi_heads.box_head.fc6"},
+       {"fastrcnn/fc7", "roi_heads.box_head.fc7"},
+       {"fastrcnn/outputs/class", "roi_heads.box_predictor.cls_score"},
+       {"fastrcnn/outputs/box", "roi_heads.box_predictor.bbox_pred"},
+       {"maskrcnn/deconv", "roi_heads.mask_predictor.conv5_mask"},
+       {"maskrcnn/conv", kMaskLogits}}};
+  for (const auto& [theirs, ours] : kNames) {
+    if (layer == theirs) return ours;
+  }
+  struct Numbered {
+    std::string_view theirs;
+    const char* ours;
+    int first;  // of theirs; ours begin at 0
+  };
+  constexpr std::array<Numbered, 3> kNumbered = {{{"fpn/lateral_1x1_c", "backbone.fpn.inner_blocks", 2},
+                                                  {"fpn/posthoc_3x3_p", "backbone.fpn.layer_blocks", 2},
+                                                  {"maskrcnn/fcn", "roi_heads.mask_head", 0}}};
+  for (const Numbered& each : kNumbered) {
+    if (!layer.starts_with(each.theirs)) continue;
+    const auto number = parse_integer(layer.substr(each.theirs.size()));
+    if (number && *number >= each.first && *number < 10) return fmt::format("{}.{}.0", each.ours, *number - each.first);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string torch_name_of_tensorpack(const std::string& name) {
   std::vector<std::string> words = split(name, '/');
   if (words.size() < 2) return name;
+  const auto layer_of_detector = detector_layer(name.substr(0, name.size() - words.back().size() - 1));
+  if (layer_of_detector && (words.back() == "W" || words.back() == "b"))
+    return fmt::format("{}.{}", *layer_of_detector, ending_of(words.back()));
   std::string block;
   std::size_t at = 0;
   if (words[0].starts_with("group") && words[1].starts_with("block") && words.size() > 3) {
@@ -171,6 +226,8 @@ NpzFile parse_npz_file(ByteView file, const std::string& source) {
     }
     const bool of_colours = tensor.name == "conv1.weight" && tensor.name != name && tensor.shape.size() == 4;
     if (of_colours && tensor.shape[1] == 3) npz.owners.push_back(turn_colours(tensor));
+    const bool of_masks = tensor.name.starts_with(kMaskLogits) && tensor.name != name && !tensor.shape.empty();
+    if (of_masks && tensor.shape[0] > 0) npz.owners.push_back(add_background(tensor));
     npz.tensors.push_back(std::move(tensor));
     if (member.owner) npz.owners.push_back(std::move(member.owner));
   }

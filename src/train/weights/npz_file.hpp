@@ -1,5 +1,5 @@
-// NumPy's .npz: a zip archive of .npy arrays. The names and layouts of TensorPack's residual networks become those of
-// torchvision.
+// NumPy's .npz: a zip archive of .npy arrays. The names and layouts of TensorPack's residual networks, and of its
+// detectors with a feature pyramid, become those of torchvision.
 #pragma once
 
 #include <memory>

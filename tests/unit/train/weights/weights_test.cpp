@@ -107,6 +107,15 @@ TEST(Weights, OfTensorPackHaveTorchvisionsNames) {
         {"group3/block1/convshortcut/W", "layer4.1.downsample.0.weight"},
         {"group3/block1/convshortcut/bn/variance/EMA", "layer4.1.downsample.1.running_var"},
         {"linear/b", "fc.bias"},
+        {"fpn/lateral_1x1_c2/W", "backbone.fpn.inner_blocks.0.0.weight"},
+        {"fpn/posthoc_3x3_p5/b", "backbone.fpn.layer_blocks.3.0.bias"},
+        {"rpn/conv0/W", "rpn.head.conv.0.0.weight"},
+        {"fastrcnn/outputs/box/W", "roi_heads.box_predictor.bbox_pred.weight"},
+        {"maskrcnn/fcn3/b", "roi_heads.mask_head.3.0.bias"},
+        {"maskrcnn/conv/W", "roi_heads.mask_predictor.mask_fcn_logits.weight"},
+        {"maskrcnn/gn0/gamma", "maskrcnn/gn0/gamma"},
+        {"fpn/lateral_1x1_c1/W", "fpn/lateral_1x1_c1/W"},
+        {"rpn/conv0/Momentum", "rpn/conv0/Momentum"},
         {"global_step", "global_step"},
         {"group0/block0/preact/bn/beta", "group0/block0/preact/bn/beta"}}) {
     EXPECT_EQ(torch_name_of_tensorpack(theirs), ours);
