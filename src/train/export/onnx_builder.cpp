@@ -40,7 +40,7 @@ std::string OnnxBuilder::part(const char* op, const Names& inputs, const Attribu
 
 OnnxBuilder::Largest OnnxBuilder::largest(const std::string& of, std::int64_t count) {
   const std::string name = part_name("TopK");
-  const Largest largest{name + "_values", name + "_places"};
+  Largest largest{name + "_values", name + "_places"};
   add_node_message("TopK", {of, numbers({count})}, {largest.values, largest.places}, {});
   return largest;
 }
