@@ -72,11 +72,14 @@ CommandTree::CommandTree() {
   commands.push_back(make_cluster_env());
   commands.push_back(make_cluster_watch());
   commands.push_back(make_cluster_events());
+  commands.push_back(make_cluster_stop());
+  commands.push_back(make_cluster_start());
   commands.push_back(make_cluster_down());
   commands.push_back(make_cluster_health());
   commands.push_back(make_cluster_prepare_s3());
   commands.push_back(make_cluster_cost());
   commands.push_back(make_cluster_template());
+  commands.push_back(make_cluster_iam_policy());
   commands.push_back(make_bench_train());
   commands.push_back(make_bench_elastic());
   commands.push_back(make_bench_allreduce());

@@ -15,9 +15,9 @@ namespace {
 std::chrono::seconds time_span(const std::string& text) {
   const auto refuse = [&] {
     return UsageError(
-        fmt::format("'{}' is not a duration: use s, m, h or d, as in 90m, 12h or 2d, or 0 for none", text));
+        fmt::format("'{}' is not a duration: use s, m, h or d, as in 90m, 12h or 2d, or off for none", text));
   };
-  if (text == "0") return std::chrono::seconds(0);
+  if (text == "0" || text == "off") return std::chrono::seconds(0);
   if (text.size() < 2) throw refuse();
   const auto number = parse_integer(text.substr(0, text.size() - 1));
   if (!number || *number < 1 || *number > 1'000'000) throw refuse();
@@ -34,14 +34,9 @@ std::chrono::seconds time_span(const std::string& text) {
   throw refuse();
 }
 
-std::string span_text(std::chrono::seconds span) {
-  if (span.count() == 0) return "0";
-  return span.count() % 60 ? fmt::format("{}s", span.count()) : fmt::format("{}m", span.count() / 60);
-}
-
-void add_span(OptionSet& set, const char* flags, std::chrono::seconds& field, const char* help) {
+void add_span(OptionSet& set, const char* flags, std::chrono::seconds& field, std::string help) {
   set.add_custom(
-      flags, "TIME", help, [&field](const std::string& text) { field = time_span(text); },
+      flags, "TIME", std::move(help), [&field](const std::string& text) { field = time_span(text); },
       [&field] { return span_text(field); });
 }
 
@@ -80,6 +75,9 @@ void bind_machines(OptionSet& set, cluster::Spec& spec) {
           "highest price of a spot instance in US dollars an hour; above it AWS starts none and reclaims those that "
           "run. 0 for the price on demand",
           at_least(0));
+  set.add("--capacity-reservation", spec.capacity_reservation, "ID",
+          "capacity reservation in which the machines of its type are started, cr-... (default none)")
+      .not_from_project = true;
   set.add("--placement", spec.placement, "place the nodes close together, for a faster network");
   set.add("--efa", spec.efa, "use the Elastic Fabric Adapter");
 }
@@ -133,6 +131,9 @@ void bind_access(OptionSet& set, cluster::Spec& spec) {
   // Rights are given by who writes the command, not by a variable that is there.
   role.without_value = "own";
   role.flag_only = true;
+  set.add("--permissions-boundary", spec.permissions_boundary, "ARN",
+          "IAM policy that bounds the role of --elastic-role own (default none)")
+      .not_from_project = true;
   set.add("--private", spec.private_addresses, "give no node a public address");
   set.add("--vpc", spec.vpc, "ID", "VPC of the nodes (default the account's default VPC)");
   set.add("--subnet", spec.subnet, "ID", "subnet of the nodes (default one subnet in each zone)");
@@ -153,6 +154,11 @@ void bind_emr(OptionSet& set, cluster::Spec& spec) {
 }
 
 }  // namespace
+
+std::string span_text(std::chrono::seconds span) {
+  if (span.count() == 0) return "off";
+  return span.count() % 60 ? fmt::format("{}s", span.count()) : fmt::format("{}m", span.count() / 60);
+}
 
 void bind_cluster(OptionSet& set, ClusterPlace& place) {
   set.group("Cluster");
@@ -183,9 +189,13 @@ void bind(OptionSet& set, cluster::Spec& spec) {
   bind_emr(set, spec);
   set.group("Limits and bills");
   bind_tags(set, spec);
-  add_span(set, "--ttl", spec.time_to_live, "time after which the nodes end themselves, such as 12h; 0 for no limit");
-  add_span(set, "--autostop", spec.autostop,
-           "idle time, without training or logged-in users, after which a node ends itself; 0 for no limit");
+  add_span(set, "--ttl", spec.time_to_live,
+           "time after each start of a node after which it ends itself, such as 12h; off for no limit");
+  add_span(
+      set, "--autostop", spec.autostop,
+      fmt::format("idle time, without training or logged-in users, after which a node ends itself; off for no limit. "
+                  "`up` without a terminal sets {} unless this option is given",
+                  span_text(cluster::kUnattendedAutostop)));
 }
 
 }  // namespace dtrain::config

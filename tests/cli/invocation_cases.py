@@ -42,6 +42,8 @@ BASES = {
     "help": ["train", "exit-codes", "", "--json"], "completion": ["bash", "fish"], "agent": ["", "--ask", "--join d"],
     "cluster list": ["--region us-east-1"], "cluster watch": [f"c {CLUSTER} --once"], "cluster template": [f"c {CLUSTER}"],
     "cluster ssh": [f"c {CLUSTER} -- true"], "cluster down": [f"c {CLUSTER} --yes"], "cluster up": [f"c {CLUSTER} --yes -w 1"],
+    "cluster iam-policy": ["", "c --region us-east-1 --for head"], "cluster stop": [f"c {CLUSTER} --yes"],
+    "cluster start": [f"c {CLUSTER} --yes"], "cluster cost": [f"c {CLUSTER} --by-day"],
     "cluster add": [f"c 1 {CLUSTER}"], "cluster remove": [f"c w1 {CLUSTER} --yes"],
 }
 # What lets a run take as long as it likes: only small values are tried.

@@ -15,7 +15,7 @@ DROPPED = ("AWS_", "DTRAIN_CLUSTER", "WORKER_LAUNCH_TEMPLATE_ID", "ELASTIC_WORKE
 UP = ("--instance-type", "c5.large", "--yes", "--no-wait")  # options of a small cluster
 SECRETS = ("AWS_SECRET_ACCESS_KEY=test", "session-token", "temporary")
 # Verbs that ask the head. Outside of the lab the addresses that moto makes up may belong to other machines.
-LOOKS = () if "DTRAIN_CLUSTER_LAB" in os.environ else ("status", "health")
+LOOKS = () if "DTRAIN_CLUSTER_LAB" in os.environ else ("status", "health", "stop")
 LIVE = ("pending", "running", "stopping", "stopped", "shutting-down")
 
 

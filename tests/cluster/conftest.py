@@ -1,4 +1,5 @@
-"""`cloud`: a fresh account (cloud.py) for each test. At the end of a test, all signatures must have been valid."""
+"""`cloud`: a fresh account (cloud.py) for each test. At the end of a test, all signatures must have been valid, and no call
+may have lacked a right of `cluster iam-policy`."""
 
 import os
 import pathlib
@@ -7,6 +8,7 @@ import subprocess
 import pytest
 from cloud import Cloud, UP
 from account import forget_everything, moto
+from policy import policy_of
 from proxy import Proxy
 
 
@@ -27,13 +29,26 @@ def shared_proxy(account):
     proxy.close()
 
 
+@pytest.fixture(scope="session")
+def program():
+    return str(os.environ.get("DTRAIN", pathlib.Path(__file__).parents[2] / "build/release/dtrain"))
+
+
+@pytest.fixture(scope="session")
+def policy(program, shared_proxy):
+    """What a user of the cluster commands may do."""
+    printed = subprocess.run([program, "cluster", "iam-policy", "--json"], check=True, capture_output=True, text=True)
+    return policy_of(printed.stdout, shared_proxy.account)
+
+
 @pytest.fixture
-def cloud(account, shared_proxy, tmp_path):
+def cloud(account, shared_proxy, policy, program, tmp_path):
     forget_everything(account)
     shared_proxy.fresh()
-    program = os.environ.get("DTRAIN", pathlib.Path(__file__).parents[2] / "build/release/dtrain")
-    yield Cloud(shared_proxy, account, tmp_path, str(program))
+    shared_proxy.policy = policy
+    yield Cloud(shared_proxy, account, tmp_path, program)
     assert shared_proxy.wrong == []
+    assert shared_proxy.denied == []
 
 
 @pytest.fixture

@@ -1,5 +1,5 @@
-"""Instances of the account as machines of tests/hosts: each boots, has EC2's metadata service, runs its user data as root,
-and is gone from the account once it powers off."""
+"""Instances of the account as machines of tests/hosts: each boots, has EC2's metadata service, runs its user data as root at
+its first boot and what that left for cloud-init at every later one, and is gone from the account once it powers off."""
 
 import fcntl
 import json
@@ -57,8 +57,15 @@ class Machine(lab.Host):
             lab.ip("route", "replace", f"{self.public}/32", "dev", "lab", "src", self.gateway.partition("/")[0])
         self.run("ip", "address", "add", f"{METADATA}/32", "dev", "lo")
         self.serve_metadata()
-        self.first_boot()
+        if (self.disk / "booted").exists():
+            self.later_boot()
+        else:
+            (self.disk / "booted").touch()
+            self.first_boot()
         return self
+
+    def is_off(self):
+        return self.imds is None
 
     def run(self, *arguments, folder="/", **words):
         return subprocess.run(self.command(arguments, folder), env=self.environment(), input=words.pop("text", ""),
@@ -82,10 +89,16 @@ class Machine(lab.Host):
 
     def first_boot(self):
         self.run("sh", "-c", "cat >/var/lib/user-data", text=self.user_data)
+        self.run_as_cloud_init("sh", "/var/lib/user-data")
+
+    def later_boot(self):
+        self.run_as_cloud_init("sh", "-c", 'for one in /var/lib/cloud/scripts/per-boot/*; do [ ! -x "$one" ] || "$one"; done')
+
+    def run_as_cloud_init(self, *words):
         path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
         with open(self.disk / "boot.log", "ab") as log:
-            subprocess.Popen(self.command(["setsid", "-f", "sh", "/var/lib/user-data"], "/"), stdin=subprocess.DEVNULL,
-                             stdout=log, stderr=log, env={"PATH": path})
+            subprocess.Popen(self.command(["setsid", "-f", *words], "/"), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                             env={"PATH": path})
 
     def wants_to_be_off(self):
         return (self.disk / "upper/powers-off").exists()
@@ -135,6 +148,11 @@ class Machines:
         for identity, machine in list(self.by_id.items()):
             if identity not in there:
                 self.by_id.pop(identity).crash()
+            elif there[identity]["State"]["Name"] in ("stopping", "stopped"):
+                machine.crash()
+            elif machine.is_off():
+                machine.instance, machine.public = there[identity], there[identity].get("PublicIpAddress")
+                machine.boot()
             elif machine.wants_to_be_off():
                 self.cloud.ec2.terminate_instances(InstanceIds=[identity])
             elif machine.instance.get("Tags") != there[identity].get("Tags"):

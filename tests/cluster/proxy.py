@@ -1,5 +1,6 @@
-"""Stands between dtrain and moto_server: checks every signature, counts every call, applies the faults of a test,
-and enforces the rules of AWS where moto does not (strictness.py)."""
+"""Stands between dtrain and moto_server: checks every signature, refuses what the policy of `cluster iam-policy` does not
+allow (policy.py), counts every call, applies the faults of a test, and enforces the rules of AWS where moto does not
+(strictness.py)."""
 
 import email.utils
 import http.client
@@ -82,7 +83,10 @@ class Plan:
 
 
 class Proxy:
-    """`calls`: Exchanges as they came. `wrong`: signature errors; empty at the end of a test."""
+    """`calls`: Exchanges as they came. `wrong`: signature errors, `denied`: rights that the policy lacks; both are empty at the
+    end of a test. `policy`: of the caller; None: everything is allowed."""
+
+    policy = None
 
     def __init__(self, account_url):
         self.account = account_url.removeprefix("http://")
@@ -95,7 +99,7 @@ class Proxy:
 
     def fresh(self):
         """Resets the state of earlier tests."""
-        self.calls, self.wrong, self.plans = [], [], []
+        self.calls, self.wrong, self.denied, self.plans = [], [], [], []
         self.clock_skew = 0    # seconds that AWS's clock is ahead of ours
         self.forgives = set()  # codes of wrong signatures that a test expects
         self.before_call = self.after_call = None  # called with the Exchange; `after` once it was answered
@@ -145,10 +149,15 @@ class Proxy:
             exchange.number, exchange.total = self.counted(exchange.action), len(self.calls)
         wrong = signatures.problem_with(exchange.method, exchange.path, exchange.query, exchange.headers, exchange.body,
                                         KEYS, time.time() + self.clock_skew)
-        if wrong and exchange.action not in UNSIGNED and not exchange.path.startswith(PUBLIC):
+        is_public = exchange.action in UNSIGNED or exchange.path.startswith(PUBLIC)
+        if wrong and not is_public:
             if wrong[0] not in self.forgives:
                 self.wrong.append((exchange.action, *wrong))
             return refusal(exchange, *wrong, status=403)
+        denied = self.policy.refusal(exchange) if self.policy and not is_public else None
+        if denied:
+            self.denied.append(str(denied[0]))
+            return denied[1]
         for plan in list(self.plans):
             answer = plan.fault(exchange) if plan.fits(exchange) else None
             if answer is not None:

@@ -1,28 +1,32 @@
 """Rules of AWS that moto lacks: client tokens, the number of instances of a request, capacity, fleets, states that take
-time, security groups in use, placement groups, and names of images."""
+time, which instances stop and start, capacity reservations, security groups in use, placement groups, and names of images."""
 
 import re
 import threading
+import time
 import xml.etree.ElementTree as ET
 
 import boto3
 
 from faults import Answer, refusal
+from reservations import NAMESPACE, RESERVATION, Reservations
 
-NAMESPACE = "http://ec2.amazonaws.com/doc/2016-11-15/"
 TOKENED = ("RunInstances", "CreateFleet", "CreateLaunchTemplate", "CreateLaunchTemplateVersion")
 STATES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
 IMAGES = ("/aws/service/deeplearning/", "/aws/service/canonical/", "/aws/service/ami-amazon-linux-latest/")
 
 
-class Strictness:
+class Strictness(Reservations):
     """`capacity`: {(type, zone): instances left}, where a key is missing there are enough; either may be "*".
-    `polls`: how often an instance is seen pending before it runs, and shutting down before it is terminated."""
+    `polls`: how often an instance is seen pending before it runs, stopping before it is stopped, and shutting down before it
+    is terminated."""
 
     def __init__(self, account):
         self.account, self.lock = account, threading.RLock()
         self.answered, self.seen, self.groups = {}, {}, {}
         self.capacity, self.polls = {}, 0
+        self.started = {}  # instance -> when it was started again
+        self.reservations, self.versions = {}, {}
 
     def answer(self, exchange):
         rule = getattr(self, exchange.action, None) if exchange.service in ("ec2", "ssm") else None
@@ -57,8 +61,6 @@ class Strictness:
     def CreateLaunchTemplate(self, exchange):
         return exchange.forward()
 
-    CreateLaunchTemplateVersion = CreateLaunchTemplate
-
     # Capacity limits instances.
 
     def left(self, kind, zone):
@@ -82,6 +84,10 @@ class Strictness:
         count = min(int(form["MaxCount"]), self.left(kind, zone))
         if count < int(form["MinCount"]):
             return refusal(exchange, "InsufficientInstanceCapacity", f"no {kind} in {zone}", 500)
+        if RESERVATION in form:
+            why = self.reserve(form[RESERVATION], kind, zone, count)
+            if why:
+                return refusal(exchange, why, f"{form[RESERVATION]} has no {kind} in {zone}")
         exchange.set_form(MinCount=count, MaxCount=count)
         answer = exchange.forward()
         if answer.status == 200:
@@ -99,10 +105,17 @@ class Strictness:
                                      form.get(f"{options}.SingleInstanceType") == "true")
         if sum(count for _, count in chosen) < max(least, 1):
             chosen = []
+        code, reserved = "InsufficientInstanceCapacity", self.reservation_of(exchange)
+        if reserved and (reserved not in self.reservations or "OnDemandOptions.CapacityReservationOptions.UsageStrategy" not in form):
+            return refusal(exchange, "InvalidCapacityReservationId.NotFound", f"{reserved} is not there, or is not to be used first")
+        if reserved and chosen:
+            why = self.reserve(reserved, chosen[0][0]["InstanceType"], chosen[0][0]["zone"], chosen[0][1])
+            if why:
+                code, errors, chosen = why, [chosen[0][0]], []
         items = "".join(self.launch(ec2, form, pool, count, spot) for pool, count in chosen)
         failures = "".join(
             f"<item><launchTemplateAndOverrides>{overrides(pool)}</launchTemplateAndOverrides>"
-            f"<lifecycle>{'spot' if spot else 'on-demand'}</lifecycle><errorCode>InsufficientInstanceCapacity</errorCode>"
+            f"<lifecycle>{'spot' if spot else 'on-demand'}</lifecycle><errorCode>{code}</errorCode>"
             f"<errorMessage>no {pool['InstanceType']} in {pool['zone']}</errorMessage></item>" for pool in errors)
         return Answer(200, f'<CreateFleetResponse xmlns="{NAMESPACE}"><requestId>fleet-request</requestId>'
                            f"<fleetId>fleet-{len(self.answered):08d}-test</fleetId><errorSet>{failures}</errorSet>"
@@ -145,14 +158,16 @@ class Strictness:
         form = exchange.form
         name = {key: form[lead + key] for key in ("LaunchTemplateId", "LaunchTemplateName") if lead + key in form}
         versions = self.ec2(exchange).describe_launch_template_versions(
-            **name, Versions=[form.get(lead + "Version", "$Default")])["LaunchTemplateVersions"]
+            **name, Versions=[self.source_of(form)[0]])["LaunchTemplateVersions"]
         return versions[0]["LaunchTemplateData"]
 
     def launch(self, ec2, form, pool, count, spot):
         lead = "LaunchTemplateConfigs.1.LaunchTemplateSpecification."
         template = {key: form[lead + key] for key in ("LaunchTemplateId", "LaunchTemplateName") if lead + key in form}
-        template["Version"] = form.get(lead + "Version", "$Default")
+        template["Version"] = self.source_of(form)[0]
         words = {"SubnetId": pool["SubnetId"]} if "SubnetId" in pool else {}
+        if spot:
+            words["InstanceMarketOptions"] = {"MarketType": "spot"}
         reply = ec2.run_instances(LaunchTemplate=template, MinCount=count, MaxCount=count,
                                   InstanceType=pool["InstanceType"], **words)
         ids = [instance["InstanceId"] for instance in reply["Instances"]]
@@ -176,6 +191,44 @@ class Strictness:
 
     TerminateInstances = DescribeInstances
 
+    # A call that stops or starts instances does so with all of them or with none.
+
+    def StopInstances(self, exchange):
+        for instance in self.named(exchange):
+            identity = instance["InstanceId"]
+            if instance.get("InstanceLifecycle") == "spot":
+                return refusal(exchange, "UnsupportedOperation", f"You can't stop the Spot Instance '{identity}' because it is "
+                                                                 "associated with a one-time Spot Instance request.")
+            if self.shown(identity, instance["State"]["Name"], look=False) == "pending":
+                return between(exchange, identity, "stopped")
+        answer = exchange.forward()
+        return self.seen_anew(exchange, answer)
+
+    def StartInstances(self, exchange):
+        wanted = self.named(exchange)
+        for instance in wanted:
+            if self.shown(instance["InstanceId"], instance["State"]["Name"], look=False) == "stopping":
+                return between(exchange, instance["InstanceId"], "started")
+        for instance in wanted:
+            kind, zone = instance["InstanceType"], instance["Placement"]["AvailabilityZone"]
+            if self.left(kind, zone) < 1:
+                return refusal(exchange, "InsufficientInstanceCapacity", f"no {kind} in {zone} for {instance['InstanceId']}", 500)
+            self.take(kind, zone, 1)
+        for instance in wanted:
+            self.started[instance["InstanceId"]] = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
+        return self.seen_anew(exchange, exchange.forward())
+
+    def named(self, exchange):
+        """The instances that the call names and that are there."""
+        ids = [value for field, value in exchange.form.items() if field.startswith("InstanceId")]
+        pages = self.ec2(exchange).describe_instances(Filters=[{"Name": "instance-id", "Values": ids}])["Reservations"]
+        return [instance for page in pages for instance in page["Instances"]]
+
+    def seen_anew(self, exchange, answer):
+        for instance in self.named(exchange) if answer.status == 200 else ():
+            self.seen = {key: looks for key, looks in self.seen.items() if key[0] != instance["InstanceId"]}
+        return answer
+
     def take_state_filter(self, exchange):
         """The requested states. moto has others than are shown, so it is asked for all."""
         for number in range(1, 20):
@@ -197,6 +250,9 @@ class Strictness:
                               if item.find(f"{{{NAMESPACE}}}{name}") is not None), None)
                 if identity is None or state is None:
                     continue
+                launched = item.find(f"{{{NAMESPACE}}}launchTime")
+                if launched is not None and identity.text in self.started:
+                    launched.text = self.started[identity.text]
                 shown = self.shown(identity.text, state.find(f"{{{NAMESPACE}}}name").text)
                 state.find(f"{{{NAMESPACE}}}name").text = shown
                 state.find(f"{{{NAMESPACE}}}code").text = str(STATES[shown])
@@ -207,11 +263,13 @@ class Strictness:
                 holder.remove(reservation)
         return ET.tostring(tree, xml_declaration=True, encoding="UTF-8")
 
-    def shown(self, identity, state):
-        before = {"running": "pending", "terminated": "shutting-down"}.get(state)
+    def shown(self, identity, state, look=True):
+        before = {"running": "pending", "terminated": "shutting-down", "stopped": "stopping"}.get(state)
         if not before:
             return state
-        looks = self.seen[identity, state] = self.seen.get((identity, state), 0) + 1
+        looks = self.seen.get((identity, state), 0) + 1
+        if look:
+            self.seen[identity, state] = looks
         return before if looks <= self.polls else state
 
     def is_gone(self, instance):
@@ -278,6 +336,10 @@ class Strictness:
         images = self.ec2(exchange).describe_images(Owners=["amazon"])["Images"]
         return Answer(200, '{"Parameter": {"Name": "%s", "Type": "String", "Value": "%s", "Version": 1}}'
                       % (name, images[0]["ImageId"]), "application/x-amz-json-1.1")
+
+
+def between(exchange, identity, word):
+    return refusal(exchange, "IncorrectInstanceState", f"The instance '{identity}' is not in a state from which it can be {word}.")
 
 
 def identity_of_key(ec2, name):

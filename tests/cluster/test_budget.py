@@ -139,3 +139,34 @@ def test_spot_requests_name_the_highest_price(cloud):
 def test_a_budget_that_is_no_amount_is_refused(cloud, dollars):
     assert "--budget" in cloud.cluster("up", "demo", f"--budget={dollars}", "--yes", status=2).stderr
     assert cloud.proxy.count() == 0
+
+
+# By day.
+
+def test_cost_by_day_holds_what_aws_lists_and_says_what_it_does_not(cloud, up):
+    up()
+    told = cloud.json("cost", "demo")["by_day"]
+    assert len(told["days"]) in (1, 2) and told["dollars_before"] is None and told["unknown_end"] == []
+    assert 0 < sum(day["machine_hours"] for day in told["days"]) < 1 and told["days"][0]["unpriced"] == []
+    assert re.fullmatch(r"20\d\d-\d\d-\d\d", told["days"][0]["day"])
+    said = cloud.cluster("cost", "demo", "--by-day")
+    lines = said.stdout.splitlines()
+    assert lines[0].split() == ["DAY", "(UTC)", "MACHINE", "HOURS", "COST"] and lines[1].split() == ["earlier", "unknown", "unknown"]
+    assert told["days"][0]["day"] in lines[2] and "more than an hour ago" in said.stderr
+
+
+def test_a_stop_writes_down_what_a_start_lets_aws_forget(cloud, up):
+    up("--budget", 50)
+    spent(cloud, 7.0)
+    cloud.cluster("stop", "demo", "--yes", "--no-head")
+    cloud.cluster("start", "demo", "--yes", "--no-wait")
+    told = cloud.json("cost", "demo")
+    assert told["by_day"]["dollars_before"] == pytest.approx(7.0, abs=0.1) and told["budget"]["spent"] == pytest.approx(7.0, abs=0.1)
+    assert "$7.0" in cloud.cluster("cost", "demo", "--by-day").stdout.splitlines()[1]
+
+
+def test_a_day_of_unknown_price_is_no_day_of_nothing(cloud):
+    cloud.cluster("up", "demo", "-w", 1, "--instance-type", "x1e.32xlarge", "--ami", cloud.image(), "--yes", "--no-wait")
+    days = cloud.json("cost", "demo")["by_day"]["days"]
+    assert [(day["dollars"], day["unpriced"]) for day in days] == [(None, ["x1e.32xlarge"])] * len(days)
+    assert "an unknown price (x1e.32xlarge)" in cloud.cluster("cost", "demo", "--by-day").stdout

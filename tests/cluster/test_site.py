@@ -145,6 +145,40 @@ def agents(status):
     return {node["name"]: node["agent"] for node in status["nodes"]}
 
 
+@pytest.mark.slow
+def test_a_cluster_stops_with_its_job_and_starts_with_its_disks(laptop):
+    """Machines are cut off as EC2 stops them, and come back with their disk, another public address and cloud-init's later
+    boot. There is no systemd here, and no NFS: the shared folder is a path."""
+    cloud = laptop.cloud
+    first = laptop.up("-w", 1, "--prepare", "echo once >>/prepared-so-often")["nodes"]
+    nodes, public = private(first), {node["public_ip"] for node in first}
+    words = ("train", "--cluster", "demo", *laptop.training, "--elastic", "--elastic-boundary", "step", "--num-epochs", 100000,
+             "--model-prefix", "m/run")
+    job = laptop.start("train", *words)
+    laptop.wait_for(lambda: laptop.members() == set(nodes.values()) and laptop.epochs(), f"both train; {laptop.said('train')}")
+
+    said = cloud.cluster("stop", "demo", "--yes")
+    assert "the job was stopped with a checkpoint" in said.stderr and "cluster demo is stopped" in said.stdout
+    assert job.wait(120) == 75, laptop.said("train")
+    laptop.wait_for(lambda: all(laptop.machines.find(address).is_off() for address in nodes.values()), "the machines are off")
+    assert agents(cloud.json("status", "demo")) == {"head": "unknown", "w0001": "unknown"}
+    assert "the head of cluster demo is stopped" in cloud.cluster("ssh", "demo", status=2).stderr
+
+    cloud.cluster("start", "demo", "--yes", "--timeout", 120)
+    now = cloud.json("status", "demo")["nodes"]
+    assert private(now) == nodes and not public & {node["public_ip"] for node in now}
+    assert agents({"nodes": now}) == {"head": "registered", "w0001": "registered"}
+    there = laptop.machines.find(nodes["w0001"])
+    assert cloud.cluster("ssh", "demo", "w0001", "--", "cat", "/prepared-so-often").stdout == "once\n"
+    assert cloud.run("run", "--cluster", "demo", "--", "hostname").stdout.count(there.name) == 1
+    last = max(laptop.epochs())
+    laptop.start("again", *words, "--resume")
+    laptop.wait_for(lambda: max(laptop.epochs()) > last, f"the job goes on; {laptop.said('again')}")
+    cloud.run("stop", "--cluster", "demo", status=None)
+    cloud.cluster("down", "demo", "--yes")
+    assert cloud.sweep("demo") == []
+
+
 def test_status_finishes_what_up_left_when_it_did_not_wait(laptop):
     cloud = laptop.cloud
     laptop.up("-w", 1, "--no-wait")

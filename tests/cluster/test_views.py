@@ -1,6 +1,9 @@
 """What a user sees of a cluster, and how quickly: requirements 12, 15, 21, 23 and 25."""
 
 import json
+import os
+import re
+import subprocess
 import time
 import urllib.request
 from xml.etree import ElementTree
@@ -96,12 +99,54 @@ def test_r15_a_service_may_have_an_endpoint_of_its_own(cloud):
 
 
 def test_r21_what_has_no_end_is_warned_of(cloud, up):
-    assert "$6.12 a day" in up().stderr
+    assert "$6.12 a day" in up("--autostop", "off").stderr
     cloud.cluster("down", "demo", "--yes")
-    assert "a day" not in up("--ttl", "12h").stderr
+    assert "a day" not in up("--ttl", "12h", "--autostop", "off").stderr
     run = next(call.form for call in reversed(cloud.proxy.calls) if call.action == "RunInstances")
     import base64
     assert "time_to_live='43200'" in base64.b64decode(run["UserData"]).decode().replace("time_to_live=43200", "time_to_live='43200'")
+
+
+def idle_limits(cloud):
+    """The idle time in seconds after which each node ends itself, as its user data has it."""
+    return {int(re.search(r"^autostop='?(\d+)", cloud.user_data(one["InstanceId"]), re.MULTILINE)[1])
+            for one in cloud.of_cluster("demo")}
+
+
+def test_a_cluster_that_no_terminal_makes_ends_its_idle_nodes(cloud, up):
+    made = up()
+    assert made.stderr.count("not run from a terminal, so each node ends itself after 30m") == 1 and idle_limits(cloud) == {1800}
+    again = up()
+    assert "is up to date" in again.stdout and "terminal" not in again.stderr  # the cluster keeps what it has
+    assert cloud.json("status", "demo")["options"]["autostop"] == "30m"
+    cloud.cluster("down", "demo", "--yes")
+    for words, limit in ((("--autostop", "off"), 0), (("--autostop", "2h"), 7200)):
+        assert "terminal" not in up(*words).stderr and idle_limits(cloud) == {limit}
+        assert "is up to date" in up().stdout
+        cloud.cluster("down", "demo", "--yes")
+
+
+def test_at_a_terminal_no_idle_limit_is_added(cloud):
+    """The same command, read from a terminal."""
+    words = ("plan", "demo", "-w", 1, "--instance-type", "c5.large", "--ami", cloud.image())
+    assert "not run from a terminal" in cloud.cluster(*words).stderr
+    ours, its = os.openpty()
+    done = subprocess.run([cloud.program, "cluster", *map(str, words)], env=cloud.environment, cwd=cloud.folder, stdin=its,
+                          capture_output=True, text=True, timeout=120)
+    os.close(ours), os.close(its)
+    assert done.returncode == 0 and "terminal" not in done.stderr and "a day" in done.stderr
+
+
+def test_a_template_is_the_same_with_and_without_a_terminal(cloud):
+    words = ("template", "demo", "-w", 1, "--instance-type", "c5.large", "--ami", cloud.image())
+    printed = cloud.cluster(*words)
+    assert "autostop=0" in printed.stdout and "terminal" not in printed.stderr
+
+
+@pytest.mark.parametrize("text", ["30", "-5m", "never", "1w"])
+def test_a_time_that_is_none_is_refused(cloud, text):
+    said = cloud.cluster("plan", "demo", f"--autostop={text}", status=2).stderr
+    assert "is not a duration" in said and "off for none" in said and cloud.proxy.count() == 0
 
 
 def test_r21_status_and_cost_say_what_it_costs(cloud, up):

@@ -26,6 +26,7 @@ struct MachineType {
   std::string gpu_name{}, architecture{};  // "x86_64", "arm64"
   double gpu_memory_gib = 0;               // of one GPU; 0: unknown
   bool efa = false;
+  bool local_disks = false;       // it has disks in the machine itself (instance store)
   std::set<std::string> zones{};  // where it is offered
 };
 
@@ -45,6 +46,13 @@ struct FileSystem {
   std::vector<MountTarget> mount_targets{};
 };
 
+// Machines of one type in one zone that the user pays for, used or not.
+struct CapacityReservation {
+  std::string id{}, type{}, zone{}, state{};  // "active", "expired", ...
+  std::string platform{}, tenancy{};          // "Linux/UNIX", "default"
+  int total = 0, available = 0;               // machines; those that are free now
+};
+
 struct Account {
   std::string number{}, person{};  // the account, and the ARN of the identity whose keys are used
   std::string region{}, credentials{};
@@ -57,7 +65,8 @@ struct Account {
   std::string public_key{};   // to be imported under that name; empty: the key pair exists
   bool has_users_key = true;  // false: the cluster's key pair holds another key than the user's
   bool has_role = false;      // true: the cluster's own role is complete; read only if the cluster is to have one
-  std::optional<FileSystem> file_system{};  // the shared file system, if it exists
+  std::optional<FileSystem> file_system{};           // the shared file system, if it exists
+  std::optional<CapacityReservation> reservation{};  // the one of the specification
   std::map<std::string, double>
       quotas{};  // vCPUs by "standard", "gpu-g", "gpu-p"; a quota that could not be read is missing
   PriceList prices = built_in_prices();

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <dtrain/cluster/cost.hpp>
 #include <dtrain/cluster/fleet.hpp>
 #include <dtrain/cluster/prices.hpp>
 #include <dtrain/cluster/spot.hpp>
@@ -40,6 +41,18 @@ NodePrice node_price(const PriceList& on_demand, SpotPrices spot);
 // The spending until now: adds what each machine of the fleet, also one that ended, has run since `before.at`. A
 // machine that ended at a time that AWS does not say is counted until `before.at`.
 Spending spending_until(const Fleet& fleet, const Spending& before, const NodePrice& price, UnixTime now);
+
+// What the machines that AWS still lists cost on one day of UTC, each since its last start.
+struct DayCost {
+  UnixTime day{0};   // its first second
+  double hours = 0;  // of machines
+  Cost cost{};       // `hourly` is the sum of the day, in US dollars
+};
+struct DayCosts {
+  std::vector<DayCost> days{};         // the oldest first, without days on which none ran
+  std::vector<std::string> unknown{};  // instances that ended or stopped at a time that AWS does not say: not counted
+};
+DayCosts cost_by_day(const Fleet& fleet, const NodePrice& price, UnixTime now);
 
 enum class BudgetState { ok, warn, spent };
 BudgetState budget_state(double budget, double dollars);

@@ -52,6 +52,7 @@ struct Node {
   std::string launch_time{};     // "2026-01-31T12:00:00.000Z"
   std::string ended_at{};        // "2026-01-31 12:00:00 GMT", when it stopped or ended; empty: unknown, or it runs
   std::string launch{};          // of tag::kLaunch
+  bool disk_in_machine = false;  // its root disk is an instance store, and not EBS
   Tags tags{};
 
   bool named() const { return name != instance_id; }
@@ -75,6 +76,7 @@ struct SecurityGroup {
 struct LaunchTemplate {
   std::string id{}, name{};
   Tags tags{};
+  std::string version = "$Default";
 };
 
 // A cluster that Amazon EMR runs.

@@ -76,6 +76,8 @@ class Healer {
 
 // The wish after the user asked for another number of workers: writes it, where the tags differ.
 void write_wish(net::AwsCalls& aws, const Fleet& fleet, const Wish& wish);
+// Writes down what the machines have cost, because AWS forgets it: an hour after their end, and when they start again.
+void write_spending(net::AwsCalls& aws, const Fleet& fleet, const Spending& spending);
 // Takes workers that leave on purpose out of the wish, each once.
 void count_out(net::AwsCalls& aws, const Fleet& fleet, const Node& node);
 

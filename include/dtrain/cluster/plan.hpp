@@ -42,8 +42,9 @@ struct Action {
 struct Pool {
   Market market = Market::on_demand;
   std::string type{}, zone{}, subnet_id{};
-  double max_price = 0;      // of a spot instance, as in Spec
-  std::string text() const;  // "on-demand c5.large in us-east-1a"
+  double max_price = 0;       // of a spot instance, as in Spec
+  std::string reservation{};  // the capacity reservation that it is; empty: none
+  std::string text() const;   // "on-demand c5.large in us-east-1a"
 };
 
 struct QuotaNeed {
@@ -72,8 +73,12 @@ Plan plan_up(const Spec& spec, const std::map<std::string, std::string>& options
 // in training may be of any type.
 void refuse_gpus_that_do_not_train(const Spec& spec, const Account& account);
 
-// For each node that is stopped or stopping: what it is, and how it starts again.
-std::vector<std::string> stopped_notes(const Fleet& fleet, const std::string& region);
+// What the reservation has, for the user; nullopt: nothing is to be started in one. Throws UsageError where the further
+// machines do not fit into it: EC2 starts all of them there or none.
+[[nodiscard]] std::optional<std::string> reservation_note(const Account& account, int wanted);
+
+// Which nodes are stopped or stopping, and how they start again; nullopt: none is.
+[[nodiscard]] std::optional<std::string> stopped_note(const Fleet& fleet);
 
 // Pools in the order in which they are tried: by market, then by type, then by zone; `zone` first if it is not empty.
 std::vector<Pool> worker_pools(const Spec& spec, const Account& account, const std::string& zone);

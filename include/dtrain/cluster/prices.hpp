@@ -17,6 +17,8 @@ struct PriceList {
   std::string region{};                    // whose prices these are
   std::string published{};                 // date of AWS's file, "2026-11-20"; empty: dtrain's own table
   std::map<std::string, double> hourly{};  // US dollars an hour by type: Linux, shared tenancy, on demand; above 0
+  // US dollars a month for a gigabyte of a gp3 disk, as nodes have; nullopt: unknown.
+  std::optional<double> disk_gigabyte_month{};
 
   std::optional<double> of(const std::string& type) const;  // nullopt: unknown
   std::string text() const;                                 // "on-demand prices of us-east-1, published 2026-11-20"
@@ -35,6 +37,7 @@ class PriceListReader {
 
  private:
   void read_heading(const std::vector<std::string>& names);
+  void read_disk(const std::vector<std::string>& row);
   const std::string& field(const std::vector<std::string>& row, std::size_t column) const;
 
   PriceList list_;

@@ -37,6 +37,7 @@ struct WorkerSeen {
 struct Observed {
   enum class Head { alive, stopped, gone } head = Head::alive;
   bool complete = true;        // false: the cluster is being made or removed
+  bool stopped = false;        // the user has it stopped: nothing is done for it
   std::string spent_budget{};  // budget_text() of a budget that is spent; empty: there is money left, or no budget
   std::vector<WorkerSeen> workers{};
   std::vector<Pool> pools{};  // where workers can be started, in order of preference

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <dtrain/base/enum_names.hpp>
@@ -24,6 +25,9 @@ constexpr EnumName<SpotUse> kSpotUseNames[] = {
 enum class Market { on_demand, spot };
 constexpr EnumName<Market> kMarketNames[] = {{Market::on_demand, "on-demand"}, {Market::spot, "spot"}};
 
+// Time to live of idle nodes of a cluster that no person makes at a terminal, unless another one is chosen.
+inline constexpr std::chrono::minutes kUnattendedAutostop{30};
+
 struct Spec {
   int workers = 1;                   // beside the head, which trains too
   std::optional<int> min_workers{};  // minimum number of workers; none: all of them
@@ -40,6 +44,7 @@ struct Spec {
   std::string ssh_from = "me";         // a CIDR, or "me": the public address of the user
   SpotUse spot = SpotUse::off;
   double max_price = 0;                  // US dollars an hour for a spot instance; 0: at most the price on demand
+  std::string capacity_reservation{};    // "cr-...": machines of its type are started in it; empty: none
   bool placement = false;                // close together, for fast networks
   bool efa = false;                      // the fast network itself
   bool private_addresses = false;        // no node has a public address
@@ -48,6 +53,7 @@ struct Spec {
   int root_gb = 0;                       // disk of each node; 0: the image's size
   std::chrono::seconds autostop{0};      // a node terminates after being idle for this time; 0: never
   std::string elastic_role{};            // of the head, for following tags: "own", or an instance profile; empty: none
+  std::string permissions_boundary{};    // ARN of a policy that bounds the head's own role; empty: none
   bool keep_failed = false;              // nodes whose boot failed stay on
   std::map<std::string, std::string> tags{};  // the user's own, on every resource
   Service on = Service::ec2;                  // the fields below are of Service::emr
@@ -65,6 +71,12 @@ int least_workers(const Spec& spec);
 enum class SharedKind { none, new_efs, given_efs, path };
 SharedKind shared_kind(const Spec& spec);
 inline bool wants_own_role(const Spec& spec) { return spec.elastic_role == "own"; }
+// Whether it is the ARN of a thing of IAM; `kind` is for instance "role/".
+bool is_iam_arn(const std::string& text, std::string_view kind);
+// Throws UsageError for a text that is no id of a capacity reservation.
+void check_reservation_id(const std::string& id);
+// Throws UsageError for a text that is no ARN of a policy.
+void check_boundary(const std::string& arn);
 // Throws UsageError for a tag that AWS or the metadata of instances does not take, or that is dtrain's own.
 void check_tag(const std::string& key, const std::string& value);
 // Throws UsageError that names the invalid option.

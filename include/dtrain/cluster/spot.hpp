@@ -33,7 +33,7 @@ struct Machine {
 };
 // All machines that the specification asks for.
 std::vector<Machine> machines_of(const Spec& spec);
-std::vector<Machine> machines_of(const Fleet& fleet);
+std::vector<Machine> machines_of(const Fleet& fleet);  // those that run
 // Spot machines at the spot price; other machines, and those without a spot price, at the price on demand.
 Cost cost_of(const std::vector<Machine>& machines, const SpotPrices& prices, const PriceList& on_demand);
 

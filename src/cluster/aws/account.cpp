@@ -81,6 +81,52 @@ void check_types(const Account& account, const Spec& spec) {
   }
 }
 
+CapacityReservation read_reservation(net::AwsCalls& aws, const std::string& id) {
+  Fields fields;
+  add_list(fields, "CapacityReservationId", {id});
+  std::vector<net::Element> found;
+  try {
+    found = aws.query_all(net::kEc2, "DescribeCapacityReservations", fields, "capacityReservationSet");
+  } catch (const net::AwsError& problem) {
+    if (problem.facts().problem != net::AwsProblem::not_found) throw;
+  }
+  if (found.empty()) {
+    throw UsageError(fmt::format("region {} has no capacity reservation {}", aws.region(), id),
+                     "aws ec2 describe-capacity-reservations lists those that it has");
+  }
+  const net::Element& one = found.front();
+  const auto count = [&](const char* name) { return static_cast<int>(parse_integer(one.value(name)).value_or(0)); };
+  return {.id = id,
+          .type = one.value("instanceType"),
+          .zone = one.value("availabilityZone"),
+          .state = one.value("state"),
+          .platform = one.value("instancePlatform"),
+          .tenancy = one.value("tenancy"),
+          .total = count("totalInstanceCount"),
+          .available = count("availableInstanceCount")};
+}
+
+// What EC2 would refuse only when machines are started.
+void check_reservation(const Account& account, const Spec& spec) {
+  const CapacityReservation& reserved = *account.reservation;
+  const auto refuse = [&](const std::string& why, const std::string& hint) {
+    throw UsageError(fmt::format("capacity reservation {} {}", reserved.id, why), hint);
+  };
+  if (reserved.state != "active") refuse(fmt::format("is {}", reserved.state), "choose an active one");
+  if (reserved.platform != "Linux/UNIX" || reserved.tenancy != "default") {
+    refuse(fmt::format("is for {} with tenancy {}", reserved.platform, reserved.tenancy),
+           "nodes need Linux/UNIX with tenancy default");
+  }
+  if (std::ranges::find(spec.instance_types, reserved.type) == spec.instance_types.end()) {
+    refuse(fmt::format("is for {}, and the workers are {}", reserved.type, join(spec.instance_types, " or ")),
+           fmt::format("give setting 'instance-type' {}", reserved.type));
+  }
+  if (std::ranges::none_of(account.subnets, [&](const Subnet& one) { return one.zone == reserved.zone; })) {
+    refuse(fmt::format("is in {}, where there is no subnet for the nodes", reserved.zone),
+           "give setting 'subnet' with one of that zone");
+  }
+}
+
 // The public address of this machine.
 std::string own_source(net::AwsCalls& aws) {
   if (aws.talks_to_another()) return "127.0.0.1/32";  // the endpoint is a stand-in of AWS on this machine or near it
@@ -138,7 +184,8 @@ void read_key(net::AwsCalls& aws, const Spec& spec, const std::string& cluster, 
 MachineType type_of(const net::Element& found) {
   MachineType type{.name = found.value("instanceType"),
                    .vcpus = static_cast<int>(parse_integer(found.at("vCpuInfo").value("defaultVCpus")).value_or(0)),
-                   .efa = found.at("networkInfo").value("efaSupported") == "true"};
+                   .efa = found.at("networkInfo").value("efaSupported") == "true",
+                   .local_disks = found.value("instanceStorageSupported") == "true"};
   for (const net::Element& gpu : found.at("gpuInfo").list("gpus")) {
     type.gpus += static_cast<int>(parse_integer(gpu.value("count")).value_or(0));
     type.gpu_name = gpu.value("name");
@@ -204,6 +251,7 @@ Account read_account(net::AwsCalls& aws, const Spec& spec, const std::string& cl
   auto file_system = std::async(std::launch::async, [&] { return find_file_system(aws, spec, cluster); });
   auto role = std::async(std::launch::async, [&] { return wants_own_role(spec) && has_role(aws, cluster); });
   if (!spec.elastic_role.empty() && !wants_own_role(spec)) check_profile(aws, spec.elastic_role);
+  if (!spec.capacity_reservation.empty()) account.reservation = read_reservation(aws, spec.capacity_reservation);
   read_identity(aws, account);
   read_key(aws, spec, cluster, account);
   account.subnets = subnets.get();
@@ -211,6 +259,7 @@ Account read_account(net::AwsCalls& aws, const Spec& spec, const std::string& cl
   account.types = types.get();
   for (const auto& [type, zone] : offers.get()) account.types[type].zones.insert(zone);
   check_types(account, spec);
+  if (account.reservation) check_reservation(account, spec);
   if (!spec.image.empty()) account.image = find_image(aws, spec, account.types.at(names.front()).gpus > 0);
   account.quotas = quotas.get();
   account.ssh_source = source.get();

@@ -79,14 +79,21 @@ void remember(Fleet& fleet, const std::vector<std::string>& ids, const Tags& tag
   }
 }
 
+// That of the cluster, or a version of it for the capacity reservation of this `add`.
+LaunchTemplate template_for(net::AwsCalls& aws, const ClusterRequest& request, const Fleet& fleet) {
+  const auto usual = fleet.options.find("capacity-reservation");
+  const std::string& wanted = request.spec.capacity_reservation;
+  if (wanted.empty() || (usual != fleet.options.end() && usual->second == wanted)) return *fleet.launch_template;
+  return with_reservation(aws, *fleet.launch_template, wanted);
+}
+
 }  // namespace
 
 void require_complete(const Fleet& fleet) {
   const Node* head = fleet.head();
   if (head && !head->alive()) {
     throw UsageError(fmt::format("the head of cluster {} is {}", fleet.name, head->state),
-                     fmt::format("aws ec2 start-instances --instance-ids {} starts it; then run the same command again",
-                                 head->instance_id));
+                     fmt::format("dtrain cluster start {} starts it; then run the same command again", fleet.name));
   }
   std::vector<std::string> missing;
   if (!head) missing.emplace_back("a head");
@@ -118,8 +125,8 @@ AddResult add_workers(const AwsContext& context, const ClusterRequest& request, 
     tags.insert(is_elastic ? Tags::value_type{tag::kStatus, "ADD_QUEUED"} : Tags::value_type{tag::kBase, "yes"});
     const int lacking = std::max(least - static_cast<int>(ids.size()), 1);
     const auto fresh =
-        launch_workers(context, order, *fleet.launch_template, worker_pools(request.spec, account, fleet.head()->zone),
-                       tags, lacking, result.workers);
+        launch_workers(context, order, template_for(context.aws, request, fleet),
+                       worker_pools(request.spec, account, fleet.head()->zone), tags, lacking, result.workers);
     remember(known, fresh, tags, result.workers);
     ids.insert(ids.end(), fresh.begin(), fresh.end());
     launches = order.number + 1;

@@ -7,6 +7,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/cluster/admission.hpp>
 #include <dtrain/cluster/plan.hpp>
+#include <dtrain/cluster/rights.hpp>
 
 #include "head_role.hpp"
 #include "plan/boot.hpp"
@@ -136,6 +137,10 @@ Json launch_template(const ClusterRequest& request, const Account& account, cons
     }
     data["InstanceMarketOptions"] = std::move(market);
   }
+  if (account.reservation && account.reservation->type == type) {
+    data["CapacityReservationSpecification"] = Json::object(
+        {{"CapacityReservationTarget", Json::object({{"CapacityReservationId", account.reservation->id}})}});
+  }
   if (request.spec.placement) data["Placement"] = Json::object({{"GroupName", reference("Placement")}});
   return resource("AWS::EC2::LaunchTemplate", Json::object({{"LaunchTemplateData", data}}));
 }
@@ -206,9 +211,12 @@ void add_role(const ClusterRequest& request, const Account& account, Json& resou
   const Json rights = Json::object({{"PolicyName", "dtrain"}, {"PolicyDocument", role_rights(request.name, account)}});
   resources["HeadRole"] =
       resource("AWS::IAM::Role", Json::object({{"Path", path},
-                                               {"AssumeRolePolicyDocument", role_trust()},
+                                               {"AssumeRolePolicyDocument", head_trust()},
                                                {"Policies", Json::array({rights})},
                                                {"Tags", tag_list(common_tags(request.name, account))}}));
+  if (const std::string& boundary = request.spec.permissions_boundary; !boundary.empty()) {
+    resources["HeadRole"]["Properties"]["PermissionsBoundary"] = boundary;
+  }
   resources["HeadProfile"] = resource("AWS::IAM::InstanceProfile",
                                       Json::object({{"Path", path}, {"Roles", Json::array({reference("HeadRole")})}}));
 }

@@ -47,7 +47,8 @@ std::optional<LaunchTemplate> read_template(net::AwsCalls& aws, const std::strin
   const auto found = aws.query_all(net::kEc2, "DescribeLaunchTemplates", fields, "launchTemplates");
   if (found.empty()) return std::nullopt;
   const net::Element& one = found.front();
-  return LaunchTemplate{one.value("launchTemplateId"), one.value("launchTemplateName"), tags_of(one)};
+  return LaunchTemplate{
+      .id = one.value("launchTemplateId"), .name = one.value("launchTemplateName"), .tags = tags_of(one)};
 }
 
 bool comes_before(const Node& a, const Node& b) {
@@ -133,6 +134,7 @@ Node node_of(const net::Element& instance) {
             .market = instance.value("instanceLifecycle") == "spot" ? Market::spot : Market::on_demand,
             .launch_time = instance.value("launchTime"),
             .ended_at = time_in(instance.value("reason")),
+            .disk_in_machine = instance.value("rootDeviceType") == "instance-store",
             .tags = tags_of(instance)};
   node.name = value_of(node.tags, tag::kNode);
   if (node.name.empty()) node.name = node.instance_id;
@@ -235,7 +237,8 @@ std::vector<Fleet> read_fleets(net::AwsCalls& aws) {
   }
   for (const net::Element& found : all("DescribeLaunchTemplates", "launchTemplates")) {
     const Tags tags = tags_of(found);
-    fleet_of(tags).launch_template = {found.value("launchTemplateId"), found.value("launchTemplateName"), tags};
+    fleet_of(tags).launch_template = {
+        .id = found.value("launchTemplateId"), .name = found.value("launchTemplateName"), .tags = tags};
   }
   std::vector<Fleet> sorted;
   for (auto& [name, fleet] : fleets) {

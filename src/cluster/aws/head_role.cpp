@@ -6,6 +6,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/cluster/rights.hpp>
 
 #include "ec2_fields.hpp"
 #include "resources.hpp"
@@ -15,21 +16,6 @@ namespace {
 
 constexpr const char* kPolicy = "dtrain";
 
-Json statement(Json actions, Json resource, Json condition) {
-  return Json::object({{"Effect", "Allow"},
-                       {"Action", std::move(actions)},
-                       {"Resource", std::move(resource)},
-                       {"Condition", std::move(condition)}});
-}
-
-Json policy(Json statements) { return Json::object({{"Version", "2012-10-17"}, {"Statement", std::move(statements)}}); }
-
-// "arn:aws-cn:sts::123456789012:..." -> "aws-cn".
-std::string partition_of(const Account& account) {
-  const std::vector<std::string> parts = split(account.person, ':');
-  return parts.size() > 1 && parts.front() == "arn" ? parts[1] : "aws";
-}
-
 Fields tagged(Fields fields, const Tags& tags) {
   int number = 0;
   for (const auto& [key, value] : tags) {
@@ -38,6 +24,12 @@ Fields tagged(Fields fields, const Tags& tags) {
     fields.emplace_back(fmt::format("Tags.member.{}.Value", number), value);
   }
   return fields;
+}
+
+// "arn:aws-cn:sts::123456789012:..." -> "aws-cn".
+std::string partition_of(const Account& account) {
+  const std::vector<std::string> parts = split(account.person, ':');
+  return parts.size() > 1 && parts.front() == "arn" ? parts[1] : "";
 }
 
 // The entries of an IAM list under the path, from all pages.
@@ -106,30 +98,9 @@ std::string profile_of_head(const ClusterRequest& request, const Account& accoun
   return role_name(account.region, request.name);
 }
 
-Json role_trust() {
-  return policy(Json::array({Json::object({{"Effect", "Allow"},
-                                           {"Principal", Json::object({{"Service", "ec2.amazonaws.com"}})},
-                                           {"Action", "sts:AssumeRole"}})}));
-}
-
 Json role_rights(const std::string& cluster, const Account& account) {
-  const std::string instances =
-      fmt::format("arn:{}:ec2:{}:{}:instance/*", partition_of(account), account.region, account.number);
-  const std::string of_cluster = fmt::format("aws:ResourceTag/{}", tag::kCluster);
-  const std::string of_role = fmt::format("aws:ResourceTag/{}", tag::kRole);
-  // EC2's narrowest right to describe instances covers a whole region.
-  const Json read =
-      statement(Json::array({"ec2:DescribeInstances", "ec2:DescribeSecurityGroups", "ec2:DescribeLaunchTemplates"}),
-                "*", Json::object({{"StringEquals", Json::object({{"aws:RequestedRegion", account.region}})}}));
-  // The right covers this one tag key, so that the head cannot make another machine a node or change roles.
-  const Json set_status = statement(
-      "ec2:CreateTags", instances,
-      Json::object({{"StringEquals", Json::object({{of_cluster, cluster}})},
-                    {"ForAllValues:StringEquals", Json::object({{"aws:TagKeys", Json::array({tag::kStatus})}})}}));
-  const Json end =
-      statement("ec2:TerminateInstances", instances,
-                Json::object({{"StringEquals", Json::object({{of_cluster, cluster}, {of_role, "worker"}})}}));
-  return policy(Json::array({read, set_status, end}));
+  return head_rights(
+      {.region = account.region, .cluster = cluster, .account = account.number, .partition = partition_of(account)});
 }
 
 void check_profile(net::AwsCalls& aws, const std::string& name) try {
@@ -150,10 +121,13 @@ void make_role(net::AwsCalls& aws, const ClusterRequest& request, const Account&
   const std::string name = role_name(account.region, request.name), path = role_path(account.region, request.name);
   const Tags tags = common_tags(request.name, account);
   aws.created(name);  // by the calls below, or a moment ago by another `up`
-  const Fields role{{"RoleName", name},
-                    {"Path", path},
-                    {"Description", fmt::format("the head of dtrain cluster {}", request.name)},
-                    {"AssumeRolePolicyDocument", role_trust().dump()}};
+  Fields role{{"RoleName", name},
+              {"Path", path},
+              {"Description", fmt::format("the head of dtrain cluster {}", request.name)},
+              {"AssumeRolePolicyDocument", head_trust().dump()}};
+  if (const std::string& boundary = request.spec.permissions_boundary; !boundary.empty()) {
+    role.emplace_back("PermissionsBoundary", boundary);
+  }
   if (!makes(aws, "CreateRole", tagged(role, tags))) {
     refuse_another("role", name, path,
                    aws.query(net::kIam, "GetRole", {{"RoleName", name}}).at("GetRoleResult").at("Role"));

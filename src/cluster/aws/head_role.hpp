@@ -15,9 +15,7 @@ std::string role_path(const std::string& region, const std::string& cluster);
 // The instance profile of the head; empty: none.
 std::string profile_of_head(const ClusterRequest& request, const Account& account);
 
-// The trust policy of the role, and its rights: describe instances, set the status tag of this cluster's instances, and
-// terminate its workers.
-Json role_trust();
+// The rights of the role (rights.hpp).
 Json role_rights(const std::string& cluster, const Account& account);
 
 // Throws AwsError if there is no such instance profile. Without the right to read IAM the check passes; EC2 checks

@@ -86,6 +86,7 @@ Fields head_fields(const LaunchOrder& order, const HeadOrder& head, const Pool& 
   if (const std::string profile = profile_of_head(head.request, head.account); !profile.empty()) {
     fields.emplace_back("IamInstanceProfile.Name", profile);
   }
+  if (!pool.reservation.empty()) fields.emplace_back(kReservationField, pool.reservation);
   if (pool.market == Market::spot) {
     fields.emplace_back("InstanceMarketOptions.MarketType", "spot");
     if (pool.max_price > 0) fields.emplace_back("InstanceMarketOptions.SpotOptions.MaxPrice", price_text(pool));
@@ -161,10 +162,13 @@ Fields fleet_fields(const LaunchOrder& order, const LaunchTemplate& from, const 
                 {options + "SingleAvailabilityZone", "true"},
                 {options + "SingleInstanceType", "true"},
                 {config + "LaunchTemplateSpecification.LaunchTemplateId", from.id},
-                {config + "LaunchTemplateSpecification.Version", "$Default"},
+                {config + "LaunchTemplateSpecification.Version", from.version},
                 {config + "Overrides.1.InstanceType", pool.type},
                 {config + "Overrides.1.SubnetId", pool.subnet_id}};
   if (pool.max_price > 0) fields.emplace_back(config + "Overrides.1.MaxPrice", price_text(pool));
+  if (!pool.reservation.empty()) {
+    fields.emplace_back(options + "CapacityReservationOptions.UsageStrategy", "use-capacity-reservations-first");
+  }
   add_tags(fields, "", 1, "instance", tags);
   return fields;
 }

@@ -18,14 +18,17 @@ Path price_file(const std::string& region) { return user_cache_folder() / "price
 Json json_of(const PriceList& list) {
   Json hourly = Json::object();
   for (const auto& [type, dollars] : list.hourly) hourly[type] = dollars;
-  return Json::object(
-      {{"schema", kSchema}, {"region", list.region}, {"published", list.published}, {"hourly", hourly}});
+  Json stored =
+      Json::object({{"schema", kSchema}, {"region", list.region}, {"published", list.published}, {"hourly", hourly}});
+  if (list.disk_gigabyte_month) stored["disk_gigabyte_month"] = *list.disk_gigabyte_month;
+  return stored;
 }
 
 PriceList list_of(const Json& stored) {
   if (stored.at("schema").as_string() != kSchema) throw DataError("another schema");
   PriceList list{.region = stored.at("region").as_string(), .published = stored.at("published").as_string()};
   for (const auto& [type, dollars] : stored.at("hourly").as_object()) list.hourly[type] = dollars.as_number();
+  if (const Json* disk = stored.find("disk_gigabyte_month")) list.disk_gigabyte_month = disk->as_number();
   return list;
 }
 

@@ -252,6 +252,7 @@ static Fields template_fields(const ClusterRequest& request, const Account& acco
   const std::string data = "LaunchTemplateData.";
   Fields fields = instance_fields(data, request, account, content.group, content.user_data, {});
   fields.emplace_back(data + "InstanceType", request.spec.instance_types.front());
+  if (account.reservation) fields.emplace_back(data + kReservationField, account.reservation->id);
   const Tags tags = common_tags(request.name, account);
   Tags worker = tags;
   worker.insert({{tag::kName, fmt::format("dtrain-{}-worker", request.name)},
@@ -279,17 +280,29 @@ LaunchTemplate make_template(net::AwsCalls& aws, const ClusterRequest& request, 
     fields.emplace_back("ClientToken", token_of(content, name));
     const net::Element made = aws.query(net::kEc2, "CreateLaunchTemplate", std::move(fields)).at("launchTemplate");
     aws.created(made.value("launchTemplateId"));
-    return LaunchTemplate{made.value("launchTemplateId"), name, tags};
+    return LaunchTemplate{.id = made.value("launchTemplateId"), .name = name, .tags = tags};
   };
   const auto find = [&](const std::string& name, LaunchTemplate& there) {
     const auto found = aws.query_all(net::kEc2, "DescribeLaunchTemplates", filtered({{"launch-template-name", name}}),
                                      "launchTemplates");
     if (found.empty()) return Owner::invisible;
-    there = {found.front().value("launchTemplateId"), name, tags_of(found.front())};
+    there = {.id = found.front().value("launchTemplateId"), .name = name, .tags = tags_of(found.front())};
     aws.created(there.id);  // perhaps a moment ago, by another `up`
     return owner_by(there.tags, request.name);
   };
   return make_or_take<LaunchTemplate>(aws, "launch template", request.name, make, find);
+}
+
+LaunchTemplate with_reservation(net::AwsCalls& aws, const LaunchTemplate& there, const std::string& reservation) {
+  const net::Element made =
+      aws.query(net::kEc2, "CreateLaunchTemplateVersion",
+                {{"LaunchTemplateId", there.id},
+                 {"SourceVersion", there.version},
+                 {std::string("LaunchTemplateData.") + kReservationField, reservation},
+                 {"ClientToken", sha256_hex(bytes_of(there.id + there.version + reservation)).substr(0, kTokenSize)}});
+  LaunchTemplate other = there;
+  other.version = made.at("launchTemplateVersion").value("versionNumber");
+  return other;
 }
 
 void renew_template(net::AwsCalls& aws, const ClusterRequest& request, const Account& account,

@@ -39,6 +39,11 @@ LaunchTemplate make_template(net::AwsCalls& aws, const ClusterRequest& request, 
 // Makes this content the default of the launch template.
 void renew_template(net::AwsCalls& aws, const ClusterRequest& request, const Account& account,
                     const TemplateContent& content, const LaunchTemplate& there);
+// A further version of the launch template, whose instances run in that capacity reservation. The default stays.
+LaunchTemplate with_reservation(net::AwsCalls& aws, const LaunchTemplate& there, const std::string& reservation);
+// The parameter of RunInstances and of launch templates.
+inline constexpr const char* kReservationField =
+    "CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId";
 // Whether instances need a network interface of their own: for EFA, or for addresses unlike the subnet's default.
 bool needs_interface(const Spec& spec, const Account& account);
 // The parameters that RunInstances and a launch template have in common; `prefix` is for instance

@@ -64,7 +64,9 @@ std::vector<Machine> machines_of(const Spec& spec) {
 
 std::vector<Machine> machines_of(const Fleet& fleet) {
   std::vector<Machine> all;
-  for (const Node& node : fleet.nodes) all.push_back({node.type, node.zone, node.market == Market::spot});
+  for (const Node& node : fleet.nodes) {
+    if (node.alive()) all.push_back({node.type, node.zone, node.market == Market::spot});
+  }
   return all;
 }
 

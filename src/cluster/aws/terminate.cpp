@@ -1,6 +1,7 @@
 #include "terminate.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "ec2_fields.hpp"
 
@@ -13,9 +14,14 @@ using Ids = std::vector<std::string>;
 
 // Whether the error concerns single instances, so that the call may succeed for the others.
 bool is_about_single_ids(const net::AwsError& problem) {
+  constexpr std::array kCodes{"InvalidInstanceID.Malformed", "IncorrectInstanceState", "UnsupportedOperation"};
   const net::AwsProblem kind = problem.facts().problem;
-  return kind == net::AwsProblem::not_found || kind == net::AwsProblem::guarded ||
-         problem.facts().code == "InvalidInstanceID.Malformed";
+  return kind == net::AwsProblem::not_found || kind == net::AwsProblem::guarded || kind == net::AwsProblem::capacity ||
+         std::ranges::find(kCodes, problem.facts().code) != kCodes.end();
+}
+
+bool is_gone(const net::AwsError& problem) {
+  return problem.facts().problem == net::AwsProblem::not_found || problem.facts().code == "InvalidInstanceID.Malformed";
 }
 
 // The ids in parts of which each is smaller: those that the message names, and the others; else two halves.
@@ -39,8 +45,8 @@ std::vector<Refused> each_for_itself(const Ids& ids, const std::function<void(co
   } catch (const net::AwsError& problem) {
     if (!is_about_single_ids(problem)) throw;
     if (ids.size() == 1) {
-      if (problem.facts().problem == net::AwsProblem::guarded) return {{ids.front(), problem}};
-      return {};
+      if (is_gone(problem)) return {};
+      return {{ids.front(), problem}};
     }
     std::vector<Refused> refused;
     for (const Ids& part : parts_of(ids, problem.facts().message)) {
@@ -50,7 +56,7 @@ std::vector<Refused> each_for_itself(const Ids& ids, const std::function<void(co
   }
 }
 
-std::vector<Refused> terminate(net::AwsCalls& aws, const Ids& ids) {
+std::vector<Refused> request_each(net::AwsCalls& aws, const char* action, const Ids& ids) {
   std::vector<Refused> refused;
   for (std::size_t at = 0; at < ids.size(); at += kMostIds) {
     const Ids part(ids.begin() + static_cast<std::ptrdiff_t>(at),
@@ -58,11 +64,15 @@ std::vector<Refused> terminate(net::AwsCalls& aws, const Ids& ids) {
     const auto call = [&](const Ids& some) {
       Fields fields;
       add_list(fields, "InstanceId", some);
-      aws.query(net::kEc2, "TerminateInstances", std::move(fields));
+      aws.query(net::kEc2, action, std::move(fields));
     };
     for (Refused& one : each_for_itself(part, call)) refused.push_back(std::move(one));
   }
   return refused;
+}
+
+std::vector<Refused> terminate(net::AwsCalls& aws, const Ids& ids) {
+  return request_each(aws, "TerminateInstances", ids);
 }
 
 }  // namespace dtrain::cluster

@@ -1,5 +1,5 @@
-// TerminateInstances takes all of its instances or, for one that is unknown or protected, none of them. Here every
-// instance is taken for itself.
+// TerminateInstances, StopInstances and StartInstances take all of their instances or, for one that is unknown or
+// protected, none of them. Here every instance is taken for itself.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,11 @@ struct Refused {
   std::string instance_id{};
   net::AwsError why;
 };
-// Requests the termination of each instance. An instance that EC2 does not know is skipped. Returns the instances that
-// termination protection keeps. Throws AwsError for an error of another kind.
+// Makes the call for each instance. An instance that EC2 does not know is skipped. Returns the instances that are
+// refused: by their protection, their state or kind, or for want of capacity. Throws AwsError for an error of another
+// kind.
+std::vector<Refused> request_each(net::AwsCalls& aws, const char* action, const std::vector<std::string>& ids);
+// Requests the termination of each instance.
 std::vector<Refused> terminate(net::AwsCalls& aws, const std::vector<std::string>& ids);
 
 // Pure but for `call`: does it for all ids, and where it throws because of single ids, for the others.

@@ -3,29 +3,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
+#include <map>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/json.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/cluster/cost.hpp>
 
 namespace dtrain::cluster {
 namespace {
 
 constexpr std::string_view kSpentSchema = "dtrain.cluster-spent/1";
 constexpr double kSecondsOfAnHour = 3600;
+constexpr std::chrono::seconds kDay = std::chrono::hours(24);
 constexpr std::size_t kMostUnpriced = 4;  // a tag has room for 256 characters
-
-std::optional<UnixTime> time_from(const std::string& text, const char* format) {
-  std::tm parts{};
-  if (!strptime(text.c_str(), format, &parts)) return std::nullopt;
-  return UnixTime(timegm(&parts));
-}
 
 // When the machine ended or stopped, or now if it runs.
 UnixTime end_of(const Node& node, UnixTime counted_until, UnixTime now) {
   if (node.alive()) return now;
-  return time_from(node.ended_at, "%Y-%m-%d %H:%M:%S").value_or(counted_until);
+  const auto end = ended_at(node);
+  return end ? UnixTime(*end) : counted_until;
 }
 
 double dollars_in(const Json& document) {
@@ -79,9 +76,9 @@ Spending spending_until(const Fleet& fleet, const Spending& before, const NodePr
   Spending spent = before;
   spent.at = std::max(before.at, now);
   const auto count = [&](const Node& node) {
-    const auto launch = time_from(node.launch_time, "%Y-%m-%dT%H:%M:%S");
+    const auto launch = launched_at(node);
     if (!launch) return;
-    const UnixTime ran = end_of(node, before.at, now) - std::max(*launch, before.at);
+    const UnixTime ran = end_of(node, before.at, now) - std::max(UnixTime(*launch), before.at);
     if (ran.count() <= 0) return;
     if (const auto hourly = price(node)) {
       spent.dollars += *hourly * static_cast<double>(ran.count()) / kSecondsOfAnHour;
@@ -92,6 +89,33 @@ Spending spending_until(const Fleet& fleet, const Spending& before, const NodePr
   for (const Node& node : fleet.nodes) count(node);
   for (const Node& node : fleet.ending) count(node);
   return spent;
+}
+
+DayCosts cost_by_day(const Fleet& fleet, const NodePrice& price, UnixTime now) {
+  DayCosts costs;
+  std::map<UnixTime, DayCost> days;
+  const auto count = [&](const Node& node) {
+    const auto launch = launched_at(node), end = node.alive() ? std::optional(now.count()) : ended_at(node);
+    if (!launch || !end) return costs.unknown.push_back(node.instance_id);
+    const auto hourly = price(node);
+    for (UnixTime from(*launch); from.count() < *end;) {
+      const UnixTime day = from - from % kDay, until = std::min(day + kDay, UnixTime(*end));
+      DayCost& one = days[day];
+      one.day = day;
+      const double hours = static_cast<double>((until - from).count()) / kSecondsOfAnHour;
+      one.hours += hours;
+      if (hourly) {
+        one.cost.hourly += hours * *hourly;
+      } else if (std::ranges::find(one.cost.unpriced, node.type) == one.cost.unpriced.end()) {
+        one.cost.unpriced.push_back(node.type);
+      }
+      from = until;
+    }
+  };
+  for (const Node& node : fleet.nodes) count(node);
+  for (const Node& node : fleet.ending) count(node);
+  for (const auto& [day, one] : days) costs.days.push_back(one);
+  return costs;
 }
 
 BudgetState budget_state(double budget, double dollars) {

@@ -56,6 +56,10 @@ void write_wish(net::AwsCalls& aws, const Fleet& fleet, const Wish& wish) {
   set_tags(aws, {fleet.group->id}, {{tag::kWish, wish_text(wish)}});
 }
 
+void write_spending(net::AwsCalls& aws, const Fleet& fleet, const Spending& spending) {
+  if (fleet.group) set_tags(aws, {fleet.group->id}, {{tag::kSpent, spending_text(spending)}});
+}
+
 // The mark goes first: if this is interrupted, the wish stays one too high, which costs a machine and not a worker.
 void count_out(net::AwsCalls& aws, const Fleet& fleet, const Node& node) {
   auto wish = tagged_wish(fleet);

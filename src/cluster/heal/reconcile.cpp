@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include <dtrain/base/text.hpp>
+#include <dtrain/cluster/power.hpp>
 
 namespace dtrain::cluster {
 namespace {
@@ -31,6 +32,10 @@ class Decision {
   HealDecision run() {
     if (!observed_.complete) {
       wait("the cluster is being made or removed, or lacks its launch template");
+      return std::move(made_);
+    }
+    if (observed_.stopped) {
+      wait("the cluster is stopped, and only its owner starts it again");
       return std::move(made_);
     }
     forget();
@@ -293,7 +298,8 @@ std::vector<Pool> refill_pools(const Spec& spec, const Account& account, const s
 }
 
 Observed observed_in(const Fleet& fleet, const std::map<std::string, std::string>& sick, std::vector<Pool> pools) {
-  Observed observed{.complete = fleet.group && fleet.launch_template, .pools = std::move(pools)};
+  Observed observed{
+      .complete = fleet.group && fleet.launch_template, .stopped = is_stopped(fleet), .pools = std::move(pools)};
   const Node* head = fleet.head();
   observed.head = !head ? Observed::Head::gone : head->alive() ? Observed::Head::alive : Observed::Head::stopped;
   const auto tag_of = [](const Node& node, const char* key) {

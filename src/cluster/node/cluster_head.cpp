@@ -50,6 +50,10 @@ net::SshSession log_in_to_head(const cluster::Fleet& fleet, std::chrono::seconds
     throw UsageError(fmt::format("cluster {} has no head", fleet.name),
                      fmt::format("dtrain cluster up {}", fleet.name));
   }
+  if (head->state == "stopped" || head->state == "stopping") {
+    throw RemoteError(fmt::format("the head of cluster {} is {}", fleet.name, head->state),
+                      fmt::format("dtrain cluster start {} starts it", fleet.name));
+  }
   const auto until = std::chrono::steady_clock::now() + patience;
   for (std::string said;;) {
     try {

@@ -15,6 +15,7 @@ namespace {
 constexpr std::array<std::string_view, 14> kStepNames{
     "security-group", "ssh-rule",     "own-rules",       "key-pair", "placement-group", "file-system", "role",
     "head",           "mount-target", "launch-template", "workers",  "names",           "options",     "emr"};
+constexpr std::size_t kMostStoppedNamed = 8;
 // Options that can change on an existing cluster; the others are in the user data of its nodes.
 constexpr std::array<std::string_view, 6> kChangeable{"workers", "min-workers",   "ssh-from",
                                                       "spot",    "instance-type", "max-price"};
@@ -47,6 +48,23 @@ std::vector<Pool> pools(const std::vector<Market>& markets, const std::vector<st
     }
   }
   return found;
+}
+
+// Machines of the reservation's type come from it alone, others from where they would come anyway, its zone first.
+std::vector<Pool> with_reservation(std::vector<Pool> pools, const Account& account) {
+  if (!account.reservation) return pools;
+  const CapacityReservation& reserved = *account.reservation;
+  const auto fits = [&](const Pool& pool) {
+    return pool.market == Market::on_demand && pool.type == reserved.type && pool.zone == reserved.zone;
+  };
+  const auto found = std::ranges::find_if(pools, fits);
+  if (found == pools.end()) {
+    std::ranges::stable_partition(pools, [&](const Pool& pool) { return pool.zone == reserved.zone; });
+    return pools;
+  }
+  Pool pool = *found;
+  pool.reservation = reserved.id;
+  return {pool};
 }
 
 std::vector<Pool> with_max_price(std::vector<Pool> pools, const Spec& spec) {
@@ -197,6 +215,14 @@ void plan_quotas(const Spec& spec, const Account& account, const Fleet& fleet, P
   }
 }
 
+// The machines that the plan starts in the reservation.
+void plan_reservation(const Spec& spec, const Account& account, Plan& plan) {
+  const auto heads = head_pools(spec, account);
+  const bool with_head = plan.has(Step::head) && !heads.empty() && !heads.front().reservation.empty();
+  const int wanted = static_cast<int>(plan.to_start.size()) + (with_head ? 1 : 0);
+  if (auto note = reservation_note(account, wanted)) plan.notes.push_back(std::move(*note));
+}
+
 void add_notes(const Spec& spec, const Account& account, Plan& plan) {
   const auto note = [&](std::string_view text) { plan.notes.emplace_back(text); };
   if (shared_kind(spec) == SharedKind::none && spec.on != Service::emr) {
@@ -237,15 +263,26 @@ void refuse_gpus_that_do_not_train(const Spec& spec, const Account& account) {
   }
 }
 
-std::vector<std::string> stopped_notes(const Fleet& fleet, const std::string& region) {
-  std::vector<std::string> notes;
+std::optional<std::string> reservation_note(const Account& account, int wanted) {
+  if (!account.reservation || wanted == 0) return std::nullopt;
+  const CapacityReservation& reserved = *account.reservation;
+  std::string has = fmt::format("capacity reservation {} ({} in {}) has {} of {} machines free", reserved.id,
+                                reserved.type, reserved.zone, reserved.available, reserved.total);
+  if (reserved.available >= wanted) return has;
+  throw UsageError(fmt::format("{}, and {} are to be started in it", has, wanted),
+                   "start fewer, raise the reservation, or leave setting 'capacity-reservation' out");
+}
+
+std::optional<std::string> stopped_note(const Fleet& fleet) {
+  std::vector<std::string> names;
   for (const Node& node : fleet.nodes) {
     if (node.state != "stopped" && node.state != "stopping") continue;
-    notes.push_back(fmt::format("{} ({}) is {}: aws ec2 start-instances --region {} --instance-ids {} starts it again",
-                                node.role == Role::head ? "the head" : node.name, node.instance_id, node.state, region,
-                                node.instance_id));
+    names.push_back(fmt::format("{} ({})", node.role == Role::head ? "the head" : node.name, node.instance_id));
   }
-  return notes;
+  if (names.empty()) return std::nullopt;
+  return fmt::format("{} {} stopped: dtrain cluster start {} starts {} again",
+                     join_first(names, kMostStoppedNamed, ", "), names.size() == 1 ? "is" : "are", fleet.name,
+                     names.size() == 1 ? "it" : "them");
 }
 
 std::string quota_of(const std::string& type) {
@@ -257,21 +294,24 @@ std::string quota_of(const std::string& type) {
 
 std::string_view name_of(Step step) { return kStepNames[static_cast<std::size_t>(step)]; }
 
-std::string Pool::text() const { return fmt::format("{} {} in {}", enum_name(kMarketNames, market), type, zone); }
+std::string Pool::text() const {
+  return fmt::format("{} {} in {}{}", enum_name(kMarketNames, market), type, zone,
+                     reservation.empty() ? "" : ", reservation " + reservation);
+}
 
 bool Plan::has(Step step) const {
   return std::ranges::any_of(actions, [&](const Action& action) { return action.step == step; });
 }
 
 std::vector<Pool> worker_pools(const Spec& spec, const Account& account, const std::string& zone) {
-  return with_max_price(pools(markets_of(spec), spec.instance_types, account, zone), spec);
+  return with_reservation(with_max_price(pools(markets_of(spec), spec.instance_types, account, zone), spec), account);
 }
 
 // The head holds the cluster together, so it is a spot instance only if the user allows nothing else.
 std::vector<Pool> head_pools(const Spec& spec, const Account& account) {
   const auto types = spec.head_type.empty() ? spec.instance_types : std::vector{spec.head_type};
-  return with_max_price(pools({spec.spot == SpotUse::only ? Market::spot : Market::on_demand}, types, account, {}),
-                        spec);
+  const Market market = spec.spot == SpotUse::only ? Market::spot : Market::on_demand;
+  return with_reservation(with_max_price(pools({market}, types, account, {}), spec), account);
 }
 
 Plan plan_up(const Spec& spec, const std::map<std::string, std::string>& options, const Account& account,
@@ -296,7 +336,8 @@ Plan plan_up(const Spec& spec, const std::map<std::string, std::string>& options
   types.insert(types.end(), ordered, spec.instance_types.front());
   plan.cost = cost_of(types, account.prices);
   plan_quotas(spec, account, fleet, plan);
-  for (std::string& text : stopped_notes(fleet, account.region)) plan.notes.push_back(std::move(text));
+  plan_reservation(spec, account, plan);
+  if (auto note = stopped_note(fleet)) plan.notes.push_back(std::move(*note));
   add_notes(spec, account, plan);
   return plan;
 }

@@ -24,7 +24,9 @@ constexpr std::array<Column, 9> kColumns{{{"TermType", "OnDemand"},
                                           {"Operating System", "Linux"},
                                           {"CapacityStatus", "Used"},
                                           {"Pre Installed S/W", "NA"}}};
-constexpr std::size_t kPrice = 2, kType = 4;
+constexpr std::size_t kTerm = 0, kUnit = 1, kPrice = 2, kCurrency = 3, kType = 4;
+// What a row of a disk's price holds: it has no type and no system.
+constexpr std::string_view kDiskUsage = "EBS:VolumeUsage.gp3", kDiskUnit = "GB-Mo";
 constexpr std::size_t kDateSize = 10;  // "2026-11-20"
 
 }  // namespace
@@ -54,9 +56,18 @@ const std::string& PriceListReader::field(const std::vector<std::string>& row, s
   return at < row.size() ? row[at] : none;
 }
 
+void PriceListReader::read_disk(const std::vector<std::string>& row) {
+  const auto dollars = parse_number(field(row, kPrice));
+  const bool fits = field(row, kTerm) == kColumns[kTerm].value && field(row, kUnit) == kDiskUnit &&
+                    field(row, kCurrency) == kColumns[kCurrency].value;
+  if (fits && dollars && *dollars > 0) list_.disk_gigabyte_month = *dollars;
+}
+
 // Most rows are of other operating systems and terms: parsing those would take most of the time.
 void PriceListReader::line(std::string_view text) {
-  const bool may_matter = columns_.empty() || (text.find("OnDemand") != text.npos && text.find("Linux") != text.npos);
+  const bool is_disk = text.find(kDiskUsage) != text.npos;
+  const bool may_matter =
+      columns_.empty() || is_disk || (text.find("OnDemand") != text.npos && text.find("Linux") != text.npos);
   if (!may_matter) return;
   const std::vector<CsvRow> rows = parse_csv(text, source_);
   if (rows.empty()) return;
@@ -66,6 +77,7 @@ void PriceListReader::line(std::string_view text) {
     if (row.front() == "SKU") read_heading(row);
     return;
   }
+  if (is_disk) return read_disk(row);
   for (std::size_t column = 0; column < kColumns.size(); ++column) {
     if (!kColumns[column].value.empty() && field(row, column) != kColumns[column].value) return;
   }

@@ -17,7 +17,8 @@ struct Price {
 };
 
 constexpr double kSecondsOfAnHour = 3600, kBytesOfAGigabyte = 1e9;
-constexpr double kStoragePrice = 0.30;  // US dollars for a GB of EFS a month, in us-east-1
+// US dollars for a GB a month in us-east-1: of EFS, and of a gp3 disk.
+constexpr double kStoragePrice = 0.30, kDiskPrice = 0.08;
 
 // Linux, on demand, us-east-1, an hour.
 constexpr Price kPrices[] = {
@@ -39,11 +40,17 @@ constexpr Price kPrices[] = {
     {"g6.48xlarge", 13.3504, 8},
 };
 
+std::optional<std::time_t> time_in_utc(const std::string& text, const char* format) {
+  std::tm parts{};
+  if (!strptime(text.c_str(), format, &parts)) return std::nullopt;
+  return timegm(&parts);
+}
+
 }  // namespace
 
 const PriceList& built_in_prices() {
   static const PriceList list = [] {
-    PriceList made{.region = "us-east-1"};
+    PriceList made{.region = "us-east-1", .disk_gigabyte_month = kDiskPrice};
     for (const Price& price : kPrices) made.hourly.emplace(price.type, price.dollars);
     return made;
   }();
@@ -80,14 +87,20 @@ std::string cost_text(const Cost& cost, double hours) {
 
 Cost cost_of(const Fleet& fleet, const PriceList& prices) {
   std::vector<std::string> types;
-  for (const Node& node : fleet.nodes) types.push_back(node.type);
+  for (const Node& node : fleet.nodes) {
+    if (node.alive()) types.push_back(node.type);
+  }
   return cost_of(types, prices);
 }
 
+std::optional<std::time_t> launched_at(const Node& node) { return time_in_utc(node.launch_time, "%Y-%m-%dT%H:%M:%S"); }
+
+std::optional<std::time_t> ended_at(const Node& node) { return time_in_utc(node.ended_at, "%Y-%m-%d %H:%M:%S"); }
+
 double hours_of(const Node& node) {
-  std::tm parts{};
-  if (!strptime(node.launch_time.c_str(), "%Y-%m-%dT%H:%M:%S", &parts)) return 0;
-  return std::max(std::difftime(std::time(nullptr), timegm(&parts)) / kSecondsOfAnHour, 0.0);
+  const auto launch = launched_at(node), end = node.alive() ? std::time(nullptr) : ended_at(node);
+  if (!launch || !end) return 0;
+  return std::max(std::difftime(*end, *launch) / kSecondsOfAnHour, 0.0);
 }
 
 double cost_so_far(const Fleet& fleet, const PriceList& prices) {

@@ -78,6 +78,9 @@ void check_emr(const Spec& spec) {
     refuse("setting 'elastic-role' is not for EMR", "setting 'instance-profile' sets the rights of its nodes");
   if (spec.workers < 1) refuse("an EMR cluster has a worker at least", "give setting 'workers' 1 or more");
   if (spec.instance_types.size() > 1) refuse("EMR takes one type of machines in setting 'instance-type'", "give one");
+  if (!spec.capacity_reservation.empty()) {
+    refuse("setting 'capacity-reservation' is not for EMR", "leave it out; EMR uses open reservations by itself");
+  }
   if (spec.head_only || spec.placement || spec.efa || spec.spot != SpotUse::off || !spec.prepare.empty() ||
       spec.time_to_live.count() > 0 || spec.autostop.count() > 0 || spec.min_workers) {
     refuse(
@@ -112,6 +115,27 @@ void check_cluster_name(const std::string& name) {
     return;
   throw UsageError(fmt::format("'{}' is no name for a cluster", name),
                    fmt::format("letters, digits and -, at most {}", kLongestName));
+}
+
+bool is_iam_arn(const std::string& text, std::string_view kind) {
+  const std::vector<std::string> parts = split(text, ':');
+  return parts.size() == 6 && parts[0] == "arn" && parts[1].starts_with("aws") && parts[2] == "iam" &&
+         parts[3].empty() && parts[5].starts_with(kind) && parts[5].size() > kind.size();
+}
+
+void check_reservation_id(const std::string& id) {
+  const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  constexpr std::string_view kLead = "cr-";
+  if (id.starts_with(kLead) && id.size() > kLead.size() && std::ranges::all_of(id.substr(kLead.size()), is_digit))
+    return;
+  throw UsageError(fmt::format("setting 'capacity-reservation' '{}' is no id of a capacity reservation", id),
+                   "such as cr-0123456789abcdef0");
+}
+
+void check_boundary(const std::string& arn) {
+  if (is_iam_arn(arn, "policy/")) return;
+  throw UsageError(fmt::format("setting 'permissions-boundary' '{}' is no ARN of a policy", arn),
+                   "such as arn:aws:iam::123456789012:policy/boundary");
 }
 
 void check_tag(const std::string& key, const std::string& value) {
@@ -150,6 +174,19 @@ void check_spec(const Spec& spec) {
     refuse(fmt::format("setting 'max-price' {} is no price for EC2, which takes those above {}", spec.max_price,
                        kLeastMaxPrice),
            "give US dollars an hour, or 0 for the price on demand");
+  }
+  if (!spec.capacity_reservation.empty()) {
+    check_reservation_id(spec.capacity_reservation);
+    if (spec.spot != SpotUse::off) {
+      refuse("setting 'capacity-reservation' is for machines on demand", "give setting 'spot' off, or leave it out");
+    }
+  }
+  if (!spec.permissions_boundary.empty()) {
+    if (!wants_own_role(spec)) {
+      refuse("setting 'permissions-boundary' is for the role that setting 'elastic-role' own makes",
+             "give setting 'elastic-role' own too, or leave it out");
+    }
+    check_boundary(spec.permissions_boundary);
   }
   const SharedKind shared = shared_kind(spec);
   if (shared == SharedKind::path && !spec.shared.starts_with('/')) {

@@ -74,6 +74,7 @@ constexpr CodeMeaning kCodes[] = {
     {AwsProblem::capacity, "InsufficientInstanceCapacity"},
     {AwsProblem::capacity, "InsufficientHostCapacity"},
     {AwsProblem::capacity, "InsufficientReservedInstanceCapacity"},
+    {AwsProblem::capacity, "ReservationCapacityExceeded"},
     {AwsProblem::capacity, "InsufficientCapacity"},
     {AwsProblem::capacity, "InsufficientCapacityOnHost"},
     {AwsProblem::capacity, "InsufficientAddressCapacity"},

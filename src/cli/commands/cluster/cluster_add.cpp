@@ -18,6 +18,7 @@ struct AddCommand {
   config::ClusterPlace place;
   int count = 1;
   std::optional<int> least;
+  std::string reservation;
   bool yes = false, no_wait = false;
 };
 
@@ -27,6 +28,9 @@ void bind(config::OptionSet& set, AddCommand& options) {
   set.add("COUNT", options.count, "COUNT", "number of workers to add", config::between(1, 1'000)).required = true;
   set.add("--min-workers", options.least, "M", "add no worker unless at least M can be started (default all of them)",
           config::at_least(1));
+  set.add("--capacity-reservation", options.reservation, "ID",
+          "capacity reservation in which these workers are started, cr-... (default that of the cluster)")
+      .flag_only = true;
   config::bind_yes(set, options.yes, "start the machines without asking for confirmation");
   set.add("--no-wait", options.no_wait, "return once the machines are requested, without waiting until they are ready");
 }
@@ -76,9 +80,12 @@ ExitCode add(const AddCommand& options, const config::OptionSet& set, Reporter& 
   require_there(fleet, cloud.aws());
   if (fleet.on_emr()) return add_to_emr(options, cloud, fleet, reporter);
   cluster::require_complete(fleet);
-  const cluster::ClusterRequest request = cluster_request(options.place.name, {}, set, fleet);
+  cluster::ClusterRequest request = cluster_request(options.place.name, {}, set, fleet);
+  if (!options.reservation.empty()) request.spec.capacity_reservation = options.reservation;
+  cluster::check_spec(request.spec);
   const cluster::Account account = cluster::read_account(cloud.aws(), request.spec, request.name);
   const std::vector<std::string> types(static_cast<std::size_t>(options.count), request.spec.instance_types.front());
+  if (const auto note = cluster::reservation_note(account, options.count)) reporter.note(*note);
   require_budget(read_budget(cloud, fleet), types, cloud, fleet);
   require_consent(options.yes,
                   fmt::format("cluster {}: start {} more, for {} an hour?", fleet.name, options.count,

@@ -92,6 +92,19 @@ cluster::AwsContext ClusterCloud::context(bool wait) {
           .patience = std::chrono::seconds(place_.timeout_seconds)};
 }
 
+cluster::Spec spec_of_up(const cluster::Spec& asked, const config::OptionSet& set, const cluster::Fleet& fleet,
+                         Reporter& reporter) {
+  cluster::Spec spec = asked;
+  const bool decides = !fleet.group && spec.on == cluster::Service::ec2 && !set.chosen("autostop");
+  if (!decides || isatty(STDIN_FILENO)) return spec;
+  spec.autostop = cluster::kUnattendedAutostop;
+  reporter.note(
+      fmt::format("not run from a terminal, so each node ends itself after {} without training or a logged-in "
+                  "user; --autostop off keeps it on",
+                  config::span_text(spec.autostop)));
+  return spec;
+}
+
 cluster::ClusterRequest cluster_request(const std::string& name, const cluster::Spec& spec,
                                         const config::OptionSet& set, const cluster::Fleet& fleet) {
   cluster::ClusterRequest request{

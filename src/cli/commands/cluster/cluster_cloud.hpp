@@ -11,6 +11,7 @@
 #include <dtrain/base/reporter.hpp>
 #include <dtrain/cluster/change.hpp>
 #include <dtrain/cluster/fleet.hpp>
+#include <dtrain/cluster/power.hpp>
 #include <dtrain/cluster/wish.hpp>
 
 #include "config/cluster_options.hpp"
@@ -47,6 +48,11 @@ class ClusterCloud {
 // Throws UsageError: nothing of such a cluster is there.
 void require_there(const cluster::Fleet& fleet, const net::AwsCalls& aws);
 
+// The specification of an `up`: a cluster that is made without a terminal ends its idle nodes, unless the person says
+// otherwise. The reporter says so.
+cluster::Spec spec_of_up(const cluster::Spec& spec, const config::OptionSet& set, const cluster::Fleet& fleet,
+                         Reporter& reporter);
+
 // What was asked for: what the person says now, and what `up` was told when the cluster was made.
 cluster::ClusterRequest cluster_request(const std::string& name, const cluster::Spec& spec,
                                         const config::OptionSet& set, const cluster::Fleet& fleet);
@@ -67,6 +73,9 @@ Json hourly_json(const cluster::Cost& cost);
 Json unpriced_json(const cluster::Cost& cost);
 // The dollars since the launches; null where no price is known.
 Json so_far_json(const cluster::Fleet& fleet, const cluster::PriceList& prices);
+
+// The machines that are stopped, and their disks; null: none is.
+Json stopped_json(const cluster::StoppedDisks& disks);
 
 Json node_json(const cluster::Node& node);
 Json plan_json(const cluster::ClusterRequest& request, const cluster::Account& account, const cluster::Plan& plan,

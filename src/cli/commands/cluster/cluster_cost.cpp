@@ -1,4 +1,9 @@
+#include <fmt/chrono.h>
 #include <fmt/format.h>
+
+#include <algorithm>
+
+#include <dtrain/base/text.hpp>
 
 #include "cli/command.hpp"
 #include "cluster_cloud.hpp"
@@ -10,12 +15,70 @@ namespace {
 
 struct CostCommand {
   config::ClusterPlace place;
+  bool by_day = false;
 };
 
-void bind(config::OptionSet& set, CostCommand& options) { config::bind_cluster(set, options.place); }
+void bind(config::OptionSet& set, CostCommand& options) {
+  config::bind_cluster(set, options.place);
+  set.group("Options");
+  set.add("--by-day", options.by_day,
+          "show what the machines that AWS still lists cost on each day (UTC); --json always has the days")
+      .flag_only = true;
+}
+
+std::string day_text(cluster::UnixTime day) {
+  return fmt::format("{:%Y-%m-%d}", fmt::gmtime(static_cast<std::time_t>(day.count())));
+}
+
+// What the cluster counted itself and is on no day that AWS knows; nullopt: it counted nothing, or not all of it.
+std::optional<double> before_the_days(const cluster::Fleet& fleet, const cluster::DayCosts& days,
+                                      const BudgetView& budget) {
+  if (cluster::tagged_spending(fleet).at.count() == 0 || !budget.spending.unpriced.empty()) return std::nullopt;
+  double left = budget.spending.dollars;
+  for (const cluster::DayCost& one : days.days) left -= one.cost.hourly;
+  return std::max(left, 0.0);
+}
+
+Json days_json(const cluster::DayCosts& days) {
+  Json list = Json::array();
+  for (const cluster::DayCost& one : days.days) {
+    list.push_back(Json::object({{"day", day_text(one.day)},
+                                 {"machine_hours", one.hours},
+                                 {"dollars", hourly_json(one.cost)},
+                                 {"unpriced", unpriced_json(one.cost)}}));
+  }
+  return list;
+}
+
+Json by_day_json(const cluster::Fleet& fleet, const cluster::DayCosts& days, const BudgetView& budget) {
+  const auto before = before_the_days(fleet, days, budget);
+  Json unknown = Json::array();
+  for (const std::string& id : days.unknown) unknown.push_back(id);
+  return Json::object(
+      {{"days", days_json(days)}, {"dollars_before", before ? Json(*before) : Json()}, {"unknown_end", unknown}});
+}
+
+void answer_days(const cluster::Fleet& fleet, const cluster::DayCosts& days, const BudgetView& budget,
+                 Reporter& reporter) {
+  std::vector<std::vector<std::string>> rows{{"DAY (UTC)", "MACHINE HOURS", "COST"}};
+  const auto before = before_the_days(fleet, days, budget);
+  rows.push_back({"earlier", "unknown", before ? fmt::format("${:.2f}", *before) : "unknown"});
+  for (const cluster::DayCost& one : days.days) {
+    rows.push_back({day_text(one.day), fmt::format("{:.1f}", one.hours), cost_text(one.cost)});
+  }
+  answer_rows(rows, reporter);
+  reporter.note(
+      "the days hold the machines that AWS lists, each since its last start: those that ended more than an hour ago, "
+      "and "
+      "what ran before a `stop`, count as earlier; disks, traffic and shared folders are not counted");
+  if (!days.unknown.empty()) {
+    reporter.warn(fmt::format("AWS does not say when {} ended, so {} not counted", join(days.unknown, ", "),
+                              days.unknown.size() == 1 ? "it is" : "they are"));
+  }
+}
 
 Json document(const cluster::Fleet& fleet, const std::vector<cluster::Kept>& storage, const SpotCost& spot,
-              const BudgetView& budget) {
+              const cluster::StoppedDisks& disks, const BudgetView& budget, const cluster::DayCosts& days) {
   const cluster::Cost cost = cluster::cost_of(fleet, spot.on_demand);
   Json nodes = Json::array(), systems = Json::array();
   for (const cluster::Node& node : fleet.nodes) {
@@ -37,6 +100,7 @@ Json document(const cluster::Fleet& fleet, const std::vector<cluster::Kept>& sto
                        {"dollars_per_day", hourly_json({cost.hourly * cluster::kHoursOfADay, cost.unpriced})},
                        {"dollars_so_far", so_far_json(fleet, spot.on_demand)},
                        {"budget", budget_json(budget)},
+                       {"by_day", by_day_json(fleet, days, budget)},
                        {"prices_of", spot.on_demand.region},
                        {"prices_published", spot.on_demand.published},
                        {"spot", spot_json(spot)},
@@ -44,27 +108,35 @@ Json document(const cluster::Fleet& fleet, const std::vector<cluster::Kept>& sto
                        {"without_price_of_emr", fleet.on_emr()},
                        {"unpriced", unpriced_json(cost)},
                        {"nodes", nodes},
-                       {"storage", systems}});
+                       {"storage", systems},
+                       {"stopped", stopped_json(disks)}});
+}
+
+std::string price_text(const cluster::Node& node, const SpotCost& spot) {
+  if (!node.alive()) return node.state;
+  const auto price = spot.on_demand.of(node.type);
+  return price ? fmt::format("${:.3f} an hour", *price) : "price unknown";
 }
 
 void answer_table(const cluster::Fleet& fleet, const std::vector<cluster::Kept>& storage, const SpotCost& spot,
-                  Reporter& reporter) {
+                  const cluster::StoppedDisks& disks, Reporter& reporter) {
   if (fleet.on_emr()) {
     reporter.answer(fmt::format("{}: these are the prices of its instances; EMR charges an extra fee for each instance",
                                 fleet.emr ? fmt::format("EMR cluster {} ({})", fleet.emr->id, fleet.emr->state)
                                           : "an EMR cluster, which has ended"));
   }
   for (const cluster::Node& node : fleet.nodes) {
-    const auto price = spot.on_demand.of(node.type);
     reporter.answer(fmt::format("{:<21}{:<16}{:<11}{:>8.1f} h  {}", node.name, node.type,
                                 enum_name(cluster::kMarketNames, node.market), cluster::hours_of(node),
-                                price ? fmt::format("${:.3f} an hour", *price) : "price unknown"));
+                                price_text(node, spot)));
   }
   for (const cluster::Kept& one : storage) {
     reporter.answer(fmt::format("{:<21}{:<37}   ${:.2f} a month", one.file_system, "shared files", one.monthly));
   }
   const cluster::Cost cost = cluster::cost_of(fleet, spot.on_demand);
-  reporter.answer(fmt::format("{} an hour", cost_text(cost)));
+  if (!disks.text().empty()) reporter.answer(disks.text());
+  const bool all_off = !fleet.nodes.empty() && std::ranges::none_of(fleet.nodes, &cluster::Node::alive);
+  reporter.answer(all_off ? "no machine runs" : cost_text(cost) + " an hour");
   if (cost.hourly > 0) {
     reporter.answer(fmt::format("${:.2f} a day, ${:.2f} so far", cost.hourly * cluster::kHoursOfADay,
                                 cluster::cost_so_far(fleet, spot.on_demand)));
@@ -83,10 +155,16 @@ ExitCode act(const CostCommand& options, const config::OptionSet&, Reporter& rep
   if (storage.empty()) require_there(fleet, cloud.aws());
   const SpotCost spot = read_spot_cost(cloud.aws(), cluster::machines_of(fleet), cloud.prices());
   const BudgetView budget = read_budget(cloud, fleet);
+  const cluster::StoppedDisks disks = cluster::read_stopped_disks(cloud.aws(), fleet, cloud.prices());
+  const cluster::DayCosts days =
+      cluster::cost_by_day(fleet, cluster::node_price(cloud.prices(), spot.prices), unix_now());
   if (reporter.json()) {
-    reporter.answer_json(document(fleet, storage, spot, budget));
+    reporter.answer_json(document(fleet, storage, spot, disks, budget, days));
+  } else if (options.by_day) {
+    answer_days(fleet, days, budget, reporter);
+    warn_of_other_region(spot.on_demand, cloud.aws(), reporter);
   } else {
-    answer_table(fleet, storage, spot, reporter);
+    answer_table(fleet, storage, spot, disks, reporter);
     if (budget.budget) reporter.answer(budget_line(budget));
     warn_of_other_region(spot.on_demand, cloud.aws(), reporter);
   }
@@ -98,7 +176,8 @@ ExitCode act(const CostCommand& options, const config::OptionSet&, Reporter& rep
 std::unique_ptr<Command> make_cluster_cost() {
   auto command =
       make_command<CostCommand>("cluster cost", "show what a cluster costs an hour and has cost so far", act);
-  command->examples = {"dtrain cluster cost demo", "dtrain cluster cost demo --json"};
+  command->examples = {"dtrain cluster cost demo", "dtrain cluster cost demo --by-day",
+                       "dtrain cluster cost demo --json"};
   command->see_also = {"cluster plan", "cluster status"};
   return command;
 }

@@ -100,6 +100,7 @@ void answer_node(const cluster::Fleet& fleet, const cluster::NodeHealth& one, Re
                               one.well() ? "well" : "impaired", name_of(one.agent.state), one.gpu_text(), clock));
   for (const std::string& trouble : one.troubles()) reporter.answer("    " + trouble);
   if (one.well()) return;
+  if (!one.node.alive()) return reporter.answer(fmt::format("    next: dtrain cluster start {}", fleet.name));
   reporter.answer(
       one.node.role == cluster::Role::head
           ? fmt::format("    next: dtrain cluster remove {0} head --force, then dtrain cluster up {0}", fleet.name)
@@ -116,7 +117,8 @@ void answer_table(const cluster::Fleet& fleet, const Health& health, Reporter& r
 std::vector<cluster::Node> workers_to_replace(const Health& health) {
   std::vector<cluster::Node> bad;
   for (const cluster::NodeHealth& one : health.nodes) {
-    if (!one.well() && one.node.role == cluster::Role::worker) bad.push_back(one.node);
+    // What is stopped is its owner's to start.
+    if (!one.well() && one.node.alive() && one.node.role == cluster::Role::worker) bad.push_back(one.node);
   }
   return bad;
 }

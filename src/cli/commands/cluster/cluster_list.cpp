@@ -28,6 +28,8 @@ const char* state_of(const cluster::Fleet& fleet) {
   if (fleet.nodes.empty()) return "no machines";
   const cluster::Node* head = fleet.head();
   if (!head) return "no head";
+  if (std::ranges::all_of(fleet.nodes, [](const auto& one) { return one.state == "stopped"; })) return "stopped";
+  if (cluster::is_stopped(fleet) && std::ranges::none_of(fleet.nodes, &cluster::Node::alive)) return "stopping";
   if (!head->alive()) return "head stopped";
   if (!std::ranges::all_of(fleet.nodes, &cluster::Node::alive)) return "partly stopped";
   const bool all_run = std::ranges::all_of(fleet.nodes, [](const auto& one) { return one.state == "running"; });
@@ -59,6 +61,7 @@ struct Found {
   std::string region;
   cluster::Fleet fleet;
   cluster::Cost cost;
+  cluster::StoppedDisks disks;
 };
 struct Listing {
   std::vector<std::string> regions{};
@@ -70,7 +73,8 @@ Listing list_region(ClusterCloud& cloud) {
   Listing listing{.regions = {cloud.aws().region()}};
   for (cluster::Fleet& fleet : cluster::read_fleets(cloud.aws())) {
     const cluster::Cost cost = cluster::cost_of(fleet, cloud.prices());
-    listing.clusters.push_back({cloud.aws().region(), std::move(fleet), cost});
+    cluster::StoppedDisks disks = cluster::read_stopped_disks(cloud.aws(), fleet, cloud.prices());
+    listing.clusters.push_back({cloud.aws().region(), std::move(fleet), cost, disks});
   }
   return listing;
 }
@@ -108,15 +112,23 @@ Json cluster_json(const Found& found) {
                        {"types", types},
                        {"age_hours", age_in_hours(fleet)},
                        {"dollars_per_hour", hourly_json(found.cost)},
-                       {"unpriced", unpriced_json(found.cost)}});
+                       {"unpriced", unpriced_json(found.cost)},
+                       {"stopped", stopped_json(found.disks)}});
+}
+
+std::string cost_in_list(const Found& found) {
+  const bool none_runs = std::ranges::none_of(found.fleet.nodes, &cluster::Node::alive);
+  if (found.disks.machines == 0 || !none_runs) return cost_text(found.cost);
+  return found.disks.monthly ? fmt::format("disks, ${:.2f} a month", *found.disks.monthly) : "disks, an unknown price";
 }
 
 void answer_clusters(const std::vector<Found>& clusters, Reporter& reporter) {
   std::vector<std::vector<std::string>> rows{{"NAME", "REGION", "STATE", "MACHINES", "TYPE", "AGE", "COST AN HOUR"}};
-  for (const auto& [region, fleet, cost] : clusters) {
-    rows.push_back({fleet.name, region, state_of(fleet), std::to_string(fleet.nodes.size()),
+  for (const Found& found : clusters) {
+    const cluster::Fleet& fleet = found.fleet;
+    rows.push_back({fleet.name, found.region, state_of(fleet), std::to_string(fleet.nodes.size()),
                     fmt::format("{}", fmt::join(types_in(fleet), ",")), age_text(age_in_hours(fleet)),
-                    cost_text(cost)});
+                    cost_in_list(found)});
   }
   answer_rows(rows, reporter);
 }

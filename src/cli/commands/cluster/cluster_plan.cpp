@@ -18,7 +18,8 @@ void bind(config::OptionSet& set, PlanCommand& options) {
 ExitCode act(const PlanCommand& options, const config::OptionSet& set, Reporter& reporter) {
   ClusterCloud cloud(options.place, reporter);
   const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
-  const cluster::ClusterRequest request = cluster_request(options.place.name, options.spec, set, fleet);
+  const cluster::Spec spec = spec_of_up(options.spec, set, fleet, reporter);
+  const cluster::ClusterRequest request = cluster_request(options.place.name, spec, set, fleet);
   cluster::check_spec(request.spec);
   const cluster::Account account = cluster::read_account(cloud.aws(), request.spec, request.name);
   cluster::check_request(request, account);

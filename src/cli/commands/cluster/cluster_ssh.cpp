@@ -120,6 +120,11 @@ ExitCode act(const SshCommand& options, const config::OptionSet&, Reporter& repo
                                           : fmt::format("cluster {} has no node {}", fleet.name, options.node),
                      fmt::format("dtrain cluster status {} lists the nodes; put a command after --", fleet.name));
   }
+  if (node->state == "stopped" || node->state == "stopping") {
+    const std::string name = node->role == cluster::Role::head ? "the head" : node->name;
+    throw UsageError(fmt::format("{} of cluster {} is {}", name, fleet.name, node->state),
+                     fmt::format("dtrain cluster start {} starts it", fleet.name));
+  }
   std::vector<std::string> line = line_of_ssh(options, fleet, *node);
   std::vector<char*> words;
   for (std::string& word : line) words.push_back(word.data());

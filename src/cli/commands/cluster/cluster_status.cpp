@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/command.hpp"
 #include "cluster_cloud.hpp"
 #include "cluster_look.hpp"
@@ -19,7 +21,7 @@ void bind(config::OptionSet& set, StatusCommand& options) {
 }
 
 Json document(const std::string& region, const cluster::Fleet& fleet, const HeadLook& look,
-              const cluster::PriceList& prices) {
+              const cluster::StoppedDisks& disks, const cluster::PriceList& prices) {
   Json nodes = Json::array(), options = Json::object();
   for (const cluster::Node& node : fleet.nodes) {
     const cluster::AgentWord agent = look.agent_of(node, fleet);
@@ -43,16 +45,19 @@ Json document(const std::string& region, const cluster::Fleet& fleet, const Head
                        {"options", options},
                        {"dollars_per_hour", hourly_json(cluster::cost_of(fleet, prices))},
                        {"unpriced", unpriced_json(cluster::cost_of(fleet, prices))},
-                       {"dollars_so_far", so_far_json(fleet, prices)}});
+                       {"dollars_so_far", so_far_json(fleet, prices)},
+                       {"stopped", stopped_json(disks)}});
 }
 
-void answer_cluster(const cluster::Fleet& fleet, const HeadLook& look, const cluster::PriceList& prices,
-                    Reporter& reporter) {
+void answer_cluster(const cluster::Fleet& fleet, const HeadLook& look, const cluster::StoppedDisks& disks,
+                    const cluster::PriceList& prices, Reporter& reporter) {
   const cluster::Cost cost = cluster::cost_of(fleet, prices);
   const std::string so_far =
       cost.hourly > 0 ? fmt::format(", ${:.2f} so far", cluster::cost_so_far(fleet, prices)) : "";
-  reporter.answer(
-      fmt::format("cluster {}: {} workers, {} an hour{}", fleet.name, fleet.workers().size(), cost_text(cost), so_far));
+  const bool all_off = !fleet.nodes.empty() && std::ranges::none_of(fleet.nodes, &cluster::Node::alive);
+  reporter.answer(fmt::format("cluster {}: {} workers, {}{}", fleet.name, fleet.workers().size(),
+                              all_off ? "no machine runs" : cost_text(cost) + " an hour", so_far));
+  if (!disks.text().empty()) reporter.answer(disks.text());
   if (fleet.on_emr()) {
     reporter.answer(fleet.emr ? fmt::format("EMR cluster {} is {}", fleet.emr->id, fleet.emr->state)
                               : fmt::format("its EMR cluster has ended; dtrain cluster up {0} creates a new one, "
@@ -75,14 +80,15 @@ ExitCode act(const StatusCommand& options, const config::OptionSet&, Reporter& r
   const HeadLook look =
       options.no_head || !fleet.exists() ? no_look() : look_at_head(fleet, Json::object({{"ask", "list"}}));
   if (!look.news.empty()) reporter.note(look.news);
+  const cluster::StoppedDisks disks = cluster::read_stopped_disks(cloud.aws(), fleet, cloud.prices());
   if (reporter.json()) {
-    reporter.answer_json(document(cloud.aws().region(), fleet, look, cloud.prices()));
+    reporter.answer_json(document(cloud.aws().region(), fleet, look, disks, cloud.prices()));
   } else if (!fleet.exists()) {
     reporter.answer(fmt::format("there is no cluster {} in {}", fleet.name, cloud.aws().region()));
   } else {
-    answer_cluster(fleet, look, cloud.prices(), reporter);
+    answer_cluster(fleet, look, disks, cloud.prices(), reporter);
   }
-  for (const std::string& note : cluster::stopped_notes(fleet, cloud.aws().region())) reporter.warn(note);
+  if (const auto note = cluster::stopped_note(fleet)) reporter.warn(*note);
   return ExitCode::ok;
 }
 

@@ -52,6 +52,13 @@ Json unpriced_json(const cluster::Cost& cost) {
   return types;
 }
 
+Json stopped_json(const cluster::StoppedDisks& disks) {
+  if (disks.machines == 0) return {};
+  return Json::object({{"machines", disks.machines},
+                       {"disk_gb", disks.gigabytes},
+                       {"dollars_per_month", disks.monthly ? Json(*disks.monthly) : Json()}});
+}
+
 Json node_json(const cluster::Node& node) {
   return Json::object({{"name", node.name},
                        {"role", node.role == cluster::Role::head ? "head" : "worker"},

@@ -59,9 +59,10 @@ void answer(const cluster::ClusterRequest& request, const cluster::UpResult& res
 }
 
 // Nodes that do not run, which only their owner starts again.
-bool warn_of_stopped(const cluster::Fleet& fleet, const std::string& region, Reporter& reporter) {
-  for (const std::string& note : cluster::stopped_notes(fleet, region)) reporter.warn(note);
-  return !cluster::stopped_notes(fleet, region).empty();
+bool warn_of_stopped(const cluster::Fleet& fleet, Reporter& reporter) {
+  const auto note = cluster::stopped_note(fleet);
+  if (note) reporter.warn(*note);
+  return note.has_value();
 }
 
 // A wish that was changed by hand to nonsense has no budget: `up` writes it anew.
@@ -91,7 +92,8 @@ void check_budget(const UpCommand& options, const config::OptionSet& set, Cluste
 ExitCode make(const UpCommand& options, const config::OptionSet& set, Reporter& reporter) {
   ClusterCloud cloud(options.place, reporter);
   cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
-  cluster::ClusterRequest request = cluster_request(options.place.name, options.spec, set, fleet);
+  const cluster::Spec spec = spec_of_up(options.spec, set, fleet, reporter);
+  cluster::ClusterRequest request = cluster_request(options.place.name, spec, set, fleet);
   cluster::check_spec(request.spec);
   const cluster::Account account = cluster::read_account(cloud.aws(), request.spec, request.name);
   cluster::check_request(request, account);
@@ -116,7 +118,7 @@ ExitCode make(const UpCommand& options, const config::OptionSet& set, Reporter& 
   } else {
     answer(request, result, reporter);
   }
-  if (warn_of_stopped(result.fleet, account.region, reporter)) return ExitCode::partly_done;
+  if (warn_of_stopped(result.fleet, reporter)) return ExitCode::partly_done;
   const ExitCode settled =
       options.no_wait || result.fleet.on_emr()
           ? ExitCode::ok

@@ -29,21 +29,29 @@ PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 home=/opt/dtrain
 log=/var/log/dtrain-node.log
 imds=http://169.254.169.254/latest
+per_boot=/var/lib/cloud/scripts/per-boot
 
 main() {
   mkdir -p "$home/incoming" /opt/deeplearning
   id "$login" >/dev/null 2>&1 || login=root
   chown "$login" "$home/incoming"
   echo "$sha256" >"$home/incoming/wanted"
-  umask 077; printf '%s\n' "$node_json" >"$home/node.json"; umask 022
+  umask 077; printf '%s\n' "$node_json" >"$home/node.json"; run_at_each_boot; umask 022
   [ "$time_to_live" -eq 0 ] || live_no_longer
   address=$(about_me meta-data/local-ipv4) || address=$(hostname)
-  stage bundle get_bundle
+  [ -x "$home/bundle/dtrain" ] || stage bundle get_bundle
   [ "$shared" = none ] || stage mount make_shared
-  [ -z "$prepare" ] || stage prepare run_prepare
+  if [ -n "$prepare" ] && [ ! -e "$home/prepared" ]; then stage prepare run_prepare; touch "$home/prepared"; fi
   stage agent start_agent
   say "ready"
   [ "$autostop" -eq 0 ] || stop_when_idle
+}
+
+# cloud-init runs user data once, and the programs of this folder each time the machine starts: what is on the disk is
+# kept, and mounts, agents and time limits begin anew.
+run_at_each_boot() {
+  mkdir -p "$per_boot"
+  case $0 in "$per_boot"/*) ;; *) cp "$0" "$per_boot/dtrain" && chmod 700 "$per_boot/dtrain" ;; esac
 }
 
 say() {
@@ -184,7 +192,7 @@ start_agent() {
   if [ "$role" != head ] || [ "$head_only" = no ]; then keep_running node; fi
 }
 
-keep_running() {  # keep_running head|node: again when it ends, also after a restart of the machine
+keep_running() {  # keep_running head|node: again when it ends
   command="$home/bundle/dtrain agent --$1 $home/node.json"
   if [ -d /run/systemd/system ]; then
     cat >"/etc/systemd/system/dtrain-$1.service" <<END
@@ -198,11 +206,9 @@ Restart=always
 RestartSec=2
 KillMode=process
 LimitNOFILE=65536
-[Install]
-WantedBy=multi-user.target
 END
     systemctl daemon-reload
-    systemctl enable --now "dtrain-$1.service"
+    systemctl start "dtrain-$1.service"
   else
     ( trap '' HUP; while :; do $command >>"$log" 2>&1 || true; sleep 2; done ) >/dev/null 2>&1 </dev/null &
   fi

@@ -47,6 +47,33 @@ TEST(Budget, CountsAMachineThatEndedUntilItsEnd) {
   EXPECT_DOUBLE_EQ(spent_by(ended(node, ""), {.dollars = 1, .at = kNoon + 30min}), 1) << "an end that AWS does not say";
 }
 
+TEST(CostByDay, PartsARunAtMidnight) {
+  Fleet fleet{.name = "demo"};
+  fleet.nodes = {machine("c5.large", "2026-01-29T18:00:00.000Z"), machine("p9.large", "2026-01-31T11:00:00.000Z")};
+  const DayCosts costs = cost_by_day(fleet, two_dollars, kNoon);
+  ASSERT_EQ(costs.days.size(), 3U);
+  EXPECT_EQ(costs.days[0].day, kNoon - 60h);
+  EXPECT_DOUBLE_EQ(costs.days[0].hours, 6);
+  EXPECT_DOUBLE_EQ(costs.days[1].cost.hourly, 48);
+  EXPECT_DOUBLE_EQ(costs.days[2].hours, 13);
+  EXPECT_EQ(cost_text(costs.days[2].cost), "$24.00 and the unknown price of p9.large");
+  EXPECT_TRUE(costs.days[0].cost.unpriced.empty());
+}
+
+TEST(CostByDay, EndsWithTheMachineAndNamesOnesWithoutAnEnd) {
+  Fleet fleet{.name = "demo"};
+  const Node node = machine("c5.large", "2026-01-31T00:00:00.000Z");
+  Node stopped = ended(node, "2026-01-31 03:00:00 GMT");
+  stopped.state = "stopped";
+  fleet.nodes = {stopped};
+  fleet.ending = {ended(node, "2026-01-31 01:00:00 GMT"), ended(node, "")};
+  const DayCosts costs = cost_by_day(fleet, two_dollars, kNoon);
+  ASSERT_EQ(costs.days.size(), 1U);
+  EXPECT_DOUBLE_EQ(costs.days.front().hours, 4);
+  EXPECT_EQ(costs.unknown, (std::vector<std::string>{"i-1"}));
+  EXPECT_TRUE(cost_by_day({}, two_dollars, kNoon).days.empty());
+}
+
 TEST(Budget, NamesTypesWithoutAPriceOnce) {
   Fleet fleet{.name = "demo"};
   fleet.nodes = {machine("p9.large", "2026-01-31T12:00:00.000Z"), machine("p9.large", "2026-01-31T12:00:00.000Z"),

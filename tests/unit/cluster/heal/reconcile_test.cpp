@@ -67,6 +67,11 @@ std::vector<Case> cases() {
   all.push_back({"a stopped head", gone, {.base = 2}, {}});
   gone.complete = false;
   all.push_back({"while it is made or removed", gone, {.base = 2}, {}});
+  Observed off = observed({worker(1, State::ended), worker(2)});
+  off.stopped = true;
+  all.push_back({"while its user has it stopped", off, {.base = 2}, {}});
+  off.head = Observed::Head::gone;
+  all.push_back({"nor a head", off, {.base = 2}, {}});
   WorkerSeen removed = worker(3, State::running, false);
   removed.leaves = true;
   all.push_back({"a removed worker leaves the wish",

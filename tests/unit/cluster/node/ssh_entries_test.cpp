@@ -40,5 +40,14 @@ TEST(SshInclude, LeavesEveryOtherByteAsItWas) {
   }
 }
 
+TEST(KnownHosts, ForgetTheAddressesThatAreGone) {
+  const std::string file =
+      "1.2.3.4 ssh-ed25519 AAAA\n1.2.3.45 ssh-ed25519 BBBB\n# a note\n\n10.0.0.1,1.2.3.4 ssh-rsa C";
+  EXPECT_EQ(without_addresses(file, {"1.2.3.4", ""}),
+            "1.2.3.45 ssh-ed25519 BBBB\n# a note\n\n10.0.0.1,1.2.3.4 ssh-rsa C");
+  EXPECT_EQ(without_addresses(file, {"1.2.3.4", "10.0.0.1"}), "1.2.3.45 ssh-ed25519 BBBB\n# a note\n\n");
+  EXPECT_EQ(without_addresses(file, {}), file);
+}
+
 }  // namespace
 }  // namespace dtrain::cluster

@@ -326,12 +326,12 @@ TEST(Names, ThatConflictAreTheElders) {
 
 TEST(PlanUp, SaysWhichNodesAreStoppedAndHowTheyStart) {
   Fleet fleet = complete_fleet();
-  EXPECT_TRUE(stopped_notes(fleet, "us-east-1").empty());
+  EXPECT_EQ(stopped_note(fleet), std::nullopt);
   fleet.nodes.front().state = "stopped";
-  const auto notes = stopped_notes(fleet, "us-east-1");
-  ASSERT_EQ(notes.size(), 1u);
-  EXPECT_EQ(notes.front(),
-            "the head (i-h) is stopped: aws ec2 start-instances --region us-east-1 --instance-ids i-h starts it again");
+  EXPECT_EQ(stopped_note(fleet), "the head (i-h) is stopped: dtrain cluster start demo starts it again");
+  fleet.nodes.back().state = "stopping";
+  EXPECT_EQ(stopped_note(fleet),
+            "the head (i-h), w0002 (i-2) are stopped: dtrain cluster start demo starts them again");
 }
 
 TEST(Cost, OfAnUnknownTypeIsNotNothing) {

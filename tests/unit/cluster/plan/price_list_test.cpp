@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <dtrain/base/error.hpp>
@@ -30,6 +31,18 @@ TEST(PriceListReader, KeepsLinuxOnSharedHardwareOnDemand) {
   EXPECT_EQ(list.hourly, (std::map<std::string, double>{{"g5.xlarge", 1.123}, {"m5.large", 0.107}}));
   EXPECT_EQ(list.text(), "on-demand prices of eu-west-1, published 2026-11-20");
   EXPECT_EQ(list.of("p9.huge"), std::nullopt);
+}
+
+TEST(PriceListReader, KeepsThePriceOfADisk) {
+  const std::string heading = std::string(kHeading) + R"(,"usageType")";
+  const auto disk = [](const char* unit, const char* dollars, const char* usage) {
+    return fmt::format(R"("X","OnDemand","{}","{}","USD","","","","","","{}")", unit, dollars, usage);
+  };
+  const PriceList list =
+      read({heading, row("m5.large", "1"), disk("GB-Mo", "0.0880000000", "EU-EBS:VolumeUsage.gp3"),
+            disk("GB-Mo", "0.11", "EU-EBS:VolumeUsage.gp2"), disk("IOPS-Mo", "0.0055", "EU-EBS:VolumeP-IOPS.gp3")});
+  EXPECT_EQ(list.disk_gigabyte_month, 0.088);
+  EXPECT_EQ(read({kHeading, row("m5.large", "1")}).disk_gigabyte_month, std::nullopt);
 }
 
 TEST(PriceListReader, APriceOfNothingIsUnknown) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <set>
 
 #include <dtrain/base/error.hpp>
@@ -21,12 +20,6 @@ cluster::SpotPrices spot_prices_for(ClusterCloud& cloud, const cluster::Fleet& f
   }
   if (types.empty()) return {};
   return cluster::read_spot_prices(cloud.aws(), {types.begin(), types.end()});
-}
-
-cluster::Fleet running_in(const cluster::Fleet& fleet) {
-  cluster::Fleet running;
-  std::ranges::copy_if(fleet.nodes, std::back_inserter(running.nodes), &cluster::Node::alive);
-  return running;
 }
 
 double left_of(const BudgetView& view) { return std::max(*view.budget - view.spending.dollars, 0.0); }
@@ -50,7 +43,7 @@ BudgetView read_budget(ClusterCloud& cloud, const cluster::Fleet& fleet) {
   const cluster::SpotPrices spot = spot_prices_for(cloud, fleet);
   view.spending = cluster::spending_until(fleet, cluster::tagged_spending(fleet),
                                           cluster::node_price(cloud.prices(), spot), unix_now());
-  view.hourly = cluster::cost_of(cluster::machines_of(running_in(fleet)), spot, cloud.prices());
+  view.hourly = cluster::cost_of(cluster::machines_of(fleet), spot, cloud.prices());
   return view;
 }
 

@@ -1,4 +1,4 @@
-// The commands that choose machines and that show how a cluster was kept.
+// The commands that prepare an account, choose machines, stop and start a cluster, and show how it was kept.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,10 @@
 
 namespace dtrain::cli {
 
+std::unique_ptr<Command> make_cluster_iam_policy();
 std::unique_ptr<Command> make_cluster_types();
 std::unique_ptr<Command> make_cluster_events();
+std::unique_ptr<Command> make_cluster_stop();
+std::unique_ptr<Command> make_cluster_start();
 
 }  // namespace dtrain::cli

@@ -1,0 +1,279 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/signals.hpp>
+#include <dtrain/base/stop.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/cluster/cluster_head.hpp>
+#include <dtrain/cluster/healer.hpp>
+#include <dtrain/cluster/power.hpp>
+#include <dtrain/cluster/ssh_entries.hpp>
+
+#include "cli/commands/cluster/cluster_cloud.hpp"
+#include "cli/commands/cluster/cluster_look.hpp"
+#include "cluster_budget.hpp"
+#include "commands.hpp"
+#include "job/coordinator/cluster_tag_sync.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+struct PowerCommand {
+  config::ClusterPlace place;
+  bool yes = false, no_wait = false, no_head = false, force = false;
+};
+struct StopMachines : PowerCommand {};
+struct StartMachines : PowerCommand {};
+
+void bind(config::OptionSet& set, StopMachines& options) {
+  config::bind_cluster(set, options.place);
+  set.group("Options");
+  config::bind_yes(set, options.yes, "stop the machines without asking for confirmation");
+  set.add("--force", options.force, "stop the machines even if the job that runs there cannot be stopped first")
+      .flag_only = true;
+  set.add("--no-wait", options.no_wait, "return once the machines are asked to stop");
+  bind_no_head(set, options.no_head);
+}
+
+void bind(config::OptionSet& set, StartMachines& options) {
+  config::bind_cluster(set, options.place);
+  set.group("Options");
+  config::bind_yes(set, options.yes, "start the machines without asking for confirmation");
+  set.add("--no-wait", options.no_wait,
+          "return once the machines are asked to start, without waiting for their agents");
+}
+
+std::vector<cluster::Node> nodes_that(const cluster::Fleet& fleet, bool (*fits)(const cluster::Node&)) {
+  std::vector<cluster::Node> found;
+  std::ranges::copy_if(fleet.nodes, std::back_inserter(found), fits);
+  return found;
+}
+
+bool runs_and_stops(const cluster::Node& node) { return node.alive() && cluster::why_not_stopped(node).empty(); }
+bool runs_on(const cluster::Node& node) { return node.alive() && !cluster::why_not_stopped(node).empty(); }
+bool is_off(const cluster::Node& node) { return !node.alive(); }
+
+std::string names_of(const std::vector<cluster::Node>& nodes) {
+  constexpr std::size_t kMost = 8;
+  std::vector<std::string> names;
+  for (const cluster::Node& node : nodes) names.push_back(fmt::format("{} ({})", node.name, node.instance_id));
+  return join_first(names, kMost, ", ");
+}
+
+std::string machines_text(std::size_t count) { return fmt::format("{} machine{}", count, count == 1 ? "" : "s"); }
+
+std::string price_of(const std::vector<cluster::Node>& nodes, ClusterCloud& cloud) {
+  std::vector<std::string> types;
+  for (const cluster::Node& node : nodes) types.push_back(node.type);
+  return cost_text(cluster::cost_of(types, cloud.prices()));
+}
+
+Json document(const char* schema, const cluster::PowerResult& result, const cluster::StoppedDisks& disks) {
+  Json changed = Json::array(), unmoved = Json::array(), nodes = Json::array();
+  for (const cluster::Node& node : result.changed) changed.push_back(node.name);
+  for (const cluster::Node& node : result.fleet.nodes) nodes.push_back(node_json(node));
+  for (const cluster::Unmoved& one : result.unmoved) {
+    unmoved.push_back(Json::object({{"node", one.node.name},
+                                    {"instance_id", one.node.instance_id},
+                                    {"state", one.node.state},
+                                    {"why", one.why},
+                                    {"next", one.hint}}));
+  }
+  return Json::object({{"schema", schema},
+                       {"cluster", result.fleet.name},
+                       {"changed", changed},
+                       {"unmoved", unmoved},
+                       {"stopped", stopped_json(disks)},
+                       {"nodes", nodes}});
+}
+
+void warn_of_unmoved(const cluster::PowerResult& result, ClusterCloud& cloud, Reporter& reporter) {
+  for (const cluster::Unmoved& one : result.unmoved) {
+    const std::string cost =
+        one.node.alive() ? fmt::format(" and goes on, for {} an hour", price_of({one.node}, cloud)) : "";
+    reporter.warn(
+        fmt::format("{} ({}) is {}{}: {}", one.node.name, one.node.instance_id, one.node.state, cost, one.why));
+    reporter.warn("  next: " + one.hint);
+  }
+}
+
+void require_ec2(const cluster::Fleet& fleet, const char* what) {
+  if (!fleet.on_emr()) return;
+  throw UsageError(fmt::format("Amazon EMR does not {} clusters", what),
+                   fmt::format("dtrain cluster down {} ends it", fleet.name));
+}
+
+// What is left half-way is no loss: the same command goes on from there.
+ExitCode change_power(const config::ClusterPlace& place, const char* what, const std::function<ExitCode()>& change) {
+  try {
+    return change();
+  } catch (const Stopped&) {
+    throw Interrupted(
+        stop_signal(), fmt::format("cluster {}: interrupted while its machines {}", place.name, what),
+        fmt::format("run the same command again to continue; dtrain cluster status {} lists them", place.name));
+  }
+}
+
+// Stop.
+
+std::string job_stopped(const cluster::Fleet& fleet) {
+  using Stop = job::TagSyncJob::Stop;
+  cluster::ClusterHead head(fleet, std::chrono::seconds(0));
+  const Stop stop = job::make_remote_job(head, {})->stop("the cluster is to stop");
+  if (stop == Stop::no_job) return "no job runs";
+  return stop == Stop::resumable ? "the job was stopped with a checkpoint" : "the job was stopped without a checkpoint";
+}
+
+void stop_job_first(const StopMachines& options, const cluster::Fleet& fleet, Reporter& reporter) {
+  const cluster::Node* head = fleet.head();
+  if (options.no_head || !head || head->state != "running") return;
+  try {
+    reporter.note(job_stopped(fleet));
+  } catch (const Stopped&) {
+    throw;
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const Error& error) {
+    const std::string why =
+        fmt::format("the job of cluster {} could not be stopped first: {}", fleet.name, error.what());
+    if (!options.force) throw Error(why, "--force stops the machines anyway; what the job has not saved is then lost");
+    reporter.warn(why);
+  }
+}
+
+std::string question_of_stop(const cluster::Fleet& fleet, const std::vector<cluster::Node>& stops,
+                             ClusterCloud& cloud) {
+  std::string text = fmt::format("cluster {}: stop {}: {}", fleet.name, machines_text(stops.size()), names_of(stops));
+  if (const auto stay = nodes_that(fleet, runs_on); !stay.empty()) {
+    text += fmt::format("; {} cannot be stopped and cost {} an hour", names_of(stay), price_of(stay, cloud));
+  }
+  if (const auto types = cluster::types_with_local_disks(cloud.aws(), fleet); !types.empty() && !stops.empty()) {
+    text += fmt::format("; what is on the local disks of {} is lost", join(types, ", "));
+  }
+  return text + "?";
+}
+
+// What the machines cost until now: EC2 knows of each only its last start.
+void note_spending(const cluster::Fleet& fleet, ClusterCloud& cloud, Reporter& reporter) {
+  try {
+    cluster::write_spending(cloud.aws(), fleet, read_budget(cloud, fleet).spending);
+  } catch (const DataError& error) {
+    reporter.warn(error.what());
+  }
+}
+
+void answer_stop(const cluster::PowerResult& result, const cluster::StoppedDisks& disks, Reporter& reporter) {
+  const bool some_run = std::ranges::any_of(result.fleet.nodes, &cluster::Node::alive);
+  const bool some_stop =
+      std::ranges::any_of(result.fleet.nodes, [](const auto& one) { return one.state == "stopping"; });
+  const char* state = some_run ? "partly stopped" : some_stop ? "stopping" : "stopped";
+  reporter.answer(
+      fmt::format("cluster {} is {}{}", result.fleet.name, state, result.changed.empty() ? " already" : ""));
+  if (!disks.text().empty()) reporter.answer(disks.text());
+}
+
+ExitCode stop(const StopMachines& options, Reporter& reporter) {
+  ClusterCloud cloud(options.place, reporter);
+  const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
+  require_there(fleet, cloud.aws());
+  require_ec2(fleet, "stop");
+  const std::vector<cluster::Node> stops = nodes_that(fleet, runs_and_stops);
+  if (!stops.empty()) {
+    if (!options.yes) require_consent(false, question_of_stop(fleet, stops, cloud), reporter);
+    stop_job_first(options, fleet, reporter);
+    cloud.begin_again();  // that may have taken minutes
+  }
+  const cluster::PowerResult result = cluster::stop_machines(cloud.context(!options.no_wait), fleet);
+  if (!result.changed.empty()) note_spending(result.fleet, cloud, reporter);
+  // Their public addresses are others' from now on.
+  std::vector<std::string> addresses;
+  for (const cluster::Node& node : stops) addresses.push_back(node.public_ip);
+  cluster::forget_addresses(fleet.name, addresses, reporter);
+  cluster::renew_ssh_entries(result.fleet, reporter);
+  const cluster::StoppedDisks disks = cluster::read_stopped_disks(cloud.aws(), result.fleet, cloud.prices());
+  if (reporter.json()) {
+    reporter.answer_json(document("dtrain.cluster-stop/1", result, disks));
+  } else {
+    answer_stop(result, disks, reporter);
+  }
+  warn_of_unmoved(result, cloud, reporter);
+  return result.unmoved.empty() ? ExitCode::ok : ExitCode::partly_done;
+}
+
+ExitCode act_stop(const StopMachines& options, const config::OptionSet&, Reporter& reporter) {
+  return change_power(options.place, "stop", [&] { return stop(options, reporter); });
+}
+
+// Start.
+
+void require_startable(const cluster::Fleet& fleet) {
+  if (fleet.head()) return;
+  throw UsageError(fmt::format("cluster {} has no head", fleet.name),
+                   fmt::format("dtrain cluster up {} completes it", fleet.name));
+}
+
+ExitCode start(const StartMachines& options, Reporter& reporter) {
+  ClusterCloud cloud(options.place, reporter);
+  const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
+  require_there(fleet, cloud.aws());
+  require_ec2(fleet, "start");
+  require_startable(fleet);
+  const std::vector<cluster::Node> off = nodes_that(fleet, is_off);
+  if (!off.empty()) {
+    std::vector<std::string> types;
+    for (const cluster::Node& node : off) types.push_back(node.type);
+    require_budget(read_budget(cloud, fleet), types, cloud, fleet);
+    require_consent(options.yes,
+                    fmt::format("cluster {}: start {}, for {} an hour: {}?", fleet.name, machines_text(off.size()),
+                                price_of(off, cloud), names_of(off)),
+                    reporter);
+  }
+  const cluster::PowerResult result = cluster::start_machines(cloud.context(!options.no_wait), fleet);
+  cluster::renew_ssh_entries(result.fleet, reporter);
+  if (reporter.json()) {
+    const cluster::StoppedDisks disks = cluster::read_stopped_disks(cloud.aws(), result.fleet, cloud.prices());
+    reporter.answer_json(document("dtrain.cluster-start/1", result, disks));
+  } else if (result.changed.empty() && result.unmoved.empty()) {
+    reporter.answer(fmt::format("cluster {} runs already", fleet.name));
+  } else {
+    std::vector<std::vector<std::string>> rows;
+    for (const cluster::Node& node : result.changed) {
+      rows.push_back({node.name, node.instance_id, node.state, node.private_ip, node.public_ip});
+    }
+    for (const std::string& line : aligned(rows)) reporter.answer(line);
+  }
+  warn_of_unmoved(result, cloud, reporter);
+  if (options.no_wait) return result.unmoved.empty() ? ExitCode::ok : ExitCode::partly_done;
+  cluster::Fleet running = result.fleet;
+  std::erase_if(running.nodes, is_off);  // the head knows nothing of them
+  const ExitCode settled =
+      cluster::settle_nodes(running, std::chrono::seconds(options.place.timeout_seconds), reporter);
+  return result.unmoved.empty() ? settled : ExitCode::partly_done;
+}
+
+ExitCode act_start(const StartMachines& options, const config::OptionSet&, Reporter& reporter) {
+  return change_power(options.place, "start", [&] { return start(options, reporter); });
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_cluster_stop() {
+  auto command = make_command<StopMachines>(
+      "cluster stop", "stop the job and the machines of a cluster, and keep their disks", act_stop);
+  command->examples = {"dtrain cluster stop demo", "dtrain cluster stop demo --yes --no-wait"};
+  command->see_also = {"cluster start", "cluster status", "cluster down"};
+  return command;
+}
+
+std::unique_ptr<Command> make_cluster_start() {
+  auto command =
+      make_command<StartMachines>("cluster start", "start the machines of a cluster that is stopped", act_start);
+  command->examples = {"dtrain cluster start demo", "dtrain cluster start demo --yes"};
+  command->see_also = {"cluster stop", "cluster status", "cluster up"};
+  return command;
+}
+
+}  // namespace dtrain::cli
