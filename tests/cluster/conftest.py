@@ -36,8 +36,10 @@ def program():
 
 @pytest.fixture(scope="session")
 def policy(program, shared_proxy):
-    """What a user of the cluster commands may do."""
-    printed = subprocess.run([program, "cluster", "iam-policy", "--json"], check=True, capture_output=True, text=True)
+    """What a user of the cluster commands may do; tests name the roles R and P."""
+    roles = ",".join(f"arn:aws:iam::123456789012:role/{name}" for name in ("R", "P"))
+    printed = subprocess.run([program, "cluster", "iam-policy", "--json", "--pass-role", roles], check=True, capture_output=True,
+                             text=True)
     return policy_of(printed.stdout, shared_proxy.account)
 
 

@@ -54,6 +54,8 @@ class ClusterHead {
   Json wait_for_nodes(const cluster::Fleet& fleet, std::chrono::seconds patience);
 
  private:
+  void announce_until(const cluster::Fleet& fleet, std::chrono::steady_clock::time_point until);
+
   Note note_;
   net::SshSession session_;
 };

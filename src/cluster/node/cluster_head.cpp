@@ -145,12 +145,24 @@ Json announcement(const cluster::Fleet& fleet) {
   return question;
 }
 
+// After a restart of the machine the file is that of the registry before, until a new one answers.
+void ClusterHead::announce_until(const cluster::Fleet& fleet, std::chrono::steady_clock::time_point until) {
+  for (;; pause()) {
+    try {
+      return announce(fleet);
+    } catch (const RemoteError& error) {
+      if (std::chrono::steady_clock::now() > until) throw;
+      note_(error.what());
+    }
+  }
+}
+
 Json ClusterHead::wait_for_nodes(const cluster::Fleet& fleet, std::chrono::seconds patience) {
   const auto until = std::chrono::steady_clock::now() + patience;
   const bool head_only = fleet.options.contains("head-only");
   const std::size_t wanted = fleet.nodes.size() - (head_only ? 1 : 0);
   while (!session_.stat(launcher::kAgentRegistryFile) && std::chrono::steady_clock::now() < until) pause();
-  announce(fleet);
+  announce_until(fleet, until);
   for (;;) {
     Json list = ask(Json::object({{"ask", "list"}}));
     std::size_t connected = 0;
