@@ -45,6 +45,8 @@ class Machine(lab.Host):
     def boot(self):
         self.without("program").without("key")
         os.environ["LAB_PREFIX"] = self.gateway.partition("/")[2]
+        for path in OF_A_MACHINE:  # the lab boots a machine with its own mount
+            (self.disk / "upper" / path.lstrip("/")).unlink(missing_ok=True)
         super().boot()
         self.wait_for_ssh()
         for path, text in OF_A_MACHINE.items():
