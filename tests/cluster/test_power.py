@@ -109,7 +109,7 @@ def test_a_protected_machine_goes_on_and_is_named(cloud, up):
     assert states(cloud) == all_are("stopped")
 
 
-def test_nobody_starts_what_its_owner_stopped(cloud, up):
+def test_a_reconciler_starts_nothing_that_its_owner_stopped(cloud, up):
     """A worker that is lost while the cluster is stopped, and a head: both come back once the cluster has started."""
     up()
     cloud.cluster(*STOP)
