@@ -28,6 +28,7 @@ static void bind(config::OptionSet& set, CommandTree& tree) {
 CommandTree::CommandTree() {
   bind(global_options, *this);
   groups = {{"hosts", "list, add and remove the hosts of a running job"},
+            {"jobs", "queues of jobs that are resumed after losses, on clusters and on this machine"},
             {"data", "prepare data sets, and inspect or copy record files"},
             {"cluster", "create and manage clusters in your AWS account"},
             {"bench", "measure training, loading and communication"}};
@@ -44,6 +45,12 @@ CommandTree::CommandTree() {
   commands.push_back(make_run());
   commands.push_back(make_sync());
   commands.push_back(make_tail_logs());
+  commands.push_back(make_jobs_list());
+  commands.push_back(make_jobs_show());
+  commands.push_back(make_jobs_logs());
+  commands.push_back(make_jobs_wait());
+  commands.push_back(make_jobs_cancel());
+  commands.push_back(make_jobs_run());
   commands.push_back(make_doctor());
   commands.push_back(make_doctor_security());
   commands.push_back(make_eval());

@@ -51,6 +51,8 @@ void bind_start(OptionSet& set, JobOptions& options) {
   set.add("--yarn-cores", options.yarn_cores, "N", "number of cores of an agent's YARN container", at_least(1));
 }
 
+constexpr int kMostPriority = 1000;
+
 std::string joined_names(const std::vector<std::string>& variables) {
   std::string names;
   for (const std::string& variable : variables) {
@@ -126,7 +128,17 @@ void bind_sums(OptionSet& set, JobOptions& options) {
 
 void bind_job_files(OptionSet& set, JobOptions& options) {
   bind_job_folder(set, options.folder);
-  set.add("--detach", options.detach, "return once the job runs, and keep it running without the terminal");
+  set.add("--detach", options.detach,
+          "return once the job runs, and keep it running without the terminal. With --cluster or --job-queue, give the "
+          "job to the queue of the cluster or folder, which resumes it after losses; see `dtrain jobs`");
+  bind_job_queue(set, options.job_queue, "with --detach, folder of the queue that runs the job");
+  set.add("--priority", options.priority, "N",
+          "with --detach, priority of the job in the queue: a waiting job with a larger number starts first. A job "
+          "that runs is not interrupted",
+          between(-kMostPriority, kMostPriority));
+  set.add("--down-when-done", options.down_when_done,
+          "with --detach and --cluster, end all machines of the cluster a minute after the last job of its queue")
+      .flag_only = true;
   set.add("--prometheus", options.prometheus, "keep metrics.prom in the job folder up to date, for Prometheus");
 }
 
@@ -244,6 +256,10 @@ void bind_cluster_choice(OptionSet& set) {
       .flag_only = true;
 }
 
+void bind_job_queue(OptionSet& set, std::optional<Path>& folder, const char* help) {
+  set.add("--job-queue", folder, help).not_from_project = true;
+}
+
 void bind_job_folder(OptionSet& set, Path& folder) {
   Option& option = set.add("--job-dir", folder, "job folder, which holds host_worker, events, logs and the ledger");
   option.legacy_variable = "EFS_MOUNT";
@@ -357,7 +373,7 @@ void check_elastic_batch(const JobOptions& options, const OptionSet& set) {
 }
 
 void check_training_job(const JobOptions& options, const OptionSet& set) {
-  if (options.is_job()) {
+  if (options.is_job() || options.is_for_queue()) {
     check_hosts(options, set);
     check_elastic_batch(options, set);
     return;

@@ -63,6 +63,10 @@ struct JobOptions {
   backend::DType gradient_dtype = backend::DType::float32;
   Path folder = ".";
   bool detach = false, reset_hosts = false, sample_ledger = false, log_per_worker = false, prometheus = false;
+  std::optional<Path> job_queue;  // with detach: the queue that runs the job; none: this process does
+  int priority = 0;               // among the jobs of the queue
+  bool down_when_done = false;
+  bool managed = false;  // a queue runs this process, as an attempt of a job
 
   bool elastic = false;
   elastic::Boundary boundary = elastic::Boundary::epoch;
@@ -104,8 +108,11 @@ struct JobOptions {
   bool is_per_worker() const { return batch == train::ElasticBatch::per_worker; }
   // One process trains alone unless the person asks for more.
   bool is_job() const {
-    return hosts > 1 || slots > 1 || hostfile || elastic || is_by_starter() || is_by_agents();  // slots: by GPU
+    return hosts > 1 || slots > 1 || hostfile || elastic || is_by_starter() || is_by_agents() ||
+           managed;  // slots: by GPU
   }
+  // The command gives the job to a queue, and does not run it.
+  bool is_for_queue() const { return detach && job_queue && !managed; }
 };
 
 // For any job on several hosts, and what training adds to them.
@@ -118,6 +125,8 @@ void bind_ssh_config(OptionSet& set, std::optional<Path>& file);  // --ssh-confi
 // --cluster NAME: the command runs on the head of that cluster.
 void bind_cluster_choice(OptionSet& set);
 void bind_job_folder(OptionSet& set, Path& folder);  // --job-dir, for every command about a job
+// --job-queue, for every command about a queue of jobs
+void bind_job_queue(OptionSet& set, std::optional<Path>& folder, const char* help);
 
 // NAME=value of every NAME[=VALUE] or NAME:VALUE; those without a value, also several with commas between them, have
 // the one of this process, or none.

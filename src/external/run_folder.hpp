@@ -12,10 +12,8 @@ namespace dtrain::external {
 // The folder of one rank; made before its program starts.
 Path rank_folder(const Path& job_folder, int rank);
 
-// A number that the program may write there as it progresses, for example its step.
+// A number that the program may write there as it progresses, for example its step; read_progress() reads it.
 Path progress_file(const Path& job_folder);
-// 0: no file yet, or no number.
-std::int64_t read_progress(const Path& job_folder);
 
 // The program may write it after the save signal, to say that its state is saved.
 Path saved_file(const Path& job_folder, int rank);

@@ -17,10 +17,12 @@ std::optional<AgentRegistry> read_agent_registry(const Path& file) {
   std::error_code error;
   if (!std::filesystem::exists(file, error)) return std::nullopt;
   const Json json = Json::parse(read_file(file), file.string());
-  return AgentRegistry{.cluster = json.at("cluster").as_string(),
-                       .address = json.at("address").as_string(),
-                       .port = static_cast<std::uint16_t>(json.at("port").as_integer()),
-                       .token = json.at("token").as_string()};
+  AgentRegistry registry{.cluster = json.at("cluster").as_string(),
+                         .address = json.at("address").as_string(),
+                         .port = static_cast<std::uint16_t>(json.at("port").as_integer()),
+                         .token = json.at("token").as_string()};
+  if (const Json* folder = json.find("shared_folder")) registry.shared_folder = folder->as_string();
+  return registry;
 }
 
 void write_agent_registry(const Path& file, const AgentRegistry& registry) {
@@ -28,7 +30,8 @@ void write_agent_registry(const Path& file, const AgentRegistry& registry) {
                                   {"cluster", registry.cluster},
                                   {"address", registry.address},
                                   {"port", std::int64_t{registry.port}},
-                                  {"token", registry.token}});
+                                  {"token", registry.token},
+                                  {"shared_folder", registry.shared_folder}});
   write_file_atomic(file, json.dump() + "\n", kOwnerOnly);
 }
 

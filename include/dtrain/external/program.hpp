@@ -3,10 +3,12 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <dtrain/base/files.hpp>
 #include <dtrain/base/json.hpp>
 
 namespace dtrain::external {
@@ -41,6 +43,9 @@ struct Program {
 // Whether a word of the command line with the file that it names, or the module of `python -m`, holds all of these
 // words.
 bool mentions(const std::vector<std::string>& command, const std::vector<std::string_view>& words);
+
+// The number that a program of the job wrote into $DTRAIN_PROGRESS_FILE. 0: no file yet, or no number.
+std::int64_t read_progress(const Path& job_folder);
 
 Json to_json(const Program& program);
 Program program_from_json(const Json& json);  // throws DataError

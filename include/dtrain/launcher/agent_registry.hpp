@@ -15,7 +15,8 @@ struct AgentRegistry {
   std::string cluster;
   std::string address;  // numeric
   std::uint16_t port = 0;
-  std::string token;  // secret of the cluster: never printed
+  std::string token;            // secret of the cluster: never printed
+  std::string shared_folder{};  // of all nodes; empty: there is none
 };
 
 // The registry file, which only its owner may read. nullopt: the file does not exist, so this machine is no node.

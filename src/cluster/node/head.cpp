@@ -18,12 +18,14 @@
 #include "admission_port.hpp"
 #include "head_state.hpp"
 #include "own_registry.hpp"
+#include "power_off.hpp"
 
 namespace dtrain::cluster {
 namespace {
 
 using namespace std::chrono_literals;
 constexpr auto kTick = 200ms;
+constexpr auto kFarewell = 3s;
 // Time after which a silent node counts as lost; nodes send a heartbeat every 5 s.
 constexpr auto kSilence = 20s;
 constexpr auto kLongestCheck = 20s;
@@ -71,7 +73,11 @@ class Head {
                 {.most_connections = kMostHttp, .most_of_address = kMostHttpOfAddress}) {
     const std::string& own = state_.own().address;
     publish_registry(options.folder, options.order.login,
-                     {.cluster = options.order.cluster, .address = own, .port = listener_.port(), .token = token_});
+                     {.cluster = options.order.cluster,
+                      .address = own,
+                      .port = listener_.port(),
+                      .token = token_,
+                      .shared_folder = options.order.shared_folder});
     note(fmt::format("head of cluster {}: {} answers on port {}", options.order.cluster, own, server_.port()));
   }
 
@@ -171,6 +177,7 @@ class Head {
     if (word == "list") return state_.list();
     if (word == "announce") return announce(message);
     if (word == "power-off") return power_off(message.at("host").as_string());
+    if (word == "down") return down();
     return refused(fmt::format("the head does not know '{}'", word));
   }
 
@@ -211,6 +218,17 @@ class Head {
     if (!address) return refused(no_node(host));
     if (const auto channel = channel_of(*address)) channel->send(Json::object({{"power_off", true}}).dump());
     send_facts_to_all();
+    return Json::object({{"ok", true}});
+  }
+
+  // All connected nodes, and this machine after them: by then the messages have left it.
+  Json down() {
+    note("all machines power off on request");
+    for (const auto& [key, session] : sessions_) {
+      if (session.address.empty() || session.address == state_.own().address) continue;
+      session.channel->send(Json::object({{"power_off", true}}).dump());
+    }
+    loop_.after(kFarewell, [] { power_off_machine(); });
     return Json::object({{"ok", true}});
   }
 

@@ -10,7 +10,6 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/machine.hpp>
-#include <dtrain/base/process.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/cluster/admission.hpp>
 #include <dtrain/cluster/checkup.hpp>
@@ -23,6 +22,7 @@
 
 #include "agent_start.hpp"
 #include "own_registry.hpp"
+#include "power_off.hpp"
 
 namespace dtrain::cluster {
 namespace {
@@ -122,7 +122,10 @@ class HeadSession {
     if (const Json* facts = message.find("facts")) return write_files(cluster_facts_from_json(*facts));
     if (const Json* join = message.find("start")) return start(join->dump(), message.at("id").as_integer());
     if (const Json* round = message.find("check")) return check(round->as_integer());
-    if (message.find("power_off")) power_off();
+    if (message.find("power_off")) {
+      note("powers off on request of the head");
+      power_off_machine();
+    }
   }
 
   // The query runs in a thread, because the driver of a broken GPU may block for long. Checks that arrive meanwhile get
@@ -170,13 +173,6 @@ class HeadSession {
     });
   }
 
-  void power_off() {
-    note("powers off on request of the head");
-    Spawn child = spawn_of({"/bin/sh", "-c", "PATH=$PATH:/usr/sbin:/sbin; shutdown -h now || poweroff -f"});
-    child.environment = own_environment();
-    spawn(child);
-  }
-
   void beat() {
     channel_->send(Json::object({{"alive", true}}).dump());
     loop_.after(kHeartbeat, [this] { beat(); });
@@ -213,7 +209,11 @@ void serve_head_once(const NodeOptions& options) {
   const std::string head = options.order.head.empty() ? facts.identity.address : options.order.head;
   const HeadEndpoint endpoint = request_join(options.order, head, metadata);
   publish_registry(options.folder, options.order.login,
-                   {.cluster = options.order.cluster, .address = head, .port = endpoint.port, .token = endpoint.token});
+                   {.cluster = options.order.cluster,
+                    .address = head,
+                    .port = endpoint.port,
+                    .token = endpoint.token,
+                    .shared_folder = options.order.shared_folder});
   HeadSession(options, head, std::move(facts)).run(endpoint);
 }
 

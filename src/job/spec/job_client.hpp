@@ -10,6 +10,9 @@ namespace dtrain::job {
 // The reason of a stop that the user asked for by this signal: "stopped by SIGINT".
 std::string stop_reason(int signal);
 
+// The reason of a stop by `dtrain stop`, also in the record of the job's end.
+inline constexpr const char* kStoppedByCommand = "requested by `dtrain stop`";
+
 // Sends {"ask": ..., ...} and returns the answer. Throws UsageError if the folder never had a job or the coordinator
 // refuses, Error if the job is over, and RemoteError if the coordinator is gone or does not answer in time.
 Json ask_coordinator(const JobFolder& folder, const Json& request);

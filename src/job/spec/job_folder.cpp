@@ -114,7 +114,9 @@ FileLock coordinate(const JobFolder& folder) {
               fmt::format("use another --job-dir, or end it with `dtrain stop --job-dir {}`", folder.path.string()));
 }
 
-bool is_coordinated(const JobFolder& folder) { return is_locked(folder.lock(), LOCK_SH); }
+bool is_held(const Path& lock) { return is_locked(lock, LOCK_SH); }
+
+bool is_coordinated(const JobFolder& folder) { return is_held(folder.lock()); }
 
 bool may_have_successor(const JobFolder& folder, const CoordinatorFile& file) {
   const bool is_here = file.launcher == config::Launcher::local && file.host == host_name();

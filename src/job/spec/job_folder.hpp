@@ -71,12 +71,16 @@ class FileLock {
   static std::optional<FileLock> take(const Path& path);
   // Held together with others that share it. Throws Error if the file cannot be created or locked.
   static FileLock share(const Path& path);
+  // For a child that is to hold the lock as well: it is free once all of them have ended.
+  const FileDescriptor& descriptor() const { return fd_; }
 
  private:
   explicit FileLock(FileDescriptor fd) : fd_(std::move(fd)) {}
   FileDescriptor fd_;
 };
 
+// Whether a live process holds the lock. False where there is no such file.
+bool is_held(const Path& lock);
 // Makes this process the coordinator of the job while the lock lives. Throws Error that names the present coordinator.
 FileLock coordinate(const JobFolder& folder);
 // Whether a live process holds the lock.

@@ -19,8 +19,10 @@
 #include <dtrain/cluster/cluster_head.hpp>
 #include <dtrain/cluster/spec.hpp>
 #include <dtrain/cluster/user_data.hpp>
+#include <dtrain/cluster/wish.hpp>
 
 #include "cluster_cloud.hpp"
+#include "job/queue/job_queue.hpp"
 #include "printable.hpp"
 #include "ssh_words.hpp"
 
@@ -32,8 +34,11 @@ constexpr auto kPatience = 60s;
 constexpr auto kLook = 50ms;
 constexpr std::string_view kPidWord = "dtrain-process ";
 
-// Nodes are called by their addresses, which stay the same while the numbers of workers change.
-void choose_nodes(Command& command) {
+// Nodes are called by their addresses, which stay the same while the numbers of workers change. Jobs go to the queue of
+// the cluster.
+void choose_nodes(Command& command, const launcher::AgentRegistry& registry) {
+  config::Option* queue = command.options.find("job-queue");
+  if (queue && !queue->given) queue->given = job::queue_of_cluster(registry.shared_folder, registry.cluster).string();
   for (const char* name : {"DEEPLEARNING_WORKERS_COUNT", "DEEPLEARNING_WORKERS_PATH"}) ::unsetenv(name);
   config::Option* launcher = command.options.find("launcher");
   if (launcher && !launcher->given) launcher->given = "agents";
@@ -111,10 +116,37 @@ std::optional<std::uint16_t> served_port(Command& command) {
   return static_cast<std::uint16_t>(*number);
 }
 
-ExitCode run_on_head(const std::string& name, const std::vector<std::string>& given,
-                     const std::optional<std::uint16_t>& port, Reporter& reporter) {
+// A job that is given away outlives this command, so the cluster must be there to stay. What the account shows is known
+// here, where the keys are.
+void check_submission(const Command& command, const cluster::Fleet& fleet) {
+  const auto said = [&command](const char* name) {
+    const config::Option* option = command.options.find(name);
+    return option && option->given;
+  };
+  if (!said("detach")) return;
+  if (fleet.on_emr()) {
+    throw UsageError(fmt::format("cluster {} is one of Amazon EMR, whose head has no queue of jobs", fleet.name),
+                     "leave --detach out");
+  }
+  if (!fleet.launch_template) {
+    throw UsageError(
+        fmt::format("cluster {} takes no jobs: it is being removed, or was not made completely", fleet.name),
+        fmt::format("dtrain cluster up {} makes it again", fleet.name));
+  }
+  const cluster::Lease lease = cluster::tagged_lease(fleet);
+  if (said("down-when-done") && cluster::lease_state(lease, "", unix_now()) == cluster::LeaseState::taken) {
+    throw UsageError(fmt::format("--down-when-done: {} keeps cluster {}, and would start its machines again",
+                                 lease.holder, fleet.name),
+                     "end `dtrain cluster watch --heal` first, or leave --down-when-done out");
+  }
+}
+
+ExitCode run_on_head(Command& command, const std::vector<std::string>& given, Reporter& reporter) {
+  const std::string& name = *command.options.find("cluster")->given;
+  const std::optional<std::uint16_t> port = served_port(command);
   watch_stop_signals(2);
   const cluster::Fleet fleet = fleet_of(name);
+  check_submission(command, fleet);
   cluster::ClusterHead head(fleet, kPatience, [&reporter](const std::string& line) { reporter.detail(line); });
   if (!head.has_program()) {
     throw UsageError(fmt::format("cluster {} is not ready", name),
@@ -127,15 +159,15 @@ ExitCode run_on_head(const std::string& name, const std::vector<std::string>& gi
     tunnel.emplace(name, login, *port);
   }
   FarProgram program(fleet);
-  net::SshCommand command{.shell = line_for_head(given)};
-  command.on_output = [](std::string_view text) {
+  net::SshCommand line{.shell = line_for_head(given)};
+  line.on_output = [](std::string_view text) {
     const std::string shown = printable_on(STDOUT_FILENO, text);
     std::fwrite(shown.data(), 1, shown.size(), stdout);
     std::fflush(stdout);
   };
-  command.on_error = [&](std::string_view text) { program.take_error(text); };
+  line.on_error = [&](std::string_view text) { program.take_error(text); };
   const std::jthread signals([&](const std::stop_token& over) { program.follow_signals(over); });
-  const net::SshExit exit = head.session().run(command);
+  const net::SshExit exit = head.session().run(line);
   if (!exit.signal.empty()) throw Error(fmt::format("dtrain was killed by SIG{} on the head", exit.signal));
   return static_cast<ExitCode>(exit.code);
 }
@@ -145,14 +177,16 @@ ExitCode run_on_head(const std::string& name, const std::vector<std::string>& gi
 std::optional<ExitCode> run_on_cluster(Command& command, const std::vector<std::string>& given, bool only_shown,
                                        Reporter& reporter) {
   const config::Option* chosen = command.options.find("cluster");
-  const bool is_for_jobs = command.options.find("job-dir") || command.path == "board";
+  const bool is_for_jobs =
+      command.options.find("job-dir") || command.options.find("job-queue") || command.path == "board";
   if (!chosen || !chosen->given || !is_for_jobs) return std::nullopt;
   cluster::check_cluster_name(*chosen->given);
-  if (!cluster::registry_of(*chosen->given)) {
+  const auto registry = cluster::registry_of(*chosen->given);
+  if (!registry) {
     if (only_shown) return std::nullopt;
-    return run_on_head(*chosen->given, given, served_port(command), reporter);
+    return run_on_head(command, given, reporter);
   }
-  choose_nodes(command);
+  choose_nodes(command, *registry);
   return std::nullopt;
 }
 

@@ -22,6 +22,8 @@
 #include "job/agent/supervised_agent.hpp"
 #include "job/coordinator/job.hpp"
 #include "job/coordinator/resubmit.hpp"
+#include "job/queue/job_queue.hpp"
+#include "job/queue/queue_runner.hpp"
 #include "job/spec/job_folder.hpp"
 #include "job/worker/worker.hpp"
 
@@ -32,7 +34,7 @@ constexpr std::chrono::seconds kAskDeadline{30};
 
 struct AgentCommand {
   bool worker = false, check = false, apart = false, coordinator = false;
-  std::optional<Path> join, submitted, head, node;
+  std::optional<Path> join, submitted, head, node, jobs;
   bool ask = false;
 };
 
@@ -48,6 +50,8 @@ void bind(config::OptionSet& set, AgentCommand& options) {
   set.add("--join", options.join, "read the job to join from this file, and remove the file").flag_only = true;
   set.add("--head", options.head, "run as the head of the cluster described in this file").not_from_project = true;
   set.add("--node", options.node, "register this machine with the head of the cluster described in this file")
+      .not_from_project = true;
+  set.add("--jobs", options.jobs, "run the queue of jobs of the cluster described in this file, as its login user")
       .not_from_project = true;
   set.add("--ask", options.ask, "send the request on standard input to the head of this machine's cluster").flag_only =
       true;
@@ -120,6 +124,16 @@ ExitCode serve_cluster(const AgentCommand& options, Reporter& reporter) {
   return ExitCode::ok;
 }
 
+// On the head, beside the process that nodes register with, which may still be starting.
+ExitCode serve_queue(const Path& file, Reporter& reporter) {
+  const cluster::NodeOrder order = cluster::read_node_order(file);
+  cluster::become_login_user(order.login);
+  job::run_queue({.queue = job::queue_of_cluster(order.shared_folder, order.cluster),
+                  .cluster = order.cluster,
+                  .on_note = [&reporter](const std::string& line) { reporter.note(line); }});
+  return ExitCode::ok;
+}
+
 ExitCode ask_head(Reporter& reporter) {
   const auto registry = launcher::read_agent_registry(launcher::kAgentRegistryFile);
   if (!registry) throw UsageError("agent --ask: this machine is not a node of a cluster");
@@ -136,6 +150,7 @@ ExitCode act(const AgentCommand& options, const config::OptionSet&, Reporter& re
   if (options.coordinator) return job::take_over(elastic::coordinator_order_from_json(document_from_input()), reporter);
   if (options.submitted) job::run_submitted(*options.submitted);
   if (options.head || options.node) return serve_cluster(options, reporter);
+  if (options.jobs) return serve_queue(*options.jobs, reporter);
   if (options.ask) return ask_head(reporter);
   const elastic::AgentOrder join =
       elastic::agent_order_from_json(options.join ? document_from_file(*options.join) : document_from_input());

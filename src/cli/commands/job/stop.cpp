@@ -21,7 +21,7 @@ void bind(config::OptionSet& set, StopCommand& options) {
 
 ExitCode act(const StopCommand& options, const config::OptionSet&, Reporter& reporter) {
   watch_stop_signals();
-  job::ask_to_stop(options.job, "requested by `dtrain stop`", options.now);
+  job::ask_to_stop(options.job, job::kStoppedByCommand, options.now);
   job::wait_until_over(options.job);
   const std::string ended = job::read_coordinator(options.job).value_or(job::CoordinatorFile{}).ended;
   if (reporter.json()) {

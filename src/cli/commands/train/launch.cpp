@@ -12,6 +12,7 @@
 #include "config/launch_options.hpp"
 #include "job/coordinator/job.hpp"
 #include "job/coordinator/program_work.hpp"
+#include "job/queue/submission.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -24,7 +25,10 @@ Path new_job_folder() {
 }
 
 ExitCode act(const config::LaunchOptions& given, const config::OptionSet& set, Reporter& reporter) {
-  config::LaunchOptions options = config::settled(given, set);
+  config::LaunchOptions options = given;
+  job::settle_queue(options.job, set);
+  options = config::settled(std::move(options), set);
+  if (options.job.is_for_queue()) return job::submit_program(options, set, reporter);
   if (options.job_folder_is_open) {
     options.job.folder = new_job_folder();
     reporter.note(fmt::format("The job folder is {}", options.job.folder.string()));

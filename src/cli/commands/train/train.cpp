@@ -11,6 +11,7 @@
 #include "config/gpu_choice.hpp"
 #include "dry_run.hpp"
 #include "job/coordinator/train_job.hpp"
+#include "job/queue/submission.hpp"
 #include "job/report/run_records.hpp"
 #include "job/report/run_watch.hpp"
 #include "job/report/train_log.hpp"
@@ -137,7 +138,9 @@ ExitCode train_alone(const config::TrainOptions& options, const config::OptionSe
 ExitCode train_anywhere(const config::TrainOptions& given, const config::OptionSet& set, Reporter& reporter) {
   config::TrainOptions options = given;
   options.job.slots = config::workers_of_host(options.compute);
+  job::settle_queue(options.job, set);
   config::check_training_job(options.job, set);
+  if (options.job.is_for_queue()) return job::submit_training(options, set, reporter);
   say_what_is_accepted(options, set, reporter);
   return options.job.is_job() ? job::train_in_job(options, set, reporter) : train_alone(options, set, reporter);
 }

@@ -103,7 +103,7 @@ stop_when_idle() {
 busy() {
   who | grep -q . && return
   # shellcheck disable=SC2009  # pgrep cannot leave out what this boot started
-  ps -eo args= | grep -v -e 'dtrain agent --head' -e 'dtrain agent --node' |
+  ps -eo args= | grep -v -e 'dtrain agent --head' -e 'dtrain agent --node' -e 'dtrain agent --jobs' |
     grep -Eq '(^|/| )dtrain (agent|train|launch|eval|data|run)( |$)'
 }
 
@@ -188,11 +188,11 @@ run_prepare() {
 }
 
 start_agent() {
-  if [ "$role" = head ]; then keep_running head; fi
+  if [ "$role" = head ]; then keep_running head; keep_running jobs; fi
   if [ "$role" != head ] || [ "$head_only" = no ]; then keep_running node; fi
 }
 
-keep_running() {  # keep_running head|node: again when it ends
+keep_running() {  # keep_running head|jobs|node: again when it ends, also after a restart of the machine
   command="$home/bundle/dtrain agent --$1 $home/node.json"
   if [ -d /run/systemd/system ]; then
     cat >"/etc/systemd/system/dtrain-$1.service" <<END

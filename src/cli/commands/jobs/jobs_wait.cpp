@@ -1,0 +1,60 @@
+#include <fmt/format.h>
+
+#include <dtrain/base/stop.hpp>
+
+#include "cli/command.hpp"
+#include "queue_choice.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+struct JobsWaitCommand {
+  QueueChoice queue;
+  std::optional<int> job;
+};
+
+void bind(config::OptionSet& set, JobsWaitCommand& options) {
+  set.add("JOB", options.job, "JOB",
+          "number of the job, as shown by `dtrain jobs list` (default all jobs of the queue)", config::at_least(1));
+  bind_queue(set, options.queue);
+}
+
+std::vector<int> numbers_of(job::JobQueue& queue, const std::optional<int>& chosen) {
+  if (chosen) return {*chosen};
+  std::vector<int> numbers;
+  for (const job::QueuedJob& job : queue.read()) {
+    if (job.spec && !job.record.is_over()) numbers.push_back(job.number);
+  }
+  return numbers;
+}
+
+// The exit code of the first job that did not end well.
+ExitCode act(const JobsWaitCommand& options, const config::OptionSet&, Reporter& reporter) {
+  watch_stop_signals();
+  job::JobQueue queue = open_queue(options.queue);
+  ExitCode code = ExitCode::ok;
+  Json list = Json::array();
+  for (const int number : numbers_of(queue, options.job)) {
+    const job::QueuedJob job = wait_for_job(queue, number);
+    if (code == ExitCode::ok) code = exit_code_of(job);
+    list.push_back(job_json(job));
+    if (reporter.json()) continue;
+    reporter.answer(
+        fmt::format("job {}: {}{}", number, state_name(job), job.record.why.empty() ? "" : ": " + job.record.why));
+    reporter.flush();
+  }
+  if (reporter.json()) reporter.answer_json(Json::object({{"schema", "dtrain.jobs-wait/1"}, {"jobs", list}}));
+  return code;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_jobs_wait() {
+  auto command = make_command<JobsWaitCommand>(
+      "jobs wait", "wait until a job of a queue is over, and exit with its code; 75 if it was cancelled", act);
+  command->examples = {"dtrain jobs wait 7 --cluster demo", "dtrain jobs wait --cluster demo"};
+  command->see_also = {"jobs list", "jobs logs"};
+  return command;
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,184 @@
+#include "attempt.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <utility>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/pipe.hpp>
+#include <dtrain/base/process.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/external/program.hpp>
+#include <dtrain/launcher/starter_launcher.hpp>
+
+#include "job/spec/job_client.hpp"
+
+namespace dtrain::job {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kAskAgain = 30s;
+constexpr std::size_t kMostOfLog = 64 << 10;
+constexpr std::string_view kErrorWord = "dtrain: ";
+
+// A head's variables change when machines come and go, so they are read when the attempt begins.
+constexpr const char* kWithProfile =
+    "if [ -r /etc/profile.d/deeplearning.sh ]; then . /etc/profile.d/deeplearning.sh; fi; exec \"$@\"";
+
+std::vector<std::string> command_of(const ManagedSpec& spec) {
+  std::vector<std::string> command;
+  if (!spec.cluster.empty()) command = {"/bin/sh", "-c", kWithProfile, "sh"};
+  for (const std::vector<std::string>& words : {launcher::program_by_path(), spec.words}) {
+    command.insert(command.end(), words.begin(), words.end());
+  }
+  return command;
+}
+
+// The first attempt continues what the user let it; each later one continues its own checkpoints, on the machines that
+// are ready then.
+std::vector<std::string> environment_of(const QueuedJob& job) {
+  std::vector<std::string> environment = with_variables(own_environment(), job.spec->environment);
+  environment = with_variables(environment, {fmt::format("{}={}", kManagedVariable, job.folder.string())});
+  if (job.spec->job_folder.empty()) {
+    environment = with_variables(environment, {fmt::format("{}={}", kAttemptJobDir, job.folder.string())});
+  }
+  if (job.spec->resumes && job.record.attempts > 1) {
+    environment = with_variables(environment, {fmt::format("{}=true", kAttemptResume)});
+    if (!job.spec->cluster.empty())
+      environment = with_variables(environment, {fmt::format("{}=true", kAttemptResetHosts)});
+  }
+  return environment;
+}
+
+std::optional<CoordinatorFile> coordinator_of(const JobFolder& folder) try {
+  return is_listed(folder.coordinator()) ? read_coordinator(folder) : std::nullopt;
+} catch (const Error&) {  // damaged, or the folder is away
+  return std::nullopt;
+}
+
+std::string text_in(const Path& file) try {
+  return is_listed(file) ? std::string(trim(read_file(file))) : "";
+} catch (const Error&) {
+  return "";
+}
+
+}  // namespace
+
+std::uint64_t last_term_in(const JobFolder& folder) {
+  const auto file = coordinator_of(folder);
+  return file ? file->term : 0;
+}
+
+void Attempt::start() try {
+  const FileLock lock = [&] {
+    if (auto taken = FileLock::take(job_.attempt_lock())) return std::move(*taken);
+    throw Error(fmt::format("{}: an earlier attempt still runs", job_.attempt_lock().string()));
+  }();
+  const FileDescriptor log = open_log(job_.output());
+  Spawn child = spawn_of(command_of(*job_.spec));
+  child.environment = environment_of(job_);
+  child.folder = job_.spec->folder;
+  child.output = child.error = log.get();
+  child.extra = lock.descriptor().get();
+  child.group = Spawn::Group::session;
+  child_ = spawn(child);
+  write_file_atomic(job_.folder / "attempt.pid", fmt::format("{}\n", child_));
+} catch (const Error& error) {
+  if (child_ == 0) not_started_ = error.what();
+}
+
+AttemptSeen Attempt::look() {
+  if (!not_started_.empty()) return ended(static_cast<int>(ExitCode::failed), not_started_);
+  if (child_ != 0) {
+    if (!has_ended(child_)) return {.kind = AttemptSeen::Kind::alive};
+    end_ = wait_for_end(std::exchange(child_, 0));
+  }
+  if (!end_ && is_held(job_.attempt_lock())) return {.kind = AttemptSeen::Kind::alive};
+  return after_process();
+}
+
+// The coordinator's record decides, if it is of this attempt: the process may have been killed after it, or before the
+// job was over.
+AttemptSeen Attempt::after_process() {
+  auto file = coordinator_of(job_.job_folder());
+  if (file && file->term <= job_.record.term) file.reset();
+  const bool has_code = end_ && end_->signal == 0;
+  if (file && !file->over() && !(end_ && end_->ok())) {
+    if (has_successor(*file)) return {.kind = AttemptSeen::Kind::alive};
+    file = coordinator_of(job_.job_folder());
+  }
+  if (file && file->over()) {
+    const std::string error = file->exit_code == ExitCode::ok ? "" : last_error();
+    AttemptSeen seen = ended(static_cast<int>(file->exit_code), error.empty() ? file->ended : error);
+    seen.by_user = file->ended.find(kStoppedByCommand) != file->ended.npos;
+    return seen;
+  }
+  if (has_code) return ended(end_->code, last_error());
+  AttemptSeen seen{.kind = AttemptSeen::Kind::lost, .progress = progress()};
+  seen.cause = end_ ? "its process " + describe_end(*end_) : "its process was lost together with the runner";
+  return seen;
+}
+
+bool Attempt::has_successor(const CoordinatorFile& file) {
+  try {
+    if (!successor_ && !may_have_successor(job_.job_folder(), file)) return false;
+    if (!successor_) successor_.emplace(job_.job_folder());
+    return successor_->goes_on();
+  } catch (const Error&) {  // there was one, or could have been one, and it is gone
+    return false;
+  }
+}
+
+AttemptSeen Attempt::ended(int code, std::string cause) const {
+  return {.kind = AttemptSeen::Kind::ended, .exit_code = code, .cause = std::move(cause), .progress = progress()};
+}
+
+std::string Attempt::progress() const {
+  const JobFolder folder = job_.job_folder();
+  const std::string checkpoint = text_in(folder.latest());
+  if (!checkpoint.empty()) return checkpoint;
+  const std::int64_t number = external::read_progress(folder.path);
+  return number == 0 ? "" : std::to_string(number);
+}
+
+// The last error that this attempt wrote, without the program's name.
+std::string Attempt::last_error() const {
+  std::ifstream stream(job_.output(), std::ios::binary | std::ios::ate);
+  if (!stream) return "";
+  const auto size = static_cast<std::uint64_t>(std::max<std::streamoff>(stream.tellg(), 0));
+  const std::uint64_t begin = std::max(job_.record.log_begin, size > kMostOfLog ? size - kMostOfLog : 0);
+  if (begin >= size) return "";
+  std::string text(size - begin, '\0');
+  stream.seekg(static_cast<std::streamoff>(begin));
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(stream.gcount()));
+  std::string found;
+  for (const std::string& line : split(text, '\n')) {
+    if (line.starts_with(kErrorWord)) found = line.substr(kErrorWord.size());
+  }
+  return found;
+}
+
+void Attempt::stop(bool now) {
+  const auto time = std::chrono::steady_clock::now();
+  if (time < next_ask_ && (asked_now_ || !now)) return;
+  next_ask_ = time + kAskAgain;
+  asked_now_ = now;
+  try {
+    if (last_term_in(job_.job_folder()) > job_.record.term) {
+      return ask_to_stop(job_.job_folder(), fmt::format("`dtrain jobs cancel {}`", job_.number), now);
+    }
+  } catch (const Error&) {  // it is over by now, or its coordinator does not answer
+  }
+  const auto process = parse_integer(text_in(job_.folder / "attempt.pid"));
+  if (process && *process > 1 && is_held(job_.attempt_lock())) {
+    ::kill(static_cast<pid_t>(*process), now ? SIGKILL : SIGTERM);
+  }
+}
+
+}  // namespace dtrain::job

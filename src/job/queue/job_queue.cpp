@@ -1,0 +1,182 @@
+#include "job_queue.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <thread>
+
+#include <dtrain/base/environment.hpp>
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+
+#include "job/spec/process_facts.hpp"
+
+namespace dtrain::job {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kLockPatience = 20s;
+constexpr auto kLockPause = 20ms;
+constexpr unsigned kOwnersFile = 0600;  // the environment is in it
+constexpr const char* kSpec = "spec.json";
+constexpr const char* kState = "state.json";
+constexpr const char* kCancel = "cancel";
+constexpr const char* kClosed = "closed";
+constexpr const char* kDownWhenDone = "down-when-done";
+constexpr const char* kAtOnce = "now";
+
+std::string folder_name(int number) { return fmt::format("{:04}", number); }
+
+// The names in the folder; none where it cannot be read. A listing also makes NFS forget that a name was not there.
+std::set<std::string> names_in(const Path& folder) {
+  std::set<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    names.insert(entry->path().filename().string());
+  }
+  return names;
+}
+
+std::vector<int> numbers_in(const Path& folder) {
+  std::vector<int> numbers;
+  for (const std::string& name : names_in(folder)) {
+    const auto number = parse_integer(name);
+    if (number && *number > 0 && *number < 1'000'000'000 && folder_name(static_cast<int>(*number)) == name) {
+      numbers.push_back(static_cast<int>(*number));
+    }
+  }
+  std::ranges::sort(numbers);
+  return numbers;
+}
+
+// This machine since its start.
+std::string this_boot() {
+  return fmt::format("{} {}", host_name(), trim(read_file("/proc/sys/kernel/random/boot_id")));
+}
+
+}  // namespace
+
+Path queue_of_cluster(const std::string& shared_folder, const std::string& cluster) {
+  const Path base = shared_folder.empty() ? Path(environment("HOME").value_or("/")) : Path(shared_folder);
+  return base / "dtrain-jobs" / cluster;
+}
+
+FileLock JobQueue::lock_submissions() const {
+  const auto end = std::chrono::steady_clock::now() + kLockPatience;
+  for (;;) {
+    if (auto lock = FileLock::take(folder_ / "submit.lock")) return std::move(*lock);
+    if (std::chrono::steady_clock::now() > end) {
+      throw Error(fmt::format("{}: other processes have held submit.lock for {}", folder_.string(),
+                              format_duration(kLockPatience)),
+                  "try again; a file server frees the lock of a lost machine after a minute or two");
+    }
+    std::this_thread::sleep_for(kLockPause);
+  }
+}
+
+int JobQueue::submit(const ManagedSpec& spec, bool down_when_done) {
+  make_folder(folder_);
+  const FileLock lock = lock_submissions();
+  if (is_listed(folder_ / kClosed)) {
+    throw UsageError(fmt::format("the queue {} takes no jobs: its cluster is going down, as --down-when-done asked for",
+                                 folder_.string()),
+                     spec.cluster.empty() ? "" : fmt::format("dtrain cluster up {} starts it again", spec.cluster));
+  }
+  const std::vector<int> numbers = numbers_in(folder_);
+  const int number = numbers.empty() ? 1 : numbers.back() + 1;
+  const Path fresh = folder_ / fmt::format(".new-{}", ::getpid());
+  try {
+    make_folder(fresh);
+    write_file_atomic(fresh / kSpec, to_json(spec).dump() + "\n", kOwnersFile);
+    if (down_when_done) write_file_atomic(folder_ / kDownWhenDone, fmt::format("{}\n", number));
+    std::filesystem::rename(fresh, folder_ / folder_name(number));
+  } catch (...) {
+    std::error_code ignored;
+    std::filesystem::remove_all(fresh, ignored);
+    throw;
+  }
+  return number;
+}
+
+QueuedJob JobQueue::read_job(int number) const {
+  QueuedJob job{.number = number, .folder = folder_ / folder_name(number)};
+  const std::set<std::string> names = names_in(job.folder);
+  try {
+    const Path spec = job.folder / kSpec, state = job.folder / kState;
+    job.spec = managed_spec_from(read_file(spec), spec.string());
+    if (names.contains(kState)) job.record = job_record_from(read_file(state), state.string());
+    job.cancelled = names.contains(kCancel);
+    job.cancelled_now = job.cancelled && trim(read_file(job.folder / kCancel)) == kAtOnce;
+  } catch (const Error& error) {
+    job.spec.reset();
+    job.problem = error.what();
+  }
+  return job;
+}
+
+std::vector<QueuedJob> JobQueue::read() {
+  std::vector<QueuedJob> jobs;
+  for (const int number : numbers_in(folder_)) {
+    if (const auto known = over_.find(number); known != over_.end()) {
+      jobs.push_back(known->second);
+      continue;
+    }
+    jobs.push_back(read_job(number));
+    if (jobs.back().spec && jobs.back().record.is_over()) over_[number] = jobs.back();
+  }
+  return jobs;
+}
+
+QueuedJob JobQueue::at(int number) {
+  const std::vector<int> numbers = numbers_in(folder_);
+  if (std::ranges::find(numbers, number) != numbers.end()) return read_job(number);
+  throw UsageError(fmt::format("there is no job {} in the queue {}", number, folder_.string()),
+                   "dtrain jobs list shows the jobs");
+}
+
+void JobQueue::write(const QueuedJob& job, const JobRecord& record) {
+  write_file_atomic(job.folder / kState, to_json(record).dump() + "\n", 0644);
+}
+
+bool JobQueue::cancel(int number, bool now) {
+  const QueuedJob job = at(number);
+  if (!job.spec) throw DataError(job.problem, fmt::format("remove {} to forget the job", job.folder.string()));
+  if (job.record.is_over()) {
+    throw UsageError(fmt::format("job {} is over: {}", number, enum_name(kJobStateNames, job.record.state)),
+                     fmt::format("dtrain jobs show {} shows how it ended", number));
+  }
+  if (job.cancelled && (job.cancelled_now || !now)) return false;
+  write_file_atomic(job.folder / kCancel, now ? kAtOnce : "", 0644);
+  return true;
+}
+
+std::optional<FileLock> JobQueue::take_runner_lock() const {
+  make_folder(folder_);
+  return FileLock::take(folder_ / "runner.lock");
+}
+
+bool JobQueue::close() {
+  const FileLock lock = lock_submissions();
+  for (const QueuedJob& job : read()) {
+    if (job.spec && !job.record.is_over()) return false;
+  }
+  write_file_atomic(folder_ / kClosed, this_boot() + "\n");
+  return true;
+}
+
+bool JobQueue::is_closed_here() const {
+  return is_listed(folder_ / kClosed) && trim(read_file(folder_ / kClosed)) == this_boot();
+}
+
+void JobQueue::open() {
+  if (!is_listed(folder_ / kClosed)) return;
+  const FileLock lock = lock_submissions();
+  std::error_code gone;
+  std::filesystem::remove(folder_ / kDownWhenDone, gone);
+  std::filesystem::remove(folder_ / kClosed, gone);
+}
+
+}  // namespace dtrain::job

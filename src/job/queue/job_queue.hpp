@@ -1,0 +1,76 @@
+// The folder of a queue of jobs. Any machine that sees the folder may submit jobs and read them; one runner acts.
+//
+//   0007/             a job: its folder, and its job folder unless the user chose another one
+//     spec.json       what was submitted; written once
+//     state.json      how far it is; written by the runner alone
+//     cancel          the user wants it to end; "now": without a checkpoint
+//     output.log      what its attempts wrote
+//     attempt.lock    held by the process of the attempt that is under way
+//   runner.lock       held by the runner
+//   submit.lock       held while a job is added, or the queue is closed
+//   down-when-done    the machines are to end after the last job
+//   closed            no job is taken any more; names the machine that closes it, and its boot
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "decide_jobs.hpp"
+#include "job/spec/job_folder.hpp"
+
+namespace dtrain::job {
+
+struct QueuedJob {
+  int number = 0;
+  Path folder{};
+  std::optional<ManagedSpec> spec{};  // nullopt: it cannot be read, because of `problem`
+  std::string problem{};
+  JobRecord record{};
+  bool cancelled = false, cancelled_now = false;
+
+  Path output() const { return folder / "output.log"; }
+  Path attempt_lock() const { return folder / "attempt.lock"; }
+  JobFolder job_folder() const { return {spec && !spec->job_folder.empty() ? spec->job_folder : folder}; }
+};
+
+class JobQueue {
+ public:
+  explicit JobQueue(Path folder) : folder_(std::move(folder)) {}
+  const Path& folder() const { return folder_; }
+
+  // Adds a job and returns its number. Throws UsageError if the queue is closed, and Error if the disk takes no more;
+  // nothing of the job stays then.
+  int submit(const ManagedSpec& spec, bool down_when_done);
+  // All jobs by number. What is over is read once.
+  std::vector<QueuedJob> read();
+  QueuedJob at(int number);  // throws UsageError: there is none
+  // Replaces the record on disk. Throws Error.
+  static void write(const QueuedJob& job, const JobRecord& record);
+  // Returns false if that was asked for before. Throws UsageError if the job is over, DataError if it cannot be read.
+  bool cancel(int number, bool now);
+
+  std::optional<FileLock> take_runner_lock() const;
+  bool has_runner() const { return is_held(folder_ / "runner.lock"); }
+
+  bool goes_down() const { return is_listed(folder_ / "down-when-done"); }
+  // Closes the queue; false: a job came meanwhile.
+  bool close();
+  // Whether this machine has closed it, since it was started.
+  bool is_closed_here() const;
+  // A machine that was started after the queue was closed takes jobs again.
+  void open();
+
+ private:
+  FileLock lock_submissions() const;
+  QueuedJob read_job(int number) const;
+
+  Path folder_;
+  std::map<int, QueuedJob> over_{};
+};
+
+// The queue of a cluster, on its head: in the shared folder, so that a new head finds it; else in the home folder.
+Path queue_of_cluster(const std::string& shared_folder, const std::string& cluster);
+
+}  // namespace dtrain::job

@@ -1,0 +1,169 @@
+#include "queue_runner.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <map>
+#include <set>
+#include <thread>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/stop.hpp>
+#include <dtrain/launcher/agent_registry.hpp>
+
+#include "attempt.hpp"
+
+namespace dtrain::job {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kBetweenLooks = 500ms;
+constexpr auto kSlice = 50ms;  // within which a stop signal is seen
+constexpr auto kBetweenQuestions = 2s;
+constexpr auto kAnswerTime = 10s;
+
+std::int64_t seconds_now() {
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+bool pause_for(std::chrono::milliseconds time) {
+  const auto end = std::chrono::steady_clock::now() + time;
+  while (stop_signal() == 0 && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(kSlice);
+  return stop_signal() == 0;
+}
+
+std::uint64_t size_of(const Path& file) {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(file, error);
+  return error ? 0 : size;
+}
+
+// One thread. Each look reads the folder and the attempt, lets decide_jobs() decide, writes the records that change,
+// and only then acts, so that a runner that is killed between two of these steps leaves nothing behind that the next
+// one would not find.
+class QueueRunner {
+ public:
+  explicit QueueRunner(const RunnerOptions& options) : options_(options), queue_(options.queue) {}
+
+  void run() {
+    watch_stop_signals();
+    const auto lock = wait_for_lock();
+    if (!lock) return;
+    note(fmt::format("runs the queue {}", options_.queue.string()));
+    std::string said;
+    do {
+      try {
+        look();
+        said.clear();
+      } catch (const Error& error) {
+        if (said != error.what()) note(error.what());
+        said = error.what();
+      }
+    } while (pause_for(kBetweenLooks));
+  }
+
+ private:
+  std::optional<FileLock> wait_for_lock() {
+    for (bool said = false;; said = true) {
+      if (auto lock = queue_.take_runner_lock()) return lock;
+      if (!said) note(fmt::format("another runner acts on the queue {}; this one waits", options_.queue.string()));
+      if (!pause_for(kBetweenLooks)) return std::nullopt;
+    }
+  }
+
+  void look() {
+    if (queue_.is_closed_here()) return go_down();
+    queue_.open();
+    jobs_.clear();
+    for (QueuedJob& job : queue_.read()) jobs_.emplace(job.number, std::move(job));
+    const QueueDecision made = decide_jobs(seen(), seconds_now());
+    for (const auto& [number, record] : made.records) change(jobs_.at(number), record, made.start == number);
+    for (const int number : made.stop) attempts_.at(number).stop(jobs_.at(number).cancelled_now);
+    if (made.start) start(jobs_.at(*made.start));
+    if (made.close && queue_.close()) note("all jobs are over: the machines of the cluster end");
+  }
+
+  QueueSeen seen() {
+    QueueSeen seen{.goes_down = !options_.cluster.empty() && queue_.goes_down()};
+    bool waits = false, runs = false;
+    for (auto& [number, job] : jobs_) {
+      if (!job.spec) {
+        if (unreadable_.insert(number).second) note(fmt::format("job {} is left alone: {}", number, job.problem));
+        continue;
+      }
+      JobSeen one{.number = number, .spec = *job.spec, .record = job.record, .cancelled = job.cancelled};
+      if (job.record.state == JobState::running) {
+        one.attempt = attempts_.try_emplace(number, job).first->second.look();
+        runs = true;
+      }
+      waits = waits || job.record.state == JobState::waiting;
+      seen.jobs.push_back(std::move(one));
+    }
+    if (!options_.cluster.empty()) seen.machines = waits && !runs ? ready_machines() : machines_;
+    return seen;
+  }
+
+  // Machines that are registered with the head of this cluster and connected.
+  int ready_machines() {
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_question_) return machines_;
+    next_question_ = now + kBetweenQuestions;
+    machines_ = 0;
+    try {
+      const auto registry = launcher::read_agent_registry(launcher::kAgentRegistryFile);
+      if (!registry) return 0;
+      const Json list = launcher::ask_registry(*registry, Json::object({{"ask", "list"}}), kAnswerTime);
+      for (const Json& node : list.at("nodes").as_array()) machines_ += node.at("connected").as_bool() ? 1 : 0;
+      problem_.clear();
+    } catch (const Error& error) {
+      if (problem_ != error.what()) note(error.what());
+      problem_ = error.what();
+    }
+    return machines_;
+  }
+
+  void change(QueuedJob& job, JobRecord record, bool starts) {
+    if (starts) {
+      record.term = last_term_in(job.job_folder());
+      record.log_begin = size_of(job.output());
+    }
+    JobQueue::write(job, record);
+    if (record.state != job.record.state) {
+      note(fmt::format("job {}: {}{}", job.number, enum_name(kJobStateNames, record.state),
+                       record.why.empty() ? "" : ": " + record.why));
+    }
+    if (record.state != JobState::running) attempts_.erase(job.number);
+    job.record = std::move(record);
+  }
+
+  void start(const QueuedJob& job) {
+    attempts_.erase(job.number);
+    attempts_.try_emplace(job.number, job).first->second.start();
+  }
+
+  // The head ends all machines, this one too. It is asked until that has happened.
+  void go_down() {
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_question_) return;
+    next_question_ = now + kAnswerTime;
+    const auto registry = launcher::read_agent_registry(launcher::kAgentRegistryFile);
+    if (registry) launcher::ask_registry(*registry, Json::object({{"ask", "down"}}), kAnswerTime);
+  }
+
+  void note(const std::string& line) const { options_.on_note(line); }
+
+  const RunnerOptions& options_;
+  JobQueue queue_;
+  std::map<int, QueuedJob> jobs_;
+  std::map<int, Attempt> attempts_;  // by job, while it runs
+  std::set<int> unreadable_;
+  int machines_ = 0;
+  std::chrono::steady_clock::time_point next_question_{};
+  std::string problem_;  // why the head does not say how many machines are ready
+};
+
+}  // namespace
+
+void run_queue(const RunnerOptions& options) { QueueRunner(options).run(); }
+
+}  // namespace dtrain::job

@@ -1,0 +1,22 @@
+// The runner of a queue: starts its jobs one after the other, and again after losses.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include <dtrain/base/files.hpp>
+
+namespace dtrain::job {
+
+struct RunnerOptions {
+  Path queue{};
+  std::string cluster{};  // empty: jobs run on this machine
+  std::function<void(const std::string&)> on_note = [](const std::string&) {};
+};
+
+// Runs until a stop signal comes; the job that is under way then goes on, and the next runner finds it. One runner acts
+// on a queue; another one waits for its end. Throws Error if the folder cannot be made; what fails later is a note, and
+// is tried again.
+void run_queue(const RunnerOptions& options);
+
+}  // namespace dtrain::job

@@ -1,0 +1,188 @@
+#include "submission.hpp"
+
+#include <fmt/format.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include <dtrain/base/environment.hpp>
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/file_exists.hpp>
+#include <dtrain/base/process.hpp>
+#include <dtrain/cluster/cluster_head.hpp>
+#include <dtrain/data/remote.hpp>
+#include <dtrain/launcher/starter_launcher.hpp>
+
+#include "attempt.hpp"
+#include "config/train_sources.hpp"
+#include "job/spec/prefix_claim.hpp"
+#include "job/spec/train_run.hpp"
+
+namespace dtrain::job {
+namespace {
+
+std::string chosen_cluster(const config::OptionSet& set) {
+  const config::Option* option = set.find("cluster");
+  return option ? option->given.value_or("") : "";
+}
+
+// This process's command line. What the user wanted of the answer here does not concern the job.
+std::vector<std::string> words_of_job(std::size_t program_words) {
+  std::vector<std::string> words = own_arguments();
+  const auto end = words.end() - static_cast<std::ptrdiff_t>(std::min(program_words, words.size()));
+  words.erase(std::remove(words.begin(), end, "--json"), end);
+  return words;
+}
+
+ManagedSpec spec_for(const config::JobOptions& options, const config::OptionSet& set) {
+  ManagedSpec spec{.environment = kept_environment(own_environment()),
+                   .folder = std::filesystem::current_path(),
+                   .cluster = chosen_cluster(set),
+                   .priority = options.priority,
+                   .hosts = set.chosen("num-workers") ? options.hosts : 0};
+  const config::Option* folder = set.find("job-dir");
+  if (set.chosen("job-dir") && folder->origin != folder->legacy_variable)
+    spec.job_folder = std::filesystem::absolute(options.folder);
+  spec.submitted =
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return spec;
+}
+
+void check_down(const config::JobOptions& options, const ManagedSpec& spec) {
+  if (!options.down_when_done || !spec.cluster.empty()) return;
+  throw UsageError("--down-when-done: this queue is of no cluster whose machines could end",
+                   "add --cluster NAME, or leave --down-when-done out");
+}
+
+ExitCode submit(const config::JobOptions& options, const ManagedSpec& spec, Reporter& reporter) {
+  JobQueue queue(std::filesystem::absolute(*options.job_queue));
+  const int number = queue.submit(spec, options.down_when_done);
+  const QueuedJob job = queue.at(number);
+  const std::string where = spec.cluster.empty() ? fmt::format("--job-queue {}", queue.folder().string())
+                                                 : fmt::format("--cluster {}", spec.cluster);
+  if (!queue.has_runner()) {
+    reporter.warn(spec.cluster.empty()
+                      ? fmt::format("the job waits for a runner: dtrain jobs run {} is not running", where)
+                      : "the job waits for the runner of the queue, which the head starts again within seconds");
+  }
+  if (options.down_when_done) {
+    reporter.note(
+        fmt::format("All machines of cluster {} end a minute after the last job; `dtrain cluster down {}` then "
+                    "removes what costs nothing",
+                    spec.cluster, spec.cluster));
+  }
+  if (reporter.json()) {
+    reporter.answer_json(Json::object({{"schema", "dtrain.submitted/1"},
+                                       {"job", number},
+                                       {"queue", queue.folder().string()},
+                                       {"job_dir", job.job_folder().path.string()}}));
+    return ExitCode::ok;
+  }
+  reporter.answer(fmt::format("job {} is in the queue; its folder is {}", number, job.job_folder().path.string()));
+  reporter.answer(fmt::format("  dtrain jobs list {}", where));
+  reporter.answer(fmt::format("  dtrain jobs logs {} -f {}", number, where));
+  reporter.answer(fmt::format("  dtrain jobs cancel {} {}", number, where));
+  return ExitCode::ok;
+}
+
+bool any_open(const Path& folder) {
+  const std::vector<QueuedJob> jobs = JobQueue(folder).read();
+  return std::ranges::any_of(jobs, [](const QueuedJob& job) { return job.spec && !job.record.is_over(); });
+}
+
+void refuse_what_resumes_badly(const config::TrainOptions& options) {
+  if (options.test_io || options.dry_run) {
+    throw UsageError("--test-io and --dry-run: look at one process here, so there is nothing for a queue to run",
+                     "leave --detach out");
+  }
+  if (options.load_epoch) {
+    throw UsageError("--load-epoch: a queue continues a job from its newest checkpoint, not from an older one",
+                     "--resume continues the newest; --pretrained FILE begins with the weights of any checkpoint");
+  }
+  if (options.force) {
+    throw UsageError("--force: after a loss, the job could continue the checkpoints that it was to replace",
+                     "choose another --model-prefix, or remove the old checkpoints first");
+  }
+}
+
+// The weights may be those of a job that is before this one.
+void require_weights(const config::TrainOptions& options) {
+  const auto& file = options.pretrained.file;
+  if (!file || data::is_remote(*file) || file_exists(*file) || any_open(*options.job.job_queue)) return;
+  throw DataError(fmt::format("{}: no such file, and no other job in the queue could make it", file->string()),
+                  "name a file of weights on this machine");
+}
+
+// With --cluster, the queue is chosen for the user.
+void refuse_without_queue(const config::OptionSet& set) {
+  const bool chose_queue = set.find("job-queue")->source == config::Source::flag && chosen_cluster(set).empty();
+  for (const char* name : {"priority", "down-when-done", "job-queue"}) {
+    if (name == std::string_view("job-queue") ? !chose_queue : !set.chosen(name)) continue;
+    throw UsageError(fmt::format("--{}: is for jobs that are given to a queue", name),
+                     "add --detach and --cluster NAME, or --detach and --job-queue FOLDER");
+  }
+}
+
+void require_host_file(const config::JobOptions& options) {
+  if (!options.hostfile || file_exists(*options.hostfile)) return;
+  throw UsageError(fmt::format("--hostfile {}: no such file", options.hostfile->string()), "one host a line");
+}
+
+void require_program(const std::vector<std::string>& words) {
+  constexpr const char* kHint = "install it on the machine that runs the queue, or give its whole path";
+  if (words.empty()) {
+    throw UsageError("launch: COMMAND is missing", "for example: dtrain launch -n 4 -- python3 train.py");
+  }
+  const std::string& program = words.front();
+  if (program.find('/') == program.npos) {
+    launcher::find_program(program, environment("PATH").value_or(""), kHint);
+  } else if (!file_exists(program)) {
+    throw UsageError(fmt::format("launch: there is no program {}", program), kHint);
+  }
+}
+
+}  // namespace
+
+void settle_queue(config::JobOptions& options, const config::OptionSet& set) {
+  if (environment(kManagedVariable)) {
+    options.managed = true;
+    options.detach = false;
+    for (const char* name : {kManagedVariable, kAttemptJobDir, kAttemptResume, kAttemptResetHosts}) ::unsetenv(name);
+    return;
+  }
+  if (!options.is_for_queue()) return refuse_without_queue(set);
+  if (!options.is_by_starter()) return;
+  throw UsageError(fmt::format("--launcher {}: its scheduler has a queue of its own",
+                               enum_name(config::kLauncherNames, options.launcher)),
+                   "leave --job-queue out, and submit the command as a batch script");
+}
+
+ExitCode submit_training(const config::TrainOptions& options, const config::OptionSet& set, Reporter& reporter) {
+  ManagedSpec spec = spec_for(options.job, set);
+  check_down(options.job, spec);
+  refuse_what_resumes_badly(options);
+  require_host_file(options.job);
+  require_weights(options);
+  if (!options.benchmark) config::choose_sources(options, set, reporter);
+  claim_prefix(options, remote_of_run(reporter).store, reporter);
+  if (!options.model_prefix) {
+    reporter.warn("without --model-prefix the job begins from the start after each loss");
+  }
+  spec.words = words_of_job(0);
+  spec.resumes = true;
+  return submit(options.job, spec, reporter);
+}
+
+ExitCode submit_program(const config::LaunchOptions& options, const config::OptionSet& set, Reporter& reporter) {
+  ManagedSpec spec = spec_for(options.job, set);
+  check_down(options.job, spec);
+  require_host_file(options.job);
+  require_program(options.words);
+  if (!options.job_folder_is_open && spec.job_folder.empty() && options.torchrun.log_dir)
+    spec.job_folder = std::filesystem::absolute(options.job.folder);
+  spec.words = words_of_job(options.words.size());
+  return submit(options.job, spec, reporter);
+}
+
+}  // namespace dtrain::job

@@ -1,0 +1,210 @@
+"""Jobs that are given to a queue: `dtrain train|launch --detach --job-queue`, `dtrain jobs`."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+from runner import slow
+from world import World, alive, eventually, send_signal, state_hash
+
+
+class Queue:
+    def __init__(self, world: World):
+        self.world, self.folder, self.runners = world, world.folder / "q", 0
+
+    def run(self) -> subprocess.Popen:
+        """A runner. Its notes are in its own file."""
+        self.runners += 1
+        with open(self.world.folder / f"runner{self.runners}.err", "wb") as log:
+            return subprocess.Popen(self.world.command(["jobs", "run", "--job-queue", self.folder]), cwd=self.world.folder,
+                                    env=self.world.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def said(self, number: int) -> str:
+        return (self.world.folder / f"runner{number}.err").read_text()
+
+    def give(self, *words, before=(), check: bool = True) -> subprocess.CompletedProcess:
+        at = words.index("--") if "--" in words else len(words)
+        return self.world.run(*words[:at], *before, "--detach", "--job-queue", self.folder, *words[at:], check=check)
+
+    def jobs(self, verb: str, *words, check: bool = True, timeout: float = 120) -> subprocess.CompletedProcess:
+        return self.world.run("jobs", verb, *words, "--job-queue", self.folder, check=check, timeout=timeout)
+
+    def show(self, number: int) -> dict:
+        return json.loads(self.jobs("show", number, "--json").stdout)
+
+    def wait_for(self, number: int, condition, what: str, seconds: float = 60) -> dict:
+        try:
+            return eventually(lambda: (seen := self.show(number)) and condition(seen) and seen, what, seconds)
+        except AssertionError as error:
+            log = self.folder / f"{number:04d}" / "output.log"
+            raise AssertionError(f"{error}\n{self.show(number)}\n{log.read_text() if log.exists() else 'no output'}") from None
+
+    def process(self, number: int) -> int:
+        return int((self.folder / f"{number:04d}" / "attempt.pid").read_text())
+
+
+def end(runner: subprocess.Popen) -> None:
+    runner.terminate()
+    assert runner.wait(20) == 0
+
+
+def checkpoints(prefix: pathlib.Path) -> list[str]:
+    return sorted(path.name for path in prefix.parent.glob(f"{prefix.name}-*.json"))
+
+
+def give_training(queue: Queue, job, epochs: int) -> None:
+    queue.give(*job.training_arguments, "--num-epochs", epochs, "--model-prefix", job.prefix)
+
+
+def test_killed_job_and_killed_runner(world: World):
+    """SIGKILL ends the job's process, then the runner: the same runner resumes the job, the next one finds it alive, and the
+    bits are those of a calm run."""
+    queue, job, epochs = Queue(world), world.job(), 8
+    give_training(queue, job, epochs)
+    first = queue.run()
+    eventually(lambda: checkpoints(job.prefix), "the first epoch is saved", 60)
+    send_signal(queue.process(1), signal.SIGKILL)
+    queue.wait_for(1, lambda seen: seen["state"] == "running" and seen["attempts"] == 2, "the job runs again")
+    process = queue.process(1)
+    first.kill()
+    first.wait()
+    second = queue.run()
+    eventually(lambda: "runs the queue" in queue.said(2), "the second runner acts")
+    assert alive(process), "the job ended with its runner"
+    assert queue.jobs("wait", 1).stdout == "job 1: done\n"
+    seen = queue.show(1)
+    assert (seen["attempts"], seen["exit_code"]) == (2, 0), seen
+    assert "Resuming from" in queue.jobs("logs", 1).stdout
+    assert state_hash(world, job.prefix) == world.alone(job, epochs)
+    end(second)
+
+
+def test_order_cancel_and_bad_input(world: World):
+    """The larger priority first, then the older job; and what is refused, is refused when it is said."""
+    queue, order = Queue(world), world.folder / "order"
+    for name, priority in (("low", -1), ("a", 0), ("b", 0), ("high", 5)):
+        queue.give("launch", "--", "sh", "-c", f"echo {name} >>{order}", before=["--priority", priority])
+    queue.give("launch", "--", "sleep", "600")
+    assert queue.jobs("cancel", 5).stdout == "job 5 will be cancelled by the next runner of the queue\n"
+    assert "already" in queue.jobs("cancel", 5).stderr
+    spoiled = queue.folder / "0006"
+    spoiled.mkdir()
+    (spoiled / "spec.json").write_text('{"schema": "dtrain.managed-job/2", "command": ["train"]}')
+
+    runner = queue.run()
+    assert "another runner acts" in eventually(lambda other=queue.run(): queue.said(2) and (end(other) or queue.said(2)), "a second runner waits")
+    assert queue.jobs("wait", check=False).returncode in (0, 75)
+    assert order.read_text().split() == ["high", "a", "b", "low"]
+    rows = {row["job"]: row for row in json.loads(queue.jobs("list", "--json").stdout)["jobs"]}
+    assert [rows[number]["state"] for number in sorted(rows)] == ["done"] * 4 + ["cancelled", "unreadable"], rows
+    assert "newer dtrain" in rows[6]["why"]
+
+    def refused(answer: subprocess.CompletedProcess, code: int, *words: str) -> None:
+        assert answer.returncode == code and all(word in answer.stderr for word in words), answer
+
+    refused(queue.jobs("cancel", 1, check=False), 2, "job 1 is over: done")
+    refused(queue.jobs("show", 99, check=False), 2, "no job 99")
+    refused(queue.jobs("show", "x", check=False), 2, "JOB")
+    refused(queue.give("launch", "--", "true", before=["--priority", "much"], check=False), 2, "--priority")
+    refused(queue.give("launch", "--", "no-such-program", check=False), 2, "no-such-program")
+    refused(queue.give("launch", "--", "true", before=["--down-when-done"], check=False), 2, "--cluster")
+    training = ["train", "--num-epochs", 1, "--model-prefix", "m/x"]
+    refused(queue.give(*training, "--data-train", "nowhere.rec", check=False), 1, "nowhere.rec")
+    data = [*training, "--data-train", world.data / "shapes_train.rec"]
+    refused(queue.give(*data, "--load-epoch", 3, check=False), 2, "--load-epoch")
+    refused(queue.give(*data, "--pretrained", "none.safetensors", check=False), 1, "none.safetensors")
+    refused(world.run("launch", "--priority", 3, "--", "true", check=False), 2, "--detach")
+    refused(world.run("jobs", "list", "--job-queue", world.folder / "typo", check=False), 2, "typo")
+    refused(world.run("jobs", "list", check=False), 2, "--job-queue")
+    assert len(json.loads(queue.jobs("list", "--json").stdout)["jobs"]) == 6
+    end(runner)
+
+
+@slow
+def test_cancel_a_running_job(world: World):
+    """A cancelled job saves a checkpoint and is not resumed; --now saves none. The next job begins."""
+    queue, job = Queue(world), world.job()
+    give_training(queue, job, 100000)
+    queue.give("launch", "--", "sleep", "600")
+    runner = queue.run()
+    eventually(lambda: checkpoints(job.prefix), "the first epoch is saved", 60)
+    follower = subprocess.Popen(world.command(["jobs", "logs", 1, "-f", "--job-queue", queue.folder]), cwd=world.folder,
+                                env=world.environment, stdout=subprocess.PIPE, text=True)
+    assert queue.jobs("cancel", 1).stdout == "job 1: cancelled with a checkpoint\n"
+    assert "Epoch[0]" in follower.communicate(timeout=30)[0] and follower.returncode == 0
+    assert queue.jobs("wait", 1, check=False).returncode == 75
+    queue.wait_for(2, lambda seen: seen["state"] == "running", "the next job runs")
+    assert queue.jobs("cancel", 2, "--now").stdout.startswith("job 2: cancelled")
+    end(runner)
+
+
+@slow
+def test_everything_killed_at_once(world: World):
+    """As when the machine loses its power: job, workers and runner. The next runner resumes from the last checkpoint."""
+    queue, job, epochs = Queue(world), world.job(), 6
+    give_training(queue, job, epochs)
+    queue.run()
+    for _ in range(2):
+        before = checkpoints(job.prefix)
+        eventually(lambda known=before: checkpoints(job.prefix) != known, "another epoch is saved", 60)
+        for pid in world.processes():
+            send_signal(pid, signal.SIGKILL)
+        runner = queue.run()
+    assert queue.jobs("wait", 1).returncode == 0
+    assert queue.show(1)["attempts"] == 3
+    assert state_hash(world, job.prefix) == world.alone(job, epochs)
+    end(runner)
+
+
+@slow
+def test_an_elastic_job_that_outlives_its_process(world: World):
+    """The agents elect another coordinator; the runner follows it and starts nothing beside it."""
+    queue, job, epochs = Queue(world), world.job(), 40
+    (world.folder / "hosts").write_text("w1\nw2\nw3\n")
+    queue.give(*job.training_arguments, "--num-epochs", epochs, "--model-prefix", job.prefix, "-H", world.folder / "hosts",
+               "--launcher", "local", "--elastic", "--elastic-boundary", "step", "--heartbeat-timeout", 3)
+    runner = queue.run()
+    eventually(lambda: checkpoints(job.prefix), "the first epoch is saved", 60)
+    send_signal(queue.process(1), signal.SIGKILL)
+    record = queue.folder / "0001" / "coordinator.json"
+    eventually(lambda: json.loads(record.read_text())["term"] > 1, "another coordinator takes over")
+    assert queue.jobs("wait", 1, timeout=300).returncode == 0
+    assert queue.show(1)["attempts"] == 1
+    assert state_hash(world, job.prefix) == world.alone(job, epochs)
+    end(runner)
+
+
+@slow
+def test_a_job_that_fails_again_and_again(world: World):
+    """It is given up with the cause, after growing pauses; a failure after progress counts anew; the next job begins."""
+    queue = Queue(world)
+    queue.give("launch", "--", "sh", "-c", "echo no such luck >&2; exit 3")
+    queue.give("launch", "--", "true")
+    runner = queue.run()
+    begin = time.monotonic()
+    answer = queue.jobs("wait", 1, check=False, timeout=300)
+    assert answer.returncode != 0 and "5 attempts in a row" in answer.stdout, answer
+    assert time.monotonic() - begin > 60, "the pauses do not grow"
+    assert queue.jobs("wait", 2).returncode == 0
+    assert queue.jobs("logs", 1).stdout.count("no such luck") >= 5
+    end(runner)
+
+
+@slow
+def test_stop_is_final(world: World):
+    """`dtrain stop` of a job of the queue stops it for good, but SIGTERM to its process does not."""
+    queue, job = Queue(world), world.job()
+    give_training(queue, job, 100000)
+    runner = queue.run()
+    eventually(lambda: checkpoints(job.prefix), "the first epoch is saved", 60)
+    os.kill(queue.process(1), signal.SIGTERM)
+    queue.wait_for(1, lambda seen: seen["attempts"] == 2, "SIGTERM, as of a machine that goes off, lets it be resumed")
+    eventually(lambda: "Resuming from" in queue.jobs("logs", 1).stdout, "it trains again", 60)
+    eventually(lambda: world.run("stop", "--job-dir", queue.folder / "0001", check=False).returncode == 0, "it is stopped", 60)
+    queue.wait_for(1, lambda seen: seen["state"] == "stopped", "it stays so")
+    end(runner)

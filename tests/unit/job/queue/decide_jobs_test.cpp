@@ -1,0 +1,188 @@
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include <dtrain/base/error.hpp>
+
+#include "queue/decide_jobs.hpp"
+
+namespace dtrain::job {
+namespace {
+
+using Kind = AttemptSeen::Kind;
+
+JobSeen job(int number, int priority = 0) {
+  return {.number = number, .spec = {.words = {"train"}, .priority = priority}};
+}
+
+JobSeen running(int number, AttemptSeen attempt) {
+  JobSeen one = job(number);
+  one.record = {.state = JobState::running, .attempts = 1};
+  one.attempt = std::move(attempt);
+  return one;
+}
+
+AttemptSeen ended(ExitCode code, std::string cause = "no memory", std::string progress = "") {
+  return {.kind = Kind::ended,
+          .exit_code = static_cast<int>(code),
+          .cause = std::move(cause),
+          .progress = std::move(progress)};
+}
+
+JobRecord record_after(const JobSeen& seen, std::int64_t now = 1000) {
+  const QueueDecision made = decide_jobs({.jobs = {seen}}, now);
+  return made.records.contains(seen.number) ? made.records.at(seen.number) : seen.record;
+}
+
+// The record after so many attempts in a row that end like this one.
+JobRecord after_attempts(int times, const AttemptSeen& attempt) {
+  JobSeen one = running(1, attempt);
+  for (int time = 0; time < times; ++time) {
+    one.record.state = JobState::running;
+    one.record = record_after(one);
+  }
+  return one.record;
+}
+
+TEST(DecideJobs, StartsTheOldestOfTheHighestPriority) {
+  const QueueDecision made = decide_jobs({.jobs = {job(1), job(2, 5), job(3, 5)}}, 1000);
+  EXPECT_EQ(made.start, 2);
+  EXPECT_EQ(made.records.at(2).state, JobState::running);
+  EXPECT_EQ(made.records.at(2).attempts, 1);
+  EXPECT_EQ(made.records.size(), 1u);
+}
+
+TEST(DecideJobs, StartsNothingBesideARunningJob) {
+  EXPECT_FALSE(decide_jobs({.jobs = {running(1, {.kind = Kind::alive}), job(2, 9)}}, 1000).start);
+}
+
+TEST(DecideJobs, StartsTheNextJobInTheLookThatSeesTheEnd) {
+  const QueueDecision made = decide_jobs({.jobs = {running(1, ended(ExitCode::ok)), job(2)}}, 1000);
+  EXPECT_EQ(made.records.at(1).state, JobState::done);
+  EXPECT_EQ(made.start, 2);
+}
+
+TEST(DecideJobs, TriesAgainAfterALossWithGrowingPauses) {
+  const AttemptSeen lost{.kind = Kind::lost, .cause = "its process was killed"};
+  const JobRecord once = after_attempts(1, lost), twice = after_attempts(2, lost);
+  EXPECT_EQ(once.state, JobState::waiting);
+  EXPECT_EQ(once.why, "its process was killed");
+  EXPECT_EQ(once.not_before, 1000 + kFirstPause);
+  EXPECT_EQ(twice.not_before, 1000 + 3 * kFirstPause);
+  EXPECT_EQ(after_attempts(kMostLosses - 1, lost).not_before, 1000 + kLongestPause);
+  EXPECT_EQ(after_attempts(kMostLosses, lost).state, JobState::failed);
+}
+
+TEST(DecideJobs, StartsNoSoonerThanThePauseIsOver) {
+  JobSeen one = job(1);
+  one.record.not_before = 1003;
+  EXPECT_FALSE(decide_jobs({.jobs = {one}}, 1002).start);
+  EXPECT_EQ(decide_jobs({.jobs = {one}}, 1003).start, 1);
+}
+
+TEST(DecideJobs, APauseHoldsTheLine) {
+  JobSeen first = job(1, 1);
+  first.record.not_before = 1003;
+  EXPECT_FALSE(decide_jobs({.jobs = {first, job(2)}}, 1000).start);
+}
+
+TEST(DecideJobs, GivesUpAfterFailuresWithoutANewerCheckpointAndSaysWhy) {
+  EXPECT_EQ(after_attempts(kMostFailures - 1, ended(ExitCode::failed)).state, JobState::waiting);
+  const JobRecord record = after_attempts(kMostFailures, ended(ExitCode::failed));
+  EXPECT_EQ(record.state, JobState::failed);
+  EXPECT_NE(record.why.find("no memory"), std::string::npos);
+  EXPECT_EQ(record.exit_code, 1);
+  EXPECT_EQ(record.ended, 1000);
+}
+
+TEST(DecideJobs, CountsFailuresAnewAfterANewerCheckpoint) {
+  JobSeen one = running(1, ended(ExitCode::failed, "no memory", "m/a-0002.json"));
+  one.record.failures = kMostFailures - 1;
+  one.record.progress = "m/a-0001.json";
+  const JobRecord record = record_after(one);
+  EXPECT_EQ(record.state, JobState::waiting);
+  EXPECT_EQ(record.failures, 1);
+}
+
+TEST(DecideJobs, IsPatientWithMachinesThatRefuse) {
+  EXPECT_EQ(after_attempts(kMostFailures + 1, ended(ExitCode::refused)).state, JobState::waiting);
+  EXPECT_EQ(after_attempts(kMostRefusals, ended(ExitCode::refused)).state, JobState::failed);
+}
+
+TEST(DecideJobs, FailsAtOnceWithoutProgress) {
+  EXPECT_EQ(after_attempts(1, ended(ExitCode::no_progress)).state, JobState::failed);
+}
+
+TEST(DecideJobs, ResumesWhatStoppedWithACheckpointUnlessTheUserStoppedIt) {
+  AttemptSeen stopped = ended(ExitCode::resumable, "stopped by SIGTERM");
+  EXPECT_EQ(after_attempts(1, stopped).state, JobState::waiting);
+  EXPECT_EQ(after_attempts(1, stopped).failures, 0);
+  stopped.by_user = true;
+  EXPECT_EQ(after_attempts(1, stopped).state, JobState::stopped);
+}
+
+TEST(DecideJobs, CancelsAWaitingJobAtOnceAndStopsARunningOne) {
+  JobSeen waits = job(1), runs = running(2, {.kind = Kind::alive});
+  waits.cancelled = runs.cancelled = true;
+  const QueueDecision made = decide_jobs({.jobs = {waits, runs}}, 1000);
+  EXPECT_EQ(made.records.at(1).state, JobState::cancelled);
+  EXPECT_EQ(made.stop, std::vector<int>{2});
+  EXPECT_FALSE(made.records.contains(2));
+}
+
+TEST(DecideJobs, ACancelledJobIsNotResumedHoweverItEnds) {
+  for (const AttemptSeen& attempt :
+       {ended(ExitCode::resumable), ended(ExitCode::failed), AttemptSeen{.kind = Kind::lost}}) {
+    JobSeen one = running(1, attempt);
+    one.cancelled = true;
+    EXPECT_EQ(record_after(one).state, JobState::cancelled);
+  }
+  JobSeen won = running(1, ended(ExitCode::ok));
+  won.cancelled = true;
+  EXPECT_EQ(record_after(won).state, JobState::done);
+}
+
+JobSeen cluster_job(int number, int hosts = 0) {
+  JobSeen one = job(number);
+  one.spec.cluster = "demo";
+  one.spec.hosts = hosts;
+  return one;
+}
+
+TEST(DecideJobs, WaitsForTheMachinesThatTheUserAskedFor) {
+  const QueueDecision made = decide_jobs({.jobs = {cluster_job(1, 3)}, .machines = 2}, 1000);
+  EXPECT_FALSE(made.start);
+  EXPECT_EQ(made.records.at(1).why, "waits until 3 machines are ready; 2 of them are");
+  EXPECT_EQ(decide_jobs({.jobs = {cluster_job(1, 3)}, .machines = 3}, 1000).start, 1);
+}
+
+TEST(DecideJobs, MachinesThatMayNeverComeDoNotHoldTheLine) {
+  EXPECT_EQ(decide_jobs({.jobs = {cluster_job(1, 3), cluster_job(2)}, .machines = 2}, 1000).start, 2);
+}
+
+TEST(DecideJobs, WaitsSomeTimeForTheMachinesThatTheJobHadBeforeItWasLost) {
+  JobSeen one = cluster_job(1);
+  one.record = {.state = JobState::running, .attempts = 1, .machines = 3};
+  one.attempt = {.kind = Kind::lost};
+  one.record = record_after(one);
+  one.attempt = {};
+  EXPECT_FALSE(decide_jobs({.jobs = {one}, .machines = 2}, 1000 + kMachinePatience - 1).start);
+  EXPECT_EQ(decide_jobs({.jobs = {one}, .machines = 3}, 1000 + kFirstPause).start, 1);
+  EXPECT_EQ(decide_jobs({.jobs = {one}, .machines = 2}, 1000 + kMachinePatience).start, 1);
+}
+
+TEST(DecideJobs, NeverStartsOnAClusterWithoutMachines) {
+  EXPECT_FALSE(decide_jobs({.jobs = {cluster_job(1)}, .machines = 0}, 1000).start);
+}
+
+TEST(DecideJobs, ClosesAMinuteAfterTheLastJobIfThatWasAskedFor) {
+  JobSeen one = job(1);
+  one.record = {.state = JobState::failed, .ended = 1000};
+  EXPECT_FALSE(decide_jobs({.jobs = {one}, .goes_down = true}, 1000 + kDownGrace - 1).close);
+  EXPECT_TRUE(decide_jobs({.jobs = {one}, .goes_down = true}, 1000 + kDownGrace).close);
+  EXPECT_FALSE(decide_jobs({.jobs = {one}}, 1000 + kDownGrace).close);
+  EXPECT_FALSE(decide_jobs({.jobs = {one, job(2)}, .goes_down = true}, 1000 + kDownGrace).close);
+}
+
+}  // namespace
+}  // namespace dtrain::job

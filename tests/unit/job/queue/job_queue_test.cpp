@@ -1,0 +1,158 @@
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <functional>
+
+#include <dtrain/base/error.hpp>
+
+#include "common/temporary_folder.hpp"
+#include "queue/job_queue.hpp"
+
+namespace dtrain::job {
+namespace {
+
+ManagedSpec spec_of_test(int priority = 0) {
+  return {.words = {"train", "--lr", "0.1", "caf\xe9 one"},
+          .environment = {"OMP_NUM_THREADS=2"},
+          .folder = "/data",
+          .cluster = "demo",
+          .priority = priority,
+          .hosts = 3,
+          .resumes = true,
+          .submitted = 1'700'000'000};
+}
+
+class JobQueueTest : public ::testing::Test {
+ protected:
+  QueuedJob only_job() {
+    std::vector<QueuedJob> jobs = queue_.read();
+    EXPECT_EQ(jobs.size(), 1u);
+    return jobs.at(0);
+  }
+  std::string message_of(const std::function<void()>& action) {
+    try {
+      action();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  TemporaryFolder folder_;
+  JobQueue queue_{folder_ / "q"};
+};
+
+TEST_F(JobQueueTest, ReadsWhatWasSubmitted) {
+  EXPECT_EQ(queue_.submit(spec_of_test(7), false), 1);
+  EXPECT_EQ(queue_.submit(spec_of_test(), false), 2);
+  const QueuedJob job = queue_.at(1);
+  ASSERT_TRUE(job.spec);
+  EXPECT_EQ(to_json(*job.spec), to_json(spec_of_test(7)));
+  EXPECT_EQ(job.record, JobRecord{});
+  EXPECT_EQ(job.job_folder().path, folder_ / "q/0001");
+}
+
+TEST_F(JobQueueTest, KeepsTheRecord) {
+  queue_.submit(spec_of_test(), false);
+  const JobRecord record{.state = JobState::waiting,
+                         .why = "no memory",
+                         .exit_code = 1,
+                         .attempts = 2,
+                         .failures = 3,
+                         .refusals = 4,
+                         .losses = 5,
+                         .progress = "m/a-0001.json",
+                         .not_before = 6,
+                         .machines_until = 7,
+                         .machines = 8,
+                         .begun = 9,
+                         .ended = 10,
+                         .term = 11,
+                         .log_begin = 12};
+  JobQueue::write(only_job(), record);
+  EXPECT_EQ(only_job().record, record);
+}
+
+TEST_F(JobQueueTest, LeavesAJobOfANewerDtrainUnread) {
+  queue_.submit(spec_of_test(), false);
+  Json spec = to_json(spec_of_test());
+  spec["schema"] = "dtrain.managed-job/2";
+  write_file_atomic(folder_ / "q/0001/spec.json", spec.dump());
+  EXPECT_FALSE(only_job().spec);
+  EXPECT_NE(only_job().problem.find("newer dtrain"), std::string::npos);
+  write_file_atomic(folder_ / "q/0001/spec.json", "{\"schema\": 7");
+  EXPECT_FALSE(only_job().spec);
+}
+
+TEST_F(JobQueueTest, CancelsOnceAndRefusesWhatIsOverOrUnknown) {
+  queue_.submit(spec_of_test(), false);
+  EXPECT_TRUE(queue_.cancel(1, false));
+  EXPECT_FALSE(queue_.cancel(1, false));
+  EXPECT_TRUE(only_job().cancelled);
+  EXPECT_TRUE(queue_.cancel(1, true));  // it is in more of a hurry
+  EXPECT_TRUE(only_job().cancelled_now);
+  JobQueue::write(only_job(), {.state = JobState::done});
+  EXPECT_EQ(message_of([&] { queue_.cancel(1, false); }), "job 1 is over: done");
+  EXPECT_NE(message_of([&] { queue_.cancel(2, false); }).find("no job 2"), std::string::npos);
+}
+
+TEST_F(JobQueueTest, HasOneRunner) {
+  EXPECT_FALSE(queue_.has_runner());
+  const auto lock = queue_.take_runner_lock();
+  EXPECT_TRUE(lock);
+  EXPECT_FALSE(JobQueue(queue_.folder()).take_runner_lock());
+  EXPECT_TRUE(queue_.has_runner());
+}
+
+TEST_F(JobQueueTest, RefusesJobsOnceItIsClosed) {
+  queue_.submit(spec_of_test(), true);
+  EXPECT_TRUE(queue_.goes_down());
+  EXPECT_FALSE(queue_.close());  // a job waits
+  JobQueue::write(only_job(), {.state = JobState::done});
+  EXPECT_TRUE(queue_.close());
+  EXPECT_TRUE(queue_.is_closed_here());
+  EXPECT_NE(message_of([&] { queue_.submit(spec_of_test(), false); }).find("is going down"), std::string::npos);
+  EXPECT_EQ(queue_.read().size(), 1u);
+}
+
+TEST_F(JobQueueTest, OpensAgainOnAMachineThatStartsLater) {
+  queue_.submit(spec_of_test(), true);
+  JobQueue::write(only_job(), {.state = JobState::done});
+  queue_.close();
+  write_file_atomic(queue_.folder() / "closed", "another boot\n");
+  EXPECT_FALSE(queue_.is_closed_here());
+  queue_.open();
+  EXPECT_FALSE(queue_.goes_down());
+  EXPECT_EQ(queue_.submit(spec_of_test(), false), 2);
+}
+
+// A limit on the size of files fails writes as a full disk does.
+TEST_F(JobQueueTest, LeavesNothingOfAJobThatTheDiskDoesNotTake) {
+  queue_.submit(spec_of_test(), false);
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  rlimit none = before;
+  none.rlim_cur = 0;
+  ::setrlimit(RLIMIT_FSIZE, &none);
+  const std::string message = message_of([&] { queue_.submit(spec_of_test(), true); });
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_NE(message.find("spec.json"), std::string::npos) << message;
+  EXPECT_EQ(queue_.read().size(), 1u);
+  EXPECT_FALSE(queue_.goes_down());
+  EXPECT_EQ(queue_.submit(spec_of_test(), false), 2);
+}
+
+TEST(ManagedJob, KeepsVariablesOfTheWorkAndNoKeys) {
+  EXPECT_EQ(kept_environment({"PATH=/bin", "AWS_SECRET_ACCESS_KEY=s", "OMP_NUM_THREADS=2", "DTRAIN_LR=1", "SSH_TTY=x"}),
+            (std::vector<std::string>{"PATH=/bin", "OMP_NUM_THREADS=2", "DTRAIN_LR=1"}));
+}
+
+TEST(ManagedJob, ShowsTheCommandAsAShellTakesIt) {
+  EXPECT_EQ(command_text({.words = {"train", "--lr", "0.1", "two words", "it's", ""}}),
+            "train --lr 0.1 'two words' 'it'\\''s' ''");
+}
+
+}  // namespace
+}  // namespace dtrain::job
