@@ -28,6 +28,13 @@ _dtrain() {
       ' run') path='run' ;;
       ' sync') path='sync' ;;
       ' tail-logs') path='tail-logs' ;;
+      ' jobs') path='jobs' ;;
+      'jobs list') path='jobs list' ;;
+      'jobs show') path='jobs show' ;;
+      'jobs logs') path='jobs logs' ;;
+      'jobs wait') path='jobs wait' ;;
+      'jobs cancel') path='jobs cancel' ;;
+      'jobs run') path='jobs run' ;;
       ' doctor') path='doctor' ;;
       'doctor security') path='doctor security' ;;
       ' eval') path='eval' ;;
@@ -198,6 +205,8 @@ _dtrain() {
       'train --env') kind='none' ;;
       'train --job-dir') kind='jobs' ;;
       'train --cluster') kind='none' ;;
+      'train --job-queue') kind='files' ;;
+      'train --priority') kind='none' ;;
       'train --heartbeat-timeout') kind='none' ;;
       'train --comm-timeout') kind='none' ;;
       'train --hold-timeout') kind='none' ;;
@@ -259,6 +268,8 @@ _dtrain() {
       'launch --env') kind='none' ;;
       'launch --job-dir') kind='jobs' ;;
       'launch --cluster') kind='none' ;;
+      'launch --job-queue') kind='files' ;;
+      'launch --priority') kind='none' ;;
       'launch --heartbeat-timeout') kind='none' ;;
       'launch --comm-timeout') kind='none' ;;
       'launch --hold-timeout') kind='none' ;;
@@ -333,6 +344,29 @@ _dtrain() {
       'tail-logs --grep') kind='none' ;;
       'tail-logs --color') choices='auto always never' ;;
       'tail-logs --config') kind='files' ;;
+      'jobs list --job-queue') kind='files' ;;
+      'jobs list --cluster') kind='none' ;;
+      'jobs list --color') choices='auto always never' ;;
+      'jobs list --config') kind='files' ;;
+      'jobs show --job-queue') kind='files' ;;
+      'jobs show --cluster') kind='none' ;;
+      'jobs show --color') choices='auto always never' ;;
+      'jobs show --config') kind='files' ;;
+      'jobs logs --job-queue') kind='files' ;;
+      'jobs logs --cluster') kind='none' ;;
+      'jobs logs --color') choices='auto always never' ;;
+      'jobs logs --config') kind='files' ;;
+      'jobs wait --job-queue') kind='files' ;;
+      'jobs wait --cluster') kind='none' ;;
+      'jobs wait --color') choices='auto always never' ;;
+      'jobs wait --config') kind='files' ;;
+      'jobs cancel --job-queue') kind='files' ;;
+      'jobs cancel --cluster') kind='none' ;;
+      'jobs cancel --color') choices='auto always never' ;;
+      'jobs cancel --config') kind='files' ;;
+      'jobs run --job-queue') kind='files' ;;
+      'jobs run --color') choices='auto always never' ;;
+      'jobs run --config') kind='files' ;;
       'doctor -H' | 'doctor --hostfile') kind='files' ;;
       'doctor --cluster') kind='none' ;;
       'doctor -j' | 'doctor --parallel') kind='none' ;;
@@ -830,6 +864,7 @@ _dtrain() {
       'agent --join') kind='files' ;;
       'agent --head') kind='files' ;;
       'agent --node') kind='files' ;;
+      'agent --jobs') kind='files' ;;
       'agent --submitted') kind='files' ;;
       'agent --color') choices='auto always never' ;;
       'agent --config') kind='files' ;;
@@ -841,9 +876,9 @@ _dtrain() {
   esac
   if [[ -z $choices$kind ]]; then
     case $path in
-      '') choices='train launch hosts events plot board stop run sync tail-logs doctor eval predict inspect export import data cluster bench agent completion help' ;;
-      'train') choices='--recipe --network --num-layers --backbone --proposals --width --batch-norm --drop-path --label-smoothing --pretrained --finetune --new-head --freeze --data-train --data-train-idx --data-val --data-nthreads --prefetch --max-bad-records --cache-dir --cache-size --data-val-idx --image-shape --resize --num-classes --rgb-mean --rgb-std --num-examples --shuffle-block --balanced-sampler --test-views --pad-size --fill-value --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --auto-augment --rand-augment-ops --rand-augment-magnitude --brightness --contrast --saturation --pca-noise --random-erasing --random-erasing-mode --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --repeated-augment --mixup --cutmix --batch-size --global-batch --logical-shards --seed --accumulate --bce-loss --bce-target-thresh --focal-gamma --class-weights --num-epochs --early-stop --lr --lr-factor --lr-step-epochs --lr-schedule --lr-rise --lr-final --lr-cycles --lr-power --warmup-epochs --optimizer --mom --wd --clip-norm --clip-gradient --ema --ema-warmup --bias-lr-factor --head-lr-factor --layer-decay --muon-steps --muon-coefficients --muon-rest-mom --model-prefix --load-epoch --resume --force --keep-checkpoints --checkpoint-every --checkpoint-format --disp-batches --top-k --loss --tensorboard --monitor --benchmark --test-io --dry-run --device --gpus --tf32 --deterministic --threads --dtype -n --num-workers -H --hostfile --launcher --queue --sge-pe --yarn-rm --yarn-memory --yarn-cores --sync-binary --ssh-config --announce --sync-dst-dir --env --job-dir --cluster --detach --prometheus --heartbeat-timeout --comm-timeout --hold-timeout -s --num-servers --kv-store --transport --plain-data --gradient-dtype --reset-hosts --sample-ledger --log-per-worker --elastic --elastic-training-enabled --min-workers --max-workers --allow-mass-remove --prepare --prepare-all --notice-url --prepare-timeout --elastic-boundary --elastic-batch --elastic-lr --elastic-ramp --mixed-hardware --local-steps --outer-optimizer --outer-lr --outer-mom --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
-      'launch') choices='--nproc-per-host --gpus-per-rank --framework -s --num-servers --template --env-worker --env-server --no-output --max-restarts --stop-when --stop-signal --save-signal --save-timeout --grace --nproc-per-node --nnodes --standalone -m --module --no-python -r --redirects -t --tee --log-dir --rdzv-id --role --rdzv-backend --rdzv-endpoint -n --num-workers -H --hostfile --launcher --queue --sge-pe --yarn-rm --yarn-memory --yarn-cores --sync-binary --ssh-config --announce --sync-dst-dir --env --job-dir --cluster --detach --prometheus --heartbeat-timeout --comm-timeout --hold-timeout --elastic --elastic-training-enabled --min-workers --max-workers --allow-mass-remove --prepare --prepare-all --notice-url --prepare-timeout --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      '') choices='train launch hosts events plot board stop run sync tail-logs jobs doctor eval predict inspect export import data cluster bench agent completion help' ;;
+      'train') choices='--recipe --network --num-layers --backbone --proposals --width --batch-norm --drop-path --label-smoothing --pretrained --finetune --new-head --freeze --data-train --data-train-idx --data-val --data-nthreads --prefetch --max-bad-records --cache-dir --cache-size --data-val-idx --image-shape --resize --num-classes --rgb-mean --rgb-std --num-examples --shuffle-block --balanced-sampler --test-views --pad-size --fill-value --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --auto-augment --rand-augment-ops --rand-augment-magnitude --brightness --contrast --saturation --pca-noise --random-erasing --random-erasing-mode --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --repeated-augment --mixup --cutmix --batch-size --global-batch --logical-shards --seed --accumulate --bce-loss --bce-target-thresh --focal-gamma --class-weights --num-epochs --early-stop --lr --lr-factor --lr-step-epochs --lr-schedule --lr-rise --lr-final --lr-cycles --lr-power --warmup-epochs --optimizer --mom --wd --clip-norm --clip-gradient --ema --ema-warmup --bias-lr-factor --head-lr-factor --layer-decay --muon-steps --muon-coefficients --muon-rest-mom --model-prefix --load-epoch --resume --force --keep-checkpoints --checkpoint-every --checkpoint-format --disp-batches --top-k --loss --tensorboard --monitor --benchmark --test-io --dry-run --device --gpus --tf32 --deterministic --threads --dtype -n --num-workers -H --hostfile --launcher --queue --sge-pe --yarn-rm --yarn-memory --yarn-cores --sync-binary --ssh-config --announce --sync-dst-dir --env --job-dir --cluster --detach --job-queue --priority --down-when-done --prometheus --heartbeat-timeout --comm-timeout --hold-timeout -s --num-servers --kv-store --transport --plain-data --gradient-dtype --reset-hosts --sample-ledger --log-per-worker --elastic --elastic-training-enabled --min-workers --max-workers --allow-mass-remove --prepare --prepare-all --notice-url --prepare-timeout --elastic-boundary --elastic-batch --elastic-lr --elastic-ramp --mixed-hardware --local-steps --outer-optimizer --outer-lr --outer-mom --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'launch') choices='--nproc-per-host --gpus-per-rank --framework -s --num-servers --template --env-worker --env-server --no-output --max-restarts --stop-when --stop-signal --save-signal --save-timeout --grace --nproc-per-node --nnodes --standalone -m --module --no-python -r --redirects -t --tee --log-dir --rdzv-id --role --rdzv-backend --rdzv-endpoint -n --num-workers -H --hostfile --launcher --queue --sge-pe --yarn-rm --yarn-memory --yarn-cores --sync-binary --ssh-config --announce --sync-dst-dir --env --job-dir --cluster --detach --job-queue --priority --down-when-done --prometheus --heartbeat-timeout --comm-timeout --hold-timeout --elastic --elastic-training-enabled --min-workers --max-workers --allow-mass-remove --prepare --prepare-all --notice-url --prepare-timeout --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'hosts') choices='list add remove drain' ;;
       'hosts list') choices='--job-dir --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'hosts add') choices='--job-dir --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
@@ -856,6 +891,13 @@ _dtrain() {
       'run') choices='-H --hostfile --cluster -j --parallel --connect-timeout --ssh-config -i --identity --known-hosts --accept-new-hosts --shell --timeout --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'sync') choices='--exclude -H --hostfile --cluster -j --parallel --connect-timeout --ssh-config -i --identity --known-hosts --accept-new-hosts --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'tail-logs') choices='--job-dir --cluster --rank --host --since --grep --no-follow --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'jobs') choices='list show logs wait cancel run' ;;
+      'jobs list') choices='--job-queue --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'jobs show') choices='--job-queue --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'jobs logs') choices='--job-queue --cluster -f --follow --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'jobs wait') choices='--job-queue --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'jobs cancel') choices='--job-queue --cluster --now --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'jobs run') choices='--job-queue --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'doctor') choices='security -H --hostfile --cluster -j --parallel --connect-timeout --ssh-config -i --identity --known-hosts --accept-new-hosts --job-dir --aws --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'doctor security') choices='--job-dir --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'eval') choices='--load-epoch --last-weights --data-val --data-nthreads --prefetch --max-bad-records --cache-dir --cache-size --test-views --image-shape --rgb-mean --rgb-std --batch-size --top-k --per-class --report --device --gpus --tf32 --deterministic --threads --dtype --results --annotations --pictures --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='checkpoints'; fi ;;
@@ -898,9 +940,9 @@ _dtrain() {
       'bench train') choices='--network --num-layers --backbone --proposals --width --batch-norm --drop-path --label-smoothing --data-train --data-nthreads --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --fill-value --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --auto-augment --rand-augment-ops --rand-augment-magnitude --brightness --contrast --saturation --pca-noise --random-erasing --random-erasing-mode --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --batch-size --global-batch --logical-shards --seed --device --gpus --tf32 --deterministic --threads --dtype --warmup --steps --join-passes --time-plans --own-products --seconds --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'bench elastic') choices='-n --num-workers --network --num-layers --image-shape --global-batch --logical-shards --rounds --seconds --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'bench allreduce') choices='--ranks --megabytes --rounds --mesh-ranks --by-tcp --bfloat16 --simulate --link --unevenness --shards --ranks-per-host --plain-data --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
-      'agent') choices='--worker --check --coordinator --apart --join --head --node --ask --submitted --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'agent') choices='--worker --check --coordinator --apart --join --head --node --jobs --ask --submitted --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'completion') choices='--json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then choices='bash zsh fish'; fi ;;
-      'help') choices='--json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then choices='train launch hosts events plot board stop run sync tail-logs doctor eval predict inspect export import data cluster bench agent completion exit-codes environment configuration networks remote-files launchers mxnet'; fi ;;
+      'help') choices='--json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then choices='train launch hosts events plot board stop run sync tail-logs jobs doctor eval predict inspect export import data cluster bench agent completion exit-codes environment configuration networks remote-files launchers mxnet'; fi ;;
     esac
   fi
   if [[ -n $kind ]]; then

@@ -44,6 +44,8 @@ class Machine(lab.Host):
 
     def boot(self):
         self.without("program").without("key")
+        for path in OF_A_MACHINE:  # of an earlier boot: the lab needs the real ones until the machine is up
+            (self.disk / "upper" / path.lstrip("/")).unlink(missing_ok=True)
         os.environ["LAB_PREFIX"] = self.gateway.partition("/")[2]
         for path in OF_A_MACHINE:  # the lab boots a machine with its own mount
             (self.disk / "upper" / path.lstrip("/")).unlink(missing_ok=True)

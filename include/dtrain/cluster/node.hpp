@@ -19,8 +19,8 @@ struct NodeOptions {
 // Returns after a stop signal; until then every failure is retried. Agents that it started live on.
 void run_node(const NodeOptions& options);
 
-// Makes this process one of the login user, who owns the files of jobs. For a process of root with one thread; does
-// nothing in one of another user. Throws Error.
+// Makes this process one of the login user, who owns the files of jobs. For a process of root with one thread; one of
+// another user stays as it is, and root stays root on an image that lacks the user, as for agents. Throws Error.
 void become_login_user(const std::string& login);
 
 }  // namespace dtrain::cluster

@@ -33,6 +33,7 @@ constexpr std::size_t kTokenBytes = 32;
 constexpr unsigned kOwnerOnly = 0600;
 // A node that boots fetches one file at a time.
 constexpr std::size_t kMostHttp = 256, kMostHttpOfAddress = 16;
+constexpr const char* kAnnounced = "announced.json";
 constexpr std::string_view kBundlePath = "/bundle/";
 
 // The secret of the cluster, kept in a file so that a restarted head has the same.
@@ -78,6 +79,7 @@ class Head {
                       .port = listener_.port(),
                       .token = token_,
                       .shared_folder = options.order.shared_folder});
+    recall_announced();
     note(fmt::format("head of cluster {}: {} answers on port {}", options.order.cluster, own, server_.port()));
   }
 
@@ -209,13 +211,34 @@ class Head {
 
   Json announce(const Json& message) {
     state_.announce(message);
+    keep_announced();
     send_facts_to_all();
     return Json::object({{"ok", true}});
+  }
+
+  // After a restart of this machine its workers come back by themselves, also while no user announces them.
+  void keep_announced() {
+    try {
+      write_file_atomic(options_.folder / kAnnounced, state_.announced().dump() + "\n", kOwnerOnly);
+    } catch (const Error& error) {
+      note(error.what());
+    }
+  }
+  void recall_announced() {
+    const Path file = options_.folder / kAnnounced;
+    std::error_code none;
+    if (!std::filesystem::exists(file, none)) return;
+    try {
+      state_.announce(Json::parse(read_file(file), file.string()));
+    } catch (const Error& error) {
+      note(error.what());
+    }
   }
 
   Json power_off(const std::string& host) {
     const auto address = state_.remove(host);
     if (!address) return refused(no_node(host));
+    keep_announced();
     if (const auto channel = channel_of(*address)) channel->send(Json::object({{"power_off", true}}).dump());
     send_facts_to_all();
     return Json::object({{"ok", true}});

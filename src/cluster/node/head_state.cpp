@@ -63,6 +63,15 @@ void HeadState::announce(const Json& message) {
   }
 }
 
+Json HeadState::announced() const {
+  Json instances = Json::object();
+  for (const auto& [id, address] : announced_) {
+    const NodeEntry* node = registry_.find(id);
+    instances[id] = Json::object({{"address", address}, {"name", node ? node->facts.name : ""}});
+  }
+  return Json::object({{"instances", std::move(instances)}, {"launch_template", launch_template_}});
+}
+
 std::optional<std::string> HeadState::remove(const std::string& host) {
   const NodeEntry* node = registry_.find(host);
   if (!node) return std::nullopt;

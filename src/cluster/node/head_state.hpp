@@ -36,6 +36,8 @@ class HeadState {
   // Takes the instances that a user saw in the account, and forgets nodes that are neither among them nor connected.
   // Throws DataError.
   void announce(const Json& message);
+  // What announce() takes, with the instances that belong to the cluster now: for a head that is started again.
+  Json announced() const;
   // The node leaves the cluster. Returns its address; nullopt: no such node.
   std::optional<std::string> remove(const std::string& host);
 

@@ -88,7 +88,7 @@ void Attempt::start() try {
   child.group = Spawn::Group::session;
   child_ = spawn(child);
   write_file_atomic(job_.folder / "attempt.pid", fmt::format("{}\n", child_));
-} catch (const Error& error) {
+} catch (const std::exception& error) {
   if (child_ == 0) not_started_ = error.what();
 }
 

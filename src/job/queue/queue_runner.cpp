@@ -55,7 +55,7 @@ class QueueRunner {
       try {
         look();
         said.clear();
-      } catch (const Error& error) {
+      } catch (const std::exception& error) {
         if (said != error.what()) note(error.what());
         said = error.what();
       }
