@@ -116,9 +116,9 @@ void require_weights(const config::TrainOptions& options) {
 
 // With --cluster, the queue is chosen for the user.
 void refuse_without_queue(const config::OptionSet& set) {
-  const bool chose_queue = set.find("job-queue")->source == config::Source::flag && chosen_cluster(set).empty();
   for (const char* name : {"priority", "down-when-done", "job-queue"}) {
-    if (name == std::string_view("job-queue") ? !chose_queue : !set.chosen(name)) continue;
+    const bool is_chosen_for_user = name == std::string_view("job-queue") && !chosen_cluster(set).empty();
+    if (set.find(name)->source != config::Source::flag || is_chosen_for_user) continue;
     throw UsageError(fmt::format("--{}: is for jobs that are given to a queue", name),
                      "add --detach and --cluster NAME, or --detach and --job-queue FOLDER");
   }

@@ -60,6 +60,15 @@ TEST_F(HeadStateTest, ForgetsALostNodeThatIsNoLongerAnnounced) {
   EXPECT_TRUE(state.registry().nodes().empty());
 }
 
+TEST_F(HeadStateTest, AHeadThatIsStartedAgainKnowsTheInstances) {
+  announce("i-1", "10.0.0.2");
+  announce("i-2", "10.0.0.3");
+  HeadState again{identity("i-head", "10.0.0.1"), kOrder};
+  again.announce(state.announced());
+  EXPECT_FALSE(again.admit(identity("i-1", "10.0.0.2"), "10.0.0.2").admission.admitted);
+  EXPECT_TRUE(again.admit(identity("i-2", "10.0.0.3"), "10.0.0.3").admission.admitted);
+}
+
 TEST_F(HeadStateTest, RemovesANodeByNameSoThatItMayNotJoinAgain) {
   announce("i-1", "10.0.0.2");
   state.register_node({.identity = identity("i-1", "10.0.0.2"), .name = "w0001"}, kNow);
