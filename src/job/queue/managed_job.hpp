@@ -23,6 +23,7 @@ struct ManagedSpec {
   int hosts = 0;               // the user's -n; 0: any number
   bool resumes = false;        // the command knows --resume
   std::int64_t submitted = 0;  // here and below: seconds since 1970
+  friend bool operator==(const ManagedSpec&, const ManagedSpec&) = default;
 };
 
 // stopped: by `dtrain stop`. The last four are final.

@@ -48,7 +48,7 @@ TEST_F(JobQueueTest, ReadsWhatWasSubmitted) {
   EXPECT_EQ(queue_.submit(spec_of_test(), false), 2);
   const QueuedJob job = queue_.at(1);
   ASSERT_TRUE(job.spec);
-  EXPECT_EQ(to_json(*job.spec), to_json(spec_of_test(7)));
+  EXPECT_EQ(*job.spec, spec_of_test(7));
   EXPECT_EQ(job.record, JobRecord{});
   EXPECT_EQ(job.job_folder().path, folder_ / "q/0001");
 }
@@ -141,6 +141,9 @@ TEST_F(JobQueueTest, LeavesNothingOfAJobThatTheDiskDoesNotTake) {
   EXPECT_NE(message.find("spec.json"), std::string::npos) << message;
   EXPECT_EQ(queue_.read().size(), 1u);
   EXPECT_FALSE(queue_.goes_down());
+  for (const auto& entry : std::filesystem::directory_iterator(queue_.folder())) {
+    EXPECT_FALSE(entry.path().filename().string().starts_with(".new")) << entry.path();
+  }
   EXPECT_EQ(queue_.submit(spec_of_test(), false), 2);
 }
 
