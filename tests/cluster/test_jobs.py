@@ -80,6 +80,8 @@ def test_a_job_is_given_away_and_goes_on_after_all_machines_were_off(laptop):  #
         machine.crash()
     for machine in machines:
         machine.boot()
+    # No command of the laptop, which would also introduce the machines to the head.
+    laptop.wait_for(lambda: json.loads((QUEUE / "0001/state.json").read_text())["state"] == "done", "the job is done")
     wait_done(laptop, 1)
     assert show(cloud, 1)["attempts"] == 3, jobs(cloud, "logs", 1).stdout
     assert "Resuming from" in jobs(cloud, "logs", 1).stdout
