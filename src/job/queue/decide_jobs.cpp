@@ -10,7 +10,7 @@
 namespace dtrain::job {
 namespace {
 
-using Kind = AttemptSeen::Kind;
+using AttemptKind = AttemptSeen::Kind;
 
 std::int64_t pause_after(int times) {
   std::int64_t pause = kFirstPause;
@@ -43,11 +43,11 @@ class JobDecision {
       return finish(record, JobState::cancelled, record.attempts == 0 ? "before it began" : "between two attempts");
     }
     if (record.state != JobState::running) return;
-    if (job.attempt.kind == Kind::alive) {
+    if (job.attempt.kind == AttemptKind::alive) {
       if (job.cancelled) made_.stop.push_back(job.number);
       return;
     }
-    if (job.attempt.kind != Kind::none) end_attempt(job, record);
+    if (job.attempt.kind != AttemptKind::none) end_attempt(job, record);
   }
 
   void finish(JobRecord& record, JobState state, const std::string& why) {
@@ -59,7 +59,7 @@ class JobDecision {
 
   void end_attempt(const JobSeen& job, JobRecord& record) {
     const AttemptSeen& attempt = job.attempt;
-    const bool ended = attempt.kind == Kind::ended;
+    const bool ended = attempt.kind == AttemptKind::ended;
     record.exit_code = ended ? attempt.exit_code : 0;
     if (std::exchange(record.progress, attempt.progress) != attempt.progress) {
       record.failures = record.refusals = record.losses = 0;
