@@ -84,6 +84,7 @@ std::vector<Preset> recipes() {
             {"num-classes", "80"},
             {"rgb-mean", "123.675,116.28,103.53"},
             {"rgb-std", "58.395,57.12,57.375"},
+            {"proposals", "128"},
             {"batch-size", "8"},
             {"num-epochs", "12"},
             {"optimizer", "adamw"},

@@ -43,8 +43,12 @@ void write_random(const Path& file, const DataOptions& options, int count) {
 // The file that holds them: `name`.rec in the folder, or that of a drawn set.
 Path write_records(const Path& folder, const std::string& name, const DataOptions& options, int count) {
   if (options.detection) {
-    const auto scenes = static_cast<std::uint32_t>(count);
-    return data::prepare({.name = "shapes-detection", .out = folder, .train_count = scenes, .val_count = 1}).train;
+    data::PrepareOptions scenes;
+    scenes.name = "shapes-detection";
+    scenes.out = folder;
+    scenes.train_count = static_cast<std::uint32_t>(count);
+    scenes.val_count = 1;
+    return data::prepare(scenes).train;
   }
   const Path file = folder / (name + ".rec");
   if (!std::filesystem::exists(file)) write_random(file, options, count);

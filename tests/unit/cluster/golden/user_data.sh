@@ -192,7 +192,7 @@ start_agent() {
   if [ "$role" != head ] || [ "$head_only" = no ]; then keep_running node; fi
 }
 
-keep_running() {  # keep_running head|jobs|node: again when it ends, also after a restart of the machine
+keep_running() {  # keep_running head|jobs|node: again when it ends
   command="$home/bundle/dtrain agent --$1 $home/node.json"
   if [ -d /run/systemd/system ]; then
     cat >"/etc/systemd/system/dtrain-$1.service" <<END
