@@ -61,6 +61,21 @@ TEST(Terminate, NeedsFewCallsForManyInstances) {
   EXPECT_LE(account.calls, 20);
 }
 
+TEST(StopAndStart, NameEachInstanceThatIsRefused) {
+  for (const char* code : {"UnsupportedOperation", "IncorrectInstanceState", "InsufficientInstanceCapacity",
+                           "ReservationCapacityExceeded"}) {
+    Ids taken;
+    const auto refused = each_for_itself({"i-1", "i-2", "i-3"}, [&](const Ids& ids) {
+      if (std::ranges::find(ids, "i-2") != ids.end()) throw error(code, "not for one of them");
+      taken.insert(taken.end(), ids.begin(), ids.end());
+    });
+    ASSERT_EQ(refused.size(), 1u) << code;
+    EXPECT_EQ(refused.front().instance_id, "i-2");
+    EXPECT_EQ(refused.front().why.facts().code, code);
+    EXPECT_EQ(taken, (Ids{"i-1", "i-3"}));
+  }
+}
+
 TEST(Terminate, TakesNoOtherErrorForSuccess) {
   const auto denied = [](const Ids&) { throw error("UnauthorizedOperation", "no"); };
   EXPECT_THROW(each_for_itself({"i-1", "i-2"}, denied), net::AwsError);
