@@ -38,6 +38,13 @@ def test_add_and_down_know_the_cluster_of_a_stack(cloud):
     assert cloud.of_cluster("demo") == []
 
 
+def test_disks_carry_the_tag_that_rights_are_narrowed_to(cloud):
+    resources = template_of(cloud, "-w", 1)
+    for name in ("HeadTemplate", "WorkerTemplate"):
+        tags = {one["ResourceType"]: one["Tags"] for one in launch_data(resources, name)["TagSpecifications"]}
+        assert {"Key": "dtrain:cluster", "Value": "demo"} in tags["volume"] and {"Key": "dtrain:cluster", "Value": "demo"} in tags["instance"]
+
+
 def test_private_spot_and_efa_are_in_the_template(cloud):
     resources = template_of(cloud, "--private", "--spot", "only", "--max-price", 1.5, "--instance-type", "c5n.18xlarge", "--efa")
     for name in ("HeadTemplate", "WorkerTemplate"):

@@ -110,6 +110,10 @@ Json interface(const ClusterRequest& request, const Account& account) {
   return interface;
 }
 
+Json tags_for(const char* kind, const Tags& tags) {
+  return Json::object({{"ResourceType", kind}, {"Tags", tag_list(tags)}});
+}
+
 // Metadata options exist only in a launch template, so the head has one too.
 Json launch_template(const ClusterRequest& request, const Account& account, const std::string& type,
                      const std::string& script, const Tags& tags) {
@@ -123,7 +127,8 @@ Json launch_template(const ClusterRequest& request, const Account& account, cons
                                          {"HttpPutResponseHopLimit", 1},
                                          {"InstanceMetadataTags", "enabled"}})},
        {"BlockDeviceMappings", disk(request, account)},
-       {"TagSpecifications", Json::array({Json::object({{"ResourceType", "instance"}, {"Tags", tag_list(tags)}})})}});
+       {"TagSpecifications",
+        Json::array({tags_for("instance", tags), tags_for("volume", common_tags(request.name, account))})}});
   if (needs_interface(request.spec, account)) {
     data["NetworkInterfaces"] = Json::array({interface(request, account)});
   } else {
@@ -242,8 +247,7 @@ void add_nodes(const ClusterRequest& request, const Account& account, Json& reso
   const Tags further = further_worker_tags(request, account);
   resources["WorkerTemplate"] = launch_template(request, account, worker_type, worker_script, further);
   // The template's own tags, by which `add` finds it.
-  resources["WorkerTemplate"]["Properties"]["TagSpecifications"] =
-      Json::array({Json::object({{"ResourceType", "launch-template"}, {"Tags", tag_list(common)}})});
+  resources["WorkerTemplate"]["Properties"]["TagSpecifications"] = Json::array({tags_for("launch-template", common)});
   for (int number = 1; number <= request.spec.workers; ++number) {
     resources[fmt::format("Worker{:04}", number)] =
         instance("WorkerTemplate", request, account, worker_type,
