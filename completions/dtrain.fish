@@ -147,7 +147,7 @@ end
 
 complete -c dtrain -f
 complete -c dtrain -n "__dtrain_at ''" -a train -d 'train a model on this machine or on several hosts; hosts can join and leave'
-complete -c dtrain -n "__dtrain_at 'train'" -l recipe -x -a 'cifar10 imagenet mnist speednet' -d 'set of defaults: those of MXNet\'s script of that name, or speednet for CIFAR-10 in few epochs'
+complete -c dtrain -n "__dtrain_at 'train'" -l recipe -x -a 'cifar10 imagenet mnist speednet detection' -d 'set of defaults: those of MXNet\'s script of that name, speednet for CIFAR-10 in few epochs, or detection, which detectors have by default'
 complete -c dtrain -n "__dtrain_at 'train'" -l network -x -a '(__dtrain_local networks)' -d 'network to train: resnet, resnet-v1, resnet-v1.5, lenet, mlp, vgg, mobilenet, speednet, a detector (retinanet, faster-rcnn, mask-rcnn), one of torchvision\'s by its name, such as resnet50 or convnext_tiny, or a .json file with an MXNet symbol or a graph of `dtrain inspect --graph`, or an .onnx model; `dtrain help networks` lists the names'
 complete -c dtrain -n "__dtrain_at 'train'" -l num-layers -x -d 'number of layers, for networks with several depths; 0 for the network\'s usual depth'
 complete -c dtrain -n "__dtrain_at 'train'" -l backbone -x -d 'for detectors, network below the feature pyramid: resnet-18, resnet-34, resnet-50, resnet-101; empty for resnet-50'
@@ -1444,7 +1444,7 @@ complete -c dtrain -n "__dtrain_at 'bench train'" -l width -x -d 'number of chan
 complete -c dtrain -n "__dtrain_at 'bench train'" -l batch-norm -d 'for vgg, add batch norm after each convolution'
 complete -c dtrain -n "__dtrain_at 'bench train'" -l drop-path -x -d 'for convnext, vit and efficientnet, share of samples that leave out the last residual block while training; earlier blocks are left out less'
 complete -c dtrain -n "__dtrain_at 'bench train'" -l label-smoothing -x -d 'share of the target probability that is spread over all classes'
-complete -c dtrain -n "__dtrain_at 'bench train'" -l data-train -r -F -d 'record files to train on (default random images)'
+complete -c dtrain -n "__dtrain_at 'bench train'" -l data-train -r -F -d 'record files to train on (default random images, for a detector drawn scenes)'
 complete -c dtrain -n "__dtrain_at 'bench train'" -l data-nthreads -x -d 'number of threads that decode and augment images'
 complete -c dtrain -n "__dtrain_at 'bench train'" -l image-shape -x -d 'size of the network\'s input: channels, height, width'
 complete -c dtrain -n "__dtrain_at 'bench train'" -l resize -x -d 'length in pixels to which the shorter edge of each image is resized first; 0 keeps the size. With --random-resized-crop it applies to validation only'

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "config/recipes.hpp"
 #include "parse.hpp"
 
 namespace dtrain::cli {
@@ -171,7 +172,7 @@ TEST(CommandTree, EveryRecipeCanBeApplied) {
     set.apply_preset();
     EXPECT_FALSE(set.chosen("network")) << recipe;
   }
-  EXPECT_EQ(set.find("network")->show(), "speednet");
+  EXPECT_EQ(set.find("network")->show(), "mask-rcnn") << "that of the last one";
 }
 
 TEST(CommandTree, ADetectorHasTheRecipeOfDetection) {
