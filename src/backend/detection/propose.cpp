@@ -20,6 +20,7 @@ float share_of(float logit) { return static_cast<float>(1 / (1 + bounded_exp(-st
 std::vector<Candidate> best_of_level(const AnchorSet& anchors, std::size_t level, const HeadValues<const float>& logits,
                                      int most) {
   std::vector<Candidate> all;
+  all.reserve(static_cast<std::size_t>(anchors.level_begins[level + 1] - anchors.level_begins[level]));
   for (std::int64_t i = anchors.level_begins[level]; i < anchors.level_begins[level + 1]; ++i) {
     const std::int64_t pixel = anchors.pixels[static_cast<std::size_t>(i / anchors.at_pixel)];
     const float logit = logits.at(pixel, i % anchors.at_pixel);
@@ -27,8 +28,9 @@ std::vector<Candidate> best_of_level(const AnchorSet& anchors, std::size_t level
         {std::isnan(logit) ? -std::numeric_limits<float>::infinity() : logit, static_cast<std::int32_t>(level), i});
   }
   const auto kept = all.begin() + std::min<std::ptrdiff_t>(std::ssize(all), most);
-  std::partial_sort(all.begin(), kept, all.end(), is_better);
+  if (kept != all.end()) std::nth_element(all.begin(), kept, all.end(), is_better);
   all.erase(kept, all.end());
+  std::ranges::sort(all, is_better);
   return all;
 }
 
