@@ -73,6 +73,8 @@ nn::Graph choose_graph(const NetworkChoice& choice, const OptionSet& set, DataOp
   nn::NetworkOptions options = choice.options;
   options.image = data.image;
   options.classes = data.classes;
+  // A recipe is for detectors of both kinds.
+  if (!set.chosen("proposals") && !nn::has_proposals(options.name)) options.proposals = 0;
   return nn::build_network(options);
 }
 

@@ -40,6 +40,7 @@ Graph build_network(const NetworkOptions& options);
 std::vector<std::string> network_names();
 // Detectors, and what they take as their backbone.
 std::vector<std::string> detector_names();
+bool has_proposals(const std::string& name);  // of a detector with two stages
 std::vector<std::string> backbone_names();
 // In front of the names of a detector's nodes that its backbone, as a classifier, has as well.
 inline constexpr std::string_view kBackbonePrefix = "backbone.body.";

@@ -167,6 +167,11 @@ PretrainedImages pretrained_images(const std::string& network) {
   return family ? family->images : PretrainedImages{};
 }
 
+bool has_proposals(const std::string& name) {
+  const Family* family = family_named(name);
+  return family && family->has_proposals;
+}
+
 std::vector<std::string> network_names() {
   std::vector<std::string> names = own_network_names();
   for (std::string& name : torch_network_names()) names.push_back(std::move(name));
