@@ -6,7 +6,7 @@ set -uo pipefail
 
 run data prepare shapes-detection --out d --train-count 12 --val-count 6
 detector=(--network retinanet --backbone resnet-18 --image-shape "3,64,64" --data-train d/shapes-detection_train
-  --batch-size 4 --logical-shards 2 --optimizer adamw --lr 0.001 --disp-batches 1)
+  --batch-size 4 --logical-shards 2 --optimizer adamw --lr 0.001 --lr-schedule step --warmup-epochs 0 --disp-batches 1)
 run train "${detector[@]}" --data-val d/shapes-detection_val --num-epochs 2 --model-prefix m/one --job-dir one
 check "a detector is trained" exits 0
 check "the log says what it does" says_line 'retinanet-resnet-18 has [0-9,]+ parameters and finds objects of 6 classes in colour images of 64 x 64 pixels'
@@ -95,7 +95,11 @@ check "and sizes of a classifier's pictures" says "draws the size of a detector'
 run train "${detector[@]}" --mixup 0.2 --num-epochs 1 --model-prefix m/x
 check "and mixed pictures" says "pictures of a detector are not mixed"
 run train "${detector[@]}" --benchmark 1 --num-epochs 1
-check "and images that show no objects" says "--benchmark: the images that it makes show no objects"
+check "drawn scenes show how fast it trains" exits 0
+run bench train --network retinanet --backbone resnet-18 --image-shape "3,64,64" --batch-size 2 --steps 2 --warmup 1
+check "so does the benchmark" answers_line '^[0-9]+ images/sec '
+run train --network retinanet --data-train d/shapes-detection_train --show-config
+check "a detector has defaults of its own" answers "lr-schedule = cosine  (recipe detection)"
 run train --network lenet --backbone resnet-18 --benchmark 1 --num-epochs 1
 check "a classifier has no backbone" exits 2
 run export m/one --to onnx --with-preprocessing --out one.onnx

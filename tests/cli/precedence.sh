@@ -63,7 +63,7 @@ refused "a count that is too large" "--batch-size: 99999999999 is too large"
 run train --image-shape 3,28
 refused "an image shape of two numbers" "--image-shape: must be channels,height,width, such as 3,28,28"
 run train --recipe cifar
-refused "an unknown recipe" "--recipe: must be one of cifar10, imagenet, mnist, speednet, not 'cifar'"
+refused "an unknown recipe" "--recipe: must be one of cifar10, imagenet, mnist, speednet, detection, not 'cifar'"
 run train --optimizer adamm
 refused "an unknown optimizer" "--optimizer: "
 run train --optimizer muon --muon-steps 0

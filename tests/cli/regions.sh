@@ -6,7 +6,7 @@ set -uo pipefail
 
 run data prepare shapes-detection --out d --train-count 12 --val-count 6
 small=(--backbone resnet-18 --proposals 16 --image-shape "3,64,64" --data-train d/shapes-detection_train
-  --batch-size 4 --logical-shards 2 --optimizer adamw --lr 0.001 --disp-batches 1)
+  --batch-size 4 --logical-shards 2 --optimizer adamw --lr 0.001 --lr-schedule step --warmup-epochs 0 --disp-batches 1)
 masks=(--network mask-rcnn "${small[@]}")
 run train "${masks[@]}" --data-val d/shapes-detection_val --num-epochs 2 --model-prefix m/one --job-dir one
 check "Mask R-CNN is trained" exits 0

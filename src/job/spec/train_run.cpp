@@ -104,10 +104,6 @@ void check_choices(const TrainRun& run) {
                                  options.early_stop > 0 ? "early-stop" : "keep-checkpoints best"),
                      "add --data-val");
   }
-  if (options.benchmark && options.data.detection) {
-    throw UsageError("--benchmark: the images that it makes show no objects, which a detector learns from",
-                     "`dtrain bench train` measures a detector; `dtrain data prepare shapes-detection` makes records");
-  }
   if (options.mix.any() && options.data.detection) {
     throw UsageError("--mixup and --cutmix: pictures of a detector are not mixed", "leave them out");
   }
