@@ -6,7 +6,8 @@ from runner import slow
 from world import World, eventually, send_signal
 
 SCENES = 24
-LAYERS = ("--backbone", "resnet-18", "--image-shape", "3,64,64", "--optimizer", "adamw", "--lr", 0.001)
+LAYERS = ("--backbone", "resnet-18", "--image-shape", "3,64,64", "--optimizer", "adamw", "--lr", 0.001,
+          "--lr-schedule", "step", "--warmup-epochs", 0)
 
 
 def detector_job(world: World, name: str, *network, **options):
