@@ -73,8 +73,8 @@ def trained(folder, network, options, epochs):
     prefix = folder / "m" / network
     dtrain("train", "--network", network, "--backbone", "resnet-18", *options, "--image-shape", f"3,{ROOM[0]},{ROOM[1]}",
            "--data-train", folder / "p.rec", "--batch-size", 4, "--num-epochs", epochs, "--optimizer", "adamw", "--lr", "0.001",
-           "--rgb-mean", ",".join(map(str, MEAN)), "--rgb-std", ",".join(map(str, STD)), "--model-prefix", prefix,
-           "--job-dir", folder / f"job-{network}", "--lr-step-epochs", "")
+           "--lr-schedule", "step", "--warmup-epochs", 0, "--rgb-mean", ",".join(map(str, MEAN)), "--rgb-std", ",".join(map(str, STD)),
+           "--model-prefix", prefix, "--job-dir", folder / f"job-{network}", "--lr-step-epochs", "")
     return prefix
 
 
