@@ -50,7 +50,7 @@ Path write_records(const Path& folder, const std::string& name, const DataOption
     scenes.val_count = 1;
     return data::prepare(scenes).train;
   }
-  const Path file = folder / (name + ".rec");
+  Path file = folder / (name + ".rec");
   if (!std::filesystem::exists(file)) write_random(file, options, count);
   return file;
 }
