@@ -140,7 +140,7 @@ AttemptSeen Attempt::ended(int code, std::string cause) const {
 
 std::string Attempt::progress() const {
   const JobFolder folder = job_.job_folder();
-  const std::string checkpoint = text_in(folder.latest());
+  std::string checkpoint = text_in(folder.latest());
   if (!checkpoint.empty()) return checkpoint;
   const std::int64_t number = external::read_progress(folder.path);
   return number == 0 ? "" : std::to_string(number);
