@@ -58,7 +58,7 @@ def kill_runner_and_job(machine):
 def test_a_job_is_given_away_and_goes_on_after_all_machines_were_off(laptop):  # noqa: F811
     """The laptop gives a job and does nothing more. Runner and job are killed; then both machines lose their power at once.
     The job ends with the bits of a calm run on one machine."""
-    cloud, epochs = laptop.cloud, 40
+    cloud, epochs = laptop.cloud, 120
     nodes = private(laptop.up("-w", 1)["nodes"])
     machines = [laptop.machines.find(address) for address in nodes.values()]
     refused = give(cloud, [*laptop.training[:-4], "--data-train", lab.SHARED / "none.rec"], epochs=1, status=1)
@@ -118,7 +118,7 @@ def test_priorities_cancel_and_a_page_of_the_queue(laptop):  # noqa: F811
 def test_a_new_head_finds_the_queue(laptop):  # noqa: F811
     """AWS takes the head away for good; `cluster watch --heal` starts another one, which resumes the job. moto gives it another
     address, so that no worker would find it: there is none here."""
-    cloud, epochs = laptop.cloud, 40
+    cloud, epochs = laptop.cloud, 120
     nodes = private(laptop.up("-w", 0)["nodes"])
     give(cloud, laptop.training, epochs=epochs)
     laptop.wait_for(lambda: saved() >= 1, "it trains")
