@@ -47,8 +47,6 @@ class Machine(lab.Host):
         for path in OF_A_MACHINE:  # of an earlier boot: the lab needs the real ones until the machine is up
             (self.disk / "upper" / path.lstrip("/")).unlink(missing_ok=True)
         os.environ["LAB_PREFIX"] = self.gateway.partition("/")[2]
-        for path in OF_A_MACHINE:  # the lab boots a machine with its own mount
-            (self.disk / "upper" / path.lstrip("/")).unlink(missing_ok=True)
         super().boot()
         self.wait_for_ssh()
         for path, text in OF_A_MACHINE.items():
