@@ -133,14 +133,15 @@ class Machines:
         except Exception:
             self.alone.close()
             raise
-        self.errors = []
+        self.errors, self.changing = [], threading.Lock()
         self.thread = threading.Thread(target=self.follow)
         self.thread.start()
 
     def follow(self):
         while not self.over:
             try:
-                self.look()
+                with self.changing:
+                    self.look()
             except Exception as error:  # reported at the end: a thread's exception is lost
                 self.errors.append(error)
             time.sleep(0.2)
@@ -169,6 +170,12 @@ class Machines:
                 except Exception:
                     machine.crash()
                     raise
+
+    def cut_power(self, machines):
+        """All at once. As their instances still run, they boot again by themselves."""
+        with self.changing:
+            for machine in machines:
+                machine.crash()
 
     def find(self, word):
         """By address or by instance id; None: not found."""

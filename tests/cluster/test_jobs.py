@@ -76,10 +76,7 @@ def test_a_job_is_given_away_and_goes_on_after_all_machines_were_off(laptop):  #
     laptop.wait_for(lambda: show(cloud, 1)["attempts"] == 2 and saved() > before, "it was resumed")
 
     assert show(cloud, 1)["state"] == "running"
-    for machine in machines:
-        machine.crash()
-    for machine in machines:
-        machine.boot()
+    laptop.machines.cut_power(machines)
     # No command of the laptop, which would also introduce the machines to the head.
     laptop.wait_for(lambda: json.loads((QUEUE / "0001/state.json").read_text())["state"] == "done", "the job is done")
     wait_done(laptop, 1)
