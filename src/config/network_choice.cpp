@@ -73,7 +73,7 @@ nn::Graph choose_graph(const NetworkChoice& choice, const OptionSet& set, DataOp
   nn::NetworkOptions options = choice.options;
   options.image = data.image;
   options.classes = data.classes;
-  // A recipe is for detectors of both kinds.
+  // The recipe for detectors has a number of regions, and a detector with one stage has none.
   if (!set.chosen("proposals") && !nn::has_proposals(options.name)) options.proposals = 0;
   return nn::build_network(options);
 }

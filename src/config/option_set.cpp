@@ -224,7 +224,7 @@ std::vector<std::string> OptionSet::preset_choosers() const {
   return {chooser_, other_chooser_};
 }
 
-const Preset& OptionSet::chosen_preset() {
+const Preset& OptionSet::choose_preset() {
   Option& chooser = *find(chooser_);
   const Option& other = *find(other_chooser_);
   const std::string value = other.show();
@@ -242,7 +242,7 @@ const Preset& OptionSet::chosen_preset() {
 
 void OptionSet::apply_preset() {
   if (presets_.empty()) return;
-  const Preset& preset = chosen_preset();
+  const Preset& preset = choose_preset();
   for (const auto& [key, text] : preset.values) {
     Option* option = find(key);
     DTRAIN_CHECK(option, "a preset names existing options");

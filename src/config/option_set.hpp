@@ -136,7 +136,7 @@ class OptionSet {
   bool chosen(std::string_view name) const;
 
  private:
-  const Preset& chosen_preset();
+  const Preset& choose_preset();
 
   std::string group_ = "Options";
   std::deque<Option> options_;

@@ -9,6 +9,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/random.hpp>
+#include <dtrain/data/class_names.hpp>
 #include <dtrain/data/image.hpp>
 #include <dtrain/data/prepare.hpp>
 #include <dtrain/data/record.hpp>
@@ -48,7 +49,13 @@ Path write_records(const Path& folder, const std::string& name, const DataOption
     scenes.out = folder;
     scenes.train_count = static_cast<std::uint32_t>(count);
     scenes.val_count = 1;
-    return data::prepare(scenes).train;
+    Path file = data::prepare(scenes).train;
+    const std::size_t shown = data::class_names(data::find_records(file.string())).size();
+    if (static_cast<std::size_t>(options.classes) < shown) {
+      throw SettingError("num-classes", fmt::format("the drawn scenes show objects of {} classes", shown),
+                         fmt::format("give {} or more, or record files of your own", shown));
+    }
+    return file;
   }
   Path file = folder / (name + ".rec");
   if (!std::filesystem::exists(file)) write_random(file, options, count);

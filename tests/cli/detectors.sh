@@ -98,6 +98,8 @@ run train "${detector[@]}" --benchmark 1 --num-epochs 1
 check "drawn scenes show how fast it trains" exits 0
 run bench train --network retinanet --backbone resnet-18 --image-shape "3,64,64" --batch-size 2 --steps 2 --warmup 1
 check "so does the benchmark" answers_line '^[0-9]+ images/sec '
+run bench train --network retinanet --backbone resnet-18 --image-shape "3,64,64" --num-classes 3
+check "which needs the classes of its scenes" says "--num-classes: the drawn scenes show objects of 6 classes"
 run train --network retinanet --data-train d/shapes-detection_train --show-config
 check "a detector has defaults of its own" answers "lr-schedule = cosine  (recipe detection)"
 run train --network lenet --backbone resnet-18 --benchmark 1 --num-epochs 1
