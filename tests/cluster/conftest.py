@@ -45,6 +45,7 @@ def policy(program, shared_proxy):
 
 @pytest.fixture
 def cloud(account, shared_proxy, policy, program, tmp_path):
+    shared_proxy.rest()
     forget_everything(account)
     shared_proxy.fresh()
     shared_proxy.policy = policy

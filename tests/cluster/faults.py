@@ -1,8 +1,6 @@
 """Faults of the proxy. A fault is a function of the proxy's Exchange: its result is the answer; None passes the call to the
 next fault, and finally to the account."""
 
-import time
-
 
 class Answer:
     def __init__(self, status, body, kind="text/xml", headers=None):
@@ -38,7 +36,7 @@ def page(status=503, body="<html>not a document of this service</html>"):
 
 def delay(seconds):
     def wait(exchange):
-        time.sleep(seconds)
+        exchange.proxy.over.wait(seconds)
     return wait
 
 

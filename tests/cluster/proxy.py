@@ -90,12 +90,20 @@ class Proxy:
 
     def __init__(self, account_url):
         self.account = account_url.removeprefix("http://")
-        self.lock = threading.Lock()
+        self.lock, self.answered, self.busy = threading.Lock(), threading.Condition(), 0
+        self.over = threading.Event()  # ends the delays of a test
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (Handler,), {"proxy": self}))
         self.server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
         self.fresh()
+
+    def rest(self):
+        """Waits for the calls of processes that were killed meanwhile: a late one would fall into the next test."""
+        self.over.set()
+        with self.answered:
+            assert self.answered.wait_for(lambda: self.busy == 0, 120), f"{self.busy} calls have no answer after two minutes"
+        self.over.clear()
 
     def fresh(self):
         """Resets the state of earlier tests."""
@@ -170,6 +178,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
     proxy = None
 
     def serve(self):
+        with self.proxy.answered:
+            self.proxy.busy += 1
+        try:
+            self.serve_call()
+        finally:
+            with self.proxy.answered:
+                self.proxy.busy -= 1
+                self.proxy.answered.notify_all()
+
+    def serve_call(self):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         headers = {}
         for name, value in self.headers.items():  # repeated ones are one, as they are signed

@@ -98,8 +98,11 @@ DayCosts cost_by_day(const Fleet& fleet, const NodePrice& price, UnixTime now) {
     const auto launch = launched_at(node), end = node.alive() ? std::optional(now.count()) : ended_at(node);
     if (!launch || !end) return costs.unknown.push_back(node.instance_id);
     const auto hourly = price(node);
-    for (UnixTime from(*launch); from.count() < *end;) {
-      const UnixTime day = from - from % kDay, until = std::min(day + kDay, UnixTime(*end));
+    // A machine has a day from the second of its launch on, when it has run for no time yet.
+    const UnixTime ended(std::max(*launch, *end));
+    UnixTime from(*launch);
+    do {
+      const UnixTime day = from - from % kDay, until = std::min(day + kDay, ended);
       DayCost& one = days[day];
       one.day = day;
       const double hours = static_cast<double>((until - from).count()) / kSecondsOfAnHour;
@@ -110,7 +113,7 @@ DayCosts cost_by_day(const Fleet& fleet, const NodePrice& price, UnixTime now) {
         one.cost.unpriced.push_back(node.type);
       }
       from = until;
-    }
+    } while (from < ended);
   };
   for (const Node& node : fleet.nodes) count(node);
   for (const Node& node : fleet.ending) count(node);

@@ -74,6 +74,16 @@ TEST(CostByDay, EndsWithTheMachineAndNamesOnesWithoutAnEnd) {
   EXPECT_TRUE(cost_by_day({}, two_dollars, kNoon).days.empty());
 }
 
+TEST(CostByDay, HasTheDayOfAMachineThatHasJustBegun) {
+  Fleet fleet{.name = "demo"};
+  for (const char* launch : {"2026-01-31T12:00:00.000Z", "2026-01-31T12:00:02.000Z"}) {
+    fleet.nodes = {machine("c5.large", launch)};
+    const DayCosts costs = cost_by_day(fleet, two_dollars, kNoon);
+    ASSERT_EQ(costs.days.size(), 1U) << launch;
+    EXPECT_DOUBLE_EQ(costs.days.front().hours, 0) << launch;
+  }
+}
+
 TEST(Budget, NamesTypesWithoutAPriceOnce) {
   Fleet fleet{.name = "demo"};
   fleet.nodes = {machine("p9.large", "2026-01-31T12:00:00.000Z"), machine("p9.large", "2026-01-31T12:00:00.000Z"),
