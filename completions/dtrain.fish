@@ -292,6 +292,7 @@ complete -c dtrain -n "__dtrain_at 'train'" -l kv-store -x -a 'local device dist
 complete -c dtrain -n "__dtrain_at 'train'" -l transport -x -a 'tcp gloo nccl' -d 'transport of gradients: tcp encrypts and authenticates every connection. nccl adds gradients on the GPUs, for workers with one GPU each, without either. gloo is for comparison, without either'
 complete -c dtrain -n "__dtrain_at 'train'" -l plain-data -d 'send gradients and states between machines unencrypted, for closed networks; connections are still opened only with the job\'s token'
 complete -c dtrain -n "__dtrain_at 'train'" -l gradient-dtype -x -a 'float32 bfloat16' -d 'number format in which gradients are added and sent; bfloat16 halves the traffic and changes the result\'s bits'
+complete -c dtrain -n "__dtrain_at 'train'" -l move-shards -x -a 'on off' -d 'move logical shards from slow to fast workers while steps become faster by that; the result keeps its bits. On the CPU, with --elastic-batch fixed-global and more shards than workers'
 complete -c dtrain -n "__dtrain_at 'train'" -l reset-hosts -d 'write the job folder\'s host_worker again from -H, even with --resume'
 complete -c dtrain -n "__dtrain_at 'train'" -l sample-ledger -d 'record the samples that each step consumes in ledger/'
 complete -c dtrain -n "__dtrain_at 'train'" -l log-per-worker -d 'also show the output of every worker, each line with its host'

@@ -35,6 +35,7 @@ class PhaseClock final : public elastic::Membership {
     phase_ = phase;
     inner_.progress(phase);
   }
+  void computes(double share) override { inner_.computes(share); }
   void report(const Json& event) override { inner_.report(event); }
 
  private:

@@ -168,6 +168,10 @@ const std::map<std::string_view, Sentence>& sentences() {
       {"epoch", [](const Json& e) { return epoch_sentence(e, "Training"); }},
       {"evaluation", [](const Json& e) { return epoch_sentence(e, "Validation"); }},
       {"checkpoint", [](const Json& e) { return fmt::format("Saved {}", member_text(e, "file")); }},
+      {"shards",
+       [](const Json& e) {
+         return fmt::format("Shards follow the speed of the workers: ranks compute {}", member_text(e, "shards"));
+       }},
       {"warning", [](const Json& e) { return fmt::format("Warning: {}", member_text(e, "message")); }},
       {"stop", [](const Json& e) { return fmt::format("The job is asked to stop{}", because(e)); }},
       {"end_at_once", [](const Json& e) { return fmt::format("The job ends at once{}", because(e)); }},

@@ -39,6 +39,7 @@ static_assert(sizeof(FrameHeader) == 32);
 
 struct ReductionBegin {
   std::int64_t shards = 0, size = 0, rounded = 0;
+  std::uint64_t spans = 0;  // a hash of them; 0: even
   std::uint64_t note[4] = {};
 };
 

@@ -6,10 +6,11 @@
 
 namespace dtrain::comm {
 
-MergePlan::MergePlan(int ranks, int shards) {
-  for (int rank = 0; rank < ranks; ++rank) {
-    const ShardSpan span = shards_of_rank(rank, ranks, shards);
+MergePlan::MergePlan(const ShardSpans& spans) {
+  int rank = 0;
+  for (const ShardSpan& span : spans) {
     for (const TreeNode node : covering_nodes(span.first, span.last)) nodes_.push_back({node, rank, -1, -1});
+    ++rank;
   }
   pieces_ = static_cast<int>(nodes_.size());
   // Left to right on a stack: what is on top of it joins as soon as its sibling comes.

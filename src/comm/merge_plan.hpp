@@ -16,7 +16,7 @@ struct MergeNode {
 
 class MergePlan {
  public:
-  MergePlan(int ranks, int shards);
+  explicit MergePlan(const ShardSpans& spans);
   // Pieces of rank 0 come first, then those of rank 1, ...; joined nodes come last.
   const std::vector<MergeNode>& nodes() const { return nodes_; }
   const MergeNode& operator[](int number) const { return nodes_[static_cast<std::size_t>(number)]; }

@@ -30,4 +30,20 @@ ShardSpan shards_of_rank(int rank, int ranks, int shards) {
   return {boundary(rank), boundary(rank + 1)};
 }
 
+ShardSpans even_spans(int ranks, int shards) {
+  ShardSpans spans;
+  for (int rank = 0; rank < ranks; ++rank) spans.push_back(shards_of_rank(rank, ranks, shards));
+  return spans;
+}
+
+ShardSpans spans_of_counts(const std::vector<int>& counts) {
+  ShardSpans spans;
+  int first = 0;
+  for (const int count : counts) {
+    spans.push_back({first, first + count});
+    first += count;
+  }
+  return spans;
+}
+
 }  // namespace dtrain::comm

@@ -124,6 +124,12 @@ void bind_sums(OptionSet& set, JobOptions& options) {
   add_choice(
       set, "--gradient-dtype", options.gradient_dtype, kGradientDTypeNames,
       "number format in which gradients are added and sent; bfloat16 halves the traffic and changes the result's bits");
+  set.add_custom(
+      "--move-shards", "on|off",
+      "move logical shards from slow to fast workers while steps become faster by that; the result keeps its bits. On "
+      "the CPU, with --elastic-batch fixed-global and more shards than workers",
+      [&options](const std::string& text) { options.move_shards = yes_or_no(text, "on or off"); },
+      [&options] { return std::string(options.move_shards ? "on" : "off"); });
 }
 
 void bind_job_files(OptionSet& set, JobOptions& options) {

@@ -61,6 +61,7 @@ struct JobOptions {
   comm::Transport transport = comm::Transport::tcp;
   bool plain_data = false;  // of transport tcp between machines
   backend::DType gradient_dtype = backend::DType::float32;
+  bool move_shards = true;
   Path folder = ".";
   bool detach = false, reset_hosts = false, sample_ledger = false, log_per_worker = false, prometheus = false;
   std::optional<Path> job_queue;  // with detach: the queue that runs the job; none: this process does

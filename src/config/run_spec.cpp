@@ -158,6 +158,7 @@ static void fields(Fields& each, JobOptions& job) {
   each.named("transport", job.transport, kTransportNames);
   each("plain_data", job.plain_data);
   each.named("gradient_dtype", job.gradient_dtype, kGradientDTypeNames);
+  each("move_shards", job.move_shards);
   each("folder", job.folder);
   each("detach", job.detach);
   each("reset_hosts", job.reset_hosts);

@@ -300,6 +300,8 @@ train::TrainerOptions trainer_options(const TrainOptions& options, backend::DTyp
   trainer.preprocessing = preprocessing_of(options.data);
   trainer.dtype = dtype;
   trainer.gradient_dtype = options.job.gradient_dtype;
+  if (!options.job.move_shards) trainer.shard_window = {};
+  trainer.lanes = compile_options(compute_of_worker(options), dtype, 0).lanes;
   trainer.elastic_batch = options.job.batch;
   if (options.job.is_per_worker()) trainer.worker_batch = batch_of_worker(options.compute);
   trainer.elastic_rate = options.job.rate;

@@ -1,9 +1,12 @@
 """The same bits, whatever the number of workers is and however it changes; and every sample exactly once."""
 
+import contextlib
 import json
 import re
+import signal
+import threading
 
-from world import World, eventually
+from world import World, eventually, send_signal
 
 
 def test_same_bits_for_any_number_of_workers(world: World):
@@ -24,6 +27,40 @@ def expect_shares(job) -> None:
         for first, last in re.findall(r"shards \[(\d+), (\d+)\) of 8", path.read_text()):
             shares += range(int(first), int(last))
     assert sorted(shares) == list(range(8)), shares
+
+
+@contextlib.contextmanager
+def slowed(pid: int):
+    """A process that runs a quarter of the time."""
+    over = threading.Event()
+
+    def hold() -> None:
+        while not over.is_set():
+            send_signal(pid, signal.SIGSTOP)
+            over.wait(0.03)
+            send_signal(pid, signal.SIGCONT)
+            over.wait(0.01)
+    thread = threading.Thread(target=hold)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_shards_move_away_from_a_slow_worker(world: World):
+    """They move while it is slow; a worker joins then; the bits stay those of a calm run."""
+    job = world.job("uneven", hosts=2).start().wait_running()
+
+    def moved() -> list[list[int]]:
+        return [event["shards"] for event in job.events() if event["event"] == "shards"]
+    with slowed(job.worker_of_rank(1)[1]):
+        eventually(lambda: any(first > second for first, second, *others in moved()), "shards move", job=job)
+        job.hosts_command("add", "w3")
+        job.wait_members("w1", "w2", "w3").wait_steps(5)
+    assert "Shards follow the speed of the workers: ranks compute" in job.said()
+    job.expect_undisturbed_bits()
 
 
 def test_rounded_gradients(world: World):

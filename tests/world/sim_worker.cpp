@@ -58,6 +58,7 @@ class FaultyMembership final : public Membership {
     inner_.progress(phase);
     worker_.pass(Place::progress);
   }
+  void computes(double share) override { inner_.computes(share); }
   void report(const Json& event) override { inner_.report(event); }
 
  private:

@@ -23,11 +23,18 @@ struct Note {
 };
 
 struct ReductionShape {
-  int shards = 1;         // V leaves; rank r holds those of shards_of_rank(r, size(), shards)
+  int shards = 1;         // V leaves
   std::int64_t size = 0;  // floats of a leaf
   // The first so many floats are rounded to bfloat16 in every leaf and after every addition, local or remote, and
   // travel as bfloat16. 0: all is float32.
   std::int64_t rounded = 0;
+  ShardSpans spans = {};  // the leaves of each rank; empty: even_spans()
+
+  ShardSpans spans_of(int ranks) const { return spans.empty() ? even_spans(ranks, shards) : spans; }
+  ShardSpan span_of(int rank, int ranks) const {
+    return spans.empty() ? shards_of_rank(rank, ranks, shards) : spans[static_cast<std::size_t>(rank)];
+  }
+  friend bool operator==(const ReductionShape&, const ReductionShape&) = default;
 };
 
 struct Reduced {

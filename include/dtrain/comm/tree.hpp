@@ -30,10 +30,19 @@ std::vector<TreeNode> covering_nodes(int first, int last);
 int power_of_two_at_least(int n);
 bool is_power_of_two(int n);
 
-// Where rank r of `ranks` computes: shards [first, last), contiguous, sizes differ by at most one.
+// Where a rank computes: shards [first, last).
 struct ShardSpan {
   int first = 0, last = 0;
+  int size() const { return last - first; }
+  friend bool operator==(const ShardSpan&, const ShardSpan&) = default;
 };
+// Of all ranks, in their order; together they are all shards.
+using ShardSpans = std::vector<ShardSpan>;
+
+// Spans whose sizes differ by at most one: that of a rank, and those of all.
 ShardSpan shards_of_rank(int rank, int ranks, int shards);
+ShardSpans even_spans(int ranks, int shards);
+// Spans of so many shards, rank by rank.
+ShardSpans spans_of_counts(const std::vector<int>& counts);
 
 }  // namespace dtrain::comm

@@ -38,7 +38,6 @@ struct CoordinatorOptions {
   Path folder;                             // of the job; must exist
   Path host_file;                          // empty: host_worker in the job folder
   std::chrono::milliseconds settle{2000};  // quiet time after an edit of the host file by hand
-  int logical_shards = 0;                  // V, for the samples/s of each host; 0: equal parts
   int slots = 1;                           // workers of a host whose line has no slots=
   bool prometheus = false;                 // keep metrics.prom in the job folder up to date
   Term term = 1;                           // for the journal

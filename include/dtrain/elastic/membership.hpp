@@ -84,6 +84,8 @@ class Membership {
 
   // A sign of progress; cheap, may be called at every change of phase.
   virtual void progress(Phase phase) = 0;
+  // The part of each step that this worker computes from now on, for the speeds of hosts.
+  virtual void computes(double share) = 0;
   // Adds an event to the job's log, on rank 0 only: an object with "event" (see train/report_json).
   virtual void report(const Json& event) = 0;
 };

@@ -96,6 +96,7 @@ struct Progress {  // a heartbeat, sent a few times a second by a thread of its 
   double seconds_in_phase = 0;
   double step_seconds = 0;     // of the last whole step
   double compute_seconds = 0;  // of that step, without waiting for others
+  double share = 0;            // of each step, which this worker computes; 0: an equal one
   comm::Traffic traffic{};     // with other ranks, since the process began; zeros: not counted
 };
 struct Report {  // an observer's event, from rank 0

@@ -70,6 +70,7 @@ class WorkerSession final : public Membership {
   void end_apply(const TrainingPosition& position) override;
   void lost(const PeerLost& error) override;
   void progress(Phase phase) override;
+  void computes(double share) override;
   void report(const Json& event) override;
 
  private:

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <dtrain/backend/backend.hpp>
+#include <dtrain/comm/tree.hpp>
 #include <dtrain/data/loader.hpp>
 
 namespace dtrain::train {
@@ -26,7 +27,7 @@ struct RankStep {
   std::vector<backend::ShardRange> shards;  // first is relative to the slice
 };
 // Shard i of a step of g samples that begins at `position` holds floor(i*g/V) ... floor((i+1)*g/V)-1 of them.
-RankStep rank_step(const EpochPlan& plan, std::uint64_t position, int rank, int ranks);
+RankStep rank_step(const EpochPlan& plan, std::uint64_t position, comm::ShardSpan span);
 
 // Block i of evaluation (fixed size, last one smaller) belongs to rank i mod ranks.
 std::vector<data::Slice> evaluation_blocks(std::uint64_t samples, int block, int rank, int ranks);

@@ -24,7 +24,8 @@ struct WarningReport {
 struct LostReport {
   std::string text;
 };
-using ReportEvent = std::variant<StepReport, EpochReport, EvaluationReport, SavedReport, WarningReport, LostReport>;
+using ReportEvent =
+    std::variant<StepReport, EpochReport, EvaluationReport, SavedReport, ShardsReport, WarningReport, LostReport>;
 
 void tell(Observer& observer, const ReportEvent& event);
 
@@ -44,6 +45,7 @@ class EventObserver : public Observer {
   void on_epoch(const EpochReport& report) final { on_event(report); }
   void on_evaluation(const EvaluationReport& report) final { on_event(report); }
   void on_checkpoint(const Path& path) final { on_event(SavedReport{path}); }
+  void on_shards(const ShardsReport& report) final { on_event(report); }
   void on_warning(const std::string& text) final { on_event(WarningReport{text}); }
   void on_lost(const std::string& text) final { on_event(LostReport{text}); }
 };

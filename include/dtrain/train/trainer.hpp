@@ -63,6 +63,11 @@ struct EvaluationReport {
   std::vector<CocoFigures> boxes_by_class = {}, masks_by_class = {};
 };
 
+// Ranks have other shards than before, from the next step on.
+struct ShardsReport {
+  std::vector<int> shards;  // [rank] how many
+};
+
 // Called from the training thread; must be quick. Among several ranks only rank 0 calls it,
 // and only once all ranks have what is reported: of a step when the next one is reduced, of an epoch when it is closed.
 // A new rank 0 may report again what the rank 0 before it reported last: OnlyNews (train/report_json.hpp) drops
@@ -75,6 +80,7 @@ class Observer {
   virtual void on_epoch(const EpochReport& report) = 0;
   virtual void on_evaluation(const EvaluationReport& report) = 0;
   virtual void on_checkpoint(const Path& file) = 0;
+  virtual void on_shards(const ShardsReport& report) = 0;
   virtual void on_warning(const std::string& text) = 0;
   // The run ends, and its last weights are saved nowhere: what is lost and why.
   virtual void on_lost(const std::string& text) = 0;
@@ -89,6 +95,7 @@ class IgnoringObserver : public Observer {
   void on_epoch(const EpochReport&) override {}
   void on_evaluation(const EvaluationReport&) override {}
   void on_checkpoint(const Path&) override {}
+  void on_shards(const ShardsReport&) override {}
   void on_warning(const std::string&) override {}
   void on_lost(const std::string&) override {}
 };
@@ -142,6 +149,10 @@ struct TrainerOptions {
   // Compute every size of shard once before the membership hears that the model is ready, and report the hash of the
   // result to it, if that is the same bits everywhere.
   bool warm_up = false;
+  // How long the ranks watch their speeds before shards move from slow to fast ones; 0: they stay. They move on the CPU
+  // and with a fixed batch only. Same bits.
+  std::chrono::milliseconds shard_window{2'000};
+  int lanes = 1;  // shards that this worker computes at the same time
 };
 
 struct TrainResult {

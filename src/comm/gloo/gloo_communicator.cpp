@@ -30,7 +30,7 @@ class GlooReduction final : public Reduction {
         pools_(pools),
         sequence_(sequence),
         deadline_(deadline),
-        joiner_(shape, shards_of_rank(mesh.rank(), mesh.size(), shape.shards), pools.leaves,
+        joiner_(shape, shape.span_of(mesh.rank(), mesh.size()), pools.leaves,
                 [this](const Piece& piece) {
                   const MutexLock lock(mutex_);
                   pieces_.push_back(piece);
@@ -135,8 +135,9 @@ class GlooCommunicator final : public HostCommunicator {
   int rank() const override { return mesh_->rank(); }
   int size() const override { return mesh_->size(); }
   std::unique_ptr<Reduction> begin_reduction(const ReductionShape& shape, const Note& note) override {
-    if (!plan_ || shards_ != shape.shards) plan_ = std::make_unique<MergePlan>(size(), shape.shards);
-    shards_ = shape.shards;
+    ShardSpans spans = shape.spans_of(size());
+    if (!plan_ || spans_ != spans) plan_ = std::make_unique<MergePlan>(spans);
+    spans_ = std::move(spans);
     return std::make_unique<GlooReduction>(*mesh_, wire_, *plan_, pools_, shape, note, ++sequence_, deadline_);
   }
   void recycle(std::vector<float> sum) override { pools_.leaves.give(std::move(sum)); }
@@ -152,8 +153,8 @@ class GlooCommunicator final : public HostCommunicator {
   const std::unique_ptr<Communicator> mesh_;
   const std::chrono::milliseconds deadline_;
   Pools pools_;
-  std::unique_ptr<MergePlan> plan_;  // for shards_
-  int shards_ = 0;
+  std::unique_ptr<MergePlan> plan_;  // for spans_
+  ShardSpans spans_;
   std::uint64_t sequence_ = 0;
   GlooWire wire_;
 };

@@ -37,8 +37,7 @@ class World {
     const MutexLock lock(mutex_);
     const std::shared_ptr<Round> round = join(rank);
     if (!round->joiner) make_joiner(*round, shape);
-    const ReductionShape& agreed = round->shape;
-    if (shape.size != agreed.size || shape.shards != agreed.shards || shape.rounded != agreed.rounded) {
+    if (shape != round->shape) {
       throw PeerLost(fmt::format("rank {} reduces another shape than the others", rank));
     }
     round->notes[static_cast<std::size_t>(rank)] = note;

@@ -11,10 +11,10 @@ DeviceSums::DeviceSums(Accelerator& device, const ReductionShape& shape, const s
     : device_(device),
       shape_(shape),
       ranges_(ranges),
-      span_(shards_of_rank(rank, ranks, shape.shards)),
+      span_(shape.span_of(rank, ranks)),
       rank_(rank),
       any_order_(any_order),
-      merge_(ranks, shape.shards),
+      merge_(shape.spans_of(ranks)),
       local_(plan_local_sums(span_)) {
   for (const Bucket& part : parts_of(shape, ranges)) plans_.push_back(plan_exchange(merge_, part, rank, ranks));
   const int slots = any_order ? std::max(1, local_.slots) : local_.slots;
@@ -30,8 +30,7 @@ DeviceSums::DeviceSums(Accelerator& device, const ReductionShape& shape, const s
 }
 
 bool DeviceSums::is_for(const ReductionShape& shape, const std::vector<FloatRange>& ranges) const {
-  return shape_.shards == shape.shards && shape_.size == shape.size && shape_.rounded == shape.rounded &&
-         ranges_ == ranges;
+  return shape_ == shape && ranges_ == ranges;
 }
 
 DeviceSums::Row DeviceSums::allocate(std::int64_t first, std::int64_t size, std::int64_t rounded) {

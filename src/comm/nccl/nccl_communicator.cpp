@@ -151,7 +151,7 @@ class NcclReduction final : public Reduction {
       : owner_(owner),
         shape_(shape),
         parts_(halves(shape)),
-        span_(shards_of_rank(owner.rank(), owner.size(), shape.shards)),
+        span_(shape.span_of(owner.rank(), owner.size())),
         on_device_(owner, shape, parts_, note),
         leaves_(static_cast<std::size_t>(span_.last - span_.first)) {}
 

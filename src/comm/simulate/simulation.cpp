@@ -35,7 +35,7 @@ class Simulation {
  public:
   explicit Simulation(const ExchangeModel& model)
       : model_(model),
-        plan_(model.ranks, model.shards),
+        plan_(even_spans(model.ranks, model.shards)),
         buckets_(cut_into_buckets(
             {.shards = model.shards, .size = model.floats, .rounded = model.rounded ? model.floats : 0})),
         hosts_((model.ranks + model.ranks_per_host - 1) / model.ranks_per_host),

@@ -27,7 +27,7 @@ class TcpReduction final : public Reduction {
                std::uint64_t sequence)
       : exchange_(exchange),
         pools_(pools),
-        span_(shards_of_rank(exchange.rank(), exchange.ranks(), shape.shards)),
+        span_(shape.span_of(exchange.rank(), exchange.ranks())),
         joiner_(shape, span_, pools.leaves, [this](const Piece& piece) { hand_over(piece); }),
         sum_(has_leaves() ? std::vector<float>() : pools.leaves.take(shape.size)),
         operation_(exchange, plan, joiner_.buckets(), shape, note, sequence, sum().data(), pools.chunks) {
@@ -84,8 +84,9 @@ class TcpCommunicator final : public HostCommunicator {
   int size() const override { return exchange_.ranks(); }
 
   std::unique_ptr<Reduction> begin_reduction(const ReductionShape& shape, const Note& note) override {
-    if (!plan_ || shards_ != shape.shards) plan_ = std::make_unique<MergePlan>(size(), shape.shards);
-    shards_ = shape.shards;
+    ShardSpans spans = shape.spans_of(size());
+    if (!plan_ || spans_ != spans) plan_ = std::make_unique<MergePlan>(spans);
+    spans_ = std::move(spans);
     return std::make_unique<TcpReduction>(exchange_, *plan_, pools_, shape, note, ++sequence_);
   }
   void recycle(std::vector<float> sum) override { pools_.leaves.give(std::move(sum)); }
@@ -107,8 +108,8 @@ class TcpCommunicator final : public HostCommunicator {
 
  private:
   Pools pools_;
-  std::unique_ptr<MergePlan> plan_;  // for shards_
-  int shards_ = 0;
+  std::unique_ptr<MergePlan> plan_;  // for spans_
+  ShardSpans spans_;
   std::uint64_t sequence_ = 0;  // of the last collective
   Exchange exchange_;
 };

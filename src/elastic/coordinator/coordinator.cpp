@@ -164,7 +164,7 @@ struct Coordinator::Impl {
 
   Json answer(const Json& body, Moment now) {
     const std::string& ask = body.at("ask").as_string();
-    if (ask == "list") return hosts_list(state, meter, options.logical_shards, now.time);
+    if (ask == "list") return hosts_list(state, meter, now.time);
     if (ask == "drain") return drain(body, now);
     if (ask == "stop") return stop(body, now);
     if (ask == "bandwidth") return Json::object({{"ok", true}});

@@ -1,20 +1,11 @@
 #include <cmath>
 
-#include <dtrain/comm/tree.hpp>
-
 #include "job_tables.hpp"
 
 namespace dtrain::elastic {
 namespace {
 
 double rounded(double value, double unit) { return std::round(value / unit) * unit; }
-
-// The fraction of each step that this rank computes.
-double share_of(int rank, int ranks, int shards) {
-  if (shards == 0) return 1.0 / ranks;
-  const comm::ShardSpan span = comm::shards_of_rank(rank, ranks, shards);
-  return static_cast<double>(span.last - span.first) / shards;
-}
 
 Json worker_row(const State& state, const Worker& worker, std::optional<int> rank) {
   return Json::object({{"worker", worker.id},
@@ -31,10 +22,10 @@ Json worker_row(const State& state, const Worker& worker, std::optional<int> ran
 
 class HostRow {
  public:
-  HostRow(const State& state, const Host& host, const JobMeter& meter, int logical_shards, Time now)
+  HostRow(const State& state, const Host& host, const JobMeter& meter, Time now)
       : state_(state), host_(host), now_(now) {
     for (const WorkerId id : host.slots) {
-      if (const auto found = state.workers.find(id); found != state.workers.end()) add(found->second, logical_shards);
+      if (const auto found = state.workers.find(id); found != state.workers.end()) add(found->second);
     }
     samples_per_second_ = share_ * meter.samples_per_second(now);
   }
@@ -57,14 +48,15 @@ class HostRow {
   }
 
  private:
-  void add(const Worker& worker, int logical_shards) {
+  void add(const Worker& worker) {
     const std::optional<int> rank = rank_of(state_, worker.id);
     workers_.push_back(worker_row(state_, worker, rank));
     if (worker.pid != 0) pids_.push_back(worker.pid);
     if (!rank) return;
     ranks_.push_back(*rank);
     generation_ = state_.current->number;
-    share_ += share_of(*rank, static_cast<int>(state_.current->members.size()), logical_shards);
+    const double share = worker.progress.share;
+    share_ += share > 0 ? share : 1.0 / static_cast<double>(state_.current->members.size());
   }
 
   const State& state_;
@@ -77,9 +69,9 @@ class HostRow {
 
 }  // namespace
 
-Json hosts_list(const State& state, const JobMeter& meter, int logical_shards, Time now) {
+Json hosts_list(const State& state, const JobMeter& meter, Time now) {
   Json hosts = Json::array();
-  for (const auto& [name, host] : state.hosts) hosts.push_back(HostRow(state, host, meter, logical_shards, now).json());
+  for (const auto& [name, host] : state.hosts) hosts.push_back(HostRow(state, host, meter, now).json());
   const std::size_t workers = state.current ? state.current->members.size() : 0;
   const StepSize& size = state.policy.step_size;
   return Json::object({{"schema", "dtrain.hosts-list/1"},

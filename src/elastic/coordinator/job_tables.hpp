@@ -10,8 +10,8 @@
 
 namespace dtrain::elastic {
 
-// dtrain.hosts-list/1: every line of the host file, and removed hosts until they are gone. logical_shards: V, or 0.
-Json hosts_list(const State& state, const JobMeter& meter, int logical_shards, Time now);
+// dtrain.hosts-list/1: every line of the host file, and removed hosts until they are gone.
+Json hosts_list(const State& state, const JobMeter& meter, Time now);
 
 // Text exposition format 0.0.4.
 std::string prometheus_text(const State& state, const JobMeter& meter, Time now);

@@ -130,7 +130,7 @@ struct Table<Progress> {
       std::tuple(Field{"generation", &Progress::generation}, Field{"phase", &Progress::phase},
                  Field{"standing", &Progress::position}, Field{"seconds_in_phase", &Progress::seconds_in_phase},
                  Field{"step_seconds", &Progress::step_seconds}, Field{"compute_seconds", &Progress::compute_seconds},
-                 Field{"traffic", &Progress::traffic});
+                 Field{"share", &Progress::share}, Field{"traffic", &Progress::traffic});
 };
 template <>
 struct Table<Report> {

@@ -31,6 +31,7 @@ class FixedMembership final : public Membership {
   void end_apply(const TrainingPosition&) override {}
   void lost(const PeerLost& error) override { throw error; }
   void progress(Phase) override {}
+  void computes(double) override {}
   void report(const Json&) override {}
 
  private:

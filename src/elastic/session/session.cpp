@@ -161,6 +161,11 @@ class WorkerSession::Impl {
     set_phase(phase);
   }
 
+  void computes(double share) {
+    const MutexLock lock(mutex_);
+    share_ = share;
+  }
+
   void report(const Json& event) {
     const MutexLock lock(mutex_);
     send(Report{event});
@@ -294,6 +299,7 @@ class WorkerSession::Impl {
                   .seconds_in_phase = clock_.seconds_in_phase(Clock::now()),
                   .step_seconds = clock_.step_seconds(),
                   .compute_seconds = clock_.compute_seconds(),
+                  .share = share_,
                   .traffic = traffic()});
   }
 
@@ -316,6 +322,7 @@ class WorkerSession::Impl {
   CondVar changed_;
 
   PhaseClock clock_ DTRAIN_GUARDED_BY(mutex_);
+  double share_ DTRAIN_GUARDED_BY(mutex_) = 0;  // 0: not known
   TrainingPosition position_ DTRAIN_GUARDED_BY(mutex_);
   Generation current_ DTRAIN_GUARDED_BY(mutex_) = 0;  // last entered; 0: none
   // This generation and all older ones are over for this worker.
@@ -380,6 +387,7 @@ void WorkerSession::begin_apply() { impl_->begin_apply(); }
 void WorkerSession::end_apply(const TrainingPosition& position) { impl_->end_apply(position); }
 void WorkerSession::lost(const PeerLost& error) { impl_->lost(error); }
 void WorkerSession::progress(Phase phase) { impl_->progress(phase); }
+void WorkerSession::computes(double share) { impl_->computes(share); }
 void WorkerSession::report(const Json& event) { impl_->report(event); }
 
 }  // namespace dtrain::elastic

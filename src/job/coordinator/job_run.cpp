@@ -178,7 +178,6 @@ struct JobRun::State {
     options.folder = folder.path;
     options.term = term;
     options.lease = agent_silence(options.policy) * 2 / 3;
-    options.logical_shards = work.logical_shards();
     options.slots = work.slots();
     options.prometheus = job.prometheus;
     options.on_report = [this](const Json& report) { show(report); };

@@ -19,8 +19,7 @@ class JobWork {
  public:
   virtual ~JobWork() = default;
   virtual const config::JobOptions& job() const = 0;
-  virtual Json document() const = 0;       // for the workers, and for a coordinator that takes over
-  virtual int logical_shards() const = 0;  // 0: the program has none
+  virtual Json document() const = 0;  // for the workers, and for a coordinator that takes over
   // Number of workers of a newcomer whose host line gives none.
   virtual int slots() const = 0;
   virtual bool runs_program() const = 0;                   // whether its workers are programs of another framework

@@ -17,7 +17,6 @@ class ProgramWork final : public JobWork {
 
   const config::JobOptions& job() const override { return options_.job; }
   Json document() const override;
-  int logical_shards() const override { return 0; }
   int slots() const override { return 1; }
   bool runs_program() const override { return true; }
   bool uses_s3() const override { return false; }

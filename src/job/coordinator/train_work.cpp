@@ -31,10 +31,6 @@ TrainWork::TrainWork(TrainRun run, const JobFolder& folder, Reporter& reporter)
   watch_.observers().add(steps_);  // last, so that a full disk affects no other observer
 }
 
-int TrainWork::logical_shards() const {
-  return run_.options.job.is_per_worker() ? 0 : run_.options.compute.logical_shards;
-}
-
 void TrainWork::adjust(elastic::Policy& policy) const {
   const config::TrainOptions& options = run_.options;
   if (!options.job.is_per_worker()) {

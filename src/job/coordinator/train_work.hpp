@@ -32,7 +32,6 @@ class TrainWork final : public JobWork {
 
   const config::JobOptions& job() const override { return run_.options.job; }
   Json document() const override { return to_json(config::make_run_spec(spec_of(run_))); }
-  int logical_shards() const override;
   int slots() const override;
   bool runs_program() const override { return false; }
   bool uses_s3() const override { return job::uses_s3(run_); }

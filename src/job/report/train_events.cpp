@@ -53,6 +53,9 @@ void Observers::on_evaluation(const train::EvaluationReport& report) {
 void Observers::on_checkpoint(const Path& path) {
   for (auto* observer : observers_) observer->on_checkpoint(path);
 }
+void Observers::on_shards(const train::ShardsReport& report) {
+  for (auto* observer : observers_) observer->on_shards(report);
+}
 void Observers::on_warning(const std::string& text) {
   for (auto* observer : observers_) observer->on_warning(text);
 }

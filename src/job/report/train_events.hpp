@@ -13,8 +13,8 @@
 
 namespace dtrain::job {
 
-// One object a line: {"schema", "event": "step" | "epoch" | "evaluation" | "checkpoint" | "warning" | "lost",
-// ...}.
+// One object a line: {"schema", "event": "step" | "epoch" | "evaluation" | "checkpoint" | "shards" |
+// "warning" | "lost", ...}.
 class JsonEvents final : public train::EventObserver {
  public:
   explicit JsonEvents(Reporter& reporter) : reporter_(reporter) {}
@@ -48,6 +48,7 @@ class Observers final : public train::Observer {
   void on_epoch(const train::EpochReport& report) override;
   void on_evaluation(const train::EvaluationReport& report) override;
   void on_checkpoint(const Path& path) override;
+  void on_shards(const train::ShardsReport& report) override;
   void on_warning(const std::string& text) override;
   void on_lost(const std::string& text) override;
 

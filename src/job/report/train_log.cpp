@@ -1,6 +1,7 @@
 #include "train_log.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -96,6 +97,11 @@ void TrainLog::log_losses(std::uint32_t epoch, const char* phase, double loss) {
 void TrainLog::on_checkpoint(const Path& path) {
   last_checkpoint_ = path;
   reporter_.note(fmt::format("Saved checkpoint to \"{}\"", path.string()));
+}
+
+void TrainLog::on_shards(const train::ShardsReport& report) {
+  reporter_.note(
+      fmt::format("Shards follow the speed of the workers: ranks compute {}", fmt::join(report.shards, ", ")));
 }
 
 void TrainLog::on_warning(const std::string& text) { reporter_.warn(text); }

@@ -34,6 +34,7 @@ class LoggingMembership final : public elastic::Membership {
     inner_.lost(error);
   }
   void progress(elastic::Phase phase) override { inner_.progress(phase); }
+  void computes(double share) override { inner_.computes(share); }
   void report(const Json& event) override { inner_.report(event); }
 
  private:

@@ -25,6 +25,10 @@ struct Writer {
     Json& list = json[key] = Json::object({});
     for (const LossPart& part : parts) list[part.name] = part.value;
   }
+  void operator()(const char* key, const std::vector<int>& numbers) const {
+    Json& list = json[key] = Json::array();
+    for (const int number : numbers) list.push_back(number);
+  }
   void operator()(const char* key, const std::optional<CocoFigures>& figures) const {
     if (figures) json[key] = figures_json(*figures);
   }
@@ -50,6 +54,9 @@ struct Reader {
     const Json* const list = json.find(key);
     if (!list) return;
     for (const auto& [name, value] : list->as_object()) parts.push_back({name, number_of(value)});
+  }
+  void operator()(const char* key, std::vector<int>& numbers) const {
+    for (const Json& number : json.at(key).as_array()) numbers.push_back(static_cast<int>(number.as_integer()));
   }
   void operator()(const char* key, std::optional<CocoFigures>& figures) const {
     const Json* const list = json.find(key);
@@ -105,12 +112,17 @@ void fields(const Visit& visit, Report& r) {
   visit("file", r.path);
 }
 
+template <typename Visit, Is<ShardsReport> Report>
+void fields(const Visit& visit, Report& r) {
+  visit("shards", r.shards);
+}
+
 template <typename Visit, typename Report>
 requires Is<Report, WarningReport> || Is<Report, LostReport>
 void fields(const Visit& visit, Report& r) { visit("message", r.text); }
 
-constexpr const char* kNames[] = {"step",       "epoch",   "evaluation",
-                                  "checkpoint", "warning", "lost"};  // in the variant's order
+constexpr const char* kNames[] = {"step",   "epoch",   "evaluation", "checkpoint",
+                                  "shards", "warning", "lost"};  // in the variant's order
 
 template <std::size_t index = 0>
 ReportEvent read(std::string_view name, const Json& json) {
@@ -138,6 +150,7 @@ void tell(Observer& observer, const ReportEvent& event) {
                         [&](const EpochReport& report) { observer.on_epoch(report); },
                         [&](const EvaluationReport& report) { observer.on_evaluation(report); },
                         [&](const SavedReport& report) { observer.on_checkpoint(report.path); },
+                        [&](const ShardsReport& report) { observer.on_shards(report); },
                         [&](const WarningReport& report) { observer.on_warning(report.text); },
                         [&](const LostReport& report) { observer.on_lost(report.text); }},
              event);
@@ -165,7 +178,7 @@ bool OnlyNews::is_news(const ReportEvent& event) {
                  [&](const EpochReport& r) { return dated(last_epoch_, r.epoch); },
                  [&](const EvaluationReport& r) { return dated(last_evaluation_, r.epoch); },
                  [&](const SavedReport& r) { return saved_.insert(r.path).second || fresh_; },
-                 [&](const LostReport&) { return true; },
+                 [&](const ShardsReport&) { return true; }, [&](const LostReport&) { return true; },
                  [&](const WarningReport& r) { return std::exchange(last_warning_, r.text) != r.text || fresh_; }},
       event);
 }

@@ -12,7 +12,7 @@
 namespace dtrain::train {
 namespace {
 
-enum Word : std::size_t { kVote, kCursor, kState };
+enum Word : std::size_t { kVote, kCursor, kState, kTimes };
 
 constexpr std::int64_t kSliceFloats = 64 << 10;
 
@@ -32,11 +32,12 @@ std::uint64_t most_common_state(const std::vector<comm::Note>& notes) {
 
 }  // namespace
 
-comm::Note note_of(std::uint64_t vote, const Cursor& cursor, std::uint64_t state_slice) {
+comm::Note note_of(std::uint64_t vote, const Cursor& cursor, std::uint64_t state_slice, const StepTimes& times) {
   comm::Note note;
   note.words[kVote] = vote;
   note.words[kCursor] = place_of(cursor);
   note.words[kState] = state_slice;
+  note.words[kTimes] = word_of(times);
   return note;
 }
 
@@ -44,6 +45,12 @@ std::vector<std::uint64_t> votes_of(const std::vector<comm::Note>& notes) {
   std::vector<std::uint64_t> votes;
   for (const comm::Note& note : notes) votes.push_back(note.words[kVote]);
   return votes;
+}
+
+std::vector<StepTimes> times_of(const std::vector<comm::Note>& notes) {
+  std::vector<StepTimes> times;
+  for (const comm::Note& note : notes) times.push_back(times_of(note.words[kTimes]));
+  return times;
 }
 
 std::uint64_t place_of(const Cursor& cursor) { return std::uint64_t{cursor.epoch} << 40 | cursor.position; }

@@ -9,11 +9,14 @@
 #include <dtrain/comm/communicator.hpp>
 #include <dtrain/train/checkpoint.hpp>
 
+#include "shard_balance.hpp"
+
 namespace dtrain::train {
 
-// Words 0: the vote, 1: the cursor, 2: the hash of a slice of the state.
-comm::Note note_of(std::uint64_t vote, const Cursor& cursor, std::uint64_t state_slice);
+// Words 0: the vote, 1: the cursor, 2: the hash of a slice of the state, 3: times of the last step.
+comm::Note note_of(std::uint64_t vote, const Cursor& cursor, std::uint64_t state_slice, const StepTimes& times = {});
 std::vector<std::uint64_t> votes_of(const std::vector<comm::Note>& notes);
+std::vector<StepTimes> times_of(const std::vector<comm::Note>& notes);
 
 // A number for each cursor of a run.
 std::uint64_t place_of(const Cursor& cursor);

@@ -18,6 +18,10 @@ using namespace std::chrono_literals;
 
 constexpr auto kNormPause = 500ms;
 
+std::chrono::microseconds microseconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
+}
+
 // The floats that are gradients, or the movement of weights, come first and may travel as bfloat16.
 comm::ReductionShape shape_of(const RunContext& context, int shards) {
   const backend::ContributionLayout layout(context.graph);
@@ -55,6 +59,7 @@ Generation::Generation(const RunContext& context, comm::Communicator& comm, std:
       number_(number),
       run_(run),
       plan_(plan_for(context.options, context.training.size(), comm.size())),
+      balance_(comm.size(), plan_.shards, context.options.shard_window),
       feed_(context.training, context.executable),
       step_(context.executable, comm, shape_of(context, plan_.shards)) {
   const double share = static_cast<double>(plan_.global_batch) / context.options.global_batch;
@@ -64,6 +69,7 @@ Generation::Generation(const RunContext& context, comm::Communicator& comm, std:
 
 Generation::End Generation::train() {
   if (context_.ledger) context_.ledger->begin_generation(number_, run_.cursor, plan_.samples);
+  tell_share();
   tell(run_.settled);
   if (speaks()) tell(context_.saver.try_place());
   while (!is_over(run_, context_.options)) {
@@ -107,7 +113,7 @@ void Generation::start_loading() {
   MixPlan mix{.options = context_.options.mix, .seed = context_.options.seed, .image = context_.graph.input()};
   for (std::uint64_t position = run_.cursor.position; position < plan_.samples;
        position += static_cast<std::uint64_t>(plan_.step_size(position))) {
-    RankStep step = rank_step(plan_, position, comm_.rank(), comm_.size());
+    RankStep step = rank_step(plan_, position, own_span());
     if (step.slice.count == 0) continue;
     slices.push_back(step.slice);
     if (mix.options.any()) mix.shards.push_back(mixed_groups(step.shards, inner_steps_at(position)));
@@ -117,11 +123,16 @@ void Generation::start_loading() {
 
 elastic::Verdict Generation::train_step() {
   step_begin_ = Clock::now();
-  const RankStep mine = rank_step(plan_, run_.cursor.position, comm_.rank(), comm_.size());
+  const bool is_whole = plan_.step_size(run_.cursor.position) == plan_.global_batch;
+  const RankStep mine = rank_step(plan_, run_.cursor.position, own_span());
   const FedBatch batch = load(mine.slice);
   const std::vector<comm::Note>& notes = contribute(batch, mine.shards, context_.membership.vote());
   settle();
   apply();
+  last_step_ =
+      is_whole ? StepTimes{.own = own_time_, .step = microseconds_since(step_begin_), .lanes = context_.options.lanes}
+               : StepTimes{};
+  balance(notes);
   for (const std::string& warning : context_.executable.take_warnings())
     context_.reporter.tell({WarningReport{warning}});
   if (comm_.size() > 1) return context_.membership.judge(votes_of(notes), false);
@@ -153,7 +164,9 @@ const std::vector<comm::Note>& Generation::contribute(const FedBatch& batch,
   context_.membership.progress(Phase::computing);
   const std::uint64_t slice = comm_.size() > 1 ? state_slice(context_.executable, context_.options.local.steps) : 0;
   begin_round();
-  step_.compute(batch.host(), shards, {context_.options.seed, run_.cursor.epoch}, note_of(vote, run_.cursor, slice));
+  step_.compute(batch.host(), shards, {context_.options.seed, run_.cursor.epoch},
+                note_of(vote, run_.cursor, slice, last_step_));
+  own_time_ = microseconds_since(step_begin_);
   context_.membership.progress(Phase::reducing);
   if (step_.exchange()) {
     // What the GPU takes is this rank's own time, by which the coordinator finds slow workers.
@@ -164,6 +177,24 @@ const std::vector<comm::Note>& Generation::contribute(const FedBatch& batch,
   const std::vector<comm::Note>& notes = step_.reduce();
   require_agreement(notes, comm_.rank());
   return notes;
+}
+
+// Gradients that stay on GPUs are recorded for the shards of the first step.
+void Generation::balance(const std::vector<comm::Note>& notes) {
+  const bool can_move = plan_.workers == 0 && context_.executable.device_parts().empty();
+  if (context_.options.shard_window == 0ms || !can_move) return;
+  if (!balance_.note(times_of(notes))) return;
+  step_.set_spans(balance_.spans());
+  ShardsReport report;
+  for (const comm::ShardSpan& span : balance_.spans()) report.shards.push_back(span.size());
+  tell({std::move(report)});
+  tell_share();
+  if (run_.cursor.position < plan_.samples) start_loading();
+}
+
+void Generation::tell_share() const {
+  const double share = static_cast<double>(own_span().size()) / plan_.shards;
+  context_.membership.computes(plan_.workers > 0 ? 1.0 / plan_.workers : share);
 }
 
 int Generation::inner_steps_at(std::uint64_t position) const {

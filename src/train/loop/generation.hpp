@@ -7,6 +7,7 @@
 
 #include "events/rank_zero_reporter.hpp"
 #include "saver.hpp"
+#include "shard_balance.hpp"
 #include "step.hpp"
 
 namespace dtrain::train {
@@ -51,6 +52,9 @@ class Generation {
   const std::vector<comm::Note>& contribute(const FedBatch& batch, const std::vector<backend::ShardRange>& shards,
                                             std::uint64_t vote);
   void apply();
+  void balance(const std::vector<comm::Note>& notes);
+  void tell_share() const;
+  comm::ShardSpan own_span() const { return balance_.spans()[static_cast<std::size_t>(comm_.rank())]; }
   void advance(const backend::StepMetrics& m, double rate, double gradient_norm);
   double gradient_norm();
   void refuse_unless_finite(const backend::StepMetrics& metrics, double rate) const;
@@ -80,8 +84,11 @@ class Generation {
   const std::uint64_t number_;
   RunState& run_;
   const EpochPlan plan_;
+  ShardBalance balance_;
   BatchFeed feed_;
   StepRunner step_;
+  std::chrono::microseconds own_time_{};  // of the step that is made: without waiting for others
+  StepTimes last_step_;                   // of this rank
   Clock::time_point step_begin_;
   Clock::time_point next_norm_{};          // when the gradient's norm is measured again
   Clock::time_point mark_ = Clock::now();  // up to where the epoch's time is counted

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include <dtrain/comm/tree.hpp>
-
 namespace dtrain::train {
 
 std::uint64_t EpochPlan::steps_from(std::uint64_t position) const {
@@ -15,12 +13,11 @@ int EpochPlan::step_size(std::uint64_t position) const {
   return static_cast<int>(std::min(static_cast<std::uint64_t>(global_batch), samples - position));
 }
 
-RankStep rank_step(const EpochPlan& plan, std::uint64_t position, int rank, int ranks) {
+RankStep rank_step(const EpochPlan& plan, std::uint64_t position, comm::ShardSpan span) {
   const std::int64_t g = plan.step_size(position), parts = plan.workers > 0 ? plan.workers : plan.shards;
   // The k-th of p parts stands in shard floor(k*V/p), so ceil(i*p/V) of them stand before shard i.
   const auto parts_before = [&](int shard) { return (shard * parts + plan.shards - 1) / plan.shards; };
   const auto boundary = [&](int shard) { return static_cast<int>(parts_before(shard) * g / parts); };
-  const comm::ShardSpan span = comm::shards_of_rank(rank, ranks, plan.shards);
   const int first = boundary(span.first);
   RankStep result;
   result.slice = {position + static_cast<std::uint64_t>(first), boundary(span.last) - first};

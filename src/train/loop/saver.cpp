@@ -202,7 +202,7 @@ void Saver::remove_older(const CheckpointName& newest, const BestEpoch& best, st
       if (!options_.keep_best || !is_best) remove_checkpoint(name, options_.store);
     }
   } catch (const Error& error) {
-    reports.push_back(WarningReport{fmt::format("an older checkpoint stays: {}", error.what())});
+    reports.emplace_back(WarningReport{fmt::format("an older checkpoint stays: {}", error.what())});
   }
 }
 

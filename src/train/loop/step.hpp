@@ -15,6 +15,8 @@ class StepRunner {
   // executable and comm must outlive this. `shape` is that of the executable's contributions.
   StepRunner(backend::Executable& executable, comm::Communicator& comm, const comm::ReductionShape& shape);
 
+  // The shards of each rank from the next step on.
+  void set_spans(const comm::ShardSpans& spans) { shape_.spans = spans; }
   // Contributes this rank's shards of `batch`; what is complete is on its way to the others before this returns, or, on
   // a GPU, will be without being waited for. Changes no persistent state.
   void compute(const backend::HostBatch& batch, std::span<const backend::ShardRange> shards,
@@ -36,7 +38,7 @@ class StepRunner {
  private:
   backend::Executable& executable_;
   comm::Communicator& comm_;
-  const comm::ReductionShape shape_;
+  comm::ReductionShape shape_;
   const std::vector<FloatRange> parts_;  // of a contribution that the executable leaves on a GPU
   // The reduction under way: between GPUs, or of contributions on the host. Neither: the executable adds up itself.
   std::unique_ptr<comm::DeviceReduction> on_device_;

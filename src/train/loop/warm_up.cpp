@@ -39,7 +39,8 @@ std::set<int> shard_sizes(const EpochPlan& plan) {
   std::set<int> sizes;
   const std::uint64_t last = (plan.steps_from(0) - 1) * static_cast<std::uint64_t>(plan.global_batch);
   for (const std::uint64_t position : {std::uint64_t{0}, last}) {
-    for (const backend::ShardRange& shard : rank_step(plan, position, 0, 1).shards) sizes.insert(shard.count);
+    for (const backend::ShardRange& shard : rank_step(plan, position, {0, plan.shards}).shards)
+      sizes.insert(shard.count);
   }
   sizes.erase(0);
   return sizes;

@@ -12,7 +12,7 @@ namespace dtrain::comm {
 namespace {
 
 constexpr int kRanks = 3;
-constexpr ReductionShape kShape{.shards = 8, .size = 5000, .rounded = 1000};
+const ReductionShape kShape{.shards = 8, .size = 5000, .rounded = 1000};
 
 // Counts the points that one rank reaches, and ends it at one of them.
 struct Fuse {

@@ -37,7 +37,7 @@ class OneRank final : public Wire {
 
 class Many {
  public:
-  Many(int ranks, const ReductionShape& shape) : count_(ranks), plan_(ranks, shape.shards) {
+  Many(int ranks, const ReductionShape& shape) : count_(ranks), plan_(even_spans(ranks, shape.shards)) {
     for (int rank = 0; rank < ranks; ++rank) ranks_.push_back(std::make_unique<OneRank>(*this, rank, plan_, shape));
     for (const auto& rank : ranks_) rank->operation().start();
     for (const auto& rank : ranks_) rank->compute(shape, shards_of_rank(rank->rank(), ranks, shape.shards));

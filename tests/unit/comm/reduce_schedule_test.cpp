@@ -7,7 +7,7 @@ namespace {
 
 // Two ranks, two shards, one bucket of 64 floats: a chunk of 32 for each.
 struct TwoRanks {
-  MergePlan plan{2, 2};
+  MergePlan plan{even_spans(2, 2)};
   std::vector<Bucket> buckets = cut_into_buckets({.shards = 2, .size = 64});
   ReduceSchedule second{plan, buckets, 1, 2};
 };
@@ -19,7 +19,7 @@ std::vector<std::pair<int, std::int64_t>> frames(const ReduceSchedule& schedule,
 }
 
 TEST(ReduceSchedule, SendsPiecesToOwnersAndItsSumToAllBeginningWithTheRightNeighbour) {
-  const MergePlan plan(4, 4);
+  const MergePlan plan(even_spans(4, 4));
   const std::vector<Bucket> buckets = cut_into_buckets({.shards = 4, .size = 64});
   const ReduceSchedule schedule(plan, buckets, 2, 4);
   using Frames = std::vector<std::pair<int, std::int64_t>>;

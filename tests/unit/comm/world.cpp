@@ -79,7 +79,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 
 Reduced reduce(Communicator& comm, const ReductionShape& shape, int parts) {
   const auto reduction = comm.begin_reduction(shape, {{static_cast<std::uint64_t>(comm.rank()), 7, 0, 1}});
-  const ShardSpan span = shards_of_rank(comm.rank(), comm.size(), shape.shards);
+  const ShardSpan span = shape.span_of(comm.rank(), comm.size());
   for (int shard = span.first; shard < span.last; ++shard) {
     std::copy_n(leaf_of(shard).begin(), shape.size, reduction->leaf(shard).begin());
     for (int part = parts - 1; part >= 0; --part) {
@@ -93,7 +93,7 @@ Reduced reduce(Communicator& comm, const ReductionShape& shape, int parts) {
 Reduced reduce_on_device(Communicator& comm, Accelerator& device, const ReductionShape& shape,
                          const std::vector<FloatRange>& parts) {
   const std::size_t bytes = static_cast<std::size_t>(shape.size) * sizeof(float);
-  const ShardSpan span = shards_of_rank(comm.rank(), comm.size(), shape.shards);
+  const ShardSpan span = shape.span_of(comm.rank(), comm.size());
   const auto release = [&](std::byte* memory) { device.release(memory); };
   const std::unique_ptr<std::byte, decltype(release)> memory(device.allocate(bytes), release);
   Reduced reduced{std::vector<float>(static_cast<std::size_t>(shape.size)), {}};

@@ -19,12 +19,14 @@ struct JobLog final : Observer {
   void on_epoch(const EpochReport& report) override { epochs.push_back(report); }
   void on_evaluation(const EvaluationReport& report) override { evaluations.push_back(report); }
   void on_checkpoint(const Path& path) override { checkpoints.push_back(path.filename()); }
+  void on_shards(const ShardsReport& report) override { shards.push_back(report.shards); }
   void on_warning(const std::string& text) override { warnings.push_back(text); }
   void on_lost(const std::string&) override {}
   std::vector<StepReport> steps;
   std::vector<EpochReport> epochs;
   std::vector<EvaluationReport> evaluations;
   std::vector<Path> checkpoints;
+  std::vector<std::vector<int>> shards;
   std::vector<std::string> warnings;
 };
 
@@ -113,6 +115,21 @@ class Flawed final : public Around {
 
  private:
   int good_steps_;
+};
+
+// A processor that takes longer for each shard.
+class Slow final : public Around {
+ public:
+  Slow(std::unique_ptr<backend::Executable> inner, std::chrono::microseconds shard)
+      : Around(std::move(inner)), shard_(shard) {}
+  void enqueue(const backend::HostBatch& batch, std::span<const backend::ShardRange> shards,
+               const backend::StepKey& key, backend::StepSink sink) override {
+    std::this_thread::sleep_for(shards.size() * shard_);
+    inner_->enqueue(batch, shards, key, sink);
+  }
+
+ private:
+  const std::chrono::microseconds shard_;
 };
 
 // Nothing that it computes again is the same, as where sums are made in whatever order.
@@ -214,8 +231,9 @@ class ElasticTraining : public TinyTraining {
   }
 
   bool validates_ = true;
-  std::map<int, int> flawed_;  // worker, good steps
-  bool wavers_ = false;        // what the workers compute
+  std::map<int, int> flawed_;                      // worker, good steps
+  std::map<int, std::chrono::microseconds> slow_;  // worker, for a shard
+  bool wavers_ = false;                            // what the workers compute
   Connect connect_;
   std::function<void(int worker, Point point, std::uint64_t samples_seen)> on_point_;
 
@@ -226,6 +244,7 @@ class ElasticTraining : public TinyTraining {
     std::unique_ptr<backend::Executable> executable = compile(*backend::make_reference_backend());
     const auto flawed = flawed_.find(worker);
     if (flawed != flawed_.end()) executable = std::make_unique<Flawed>(std::move(executable), flawed->second);
+    if (slow_.contains(worker)) executable = std::make_unique<Slow>(std::move(executable), slow_.at(worker));
     if (wavers_) executable = std::make_unique<Wavering>(std::move(executable));
     data::Loader training = loader(), validation = loader(false);
     TrainerOptions options = options_;

@@ -156,6 +156,7 @@ class ScriptedMembership final : public elastic::Membership {
     die_at(Point::after_apply);
   }
   void lost(const PeerLost&) override { ++losses; }
+  void computes(double) override {}
   void progress(elastic::Phase phase) override {
     if (phase == elastic::Phase::computing) die_at(Point::computing);
     if (phase == elastic::Phase::reducing) die_at(Point::reducing);

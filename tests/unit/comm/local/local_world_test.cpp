@@ -11,7 +11,7 @@
 namespace dtrain::comm {
 namespace {
 
-constexpr ReductionShape kShape{.shards = 8, .size = 20'000, .rounded = 1000};
+const ReductionShape kShape{.shards = 8, .size = 20'000, .rounded = 1000};
 
 TEST(Single, AddsByTheTreeAndGivesItsOwnNote) {
   const auto single = make_single();

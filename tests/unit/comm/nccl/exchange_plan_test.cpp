@@ -11,7 +11,7 @@ namespace dtrain::comm::nccl {
 namespace {
 
 struct World {
-  World(int ranks, int shards, const Bucket& part) : merge(ranks, shards) {
+  World(int ranks, int shards, const Bucket& part) : merge(even_spans(ranks, shards)) {
     for (int rank = 0; rank < ranks; ++rank) plans.push_back(plan_exchange(merge, part, rank, ranks));
   }
   const MergePlan merge;

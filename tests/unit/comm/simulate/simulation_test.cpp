@@ -7,6 +7,8 @@
 
 #include <dtrain/base/error.hpp>
 
+#include "comm/frames.hpp"
+
 namespace dtrain::comm {
 namespace {
 
@@ -81,7 +83,7 @@ TEST(SimulatedReduction, OfSlowHostsTakesTheTimeOfTheirThreads) {
   EXPECT_NEAR(step.seconds, 6.5, 1e-6);
   EXPECT_EQ(step.limit, SimulatedStep::Limit::thread);
   model.host = {.byte = 1};
-  EXPECT_NEAR(simulate_reduction(model).seconds, 2 * (32 + 56) + 4 * (32 + 128), 1e-6);
+  EXPECT_NEAR(simulate_reduction(model).seconds, 2 * (32 + sizeof(ReductionBegin)) + 4 * (32 + 128), 1e-6);
 }
 
 TEST(SimulatedReduction, RoundedToBfloat16TakesHalf) {

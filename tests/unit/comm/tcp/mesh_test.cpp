@@ -26,7 +26,7 @@ namespace {
 using namespace std::chrono_literals;
 using tcp::Clock;
 
-constexpr ReductionShape kShape{.shards = 8, .size = 3000};
+const ReductionShape kShape{.shards = 8, .size = 3000};
 
 FileDescriptor call(const PeerAddress& address) {
   return tcp::connect_to(address, Clock::now() + 5s, [] { return false; });

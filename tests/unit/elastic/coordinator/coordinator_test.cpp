@@ -87,8 +87,8 @@ class CoordinatorTest : public testing::Test {
     says(Entered{1, {true, 0, 0, 0}});
     progress(1, 100);
   }
-  void progress(std::uint64_t step, std::uint64_t samples) {
-    says(Progress{1, Phase::computing, {true, 0, step, samples}, 0.01, 0.5, 0.4});
+  void progress(std::uint64_t step, std::uint64_t samples, double share = 0) {
+    says(Progress{1, Phase::computing, {true, 0, step, samples}, 0.01, 0.5, 0.4, share});
   }
 
   TemporaryFolder folder_;
@@ -225,7 +225,6 @@ TEST_F(CoordinatorTest, KeepsPrometheusTextUpToDate) {
 }
 
 TEST_F(CoordinatorTest, ListsAHostWithWhatItsWorkersDo) {
-  options_.logical_shards = 8;
   begin();
   train_one();
   pass(2s);
@@ -236,6 +235,9 @@ TEST_F(CoordinatorTest, ListsAHostWithWhatItsWorkersDo) {
   EXPECT_EQ(host.at("ranks").dump(), "[0]");
   EXPECT_DOUBLE_EQ(host.at("samples_per_second").as_number(), 200);
   EXPECT_EQ(host.find("reason"), nullptr);
+  progress(5, 500, 0.25);
+  const Json later = ask(Json::object({{"ask", "list"}}));
+  EXPECT_DOUBLE_EQ(later.at("hosts").as_array()[0].at("samples_per_second").as_number(), 50);
 }
 
 TEST_F(CoordinatorTest, AJobThatWasStoppedAtOnceFinishesWhenItsProcessesAreGone) {

@@ -22,7 +22,7 @@ std::vector<FromWorker> one_of_each_from_worker() {
           Frozen{5, kStanding},
           Lost{5, kStanding, "rank 2 is gone"},
           Entered{6, kStanding},
-          Progress{6, Phase::holding, kStanding, 0.25, 1.5, 1.125, {1u << 31, 7}},
+          Progress{6, Phase::holding, kStanding, 0.25, 1.5, 1.125, 0.375, {1u << 31, 7}},
           Report{Json::object({{"event", "step"}, {"loss", 0.5}})},
           AskLeave{"SIGTERM"},
           Left{Left::How::removed, "\"quoted\"\n", kStanding, 0, {"no text: \xff"}}};

@@ -31,6 +31,35 @@ TEST_F(ElasticTraining, WorkersThatComeAndGoLeaveNoTraceWithEveryRecipe) {
   }
 }
 
+// Steps of 10 samples, four an epoch, and a shorter one that is not measured.
+TEST_F(ElasticTraining, ShardsThatMoveToFasterWorkersLeaveNoTraceInTheResult) {
+  options_.epochs = 10;
+  options_.shard_window = std::chrono::milliseconds(1);
+  const JobEnd alone = undisturbed();
+  using namespace std::chrono_literals;
+  slow_ = {{0, 2ms}, {1, 2ms}, {2, 8ms}, {3, 2ms}};
+  const JobEnd job = run({{.workers = {0, 1, 2}, .until = 250}, {.workers = {1, 2, 3}}});
+  expect_same_run(alone, job);
+  ASSERT_EQ(job.log.shards.size(), 2u) << "once in each generation";
+  EXPECT_EQ(job.log.shards[0], (std::vector<int>{4, 3, 1}));
+  EXPECT_EQ(job.log.shards[1], (std::vector<int>{4, 1, 3}));
+  options_.shard_window = {};
+  EXPECT_TRUE(run({{.workers = {0, 2}}}).log.shards.empty());
+}
+
+TEST_F(ElasticTraining, AWorkerMayDieWhereverShardsHaveMoved) {
+  options_.epochs = 5;
+  options_.shard_window = std::chrono::milliseconds(1);
+  const JobEnd alone = undisturbed();
+  slow_ = {{0, std::chrono::milliseconds(3)}};
+  for (const Point point : kAllPoints) {
+    SCOPED_TRACE(int(point));
+    const JobEnd job = run({{.workers = {0, 1, 2}, .until = 200, .killed = 0, .point = point}, {.workers = {1, 2}}});
+    expect_same_run(alone, job);
+    EXPECT_FALSE(job.log.shards.empty());
+  }
+}
+
 // The count of epochs without a better one is that of the run, not of a worker.
 TEST_F(ElasticTraining, StopsEarlyAtTheSameEpochWhoeverIsThere) {
   options_.epochs = 8;

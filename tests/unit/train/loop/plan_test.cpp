@@ -20,7 +20,7 @@ void expect_each_once(const EpochPlan& plan, int ranks) {
     std::uint64_t next = position;
     int next_shard = 0;
     for (int rank = 0; rank < ranks; ++rank) {
-      const RankStep mine = rank_step(plan, position, rank, ranks);
+      const RankStep mine = rank_step(plan, position, comm::shards_of_rank(rank, ranks, plan.shards));
       EXPECT_EQ(mine.slice.first, next);
       for (const backend::ShardRange& shard : mine.shards) {
         EXPECT_EQ(shard.index, next_shard++);
@@ -44,13 +44,14 @@ TEST(EpochPlan, GivesEverySampleOfAStepToExactlyOneShardForAnyNumberOfRanks) {
 TEST(EpochPlan, GivesEveryWorkerOneShardOfItsOwnSizeWhereTheOtherShardsAreEmpty) {
   const EpochPlan plan{.samples = 1003, .global_batch = 5 * 20, .shards = 8, .workers = 5};
   expect_each_once(plan, 5);
-  for (int rank = 0; rank < 5; ++rank) EXPECT_EQ(rank_step(plan, 0, rank, 5).slice.count, 20);
+  for (int rank = 0; rank < 5; ++rank)
+    EXPECT_EQ(rank_step(plan, 0, comm::shards_of_rank(rank, 5, plan.shards)).slice.count, 20);
 }
 
 TEST(EpochPlan, CutsShardsAtTheSamePlacesForAnyNumberOfRanks) {
   const EpochPlan plan{.samples = 10, .global_batch = 10, .shards = 4};
-  const RankStep all = rank_step(plan, 0, 0, 1);
-  const RankStep second = rank_step(plan, 0, 1, 2);
+  const RankStep all = rank_step(plan, 0, comm::shards_of_rank(0, 1, plan.shards));
+  const RankStep second = rank_step(plan, 0, comm::shards_of_rank(1, 2, plan.shards));
   EXPECT_EQ(all.shards[2].count, second.shards[0].count);
   EXPECT_EQ(static_cast<std::uint64_t>(all.shards[2].first), second.slice.first);
 }
