@@ -117,6 +117,12 @@ check "and end with the same bits" same "$(grep -o '"weights_sha256": *"[0-9a-f]
 run "${start[@]}" --pretrained m/p-0001.safetensors --new-head --model-prefix m/q
 check "a checkpoint's tensors are weights as well" exits 0
 check "--new-head replaces a last layer that would fit" says_line '^The last layer begins anew: --new-head$'
+mkdir fruit && cp -r photos/red fruit/cherry && cp -r photos/green fruit/apple && cp -r photos/blue fruit/plum
+run data pack fruit --out f --train-ratio 1 --encoding png
+run "${start[@]/p.rec/f.rec}" --pretrained m/p-0001.safetensors --model-prefix m/f
+check "a last layer of as many classes with other names begins anew" says_line '^The last layer begins anew: the weights know the classes blue, green, red, the data have apple, cherry, plum$'
+run "${start[@]/p.rec/f.rec}" --pretrained m/p-0001.safetensors -n 2 --launcher local --job-dir fruits --model-prefix m/g
+check "in workers too" same "$("$DTRAIN" inspect m/g --json | grep -o '"weights_sha256": *"[0-9a-f]*"')" "$("$DTRAIN" inspect m/f --json | grep -o '"weights_sha256": *"[0-9a-f]*"')"
 run "${start[@]}" --pretrained m/p-0001.safetensors --resume --model-prefix m/p
 check "--resume prefers the checkpoint" says 'Resuming from "m/p-0001"'
 

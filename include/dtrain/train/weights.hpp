@@ -27,7 +27,7 @@ struct StartingWeights {
 
 struct WeightsRequest {
   Path file;
-  bool new_head = false;   // the last layer begins anew in any case
+  std::string new_head{};  // why the last layer begins anew in any case; empty: it does not
   bool whole = false;      // all tensors of the network must fit
   std::uint64_t seed = 0;  // of the tensors that begin anew
 };

@@ -6,12 +6,19 @@
 #include <dtrain/base/text.hpp>
 #include <dtrain/train/weights.hpp>
 
+#include "config/data_options.hpp"
+
 namespace dtrain::job {
 namespace {
 
 std::string listed(const std::vector<std::string>& tensors) {
   constexpr std::size_t kMostShown = 8;
   return join_first(tensors, kMostShown, "; ");
+}
+
+std::string listed_classes(const std::vector<std::string>& names) {
+  constexpr std::size_t kMostNamed = 4;
+  return join_first(names, kMostNamed, ", ");
 }
 
 void report(const Path& file, const train::WeightsFit& fit, const nn::Graph& graph, Reporter& reporter) {
@@ -26,12 +33,22 @@ void report(const Path& file, const train::WeightsFit& fit, const nn::Graph& gra
   }
 }
 
+// Equally many classes of other names fit by shape, and mean something else.
+std::string why_new_head(const config::TrainOptions& options) {
+  if (options.pretrained.new_head) return "setting 'new-head'";
+  const std::vector<std::string> saved =
+      config::class_names_of(train::preprocessing_of_weights(*options.pretrained.file));
+  const std::vector<std::string>& names = options.data.class_names;
+  if (saved.empty() || names.empty() || saved == names) return {};
+  return fmt::format("the weights know the classes {}, the data have {}", listed_classes(saved), listed_classes(names));
+}
+
 }  // namespace
 
 train::Checkpoint pretrained_start(const config::TrainOptions& options, const nn::Graph& graph, Reporter* reporter) {
   const Path& file = *options.pretrained.file;
   train::StartingWeights start =
-      train::load_weights({.file = file, .new_head = options.pretrained.new_head, .seed = options.compute.seed}, graph);
+      train::load_weights({.file = file, .new_head = why_new_head(options), .seed = options.compute.seed}, graph);
   if (reporter) report(file, start.fit, graph, *reporter);
   start.checkpoint.job.preprocessing = {};  // this run has its own, and classes of its own
   start.checkpoint.job.optimizer = options.optimizer;

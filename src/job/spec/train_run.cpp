@@ -249,8 +249,11 @@ TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& 
   config::suit_network(run.graph, set, options.data);
   if (options.checkpoint_format == "mxnet") nn::graph_to_mxnet_symbol(run.graph);  // refuses what MXNet cannot say
   if (run.start) fit_optimizer_state(*run.start, options, reporter);
-  if (from_weights) run.start = pretrained_start(options, run.graph, &reporter);
   run.sources = config::choose_sources(options, set, reporter);
+  if (from_weights) {
+    options.data.class_names = names_at(run.sources.train, run.remote.store);
+    run.start = pretrained_start(options, run.graph, &reporter);
+  }
   check_choices(run);
   options.data.class_names = names_of_run(run);
   settle_loss(set, run, reporter);

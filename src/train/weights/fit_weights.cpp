@@ -241,7 +241,7 @@ bool is_backbone(const std::vector<Wanted>& wanted, const Table& table) {
   return is_there(true) && !is_there(false);
 }
 
-WeightsFit fit_weights(const std::vector<ForeignTensor>& tensors, const nn::Graph& graph, bool new_head,
+WeightsFit fit_weights(const std::vector<ForeignTensor>& tensors, const nn::Graph& graph, const std::string& new_head,
                        backend::ModelState& state) {
   std::vector<Wanted> wanted = wanted_tensors(graph);
   Table table(wanted, tensors);
@@ -254,14 +254,14 @@ WeightsFit fit_weights(const std::vector<ForeignTensor>& tensors, const nn::Grap
   std::vector<Missing> missing;
   // The head is taken or made anew as a whole.
   for (const Wanted& each : wanted) {
-    if (!each.head || new_head) continue;
+    if (!each.head || !new_head.empty()) continue;
     const ForeignTensor* tensor = table.take(each);
     if (const std::string why = tensor ? why_not(each, *tensor) : "not in the file";
         !why.empty() && fit.new_head.empty()) {
       fit.new_head = fmt::format("{}: {}", with_shape(each.torch_name, each.view->shape), why);
     }
   }
-  if (new_head) fit.new_head = "setting 'new-head'";
+  if (!new_head.empty()) fit.new_head = new_head;
   for (const Wanted& each : wanted) {
     const ForeignTensor* tensor = table.take(each);
     if (each.head && !fit.new_head.empty()) continue;

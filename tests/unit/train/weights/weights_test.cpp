@@ -59,8 +59,8 @@ TEST(Weights, OfAnotherNumberOfClassesKeepAllButTheLastLayer) {
 
 TEST(Weights, BeginTheLastLayerAnewOnRequest) {
   const StartingWeights weights =
-      load_weights({.file = golden("state_dict.pt"), .new_head = true, .seed = 1}, small_graph());
-  EXPECT_FALSE(weights.fit.new_head.empty());
+      load_weights({.file = golden("state_dict.pt"), .new_head = "other classes", .seed = 1}, small_graph());
+  EXPECT_EQ(weights.fit.new_head, "other classes");
   EXPECT_EQ(weights.checkpoint.state.parameters.back(), 0.0f);
 }
 
