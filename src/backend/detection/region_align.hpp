@@ -9,13 +9,10 @@
 #include <dtrain/nn/detection.hpp>
 #include <dtrain/nn/objects.hpp>
 
+#include "tap.hpp"
+
 namespace dtrain::backend {
 
-// What a pixel of the pyramid counts in a point.
-struct Tap {
-  std::int32_t pixel = 0;  // of the value that holds all levels
-  float weight = 0;
-};
 constexpr int kTaps = 16;  // of a point: four samples between four pixels each
 
 class RegionAligner {

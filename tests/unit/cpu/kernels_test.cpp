@@ -106,6 +106,32 @@ TEST_P(KernelBits, OfLayerNormAndItsGradientAreThoseOfThePlainKernels) {
   EXPECT_EQ(sums, plain_sums);
 }
 
+TEST_P(KernelBits, OfPointsBetweenPixelsAreThoseOfThePlainKernels) {
+  const int channels = GetParam().channels;
+  const std::vector<Tap> taps = {{2, 0.25f}, {0, 0.5f}, {2, -1.5f}, {static_cast<int>(GetParam().pixels) - 1, 0.125f}};
+  const auto count = static_cast<int>(taps.size());
+  const std::vector<float> x = numbers(size(), 1);
+  std::vector<bfloat16_bits> narrow(size());
+  for (std::size_t i = 0; i < size(); ++i) narrow[i] = to_bfloat16(x[i]);
+  std::vector<float> out(static_cast<std::size_t>(channels)), plain(out);
+  best().bfloat16.gather(narrow.data(), channels, taps.data(), count, out.data());
+  generic::kKernels.bfloat16.gather(narrow.data(), channels, taps.data(), count, plain.data());
+  EXPECT_EQ(out, plain);
+  best().float32.gather(x.data(), channels, taps.data(), count, out.data());
+  generic::kKernels.float32.gather(x.data(), channels, taps.data(), count, plain.data());
+  EXPECT_EQ(out, plain);
+  for (int c = 0; c < channels; ++c) {
+    float sum = 0;
+    for (const Tap& tap : taps) sum += tap.weight * x[static_cast<std::size_t>(tap.pixel * channels + c)];
+    EXPECT_EQ(out[static_cast<std::size_t>(c)], sum);
+  }
+  std::vector<float> sums = numbers(size(), 2), plain_sums = sums;
+  best().scatter(out.data(), channels, taps.data(), count, sums.data());
+  generic::kKernels.scatter(out.data(), channels, taps.data(), count, plain_sums.data());
+  EXPECT_EQ(sums, plain_sums);
+  EXPECT_NE(sums, numbers(size(), 2));
+}
+
 TEST_P(KernelBits, OfSoftmaxAreThoseOfThePlainKernelsAndNearLibm) {
   const int columns = GetParam().channels;
   const auto scores = numbers(size(), 1), dy = numbers(size(), 2);

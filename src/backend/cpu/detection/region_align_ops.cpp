@@ -9,47 +9,47 @@
 namespace dtrain::backend::cpu {
 namespace {
 
-// Where the values of the regions lie: channels last, so that the channels of a point are neighbours where regions lie
-// apart, and the points of a channel where they do not.
-class AlignedPlaces {
+// The values of the regions of one sample, as blocks of [points][channels]. They lie so in the tensor where regions lie
+// apart; else the points of a channel are neighbours there.
+class RegionBlocks {
  public:
-  AlignedPlaces(const nn::RegionAlign& layer, const RegionAligner& aligner, int channels)
-      : aligner_(aligner), apart_(layer.apart), channels_(channels) {}
-  // Sets a point of a region to `values`, a channel each.
-  void put(float* sample, std::int64_t region, int point, const float* values) const {
-    if (apart_) {
-      std::copy_n(values, channels_, sample + aligner_.pixel_apart(region, point) * channels_);
-    } else {
-      float* const row = sample + region * channels_ * aligner_.points() + point;
-      for (int c = 0; c < channels_; ++c) row[c * aligner_.points()] = values[c];
-    }
+  RegionBlocks(const nn::RegionAlign& layer, const RegionAligner& aligner, int channels)
+      : aligner_(aligner), planes_(select_kernels().float32), apart_(layer.apart), channels_(channels) {
+    if (!apart_) block_.resize(static_cast<std::size_t>(size()));
   }
-  void take(const float* sample, std::int64_t region, int point, float* values) const {
-    if (apart_) {
-      std::copy_n(sample + aligner_.pixel_apart(region, point) * channels_, channels_, values);
-    } else {
-      const float* const row = sample + region * channels_ * aligner_.points() + point;
-      for (int c = 0; c < channels_; ++c) values[c] = row[c * aligner_.points()];
-    }
+  // Memory for the block of a region, which end() puts into the sample.
+  float* begin(float* sample, std::int64_t region) { return apart_ ? place_apart(sample, region) : block_.data(); }
+  void end(float* sample, std::int64_t region) const {
+    if (!apart_) planes_.to_planes(block_.data(), channels_, aligner_.points(), sample + region * size());
+  }
+  const float* read(const float* sample, std::int64_t region) {
+    if (apart_) return place_apart(sample, region);
+    planes_.from_planes(sample + region * size(), channels_, aligner_.points(), block_.data());
+    return block_.data();
   }
 
  private:
+  std::int64_t size() const { return std::int64_t{channels_} * aligner_.points(); }
+  template <typename Float>
+  Float* place_apart(Float* sample, std::int64_t region) const {
+    return sample + aligner_.pixel_apart(region, 0) * channels_;
+  }
+
   const RegionAligner& aligner_;
-  bool apart_;
-  int channels_;
+  const TensorKernels& planes_;
+  const bool apart_;
+  const int channels_;
+  std::vector<float> block_;  // of a region that does not lie so
 };
 
-// Calls use(region, point, taps) for each point of the regions that are there.
+// Calls use(region, taps of all points) for the regions that are there.
 template <typename Use>
-void each_point(const RegionAligner& aligner, std::span<const Region> regions, Use use) {
+void each_region(const RegionAligner& aligner, std::span<const Region> regions, Use use) {
   std::vector<Tap> taps(static_cast<std::size_t>(aligner.points()) * kTaps);
   for (std::size_t region = 0; region < regions.size(); ++region) {
     if (!regions[region].is_there()) continue;
     aligner.taps_of(regions[region].box, taps);
-    for (int point = 0; point < aligner.points(); ++point) {
-      use(static_cast<std::int64_t>(region), point,
-          std::span<const Tap>(taps).subspan(static_cast<std::size_t>(point) * kTaps, kTaps));
-    }
+    use(static_cast<std::int64_t>(region), taps.data());
   }
 }
 
@@ -63,20 +63,17 @@ class RegionAlignOp final : public ChunkOp {
     writes = {output};
   }
   void run(Context& c) override {
-    WideHead pyramid(c, pyramid_), result(c, output_);
+    WideHead result(c, output_);
     const int channels = c.shape(pyramid_).c;
-    const AlignedPlaces places(layer_, aligner_, channels);
-    std::vector<float> values(static_cast<std::size_t>(channels));
+    RegionBlocks blocks(layer_, aligner_, channels);
     for (int i = 0; i < c.count; ++i) {
-      pyramid.read(c, pyramid_, kernels_, i);
       result.clear();
-      each_point(aligner_, regions_of(c, regions_, i), [&](std::int64_t region, int point, std::span<const Tap> taps) {
-        std::ranges::fill(values, 0.0f);
-        for (const Tap& tap : taps) {
-          const float* const from = pyramid.data() + std::int64_t{tap.pixel} * channels;
-          for (std::size_t k = 0; k < values.size(); ++k) values[k] += tap.weight * from[k];
+      each_region(aligner_, regions_of(c, regions_, i), [&](std::int64_t region, const Tap* taps) {
+        float* const block = blocks.begin(result.data(), region);
+        for (std::int64_t point = 0; point < aligner_.points(); ++point) {
+          kernels_.gather(c.sample(pyramid_, i), channels, taps + point * kTaps, kTaps, block + point * channels);
         }
-        places.put(result.data(), region, point, values.data());
+        blocks.end(result.data(), region);
       });
       result.write(c, output_, kernels_, i);
     }
@@ -101,16 +98,14 @@ class RegionAlignGradient final : public ChunkOp {
   void run(Context& c) override {
     WideHead gradient(c, gradient_), result(c, result_);
     const int channels = c.shape(result_).c;
-    const AlignedPlaces places(layer_, aligner_, channels);
-    std::vector<float> slopes(static_cast<std::size_t>(channels));
+    RegionBlocks blocks(layer_, aligner_, channels);
     for (int i = 0; i < c.count; ++i) {
       gradient.read(c, gradient_, kernels_, i);
       result.clear();
-      each_point(aligner_, regions_of(c, regions_, i), [&](std::int64_t region, int point, std::span<const Tap> taps) {
-        places.take(gradient.data(), region, point, slopes.data());
-        for (const Tap& tap : taps) {
-          float* const to = result.data() + std::int64_t{tap.pixel} * channels;
-          for (std::size_t k = 0; k < slopes.size(); ++k) to[k] += tap.weight * slopes[k];
+      each_region(aligner_, regions_of(c, regions_, i), [&](std::int64_t region, const Tap* taps) {
+        const float* const block = blocks.read(gradient.data(), region);
+        for (std::int64_t point = 0; point < aligner_.points(); ++point) {
+          select_kernels().scatter(block + point * channels, channels, taps + point * kTaps, kTaps, result.data());
         }
       });
       result.write(c, result_, kernels_, i);

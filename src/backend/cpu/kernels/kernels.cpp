@@ -7,6 +7,7 @@
 #include "kernel_matrix.hpp"
 #include "kernel_norm.hpp"
 #include "kernel_pool.hpp"
+#include "kernel_taps.hpp"
 
 namespace dtrain::backend::cpu::DTRAIN_ISA {
 namespace {
@@ -216,6 +217,7 @@ constexpr TensorKernels tensor_kernels() {
           load_image<T>,
           to_planes<T>,
           from_planes<T>,
+          gather<T>,
           to_float<T>,
           from_float<T>};
 }
@@ -244,6 +246,7 @@ const Kernels kKernels = {DTRAIN_ISA_NAME,
                           muon_direction,
                           muon_step,
                           accumulate,
+                          scatter,
                           sum_of_squares,
                           softmax_rows,
                           softmax_rows_backward,

@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "../../detection/tap.hpp"
+
 namespace dtrain::backend::cpu {
 
 // The shape of a channels-last tensor as the kernels see it.
@@ -139,6 +141,8 @@ struct TensorKernels {
   // [pixels][channels] to [channels][pixels] and back, one sample.
   void (*to_planes)(const void* x, int channels, std::int64_t pixels, void* out);
   void (*from_planes)(const void* x, int channels, std::int64_t pixels, void* out);
+  // out[channels] = the sum of the pixels of x that the taps name, each by its weight, in their order.
+  void (*gather)(const void* x, int channels, const Tap* taps, int count, float* out);
   void (*to_float)(const void* x, float* out, std::int64_t count);
   void (*from_float)(const float* x, void* out, std::int64_t count);
 };
@@ -175,6 +179,8 @@ struct Kernels {
                          std::int64_t count);
   void (*muon_step)(const StepNumbers& s, double scale, const float* orthogonal, float* weight, std::int64_t count);
   void (*accumulate)(const float* x, float* sum, std::int64_t count);  // sum += x
+  // Each pixel of `sums` that the taps name gets x[channels] by its weight, in their order: what gather() takes back.
+  void (*scatter)(const float* x, int channels, const Tap* taps, int count, float* sums);
   double (*sum_of_squares)(const float* x, std::int64_t count);
   // Each row of x becomes softmax(factor * row).
   void (*softmax_rows)(float* x, std::int64_t rows, int columns, float factor);
