@@ -15,7 +15,6 @@ class FakeWork final : public JobWork {
  public:
   const config::JobOptions& job() const override { return options; }
   Json document() const override { return {}; }
-  int logical_shards() const override { return 0; }
   int slots() const override { return 1; }
   bool runs_program() const override { return false; }
   bool uses_s3() const override { return false; }
