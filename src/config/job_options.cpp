@@ -11,6 +11,7 @@
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/spec.hpp>
 
+#include "exchange/server_options.hpp"
 #include "option_values.hpp"
 
 namespace dtrain::config {
@@ -103,14 +104,14 @@ void bind_ssh(OptionSet& set, JobOptions& options) {
 }
 
 void bind_sums(OptionSet& set, JobOptions& options) {
-  set.add("-s,--num-servers", options.servers, "N",
-          "accepted for compatibility with MXNet, without effect: the workers add their gradients themselves",
-          at_least(0));
+  bind_servers(set, options);
   set.add_custom(
-      "--kv-store", "local|device|dist_sync|dist_device_sync",
-      "MXNet's name for how gradients are added; all values give the same bits, without servers. If given, device and "
-      "dist_device_sync select --transport nccl for workers on GPUs where NCCL is available. nccl is the same as "
-      "device, dist_sync_device the same as dist_device_sync",
+      "--kv-store", "local|device|dist_sync|dist_device_sync|dist_async",
+      "MXNet's name for how gradients are added. All values but dist_async give the same bits, without servers. "
+      "dist_async lets parameter servers update the weights with the gradients of each worker, which waits for no "
+      "other one; two runs then do not end in the same bits. If given, device and dist_device_sync select --transport "
+      "nccl for workers on GPUs where NCCL is available. nccl is the same as device, dist_sync_device the same as "
+      "dist_device_sync",
       [&options](const std::string& text) { options.kv_store = known_store(text); },
       [&options] { return enum_name(kKvStoreNames, options.kv_store); });
   add_choice(

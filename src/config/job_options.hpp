@@ -25,11 +25,12 @@ constexpr EnumName<Launcher> kLauncherNames[] = {
     {Launcher::mpi, "mpi"},        {Launcher::slurm, "slurm"}, {Launcher::sge, "sge"}, {Launcher::yarn, "yarn"}};
 
 // MXNet's names for where gradients are added.
-enum class KvStore { local, device, dist_sync, dist_device_sync };
+enum class KvStore { local, device, dist_sync, dist_device_sync, dist_async };
 constexpr EnumName<KvStore> kKvStoreNames[] = {{KvStore::local, "local"},
                                                {KvStore::device, "device"},
                                                {KvStore::dist_sync, "dist_sync"},
-                                               {KvStore::dist_device_sync, "dist_device_sync"}};
+                                               {KvStore::dist_device_sync, "dist_device_sync"},
+                                               {KvStore::dist_async, "dist_async"}};
 // MXNet's other names for some of them.
 constexpr EnumName<KvStore> kKvStoreAliases[] = {{KvStore::device, "nccl"},
                                                  {KvStore::dist_device_sync, "dist_sync_device"}};
@@ -57,6 +58,7 @@ struct JobOptions {
   std::string sync_to;                   // absolute, on the hosts; empty: nothing is copied
   std::vector<std::string> environment;  // NAME=value, of workers on other machines
   std::optional<int> servers;
+  std::optional<int> max_staleness;  // of parameter servers; none: no limit
   KvStore kv_store = KvStore::device;
   comm::Transport transport = comm::Transport::tcp;
   bool plain_data = false;  // of transport tcp between machines
@@ -107,6 +109,12 @@ struct JobOptions {
   // process has ended, so no agent may go on there.
   bool outlives_coordinator() const { return elastic && (!is_by_starter() || (launcher == Launcher::mpi && hostfile)); }
   bool is_per_worker() const { return batch == train::ElasticBatch::per_worker; }
+  // Parameters live on servers.
+  bool is_by_servers() const { return kv_store == KvStore::dist_async; }
+  // Workers update them without waiting for each other, each with batches of its own.
+  bool is_asynchronous() const { return is_by_servers() && max_staleness != 0; }
+  // Each worker has one shard of its own.
+  bool has_own_batches() const { return is_per_worker() || is_asynchronous(); }
   // One process trains alone unless the person asks for more.
   bool is_job() const {
     return hosts > 1 || slots > 1 || hostfile || elastic || is_by_starter() || is_by_agents() ||

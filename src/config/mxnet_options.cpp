@@ -22,17 +22,15 @@ constexpr RefusedOption kOptions[] = {
     {"--warmup-strategy", "NAME", "the learning rate rises linearly", "use --warmup-epochs", "linear"},
     {"--profile-worker-suffix", "NAME", kProfile, "use `dtrain bench train`, which lists the time of each operation",
      ""},
-    {"--profile-server-suffix", "NAME", "there are no servers to profile",
-     "use `dtrain bench train`, which lists the time of each operation", ""}};
+    {"--profile-server-suffix", "NAME", kProfile, "use `dtrain bench train`, which lists the time of each operation",
+     ""}};
 
 constexpr RefusedValue kValues[] = {
-    {"optimizer", "dcasgd", "it corrects gradients that come late, and here none comes late", "use --optimizer sgd"},
+    {"optimizer", "dcasgd", "servers do not correct gradients that come late", "use --optimizer sgd"},
     {"optimizer", "lbsgd", "its rates for large batches are those of lars",
      "use --optimizer lars with --global-batch and --warmup-epochs"},
     {"lr-step-epochs", "pow*", "a power of the share of the run that is left is a schedule of its own",
-     "use --lr-schedule poly with --lr-power, such as 2 for pow2"},
-    {"kv-store", "dist_async", "it needs parameter servers, and their order of updates is not repeatable",
-     "use dist_sync or dist_device_sync, which need no servers; with --elastic a slow or lost worker may leave"}};
+     "use --lr-schedule poly with --lr-power, such as 2 for pow2"}};
 
 }  // namespace
 

@@ -154,6 +154,7 @@ static void fields(Fields& each, JobOptions& job) {
   each("sync_to", job.sync_to);
   each("environment", job.environment);
   each("servers", job.servers);
+  each("max_staleness", job.max_staleness);
   each.named("kv_store", job.kv_store, kKvStoreNames);
   each.named("transport", job.transport, kTransportNames);
   each("plain_data", job.plain_data);

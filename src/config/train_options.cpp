@@ -268,7 +268,7 @@ int samples_between_exchanges(const TrainOptions& options) {
 
 ComputeOptions compute_of_worker(const TrainOptions& options) {
   ComputeOptions compute = options.compute;
-  if (options.job.is_per_worker()) {
+  if (options.job.has_own_batches()) {
     compute.global_batch = batch_of_worker(compute);
     compute.logical_shards = 1;
   }
@@ -294,6 +294,11 @@ train::TrainerOptions trainer_options(const TrainOptions& options, backend::DTyp
   trainer.keep_best = options.keep_best;
   trainer.early_stop = static_cast<std::uint32_t>(options.early_stop);
   trainer.local = options.local;
+  if (options.job.is_by_servers()) {
+    trainer.servers.servers = options.job.servers.value_or(1);
+    trainer.servers.max_staleness = options.job.max_staleness;
+    trainer.servers.threads = options.compute.threads;
+  }
   trainer.mix = options.mix;
   trainer.evaluation_block = largest_shard(compute_of_worker(options));
   trainer.test_views = test_views(options.data);
@@ -303,7 +308,7 @@ train::TrainerOptions trainer_options(const TrainOptions& options, backend::DTyp
   if (!options.job.move_shards) trainer.shard_window = {};
   trainer.lanes = compile_options(compute_of_worker(options), dtype, 0).lanes;
   trainer.elastic_batch = options.job.batch;
-  if (options.job.is_per_worker()) trainer.worker_batch = batch_of_worker(options.compute);
+  if (options.job.has_own_batches()) trainer.worker_batch = batch_of_worker(options.compute);
   trainer.elastic_rate = options.job.rate;
   trainer.ramp_steps = options.job.ramp;
   return trainer;

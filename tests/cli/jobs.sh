@@ -49,9 +49,6 @@ refused "an empty host file" "empty: no host in it"
 printf 'w1\nw 2\n' >bad
 run "${job[@]}" -H bad
 refused "a line that is no host" "bad: "
-run "${job[@]}" -n 2 --kv-store dist_async
-refused "dist_async" "dist_async is not supported"
-check "dist_async is answered with what to use" says "use dist_sync or dist_device_sync"
 run "${job[@]}" -n 2 --kv-store dist
 refused "an unknown store" "must be one of local, device, dist_sync, dist_device_sync"
 run "${job[@]}" -n 8 --logical-shards 4

@@ -109,6 +109,8 @@ class Loader {
   std::uint32_t size() const;  // samples of an epoch
   // Drops what is queued, also an error, and begins to load `slices`, one batch each, of the epoch.
   void start(std::uint32_t epoch, std::vector<Slice> slices);
+  // Loads one more batch of that epoch, behind those that were asked for.
+  void add(const Slice& slice);
   // Blocks. nullopt after the last slice and before the first start(). Throws what went wrong in loading this batch
   // (the first in its order): a record too many that cannot be read, a label outside [0, classes); again at every call
   // until start().

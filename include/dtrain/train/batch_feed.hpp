@@ -43,6 +43,8 @@ class BatchFeed {
   BatchFeed(data::Loader& loader, backend::Executable& executable) : loader_(loader), executable_(executable) {}
   // Same as Loader::start(). Mixing needs a loader of floats.
   void start(std::uint32_t epoch, std::vector<data::Slice> slices, MixPlan mix = {});
+  // Same as Loader::add(); `mixed`: as in MixPlan::shards.
+  void add(const data::Slice& slice, std::vector<backend::ShardRange> mixed);
   // Same as Loader::next(). Never waits for more than the batch that it gives.
   [[nodiscard]] std::optional<FedBatch> next();
 

@@ -1,6 +1,7 @@
 // Which samples were consumed, step by step: evidence that every sample counted exactly once in an epoch. Each worker
 // appends to FOLDER/<worker>.jsonl, one object a line:
-//   {"generation": 3, "start": {"epoch": 0, "step": 12}, "samples": 960}    when it enters a generation; of an epoch
+//   {"generation": 3, "start": {"epoch": 0, "step": 12}, "samples": 960}    when it enters a generation; of an epoch.
+//       With "kept": [14] where the generation does not take that later step of the epoch again
 //   {"generation": 3, "epoch": 0, "step": 12, "at": 576, "ids": [7, 2]}     before each reduction: its samples, as
 //       decoded, of a step that begins at that sample of the epoch
 // A step that a generation began but did not finish stands there again in the next one, which begins at that step.
@@ -9,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -24,7 +26,9 @@ namespace dtrain::train {
 class LedgerWriter {
  public:
   explicit LedgerWriter(const LedgerOptions& options);
-  void begin_generation(std::uint64_t generation, const Cursor& start, std::uint64_t samples);
+  // `kept`: later steps of the epoch that are trained already.
+  void begin_generation(std::uint64_t generation, const Cursor& start, std::uint64_t samples,
+                        const std::set<std::uint64_t>& kept = {});
   void add(const Cursor& cursor, std::span<const std::uint32_t> ids);
   // Why lines are being kept instead of written, once each time that it begins; empty: nothing new.
   std::string take_complaint() { return std::exchange(complaint_, {}); }

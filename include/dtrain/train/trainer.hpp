@@ -21,6 +21,7 @@
 #include <dtrain/train/coco_ap.hpp>
 #include <dtrain/train/elastic_rate.hpp>
 #include <dtrain/train/local_steps.hpp>
+#include <dtrain/train/parameter_servers.hpp>
 #include <dtrain/train/plan.hpp>
 
 namespace dtrain::train {
@@ -118,6 +119,9 @@ struct TrainerOptions {
   // With any(), a step is a round, of global_batch samples in local.steps inner steps. The executable is a
   // LocalExecutable then, the batch is fixed, and the optimizer keeps no average.
   LocalSteps local{};
+  // With any(), parameters live on servers during an epoch. Asynchronous workers have batches of worker_batch samples,
+  // in one shard. The batch is fixed then, and there are no rounds.
+  ParameterServers servers{};
   std::uint64_t seed = 0;
   nn::Optimizer optimizer;
   nn::Schedule schedule;
@@ -140,7 +144,7 @@ struct TrainerOptions {
   // What gradients are rounded to in each shard and after each addition, and travel as: float32 or bfloat16.
   backend::DType gradient_dtype = backend::DType::float32;
   ElasticBatch elastic_batch = ElasticBatch::fixed_global;
-  int worker_batch = 0;  // per_worker: samples of one worker in a step
+  int worker_batch = 0;  // per_worker, and asynchronous: samples of one worker in a step
   ElasticRate elastic_rate = ElasticRate::smooth;
   int ramp_steps = 8;  // smooth: how many steps the rate takes to follow the batch
   std::optional<LedgerOptions> ledger;

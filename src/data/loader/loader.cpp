@@ -47,7 +47,7 @@ struct Loader::State {
   ~State();
   void stop();  // tells the threads to end
   EpochOrder order_of(std::uint32_t epoch) const;
-  std::vector<std::uint32_t> positions_to_come() const;
+  std::vector<std::uint32_t> positions_of(std::span<const Slice> some) const;
   void open_batches() DTRAIN_REQUIRES(mutex);
   void work();
   Findings load(const Claim& claim, SampleReader& reader) const;
@@ -124,10 +124,10 @@ EpochOrder Loader::State::order_of(std::uint32_t number) const {
 }
 
 // Positions of the records to read, in order; none if all files are local.
-std::vector<std::uint32_t> Loader::State::positions_to_come() const {
+std::vector<std::uint32_t> Loader::State::positions_of(std::span<const Slice> some) const {
   std::vector<std::uint32_t> positions;
   if (!file.is_remote()) return positions;
-  for (const Slice& slice : slices) {
+  for (const Slice& slice : some) {
     for (std::uint64_t at = slice.first; at < slice.first + static_cast<std::uint64_t>(slice.count); ++at) {
       positions.push_back(order ? order->records[at] : static_cast<std::uint32_t>(at));
     }
@@ -250,12 +250,14 @@ Loader::~Loader() = default;
 
 std::uint32_t Loader::size() const { return state_->size; }
 
+static void require_part_of_epoch(const Slice& slice, std::uint32_t size) {
+  DTRAIN_CHECK(slice.count >= 0 && slice.first + static_cast<std::uint64_t>(slice.count) <= size,
+               "a slice is a part of the epoch");
+}
+
 void Loader::start(std::uint32_t epoch, std::vector<Slice> slices) {
   State& state = *state_;
-  for (const Slice& slice : slices) {
-    DTRAIN_CHECK(slice.count >= 0 && slice.first + static_cast<std::uint64_t>(slice.count) <= state.size,
-                 "a slice is a part of the epoch");
-  }
+  for (const Slice& slice : slices) require_part_of_epoch(slice, state.size);
   auto order = state.options.shuffle ? std::make_shared<const EpochOrder>(state.order_of(epoch)) : nullptr;
   {
     const MutexLock lock(state.mutex);
@@ -265,7 +267,19 @@ void Loader::start(std::uint32_t epoch, std::vector<Slice> slices) {
     state.slices = std::move(slices);
     state.opened = state.samples_read = 0;
     state.error = nullptr;
-    state.ahead.start(state.positions_to_come());
+    state.ahead.start(state.positions_of(state.slices));
+    state.open_batches();
+  }
+  state.work_there.notify_all();
+}
+
+void Loader::add(const Slice& slice) {
+  State& state = *state_;
+  require_part_of_epoch(slice, state.size);
+  {
+    const MutexLock lock(state.mutex);
+    state.slices.push_back(slice);
+    state.ahead.add(state.positions_of({&slice, 1}));
     state.open_batches();
   }
   state.work_there.notify_all();

@@ -47,6 +47,15 @@ void ReadAhead::start(std::vector<std::uint32_t> positions) {
   there_is_work_.notify_all();
 }
 
+void ReadAhead::add(const std::vector<std::uint32_t>& positions) {
+  if (threads_.empty()) return;
+  {
+    const MutexLock lock(mutex_);
+    positions_.insert(positions_.end(), positions.begin(), positions.end());
+  }
+  there_is_work_.notify_all();
+}
+
 void ReadAhead::have_read(std::size_t count) {
   if (threads_.empty()) return;
   {

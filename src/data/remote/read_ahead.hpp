@@ -22,6 +22,8 @@ class ReadAhead {
   ReadAhead(const ReadAhead&) = delete;
   // Replaces the positions to fetch. A block that cannot be fetched is left to the reader.
   void start(std::vector<std::uint32_t> positions);
+  // Appends to them.
+  void add(const std::vector<std::uint32_t>& positions);
   // The reader has read this many of them: fetching may run a bounded number of records ahead of it.
   void have_read(std::size_t count);
 

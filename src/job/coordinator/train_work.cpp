@@ -34,7 +34,8 @@ TrainWork::TrainWork(TrainRun run, const JobFolder& folder, Reporter& reporter)
 void TrainWork::adjust(elastic::Policy& policy) const {
   const config::TrainOptions& options = run_.options;
   if (!options.job.is_per_worker()) {
-    policy.step_size.constant = options.compute.samples_per_step();
+    policy.step_size.constant =
+        options.job.is_asynchronous() ? config::batch_of_worker(options.compute) : options.compute.samples_per_step();
     return;
   }
   policy.step_size.per_worker = config::batch_of_worker(options.compute);

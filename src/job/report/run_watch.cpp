@@ -5,6 +5,7 @@
 #include <dtrain/base/text.hpp>
 
 #include "config/exchange/local_steps_options.hpp"
+#include "config/exchange/server_options.hpp"
 #include "config/gpu_choice.hpp"
 #include "job/spec/data_facts.hpp"
 #include "opening.hpp"
@@ -25,7 +26,7 @@ OpeningData opening_data(const Path& files) { return {files.string(), count_reco
 OpeningFacts facts_of(const TrainRun& run, int workers) {
   const config::TrainOptions& options = run.options;
   const config::ComputeOptions& compute = options.compute;
-  const bool per_worker = options.job.is_per_worker();
+  const bool per_worker = options.job.has_own_batches();
   OpeningFacts facts{.training = opening_data(run.sources.train),
                      .num_examples = options.data.num_examples,
                      .synthetic = options.benchmark,
@@ -60,7 +61,7 @@ void show_details(const TrainRun& run, Reporter& reporter) {
   if (run.options.job.is_per_worker()) {
     reporter.detail(
         fmt::format("The learning rate follows the batch: {}", train::elastic_rate_name(run.options.job.rate)));
-  } else {
+  } else if (!run.options.job.is_asynchronous()) {
     reporter.detail(fmt::format("G = {} samples a step in V = {} logical {}; {}", compute.samples_per_step(), shards,
                                 shards == 1 ? "shard" : "shards", config::efficiency_line(shards)));
   }
@@ -73,6 +74,7 @@ void show_details(const TrainRun& run, Reporter& reporter) {
 void show_opening(const TrainRun& run, int workers, Reporter& reporter) {
   for (const std::string& line : opening_lines(facts_of(run, workers))) reporter.note(line);
   const train::LocalSteps& local = run.options.local;
+  if (run.options.job.is_by_servers()) reporter.note(config::servers_line(run.options.job));
   if (local.any()) reporter.note(config::local_steps_line(local, run.options.compute.logical_shards));
   show_details(run, reporter);
 }
@@ -84,6 +86,7 @@ void RunWatch::begin(int workers) {
 
 Json RunWatch::start_event(int workers) const {
   const config::ComputeOptions& compute = run_.options.compute;
+  const config::JobOptions& job = run_.options.job;
   return Json::object({{"schema", "dtrain.train/1"},
                        {"event", "start"},
                        {"version", DTRAIN_VERSION},
@@ -95,6 +98,7 @@ Json RunWatch::start_event(int workers) const {
                        {"global_batch", compute.samples_per_step()},
                        {"logical_shards", compute.logical_shards},
                        {"local_steps", run_.options.local.steps},
+                       {"servers", job.is_by_servers() ? job.servers.value_or(0) : 0},
                        {"seed", compute.seed}});
 }
 

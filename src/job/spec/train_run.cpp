@@ -12,6 +12,7 @@
 #include <dtrain/nn/graph_json.hpp>
 
 #include "config/exchange/local_steps_options.hpp"
+#include "config/exchange/server_options.hpp"
 #include "config/gpu_choice.hpp"
 #include "config/shard_choice.hpp"
 #include "config/transport_choice.hpp"
@@ -49,7 +50,7 @@ void check_accumulation(const config::OptionSet& set, bool resumed, const config
 void settle_shards(const config::OptionSet& set, bool resumed, int workers, config::TrainOptions& options) {
   config::JobOptions& job = options.job;
   check_accumulation(set, resumed, options);
-  const bool free_choice = !resumed && !set.chosen("logical-shards") && !job.is_per_worker();
+  const bool free_choice = !resumed && !set.chosen("logical-shards") && !job.has_own_batches();
   if (job.elastic && job.max_workers == 0) job.max_workers = config::default_max_workers(workers);
   if (free_choice && job.is_job()) {
     options.compute.logical_shards = config::choose_shards({.workers = workers,
@@ -68,7 +69,7 @@ void settle_shards(const config::OptionSet& set, bool resumed, int workers, conf
 void settle_workers(const config::OptionSet& set, int workers, config::TrainOptions& options) {
   config::JobOptions& job = options.job;
   const int shards = options.compute.logical_shards;
-  if (job.is_per_worker() || !job.is_job()) return;
+  if (job.has_own_batches() || !job.is_job()) return;
   if (workers > shards && !job.elastic) {
     throw UsageError(fmt::format("{} workers for {} logical shards: {} of them would compute nothing", workers, shards,
                                  workers - shards),
@@ -241,6 +242,7 @@ TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& 
   if (from_weights) config::suit_weights(*options.pretrained.file, options.network.options.name, set, options.data);
   if (!run.start) count_classes(set, run.remote.store, options);
   config::check_local_steps(options, run.dtype, set);
+  config::settle_servers(options, run.dtype, set, workers);
   settle_round(set, options);
   settle_shards(set, run.start && options.resume, workers, options);
   settle_workers(set, workers, options);

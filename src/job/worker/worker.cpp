@@ -61,8 +61,14 @@ train::TrainerOptions worker_options(const TrainRun& run, const elastic::WorkerJ
   train::TrainerOptions options = config::trainer_options(run.options, run.dtype);
   options.store = run.remote.store;
   options.warm_up = true;
-  options.same_bits = run.backend->same_bits() && !run.options.job.mixed_hardware;
-  if (run.options.job.sample_ledger) {
+  const config::JobOptions& job = run.options.job;
+  options.same_bits = run.backend->same_bits() && !job.mixed_hardware && !job.is_asynchronous();
+  if (job.is_by_servers()) {
+    options.servers.address = me.address;
+    options.servers.secret = me.token;
+    options.servers.backend = run.backend.get();
+  }
+  if (job.sample_ledger) {
     options.ledger = {JobFolder{me.job_folder}.ledger(), fmt::format("{}-{}", me.host, me.worker)};
   }
   return options;
@@ -155,7 +161,7 @@ ExitCode run_worker(Reporter& reporter) {
   comm::Endpoint endpoint(endpoint_options(me, run.options));
   elastic::WorkerSession session(link, endpoint, {.worker = me.worker, .fingerprint = fingerprint_of(run)});
   link.connect(session);
-  LoggingMembership membership(session, run.options.job.is_per_worker() ? 0 : options.logical_shards, reporter);
+  LoggingMembership membership(session, run.options.job.has_own_batches() ? 0 : options.logical_shards, reporter);
   try {
     membership.progress(elastic::Phase::building);
     open_run(run, training.data, me, link, reporter);

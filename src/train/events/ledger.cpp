@@ -31,7 +31,14 @@ struct Entry {
 
 struct Records {
   std::uint64_t samples = 0;
-  std::map<Term, Ledger::Step> starts;
+  struct Start {
+    Ledger::Step step;
+    std::set<std::uint64_t> kept;  // later steps of its epoch
+    bool takes(const Ledger::Step& other) const {
+      return step <= other && (other.first != step.first || !kept.contains(other.second));
+    }
+  };
+  std::map<Term, Start> starts;
   std::vector<Entry> entries;
 };
 
@@ -56,7 +63,11 @@ void read_file_into(Records& records, const Path& path) {
     if (!json) continue;
     const auto generation = static_cast<std::uint64_t>(json->at("generation").as_integer());
     if (const Json* start = json->find("start")) {
-      records.starts[{generation, headers[generation]++}] = step_from(*start);
+      Records::Start& begun = records.starts[{generation, headers[generation]++}];
+      begun.step = step_from(*start);
+      if (const Json* kept = json->find("kept")) {
+        for (const Json& step : kept->as_array()) begun.kept.insert(static_cast<std::uint64_t>(step.as_integer()));
+      }
       if (const Json* samples = json->find("samples")) {
         records.samples = static_cast<std::uint64_t>(samples->as_integer());
       }
@@ -71,7 +82,7 @@ void read_file_into(Records& records, const Path& path) {
 
 bool counts(const Records& records, const Entry& entry) {
   return std::ranges::none_of(
-      records.starts, [&](const auto& other) { return other.first > entry.term && other.second <= entry.step; });
+      records.starts, [&](const auto& other) { return other.first > entry.term && other.second.takes(entry.step); });
 }
 
 }  // namespace
@@ -81,11 +92,14 @@ LedgerWriter::LedgerWriter(const LedgerOptions& options)
   file_.reserve(kReserve);
 }
 
-void LedgerWriter::begin_generation(std::uint64_t generation, const Cursor& start, std::uint64_t samples) {
+void LedgerWriter::begin_generation(std::uint64_t generation, const Cursor& start, std::uint64_t samples,
+                                    const std::set<std::uint64_t>& kept) {
   generation_ = generation;
-  append(Json::object({{"generation", generation},
-                       {"start", Json::object({{"epoch", start.epoch}, {"step", start.step}})},
-                       {"samples", samples}}));
+  Json line = Json::object({{"generation", generation},
+                            {"start", Json::object({{"epoch", start.epoch}, {"step", start.step}})},
+                            {"samples", samples}});
+  if (!kept.empty()) line["kept"] = Json(Json::Array(kept.begin(), kept.end()));
+  append(line);
 }
 
 void LedgerWriter::add(const Cursor& cursor, std::span<const std::uint32_t> ids) {

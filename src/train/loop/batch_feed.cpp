@@ -29,6 +29,14 @@ void BatchFeed::start(std::uint32_t epoch, std::vector<data::Slice> slices, MixP
   loader_.start(epoch, std::move(slices));
 }
 
+void BatchFeed::add(const data::Slice& slice, std::vector<backend::ShardRange> mixed) {
+  if (mix_.options.any()) {
+    slices_.push_back(slice);
+    mix_.shards.push_back(std::move(mixed));
+  }
+  loader_.add(slice);
+}
+
 FedBatch BatchFeed::prepared(data::Batch batch) {
   FedBatch fed{.batch = std::move(batch), .mixed = nullptr};
   if (mix_.options.any()) fed.mixed = mix(fed.batch);

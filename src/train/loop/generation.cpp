@@ -9,6 +9,7 @@
 #include <dtrain/comm/tree.hpp>
 
 #include "agreement.hpp"
+#include "server_section.hpp"
 
 namespace dtrain::train {
 namespace {
@@ -44,6 +45,7 @@ std::vector<backend::ShardRange> mixed_groups(const std::vector<backend::ShardRa
 }  // namespace
 
 EpochPlan plan_for(const TrainerOptions& options, std::uint64_t samples, int workers) {
+  if (options.servers.is_asynchronous()) return {.samples = samples, .global_batch = options.worker_batch, .shards = 1};
   if (options.elastic_batch == ElasticBatch::fixed_global) {
     return {.samples = samples, .global_batch = options.global_batch, .shards = options.logical_shards};
   }
@@ -62,13 +64,14 @@ Generation::Generation(const RunContext& context, comm::Communicator& comm, std:
       balance_(comm.size(), plan_.shards, context.options.shard_window),
       feed_(context.training, context.executable),
       step_(context.executable, comm, shape_of(context, plan_.shards)) {
-  const double share = static_cast<double>(plan_.global_batch) / context.options.global_batch;
+  const bool is_update_of_all = !context.options.servers.is_asynchronous();
+  const double share = is_update_of_all ? static_cast<double>(plan_.global_batch) / context.options.global_batch : 1;
   run_.batch = plan_.global_batch;
   run_.ramp = aimed_at(run_.ramp, share, context.options.elastic_rate, context.options.ramp_steps);
 }
 
 Generation::End Generation::train() {
-  if (context_.ledger) context_.ledger->begin_generation(number_, run_.cursor, plan_.samples);
+  if (context_.ledger) context_.ledger->begin_generation(number_, run_.cursor, plan_.samples, run_.ahead);
   tell_share();
   tell(run_.settled);
   if (speaks()) tell(context_.saver.try_place());
@@ -100,10 +103,22 @@ void Generation::let_peers_finish() {
 
 // Trains what is left of the epoch. After the last step there is no verdict: closing the epoch gives one.
 elastic::Verdict Generation::train_epoch() {
+  if (context_.shards) return train_by_servers();
   start_loading();
   while (run_.cursor.position < plan_.samples) {
     const Verdict verdict = train_step();
     if (verdict != Verdict::go_on && run_.cursor.position < plan_.samples) return verdict;
+  }
+  return Verdict::go_on;
+}
+
+elastic::Verdict Generation::train_by_servers() {
+  while (run_.cursor.position < plan_.samples) {
+    const Verdict verdict = ServerSection(context_, comm_, number_, run_, plan_, feed_).train();
+    mark_ = Clock::now();
+    context_.reporter.tell(context_.saver.news());
+    if (verdict != Verdict::go_on && run_.cursor.position < plan_.samples) return verdict;
+    if (save_is_due()) save(run_);
   }
   return Verdict::go_on;
 }
@@ -146,16 +161,16 @@ FedBatch Generation::load(const data::Slice& slice) {
   const std::optional<FedBatch> fed = slice.count > 0 ? feed_.next() : FedBatch{};
   DTRAIN_CHECK(fed && fed->batch.n == slice.count, "the loader gave another batch than asked for");
   if (speaks() && slice.count > 0) context_.reporter.show_first(fed->batch);
-  note_samples(fed->batch);
+  note_in_ledger(context_, run_.cursor, fed->batch);
   return *fed;
 }
 
-void Generation::note_samples(const data::Batch& batch) {
-  if (!context_.ledger) return;
-  context_.ledger->add(run_.cursor, {batch.sample_ids, static_cast<std::size_t>(batch.n)});
-  const std::string complaint = context_.ledger->take_complaint();
+void note_in_ledger(const RunContext& context, const Cursor& cursor, const data::Batch& batch) {
+  if (!context.ledger) return;
+  context.ledger->add(cursor, {batch.sample_ids, static_cast<std::size_t>(batch.n)});
+  const std::string complaint = context.ledger->take_complaint();
   if (!complaint.empty())
-    context_.reporter.tell({WarningReport{complaint + ": the job goes on, the ledger catches up"}});
+    context.reporter.tell({WarningReport{complaint + ": the job goes on, the ledger catches up"}});
 }
 
 const std::vector<comm::Note>& Generation::contribute(const FedBatch& batch,
@@ -193,6 +208,7 @@ void Generation::balance(const std::vector<comm::Note>& notes) {
 }
 
 void Generation::tell_share() const {
+  if (context_.options.servers.is_asynchronous()) return context_.membership.computes(1);
   const double share = static_cast<double>(own_span().size()) / plan_.shards;
   context_.membership.computes(plan_.workers > 0 ? 1.0 / plan_.workers : share);
 }
@@ -223,7 +239,7 @@ void Generation::apply() {
   const TrainerOptions& options = context_.options;
   const backend::StepMetrics metrics = step_.metrics();
   const double rate = options.schedule.rate(run_.cursor.samples_seen, plan_.samples) * gamma_of(run_.ramp);
-  refuse_unless_finite(metrics, rate);
+  require_finite_loss(metrics, run_.cursor, rate);
   const double norm = gradient_norm();
 
   context_.membership.progress(Phase::applying);
@@ -271,10 +287,10 @@ void Generation::advance(const backend::StepMetrics& m, double rate, double grad
   run_.pending = {report};
 }
 
-void Generation::refuse_unless_finite(const backend::StepMetrics& metrics, double rate) const {
+void require_finite_loss(const backend::StepMetrics& metrics, const Cursor& cursor, double rate) {
   if (std::isfinite(metrics.loss_sum)) return;
-  throw Error(fmt::format("the loss is not finite at epoch {} step {} with learning rate {:g}", run_.cursor.epoch,
-                          run_.cursor.step, rate),
+  throw Error(fmt::format("the loss is not finite at epoch {} step {} with learning rate {:g}", cursor.epoch,
+                          cursor.step, rate),
               "the step was not applied and the last checkpoint is good: resume from it with a smaller setting 'lr'");
 }
 

@@ -12,6 +12,8 @@
 
 namespace dtrain::train {
 
+struct ShardMemory;
+
 // What all generations of a run share; all borrowed.
 struct RunContext {
   const nn::Graph& graph;
@@ -24,7 +26,13 @@ struct RunContext {
   Saver& saver;
   RankZeroReporter& reporter;
   LedgerWriter* ledger;
+  ShardMemory* shards;  // where parameters live on servers; else null
 };
+
+// Which samples this worker is about to train, for the ledger where there is one.
+void note_in_ledger(const RunContext& context, const Cursor& cursor, const data::Batch& batch);
+// Throws Error naming the step and its learning rate.
+void require_finite_loss(const backend::StepMetrics& metrics, const Cursor& cursor, double rate);
 
 // The plan of an epoch among so many workers.
 EpochPlan plan_for(const TrainerOptions& options, std::uint64_t samples, int workers);
@@ -43,10 +51,10 @@ class Generation {
   using Verdict = elastic::Verdict;
 
   Verdict train_epoch();
+  Verdict train_by_servers();
   void start_loading();
   Verdict train_step();
   FedBatch load(const data::Slice& slice);
-  void note_samples(const data::Batch& batch);
   int inner_steps_at(std::uint64_t position) const;
   void begin_round();
   const std::vector<comm::Note>& contribute(const FedBatch& batch, const std::vector<backend::ShardRange>& shards,
@@ -57,7 +65,6 @@ class Generation {
   comm::ShardSpan own_span() const { return balance_.spans()[static_cast<std::size_t>(comm_.rank())]; }
   void advance(const backend::StepMetrics& m, double rate, double gradient_norm);
   double gradient_norm();
-  void refuse_unless_finite(const backend::StepMetrics& metrics, double rate) const;
   void settle();
   void save(const RunState& run);
   void report_saves();

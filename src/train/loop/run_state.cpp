@@ -31,6 +31,7 @@ double accuracy_of(const nn::Graph& graph, double correct, double count) {
 
 void RunState::begin_next_epoch() {
   cursor = {.epoch = cursor.epoch + 1, .step = 0, .samples_seen = cursor.samples_seen, .position = 0};
+  ahead = {};
   totals = {};
   epoch_time = {};
 }
@@ -60,6 +61,7 @@ Json to_json(const RunState& run) {
                             {"step", run.cursor.step},
                             {"samples_seen", run.cursor.samples_seen},
                             {"position", run.cursor.position},
+                            {"ahead", Json::Array(run.ahead.begin(), run.ahead.end())},
                             {"ramp", to_json(run.ramp)},
                             {"totals", totals_json(run.totals)},
                             {"best", to_json(run.best)},
@@ -77,6 +79,9 @@ RunState run_state_from_json(const Json& json) {
                 .step = count("step"),
                 .samples_seen = count("samples_seen"),
                 .position = count("position")};
+  for (const Json& number : json.at("ahead").as_array()) {
+    run.ahead.insert(static_cast<std::uint64_t>(number.as_integer()));
+  }
   run.ramp = ramp_from_json(json.at("ramp"));
   run.totals = totals_from(json.at("totals"));
   run.best = best_from(json.at("best"));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <set>
 #include <vector>
 
 #include <dtrain/elastic/membership.hpp>
@@ -11,6 +12,9 @@ namespace dtrain::train {
 
 struct RunState {
   Cursor cursor;
+  // With parameter servers and after a loss: numbers of batches behind the cursor that are trained already. A
+  // checkpoint does not know them: a run that is resumed trains them again.
+  std::set<std::uint64_t> ahead;
   RateRamp ramp;
   int batch = 0;                               // samples of a step in the newest generation; does not travel
   backend::StepMetrics totals;                 // sums over the epoch's steps so far

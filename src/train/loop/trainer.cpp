@@ -5,6 +5,7 @@
 #include <dtrain/base/error.hpp>
 
 #include "generation.hpp"
+#include "shard_memory.hpp"
 #include "state_sync.hpp"
 #include "warm_up.hpp"
 
@@ -60,9 +61,17 @@ class Run {
         saver_(graph, executable, options, training.size()),
         reporter_(observer),
         sync_(graph, executable, membership, options, training, start),
-        context_{
-            graph,     executable, local_of(executable, options), training, validation, membership, options, saver_,
-            reporter_, nullptr} {
+        context_{graph,
+                 executable,
+                 local_of(executable, options),
+                 training,
+                 validation,
+                 membership,
+                 options,
+                 saver_,
+                 reporter_,
+                 nullptr,
+                 options.servers.any() ? &shards_ : nullptr} {
     if (options.ledger) context_.ledger = &ledger_.emplace(*options.ledger);
     if (options.warm_up) {
       const int block = validation ? options.evaluation_block : 0;
@@ -116,6 +125,7 @@ class Run {
   std::optional<Generation::End> live_through(comm::Communicator& comm) {
     try {
       membership_.progress(elastic::Phase::entering);
+      put_shards_together(comm);
       sync_.bring_together(comm, run_);
       membership_.entered(sync_.training_position(run_));
       return Generation(context_, comm, generation_, run_).train();
@@ -125,7 +135,18 @@ class Run {
     }
   }
 
+  // Of a section that the loss of a worker ended.
+  void put_shards_together(comm::Communicator& comm) {
+    if (!context_.shards || put_together(comm, context_.executable, membership_, shards_, run_)) return;
+    if (comm.rank() != 0) return;
+    reporter_.tell({WarningReport{fmt::format(
+        "a parameter server was lost together with its replica: epoch {} goes on from step {}, where all workers had "
+        "the same state last",
+        run_.cursor.epoch, run_.cursor.step)}});
+  }
+
   TrainResult leave(const Entry& entry) {
+    give_up_section(context_.executable, shards_);
     const auto sign_of_life = [this] { membership_.progress(elastic::Phase::saving); };
     if (entry.kind == Entry::Kind::checkpoint && sync_.has_state() && !saver_.has_taken(run_.cursor)) {
       sign_of_life();
@@ -155,6 +176,7 @@ class Run {
   RankZeroReporter reporter_;
   StateSync sync_;
   std::optional<LedgerWriter> ledger_;
+  ShardMemory shards_;
   RunContext context_;
   std::uint64_t generation_ = 0;
 };
@@ -170,6 +192,10 @@ TrainResult train(const nn::Graph& graph, backend::Executable& executable, data:
       !options.local.any() || (options.elastic_batch == ElasticBatch::fixed_global && options.optimizer.average == 0 &&
                                options.global_batch % options.local.steps == 0),
       "a round of local steps has a fixed batch and no average of weights");
+  DTRAIN_CHECK(!options.servers.any() ||
+                   (options.elastic_batch == ElasticBatch::fixed_global && !options.local.any() &&
+                    options.servers.backend && (options.servers.is_synchronous() || options.worker_batch > 0)),
+               "parameter servers need a backend, a fixed batch and no rounds");
   Run run(graph, executable, training, validation, membership, options, start, observer);
   return run.train();
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -94,6 +95,16 @@ class ScriptedWorld {
     changed_.notify_all();
   }
 
+  // A worker has died in the generation, which is over for the others.
+  void freeze(std::size_t index) {
+    const std::lock_guard lock(mutex_);
+    frozen_.insert(index);
+  }
+  bool is_frozen(std::size_t index) {
+    const std::lock_guard lock(mutex_);
+    return frozen_.contains(index);
+  }
+
  private:
   struct Room {
     std::size_t came = 0;
@@ -105,6 +116,7 @@ class ScriptedWorld {
   std::condition_variable changed_;
   bool over_ = false;
   std::map<int, std::uint64_t> reached_;  // samples seen by the state of each worker
+  std::set<std::size_t> frozen_;          // generations
   std::vector<Room> ready_;
 };
 
@@ -144,7 +156,9 @@ class ScriptedMembership final : public elastic::Membership {
     return now.stops ? elastic::Verdict::stop : elastic::Verdict::change;
   }
 
-  void require_generation() override {}
+  void require_generation() override {
+    if (world_.is_frozen(*index_)) throw PeerLost("another worker died");
+  }
   void begin_apply() override {
     die_at(Point::before_apply);
     const ScriptedGeneration& now = world_.generation(*index_);
@@ -167,9 +181,16 @@ class ScriptedMembership final : public elastic::Membership {
   void report(const Json&) override {}
 
   void die_at(Point point) const {
-    if (on_point_) on_point_(worker_, point, position_.samples_seen);
+    try {
+      if (on_point_) on_point_(worker_, point, position_.samples_seen);
+    } catch (const Killed&) {
+      world_.freeze(*index_);
+      throw;
+    }
     const ScriptedGeneration& now = world_.generation(*index_);
-    if (now.killed == worker_ && now.point == point && position_.samples_seen >= now.until) throw Killed();
+    if (now.killed != worker_ || now.point != point || position_.samples_seen < now.until) return;
+    world_.freeze(*index_);
+    throw Killed();
   }
 
   bool all_reached(std::uint64_t samples_seen) const {

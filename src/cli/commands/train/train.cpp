@@ -22,7 +22,7 @@ namespace dtrain::cli {
 namespace {
 
 void say_what_is_accepted(const config::TrainOptions& options, const config::OptionSet& set, Reporter& reporter) {
-  if (options.job.servers)
+  if (options.job.servers && !options.job.is_by_servers())
     reporter.note("-s has no effect: the workers add their gradients themselves, without servers");
   const bool of_recipe = !set.chosen("recipe") && !set.chosen("num-epochs") && !set.chosen("lr");
   if (options.pretrained.file && !options.pretrained.finetune && of_recipe && !options.resume) {

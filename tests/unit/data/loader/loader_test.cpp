@@ -21,6 +21,27 @@ TEST(Loader, GivesTheSlicesOfTheEpochsOrderInTheirOrder) {
   for (std::size_t i = 0; i < 100; ++i) EXPECT_EQ(all.labels[i], static_cast<std::int32_t>(all.ids[i] % 3));
 }
 
+TEST(Loader, TakesSlicesOneByOneToo) {
+  const TemporaryFolder folder;
+  const Path rec = write_records(folder, 100);
+  const Everything all = load(rec, options(), 3, 7);
+  Loader loader(rec, options());
+  loader.start(3, {});
+  EXPECT_FALSE(loader.next());
+  for (const Slice slice : {Slice{50, 10}, Slice{0, 7}, Slice{90, 10}}) {
+    loader.add(slice);
+    loader.add({slice.first, 1});
+    for (const int count : {slice.count, 1}) {
+      const auto batch = loader.next();
+      ASSERT_EQ(batch->n, count);
+      for (int i = 0; i < count; ++i)
+        EXPECT_EQ(batch->sample_ids[i], all.ids[slice.first + static_cast<std::size_t>(i)]);
+      EXPECT_TRUE(std::equal(batch->images, batch->images + 108 * count, &all.images[slice.first * 108]));
+    }
+  }
+  EXPECT_FALSE(loader.next());
+}
+
 TEST(Loader, PixelsAreTheAugmentedRecordKeyedByItsPosition) {
   const TemporaryFolder folder;
   const LoaderOptions chosen = options();
