@@ -11,6 +11,7 @@
 #include <dtrain/net/objects.hpp>
 #include <dtrain/nn/graph_json.hpp>
 #include <dtrain/train/checkpoint.hpp>
+#include <dtrain/train/gradient_compression.hpp>
 
 #include "explain.hpp"
 #include "reply.hpp"
@@ -66,7 +67,11 @@ std::map<std::string, std::int64_t> parameters_of(const nn::Graph& graph, const 
 // What each worker adds to a step and gets back as the sum.
 std::int64_t bytes_of_step(const nn::Graph& graph, const RunPlace& run) {
   const bool halved = configured(run.settings, "gradient-dtype") == "bfloat16";
-  return graph.parameter_count * (halved ? 2 : 4) + graph.statistic_count * 4;
+  const std::string text = configured(run.settings, "gradient-compression");
+  const train::GradientCompression compression = train::compression_from(text.empty() ? "none" : text);
+  const std::int64_t gradients = compression.any() ? train::bytes_of_leaf(compression, graph.parameter_count)
+                                                   : graph.parameter_count * (halved ? 2 : 4);
+  return gradients + graph.statistic_count * 4;
 }
 
 Json spread(std::span<const float> values) {

@@ -19,12 +19,14 @@ constexpr std::int64_t kLeastChunk = 4 << 10;
 
 std::vector<Bucket> cut_into_buckets(const ReductionShape& shape) {
   DTRAIN_CHECK(shape.rounded >= 0 && shape.rounded <= shape.size, "more floats are rounded than there are");
+  DTRAIN_CHECK(shape.packed >= 0 && shape.packed <= shape.size, "more floats are packed than there are");
+  DTRAIN_CHECK(shape.rounded == 0 || shape.packed == 0, "floats are rounded or packed, not both");
+  const std::int64_t border = std::max(shape.rounded, shape.packed);
   std::vector<Bucket> buckets;
   for (std::int64_t first = 0; first < shape.size;) {
-    const bool rounded = first < shape.rounded;
-    const std::int64_t end = rounded ? shape.rounded : shape.size;
+    const std::int64_t end = first < border ? border : shape.size;
     const std::int64_t size = std::min(kBucketFloats, end - first);
-    buckets.push_back({first, size, rounded});
+    buckets.push_back({first, size, first < shape.rounded, first < shape.packed ? shape.packing : Packing::none});
     first += size;
   }
   return buckets;
@@ -45,14 +47,18 @@ Chunk chunk_of(const Bucket& bucket, int owner, int ranks) {
 Owners::Owners(const std::vector<Bucket>& buckets, int ranks) : ranks_(ranks) {
   const std::size_t least = static_cast<std::size_t>((ranks * kLeastChunk + kBucketFloats - 1) / kBucketFloats);
   for (std::size_t first = 0; first < buckets.size();) {
-    // Rounded buckets and others travel in different widths, so they are cut apart.
+    // Rounded or packed buckets and others travel in different widths, so they are cut apart.
     std::size_t end = first;
-    while (end < buckets.size() && buckets[end].rounded == buckets[first].rounded) ++end;
+    const auto travels_alike = [&](const Bucket& other) {
+      return other.rounded == buckets[first].rounded && other.packing == buckets[first].packing;
+    };
+    while (end < buckets.size() && travels_alike(buckets[end])) ++end;
     const std::size_t count = end - first, stripes = std::max<std::size_t>(1, count / least);
     for (std::size_t stripe = 0; stripe < stripes; ++stripe) {
       const std::size_t begin = first + count * stripe / stripes, after = first + count * (stripe + 1) / stripes;
       const Bucket& last = buckets[after - 1];
-      const Bucket whole{buckets[begin].first, last.first + last.size - buckets[begin].first, last.rounded};
+      const Bucket whole{buckets[begin].first, last.first + last.size - buckets[begin].first, last.rounded,
+                         last.packing};
       for (std::size_t b = begin; b < after; ++b) parts_.push_back({buckets[b], whole});
     }
     first = end;

@@ -12,15 +12,16 @@ namespace dtrain::comm {
 struct Bucket {
   std::int64_t first = 0, size = 0;  // floats
   bool rounded = false;              // to bfloat16, all of it
+  Packing packing = Packing::none;   // of all of it
 };
 
-// In ascending order, none empty, none partly rounded. Depends on the shape alone.
+// In ascending order, none empty, none partly rounded or packed. Depends on the shape alone.
 std::vector<Bucket> cut_into_buckets(const ReductionShape& shape);
 
 // Index of the bucket that holds float `position`.
 int bucket_of(const std::vector<Bucket>& buckets, std::int64_t position);
 
-// Of so many of a bucket's floats, as they travel.
+// Of so many floats of a bucket that is not packed, as they travel.
 inline std::uint64_t travelling_bytes(const Bucket& bucket, std::int64_t floats) {
   return static_cast<std::uint64_t>(floats) * (bucket.rounded ? sizeof(bfloat16_bits) : sizeof(float));
 }

@@ -38,7 +38,7 @@ struct FrameHeader {
 static_assert(sizeof(FrameHeader) == 32);
 
 struct ReductionBegin {
-  std::int64_t shards = 0, size = 0, rounded = 0;
+  std::int64_t shards = 0, size = 0, rounded = 0, packed = 0, packing = 0;
   std::uint64_t spans = 0;  // a hash of them; 0: even
   std::uint64_t note[4] = {};
 };

@@ -8,6 +8,7 @@
 #include <dtrain/base/error.hpp>
 
 #include "arithmetic.hpp"
+#include "packing.hpp"
 #include "reduction_begin.hpp"
 
 namespace dtrain::comm {
@@ -82,15 +83,33 @@ FrameHeader ReduceOperation::header_of(FrameKind kind, std::size_t bucket, int n
 
 void ReduceOperation::send_values(int to, const FrameHeader& header, const float* values, std::int64_t size) {
   Outgoing frame{header, reinterpret_cast<const std::byte*>(values)};
-  if (buckets_[header.bucket].rounded) {
+  const Bucket& bucket = buckets_[header.bucket];
+  if (bucket.rounded) {
     frame.owned.resize(header.bytes);
     narrow(reinterpret_cast<bfloat16_bits*>(frame.owned.data()), values, size);
+    frame.bytes = frame.owned.data();
+  } else if (bucket.packing != Packing::none) {
+    frame.owned = pack(bucket.packing, level_of(header), values, size);
+    frame.header.bytes = frame.owned.size();
     frame.bytes = frame.owned.data();
   }
   wire_.send(to, std::move(frame));
 }
 
+// Of the node whose floats the frame holds.
+int ReduceOperation::level_of(const FrameHeader& header) const {
+  const int node =
+      header.kind == FrameKind::final ? static_cast<int>(plan_.nodes().size()) - 1 : static_cast<int>(header.node);
+  return plan_[node].node.level;
+}
+
 // ---- receiving
+
+bool ReduceOperation::may_have(const FrameHeader& header, std::int64_t floats) const {
+  const Bucket& bucket = buckets_[header.bucket];
+  if (bucket.packing == Packing::none) return header.bytes == travelling_bytes(bucket, floats);
+  return packed_sizes(bucket.packing, level_of(header), floats).has(header.bytes);
+}
 
 std::optional<std::span<std::byte>> ReduceOperation::place(int peer, const FrameHeader& header) {
   if (header.sequence > sequence_ || header.kind == FrameKind::message) return std::nullopt;
@@ -110,29 +129,43 @@ std::optional<std::span<std::byte>> ReduceOperation::place(int peer, const Frame
 std::span<std::byte> ReduceOperation::place_piece(int peer, const FrameHeader& header) {
   const Chunk mine = schedule_.own_chunk(header.bucket);
   if (header.node >= static_cast<std::uint32_t>(plan_.pieces()) || plan_[static_cast<int>(header.node)].rank != peer ||
-      mine.size == 0 || header.bytes != travelling_bytes(buckets_[header.bucket], mine.size)) {
+      mine.size == 0 || !may_have(header, mine.size)) {
     refuse(peer, "a piece that cannot be");
   }
   if (schedule_.is_piece_seen(header.bucket, static_cast<int>(header.node))) refuse(peer, "the same piece twice");
   Peer& p = peers_[static_cast<std::size_t>(peer)];
   p.values = scratch_.take(schedule_.largest_chunk());
-  return room(p, buckets_[header.bucket], p.values.data(), mine.size);
+  return room(p, header, p.values.data(), mine.size);
 }
 
 // The sum of a chunk needs this rank's pieces of it, so it cannot come while they are still in use.
 std::span<std::byte> ReduceOperation::place_final(int peer, const FrameHeader& header) {
   const Chunk theirs = schedule_.chunk(header.bucket, peer);
-  if (theirs.size == 0 || header.bytes != travelling_bytes(buckets_[header.bucket], theirs.size) ||
-      !schedule_.has_all_own_pieces(header.bucket) || schedule_.is_final_seen(peer, header.bucket)) {
+  if (theirs.size == 0 || !may_have(header, theirs.size) || !schedule_.has_all_own_pieces(header.bucket) ||
+      schedule_.is_final_seen(peer, header.bucket)) {
     refuse(peer, "a sum that cannot be");
   }
-  return room(peers_[static_cast<std::size_t>(peer)], buckets_[header.bucket], sum_ + theirs.first, theirs.size);
+  return room(peers_[static_cast<std::size_t>(peer)], header, sum_ + theirs.first, theirs.size);
 }
 
-std::span<std::byte> ReduceOperation::room(Peer& peer, const Bucket& bucket, float* values, std::int64_t size) {
+std::span<std::byte> ReduceOperation::room(Peer& peer, const FrameHeader& header, float* values, std::int64_t size) {
+  const Bucket& bucket = buckets_[header.bucket];
+  if (bucket.packing != Packing::none) {
+    peer.packed.resize(header.bytes);
+    return peer.packed;
+  }
   if (!bucket.rounded) return std::as_writable_bytes(std::span(values, static_cast<std::size_t>(size)));
   peer.narrow.resize(static_cast<std::size_t>(size));
   return std::as_writable_bytes(std::span(peer.narrow));
+}
+
+// What arrived in room(), as floats.
+void ReduceOperation::unfold(int peer, const FrameHeader& header, float* values, std::int64_t size) {
+  Peer& p = peers_[static_cast<std::size_t>(peer)];
+  const Bucket& bucket = buckets_[header.bucket];
+  if (bucket.rounded) widen(values, p.narrow.data(), size);
+  if (bucket.packing == Packing::none) return;
+  if (!unpack(bucket.packing, level_of(header), p.packed, values, size)) refuse(peer, "packed floats that cannot be");
 }
 
 void ReduceOperation::arrived(int peer, const FrameHeader& header) {
@@ -142,13 +175,13 @@ void ReduceOperation::arrived(int peer, const FrameHeader& header) {
     schedule_.have_begin(peer);
   } else if (header.kind == FrameKind::piece) {
     const Chunk mine = schedule_.own_chunk(header.bucket);
-    if (buckets_[header.bucket].rounded) widen(p.values.data(), p.narrow.data(), mine.size);
+    unfold(peer, header, p.values.data(), mine.size);
     schedule_.have_piece(peer, header.bucket, static_cast<int>(header.node));
     float* const values = p.values.data();
     join(header.bucket, static_cast<int>(header.node), {values, std::move(p.values)});
   } else {
     const Chunk theirs = schedule_.chunk(header.bucket, peer);
-    if (buckets_[header.bucket].rounded) widen(sum_ + theirs.first, p.narrow.data(), theirs.size);
+    unfold(peer, header, sum_ + theirs.first, theirs.size);
     schedule_.have_final(peer, header.bucket);
   }
 }

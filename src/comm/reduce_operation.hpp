@@ -25,8 +25,8 @@ class ReduceOperation final : public Operation {
   void add(const Piece& piece);  // of this rank; on the transport's thread
   std::vector<Note> notes() const;
   ByteView begin_bytes() const { return std::as_bytes(std::span(&begin_, 1)); }  // what its frame `begin` holds
-  // The header of the frame with a node's chunk of a bucket, or with its sum; `bytes` is 0 where the owner has no
-  // chunk.
+  // The header of the frame with a node's chunk of a bucket, or with its sum, that is not packed; `bytes` is 0 where
+  // the owner has no chunk.
   FrameHeader header_of(FrameKind kind, std::size_t bucket, int node, int owner) const;
 
   void start() override;
@@ -46,12 +46,16 @@ class ReduceOperation final : public Operation {
     ReductionBegin begin;
     std::vector<float> values;  // of the frame that is arriving
     std::vector<bfloat16_bits> narrow;
+    std::vector<std::byte> packed;
   };
 
   Cell& cell(std::size_t bucket, int node);
   std::span<std::byte> place_piece(int peer, const FrameHeader& header);
   std::span<std::byte> place_final(int peer, const FrameHeader& header);
-  std::span<std::byte> room(Peer& peer, const Bucket& bucket, float* values, std::int64_t size);
+  std::span<std::byte> room(Peer& peer, const FrameHeader& header, float* values, std::int64_t size);
+  void unfold(int peer, const FrameHeader& header, float* values, std::int64_t size);
+  int level_of(const FrameHeader& header) const;
+  bool may_have(const FrameHeader& header, std::int64_t floats) const;
   void check_begin(int peer) const;
   void join(std::size_t bucket, int node, Cell piece);
   void finish_chunk(std::size_t bucket, Cell root);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include <dtrain/base/error.hpp>
@@ -20,8 +21,12 @@ std::uint64_t hash_of(const ShardSpans& spans) {
 }  // namespace
 
 ReductionBegin begin_of(const ReductionShape& shape, const Note& note) {
-  ReductionBegin begin{
-      .shards = shape.shards, .size = shape.size, .rounded = shape.rounded, .spans = hash_of(shape.spans)};
+  ReductionBegin begin{.shards = shape.shards,
+                       .size = shape.size,
+                       .rounded = shape.rounded,
+                       .packed = shape.packed,
+                       .packing = static_cast<std::int64_t>(shape.packing),
+                       .spans = hash_of(shape.spans)};
   std::ranges::copy(note.words, begin.note);
   return begin;
 }
@@ -40,12 +45,16 @@ ReductionBegin begin_from(std::string_view bytes, const std::string& peer) {
 }
 
 void check_same_shape(const ReductionBegin& mine, const ReductionBegin& theirs, const std::string& peer) {
-  if (theirs.shards == mine.shards && theirs.size == mine.size && theirs.rounded == mine.rounded) {
+  const auto shape = [](const ReductionBegin& b) {
+    return std::array{b.shards, b.size, b.rounded, b.packed, b.packing};
+  };
+  if (shape(theirs) == shape(mine)) {
     if (theirs.spans == mine.spans) return;
     throw PeerLost(peer + " divides the shards among the ranks in another way");
   }
-  throw PeerLost(fmt::format("{} reduces {} floats ({} rounded) over {} shards, this rank {} ({}) over {}", peer,
-                             theirs.size, theirs.rounded, theirs.shards, mine.size, mine.rounded, mine.shards));
+  throw PeerLost(fmt::format(
+      "{} reduces {} floats ({} rounded, {} packed) over {} shards, this rank {} ({} rounded, {} packed) over {}", peer,
+      theirs.size, theirs.rounded, theirs.packed, theirs.shards, mine.size, mine.rounded, mine.packed, mine.shards));
 }
 
 }  // namespace dtrain::comm

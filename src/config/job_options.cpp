@@ -11,6 +11,7 @@
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/spec.hpp>
 
+#include "exchange/compression_options.hpp"
 #include "exchange/server_options.hpp"
 #include "option_values.hpp"
 
@@ -125,6 +126,7 @@ void bind_sums(OptionSet& set, JobOptions& options) {
   add_choice(
       set, "--gradient-dtype", options.gradient_dtype, kGradientDTypeNames,
       "number format in which gradients are added and sent; bfloat16 halves the traffic and changes the result's bits");
+  bind_compression(set, options.compression);
   set.add_custom(
       "--move-shards", "on|off",
       "move logical shards from slow to fast workers while steps become faster by that; the result keeps its bits. On "

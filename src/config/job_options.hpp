@@ -12,6 +12,7 @@
 #include <dtrain/elastic/admission_check.hpp>
 #include <dtrain/elastic/policy.hpp>
 #include <dtrain/train/elastic_rate.hpp>
+#include <dtrain/train/gradient_compression.hpp>
 
 #include "option_set.hpp"
 #include "option_values.hpp"
@@ -63,6 +64,7 @@ struct JobOptions {
   comm::Transport transport = comm::Transport::tcp;
   bool plain_data = false;  // of transport tcp between machines
   backend::DType gradient_dtype = backend::DType::float32;
+  train::GradientCompression compression{};
   bool move_shards = true;
   Path folder = ".";
   bool detach = false, reset_hosts = false, sample_ledger = false, log_per_worker = false, prometheus = false;

@@ -6,7 +6,6 @@ namespace dtrain::config {
 namespace {
 
 constexpr const char* kCropSize = "a random crop has the size of the network's input, or a share of the image's area";
-constexpr const char* kCompression = "gradients are not compressed to two bits each";
 constexpr const char* kAccumulation = "a large batch needs no optimizer of its own";
 constexpr const char* kProfile = "a run writes no profile of its operations";
 
@@ -16,8 +15,6 @@ constexpr RefusedOption kOptions[] = {
     {"--initializer", "NAME", "weights begin as MXNet's Xavier(gaussian, in, 2) draws them", "leave it out", "default"},
     {"--save-period", "EPOCHS", "a checkpoint is written beside the steps after every epoch",
      "use --keep-checkpoints N to keep the newest N only", "1"},
-    {"--gc-type", "TYPE", kCompression, "use --gradient-dtype bfloat16, which halves the traffic", "none"},
-    {"--gc-threshold", "X", kCompression, "use --gradient-dtype bfloat16, which halves the traffic", "0.5"},
     {"--macrobatch-size", "N", kAccumulation, "use --global-batch N, with --logical-shards to bound the memory", "0"},
     {"--warmup-strategy", "NAME", "the learning rate rises linearly", "use --warmup-epochs", "linear"},
     {"--profile-worker-suffix", "NAME", kProfile, "use `dtrain bench train`, which lists the time of each operation",

@@ -42,6 +42,10 @@ namespace dtrain::train {
 
 static const char* enum_name(ElasticBatch batch) { return elastic_batch_name(batch); }
 static void enum_from(std::string_view text, ElasticBatch& batch) { batch = parse_elastic_batch(text); }
+static Json field_json(const GradientCompression& compression) { return compression_text(compression); }
+static void read_field(const Json& json, GradientCompression& compression) {
+  compression = compression_from(json.as_string());
+}
 static Json field_json(const LocalSteps& local) { return to_json(local); }
 static void read_field(const Json& json, LocalSteps& local) { local = local_steps_from_json(json); }
 static const char* enum_name(ElasticRate rate) { return elastic_rate_name(rate); }
@@ -159,6 +163,7 @@ static void fields(Fields& each, JobOptions& job) {
   each.named("transport", job.transport, kTransportNames);
   each("plain_data", job.plain_data);
   each.named("gradient_dtype", job.gradient_dtype, kGradientDTypeNames);
+  each("gradient_compression", job.compression);
   each("move_shards", job.move_shards);
   each("folder", job.folder);
   each("detach", job.detach);

@@ -305,6 +305,7 @@ train::TrainerOptions trainer_options(const TrainOptions& options, backend::DTyp
   trainer.preprocessing = preprocessing_of(options.data);
   trainer.dtype = dtype;
   trainer.gradient_dtype = options.job.gradient_dtype;
+  trainer.compression = options.job.compression;
   if (!options.job.move_shards) trainer.shard_window = {};
   trainer.lanes = compile_options(compute_of_worker(options), dtype, 0).lanes;
   trainer.elastic_batch = options.job.batch;

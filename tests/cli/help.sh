@@ -20,7 +20,7 @@ check "--version --json is one document" json out 'd["schema"] == "dtrain.versio
 
 run help --json
 check "help --json has every command, its options and refusals" json out \
-  'len(d["commands"]) > 40 and any(o["name"] == "--gc-type" and o["refused"] for c in d["commands"] if c["path"] == "train" for o in c["options"])'
+  'len(d["commands"]) > 40 and any(o["name"] == "--save-period" and o["refused"] for c in d["commands"] if c["path"] == "train" for o in c["options"])'
 run help hosts --json
 check "help GROUP --json has the commands of the group" json out '{c["path"] for c in d["commands"]} == {"hosts list", "hosts add", "hosts remove", "hosts drain"}'
 run help exit-codes --json

@@ -22,12 +22,22 @@ struct Note {
   friend bool operator==(const Note&, const Note&) = default;
 };
 
+// What the first floats of each leaf are like, so that they travel in fewer bytes and nothing is lost.
+enum class Packing {
+  none,
+  counts,  // -1, 0 or 1: a node at level L holds whole numbers up to 2^L and travels in L + 2 bits for each float
+  sparse,  // 0 but for a few, never -0: a mask travels, and behind it the floats that are not 0
+};
+
 struct ReductionShape {
   int shards = 1;         // V leaves
   std::int64_t size = 0;  // floats of a leaf
   // The first so many floats are rounded to bfloat16 in every leaf and after every addition, local or remote, and
   // travel as bfloat16. 0: all is float32.
   std::int64_t rounded = 0;
+  // The first so many floats are packed where they travel. Not with `rounded`, and only where the communicator packs.
+  std::int64_t packed = 0;
+  Packing packing = Packing::none;
   ShardSpans spans = {};  // the leaves of each rank; empty: even_spans()
 
   ShardSpans spans_of(int ranks) const { return spans.empty() ? even_spans(ranks, shards) : spans; }

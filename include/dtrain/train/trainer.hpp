@@ -20,6 +20,7 @@
 #include <dtrain/train/checkpoint.hpp>
 #include <dtrain/train/coco_ap.hpp>
 #include <dtrain/train/elastic_rate.hpp>
+#include <dtrain/train/gradient_compression.hpp>
 #include <dtrain/train/local_steps.hpp>
 #include <dtrain/train/parameter_servers.hpp>
 #include <dtrain/train/plan.hpp>
@@ -143,6 +144,8 @@ struct TrainerOptions {
 
   // What gradients are rounded to in each shard and after each addition, and travel as: float32 or bfloat16.
   backend::DType gradient_dtype = backend::DType::float32;
+  // How gradients of float32 travel. With any(), neither local steps nor float16.
+  GradientCompression compression{};
   ElasticBatch elastic_batch = ElasticBatch::fixed_global;
   int worker_batch = 0;  // per_worker, and asynchronous: samples of one worker in a step
   ElasticRate elastic_rate = ElasticRate::smooth;

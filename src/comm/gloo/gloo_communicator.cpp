@@ -135,6 +135,7 @@ class GlooCommunicator final : public HostCommunicator {
   int rank() const override { return mesh_->rank(); }
   int size() const override { return mesh_->size(); }
   std::unique_ptr<Reduction> begin_reduction(const ReductionShape& shape, const Note& note) override {
+    DTRAIN_CHECK(shape.packed == 0, "Gloo must know the sizes of frames, those of packed ones are not known");
     ShardSpans spans = shape.spans_of(size());
     if (!plan_ || spans_ != spans) plan_ = std::make_unique<MergePlan>(spans);
     spans_ = std::move(spans);

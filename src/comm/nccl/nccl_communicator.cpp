@@ -215,6 +215,7 @@ std::unique_ptr<DeviceReduction> NcclCommunicator::begin_device_reduction(const 
 }
 
 std::vector<Note> NcclCommunicator::agree(const ReductionShape& shape, const Note& note) {
+  DTRAIN_CHECK(shape.packed == 0, "NCCL sends floats as they are");
   const ReductionBegin mine = begin_of(shape, note);
   const std::vector<std::string> all = mesh_->all_gather(std::as_bytes(std::span(&mine, 1)));
   std::vector<Note> notes;

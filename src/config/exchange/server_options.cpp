@@ -6,21 +6,12 @@
 
 #include "config/gpu_choice.hpp"
 #include "config/option_values.hpp"
+#include "conflicts.hpp"
 
 namespace dtrain::config {
 namespace {
 
-struct Conflict {
-  bool is_there;
-  std::string what;
-  const char* hint;
-};
-
-void refuse(const std::vector<Conflict>& conflicts) {
-  for (const Conflict& conflict : conflicts) {
-    if (conflict.is_there) throw UsageError("--kv-store dist_async with " + conflict.what, conflict.hint);
-  }
-}
+constexpr std::string_view kOption = "--kv-store dist_async";
 
 // What servers cannot do, whatever the workers do.
 std::vector<Conflict> conflicts_with_servers(const TrainOptions& options, backend::DType dtype) {
@@ -37,6 +28,8 @@ std::vector<Conflict> conflicts_with_servers(const TrainOptions& options, backen
            "use --dtype bfloat16 or float32"},
           {job.gradient_dtype != backend::DType::float32, "--gradient-dtype bfloat16: servers take float32",
            "leave --gradient-dtype out"},
+          {job.compression.any(), "--gradient-compression: servers take gradients as they are",
+           "leave --gradient-compression out"},
           {job.transport != comm::Transport::tcp, "--transport gloo or nccl: workers reach servers by tcp",
            "leave --transport out"}};
 }
@@ -71,16 +64,16 @@ void settle_servers(TrainOptions& options, backend::DType dtype, const OptionSet
     throw UsageError("--max-staleness: without --kv-store dist_async no worker is ahead of another",
                      "add --kv-store dist_async, or leave --max-staleness out");
   }
-  refuse(conflicts_with_servers(options, dtype));
-  if (job.is_asynchronous()) refuse(conflicts_with_own_batches(options, set));
+  refuse(kOption, conflicts_with_servers(options, dtype));
+  if (job.is_asynchronous()) refuse(kOption, conflicts_with_own_batches(options, set));
   const int servers = job.servers.value_or(workers);
-  refuse({{servers == 0, "-s 0: parameters need a server", "leave -s out"},
-          {servers > workers,
-           fmt::format("-s {}: a server lives beside a worker, and the job begins with {}", servers, workers),
-           "use at most as many servers as workers"},
-          {options.optimizer.clip_norm > 0 && servers > 1,
-           fmt::format("--clip-norm and {} servers: none of them knows the norm of all gradients", servers),
-           "use -s 1, or --clip-gradient"}});
+  refuse(kOption, {{servers == 0, "-s 0: parameters need a server", "leave -s out"},
+                   {servers > workers,
+                    fmt::format("-s {}: a server lives beside a worker, and the job begins with {}", servers, workers),
+                    "use at most as many servers as workers"},
+                   {options.optimizer.clip_norm > 0 && servers > 1,
+                    fmt::format("--clip-norm and {} servers: none of them knows the norm of all gradients", servers),
+                    "use -s 1, or --clip-gradient"}});
   job.servers = servers;
 }
 

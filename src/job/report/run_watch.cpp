@@ -4,6 +4,7 @@
 
 #include <dtrain/base/text.hpp>
 
+#include "config/exchange/compression_options.hpp"
 #include "config/exchange/local_steps_options.hpp"
 #include "config/exchange/server_options.hpp"
 #include "config/gpu_choice.hpp"
@@ -76,6 +77,8 @@ void show_opening(const TrainRun& run, int workers, Reporter& reporter) {
   const train::LocalSteps& local = run.options.local;
   if (run.options.job.is_by_servers()) reporter.note(config::servers_line(run.options.job));
   if (local.any()) reporter.note(config::local_steps_line(local, run.options.compute.logical_shards));
+  if (const auto& compression = run.options.job.compression; compression.any())
+    reporter.note(config::compression_line(compression));
   show_details(run, reporter);
 }
 

@@ -11,6 +11,7 @@
 #include <dtrain/data/class_names.hpp>
 #include <dtrain/nn/graph_json.hpp>
 
+#include "config/exchange/compression_options.hpp"
 #include "config/exchange/local_steps_options.hpp"
 #include "config/exchange/server_options.hpp"
 #include "config/gpu_choice.hpp"
@@ -139,9 +140,10 @@ void warn_of_plain_data(const config::JobOptions& job, Reporter& reporter) {
 }
 
 void settle_transport(const config::OptionSet& set, config::TrainOptions& options, Reporter& reporter) {
-  const config::TransportRequest request{.chose_transport = set.chosen("transport"),
-                                         .chose_store = set.chosen("kv-store") && !options.local.any(),
-                                         .on_gpus = config::gpu_of_slot(options.compute, 0).has_value()};
+  const config::TransportRequest request{
+      .chose_transport = set.chosen("transport"),
+      .chose_store = set.chosen("kv-store") && !options.local.any() && !options.job.compression.any(),
+      .on_gpus = config::gpu_of_slot(options.compute, 0).has_value()};
   const backend::CudaReport report =
       options.job.is_job() && request.on_gpus ? backend::look_for_cuda() : backend::CudaReport{};
   options.job.transport = config::choose_transport(options.job, request, report);
@@ -243,6 +245,7 @@ TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& 
   if (!run.start) count_classes(set, run.remote.store, options);
   config::check_local_steps(options, run.dtype, set);
   config::settle_servers(options, run.dtype, set, workers);
+  config::check_compression(options, run.dtype, set);
   settle_round(set, options);
   settle_shards(set, run.start && options.resume, workers, options);
   settle_workers(set, workers, options);

@@ -32,6 +32,12 @@ comm::ReductionShape shape_of(const RunContext& context, int shards) {
           .rounded = rounds ? layout.gradients : 0};
 }
 
+std::optional<GradientCompressor> compressor_of(const RunContext& context, comm::ShardSpan shards) {
+  if (!context.options.compression.any()) return std::nullopt;
+  const std::int64_t gradients = backend::ContributionLayout(context.graph).gradients;
+  return std::optional<GradientCompressor>(std::in_place, context.options.compression, gradients, shards);
+}
+
 // The samples that are mixed among each other: of a shard, or of a replica's inner step.
 std::vector<backend::ShardRange> mixed_groups(const std::vector<backend::ShardRange>& shards, int inner_steps) {
   std::vector<backend::ShardRange> groups;
@@ -63,7 +69,9 @@ Generation::Generation(const RunContext& context, comm::Communicator& comm, std:
       plan_(plan_for(context.options, context.training.size(), comm.size())),
       balance_(comm.size(), plan_.shards, context.options.shard_window),
       feed_(context.training, context.executable),
-      step_(context.executable, comm, shape_of(context, plan_.shards)) {
+      compressor_(compressor_of(context, own_span())),
+      window_(context.executable, run),
+      step_(context.executable, comm, shape_of(context, plan_.shards), compressor_ ? &*compressor_ : nullptr) {
   const bool is_update_of_all = !context.options.servers.is_asynchronous();
   const double share = is_update_of_all ? static_cast<double>(plan_.global_batch) / context.options.global_batch : 1;
   run_.batch = plan_.global_batch;
@@ -137,19 +145,41 @@ void Generation::start_loading() {
 }
 
 elastic::Verdict Generation::train_step() {
+  try {
+    return make_step();
+  } catch (...) {
+    window_.undo();
+    throw;
+  }
+}
+
+int Generation::window_steps() const { return compressor_ ? context_.options.compression.window : 1; }
+
+// The last step of a window. The steps of an epoch are counted, so windows are the same for any workers.
+bool Generation::closes_window() const {
+  const std::uint64_t window = static_cast<std::uint64_t>(window_steps()), position = run_.cursor.position;
+  const bool ends_epoch = position + static_cast<std::uint64_t>(plan_.step_size(position)) >= plan_.samples;
+  return (run_.cursor.step + 1) % window == 0 || ends_epoch;
+}
+
+// Inside a window no step is final, so none is told or saved, and no rank leaves.
+elastic::Verdict Generation::make_step() {
   step_begin_ = Clock::now();
-  const bool is_whole = plan_.step_size(run_.cursor.position) == plan_.global_batch;
+  const bool closes = closes_window(), is_whole = plan_.step_size(run_.cursor.position) == plan_.global_batch;
+  if (compressor_) compressor_->begin_step(closes);
   const RankStep mine = rank_step(plan_, run_.cursor.position, own_span());
   const FedBatch batch = load(mine.slice);
-  const std::vector<comm::Note>& notes = contribute(batch, mine.shards, context_.membership.vote());
-  settle();
-  apply();
+  const std::vector<comm::Note>& notes = contribute(batch, mine.shards, closes ? context_.membership.vote() : 0);
+  if (!window_.is_open()) settle();
+  if (!closes) window_.open();
+  apply(closes);
   last_step_ =
       is_whole ? StepTimes{.own = own_time_, .step = microseconds_since(step_begin_), .lanes = context_.options.lanes}
                : StepTimes{};
-  balance(notes);
+  if (closes) balance(notes);
   for (const std::string& warning : context_.executable.take_warnings())
     context_.reporter.tell({WarningReport{warning}});
+  if (!closes) return Verdict::go_on;
   if (comm_.size() > 1) return context_.membership.judge(votes_of(notes), false);
   // A rank without peers needs no vote, and a request may still count for the step during which it came.
   settle();
@@ -194,12 +224,14 @@ const std::vector<comm::Note>& Generation::contribute(const FedBatch& batch,
   return notes;
 }
 
-// Gradients that stay on GPUs are recorded for the shards of the first step.
+// Gradients that stay on GPUs are recorded for the shards of the first step. Where a window ends no shard holds
+// anything back, so it takes nothing along.
 void Generation::balance(const std::vector<comm::Note>& notes) {
   const bool can_move = plan_.workers == 0 && context_.executable.device_parts().empty();
   if (context_.options.shard_window == 0ms || !can_move) return;
   if (!balance_.note(times_of(notes))) return;
   step_.set_spans(balance_.spans());
+  if (compressor_) compressor_.emplace(context_.options.compression, compressor_->gradients(), own_span());
   ShardsReport report;
   for (const comm::ShardSpan& span : balance_.spans()) report.shards.push_back(span.size());
   tell({std::move(report)});
@@ -235,7 +267,7 @@ void Generation::begin_round() {
   context_.local->begin_round(std::move(round));
 }
 
-void Generation::apply() {
+void Generation::apply(bool closes) {
   const TrainerOptions& options = context_.options;
   const backend::StepMetrics metrics = step_.metrics();
   const double rate = options.schedule.rate(run_.cursor.samples_seen, plan_.samples) * gamma_of(run_.ramp);
@@ -247,7 +279,8 @@ void Generation::apply() {
   step_.apply({corrected(options.optimizer, run_.ramp), static_cast<float>(rate)});
   note_time();
   advance(metrics, rate, norm);
-  context_.membership.end_apply(training_position_of(run_));
+  if (closes) window_.close();
+  context_.membership.end_apply(training_position_of(window_.settled()));
 }
 
 // Seldom, because it reads all gradients; and in the first step of each epoch, so that short epochs have it too. What a
@@ -284,7 +317,7 @@ void Generation::advance(const backend::StepMetrics& m, double rate, double grad
   cursor.position += static_cast<std::uint64_t>(samples);
   run_.add(m);
   run_.ramp = after_step(run_.ramp);
-  run_.pending = {report};
+  run_.pending.emplace_back(report);
 }
 
 void require_finite_loss(const backend::StepMetrics& metrics, const Cursor& cursor, double rate) {
@@ -320,9 +353,13 @@ void Generation::finish_saving() {
   context_.saver.finish(context_.options.save_patience, [this] { context_.membership.progress(Phase::saving); });
 }
 
+// Where a window ends that has such a step in it, which may not be its last one.
 bool Generation::save_is_due() const {
-  const std::uint64_t every = context_.options.checkpoint_every_steps;
-  return every > 0 && speaks() && run_.cursor.step % every == 0 && run_.cursor.position < plan_.samples &&
+  const std::uint64_t every = context_.options.checkpoint_every_steps, step = run_.cursor.step;
+  if (every == 0 || step == 0 || !speaks()) return false;
+  const auto window = static_cast<std::uint64_t>(window_steps());
+  const std::uint64_t before = (step - 1) / window * window;
+  return step / every > before / every && run_.cursor.position < plan_.samples &&
          !context_.saver.has_taken(run_.cursor);
 }
 

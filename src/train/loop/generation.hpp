@@ -9,6 +9,7 @@
 #include "saver.hpp"
 #include "shard_balance.hpp"
 #include "step.hpp"
+#include "step_window.hpp"
 
 namespace dtrain::train {
 
@@ -54,12 +55,15 @@ class Generation {
   Verdict train_by_servers();
   void start_loading();
   Verdict train_step();
+  Verdict make_step();
+  int window_steps() const;
+  bool closes_window() const;
   FedBatch load(const data::Slice& slice);
   int inner_steps_at(std::uint64_t position) const;
   void begin_round();
   const std::vector<comm::Note>& contribute(const FedBatch& batch, const std::vector<backend::ShardRange>& shards,
                                             std::uint64_t vote);
-  void apply();
+  void apply(bool closes);
   void balance(const std::vector<comm::Note>& notes);
   void tell_share() const;
   comm::ShardSpan own_span() const { return balance_.spans()[static_cast<std::size_t>(comm_.rank())]; }
@@ -93,6 +97,8 @@ class Generation {
   const EpochPlan plan_;
   ShardBalance balance_;
   BatchFeed feed_;
+  std::optional<GradientCompressor> compressor_;  // where gradients are compressed; else each step is a window
+  StepWindow window_;
   StepRunner step_;
   std::chrono::microseconds own_time_{};  // of the step that is made: without waiting for others
   StepTimes last_step_;                   // of this rank

@@ -1,9 +1,11 @@
 #include "step.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <exception>
 #include <list>
+#include <map>
 #include <utility>
 
 #include <dtrain/base/mutex.hpp>
@@ -11,23 +13,31 @@
 namespace dtrain::train {
 namespace {
 
-// Hands contributions to the reduction as they become final. When a peer is lost the shards that are under way still
-// need memory: they get some that is never read, and the loss is thrown when they are done.
+// Hands contributions to the reduction as they become final, and on the way compressed. When a peer is lost the shards
+// that are under way still need memory: they get some that is never read, and the loss is thrown when they are done.
 class ReductionSink final : public backend::ContributionSink {
  public:
-  ReductionSink(comm::Reduction& reduction, std::int64_t size)
-      : reduction_(reduction), size_(static_cast<std::size_t>(size)) {}
+  ReductionSink(comm::Reduction& reduction, std::int64_t size, GradientCompressor* compressor)
+      : reduction_(reduction), size_(static_cast<std::size_t>(size)), compressor_(compressor) {}
 
   std::span<float> buffer(const backend::ShardRange& shard) override {
     std::span<float> memory;
     attempt([&] { memory = reduction_.leaf(shard.index); });
-    if (!memory.empty()) return memory;
     const MutexLock lock(mutex_);
-    return nobodys_.emplace_back(size_);
+    if (memory.empty()) return nobodys_.emplace_back(size_);
+    return leaves_[shard.index] = memory;
   }
 
   void ready(const backend::ShardRange& shard, std::int64_t first, std::int64_t size, bool) override {
-    attempt([&] { reduction_.ready(shard.index, first, size); });
+    attempt([&] {
+      if (!compressor_) return reduction_.ready(shard.index, first, size);
+      const std::int64_t gradients = std::clamp<std::int64_t>(compressor_->gradients() - first, 0, size);
+      if (gradients > 0) {
+        const FloatRange compressed = compressor_->take(shard.index, leaf_of(shard), {first, gradients});
+        if (compressed.size > 0) reduction_.ready(shard.index, compressed.first, compressed.size);
+      }
+      if (gradients < size) reduction_.ready(shard.index, first + gradients, size - gradients);
+    });
   }
 
   void rethrow() {
@@ -36,6 +46,11 @@ class ReductionSink final : public backend::ContributionSink {
   }
 
  private:
+  std::span<float> leaf_of(const backend::ShardRange& shard) {
+    const MutexLock lock(mutex_);
+    return leaves_.at(shard.index);
+  }
+
   template <typename Work>
   void attempt(Work work) {
     {
@@ -52,9 +67,11 @@ class ReductionSink final : public backend::ContributionSink {
 
   comm::Reduction& reduction_;
   const std::size_t size_;
+  GradientCompressor* const compressor_;
   Mutex mutex_;
   std::exception_ptr failure_ DTRAIN_GUARDED_BY(mutex_);
   std::list<std::vector<float>> nobodys_ DTRAIN_GUARDED_BY(mutex_);
+  std::map<int, std::span<float>> leaves_ DTRAIN_GUARDED_BY(mutex_);  // [shard]: memory of the reduction
 };
 
 // In double, in eight sums that a compiler can keep in one register.
@@ -88,14 +105,15 @@ class DeviceReductionSink final : public backend::DeviceSink {
 
 }  // namespace
 
-StepRunner::StepRunner(backend::Executable& executable, comm::Communicator& comm, const comm::ReductionShape& shape)
-    : executable_(executable), comm_(comm), shape_(shape), parts_(executable.device_parts()) {}
+StepRunner::StepRunner(backend::Executable& executable, comm::Communicator& comm, const comm::ReductionShape& shape,
+                       GradientCompressor* compressor)
+    : executable_(executable), comm_(comm), shape_(shape), compressor_(compressor), parts_(executable.device_parts()) {}
 
 void StepRunner::compute(const backend::HostBatch& batch, std::span<const backend::ShardRange> shards,
                          const backend::StepKey& key, const comm::Note& note) {
   comm_.recycle(std::move(reduced_.sum));
   reduced_ = {};
-  if (!parts_.empty()) {
+  if (!parts_.empty() && !compressor_) {
     if (comm_.size() == 1 && shape_.rounded == 0) {
       executable_.enqueue(batch, shards, key, backend::OwnSum{});
       reduced_.notes = {note};
@@ -107,8 +125,8 @@ void StepRunner::compute(const backend::HostBatch& batch, std::span<const backen
       return executable_.enqueue(batch, shards, key, sink);
     }
   }
-  on_host_ = comm_.begin_reduction(shape_, note);
-  ReductionSink sink(*on_host_, shape_.size);
+  on_host_ = comm_.begin_reduction(compressor_ ? compressor_->shape(shape_) : shape_, note);
+  ReductionSink sink(*on_host_, shape_.size, compressor_);
   executable_.enqueue(batch, shards, key, sink);
   executable_.synchronize();
   sink.rethrow();
@@ -128,6 +146,7 @@ const std::vector<comm::Note>& StepRunner::reduce() {
     metrics_ = executable_.set_sum(sum.values);
   } else if (on_host_) {
     reduced_ = on_host_->finish();
+    if (compressor_) compressor_->restore(reduced_.sum);
     metrics_ = executable_.set_sum(reduced_.sum);
   } else {
     metrics_ = executable_.set_sum(backend::OwnSum{});

@@ -7,13 +7,16 @@
 
 #include <dtrain/backend/backend.hpp>
 #include <dtrain/comm/communicator.hpp>
+#include <dtrain/train/gradient_compression.hpp>
 
 namespace dtrain::train {
 
 class StepRunner {
  public:
-  // executable and comm must outlive this. `shape` is that of the executable's contributions.
-  StepRunner(backend::Executable& executable, comm::Communicator& comm, const comm::ReductionShape& shape);
+  // All must outlive this. `shape` is that of the executable's contributions. `compressor`, if there is one, gets
+  // begin_step() from the caller; contributions of a GPU then go through the host.
+  StepRunner(backend::Executable& executable, comm::Communicator& comm, const comm::ReductionShape& shape,
+             GradientCompressor* compressor = nullptr);
 
   // The shards of each rank from the next step on.
   void set_spans(const comm::ShardSpans& spans) { shape_.spans = spans; }
@@ -39,7 +42,8 @@ class StepRunner {
   backend::Executable& executable_;
   comm::Communicator& comm_;
   comm::ReductionShape shape_;
-  const std::vector<FloatRange> parts_;  // of a contribution that the executable leaves on a GPU
+  GradientCompressor* const compressor_;  // null: gradients travel as they are
+  const std::vector<FloatRange> parts_;   // of a contribution that the executable leaves on a GPU
   // The reduction under way: between GPUs, or of contributions on the host. Neither: the executable adds up itself.
   std::unique_ptr<comm::DeviceReduction> on_device_;
   std::unique_ptr<comm::Reduction> on_host_;

@@ -196,6 +196,10 @@ TrainResult train(const nn::Graph& graph, backend::Executable& executable, data:
                    (options.elastic_batch == ElasticBatch::fixed_global && !options.local.any() &&
                     options.servers.backend && (options.servers.is_synchronous() || options.worker_batch > 0)),
                "parameter servers need a backend, a fixed batch and no rounds");
+  DTRAIN_CHECK(
+      !options.compression.any() || (!options.local.any() && options.gradient_dtype == backend::DType::float32 &&
+                                     options.dtype != backend::DType::float16),
+      "gradients of float32 are compressed");
   Run run(graph, executable, training, validation, membership, options, start, observer);
   return run.train();
 }
