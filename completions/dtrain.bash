@@ -34,6 +34,7 @@ _dtrain() {
       'jobs logs') path='jobs logs' ;;
       'jobs wait') path='jobs wait' ;;
       'jobs cancel') path='jobs cancel' ;;
+      'jobs forget') path='jobs forget' ;;
       'jobs run') path='jobs run' ;;
       ' doctor') path='doctor' ;;
       'doctor security') path='doctor security' ;;
@@ -55,6 +56,7 @@ _dtrain() {
       ' cluster') path='cluster' ;;
       'cluster plan') path='cluster plan' ;;
       'cluster up') path='cluster up' ;;
+      'cluster register') path='cluster register' ;;
       'cluster status') path='cluster status' ;;
       'cluster add') path='cluster add' ;;
       'cluster remove') path='cluster remove' ;;
@@ -208,6 +210,7 @@ _dtrain() {
       'train --cluster') kind='none' ;;
       'train --job-queue') kind='files' ;;
       'train --priority') kind='none' ;;
+      'train --retries') kind='none' ;;
       'train --heartbeat-timeout') kind='none' ;;
       'train --comm-timeout') kind='none' ;;
       'train --hold-timeout') kind='none' ;;
@@ -215,10 +218,6 @@ _dtrain() {
       'train --kv-store') choices='local device dist_sync dist_device_sync' ;;
       'train --transport') choices='tcp gloo nccl' ;;
       'train --gradient-dtype') choices='float32 bfloat16' ;;
-      'train --gradient-compression') kind='none' ;;
-      'train --gc-type') choices='none 2bit' ;;
-      'train --gc-threshold') kind='none' ;;
-      'train --move-shards') choices='on off' ;;
       'train --elastic-training-enabled') kind='none' ;;
       'train --min-workers') kind='none' ;;
       'train --max-workers') kind='none' ;;
@@ -275,6 +274,7 @@ _dtrain() {
       'launch --cluster') kind='none' ;;
       'launch --job-queue') kind='files' ;;
       'launch --priority') kind='none' ;;
+      'launch --retries') kind='none' ;;
       'launch --heartbeat-timeout') kind='none' ;;
       'launch --comm-timeout') kind='none' ;;
       'launch --hold-timeout') kind='none' ;;
@@ -369,6 +369,11 @@ _dtrain() {
       'jobs cancel --cluster') kind='none' ;;
       'jobs cancel --color') choices='auto always never' ;;
       'jobs cancel --config') kind='files' ;;
+      'jobs forget --older-than') kind='none' ;;
+      'jobs forget --job-queue') kind='files' ;;
+      'jobs forget --cluster') kind='none' ;;
+      'jobs forget --color') choices='auto always never' ;;
+      'jobs forget --config') kind='files' ;;
       'jobs run --job-queue') kind='files' ;;
       'jobs run --color') choices='auto always never' ;;
       'jobs run --config') kind='files' ;;
@@ -656,6 +661,13 @@ _dtrain() {
       'cluster up --budget') kind='none' ;;
       'cluster up --color') choices='auto always never' ;;
       'cluster up --config') kind='files' ;;
+      'cluster register -H' | 'cluster register --hosts') kind='files' ;;
+      'cluster register --head') kind='none' ;;
+      'cluster register --shared') kind='none' ;;
+      'cluster register --price') kind='none' ;;
+      'cluster register --budget') kind='none' ;;
+      'cluster register --color') choices='auto always never' ;;
+      'cluster register --config') kind='files' ;;
       'cluster status --region') kind='none' ;;
       'cluster status --profile') kind='none' ;;
       'cluster status --timeout') kind='none' ;;
@@ -666,6 +678,7 @@ _dtrain() {
       'cluster add --timeout') kind='none' ;;
       'cluster add --min-workers') kind='none' ;;
       'cluster add --capacity-reservation') kind='none' ;;
+      'cluster add --price') kind='none' ;;
       'cluster add --color') choices='auto always never' ;;
       'cluster add --config') kind='files' ;;
       'cluster remove --region') kind='none' ;;
@@ -873,6 +886,7 @@ _dtrain() {
       'agent --head') kind='files' ;;
       'agent --node') kind='files' ;;
       'agent --jobs') kind='files' ;;
+      'agent --jobs-of') kind='none' ;;
       'agent --submitted') kind='files' ;;
       'agent --color') choices='auto always never' ;;
       'agent --config') kind='files' ;;
@@ -885,8 +899,8 @@ _dtrain() {
   if [[ -z $choices$kind ]]; then
     case $path in
       '') choices='train launch hosts events plot board stop run sync tail-logs jobs doctor eval predict inspect export import data cluster bench agent completion help' ;;
-      'train') choices='--recipe --network --num-layers --backbone --proposals --width --batch-norm --drop-path --label-smoothing --pretrained --finetune --new-head --freeze --data-train --data-train-idx --data-val --data-nthreads --prefetch --max-bad-records --cache-dir --cache-size --data-val-idx --image-shape --resize --num-classes --rgb-mean --rgb-std --num-examples --shuffle-block --balanced-sampler --test-views --pad-size --fill-value --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --auto-augment --rand-augment-ops --rand-augment-magnitude --brightness --contrast --saturation --pca-noise --random-erasing --random-erasing-mode --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --min-size-train --repeated-augment --mixup --cutmix --batch-size --global-batch --logical-shards --seed --accumulate --bce-loss --bce-target-thresh --focal-gamma --class-weights --num-epochs --early-stop --lr --lr-factor --lr-step-epochs --lr-schedule --lr-rise --lr-final --lr-cycles --lr-power --warmup-epochs --optimizer --mom --wd --clip-norm --clip-gradient --ema --ema-warmup --bias-lr-factor --head-lr-factor --layer-decay --muon-steps --muon-coefficients --muon-rest-mom --model-prefix --load-epoch --resume --force --keep-checkpoints --checkpoint-every --checkpoint-format --disp-batches --top-k --loss --tensorboard --monitor --benchmark --test-io --dry-run --device --gpus --tf32 --deterministic --threads --dtype -n --num-workers -H --hostfile --launcher --queue --sge-pe --yarn-rm --yarn-memory --yarn-cores --sync-binary --ssh-config --announce --sync-dst-dir --env --job-dir --cluster --detach --job-queue --priority --down-when-done --prometheus --heartbeat-timeout --comm-timeout --hold-timeout -s --num-servers --kv-store --transport --plain-data --gradient-dtype --gradient-compression --gc-type --gc-threshold --move-shards --reset-hosts --sample-ledger --log-per-worker --elastic --elastic-training-enabled --min-workers --max-workers --allow-mass-remove --prepare --prepare-all --notice-url --prepare-timeout --elastic-boundary --elastic-batch --elastic-lr --elastic-ramp --mixed-hardware --local-steps --outer-optimizer --outer-lr --outer-mom --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
-      'launch') choices='--nproc-per-host --gpus-per-rank --framework -s --num-servers --template --env-worker --env-server --no-output --max-restarts --stop-when --stop-signal --save-signal --save-timeout --grace --nproc-per-node --nnodes --standalone -m --module --no-python -r --redirects -t --tee --log-dir --rdzv-id --role --rdzv-backend --rdzv-endpoint -n --num-workers -H --hostfile --launcher --queue --sge-pe --yarn-rm --yarn-memory --yarn-cores --sync-binary --ssh-config --announce --sync-dst-dir --env --job-dir --cluster --detach --job-queue --priority --down-when-done --prometheus --heartbeat-timeout --comm-timeout --hold-timeout --elastic --elastic-training-enabled --min-workers --max-workers --allow-mass-remove --prepare --prepare-all --notice-url --prepare-timeout --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'train') choices='--recipe --network --num-layers --backbone --proposals --width --batch-norm --drop-path --label-smoothing --pretrained --finetune --new-head --freeze --data-train --data-train-idx --data-val --data-nthreads --prefetch --max-bad-records --cache-dir --cache-size --data-val-idx --image-shape --resize --num-classes --rgb-mean --rgb-std --num-examples --shuffle-block --balanced-sampler --test-views --pad-size --fill-value --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --auto-augment --rand-augment-ops --rand-augment-magnitude --brightness --contrast --saturation --pca-noise --random-erasing --random-erasing-mode --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --min-size-train --repeated-augment --mixup --cutmix --batch-size --global-batch --logical-shards --seed --accumulate --bce-loss --bce-target-thresh --focal-gamma --class-weights --num-epochs --early-stop --lr --lr-factor --lr-step-epochs --lr-schedule --lr-rise --lr-final --lr-cycles --lr-power --warmup-epochs --optimizer --mom --wd --clip-norm --clip-gradient --ema --ema-warmup --bias-lr-factor --head-lr-factor --layer-decay --muon-steps --muon-coefficients --muon-rest-mom --model-prefix --load-epoch --resume --force --keep-checkpoints --checkpoint-every --checkpoint-format --disp-batches --top-k --loss --tensorboard --monitor --benchmark --test-io --dry-run --device --gpus --tf32 --deterministic --threads --dtype -n --num-workers -H --hostfile --launcher --queue --sge-pe --yarn-rm --yarn-memory --yarn-cores --sync-binary --ssh-config --announce --sync-dst-dir --env --job-dir --cluster --detach --job-queue --priority --retries --down-when-done --prometheus --heartbeat-timeout --comm-timeout --hold-timeout -s --num-servers --kv-store --transport --plain-data --gradient-dtype --reset-hosts --sample-ledger --log-per-worker --elastic --elastic-training-enabled --min-workers --max-workers --allow-mass-remove --prepare --prepare-all --notice-url --prepare-timeout --elastic-boundary --elastic-batch --elastic-lr --elastic-ramp --mixed-hardware --local-steps --outer-optimizer --outer-lr --outer-mom --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'launch') choices='--nproc-per-host --gpus-per-rank --framework -s --num-servers --template --env-worker --env-server --no-output --max-restarts --stop-when --stop-signal --save-signal --save-timeout --grace --nproc-per-node --nnodes --standalone -m --module --no-python -r --redirects -t --tee --log-dir --rdzv-id --role --rdzv-backend --rdzv-endpoint -n --num-workers -H --hostfile --launcher --queue --sge-pe --yarn-rm --yarn-memory --yarn-cores --sync-binary --ssh-config --announce --sync-dst-dir --env --job-dir --cluster --detach --job-queue --priority --retries --down-when-done --prometheus --heartbeat-timeout --comm-timeout --hold-timeout --elastic --elastic-training-enabled --min-workers --max-workers --allow-mass-remove --prepare --prepare-all --notice-url --prepare-timeout --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'hosts') choices='list add remove drain' ;;
       'hosts list') choices='--job-dir --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'hosts add') choices='--job-dir --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
@@ -899,12 +913,13 @@ _dtrain() {
       'run') choices='-H --hostfile --cluster -j --parallel --connect-timeout --ssh-config -i --identity --known-hosts --accept-new-hosts --shell --timeout --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'sync') choices='--exclude -H --hostfile --cluster -j --parallel --connect-timeout --ssh-config -i --identity --known-hosts --accept-new-hosts --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'tail-logs') choices='--job-dir --cluster --rank --host --since --grep --no-follow --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
-      'jobs') choices='list show logs wait cancel run' ;;
+      'jobs') choices='list show logs wait cancel forget run' ;;
       'jobs list') choices='--job-queue --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'jobs show') choices='--job-queue --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'jobs logs') choices='--job-queue --cluster -f --follow --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'jobs wait') choices='--job-queue --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'jobs cancel') choices='--job-queue --cluster --now --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'jobs forget') choices='--older-than -y --yes --job-queue --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'jobs run') choices='--job-queue --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'doctor') choices='security -H --hostfile --cluster -j --parallel --connect-timeout --ssh-config -i --identity --known-hosts --accept-new-hosts --job-dir --aws --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'doctor security') choices='--job-dir --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
@@ -923,11 +938,12 @@ _dtrain() {
       'data cp') choices='-r --recursive --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'data unpack') choices='--out --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'data bench') choices='--data-train --batch-size --data-nthreads --threads --prefetch --seconds --seed --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --fill-value --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --auto-augment --rand-augment-ops --rand-augment-magnitude --brightness --contrast --saturation --pca-noise --random-erasing --random-erasing-mode --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --min-size-train --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
-      'cluster') choices='plan up status add remove ssh list types logs env watch events stop start down health prepare-s3 cost template iam-policy' ;;
+      'cluster') choices='plan up register status add remove ssh list types logs env watch events stop start down health prepare-s3 cost template iam-policy' ;;
       'cluster plan') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --max-price --capacity-reservation --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --elastic-role --permissions-boundary --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --tag --ttl --autostop --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'cluster up') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --max-price --capacity-reservation --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --elastic-role --permissions-boundary --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --tag --ttl --autostop --budget -y --yes --no-wait --dry-run --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'cluster register') choices='-H --hosts --head --shared --price --budget -y --yes --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'cluster status') choices='--region --profile --timeout --timing --no-head --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
-      'cluster add') choices='--region --profile --timeout --timing --min-workers --capacity-reservation -y --yes --no-wait --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'cluster add') choices='--region --profile --timeout --timing --min-workers --capacity-reservation --price -y --yes --no-wait --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'cluster remove') choices='--region --profile --timeout --timing --force -y --yes --no-wait --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'cluster ssh') choices='--region --profile --timeout --timing --write-config -L --local-forward -R --remote-forward -D --dynamic-forward --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'cluster list') choices='--region --profile --timeout --timing --all-regions --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
@@ -948,7 +964,7 @@ _dtrain() {
       'bench train') choices='--network --num-layers --backbone --proposals --width --batch-norm --drop-path --label-smoothing --data-train --data-nthreads --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --fill-value --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --auto-augment --rand-augment-ops --rand-augment-magnitude --brightness --contrast --saturation --pca-noise --random-erasing --random-erasing-mode --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --min-size-train --batch-size --global-batch --logical-shards --seed --device --gpus --tf32 --deterministic --threads --dtype --warmup --steps --join-passes --time-plans --own-products --seconds --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'bench elastic') choices='-n --num-workers --network --num-layers --image-shape --global-batch --logical-shards --rounds --seconds --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'bench allreduce') choices='--ranks --megabytes --rounds --mesh-ranks --by-tcp --bfloat16 --simulate --link --unevenness --shards --ranks-per-host --plain-data --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
-      'agent') choices='--worker --check --coordinator --apart --join --head --node --jobs --ask --submitted --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'agent') choices='--worker --check --coordinator --apart --join --head --node --jobs --ask --registered --jobs-of --submitted --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'completion') choices='--json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then choices='bash zsh fish'; fi ;;
       'help') choices='--json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then choices='train launch hosts events plot board stop run sync tail-logs jobs doctor eval predict inspect export import data cluster bench agent completion exit-codes environment configuration networks remote-files launchers mxnet'; fi ;;
     esac

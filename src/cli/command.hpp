@@ -89,6 +89,7 @@ std::unique_ptr<Command> make_jobs_logs();
 std::unique_ptr<Command> make_jobs_wait();
 std::unique_ptr<Command> make_jobs_cancel();
 std::unique_ptr<Command> make_jobs_run();
+std::unique_ptr<Command> make_jobs_forget();
 std::unique_ptr<Command> make_doctor();
 std::unique_ptr<Command> make_doctor_security();
 std::unique_ptr<Command> make_agent();

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "command.hpp"
+#include "commands/cluster/hosts/commands.hpp"
 #include "commands/cluster/keep/commands.hpp"
 
 namespace dtrain::cli {
@@ -30,7 +31,7 @@ CommandTree::CommandTree() {
   groups = {{"hosts", "list, add and remove the hosts of a running job"},
             {"jobs", "queues of jobs that are resumed after losses, on clusters and on this machine"},
             {"data", "prepare data sets, and inspect or copy record files"},
-            {"cluster", "create and manage clusters in your AWS account"},
+            {"cluster", "create and manage clusters in your AWS account, or of machines that are there already"},
             {"bench", "measure training, loading and communication"}};
   commands.push_back(make_train());
   commands.push_back(make_launch());
@@ -50,6 +51,7 @@ CommandTree::CommandTree() {
   commands.push_back(make_jobs_logs());
   commands.push_back(make_jobs_wait());
   commands.push_back(make_jobs_cancel());
+  commands.push_back(make_jobs_forget());
   commands.push_back(make_jobs_run());
   commands.push_back(make_doctor());
   commands.push_back(make_doctor_security());
@@ -69,6 +71,7 @@ CommandTree::CommandTree() {
   commands.push_back(make_data_bench());
   commands.push_back(make_cluster_plan());
   commands.push_back(make_cluster_up());
+  commands.push_back(make_cluster_register());
   commands.push_back(make_cluster_status());
   commands.push_back(make_cluster_add());
   commands.push_back(make_cluster_remove());

@@ -18,6 +18,7 @@
 #include <dtrain/base/signals.hpp>
 
 #include "cli/commands/cluster/cluster_choice.hpp"
+#include "cli/commands/cluster/hosts/commands.hpp"
 #include "command.hpp"
 #include "console.hpp"
 #include "doctor/build_facts.hpp"
@@ -66,6 +67,7 @@ ExitCode act(CommandTree& tree, const Parsed& parsed, const std::vector<std::str
   } else if (!command) {
     return refuse_without_command(tree, parsed.path);
   } else {
+    if (const auto outcome = act_on_registered(*command, tree.show_config, reporter)) return *outcome;
     if (const auto outcome = run_on_cluster(*command, given, tree.show_config, reporter)) return *outcome;
     resolve(tree, *command);
     if (!tree.show_config) return command->run(reporter);

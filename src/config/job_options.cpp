@@ -53,7 +53,7 @@ void bind_start(OptionSet& set, JobOptions& options) {
   set.add("--yarn-cores", options.yarn_cores, "N", "number of cores of an agent's YARN container", at_least(1));
 }
 
-constexpr int kMostPriority = 1000;
+constexpr int kMostPriority = 1000, kMostRetries = 1000;
 
 std::string joined_names(const std::vector<std::string>& variables) {
   std::string names;
@@ -145,6 +145,11 @@ void bind_job_files(OptionSet& set, JobOptions& options) {
           "with --detach, priority of the job in the queue: a waiting job with a larger number starts first. A job "
           "that runs is not interrupted",
           between(-kMostPriority, kMostPriority));
+  set.add(
+      "--retries", options.retries, "N",
+      "with --detach, how often in a row the queue starts a job again that failed without a newer checkpoint, after "
+      "pauses from 3 s to 2 minutes",
+      between(0, kMostRetries));
   set.add("--down-when-done", options.down_when_done,
           "with --detach and --cluster, end all machines of the cluster a minute after the last job of its queue")
       .flag_only = true;

@@ -70,6 +70,7 @@ struct JobOptions {
   bool detach = false, reset_hosts = false, sample_ledger = false, log_per_worker = false, prometheus = false;
   std::optional<Path> job_queue;  // with detach: the queue that runs the job; none: this process does
   int priority = 0;               // among the jobs of the queue
+  int retries = 4;                // of a job that fails without a newer checkpoint
   bool down_when_done = false;
   bool managed = false;  // a queue runs this process, as an attempt of a job
 

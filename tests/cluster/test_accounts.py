@@ -237,3 +237,14 @@ def test_list_shows_every_cluster_of_the_region(cloud, up):
     lines = cloud.cluster("list").stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["NAME", "demo", "other"] and "$0.26" in lines[1]
     assert cloud.json("list", "--region", "eu-west-1")["clusters"] == []
+
+
+# Clusters of hosts beside those of the account.
+
+def test_a_name_of_the_account_is_not_given_to_hosts(cloud, up):
+    up()
+    (cloud.folder / "hosts").write_text("h1\n")
+    refused = cloud.cluster("register", "demo", "--hosts", "hosts", status=2).stderr
+    assert "there is a cluster demo in us-east-1 of your AWS account" in refused, refused
+    assert "--price" in cloud.cluster("add", "demo", 1, "--price", 2, "--yes", status=2).stderr
+    assert cloud.json("list")["registered"] == []

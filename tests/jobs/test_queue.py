@@ -70,7 +70,8 @@ def test_killed_job_and_killed_runner(world: World):
     eventually(lambda: checkpoints(job.prefix), "the first epoch is saved", 60)
     send_signal(queue.process(1), signal.SIGKILL)
     queue.wait_for(1, lambda seen: seen["state"] == "running" and seen["attempts"] == 2, "the job runs again")
-    process = queue.process(1)
+    # The record is written before the process is started.
+    process = eventually(lambda: alive(queue.process(1)) and queue.process(1), "its process is there")
     first.kill()
     first.wait()
     second = queue.run()

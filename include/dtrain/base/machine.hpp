@@ -10,6 +10,8 @@
 
 namespace dtrain {
 
+std::string host_name();  // of this machine
+
 // Bytes in a line of /proc/meminfo, such as "MemAvailable"; 0 where the kernel does not say.
 std::uint64_t memory_info(std::string_view line);
 

@@ -38,6 +38,8 @@ class ClusterHead {
   ClusterHead(
       const cluster::Fleet& fleet, std::chrono::seconds patience, Note note = [](const std::string&) {},
       std::stop_token stop = {});
+  // Over a connection to the head.
+  ClusterHead(net::SshSession session, Note note) : note_(std::move(note)), session_(std::move(session)) {}
 
   net::SshSession& session() { return session_; }
   // Sends a request to the registry on the head and returns the answer. Throws RemoteError.

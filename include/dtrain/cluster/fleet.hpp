@@ -107,6 +107,8 @@ struct Fleet {
 
 // Reads the fleet from EC2. Blocks for a few calls. Throws whatever AwsCalls throws.
 Fleet read_fleet(net::AwsCalls& aws, const std::string& name);
+// Throws UsageError: nothing of such a cluster is there.
+void require_there(const Fleet& fleet, const net::AwsCalls& aws);
 // Adds to `fleet` what `known` has and AWS does not show yet: group, launch template, nodes.
 Fleet with_known(Fleet fleet, const Fleet& known);
 // Reads the fleet again until it shows everything in `known`, for a minute at most; then adds the rest.

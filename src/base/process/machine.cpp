@@ -3,12 +3,18 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <array>
 #include <fstream>
 #include <string>
 
 #include <dtrain/base/text.hpp>
 
 namespace dtrain {
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
+}
 
 std::uint64_t memory_info(std::string_view line) {
   std::ifstream file("/proc/meminfo");  // "MemTotal:  12 kB"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/emr.hpp>
 
@@ -200,6 +201,12 @@ std::vector<const Node*> Fleet::workers() const {
     if (node.role == Role::worker) found.push_back(&node);
   }
   return found;
+}
+
+void require_there(const Fleet& fleet, const net::AwsCalls& aws) {
+  if (fleet.exists()) return;
+  throw UsageError(fmt::format("there is no cluster {} in {}", fleet.name, aws.region()),
+                   fmt::format("dtrain cluster up {} creates it", fleet.name));
 }
 
 Fleet read_fleet(net::AwsCalls& aws, const std::string& name) {

@@ -164,14 +164,14 @@ std::string Attempt::last_error() const {
   return found;
 }
 
-void Attempt::stop(bool now) {
+void Attempt::stop(const std::string& reason, bool now) {
   const auto time = std::chrono::steady_clock::now();
   if (time < next_ask_ && (asked_now_ || !now)) return;
   next_ask_ = time + kAskAgain;
   asked_now_ = now;
   try {
     if (last_term_in(job_.job_folder()) > job_.record.term) {
-      return ask_to_stop(job_.job_folder(), fmt::format("`dtrain jobs cancel {}`", job_.number), now);
+      return ask_to_stop(job_.job_folder(), reason, now);
     }
   } catch (const Error&) {  // it is over by now, or its coordinator does not answer
   }

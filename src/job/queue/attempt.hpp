@@ -33,9 +33,9 @@ class Attempt {
   // Starts the process. What keeps it from starting is how the attempt ended.
   void start();
   AttemptSeen look();
-  // Asks the job to end, with a checkpoint unless `now`. The same wish is passed on again after a while. Throws
-  // nothing: a job that cannot be asked yet gets a signal.
-  void stop(bool now);
+  // Asks the job to end for this reason, with a checkpoint unless `now`. The same wish is passed on again after a
+  // while. Throws nothing: a job that cannot be asked yet gets a signal.
+  void stop(const std::string& reason, bool now);
 
  private:
   AttemptSeen ended(int code, std::string cause) const;

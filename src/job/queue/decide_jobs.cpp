@@ -44,7 +44,7 @@ class JobDecision {
     }
     if (record.state != JobState::running) return;
     if (job.attempt.kind == AttemptKind::alive) {
-      if (job.cancelled) made_.stop.push_back(job.number);
+      if (job.cancelled || !seen_.hold.empty()) made_.stop.push_back(job.number);
       return;
     }
     if (job.attempt.kind != AttemptKind::none) end_attempt(job, record);
@@ -76,7 +76,7 @@ class JobDecision {
     if (ended && is_code(attempt, ExitCode::no_progress)) return finish(record, JobState::failed, attempt.cause);
     const bool refused = ended && is_code(attempt, ExitCode::refused);
     int& times = refused ? record.refusals : ended ? record.failures : record.losses;
-    const int most = refused ? kMostRefusals : ended ? kMostFailures : kMostLosses;
+    const int most = refused ? kMostRefusals : ended ? job.spec.retries + 1 : kMostLosses;
     if (++times < most) return again(record, pause_after(times), attempt.cause);
     finish(
         record, JobState::failed,
@@ -112,6 +112,10 @@ class JobDecision {
   void start_next() {
     for (const JobSeen* job : line()) {
       JobRecord& record = records_[job->number];
+      if (!seen_.hold.empty()) {
+        record.why = "waits: " + seen_.hold;
+        continue;
+      }
       if (lacks_machines(*job, record)) continue;
       if (record.not_before > now_) return;
       record.state = JobState::running;

@@ -39,6 +39,7 @@ struct QueueSeen {
   // Number of the cluster's machines that are ready now; nullopt: the queue is of no cluster.
   std::optional<int> machines{};
   bool goes_down = false;  // the machines are to end after the last job
+  std::string hold{};      // why no job may run now: those that run are stopped with a checkpoint; empty: they may
 };
 
 struct QueueDecision {
@@ -51,9 +52,9 @@ struct QueueDecision {
 // `now`: seconds since 1970.
 QueueDecision decide_jobs(const QueueSeen& seen, std::int64_t now);
 
-// Attempts in a row that end without a newer checkpoint, after which a job has failed: by themselves, because another
-// machine refused or could not be reached, and because their processes or machine were lost.
-constexpr int kMostFailures = 5;
+// Attempts in a row that end without a newer checkpoint, after which a job has failed: because another machine refused
+// or could not be reached, and because their processes or machine were lost. Those that fail by themselves are counted
+// by ManagedSpec::retries.
 constexpr int kMostRefusals = 60;
 constexpr int kMostLosses = 20;
 // Seconds before the next attempt: the first pause, each next one three times as long, at most the longest.

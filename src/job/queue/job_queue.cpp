@@ -26,6 +26,7 @@ constexpr const char* kState = "state.json";
 constexpr const char* kCancel = "cancel";
 constexpr const char* kClosed = "closed";
 constexpr const char* kDownWhenDone = "down-when-done";
+constexpr const char* kLastNumber = "last-number";
 constexpr const char* kAtOnce = "now";
 
 std::string folder_name(int number) { return fmt::format("{:04}", number); }
@@ -50,6 +51,14 @@ std::vector<int> numbers_in(const Path& folder) {
   }
   std::ranges::sort(numbers);
   return numbers;
+}
+
+// The highest one that a job ever had; 0: none had one.
+int last_number_in(const Path& folder) {
+  const std::vector<int> numbers = numbers_in(folder);
+  const int present = numbers.empty() ? 0 : numbers.back();
+  if (!is_listed(folder / kLastNumber)) return present;
+  return std::max(present, static_cast<int>(parse_integer(trim(read_file(folder / kLastNumber))).value_or(0)));
 }
 
 // This machine since its start.
@@ -85,8 +94,7 @@ int JobQueue::submit(const ManagedSpec& spec, bool down_when_done) {
                                  folder_.string()),
                      spec.cluster.empty() ? "" : fmt::format("dtrain cluster up {} starts it again", spec.cluster));
   }
-  const std::vector<int> numbers = numbers_in(folder_);
-  const int number = numbers.empty() ? 1 : numbers.back() + 1;
+  const int number = last_number_in(folder_) + 1;
   const Path fresh = folder_ / fmt::format(".new-{}", ::getpid());
   try {
     make_folder(fresh);
@@ -151,6 +159,23 @@ bool JobQueue::cancel(int number, bool now) {
   if (job.cancelled && (job.cancelled_now || !now)) return false;
   write_file_atomic(job.folder / kCancel, now ? kAtOnce : "", 0644);
   return true;
+}
+
+void JobQueue::forget(int number) {
+  const FileLock lock = lock_submissions();
+  const QueuedJob job = at(number);
+  if (is_held(job.attempt_lock()) || (job.spec && !job.record.is_over())) {
+    throw UsageError(fmt::format("job {} is not over: it is {}", number, enum_name(kJobStateNames, job.record.state)),
+                     fmt::format("dtrain jobs cancel {} ends it", number));
+  }
+  write_file_atomic(folder_ / kLastNumber, fmt::format("{}\n", last_number_in(folder_)));
+  // Under a name that is no job's, so that what is left by an interruption is not one.
+  const Path aside = folder_ / fmt::format(".gone-{}", number);
+  std::filesystem::rename(job.folder, aside);
+  std::error_code failed;
+  std::filesystem::remove_all(aside, failed);
+  over_.erase(number);
+  if (failed) throw Error(fmt::format("{}: {}", aside.string(), failed.message()), "remove the folder by hand");
 }
 
 std::optional<FileLock> JobQueue::take_runner_lock() const {

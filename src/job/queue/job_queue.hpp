@@ -8,6 +8,7 @@
 //     attempt.lock    held by the process of the attempt that is under way
 //   runner.lock       held by the runner
 //   submit.lock       held while a job is added, or the queue is closed
+//   last-number       the highest number so far, once a job was forgotten
 //   down-when-done    the machines are to end after the last job
 //   closed            no job is taken any more; names the machine that closes it, and its boot
 #pragma once
@@ -50,6 +51,10 @@ class JobQueue {
   static void write(const QueuedJob& job, const JobRecord& record);
   // Returns false if that was asked for before. Throws UsageError if the job is over, DataError if it cannot be read.
   bool cancel(int number, bool now);
+
+  // Removes the job with its folder. Its number is not used again. Throws UsageError if there is no such job, or it is
+  // not over.
+  void forget(int number);
 
   std::optional<FileLock> take_runner_lock() const;
   bool has_runner() const { return is_held(folder_ / "runner.lock"); }

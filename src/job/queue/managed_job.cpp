@@ -49,6 +49,7 @@ Json to_json(const ManagedSpec& spec) {
                        {"priority", spec.priority},
                        {"hosts", spec.hosts},
                        {"resumes", spec.resumes},
+                       {"retries", spec.retries},
                        {"submitted", spec.submitted}});
 }
 
@@ -65,6 +66,7 @@ ManagedSpec managed_spec_from(std::string_view text, std::string_view source) {
     const std::vector<std::string> one = words_from_json(json.at(key));
     return one.empty() ? Path() : Path(one.front());
   };
+  if (const Json* retries = json.find("retries")) spec.retries = small(*retries);  // earlier versions write none
   spec.folder = path("folder");
   spec.job_folder = path("job_dir");
   if (spec.words.empty()) throw DataError(fmt::format("{}: it has no command", source));

@@ -10,6 +10,8 @@
 #include <dtrain/base/files.hpp>
 #include <dtrain/base/json.hpp>
 
+#include "config/job_options.hpp"
+
 namespace dtrain::job {
 
 // What was submitted. It never changes afterwards.
@@ -20,9 +22,10 @@ struct ManagedSpec {
   Path job_folder{};                       // that the user chose; empty: the job's folder in the queue
   std::string cluster{};                   // empty: the job runs on this machine
   int priority = 0;
-  int hosts = 0;               // the user's -n; 0: any number
-  bool resumes = false;        // the command knows --resume
-  std::int64_t submitted = 0;  // here and below: seconds since 1970
+  int hosts = 0;                               // the user's -n; 0: any number
+  bool resumes = false;                        // the command knows --resume
+  int retries = config::JobOptions{}.retries;  // after a failure in a row without a newer checkpoint
+  std::int64_t submitted = 0;                  // here and below: seconds since 1970
   friend bool operator==(const ManagedSpec&, const ManagedSpec&) = default;
 };
 

@@ -59,7 +59,7 @@ class QueueRunner {
         if (said != error.what()) note(error.what());
         said = error.what();
       }
-    } while (pause_for(kBetweenLooks));
+    } while (pause_for(kBetweenLooks) && !options_.is_over());
   }
 
  private:
@@ -67,7 +67,7 @@ class QueueRunner {
     for (bool said = false;; said = true) {
       if (auto lock = queue_.take_runner_lock()) return lock;
       if (!said) note(fmt::format("another runner acts on the queue {}; this one waits", options_.queue.string()));
-      if (!pause_for(kBetweenLooks)) return std::nullopt;
+      if (!pause_for(kBetweenLooks) || options_.is_over()) return std::nullopt;
     }
   }
 
@@ -76,15 +76,16 @@ class QueueRunner {
     queue_.open();
     jobs_.clear();
     for (QueuedJob& job : queue_.read()) jobs_.emplace(job.number, std::move(job));
-    const QueueDecision made = decide_jobs(seen(), seconds_now());
+    const QueueSeen seen_now = seen();
+    const QueueDecision made = decide_jobs(seen_now, seconds_now());
     for (const auto& [number, record] : made.records) change(jobs_.at(number), record, made.start == number);
-    for (const int number : made.stop) attempts_.at(number).stop(jobs_.at(number).cancelled_now);
+    for (const int number : made.stop) stop(jobs_.at(number), seen_now.hold);
     if (made.start) start(jobs_.at(*made.start));
     if (made.close && queue_.close()) note("all jobs are over: the machines of the cluster end");
   }
 
   QueueSeen seen() {
-    QueueSeen seen{.goes_down = !options_.cluster.empty() && queue_.goes_down()};
+    QueueSeen seen{.goes_down = !options_.cluster.empty() && queue_.goes_down(), .hold = options_.hold()};
     bool waits = false, runs = false;
     for (auto& [number, job] : jobs_) {
       if (!job.spec) {
@@ -134,6 +135,11 @@ class QueueRunner {
     }
     if (record.state != JobState::running) attempts_.erase(job.number);
     job.record = std::move(record);
+  }
+
+  void stop(const QueuedJob& job, const std::string& hold) {
+    attempts_.at(job.number)
+        .stop(job.cancelled ? fmt::format("`dtrain jobs cancel {}`", job.number) : hold, job.cancelled_now);
   }
 
   void start(const QueuedJob& job) {

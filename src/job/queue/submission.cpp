@@ -40,7 +40,8 @@ ManagedSpec spec_for(const config::JobOptions& options, const config::OptionSet&
                    .folder = std::filesystem::current_path(),
                    .cluster = chosen_cluster(set),
                    .priority = options.priority,
-                   .hosts = set.chosen("num-workers") ? options.hosts : 0};
+                   .hosts = set.chosen("num-workers") ? options.hosts : 0,
+                   .retries = options.retries};
   const config::Option* folder = set.find("job-dir");
   if (set.chosen("job-dir") && folder->origin != folder->legacy_variable)
     spec.job_folder = std::filesystem::absolute(options.folder);
@@ -116,7 +117,7 @@ void require_weights(const config::TrainOptions& options) {
 
 // With --cluster, the queue is chosen for the user.
 void refuse_without_queue(const config::OptionSet& set) {
-  for (const char* name : {"priority", "down-when-done", "job-queue"}) {
+  for (const char* name : {"priority", "retries", "down-when-done", "job-queue"}) {
     const bool is_chosen_for_user = name == std::string_view("job-queue") && !chosen_cluster(set).empty();
     if (set.find(name)->source != config::Source::flag || is_chosen_for_user) continue;
     throw UsageError(fmt::format("--{}: is for jobs that are given to a queue", name),

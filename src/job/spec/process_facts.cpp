@@ -1,8 +1,5 @@
 #include "process_facts.hpp"
 
-#include <unistd.h>
-
-#include <array>
 #include <ctime>
 #include <fstream>
 #include <string>
@@ -10,11 +7,6 @@
 #include <dtrain/base/text.hpp>
 
 namespace dtrain::job {
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
-}
 
 std::uint64_t peak_memory_bytes() {
   std::ifstream status("/proc/self/status");

@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <string>
 
+#include <dtrain/base/machine.hpp>
+
 namespace dtrain::job {
 
-std::string host_name();                          // of this machine
+using dtrain::host_name;
 std::uint64_t peak_memory_bytes();                // VmHWM; 0: /proc does not have it
 std::chrono::duration<double> time_since_exec();  // to about 10 ms; 0: /proc does not have it
 

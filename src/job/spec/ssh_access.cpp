@@ -4,14 +4,12 @@
 
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/error.hpp>
-#include <dtrain/cluster/cluster_head.hpp>
+#include <dtrain/cluster/provider.hpp>
 
 #include "config/job_options.hpp"
 #include "host_list.hpp"
 
 namespace dtrain::job {
-
-static constexpr std::chrono::seconds kPatience{30};
 
 void bind(config::OptionSet& set, SshAccess& access) {
   set.group("Hosts");
@@ -34,13 +32,10 @@ void bind(config::OptionSet& set, SshAccess& access) {
 namespace {
 
 ChosenHosts nodes_of(const std::string& cluster) {
-  net::AwsCalls aws;
-  const cluster::Fleet fleet = cluster::read_fleet(aws, cluster);
-  const std::string user = cluster::ClusterHead(fleet, kPatience).session().user();
   ChosenHosts hosts;
-  for (const cluster::Node& node : fleet.nodes) {
-    hosts.names.push_back(node.name);
-    hosts.targets.push_back({.host = cluster::address_of(node), .user = user});
+  for (const cluster::Provider::Member& member : cluster::provider_of(cluster)->members()) {
+    hosts.names.push_back(member.name);
+    hosts.targets.push_back(member.target);
   }
   return hosts;
 }
@@ -61,7 +56,7 @@ ChosenHosts read_hosts(const SshAccess& access) {
 launcher::FanOutOptions fan_out_options(const SshAccess& access, std::stop_token stop) {
   launcher::FanOutOptions options;
   options.ssh = net::user_ssh_options(environment("HOME").value_or("/"), environment("SSH_AUTH_SOCK").value_or(""));
-  if (!access.cluster.empty()) options.ssh = cluster::cluster_ssh_options(access.cluster);
+  if (!access.cluster.empty()) options.ssh = cluster::ssh_options_of(access.cluster);
   if (access.config) net::use_only(*access.config, options.ssh);
   if (access.identity) options.ssh.identities.insert(options.ssh.identities.begin(), *access.identity);
   if (access.known_hosts) {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
 #include <dtrain/cluster/cluster_head.hpp>
 #include <dtrain/cluster/emr.hpp>
 #include <dtrain/cluster/healer.hpp>
@@ -8,31 +9,50 @@
 
 #include "cli/command.hpp"
 #include "cluster_cloud.hpp"
+#include "hosts/host_words.hpp"
 #include "job/coordinator/cluster_tag_sync.hpp"
 #include "keep/cluster_budget.hpp"
 
 namespace dtrain::cli {
 namespace {
 
+constexpr int kMostAtOnce = 1'000;
+
 struct AddCommand {
   config::ClusterPlace place;
-  int count = 1;
+  std::string words;
   std::optional<int> least;
   std::string reservation;
+  HostPrices prices;
   bool yes = false, no_wait = false;
 };
 
 void bind(config::OptionSet& set, AddCommand& options) {
   config::bind_cluster(set, options.place);
   set.group("Workers");
-  set.add("COUNT", options.count, "COUNT", "number of workers to add", config::between(1, 1'000)).required = true;
+  // Hosts of a registered cluster do not come further: see hosts/commands.hpp.
+  config::Option& count = set.add(
+      "COUNT", options.words, "COUNT",
+      fmt::format(
+          "number of workers to add, from 1 to {}; for a cluster of registered hosts, the hosts to add, as in a "
+          "host file",
+          kMostAtOnce));
+  count.required = count.many = true;
   set.add("--min-workers", options.least, "M", "add no worker unless at least M can be started (default all of them)",
           config::at_least(1));
   set.add("--capacity-reservation", options.reservation, "ID",
           "capacity reservation in which these workers are started, cr-... (default that of the cluster)")
       .flag_only = true;
+  bind_prices(set, options.prices, "price of an hour in US dollars of a registered host (default unknown)");
   config::bind_yes(set, options.yes, "start the machines without asking for confirmation");
   set.add("--no-wait", options.no_wait, "return once the machines are requested, without waiting until they are ready");
+}
+
+int count_in(const std::string& words) {
+  const auto count = parse_integer(trim(words));
+  if (count && *count >= 1 && *count <= kMostAtOnce) return static_cast<int>(*count);
+  throw UsageError(fmt::format("COUNT: must be a whole number from 1 to {}, not '{}'", kMostAtOnce, words),
+                   "hosts are added to a cluster that `dtrain cluster register` made");
 }
 
 Json document(const cluster::Fleet& fleet, const cluster::AddResult& result) {
@@ -58,13 +78,14 @@ ExitCode let_join(const AddCommand& options, ClusterCloud& cloud, Reporter& repo
 }
 
 // EMR starts them in its own time; programs learn of them by `cluster env --emr`.
-ExitCode add_to_emr(const AddCommand& options, ClusterCloud& cloud, const cluster::Fleet& fleet, Reporter& reporter) {
+ExitCode add_to_emr(const AddCommand& options, int count, ClusterCloud& cloud, const cluster::Fleet& fleet,
+                    Reporter& reporter) {
   if (!fleet.emr) {
     throw UsageError(fmt::format("the EMR cluster of {} has ended", fleet.name),
                      fmt::format("dtrain cluster up {} creates a new one", fleet.name));
   }
-  require_consent(options.yes, fmt::format("cluster {}: start {} more?", fleet.name, options.count), reporter);
-  const int wanted = cluster::grow_emr(cloud.aws(), *fleet.emr, options.count);
+  require_consent(options.yes, fmt::format("cluster {}: start {} more?", fleet.name, count), reporter);
+  const int wanted = cluster::grow_emr(cloud.aws(), *fleet.emr, count);
   if (reporter.json()) {
     reporter.answer_json(Json::object(
         {{"schema", "dtrain.cluster-add/1"}, {"cluster", fleet.name}, {"emr", fleet.emr->id}, {"workers", wanted}}));
@@ -75,24 +96,26 @@ ExitCode add_to_emr(const AddCommand& options, ClusterCloud& cloud, const cluste
 }
 
 ExitCode add(const AddCommand& options, const config::OptionSet& set, Reporter& reporter) {
+  if (set.chosen("price")) throw UsageError("--price: AWS says what its machines cost", "leave it out");
+  const int count = count_in(options.words);
   ClusterCloud cloud(options.place, reporter);
   const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
   require_there(fleet, cloud.aws());
-  if (fleet.on_emr()) return add_to_emr(options, cloud, fleet, reporter);
+  if (fleet.on_emr()) return add_to_emr(options, count, cloud, fleet, reporter);
   cluster::require_complete(fleet);
   cluster::ClusterRequest request = cluster_request(options.place.name, {}, set, fleet);
   if (!options.reservation.empty()) request.spec.capacity_reservation = options.reservation;
   cluster::check_spec(request.spec);
   const cluster::Account account = cluster::read_account(cloud.aws(), request.spec, request.name);
-  const std::vector<std::string> types(static_cast<std::size_t>(options.count), request.spec.instance_types.front());
-  if (const auto note = cluster::reservation_note(account, options.count)) reporter.note(*note);
+  const std::vector<std::string> types(static_cast<std::size_t>(count), request.spec.instance_types.front());
+  if (const auto note = cluster::reservation_note(account, count)) reporter.note(*note);
   require_budget(read_budget(cloud, fleet), types, cloud, fleet);
   require_consent(options.yes,
-                  fmt::format("cluster {}: start {} more, for {} an hour?", fleet.name, options.count,
+                  fmt::format("cluster {}: start {} more, for {} an hour?", fleet.name, count,
                               cost_text(cluster::cost_of(types, cloud.prices()))),
                   reporter);
   const cluster::AddResult result = cluster::add_workers(cloud.context(!options.no_wait), request, account, fleet,
-                                                         options.count, options.least.value_or(options.count));
+                                                         count, options.least.value_or(count));
   if (auto wish = cluster::tagged_wish(fleet)) {
     wish->elastic += result.workers.got;
     cluster::write_wish(cloud.aws(), fleet, *wish);
@@ -114,7 +137,8 @@ ExitCode act(const AddCommand& options, const config::OptionSet& set, Reporter& 
 
 std::unique_ptr<Command> make_cluster_add() {
   auto command = make_command<AddCommand>("cluster add", "add workers to a cluster", act);
-  command->examples = {"dtrain cluster add demo 2", "dtrain cluster add demo 8 --min-workers 4 --yes"};
+  command->examples = {"dtrain cluster add demo 2", "dtrain cluster add demo 8 --min-workers 4 --yes",
+                       "dtrain cluster add lab h4 --price 0.35"};
   command->see_also = {"cluster remove", "cluster status"};
   return command;
 }

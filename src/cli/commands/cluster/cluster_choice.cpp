@@ -17,12 +17,11 @@
 #include <dtrain/base/stop.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/cluster_head.hpp>
+#include <dtrain/cluster/provider.hpp>
 #include <dtrain/cluster/spec.hpp>
-#include <dtrain/cluster/user_data.hpp>
-#include <dtrain/cluster/wish.hpp>
 
-#include "cluster_cloud.hpp"
 #include "job/queue/job_queue.hpp"
+#include "job/registered/head.hpp"
 #include "printable.hpp"
 #include "ssh_words.hpp"
 
@@ -44,12 +43,32 @@ void choose_nodes(Command& command, const launcher::AgentRegistry& registry) {
   if (launcher && !launcher->given) launcher->given = "agents";
 }
 
-// In the shared folder where there is one, so that names of files mean the same on every node. Its process is told
-// first, for signals.
-std::string line_for_head(const std::vector<std::string>& given) {
-  std::string line = fmt::format(
-      "echo \"{}$$\" >&2; . /etc/profile.d/deeplearning.sh; cd \"${{EFS_MOUNT:-$HOME}}\"; exec {}/bundle/dtrain",
-      kPidWord, cluster::kNodeFolder);
+// A job that is given away outlives this command, so the cluster must be there to stay.
+void check_submission(const Command& command, const cluster::Provider& provider) {
+  const auto said = [&command](const char* name) {
+    const config::Option* option = command.options.find(name);
+    return option && option->given;
+  };
+  if (said("detach")) provider.require_queue(said("down-when-done"));
+}
+
+// The hosts of a registered cluster are those of its host file, and its head looks after its queue.
+void choose_hosts(Command& command, const cluster::RegisteredCluster& cluster, bool only_shown) {
+  const auto choose = [&command](const char* name, const std::string& value) {
+    config::Option* option = command.options.find(name);
+    if (option && !option->given) option->given = value;
+  };
+  check_submission(command, *cluster::provider_of(cluster));
+  choose("job-queue", cluster.folder);
+  choose("hostfile", cluster.host_file().string());
+  if (cluster.own_key && command.options.find("hostfile")) choose("ssh-config", cluster.ssh_config().string());
+  for (const char* name : {"DEEPLEARNING_WORKERS_COUNT", "DEEPLEARNING_WORKERS_PATH"}) ::unsetenv(name);
+  if (command.options.find("job-queue") && !only_shown) job::keep_runner(cluster);
+}
+
+// The process is told first, for signals.
+std::string line_for_head(const std::string& begin, const std::vector<std::string>& given) {
+  std::string line = fmt::format("echo \"{}$$\" >&2; {}", kPidWord, begin);
   for (const std::string& word : given) line.append(" ").append(net::shell_quoted(word));
   return line;
 }
@@ -57,7 +76,7 @@ std::string line_for_head(const std::vector<std::string>& given) {
 // The program on the head: its process number comes as the first line of what it says on stderr.
 class FarProgram {
  public:
-  explicit FarProgram(cluster::Fleet fleet) : fleet_(std::move(fleet)) {}
+  explicit FarProgram(const cluster::Provider& provider) : provider_(provider) {}
 
   void take_error(std::string_view text) {
     if (known_) return pass_on(text);
@@ -78,7 +97,7 @@ class FarProgram {
       told = heard;
       try {
         // It fails if the program has just ended.
-        std::ignore = cluster::ClusterHead(fleet_, 5s).session().run({.argv = {"kill", "-TERM", process()}});
+        std::ignore = provider_.log_in(5s).run({.argv = {"kill", "-TERM", process()}});
       } catch (const Error&) {  // the connection that shows the program is lost too, and says so
       }
     }
@@ -91,19 +110,12 @@ class FarProgram {
     return process_;
   }
 
-  const cluster::Fleet fleet_;
+  const cluster::Provider& provider_;
   std::string begin_;
   bool known_ = false;
   Mutex mutex_;
   std::string process_ DTRAIN_GUARDED_BY(mutex_);
 };
-
-cluster::Fleet fleet_of(const std::string& name) {
-  net::AwsCalls aws;
-  cluster::Fleet fleet = cluster::read_fleet(aws, name);
-  require_there(fleet, aws);
-  return fleet;
-}
 
 // The port of a command that serves a page; nullopt: it serves none.
 std::optional<std::uint16_t> served_port(Command& command) {
@@ -116,50 +128,19 @@ std::optional<std::uint16_t> served_port(Command& command) {
   return static_cast<std::uint16_t>(*number);
 }
 
-// A job that is given away outlives this command, so the cluster must be there to stay. What the account shows is known
-// here, where the keys are.
-void check_submission(const Command& command, const cluster::Fleet& fleet) {
-  const auto said = [&command](const char* name) {
-    const config::Option* option = command.options.find(name);
-    return option && option->given;
-  };
-  if (!said("detach")) return;
-  if (fleet.on_emr()) {
-    throw UsageError(fmt::format("cluster {} is one of Amazon EMR, whose head has no queue of jobs", fleet.name),
-                     "leave --detach out");
-  }
-  if (!fleet.launch_template) {
-    throw UsageError(
-        fmt::format("cluster {} takes no jobs: it is being removed, or was not made completely", fleet.name),
-        fmt::format("dtrain cluster up {} makes it again", fleet.name));
-  }
-  const cluster::Lease lease = cluster::tagged_lease(fleet);
-  if (said("down-when-done") && cluster::lease_state(lease, "", unix_now()) == cluster::LeaseState::taken) {
-    throw UsageError(fmt::format("--down-when-done: {} keeps cluster {}, and would start its machines again",
-                                 lease.holder, fleet.name),
-                     "end `dtrain cluster watch --heal` first, or leave --down-when-done out");
-  }
-}
-
 ExitCode run_on_head(Command& command, const std::vector<std::string>& given, Reporter& reporter) {
   const std::string& name = *command.options.find("cluster")->given;
   const std::optional<std::uint16_t> port = served_port(command);
   watch_stop_signals(2);
-  const cluster::Fleet fleet = fleet_of(name);
-  check_submission(command, fleet);
-  cluster::ClusterHead head(fleet, kPatience, [&reporter](const std::string& line) { reporter.detail(line); });
-  if (!head.has_program()) {
-    throw UsageError(fmt::format("cluster {} is not ready", name),
-                     fmt::format("dtrain cluster up {} completes it", name));
-  }
-  head.announce(fleet);
+  const std::unique_ptr<cluster::Provider> provider = cluster::provider_of(name);
+  check_submission(command, *provider);
+  net::SshSession head = provider->log_in(kPatience);
+  const std::string begin =
+      provider->prepare_head(head, [&reporter](const std::string& line) { reporter.detail(line); });
   std::optional<Tunnel> tunnel;
-  if (port) {
-    const std::string login = fmt::format("{}@{}", head.session().user(), cluster::address_of(*fleet.head()));
-    tunnel.emplace(name, login, *port);
-  }
-  FarProgram program(fleet);
-  net::SshCommand line{.shell = line_for_head(given)};
+  if (port) tunnel.emplace(name, provider->head_target(head), *port);
+  FarProgram program(*provider);
+  net::SshCommand line{.shell = line_for_head(begin, given)};
   line.on_output = [](std::string_view text) {
     const std::string shown = printable_on(STDOUT_FILENO, text);
     std::fwrite(shown.data(), 1, shown.size(), stdout);
@@ -167,7 +148,7 @@ ExitCode run_on_head(Command& command, const std::vector<std::string>& given, Re
   };
   line.on_error = [&](std::string_view text) { program.take_error(text); };
   const std::jthread signals([&](const std::stop_token& over) { program.follow_signals(over); });
-  const net::SshExit exit = head.session().run(line);
+  const net::SshExit exit = head.run(line);
   if (!exit.signal.empty()) throw Error(fmt::format("dtrain was killed by SIG{} on the head", exit.signal));
   return static_cast<ExitCode>(exit.code);
 }
@@ -181,12 +162,13 @@ std::optional<ExitCode> run_on_cluster(Command& command, const std::vector<std::
       command.options.find("job-dir") || command.options.find("job-queue") || command.path == "board";
   if (!chosen || !chosen->given || !is_for_jobs) return std::nullopt;
   cluster::check_cluster_name(*chosen->given);
-  const auto registry = cluster::registry_of(*chosen->given);
-  if (!registry) {
-    if (only_shown) return std::nullopt;
+  if (const auto headed = cluster::headed_here(*chosen->given)) {
+    choose_hosts(command, *headed, only_shown);
+  } else if (const auto registry = cluster::registry_of(*chosen->given)) {
+    choose_nodes(command, *registry);
+  } else if (!only_shown) {
     return run_on_head(command, given, reporter);
   }
-  choose_nodes(command, *registry);
   return std::nullopt;
 }
 

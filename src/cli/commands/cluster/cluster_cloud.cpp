@@ -129,12 +129,6 @@ cluster::ClusterRequest cluster_request(const std::string& name, const cluster::
   return request;
 }
 
-void require_there(const cluster::Fleet& fleet, const net::AwsCalls& aws) {
-  if (fleet.exists()) return;
-  throw UsageError(fmt::format("there is no cluster {} in {}", fleet.name, aws.region()),
-                   fmt::format("dtrain cluster up {} creates it", fleet.name));
-}
-
 cluster::UnixTime unix_now() {
   return std::chrono::duration_cast<cluster::UnixTime>(std::chrono::system_clock::now().time_since_epoch());
 }

@@ -45,9 +45,6 @@ class ClusterCloud {
   std::optional<cluster::PriceList> prices_;
 };
 
-// Throws UsageError: nothing of such a cluster is there.
-void require_there(const cluster::Fleet& fleet, const net::AwsCalls& aws);
-
 // The specification of an `up`: a cluster that is made without a terminal ends its idle nodes, unless the person says
 // otherwise. The reporter says so.
 cluster::Spec spec_of_up(const cluster::Spec& spec, const config::OptionSet& set, const cluster::Fleet& fleet,

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/cluster/registered.hpp>
 
 #include "cli/command.hpp"
 #include "cluster_cloud.hpp"
@@ -67,6 +68,8 @@ struct Listing {
   std::vector<std::string> regions{};
   std::vector<Found> clusters{};                               // by region, then by name
   std::vector<std::pair<std::string, std::string>> unknown{};  // regions that did not answer, and why
+  std::vector<cluster::RegisteredCluster> registered{};        // by this user, of hosts
+  std::string no_account{};                                    // why no account was asked; empty: one was
 };
 
 Listing list_region(ClusterCloud& cloud) {
@@ -133,21 +136,49 @@ void answer_clusters(const std::vector<Found>& clusters, Reporter& reporter) {
   answer_rows(rows, reporter);
 }
 
+Json registered_json(const cluster::RegisteredCluster& cluster) {
+  Json hosts = Json::array();
+  for (const cluster::RegisteredHost& host : cluster.hosts) hosts.push_back(host.name);
+  const cluster::Cost cost = cluster::hourly_cost(cluster);
+  return Json::object({{"name", cluster.name},
+                       {"head", cluster.head().name},
+                       {"hosts", hosts},
+                       {"shared", cluster.shared},
+                       {"dollars_per_hour", hourly_json(cost)},
+                       {"unpriced", unpriced_json(cost)}});
+}
+
+// As they were seen last: their heads are not asked.
+void answer_registered(const std::vector<cluster::RegisteredCluster>& clusters, Reporter& reporter) {
+  if (clusters.empty()) return;
+  std::vector<std::vector<std::string>> rows{{"NAME", "HOSTS", "HEAD", "SHARED FOLDER", "COST AN HOUR"}};
+  for (const cluster::RegisteredCluster& one : clusters) {
+    rows.push_back({one.name, std::to_string(one.hosts.size()), one.head().name, one.shared,
+                    cost_text(cluster::hourly_cost(one))});
+  }
+  answer_rows(rows, reporter);
+}
+
 Json document(const ListCommand& options, const Listing& listing) {
-  Json clusters = Json::array(), regions = Json::array(), unknown = Json::array();
+  Json clusters = Json::array(), regions = Json::array(), unknown = Json::array(), registered = Json::array();
+  for (const cluster::RegisteredCluster& one : listing.registered) registered.push_back(registered_json(one));
   for (const Found& found : listing.clusters) clusters.push_back(cluster_json(found));
   for (const std::string& region : listing.regions) regions.push_back(region);
   for (const auto& [region, why] : listing.unknown) {
     unknown.push_back(Json::object({{"region", region}, {"why", why}}));
   }
-  return Json::object({{"schema", "dtrain.cluster-list/1"},
-                       {"region", options.all_regions ? Json() : Json(listing.regions.front())},
-                       {"regions", regions},
-                       {"unknown", unknown},
-                       {"clusters", clusters}});
+  return Json::object(
+      {{"schema", "dtrain.cluster-list/1"},
+       {"region", options.all_regions || listing.regions.empty() ? Json() : Json(listing.regions.front())},
+       {"regions", regions},
+       {"unknown", unknown},
+       {"clusters", clusters},
+       {"registered", registered}});
 }
 
 void answer_lines(const ListCommand& options, const Listing& listing, Reporter& reporter) {
+  answer_registered(listing.registered, reporter);
+  if (!listing.no_account.empty()) return;
   if (!listing.clusters.empty()) {
     answer_clusters(listing.clusters, reporter);
   } else if (options.all_regions) {
@@ -157,14 +188,30 @@ void answer_lines(const ListCommand& options, const Listing& listing, Reporter& 
   }
 }
 
-ExitCode act(const ListCommand& options, const config::OptionSet&, Reporter& reporter) {
+Listing list_account(const ListCommand& options, Reporter& reporter) {
+  if (options.all_regions) return list_all_regions(options, reporter);
+  ClusterCloud cloud(options.place, reporter, ClusterCloud::Scope::region);
+  return list_region(cloud);
+}
+
+// A user without an account of AWS may have clusters of hosts.
+Listing list_all(const ListCommand& options, const config::OptionSet& set, Reporter& reporter) {
   Listing listing;
-  if (options.all_regions) {
-    listing = list_all_regions(options, reporter);
-  } else {
-    ClusterCloud cloud(options.place, reporter, ClusterCloud::Scope::region);
-    listing = list_region(cloud);
+  std::vector<cluster::RegisteredCluster> registered = cluster::all_registered();
+  const bool asks_for_aws = options.all_regions || set.chosen("region") || set.chosen("profile");
+  try {
+    listing = list_account(options, reporter);
+  } catch (const UsageError& error) {
+    if (registered.empty() || asks_for_aws) throw;
+    listing.no_account = error.what();
+    reporter.note(fmt::format("clusters in AWS are not listed: {}", error.what()));
   }
+  listing.registered = std::move(registered);
+  return listing;
+}
+
+ExitCode act(const ListCommand& options, const config::OptionSet& set, Reporter& reporter) {
+  const Listing listing = list_all(options, set, reporter);
   if (reporter.json()) {
     reporter.answer_json(document(options, listing));
   } else {
@@ -179,8 +226,8 @@ ExitCode act(const ListCommand& options, const config::OptionSet&, Reporter& rep
 }  // namespace
 
 std::unique_ptr<Command> make_cluster_list() {
-  auto command =
-      make_command<ListCommand>("cluster list", "list the clusters of an account, in one region or in all", act);
+  auto command = make_command<ListCommand>(
+      "cluster list", "list your registered clusters, and those of your AWS account, in one region or in all", act);
   command->examples = {"dtrain cluster list", "dtrain cluster list --region eu-west-1 --json",
                        "dtrain cluster list --all-regions"};
   command->see_also = {"cluster status", "cluster cost", "cluster down"};

@@ -8,15 +8,19 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/process.hpp>
-#include <dtrain/cluster/cluster_head.hpp>
+#include <dtrain/cluster/provider.hpp>
 
 namespace dtrain::cli {
 
 std::vector<std::string> options_of_ssh(const std::string& cluster) {
-  const net::SshOptions own = cluster::cluster_ssh_options(cluster);
+  const net::SshOptions own = cluster::ssh_options_of(cluster);
   std::vector<std::string> words;
   const auto add = [&words](const std::string& option) { words.insert(words.end(), {"-o", option}); };
-  add(fmt::format("UserKnownHostsFile={}", own.known_hosts.string()));
+  std::string known_hosts = own.known_hosts.string();
+  for (const Path& file : own.user_known_hosts) known_hosts.append(" ").append(file.string());
+  add(fmt::format("UserKnownHostsFile={}", known_hosts));
+  // Hosts that the user has named are reached as the user's own configuration says.
+  if (own.new_host_keys != net::NewHostKeys::accept) return words;
   add("StrictHostKeyChecking=accept-new");
   add("ForwardAgent=no");
   for (const Path& key : own.identities) {
@@ -25,11 +29,19 @@ std::vector<std::string> options_of_ssh(const std::string& cluster) {
   return words;
 }
 
-Tunnel::Tunnel(const std::string& cluster, const std::string& login, std::uint16_t port) {
+std::vector<std::string> words_of_target(const net::SshTarget& target) {
+  std::vector<std::string> words;
+  if (target.port != 0) words = {"-p", std::to_string(target.port)};
+  words.push_back(target.user.empty() ? target.host : fmt::format("{}@{}", target.user, target.host));
+  return words;
+}
+
+Tunnel::Tunnel(const std::string& cluster, const net::SshTarget& head, std::uint16_t port) {
   std::vector<std::string> line = {"/usr/bin/env", "ssh",          "-N", "-o", "ExitOnForwardFailure=yes",
                                    "-o",           "BatchMode=yes"};
   for (const std::string& word : options_of_ssh(cluster)) line.push_back(word);
-  line.insert(line.end(), {"-L", fmt::format("127.0.0.1:{0}:127.0.0.1:{0}", port), login});
+  line.insert(line.end(), {"-L", fmt::format("127.0.0.1:{0}:127.0.0.1:{0}", port)});
+  for (const std::string& word : words_of_target(head)) line.push_back(word);
   Spawn child = spawn_of(line);
   child.environment = own_environment();
   child.error = STDERR_FILENO;

@@ -7,14 +7,18 @@
 
 #include <sys/types.h>
 
+#include <dtrain/net/ssh.hpp>
+
 namespace dtrain::cli {
 
 std::vector<std::string> options_of_ssh(const std::string& cluster);
+// "-p", "2222", "user@host": what follows the options.
+std::vector<std::string> words_of_target(const net::SshTarget& target);
 
 // A port of this machine that leads to the same port of the head, by an ssh of its own. It ends with this object.
 class Tunnel {
  public:
-  Tunnel(const std::string& cluster, const std::string& login, std::uint16_t port);  // login: user@address
+  Tunnel(const std::string& cluster, const net::SshTarget& head, std::uint16_t port);
   ~Tunnel();
   Tunnel(const Tunnel&) = delete;
 

@@ -6,10 +6,12 @@
 #include <iterator>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/error_json.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/base/stack_dump.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/cluster/head.hpp>
+#include <dtrain/cluster/member.hpp>
 #include <dtrain/cluster/node.hpp>
 #include <dtrain/elastic/agent.hpp>
 #include <dtrain/launcher/agent_registry.hpp>
@@ -24,6 +26,7 @@
 #include "job/coordinator/resubmit.hpp"
 #include "job/queue/job_queue.hpp"
 #include "job/queue/queue_runner.hpp"
+#include "job/registered/head.hpp"
 #include "job/spec/job_folder.hpp"
 #include "job/worker/worker.hpp"
 
@@ -35,7 +38,8 @@ constexpr std::chrono::seconds kAskDeadline{30};
 struct AgentCommand {
   bool worker = false, check = false, apart = false, coordinator = false;
   std::optional<Path> join, submitted, head, node, jobs;
-  bool ask = false;
+  std::string jobs_of;
+  bool ask = false, registered = false;
 };
 
 void bind(config::OptionSet& set, AgentCommand& options) {
@@ -55,6 +59,11 @@ void bind(config::OptionSet& set, AgentCommand& options) {
       .not_from_project = true;
   set.add("--ask", options.ask, "send the request on standard input to the head of this machine's cluster").flag_only =
       true;
+  set.add("--registered", options.registered,
+          "answer the question on standard input, as the head or another host of a registered cluster")
+      .flag_only = true;
+  set.add("--jobs-of", options.jobs_of, "NAME", "run the queue of the registered cluster that this machine heads")
+      .flag_only = true;
   set.add("--submitted", options.submitted, "run the command in this file, and remove the file").flag_only = true;
 }
 
@@ -141,6 +150,20 @@ ExitCode ask_head(Reporter& reporter) {
   return ExitCode::ok;
 }
 
+// An error is an answer: the machine that asks shows it to its user.
+ExitCode answer_registered(Reporter& reporter) {
+  const Json question = document_from_input();
+  try {
+    auto answer = cluster::answer_as_member(question);
+    if (!answer) answer = job::answer_as_head(question, reporter);
+    if (!answer) throw UsageError("it does not know this question", "use the same version of dtrain on all machines");
+    reporter.answer_json(*answer);
+  } catch (const Error& error) {
+    reporter.answer_json(Json::object({{"error", error_to_json(error)}}));
+  }
+  return ExitCode::ok;
+}
+
 ExitCode act(const AgentCommand& options, const config::OptionSet&, Reporter& reporter) {
   if (options.worker) {
     Console worker_reporter{ReportOptions{}};
@@ -152,6 +175,11 @@ ExitCode act(const AgentCommand& options, const config::OptionSet&, Reporter& re
   if (options.head || options.node) return serve_cluster(options, reporter);
   if (options.jobs) return serve_queue(*options.jobs, reporter);
   if (options.ask) return ask_head(reporter);
+  if (options.registered) return answer_registered(reporter);
+  if (!options.jobs_of.empty()) {
+    job::run_registered_queue(options.jobs_of, [&reporter](const std::string& line) { reporter.note(line); });
+    return ExitCode::ok;
+  }
   const elastic::AgentOrder join =
       elastic::agent_order_from_json(options.join ? document_from_file(*options.join) : document_from_input());
   require_job_folder(join);

@@ -10,6 +10,7 @@ namespace dtrain::job {
 namespace {
 
 using Kind = AttemptSeen::Kind;
+const int kUsualAttempts = ManagedSpec{}.retries + 1;
 
 JobSeen job(int number, int priority = 0) {
   return {.number = number, .spec = {.words = {"train"}, .priority = priority}};
@@ -52,6 +53,28 @@ TEST(DecideJobs, StartsTheOldestOfTheHighestPriority) {
   EXPECT_EQ(made.records.size(), 1u);
 }
 
+TEST(DecideJobs, RetriesAFailedJobAsOftenAsItsUserWants) {
+  JobSeen one = running(1, ended(ExitCode::failed));
+  one.spec.retries = 0;
+  EXPECT_EQ(record_after(one).state, JobState::failed);
+  one.spec.retries = 1;
+  one.record = record_after(one);
+  EXPECT_EQ(one.record.state, JobState::waiting);
+  one.record.state = JobState::running;
+  EXPECT_EQ(record_after(one).state, JobState::failed);
+}
+
+TEST(DecideJobs, HoldsAllJobsWhileTheQueueIsHeld) {
+  const QueueDecision made =
+      decide_jobs({.jobs = {running(1, {.kind = Kind::alive}), job(2)}, .hold = "the budget is spent"}, 1000);
+  EXPECT_EQ(made.stop, std::vector<int>{1});
+  EXPECT_FALSE(made.start);
+  const QueueDecision waits = decide_jobs({.jobs = {job(2)}, .hold = "the budget is spent"}, 1000);
+  EXPECT_FALSE(waits.start);
+  EXPECT_EQ(waits.records.at(2).why, "waits: the budget is spent");
+  EXPECT_EQ(record_after(running(1, ended(ExitCode::resumable, "the budget is spent"))).state, JobState::waiting);
+}
+
 TEST(DecideJobs, StartsNothingBesideARunningJob) {
   EXPECT_FALSE(decide_jobs({.jobs = {running(1, {.kind = Kind::alive}), job(2, 9)}}, 1000).start);
 }
@@ -87,8 +110,8 @@ TEST(DecideJobs, APauseHoldsTheLine) {
 }
 
 TEST(DecideJobs, GivesUpAfterFailuresWithoutANewerCheckpointAndSaysWhy) {
-  EXPECT_EQ(after_attempts(kMostFailures - 1, ended(ExitCode::failed)).state, JobState::waiting);
-  const JobRecord record = after_attempts(kMostFailures, ended(ExitCode::failed));
+  EXPECT_EQ(after_attempts(kUsualAttempts - 1, ended(ExitCode::failed)).state, JobState::waiting);
+  const JobRecord record = after_attempts(kUsualAttempts, ended(ExitCode::failed));
   EXPECT_EQ(record.state, JobState::failed);
   EXPECT_NE(record.why.find("no memory"), std::string::npos);
   EXPECT_EQ(record.exit_code, 1);
@@ -97,7 +120,7 @@ TEST(DecideJobs, GivesUpAfterFailuresWithoutANewerCheckpointAndSaysWhy) {
 
 TEST(DecideJobs, CountsFailuresAnewAfterANewerCheckpoint) {
   JobSeen one = running(1, ended(ExitCode::failed, "no memory", "m/a-0002.json"));
-  one.record.failures = kMostFailures - 1;
+  one.record.failures = kUsualAttempts - 1;
   one.record.progress = "m/a-0001.json";
   const JobRecord record = record_after(one);
   EXPECT_EQ(record.state, JobState::waiting);
@@ -105,7 +128,7 @@ TEST(DecideJobs, CountsFailuresAnewAfterANewerCheckpoint) {
 }
 
 TEST(DecideJobs, IsPatientWithMachinesThatRefuse) {
-  EXPECT_EQ(after_attempts(kMostFailures + 1, ended(ExitCode::refused)).state, JobState::waiting);
+  EXPECT_EQ(after_attempts(kUsualAttempts + 1, ended(ExitCode::refused)).state, JobState::waiting);
   EXPECT_EQ(after_attempts(kMostRefusals, ended(ExitCode::refused)).state, JobState::failed);
 }
 

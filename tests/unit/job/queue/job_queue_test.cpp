@@ -20,6 +20,7 @@ ManagedSpec spec_of_test(int priority = 0) {
           .priority = priority,
           .hosts = 3,
           .resumes = true,
+          .retries = 7,
           .submitted = 1'700'000'000};
 }
 
@@ -51,6 +52,18 @@ TEST_F(JobQueueTest, ReadsWhatWasSubmitted) {
   EXPECT_EQ(*job.spec, spec_of_test(7));
   EXPECT_EQ(job.record, JobRecord{});
   EXPECT_EQ(job.job_folder().path, folder_ / "q/0001");
+}
+
+TEST_F(JobQueueTest, ForgetsAJobThatIsOverAndUsesItsNumberNoMore) {
+  queue_.submit(spec_of_test(), false);
+  queue_.submit(spec_of_test(), false);
+  EXPECT_NE(message_of([&] { queue_.forget(2); }).find("job 2 is not over"), std::string::npos);
+  JobQueue::write(queue_.at(2), {.state = JobState::failed, .ended = 1'700'000'000});
+  EXPECT_EQ(queue_.read().size(), 2u);
+  queue_.forget(2);
+  EXPECT_EQ(only_job().number, 1);
+  EXPECT_NE(message_of([&] { queue_.forget(2); }).find("no job 2"), std::string::npos);
+  EXPECT_EQ(queue_.submit(spec_of_test(), false), 3);
 }
 
 TEST_F(JobQueueTest, KeepsTheRecord) {

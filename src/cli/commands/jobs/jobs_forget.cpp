@@ -1,0 +1,92 @@
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+
+#include "cli/command.hpp"
+#include "cli/commands/cluster/cluster_cloud.hpp"
+#include "queue_choice.hpp"
+
+namespace dtrain::cli {
+namespace {
+
+constexpr std::int64_t kSecondsOfADay = 86'400;
+
+struct JobsForgetCommand {
+  QueueChoice queue;
+  std::string jobs;
+  std::optional<int> days;
+  bool yes = false;
+};
+
+void bind(config::OptionSet& set, JobsForgetCommand& options) {
+  set.add("JOB", options.jobs, "JOB", "numbers of the jobs, as shown by `dtrain jobs list`").many = true;
+  set.add("--older-than", options.days, "DAYS", "all jobs that ended so many days ago or earlier", config::at_least(0))
+      .flag_only = true;
+  config::bind_yes(set, options.yes, "remove the files of the jobs without asking for confirmation");
+  bind_queue(set, options.queue);
+}
+
+std::vector<int> named_jobs(const std::string& words) {
+  std::vector<int> numbers;
+  for (const std::string& word : split(words, ' ')) {
+    if (word.empty()) continue;
+    const auto number = parse_integer(word);
+    if (!number || *number < 1 || *number > 999'999'999) {
+      throw UsageError(fmt::format("'{}' is no number of a job", word), "dtrain jobs list shows the jobs");
+    }
+    numbers.push_back(static_cast<int>(*number));
+  }
+  return numbers;
+}
+
+std::vector<int> old_jobs(job::JobQueue& queue, int days) {
+  const std::int64_t until = unix_now().count() - days * kSecondsOfADay;
+  std::vector<int> numbers;
+  for (const job::QueuedJob& job : queue.read()) {
+    if (job.spec && job.record.is_over() && job.record.ended <= until) numbers.push_back(job.number);
+  }
+  return numbers;
+}
+
+ExitCode act(const JobsForgetCommand& options, const config::OptionSet&, Reporter& reporter) {
+  if (options.days.has_value() != options.jobs.empty()) {
+    throw UsageError("jobs forget: which jobs?", "give their numbers, or --older-than DAYS");
+  }
+  job::JobQueue queue = open_queue(options.queue);
+  const std::vector<int> numbers = options.days ? old_jobs(queue, *options.days) : named_jobs(options.jobs);
+  std::vector<std::string> texts;
+  Json list = Json::array();
+  for (const int number : numbers) {
+    texts.push_back(std::to_string(number));
+    list.push_back(number);
+  }
+  if (!numbers.empty()) {
+    require_consent(options.yes,
+                    fmt::format("remove the logs and records of job {}? Checkpoints stay, unless they are in {}",
+                                join(texts, ", "), queue.folder().string()),
+                    reporter);
+  }
+  for (const int number : numbers) queue.forget(number);
+  if (reporter.json()) {
+    reporter.answer_json(Json::object({{"schema", "dtrain.jobs-forget/1"}, {"jobs", list}}));
+  } else {
+    reporter.answer(numbers.empty() ? "no job is that old" : fmt::format("forgot job {}", join(texts, ", ")));
+  }
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_jobs_forget() {
+  auto command = make_command<JobsForgetCommand>(
+      "jobs forget", "remove jobs of a queue that are over, with their logs and records", act);
+  command->examples = {"dtrain jobs forget 7 8 --cluster demo --yes",
+                       "dtrain jobs forget --older-than 30 --cluster demo --yes"};
+  command->see_also = {"jobs list", "jobs cancel"};
+  return command;
+}
+
+}  // namespace dtrain::cli

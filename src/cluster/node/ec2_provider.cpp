@@ -1,0 +1,87 @@
+#include <fmt/format.h>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/cluster/cluster_head.hpp>
+#include <dtrain/cluster/provider.hpp>
+#include <dtrain/cluster/user_data.hpp>
+#include <dtrain/cluster/wish.hpp>
+
+namespace dtrain::cluster {
+namespace {
+
+class Ec2Provider final : public Provider {
+ public:
+  explicit Ec2Provider(Fleet fleet) : fleet_(std::move(fleet)) {}
+
+  std::vector<Member> members() override {
+    const std::string user = log_in(std::chrono::seconds(30)).user();
+    std::vector<Member> all;
+    for (const Node& node : fleet_.nodes) all.push_back({node.name, {.host = address_of(node), .user = user}});
+    return all;
+  }
+
+  net::SshOptions ssh_options() const override { return cluster_ssh_options(fleet_.name); }
+
+  net::SshSession log_in(std::chrono::seconds patience) const override {
+    ClusterHead head(fleet_, patience);
+    return std::move(head.session());
+  }
+
+  net::SshTarget head_target(const net::SshSession& head) const override {
+    return {.host = address_of(*fleet_.head()), .user = head.user()};
+  }
+
+  // What the account shows is known here, where the keys are.
+  void require_queue(bool down_when_done) const override {
+    if (fleet_.on_emr()) {
+      throw UsageError(fmt::format("cluster {} is one of Amazon EMR, whose head has no queue of jobs", fleet_.name),
+                       "leave setting 'detach' out");
+    }
+    if (!fleet_.launch_template) {
+      throw UsageError(
+          fmt::format("cluster {} takes no jobs: it is being removed, or was not made completely", fleet_.name),
+          fmt::format("dtrain cluster up {} makes it again", fleet_.name));
+    }
+    const Lease lease = tagged_lease(fleet_);
+    const auto now = std::chrono::duration_cast<UnixTime>(std::chrono::system_clock::now().time_since_epoch());
+    if (down_when_done && lease_state(lease, "", now) == LeaseState::taken) {
+      throw UsageError(fmt::format("setting 'down-when-done': {} keeps cluster {}, and would start its machines again",
+                                   lease.holder, fleet_.name),
+                       "end `dtrain cluster watch --heal` first, or leave setting 'down-when-done' out");
+    }
+  }
+
+  std::string prepare_head(net::SshSession& session, const Note& note) override {
+    ClusterHead head(std::move(session), note);
+    const bool is_ready = head.has_program();
+    if (is_ready) head.announce(fleet_);
+    session = std::move(head.session());
+    if (!is_ready) {
+      throw UsageError(fmt::format("cluster {} is not ready", fleet_.name),
+                       fmt::format("dtrain cluster up {} completes it", fleet_.name));
+    }
+    return fmt::format(". /etc/profile.d/deeplearning.sh; cd \"${{EFS_MOUNT:-$HOME}}\"; exec {}/bundle/dtrain",
+                       kNodeFolder);
+  }
+
+ private:
+  const Fleet fleet_;
+};
+
+}  // namespace
+
+std::unique_ptr<Provider> provider_of(Fleet fleet) { return std::make_unique<Ec2Provider>(std::move(fleet)); }
+
+std::unique_ptr<Provider> provider_of(const std::string& name) {
+  if (auto cluster = registered(name)) return provider_of(std::move(*cluster));
+  net::AwsCalls aws;
+  Fleet fleet = read_fleet(aws, name);
+  require_there(fleet, aws);
+  return provider_of(std::move(fleet));
+}
+
+net::SshOptions ssh_options_of(const std::string& name) {
+  return registered(name) ? ssh_options_of_registered(name) : cluster_ssh_options(name);
+}
+
+}  // namespace dtrain::cluster

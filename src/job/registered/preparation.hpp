@@ -1,0 +1,15 @@
+// What a head does before it has a cluster: the folder, the way to the other hosts, and the key for it.
+#pragma once
+
+#include <dtrain/base/json.hpp>
+#include <dtrain/cluster/registered.hpp>
+
+namespace dtrain::job {
+
+// The questions of this name of registered/head.hpp. Throw Error.
+Json answer_place(const Json& question);
+Json answer_unplace(const Json& question);
+Json answer_reach(const cluster::RegisteredCluster& cluster);
+Json answer_key(const cluster::RegisteredCluster& cluster);
+
+}  // namespace dtrain::job
