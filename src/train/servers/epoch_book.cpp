@@ -22,7 +22,10 @@ Ticket EpochBook::ticket(const EpochPlan& plan, std::uint64_t number) {
 
 // A run that was resumed from a training without servers may stand amid a batch: its rest is a batch of its own.
 EpochBook::EpochBook(const BookPlan& plan)
-    : plan_(plan), next_(static_cast<std::size_t>(plan.ranks)), clocks_(static_cast<std::size_t>(plan.ranks)) {
+    : plan_(plan),
+      next_(static_cast<std::size_t>(plan.ranks)),
+      clocks_(static_cast<std::size_t>(plan.ranks)),
+      taken_(clocks_) {
   const std::uint64_t batch = batch_of(plan.epoch), rest = plan.position % batch;
   if (rest != 0) {
     const std::uint64_t end = std::min(plan.epoch.samples, plan.position - rest + batch);
@@ -36,7 +39,10 @@ EpochBook::EpochBook(const BookPlan& plan)
 
 std::optional<Ticket> EpochBook::take(int rank) {
   std::size_t& next = next_[shares() ? static_cast<std::size_t>(rank) : 0];
-  if (next < todo_.size()) return todo_[next++];
+  if (next < todo_.size()) {
+    ++taken_[static_cast<std::size_t>(rank)];
+    return todo_[next++];
+  }
   idle_.insert(rank);
   return std::nullopt;
 }
@@ -46,7 +52,8 @@ bool EpochBook::may_begin(int rank) const {
   const std::uint64_t mine = clocks_[static_cast<std::size_t>(rank)];
   for (int other = 0; other < plan_.ranks; ++other) {
     const std::uint64_t its = clocks_[static_cast<std::size_t>(other)];
-    if (!idle_.contains(other) && mine > its + static_cast<std::uint64_t>(*plan_.max_staleness)) return false;
+    const bool has_steps = !idle_.contains(other) || its < taken_[static_cast<std::size_t>(other)];
+    if (has_steps && mine > its + static_cast<std::uint64_t>(*plan_.max_staleness)) return false;
   }
   return true;
 }

@@ -61,7 +61,7 @@ class EpochBook {
   const BookPlan plan_;
   std::vector<Ticket> todo_;                   // of the section, in order
   std::vector<std::size_t> next_;              // of each rank in todo_; where batches are not shared, only the first
-  std::vector<std::uint64_t> clocks_;          // pushes, by rank
+  std::vector<std::uint64_t> clocks_, taken_;  // by rank: pushes, and batches that it was given
   std::map<std::uint64_t, std::set<int>> by_;  // ranks that are done with a shared batch
   std::set<int> idle_, finished_;              // ranks to which no batch was left; that have nothing more to do
   std::set<std::uint64_t> done_;

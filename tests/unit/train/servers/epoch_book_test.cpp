@@ -59,8 +59,20 @@ TEST(EpochBook, NeverHoldsAWorkerWithoutABound) {
 
 TEST(EpochBook, DoesNotWaitForAWorkerToWhichNoBatchIsLeft) {
   EpochBook book({.epoch = kPlan, .ranks = 2, .max_staleness = 1});
-  all_of(book, 0);
+  all_of(book, 1);
+  EXPECT_FALSE(book.take(0));
   for (int step = 0; step < 5; ++step) book.pushed(1);
+  EXPECT_TRUE(book.may_begin(1));
+}
+
+TEST(EpochBook, WaitsForTheLastBatchOfAWorker) {
+  EpochBook book({.epoch = kPlan, .ranks = 2, .max_staleness = 1});
+  EXPECT_TRUE(book.take(0));
+  all_of(book, 1);
+  EXPECT_FALSE(book.take(0));
+  for (int step = 0; step < 2; ++step) book.pushed(1);
+  EXPECT_FALSE(book.may_begin(1));
+  book.pushed(0);
   EXPECT_TRUE(book.may_begin(1));
 }
 
