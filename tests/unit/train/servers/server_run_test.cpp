@@ -138,7 +138,8 @@ TEST_F(Asynchronous, ABoundHoldsTheFastWorkers) {
     if (worker == 1) std::this_thread::sleep_for(std::chrono::milliseconds(100));
   };
   expect_every_sample_once(run({{.workers = {0, 1}}}));
-  EXPECT_LE(most_ahead, 2);
+  // One step, the one that is begun, and at the end two batches that are taken already; without a bound it is 6.
+  EXPECT_LE(most_ahead, 4);
 }
 
 TEST_F(Asynchronous, JoinsAndLeavesLoseNoSample) {
