@@ -9,6 +9,7 @@
 #pragma once
 
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -21,7 +22,7 @@ namespace dtrain::train {
 struct Pace {
   double round_seconds = 0;
   int lanes = 1;
-  double seconds_for(int shards) const { return round_seconds * ((shards + lanes - 1) / lanes); }
+  double seconds_for(int shards) const { return round_seconds * std::ceil(static_cast<double>(shards) / lanes); }
 };
 
 // How many shards each rank gets, so that the slowest is done as early as possible; each has at least one. Needs as
