@@ -72,6 +72,14 @@ def test_rounded_gradients(world: World):
     assert first.state_hash() == second.state_hash() != world.alone(first, 1)
 
 
+def test_a_schedule_that_knows_the_end(world: World):
+    """Workers learn how long the run is: warm-up and cosine give 2 workers the bits of one process."""
+    job = world.job("cosine", hosts=2, elastic=False, epochs=2, arguments=["--lr-schedule", "cosine", "--warmup-epochs", 1])
+    job.training_arguments += ["--lr-schedule", "cosine", "--warmup-epochs", 1]
+    job.start().finish()
+    assert job.state_hash() == world.alone(job, 2)
+
+
 def test_orthogonal_steps(world: World):
     """The matrix products of muon give 1 and 3 workers the same bits."""
     first, second = (world.job(f"n{count}", hosts=count, elastic=False, epochs=1, arguments=["--optimizer", "muon"])

@@ -268,6 +268,7 @@ TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& 
 config::TrainSpec spec_of(const TrainRun& run) {
   config::TrainOptions options = run.options;
   options.compute.global_batch = options.compute.samples_per_step();
+  options.schedule.total_epochs = options.epochs;
   options.compute.dtype = backend::dtype_name(run.dtype);
   options.data.train = run.sources.train;
   options.data.validation = run.sources.validation;
