@@ -11,7 +11,7 @@ namespace dtrain::cluster {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr auto kPause = 2s;
+constexpr auto kBetweenTries = 2s;
 
 class HostsProvider final : public Provider {
  public:
@@ -36,7 +36,7 @@ class HostsProvider final : public Provider {
         }
       }
       if (stop_signal() != 0) throw Stopped("stopped by a signal");
-      std::this_thread::sleep_for(kPause);
+      std::this_thread::sleep_for(kBetweenTries);
     }
   }
 

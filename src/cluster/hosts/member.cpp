@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto kGpuTime = 8s;
 constexpr auto kStartTime = 20s;
-constexpr std::size_t kMostSaid = 2 << 10;
+constexpr std::size_t kMostErrors = 2 << 10;
 constexpr unsigned kOwnersFile = 0600;
 
 std::int64_t wall_nanoseconds() {
@@ -146,7 +146,7 @@ Said said_by(net::SshSession& session, net::SshCommand command, std::chrono::mil
   command.deadline = deadline;
   command.on_output = [&said](std::string_view text) { said.output += text; };
   command.on_error = [&said](std::string_view text) {
-    said.errors += text.substr(0, kMostSaid - std::min(kMostSaid, said.errors.size()));
+    said.errors += text.substr(0, kMostErrors - std::min(kMostErrors, said.errors.size()));
   };
   said.exit = session.run(command);
   return said;

@@ -19,7 +19,7 @@ constexpr const char* kHeadFile = "head.json";
 constexpr const char* kClusterFile = "cluster.json";
 constexpr unsigned kOwnersAlone = 0600;
 constexpr double kSecondsOfAnHour = 3600;
-constexpr std::chrono::seconds kConnectDeadline{8};
+constexpr std::chrono::seconds kToConnect{8};
 
 Path clusters_of_user() { return Path(environment("HOME").value_or("/")) / ".dtrain" / "clusters"; }
 Path folder_of_user(const std::string& name) { return clusters_of_user() / name; }
@@ -158,7 +158,7 @@ net::SshOptions ssh_options_of_registered(const std::string& name) {
   make_folder(folder_of_user(name));
   options.known_hosts = folder_of_user(name) / "known_hosts";
   options.new_host_keys = net::NewHostKeys::accept_unless_strict;
-  options.connect_deadline = kConnectDeadline;
+  options.connect_deadline = kToConnect;
   return options;
 }
 

@@ -7,6 +7,7 @@
 #include <dtrain/base/error.hpp>
 
 #include "config/option_values.hpp"
+#include "conflicts.hpp"
 
 namespace dtrain::config {
 namespace {
@@ -31,12 +32,6 @@ void check_outer(const train::LocalSteps& local, const OptionSet& set) {
   }
 }
 
-struct Conflict {
-  bool is_there;
-  const char* what;
-  const char* hint;
-};
-
 }  // namespace
 
 void bind_local_steps(OptionSet& set, train::LocalSteps& local) {
@@ -60,24 +55,20 @@ void check_local_steps(const TrainOptions& options, backend::DType dtype, const 
   const train::LocalSteps& local = options.local;
   check_outer(local, set);
   if (!local.any()) return;
-  const Conflict conflicts[] = {
-      {options.job.is_per_worker(), "--elastic-batch per-worker: the number of replicas is fixed",
-       "leave --elastic-batch out"},
-      {options.compute.accumulate > 1, "--accumulate: each replica updates its weights after each of its batches",
-       "leave --accumulate out"},
-      {options.optimizer.average > 0, "--ema: an average over steps is kept of one model, not of replicas",
-       "leave --ema out; an exchange already averages the replicas"},
-      {dtype == backend::DType::float16, "--dtype float16: each replica would need a loss scale of its own",
-       "use --dtype bfloat16 or float32"},
-      {options.job.transport == comm::Transport::nccl && set.chosen("transport"),
-       "--transport nccl: what replicas learned is added up on the host", "use --transport tcp"},
-      {std::int64_t{options.compute.samples_per_step()} * local.steps > std::numeric_limits<int>::max(),
-       "so large a batch: the steps between two exchanges have more than 2147483647 samples",
-       "use a smaller H or batch"}};
-  for (const Conflict& conflict : conflicts) {
-    if (conflict.is_there)
-      throw UsageError(fmt::format("--local-steps {} with {}", local.steps, conflict.what), conflict.hint);
-  }
+  refuse(fmt::format("--local-steps {}", local.steps),
+         {{options.job.is_per_worker(), "--elastic-batch per-worker: the number of replicas is fixed",
+           "leave --elastic-batch out"},
+          {options.compute.accumulate > 1, "--accumulate: each replica updates its weights after each of its batches",
+           "leave --accumulate out"},
+          {options.optimizer.average > 0, "--ema: an average over steps is kept of one model, not of replicas",
+           "leave --ema out; an exchange already averages the replicas"},
+          {dtype == backend::DType::float16, "--dtype float16: each replica would need a loss scale of its own",
+           "use --dtype bfloat16 or float32"},
+          {options.job.transport == comm::Transport::nccl && set.chosen("transport"),
+           "--transport nccl: what replicas learned is added up on the host", "use --transport tcp"},
+          {std::int64_t{options.compute.samples_per_step()} * local.steps > std::numeric_limits<int>::max(),
+           "so large a batch: the steps between two exchanges have more than 2147483647 samples",
+           "use a smaller H or batch"}});
 }
 
 std::string local_steps_line(const train::LocalSteps& local, int replicas) {

@@ -19,7 +19,7 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto kToLeave = 300s;
-constexpr auto kBetweenLooks = 200ms;
+constexpr auto kUntilNextLook = 200ms;
 
 bool runs(const JobFolder& folder) try {
   if (!is_listed(folder.coordinator())) return false;
@@ -86,7 +86,7 @@ std::optional<std::string> let_leave(const RunningJob& job, const std::string& h
         throw Error(fmt::format("{} has not left {} in time", host, job.name),
                     "setting 'force' removes it from the cluster anyway");
       }
-      std::this_thread::sleep_for(kBetweenLooks);
+      std::this_thread::sleep_for(kUntilNextLook);
     }
   }
   if (!runs(job.folder)) return std::nullopt;

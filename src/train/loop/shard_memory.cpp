@@ -6,11 +6,10 @@
 #include <dtrain/base/secret.hpp>
 
 #include "checkpoint/manifest.hpp"
+#include "state_transfer.hpp"
 
 namespace dtrain::train {
 namespace {
-
-constexpr std::size_t kChunkBytes = 4 << 20;
 
 // A copy of a shard, as a rank offers it.
 struct Copy {
@@ -135,16 +134,17 @@ std::optional<Plan> plan_of(const std::vector<Offer>& offers, const OpenSection&
 }
 
 void send_floats(comm::Communicator& comm, int to, std::span<const float> floats, const std::function<void()>& alive) {
-  for (ByteView rest = std::as_bytes(floats); !rest.empty(); rest = rest.subspan(std::min(kChunkBytes, rest.size()))) {
-    comm.send(to, rest.first(std::min(kChunkBytes, rest.size())));
+  for (ByteView rest = std::as_bytes(floats); !rest.empty();
+       rest = rest.subspan(std::min(kTransferChunk, rest.size()))) {
+    comm.send(to, rest.first(std::min(kTransferChunk, rest.size())));
     alive();
   }
 }
 
 void receive_floats(comm::Communicator& comm, int from, std::span<float> floats, const std::function<void()>& alive) {
   for (std::span<std::byte> rest = std::as_writable_bytes(floats); !rest.empty();
-       rest = rest.subspan(std::min(kChunkBytes, rest.size()))) {
-    comm.receive(from, rest.first(std::min(kChunkBytes, rest.size())));
+       rest = rest.subspan(std::min(kTransferChunk, rest.size()))) {
+    comm.receive(from, rest.first(std::min(kTransferChunk, rest.size())));
     alive();
   }
 }

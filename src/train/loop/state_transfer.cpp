@@ -12,7 +12,6 @@
 namespace dtrain::train {
 namespace {
 
-constexpr std::size_t kChunkBytes = 4 << 20;
 constexpr int kAttempts = 4;
 
 // Peers proved the job's token: this guards against damage, not against malice.
@@ -21,7 +20,7 @@ using Digest = Xxh128;
 template <typename Bytes>
 void cut(Bytes buffer, std::vector<Bytes>& chunks) {
   while (!buffer.empty()) {
-    const std::size_t size = std::min(kChunkBytes, buffer.size());
+    const std::size_t size = std::min(kTransferChunk, buffer.size());
     chunks.push_back(buffer.first(size));
     buffer = buffer.subspan(size);
   }

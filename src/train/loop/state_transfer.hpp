@@ -12,6 +12,8 @@
 
 namespace dtrain::train {
 
+constexpr std::size_t kTransferChunk = 4 << 20;  // bytes that ranks send each other at once
+
 // The buffers of a state in chunks of at most 4 MiB: in the order of backend::kStateBuffers.
 std::vector<ByteView> chunks_of(const backend::ModelState& state);
 std::vector<std::span<std::byte>> room_in(backend::ModelState& state);
