@@ -261,7 +261,7 @@ WeightsFit fit_weights(const std::vector<ForeignTensor>& tensors, const nn::Grap
       fit.new_head = fmt::format("{}: {}", with_shape(each.torch_name, each.view->shape), why);
     }
   }
-  if (!new_head.empty()) fit.new_head = new_head;
+  if (fit.new_head.empty()) fit.new_head = new_head;
   for (const Wanted& each : wanted) {
     const ForeignTensor* tensor = table.take(each);
     if (each.head && !fit.new_head.empty()) continue;

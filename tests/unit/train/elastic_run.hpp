@@ -209,6 +209,18 @@ class ElasticTraining : public TinyTraining {
     expect_same_log(expected.log, actual.log);
   }
 
+  // Worker 1 dies at each point, inside an epoch, in its last step and at its end, and another takes its place.
+  void expect_no_trace_of_a_death() {
+    const JobEnd alone = undisturbed();
+    for (const Point point : kAllPoints) {
+      for (const std::uint64_t until : {20, 40, 45}) {
+        SCOPED_TRACE(testing::Message() << "point " << int(point) << " after " << until);
+        expect_same_run(
+            alone, run({{.workers = {0, 1, 2}, .until = until, .killed = 1, .point = point}, {.workers = {0, 2, 3}}}));
+      }
+    }
+  }
+
   void expect_every_sample_once(const JobEnd& job) const {
     std::vector<std::uint32_t> all(kTinySamples);
     for (std::uint32_t id = 0; id < kTinySamples; ++id) all[id] = id;

@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <cstring>
 
 #include <dtrain/base/error.hpp>
@@ -126,12 +124,7 @@ ExitCode act(const SshCommand& options, const config::OptionSet&, Reporter& repo
                      fmt::format("dtrain cluster start {} starts it", fleet.name));
   }
   std::vector<std::string> line = line_of_ssh(options, fleet, *node);
-  std::vector<char*> words;
-  for (std::string& word : line) words.push_back(word.data());
-  words.push_back(nullptr);
-  reporter.flush();
-  ::execvp("ssh", words.data());
-  throw Error(fmt::format("cannot start ssh: {}", std::strerror(errno)), "install the OpenSSH client");
+  become_ssh(std::move(line), reporter);
 }
 
 }  // namespace

@@ -4,7 +4,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/process.hpp>
@@ -52,6 +54,15 @@ Tunnel::Tunnel(const std::string& cluster, const net::SshTarget& head, std::uint
 Tunnel::~Tunnel() {
   ::kill(process_, SIGTERM);
   ::waitpid(process_, nullptr, 0);
+}
+
+void become_ssh(std::vector<std::string> line, Reporter& reporter) {
+  std::vector<char*> words;
+  for (std::string& word : line) words.push_back(word.data());
+  words.push_back(nullptr);
+  reporter.flush();
+  ::execvp("ssh", words.data());
+  throw Error(fmt::format("cannot start ssh: {}", std::strerror(errno)), "install the OpenSSH client");
 }
 
 }  // namespace dtrain::cli

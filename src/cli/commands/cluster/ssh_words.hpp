@@ -7,6 +7,7 @@
 
 #include <sys/types.h>
 
+#include <dtrain/base/reporter.hpp>
 #include <dtrain/net/ssh.hpp>
 
 namespace dtrain::cli {
@@ -25,5 +26,8 @@ class Tunnel {
  private:
   pid_t process_ = 0;
 };
+
+// Replaces this process by ssh with these words, the first of which is "ssh". Throws Error where it cannot.
+[[noreturn]] void become_ssh(std::vector<std::string> line, Reporter& reporter);
 
 }  // namespace dtrain::cli

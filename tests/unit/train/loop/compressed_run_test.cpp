@@ -38,16 +38,7 @@ TEST_P(CompressedRun, WorkersJoinAndLeaveWhereAWindowEnds) {
   for (const auto& [worker, end] : job.workers) EXPECT_EQ(end.losses, 0) << "worker " << worker;
 }
 
-TEST_P(CompressedRun, AWorkerThatDiesTakesOnlyTheWindowWithIt) {
-  const JobEnd alone = undisturbed();
-  for (const Point point : kAllPoints) {
-    for (const std::uint64_t until : {20, 40, 45}) {
-      SCOPED_TRACE(testing::Message() << "point " << int(point) << " after " << until);
-      expect_same_run(
-          alone, run({{.workers = {0, 1, 2}, .until = until, .killed = 1, .point = point}, {.workers = {0, 2, 3}}}));
-    }
-  }
-}
+TEST_P(CompressedRun, AWorkerThatDiesTakesOnlyTheWindowWithIt) { expect_no_trace_of_a_death(); }
 
 // Worker 1 is frozen where it reaches the point the second time in the window that begins at 20 samples.
 TEST_P(CompressedRun, ALossInsideAWindowLeavesNoTrace) {

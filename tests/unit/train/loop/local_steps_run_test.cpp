@@ -37,16 +37,7 @@ TEST_F(LocalStepsRun, EachOuterOptimizerIsARunOfItsOwn) {
   EXPECT_EQ(weights.size(), 4u);
 }
 
-TEST_F(LocalStepsRun, AWorkerThatDiesTakesOnlyTheRoundWithIt) {
-  const JobEnd alone = undisturbed();
-  for (const Point point : kAllPoints) {
-    for (const std::uint64_t until : {20, 40, 45}) {
-      SCOPED_TRACE(testing::Message() << "point " << int(point) << " after " << until);
-      expect_same_run(
-          alone, run({{.workers = {0, 1, 2}, .until = until, .killed = 1, .point = point}, {.workers = {0, 2, 3}}}));
-    }
-  }
-}
+TEST_F(LocalStepsRun, AWorkerThatDiesTakesOnlyTheRoundWithIt) { expect_no_trace_of_a_death(); }
 
 // A freeze that comes amid a round ends it there; the next generation computes it again.
 TEST_F(LocalStepsRun, ARoundThatAFreezeCutsOffLeavesNoTrace) {

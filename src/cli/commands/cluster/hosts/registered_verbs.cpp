@@ -1,8 +1,6 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <map>
 
@@ -58,12 +56,7 @@ ExitCode log_in(const RegisteredCluster& cluster, const Command& command, Report
     line.insert(line.end(), words.begin(), words.end());
   }
   if (is_given(command, "COMMAND")) line.insert(line.end(), {"--", text_of(command, "COMMAND")});
-  std::vector<char*> words;
-  for (std::string& word : line) words.push_back(word.data());
-  words.push_back(nullptr);
-  reporter.flush();
-  ::execvp("ssh", words.data());
-  throw Error(fmt::format("cannot start ssh: {}", std::strerror(errno)), "install the OpenSSH client");
+  become_ssh(std::move(line), reporter);
 }
 
 // A verb that registered hosts have, with the options that mean something there.
