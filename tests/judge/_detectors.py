@@ -149,8 +149,9 @@ def judge_step(folder, prefix, model, network, images, targets, records="p.rec",
     out = os.path.join(folder, "m", "stepped")
     run("train", *network, "--image-shape", f"3,{SIDE},{SIDE}", "--num-classes", str(CLASSES), "--pretrained",
         prefix + "-0000.safetensors", "--data-train", os.path.join(folder, records), "--batch-size", str(len(images)),
-        "--logical-shards", "1", "--lr", "1", "--mom", "0", "--wd", "0", "--optimizer", "sgd", "--random-mirror", "0", "--job-dir",
-        os.path.join(folder, "job"), "--num-epochs", "1", "--model-prefix", out, "--lr-step-epochs", "", "--seed", str(seed),
+        "--logical-shards", "1", "--lr", "1", "--lr-schedule", "step", "--lr-step-epochs", "", "--warmup-epochs", "0",
+        "--mom", "0", "--wd", "0", "--optimizer", "sgd", "--random-mirror", "0", "--num-epochs", "1", "--seed", str(seed),
+        "--job-dir", os.path.join(folder, "job"), "--model-prefix", out,
         "--rgb-mean", ",".join(map(str, MEAN)), "--rgb-std", ",".join(map(str, STD)))
     model.double().train()
     losses = model(images, targets)
