@@ -10,47 +10,25 @@ choose how much is trained. All workers share the processors of this machine, so
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
-import signal
 import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "jobs"))
+from world import slowed  # noqa: E402
 
 EPOCHS, SEEDS = int(os.environ.get("EPOCHS", 6)), int(os.environ.get("SEEDS", 2))
 SAMPLES, BATCH = 1920, 32
-PERIOD, AWAKE = 0.040, 0.010
 STORES = {"dist_sync": ["--kv-store", "dist_sync"],
           "dist_async": ["--kv-store", "dist_async"],
           "dist_async, at most 8 ahead": ["--kv-store", "dist_async", "--max-staleness", 8],
           "dist_async, at most 0 ahead": ["--kv-store", "dist_async", "--max-staleness", 0]}
-
-
-class Slowed:
-    """A process that runs for a quarter of the time."""
-
-    def __init__(self, pid: int):
-        self.pid, self.over = pid, threading.Event()
-        self.thread = threading.Thread(target=self.work)
-        self.thread.start()
-
-    def work(self) -> None:
-        try:
-            while not self.over.is_set():
-                os.kill(self.pid, signal.SIGSTOP)
-                time.sleep(PERIOD - AWAKE)
-                os.kill(self.pid, signal.SIGCONT)
-                time.sleep(AWAKE)
-        except ProcessLookupError:
-            pass
-
-    def end(self) -> None:
-        self.over.set()
-        self.thread.join()
 
 
 def ask(dtrain: str, *words) -> dict:
@@ -80,11 +58,9 @@ def train(dtrain: str, folder: pathlib.Path, workers: int, store: list, seed: in
                                stderr=subprocess.DEVNULL)
     pid = last_worker(dtrain, job, workers)
     begin = time.monotonic()
-    slowed = Slowed(pid) if workers > 1 else None
-    code = process.wait()
-    seconds = time.monotonic() - begin
-    if slowed:
-        slowed.end()
+    with slowed(pid) if workers > 1 else contextlib.nullcontext():
+        code = process.wait()
+        seconds = time.monotonic() - begin
     if code != 0:
         raise SystemExit(f"a training ended with {code}: {job}")
     result = ask(dtrain, "eval", prefix, "--load-epoch", EPOCHS, "--data-val", folder / "d" / "shapes_val.rec")

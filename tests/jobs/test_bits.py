@@ -1,12 +1,9 @@
 """The same bits, whatever the number of workers is and however it changes; and every sample exactly once."""
 
-import contextlib
 import json
 import re
-import signal
-import threading
 
-from world import World, eventually, send_signal
+from world import World, eventually, slowed
 
 
 def test_same_bits_for_any_number_of_workers(world: World):
@@ -27,26 +24,6 @@ def expect_shares(job) -> None:
         for first, last in re.findall(r"shards \[(\d+), (\d+)\) of 8", path.read_text()):
             shares += range(int(first), int(last))
     assert sorted(shares) == list(range(8)), shares
-
-
-@contextlib.contextmanager
-def slowed(pid: int):
-    """A process that runs a quarter of the time."""
-    over = threading.Event()
-
-    def hold() -> None:
-        while not over.is_set():
-            send_signal(pid, signal.SIGSTOP)
-            over.wait(0.03)
-            send_signal(pid, signal.SIGCONT)
-            over.wait(0.01)
-    thread = threading.Thread(target=hold)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
 
 
 def test_shards_move_away_from_a_slow_worker(world: World):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import json
 import os
 import pathlib
 import signal
 import socket
 import subprocess
+import threading
 import time
 
 DTRAIN = os.environ.get("DTRAIN", "")
@@ -265,6 +267,26 @@ def send_signal(pid: int, number: int) -> None:
         os.kill(pid, number)
     except ProcessLookupError:
         pass
+
+
+@contextlib.contextmanager
+def slowed(pid: int):
+    """The process runs for a quarter of the time."""
+    over = threading.Event()
+
+    def hold() -> None:
+        while not over.is_set():
+            send_signal(pid, signal.SIGSTOP)
+            over.wait(0.03)
+            send_signal(pid, signal.SIGCONT)
+            over.wait(0.01)
+    thread = threading.Thread(target=hold)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def children(pid: int) -> list[int]:

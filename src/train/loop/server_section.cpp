@@ -111,7 +111,8 @@ std::vector<std::uint64_t> ServerSection::gather_votes() {
 void ServerSection::make_server() {
   const int rank = comm_.rank(), ranks = comm_.size(), servers = static_cast<int>(section_.layouts.size());
   const int before = (rank + ranks - 1) % ranks;
-  const bool serves = rank<servers, keeps = ranks> 1 && before < servers;
+  const bool serves = rank < servers;
+  const bool keeps = ranks > 1 && before < servers;
   if (!serves && !keeps) return;
   const ParameterServers& options = context_.options.servers;
   server_ = std::make_unique<ShardServer>(options, section_.key);

@@ -127,8 +127,8 @@ bool ShardBalance::move_to(std::vector<int> counts) {
 std::vector<Pace> ShardBalance::paces() const {
   std::vector<Pace> paces;
   for (std::size_t rank = 0; rank < counts_.size(); ++rank) {
-    const int rounds = (counts_[rank] + lanes_[rank] - 1) / lanes_[rank];
-    paces.push_back({median(window_.own[rank]) / rounds, lanes_[rank]});
+    const Pace second{.round_seconds = 1, .lanes = lanes_[rank]};
+    paces.push_back({median(window_.own[rank]) / second.seconds_for(counts_[rank]), lanes_[rank]});
   }
   return paces;
 }

@@ -38,6 +38,7 @@ struct StepTimes {
 std::uint64_t word_of(const StepTimes& times);
 StepTimes times_of(std::uint64_t word);
 
+// One thread, the trainer's.
 class ShardBalance {
  public:
   // `window`: how long at least the ranks watch before they decide.
