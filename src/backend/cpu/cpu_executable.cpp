@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <functional>
 
 #include <dtrain/backend/checks.hpp>
 #include <dtrain/base/error.hpp>
@@ -102,22 +103,29 @@ void CpuExecutable::prepare(Program& program, int n) {
   }
 }
 
-std::vector<ProductLayer*> CpuExecutable::stale_products() const {
-  std::vector<ProductLayer*> stale;
+// The largest first, so that those of a network with one large layer still divide well among threads.
+std::vector<CpuExecutable::Packing> CpuExecutable::stale_weights() const {
+  std::vector<Packing> stale;
   for (const auto& layer : layers_.products) {
-    if (layer && layer->stale()) stale.push_back(layer.get());
+    for (const Direction direction : {Direction::forward, Direction::backward}) {
+      if (layer && layer->stale(direction) && layer->packing_bytes(direction) > 0)
+        stale.push_back({layer.get(), direction});
+    }
   }
+  std::ranges::stable_sort(stale, std::greater{},
+                           [](const Packing& packing) { return packing.layer->packing_bytes(packing.direction); });
   return stale;
 }
 
-void CpuExecutable::pack(std::span<ProductLayer* const> products, int thread) {
-  for (std::size_t k = static_cast<std::size_t>(thread); k < products.size(); k += workers_.size()) {
-    products[k]->pack(state_.parameters.data(), workers_[static_cast<std::size_t>(thread)].stream);
+void CpuExecutable::pack(std::span<const Packing> stale, int thread) {
+  for (std::size_t k = static_cast<std::size_t>(thread); k < stale.size(); k += workers_.size()) {
+    stale[k].layer->pack(stale[k].direction, state_.parameters.data(),
+                         workers_[static_cast<std::size_t>(thread)].stream);
   }
 }
 
 void CpuExecutable::pack_weights() {
-  const std::vector<ProductLayer*> stale = stale_products();
+  const std::vector<Packing> stale = stale_weights();
   if (!stale.empty()) threads_.run([&](int thread) { pack(stale, thread); });
 }
 

@@ -41,13 +41,18 @@ class CpuExecutable final : public HostExecutable {
  private:
   struct Lane;
   struct Step;
+  // The weights of a layer as a direction wants them.
+  struct Packing {
+    ProductLayer* layer = nullptr;
+    Direction direction = Direction::forward;
+  };
 
   void prepare(Program& program, int n);
-  std::vector<ProductLayer*> stale_products() const;
+  std::vector<Packing> stale_weights() const;
   void pack_weights();
   void prepare_fixed_norms();
   // The thread's share of them.
-  void pack(std::span<ProductLayer* const> products, int thread);
+  void pack(std::span<const Packing> stale, int thread);
   void weights_changed();
   void serve(Step& step, int thread);
   bool compute_shard(Step& step, Lane& lane, int member);

@@ -10,6 +10,7 @@
 #include "layers.hpp"
 #include "lowering.hpp"
 #include "norm.hpp"
+#include "products/dense_gradient.hpp"
 #include "products/depthwise.hpp"
 #include "products/matrix_gradient.hpp"
 #include "products/product_ops.hpp"
@@ -288,6 +289,7 @@ class Lowering {
   std::unique_ptr<Op> weights_gradient(ProductLayer& layer, TensorId source, TensorId gradient) {
     if (layer.shape().by_tiles) return make_winograd_backward_weights(layer, source, gradient);
     if (has_matrix_gradient(layer.shape(), this_cpu())) return make_matrix_gradient(layer, source, gradient);
+    if (has_dense_gradient(layer.shape(), this_cpu())) return make_dense_gradient(layer, source, gradient);
     if (has_tile_gradient(layer.shape(), this_cpu())) return make_tile_gradient(layer, source, gradient);
     if (has_own_weights_gradient(layer.shape())) {
       return make_depthwise_weights_gradient(layer, kernels_, source, gradient);

@@ -116,7 +116,7 @@ OperationTime CpuExecutable::profile_packing(int repeats) {
   std::vector<double> seconds;
   for (int repeat = 0; repeat < repeats; ++repeat) {
     weights_changed();
-    const std::vector<ProductLayer*> stale = stale_products();
+    const std::vector<Packing> stale = stale_weights();
     std::vector<double> by_thread(workers_.size());
     threads_.run([&](int thread) {
       const double start = thread_seconds();
@@ -126,7 +126,8 @@ OperationTime CpuExecutable::profile_packing(int repeats) {
     seconds.push_back(std::ranges::max(by_thread));
   }
   OperationTime packing{.name = "weights", .kind = "packing", .seconds = median(std::move(seconds))};
-  for (const auto& layer : layers_.products) packing.bytes += layer ? layer->packing_bytes() : 0;
+  weights_changed();
+  for (const auto& [layer, direction] : stale_weights()) packing.bytes += layer->packing_bytes(direction);
   return packing;
 }
 

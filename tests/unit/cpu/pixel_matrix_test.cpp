@@ -61,7 +61,7 @@ Gradients gradients(const Product& p) {
   worker.scratchpad.grow(std::max(data.scratchpad, weights.scratchpad));
   std::vector<float> parameters;
   for (const Half w : numbers(std::int64_t{p.in.c} * p.out.c, 5)) parameters.push_back(widened(w));
-  layer.pack(parameters.data(), worker.stream);
+  for (const Direction d : {Direction::forward, Direction::backward}) layer.pack(d, parameters.data(), worker.stream);
 
   std::vector<Half> source = numbers(p.n * p.in.size(), 1), gradient = numbers(p.n * p.out.size(), 77);
   std::vector<Half> used(static_cast<std::size_t>(p.n) * static_cast<std::size_t>(p.out.h * p.out.w * p.in.c));

@@ -26,16 +26,15 @@ void ProductLayer::settle(Packed& packed, const dnnl::memory::desc& layout, cons
     packed.round = dnnl::reorder(packed.from, packed.rounded);
   }
   packed.reorder = dnnl::reorder(shape_.widened ? packed.rounded : packed.from, packed.to);
-  if (shape_.spread > 0) settle_turned();
-  stale_ = true;
+  if (shape_.spread > 0) settle_turned(packed);
+  packed.stale = true;
 }
 
-void ProductLayer::settle_turned() {
-  if (turned_memory_.size() > 0) return;
-  turned_memory_ = Buffer(shape_.plain_weights().get_size());
-  spread_ = dnnl::memory(shape_.spread_weights(), cpu_engine(), nullptr);
-  turned_ = dnnl::memory(shape_.turned_weights(), cpu_engine(), turned_memory_.data());
-  turn_ = dnnl::reorder(spread_, turned_);
+void ProductLayer::settle_turned(Packed& packed) {
+  packed.turned_memory = Buffer(shape_.plain_weights().get_size());
+  packed.spread = dnnl::memory(shape_.spread_weights(), cpu_engine(), nullptr);
+  packed.turned = dnnl::memory(shape_.turned_weights(), cpu_engine(), packed.turned_memory.data());
+  packed.turn = dnnl::reorder(packed.spread, packed.turned);
 }
 
 const Compiled& ProductLayer::forward(int n) {
@@ -67,39 +66,35 @@ void ProductLayer::settle_transformed(Packed& packed) {
   packed.is_transformed = true;
   packed.memory = Buffer(sizeof(float) * static_cast<std::size_t>(kWinogradPositions * shape_.in.c) *
                          static_cast<std::size_t>(shape_.out.c));
-  stale_ = true;
+  packed.stale = true;
 }
 
 void ProductLayer::transform_forward_weights() { settle_transformed(forward_); }
 void ProductLayer::transform_backward_weights() { settle_transformed(backward_); }
 
-void ProductLayer::pack(const float* parameters, dnnl::stream& stream) {
+void ProductLayer::pack(Direction direction, const float* parameters, dnnl::stream& stream) {
+  Packed& packed = direction == Direction::forward ? forward_ : backward_;
   auto* plain = const_cast<float*>(parameters + weight_offset_);
-  if (turned_memory_.size() > 0) {
-    spread_.set_data_handle(plain);
-    turn_.execute(stream, spread_, turned_);
-    plain = turned_memory_.as<float>();
+  if (packed.is_transformed) {
+    kWinogradKernels.weights({.out = shape_.out.c, .in = shape_.in.c, .turned = direction == Direction::backward},
+                             plain, packed.memory.as<float>());
   }
-  for (Packed* packed : {&forward_, &backward_}) {
-    if (packed->is_transformed) {
-      kWinogradKernels.weights({.out = shape_.out.c, .in = shape_.in.c, .turned = packed == &backward_},
-                               parameters + weight_offset_, packed->memory.as<float>());
+  if (is_given(packed.layout)) {
+    if (shape_.spread > 0) {
+      packed.spread.set_data_handle(plain);
+      packed.turn.execute(stream, packed.spread, packed.turned);
+      plain = packed.turned_memory.as<float>();
     }
-    if (!is_given(packed->layout)) continue;
-    packed->from.set_data_handle(plain);
-    if (shape_.widened) packed->round.execute(stream, packed->from, packed->rounded);
-    packed->reorder.execute(stream, shape_.widened ? packed->rounded : packed->from, packed->to);
+    packed.from.set_data_handle(plain);
+    if (shape_.widened) packed.round.execute(stream, packed.from, packed.rounded);
+    packed.reorder.execute(stream, shape_.widened ? packed.rounded : packed.from, packed.to);
   }
-  stale_ = false;
+  packed.stale = false;
 }
 
-std::size_t ProductLayer::packing_bytes() const {
-  std::size_t bytes = 0;
-  for (const Packed* packed : {&forward_, &backward_}) {
-    if (packed->is_transformed || is_given(packed->layout))
-      bytes += shape_.plain_weights().get_size() + packed->memory.size();
-  }
-  return bytes;
+std::size_t ProductLayer::packing_bytes(Direction direction) const {
+  const std::size_t bytes = packed(direction).memory.size();
+  return bytes == 0 ? 0 : shape_.plain_weights().get_size() + bytes;
 }
 
 }  // namespace dtrain::backend::cpu

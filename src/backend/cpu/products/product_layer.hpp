@@ -9,6 +9,8 @@
 
 namespace dtrain::backend::cpu {
 
+enum class Direction { forward, backward };
+
 // One layer's weights and primitives, shared by the training and the evaluation program.
 class ProductLayer {
  public:
@@ -20,15 +22,16 @@ class ProductLayer {
   const Compiled& backward_data(int n);
   const Compiled& backward_weights(int n);
 
-  // Brings the packed weights up to date with the flat float32 parameters. Different layers may be packed side by side.
-  void pack(const float* parameters, dnnl::stream& stream);
+  // Brings the weights that a direction has packed up to date with the flat float32 parameters. Those of different
+  // layers and directions may be packed side by side.
+  void pack(Direction direction, const float* parameters, dnnl::stream& stream);
   // For a layer that filters minimally, in the place of forward() and backward_data().
   void transform_forward_weights();
   void transform_backward_weights();
-  void mark_stale() { stale_ = true; }
-  bool stale() const { return stale_; }
-  // What pack() reads and writes.
-  std::size_t packing_bytes() const;
+  void mark_stale() { forward_.stale = backward_.stale = true; }
+  bool stale(Direction direction) const { return packed(direction).stale; }
+  // What pack() reads and writes; 0 where the direction has nothing packed.
+  std::size_t packing_bytes(Direction direction) const;
   std::size_t packed_bytes() const { return forward_.memory.size() + backward_.memory.size(); }
 
   const Product& shape() const { return shape_; }
@@ -40,29 +43,27 @@ class ProductLayer {
 
  private:
   static constexpr int kLayoutSamples = 8;
-  // Weights that are widened still have bfloat16's values: they pass through `rounded` on their way.
+  // The weights of a transposed convolution pass through `turned`, as those of a dense layer. Weights that are widened
+  // still have bfloat16's values: they pass through `rounded`.
   struct Packed {
     dnnl::memory::desc layout;
-    Buffer memory, rounded_memory;
-    dnnl::reorder round, reorder;
-    dnnl::memory from, rounded, to;
+    Buffer memory, turned_memory, rounded_memory;
+    dnnl::reorder turn, round, reorder;
+    dnnl::memory spread, turned, from, rounded, to;
     bool is_transformed = false;  // by kWinogradKernels; then the layout is not given
+    bool stale = true;
   };
+  const Packed& packed(Direction direction) const { return direction == Direction::forward ? forward_ : backward_; }
   Product with(int n) const;
   void settle_transformed(Packed& packed);
-  void settle_turned();
+  void settle_turned(Packed& packed);
   void settle(Packed& packed, const dnnl::memory::desc& layout, const dnnl::memory::desc& plain);
 
   Product shape_;
   std::int64_t weight_offset_, bias_offset_;
   std::map<int, Compiled> forwards_, backward_datas_, backward_weights_;
   Packed forward_, backward_;
-  // The weights of a transposed convolution as those of a dense layer.
-  Buffer turned_memory_;
-  dnnl::reorder turn_;
-  dnnl::memory spread_, turned_;
   dnnl::memory::desc gradient_layout_;
-  bool stale_ = true;
 };
 
 }  // namespace dtrain::backend::cpu

@@ -1,0 +1,130 @@
+#include "dense_gradient.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "../kernels/fused_product.hpp"
+#include "../thread_clock.hpp"
+
+namespace dtrain::backend::cpu {
+namespace {
+
+// So many rows of the gradient are written side by side: a panel of the source is read once for all of them.
+constexpr int kRowsWritten = 24;
+// Elements of a gradient that no second-level cache holds.
+constexpr std::int64_t kLargeGradient = std::int64_t{1} << 20;
+
+const TensorKernels& kernels_of(DType type) {
+  const Kernels& kernels = select_kernels();
+  return type == DType::bfloat16 ? kernels.bfloat16 : kernels.float32;
+}
+
+class DenseGradient final : public Op {
+ public:
+  DenseGradient(const ProductLayer& layer, TensorId source, TensorId gradient)
+      : layer_(layer),
+        rows_(layer.shape().out.c),
+        columns_(static_cast<int>(layer.shape().in.size())),
+        source_(source),
+        gradient_(gradient) {
+    kind = "dense";
+    reads = {source, gradient};
+    gradients = {{layer.weight_offset(), std::int64_t{rows_} * columns_}};
+  }
+
+  void prepare(int count, int) override { most_ = std::max(most_, count); }
+  std::size_t scratchpad_bytes() const override {
+    return sizeof(float) * static_cast<std::size_t>(most_) * static_cast<std::size_t>(2 * columns_ + rows_);
+  }
+  std::size_t weight_bytes() const override { return layer_.shape().plain_weights().get_size(); }
+  std::size_t packed_bytes() const override { return weight_bytes(); }
+  std::string shape_name(int count) const override {
+    Product p = layer_.shape();
+    p.n = count;
+    return p.shape_name();
+  }
+  std::size_t workspace_bytes() const override { return sizeof(bool); }
+  void begin(Context& c) override { *workspace<bool>(c) = false; }
+  void run(Context& c) override {
+    bool& started = *workspace<bool>(c);
+    add_samples(*c.worker, c.count, c.data(source_), type_of(c, source_), c.data(gradient_), type_of(c, gradient_),
+                started, c.contribution + layer_.weight_offset());
+    started = true;
+  }
+  void finish(Context& c) override {
+    if (!*workspace<bool>(c)) std::memset(c.contribution + layer_.weight_offset(), 0, weight_bytes());
+  }
+  bool meets() const override { return false; }
+  void meet(std::span<Context>) override {}
+
+  double bare_seconds(Worker& worker, int count, int repeats) override {
+    const auto numbers = [](std::int64_t size) { return std::vector<float>(static_cast<std::size_t>(size), 0.5f); };
+    const std::vector<float> source = numbers(std::int64_t{count} * columns_);
+    const std::vector<float> gradient = numbers(std::int64_t{count} * rows_);
+    std::vector<float> sums = numbers(std::int64_t{rows_} * columns_);
+    return median_seconds(repeats, [&] {
+      add_samples(worker, count, source.data(), DType::float32, gradient.data(), DType::float32, false, sums.data());
+    });
+  }
+
+ private:
+  static DType type_of(const Context& c, TensorId id) { return c.tensors[static_cast<std::size_t>(id)].dtype; }
+
+  // [count][pixels][channels] of `type` to [count][channels][pixels] of float32, the order of a row of weights.
+  const float* in_weights_order(int count, const void* x, DType type, float* floats, float* planes) const {
+    const nn::Shape& in = layer_.shape().in;
+    const auto* values = static_cast<const float*>(x);
+    if (type == DType::bfloat16) {
+      kernels_of(type).to_float(x, floats, std::int64_t{count} * columns_);
+      values = floats;
+    }
+    if (in.h * in.w == 1) return values;
+    for (int sample = 0; sample < count; ++sample) {
+      const std::int64_t first = std::int64_t{sample} * columns_;
+      kernels_of(DType::float32).to_planes(values + first, in.c, std::int64_t{in.h} * in.w, planes + first);
+    }
+    return planes;
+  }
+
+  void add_samples(Worker& worker, int count, const void* x, DType x_type, const void* g, DType g_type, bool adds,
+                   float* sums) const {
+    auto* const floats = worker.scratchpad.as<float>();
+    float* const planes = floats + std::int64_t{count} * columns_;
+    float* const left = planes + std::int64_t{count} * columns_;
+    const float* const source = in_weights_order(count, x, x_type, floats, planes);
+    kernels_of(g_type).to_float(g, left, std::int64_t{count} * rows_);
+    for (int row = 0; row < rows_; row += kRowsWritten) {
+      fused_product({.rows = std::min(kRowsWritten, rows_ - row),
+                     .inner = count,
+                     .columns = columns_,
+                     .left = left + row,
+                     .left_row = 1,
+                     .left_inner = rows_,
+                     .right = source,
+                     .right_inner = columns_,
+                     .right_panel = kFusedPanel,
+                     .out = sums + std::int64_t{row} * columns_,
+                     .out_row = columns_,
+                     .adds = adds});
+    }
+  }
+
+  const ProductLayer& layer_;
+  const int rows_, columns_;
+  const TensorId source_, gradient_;
+  int most_ = 0;  // samples of a chunk
+};
+
+}  // namespace
+
+bool has_dense_gradient(const Product& p, const CpuModel& cpu) {
+  if (!p.dense || !cpu.has_avx512 || p.in.size() % kFusedPanel != 0) return false;
+  return p.out.c * p.in.size() >= kLargeGradient;
+}
+
+std::unique_ptr<Op> make_dense_gradient(const ProductLayer& layer, TensorId source, TensorId gradient) {
+  return std::make_unique<DenseGradient>(layer, source, gradient);
+}
+
+}  // namespace dtrain::backend::cpu
