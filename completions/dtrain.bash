@@ -375,6 +375,7 @@ _dtrain() {
       'jobs cancel --color') choices='auto always never' ;;
       'jobs cancel --config') kind='files' ;;
       'jobs forget --older-than') kind='none' ;;
+      'jobs forget --automatic') kind='none' ;;
       'jobs forget --job-queue') kind='files' ;;
       'jobs forget --cluster') kind='none' ;;
       'jobs forget --color') choices='auto always never' ;;
@@ -630,6 +631,7 @@ _dtrain() {
       'cluster plan --tag') kind='none' ;;
       'cluster plan --ttl') kind='none' ;;
       'cluster plan --autostop') kind='none' ;;
+      'cluster plan --forecast') kind='files' ;;
       'cluster plan --color') choices='auto always never' ;;
       'cluster plan --config') kind='files' ;;
       'cluster up --region') kind='none' ;;
@@ -764,6 +766,7 @@ _dtrain() {
       'cluster cost --region') kind='none' ;;
       'cluster cost --profile') kind='none' ;;
       'cluster cost --timeout') kind='none' ;;
+      'cluster cost --job-dir') kind='none' ;;
       'cluster cost --color') choices='auto always never' ;;
       'cluster cost --config') kind='files' ;;
       'cluster template --region') kind='none' ;;
@@ -924,7 +927,7 @@ _dtrain() {
       'jobs logs') choices='--job-queue --cluster -f --follow --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'jobs wait') choices='--job-queue --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'jobs cancel') choices='--job-queue --cluster --now --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
-      'jobs forget') choices='--older-than -y --yes --job-queue --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'jobs forget') choices='--older-than --automatic -y --yes --job-queue --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'jobs run') choices='--job-queue --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'doctor') choices='security -H --hostfile --cluster -j --parallel --connect-timeout --ssh-config -i --identity --known-hosts --accept-new-hosts --job-dir --aws --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'doctor security') choices='--job-dir --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
@@ -944,9 +947,9 @@ _dtrain() {
       'data unpack') choices='--out --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'data bench') choices='--data-train --batch-size --data-nthreads --threads --prefetch --seconds --seed --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --fill-value --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --auto-augment --rand-augment-ops --rand-augment-magnitude --brightness --contrast --saturation --pca-noise --random-erasing --random-erasing-mode --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --min-size-train --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'cluster') choices='plan up register status add remove ssh list types logs env watch events stop start down health prepare-s3 cost template iam-policy' ;;
-      'cluster plan') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --max-price --capacity-reservation --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --elastic-role --permissions-boundary --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --tag --ttl --autostop --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'cluster plan') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --max-price --capacity-reservation --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --elastic-role --permissions-boundary --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --tag --ttl --autostop --forecast --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'cluster up') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --max-price --capacity-reservation --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --elastic-role --permissions-boundary --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --tag --ttl --autostop --budget -y --yes --no-wait --dry-run --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
-      'cluster register') choices='-H --hosts --head --shared --price --budget -y --yes --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'cluster register') choices='-H --hosts --head --shared --at-boot --price --budget -y --yes --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'cluster status') choices='--region --profile --timeout --timing --no-head --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'cluster add') choices='--region --profile --timeout --timing --min-workers --capacity-reservation --price -y --yes --no-wait --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'cluster remove') choices='--region --profile --timeout --timing --force -y --yes --no-wait --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
@@ -962,7 +965,7 @@ _dtrain() {
       'cluster down') choices='--region --profile --timeout --timing -y --yes --delete-storage --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'cluster health') choices='--region --profile --timeout --timing --no-head --replace -y --yes --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'cluster prepare-s3') choices='--to --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
-      'cluster cost') choices='--region --profile --timeout --timing --by-day --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'cluster cost') choices='--region --profile --timeout --timing --by-day --forecast --job-dir --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'cluster template') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --max-price --capacity-reservation --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --elastic-role --permissions-boundary --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --tag --ttl --autostop --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'cluster iam-policy') choices='--region --for --permissions-boundary --pass-role --bucket --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'bench') choices='train elastic allreduce' ;;

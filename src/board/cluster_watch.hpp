@@ -1,5 +1,5 @@
-// Clusters in the user's AWS account, as `dtrain cluster status`, `cost` and `health` see them. They are asked only
-// while a page shows them: each question is a call to AWS, and to the head.
+// Clusters in the user's AWS account, or of registered hosts, as `dtrain cluster status`, `cost` and `health` see them.
+// They are asked only while a page shows them: each question is a call to AWS, and to the machines.
 #pragma once
 
 #include <functional>

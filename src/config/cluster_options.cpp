@@ -56,10 +56,11 @@ void bind_machines(OptionSet& set, cluster::Spec& spec) {
           at_least(0));
   set.add("--head-only", spec.head_only, "run no worker on the head");
   set.add_custom(
-         "--instance-type", "T[,T...]",
-         "instance types for the workers, in order of preference; all workers get the same type",
-         [&spec](const std::string& text) { spec.instance_types = split(not_empty(text), ','); },
-         [&spec] { return join(spec.instance_types, ","); })
+         "--instance-type", "T[:WEIGHT][,...]",
+         "instance types for the workers, in order of preference; workers that are started together get the same type. "
+         "A machine of T:2 counts as two workers, wherever workers are counted",
+         [&spec](const std::string& text) { set_worker_types(spec, not_empty(text)); },
+         [&spec] { return worker_types_text(spec); })
       .comma_list = true;
   set.add("--head-type", spec.head_type, "T", "instance type of the head (default the workers' type)");
   set.add("--image", spec.image, "NAME", "machine image: ubuntu, amazon-linux or ami-...").not_from_project = true;

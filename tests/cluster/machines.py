@@ -40,7 +40,7 @@ class Machine(lab.Host):
         self.instance, self.user_data, self.authority = instance, user_data, authority
         self.public = instance.get("PublicIpAddress")
         self.gateway = next(gateway for gateway in GATEWAYS if gateway.split(".")[0] == self.address.split(".")[0])
-        self.imds = None
+        self.imds, self.notices = None, {}
 
     def boot(self):
         self.without("program").without("key")
@@ -87,7 +87,13 @@ class Machine(lab.Host):
                  "dynamic/instance-identity/document": document, "user-data": self.user_data,
                  "dynamic/instance-identity/rsa2048": self.authority.pkcs7(document)}
         paths |= {f"meta-data/tags/instance/{tag['Key']}": tag["Value"] for tag in self.instance.get("Tags", [])}
+        paths |= self.notices
         (self.disk / "metadata.json").write_text(json.dumps(paths))
+
+    def announce(self, path, **words):
+        """A notice of EC2 about this machine's end, as its metadata show it."""
+        self.notices[f"meta-data/{path}"] = json.dumps(words)
+        self.tell_metadata()
 
     def first_boot(self):
         self.run("sh", "-c", "cat >/var/lib/user-data", text=self.user_data)

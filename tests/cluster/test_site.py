@@ -200,7 +200,15 @@ def test_status_finishes_what_up_left_when_it_did_not_wait(laptop):
     assert [node["agent"] for node in there] == ["unknown", "unknown"] and all(node["agent_why"] for node in there)
 
 
-SICK = "#!/bin/sh\necho '0, NVIDIA A10G, 580.95.05, 31, 23028, 2'\n"
+# An older driver, which knows no field of recovery, and a newer one.
+SICK = """#!/bin/sh
+case "$1" in
+*gpu_recovery_action*) echo 'Field "gpu_recovery_action" is not a valid field to query.'; exit 2 ;;
+*) echo '0, NVIDIA A10G, 580.95.05, 31, 23028, 2' ;;
+esac
+"""
+NEWER = "#!/bin/sh\necho '0, NVIDIA A10G, 580.95.05, 31, 23028, 0, 0, Reset'\n"
+FILL = "/usr/bin/mount -t tmpfs -o size=1m none /var && ! head -c 2m /dev/zero >/var/full 2>/dev/null"
 
 
 def test_23_health_asks_every_node_through_the_head_and_replaces_the_sick(laptop):
@@ -216,7 +224,12 @@ def test_23_health_asks_every_node_through_the_head_and_replaces_the_sick(laptop
     assert {node["name"]: node["why"] for node in found["nodes"]} == {
         "head": "", "w0001": "GPU 0: 2 uncorrected memory errors"}
     assert found["nodes"][1]["gpus"]["gpus"][0]["name"] == "NVIDIA A10G"
-    sick.run("sh", "-c", "printf '#!/bin/sh\nexec sleep 1000\n' >/usr/bin/nvidia-smi")
+    sick.run("sh", "-c", 'cat >"$0"', "/usr/bin/nvidia-smi", text=NEWER)
+    sick.run("sh", "-c", FILL)
+    asked, full = cloud.cluster("health", "demo", status=20).stdout, "the disk of /var is full: 0 B of 1.0 MiB are free"
+    assert "GPU 0: its driver asks for 'Reset' after an error" in asked and full in asked
+    assert f"w0001 is impaired: GPU 0: its driver asks for 'Reset' after an error; {full}" in cloud.cluster("status", "demo").stdout
+    sick.run("sh", "-c", "umount /var; printf '#!/bin/sh\nexec sleep 1000\n' >/usr/bin/nvidia-smi")
     assert "nvidia-smi gave no answer within" in cloud.cluster("health", "demo", status=20).stdout
 
     replaced = cloud.json("health", "demo", "--replace", "--yes", "--timeout", 120)["replaced"]

@@ -106,6 +106,8 @@ def test_train_on_registered_hosts(world: Cluster):
     assert site.cluster("ssh", "--", "hostname").stdout == "h2\n"
     assert world.run("run", "--cluster", "lab", "--", "hostname").stdout.count("\n") == 2
     assert site.seen("health")["well"]
+    assert site.cluster("ssh", "--write-config").stdout == "lab.h2\nlab.h3\n"
+    assert world.lab["h1"].run("ssh", "-o", "BatchMode=yes", "lab.h3", "hostname").stdout == "h3\n"
     site.down()
     refused(site.cluster("status", check=False), 2)
     assert not (site.folder() / "cluster.json").exists()
@@ -266,3 +268,35 @@ def test_hosts_that_cannot_be_registered(world: Cluster):
     refused(world.run("launch", "--cluster", "lab", "--detach", "--down-when-done", "--", "true", check=False), 2,
             "--down-when-done")
     site.down()
+
+
+# Keeps one file in the home folder, as crontab(1) keeps one for each user. It runs nothing: the test does, as cron would.
+CRONTAB = """#!/bin/sh
+case "$1" in
+-l) cat ~/.crontab 2>/dev/null || { echo 'no crontab for root' >&2; exit 1; } ;;
+-) cat >~/.crontab ;;
+esac
+"""
+
+
+@slow
+def test_a_head_that_boots_starts_its_queue(world: Cluster):
+    """By a line in its crontab, which `down` removes. Without cron `--at-boot` is refused."""
+    world.boot("h1", "h2")
+    site, head = Site(world, "h2"), world.lab["h2"]
+    if head.run("sh", "-c", "command -v crontab || true").stdout == "":
+        refused(site.register("--at-boot", check=False), 2, "the head has no cron", "jobs list")
+    head.run("sh", "-c", 'cat >"$0" && chmod 755 "$0"', "/usr/local/bin/crontab", text=CRONTAB)
+    head.run("sh", "-c", "echo '1 2 * * * mine' | crontab -")
+    site.register("--at-boot")
+    world.run("launch", "--cluster", "lab", "--detach", "-n", 1, "--", "sleep", 3)
+    head.power_off()
+    head.boot().wait_for_ssh()
+    mine, line = head.run("crontab", "-l").stdout.splitlines()
+    assert mine == "1 2 * * * mine" and line.startswith("@reboot ") and line.endswith("# dtrain cluster lab"), line
+    command = line.removeprefix("@reboot ").replace("\\%", "%")
+    head.run("sh", "-c", 'env -i HOME="$HOME" PATH=/usr/bin:/bin SHELL=/bin/sh setsid -f /bin/sh -c "$0" >/dev/null 2>&1', command)
+    done = site.folder() / "0001/state.json"
+    eventually(lambda: json.loads(done.read_text())["state"] == "done", "the job is done with no command of the user", 90)
+    site.down()
+    assert head.run("crontab", "-l").stdout == "1 2 * * * mine\n"

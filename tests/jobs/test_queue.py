@@ -212,3 +212,27 @@ def test_stop_is_final(world: World):
     eventually(lambda: world.run("stop", "--job-dir", queue.folder / "0001", check=False).returncode == 0, "it is stopped", 60)
     queue.wait_for(1, lambda seen: seen["state"] == "stopped", "it stays so")
     end(runner)
+
+
+def test_the_runner_removes_old_jobs_once_it_is_told_to(world: World):
+    """A job that ended three days ago goes, and one that ended now stays."""
+    queue = Queue(world)
+    for _ in range(2):
+        queue.give("launch", "-n", 1, "--", "true")
+    runner = queue.run()
+    for number in (1, 2):
+        queue.wait_for(number, lambda seen: seen["state"] == "done", "the job is done")
+    end(runner)
+    state = queue.folder / "0001/state.json"
+    record = json.loads(state.read_text())
+    state.write_text(json.dumps({**record, "ended": record["ended"] - 3 * 86400}))
+    refused = queue.jobs("forget", "--automatic", 2, check=False)
+    assert refused.returncode == 2 and "--yes" in refused.stderr, refused
+    assert queue.jobs("forget", "--automatic", 2, "--yes").stdout == "each job is removed 2 days after its end\n"
+    runner = queue.run()
+    eventually(lambda: not (queue.folder / "0001").exists(), "the old job is removed")
+    end(runner)
+    told = json.loads(queue.jobs("list", "--json").stdout)
+    assert [job["job"] for job in told["jobs"]] == [2] and told["forget_after_days"] == 2
+    queue.jobs("forget", "--automatic", 0)
+    assert json.loads(queue.jobs("list", "--json").stdout)["forget_after_days"] == 0

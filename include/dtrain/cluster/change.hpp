@@ -23,13 +23,13 @@ struct AwsContext {
 // The result of one request to one pool.
 struct Attempt {
   Pool pool{};
-  int wanted = 0, got = 0;
+  int wanted = 0, got = 0;        // machines
   std::string code{}, message{};  // why fewer were granted; empty: unknown
 };
 
 struct Launched {
   std::vector<Attempt> attempts{};
-  int wanted = 0, got = 0;
+  int wanted = 0, got = 0;  // workers, as which machines count
 };
 
 struct UpResult {
@@ -59,7 +59,8 @@ UpResult bring_up(const AwsContext& context, const ClusterRequest& request, cons
 // Throws UsageError that names what the cluster lacks for further workers: group, launch template or a running head.
 void require_complete(const Fleet& fleet);
 
-// Starts at least `least` and at most `more` further workers, or none. Throws NoCapacity.
+// Starts at least `least` and at most `more` further workers, or none; machines that count as several may count as a
+// few more. Throws NoCapacity.
 struct AddResult {
   std::vector<Node> added{};
   Launched workers{};

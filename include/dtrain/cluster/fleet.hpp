@@ -23,6 +23,7 @@ inline constexpr const char* kOwner = "dtrain:owner";        // the identity tha
 inline constexpr const char* kOption = "dtrain:option:";     // on the security group, before an option's name: its text
 inline constexpr const char* kLaunches = "dtrain:launches";  // on the security group: how many launches were finished
 inline constexpr const char* kLastNode = "dtrain:last-node";  // on the security group: the highest worker number so far
+inline constexpr const char* kWeight = "dtrain:weight";       // on workers that count as several: as how many
 inline constexpr const char* kReplaced = "dtrain:replaced-by";  // on a worker that is to go: the instance that comes
 inline constexpr const char* kAdmission = "dtrain:admission";   // on the security group: the admission secret
 // On the security group: the private address of the head that the launch template gives to nodes.
@@ -52,6 +53,7 @@ struct Node {
   std::string launch_time{};     // "2026-01-31T12:00:00.000Z"
   std::string ended_at{};        // "2026-01-31 12:00:00 GMT", when it stopped or ended; empty: unknown, or it runs
   std::string launch{};          // of tag::kLaunch
+  int weight = 1;                // as how many workers it counts
   bool disk_in_machine = false;  // its root disk is an instance store, and not EBS
   Tags tags{};
 
@@ -101,7 +103,8 @@ struct Fleet {
   std::string tagged_head() const;                // value of tag::kHead; empty: it is not set
   const Node* find(std::string_view node) const;  // by name or instance id; nullptr: not found
   std::vector<const Node*> workers() const;
-  bool on_emr() const;  // true: `up` chose EMR; `emr` is empty before it is made and after it has ended
+  int counted_workers() const;  // machines that count as several count so
+  bool on_emr() const;          // true: `up` chose EMR; `emr` is empty before it is made and after it has ended
   bool exists() const { return group || launch_template || !nodes.empty(); }
 };
 

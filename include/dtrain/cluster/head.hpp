@@ -8,8 +8,9 @@
 //   register {"node": NodeFacts}     from a node, which then gets {"facts": ...} at once and whenever they change, and
 //                                    {"start": AgentOrder, "id"}, answered {"started": id, "error"}, and {"power_off"},
 //                                    and {"check": id}, answered {"checked": id, "time_ns", "took_ns", "report":
-//                                    Checkup}
-//   list                             -> dtrain.cluster-nodes/1
+//                                    Checkup}; without being asked it sends {"report": Checkup} each minute, and when
+//                                    EC2 announces its end
+//   list                             -> dtrain.cluster-nodes/1, in which nodes have their latest "report"
 //   check {"seconds"}                -> the same with "reports": {instance id: {"report", "clock_offset_seconds",
 //                                    "clock_within_seconds"}} of the nodes that answered in that time
 //   start {"host", "join", "id"}     -> {"id"}, with "error" if no agent could be started there

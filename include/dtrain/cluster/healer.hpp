@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,14 +13,25 @@
 
 namespace dtrain::cluster {
 
+// The cluster from inside: its head, and the job that runs on it.
+class ClusterInside {
+ public:
+  virtual ~ClusterInside() = default;
+  // What the head and the job say; nullopt: they are not to be asked. Throws Stopped alone.
+  virtual std::optional<TagSyncView> look(const Fleet& fleet) = 0;
+  virtual void add(const std::string& host) = 0;  // these two throw Error
+  virtual void remove(const std::string& host) = 0;
+  // Stops the job with a checkpoint, and says what became of it.
+  virtual std::string stop_job() = 0;
+};
+
 // One thread. A Healer may be killed at any moment: another one, or the next one, continues from the tags.
 class Healer {
  public:
   // request_of: what `up` was asked for, from the options in the fleet's tags. `holder`: names this reconciler among
-  // others, without blanks. stop_job: stops the job that runs on the cluster with a checkpoint, and says what became of
-  // it.
+  // others, without blanks. `inside` must outlive it.
   Healer(AwsContext context, std::string cluster, std::string holder,
-         std::function<ClusterRequest(const Fleet&)> request_of, std::function<std::string()> stop_job,
+         std::function<ClusterRequest(const Fleet&)> request_of, ClusterInside& inside,
          std::function<UnixTime()> clock);
 
   struct Look {
@@ -29,6 +39,7 @@ class Healer {
     std::string why_not{};             // why it does not act
     std::vector<HealEvent> events{};   // what was done, and what failed
     std::vector<std::string> waits{};  // what is wanted and cannot be done now
+    bool hurries = false;              // the next look is due in some seconds
   };
   // One look. Throws UsageError for a cluster that does not exist or that Amazon EMR runs, DataError for a wish that is
   // nonsense, and whatever AwsCalls throws while it looks; what fails while it acts is an event.
@@ -48,7 +59,7 @@ class Healer {
   void count_spending(const Fleet& fleet, const Wish& wish, const PriceList& on_demand, UnixTime now, Observed& seen,
                       Look& look);
   const Account& account(const ClusterRequest& request, UnixTime now);
-  void read_sick(const Fleet& fleet, UnixTime now);
+  Sick read_sick(const Fleet& fleet, const std::optional<TagSyncView>& job, UnixTime now);
   std::string carry_out(const HealAction& action, const Fleet& fleet, const ClusterRequest& request, Wish& wish,
                         UnixTime now);
   std::string restore_head(const Fleet& fleet, ClusterRequest request, const Wish& wish);
@@ -60,15 +71,15 @@ class Healer {
   AwsContext context_;
   std::string cluster_, holder_;
   std::function<ClusterRequest(const Fleet&)> request_of_;
-  std::function<std::string()> stop_job_;
+  ClusterInside& inside_;
   std::function<UnixTime()> clock_;
   std::optional<std::optional<double>> wanted_budget_{};  // until AWS shows it
   SpotPrices spot_{};
   std::vector<std::string> spot_types_{};  // whose prices spot_ has
   UnixTime spot_at_{0};
   HealMemory memory_{};
-  std::map<std::string, std::string> sick_{};  // why, by instance id
-  UnixTime sick_at_{0}, account_at_{0};
+  std::vector<NodeHealth> health_{};  // as AWS showed it
+  UnixTime health_at_{0}, account_at_{0};
   std::optional<Account> account_{};
   std::vector<std::pair<UnixTime, Node>> started_{};  // AWS may not show them yet
   bool may_hold_lease_ = false;

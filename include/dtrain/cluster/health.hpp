@@ -23,6 +23,9 @@ struct NodeHealth {
   std::optional<ClockOffset> clock{};
 
   std::vector<std::string> troubles() const;  // problems, as text; empty: none is known
+  std::vector<std::string> reported() const;  // those that the machine itself reports
+  // What EC2 announced to the machine about its end; nullptr: nothing is known.
+  const net::EndNotice* notice() const { return checkup && checkup->notice ? &*checkup->notice : nullptr; }
   bool well() const { return troubles().empty(); }
   std::string why() const;       // all of troubles()
   std::string gpu_text() const;  // "8 GPUs", "no GPU", "GPUs unknown"
@@ -32,7 +35,8 @@ struct NodeHealth {
 // parallel.
 std::vector<NodeHealth> read_health(net::AwsCalls& aws, const Fleet& fleet);
 
-// Adds the head's answer to `check` (cluster/head.hpp). Throws DataError.
+// Adds the head's answer to `check` or `list` (cluster/head.hpp): to `list`, each node's latest report. Throws
+// DataError.
 void add_answer_of_head(const Fleet& fleet, const Json& answer, std::vector<NodeHealth>& all);
 
 }  // namespace dtrain::cluster

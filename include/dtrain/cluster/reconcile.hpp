@@ -4,11 +4,14 @@
 
 #include <chrono>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include <dtrain/cluster/change.hpp>
+#include <dtrain/cluster/health.hpp>
+#include <dtrain/cluster/tag_sync.hpp>
 #include <dtrain/cluster/wish.hpp>
 
 namespace dtrain::cluster {
@@ -19,19 +22,44 @@ inline constexpr std::chrono::seconds kUrgentPoolPause{60};  // the longest whil
 inline constexpr std::chrono::seconds kAfterSpotLoss{120};   // a pool that lost a spot machine rests so long
 inline constexpr std::chrono::seconds kSickTime{120};        // a worker is replaced after being sick for so long
 inline constexpr std::chrono::seconds kSurplusTime{120};     // workers beyond the wish are ended after so long
+inline constexpr std::chrono::seconds kHandoverTime{900};    // a sick worker is ended so long after its successor runs
+inline constexpr std::chrono::seconds kAskAgain{60};         // a job that did not do as asked is asked again
+// A worker that a reconciler started, and that is sick before this age, is not replaced earlier: what makes machines
+// sick one after the other is rather the job, and costs a machine each time.
+inline constexpr std::chrono::seconds kLeastAge{1'800};
 
-// A worker as AWS, and perhaps the head, show it.
+// What a worker has to do with the job that runs on the cluster.
+enum class Part {
+  unasked,  // this reconciler asks AWS only
+  unknown,  // the job could not be asked
+  no_job,
+  fixed,    // the job runs, and its hosts cannot change
+  outside,  // it does not train, and is not about to
+  joining,
+  spare,  // it trains as soon as another one leaves
+  trains,
+};
+
+// A worker as AWS, and perhaps the head and the job, show it.
 struct WorkerSeen {
   std::string id{}, name{};
   bool base = true;
+  int weight = 1;  // as how many workers it counts
   enum class State { starting, running, stopped, ended } state = State::running;
   Pool pool{};
-  std::string sick{};         // why; empty: it is well, or its health is unknown
+  std::string sick{};      // why; empty: it is well, or its health is unknown
+  bool announced = false;  // AWS has announced its end, which is why it counts as sick
+  std::string host{};      // how jobs name it
+  Part part = Part::unasked;
+  bool listed = false;        // in the job's host file
+  bool was_listed = false;    // the job had it before
+  bool ready = false;         // registered with the head
   std::string replaced_by{};  // id of the worker that was started in its place
   bool leaves = false;        // the user had it removed
   bool left = false;          // and the wish counts it no more
   bool healed = false;        // a reconciler started it
   std::string launched{};     // orders workers by age; empty: just now
+  UnixTime began{0};          // its launch; 0: unknown
 };
 
 struct Observed {
@@ -49,18 +77,22 @@ struct HealMemory {
     int failures = 0;
     UnixTime until{0}, since{0};
   };
-  std::map<std::string, Rest> rests{};     // by Pool::text()
-  std::map<std::string, UnixTime> sick{};  // by id: since when
-  std::set<std::string> lost{};            // ids of spot machines whose loss is known
-  UnixTime surplus_since{0};               // 0: there is no surplus
+  std::map<std::string, Rest> rests{};          // by Pool::text()
+  std::map<std::string, UnixTime> sick{};       // by id: since when
+  std::set<std::string> lost{};                 // ids of spot machines whose loss is known, or was announced
+  std::map<std::string, UnixTime> handovers{};  // by id of a worker that goes: since when its successor runs
+  std::map<std::string, UnixTime> asked{};      // by id: when the job was asked to take it, or to let it go
+  UnixTime surplus_since{0};                    // 0: there is no surplus
 };
 
 struct HealAction {
   enum class Kind {
     restore_head,
-    count_out,       // lower the wish for `id`, which left on purpose
+    count_out,       // lower the wish by `count` for `id`, which left on purpose
     start_workers,   // `count`, base or elastic, from one of `pools`
-    replace,         // start a worker in the place of `id`
+    replace,         // start `count` workers in the place of `id`
+    join,            // add `host`, that of `id`, to the job
+    drain,           // let `host`, that of `id`, leave the job
     finish_replace,  // end `id`, whose replacement `other` runs
     end,             // end `id`, a worker beyond the wish
     close,           // stop the job with a checkpoint, then end all workers
@@ -69,7 +101,7 @@ struct HealAction {
   bool base = true;
   int count = 0;
   std::vector<Pool> pools{};
-  std::string id{}, other{};
+  std::string id{}, other{}, host{};
   std::vector<std::string> ids{};  // of close: the workers
   std::string reason{};            // a sentence for the user
 };
@@ -78,6 +110,7 @@ std::string_view name_of(HealAction::Kind kind);
 struct HealDecision {
   std::vector<HealAction> actions{};
   std::vector<std::string> waits{};  // why something that is wanted is not done now
+  bool hurries = false;              // a handover is under way: decide again after a few seconds
   HealMemory memory{};
 };
 // `least`: below this number of workers, pools rest for less long.
@@ -90,7 +123,15 @@ HealMemory after_attempts(HealMemory memory, const std::vector<Attempt>& attempt
 // that another type is tried first, then another market, then another zone; the zone of the head comes first.
 std::vector<Pool> refill_pools(const Spec& spec, const Account& account, const std::string& zone);
 
-// What the fleet shows. `sick`: why a worker is sick, by instance id.
-Observed observed_in(const Fleet& fleet, const std::map<std::string, std::string>& sick, std::vector<Pool> pools);
+struct Sickness {
+  std::string why{};
+  bool announced = false;  // by AWS: the machine is taken back
+};
+using Sick = std::map<std::string, Sickness>;  // by instance id
+Sick sick_in(const std::vector<NodeHealth>& nodes);
+
+// What the fleet and the job show. `job`: nullopt, it is not asked.
+Observed observed_in(const Fleet& fleet, const Sick& sick, const std::optional<TagSyncView>& job,
+                     std::vector<Pool> pools);
 
 }  // namespace dtrain::cluster

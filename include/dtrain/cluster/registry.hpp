@@ -24,6 +24,8 @@ struct NodeEntry {
   NodeFacts facts;
   bool connected = false;
   std::chrono::system_clock::time_point since{};  // when it registered or was lost
+  Json report{};                                  // its latest Checkup; null: none, or it is lost
+  std::chrono::system_clock::time_point reported{};
 };
 
 struct NodeFailure {
@@ -40,6 +42,8 @@ class Registry {
   // A node that registers again keeps its place. Another node with the same address replaces it.
   void join(NodeFacts facts, WallTime now);
   void lose(const std::string& address, WallTime now);
+  // What a node reports of its machine. Throws DataError for what is no Checkup.
+  void report(const std::string& address, const Json& checkup, WallTime now);
   void rename(const std::string& instance_id, const std::string& name);
   void forget(const std::string& address);  // it was removed from the cluster
   void fail(NodeFailure failure);

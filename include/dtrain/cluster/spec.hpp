@@ -25,6 +25,9 @@ constexpr EnumName<SpotUse> kSpotUseNames[] = {
 enum class Market { on_demand, spot };
 constexpr EnumName<Market> kMarketNames[] = {{Market::on_demand, "on-demand"}, {Market::spot, "spot"}};
 
+// As how many workers a machine may count.
+inline constexpr int kMostWeight = 100;
+
 // Time to live of idle nodes of a cluster that no person makes at a terminal, unless another one is chosen.
 inline constexpr std::chrono::minutes kUnattendedAutostop{30};
 
@@ -35,13 +38,14 @@ struct Spec {
   // In order of preference; all workers of a cluster have the same one. dtrain trains on the GPU of the default, an
   // A10G (base/gpu_models.hpp).
   std::vector<std::string> instance_types{"g5.xlarge"};
-  std::string head_type{};             // empty: the workers'
-  std::string image = "ubuntu";        // "ubuntu", "amazon-linux" or "ami-..."
-  std::string key{};                   // a key pair of the account; empty: the user's own key is imported
-  std::string shared = "none";         // "none", "efs", "efs:fs-..." or a folder that the image mounts
-  std::string mount = "/myEFSvolume";  // where the shared folder is
-  std::string prepare{};               // a command for every node; empty: none
-  std::string ssh_from = "me";         // a CIDR, or "me": the public address of the user
+  std::map<std::string, int> weights{};  // as how many workers a machine of a type counts; one where it is missing
+  std::string head_type{};               // empty: the workers'
+  std::string image = "ubuntu";          // "ubuntu", "amazon-linux" or "ami-..."
+  std::string key{};                     // a key pair of the account; empty: the user's own key is imported
+  std::string shared = "none";           // "none", "efs", "efs:fs-..." or a folder that the image mounts
+  std::string mount = "/myEFSvolume";    // where the shared folder is
+  std::string prepare{};                 // a command for every node; empty: none
+  std::string ssh_from = "me";           // a CIDR, or "me": the public address of the user
   SpotUse spot = SpotUse::off;
   double max_price = 0;                  // US dollars an hour for a spot instance; 0: at most the price on demand
   std::string capacity_reservation{};    // "cr-...": machines of its type are started in it; empty: none
@@ -66,6 +70,12 @@ struct Spec {
 
 // The types of the head, then of the workers in order of preference, each once.
 std::vector<std::string> types_of(const Spec& spec);
+// The worker types as the user writes them, "c5.large,c5.xlarge:2", and back. The first throws UsageError.
+void set_worker_types(Spec& spec, const std::string& text);
+std::string worker_types_text(const Spec& spec);
+int weight_of(const Spec& spec, const std::string& type);
+// The machines that count as so many workers, or a few more.
+int machines_for(int workers, int weight);
 // The minimum number of workers.
 int least_workers(const Spec& spec);
 enum class SharedKind { none, new_efs, given_efs, path };

@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <dtrain/base/files.hpp>
@@ -13,9 +14,22 @@
 
 namespace dtrain::cluster {
 
+// One name, with what ssh is to know of it: "HostName", "10.0.0.1".
+struct SshEntry {
+  std::string name{};
+  std::vector<std::pair<std::string, std::string>> settings{};
+};
+// Pure. A word as ssh's configuration takes it: blanks need quotes, and a percent sign is doubled.
+std::string ssh_word(const std::string& text);
+// Pure. The Host blocks of these names.
+std::string ssh_blocks(const std::string& cluster, const std::vector<SshEntry>& entries);
+// Writes them, for clusters of any kind. Throws Error. Returns the file.
+Path write_ssh_blocks(const std::string& cluster, const std::vector<SshEntry>& entries);
+bool has_ssh_entries(const std::string& cluster);
+
 // Pure. "demo.head", "demo.w0001": the nodes that have an address.
 std::vector<std::string> ssh_names(const cluster::Fleet& fleet);
-// The Host blocks of these names.
+// What ssh is to know of them.
 std::string ssh_entries(const cluster::Fleet& fleet, const std::string& user, const Path& known_hosts);
 // The configuration with that line, once, before all others; and without it, as it was before.
 std::string with_include(std::string_view config, std::string_view line);

@@ -12,16 +12,21 @@
 #include <string>
 #include <vector>
 
+#include <dtrain/base/json.hpp>
 #include <dtrain/cluster/fleet.hpp>
 
 namespace dtrain::cluster {
 
 // What is known of the job and of the head's registry. Hosts are private addresses.
 struct TagSyncView {
+  std::string unknown{};  // why nothing could be asked; empty: it could
   bool job_runs = false;
-  std::set<std::string> listed{};            // in the job's host file
-  std::set<std::string> ready{};             // registered with the head: an agent can be started there
-  std::map<std::string, std::string> log{};  // latest entry of host_worker_log for a host: ADDED or REMOVED
+  bool elastic = false;                         // hosts may join and leave the job
+  std::map<std::string, std::string> states{};  // of the job's hosts, as `dtrain hosts list` names them
+  Json nodes{};                                 // the head's list of nodes; null: this machine cannot ask it
+  std::set<std::string> listed{};               // in the job's host file
+  std::set<std::string> ready{};                // registered with the head: an agent can be started there
+  std::map<std::string, std::string> log{};     // latest entry of host_worker_log for a host: ADDED or REMOVED
 };
 
 struct TagSyncStep {

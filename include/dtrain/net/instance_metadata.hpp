@@ -35,6 +35,15 @@ class InstanceMetadata {
   std::string token_;
 };
 
+// What EC2 says about the end of an instance.
+struct EndNotice {
+  bool is_final = false;  // true: it ends within about two minutes; false: it is likely to end soon
+  std::string text{};     // "spot notice: terminate at 2026-01-31T08:22:00Z", "rebalance recommended at ..."
+  friend bool operator==(const EndNotice&, const EndNotice&) = default;
+};
+// nullopt: there is none. Throws as find(), and DataError for a notice that cannot be read.
+std::optional<EndNotice> end_notice(InstanceMetadata& metadata, const std::stop_token& cancel = {});
+
 // The URL of AWS_EC2_METADATA_SERVICE_ENDPOINT in the environment, or EC2's own.
 std::string instance_metadata_url();
 

@@ -1,5 +1,6 @@
 // The machines of all jobs: where they are, what the admission check found, and the time that they have worked. With
-// --show-cluster also those that an account pays for, their health and their cost.
+// --show-cluster also those of clusters, their health and their cost. A cluster in an AWS account has nodes, one of
+// registered machines has hosts.
 
 import { ask } from "./api.js";
 import { el, note, panel, redraw, replace, table } from "./dom.js";
@@ -7,8 +8,10 @@ import { bytes, clock, dateAndClock, duration, money, short, whole, isNumber, NO
 
 const HOURS_OF_A_MONTH = 730;
 
+const machinesOf = (answer) => (answer && (answer.nodes || answer.hosts)) || [];
+
 function healthOf(name, health) {
-  const node = ((health && health.nodes) || []).find((each) => each.name === name);
+  const node = machinesOf(health).find((each) => each.name === name);
   if (!node) return NONE;
   return el("span", { class: node.well ? "good" : "bad" }, node.well ? "\u2713 well" : "\u2717 " + (node.why || "impaired"));
 }
@@ -24,6 +27,13 @@ function nodesTable(status, cost, health) {
     }));
 }
 
+function hostsTable(status, health) {
+  const clocks = new Map(machinesOf(health).map((host) => [host.name, host.clock_offset_seconds]));
+  return table("Hosts of the cluster", ["Host", "Role", "State", "Health", "Slots", "CPUs", "GPUs", "Disk free", "Clock off by", "An hour"],
+    status.hosts.map((host) => [host.name, host.role, host.answers ? "ready" : "away", healthOf(host.name, health), whole(host.slots), whole(host.cpus),
+      host.gpus ? whole(host.gpus.gpus.length) : NONE, bytes(host.disk_free_bytes), duration(clocks.get(host.name)), money(host.dollars_per_hour)]));
+}
+
 function clusterPanel(cluster) {
   const answerOf = (question) => (cluster[question] && cluster[question].answer) || null;
   const status = answerOf("status"), cost = answerOf("cost"), health = answerOf("health"), known = cost || status || {};
@@ -31,16 +41,17 @@ function clusterPanel(cluster) {
   const hourly = known.dollars_per_hour, month = isNumber(hourly) ? hourly * HOURS_OF_A_MONTH + kept : null;
   const fact = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, value));
   const troubles = ["status", "cost", "health"].filter((question) => cluster[question] && cluster[question].error);
-  const asked = cluster.asked_at ? "Asked at " + clock(cluster.asked_at) + (cluster.asking ? "; asking again\u2026" : ".") : "Asking AWS\u2026";
-  const ill = health ? health.nodes.filter((node) => !node.well).length : null;
+  const asked = cluster.asked_at ? "Asked at " + clock(cluster.asked_at) + (cluster.asking ? "; asking again\u2026" : ".") : "Asking the cluster\u2026";
+  const ill = health ? machinesOf(health).filter((node) => !node.well).length : null;
   return panel("Cluster " + cluster.name,
     status && status.exists === false ? note("There is no such cluster in " + status.region + ".") :
       el("dl", { class: "facts" }, fact("Cost until now", money(known.dollars_so_far)), fact("An hour", money(hourly)),
         fact("The next day", money(isNumber(hourly) ? hourly * 24 : null)), fact("The next month", money(month)),
-        fact("Machines", status ? whole(status.nodes.length) : NONE), fact("Health", ill === null ? NONE : ill ? ill + " impaired" : "all well")),
-    status && status.nodes.length ? nodesTable(status, cost, health) : null,
+        fact("Machines", status ? whole(machinesOf(status).length) : NONE), fact("Health", ill === null ? NONE : ill ? ill + " impaired" : "all well")),
+    status && status.hosts ? hostsTable(status, health) : machinesOf(status).length ? nodesTable(status, cost, health) : null,
     kept ? note("Shared files stay when the machines end: " + money(kept) + " a month.") : null,
-    status && status.exists !== false ? note("Prices are those on demand of us-east-1, or of the spot market where a machine comes from it; disks and traffic cost extra.") : null,
+    status && status.exists !== false ? note(status.hosts ? "Prices are those that `dtrain cluster register` was given." :
+      "Prices are those on demand of us-east-1, or of the spot market where a machine comes from it; disks and traffic cost extra.") : null,
     [...new Set(troubles.map((question) => cluster[question].error))].map((error) => el("p", { class: "bad" },
       "dtrain cluster " + troubles.filter((question) => cluster[question].error === error).join(", ") + ": " + error)), note(asked));
 }

@@ -75,7 +75,8 @@ void remember(Fleet& fleet, const std::vector<std::string>& ids, const Tags& tag
                            .state = "pending",
                            .zone = pool.zone,
                            .type = pool.type,
-                           .launch = tags.at(tag::kLaunch)});
+                           .launch = tags.at(tag::kLaunch),
+                           .weight = pool.weight});
   }
 }
 
@@ -117,13 +118,15 @@ AddResult add_workers(const AwsContext& context, const ClusterRequest& request, 
   AddResult result;
   Fleet known = fleet;
   int launches = 0;
-  if (const int rest = more - static_cast<int>(ids.size()); rest > 0) {
+  int there = 0;
+  for (const std::string& id : ids) there += fleet.find(id)->weight;
+  if (const int rest = more - there; rest > 0) {
     std::vector<std::string> names = next_workers(fleet, rest);
     const LaunchOrder order{fleet.group->id, launch_number(fleet, names), std::move(names),
                             to_hex(unpredictable_bytes(kNonceBytes))};
     Tags tags{{tag::kLaunch, order.launch_tag()}};
     tags.insert(is_elastic ? Tags::value_type{tag::kStatus, "ADD_QUEUED"} : Tags::value_type{tag::kBase, "yes"});
-    const int lacking = std::max(least - static_cast<int>(ids.size()), 1);
+    const int lacking = std::max(least - there, 1);
     const auto fresh =
         launch_workers(context, order, template_for(context.aws, request, fleet),
                        worker_pools(request.spec, account, fleet.head()->zone), tags, lacking, result.workers);
@@ -144,7 +147,8 @@ AddResult add_workers(const AwsContext& context, const ClusterRequest& request, 
     if (ours.contains(node.instance_id)) result.added.push_back(node);
   }
   result.workers.wanted = more;
-  result.workers.got = static_cast<int>(ids.size());
+  result.workers.got = 0;
+  for (const Node& node : result.added) result.workers.got += node.weight;
   return result;
 }
 

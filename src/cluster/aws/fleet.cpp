@@ -78,6 +78,12 @@ std::string time_in(const std::string& reason) {
   return reason.substr(open + 1, close - open - 1);
 }
 
+// A tag that was changed by hand to nonsense: the machine counts as one.
+int tagged_weight(const Tags& tags) {
+  const auto number = parse_integer(value_of(tags, tag::kWeight));
+  return number && *number >= 1 && *number <= kMostWeight ? static_cast<int>(*number) : 1;
+}
+
 }  // namespace
 
 std::string elastic_tag(const std::string& cluster) { return cluster + kElasticEnd; }
@@ -144,6 +150,7 @@ Node node_of(const net::Element& instance) {
   node.elastic = node.tags.count(elastic_tag(value_of(node.tags, tag::kCluster))) > 0;
   node.elastic_status = value_of(node.tags, tag::kStatus);
   node.launch = value_of(node.tags, tag::kLaunch);
+  node.weight = tagged_weight(node.tags);
   return node;
 }
 
@@ -183,6 +190,12 @@ std::string Fleet::tagged_head() const { return group ? value_of(group->tags, ta
 bool Fleet::on_emr() const {
   const auto on = options.find("on");
   return on != options.end() && enum_value(kServiceNames, on->second) == Service::emr;
+}
+
+int Fleet::counted_workers() const {
+  int count = 0;
+  for (const Node* node : workers()) count += node->weight;
+  return count;
 }
 
 const Node* Fleet::head() const {

@@ -149,16 +149,28 @@ Node run_head_at(const AwsContext& context, const LaunchOrder& order, const Head
   }
 }
 
+// What one pool is asked for.
+struct Request {
+  const Pool& pool;
+  int machines = 0, least = 0;
+};
+
+Request request_of(const LaunchOrder& order, const Pool& pool, int least) {
+  return {pool, machines_for(static_cast<int>(order.names.size()), pool.weight), machines_for(least, pool.weight)};
+}
+
 // `trial`: number of the earlier calls that AWS answered with an error, and whose tokens are used up.
-Fields fleet_fields(const LaunchOrder& order, const LaunchTemplate& from, const Pool& pool, const Tags& tags, int least,
+Fields fleet_fields(const LaunchOrder& order, const LaunchTemplate& from, const Request& request, Tags tags,
                     int trial) {
+  const Pool& pool = request.pool;
+  if (pool.weight > 1) tags[tag::kWeight] = std::to_string(pool.weight);
   const std::string options = pool.market == Market::spot ? "SpotOptions." : "OnDemandOptions.";
   const std::string config = "LaunchTemplateConfigs.1.";
   Fields fields{{"Type", "instant"},
                 {"ClientToken", order.client_token(pool, trial == 0 ? "" : std::to_string(trial))},
-                {"TargetCapacitySpecification.TotalTargetCapacity", std::to_string(order.names.size())},
+                {"TargetCapacitySpecification.TotalTargetCapacity", std::to_string(request.machines)},
                 {"TargetCapacitySpecification.DefaultTargetCapacityType", enum_name(kMarketNames, pool.market)},
-                {options + "MinTargetCapacity", std::to_string(least)},
+                {options + "MinTargetCapacity", std::to_string(request.least)},
                 {options + "SingleAvailabilityZone", "true"},
                 {options + "SingleInstanceType", "true"},
                 {config + "LaunchTemplateSpecification.LaunchTemplateId", from.id},
@@ -199,27 +211,29 @@ std::optional<FleetAnswer> find_fleet(const AwsContext& context, const LaunchOrd
 }
 
 // Ends machines beyond the number that was asked for, which a service that ignores client tokens has started.
-void end_surplus(const AwsContext& context, const LaunchOrder& order, FleetAnswer& answer) {
+void end_surplus(const AwsContext& context, const LaunchOrder& order, int machines, FleetAnswer& answer) {
   if (const auto there = find_fleet(context, order, answer.ids.size() + 1)) answer.ids = there->ids;
-  if (answer.ids.size() <= order.names.size()) return;
+  if (std::ssize(answer.ids) <= machines) return;
   std::ranges::sort(answer.ids);
-  const auto from = answer.ids.begin() + std::ssize(order.names);
+  const auto from = answer.ids.begin() + machines;
   context.say(fmt::format("ending {} instances that lost replies started in excess", answer.ids.end() - from));
   end_instances(context, {from, answer.ids.end()});
   answer.ids.erase(from, answer.ids.end());
 }
 
-FleetAnswer call_fleet(const AwsContext& context, const LaunchOrder& order, const Fields& fields) {
+FleetAnswer call_fleet(const AwsContext& context, const LaunchOrder& order, int machines, const Fields& fields) {
   int calls = 0;
   const auto call = [&] {
     ++calls;
     return read_fleet_answer(context.aws.query(net::kEc2, "CreateFleet", fields, net::LostReply::tell));
   };
   // Fewer than asked for may be all that came, or all that AWS shows so far: the repeated call answers that.
-  const auto find = [&] { return find_fleet(context, order, calls > kMostReplies ? 1 : order.names.size()); };
+  const auto find = [&] {
+    return find_fleet(context, order, calls > kMostReplies ? 1 : static_cast<std::size_t>(machines));
+  };
   FleetAnswer answer = call_once(context, call, find);
   for (const std::string& id : answer.ids) context.aws.created(id);
-  if (calls > 1) end_surplus(context, order, answer);
+  if (calls > 1) end_surplus(context, order, machines, answer);
   return answer;
 }
 
@@ -232,11 +246,11 @@ bool may_be_fresh(const std::string& code) {
 
 // An instant fleet reports a launch template or group that is not visible yet inside its answer. Its client token is
 // used up with that.
-FleetAnswer ask_pool(const AwsContext& context, const LaunchOrder& order, const LaunchTemplate& from, const Pool& pool,
-                     const Tags& tags, int least) try {
+FleetAnswer ask_pool(const AwsContext& context, const LaunchOrder& order, const LaunchTemplate& from,
+                     const Request& request, const Tags& tags) try {
   GrowingPause pause;
   for (int trial = 0;; ++trial) {
-    FleetAnswer answer = call_fleet(context, order, fleet_fields(order, from, pool, tags, least, trial));
+    FleetAnswer answer = call_fleet(context, order, request.machines, fleet_fields(order, from, request, tags, trial));
     if (!answer.ids.empty() || !may_be_fresh(answer.code) || trial + 1 >= kMostFleets) return answer;
     pause.wait();
   }
@@ -276,14 +290,14 @@ Node launch_head(const AwsContext& context, const LaunchOrder& order, const Head
 std::vector<std::string> launch_workers(const AwsContext& context, const LaunchOrder& order, const LaunchTemplate& from,
                                         const std::vector<Pool>& pools, const Tags& tags, int least,
                                         Launched& launched) {
-  const int wanted = static_cast<int>(order.names.size());
-  launched.wanted = wanted;
+  launched.wanted = static_cast<int>(order.names.size());
   for (const Pool& pool : pools) {
-    FleetAnswer answer = ask_pool(context, order, from, pool, tags, least);
+    const Request request = request_of(order, pool, least);
+    FleetAnswer answer = ask_pool(context, order, from, request, tags);
     const int got = static_cast<int>(answer.ids.size());
-    note(context, launched, {pool, wanted, got, answer.code, answer.message});
-    if (got >= least && got > 0) {
-      launched.got = got;
+    note(context, launched, {pool, request.machines, got, answer.code, answer.message});
+    if (got >= request.least && got > 0) {
+      launched.got = got * pool.weight;
       return answer.ids;
     }
     if (got > 0) end_instances(context, answer.ids);

@@ -14,7 +14,7 @@ namespace dtrain::cluster {
 struct LaunchOrder {
   std::string group_id{};            // of the present cluster: a later cluster of the same name has another
   int number = 0;                    // launch_number()
-  std::vector<std::string> names{};  // names of the requested machines
+  std::vector<std::string> names{};  // of the wanted workers; of a pool whose machines count as several, not all
   // Empty: the same order of another process is this one, and gets the same machines. Else it is an order of its own.
   std::string nonce{};
   // `variant` distinguishes orders to the same pool.
@@ -33,7 +33,8 @@ struct HeadOrder {
 // head, if possible. Throws NoCapacity.
 Node launch_head(const AwsContext& context, const LaunchOrder& order, const HeadOrder& head, Launched& launched);
 
-// Starts workers and returns their ids: `least` or more, or none, which is no error. Throws AwsError for errors that no
+// Starts machines that count as all workers of the order, and returns their ids: those of `least` workers or more, or
+// none, which is no error. Throws AwsError for errors that no
 // pool can avoid, and where it stays unknown whether a pool has started any.
 std::vector<std::string> launch_workers(const AwsContext& context, const LaunchOrder& order, const LaunchTemplate& from,
                                         const std::vector<Pool>& pools, const Tags& tags, int least,

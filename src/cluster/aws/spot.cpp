@@ -58,7 +58,8 @@ std::vector<Machine> machines_of(const Spec& spec) {
   const std::string& workers = spec.instance_types.front();
   std::vector<Machine> all{
       {.type = spec.head_type.empty() ? workers : spec.head_type, .spot = spec.spot == SpotUse::only}};
-  all.resize(1 + static_cast<std::size_t>(spec.workers), {.type = workers, .spot = spec.spot != SpotUse::off});
+  const int machines = machines_for(spec.workers, weight_of(spec, workers));
+  all.resize(1 + static_cast<std::size_t>(machines), {.type = workers, .spot = spec.spot != SpotUse::off});
   return all;
 }
 

@@ -218,7 +218,7 @@ class Provisioner {
     for (std::size_t at = 0; at < ids.size(); ++at) to_name_[ids[at]] = plan_.to_start[at];
     remember(ids);
     finished_ = std::max(finished_, order.number + 1);
-    return static_cast<int>(ids.size()) >= least;
+    return launched_.got >= least;
   }
 
   // Keeps the zones of new workers for their mount targets.
@@ -230,7 +230,8 @@ class Provisioner {
                               .instance_id = id,
                               .state = "pending",
                               .zone = launched_.attempts.back().pool.zone,
-                              .type = launched_.attempts.back().pool.type});
+                              .type = launched_.attempts.back().pool.type,
+                              .weight = launched_.attempts.back().pool.weight});
     }
   }
 

@@ -66,18 +66,18 @@ void count_out(net::AwsCalls& aws, const Fleet& fleet, const Node& node) {
   if (!wish || !node.tags.contains(tag::kCluster) || node.tags.contains(tag::kLeft)) return;
   set_tags(aws, {node.instance_id}, {{tag::kLeft, "yes"}});
   int& count = node.base ? wish->base : wish->elastic;
-  count = std::max(count - 1, 0);
+  count = std::max(count - node.weight, 0);
   write_wish(aws, fleet, *wish);
 }
 
 Healer::Healer(AwsContext context, std::string cluster, std::string holder,
-               std::function<ClusterRequest(const Fleet&)> request_of, std::function<std::string()> stop_job,
+               std::function<ClusterRequest(const Fleet&)> request_of, ClusterInside& inside,
                std::function<UnixTime()> clock)
     : context_(std::move(context)),
       cluster_(std::move(cluster)),
       holder_(std::move(holder)),
       request_of_(std::move(request_of)),
-      stop_job_(std::move(stop_job)),
+      inside_(inside),
       clock_(std::move(clock)) {
   context_.wait = false;
 }
@@ -178,13 +178,19 @@ const Account& Healer::account(const ClusterRequest& request, UnixTime now) {
   return *account_;
 }
 
-void Healer::read_sick(const Fleet& fleet, UnixTime now) {
-  if (now - sick_at_ < kHealthEvery) return;
-  sick_at_ = now;
-  sick_.clear();
-  for (const NodeHealth& one : read_health(context_.aws, fleet)) {
-    if (one.node.role == Role::worker && !one.well()) sick_[one.node.instance_id] = one.why();
+// AWS is asked seldom, and the head each time: what a machine says of its end is urgent.
+Sick Healer::read_sick(const Fleet& fleet, const std::optional<TagSyncView>& job, UnixTime now) {
+  if (now - health_at_ >= kHealthEvery) {
+    health_ = read_health(context_.aws, fleet);
+    health_at_ = now;
   }
+  std::vector<NodeHealth> health = health_;
+  try {
+    if (job && !job->nodes.is_null()) add_answer_of_head(fleet, job->nodes, health);
+  } catch (const DataError&) {  // a head of another version: AWS alone says who is sick
+    health = health_;
+  }
+  return sick_in(health);
 }
 
 Healer::Look Healer::look() {
@@ -198,14 +204,15 @@ Healer::Look Healer::look() {
   const ClusterRequest request = request_of_(fleet);
   const Wish before = read_wish(fleet, request);
   Wish wish = before;
-  read_sick(fleet, now);
+  const std::optional<TagSyncView> job = inside_.look(fleet);
   const Node* head = fleet.head();
   std::vector<Pool> pools = refill_pools(request.spec, account(request, now), head ? head->zone : "");
-  Observed seen = observed_in(fleet, sick_, std::move(pools));
+  Observed seen = observed_in(fleet, read_sick(fleet, job, now), job, std::move(pools));
   count_spending(fleet, wish, account_->prices, now, seen, look);
   HealDecision decision = reconcile(seen, wish, least_workers(request.spec), std::move(memory_), now);
   memory_ = std::move(decision.memory);
   look.waits = std::move(decision.waits);
+  look.hurries = decision.hurries;
   for (const HealAction& action : decision.actions) {
     write(fleet, {}, holder_);
     std::string outcome;
@@ -268,12 +275,18 @@ std::string Healer::carry_out(const HealAction& action, const Fleet& fleet, cons
     case Kind::count_out: {
       set_tags(context_.aws, {action.id}, {{tag::kLeft, "yes"}});
       int& count = action.base ? wish.base : wish.elastic;
-      count = std::max(count - 1, 0);
+      count = std::max(count - action.count, 0);
       return fmt::format("{} are wanted", wish.workers());
     }
     case Kind::start_workers:
     case Kind::replace:
       return start(action, fleet, request, wish, now);
+    case Kind::join:
+      inside_.add(action.host);
+      return action.host + " joins the job";
+    case Kind::drain:
+      inside_.remove(action.host);
+      return action.host + " leaves the job";
     case Kind::finish_replace:
       return "ended " + action.id + ", the new one is " +
              replace_node(context_, fleet, *node, *fleet.find(action.other));
@@ -281,7 +294,7 @@ std::string Healer::carry_out(const HealAction& action, const Fleet& fleet, cons
       end_instances(context_, {action.id});
       return "ended " + action.id;
     case Kind::close: {
-      const std::string job = stop_job_();
+      const std::string job = inside_.stop_job();
       end_instances(context_, action.ids);
       return fmt::format("{}; ended {}", job, join_first(action.ids, 4, ", "));
     }

@@ -7,7 +7,8 @@
 #include <iterator>
 
 #include <dtrain/base/text.hpp>
-#include <dtrain/cluster/power.hpp>
+
+#include "handover.hpp"
 
 namespace dtrain::cluster {
 namespace {
@@ -15,8 +16,8 @@ namespace {
 using Kind = HealAction::Kind;
 using State = WorkerSeen::State;
 
-constexpr std::array<std::string_view, 7> kKindNames{"restore-head",   "count-out", "start-workers", "replace",
-                                                     "finish-replace", "end",       "close"};
+constexpr std::array<std::string_view, 9> kKindNames{
+    "restore-head", "count-out", "start-workers", "replace", "join", "drain", "finish-replace", "end", "close"};
 
 std::string workers_text(int count, bool base) {
   return fmt::format("{} {}{}", count, base ? "" : "added ", count == 1 ? "worker" : "workers");
@@ -49,6 +50,7 @@ class Decision {
     heal_sick();
     refill(true);
     refill(false);
+    let_join();
     end_surplus();
     return std::move(made_);
   }
@@ -75,17 +77,26 @@ class Decision {
       return !worker || worker->sick.empty() || worker->state == State::ended;
     });
     std::erase_if(made_.memory.lost, [&](const std::string& id) { return !find(id); });
+    for (auto* times : {&made_.memory.handovers, &made_.memory.asked}) {
+      std::erase_if(*times, [&](const auto& one) {
+        const WorkerSeen* worker = find(one.first);
+        return !worker || worker->state == State::ended;
+      });
+    }
   }
 
   void count_out() {
     for (const WorkerSeen& worker : observed_.workers) {
       if (!worker.leaves || worker.left) continue;
       HealAction& action =
-          act(Kind::count_out, fmt::format("{} was removed by the user, so one worker fewer is wanted", worker.name));
+          act(Kind::count_out, fmt::format("{} was removed by the user, so {} fewer {} wanted", worker.name,
+                                           worker.weight == 1 ? "one worker" : workers_text(worker.weight, true),
+                                           worker.weight == 1 ? "is" : "are"));
       action.id = worker.id;
       action.base = worker.base;
+      action.count = worker.weight;
       int& count = worker.base ? wish_.base : wish_.elastic;
-      count = std::max(count - 1, 0);
+      count = std::max(count - worker.weight, 0);
     }
   }
 
@@ -93,11 +104,14 @@ class Decision {
   void note_losses() {
     for (const WorkerSeen& worker : observed_.workers) {
       if (worker.state != State::ended || worker.leaves || !worker.replaced_by.empty()) continue;
-      if (worker.pool.market != Market::spot || !made_.memory.lost.insert(worker.id).second) continue;
-      HealMemory::Rest& rest = made_.memory.rests[worker.pool.text()];
-      rest.since = now_;
-      rest.until = std::max(rest.until, now_ + kAfterSpotLoss);
+      note_loss(worker);
     }
+  }
+  void note_loss(const WorkerSeen& worker) {
+    if (worker.pool.market != Market::spot || !made_.memory.lost.insert(worker.id).second) return;
+    HealMemory::Rest& rest = made_.memory.rests[worker.pool.text()];
+    rest.since = now_;
+    rest.until = std::max(rest.until, now_ + kAfterSpotLoss);
   }
 
   // Nothing is started on a budget that is spent.
@@ -128,53 +142,108 @@ class Decision {
     return !fresh || fresh->state == State::ended;
   }
   int counted(bool base) const {
-    return static_cast<int>(std::ranges::count_if(
-        observed_.workers, [&](const WorkerSeen& one) { return one.base == base && counts(one); }));
+    int count = 0;
+    for (const WorkerSeen& one : observed_.workers) {
+      if (one.base == base && counts(one)) count += one.weight;
+    }
+    return count;
   }
   int all_counted() const { return counted(true) + counted(false); }
 
-  // Most of the workers do not become sick of themselves at the same time: that is the network, the head or AWS.
+  // What AWS announces is true for however many.
   void heal_sick() {
-    std::vector<const WorkerSeen*> due;
-    int alive = 0, sick = 0;
+    std::vector<const WorkerSeen*> due, announced;
+    int alive = 0;
     for (const WorkerSeen& worker : observed_.workers) {
       if (worker.state == State::ended || worker.leaves) continue;
       ++alive;
       const WorkerSeen* fresh = worker.replaced_by.empty() ? nullptr : find(worker.replaced_by);
+      const bool has_replacement = fresh && fresh->state != State::ended;
       if (fresh && fresh->state == State::running) {
-        finish(worker, *fresh);
+        hand_over(worker, *fresh);
+      } else if (worker.announced && worker.state == State::running) {
+        if (!has_replacement) announced.push_back(&worker);
       } else if (!worker.sick.empty() && worker.state == State::running) {
-        ++sick;
         const UnixTime since = made_.memory.sick.try_emplace(worker.id, now_).first->second;
-        const bool has_replacement = fresh && fresh->state != State::ended;
         if (now_ - since >= kSickTime && !has_replacement) due.push_back(&worker);
       }
     }
-    if (sick > 1 && 2 * sick > alive) {
-      if (!due.empty())
-        wait(fmt::format("{} of {} workers are sick at once, so the cause is not in the machines, and none is replaced",
-                         sick, alive));
-      return;
+    for (const WorkerSeen* worker : announced) {
+      note_loss(*worker);
+      replace(*worker, fmt::format("{} is to go: {}", worker->name, worker->sick));
     }
-    for (const WorkerSeen* worker : due) replace(*worker);
+    for (const WorkerSeen* worker : due) {
+      if (const int sick = sick_with(*worker); sick > 1 && 2 * sick > alive) {
+        return wait(
+            fmt::format("{} of {} workers are sick at once, so the cause is not in the machines, and none is replaced",
+                        sick, alive));
+      }
+    }
+    for (const WorkerSeen* worker : due) {
+      if (is_too_young(*worker)) continue;
+      replace(*worker,
+              fmt::format("{} has been sick for {}: {}", worker->name, format_duration(kSickTime), worker->sick));
+    }
   }
 
-  void finish(const WorkerSeen& bad, const WorkerSeen& fresh) {
-    HealAction& action = act(Kind::finish_replace, fmt::format("{} runs in the place of {}", fresh.name, bad.name));
+  // How many became sick at about the same time. Most of the workers do not do so by themselves: that is the network,
+  // the head or AWS.
+  int sick_with(const WorkerSeen& worker) const {
+    const UnixTime since = made_.memory.sick.at(worker.id);
+    return static_cast<int>(std::ranges::count_if(made_.memory.sick, [&](const auto& one) {
+      return one.second >= since - kSickTime && one.second <= since + kSickTime;
+    }));
+  }
+
+  bool is_too_young(const WorkerSeen& worker) {
+    if (!worker.healed || worker.began == UnixTime(0) || now_ - worker.began >= kLeastAge) return false;
+    wait(fmt::format(
+        "{} is sick ({}) soon after it took the place of another worker, so the cause may be the job; it is "
+        "replaced in {} if that stays so",
+        worker.name, worker.sick, format_duration(kLeastAge - (now_ - worker.began))));
+    return true;
+  }
+
+  void hand_over(const WorkerSeen& bad, const WorkerSeen& fresh) {
+    const UnixTime since = made_.memory.handovers.try_emplace(bad.id, now_).first->second;
+    const HandoverStep step = next_step(bad, fresh, now_ - since);
+    made_.hurries = true;
+    if (step.kind == HandoverStep::Kind::wait) return wait(step.why);
+    if (step.kind == HandoverStep::Kind::join) return ask_job(Kind::join, fresh, step.why);
+    if (step.kind == HandoverStep::Kind::drain) return ask_job(Kind::drain, bad, step.why);
+    HealAction& action = act(Kind::finish_replace, step.why);
     action.id = bad.id;
     action.other = fresh.id;
   }
 
-  void replace(const WorkerSeen& worker) {
+  void ask_job(Kind kind, const WorkerSeen& worker, const std::string& why) {
+    UnixTime& asked = made_.memory.asked[worker.id];
+    if (asked != UnixTime(0) && now_ - asked < kAskAgain) return wait(why);
+    asked = now_;
+    HealAction& action = act(kind, why);
+    action.id = worker.id;
+    action.host = worker.host;
+  }
+
+  // Added workers join by their tags; one in the place of a lost worker of `up` joins here. What the job had before and
+  // has no more was removed from it on purpose.
+  void let_join() {
+    for (const WorkerSeen& one : observed_.workers) {
+      const bool is_new = one.base && one.healed && !one.listed && !one.was_listed && one.part == Part::outside;
+      if (!is_new || !one.ready || one.state != State::running || !counts(one) || is_a_replacement(one)) continue;
+      ask_job(Kind::join, one, fmt::format("{} is there in the place of a worker that was lost", one.name));
+    }
+  }
+
+  void replace(const WorkerSeen& worker, const std::string& why) {
     std::vector<Pool> pools = open_pools();
-    if (pools.empty())
-      return wait(fmt::format("{} is sick ({}) but {}", worker.name, worker.sick, until_a_pool_opens()));
-    HealAction& action = act(Kind::replace, fmt::format("{} has been sick for {}: {}", worker.name,
-                                                        format_duration(kSickTime), worker.sick));
+    if (pools.empty()) return wait(fmt::format("{}, but {}", why, until_a_pool_opens()));
+    HealAction& action = act(Kind::replace, why);
     action.id = worker.id;
     action.base = worker.base;
-    action.count = 1;
+    action.count = worker.weight;
     action.pools = std::move(pools);
+    made_.hurries = true;
   }
 
   void refill(bool base) {
@@ -224,7 +293,9 @@ class Decision {
       }
       std::ranges::sort(ours, [](const WorkerSeen* a, const WorkerSeen* b) { return younger(*a, *b); });
       for (const WorkerSeen* one : ours) {
-        if (over-- > 0) victims.push_back(one);
+        if (over < one->weight) continue;
+        over -= one->weight;
+        victims.push_back(one);
       }
     }
     UnixTime& since = made_.memory.surplus_since;
@@ -235,7 +306,7 @@ class Decision {
     if (since == UnixTime(0)) since = now_;
     if (now_ - since < kSurplusTime) return;
     for (const WorkerSeen* one : victims) {
-      act(Kind::end, fmt::format("{} is one more than the {} workers that are wanted", one->name, wish_.workers())).id =
+      act(Kind::end, fmt::format("{} is beyond the {} workers that are wanted", one->name, wish_.workers())).id =
           one->id;
     }
   }
@@ -255,12 +326,6 @@ class Decision {
   UnixTime now_;
   HealDecision made_;
 };
-
-WorkerSeen::State state_of(const Node& node) {
-  if (!node.there()) return State::ended;
-  if (node.state == "pending") return State::starting;
-  return node.state == "running" ? State::running : State::stopped;
-}
 
 }  // namespace
 
@@ -295,36 +360,6 @@ std::vector<Pool> refill_pools(const Spec& spec, const Account& account, const s
   }
   std::ranges::stable_sort(pools, {}, [&](const Pool& pool) { return std::ranges::find(zones, pool.zone); });
   return pools;
-}
-
-Observed observed_in(const Fleet& fleet, const std::map<std::string, std::string>& sick, std::vector<Pool> pools) {
-  Observed observed{
-      .complete = fleet.group && fleet.launch_template, .stopped = is_stopped(fleet), .pools = std::move(pools)};
-  const Node* head = fleet.head();
-  observed.head = !head ? Observed::Head::gone : head->alive() ? Observed::Head::alive : Observed::Head::stopped;
-  const auto tag_of = [](const Node& node, const char* key) {
-    const auto found = node.tags.find(key);
-    return found == node.tags.end() ? std::string() : found->second;
-  };
-  const auto see = [&](const Node& node) {
-    // A machine that only carries the cluster's tag was put there by hand: it is not the cluster's to count.
-    if (node.role != Role::worker || (node.launch.empty() && !node.base && !node.elastic)) return;
-    const auto why = sick.find(node.instance_id);
-    observed.workers.push_back({.id = node.instance_id,
-                                .name = node.name,
-                                .base = node.base,
-                                .state = state_of(node),
-                                .pool = {node.market, node.type, node.zone, node.subnet_id},
-                                .sick = why == sick.end() ? "" : why->second,
-                                .replaced_by = tag_of(node, tag::kReplaced),
-                                .leaves = leaves_on_purpose(node),
-                                .left = !tag_of(node, tag::kLeft).empty(),
-                                .healed = !tag_of(node, tag::kHealed).empty(),
-                                .launched = node.launch_time});
-  };
-  for (const Node& node : fleet.nodes) see(node);
-  for (const Node& node : fleet.ending) see(node);
-  return observed;
 }
 
 }  // namespace dtrain::cluster

@@ -105,7 +105,7 @@ std::optional<Wish> tagged_wish(const Fleet& fleet) {
 Wish wish_without_tag(const Fleet& fleet, int workers) {
   Wish wish{.base = workers};
   for (const Node* node : fleet.workers()) {
-    if (!node->base && !node->launch.empty() && !leaves_on_purpose(*node)) ++wish.elastic;
+    if (!node->base && !node->launch.empty() && !leaves_on_purpose(*node)) wish.elastic += node->weight;
   }
   return wish;
 }

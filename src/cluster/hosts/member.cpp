@@ -55,6 +55,8 @@ Json look(const Json& question) {
   std::error_code unknown;
   const auto space = std::filesystem::space(probe.parent_path(), unknown);
   const auto other = other_cluster(folder);
+  Checkup checkup = look_at_gpus(kGpuTime);
+  checkup.disks = look_at_disks();
   Json answer = Json::object({{"machine", machine_id()},
                               {"host_name", host_name()},
                               {"cpus", usable_cpus()},
@@ -62,7 +64,7 @@ Json look(const Json& question) {
                               {"disk_free_bytes", unknown ? std::uint64_t{0} : std::uint64_t{space.available}},
                               {"other_cluster", other ? Json(*other) : Json()},
                               {"sees_shared", is_listed(probe)},
-                              {"report", to_json(look_at_gpus(kGpuTime))},
+                              {"report", to_json(checkup)},
                               {"time_ns", begun}});
   answer["took_ns"] = wall_nanoseconds() - begun;
   return answer;

@@ -24,12 +24,20 @@ std::string program() {
   return {};
 }
 
+auto query(const std::string& program, const std::string& fields, milliseconds patience) {
+  Spawn child = spawn_of({program, fmt::format("--query-gpu={}", fields), "--format=csv,noheader,nounits"});
+  child.environment = own_environment();
+  return try_asking(std::move(child), patience);
+}
+
 // Sets either gpus or gpu_error.
 void ask(const std::string& program, milliseconds patience, Checkup& checkup) {
-  Spawn child =
-      spawn_of({program, fmt::format("--query-gpu={}", fmt::join(kGpuFields, ",")), "--format=csv,noheader,nounits"});
-  child.environment = own_environment();
-  const auto answer = try_asking(std::move(child), patience);
+  const std::string fields = fmt::format("{}", fmt::join(kGpuFields, ","));
+  auto answer = query(program, fmt::format("{},{}", fields, fmt::join(kErrorFields, ",")), patience);
+  // An older driver refuses all fields because of one.
+  if (answer && answer->output.find("not a valid field") != answer->output.npos) {
+    answer = query(program, fields, patience);
+  }
   if (!answer) {
     checkup.gpu_error = fmt::format("nvidia-smi gave no answer within {}", format_duration(patience));
   } else if (answer->code != 0) {

@@ -163,6 +163,7 @@ class Head {
       const Json message = Json::parse(frame, "a message to the head");
       if (const Json* started = message.find("started")) return answer_start(started->as_integer(), message);
       if (const Json* round = message.find("checked")) return hear_checked(session, round->as_integer(), message);
+      if (const Json* report = message.find("report")) return keep_report(session, *report);
       const Json* ask = message.find("ask");
       if (!ask) return;
       const std::string& word = ask->as_string();
@@ -301,6 +302,7 @@ class Head {
   void hear_checked(const Session& session, std::int64_t number, const Json& message) {
     const auto round = rounds_.find(number);
     const NodeEntry* node = state_.registry().find(session.address);
+    keep_report(session, message.at("report"));
     if (round == rounds_.end() || !node) return;
     round->second.answers.hear(node->facts.identity.instance_id, message, nanoseconds_now());
     if (round->second.answers.is_over()) end_round(number);
@@ -312,6 +314,10 @@ class Head {
     Json answer = state_.list();
     answer["reports"] = round.mapped().answers.reports();
     if (const auto client = round.mapped().client.lock()) client->send(answer.dump());
+  }
+
+  void keep_report(const Session& session, const Json& report) {
+    if (!session.address.empty()) state_.registry().report(session.address, report, std::chrono::system_clock::now());
   }
 
   static std::int64_t nanoseconds_now() {

@@ -97,6 +97,10 @@ Json HeadState::list() const {
     Json node = to_json(entry.facts);
     node["connected"] = entry.connected;
     node["since"] = seconds_of(entry.since);
+    if (!entry.report.is_null()) {
+      node["report"] = entry.report;
+      node["reported"] = seconds_of(entry.reported);
+    }
     nodes.push_back(std::move(node));
   }
   for (const NodeFailure& failure : registry_.failures()) failures.push_back(json_of(failure));

@@ -66,8 +66,15 @@ std::vector<std::string> NodeHealth::troubles() const {
     all.push_back(fmt::format("its agent is {}", agent.text()));
   }
   if (clock && clock->is_wrong()) all.push_back(fmt::format("its clock is {:+.1f} s off the head's", clock->seconds));
-  if (checkup) {
-    for (std::string& trouble : gpu_troubles(*checkup, gpus_of_type)) all.push_back(std::move(trouble));
+  for (std::string& trouble : reported()) all.push_back(std::move(trouble));
+  return all;
+}
+
+std::vector<std::string> NodeHealth::reported() const {
+  if (!checkup) return {};
+  std::vector<std::string> all = troubles_of(*checkup, gpus_of_type);
+  if (const net::EndNotice* told = notice()) {
+    all.push_back(fmt::format("AWS {} it back: {}", told->is_final ? "takes" : "may soon take", told->text));
   }
   return all;
 }
@@ -108,9 +115,16 @@ std::vector<NodeHealth> read_health(net::AwsCalls& aws, const Fleet& fleet) {
 }
 
 void add_answer_of_head(const Fleet& fleet, const Json& answer, std::vector<NodeHealth>& all) {
+  std::map<std::string, const Json*> reports;
+  for (const Json& node : answer.at("nodes").as_array()) {
+    if (const Json* report = node.find("report")) reports[node.at("instance_id").as_string()] = report;
+  }
+  const Json* asked = answer.find("reports");
   for (NodeHealth& one : all) {
     one.agent = agent_of(one.node, fleet, answer);
-    const Json* found = answer.at("reports").find(one.node.instance_id);
+    const auto report = reports.find(one.node.instance_id);
+    if (report != reports.end()) one.checkup = checkup_from_json(*report->second);
+    const Json* found = asked ? asked->find(one.node.instance_id) : nullptr;
     if (!found) continue;
     one.checkup = checkup_from_json(found->at("report"));
     one.clock = {found->at("clock_offset_seconds").as_number(), found->at("clock_within_seconds").as_number()};

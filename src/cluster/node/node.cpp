@@ -10,6 +10,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/machine.hpp>
+#include <dtrain/base/mutex.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/cluster/admission.hpp>
 #include <dtrain/cluster/checkup.hpp>
@@ -33,6 +34,8 @@ constexpr auto kHeartbeat = 5s;
 constexpr auto kTick = 200ms;
 constexpr auto kPause = 2s;  // before the next attempt
 constexpr auto kForGpus = 8s;
+constexpr auto kReport = 60s;  // between reports without news
+constexpr auto kNotice = 5s;   // between two looks for a notice of the machine's end
 
 struct HeadEndpoint {  // the answer of the admission port
   std::uint16_t port = 0;
@@ -65,12 +68,28 @@ HeadEndpoint request_join(const NodeOrder& order, const std::string& head, net::
   return {static_cast<std::uint16_t>(reply.at("port").as_integer()), reply.at("token").as_string()};
 }
 
+// A service that does not answer reports no notice.
+std::optional<net::EndNotice> notice_in(net::InstanceMetadata& metadata, const std::stop_token& stop = {}) {
+  try {
+    return net::end_notice(metadata, stop);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+Checkup look_at_machine(std::optional<net::EndNotice> notice) {
+  Checkup checkup = look_at_gpus(kForGpus);
+  checkup.disks = look_at_disks();
+  checkup.notice = std::move(notice);
+  return checkup;
+}
+
 // One connection to the head, from registration until it is lost. Threads: connect() runs in one of its own before
-// frames are handled; the loop runs in the caller's thread and handles every frame; each agent start, and the GPU
-// check, has a thread, because both may take long. These threads send on the channel, which is safe from any thread, or
-// post to the loop; `checks_` and `lost_` belong to the loop (`lost_` also to connect(), before the loop has frames).
-// run() joins all of them before it returns, so nothing outlives the session. A lost connection ends the loop; run()
-// then throws RemoteError, and run_node() connects again after a pause.
+// frames are handled; the loop runs in the caller's thread and handles every frame; each agent start, the check that
+// the head asks for, and the reports without being asked, have a thread, because all may take long. These threads send
+// on the channel, which is safe from any thread, or post to the loop; `checks_` and `lost_` belong to the loop (`lost_`
+// also to connect(), before the loop has frames). run() joins all of them before it returns, so nothing outlives the
+// session. A lost connection ends the loop; run() then throws RemoteError, and run_node() connects again after a pause.
 class HeadSession {
  public:
   HeadSession(const NodeOptions& options, const std::string& head, NodeFacts facts)
@@ -83,6 +102,7 @@ class HeadSession {
     connecting.join();
     for (std::thread& start : starts_) start.join();
     if (check_.joinable()) check_.join();
+    reports_ = std::jthread();
     if (!lost_.empty()) throw RemoteError(lost_);
   }
 
@@ -100,6 +120,7 @@ class HeadSession {
       channel_->send(Json::object({{"ask", "register"}, {"node", to_json(facts_)}}).dump());
       tick();
       beat();
+      reports_ = std::jthread([this](const std::stop_token& stop) { report(stop); });
     });
   }
 
@@ -134,8 +155,27 @@ class HeadSession {
     checks_.push_back({round, std::chrono::system_clock::now(), std::chrono::steady_clock::now()});
     if (checks_.size() > 1) return;
     if (check_.joinable()) check_.join();
-    check_ =
-        std::thread([this] { loop_.post([this, report = to_json(look_at_gpus(kForGpus))] { send_report(report); }); });
+    check_ = std::thread([this] {
+      net::InstanceMetadata metadata({.url = net::instance_metadata_url()});
+      loop_.post([this, report = to_json(look_at_machine(notice_in(metadata)))] { send_report(report); });
+    });
+  }
+
+  // From time to time, and at once when EC2 announces the end of this machine.
+  void report(const std::stop_token& stop) {
+    net::InstanceMetadata metadata({.url = net::instance_metadata_url()});
+    std::optional<net::EndNotice> told;
+    std::chrono::steady_clock::time_point next{};
+    while (!stop.stop_requested()) {
+      const auto now = std::chrono::steady_clock::now();
+      auto notice = notice_in(metadata, stop);
+      if (notice != told || now >= next) {
+        told = notice;
+        next = now + kReport;
+        channel_->send(Json::object({{"report", to_json(look_at_machine(std::move(notice)))}}).dump());
+      }
+      sleep_unless_stopped(stop, kNotice);
+    }
   }
 
   void send_report(const Json& report) {
@@ -201,6 +241,7 @@ class HeadSession {
   std::vector<Check> checks_;  // checks that wait for the result of check_
   std::thread check_;
   std::string lost_;
+  std::jthread reports_;
 };
 
 void serve_head_once(const NodeOptions& options) {

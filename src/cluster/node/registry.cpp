@@ -6,6 +6,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/secret.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/cluster/checkup.hpp>
 #include <dtrain/cluster/compat_files.hpp>
 
 namespace dtrain::cluster {
@@ -74,7 +75,16 @@ void Registry::join(NodeFacts facts, WallTime now) {
 
 void Registry::lose(const std::string& address, WallTime now) {
   for (NodeEntry& node : nodes_) {
-    if (node.facts.identity.address == address) node.connected = false, node.since = now;
+    if (node.facts.identity.address != address) continue;
+    node.connected = false, node.since = now;
+    node.report = Json();
+  }
+}
+
+void Registry::report(const std::string& address, const Json& checkup, WallTime now) {
+  Json checked = to_json(checkup_from_json(checkup));
+  for (NodeEntry& node : nodes_) {
+    if (node.facts.identity.address == address) node.report = checked, node.reported = now;
   }
 }
 

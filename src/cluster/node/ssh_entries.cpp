@@ -22,13 +22,6 @@ Path home() { return environment("HOME").value_or("/"); }
 Path clusters() { return home() / ".dtrain" / "clusters"; }
 Path entries_of(const std::string& cluster) { return clusters() / cluster / kFile; }
 
-// Quotes a word for ssh's configuration: blanks need quotes, and a percent sign is doubled.
-std::string word(const std::string& text) {
-  std::string safe;
-  for (const char c : text) safe += c == '%' ? "%%" : std::string(1, c);
-  return safe.find(' ') == safe.npos ? safe : fmt::format("\"{}\"", safe);
-}
-
 // An absolute path: ssh takes the home folder from the account database, not from HOME.
 std::string include_line() {
   const std::string files = (clusters() / "*" / kFile).string();
@@ -65,6 +58,13 @@ void change_config(const std::function<std::string(std::string_view config, std:
   replace(config, after);
 }
 
+Path write_entries(const std::string& cluster, const std::string& text) {
+  Path file = entries_of(cluster);
+  write_file_atomic(file, text, kMine);
+  change_config(with_include);
+  return file;
+}
+
 bool has_entries_of_any() {
   std::error_code none;
   return std::ranges::any_of(std::filesystem::directory_iterator(clusters(), none),
@@ -89,19 +89,37 @@ std::vector<std::string> ssh_names(const cluster::Fleet& fleet) {
   return names;
 }
 
-std::string ssh_entries(const cluster::Fleet& fleet, const std::string& user, const Path& known_hosts) {
-  std::string text =
-      fmt::format("# Nodes of cluster {}, written by `dtrain cluster ssh --write-config`.\n", fleet.name);
-  for (const cluster::Node& node : fleet.nodes) {
-    if (address_of(node).empty()) continue;
-    text += fmt::format("Host {}\n  HostName {}\n  User {}\n", ssh_name(fleet, node), address_of(node), user);
-    text += fmt::format("  UserKnownHostsFile {}\n  StrictHostKeyChecking accept-new\n  ForwardAgent no\n",
-                        word(known_hosts.string()));
-    const cluster::Node* head = fleet.head();
-    if (head && node.public_ip.empty() && node.role != cluster::Role::head)
-      text += fmt::format("  ProxyJump {}\n", ssh_name(fleet, *head));
+std::string ssh_blocks(const std::string& cluster, const std::vector<SshEntry>& entries) {
+  std::string text = fmt::format("# Nodes of cluster {}, written by `dtrain cluster ssh --write-config`.\n", cluster);
+  for (const SshEntry& entry : entries) {
+    text += fmt::format("Host {}\n", entry.name);
+    for (const auto& [key, value] : entry.settings) text += fmt::format("  {} {}\n", key, value);
   }
   return text;
+}
+
+std::string ssh_word(const std::string& text) {
+  std::string safe;
+  for (const char c : text) safe += c == '%' ? "%%" : std::string(1, c);
+  return safe.find(' ') == safe.npos ? safe : fmt::format("\"{}\"", safe);
+}
+
+std::string ssh_entries(const cluster::Fleet& fleet, const std::string& user, const Path& known_hosts) {
+  std::vector<SshEntry> entries;
+  const cluster::Node* head = fleet.head();
+  for (const cluster::Node& node : fleet.nodes) {
+    if (address_of(node).empty()) continue;
+    SshEntry entry{ssh_name(fleet, node),
+                   {{"HostName", address_of(node)},
+                    {"User", user},
+                    {"UserKnownHostsFile", ssh_word(known_hosts.string())},
+                    {"StrictHostKeyChecking", "accept-new"},
+                    {"ForwardAgent", "no"}}};
+    if (head && node.public_ip.empty() && node.role != cluster::Role::head)
+      entry.settings.emplace_back("ProxyJump", ssh_name(fleet, *head));
+    entries.push_back(std::move(entry));
+  }
+  return ssh_blocks(fleet.name, entries);
 }
 
 std::string with_include(std::string_view config, std::string_view line) {
@@ -138,20 +156,24 @@ std::string without_addresses(std::string_view known_hosts, const std::vector<st
 }
 
 Path write_ssh_entries(const cluster::Fleet& fleet) {
-  Path file = entries_of(fleet.name);
   const Path known_hosts = cluster_ssh_options(fleet.name).known_hosts;  // also makes the folder
-  write_file_atomic(file, ssh_entries(fleet, logins_of(fleet).front(), known_hosts), kMine);
-  change_config(with_include);
-  return file;
+  return write_entries(fleet.name, ssh_entries(fleet, logins_of(fleet).front(), known_hosts));
 }
 
+Path write_ssh_blocks(const std::string& cluster, const std::vector<SshEntry>& entries) {
+  make_folder(entries_of(cluster).parent_path());
+  return write_entries(cluster, ssh_blocks(cluster, entries));
+}
+
+bool has_ssh_entries(const std::string& cluster) { return std::filesystem::exists(entries_of(cluster)); }
+
 void renew_ssh_entries(const cluster::Fleet& fleet, Reporter& reporter) {
-  if (!std::filesystem::exists(entries_of(fleet.name))) return;
+  if (!has_ssh_entries(fleet.name)) return;
   or_warn(fleet.name, reporter, [&] { write_ssh_entries(fleet); });
 }
 
 void renew_ssh_entries(net::AwsCalls& aws, const std::string& cluster, Reporter& reporter) {
-  if (!std::filesystem::exists(entries_of(cluster))) return;
+  if (!has_ssh_entries(cluster)) return;
   or_warn(cluster, reporter, [&] { write_ssh_entries(cluster::read_fleet(aws, cluster)); });
 }
 

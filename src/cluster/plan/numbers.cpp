@@ -80,13 +80,19 @@ int last_node(const Fleet& fleet) {
 }
 
 std::vector<std::string> missing_base_workers(const Spec& spec, const Fleet& fleet) {
-  const auto unnamed = std::ranges::count_if(
-      fleet.nodes, [](const Node& node) { return node.role == Role::worker && node.base && !node.named(); });
+  std::ptrdiff_t unnamed = 0,
+                 others = 0;  // names that workers will take; and those that machines count for beside theirs
+  for (const Node* node : fleet.workers()) {
+    if (!node->base) continue;
+    if (!node->named()) ++unnamed;
+    if (!node->named() || worker_number(node->name).value_or(0) <= spec.workers) others += node->weight - 1;
+  }
   std::vector<std::string> missing;
   for (int number = 1; number <= spec.workers; ++number) {
     if (!fleet.find(worker_name(number))) missing.push_back(worker_name(number));
   }
-  missing.erase(missing.begin(), missing.begin() + std::min<std::ptrdiff_t>(unnamed, std::ssize(missing)));
+  missing.erase(missing.begin(), missing.begin() + std::min(unnamed, std::ssize(missing)));
+  missing.erase(missing.end() - std::min(others, std::ssize(missing)), missing.end());
   return missing;
 }
 

@@ -93,9 +93,21 @@ void refuse_changes(const std::map<std::string, std::string>& options, const Fle
       fmt::format("dtrain cluster down {} first, or leave {} out", fleet.name, changed.size() > 1 ? "them" : "it"));
 }
 
+// The machines of the preferred type for so many workers.
+std::size_t machines_of_choice(const Spec& spec, std::size_t workers) {
+  const int weight = weight_of(spec, spec.instance_types.front());
+  return static_cast<std::size_t>(machines_for(static_cast<int>(workers), weight));
+}
+
 std::string what_of_workers(const std::vector<std::string>& names, const std::vector<Pool>& pools) {
   const std::string kind =
       pools.empty() ? "" : fmt::format(", {} {}", enum_name(kMarketNames, pools.front().market), pools.front().type);
+  const int weight = pools.empty() ? 1 : pools.front().weight;
+  if (weight > 1) {
+    const int machines = machines_for(static_cast<int>(names.size()), weight);
+    return fmt::format("start {} {}, from {} on, which count as {} workers{}", machines,
+                       machines == 1 ? "machine" : "machines", names.front(), machines * weight, kind);
+  }
   if (names.size() == 1) return fmt::format("start worker {}{}", names.front(), kind);
   return fmt::format("start {} workers, {} to {}{}", names.size(), names.front(), names.back(), kind);
 }
@@ -201,7 +213,8 @@ void plan_quotas(const Spec& spec, const Account& account, const Fleet& fleet, P
     if (known != account.types.end()) vcpus[quota_of(type)] += machines * known->second.vcpus;
   };
   count(fleet.head() ? fleet.head()->type : types_of(spec).front(), 1);
-  count(spec.instance_types.front(), spec.workers);
+  count(spec.instance_types.front(),
+        static_cast<int>(machines_of_choice(spec, static_cast<std::size_t>(spec.workers))));
   for (const auto& [quota, needed] : vcpus) {
     QuotaNeed need{quota, needed};
     if (const auto limit = account.quotas.find(quota); limit != account.quotas.end()) need.limit = limit->second;
@@ -219,7 +232,8 @@ void plan_quotas(const Spec& spec, const Account& account, const Fleet& fleet, P
 void plan_reservation(const Spec& spec, const Account& account, Plan& plan) {
   const auto heads = head_pools(spec, account);
   const bool with_head = plan.has(Step::head) && !heads.empty() && !heads.front().reservation.empty();
-  const int wanted = static_cast<int>(plan.to_start.size()) + (with_head ? 1 : 0);
+  const int weight = account.reservation ? weight_of(spec, account.reservation->type) : 1;
+  const int wanted = machines_for(static_cast<int>(plan.to_start.size()), weight) + (with_head ? 1 : 0);
   if (auto note = reservation_note(account, wanted)) plan.notes.push_back(std::move(*note));
 }
 
@@ -304,7 +318,9 @@ bool Plan::has(Step step) const {
 }
 
 std::vector<Pool> worker_pools(const Spec& spec, const Account& account, const std::string& zone) {
-  return with_reservation(with_max_price(pools(markets_of(spec), spec.instance_types, account, zone), spec), account);
+  std::vector<Pool> all = pools(markets_of(spec), spec.instance_types, account, zone);
+  for (Pool& pool : all) pool.weight = weight_of(spec, pool.type);
+  return with_reservation(with_max_price(std::move(all), spec), account);
 }
 
 // The head holds the cluster together, so it is a spot instance only if the user allows nothing else.
@@ -332,7 +348,8 @@ Plan plan_up(const Spec& spec, const std::map<std::string, std::string>& options
   if (fleet.group && fleet.options != options) add_action(plan, Step::options, "write down the new options");
   std::vector<std::string> types{fleet.head() ? fleet.head()->type : types_of(spec).front()};
   for (const Node* node : fleet.workers()) types.push_back(node->type);
-  const std::size_t ordered = plan.has(Step::emr) ? static_cast<std::size_t>(spec.workers) : plan.to_start.size();
+  const std::size_t ordered =
+      plan.has(Step::emr) ? static_cast<std::size_t>(spec.workers) : machines_of_choice(spec, plan.to_start.size());
   types.insert(types.end(), ordered, spec.instance_types.front());
   plan.cost = cost_of(types, account.prices);
   plan_quotas(spec, account, fleet, plan);

@@ -78,6 +78,7 @@ void check_emr(const Spec& spec) {
     refuse("setting 'elastic-role' is not for EMR", "setting 'instance-profile' sets the rights of its nodes");
   if (spec.workers < 1) refuse("an EMR cluster has a worker at least", "give setting 'workers' 1 or more");
   if (spec.instance_types.size() > 1) refuse("EMR takes one type of machines in setting 'instance-type'", "give one");
+  if (!spec.weights.empty()) refuse("setting 'instance-type' has no weights on EMR", "leave the ':N' out");
   if (!spec.capacity_reservation.empty()) {
     refuse("setting 'capacity-reservation' is not for EMR", "leave it out; EMR uses open reservations by itself");
   }

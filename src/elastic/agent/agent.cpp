@@ -115,14 +115,14 @@ class Agent {
     give_notice({true, fmt::format("its agent got signal {}", signal)});
   }
 
-  void give_notice(const SpotNotice& notice) {
-    follower_.send(Tag::notice, 0, Json::object({{"leave", notice.leave}, {"reason", notice.reason}}).dump());
+  void give_notice(const net::EndNotice& notice) {
+    follower_.send(Tag::notice, 0, Json::object({{"leave", notice.is_final}, {"reason", notice.text}}).dump());
   }
 
   void watch_for_the_clouds_notice() {
     const std::string url = notice_url_of(follower_.welcome().notice_url, options_.order.host);
     if (url.empty() || spot_watch_) return;
-    spot_watch_.emplace(loop_, url, [this](const SpotNotice& notice) { give_notice(notice); });
+    spot_watch_.emplace(loop_, url, [this](const net::EndNotice& notice) { give_notice(notice); });
   }
 
   void tick() {

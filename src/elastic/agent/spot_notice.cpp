@@ -1,15 +1,11 @@
 #include "spot_notice.hpp"
 
-#include <fmt/format.h>
-
-#include <memory>
 #include <optional>
+#include <utility>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/files.hpp>
-#include <dtrain/base/json.hpp>
 #include <dtrain/base/mutex.hpp>
-#include <dtrain/net/instance_metadata.hpp>
 
 namespace dtrain::elastic {
 namespace {
@@ -24,43 +20,25 @@ bool is_on_ec2() {
   }
 }
 
-// nullopt: there is no such entry, which is the usual case.
-std::optional<Json> value_at(net::InstanceMetadata& metadata, const std::string& path, const std::stop_token& cancel) {
-  const std::optional<std::string> text = metadata.find("meta-data/" + path, cancel);
-  return text ? std::optional(Json::parse(*text, "the instance's metadata")) : std::nullopt;
-}
-
-std::string text_or(const Json& json, std::string_view key, const char* otherwise) {
-  const Json* value = json.is_object() ? json.find(key) : nullptr;
-  return value && value->is_string() ? value->as_string() : otherwise;
-}
-
 // The new notices. A failure counts as none; the next look repeats the request.
-std::optional<SpotNotice> look(net::InstanceMetadata& metadata, bool& recommended, const std::stop_token& cancel) {
+std::optional<net::EndNotice> look(net::InstanceMetadata& metadata, bool& recommended, const std::stop_token& cancel) {
   try {
-    if (const auto action = value_at(metadata, "spot/instance-action", cancel)) {
-      return SpotNotice{true, fmt::format("spot notice: {} at {}", text_or(*action, "action", "end"),
-                                          text_or(*action, "time", "an unknown time"))};
-    }
-    if (recommended) return std::nullopt;
-    if (const auto rebalance = value_at(metadata, "events/recommendations/rebalance", cancel)) {
-      recommended = true;
-      return SpotNotice{
-          false, fmt::format("rebalance recommended at {}", text_or(*rebalance, "noticeTime", "an unknown time"))};
-    }
+    auto notice = net::end_notice(metadata, cancel);
+    if (notice && !notice->is_final && std::exchange(recommended, true)) return std::nullopt;
+    return notice;
   } catch (const Error&) {
+    return std::nullopt;
   }
-  return std::nullopt;
 }
 
 void watch(const std::stop_token& stop, net::Loop& loop, const std::string& url,
-           const std::function<void(SpotNotice)>& on_notice, std::chrono::milliseconds interval) {
+           const std::function<void(net::EndNotice)>& on_notice, std::chrono::milliseconds interval) {
   net::InstanceMetadata metadata({.url = url});
   bool recommended = false;
   while (!stop.stop_requested()) {
     if (const auto notice = look(metadata, recommended, stop)) {
       loop.post([on_notice, notice = *notice] { on_notice(notice); });
-      if (notice->leave) return;
+      if (notice->is_final) return;
     }
     sleep_unless_stopped(stop, interval);
   }
@@ -78,7 +56,7 @@ std::string notice_url_of(const std::string& choice, const std::string& host) {
   return url;
 }
 
-SpotWatch::SpotWatch(net::Loop& loop, std::string url, std::function<void(SpotNotice)> on_notice,
+SpotWatch::SpotWatch(net::Loop& loop, std::string url, std::function<void(net::EndNotice)> on_notice,
                      std::chrono::milliseconds interval)
     : thread_([&loop, url = std::move(url), on_notice = std::move(on_notice), interval](const std::stop_token& stop) {
         watch(stop, loop, url, on_notice, interval);

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include <dtrain/net/channel.hpp>
+#include <dtrain/net/instance_metadata.hpp>
 
 namespace dtrain::elastic {
 
@@ -15,15 +16,10 @@ namespace dtrain::elastic {
 // which {host} is replaced. Empty: none.
 std::string notice_url_of(const std::string& choice, const std::string& host);
 
-struct SpotNotice {
-  bool leave = false;  // false: a recommendation to leave soon
-  std::string reason;  // for the user
-};
-
 class SpotWatch {
  public:
   // Calls back on the loop's thread, at most once for each kind. The loop must outlive this.
-  SpotWatch(net::Loop& loop, std::string url, std::function<void(SpotNotice)> on_notice,
+  SpotWatch(net::Loop& loop, std::string url, std::function<void(net::EndNotice)> on_notice,
             std::chrono::milliseconds interval = std::chrono::seconds(5));
 
  private:

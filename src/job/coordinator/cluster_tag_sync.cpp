@@ -11,6 +11,7 @@
 #include <dtrain/cluster/change.hpp>
 #include <dtrain/cluster/user_data.hpp>
 
+#include "job/queue/managed_job.hpp"
 #include "job/spec/job_client.hpp"
 #include "job/spec/wait_for_stop.hpp"
 
@@ -39,6 +40,15 @@ std::set<std::string> listed_in(const std::string& host_file) {
   return found;
 }
 
+// Of the document that `dtrain hosts list` gives.
+void add_states(const Json& job, cluster::TagSyncView& view) {
+  view.job_runs = true;
+  view.elastic = job.at("elastic").as_bool();
+  for (const Json& host : job.at("hosts").as_array()) {
+    view.states[host.at("name").as_string()] = host.at("state").as_string();
+  }
+}
+
 std::set<std::string> running_in(const cluster::Fleet& fleet) {
   std::set<std::string> found;
   for (const cluster::Node& node : fleet.nodes) {
@@ -58,13 +68,14 @@ class LocalTagSyncJob final : public TagSyncJob {
 
   cluster::TagSyncView look(const cluster::Fleet& fleet) override {
     cluster::TagSyncView view;
-    view.ready = registry_ ? registered(fleet) : running_in(fleet);
-    const auto file = read_coordinator(folder_);
-    view.job_runs = file && !file->over() && answers(*file);
+    if (registry_) view.nodes = registered(fleet);
+    view.ready = registry_ ? connected_in(view.nodes) : running_in(fleet);
+    if (const auto job = job_list()) add_states(*job, view);
     if (file_exists(folder_.hosts())) view.listed = listed_in(read_file(folder_.hosts()));
     if (file_exists(folder_.log())) view.log = cluster::last_words(read_file(folder_.log()));
     return view;
   }
+  Path folder() const override { return folder_.path; }
   void add(const std::string& host) override { edit_hosts(folder_, {.add = {host}}); }
   void remove(const std::string& host) override { edit_hosts(folder_, {.remove = {host}}); }
   Stop stop(const std::string& why) override {
@@ -76,9 +87,20 @@ class LocalTagSyncJob final : public TagSyncJob {
   }
 
  private:
-  std::set<std::string> registered(const cluster::Fleet& fleet) const {
+  // The hosts of the job that runs; nullopt: none does, or it has just ended.
+  std::optional<Json> job_list() const {
+    const auto file = read_coordinator(folder_);
+    if (!file || file->over() || !answers(*file)) return std::nullopt;
+    try {
+      return ask_coordinator(folder_, question("list"));
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+  }
+
+  Json registered(const cluster::Fleet& fleet) const {
     launcher::ask_registry(*registry_, cluster::announcement(fleet), kDeadline);
-    return connected_in(launcher::ask_registry(*registry_, question("list"), kDeadline));
+    return launcher::ask_registry(*registry_, question("list"), kDeadline);
   }
 
   const JobFolder folder_;
@@ -87,53 +109,92 @@ class LocalTagSyncJob final : public TagSyncJob {
 
 class RemoteTagSyncJob final : public TagSyncJob {
  public:
-  RemoteTagSyncJob(cluster::ClusterHead& head, const std::string& folder) : head_(head), folder_(folder) {}
+  RemoteTagSyncJob(cluster::ClusterHead& head, const std::string& folder) : head_(head), chosen_(folder) {}
 
   cluster::TagSyncView look(const cluster::Fleet& fleet) override {
     head_.announce(fleet);
-    const Json list = head_.ask(question("list"));
-    if (folder_.empty()) folder_ = list.at("facts").at("shared_folder").as_string();
     cluster::TagSyncView view;
-    view.ready = connected_in(list);
+    view.nodes = head_.ask(question("list"));
+    view.ready = connected_in(view.nodes);
+    folder_ = folder_of(view.nodes);
+    auto job = job_list();
+    if (!job && chosen_.empty()) {
+      folder_ = folder_of_queue().value_or(folder_);
+      job = job_list();
+    }
+    if (job) add_states(*job, view);
     const JobFolder folder{folder_};
-    view.job_runs = job_runs();
     view.listed = listed_in(read(folder.hosts()));
     view.log = cluster::last_words(read(folder.log()));
     return view;
   }
+  Path folder() const override { return folder_; }
   void add(const std::string& host) override { run_or_throw({"hosts", "add", host}); }
   void remove(const std::string& host) override { run_or_throw({"hosts", "remove", host, "--yes"}); }
+  // A job of the queue is not stopped: its runner would count that as the end of the job.
   Stop stop(const std::string&) override {
-    if (folder_.empty()) folder_ = head_.ask(question("list")).at("facts").at("shared_folder").as_string();
-    if (!job_runs()) return Stop::no_job;
+    folder_ = folder_of(head_.ask(question("list")));
+    if (!job_list()) return Stop::no_job;
     run_or_throw({"stop"});
     const Path file = JobFolder{folder_}.coordinator();
     return stop_of(static_cast<ExitCode>(Json::parse(read(file), file.string()).at("exit_code").as_integer()));
   }
 
  private:
-  bool job_runs() {
-    return !folder_.empty() && head_.session().stat(JobFolder{folder_}.coordinator()) && run({"hosts", "list"}).empty();
+  std::string folder_of(const Json& nodes) const {
+    return chosen_.empty() ? nodes.at("facts").at("shared_folder").as_string() : chosen_;
+  }
+
+  // That of the job that the queue of the cluster runs; nullopt: it runs none.
+  std::optional<std::string> folder_of_queue() {
+    const Answer answer = run({"jobs", "list", "--json"});
+    if (!answer.error.empty()) return std::nullopt;
+    const Json queue = Json::parse(answer.output, "the queue of the cluster");
+    for (const Json& job : queue.at("jobs").as_array()) {
+      if (job.at("state").as_string() == enum_name(kJobStateNames, JobState::running)) {
+        return job.at("job_dir").as_string();
+      }
+    }
+    return std::nullopt;
+  }
+
+  // The hosts of the job that runs; nullopt: none does.
+  std::optional<Json> job_list() {
+    if (folder_.empty() || !head_.session().stat(JobFolder{folder_}.coordinator())) return std::nullopt;
+    const Answer answer = run_in_job({"hosts", "list", "--json"});
+    return answer.error.empty() ? std::optional(Json::parse(answer.output, "the list of hosts")) : std::nullopt;
   }
   std::string read(const Path& file) {
     return head_.session().stat(file) ? head_.session().read_file(file, kMostLog) : std::string();
   }
 
-  // Runs `dtrain` on the head. Returns its error; empty: it succeeded.
-  std::string run(std::vector<std::string> words) {
+  struct Answer {
+    std::string output, error;  // no error: it succeeded
+  };
+  // Runs `dtrain` on the head.
+  Answer run(std::vector<std::string> words) {
     words.insert(words.begin(), fmt::format("{}/bundle/dtrain", cluster::kNodeFolder));
-    words.insert(words.end(), {"--job-dir", folder_});
-    std::string said;
+    Answer answer;
     net::SshCommand command{.argv = std::move(words)};
-    command.on_error = [&said](std::string_view text) { said += text; };
-    if (head_.session().run(command).ok()) return {};
-    return said.empty() ? "it failed" : std::string(trim(said));
+    command.on_output = [&answer](std::string_view text) { answer.output += text; };
+    command.on_error = [&answer](std::string_view text) { answer.error += text; };
+    if (head_.session().run(command).ok()) {
+      answer.error.clear();
+    } else {
+      answer.error = answer.error.empty() ? "it failed" : std::string(trim(answer.error));
+    }
+    return answer;
+  }
+  Answer run_in_job(std::vector<std::string> words) {
+    words.insert(words.end(), {"--job-dir", folder_});
+    return run(std::move(words));
   }
   void run_or_throw(std::vector<std::string> words) {
-    if (const std::string said = run(std::move(words)); !said.empty()) throw Error(said);
+    if (const std::string said = run_in_job(std::move(words)).error; !said.empty()) throw Error(said);
   }
 
   cluster::ClusterHead& head_;
+  const std::string chosen_;  // by the user; empty: the job of the shared folder, else the one that the queue runs
   std::string folder_;
 };
 

@@ -18,6 +18,7 @@ class TagSyncJob {
   virtual ~TagSyncJob() = default;
   virtual cluster::TagSyncView look(
       const cluster::Fleet& fleet) = 0;           // also announces the cluster's instances to the head
+  virtual Path folder() const = 0;                // of the job that look() saw
   virtual void add(const std::string& host) = 0;  // throws Error if the job refuses
   virtual void remove(const std::string& host) = 0;
   // Stops the job as `dtrain stop` does, and waits for its end. Throws Error if it goes on.
@@ -26,7 +27,8 @@ class TagSyncJob {
 };
 // On a machine that is no node of that cluster, any running instance may join.
 std::unique_ptr<TagSyncJob> make_local_job(const Path& job_folder, const std::string& cluster);
-// `job_folder`: path on the head; empty: the shared folder. The head must outlive the job.
+// `job_folder`: path on the head; empty: the shared folder, or that of the job that the queue runs. The head must
+// outlive the job.
 std::unique_ptr<TagSyncJob> make_remote_job(cluster::ClusterHead& head, const std::string& job_folder);
 
 // One round: reads, decides, carries out. Returns the number of steps done; a step that fails is reported and decided

@@ -18,6 +18,8 @@ namespace dtrain::job {
 namespace {
 
 using namespace std::chrono_literals;
+constexpr std::int64_t kSecondsOfADay = 86'400;
+constexpr const char* kForgetAfter = "forget-after";
 constexpr auto kLockPatience = 20s;
 constexpr auto kLockPause = 20ms;
 constexpr unsigned kOwnersFile = 0600;  // the environment is in it
@@ -176,6 +178,24 @@ void JobQueue::forget(int number) {
   std::filesystem::remove_all(aside, failed);
   over_.erase(number);
   if (failed) throw Error(fmt::format("{}: {}", aside.string(), failed.message()), "remove the folder by hand");
+}
+
+int JobQueue::forget_after() const {
+  if (!is_listed(folder_ / kForgetAfter)) return 0;
+  return static_cast<int>(std::max<std::int64_t>(parse_integer(trim(read_file(folder_ / kForgetAfter))).value_or(0), 0));
+}
+
+void JobQueue::set_forget_after(int days) {
+  write_file_atomic(folder_ / kForgetAfter, fmt::format("{}\n", days), 0644);
+}
+
+std::vector<int> jobs_over_for(const std::vector<QueuedJob>& jobs, int days, std::int64_t now) {
+  std::vector<int> numbers;
+  for (const QueuedJob& job : jobs) {
+    const bool is_old = job.record.is_over() && job.record.ended <= now - days * kSecondsOfADay;
+    if (job.spec && is_old) numbers.push_back(job.number);
+  }
+  return numbers;
 }
 
 std::optional<FileLock> JobQueue::take_runner_lock() const {

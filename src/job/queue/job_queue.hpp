@@ -9,6 +9,7 @@
 //   runner.lock       held by the runner
 //   submit.lock       held while a job is added, or the queue is closed
 //   last-number       the highest number so far, once a job was forgotten
+//   forget-after      days after which the runner removes a job that is over
 //   down-when-done    the machines are to end after the last job
 //   closed            no job is taken any more; names the machine that closes it, and its boot
 #pragma once
@@ -56,6 +57,10 @@ class JobQueue {
   // not over.
   void forget(int number);
 
+  // Days after which the runner removes jobs that are over; 0, the default: never.
+  int forget_after() const;
+  void set_forget_after(int days);
+
   std::optional<FileLock> take_runner_lock() const;
   bool has_runner() const { return is_held(folder_ / "runner.lock"); }
 
@@ -74,6 +79,9 @@ class JobQueue {
   Path folder_;
   std::map<int, QueuedJob> over_{};
 };
+
+// The numbers of jobs that ended so many days before `now`, seconds since 1970, or earlier. Pure.
+std::vector<int> jobs_over_for(const std::vector<QueuedJob>& jobs, int days, std::int64_t now);
 
 // The queue of a cluster, on its head: in the shared folder, so that a new head finds it; else in the home folder.
 Path queue_of_cluster(const std::string& shared_folder, const std::string& cluster);

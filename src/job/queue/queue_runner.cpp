@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/stop.hpp>
@@ -21,6 +22,7 @@ constexpr auto kBetweenLooks = 500ms;
 constexpr auto kSlice = 50ms;  // within which a stop signal is seen
 constexpr auto kBetweenQuestions = 2s;
 constexpr auto kAnswerTime = 10s;
+constexpr auto kBetweenRemovals = 60s;
 
 std::int64_t seconds_now() {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -76,12 +78,28 @@ class QueueRunner {
     queue_.open();
     jobs_.clear();
     for (QueuedJob& job : queue_.read()) jobs_.emplace(job.number, std::move(job));
+    forget_old();
     const QueueSeen seen_now = seen();
     const QueueDecision made = decide_jobs(seen_now, seconds_now());
     for (const auto& [number, record] : made.records) change(jobs_.at(number), record, made.start == number);
     for (const int number : made.stop) stop(jobs_.at(number), seen_now.hold);
     if (made.start) start(jobs_.at(*made.start));
     if (made.close && queue_.close()) note("all jobs are over: the machines of the cluster end");
+  }
+
+  void forget_old() {
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_removal_) return;
+    next_removal_ = now + kBetweenRemovals;
+    const int days = queue_.forget_after();
+    if (days == 0) return;
+    std::vector<QueuedJob> all;
+    for (const auto& [number, job] : jobs_) all.push_back(job);
+    for (const int number : jobs_over_for(all, days, seconds_now())) {
+      queue_.forget(number);
+      jobs_.erase(number);
+      note(fmt::format("job {}: removed, {} days after its end", number, days));
+    }
   }
 
   QueueSeen seen() {
@@ -165,6 +183,7 @@ class QueueRunner {
   std::set<int> unreadable_;
   int machines_ = 0;
   std::chrono::steady_clock::time_point next_question_{};
+  std::chrono::steady_clock::time_point next_removal_{};
   std::string problem_;  // why the head does not say how many machines are ready
 };
 

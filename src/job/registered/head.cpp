@@ -9,6 +9,7 @@
 #include <dtrain/base/machine.hpp>
 #include <dtrain/base/text.hpp>
 
+#include "at_boot.hpp"
 #include "cluster_events.hpp"
 #include "cluster_lock.hpp"
 #include "job/queue/job_queue.hpp"
@@ -93,7 +94,7 @@ void require_prices(const RegisteredCluster& cluster) {
                    "give setting 'price' for these hosts, or leave setting 'budget' out");
 }
 
-Json claim(RegisteredCluster asked) {
+Json claim(RegisteredCluster asked, bool at_boot) {
   const FileLock lock = lock_cluster(asked.folder);
   auto there = cluster::read_cluster(asked.folder);
   const bool is_new = !there || there->ends;
@@ -112,6 +113,7 @@ Json claim(RegisteredCluster asked) {
                  fmt::format("registered with {} hosts, {} is the head", there->hosts.size(), there->head().name));
   }
   keep_runner(*there);
+  if (at_boot) start_queue_at_boot(*there);
   return Json::object({{"cluster", cluster::to_json(*there)}, {"is_new", is_new}});
 }
 
@@ -125,6 +127,7 @@ Json describe(const std::string& name) {
     jobs.push_back(Json::object({{"job", job.number},
                                  {"state", is_readable ? enum_name(kJobStateNames, job.record.state) : "unreadable"},
                                  {"over", is_readable && job.record.is_over()},
+                                 {"job_dir", is_readable ? job.job_folder().path.string() : ""},
                                  {"command", is_readable ? command_text(*job.spec) : ""}}));
   }
   return Json::object({{"cluster", cluster::to_json(cluster)},
@@ -244,8 +247,9 @@ Json end(const std::string& name) {
     std::filesystem::remove(folder / file, ignored);
   }
   cluster::leave_headship(name);
+  const std::string left = forget_boot(name);
   wait_until([&] { return !JobQueue(folder).has_runner(); }, kToEndRunner);
-  return Json::object({{"jobs", std::move(jobs)}});
+  return Json::object({{"jobs", std::move(jobs)}, {"left_in_crontab", left}});
 }
 
 RegisteredCluster cluster_in(const Json& question) {
@@ -260,7 +264,10 @@ std::optional<Json> answer_as_head(const Json& question, Reporter& reporter) {
   if (ask == "unplace") return answer_unplace(question);
   if (ask == "reach") return answer_reach(cluster_in(question));
   if (ask == "key") return answer_key(cluster_in(question));
-  if (ask == "claim") return claim(cluster_in(question));
+  if (ask == "claim") {
+    const Json* at_boot = question.find("at_boot");
+    return claim(cluster_in(question), at_boot && at_boot->as_bool());
+  }
   const Json* name = question.find("name");
   if (!name) return std::nullopt;
   if (ask == "describe") return describe(name->as_string());

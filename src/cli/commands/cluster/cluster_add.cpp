@@ -107,11 +107,13 @@ ExitCode add(const AddCommand& options, const config::OptionSet& set, Reporter& 
   if (!options.reservation.empty()) request.spec.capacity_reservation = options.reservation;
   cluster::check_spec(request.spec);
   const cluster::Account account = cluster::read_account(cloud.aws(), request.spec, request.name);
-  const std::vector<std::string> types(static_cast<std::size_t>(count), request.spec.instance_types.front());
-  if (const auto note = cluster::reservation_note(account, count)) reporter.note(*note);
+  const std::string& type = request.spec.instance_types.front();
+  const int machines = cluster::machines_for(count, weight_of(request.spec, type));
+  const std::vector<std::string> types(static_cast<std::size_t>(machines), type);
+  if (const auto note = cluster::reservation_note(account, machines)) reporter.note(*note);
   require_budget(read_budget(cloud, fleet), types, cloud, fleet);
   require_consent(options.yes,
-                  fmt::format("cluster {}: start {} more, for {} an hour?", fleet.name, count,
+                  fmt::format("cluster {}: start {} more, for {} an hour?", fleet.name, machines,
                               cost_text(cluster::cost_of(types, cloud.prices()))),
                   reporter);
   const cluster::AddResult result = cluster::add_workers(cloud.context(!options.no_wait), request, account, fleet,

@@ -120,7 +120,7 @@ cluster::ClusterRequest cluster_request(const std::string& name, const cluster::
     if (const auto text = now.find(option.name()); text != now.end()) request.options.insert(*text);
   }
   // A later version may have another default.
-  if (!fleet.group) request.options.try_emplace("instance-type", join(spec.instance_types, ","));
+  if (!fleet.group) request.options.try_emplace("instance-type", worker_types_text(spec));
   Json texts = Json::object();
   for (const auto& [option, text] : request.options) texts[option] = text;
   request.spec = config::options_from<cluster::Spec>(texts);

@@ -8,6 +8,8 @@
 #include "cli/command.hpp"
 #include "cluster_cloud.hpp"
 #include "cluster_spot.hpp"
+#include "forecast_view.hpp"
+#include "job/coordinator/cluster_tag_sync.hpp"
 #include "keep/cluster_budget.hpp"
 
 namespace dtrain::cli {
@@ -16,6 +18,7 @@ namespace {
 struct CostCommand {
   config::ClusterPlace place;
   bool by_day = false;
+  ForecastChoice forecast;
 };
 
 void bind(config::OptionSet& set, CostCommand& options) {
@@ -24,6 +27,18 @@ void bind(config::OptionSet& set, CostCommand& options) {
   set.add("--by-day", options.by_day,
           "show what the machines that AWS still lists cost on each day (UTC); --json always has the days")
       .flag_only = true;
+  bind_forecast(set, options.forecast);
+}
+
+// Of the training on the cluster.
+board::Forecast forecast_of_fleet(const cluster::Fleet& fleet, const std::string& job_dir) {
+  if (const auto registry = cluster::registry_of(fleet.name)) {
+    return forecast_in(job_dir.empty() ? registry->shared_folder : job_dir);
+  }
+  cluster::ClusterHead head(fleet, std::chrono::seconds(0));
+  const auto job = job::make_remote_job(head, job_dir);
+  job->look(fleet);
+  return forecast_on(head.session(), job->folder());
 }
 
 std::string day_text(cluster::UnixTime day) {
@@ -78,7 +93,8 @@ void answer_days(const cluster::Fleet& fleet, const cluster::DayCosts& days, con
 }
 
 Json document(const cluster::Fleet& fleet, const std::vector<cluster::Kept>& storage, const SpotCost& spot,
-              const cluster::StoppedDisks& disks, const BudgetView& budget, const cluster::DayCosts& days) {
+              const cluster::StoppedDisks& disks, const BudgetView& budget, const cluster::DayCosts& days,
+              const std::optional<board::Forecast>& forecast) {
   const cluster::Cost cost = cluster::cost_of(fleet, spot.on_demand);
   Json nodes = Json::array(), systems = Json::array();
   for (const cluster::Node& node : fleet.nodes) {
@@ -101,6 +117,7 @@ Json document(const cluster::Fleet& fleet, const std::vector<cluster::Kept>& sto
                        {"dollars_so_far", so_far_json(fleet, spot.on_demand)},
                        {"budget", budget_json(budget)},
                        {"by_day", by_day_json(fleet, days, budget)},
+                       {"forecast", forecast ? forecast_json(*forecast, spot.cost(), false) : Json()},
                        {"prices_of", spot.on_demand.region},
                        {"prices_published", spot.on_demand.published},
                        {"spot", spot_json(spot)},
@@ -146,6 +163,7 @@ void answer_table(const cluster::Fleet& fleet, const std::vector<cluster::Kept>&
 }
 
 ExitCode act(const CostCommand& options, const config::OptionSet&, Reporter& reporter) {
+  require_forecast(options.forecast);
   ClusterCloud cloud(options.place, reporter);
   const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
   std::vector<cluster::Kept> storage;
@@ -158,14 +176,17 @@ ExitCode act(const CostCommand& options, const config::OptionSet&, Reporter& rep
   const cluster::StoppedDisks disks = cluster::read_stopped_disks(cloud.aws(), fleet, cloud.prices());
   const cluster::DayCosts days =
       cluster::cost_by_day(fleet, cluster::node_price(cloud.prices(), spot.prices), unix_now());
+  const auto forecast =
+      options.forecast.wanted ? std::optional(forecast_of_fleet(fleet, options.forecast.job_dir)) : std::nullopt;
   if (reporter.json()) {
-    reporter.answer_json(document(fleet, storage, spot, disks, budget, days));
+    reporter.answer_json(document(fleet, storage, spot, disks, budget, days, forecast));
   } else if (options.by_day) {
     answer_days(fleet, days, budget, reporter);
     warn_of_other_region(spot.on_demand, cloud.aws(), reporter);
   } else {
     answer_table(fleet, storage, spot, disks, reporter);
     if (budget.budget) reporter.answer(budget_line(budget));
+    if (forecast) reporter.answer(forecast_line(*forecast, spot.cost(), false));
     warn_of_other_region(spot.on_demand, cloud.aws(), reporter);
   }
   return ExitCode::ok;
@@ -177,7 +198,7 @@ std::unique_ptr<Command> make_cluster_cost() {
   auto command =
       make_command<CostCommand>("cluster cost", "show what a cluster costs an hour and has cost so far", act);
   command->examples = {"dtrain cluster cost demo", "dtrain cluster cost demo --by-day",
-                       "dtrain cluster cost demo --json"};
+                       "dtrain cluster cost demo --forecast", "dtrain cluster cost demo --json"};
   command->see_also = {"cluster plan", "cluster status"};
   return command;
 }

@@ -7,6 +7,8 @@
 
 #include <dtrain/base/text.hpp>
 
+#include "forecast_view.hpp"
+
 namespace dtrain::cli {
 namespace {
 
@@ -74,15 +76,18 @@ void answer_spot(const SpotCost& spot, Reporter& reporter) {
 }
 
 void answer_plan_with_spot(net::AwsCalls& aws, const cluster::ClusterRequest& request, const cluster::Account& account,
-                           const cluster::Plan& plan, const cluster::Fleet& fleet, Reporter& reporter) {
+                           const cluster::Plan& plan, const cluster::Fleet& fleet,
+                           const std::optional<board::Forecast>& forecast, Reporter& reporter) {
   const SpotCost spot = read_spot_cost(aws, cluster::machines_of(request.spec), account.prices);
   if (reporter.json()) {
     Json document = plan_json(request, account, plan, fleet);
     document["spot"] = spot_json(spot);
+    if (forecast) document["forecast"] = forecast_json(*forecast, spot.cost(), true);
     return reporter.answer_json(document);
   }
   answer_plan(request, account, plan, reporter);
   answer_spot(spot, reporter);
+  if (forecast) reporter.answer(forecast_line(*forecast, spot.cost(), true));
   warn_of_other_region(account.prices, aws, reporter);
 }
 

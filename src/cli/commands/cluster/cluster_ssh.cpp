@@ -87,22 +87,6 @@ std::vector<std::string> line_of_ssh(const SshCommand& options, const cluster::F
   return line;
 }
 
-ExitCode write_config(const cluster::Fleet& fleet, Reporter& reporter) {
-  const Path file = cluster::write_ssh_entries(fleet);
-  Json names = Json::array();
-  for (const std::string& name : cluster::ssh_names(fleet)) {
-    names.push_back(name);
-    if (!reporter.json()) reporter.answer(name);
-  }
-  if (reporter.json()) {
-    reporter.answer_json(Json::object({{"schema", "dtrain.cluster-ssh-config/1"},
-                                       {"cluster", fleet.name},
-                                       {"file", file.string()},
-                                       {"hosts", names}}));
-  }
-  return ExitCode::ok;
-}
-
 ExitCode act(const SshCommand& options, const config::OptionSet&, Reporter& reporter) {
   cluster::Fleet fleet;
   {
@@ -110,7 +94,10 @@ ExitCode act(const SshCommand& options, const config::OptionSet&, Reporter& repo
     fleet = cluster::read_fleet(cloud.aws(), options.place.name);
     if (options.write_config) require_there(fleet, cloud.aws());
   }
-  if (options.write_config) return write_config(fleet, reporter);
+  if (options.write_config) {
+    answer_ssh_config(fleet.name, cluster::write_ssh_entries(fleet), cluster::ssh_names(fleet), reporter);
+    return ExitCode::ok;
+  }
   cluster::renew_ssh_entries(fleet, reporter);
   const cluster::Node* node = options.node.empty() ? fleet.head() : fleet.find(options.node);
   if (!node) {

@@ -1,6 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+
+#include <dtrain/base/text.hpp>
+#include <dtrain/cluster/health.hpp>
 
 #include "cli/command.hpp"
 #include "cluster_cloud.hpp"
@@ -20,14 +24,34 @@ void bind(config::OptionSet& set, StatusCommand& options) {
   bind_no_head(set, options.no_head);
 }
 
+std::string counted_type(const cluster::Node& node) {
+  return node.weight == 1 ? node.type : fmt::format("{}:{}", node.type, node.weight);
+}
+
+// What the machines reported last, by instance id; those that are well are left out.
+std::map<std::string, std::string> troubles_in(const cluster::Fleet& fleet, const HeadLook& look) {
+  std::map<std::string, std::string> troubles;
+  if (!look.unknown.empty() || fleet.emr) return troubles;
+  std::vector<cluster::NodeHealth> nodes;
+  for (const cluster::Node& node : fleet.nodes) nodes.push_back({.node = node});
+  cluster::add_answer_of_head(fleet, look.answer, nodes);
+  for (const cluster::NodeHealth& one : nodes) {
+    if (const auto all = one.reported(); !all.empty()) troubles[one.node.instance_id] = join(all, "; ");
+  }
+  return troubles;
+}
+
 Json document(const std::string& region, const cluster::Fleet& fleet, const HeadLook& look,
               const cluster::StoppedDisks& disks, const cluster::PriceList& prices) {
   Json nodes = Json::array(), options = Json::object();
+  const std::map<std::string, std::string> troubles = troubles_in(fleet, look);
   for (const cluster::Node& node : fleet.nodes) {
     const cluster::AgentWord agent = look.agent_of(node, fleet);
     Json one = node_json(node);
     one["agent"] = name_of(agent.state);
     one["agent_why"] = agent.why;
+    const auto trouble = troubles.find(node.instance_id);
+    one["trouble"] = trouble == troubles.end() ? "" : trouble->second;
     nodes.push_back(std::move(one));
   }
   for (const auto& [name, text] : fleet.options) options[name] = text;
@@ -67,11 +91,17 @@ void answer_cluster(const cluster::Fleet& fleet, const HeadLook& look, const clu
   std::vector<std::vector<std::string>> rows{
       {"NODE", "INSTANCE", "STATE", "PRIVATE", "PUBLIC", "ZONE", "TYPE", "MARKET", "ELASTIC", "AGENT"}};
   for (const cluster::Node& node : fleet.nodes) {
-    rows.push_back({node.name, node.instance_id, node.state, node.private_ip, node.public_ip, node.zone, node.type,
-                    std::string(enum_name(cluster::kMarketNames, node.market)), node.elastic_status,
+    rows.push_back({node.name, node.instance_id, node.state, node.private_ip, node.public_ip, node.zone,
+                    counted_type(node), std::string(enum_name(cluster::kMarketNames, node.market)), node.elastic_status,
                     look.agent_of(node, fleet).text()});
   }
   answer_rows(rows, reporter);
+  const std::map<std::string, std::string> troubles = troubles_in(fleet, look);
+  for (const cluster::Node& node : fleet.nodes) {
+    if (const auto trouble = troubles.find(node.instance_id); trouble != troubles.end()) {
+      reporter.answer(fmt::format("{} is impaired: {}", node.name, trouble->second));
+    }
+  }
 }
 
 ExitCode act(const StatusCommand& options, const config::OptionSet&, Reporter& reporter) {

@@ -28,6 +28,10 @@ ExitCode act(const TemplateCommand& options, const config::OptionSet& set, Repor
   if (request.spec.on == cluster::Service::emr)
     throw UsageError("cluster template: --on emr is not supported, because templates describe EC2 instances",
                      "leave out --on");
+  if (!request.spec.weights.empty()) {
+    throw UsageError("cluster template: CloudFormation counts machines, so --instance-type takes no weights",
+                     "leave the ':N' out, and give --workers as machines");
+  }
   const cluster::Account account = cluster::read_account(cloud.aws(), request.spec, request.name);
   cluster::refuse_gpus_that_do_not_train(request.spec, account);
   constexpr int kIndent = 2;

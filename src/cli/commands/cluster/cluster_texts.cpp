@@ -69,6 +69,7 @@ Json node_json(const cluster::Node& node) {
                        {"public_ip", node.public_ip},
                        {"zone", node.zone},
                        {"type", node.type},
+                       {"weight", node.weight},
                        {"market", enum_name(cluster::kMarketNames, node.market)},
                        {"elastic_status", node.elastic_status},
                        {"launch_time", node.launch_time}});

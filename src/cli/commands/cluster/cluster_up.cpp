@@ -99,7 +99,7 @@ ExitCode make(const UpCommand& options, const config::OptionSet& set, Reporter& 
   cluster::check_request(request, account);
   const cluster::Plan plan = cluster::plan_up(request.spec, request.options, account, fleet);
   if (options.dry_run) {
-    answer_plan_with_spot(cloud.aws(), request, account, plan, fleet, reporter);
+    answer_plan_with_spot(cloud.aws(), request, account, plan, fleet, std::nullopt, reporter);
     return ExitCode::ok;
   }
   check_budget(options, set, cloud, fleet, request, reporter);

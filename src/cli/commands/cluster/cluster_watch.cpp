@@ -13,9 +13,12 @@
 #include "job/coordinator/cluster_tag_sync.hpp"
 #include "keep/cluster_budget.hpp"
 #include "keep/cluster_keeper.hpp"
+#include "keep/watched_job.hpp"
 
 namespace dtrain::cli {
 namespace {
+
+using namespace std::chrono_literals;
 
 struct WatchCommand {
   config::ClusterPlace place;
@@ -37,9 +40,13 @@ void bind(config::OptionSet& set, WatchCommand& options) {
       .flag_only = true;
   set.add("--every", options.every, "SECONDS", "seconds between two checks", config::between(1, 3'600));
   set.add("--heal", options.heal,
-          "also keep the cluster as `up`, `add` and `remove` left it: start workers in the place of lost ones, of "
-          "another type, market or zone where there are none, replace sick ones, and start the head again. "
-          "`cluster events` shows what was done. One watch at a time does this")
+          fmt::format(
+              "also keep the cluster as `up`, `add` and `remove` left it: start workers in the place of lost ones, of "
+              "another type, market or zone where there are none, and start the head again. A worker that `cluster "
+              "health` finds impaired for {} minutes, or that AWS is to take back, is replaced: it is ended once the "
+              "new one trains in the elastic job that runs, or after {} minutes. `cluster events` shows what was done. "
+              "One watch at a time does this",
+              cluster::kSickTime / 1min, cluster::kHandoverTime / 1min))
       .flag_only = true;
   bind_budget(
       set, options.budget,
@@ -49,7 +56,6 @@ void bind(config::OptionSet& set, WatchCommand& options) {
   set.add("--once", options.once, "check once, act on the result, and exit").flag_only = true;
 }
 
-// What it takes to see the job, found again when it was lost.
 class Watch {
  public:
   Watch(const WatchCommand& options, const config::OptionSet& set, Reporter& reporter)
@@ -65,8 +71,7 @@ class Watch {
       } catch (const Error& error) {
         if (options_.once || !may_pass(error)) throw;
         tell_failure(error);
-        job_.reset();
-        head_.reset();
+        if (job_) job_->lose();
       }
     } while (!options_.once && pause());
     return ExitCode::ok;
@@ -74,55 +79,25 @@ class Watch {
 
  private:
   void look() {
-    if (!cloud_) cloud_.emplace(options_.place, reporter_);
+    if (!cloud_) begin();
     cloud_->begin_again();
     if (options_.heal) heal();
     if (options_.no_head) return;
-    if (!job_) connect();
-    job::sync_tags(cloud_->aws(), options_.place.name, *job_,
+    job::sync_tags(cloud_->aws(), options_.place.name, job_->job(),
                    [this](const std::string& line) { reporter_.note(line); });
   }
 
+  void begin() {
+    cloud_.emplace(options_.place, reporter_);
+    const WatchedJob::Place place{options_.place.name, options_.job_dir, options_.here, !options_.no_head};
+    job_.emplace(*cloud_, place, reporter_);
+  }
+
   void heal() {
-    if (!keeper_) {
-      keeper_.emplace(
-          *cloud_, options_.place, set_, [this] { return stop_job(); }, reporter_);
-    }
+    if (!keeper_) keeper_.emplace(*cloud_, options_.place, set_, *job_, reporter_);
     if (!has_budget_ && set_.chosen(kBudget)) keeper_->set_budget(options_.budget);
     has_budget_ = true;
     keeper_->look();
-  }
-
-  // A budget that is spent ends the workers in any case, so a job that cannot be stopped is only reported.
-  std::string stop_job() {
-    using Stop = job::TagSyncJob::Stop;
-    if (options_.no_head) return "the job was not stopped first, because of --no-head";
-    try {
-      if (!job_) connect();
-      const Stop stop = job_->stop("the budget is spent");
-      cloud_->begin_again();  // that may have taken minutes
-      if (stop == Stop::no_job) return "no job ran";
-      return stop == Stop::resumable ? "the job was stopped with a checkpoint"
-                                     : "the job was stopped without a checkpoint";
-    } catch (const Stopped&) {
-      throw;
-    } catch (const Interrupted&) {
-      throw;
-    } catch (const Error& error) {
-      job_.reset();
-      head_.reset();
-      return fmt::format("the job could not be stopped first: {}", error.what());
-    }
-  }
-
-  void connect() {
-    if (options_.here || cluster::registry_of(options_.place.name)) {
-      job_ = job::make_local_job(options_.job_dir.empty() ? "." : options_.job_dir, options_.place.name);
-      return;
-    }
-    const cluster::Fleet fleet = cluster::read_fleet(cloud_->aws(), options_.place.name);
-    head_.emplace(fleet, std::chrono::seconds(0));
-    job_ = job::make_remote_job(*head_, options_.job_dir);
   }
 
   // Beside a job no user can correct the command line, but credentials may arrive later.
@@ -158,9 +133,8 @@ class Watch {
   const config::OptionSet& set_;
   Reporter& reporter_;
   std::optional<ClusterCloud> cloud_;
+  std::optional<WatchedJob> job_;
   std::optional<ClusterKeeper> keeper_;
-  std::optional<cluster::ClusterHead> head_;
-  std::unique_ptr<job::TagSyncJob> job_;
   bool has_budget_ = false;
   int failures_ = 0;  // in a row
   std::string said_;  // of the last one

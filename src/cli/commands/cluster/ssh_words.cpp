@@ -56,6 +56,21 @@ Tunnel::~Tunnel() {
   ::waitpid(process_, nullptr, 0);
 }
 
+void answer_ssh_config(const std::string& cluster, const Path& file, const std::vector<std::string>& names,
+                       Reporter& reporter) {
+  Json list = Json::array();
+  for (const std::string& name : names) {
+    list.push_back(name);
+    if (!reporter.json()) reporter.answer(name);
+  }
+  if (reporter.json()) {
+    reporter.answer_json(Json::object({{"schema", "dtrain.cluster-ssh-config/1"},
+                                       {"cluster", cluster},
+                                       {"file", file.string()},
+                                       {"hosts", list}}));
+  }
+}
+
 void become_ssh(std::vector<std::string> line, Reporter& reporter) {
   std::vector<char*> words;
   for (std::string& word : line) words.push_back(word.data());

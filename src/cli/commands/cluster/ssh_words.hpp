@@ -27,6 +27,10 @@ class Tunnel {
   pid_t process_ = 0;
 };
 
+// The end of --write-config: these names are in this file.
+void answer_ssh_config(const std::string& cluster, const Path& file, const std::vector<std::string>& names,
+                       Reporter& reporter);
+
 // Replaces this process by ssh with these words, the first of which is "ssh". Throws Error where it cannot.
 [[noreturn]] void become_ssh(std::vector<std::string> line, Reporter& reporter);
 

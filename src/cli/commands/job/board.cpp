@@ -52,7 +52,8 @@ void bind(config::OptionSet& set, BoardCommand& options) {
       .not_from_project = true;
   set.add_custom(
          "--show-cluster", "NAME[,NAME...]",
-         "show the machines, health and cost of these clusters too, asked of AWS each minute while a page shows them",
+         "show the machines, health and cost of these clusters too, asked of AWS, or of registered hosts, each minute "
+         "while a page shows them",
          [&options](const std::string& names) {
            options.clusters = split(names, ',');
            for (const std::string& name : options.clusters) cluster::check_cluster_name(name);

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <chrono>
-
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 
@@ -12,18 +10,20 @@
 namespace dtrain::cli {
 namespace {
 
-constexpr std::int64_t kSecondsOfADay = 86'400;
-
 struct JobsForgetCommand {
   QueueChoice queue;
   std::string jobs;
-  std::optional<int> days;
+  std::optional<int> days, automatic;
   bool yes = false;
 };
 
 void bind(config::OptionSet& set, JobsForgetCommand& options) {
   set.add("JOB", options.jobs, "JOB", "numbers of the jobs, as shown by `dtrain jobs list`").many = true;
   set.add("--older-than", options.days, "DAYS", "all jobs that ended so many days ago or earlier", config::at_least(0))
+      .flag_only = true;
+  set.add("--automatic", options.automatic, "DAYS",
+          "from now on the runner of the queue removes each job so many days after its end; 0: never, as in a new queue",
+          config::at_least(0))
       .flag_only = true;
   config::bind_yes(set, options.yes, "remove the files of the jobs without asking for confirmation");
   bind_queue(set, options.queue);
@@ -42,21 +42,35 @@ std::vector<int> named_jobs(const std::string& words) {
   return numbers;
 }
 
-std::vector<int> old_jobs(job::JobQueue& queue, int days) {
-  const std::int64_t until = unix_now().count() - days * kSecondsOfADay;
-  std::vector<int> numbers;
-  for (const job::QueuedJob& job : queue.read()) {
-    if (job.spec && job.record.is_over() && job.record.ended <= until) numbers.push_back(job.number);
+// What the runner does from now on.
+ExitCode set_automatic(job::JobQueue& queue, int days, bool yes, Reporter& reporter) {
+  if (days > 0) {
+    require_consent(yes,
+                    fmt::format("from now on remove the logs and records of each job {} days after its end? Checkpoints "
+                                "stay, unless they are in {}",
+                                days, queue.folder().string()),
+                    reporter);
   }
-  return numbers;
+  queue.set_forget_after(days);
+  if (reporter.json()) {
+    reporter.answer_json(
+        Json::object({{"schema", "dtrain.jobs-forget/1"}, {"jobs", Json::array()}, {"automatic_days", days}}));
+  } else {
+    reporter.answer(days == 0 ? "jobs stay until they are forgotten by hand"
+                              : fmt::format("each job is removed {} days after its end", days));
+  }
+  return ExitCode::ok;
 }
 
 ExitCode act(const JobsForgetCommand& options, const config::OptionSet&, Reporter& reporter) {
-  if (options.days.has_value() != options.jobs.empty()) {
-    throw UsageError("jobs forget: which jobs?", "give their numbers, or --older-than DAYS");
+  const int ways = (options.days ? 1 : 0) + (options.automatic ? 1 : 0) + (options.jobs.empty() ? 0 : 1);
+  if (ways != 1) {
+    throw UsageError("jobs forget: which jobs?", "give their numbers, or --older-than DAYS, or --automatic DAYS");
   }
   job::JobQueue queue = open_queue(options.queue);
-  const std::vector<int> numbers = options.days ? old_jobs(queue, *options.days) : named_jobs(options.jobs);
+  if (options.automatic) return set_automatic(queue, *options.automatic, options.yes, reporter);
+  const std::vector<int> numbers = options.days ? job::jobs_over_for(queue.read(), *options.days, unix_now().count())
+                                                : named_jobs(options.jobs);
   std::vector<std::string> texts;
   Json list = Json::array();
   for (const int number : numbers) {
@@ -84,7 +98,8 @@ std::unique_ptr<Command> make_jobs_forget() {
   auto command = make_command<JobsForgetCommand>(
       "jobs forget", "remove jobs of a queue that are over, with their logs and records", act);
   command->examples = {"dtrain jobs forget 7 8 --cluster demo --yes",
-                       "dtrain jobs forget --older-than 30 --cluster demo --yes"};
+                       "dtrain jobs forget --older-than 30 --cluster demo --yes",
+                       "dtrain jobs forget --automatic 90 --cluster demo --yes"};
   command->see_also = {"jobs list", "jobs cancel"};
   return command;
 }

@@ -32,6 +32,7 @@ ExitCode act(const JobsListCommand& options, const config::OptionSet&, Reporter&
                                        {"queue", queue.folder().string()},
                                        {"runner", has_runner},
                                        {"down_when_done", queue.goes_down()},
+                                       {"forget_after_days", queue.forget_after()},
                                        {"jobs", list}}));
     return ExitCode::ok;
   }
@@ -42,6 +43,9 @@ ExitCode act(const JobsListCommand& options, const config::OptionSet&, Reporter&
     reporter.note(
         "no runner acts on this queue now; on a cluster's head it is started again within seconds, elsewhere "
         "`dtrain jobs run` is the runner");
+  }
+  if (const int days = queue.forget_after(); days > 0) {
+    reporter.note(fmt::format("each job is removed {} days after its end", days));
   }
   if (queue.goes_down()) reporter.note("the machines of the cluster end a minute after the last job");
   return ExitCode::ok;

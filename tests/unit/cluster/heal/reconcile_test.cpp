@@ -30,6 +30,7 @@ Words actions(const HealDecision& decision) {
   for (const HealAction& one : decision.actions) {
     std::string text(name_of(one.kind));
     if (!one.id.empty()) text += " " + one.id;
+    if (!one.host.empty()) text += " " + one.host;
     if (one.kind == Kind::start_workers) text += fmt::format(" {}{}", one.count, one.base ? "" : " added");
     all.push_back(text);
   }
@@ -132,6 +133,134 @@ TEST(Reconcile, ReplacesNoneWhereMostAreSickAtOnce) {
   EXPECT_TRUE(made.actions.empty());
   ASSERT_EQ(made.waits.size(), 1U);
   EXPECT_NE(made.waits.front().find("2 of 3"), std::string::npos);
+}
+
+TEST(Reconcile, ReplacesThoseThatBecameSickOneAfterTheOther) {
+  Observed seen = observed({worker(1), worker(2), worker(3)});
+  seen.workers[0].sick = "the disk of / is full";
+  HealDecision made = decide(seen, {.base = 3});
+  seen.workers[1].sick = "its agent is lost";
+  made = decide(seen, {.base = 3}, made.memory, 1'001s + kSickTime);
+  made = decide(seen, {.base = 3}, made.memory, 1'001s + 2 * kSickTime);
+  EXPECT_EQ(actions(made), (Words{"replace i-1", "replace i-2"}));
+}
+
+// Worker 2 is sick, and worker 3 was started in its place; both are as the job shows them.
+struct Pair {
+  WorkerSeen bad = worker(2), fresh = worker(3);
+  HealMemory memory{};
+  UnixTime now{1'000};
+
+  Pair(Part old_part, Part new_part) {
+    bad.sick = "the disk of / is full";
+    bad.replaced_by = fresh.id;
+    bad.host = "10.0.0.2", fresh.host = "10.0.0.3";
+    bad.part = old_part, fresh.part = new_part;
+    bad.listed = old_part == Part::trains, fresh.listed = new_part != Part::outside;
+    fresh.ready = true;
+  }
+  std::string next() {
+    HealDecision made = decide(observed({worker(1), bad, fresh}), {.base = 2}, memory, now);
+    memory = made.memory;
+    EXPECT_TRUE(made.hurries);
+    const Words done = actions(made);
+    return done.empty() ? made.waits.at(0) : done.at(0);
+  }
+};
+
+TEST(Handover, TheNewcomerTrainsBeforeTheSickOneLeavesAndIsEnded) {
+  Pair pair(Part::trains, Part::outside);
+  pair.fresh.ready = false;
+  EXPECT_EQ(pair.next(), "w0003 boots to take the place of w0002");
+  pair.fresh.ready = true;
+  EXPECT_EQ(pair.next(), "join i-3 10.0.0.3");
+  EXPECT_EQ(pair.next(), "w0003 is there to take the place of w0002") << "the job is not asked again at once";
+  pair.now += kAskAgain;
+  EXPECT_EQ(pair.next(), "join i-3 10.0.0.3");
+  pair.fresh.listed = true, pair.fresh.part = Part::joining;
+  EXPECT_EQ(pair.next(), "w0003 joins the job before w0002 leaves it");
+  pair.fresh.part = Part::trains;
+  EXPECT_EQ(pair.next(), "drain i-2 10.0.0.2");
+  pair.bad.listed = false;
+  EXPECT_EQ(pair.next(), "w0002 leaves the job");
+  pair.bad.part = Part::outside;
+  EXPECT_EQ(pair.next(), "finish-replace i-2");
+}
+
+TEST(Handover, ASpareIsAsGoodAsOneThatTrains) {
+  EXPECT_EQ(Pair(Part::trains, Part::spare).next(), "drain i-2 10.0.0.2");
+}
+
+TEST(Handover, WithoutAJobOrWithoutAskingItTheNewcomerNeedOnlyBeThere) {
+  EXPECT_EQ(Pair(Part::no_job, Part::no_job).next(), "finish-replace i-2");
+  EXPECT_EQ(Pair(Part::unasked, Part::unasked).next(), "finish-replace i-2");
+  EXPECT_NE(Pair(Part::unknown, Part::unknown).next().find("cannot be asked"), std::string::npos);
+}
+
+TEST(Handover, TakesItsTimeButNotForEver) {
+  for (const Part part : {Part::trains, Part::fixed, Part::unknown}) {
+    Pair pair(part, part == Part::trains ? Part::outside : part);
+    EXPECT_EQ(pair.next().find("finish-replace"), std::string::npos);
+    pair.now += kHandoverTime - 1s;
+    EXPECT_EQ(pair.next().find("finish-replace"), std::string::npos);
+    pair.now += 1s;
+    EXPECT_EQ(pair.next(), "finish-replace i-2");
+  }
+}
+
+TEST(Reconcile, ReplacesAtOnceWhatAwsIsToTakeBackAndThenAnotherPoolIsBetter) {
+  std::vector<WorkerSeen> all{worker(1), worker(2)};
+  for (WorkerSeen& one : all) one.announced = true, one.sick = "AWS may soon take it back: rebalance recommended";
+  const HealDecision made = decide(observed(all), {.base = 2});
+  EXPECT_EQ(actions(made), (Words{"replace i-1", "replace i-2"})) << "however many are announced";
+  EXPECT_EQ(made.actions.front().pools.front().text(), kDemandA.text());
+  EXPECT_TRUE(made.hurries);
+}
+
+TEST(Reconcile, AMachineThatIsSickSoonAfterItReplacedOneWaits) {
+  WorkerSeen sick = worker(2);
+  sick.sick = "the disk of / is full", sick.healed = true, sick.began = UnixTime(1'000);
+  const Observed seen = observed({worker(1), sick, worker(3)});
+  HealDecision made = decide(seen, {.base = 3});
+  made = decide(seen, {.base = 3}, made.memory, 1'000s + kLeastAge - 1s);
+  EXPECT_TRUE(made.actions.empty());
+  EXPECT_NE(made.waits.at(0).find("the cause may be the job"), std::string::npos);
+  made = decide(seen, {.base = 3}, made.memory, 1'000s + kLeastAge);
+  EXPECT_EQ(actions(made), (Words{"replace i-2"}));
+}
+
+TEST(Reconcile, CountsMachinesByTheirWeight) {
+  std::vector<WorkerSeen> all{worker(1), worker(2), worker(3)};
+  all[0].weight = 2;
+  EXPECT_TRUE(decide(observed(all), {.base = 4}).actions.empty());
+  EXPECT_EQ(actions(decide(observed(all), {.base = 6})), (Words{"start-workers 2"}));
+  all[0].state = State::ended;
+  EXPECT_EQ(actions(decide(observed(all), {.base = 4})), (Words{"start-workers 2"}));
+  all[0].leaves = true;
+  const HealDecision made = decide(observed(all), {.base = 4});
+  EXPECT_EQ(actions(made), (Words{"count-out i-1"}));
+  EXPECT_EQ(made.actions.front().count, 2);
+}
+
+TEST(Reconcile, EndsNoMachineThatCountsForMoreThanThereIsTooMuch) {
+  std::vector<WorkerSeen> all{worker(1), worker(2), worker(3)};
+  for (WorkerSeen& one : all) one.healed = true, one.weight = 2;
+  HealDecision made = decide(observed(all), {.base = 5});
+  made = decide(observed(all), {.base = 5}, made.memory, 1'000s + kSurplusTime);
+  EXPECT_TRUE(made.actions.empty());
+  made = decide(observed(all), {.base = 4});
+  made = decide(observed(all), {.base = 4}, made.memory, 1'000s + kSurplusTime);
+  EXPECT_EQ(actions(made), (Words{"end i-3"}));
+}
+
+TEST(Reconcile, AWorkerInThePlaceOfALostOneJoinsTheJobThatRuns) {
+  WorkerSeen fresh = worker(2);
+  fresh.healed = fresh.ready = true, fresh.part = Part::outside, fresh.host = "10.0.0.2";
+  HealDecision made = decide(observed({worker(1), fresh}), {.base = 2});
+  EXPECT_EQ(actions(made), (Words{"join i-2 10.0.0.2"}));
+  EXPECT_TRUE(decide(observed({worker(1), fresh}), {.base = 2}, made.memory).actions.empty());
+  fresh.was_listed = true;
+  EXPECT_TRUE(decide(observed({worker(1), fresh}), {.base = 2}).actions.empty()) << "the user took it out of the job";
 }
 
 std::vector<std::string> pools_asked(const HealDecision& made) {

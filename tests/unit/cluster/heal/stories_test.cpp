@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <random>
 
@@ -22,10 +23,26 @@ constexpr std::chrono::seconds kTrouble{3'600};   // this long things go wrong
 constexpr std::chrono::seconds kCalm{7'200};      // and this long they do not
 constexpr std::chrono::seconds kShownFor{3'600};  // AWS shows a terminated machine
 
+constexpr std::chrono::seconds kToRegister{60}, kToJoin{50}, kToLeave{20};
+
 struct Machine {
   WorkerSeen worker;
   UnixTime made{0}, visible{0}, ended{0};  // ended 0: it runs
+  UnixTime joins{0}, leaves{0};            // when the job's host file got it, and lost it; 0: never
 };
+
+// An elastic job, which takes a while to take a worker and to let one go.
+void show_job(const Machine& one, UnixTime now, WorkerSeen& worker) {
+  const bool has = one.joins > 0s, had = one.leaves > 0s;
+  worker.host = worker.id;
+  worker.ready = now - one.made >= kToRegister;
+  worker.listed = has && !had;
+  worker.was_listed = has;
+  worker.part = Part::outside;
+  if (has && now - one.joins < kToJoin) worker.part = Part::joining;
+  if (has && now - one.joins >= kToJoin) worker.part = Part::trains;
+  if (had && now - one.leaves >= kToLeave) worker.part = Part::outside;
+}
 
 class Cloud {
  public:
@@ -46,7 +63,9 @@ class Cloud {
     const UnixTime shown = now + std::chrono::seconds(healed && lags ? some(50) : 0);
     WorkerSeen worker{.id = id, .name = id, .base = base, .state = State::starting, .pool = pool, .healed = healed};
     worker.launched = fmt::format("{:08}", now.count());
+    worker.began = now;
     machines.push_back({worker, now, shown});
+    if (!healed) machines.back().joins = now;
     return id;
   }
 
@@ -61,8 +80,27 @@ class Cloud {
         worker.state = State::ended;
       else if (now - one.made > 30s)
         worker.state = State::running;
+      if (has_job) show_job(one, now, worker);
     }
     return seen;
+  }
+
+  bool trains(const std::string& id) const {
+    if (!has_job) return false;
+    const Observed seen = look();
+    return std::ranges::any_of(seen.workers,
+                               [&](const WorkerSeen& one) { return one.id == id && one.part == Part::trains; });
+  }
+
+  // As tags do it: added workers join once.
+  void sync_tags() {
+    for (Machine& one : machines) {
+      if (has_job && !one.worker.base && one.joins == 0s && now - one.made >= kToRegister) one.joins = now;
+    }
+  }
+
+  Machine& machine(const std::string& id) {
+    return *std::ranges::find(machines, id, [](const Machine& one) { return one.worker.id; });
   }
 
   void end(const std::string& id) {
@@ -100,7 +138,7 @@ class Cloud {
   bool has_head = true;
   Lease lease;
   Wish wish{.base = 4, .elastic = 2};
-  bool lags = true;
+  bool lags = true, has_job = false;
 
  private:
   std::mt19937 random_;
@@ -157,7 +195,15 @@ class Reconciler {
       case Kind::start_workers:
       case Kind::replace:
         return start(action);
+      case Kind::join:
+        cloud_.machine(action.id).joins = cloud_.now;
+        return;
+      case Kind::drain:
+        cloud_.machine(action.id).leaves = cloud_.now;
+        return;
       case Kind::finish_replace:
+        EXPECT_TRUE(!cloud_.trains(action.id) || action.reason.find("within") != action.reason.npos) << action.reason;
+        return cloud_.end(action.id);
       case Kind::end:
         return cloud_.end(action.id);
       case Kind::close:
@@ -214,6 +260,7 @@ void remove_one(Cloud& cloud) {
 void play(unsigned seed) {
   SCOPED_TRACE(fmt::format("seed {}", seed));
   Cloud cloud(seed);
+  cloud.has_job = seed % 2 == 0;
   for (int at = 0; at < cloud.wish.base; ++at) cloud.start(true, cloud.pools[0], false);
   for (int at = 0; at < cloud.wish.elastic; ++at) cloud.start(false, cloud.pools[0], false);
   Reconciler first(cloud, "first"), second(cloud, "second");
@@ -224,6 +271,7 @@ void play(unsigned seed) {
     if (trouble) cloud.harm();
     if (trouble && cloud.chance(0.002)) remove_one(cloud);
     if (!trouble) cloud.dry.clear();
+    cloud.sync_tags();
     first.look(trouble ? 0.05 : 0);
     if (cloud.chance(0.5)) second.look(trouble ? 0.05 : 0);
     cloud.now += kLook;
@@ -234,7 +282,11 @@ void play(unsigned seed) {
   EXPECT_EQ(cloud.running(false), cloud.wish.elastic);
   EXPECT_EQ(cloud.wish.base, 4);
   EXPECT_LE(most, 12) << "machines at once, of 6 that are wanted";
-  for (const Machine& one : cloud.machines) EXPECT_TRUE(one.ended > 0s || one.worker.sick.empty()) << one.worker.id;
+  for (const Machine& one : cloud.machines) {
+    if (one.ended > 0s) continue;
+    EXPECT_TRUE(one.worker.sick.empty()) << one.worker.id;
+    EXPECT_TRUE(!cloud.has_job || cloud.trains(one.worker.id)) << one.worker.id;
+  }
 }
 
 TEST(HealStories, EndAsWanted) {

@@ -41,10 +41,55 @@ TEST(Checkup, NamesWhatIsWrongWithGpus) {
   EXPECT_EQ(gpu_troubles({.gpu_error = "nvidia-smi hangs"}, 0).front(), "nvidia-smi hangs");
 }
 
+TEST(Checkup, AnErrorThatNoCounterShowsIsWhatTheDriverAsksFor) {
+  const auto gpus = gpus_in(
+      "0, NVIDIA H100, 580.95.05, 31, 81559, 0, 0, None\n"
+      "1, NVIDIA H100, 580.95.05, 31, 81559, 0, 0, Reset\n"
+      "2, NVIDIA H100, 580.95.05, 31, 81559, 0, 1, [N/A]\n");
+  EXPECT_EQ(gpu_troubles({.gpus = gpus}, 3),
+            (std::vector<std::string>{"GPU 1: its driver asks for 'Reset' after an error",
+                                      "GPU 2: faulty memory could not be replaced"}));
+}
+
+std::vector<std::string> troubles_of_disk(std::uint64_t bytes, std::uint64_t free, std::uint64_t files,
+                                          std::uint64_t free_files) {
+  return troubles_of({.disks = {{"/", bytes, free, files, free_files}}}, 0);
+}
+
+TEST(Checkup, ADiskIsFullWithLessThanAHundredthOrAFewBytes) {
+  constexpr std::uint64_t kGiB = 1 << 30;
+  EXPECT_TRUE(troubles_of_disk(8 * kGiB, kGiB / 8, 0, 0).empty());
+  EXPECT_EQ(troubles_of_disk(8 * kGiB, kGiB / 16, 0, 0).front(), "the disk of / is full: 64.0 MiB of 8.0 GiB are free");
+  EXPECT_TRUE(troubles_of_disk(2'000 * kGiB, kGiB / 3, 0, 0).empty());
+  EXPECT_EQ(troubles_of_disk(8 * kGiB, kGiB, 1'000, 9).front(),
+            "the disk of / takes hardly any more files: 9 of 1000 are left");
+}
+
+TEST(Checkup, SeesTheDisksOfThisMachineOnce) {
+  const std::vector<DiskFacts> disks = look_at_disks();
+  ASSERT_FALSE(disks.empty());
+  EXPECT_EQ(disks.front().path, "/");
+  EXPECT_GE(disks.front().bytes, disks.front().free_bytes);
+  EXPECT_GT(disks.front().bytes, 0U);
+}
+
+TEST(Checkup, OfANodeWithoutDisksIsRead) {
+  EXPECT_TRUE(
+      troubles_of(checkup_from_json(Json::parse(R"({"devices": 0, "gpus": [], "gpu_error": ""})", "a report")), 0)
+          .empty());
+}
+
 TEST(Checkup, IsTheSameAfterItsWayToTheHead) {
-  const Checkup sent{.devices = 2, .gpus = gpus_in(kTwo), .gpu_error = "none"};
+  Checkup sent{.devices = 2, .gpus = gpus_in(kTwo), .gpu_error = "none"};
+  sent.gpus[0].remap_failed = true;
+  sent.gpus[0].recovery = "Reboot";
+  sent.disks = {{"/tmp", 10, 5, 100, 50}};
+  sent.notice = net::EndNotice{true, "spot notice: stop at noon"};
   const Checkup got = checkup_from_json(Json::parse(to_json(sent).dump(), "a report"));
   EXPECT_EQ(to_json(got).dump(), to_json(sent).dump());
+  EXPECT_TRUE(got.gpus[0].remap_failed && got.gpus[0].recovery == "Reboot");
+  EXPECT_EQ(got.notice, sent.notice);
+  EXPECT_EQ(got.disks.at(0).free_bytes, 5U);
 }
 
 TEST(ClockOffset, TakesHalfOfTheWayAndLeavesTheWorkOut) {

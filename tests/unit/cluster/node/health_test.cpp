@@ -64,5 +64,19 @@ TEST(Health, TheHeadsAnswerGoesToItsNodes) {
   EXPECT_FALSE(all[1].checkup);
 }
 
+TEST(Health, WithoutBeingAskedANodeHasItsLatestReport) {
+  std::vector<NodeHealth> all{well()};
+  const Json answer = Json::parse(
+      R"({"nodes": [{"instance_id": "i-1", "connected": true,
+                     "report": {"devices": 0, "gpus": [], "gpu_error": "", "disks": [],
+                                "notice": {"final": false, "text": "rebalance recommended at noon"}}}],
+          "failures": [], "waiting": []})",
+      "a test");
+  add_answer_of_head({}, answer, all);
+  EXPECT_EQ(all[0].why(), "AWS may soon take it back: rebalance recommended at noon");
+  ASSERT_NE(all[0].notice(), nullptr);
+  EXPECT_FALSE(all[0].clock);
+}
+
 }  // namespace
 }  // namespace dtrain::cluster

@@ -66,6 +66,25 @@ TEST_F(JobQueueTest, ForgetsAJobThatIsOverAndUsesItsNumberNoMore) {
   EXPECT_EQ(queue_.submit(spec_of_test(), false), 3);
 }
 
+TEST_F(JobQueueTest, NamesJobsThatHaveBeenOverForSomeDays) {
+  constexpr std::int64_t kDay = 86'400, kNow = 1'700'000'000;
+  for (int i = 0; i < 3; ++i) queue_.submit(spec_of_test(), false);
+  JobQueue::write(queue_.at(1), {.state = JobState::done, .ended = kNow - 3 * kDay});
+  JobQueue::write(queue_.at(2), {.state = JobState::failed, .ended = kNow - 3 * kDay + 1});
+  EXPECT_EQ(jobs_over_for(queue_.read(), 3, kNow), (std::vector<int>{1}));
+  EXPECT_EQ(jobs_over_for(queue_.read(), 2, kNow), (std::vector<int>{1, 2}));
+}
+
+TEST_F(JobQueueTest, ForgetsNothingByItselfUnlessItIsToldTo) {
+  queue_.submit(spec_of_test(), false);
+  EXPECT_EQ(queue_.forget_after(), 0);
+  queue_.set_forget_after(30);
+  EXPECT_EQ(queue_.forget_after(), 30);
+  EXPECT_EQ(only_job().number, 1) << "the setting is no job";
+  write_file_atomic(folder_ / "q/forget-after", "-3\n");
+  EXPECT_EQ(queue_.forget_after(), 0);
+}
+
 TEST_F(JobQueueTest, KeepsTheRecord) {
   queue_.submit(spec_of_test(), false);
   const JobRecord record{.state = JobState::waiting,

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <map>
 #include <string>
 
 #include <dtrain/base/error.hpp>
@@ -23,12 +24,14 @@ class InstanceMetadataTest : public testing::Test {
     }
     if (expired_.exchange(false)) return {.status = 401};
     if (request.path == "/latest/meta-data/placement/region") return {.body = "eu-central-1"};
+    if (const auto found = notices_.find(request.path); found != notices_.end()) return {.body = found->second};
     return {.status = 404};
   }
   std::string url() const { return "http://127.0.0.1:" + std::to_string(server_.port()); }
 
   std::atomic<int> tokens_ = 0;
   std::atomic<bool> expired_ = false;
+  std::map<std::string, std::string> notices_{};  // by path; set between two requests
   LoopThread loop_;
   HttpServer server_{loop_.loop(), "127.0.0.1", 0, [this](const HttpRequest& request) { return answer(request); }};
 };
@@ -49,6 +52,17 @@ TEST_F(InstanceMetadataTest, AnExpiredTokenIsRenewedByTheNextCall) {
   EXPECT_EQ(metadata.find("meta-data/placement/region"), std::nullopt);
   EXPECT_EQ(metadata.find("meta-data/placement/region"), "eu-central-1");
   EXPECT_EQ(tokens_, 2);
+}
+
+TEST_F(InstanceMetadataTest, AnEndIsAnnouncedAndOneThatIsFinalComesFirst) {
+  InstanceMetadata metadata({.url = url()});
+  EXPECT_EQ(end_notice(metadata), std::nullopt);
+  notices_["/latest/meta-data/events/recommendations/rebalance"] = R"({"noticeTime": "2026-01-31T08:20:00Z"})";
+  EXPECT_EQ(end_notice(metadata), (EndNotice{false, "rebalance recommended at 2026-01-31T08:20:00Z"}));
+  notices_["/latest/meta-data/spot/instance-action"] = R"({"action": "terminate"})";
+  EXPECT_EQ(end_notice(metadata), (EndNotice{true, "spot notice: terminate at an unknown time"}));
+  notices_["/latest/meta-data/spot/instance-action"] = "soon";
+  EXPECT_THROW(end_notice(metadata), DataError);
 }
 
 TEST_F(InstanceMetadataTest, AMissingServiceIsAnError) {

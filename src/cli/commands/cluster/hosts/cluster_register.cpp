@@ -14,6 +14,7 @@
 #include "commands.hpp"
 #include "host_words.hpp"
 #include "job/spec/host_list.hpp"
+#include "registered_ssh.hpp"
 #include "site.hpp"
 
 namespace dtrain::cli {
@@ -29,7 +30,7 @@ struct RegisterCommand {
   std::string head, shared;
   HostPrices prices;
   double budget = 0;
-  bool yes = false;
+  bool at_boot = false, yes = false;
 };
 
 void bind(config::OptionSet& set, RegisterCommand& options) {
@@ -45,6 +46,10 @@ void bind(config::OptionSet& set, RegisterCommand& options) {
   set.add("--shared", options.shared, "FOLDER",
           "folder that all hosts mount at this path; commands run in it, and the queue is below it (default the home "
           "folder of the login on the head)")
+      .flag_only = true;
+  set.add("--at-boot", options.at_boot,
+          "let the head start the queue when it boots, by a line in the crontab of your login there, which `cluster "
+          "down` removes; without it the first command about the cluster starts the queue")
       .flag_only = true;
   set.group("Limits and bills");
   bind_prices(set, options.prices,
@@ -125,10 +130,11 @@ void answer(const RegisteredCluster& cluster, bool is_new, Reporter& reporter) {
   reporter.answer(fmt::format("  dtrain cluster status {}", cluster.name));
 }
 
-Json claim(Site& site, Admission& admission, const std::vector<RegisteredHost>& hosts) {
+Json claim(Site& site, Admission& admission, const std::vector<RegisteredHost>& hosts, bool at_boot) {
   const RegisteredCluster& wanted = admission.cluster();
   try {
-    return site.ask_head(wanted.head(), Json::object({{"ask", "claim"}, {"cluster", to_json(wanted)}}));
+    return site.ask_head(wanted.head(),
+                         Json::object({{"ask", "claim"}, {"cluster", to_json(wanted)}, {"at_boot", at_boot}}));
   } catch (const Error&) {
     if (admission.is_new()) admission.dismiss(hosts);
     throw;
@@ -143,9 +149,10 @@ ExitCode act(const RegisterCommand& options, const config::OptionSet& set, Repor
   Admission admission(site, asked, options.yes, reporter);
   admission.place();
   admission.admit(asked.hosts);
-  const Json answered = claim(site, admission, asked.hosts);
+  const Json answered = claim(site, admission, asked.hosts, options.at_boot);
   const auto cluster = cluster::registered_cluster_from(answered.at("cluster"), "the answer of the head");
   cluster::remember(cluster);
+  renew_ssh_names(cluster, reporter);
   answer(cluster, answered.at("is_new").as_bool(), reporter);
   return ExitCode::ok;
 }

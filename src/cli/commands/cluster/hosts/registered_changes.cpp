@@ -7,11 +7,13 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/cluster/ssh_entries.hpp>
 
 #include "admission.hpp"
 #include "cli/commands/cluster/cluster_cloud.hpp"
 #include "host_words.hpp"
 #include "registered_look.hpp"
+#include "registered_ssh.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -33,7 +35,9 @@ RegisteredLook require_head(const RegisteredCluster& known, Reporter& reporter) 
 
 // Remembers the cluster as it is now. Returns the notes of the head.
 std::vector<std::string> take_answer(const Json& answer, Reporter& reporter) {
-  cluster::remember(cluster::registered_cluster_from(answer.at("cluster"), "the answer of the head"));
+  const auto cluster = cluster::registered_cluster_from(answer.at("cluster"), "the answer of the head");
+  cluster::remember(cluster);
+  renew_ssh_names(cluster, reporter);
   std::vector<std::string> notes;
   for (const Json& note : answer.at("notes").as_array()) {
     notes.push_back(note.as_string());
@@ -155,6 +159,9 @@ ExitCode take_down(const RegisteredCluster& known, bool yes, Reporter& reporter)
     const std::string key = key_of(site, look.cluster);
     const Json answer = site.ask_head(known.head(), Json::object({{"ask", "end"}, {"name", known.name}}), kToChange);
     for (const Json& job : answer.at("jobs").as_array()) ended.push_back(std::to_string(job.as_integer()));
+    if (const Json* left = answer.find("left_in_crontab"); left && !left->as_string().empty()) {
+      reporter.warn(fmt::format("the crontab of the head still starts the queue at its boot: {}", left->as_string()));
+    }
     code = dismiss(site, look.cluster, look.cluster.hosts, key, reporter);
   } catch (const RemoteError& error) {
     reporter.warn(error.what());
@@ -164,6 +171,7 @@ ExitCode take_down(const RegisteredCluster& known, bool yes, Reporter& reporter)
                     known.name));
     code = ExitCode::partly_done;
   }
+  cluster::remove_ssh_entries(known.name, reporter);
   cluster::forget(known.name);
   if (reporter.json()) {
     reporter.answer_json(Json::object({{"schema", "dtrain.registered-down/1"},

@@ -11,6 +11,7 @@
 #include "cli/commands/cluster/ssh_words.hpp"
 #include "commands.hpp"
 #include "registered_changes.hpp"
+#include "registered_ssh.hpp"
 #include "registered_views.hpp"
 
 namespace dtrain::cli {
@@ -44,6 +45,7 @@ std::vector<std::string> forwards_of(const Command& command) {
 }
 
 ExitCode log_in(const RegisteredCluster& cluster, const Command& command, Reporter& reporter) {
+  if (is_given(command, "write-config")) return write_ssh_names(cluster, reporter);
   const std::string name = text_of(command, "NODE");
   const cluster::RegisteredHost* host = name.empty() ? &cluster.head() : cluster.find(name);
   if (!host) {
@@ -78,10 +80,15 @@ const std::map<std::string, HostsVerb>& verbs() {
           return show_health(cluster, is_given(command, "no-head"), reporter);
         }}},
       {"cluster cost",
-       {{}, [](const auto& cluster, const auto&, auto& reporter) { return show_cost(cluster, reporter); }}},
+       {{"forecast", "job-dir"},
+        [](const auto& cluster, const auto& command, auto& reporter) {
+          const ForecastChoice choice{is_given(command, "forecast"), text_of(command, "job-dir")};
+          return show_cost(cluster, choice, reporter);
+        }}},
       {"cluster events",
        {{}, [](const auto& cluster, const auto&, auto& reporter) { return show_events(cluster, reporter); }}},
-      {"cluster ssh", {{"NODE", "COMMAND", "local-forward", "remote-forward", "dynamic-forward"}, log_in}},
+      {"cluster ssh",
+       {{"NODE", "COMMAND", "local-forward", "remote-forward", "dynamic-forward", "write-config"}, log_in}},
       {"cluster add",
        {{"COUNT", "price", "yes"},
         [](const auto& cluster, const auto& command, auto& reporter) {

@@ -7,9 +7,11 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/budget.hpp>
+#include <dtrain/cluster/provider.hpp>
 
 #include "cli/commands/cluster/cluster_cloud.hpp"
 #include "cli/commands/cluster/keep/cluster_budget.hpp"
+#include "job/queue/managed_job.hpp"
 #include "registered_look.hpp"
 
 namespace dtrain::cli {
@@ -133,7 +135,7 @@ std::vector<std::string> troubles_of(const RegisteredLook& look, std::size_t ind
   std::vector<std::string> troubles;
   if (!seen.is_fit()) return {seen.why};
   const cluster::HostFacts& facts = *seen.facts;
-  for (const std::string& trouble : cluster::gpu_troubles(facts.checkup, std::nullopt)) troubles.push_back(trouble);
+  for (const std::string& trouble : cluster::troubles_of(facts.checkup, std::nullopt)) troubles.push_back(trouble);
   if (look.unknown.empty() && !facts.sees_shared) {
     troubles.push_back(fmt::format("it does not see the shared folder {}", look.cluster.shared));
   }
@@ -191,10 +193,30 @@ ExitCode show_health(const RegisteredCluster& cluster, bool no_head, Reporter& r
   return look.unknown.empty() || no_head ? ExitCode::ok : ExitCode::partly_done;
 }
 
-ExitCode show_cost(const RegisteredCluster& known, Reporter& reporter) {
+// The folder of the job that runs, else of the last one, else the shared folder.
+std::string job_folder_in(const RegisteredLook& look) {
+  std::string folder = look.cluster.shared;
+  for (const Json& job : look.jobs.as_array()) {
+    const std::string& own = job.at("job_dir").as_string();
+    if (!own.empty()) folder = own;
+    if (job.at("state").as_string() == enum_name(job::kJobStateNames, job::JobState::running)) break;
+  }
+  return folder;
+}
+
+std::optional<board::Forecast> forecast_of_registered(const RegisteredLook& look, const ForecastChoice& choice) {
+  require_forecast(choice);
+  if (!choice.wanted) return std::nullopt;
+  if (!look.unknown.empty()) throw RemoteError(look.unknown, "the head reads the records of its jobs; try again later");
+  net::SshSession head = cluster::provider_of(look.cluster)->log_in(std::chrono::seconds(0));
+  return forecast_on(head, choice.job_dir.empty() ? job_folder_in(look) : choice.job_dir);
+}
+
+ExitCode show_cost(const RegisteredCluster& known, const ForecastChoice& choice, Reporter& reporter) {
   const RegisteredLook look = ask_registered(known, reporter);
   const RegisteredCluster& cluster = look.cluster;
   const cluster::Cost cost = cluster::hourly_cost(cluster);
+  const std::optional<board::Forecast> forecast = forecast_of_registered(look, choice);
   if (reporter.json()) {
     Json hosts = Json::array();
     for (const RegisteredHost& host : cluster.hosts) {
@@ -209,6 +231,7 @@ ExitCode show_cost(const RegisteredCluster& known, Reporter& reporter) {
                                        {"unpriced", unpriced_json(cost)},
                                        {"dollars_so_far", so_far(cluster::spending_of(cluster, unix_now()))},
                                        {"budget", budget_json(budget_of(cluster))},
+                                       {"forecast", forecast ? forecast_json(*forecast, cost, false) : Json()},
                                        {"hosts", hosts}}));
     return look.unknown.empty() ? ExitCode::ok : ExitCode::partly_done;
   }
@@ -218,6 +241,7 @@ ExitCode show_cost(const RegisteredCluster& known, Reporter& reporter) {
   }
   reporter.answer(cost_line(cluster));
   if (cluster.budget) reporter.answer(budget_line(budget_of(cluster)));
+  if (forecast) reporter.answer(forecast_line(*forecast, cost, false));
   reporter.note(
       "hours count from the registration of a host to its removal, at the price that was given; `dtrain cluster "
       "register` with the same host file and --price changes it");

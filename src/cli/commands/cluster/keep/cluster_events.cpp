@@ -30,7 +30,7 @@ Json document(const cluster::Fleet& fleet, const std::optional<cluster::Wish>& w
   return Json::object({{"schema", "dtrain.cluster-events/1"},
                        {"cluster", fleet.name},
                        {"wanted_workers", wanted},
-                       {"workers", fleet.workers().size()},
+                       {"workers", fleet.counted_workers()},
                        {"keeper", keeper},
                        {"events", events}});
 }
@@ -39,7 +39,7 @@ void answer_lines(const cluster::Fleet& fleet, const std::optional<cluster::Wish
                   Reporter& reporter) {
   if (wish) {
     reporter.note(fmt::format("{} workers are wanted ({} of `up`, {} of `add`), {} are there", wish->workers(),
-                              wish->base, wish->elastic, fleet.workers().size()));
+                              wish->base, wish->elastic, fleet.counted_workers()));
   }
   reporter.note(lease.holder.empty()
                     ? fmt::format("it is not kept: dtrain cluster watch {} --heal keeps it", fleet.name)

@@ -14,6 +14,7 @@ namespace {
 
 // A loss is to be noticed within half a minute, with few calls while nothing happens.
 constexpr std::chrono::seconds kEvery{20};
+constexpr std::chrono::seconds kInAHurry{3};  // while a worker takes the place of another one
 constexpr std::size_t kRandomBytes = 3;
 constexpr std::chrono::seconds kToLeave{10};
 
@@ -25,14 +26,14 @@ std::string own_name() {
 }  // namespace
 
 ClusterKeeper::ClusterKeeper(ClusterCloud& cloud, const config::ClusterPlace& place, const config::OptionSet& set,
-                             std::function<std::string()> stop_job, Reporter& reporter)
+                             cluster::ClusterInside& inside, Reporter& reporter)
     : cloud_(cloud),
       place_(place),
       reporter_(reporter),
       healer_(
           cloud.context(false), place.name, own_name(),
-          [this, &set](const cluster::Fleet& fleet) { return cluster_request(place_.name, {}, set, fleet); },
-          std::move(stop_job), unix_now) {}
+          [this, &set](const cluster::Fleet& fleet) { return cluster_request(place_.name, {}, set, fleet); }, inside,
+          unix_now) {}
 
 ClusterKeeper::~ClusterKeeper() {
   try {
@@ -61,6 +62,7 @@ void ClusterKeeper::look() {
   if (now < next_) return;
   next_ = now + kEvery;
   const cluster::Healer::Look look = healer_.look();
+  if (look.hurries) next_ = now + kInAHurry;
   tell(look);
 }
 

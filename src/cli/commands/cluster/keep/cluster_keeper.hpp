@@ -2,7 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <optional>
 #include <string>
 
@@ -15,9 +14,9 @@ namespace dtrain::cli {
 
 class ClusterKeeper {
  public:
-  // The cloud, the options and the reporter must outlive this. stop_job: as for Healer.
+  // The cloud, the options, the inside and the reporter must outlive this.
   ClusterKeeper(ClusterCloud& cloud, const config::ClusterPlace& place, const config::OptionSet& set,
-                std::function<std::string()> stop_job, Reporter& reporter);
+                cluster::ClusterInside& inside, Reporter& reporter);
   ~ClusterKeeper();  // lets another one keep the cluster
   ClusterKeeper(const ClusterKeeper&) = delete;
 
