@@ -21,6 +21,8 @@ _dtrain() {
       'hosts add') path='hosts add' ;;
       'hosts remove') path='hosts remove' ;;
       'hosts drain') path='hosts drain' ;;
+      'hosts join') path='hosts join' ;;
+      'hosts leave') path='hosts leave' ;;
       ' events') path='events' ;;
       ' plot') path='plot' ;;
       ' board') path='board' ;;
@@ -195,7 +197,7 @@ _dtrain() {
       'train --dtype') choices='float32 bfloat16 float16 auto' ;;
       'train -n' | 'train --num-workers') kind='none' ;;
       'train -H' | 'train --hostfile') kind='files' ;;
-      'train --launcher') choices='auto local ssh agents mpi slurm sge yarn' ;;
+      'train --launcher') choices='auto local ssh agents mpi slurm sge yarn folder kubernetes' ;;
       'train --queue') kind='none' ;;
       'train --sge-pe') kind='none' ;;
       'train --yarn-rm') kind='none' ;;
@@ -223,6 +225,16 @@ _dtrain() {
       'train --gc-type') choices='none 2bit' ;;
       'train --gc-threshold') kind='none' ;;
       'train --move-shards') choices='on off' ;;
+      'train --kube-image') kind='none' ;;
+      'train --kube-name') kind='none' ;;
+      'train --kube-namespace') kind='none' ;;
+      'train --kube-context') kind='none' ;;
+      'train --kube-claim') kind='none' ;;
+      'train --kube-storage') kind='none' ;;
+      'train --kube-storage-class') kind='none' ;;
+      'train --kube-cpus') kind='none' ;;
+      'train --kube-memory') kind='none' ;;
+      'train --kube-gpus') kind='none' ;;
       'train --elastic-training-enabled') kind='none' ;;
       'train --min-workers') kind='none' ;;
       'train --max-workers') kind='none' ;;
@@ -264,7 +276,7 @@ _dtrain() {
       'launch --rdzv-endpoint') kind='none' ;;
       'launch -n' | 'launch --num-workers') kind='none' ;;
       'launch -H' | 'launch --hostfile') kind='files' ;;
-      'launch --launcher') choices='auto local ssh agents mpi slurm sge yarn' ;;
+      'launch --launcher') choices='auto local ssh agents mpi slurm sge yarn folder kubernetes' ;;
       'launch --queue') kind='none' ;;
       'launch --sge-pe') kind='none' ;;
       'launch --yarn-rm') kind='none' ;;
@@ -283,6 +295,16 @@ _dtrain() {
       'launch --heartbeat-timeout') kind='none' ;;
       'launch --comm-timeout') kind='none' ;;
       'launch --hold-timeout') kind='none' ;;
+      'launch --kube-image') kind='none' ;;
+      'launch --kube-name') kind='none' ;;
+      'launch --kube-namespace') kind='none' ;;
+      'launch --kube-context') kind='none' ;;
+      'launch --kube-claim') kind='none' ;;
+      'launch --kube-storage') kind='none' ;;
+      'launch --kube-storage-class') kind='none' ;;
+      'launch --kube-cpus') kind='none' ;;
+      'launch --kube-memory') kind='none' ;;
+      'launch --kube-gpus') kind='none' ;;
       'launch --elastic-training-enabled') kind='none' ;;
       'launch --min-workers') kind='none' ;;
       'launch --max-workers') kind='none' ;;
@@ -308,6 +330,18 @@ _dtrain() {
       'hosts drain --cluster') kind='none' ;;
       'hosts drain --color') choices='auto always never' ;;
       'hosts drain --config') kind='files' ;;
+      'hosts join --name') kind='none' ;;
+      'hosts join --probe') choices='none alive ready' ;;
+      'hosts join --job-dir') kind='jobs' ;;
+      'hosts join --cluster') kind='none' ;;
+      'hosts join --color') choices='auto always never' ;;
+      'hosts join --config') kind='files' ;;
+      'hosts leave --name') kind='none' ;;
+      'hosts leave --limit') kind='none' ;;
+      'hosts leave --job-dir') kind='jobs' ;;
+      'hosts leave --cluster') kind='none' ;;
+      'hosts leave --color') choices='auto always never' ;;
+      'hosts leave --config') kind='files' ;;
       'events --job-dir') kind='jobs' ;;
       'events --cluster') kind='none' ;;
       'events --color') choices='auto always never' ;;
@@ -907,13 +941,15 @@ _dtrain() {
   if [[ -z $choices$kind ]]; then
     case $path in
       '') choices='train launch hosts events plot board stop run sync tail-logs jobs doctor eval predict inspect export import data cluster bench agent completion help' ;;
-      'train') choices='--recipe --network --num-layers --backbone --proposals --width --batch-norm --drop-path --label-smoothing --pretrained --finetune --new-head --freeze --data-train --data-train-idx --data-val --data-nthreads --prefetch --max-bad-records --cache-dir --cache-size --data-val-idx --image-shape --resize --num-classes --rgb-mean --rgb-std --num-examples --shuffle-block --balanced-sampler --test-views --pad-size --fill-value --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --auto-augment --rand-augment-ops --rand-augment-magnitude --brightness --contrast --saturation --pca-noise --random-erasing --random-erasing-mode --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --min-size-train --repeated-augment --mixup --cutmix --batch-size --global-batch --logical-shards --seed --accumulate --bce-loss --bce-target-thresh --focal-gamma --class-weights --num-epochs --early-stop --lr --lr-factor --lr-step-epochs --lr-schedule --lr-rise --lr-final --lr-cycles --lr-power --warmup-epochs --optimizer --mom --wd --clip-norm --clip-gradient --ema --ema-warmup --bias-lr-factor --head-lr-factor --layer-decay --muon-steps --muon-coefficients --muon-rest-mom --model-prefix --load-epoch --resume --force --keep-checkpoints --checkpoint-every --checkpoint-format --disp-batches --top-k --loss --tensorboard --monitor --benchmark --test-io --dry-run --device --gpus --tf32 --deterministic --threads --dtype -n --num-workers -H --hostfile --launcher --queue --sge-pe --yarn-rm --yarn-memory --yarn-cores --sync-binary --ssh-config --announce --sync-dst-dir --env --job-dir --cluster --detach --job-queue --priority --retries --down-when-done --prometheus --heartbeat-timeout --comm-timeout --hold-timeout -s --num-servers --max-staleness --kv-store --transport --plain-data --gradient-dtype --gradient-compression --gc-type --gc-threshold --move-shards --reset-hosts --sample-ledger --log-per-worker --elastic --elastic-training-enabled --min-workers --max-workers --allow-mass-remove --prepare --prepare-all --notice-url --prepare-timeout --elastic-boundary --elastic-batch --elastic-lr --elastic-ramp --mixed-hardware --local-steps --outer-optimizer --outer-lr --outer-mom --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
-      'launch') choices='--nproc-per-host --gpus-per-rank --framework -s --num-servers --template --env-worker --env-server --no-output --max-restarts --stop-when --stop-signal --save-signal --save-timeout --grace --nproc-per-node --nnodes --standalone -m --module --no-python -r --redirects -t --tee --log-dir --rdzv-id --role --rdzv-backend --rdzv-endpoint -n --num-workers -H --hostfile --launcher --queue --sge-pe --yarn-rm --yarn-memory --yarn-cores --sync-binary --ssh-config --announce --sync-dst-dir --env --job-dir --cluster --detach --job-queue --priority --retries --down-when-done --prometheus --heartbeat-timeout --comm-timeout --hold-timeout --elastic --elastic-training-enabled --min-workers --max-workers --allow-mass-remove --prepare --prepare-all --notice-url --prepare-timeout --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
-      'hosts') choices='list add remove drain' ;;
+      'train') choices='--recipe --network --num-layers --backbone --proposals --width --batch-norm --drop-path --label-smoothing --pretrained --finetune --new-head --freeze --data-train --data-train-idx --data-val --data-nthreads --prefetch --max-bad-records --cache-dir --cache-size --data-val-idx --image-shape --resize --num-classes --rgb-mean --rgb-std --num-examples --shuffle-block --balanced-sampler --test-views --pad-size --fill-value --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --auto-augment --rand-augment-ops --rand-augment-magnitude --brightness --contrast --saturation --pca-noise --random-erasing --random-erasing-mode --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --min-size-train --repeated-augment --mixup --cutmix --batch-size --global-batch --logical-shards --seed --accumulate --bce-loss --bce-target-thresh --focal-gamma --class-weights --num-epochs --early-stop --lr --lr-factor --lr-step-epochs --lr-schedule --lr-rise --lr-final --lr-cycles --lr-power --warmup-epochs --optimizer --mom --wd --clip-norm --clip-gradient --ema --ema-warmup --bias-lr-factor --head-lr-factor --layer-decay --muon-steps --muon-coefficients --muon-rest-mom --model-prefix --load-epoch --resume --force --keep-checkpoints --checkpoint-every --checkpoint-format --disp-batches --top-k --loss --tensorboard --monitor --benchmark --test-io --dry-run --device --gpus --tf32 --deterministic --threads --dtype -n --num-workers -H --hostfile --launcher --queue --sge-pe --yarn-rm --yarn-memory --yarn-cores --sync-binary --ssh-config --announce --sync-dst-dir --env --job-dir --cluster --detach --job-queue --priority --retries --down-when-done --prometheus --heartbeat-timeout --comm-timeout --hold-timeout -s --num-servers --max-staleness --kv-store --transport --plain-data --gradient-dtype --gradient-compression --gc-type --gc-threshold --move-shards --reset-hosts --sample-ledger --log-per-worker --kube-image --kube-name --kube-namespace --kube-context --kube-claim --kube-storage --kube-storage-class --kube-cpus --kube-memory --kube-gpus --kube-print --elastic --elastic-training-enabled --min-workers --max-workers --allow-mass-remove --prepare --prepare-all --notice-url --prepare-timeout --elastic-boundary --elastic-batch --elastic-lr --elastic-ramp --mixed-hardware --local-steps --outer-optimizer --outer-lr --outer-mom --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'launch') choices='--nproc-per-host --gpus-per-rank --framework -s --num-servers --template --env-worker --env-server --no-output --max-restarts --stop-when --stop-signal --save-signal --save-timeout --grace --nproc-per-node --nnodes --standalone -m --module --no-python -r --redirects -t --tee --log-dir --rdzv-id --role --rdzv-backend --rdzv-endpoint -n --num-workers -H --hostfile --launcher --queue --sge-pe --yarn-rm --yarn-memory --yarn-cores --sync-binary --ssh-config --announce --sync-dst-dir --env --job-dir --cluster --detach --job-queue --priority --retries --down-when-done --prometheus --heartbeat-timeout --comm-timeout --hold-timeout --kube-image --kube-name --kube-namespace --kube-context --kube-claim --kube-storage --kube-storage-class --kube-cpus --kube-memory --kube-gpus --kube-print --elastic --elastic-training-enabled --min-workers --max-workers --allow-mass-remove --prepare --prepare-all --notice-url --prepare-timeout --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'hosts') choices='list add remove drain join leave' ;;
       'hosts list') choices='--job-dir --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'hosts add') choices='--job-dir --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'hosts remove') choices='--yes --allow-mass-remove --job-dir --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='hosts'; fi ;;
       'hosts drain') choices='--reason --job-dir --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='hosts'; fi ;;
+      'hosts join') choices='--name --probe --job-dir --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'hosts leave') choices='--name --limit --job-dir --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'events') choices='--job-dir --cluster --ledger --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'plot') choices='--out --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='jobs'; fi ;;
       'board') choices='--port --address --open --allow-actions --show-cluster --export --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='jobs'; fi ;;

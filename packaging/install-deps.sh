@@ -58,6 +58,9 @@ test|chromium-driver|chromedriver
 test|lintian|-
 test|rpm|rpm-build
 test|rpmlint|rpmlint
+test|skopeo|skopeo
+test|umoci|umoci
+test|python3-yaml|python3-pyyaml
 test|faketime|libfaketime
 test|sshfs|fuse-sshfs
 test|openmpi-bin|openmpi

@@ -13,7 +13,7 @@ failed=0
 
 # After the build the quick tier runs in two lanes side by side: parts that only compute, and wait for nobody, fill the
 # time in which the others wait.
-readonly computing=(quickstart lint tidy locks judge bundle package)
+readonly computing=(quickstart lint tidy locks judge bundle image package)
 readonly timed=(unit cli jobs board launch hosts strangers faults launchers s3 cluster)
 readonly quick=(build "${computing[@]}" "${timed[@]}")
 readonly slow=(world jobs-all launch-all hosts-all faults-all launchers-all cluster-all asan tsan fuzz libfuzzer tidy-all toolkit root)
@@ -275,6 +275,11 @@ part_judge() {
 part_bundle() {
   need_program
   bash tests/packaging/bundle_test.sh build/release
+}
+
+part_image() {
+  need_program
+  bash tests/packaging/image_test.sh build/release
 }
 
 part_package() {

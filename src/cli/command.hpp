@@ -76,6 +76,8 @@ std::unique_ptr<Command> make_hosts_list();
 std::unique_ptr<Command> make_hosts_add();
 std::unique_ptr<Command> make_hosts_remove();
 std::unique_ptr<Command> make_hosts_drain();
+std::unique_ptr<Command> make_hosts_join();
+std::unique_ptr<Command> make_hosts_leave();
 std::unique_ptr<Command> make_events();
 std::unique_ptr<Command> make_plot();
 std::unique_ptr<Command> make_board();

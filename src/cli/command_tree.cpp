@@ -39,6 +39,8 @@ CommandTree::CommandTree() {
   commands.push_back(make_hosts_add());
   commands.push_back(make_hosts_remove());
   commands.push_back(make_hosts_drain());
+  commands.push_back(make_hosts_join());
+  commands.push_back(make_hosts_leave());
   commands.push_back(make_events());
   commands.push_back(make_plot());
   commands.push_back(make_board());

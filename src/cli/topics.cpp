@@ -137,12 +137,24 @@ copied to hosts that lack it.
           API: Hadoop's DistributedShell runs the agent in a container. The job
           folder must be the same on all nodes. Tested with a simulated YARN
           only.
+  folder  On machines where `dtrain hosts join` waits in the job folder. The job
+          begins when -n of them wait; later ones join an elastic job by
+          themselves, and one that gets SIGTERM leaves at the next step. The
+          coordinator logs in nowhere. With --resume, the command follows a job
+          that runs in the folder already.
+  kubernetes
+          In pods, by kubectl: a Job coordinates, and `dtrain hosts join` runs in
+          the pods of a StatefulSet. All mount one claim at /work, and paths are
+          those in the pods. The command shows the log, returns the exit code and
+          deletes the pods; with --detach it returns at once. `kubectl scale`
+          changes the number of workers of an elastic job. --kube-print prints
+          the manifests. Tested with a simulated cluster only.
 
 Ctrl-C, SIGTERM and SIGHUP stop a job like `dtrain stop`, wherever its coordinator runs;
 a second signal ends it at once. A host whose starter receives a request to end
 (scancel, qdel, a time limit with a warning) leaves the job at its next step. An
-elastic job outlives its coordinator with local, ssh and agents, and with mpi and
--H. On hosts that a scheduler granted, all processes end when the coordinator does,
+elastic job outlives its coordinator with local, ssh, agents, folder and
+kubernetes, and with mpi and -H. On hosts that a scheduler granted, all processes end when the coordinator does,
 because the scheduler takes the hosts back.
 )";
 

@@ -37,7 +37,8 @@ void bind_start(OptionSet& set, JobOptions& options) {
       set, "--launcher", options.launcher, kLauncherNames,
       "how agents start on the hosts. local: as processes on this machine. ssh: on the hosts of -H. auto: ssh with -H, "
       "else local. agents: on the nodes of this machine's cluster. mpi, slurm, sge: by mpirun, srun or qrsh on the "
-      "hosts of the batch job. yarn: in containers. `dtrain help launchers` explains each")
+      "hosts of the batch job. yarn: in containers. folder: on the machines where `dtrain hosts join` waits in the job "
+      "folder. kubernetes: in pods of a cluster. `dtrain help launchers` explains each")
       .not_from_project = true;
   set.add("--queue", options.queue, "NAME", "partition or queue of the requested batch job, for slurm, sge and yarn");
   set.add("--sge-pe", options.sge_pe, "NAME", "parallel environment of the requested batch job, for sge");
@@ -183,15 +184,27 @@ struct LauncherOption {
 };
 
 void check_launcher(const JobOptions& options, const OptionSet& set) {
-  static const std::vector<LauncherOption> kOnly = {
-      {"ssh-config", {Launcher::ssh}},
-      {"sync-binary", {Launcher::ssh}},
-      {"announce", {Launcher::ssh, Launcher::agents, Launcher::mpi, Launcher::slurm, Launcher::sge, Launcher::yarn}},
-      {"queue", {Launcher::slurm, Launcher::sge, Launcher::yarn}},
-      {"sge-pe", {Launcher::sge}},
-      {"yarn-rm", {Launcher::yarn}},
-      {"yarn-memory", {Launcher::yarn}},
-      {"yarn-cores", {Launcher::yarn}}};
+  static const std::vector<LauncherOption> kOnly = {{"ssh-config", {Launcher::ssh}},
+                                                    {"sync-binary", {Launcher::ssh}},
+                                                    {"announce",
+                                                     {Launcher::ssh, Launcher::agents, Launcher::mpi, Launcher::slurm,
+                                                      Launcher::sge, Launcher::yarn, Launcher::folder}},
+                                                    {"queue", {Launcher::slurm, Launcher::sge, Launcher::yarn}},
+                                                    {"sge-pe", {Launcher::sge}},
+                                                    {"yarn-rm", {Launcher::yarn}},
+                                                    {"yarn-memory", {Launcher::yarn}},
+                                                    {"yarn-cores", {Launcher::yarn}},
+                                                    {"kube-image", {Launcher::kubernetes}},
+                                                    {"kube-name", {Launcher::kubernetes}},
+                                                    {"kube-namespace", {Launcher::kubernetes}},
+                                                    {"kube-context", {Launcher::kubernetes}},
+                                                    {"kube-claim", {Launcher::kubernetes}},
+                                                    {"kube-storage", {Launcher::kubernetes}},
+                                                    {"kube-storage-class", {Launcher::kubernetes}},
+                                                    {"kube-cpus", {Launcher::kubernetes}},
+                                                    {"kube-memory", {Launcher::kubernetes}},
+                                                    {"kube-gpus", {Launcher::kubernetes}},
+                                                    {"kube-print", {Launcher::kubernetes}}};
   const Launcher launcher = options.used_launcher();
   for (const LauncherOption& only : kOnly) {
     const Option* option = set.find(only.name);
@@ -211,6 +224,16 @@ void check_launcher(const JobOptions& options, const OptionSet& set) {
     throw UsageError("-H: not supported by --launcher yarn, because YARN chooses the hosts",
                      "leave it out; -n is the number of agents");
   }
+  if ((options.is_by_folder() || options.is_on_kubernetes()) && options.hostfile) {
+    throw UsageError(fmt::format("-H: not supported by --launcher {}, because the hosts come by themselves",
+                                 enum_name(kLauncherNames, launcher)),
+                     "leave it out; -n is the number of hosts with which the job begins");
+  }
+  if (options.is_on_kubernetes() && options.is_for_queue()) {
+    throw UsageError("--job-queue: not supported by --launcher kubernetes, which has a queue of its own",
+                     "leave it out; --detach returns once the job is applied");
+  }
+  if (options.is_on_kubernetes()) check_kubernetes(options.kubernetes);
 }
 
 }  // namespace
@@ -259,6 +282,7 @@ void bind_training_hosts(OptionSet& set, JobOptions& options) {
 }
 
 void bind_elastic(OptionSet& set, JobOptions& options) {
+  bind_kubernetes(set, options.kubernetes);
   set.group("Elastic jobs");
   set.add("--elastic", options.elastic,
           "let hosts join or leave during the job, by `dtrain hosts` or by editing host_worker. If "

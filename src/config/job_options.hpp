@@ -14,16 +14,19 @@
 #include <dtrain/train/elastic_rate.hpp>
 #include <dtrain/train/gradient_compression.hpp>
 
+#include "kubernetes_options.hpp"
 #include "option_set.hpp"
 #include "option_values.hpp"
 
 namespace dtrain::config {
 
 // How the agents of a job are started. automatic: over ssh with a host file, else local.
-enum class Launcher { automatic, local, ssh, agents, mpi, slurm, sge, yarn };
-constexpr EnumName<Launcher> kLauncherNames[] = {
-    {Launcher::automatic, "auto"}, {Launcher::local, "local"}, {Launcher::ssh, "ssh"}, {Launcher::agents, "agents"},
-    {Launcher::mpi, "mpi"},        {Launcher::slurm, "slurm"}, {Launcher::sge, "sge"}, {Launcher::yarn, "yarn"}};
+enum class Launcher { automatic, local, ssh, agents, mpi, slurm, sge, yarn, folder, kubernetes };
+constexpr EnumName<Launcher> kLauncherNames[] = {{Launcher::automatic, "auto"}, {Launcher::local, "local"},
+                                                 {Launcher::ssh, "ssh"},        {Launcher::agents, "agents"},
+                                                 {Launcher::mpi, "mpi"},        {Launcher::slurm, "slurm"},
+                                                 {Launcher::sge, "sge"},        {Launcher::yarn, "yarn"},
+                                                 {Launcher::folder, "folder"},  {Launcher::kubernetes, "kubernetes"}};
 
 // MXNet's names for where gradients are added.
 enum class KvStore { local, device, dist_sync, dist_device_sync, dist_async };
@@ -53,6 +56,7 @@ struct JobOptions {
   std::string yarn_manager;  // URL
   int yarn_memory = 4096;    // MiB, of an agent's container
   int yarn_cores = 1;
+  KubernetesOptions kubernetes;
   bool sync_binary = true;
   std::optional<Path> ssh_config;  // none: the user's
   std::string announce;
@@ -103,7 +107,12 @@ struct JobOptions {
   bool has_granted_hosts() const { return is_by_starter() && launcher != Launcher::yarn; }
   // Processes that wait on the nodes of the cluster that this machine is in start the agents.
   bool is_by_agents() const { return launcher == Launcher::agents; }
-  bool is_on_other_machines() const { return is_over_ssh() || is_by_starter() || is_by_agents(); }
+  // Processes that wait in the job folder start the agents.
+  bool is_by_folder() const { return launcher == Launcher::folder; }
+  bool is_on_kubernetes() const { return launcher == Launcher::kubernetes; }
+  bool is_on_other_machines() const {
+    return is_over_ssh() || is_by_starter() || is_by_agents() || is_by_folder() || is_on_kubernetes();
+  }
   // The launcher that `automatic` stands for.
   Launcher used_launcher() const {
     return is_over_ssh() ? Launcher::ssh : launcher == Launcher::automatic ? Launcher::local : launcher;
@@ -120,8 +129,8 @@ struct JobOptions {
   bool has_own_batches() const { return is_per_worker() || is_asynchronous(); }
   // One process trains alone unless the person asks for more.
   bool is_job() const {
-    return hosts > 1 || slots > 1 || hostfile || elastic || is_by_starter() || is_by_agents() ||
-           managed;  // slots: by GPU
+    return hosts > 1 || slots > 1 || hostfile || elastic || is_by_starter() || is_by_agents() || is_by_folder() ||
+           is_on_kubernetes() || managed;  // slots: by GPU
   }
   // The command gives the job to a queue, and does not run it.
   bool is_for_queue() const { return detach && job_queue && !managed; }

@@ -1,12 +1,14 @@
 #include "agent_errors.hpp"
 
+#include <algorithm>
+
 #include <dtrain/base/text.hpp>
 
 namespace dtrain::launcher {
 namespace {
 
 constexpr std::string_view kOurs = "dtrain: ", kHint = "hint: ";
-constexpr std::size_t kMostOfOthers = 500;
+constexpr std::size_t kMostOfOthers = 500, kMostSaid = 4 << 10;
 
 }  // namespace
 
@@ -24,6 +26,15 @@ std::string agent_errors(std::string_view said) {
     if (is_ours || is_hint) add(ours, line);
   }
   return ours.empty() ? all.substr(0, kMostOfOthers) : ours;
+}
+
+std::string errors_since(const Path& log, std::uintmax_t size) {
+  try {
+    const std::string all = read_file(log).substr(size);
+    return agent_errors(all.substr(all.size() - std::min(all.size(), kMostSaid)));
+  } catch (const std::exception&) {  // the folder is gone, or the log was made anew
+    return "";
+  }
 }
 
 }  // namespace dtrain::launcher

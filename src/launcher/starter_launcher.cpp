@@ -38,7 +38,6 @@ constexpr auto kPoll = 50ms;
 constexpr auto kLastTime = 7s;
 // Between SIGTERM and SIGKILL.
 constexpr auto kGrace = 3s;
-constexpr std::size_t kMostSaid = 4 << 10;
 constexpr unsigned kOwnerOnly = 0600;
 constexpr int kHostNameSize = 256;
 
@@ -46,15 +45,6 @@ std::string own_host() {
   char name[kHostNameSize] = {};
   ::gethostname(name, sizeof name - 1);
   return name;
-}
-
-std::string said_since(const Path& log, std::uintmax_t before) {
-  try {
-    const std::string all = read_file(log).substr(before);
-    return agent_errors(all.substr(all.size() - std::min(all.size(), kMostSaid)));
-  } catch (const std::exception&) {  // the folder is gone, or the log was made anew
-    return "";
-  }
 }
 
 }  // namespace
@@ -146,7 +136,7 @@ struct StarterLauncher::State {
   std::string reap(const Running& running) const {
     const ProcessEnd end = wait_for_end(running.process);
     forget(running);
-    const std::string words = said_since(running.log, running.log_size);
+    const std::string words = errors_since(running.log, running.log_size);
     return fmt::format("{} {}{}{}", options.program.filename().string(), describe_end(end), words.empty() ? "" : ": ",
                        words);
   }
@@ -159,7 +149,7 @@ struct StarterLauncher::State {
     }
     if (now - running.begun < options.start_deadline || running.took_join()) return;
     forget(running);
-    const std::string words = said_since(running.log, running.log_size);
+    const std::string words = errors_since(running.log, running.log_size);
     std::exchange(running.failed, nullptr)(
         fmt::format("{} did not start its agent within {} s{}{}", options.program.filename().string(),
                     std::chrono::duration_cast<std::chrono::seconds>(options.start_deadline).count(),

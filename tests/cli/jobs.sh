@@ -34,6 +34,22 @@ run train "${small_training[@]}" -n 2 --launcher yarn
 refused "yarn without its address" "--launcher yarn needs the address of a ResourceManager"
 run train "${small_training[@]}" -n 2 --launcher yarn --yarn-rm http://rm:8088 -H hosts
 refused "yarn with hosts" "-H: not supported by --launcher yarn, because YARN chooses the hosts"
+kube=(train "${small_training[@]}" -n 2 --launcher kubernetes)
+run "${kube[@]}"
+refused "kubernetes without an image" "--launcher kubernetes needs an image"
+run "${kube[@]}" --kube-image i --kube-name Cats
+refused "a name that Kubernetes does not take" "--kube-name Cats: Kubernetes does not take this name"
+run "${kube[@]}" --kube-image i --kube-memory 4gb
+refused "a unit that Kubernetes does not know" "must be a number of bytes with a unit such as Mi or Gi, not '4gb'"
+run "${kube[@]}" --kube-image i -H hosts
+refused "kubernetes with hosts" "-H: not supported by --launcher kubernetes"
+run "${job[@]}" -n 2 --kube-image i
+refused "an image for another launcher" "--kube-image: not supported by --launcher local"
+run_without_programs "${kube[@]}" --kube-image i --job-dir elsewhere
+refused "kubernetes without kubectl" "there is no program kubectl in PATH (/nowhere)"
+check "nothing was made" [ ! -e elsewhere ]
+run_without_programs "${kube[@]}" --kube-image i --kube-print
+check "manifests need no kubectl" exits 0
 run "${job[@]}" -n 2 --queue q
 refused "a queue without a scheduler" "--queue: not supported by --launcher local"
 check "who knows queues is named" says "use it with --launcher slurm, sge, yarn"

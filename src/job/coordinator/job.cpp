@@ -14,6 +14,7 @@
 #include "job/spec/host_list.hpp"
 #include "job/spec/job_client.hpp"
 #include "job/spec/prefix_claim.hpp"
+#include "job/spec/waiting_hosts.hpp"
 #include "job_end.hpp"
 #include "job_run.hpp"
 #include "machine_limits.hpp"
@@ -28,7 +29,8 @@ ExitCode coordinate_here(const JobStart& start, const MakeWork& make_work, Repor
                          const std::function<void()>& tell_running) {
   watch_stop_signals();
   const JobFolder folder{start.job.folder};
-  const StartingHosts hosts = choose_hosts(start.job, start.chose_number, start.resume);
+  const StartingHosts hosts = start.job.is_by_folder() ? await_hosts(start.job, start.resume, reporter)
+                                                       : choose_hosts(start.job, start.chose_number, start.resume);
   prepare_machine({.hosts = static_cast<int>(hosts.list.hosts.size()),
                    .ranks = workers_of(hosts.list),
                    .is_here = !start.job.is_on_other_machines()});
@@ -61,6 +63,13 @@ ExitCode answer_detached(const Detached::Outcome& outcome, const JobFolder& fold
   return ExitCode::ok;
 }
 
+// A process that was started again where an agent's machine has the coordinator meanwhile.
+ExitCode follow(const JobFolder& folder, Reporter& reporter) {
+  reporter.note(fmt::format("{}: the job runs; its log follows", folder.path.string()));
+  watch_stop_signals(2);
+  return JobWatch(folder, reporter).until_over();
+}
+
 // `document`: result of JobWork::document() in another process of this job.
 std::unique_ptr<JobWork> work_from_document(const Json& document, const JobFolder& folder, Reporter& reporter) {
   const config::RunSpec spec = config::run_spec_from_json(document);
@@ -78,6 +87,7 @@ std::unique_ptr<JobWork> work_from_document(const Json& document, const JobFolde
 ExitCode run_job(const JobStart& start, const MakeWork& make_work, Reporter& reporter) {
   if (needs_scheduler(start.job)) return run_under_scheduler(start.job, start.chose_number, reporter);
   const JobFolder folder{start.job.folder};
+  if (start.follows && start.job.is_by_folder() && has_living_job(folder)) return follow(folder, reporter);
   if (!start.job.detach) {
     JobWatch watch(folder, reporter);
     try {

@@ -16,6 +16,8 @@ struct JobStart {
   const config::JobOptions& job;
   bool chose_number = false;  // the user gave -n
   bool resume = false;
+  // With --launcher folder: a job that runs in the folder already is followed to its end.
+  bool follows = false;
 };
 // Called in the coordinating process before anything is written. Throws errors that the user must see first.
 using MakeWork =

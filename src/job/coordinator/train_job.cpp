@@ -54,7 +54,7 @@ std::unique_ptr<JobWork> make_work(const config::TrainOptions& given, const conf
 
 ExitCode train_in_job(const config::TrainOptions& options, const config::OptionSet& set, Reporter& reporter) {
   refuse_what_one_process_does(options);
-  const JobStart start{options.job, set.chosen("num-workers"), options.resume};
+  const JobStart start{options.job, set.chosen("num-workers"), options.resume, options.resume};
   return run_job(
       start,
       [&](const elastic::HostList& hosts, const JobFolder& folder, Reporter& own) {

@@ -109,19 +109,6 @@ StartingHosts numbered(int count) {
   return hosts;
 }
 
-// Adds slots= to lines without it.
-void give_slots(StartingHosts& hosts, int slots) {
-  std::string text;
-  for (const std::string& line : split(hosts.text, '\n')) {
-    const bool says = line.find("slots=") != line.npos;
-    const bool is_host = elastic::parse_host_file(line + '\n').hosts.size() == 1;
-    const std::string_view end = std::string_view(line).substr(0, line.find('#'));
-    text += is_host && !says ? fmt::format("{} slots={}\n", trim(end), slots) : line + '\n';
-  }
-  hosts.text = text.substr(0, text.size() - 1);
-  hosts.list = elastic::parse_host_file(hosts.text);
-}
-
 void put_ledger_aside(const JobFolder& folder, Reporter& reporter) {
   if (!file_exists(folder.ledger())) return;
   Path aside;
@@ -141,6 +128,18 @@ int workers_of(const elastic::HostList& list) {
 }
 
 elastic::HostList read_host_file(const Path& file) { return parsed(file, text_of_host_file(file)); }
+
+void give_slots(StartingHosts& hosts, int slots) {
+  std::string text;
+  for (const std::string& line : split(hosts.text, '\n')) {
+    const bool says = line.find("slots=") != line.npos;
+    const bool is_host = elastic::parse_host_file(line + '\n').hosts.size() == 1;
+    const std::string_view end = std::string_view(line).substr(0, line.find('#'));
+    text += is_host && !says ? fmt::format("{} slots={}\n", trim(end), slots) : line + '\n';
+  }
+  hosts.text = text.substr(0, text.size() - 1);
+  hosts.list = elastic::parse_host_file(hosts.text);
+}
 
 StartingHosts choose_hosts(const config::JobOptions& options, bool chose_number, bool resume) {
   const Path existing = JobFolder{options.folder}.hosts();

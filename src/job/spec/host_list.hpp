@@ -25,6 +25,9 @@ struct StartingHosts {
 // -n.
 StartingHosts choose_hosts(const config::JobOptions& options, bool chose_number, bool resume);
 
+// Adds slots= to lines without it.
+void give_slots(StartingHosts& hosts, int slots);
+
 // Writes host_worker unless it is kept, and the folders that workers need. The ledger of another run, which this run
 // does not resume, is renamed.
 void create_job_files(const JobFolder& folder, const StartingHosts& hosts, bool resume, Reporter& reporter);

@@ -143,9 +143,7 @@ void ask_to_stop(const JobFolder& folder, const std::string& reason, bool at_onc
   ask_coordinator(folder, Json::object({{"ask", "stop"}, {"now", at_once}, {"reason", reason}}));
 }
 
-namespace {
-
-bool is_alive(const JobFolder& folder) {
+bool has_living_job(const JobFolder& folder) {
   const auto end = std::chrono::steady_clock::now() + kTakeoverPatience;
   for (;;) {
     const auto file = read_coordinator(folder);
@@ -156,11 +154,9 @@ bool is_alive(const JobFolder& folder) {
   }
 }
 
-}  // namespace
-
 // The coordinator may be on another machine, where a lock has no effect.
 void refuse_living_job(const JobFolder& folder) {
-  if (!is_alive(folder)) return;
+  if (!has_living_job(folder)) return;
   throw Error(fmt::format("{}: a job runs there already", folder.path.string()),
               fmt::format("use another --job-dir, or end it with `dtrain stop --job-dir {}`", folder.path.string()));
 }

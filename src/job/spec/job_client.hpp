@@ -22,8 +22,10 @@ void ask_to_stop(const JobFolder& folder, const std::string& reason, bool at_onc
 std::string converse(const CoordinatorFile& file, const std::string& request);
 // Whether the coordinator of the file still answers, on whatever machine. Blocks for at most some seconds.
 bool answers(const CoordinatorFile& file);
-// Throws Error if a job that survives its coordinator runs there, or another coordinator is about to take over: waits
+// Whether a job that survives its coordinator runs there. Where another coordinator may be about to take over, waits
 // until that is certain.
+bool has_living_job(const JobFolder& folder);
+// Throws Error if it does.
 void refuse_living_job(const JobFolder& folder);
 
 // An edit of `host_worker` of a running job, for `hosts add` and `hosts remove`.

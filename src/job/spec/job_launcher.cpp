@@ -11,6 +11,7 @@
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/process.hpp>
+#include <dtrain/launcher/folder_launcher.hpp>
 #include <dtrain/launcher/local_launcher.hpp>
 #include <dtrain/launcher/registry_launcher.hpp>
 #include <dtrain/launcher/starter_launcher.hpp>
@@ -161,6 +162,10 @@ launcher::AgentRegistry own_registry() {
 std::unique_ptr<elastic::AgentLauncher> make_launcher(const config::JobOptions& options, const JobFolder& folder,
                                                       std::vector<elastic::Voter> inherited, Note note) {
   if (options.launcher == config::Launcher::yarn) return make_yarn_launcher(options);
+  if (options.is_by_folder()) {
+    return std::make_unique<launcher::FolderLauncher>(launcher::FolderLauncherOptions{
+        .job_folder = std::filesystem::absolute(folder.path), .announce = options.announce});
+  }
   if (options.is_by_agents()) return std::make_unique<launcher::RegistryLauncher>(own_registry(), options.announce);
   if (options.is_by_starter()) return make_starter_launcher(options, folder);
   if (!options.is_over_ssh()) return make_local_launcher(options, folder, std::move(inherited));

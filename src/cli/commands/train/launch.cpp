@@ -12,6 +12,7 @@
 #include "config/launch_options.hpp"
 #include "job/coordinator/job.hpp"
 #include "job/coordinator/program_work.hpp"
+#include "job/kubernetes/kubernetes_run.hpp"
 #include "job/queue/submission.hpp"
 
 namespace dtrain::cli {
@@ -24,7 +25,15 @@ Path new_job_folder() {
   throw Error(fmt::format("{}: cannot make a job folder: {}", name, std::strerror(errno)), "give one with --job-dir");
 }
 
+// What depends on the machine of the ranks is settled in the pods.
+ExitCode launch_on_kubernetes(const config::LaunchOptions& options, const config::OptionSet& set, Reporter& reporter) {
+  config::check_hosts(options.job, set);
+  return job::run_on_kubernetes(options.job, job::pod_job_folder(options.job, set),
+                                job::pod_command("launch", options.job, set, options.words), reporter);
+}
+
 ExitCode act(const config::LaunchOptions& given, const config::OptionSet& set, Reporter& reporter) {
+  if (given.job.is_on_kubernetes()) return launch_on_kubernetes(given, set, reporter);
   config::LaunchOptions options = given;
   job::settle_queue(options.job, set);
   options = config::settled(std::move(options), set);
@@ -33,7 +42,7 @@ ExitCode act(const config::LaunchOptions& given, const config::OptionSet& set, R
     options.job.folder = new_job_folder();
     reporter.note(fmt::format("The job folder is {}", options.job.folder.string()));
   }
-  const job::JobStart start{options.job, set.chosen("num-workers"), false};
+  const job::JobStart start{options.job, set.chosen("num-workers"), false, true};
   return job::run_job(
       start,
       [&](const elastic::HostList& hosts, const job::JobFolder&, Reporter& own) {

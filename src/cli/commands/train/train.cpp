@@ -11,6 +11,7 @@
 #include "config/gpu_choice.hpp"
 #include "dry_run.hpp"
 #include "job/coordinator/train_job.hpp"
+#include "job/kubernetes/kubernetes_run.hpp"
 #include "job/queue/submission.hpp"
 #include "job/report/run_records.hpp"
 #include "job/report/run_watch.hpp"
@@ -156,7 +157,16 @@ ExitCode fine_tune(const config::TrainOptions& given, const config::OptionSet& s
   return train_anywhere(options, own, reporter);
 }
 
+ExitCode train_on_kubernetes(const config::TrainOptions& options, const config::OptionSet& set, Reporter& reporter) {
+  config::check_training_job(options.job, set);
+  if (!options.model_prefix && options.epochs > 0)
+    reporter.warn("without --model-prefix a pod of the coordinator that is replaced begins from the start");
+  return job::run_on_kubernetes(options.job, job::pod_job_folder(options.job, set),
+                                job::pod_command("train", options.job, set, {}), reporter);
+}
+
 ExitCode act(const config::TrainOptions& options, const config::OptionSet& set, Reporter& reporter) {
+  if (options.job.is_on_kubernetes()) return train_on_kubernetes(options, set, reporter);
   return options.pretrained.finetune ? fine_tune(options, set, reporter) : train_anywhere(options, set, reporter);
 }
 

@@ -1,0 +1,39 @@
+// A training on Kubernetes as objects of its API. Pure: nothing is read and nothing is sent.
+//
+// The workers are the pods of a StatefulSet, because `kubectl scale` changes their number while they train and each has
+// a name that it keeps. `dtrain hosts join` runs in each of them. The coordinator is the pod of a Job, so that the
+// training ends with a status. Both find each other in the job folder on a shared volume. That folder also has the
+// job's token, which the coordinator makes, so no object of the API holds a secret.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <dtrain/base/json.hpp>
+
+namespace dtrain::launcher {
+
+struct KubernetesJob {
+  std::string name;   // of every object
+  std::string space;  // namespace; empty: that of kubectl's context
+  std::string image;
+  std::vector<std::string> command;  // of the coordinator, after "dtrain"
+  int workers = 1;
+  double cpus = 1;                     // of a worker
+  std::string memory;                  // of a worker, as Kubernetes writes it
+  int gpus = 0;                        // of a worker
+  std::string claim;                   // existing claim of the shared volume; empty: one is made
+  std::string storage, storage_class;  // of the claim that is made
+  std::string mount;                   // folder of the shared volume in the pods
+  std::string job_folder;              // there
+};
+
+std::vector<Json> kubernetes_objects(const KubernetesJob& job);
+
+// The labels of all objects of a job, "a=b,c=d", for `kubectl -l`; with `component` those of "worker" or "coordinator".
+std::string kubernetes_selector(const std::string& name, const std::string& component = {});
+
+// One document for each object. Texts stand in double quotes, as in JSON.
+std::string to_yaml(const std::vector<Json>& documents);
+
+}  // namespace dtrain::launcher

@@ -1,0 +1,268 @@
+#include "waiting_host.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <ctime>
+#include <limits>
+#include <thread>
+#include <tuple>
+#include <utility>
+
+#include <dtrain/base/stop.hpp>
+#include <dtrain/launcher/waiting_agents.hpp>
+
+#include "job/spec/job_client.hpp"
+#include "job/spec/process_facts.hpp"
+
+namespace dtrain::job {
+namespace {
+
+using namespace std::chrono_literals;
+using WaitClock = std::chrono::steady_clock;
+using launcher::WaitingState;
+
+constexpr int kAnyNumberOfSignals = std::numeric_limits<int>::max();
+constexpr auto kWaiterLook = 200ms;
+constexpr auto kAskInterval = 1s;  // from one question to the coordinator to the next
+// A file that was not renewed for so long belongs to a process that hangs or is gone.
+constexpr std::chrono::seconds kSilence{30};
+constexpr std::size_t kLongestName = 253;
+
+void check_name(const std::string& host) {
+  const auto is_of_name = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '.' || c == '_'; };
+  if (!host.empty() && host.size() <= kLongestName && host.front() != '.' && std::ranges::all_of(host, is_of_name))
+    return;
+  throw UsageError(fmt::format("--name {}: not the name of a host", host),
+                   "a name has letters, digits, and - . _ between them");
+}
+
+std::int64_t seconds_since_1970() { return static_cast<std::int64_t>(::time(nullptr)); }
+
+bool is_process(std::int64_t pid) { return pid > 1 ? ::kill(static_cast<pid_t>(pid), 0) == 0 : pid == 1; }
+
+Json asked(const CoordinatorFile& file, const Json& request) {
+  const Json answer = Json::parse(converse(file, request.dump()), "the coordinator's answer");
+  if (const Json* error = answer.find("error")) throw Error(error->dump());
+  return answer;
+}
+
+Json edit(const char* what, const std::string& host) {
+  return Json::object({{"ask", "edit-hosts"}, {what, Json::array({host})}, {"any_number", true}});
+}
+
+// How the coordinator sees the host; empty: it does not know it.
+std::string state_in(const Json& list, const std::string& host) {
+  for (const Json& row : list.at("hosts").as_array()) {
+    if (row.at("name").as_string() == host) return row.at("state").as_string();
+  }
+  return "";
+}
+
+// What this host has to do with the coordinators of the folder. Each coordinator is asked until it has answered; after
+// that the host leaves the decision to it, so a user may remove the host from the job.
+class Membership {
+ public:
+  Membership(const JobFolder& folder, const std::string& host, Reporter& reporter)
+      : folder_(folder), host_(host), reporter_(reporter) {}
+
+  void look() {
+    const auto now = WaitClock::now();
+    if (now < next_) return;
+    next_ = now + kAskInterval;
+    try {
+      const auto file = coordinator();
+      if (!file || is_settled(*file) || !enlist(*file)) return;
+      settled_ = key_of(*file);
+      is_new_ = false;
+    } catch (const Error& error) {  // it is being replaced, or its folder is away
+      reporter_.detail(error.what());
+    }
+  }
+
+  // Whether no worker of this host is in the job any more.
+  bool has_left() {
+    const auto now = WaitClock::now();
+    if (now < next_) return false;
+    next_ = now + kAskInterval;
+    try {
+      const auto file = coordinator();
+      if (!file) return true;
+      const std::string state = state_in(asked(*file, Json::object({{"ask", "list"}})), host_);
+      return state.empty() || state == "drained";
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
+  void leave_list() {
+    try {
+      if (const auto file = coordinator()) asked(*file, edit("remove", host_));
+    } catch (const Error& error) {  // the job is over, fixed, or has no other host
+      reporter_.detail(error.what());
+    }
+  }
+
+ private:
+  using Key = std::tuple<std::uint64_t, std::int64_t, std::uint16_t>;
+  static Key key_of(const CoordinatorFile& file) { return {file.term, file.pid, file.port}; }
+  bool is_settled(const CoordinatorFile& file) const { return settled_ == key_of(file); }
+
+  std::optional<CoordinatorFile> coordinator() const {
+    if (!is_listed(folder_.coordinator())) return std::nullopt;
+    auto file = read_coordinator(folder_);
+    return file && !file->over() && file->launcher == config::Launcher::folder ? std::move(file) : std::nullopt;
+  }
+
+  // False: ask again later. A host that has come back does not wait for the end of its quarantine.
+  bool enlist(const CoordinatorFile& file) {
+    const Json list = asked(file, Json::object({{"ask", "list"}}));
+    if (!list.at("elastic").as_bool()) return true;
+    const std::string state = state_in(list, host_);
+    if (state == "leaving") return false;
+    const bool has_failed = state == "drained" || state == "failed" || state == "quarantined";
+    if (has_failed && is_new_ && list.at("hosts").as_array().size() > 1) asked(file, edit("remove", host_));
+    if (state.empty() || (has_failed && is_new_)) {
+      asked(file, edit("add", host_));
+      reporter_.note(fmt::format("{} asks coordinator {} to join", host_, file.term));
+    }
+    return true;
+  }
+
+  const JobFolder& folder_;
+  const std::string& host_;
+  Reporter& reporter_;
+  WaitClock::time_point next_{};
+  Key settled_{};
+  bool is_new_ = true;  // this process has settled with no coordinator yet
+};
+
+// Everything runs on one thread.
+class Waiter {
+ public:
+  Waiter(const JobFolder& folder, const std::string& host, Reporter& reporter)
+      : files_(folder.path),
+        host_(host),
+        reporter_(reporter),
+        membership_(folder, host, reporter),
+        agents_(files_, host, [&reporter](const std::string& line) { reporter.note(line); }) {
+    if (const auto other = files_.find(host); other && other->pid != ::getpid() && is_process(other->pid) &&
+                                              seconds_since_1970() - other->time < launcher::kRenewInterval.count()) {
+      throw Error(fmt::format("{} waits in this folder already, as process {}", host, other->pid),
+                  "give this host another name with --name");
+    }
+    files_.forget(host);
+  }
+  ~Waiter() { files_.forget(host_); }
+  Waiter(const Waiter&) = delete;
+
+  void run() {
+    renew(WaitingState::waiting);
+    while (stop_signals() == 0) {
+      agents_.look();
+      membership_.look();
+      renew_if_due(agents_.any() ? WaitingState::in_job : WaitingState::waiting);
+      std::this_thread::sleep_for(kWaiterLook);
+    }
+    leave();
+    renew(WaitingState::left);
+    while (stop_signal() == SIGUSR1 && stop_signals() < 2) {
+      renew_if_due(WaitingState::left);
+      std::this_thread::sleep_for(kWaiterLook);
+    }
+  }
+
+ private:
+  // The notice makes the coordinator take the worker out at the next step; the last worker of a job saves first.
+  void leave() {
+    reporter_.note(fmt::format("{} leaves", host_));
+    agents_.refuse_orders();
+    agents_.send(SIGTERM);
+    int heard = stop_signal() == SIGUSR1 ? 2 : 1;  // the SIGTERM after a SIGUSR1 asks for nothing new
+    while (agents_.any() && !membership_.has_left()) {
+      agents_.look();
+      renew_if_due(WaitingState::in_job);
+      if (stop_signals() > heard) {
+        heard = stop_signals();
+        agents_.send(SIGTERM);
+      }
+      std::this_thread::sleep_for(kWaiterLook);
+    }
+    membership_.leave_list();
+  }
+
+  void renew_if_due(WaitingState state) {
+    if (state != shown_ || WaitClock::now() - renewed_ >= launcher::kRenewInterval) renew(state);
+  }
+
+  void renew(WaitingState state) try {
+    renewed_ = WaitClock::now();
+    files_.renew({host_, state, ::getpid(), seconds_since_1970()});
+    shown_ = state;
+    complained_ = false;
+  } catch (const Error& error) {
+    if (!std::exchange(complained_, true)) reporter_.warn(error.what());
+  }
+
+  const launcher::WaitingFolder files_;
+  const std::string& host_;
+  Reporter& reporter_;
+  Membership membership_;
+  launcher::WaitingAgents agents_;
+  WaitingState shown_ = WaitingState::left;
+  WaitClock::time_point renewed_{};
+  bool complained_ = false;
+};
+
+launcher::WaitingHost found(const JobFolder& folder, const std::string& host) {
+  if (auto waiting = launcher::WaitingFolder(folder.path).find(host)) return *waiting;
+  throw Error(fmt::format("{}: {} does not wait there", folder.path.string(), host),
+              fmt::format("start it with `dtrain hosts join --job-dir {}`", folder.path.string()));
+}
+
+}  // namespace
+
+ExitCode wait_in_folder(const JobFolder& folder, const std::string& host, Reporter& reporter) {
+  check_name(host);
+  watch_stop_signals(kAnyNumberOfSignals);
+  watch_stop_signal(SIGUSR1);
+  make_folder(folder.path);
+  reporter.note(fmt::format("{} waits in {} for a job", host, folder.path.string()));
+  Waiter(folder, host, reporter).run();
+  return ExitCode::ok;
+}
+
+void leave_folder(const JobFolder& folder, const std::string& host, std::chrono::duration<double> limit) {
+  const launcher::WaitingHost waiting = found(folder, host);
+  if (!is_process(waiting.pid)) {
+    throw Error(fmt::format("{} is not on this machine, or its process {} is gone", host, waiting.pid),
+                "run the command on the host itself");
+  }
+  if (waiting.state == WaitingState::left) return;
+  ::kill(static_cast<pid_t>(waiting.pid), SIGUSR1);
+  const auto until = WaitClock::now() + limit;
+  const launcher::WaitingFolder files(folder.path);
+  for (auto now = files.find(host); now && now->state != WaitingState::left && is_process(waiting.pid);
+       now = files.find(host)) {
+    if (WaitClock::now() > until) {
+      throw Error(fmt::format("{} has not left within {:.0f} s", host, limit.count()),
+                  "it leaves at the next step; --limit S waits longer");
+    }
+    std::this_thread::sleep_for(kWaiterLook);
+  }
+}
+
+void probe_host(const JobFolder& folder, const std::string& host, HostProbe probe) {
+  const launcher::WaitingHost waiting = found(folder, host);
+  const std::int64_t silence = seconds_since_1970() - waiting.time;
+  if (silence > kSilence.count())
+    throw Error(fmt::format("{} has shown no life for {} s", host, silence), "end its process, and start it again");
+  if (probe == HostProbe::ready && waiting.state != WaitingState::in_job) {
+    throw Error(fmt::format("{} is in no job: it is {}", host, enum_name(launcher::kWaitingStateNames, waiting.state)));
+  }
+}
+
+}  // namespace dtrain::job

@@ -1,0 +1,308 @@
+#include "kubernetes_run.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include <dtrain/base/environment.hpp>
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/process.hpp>
+#include <dtrain/base/signals.hpp>
+#include <dtrain/base/stop.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/base/wait_status.hpp>
+#include <dtrain/launcher/kubectl.hpp>
+#include <dtrain/launcher/kubernetes.hpp>
+
+#include "cluster_view.hpp"
+#include "pod_logs.hpp"
+
+namespace dtrain::job {
+namespace {
+
+using namespace std::chrono_literals;
+using KubeClock = std::chrono::steady_clock;
+using Words = std::vector<std::string>;
+
+constexpr auto kPollSignals = 100ms;
+constexpr auto kViewInterval = 2s;
+// A view of the cluster may be older than what was applied.
+constexpr auto kLateness = 30s;
+// From the end of the training to the end of its log.
+constexpr auto kLastLogTime = 20s;
+// The API server may be away for so long, as during an upgrade.
+constexpr auto kApiPatience = 120s;
+
+// Options that concern the machine where the user is, or that the pods' own way to start replaces.
+bool is_of_here(const std::string& name) {
+  constexpr std::array<std::string_view, 8> kOfHere = {"launcher", "job-dir", "detach",     "resume",
+                                                       "cluster",  "env",     "ssh-config", "hostfile"};
+  return name.starts_with("kube-") || std::ranges::find(kOfHere, name) != kOfHere.end();
+}
+
+void append_option(const config::Option& option, Words& words) {
+  const std::string text = option.given.value_or(option.show());
+  if (option.is_switch()) {
+    if (text == "true") words.push_back(option.shown_name());
+    return;
+  }
+  for (const std::string& value : option.repeats ? split(text, config::kBetweenRepeated) : Words{text}) {
+    words.push_back(option.shown_name());
+    words.push_back(value);
+  }
+}
+
+launcher::KubernetesJob kubernetes_job(const config::JobOptions& options, std::string job_folder, Words command) {
+  const config::KubernetesOptions& kube = options.kubernetes;
+  return {.name = kube.name,
+          .space = kube.space,
+          .image = kube.image,
+          .command = std::move(command),
+          .workers = options.hosts,
+          .cpus = kube.cpus,
+          .memory = kube.memory,
+          .gpus = kube.gpus,
+          .claim = kube.claim,
+          .storage = kube.storage,
+          .storage_class = kube.storage_class,
+          .mount = config::kPodFolder,
+          .job_folder = std::move(job_folder)};
+}
+
+std::string code_text(int code) { return fmt::format("exit code {}", code); }
+
+// Everything runs on one thread, but for the reading of logs (PodLogs).
+class KubernetesRun {
+ public:
+  KubernetesRun(const config::KubernetesOptions& options, std::string job_folder, Reporter& reporter)
+      : name_(options.name),
+        job_folder_(std::move(job_folder)),
+        claim_(options.claim.empty() ? options.name : options.claim),
+        reporter_(reporter),
+        kubectl_(environment("PATH").value_or(""), options.context, options.space),
+        logs_(kubectl_, reporter) {}
+
+  void apply(const std::string& manifests) {
+    const ClusterView before = view();
+    former_uid_ = before.uid;
+    if (before.job == JobPhase::active) {
+      throw Error(fmt::format("job/{}: a training of this name runs already", name_),
+                  fmt::format("choose another --kube-name, or follow it with `kubectl logs -f job/{}`", name_));
+    }
+    if (before.job != JobPhase::missing) kubectl_.call({"delete", "job", name_});
+    for (const std::string& line : split(kubectl_.call({"apply", "-f", "-"}, manifests), '\n')) {
+      if (!trim(line).empty()) reporter_.note(line);
+    }
+    applied_ = KubeClock::now();
+  }
+
+  ExitCode follow() {
+    for (;; std::this_thread::sleep_for(kPollSignals)) {
+      hear_signals();
+      const auto now = KubeClock::now();
+      if (now < next_view_) continue;
+      next_view_ = now + kViewInterval;
+      if (!look()) continue;
+      if (const auto code = outcome()) {
+        remove_objects();
+        return *code;
+      }
+    }
+  }
+
+ private:
+  ClusterView view() const {
+    return cluster_view(kubectl_.get({"job,pod", "-l", launcher::kubernetes_selector(name_)}));
+  }
+
+  // False: the cluster does not answer now, or shows what was there before.
+  bool look() {
+    try {
+      ClusterView now = view();
+      answered_ = KubeClock::now();
+      complained_ = false;
+      const bool is_former = now.job != JobPhase::missing && now.uid == former_uid_;
+      const bool is_early = now.job == JobPhase::missing && uid_.empty() && answered_ - applied_ < kLateness;
+      if (is_former || is_early) return false;
+      if (uid_.empty()) uid_ = now.uid;
+      std::erase_if(now.pods, [&](const PodView& pod) { return pod.coordinates && pod.owner != uid_; });
+      view_ = std::move(now);
+    } catch (const RemoteError& error) {
+      if (KubeClock::now() - answered_ > kApiPatience) {
+        throw RemoteError(error.what(),
+                          fmt::format("the training may go on: `kubectl logs -f job/{}` shows it", name_));
+      }
+      if (!std::exchange(complained_, true)) reporter_.warn(error.what());
+      return false;
+    }
+    say_troubles();
+    follow_coordinator();
+    return true;
+  }
+
+  void say_troubles() {
+    for (const PodView& pod : view_.pods) {
+      if (!pod.trouble.empty() && said_.insert(pod.name + pod.trouble).second)
+        reporter_.note(fmt::format("pod/{}: {}", pod.name, pod.trouble));
+    }
+  }
+
+  // Pods of the Job one after the other, each to the end of its output.
+  void follow_coordinator() {
+    for (const PodView& pod : view_.pods) {
+      if (!pod.coordinates || (!pod.runs && !pod.is_over) || followed_.contains(pod.name)) continue;
+      logs_.follow(pod.name);
+      if (logs_.pod() != pod.name) break;
+      followed_.insert(pod.name);
+    }
+    const auto is_followed = [&](const PodView& pod) { return pod.name == logs_.pod(); };
+    const auto pod = std::ranges::find_if(view_.pods, is_followed);
+    const bool is_over = pod == view_.pods.end() || pod->is_over;
+    if (is_over && pod != view_.pods.end() && pod->exit_code && reported_.insert(pod->name).second &&
+        *pod->exit_code != 0)
+      reporter_.note(fmt::format("pod/{} ended with {}", pod->name, code_text(*pod->exit_code)));
+    logs_.look(is_over);
+  }
+
+  // The end of the training, once its output has been shown.
+  std::optional<ExitCode> outcome() {
+    const PodView* last = view_.coordinator();
+    const bool ended = view_.job != JobPhase::active || (asked_ > 0 && last && last->is_over);
+    if (!ended) return std::nullopt;
+    if (first_end_ == KubeClock::time_point{}) first_end_ = KubeClock::now();
+    const bool waits_for_log = !logs_.pod().empty() && !logs_.is_complete();
+    if (waits_for_log && KubeClock::now() - first_end_ < kLastLogTime) return std::nullopt;
+    if (view_.job == JobPhase::missing && asked_ == 0) {
+      throw Error(fmt::format("job/{} was deleted", name_),
+                  "the same command continues from the last checkpoint of --model-prefix");
+    }
+    if (view_.job == JobPhase::failed && !view_.why.empty())
+      reporter_.warn(fmt::format("job/{}: {}", name_, view_.why));
+    if (view_.job == JobPhase::complete) return ExitCode::ok;
+    if (last && last->exit_code && *last->exit_code != 0) return static_cast<ExitCode>(*last->exit_code);
+    if (asked_ > 0) return ExitCode::resumable;
+    return ExitCode::failed;
+  }
+
+  void hear_signals() {
+    reap_stop();
+    const int heard = stop_signals();
+    if (heard == asked_) return;
+    asked_ = heard;
+    const PodView* pod = view_.coordinator();
+    if (!pod || !pod->runs) {
+      remove_objects();
+      throw Interrupted(stop_signal(), "stopped while no pod of the Job ran",
+                        "the same command continues from the newest checkpoint, where there is one");
+    }
+    reporter_.note(heard > 1 ? "Ends the training at once"
+                             : "Asks the training to save a checkpoint and to end; a second signal ends it at once");
+    Words words = {"exec", pod->name, "--container=dtrain", "--", "dtrain", "stop", "--job-dir", job_folder_};
+    if (heard > 1) words.emplace_back("--now");
+    Spawn child = spawn_of(kubectl_.command(words));
+    child.environment = own_environment();
+    child.error = STDERR_FILENO;
+    stops_.push_back(spawn(child));
+  }
+
+  // Deleting the Job makes Kubernetes ask the pod itself.
+  void reap_stop() {
+    std::erase_if(stops_, [this](pid_t process) {
+      if (!has_ended(process)) return false;
+      if (wait_for_end(process).ok()) return true;
+      reporter_.warn("`dtrain stop` could not run in the pod; the Job is deleted, so that Kubernetes ends it");
+      delete_quietly({"job"});
+      return true;
+    });
+  }
+
+  void remove_objects() {
+    delete_quietly({"job", "statefulset", "service", "poddisruptionbudget"});
+    reporter_.note(
+        fmt::format("Deleted the pods of {}; pvc/{} keeps data, checkpoints and the job folder", name_, claim_));
+  }
+
+  void delete_quietly(const Words& kinds) {
+    try {
+      kubectl_.call({"delete", join(kinds, ","), "-l", launcher::kubernetes_selector(name_)});
+    } catch (const RemoteError& error) {
+      reporter_.warn(fmt::format("{} ({})", error.what(), error.hint()));
+    }
+  }
+
+  const std::string name_, job_folder_, claim_;
+  Reporter& reporter_;
+  const launcher::Kubectl kubectl_;
+  PodLogs logs_;
+  ClusterView view_;
+  std::string former_uid_, uid_;  // of a Job of this name that had ended before, and of the one that was applied
+  KubeClock::time_point next_view_{}, applied_{}, answered_ = KubeClock::now(), first_end_{};
+  bool complained_ = false;
+  std::set<std::string> said_, followed_, reported_;
+  int asked_ = 0;             // stop signals that were passed on
+  std::vector<pid_t> stops_;  // processes that pass them on
+};
+
+std::string text_of(const launcher::KubernetesJob& job) { return launcher::to_yaml(launcher::kubernetes_objects(job)); }
+
+ExitCode answer_applied(const config::KubernetesOptions& kube, Reporter& reporter) {
+  if (reporter.json()) {
+    reporter.answer_json(
+        Json::object({{"schema", "dtrain.kubernetes/1"}, {"job", kube.name}, {"namespace", kube.space}}));
+    return ExitCode::ok;
+  }
+  const std::string space = kube.space.empty() ? "" : fmt::format(" -n {}", kube.space);
+  reporter.answer(fmt::format("the job runs as job/{}", kube.name));
+  reporter.answer(fmt::format("  kubectl logs -f job/{}{}", kube.name, space));
+  reporter.answer(fmt::format("  kubectl scale statefulset/{} --replicas 3{}", kube.name, space));
+  reporter.answer(fmt::format("  kubectl delete job,statefulset,service,poddisruptionbudget -l {}{}",
+                              launcher::kubernetes_selector(kube.name), space));
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::string pod_job_folder(const config::JobOptions& options, const config::OptionSet& set) {
+  const config::Option& folder = *set.find("job-dir");
+  if (!set.chosen("job-dir") || folder.origin == folder.legacy_variable)
+    return fmt::format("{}/jobs/{}", config::kPodFolder, options.kubernetes.name);
+  return (Path(config::kPodFolder) / options.folder).lexically_normal().string();
+}
+
+std::vector<std::string> pod_command(const std::string& command, const config::JobOptions& options,
+                                     const config::OptionSet& set, const std::vector<std::string>& program) {
+  Words words = split(command, ' ');
+  for (const config::Option& option : set.options()) {
+    if (option.positional() || !set.chosen(option.name()) || is_of_here(option.name())) continue;
+    append_option(option, words);
+  }
+  for (const std::string& variable : options.environment) words.insert(words.end(), {"--env", variable});
+  words.insert(words.end(), {"--launcher", "folder", "--job-dir", pod_job_folder(options, set)});
+  if (set.find("resume") && set.chosen("model-prefix")) words.emplace_back("--resume");
+  if (!program.empty()) words.emplace_back("--");
+  words.insert(words.end(), program.begin(), program.end());
+  return words;
+}
+
+ExitCode run_on_kubernetes(const config::JobOptions& options, const std::string& job_folder,
+                           const std::vector<std::string>& command, Reporter& reporter) {
+  const launcher::KubernetesJob job = kubernetes_job(options, job_folder, command);
+  if (options.kubernetes.print) {
+    const std::string text = text_of(job);
+    reporter.answer(text.substr(0, text.size() - 1));
+    return ExitCode::ok;
+  }
+  watch_stop_signals(2);
+  KubernetesRun run(options.kubernetes, job_folder, reporter);
+  run.apply(text_of(job));
+  return options.detach ? answer_applied(options.kubernetes, reporter) : run.follow();
+}
+
+}  // namespace dtrain::job

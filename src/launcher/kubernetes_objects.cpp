@@ -1,0 +1,217 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <utility>
+
+#include <dtrain/launcher/kubernetes.hpp>
+
+namespace dtrain::launcher {
+namespace {
+
+using Words = std::vector<std::string>;
+
+constexpr const char* kContainer = "dtrain";
+constexpr int kPodUser = 65532;  // as in the image of packaging/image.sh
+// A worker leaves at the next step, and the last one saves first.
+constexpr int kWorkerGrace = 120, kLeaveLimit = 100;
+constexpr int kCoordinatorGrace = 300;
+constexpr int kMostRestarts = 10;
+// Codes of dtrain after which another attempt ends in the same way.
+constexpr int kUsageCode = 2, kNoProgressCode = 93;
+
+Json texts(const Words& list) {
+  Json json = Json::array();
+  for (const std::string& text : list) json.push_back(text);
+  return json;
+}
+
+// Kubernetes replaces $(NAME), and $$ by $, in commands of containers, but not in those of probes and hooks.
+Json container_command(const Words& words) {
+  Json json = Json::array();
+  for (const std::string& word : words) {
+    std::string text;
+    for (const char letter : word) text += letter == '$' ? "$$" : std::string(1, letter);
+    json.push_back(text);
+  }
+  return json;
+}
+
+Json labels(const std::string& name, const char* component = nullptr) {
+  Json json = Json::object({{"app.kubernetes.io/name", "dtrain"}, {"app.kubernetes.io/instance", name}});
+  if (component) json["app.kubernetes.io/component"] = component;
+  return json;
+}
+
+Json object(const KubernetesJob& job, const char* version, const char* kind, const char* component = nullptr) {
+  Json metadata = Json::object({{"name", job.name}});
+  if (!job.space.empty()) metadata["namespace"] = job.space;
+  metadata["labels"] = labels(job.name, component);
+  return Json::object({{"apiVersion", version}, {"kind", kind}, {"metadata", std::move(metadata)}});
+}
+
+std::string claim_of(const KubernetesJob& job) { return job.claim.empty() ? job.name : job.claim; }
+
+Json claim(const KubernetesJob& job) {
+  Json json = object(job, "v1", "PersistentVolumeClaim");
+  Json spec = Json::object({{"accessModes", texts({"ReadWriteMany"})}});
+  if (!job.storage_class.empty()) spec["storageClassName"] = job.storage_class;
+  spec["resources"] = Json::object({{"requests", Json::object({{"storage", job.storage}})}});
+  json["spec"] = std::move(spec);
+  return json;
+}
+
+Json service(const KubernetesJob& job) {
+  Json json = object(job, "v1", "Service");
+  json["spec"] = Json::object(
+      {{"clusterIP", "None"}, {"publishNotReadyAddresses", true}, {"selector", labels(job.name, "worker")}});
+  return json;
+}
+
+// One pod at a time may be evicted; Kubernetes counts pods that are ready, which are in the job.
+Json disruption_budget(const KubernetesJob& job) {
+  Json json = object(job, "policy/v1", "PodDisruptionBudget");
+  json["spec"] =
+      Json::object({{"maxUnavailable", 1}, {"selector", Json::object({{"matchLabels", labels(job.name, "worker")}})}});
+  return json;
+}
+
+Json volume(const char* name, const char* kind, Json value) {
+  return Json::object({{"name", name}, {kind, std::move(value)}});
+}
+
+Json mount_at(const char* name, const std::string& path) { return Json::object({{"name", name}, {"mountPath", path}}); }
+
+Json pod_spec(const KubernetesJob& job, Json container, int grace, bool has_shared_memory) {
+  Json volumes = Json::array({volume("work", "persistentVolumeClaim", Json::object({{"claimName", claim_of(job)}})),
+                              volume("tmp", "emptyDir", Json::object())});
+  Json mounts = Json::array({mount_at("work", job.mount), mount_at("tmp", "/tmp")});
+  if (has_shared_memory) {  // NCCL's
+    volumes.push_back(volume("shm", "emptyDir", Json::object({{"medium", "Memory"}})));
+    mounts.push_back(mount_at("shm", "/dev/shm"));
+  }
+  container["workingDir"] = job.mount;
+  container["env"] = Json::array({Json::object({{"name", "HOME"}, {"value", "/tmp"}})});
+  container["volumeMounts"] = std::move(mounts);
+  container["securityContext"] = Json::object({{"allowPrivilegeEscalation", false},
+                                               {"readOnlyRootFilesystem", true},
+                                               {"capabilities", Json::object({{"drop", texts({"ALL"})}})}});
+  return Json::object(
+      {{"automountServiceAccountToken", false},
+       {"terminationGracePeriodSeconds", grace},
+       {"securityContext", Json::object({{"runAsNonRoot", true},
+                                         {"runAsUser", kPodUser},
+                                         {"runAsGroup", kPodUser},
+                                         {"fsGroup", kPodUser},
+                                         {"fsGroupChangePolicy", "OnRootMismatch"},
+                                         {"seccompProfile", Json::object({{"type", "RuntimeDefault"}})}})},
+       {"containers", Json::array({std::move(container)})},
+       {"volumes", std::move(volumes)}});
+}
+
+Json pod_template(const KubernetesJob& job, const char* component, Json spec) {
+  return Json::object(
+      {{"metadata", Json::object({{"labels", labels(job.name, component)}})}, {"spec", std::move(spec)}});
+}
+
+Json exec_action(const Words& command) { return Json::object({{"exec", Json::object({{"command", texts(command)}})}}); }
+
+Json probe(const KubernetesJob& job, const char* kind, int failures) {
+  Json json = exec_action({"dtrain", "hosts", "join", "--probe", kind, "--job-dir", job.job_folder});
+  json["initialDelaySeconds"] = 5;
+  json["periodSeconds"] = 10;
+  json["timeoutSeconds"] = 10;
+  json["failureThreshold"] = failures;
+  return json;
+}
+
+// Whole processors without a fraction: "2", else thousandths: "500m".
+std::string cpus_text(double cpus) {
+  const auto thousandths = static_cast<int>(std::lround(cpus * 1000));
+  return thousandths % 1000 == 0 ? std::to_string(thousandths / 1000) : fmt::format("{}m", thousandths);
+}
+
+// Requests equal limits: dtrain uses as many threads as the limit has processors.
+Json worker_resources(const KubernetesJob& job) {
+  Json each = Json::object({{"cpu", cpus_text(job.cpus)}, {"memory", job.memory}});
+  if (job.gpus > 0) each["nvidia.com/gpu"] = std::to_string(job.gpus);
+  return Json::object({{"requests", each}, {"limits", each}});
+}
+
+Json workers(const KubernetesJob& job) {
+  Json container = Json::object(
+      {{"name", kContainer},
+       {"image", job.image},
+       {"command", container_command({"dtrain", "hosts", "join", "--job-dir", job.job_folder})},
+       {"resources", worker_resources(job)},
+       {"readinessProbe", probe(job, "ready", 1)},
+       {"livenessProbe", probe(job, "alive", 6)},
+       {"lifecycle",
+        Json::object({{"preStop", exec_action({"dtrain", "hosts", "leave", "--limit", std::to_string(kLeaveLimit),
+                                               "--job-dir", job.job_folder})}})}});
+  Json json = object(job, "apps/v1", "StatefulSet", "worker");
+  json["spec"] = Json::object(
+      {{"serviceName", job.name},
+       {"replicas", job.workers},
+       {"podManagementPolicy", "Parallel"},
+       {"selector", Json::object({{"matchLabels", labels(job.name, "worker")}})},
+       {"template", pod_template(job, "worker", pod_spec(job, std::move(container), kWorkerGrace, job.gpus > 0))}});
+  return json;
+}
+
+Json when(const char* action, Json condition) {
+  condition["action"] = action;
+  return condition;
+}
+
+// An eviction counts as no failure, and a mistake in the command is not tried again. The schemas before 1.31 require
+// onPodConditions in every rule.
+Json failure_policy() {
+  const Json disrupted = Json::object({{"type", "DisruptionTarget"}, {"status", "True"}});
+  const Json codes = Json::object({{"containerName", kContainer},
+                                   {"operator", "In"},
+                                   {"values", Json::array({Json(kUsageCode), Json(kNoProgressCode)})}});
+  return Json::object(
+      {{"rules",
+        Json::array({when("Ignore", Json::object({{"onPodConditions", Json::array({disrupted})}})),
+                     when("FailJob", Json::object({{"onExitCodes", codes}, {"onPodConditions", Json::array()}}))})}});
+}
+
+Json coordinator(const KubernetesJob& job) {
+  Words command = {"dtrain"};
+  command.insert(command.end(), job.command.begin(), job.command.end());
+  Json container =
+      Json::object({{"name", kContainer},
+                    {"image", job.image},
+                    {"command", container_command(command)},
+                    {"resources", Json::object({{"requests", Json::object({{"cpu", "250m"}, {"memory", "512Mi"}})},
+                                                {"limits", Json::object({{"cpu", "1"}, {"memory", "2Gi"}})}})}});
+  Json spec = pod_spec(job, std::move(container), kCoordinatorGrace, false);
+  spec["restartPolicy"] = "Never";
+  Json json = object(job, "batch/v1", "Job", "coordinator");
+  json["spec"] = Json::object({{"backoffLimit", kMostRestarts},
+                               {"podFailurePolicy", failure_policy()},
+                               {"template", pod_template(job, "coordinator", std::move(spec))}});
+  return json;
+}
+
+}  // namespace
+
+std::vector<Json> kubernetes_objects(const KubernetesJob& job) {
+  std::vector<Json> objects;
+  if (job.claim.empty()) objects.push_back(claim(job));
+  objects.push_back(service(job));
+  objects.push_back(disruption_budget(job));
+  objects.push_back(workers(job));
+  objects.push_back(coordinator(job));
+  return objects;
+}
+
+std::string kubernetes_selector(const std::string& name, const std::string& component) {
+  const Json chosen = labels(name, component.empty() ? nullptr : component.c_str());
+  std::string text;
+  for (const auto& [key, value] : chosen.as_object())
+    text += fmt::format("{}{}={}", text.empty() ? "" : ",", key, value.as_string());
+  return text;
+}
+
+}  // namespace dtrain::launcher

@@ -1,0 +1,163 @@
+"""--launcher kubernetes: its manifests run without Kubernetes, each pod as a process that is shut in as a container is.
+kube.py says what that does not show."""
+
+import json
+import shutil
+import signal
+
+import yaml
+
+from cluster import Cluster, HostsJob
+from kube import Kube, kubectl_of
+from pods import VOLUME
+from runner import slow
+from starters import EPOCHS, expect_nothing_left, person_s_process, stop_by_signal, without_hosts
+from world import Job, eventually, send_signal
+
+DATA = ["--data-train", "/work/data/shapes_train.rec", "--data-val", "/work/data/shapes_val.rec"]
+
+
+class KubeJob(HostsJob):
+    """Its hosts are pods, not machines of the lab."""
+
+    def training(self) -> dict[str, int]:
+        return Job.training(self)
+
+
+class KubeWorld:
+    """A user on h1 and a cluster of h1 to h4, whose pods are cats-0, cats-1, ... and those of job/cats."""
+
+    def __init__(self, world: Cluster, **faults):
+        world.boot("h1", "h2", "h3", "h4")
+        shutil.rmtree(VOLUME, ignore_errors=True)
+        self.world, self.kube = world, Kube(world.lab.hosts, **faults)
+        shutil.copytree(world.data, VOLUME / "data", copy_function=shutil.copyfile)
+        for path in VOLUME.rglob("*"):
+            path.chmod(0o755)
+        world.environment |= kubectl_of(world.folder)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.kube.end()
+        shutil.rmtree(VOLUME, ignore_errors=True)
+
+    def job(self, hosts: int = 2, arguments=(), **options) -> HostsJob:
+        job = without_hosts(KubeJob(self.world, "cats", hosts=hosts, launcher="kubernetes", data=DATA, **options))
+        self.world.jobs.append(job)
+        job.prefix, job.folder = VOLUME / "m/cats", VOLUME / "jobs/cats"
+        at = job.arguments.index("--job-dir")
+        del job.arguments[at:at + 2]
+        job.arguments[job.arguments.index("--model-prefix") + 1] = "m/cats"
+        job.arguments += ["-n", hosts, "--kube-name", "cats", "--kube-image", "dtrain:test", *arguments]
+        job.training_arguments[-4:] = ["--data-train", VOLUME / "data/shapes_train.rec",
+                                       "--data-val", VOLUME / "data/shapes_val.rec"]
+        return job
+
+    def kubectl(self, *words) -> None:
+        self.world.seat.run("env", *(f"{name}={value}" for name, value in kubectl_variables(self.world)), "kubectl", *words)
+
+    def expect_nothing_left(self) -> None:
+        eventually(lambda: not self.kube.pods, "no pod is left", 30)
+        expect_nothing_left(self.world)
+        assert not self.kube.objects.keys() - {("PersistentVolumeClaim", "cats")}, self.kube.objects.keys()
+
+
+def kubectl_variables(world: Cluster):
+    return [(name, world.environment[name]) for name in ("PATH", "KUBECONFIG")]
+
+
+def expect_shown_once(job: HostsJob) -> None:
+    """Every line about an epoch came once, although the log broke off and was late."""
+    lines = [line for line in job.said().splitlines() if line.startswith("Epoch[") and "Validation" in line]
+    assert len(lines) == len(set(lines)) == EPOCHS, lines
+
+
+def test_to_its_end(world: Cluster):
+    """Two workers train to the end: the command shows the log once, returns 0, and leaves the claim with the bits of one
+    process. What it applied is what --kube-print prints."""
+    with KubeWorld(world, break_logs=12) as cluster:
+        job = cluster.job(epochs=EPOCHS, elastic=False)
+        printed = list(yaml.safe_load_all(world.run(*job.arguments, "--kube-print").stdout))
+        job.start().finish()
+        assert cluster.kube.applied == printed
+        expect_shown_once(job)
+        cluster.expect_nothing_left()
+        assert job.state_hash() == world.alone(job, EPOCHS), "other bits"
+        job.expect_exactly_once(EPOCHS)
+
+
+def test_scaled_while_it_trains(world: Cluster):
+    """`kubectl scale` from 2 to 3 to 1 pods while it trains; Ctrl-C saves, ends with 75 and deletes the pods. The bits are
+    those of a run that nothing disturbed, and no object of the API holds the token."""
+    with KubeWorld(world) as cluster:
+        job = cluster.job().start()
+        job.wait_members("cats-0", "cats-1").wait_steps(3)
+        token = job.record()["token"]
+        assert token not in json.dumps(cluster.kube.applied)
+        eventually(lambda: all(cluster.kube.pods[f"cats-{n}"].ready for n in (0, 1)), "members are ready", job=job)
+        cluster.kubectl("scale", "statefulset/cats", "--replicas", 3)
+        job.wait_members("cats-0", "cats-1", "cats-2").wait_steps(3)
+        cluster.kubectl("scale", "statefulset/cats", "--replicas", 1)
+        job.wait_members("cats-0").wait_steps(3)
+        eventually(lambda: len(cluster.kube.pods) == 2, "two pods are gone", job=job)
+        assert not [line for pod in cluster.kube.gone for _, line in pod.log() if "preStop failed" in line]
+        assert stop_by_signal(job) == 75, job.said()
+        cluster.expect_nothing_left()
+        job.expect_exactly_once(job.expect_bits_of_alone(), job.samples)
+
+
+@slow
+def test_disturbed(world: Cluster):
+    """A worker is evicted, another one's container is killed, the coordinator's pod is evicted and later killed: the job
+    goes on each time, to the bits of one process."""
+    epochs = 200
+    with KubeWorld(world) as cluster:
+        job = cluster.job(epochs=epochs).start()
+        job.wait_members("cats-0", "cats-1").wait_steps(3)
+        cluster.kube.evict("cats-1")
+        job.wait_members("cats-0").wait_members("cats-0", "cats-1").wait_steps(3)
+        cluster.kube.pods["cats-0"].container.kill()
+        job.wait_members("cats-1").wait_members("cats-0", "cats-1").wait_steps(3)
+        assert cluster.kube.pods["cats-0"].restarts == 1
+        first = cluster.kube.coordinator()
+        first.container.kill()
+        job.wait_for_term(2)
+        second = eventually(cluster.kube.coordinator, "the Job has another pod", job=job)
+        assert second is not first
+        eventually(lambda: "the job runs; its log follows" in job.said(), "the other pod follows", job=job)
+        job.wait_steps(3)
+        cluster.kube.evict(second.name)
+        job.finish(300)
+        cluster.expect_nothing_left()
+        assert job.state_hash() == world.alone(job, epochs), "other bits"
+
+
+def test_what_is_wrong(world: Cluster):
+    """No context and a name that is taken are one sentence each, before anything is made. A wrong option of the
+    training ends the Job; a pod that cannot start is explained, and Ctrl-C deletes everything."""
+    with KubeWorld(world) as cluster:
+        job = cluster.job()
+        variables = dict(world.environment)
+        world.environment["KUBECONFIG"] = "/missing"
+        expect_refusal(job, 2, "kubectl has no current context")
+        world.environment |= variables
+        expect_refusal(job, 2, "--kube-context prod: kubectl's configuration has no such context", "--kube-context", "prod")
+        assert not cluster.kube.objects and not cluster.kube.applied
+
+        expect_refusal(cluster.job(elastic=False, arguments=["--logical-shards", 1]), 2, "2 workers for 1 logical shard")
+        cluster.expect_nothing_left()
+
+        cluster.kube.image_trouble = "ErrImagePull"
+        job.start()
+        eventually(lambda: "pod/cats-0: ErrImagePull: as the test wants it" in job.said(), "it says why", job=job)
+        expect_refusal(cluster.job(), 1, "job/cats: a training of this name runs already")
+        send_signal(person_s_process(job), signal.SIGINT)
+        assert job.wait() in (130, -signal.SIGINT), job.said()
+        cluster.expect_nothing_left()
+
+
+def expect_refusal(job: HostsJob, code: int, words: str, *more) -> None:
+    answer = job.world.run(*job.arguments, *more, check=False)
+    assert answer.returncode == code and words in answer.stderr, (answer.returncode, answer.stderr)

@@ -1,0 +1,62 @@
+#include <gtest/gtest.h>
+
+#include <dtrain/base/text.hpp>
+
+#include "config/launch_options.hpp"
+#include "config/train_options.hpp"
+#include "job/kubernetes/kubernetes_run.hpp"
+
+namespace dtrain::job {
+namespace {
+
+// Options with values from a command line, or another source.
+template <typename Options>
+struct Chosen {
+  Chosen() { bind(set, options); }
+  void choose(const char* name, const std::string& text, config::Source source = config::Source::flag) {
+    config::Option& option = *set.find(name);
+    option.set(text);
+    option.source = source;
+    if (source == config::Source::flag) option.given = text;
+  }
+  Options options;
+  config::OptionSet set;
+};
+
+std::string command_of(const Chosen<config::TrainOptions>& chosen) {
+  return join(pod_command("train", chosen.options.job, chosen.set, {}), " ");
+}
+
+TEST(PodCommand, HasWhatTheUserChoseWhereverItStood) {
+  Chosen<config::TrainOptions> chosen;
+  chosen.choose("launcher", "kubernetes");
+  chosen.choose("kube-image", "dtrain:1");
+  chosen.choose("num-workers", "2");
+  chosen.choose("elastic", "true");
+  chosen.choose("lr", "0.5", config::Source::environment);
+  chosen.choose("network", "mlp", config::Source::user_config);
+  chosen.choose("wd", "0.1", config::Source::recipe);
+  EXPECT_EQ(command_of(chosen),
+            "train --network mlp --lr 0.5 --num-workers 2 --elastic --launcher folder --job-dir /work/jobs/dtrain");
+}
+
+TEST(PodCommand, ResumesWhereThereAreCheckpoints) {
+  Chosen<config::TrainOptions> chosen;
+  chosen.choose("model-prefix", "m/x");
+  chosen.choose("job-dir", "j");
+  EXPECT_EQ(command_of(chosen), "train --model-prefix m/x --launcher folder --job-dir /work/j --resume");
+  chosen.choose("job-dir", "/work/else");
+  EXPECT_EQ(command_of(chosen), "train --model-prefix m/x --launcher folder --job-dir /work/else --resume");
+}
+
+TEST(PodCommand, KeepsTheWordsOfAProgram) {
+  Chosen<config::LaunchOptions> chosen;
+  chosen.choose("env", "A=1 2");
+  const std::vector<std::string> words =
+      pod_command("launch", chosen.options.job, chosen.set, {"python3", "a b.py", "--lr", "1"});
+  EXPECT_EQ(words, (std::vector<std::string>{"launch", "--env", "A=1 2", "--launcher", "folder", "--job-dir",
+                                             "/work/jobs/dtrain", "--", "python3", "a b.py", "--lr", "1"}));
+}
+
+}  // namespace
+}  // namespace dtrain::job
