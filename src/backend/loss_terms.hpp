@@ -42,6 +42,28 @@ constexpr LossTerm sigmoid_term(double gamma, double target, double logit) {
   return {scale * entropy, scale * (slope + gamma * entropy * share * rest * (1 - 2 * target) / miss)};
 }
 
+// Focal loss with gamma 2 and alpha 0.25, and its slope (Lin et al. 2017).
+constexpr LossTerm focal_term(double logit, bool target) {
+  constexpr double kAlpha = 0.25;
+  const double small = bounded_exp(logit < 0 ? logit : -logit);  // exp(-|logit|)
+  const double share = (logit < 0 ? small : 1) / (1 + small), rest = (logit < 0 ? 1 : small) / (1 + small);
+  const double entropy = (logit > 0 ? logit : 0) - (target ? logit : 0) + portable_log(1 + small);
+  const double miss = target ? rest : share, weight = target ? kAlpha : 1 - kAlpha;
+  const double slope = target ? -rest : share, growth = (target ? -1 : 1) * share * rest;
+  return {weight * miss * miss * entropy, weight * miss * (miss * slope + 2 * growth * entropy)};
+}
+
+// Girshick's smooth L1 of a distance: a parabola within 1/9, linear outside.
+constexpr LossTerm smooth_distance(double distance) {
+  constexpr double kBeta = 1.0 / 9;
+  const double size = distance < 0 ? -distance : distance;
+  if (size < kBeta) return {0.5 * size * size / kBeta, distance / kBeta};
+  return {size - 0.5 * kBeta, distance < 0 ? -1.0 : 1.0};
+}
+
+// The share of a class that is a question of its own.
+constexpr double sigmoid_of(double logit) { return 1 / (1 + bounded_exp(-logit)); }
+
 // A loss as kernels take it.
 struct LossRule {
   double smoothing = 0, gamma = 0, threshold = 1;

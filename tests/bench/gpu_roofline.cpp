@@ -72,6 +72,7 @@ class CountingDevice final : public Device {
 class NoCopy final : public SideCopy {
  public:
   void begin(const std::vector<CopyPiece>&) override {}
+  void wait() override {}
   void join() override {}
 };
 
@@ -317,10 +318,10 @@ int main(int count, char** arguments) {
   const ChipFacts facts = !named ? kH100 : chip == "--a100" ? kA100 : ChipFacts{};
   const auto number = [&](int k, double otherwise) { return k < count ? std::atof(arguments[k]) : otherwise; };
   const Ceilings ceilings{number(1, 4.3) * 1e12, number(2, 790) * 1e12};
-  std::vector<Case> cases = {{"resnet-v1", 50, 224, 1000, 256},
-                             {"resnet-v1", 18, 224, 1000, 256},
-                             {"resnet-v1", 20, 32, 10, 512},
-                             {"speednet", 0, 32, 10, 2000, DType::bfloat16, OptimizerKind::muon}};
+  std::vector<Case> cases = {
+      {"resnet-v1", 50, 224, 1000, 256}, {"resnet-v1", 18, 224, 1000, 256},
+      {"resnet-v1", 20, 32, 10, 512},    {"speednet", 0, 32, 10, 2000, DType::bfloat16, OptimizerKind::muon},
+      {"mask-rcnn", 0, 1024, 80, 4},     {"retinanet", 0, 512, 80, 8}};
   if (count > 7) {
     const auto integer = [&](int k) { return std::atoi(arguments[k]); };
     cases = {{arguments[3], integer(4), integer(5), integer(6), integer(7)}};

@@ -15,6 +15,10 @@ struct AnchorSet {
   std::vector<nn::Box> boxes;
   std::vector<std::int32_t> pixels;        // of each location: its number in the value that holds all levels
   std::vector<std::int64_t> level_begins;  // in anchors; one more than there are levels
+  struct Step {
+    int y = 0, x = 0;
+  };
+  std::vector<Step> steps;  // of each level: from one location to the next, in pixels of the image
 };
 AnchorSet anchors_of(const nn::DetectionLoss& layer);
 AnchorSet anchors_of(const nn::Proposals& layer);

@@ -43,12 +43,16 @@ void Lowering::loss(TensorId gradient, const nn::SoftmaxLoss& of, float* (*targe
       });
 }
 
-void Lowering::backward() {
+void Lowering::classifier_loss() {
   const int logits = graph_.nodes.back().inputs[0];
   const TensorId gradient = gradient_tensor(logits);
   loss(gradient, nn::loss_of(graph_),
        [](const Binding& b, const nn::Graph& g) { return b.contribution + g.parameter_count + g.statistic_count; });
   pass_on(logits, gradient);
+}
+
+void Lowering::backward() {
+  nn::detection_of(graph_) ? detection_loss() : classifier_loss();
   finish_parts(size() - 1);
   for (int index = size() - 2; index > 0; --index) {
     backward_at(index);
@@ -210,6 +214,7 @@ void Lowering::backward_node(int index) {
   const nn::Node& n = node(index);
   const TensorId dy = gradient_parts(index, 1)[0];
   if (index == model_.first_layer.activation) return whitening_gradient(dy);
+  if (backward_detection_layer(index, dy)) return;
   if (model_.has_weight(index)) return backward_product(index, dy);
   if (as<nn::Add>(n)) {
     for (const int input : n.inputs) {
@@ -317,22 +322,27 @@ void Lowering::backward_product(int index, TensorId dy) {
 }
 
 void Lowering::weight_gradient(int index, TensorId dy) {
-  const TensorId x = product_input(index);
+  const int norm = norm_before(index);
+  weight_gradient_of(index, product_input(index), dy, {norm, normed_from(norm)});
+}
+
+// `x`: what the convolution reads, `dy` what reaches its output.
+void Lowering::weight_gradient_of(int index, TensorId x, TensorId dy, const NormBefore& before) {
   const TensorId sums = program_.add_tensor([&m = model_, index](int n) {
     const ConvolutionShape shape = m.convolution_shape(index, n);
     return static_cast<std::size_t>(cut_weight_rows(shape).parts * shape.weights()) * sizeof(float);
   });
-  const int norm = norm_before(index);
-  const TensorId normed = normed_from(norm);
-  add(index, ".backward_weights", {x, normed, dy, sums}, [=, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
-    Convolution work = m.convolution(b, index, Direction::backward_weights);
-    work.normed = normed_input<T>(m, b, norm, normed, x);
-    work.a = b.tensor<T>(x);
-    work.b = b.tensor<T>(dy);
-    work.result = m.weight_in<T>(b.weight_gradients, index);
-    work.sums = b.tensor<float>(sums);
-    emit(work);
-  });
+  const auto [norm, normed] = before;
+  add(index, ".backward_weights", {x, normed, dy, sums},
+      [=, norm = norm, normed = normed, &m = model_]<typename T>(T, const Binding& b, auto& emit) {
+        Convolution work = m.convolution(b, index, Direction::backward_weights);
+        work.normed = normed_input<T>(m, b, norm, normed, x);
+        work.a = b.tensor<T>(x);
+        work.b = b.tensor<T>(dy);
+        work.result = m.weight_in<T>(b.weight_gradients, index);
+        work.sums = b.tensor<float>(sums);
+        emit(work);
+      });
 }
 
 void Lowering::whitening_gradient(TensorId dy) {

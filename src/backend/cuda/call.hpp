@@ -14,6 +14,7 @@
 #include "kernels/channels.hpp"
 #include "kernels/compare.hpp"
 #include "kernels/convolution.hpp"
+#include "kernels/detection/work.hpp"
 #include "kernels/elementwise.hpp"
 #include "kernels/input.hpp"
 #include "kernels/layer_norm.hpp"
@@ -103,8 +104,18 @@ struct VariantOf<std::tuple<Types...>> {
 template <typename... Lists>
 using AnyOf = typename VariantOf<decltype(std::tuple_cat(std::declval<Lists>()...))>::type;
 
-using Work = AnyOf<std::tuple<Convolution, EventMarker>, OtherKernels, KernelsOn<float>, KernelsOn<Bf16>,
+using Work = AnyOf<std::tuple<Convolution, EventMarker, DetectionWork>, OtherKernels, KernelsOn<float>, KernelsOn<Bf16>,
                    KernelsOn<Half>, OperationsOn<float>, OperationsOn<Bf16>, OperationsOn<Half>>;
+
+// A kernel or operation as work.
+template <typename W>
+Work work_of(const W& of) {
+  if constexpr (IsDetectionKernel<W>) {
+    return DetectionWork{of};
+  } else {
+    return of;
+  }
+}
 
 // Work that can be called for one thread after the other; other work has a definition.
 template <typename W>

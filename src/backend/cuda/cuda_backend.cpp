@@ -1,6 +1,8 @@
 #include "cuda_backend.hpp"
 
-#include <algorithm>
+#include <fmt/format.h>
+
+#include <type_traits>
 #include <utility>
 
 #include <dtrain/backend/checks.hpp>
@@ -25,14 +27,23 @@ class Opening {
   std::shared_ptr<Device> device_;
 };
 
-void refuse_detection(const nn::Graph& graph) {
-  const auto is_of_detectors = [](const nn::Node& node) {
-    return std::holds_alternative<nn::Upsample>(node.layer) || std::holds_alternative<nn::Pyramid>(node.layer) ||
-           std::holds_alternative<nn::KeepLevels>(node.layer) ||
-           std::holds_alternative<nn::TransposedConvolution>(node.layer);
-  };
-  if (!nn::detection_of(graph) && std::ranges::none_of(graph.nodes, is_of_detectors)) return;
-  throw UsageError("the cuda backend has no kernels for detectors: " + graph.name, "use setting 'device' cpu");
+int levels_of(const nn::Node& node) {
+  return std::visit(
+      [&]<typename Layer>(const Layer& layer) {
+        if constexpr (requires { layer.levels.count; }) return layer.levels.count;
+        return std::is_same_v<Layer, nn::Pyramid> ? static_cast<int>(node.inputs.size()) : 0;
+      },
+      node.layer);
+}
+
+// Kernels have the places of levels by value.
+void check_levels(const nn::Graph& graph) {
+  for (const nn::Node& node : graph.nodes) {
+    if (levels_of(node) <= kMostLevels) continue;
+    throw UsageError(fmt::format("the cuda backend computes pyramids of at most {} levels, '{}' has {}", kMostLevels,
+                                 node.name, levels_of(node)),
+                     "use setting 'device' cpu");
+  }
 }
 
 class CudaBackend final : public Backend {
@@ -49,7 +60,7 @@ class CudaBackend final : public Backend {
   DType fastest_dtype() const override { return facts_.has_bfloat16 ? DType::bfloat16 : DType::float32; }
   std::unique_ptr<Executable> compile(const nn::Graph& graph, const CompileOptions& options) const override {
     check_dtype(*this, options.dtype);
-    refuse_detection(graph);
+    check_levels(graph);
     return std::make_unique<CudaExecutable>(opening_->device(), graph, options);
   }
   BatchWish batches() const override {

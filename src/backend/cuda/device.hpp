@@ -36,6 +36,7 @@ class SideCopy {
   virtual ~SideCopy() = default;
   // Begins when the work that was given so far is done. Every `from` stays as it is until work given after join() is.
   virtual void begin(const std::vector<CopyPiece>& pieces) = 0;
+  virtual void wait() = 0;  // until what began last is done, on the host
   virtual void join() = 0;  // work that is given from now on waits for what began last
 };
 

@@ -32,6 +32,15 @@ MemoryLayout fitting_layout(const Device& device, const Model& model, const Prog
   return MemoryLayout(model, programs, samples);
 }
 
+void check_masks(const HostBatch& batch, const nn::Graph& graph) {
+  const nn::Detections* const detection = nn::detection_of(graph);
+  if (!detection || detection->mask == 0 || !batch.objects) return;
+  const bool all = std::all_of(batch.objects, batch.objects + batch.n, [](const nn::PictureObjects& picture) {
+    return picture.boxes.empty() || !picture.masks.empty();
+  });
+  DTRAIN_CHECK(all, "a detector of masks learns from true masks");
+}
+
 int group_flag(nn::ParameterGroup group) {
   switch (group) {
     case nn::ParameterGroup::matrix:
@@ -100,7 +109,9 @@ void CudaExecutable::upload_tables() {
   upload_all(*device_, at<void>(Part::flags), parameter_flags(model_));
   upload_all(*device_, at<void>(Part::momenta), statistic_momenta(model_.graph));
   upload_all(*device_, at<void>(Part::weight_table), model_.weights);
-  upload_all(*device_, at<void>(Part::class_weights), nn::loss_of(model_.graph).class_weights);
+  if (!nn::detection_of(model_.graph)) {
+    upload_all(*device_, at<void>(Part::class_weights), nn::loss_of(model_.graph).class_weights);
+  }
   // Gaps between the copies are read together with them, so that no calculation may find a NaN there.
   const std::vector<std::byte> zeros(static_cast<std::size_t>(model_.copied) * model_.value_bytes());
   upload_all(*device_, at<void>(Part::weights), zeros);
@@ -159,6 +170,7 @@ void CudaExecutable::compute_on_host(const Samples& samples, std::span<const Sha
 Samples CudaExecutable::begin_step(const HostBatch& batch, const StepKey& key) {
   DTRAIN_CHECK(options_.training, "compiled for evaluation only");
   check_samples(batch);
+  check_masks(batch, model_.graph);
   pack_weights();
   upload_key(key);
   gradients_in_copies_ = false;
@@ -256,10 +268,13 @@ StepMetrics CudaExecutable::set_sum(StepSum sum) {
   if (given) gradients_in_copies_ = false;
   sum_ = given ? *given : std::exchange(own_sum_, nullptr);
   DTRAIN_CHECK(sum_, "no contributions were added up on the device");
-  std::array<float, ContributionLayout::counts> metrics{};
-  device_->download(metrics.data(), sum_ + contribution_.size() - ContributionLayout::counts, sizeof metrics);
-  sum_count_ = metrics[3];
-  return StepMetrics{metrics[0], metrics[1], metrics[2], metrics[3]};
+  std::vector<float> counted(static_cast<std::size_t>(contribution_.metrics));
+  download_all(*device_, counted, sum_ + contribution_.size() - contribution_.metrics);
+  ContributionLayout bare = contribution_;
+  bare.gradients = bare.statistics = 0;
+  const StepMetrics metrics = metrics_of(bare, counted);
+  sum_count_ = static_cast<float>(metrics.count);
+  return metrics;
 }
 
 std::optional<double> CudaExecutable::gradient_norm() {
@@ -304,6 +319,15 @@ void CudaExecutable::move_state(float* sum, float count, const Update& update) {
 
 // ---- evaluation
 
+// A detector's result is what it found, and nothing is counted.
+StepMetrics CudaExecutable::found_objects(const HostBatch& batch, std::span<float> results) {
+  if (!results.empty()) {
+    DTRAIN_CHECK(std::ssize(results) == batch.n * nn::result_size(model_.graph), "rows of what is found");
+    device_->download(results.data(), at<float>(Part::logits), results.size_bytes());
+  }
+  return {.count = static_cast<double>(batch.n)};
+}
+
 // The batch is brought there once. Each view is the same recording, which reads the view in Samples and counts the mean
 // so far; so the last one counts the mean.
 StepMetrics CudaExecutable::evaluate(const HostBatch& batch, std::span<const nn::ImageView> views,
@@ -315,12 +339,15 @@ StepMetrics CudaExecutable::evaluate(const HostBatch& batch, std::span<const nn:
   const Binding where = binding(programs_.evaluation, batch.n);
   Samples samples = inputs_.take(batch);
   samples.partners = nullptr, samples.shares = nullptr;  // of training alone
+  const bool detects = nn::detection_of(model_.graph) != nullptr;
+  DTRAIN_CHECK(!detects || (views.size() == 1 && views[0] == nn::ImageView{}), "a detector sees the image as it is");
   for (const nn::ImageView& view : views) {
     samples.view = view;
     samples.begins_mean = &view == &views.front();
     upload_samples(samples);
     recording(evaluation_, programs_.evaluation, where).run();
   }
+  if (detects) return found_objects(batch, logits);
   std::array<float, SoftmaxLoss::kCounts> counts{};
   device_->download(counts.data(), at<float>(Part::metrics), sizeof counts);
   if (!logits.empty()) {

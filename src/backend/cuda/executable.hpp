@@ -73,6 +73,7 @@ class CudaExecutable final : public Executable {
   void ensure_optimizer(std::size_t slots);
   void ensure_average(const nn::Optimizer& rule);
   std::unique_ptr<DeviceMemory> uploaded(const std::vector<float>& values);
+  StepMetrics found_objects(const HostBatch& batch, std::span<float> results);
   bool overflowed(const float* sum);  // a gradient is not finite
   void move_state(float* sum, float count, const Update& update);
   template <typename T>

@@ -141,6 +141,7 @@ void Lowering::forward_node(int index) {
   if (first.activation >= 0 && index == first.convolution) return;  // a part of the activation
   if (index == first.activation) return whiten_images(index);
   if (as<nn::Input>(n)) return load_images(index);
+  if (forward_detection_layer(index)) return;
   const int source = n.inputs[0];
   if (model_.has_weight(index)) {
     forward_product(index);

@@ -20,11 +20,11 @@ class Parts {
  public:
   explicit Parts(std::uintptr_t to) : to_(to) {}
   template <typename T>
-  T* add(const T* from, std::int64_t elements) {
+  T* add(const T* from, std::int64_t elements) {  // null: room alone
     const auto bytes = static_cast<std::size_t>(elements) * sizeof(T);
     auto* const to = reinterpret_cast<T*>(to_ + bytes_);
     bytes_ += aligned(bytes);
-    if (bytes > 0) pieces_.push_back({to, from, bytes});
+    if (bytes > 0 && from) pieces_.push_back({to, from, bytes});
     return to;
   }
   std::uint64_t bytes() const { return bytes_; }
@@ -36,7 +36,21 @@ class Parts {
   std::vector<CopyPiece> pieces_;
 };
 
-Samples lay_out(const HostBatch& batch, const nn::Shape& image, Parts& parts) {
+PictureTable lay_out(const InputPictures& pictures, int n, Parts& parts) {
+  const std::int64_t objects = pictures.objects();
+  PictureTable table;
+  table.rows = parts.add(pictures.rows(), n);
+  table.boxes = parts.add(pictures.boxes(), objects);
+  table.classes = parts.add(pictures.classes(), objects);
+  if (pictures.mask_words() > 0) table.masks = parts.add(pictures.masks(), pictures.mask_words());
+  table.part_overlaps = parts.add<float>(nullptr, objects * kOverlapParts);
+  table.best_overlaps = parts.add<float>(nullptr, objects);
+  table.items = parts.add<DrawnItem>(nullptr, objects);
+  return table;
+}
+
+// `pictures`: of the batch; null where nothing is known of what it shows.
+Samples lay_out(const HostBatch& batch, const nn::Shape& image, const InputPictures* pictures, Parts& parts) {
   Samples samples;
   if (batch.pixels.bytes) {
     samples.pixels = batch.pixels;
@@ -51,6 +65,7 @@ Samples lay_out(const HostBatch& batch, const nn::Shape& image, Parts& parts) {
     samples.partners = parts.add(batch.partners, batch.n);
     samples.shares = parts.add(batch.shares, batch.n);
   }
+  if (pictures) samples.pictures = lay_out(*pictures, batch.n, parts);
   return samples;
 }
 
@@ -58,8 +73,18 @@ Samples lay_out(const HostBatch& batch, const nn::Shape& image, Parts& parts) {
 
 std::uint64_t InputSlots::bytes_for(const nn::Shape& image, int samples) {
   Parts parts(0);
-  lay_out({.n = samples}, image, parts);
+  lay_out({.n = samples}, image, nullptr, parts);
   return parts.bytes();
+}
+
+std::uint64_t InputSlots::object_bytes(const nn::Detections* detection, int samples) {
+  constexpr std::int64_t kObjects = 32;  // of a picture
+  if (!detection) return 0;
+  const std::int64_t words =
+      detection->mask > 0 ? std::int64_t{detection->image_height} * mask_words(detection->image_width) : 0;
+  const auto of_object = static_cast<std::uint64_t>(words + kOverlapParts + 1) * sizeof(float) + sizeof(nn::Box) +
+                         sizeof(std::int32_t) + sizeof(DrawnItem);
+  return static_cast<std::uint64_t>(samples) * (kObjects * of_object + sizeof(PictureRow));
 }
 
 std::uint64_t InputSlots::bytes() const {
@@ -70,15 +95,24 @@ std::uint64_t InputSlots::bytes() const {
 
 void InputSlots::fill(Slot& slot, const HostBatch& batch) {
   DTRAIN_CHECK(!batch.pixels.bytes || image_.c == 1 || image_.c == 3, "pixels have 1 or 3 channels");
+  if (slot.copy) {
+    if (slot.pictures) slot.copy->wait();
+  } else {
+    slot.copy = device_.side_copy();
+  }
+  if (batch.objects) {
+    if (!slot.pictures) slot.pictures = std::make_unique<InputPictures>(device_);
+    slot.pictures->pack(batch, image_);
+  }
+  const InputPictures* const pictures = batch.objects ? slot.pictures.get() : nullptr;
   Parts sizes(0);
-  lay_out(batch, image_, sizes);
-  if (!slot.copy) slot.copy = device_.side_copy();
+  lay_out(batch, image_, pictures, sizes);
   if (!slot.memory || slot.memory->size() < sizes.bytes()) {
     slot.memory.reset();
     slot.memory = std::make_unique<DeviceMemory>(device_, sizes.bytes());
   }
   Parts parts(reinterpret_cast<std::uintptr_t>(slot.memory->data()));
-  slot.samples = lay_out(batch, image_, parts);
+  slot.samples = lay_out(batch, image_, pictures, parts);
   slot.name = ++last_name_;
   slot.copy->begin(parts.pieces());
 }
@@ -115,6 +149,7 @@ Samples InputSlots::from(const Samples& samples, std::int64_t first) const {
     rest.partners += first;
     rest.shares += first;
   }
+  if (rest.pictures.rows) rest.pictures.rows += first;
   return rest;
 }
 

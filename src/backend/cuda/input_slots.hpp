@@ -7,6 +7,7 @@
 #include <dtrain/backend/backend.hpp>
 
 #include "device.hpp"
+#include "input_pictures.hpp"
 
 namespace dtrain::backend::cuda {
 
@@ -24,11 +25,14 @@ class InputSlots {
 
   // Bytes of a batch of so many floats.
   static std::uint64_t bytes_for(const nn::Shape& image, int samples);
+  // Bytes of what the pictures of a batch show, as many objects as is usual; null: of a classifier.
+  static std::uint64_t object_bytes(const nn::Detections* detection, int samples);
 
  private:
   struct Slot {
     std::unique_ptr<DeviceMemory> memory;
     std::unique_ptr<SideCopy> copy;
+    std::unique_ptr<InputPictures> pictures;  // of a detector
     std::uint64_t name = 0;
     Samples samples;
   };

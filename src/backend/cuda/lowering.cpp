@@ -21,6 +21,10 @@ Program Lowering::evaluation() {
   training_ = false;
   running_coefficients();
   forward();
+  if (nn::detection_of(graph_)) {
+    detection_results();
+    return std::move(program_);
+  }
   const TensorId x = value(graph_.nodes.back().inputs[0]);
   const int classes = graph_.classes();
   add(size() - 1, ".logits", {x}, [=]<typename T>(T, const Binding& b, auto& emit) {
@@ -65,10 +69,9 @@ void Lowering::alias(int index, int of) {
   values_[at(index)] = value(of);
 }
 
-Sums Lowering::new_sums(const nn::Shape& shape, int kinds) {
+Sums Lowering::new_sums(const nn::Shape& shape, int kinds, std::int64_t packs) {
   Sums sums;
   sums.width = kinds * shape.c;
-  const std::int64_t packs = packs_in_row(shape);
   sums.parts = program_.add_tensor([shape, width = sums.width, packs](int n) {
     return static_cast<std::size_t>(cut_rows(rows_of(shape, n), packs).parts * width) * sizeof(float);
   });

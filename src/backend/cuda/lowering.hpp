@@ -34,6 +34,31 @@ struct Sums {
   int width = 0;
 };
 
+// Memory of detectors' kernels: kernels/detection.
+struct SelectTensors {
+  TensorId counts = kNoTensor, totals = kNoTensor, state = kNoTensor, picked = kNoTensor, picks = kNoTensor;
+  void touch(std::vector<TensorId>& all) const { all.insert(all.end(), {counts, totals, state, picked, picks}); }
+  SelectRoom at(const Binding& b) const {
+    return {b.tensor<std::int32_t>(counts), b.tensor<std::int32_t>(totals), b.tensor<SelectState>(state),
+            b.tensor<std::int32_t>(picked)};
+  }
+};
+// Boxes in groups, ranked, and the best `most` of all groups.
+struct SuppressTensors {
+  std::int32_t groups = 0, size = 0, most = 0;
+  TensorId given = kNoTensor, ranked = kNoTensor, bits = kNoTensor, dropped = kNoTensor, kept_before = kNoTensor,
+           best = kNoTensor, found = kNoTensor;
+  void touch(std::vector<TensorId>& all) const {
+    all.insert(all.end(), {given, ranked, bits, dropped, kept_before, best, found});
+  }
+  BoxGroups in(int n) const { return {n, groups, size}; }
+};
+// Terms of a detector's loss, in the order of nn::loss_parts().
+struct TermTensors {
+  std::vector<TensorId> of;
+  std::vector<std::int64_t> sizes;  // of a sample
+};
+
 class Lowering {
  public:
   explicit Lowering(const Model& model);
@@ -63,7 +88,8 @@ class Lowering {
   TensorId new_bits(const nn::Shape& shape);  // see NormApply::passed
   void alias(int index, int of);
   TensorId gradient_tensor(int index) { return new_tensor(shapes_[at(index)]); }
-  Sums new_sums(const nn::Shape& shape, int kinds);
+  Sums new_sums(const nn::Shape& shape, int kinds) { return new_sums(shape, kinds, packs_in_row(shape)); }
+  Sums new_sums(const nn::Shape& shape, int kinds, std::int64_t packs);
 
   // bind(T{}, binding, emit) calls emit(work) for each call; T is what values are stored as.
   template <typename Bind>
@@ -79,7 +105,7 @@ class Lowering {
                   .touches = std::move(touches),
                   .scratch = std::move(scratch),
                   .bind = [name, bind, dtype = model_.dtype](const Binding& b, std::vector<Call>& calls) {
-                    const auto emit = [&](auto work) { calls.push_back({name, work}); };
+                    const auto emit = [&](auto work) { calls.push_back({name, work_of(work)}); };
                     with_type(dtype, [&](auto type) { bind(type, b, emit); });
                   }});
   }
@@ -134,8 +160,43 @@ class Lowering {
   // The sums over the samples of their first elements.
   void token_sums(int index, TensorId dy, std::int64_t size);
 
+  // Layers of detectors: layers/detection_layers.cpp, region_layers.cpp. False: the node is none of them.
+  bool forward_detection_layer(int index);
+  bool backward_detection_layer(int index, TensorId dy);
+  void keep_level_pixels(int index, const char* part, const nn::Levels& levels, TensorId x, TensorId y);
+  void keep_region_pixels(int index, const char* part, int side, TensorId x, TensorId y);
+  void join_levels(int index);
+  void backward_pyramid(int index, TensorId dy);
+  void spread(int index);  // a transposed convolution
+  void backward_spread(int index, TensorId dy);
+  bool forward_region_layer(int index);
+  TensorId new_regions(int index);  // its value: floats whatever the type of values
+  void propose(int index, const nn::Proposals& layer);
+  void draw_regions(int index, const nn::Proposals& layer, const SuppressTensors& boxes, TensorId y);
+  void align_regions(int index, const nn::RegionAlign& layer);
+  void backward_align_regions(int index, const nn::RegionAlign& layer, TensorId dy);
+  void find_regions(int index, const nn::FoundRegions& layer);
+  void keep_objects(int index, const nn::FoundRegions& layer, TensorId regions, TensorId y);
+  TensorId new_room(std::int64_t bytes_of_sample);
+  SelectTensors new_select(const Segments& segments);
+  SuppressTensors new_suppression(std::int32_t groups, std::int32_t size, std::int32_t most);
+  // What a detector is worth and what it found: layers/detection_losses.cpp.
+  void detection_loss();
+  void anchor_loss(const nn::DetectionLoss& layer);
+  void region_loss(const nn::RegionLoss& layer);
+  TensorId match_anchors(const AnchorGrid& grid, const MatchRule& rule);
+  TensorId head_gradient(std::size_t input);  // of the last node, handed on where it is wanted
+  void drawn_anchor_loss(const AnchorGrid& grid, TensorId matches, TermTensors& terms);
+  TensorId region_head_loss(const nn::RegionLoss& layer, TermTensors& terms);
+  void mask_loss(const nn::RegionLoss& layer, TensorId counts, TermTensors& terms);
+  void count_terms(const TermTensors& terms);
+  void detection_results();
+  void found_objects(const nn::DetectionLoss& layer);
+  void found_regions(const nn::RegionLoss& layer);
+
   // The loss by the logits (gradient: kNoTensor for none), and what is counted: 4 floats where target(binding) says.
   void loss(TensorId gradient, const nn::SoftmaxLoss& of, float* (*target)(const Binding&, const nn::Graph&));
+  void classifier_loss();
   void backward();
   void backward_at(int index);
   // The parts of the contribution that are final now that `node` is done.
@@ -180,6 +241,12 @@ class Lowering {
   void backward_pooling(int index, const nn::Pooling& layer, TensorId dy, TensorId dx);
   void backward_product(int index, TensorId dy);
   void weight_gradient(int index, TensorId dy);
+  // The norm that made what a convolution reads, and from what.
+  struct NormBefore {
+    int norm = -1;
+    TensorId from = kNoTensor;
+  };
+  void weight_gradient_of(int index, TensorId x, TensorId dy, const NormBefore& before);
   void bias_gradient(int index, TensorId dy);
   void whitening_gradient(TensorId dy);  // by what first_layer.activation leaves
 
@@ -193,7 +260,7 @@ class Lowering {
   std::vector<TensorId> places_;      // by node: of the largest elements of a max pooling
   std::vector<TensorId> passed_;      // by batch norm: what the ReLU let pass, where backward cannot tell from x
   std::vector<TensorId> largest_;     // by batch norm: see NormMaxPool
-  std::vector<TensorId> kept_;        // by node: moments of a layer norm, shares of an attention
+  std::vector<TensorId> kept_;        // by node: moments of a layer norm, shares of an attention, taps of regions
   std::vector<nn::Shape> shapes_;     // by node: as the value lies in memory
   std::vector<Gradients> gradients_;  // by node: parts whose sum is the gradient by its value
 };

@@ -39,7 +39,7 @@ MemoryLayout::MemoryLayout(const Model& model, const Programs& programs, int sam
   add(Part::key, 1, sizeof(DropoutKey));
   add(Part::update_step, 1, sizeof(UpdateStep));
   add(Part::loss_scale, 2, sizeof(float));
-  add(Part::logits, n * graph.classes(), sizeof(float));
+  add(Part::logits, n * nn::result_size(graph), sizeof(float));
   add(Part::metrics, SoftmaxLoss::kCounts, sizeof(float));
   const std::size_t arena = std::max(programs.training.arena_bytes(samples), programs.evaluation.arena_bytes(samples));
   add(Part::arena, static_cast<std::int64_t>(arena), 1);
@@ -64,7 +64,8 @@ std::uint64_t update_bytes(const Model& model, const CompileOptions& options) {
 
 std::uint64_t bytes_needed(const Model& model, const Programs& programs, int samples, std::uint64_t update) {
   // A batch that is computed and the next one. A loader's are bytes: so there is room for four shards in each.
-  const std::uint64_t batches = 2 * InputSlots::bytes_for(model.graph.input(), samples);
+  const std::uint64_t batches = 2 * (InputSlots::bytes_for(model.graph.input(), samples) +
+                                     InputSlots::object_bytes(nn::detection_of(model.graph), samples));
   return MemoryLayout(model, programs, samples).bytes() + update + batches;
 }
 

@@ -29,7 +29,10 @@ Model::Model(nn::Graph of, DType type, int counted_top_k)
       norm_of[static_cast<std::size_t>(index)] = coefficients;
       coefficients += packs_of(std::int64_t{NormCoefficients::rows} * node(index).output.c, kStep) * kStep;
     }
-    if (!std::holds_alternative<nn::Dense>(layer) && !std::holds_alternative<nn::Convolution>(layer)) continue;
+    const bool has_weight = std::holds_alternative<nn::Dense>(layer) ||
+                            std::holds_alternative<nn::Convolution>(layer) ||
+                            std::holds_alternative<nn::TransposedConvolution>(layer);
+    if (!has_weight) continue;
     PackedWeight weight = packed_weight(copied, parameter(index, 0), plain_shape(index, 1), blocks_of(index));
     weight.frozen = nn::is_held(node(index), 0);
     DTRAIN_CHECK(weight.size <= std::numeric_limits<std::uint32_t>::max(), "a weight of 2^32 elements");
@@ -55,6 +58,10 @@ ConvolutionShape Model::convolution_shape(int index, int n) const {
 ConvolutionShape Model::plain_shape(int index, int n) const {
   const nn::Shape& in = node(node(index).inputs[0]).output;
   const nn::Shape& out = node(index).output;
+  if (const auto* spread = std::get_if<nn::TransposedConvolution>(&node(index).layer)) {
+    const int side = spread->stride;
+    return {n, out.c, out.h, out.w, in.c, in.h, in.w, side, side, side, side, 0, 0, 1};
+  }
   ConvolutionShape shape = ConvolutionShape::one_pixel(n, static_cast<std::int32_t>(in.size()), out.c);
   if (const auto* layer = std::get_if<nn::Convolution>(&node(index).layer)) {
     shape.in = in.c, shape.in_h = in.h, shape.in_w = in.w;

@@ -18,7 +18,7 @@ struct Model {
   const DType dtype;  // of values and of the copies of weights
   const int top_k;    // at most the number of classes
   const FirstLayer first_layer;
-  std::vector<PackedWeight> weights;  // of convolutions and dense layers, in the order of the nodes
+  std::vector<PackedWeight> weights;  // of convolutions, transposed ones and dense layers, in the order of the nodes
   std::int64_t copied = 0;            // elements of the copies, gaps included
   std::vector<int> weight_of;         // by node: index into `weights`, or -1
   std::vector<std::int64_t> norm_of;  // by node: first of a batch norm's coefficients
@@ -34,7 +34,8 @@ struct Model {
   std::int64_t statistic(int node, int which) const;
 
   // The convolution that a node (a convolution, or a dense layer over flattened input) is, for n samples; on blocks,
-  // where it is computed on these.
+  // where it is computed on these. Of a transposed convolution the one whose output is this one's input: it goes
+  // forward by the data gradient of that one, and backward by its other two directions.
   ConvolutionShape convolution_shape(int node, int n) const;
   // The same as work, on memory that is still to be named.
   Convolution convolution(const Binding& binding, int node, Direction direction) const;

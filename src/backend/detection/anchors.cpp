@@ -40,6 +40,7 @@ AnchorSet make_anchors(const nn::Levels& levels, int image_height, int image_wid
     set.level_begins.push_back(std::ssize(set.boxes));
     const std::vector<nn::Box> shapes = boxes_of_level(level++, sizes);
     const int step_y = image_height / place.height, step_x = image_width / place.width;
+    set.steps.push_back({step_y, step_x});
     for (int y = 0; y < place.height; ++y) {
       for (int x = 0; x < place.width; ++x) {
         set.pixels.push_back((place.top + y) * row + place.left + x);

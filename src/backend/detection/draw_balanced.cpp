@@ -1,8 +1,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <dtrain/base/random.hpp>
-
+#include "draw_words.hpp"
 #include "match.hpp"
 #include "regions.hpp"
 
@@ -21,12 +20,11 @@ std::vector<std::size_t> lowest(const std::vector<std::size_t>& items, std::span
 }
 
 std::vector<std::uint32_t> words_of(const RegionDraw& draw, std::size_t count) {
-  const PhiloxKey key{static_cast<std::uint32_t>(draw.key.seed),
-                      static_cast<std::uint32_t>(draw.key.seed >> 32) ^ static_cast<std::uint32_t>(RandomUse::regions)};
   std::vector<std::uint32_t> words;
   for (std::uint32_t block = 0; words.size() < count; ++block) {
     for (const std::uint32_t word :
-         philox({block, static_cast<std::uint32_t>(draw.node), draw.sample, draw.key.epoch}, key)) {
+         draw_words(block, static_cast<std::uint32_t>(draw.node), draw.sample, draw.key.epoch,
+                    static_cast<std::uint32_t>(draw.key.seed), static_cast<std::uint32_t>(draw.key.seed >> 32))) {
       words.push_back(word);
     }
   }

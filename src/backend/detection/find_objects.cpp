@@ -20,7 +20,7 @@ std::vector<Candidate> candidates_of(const nn::DetectionLoss& layer, const Ancho
     const std::int64_t pixel = anchors.pixels[static_cast<std::size_t>(i / at_pixel)];
     for (std::int32_t k = 0; k < layer.found.classes; ++k) {
       const double logit = classes.at(pixel, i % at_pixel * layer.found.classes + k);
-      const auto score = static_cast<float>(1 / (1 + bounded_exp(-logit)));
+      const auto score = static_cast<float>(sigmoid_of(logit));
       if (score > layer.found.score_threshold) all.push_back({score, k, i});
     }
   }

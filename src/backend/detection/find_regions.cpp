@@ -43,8 +43,7 @@ std::vector<Region> find_regions(const nn::FoundRegions& layer, std::span<const 
         code[side] = heads.boxes.at(i, (k + 1) * 4 + static_cast<std::int64_t>(side));
       }
       const nn::Box box = clipped(decode_region(region.box, code), height, width);
-      const bool is_large = box.right - box.left >= kSmallestObject && box.bottom - box.top >= kSmallestObject;
-      if (is_large) all.push_back({score, k, i, box});
+      if (is_at_least(box, kSmallestObject)) all.push_back({score, k, i, box});
     }
   }
   std::ranges::sort(all, is_better);
@@ -77,7 +76,7 @@ void write_results(const nn::Detections& found, std::span<const Region> regions,
     const std::int64_t first = static_cast<std::int64_t>(i) * mask_rows * found.mask;
     for (std::int64_t point = 0; point < std::int64_t{found.mask} * found.mask; ++point) {
       const double logit = masks.at(first + point, static_cast<std::int64_t>(region.label) + 1);
-      *to++ = static_cast<float>(1 / (1 + bounded_exp(-logit)));
+      *to++ = static_cast<float>(sigmoid_of(logit));
     }
   }
 }

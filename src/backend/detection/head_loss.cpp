@@ -10,21 +10,6 @@
 #include "truth.hpp"
 
 namespace dtrain::backend {
-namespace {
-
-// Focal loss with gamma 2 and alpha 0.25, and its slope.
-LossTerm focal(double logit, bool target) {
-  constexpr double kAlpha = 0.25;
-  const double small = bounded_exp(logit < 0 ? logit : -logit);  // exp(-|logit|)
-  const double share = (logit < 0 ? small : 1) / (1 + small), rest = (logit < 0 ? 1 : small) / (1 + small);
-  const double entropy = (logit > 0 ? logit : 0) - (target ? logit : 0) + portable_log(1 + small);
-  const double miss = target ? rest : share, weight = target ? kAlpha : 1 - kAlpha;
-  const double slope = target ? -rest : share, growth = (target ? -1 : 1) * share * rest;
-  return {weight * miss * miss * entropy, weight * miss * (miss * slope + 2 * growth * entropy)};
-}
-
-}  // namespace
-
 HeadLoss head_loss(const nn::DetectionLoss& layer, const AnchorSet& anchors, const nn::PictureObjects* objects,
                    const Heads<const float>& heads, const Heads<float>& gradients) {
   constexpr int kAnchors = nn::DetectionLoss::kAnchors;
@@ -41,7 +26,7 @@ HeadLoss head_loss(const nn::DetectionLoss& layer, const AnchorSet& anchors, con
     const std::int32_t wanted = match >= 0 ? truth.classes[static_cast<std::size_t>(match)] : -1;
     for (std::int32_t k = 0; k < layer.found.classes; ++k) {
       const std::int64_t channel = anchor * layer.found.classes + k;
-      const LossTerm term = focal(heads.classes.at(pixel, channel), k == wanted);
+      const LossTerm term = focal_term(heads.classes.at(pixel, channel), k == wanted);
       sum.classification += term.loss;
       if (learns) gradients.classes.at(pixel, channel) += static_cast<float>(term.slope * share);
     }

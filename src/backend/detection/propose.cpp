@@ -14,7 +14,7 @@
 namespace dtrain::backend {
 namespace {
 
-float share_of(float logit) { return static_cast<float>(1 / (1 + bounded_exp(-static_cast<double>(logit)))); }
+float share_of(float logit) { return static_cast<float>(sigmoid_of(logit)); }
 
 // The best `most` anchors of one level, the best first.
 std::vector<Candidate> best_of_level(const AnchorSet& anchors, std::size_t level, const HeadValues<const float>& logits,
@@ -47,9 +47,7 @@ std::vector<Candidate> best_boxes(const nn::Proposals& layer, const AnchorSet& a
       const nn::Box& anchor = anchors.boxes[static_cast<std::size_t>(each.origin)];
       each.box = clipped(decode_box(anchor, code_of_anchor(anchors, each.origin, heads.boxes)), height, width);
       each.score = share_of(each.score);
-      const bool is_large =
-          each.box.right - each.box.left >= kSmallestRegion && each.box.bottom - each.box.top >= kSmallestRegion;
-      if (is_large) sized.push_back(each);
+      if (is_at_least(each.box, kSmallestRegion)) sized.push_back(each);
     }
     std::ranges::sort(sized, is_better);
     std::ranges::copy(without_doubles(sized, layer.overlap_threshold, most), std::back_inserter(all));

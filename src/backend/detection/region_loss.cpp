@@ -14,14 +14,6 @@
 namespace dtrain::backend {
 namespace {
 
-// Girshick's smooth L1 of a distance: a parabola within 1/9, linear outside.
-LossTerm smooth_distance(double distance) {
-  constexpr double kBeta = 1.0 / 9;
-  const double size = distance < 0 ? -distance : distance;
-  if (size < kBeta) return {0.5 * size * size / kBeta, distance / kBeta};
-  return {size - 0.5 * kBeta, distance < 0 ? -1.0 : 1.0};
-}
-
 // One picture's loss and, where they are wanted, its gradients.
 class PictureLoss {
  public:

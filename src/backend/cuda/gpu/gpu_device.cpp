@@ -56,6 +56,10 @@ class GpuSideCopy final : public SideCopy {
     }
     check(cudaEventRecord(done_.get(), copies_), "a mark behind a copy");
   }
+  void wait() override {
+    check(cudaSetDevice(gpu_), "the choice of the GPU");
+    check(cudaEventSynchronize(done_.get()), "the end of a copy");
+  }
   void join() override {
     check(cudaSetDevice(gpu_), "the choice of the GPU");
     check(cudaStreamWaitEvent(work_, done_.get(), 0), "the wait for a copy");

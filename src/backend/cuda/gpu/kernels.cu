@@ -1,5 +1,6 @@
 #include "kernels.hpp"
 
+#include "detection_kernels.hpp"
 #include "launch_kernel.cuh"
 
 namespace dtrain::backend::cuda {
@@ -9,7 +10,9 @@ struct Launch {
   cudaStream_t stream;
   template <typename W>
   cudaError_t operator()(const W& work) const {
-    if constexpr (IsKernel<W> && !std::is_same_v<W, EventMarker>) {
+    if constexpr (std::is_same_v<W, DetectionWork>) {
+      return launch_detection(work, stream);
+    } else if constexpr (IsKernel<W> && !std::is_same_v<W, EventMarker>) {
       return launch_kernel(work, stream);
     } else {
       return cudaErrorInvalidValue;  // an operation, or an event

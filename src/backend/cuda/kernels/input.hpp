@@ -4,6 +4,7 @@
 #include <dtrain/nn/pixels.hpp>
 #include <dtrain/nn/views.hpp>
 
+#include "detection/pictures.hpp"
 #include "pixel_blocks.hpp"
 
 namespace dtrain::backend::cuda {
@@ -17,6 +18,7 @@ struct Samples {
   const std::uint32_t* sample_ids = nullptr;
   const std::int32_t* partners = nullptr;  // with shares, of samples with two labels; null: none has
   const float* shares = nullptr;
+  PictureTable pictures = {};  // of a detector
   nn::ImageView view = {};
   bool begins_mean = true;  // of the views' logits
 };

@@ -1,0 +1,11 @@
+#include "detection_kernels.hpp"
+
+#include "launch_kernel.cuh"
+
+namespace dtrain::backend::cuda {
+
+cudaError_t launch_detection(const DetectionWork& work, cudaStream_t stream) {
+  return std::visit([stream](const auto& kernel) { return launch_kernel(kernel, stream); }, work.kernel);
+}
+
+}  // namespace dtrain::backend::cuda
