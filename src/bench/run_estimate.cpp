@@ -22,8 +22,9 @@ RunEstimate estimate_run(const RunSize& size, double step_seconds, double valida
   return estimate;
 }
 
-std::uint64_t checkpoint_bytes(const nn::Graph& graph, const nn::Optimizer& optimizer, const train::LocalSteps& local) {
-  const auto slots = static_cast<std::uint64_t>(train::optimizer_slots(optimizer.kind, local));
+std::uint64_t checkpoint_bytes(const nn::Graph& graph, const nn::Optimizer& optimizer, const train::LocalSteps& local,
+                               const train::GradientCompression& compression) {
+  const auto slots = static_cast<std::uint64_t>(train::optimizer_slots(optimizer.kind, local, compression));
   const auto parameters = static_cast<std::uint64_t>(graph.parameter_count);
   const std::uint64_t weights = parameters + static_cast<std::uint64_t>(graph.statistic_count);
   return sizeof(float) * (slots * parameters + (optimizer.average > 0 ? 2 : 1) * weights);

@@ -5,7 +5,7 @@
 
 #include <dtrain/backend/backend.hpp>
 #include <dtrain/data/loader.hpp>
-#include <dtrain/train/local_steps.hpp>
+#include <dtrain/train/gradient_compression.hpp>
 
 namespace dtrain::bench {
 
@@ -28,7 +28,7 @@ RunEstimate estimate_run(const RunSize& size, double step_seconds, double valida
 
 // Parameters, statistics and the optimizer's slots.
 std::uint64_t checkpoint_bytes(const nn::Graph& graph, const nn::Optimizer& optimizer,
-                               const train::LocalSteps& local = {});
+                               const train::LocalSteps& local = {}, const train::GradientCompression& compression = {});
 
 // By a few blocks of `block` images, loading included.
 double validation_seconds_per_image(backend::Executable& executable, data::Loader& loader, int block, int views);

@@ -69,7 +69,7 @@ std::int64_t bytes_of_step(const nn::Graph& graph, const RunPlace& run) {
   const bool halved = configured(run.settings, "gradient-dtype") == "bfloat16";
   const std::string text = configured(run.settings, "gradient-compression");
   const train::GradientCompression compression = train::compression_from(text.empty() ? "none" : text);
-  const std::int64_t gradients = compression.any() ? train::bytes_of_leaf(compression, graph.parameter_count)
+  const std::int64_t gradients = compression.any() ? train::bytes_of_leaf(compression, graph.parameters)
                                                    : graph.parameter_count * (halved ? 2 : 4);
   return gradients + graph.statistic_count * 4;
 }

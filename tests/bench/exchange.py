@@ -81,10 +81,10 @@ def real_seconds(bench: str, ranks: int, rate: str, megabytes: str) -> float:
     return statistics.median(float(line) for line in outputs[0].split())
 
 
-def simulated(dtrain: str, ranks: int, rate: str, megabytes: str, *more) -> dict:
+def simulated(dtrain: str, ranks: int, rate: str, megabytes: str, *more, answer: str = "simulations") -> dict:
     command = [dtrain, "bench", "allreduce", "--link", f"{rate},{LATENCY}", "--simulate", str(ranks), "--megabytes",
                megabytes, "--json", *more]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["simulations"][0]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)[answer][0]
 
 
 def main() -> None:

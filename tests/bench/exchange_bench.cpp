@@ -7,29 +7,13 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <thread>
 
-#include <dtrain/comm/mesh.hpp>
+#include "meeting.hpp"
 
 namespace dtrain::comm {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// Appears whole: it is renamed to its name.
-void publish(const std::string& name, const PeerAddress& address) {
-  std::ofstream(name + ".new") << address.address << ' ' << address.port << '\n';
-  std::rename((name + ".new").c_str(), name.c_str());
-}
-
-PeerAddress await(const std::string& name) {
-  PeerAddress address;
-  while (!(std::ifstream(name) >> address.address >> address.port)) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return address;
-}
 
 double slowest(Communicator& comm, double seconds) {
   for (const std::string& bytes : comm.all_gather(std::as_bytes(std::span(&seconds, 1)))) {
@@ -46,10 +30,7 @@ int run(const std::string& folder, int rank, int ranks, const std::string& addre
                      .plain_data = true,
                      .by_unix_sockets = false,
                      .operation_deadline = std::chrono::minutes(5)});
-  publish(fmt::format("{}/{}", folder, rank), endpoint.address());
-  MeshPlan plan{.generation = 1, .rank = rank, .ranks = {}};
-  for (int peer = 0; peer < ranks; ++peer) plan.ranks.push_back(await(fmt::format("{}/{}", folder, peer)));
-  const auto comm = endpoint.connect(plan, std::chrono::seconds(60));
+  const auto comm = endpoint.connect(meet(endpoint, folder, rank, ranks), std::chrono::seconds(60));
   const ReductionShape shape{.shards = power_of_two_at_least(ranks),
                              .size = static_cast<std::int64_t>(megabytes * 1e6 / sizeof(float))};
   const ShardSpan span = shards_of_rank(rank, ranks, shape.shards);

@@ -1,15 +1,17 @@
-// How long a newcomer waits for the state of a ResNet-50 with momentum, from one holder or several, over TCP on this
-// machine, beside the bare link: the same bytes without hashes. Prints seconds, the fastest and the median of the runs.
+// How long newcomers wait for the state of a ResNet-50 with momentum, from one holder or several, over TCP on this
+// machine, beside the bare link: the same bytes without hashes. Many newcomers are limited by this machine's
+// processors, not by links: newcomers.py measures with links. Prints seconds, the fastest and
+// the median of the runs.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <functional>
 #include <thread>
 
 #include <dtrain/base/stats.hpp>
-#include <dtrain/comm/mesh.hpp>
-
+#include "meeting.hpp"
 #include "train/loop/state_transfer.hpp"
 
 namespace dtrain::train {
@@ -67,21 +69,49 @@ void send_bare(comm::Communicator& comm, backend::ModelState& state) {
   }
 }
 
-// The last rank receives from all others.
-void transfer(comm::Communicator& comm, backend::ModelState& state) {
-  Roles roles{.leader = 0, .holders = {}, .receivers = {comm.size() - 1}};
-  for (int rank = 0; rank + 1 < comm.size(); ++rank) roles.holders.push_back(rank);
-  const bool receives = comm.rank() + 1 == comm.size();
-  if (receives) receive_chunks(comm, roles, room_in(state), [] {});
-  if (!receives) send_chunks(comm, roles, chunks_of(state), [] {});
+// The first ranks hold the state, the others receive it.
+Rank transfer_from(int holders) {
+  return [holders](comm::Communicator& comm, backend::ModelState& state) {
+    Roles roles;
+    for (int rank = 0; rank < comm.size(); ++rank) (rank < holders ? roles.holders : roles.receivers).push_back(rank);
+    if (comm.rank() < holders) {
+      send_chunks(comm, roles, chunks_of(state), [] {});
+    } else {
+      receive_chunks(comm, roles, room_in(state), [] {});
+    }
+  };
+}
+
+// One of several processes with addresses of their own (tests/bench/newcomers.py): prints how long this rank took.
+int run_rank(const std::string& folder, int rank, int ranks, const std::string& address, double megabytes,
+             int holders) {
+  comm::Endpoint endpoint({.bind_address = address,
+                           .secret = "bench",
+                           .plain_data = true,
+                           .by_unix_sockets = false,
+                           .operation_deadline = std::chrono::minutes(5)});
+  const auto comm = endpoint.connect(comm::meet(endpoint, folder, rank, ranks), std::chrono::seconds(60));
+  const auto floats = static_cast<std::size_t>(megabytes * 1e6 / sizeof(float));
+  backend::ModelState state;
+  state.parameters.assign(floats, static_cast<float>(rank));
+  comm->all_gather({});
+  const auto begin = std::chrono::steady_clock::now();
+  transfer_from(holders)(*comm, state);
+  fmt::print("{:.6f}\n", std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  comm->all_gather({});
+  return state.parameters.back() == 0 || rank < holders ? 0 : 1;
 }
 
 }  // namespace
 }  // namespace dtrain::train
 
-int main() {
+int main(int argc, char** argv) {
   using namespace dtrain::train;
+  if (argc == 7) {
+    return run_rank(argv[1], std::atoi(argv[2]), std::atoi(argv[3]), argv[4], std::atof(argv[5]), std::atoi(argv[6]));
+  }
   measure("bare link, one holder", 2, send_bare);
-  measure("with hashes, one holder", 2, transfer);
-  measure("with hashes, three holders", 4, transfer);
+  measure("with hashes, one holder", 2, transfer_from(1));
+  measure("with hashes, three holders", 4, transfer_from(3));
+  measure("one holder, four newcomers", 5, transfer_from(1));
 }

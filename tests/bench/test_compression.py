@@ -14,7 +14,8 @@ EPOCHS, EXAMPLES = int(os.environ.get("EPOCHS", 4)), int(os.environ.get("EXAMPLE
 THRESHOLD = os.environ.get("THRESHOLD", "0.5")
 PATIENCE = 3600.0
 CASES = ([], ["--gradient-dtype", "bfloat16"], ["--gradient-compression", f"2bit:{THRESHOLD}"],
-         ["--gradient-compression", "topk:0.1"], ["--gradient-compression", "topk:0.01"])
+         ["--gradient-compression", "topk:0.1"], ["--gradient-compression", "topk:0.01"],
+         ["--gradient-compression", "powersgd:2"], ["--gradient-compression", "powersgd:4"])
 TRAINING = ["--network", "resnet-v1", "--num-layers", 20, "--image-shape", "3,32,32", "--optimizer", "nag", "--lr", 0.05,
             "--wd", 5e-4, "--pad-size", 4, "--random-crop", 1,
             "--random-mirror", 1, "--max-random-h", 0, "--max-random-s", 0, "--max-random-l", 0,

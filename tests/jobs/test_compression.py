@@ -1,12 +1,13 @@
-"""Compressed gradients: what a shard holds back goes out with the last step of a window, so workers that come, go and die
-change no bit."""
+"""Compressed gradients: what shards hold back becomes part of the state with the last step of a window, so workers that
+come, go and die change no bit."""
 
 import json
 import signal
 
 from world import World, eventually, send_signal
 
-COMPRESSIONS = (["--gradient-compression", "2bit:0.02"], ["--gradient-compression", "topk:0.01"])
+COMPRESSIONS = (["--gradient-compression", "2bit:0.02"], ["--gradient-compression", "topk:0.01"],
+                ["--gradient-compression", "powersgd:1"])
 WINDOW = 32  # steps
 
 
@@ -40,6 +41,11 @@ def test_few_floats_for_any_number_of_workers(world: World):
     expect_same_bits(world, COMPRESSIONS[1])
 
 
+def test_factors_for_any_number_of_workers(world: World):
+    """1, 2 and 3 workers end in the state of one process that trains alone, with powersgd."""
+    expect_same_bits(world, COMPRESSIONS[2])
+
+
 def test_joins_and_leaves(world: World):
     """Workers join and leave where a window ends; the bits stay."""
     job = compressed_job(world, COMPRESSIONS[0]).start().wait_running()
@@ -51,7 +57,7 @@ def test_joins_and_leaves(world: World):
 
 def test_a_killed_worker_loses_only_its_window(world: World):
     """kill -9 of rank 0 inside a window: the others compute it again, and the bits are those of an undisturbed run."""
-    job = compressed_job(world, COMPRESSIONS[1], hosts=3).start().wait_running()
+    job = compressed_job(world, COMPRESSIONS[2], hosts=3).start().wait_running()
     _, pid = job.worker_of_rank(0)
     send_signal(pid, signal.SIGKILL)
     eventually(lambda: len(job.training()) >= 2 and pid not in job.training().values(), "the others train", job=job)

@@ -37,6 +37,15 @@ def test_stopped_worker_is_evicted(world: World):
     survivors_go_on(world, 2, signal.SIGSTOP, 20)
 
 
+def test_a_loss_that_is_not_finite_ends_the_job(world: World):
+    """Any try would end in the same step with the same bits: the job ends with that error, and starts nothing again."""
+    for hosts in (1, 2):
+        job = world.job(f"diverges{hosts}", hosts=hosts, network=("resnet", "--num-layers", 8, "--width", 8, "--lr", 1e30))
+        assert job.start().wait() == 1
+        assert "the loss is not finite at epoch 0" in job.said(), job.said()
+        assert sum(event["event"] == "worker_starting" for event in job.events()) == hosts
+
+
 def test_kill_an_agent(world: World):
     """An agent dies: its worker is gone with it and the others go on."""
     job = world.job(hosts=3).start().wait_running()

@@ -12,8 +12,9 @@ int main(int count, char** words) {
   const float threshold = std::strtof(words[1], nullptr);
   const std::size_t size = std::strtoul(words[2], nullptr, 10);
   const auto gradients = static_cast<std::int64_t>(size);
+  const dtrain::nn::TensorView all{.name = "gradients", .shape = {gradients}, .offset = 0, .size = gradients};
   dtrain::train::GradientCompressor compressor({.kind = dtrain::train::Compression::two_bit, .threshold = threshold},
-                                               gradients, {0, 1});
+                                               {&all, 1}, 1, {0, 1});
   std::vector<float> leaf(size);
   while (std::fread(leaf.data(), sizeof(float), size, stdin) == size) {
     compressor.begin_step(false);

@@ -15,6 +15,7 @@
 #include <dtrain/nn/graph.hpp>
 #include <dtrain/nn/optimizer.hpp>
 #include <dtrain/train/elastic_rate.hpp>
+#include <dtrain/train/gradient_compression.hpp>
 #include <dtrain/train/local_steps.hpp>
 
 namespace dtrain::train {
@@ -41,6 +42,7 @@ struct JobFacts {
   int rate_batch = 0;
   int logical_shards = 1;  // unused with rate_batch
   LocalSteps local{};
+  GradientCompression compression{};  // with any(), the last optimizer slot is what it holds back
   std::uint64_t generation = 0;
   std::string dtype = "float32";
   nn::Optimizer optimizer;

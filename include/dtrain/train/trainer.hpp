@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <dtrain/backend/backend.hpp>
+#include <dtrain/base/error.hpp>
 #include <dtrain/comm/communicator.hpp>
 #include <dtrain/data/loader.hpp>
 #include <dtrain/data/mix.hpp>
@@ -176,13 +177,19 @@ struct TrainResult {
   std::string reason;                          // removed, stopped: for the user; may be empty
 };
 
+// The loss is not finite. Where steps have the same bits, the step ends like this again, here and elsewhere.
+class Diverged : public Error {
+ public:
+  using Error::Error;
+};
+
 // Runs until options.epochs are complete or no evaluation was better for long (early_stop), or the membership says that
 // this worker or the whole job ends. Starts from `start` or fresh weights of options.seed, unless other ranks are
 // further: then their state is received. `validation` may be null. Throws PeerLost where the membership does not
-// survive one, Error when the loss is not finite (naming step and learning rate; nothing of that step is saved) or when
-// this rank's state differs from that of the others. A checkpoint that cannot be written is a warning: training goes
-// on, the last good one stays and the save is tried again. Checkpoints are written beside the steps; the last one is
-// written before train() returns, or else `lost` says why not.
+// survive one, Diverged (naming step and learning rate; nothing of that step is saved), and Error when this rank's
+// state differs from that of the others. A checkpoint that cannot be written is a warning: training goes on, the last
+// good one stays and the save is tried again. Checkpoints are written beside the steps; the last one is written before
+// train() returns, or else `lost` says why not.
 TrainResult train(const nn::Graph& graph, backend::Executable& executable, data::Loader& training,
                   data::Loader* validation, elastic::Membership& membership, const TrainerOptions& options,
                   const Checkpoint* start, Observer& observer);

@@ -18,14 +18,15 @@ using train::GradientCompression;
 
 void bind_compression(OptionSet& set, GradientCompression& compression) {
   set.add_custom(
-      "--gradient-compression", "none|2bit[:T]|topk:SHARE",
+      "--gradient-compression", "none|2bit[:T]|topk:SHARE|powersgd[:RANK]",
       fmt::format(
           "how gradients travel between workers. 2bit: as T, -T or 0 (default T {}, of a shard's summed loss). "
-          "topk: the given share of them, the largest. What is not sent is kept and added to the next step's "
-          "gradients; one step in {} and the last of an epoch send all of it, and only there workers join and "
-          "leave. The result has other bits, the same for any number of workers. Needs memory for the gradients "
-          "of each shard of a worker and for a copy of the state, and --transport tcp",
-          GradientCompression{}.threshold, train::kCompressionWindow),
+          "topk: the given share of them, the largest. powersgd: those of each layer as two factors with RANK "
+          "columns (default {}). What is not sent is kept and added to the next step's gradients; in one step in {} "
+          "and in the last of an epoch the workers send each other all of it, which makes it part of the state, and "
+          "only there workers join and leave. The result has other bits, the same for any number of workers. Needs "
+          "memory for the gradients of each shard of a worker and for two copies of the state, and --transport tcp",
+          GradientCompression{}.threshold, GradientCompression{}.rank, train::kCompressionWindow),
       [&compression](const std::string& text) { compression = train::compression_from(text, compression); },
       [&compression] { return train::compression_text(compression); });
   set.add_custom(
@@ -62,7 +63,7 @@ void check_compression(const TrainOptions& options, backend::DType dtype, const 
 }
 
 std::string compression_line(const GradientCompression& compression) {
-  return fmt::format("Gradients travel as {}; one step in {} and the last of an epoch send what was held back",
+  return fmt::format("Gradients travel as {}; one step in {} and the last of an epoch share what is held back",
                      train::compression_text(compression), compression.window);
 }
 

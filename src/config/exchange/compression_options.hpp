@@ -17,7 +17,7 @@ void bind_compression(OptionSet& set, train::GradientCompression& compression);
 // Throws UsageError for options that contradict compressed gradients, or that need them.
 void check_compression(const TrainOptions& options, backend::DType dtype, const OptionSet& set);
 
-// "Gradients travel as 2bit:0.5; every 32nd step sends what was held back".
+// "Gradients travel as 2bit:0.5; one step in 32 and the last of an epoch share what is held back".
 std::string compression_line(const train::GradientCompression& compression);
 
 }  // namespace dtrain::config

@@ -53,7 +53,7 @@ train::Checkpoint pretrained_start(const config::TrainOptions& options, const nn
   start.checkpoint.job.preprocessing = {};  // this run has its own, and classes of its own
   start.checkpoint.job.optimizer = options.optimizer;
   start.checkpoint.state.optimizer.assign(
-      static_cast<std::size_t>(train::optimizer_slots(options.optimizer.kind, options.local)) *
+      static_cast<std::size_t>(train::optimizer_slots(options.optimizer.kind, options.local, options.job.compression)) *
           start.checkpoint.state.parameters.size(),
       0.0f);
   backend::begin_average(options.optimizer, start.checkpoint.state);

@@ -146,19 +146,32 @@ nn::Graph graph_of_run(const std::optional<train::Checkpoint>& start, const conf
   return graph;
 }
 
+// What compressed gradients hold back lies behind the optimizer's own state.
 bool complete_optimizer_state(train::Checkpoint& start, const config::TrainOptions& options) {
   const nn::Optimizer& optimizer = options.optimizer;
   if (optimizer.average == 0) start.state.average.clear();
   backend::begin_average(optimizer, start.state);
-  const auto slots = static_cast<std::size_t>(train::optimizer_slots(optimizer.kind, options.local));
-  const std::size_t needed = slots * start.state.parameters.size();
+  const std::size_t weights = start.state.parameters.size();
+  const auto floats = [&](int slots) { return static_cast<std::size_t>(slots) * weights; };
+  const std::size_t own = floats(train::optimizer_slots(optimizer.kind, options.local));
+  const std::size_t needed = floats(train::optimizer_slots(optimizer.kind, options.local, options.job.compression));
+  std::vector<float>& state = start.state.optimizer;
+  const std::size_t held = start.job.compression.any() ? weights : 0;
   const bool same_rule = start.job.optimizer.kind == optimizer.kind;
-  if (same_rule && start.state.optimizer.size() == needed) return false;
-  start.state.optimizer.assign(needed, 0.0f);
-  return true;
+  if (!same_rule || state.size() != own + held) {
+    state.assign(needed, 0.0f);
+    return true;
+  }
+  if (state.size() == needed) return false;
+  state.resize(own);
+  state.resize(needed);
+  return false;
 }
 
 void fit_optimizer_state(train::Checkpoint& start, const config::TrainOptions& options, Reporter& reporter) {
+  if (start.job.compression.any() && !options.job.compression.any()) {
+    reporter.note("The run goes on without what the checkpoint's compressed gradients held back");
+  }
   if (!start.state.average.empty() && options.optimizer.average == 0) {
     reporter.note("The run goes on without the checkpoint's average of weights");
   }

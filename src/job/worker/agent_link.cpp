@@ -63,9 +63,9 @@ void AgentLink::finish() {
   thread_.stop();
 }
 
-void AgentLink::fail(elastic::WorkerSession& session, const std::exception& error) {
+void AgentLink::fail(elastic::WorkerSession& session, const std::exception& error, ExitCode job) {
   const bool no_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
-  session.leave(elastic::Left::How::failed, no_memory ? "out of memory" : error.what());
+  session.leave(elastic::Left::How::failed, no_memory ? "out of memory" : error.what(), static_cast<int>(job));
   finish();
 }
 

@@ -37,8 +37,9 @@ class AgentLink final : public elastic::ControlLink {
   bool wait_for_credentials();
   // Waits for a moment until all messages have been sent, then stops receiving and sending.
   void finish();
-  // Reports through the session why this worker fails, then finishes.
-  void fail(elastic::WorkerSession& session, const std::exception& error);
+  // Reports through the session why this worker fails, then finishes. `job`: ok, or the exit code of the whole job,
+  // which would fail so again.
+  void fail(elastic::WorkerSession& session, const std::exception& error, ExitCode job = ExitCode::ok);
 
  private:
   void on_frame(std::string frame);

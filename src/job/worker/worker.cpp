@@ -170,6 +170,9 @@ ExitCode run_worker(Reporter& reporter) {
     link.finish();
     reporter.note(fmt::format("left at epoch {} step {}: {}", result.cursor.epoch, result.cursor.step, result.reason));
     return result.ended == train::TrainResult::Ended::stopped ? ExitCode::resumable : ExitCode::ok;
+  } catch (const train::Diverged& error) {
+    link.fail(session, error, options.same_bits ? ExitCode::failed : ExitCode::ok);
+    throw;
   } catch (const std::exception& error) {
     link.fail(session, error);
     throw;

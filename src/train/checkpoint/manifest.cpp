@@ -45,6 +45,7 @@ void add_job(Json& document, const JobFacts& job) {
   if (job.rate_batch > 0) document["rate_batch"] = job.rate_batch;
   document["logical_shards"] = job.logical_shards;
   if (job.local.any()) document["local_steps"] = to_json(job.local);
+  if (job.compression.any()) document["gradient_compression"] = compression_text(job.compression);
   document["generation"] = job.generation;
   document["dtype"] = job.dtype;
   document["optimizer"] = nn::to_json(job.optimizer);
@@ -60,6 +61,7 @@ JobFacts job_from(const Json& document) {
   if (const Json* rate_batch = document.find("rate_batch")) job.rate_batch = static_cast<int>(rate_batch->as_integer());
   job.logical_shards = static_cast<int>(document.at("logical_shards").as_integer());
   if (const Json* local = document.find("local_steps")) job.local = local_steps_from_json(*local);
+  if (const Json* text = document.find("gradient_compression")) job.compression = compression_from(text->as_string());
   job.generation = count_from(document, "generation");
   job.dtype = document.at("dtype").as_string();
   job.optimizer = nn::optimizer_from_json(document.at("optimizer"));

@@ -9,6 +9,7 @@
 #include <dtrain/comm/tree.hpp>
 
 #include "agreement.hpp"
+#include "compression/holding_executable.hpp"
 #include "server_section.hpp"
 
 namespace dtrain::train {
@@ -32,10 +33,9 @@ comm::ReductionShape shape_of(const RunContext& context, int shards) {
           .rounded = rounds ? layout.gradients : 0};
 }
 
-std::optional<GradientCompressor> compressor_of(const RunContext& context, comm::ShardSpan shards) {
-  if (!context.options.compression.any()) return std::nullopt;
-  const std::int64_t gradients = backend::ContributionLayout(context.graph).gradients;
-  return std::optional<GradientCompressor>(std::in_place, context.options.compression, gradients, shards);
+std::unique_ptr<GradientCompressor> compressor_of(const RunContext& context, int shards, comm::ShardSpan own) {
+  if (!context.holding) return nullptr;
+  return std::make_unique<GradientCompressor>(context.options.compression, context.graph.parameters, shards, own);
 }
 
 // The samples that are mixed among each other: of a shard, or of a replica's inner step.
@@ -69,9 +69,10 @@ Generation::Generation(const RunContext& context, comm::Communicator& comm, std:
       plan_(plan_for(context.options, context.training.size(), comm.size())),
       balance_(comm.size(), plan_.shards, context.options.shard_window),
       feed_(context.training, context.executable),
-      compressor_(compressor_of(context, own_span())),
+      compressor_(compressor_of(context, plan_.shards, own_span())),
       window_(context.executable, run),
-      step_(context.executable, comm, shape_of(context, plan_.shards), compressor_ ? &*compressor_ : nullptr) {
+      step_(context.executable, comm, shape_of(context, plan_.shards), compressor_.get()) {
+  open_window();
   const bool is_update_of_all = !context.options.servers.is_asynchronous();
   const double share = is_update_of_all ? static_cast<double>(plan_.global_batch) / context.options.global_batch : 1;
   run_.batch = plan_.global_batch;
@@ -176,7 +177,10 @@ elastic::Verdict Generation::make_step() {
   last_step_ =
       is_whole ? StepTimes{.own = own_time_, .step = microseconds_since(step_begin_), .lanes = context_.options.lanes}
                : StepTimes{};
-  if (closes) balance(notes);
+  if (closes) {
+    balance(notes);
+    open_window();
+  }
   for (const std::string& warning : context_.executable.take_warnings())
     context_.reporter.tell({WarningReport{warning}});
   if (!closes) return Verdict::go_on;
@@ -230,8 +234,8 @@ void Generation::balance(const std::vector<comm::Note>& notes) {
   const bool can_move = plan_.workers == 0 && context_.executable.device_parts().empty();
   if (context_.options.shard_window == 0ms || !can_move) return;
   if (!balance_.note(times_of(notes))) return;
-  step_.set_spans(balance_.spans());
-  if (compressor_) compressor_.emplace(context_.options.compression, compressor_->gradients(), own_span());
+  compressor_ = compressor_of(context_, plan_.shards, own_span());
+  step_.set_spans(balance_.spans(), compressor_.get());
   ShardsReport report;
   for (const comm::ShardSpan& span : balance_.spans()) report.shards.push_back(span.size());
   tell({std::move(report)});
@@ -277,10 +281,15 @@ void Generation::apply(bool closes) {
   context_.membership.progress(Phase::applying);
   context_.membership.begin_apply();
   step_.apply({corrected(options.optimizer, run_.ramp), static_cast<float>(rate)});
+  if (closes && compressor_) context_.holding->hold_back(compressor_->take_rest());
   note_time();
   advance(metrics, rate, norm);
   if (closes) window_.close();
   context_.membership.end_apply(training_position_of(window_.settled()));
+}
+
+void Generation::open_window() {
+  if (compressor_) compressor_->open(context_.holding->held_back());
 }
 
 // Seldom, because it reads all gradients; and in the first step of each epoch, so that short epochs have it too. What a
@@ -322,9 +331,10 @@ void Generation::advance(const backend::StepMetrics& m, double rate, double grad
 
 void require_finite_loss(const backend::StepMetrics& metrics, const Cursor& cursor, double rate) {
   if (std::isfinite(metrics.loss_sum)) return;
-  throw Error(fmt::format("the loss is not finite at epoch {} step {} with learning rate {:g}", cursor.epoch,
-                          cursor.step, rate),
-              "the step was not applied and the last checkpoint is good: resume from it with a smaller setting 'lr'");
+  throw Diverged(
+      fmt::format("the loss is not finite at epoch {} step {} with learning rate {:g}", cursor.epoch, cursor.step,
+                  rate),
+      "the step was not applied and the last checkpoint is good: resume from it with a smaller setting 'lr'");
 }
 
 // All ranks have applied the step before the one that is being made, and the state still stands there: the step before

@@ -13,13 +13,15 @@
 
 namespace dtrain::train {
 
+class HoldingExecutable;
 struct ShardMemory;
 
 // What all generations of a run share; all borrowed.
 struct RunContext {
   const nn::Graph& graph;
   backend::Executable& executable;
-  LocalExecutable* local;  // the executable, where steps are rounds; else null
+  LocalExecutable* local;      // the executable, where steps are rounds; else null
+  HoldingExecutable* holding;  // the executable, where gradients are compressed; else null
   data::Loader& training;
   data::Loader* validation;
   elastic::Membership& membership;
@@ -32,7 +34,7 @@ struct RunContext {
 
 // Which samples this worker is about to train, for the ledger where there is one.
 void note_in_ledger(const RunContext& context, const Cursor& cursor, const data::Batch& batch);
-// Throws Error naming the step and its learning rate.
+// Throws Diverged naming the step and its learning rate.
 void require_finite_loss(const backend::StepMetrics& metrics, const Cursor& cursor, double rate);
 
 // The plan of an epoch among so many workers.
@@ -64,6 +66,7 @@ class Generation {
   const std::vector<comm::Note>& contribute(const FedBatch& batch, const std::vector<backend::ShardRange>& shards,
                                             std::uint64_t vote);
   void apply(bool closes);
+  void open_window();
   void balance(const std::vector<comm::Note>& notes);
   void tell_share() const;
   comm::ShardSpan own_span() const { return balance_.spans()[static_cast<std::size_t>(comm_.rank())]; }
@@ -97,7 +100,7 @@ class Generation {
   const EpochPlan plan_;
   ShardBalance balance_;
   BatchFeed feed_;
-  std::optional<GradientCompressor> compressor_;  // where gradients are compressed; else each step is a window
+  std::unique_ptr<GradientCompressor> compressor_;  // where gradients are compressed; else each step is a window
   StepWindow window_;
   StepRunner step_;
   std::chrono::microseconds own_time_{};  // of the step that is made: without waiting for others

@@ -223,6 +223,7 @@ Checkpoint Saver::snapshot(const RunState& run, std::uint64_t generation) const 
                   .rate_batch = follows_workers ? options_.global_batch : 0,
                   .logical_shards = options_.logical_shards,
                   .local = options_.local,
+                  .compression = options_.compression,
                   .generation = generation,
                   .dtype = backend::dtype_name(options_.dtype),
                   .optimizer = options_.optimizer,

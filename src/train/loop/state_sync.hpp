@@ -4,9 +4,9 @@
 #include <optional>
 
 #include <dtrain/comm/communicator.hpp>
+#include <dtrain/train/transfer_plan.hpp>
 
 #include "run_state.hpp"
-#include "transfer_plan.hpp"
 
 namespace dtrain::train {
 

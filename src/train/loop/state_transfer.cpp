@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include <dtrain/base/error.hpp>
@@ -26,45 +27,40 @@ void cut(Bytes buffer, std::vector<Bytes>& chunks) {
   }
 }
 
-// The hash follows its bytes.
-class Sender {
+// One rank's part of a transfer. The hash follows its bytes.
+class Part {
  public:
-  Sender(comm::Communicator& comm, const std::vector<ByteView>& chunks) : comm_(comm), chunks_(chunks) {}
+  // Of a holder: `room` is empty.
+  Part(comm::Communicator& comm, const std::vector<ByteView>& chunks, const std::vector<std::span<std::byte>>& room)
+      : comm_(comm), chunks_(chunks), room_(room), digests_(chunks.size()) {}
 
-  void take_part(const Transfer& transfer) {
-    if (transfer.from != comm_.rank()) return;
-    const ByteView bytes = chunks_[transfer.chunk];
-    comm_.send(transfer.to, bytes);
-    if (std::exchange(hashed_, transfer.chunk) != transfer.chunk) digest_ = xxh128(bytes);
-    comm_.send(transfer.to, digest_);
-  }
-
-  std::vector<Delivery> take_damaged() { return {}; }
-
- private:
-  comm::Communicator& comm_;
-  const std::vector<ByteView>& chunks_;
-  std::size_t hashed_ = SIZE_MAX;
-  Digest digest_{};  // of chunk hashed_, which may go to several receivers
-};
-
-class Receiver {
- public:
-  Receiver(comm::Communicator& comm, const std::vector<std::span<std::byte>>& room) : comm_(comm), room_(room) {}
-
-  void take_part(const Transfer& transfer) {
-    if (transfer.to != comm_.rank()) return;
-    Digest claimed{};
-    comm_.receive(transfer.from, room_[transfer.chunk]);
-    comm_.receive(transfer.from, claimed);
-    if (xxh128(room_[transfer.chunk]) != claimed) damaged_.push_back({transfer.chunk, transfer.to});
+  void take(const Transfer& transfer) {
+    if (transfer.from == comm_.rank()) send(transfer);
+    if (transfer.to == comm_.rank()) receive(transfer);
   }
 
   std::vector<Delivery> take_damaged() { return std::exchange(damaged_, {}); }
 
  private:
+  void send(const Transfer& transfer) {
+    const ByteView bytes = chunks_[transfer.chunk];
+    comm_.send(transfer.to, bytes);
+    std::optional<Digest>& digest = digests_[transfer.chunk];
+    if (!digest) digest = xxh128(bytes);
+    comm_.send(transfer.to, *digest);
+  }
+
+  void receive(const Transfer& transfer) {
+    Digest& claimed = digests_[transfer.chunk].emplace();
+    comm_.receive(transfer.from, room_[transfer.chunk]);
+    comm_.receive(transfer.from, claimed);
+    if (xxh128(room_[transfer.chunk]) != claimed) damaged_.push_back({transfer.chunk, transfer.to});
+  }
+
   comm::Communicator& comm_;
+  const std::vector<ByteView>& chunks_;
   const std::vector<std::span<std::byte>>& room_;
+  std::vector<std::optional<Digest>> digests_;  // [chunk]: what the holder said, or of a holder what it computed
   std::vector<Delivery> damaged_;
 };
 
@@ -92,18 +88,18 @@ std::vector<Delivery> gather_damaged(comm::Communicator& comm, const std::vector
   throw PeerLost(what);
 }
 
-// `side` is a Sender or a Receiver: it picks its own part out of every round's transfers.
-template <typename Side>
-void move_chunks(comm::Communicator& comm, const Roles& roles, std::size_t chunks, Side side,
-                 const SignOfLife& sign_of_life) {
-  std::vector<Delivery> open = all_deliveries(roles, chunks);
-  for (int attempt = 0; !open.empty(); ++attempt) {
-    if (attempt == kAttempts) give_up(comm, open);
-    for (const Transfer& transfer : plan_transfers(roles, open, attempt)) {
-      side.take_part(transfer);
+void move_chunks(comm::Communicator& comm, const Roles& roles, const std::vector<ByteView>& chunks,
+                 const std::vector<std::span<std::byte>>& room, const SignOfLife& sign_of_life) {
+  Part part(comm, chunks, room);
+  std::vector<Transfer> transfers = plan_transfers(roles, chunks.size());
+  for (int attempt = 1; !transfers.empty(); ++attempt) {
+    for (const Transfer& transfer : transfers) {
+      part.take(transfer);
       sign_of_life();
     }
-    open = gather_damaged(comm, side.take_damaged());
+    const std::vector<Delivery> damaged = gather_damaged(comm, part.take_damaged());
+    if (attempt == kAttempts && !damaged.empty()) give_up(comm, damaged);
+    transfers = plan_repeats(roles, damaged, attempt);
   }
 }
 
@@ -123,12 +119,12 @@ std::vector<std::span<std::byte>> room_in(backend::ModelState& state) {
 
 void send_chunks(comm::Communicator& comm, const Roles& roles, const std::vector<ByteView>& chunks,
                  const SignOfLife& sign_of_life) {
-  move_chunks(comm, roles, chunks.size(), Sender(comm, chunks), sign_of_life);
+  move_chunks(comm, roles, chunks, {}, sign_of_life);
 }
 
 void receive_chunks(comm::Communicator& comm, const Roles& roles, const std::vector<std::span<std::byte>>& room,
                     const SignOfLife& sign_of_life) {
-  move_chunks(comm, roles, room.size(), Receiver(comm, room), sign_of_life);
+  move_chunks(comm, roles, {room.begin(), room.end()}, room, sign_of_life);
 }
 
 }  // namespace dtrain::train

@@ -13,44 +13,9 @@
 namespace dtrain::train {
 namespace {
 
-// Hands contributions to the reduction as they become final, and on the way compressed. When a peer is lost the shards
-// that are under way still need memory: they get some that is never read, and the loss is thrown when they are done.
-class ReductionSink final : public backend::ContributionSink {
+// The work of a sink goes on until all shards are computed, and what it threw first is thrown then.
+class Attempts {
  public:
-  ReductionSink(comm::Reduction& reduction, std::int64_t size, GradientCompressor* compressor)
-      : reduction_(reduction), size_(static_cast<std::size_t>(size)), compressor_(compressor) {}
-
-  std::span<float> buffer(const backend::ShardRange& shard) override {
-    std::span<float> memory;
-    attempt([&] { memory = reduction_.leaf(shard.index); });
-    const MutexLock lock(mutex_);
-    if (memory.empty()) return nobodys_.emplace_back(size_);
-    return leaves_[shard.index] = memory;
-  }
-
-  void ready(const backend::ShardRange& shard, std::int64_t first, std::int64_t size, bool) override {
-    attempt([&] {
-      if (!compressor_) return reduction_.ready(shard.index, first, size);
-      const std::int64_t gradients = std::clamp<std::int64_t>(compressor_->gradients() - first, 0, size);
-      if (gradients > 0) {
-        const FloatRange compressed = compressor_->take(shard.index, leaf_of(shard), {first, gradients});
-        if (compressed.size > 0) reduction_.ready(shard.index, compressed.first, compressed.size);
-      }
-      if (gradients < size) reduction_.ready(shard.index, first + gradients, size - gradients);
-    });
-  }
-
-  void rethrow() {
-    const MutexLock lock(mutex_);
-    if (failure_) std::rethrow_exception(failure_);
-  }
-
- private:
-  std::span<float> leaf_of(const backend::ShardRange& shard) {
-    const MutexLock lock(mutex_);
-    return leaves_.at(shard.index);
-  }
-
   template <typename Work>
   void attempt(Work work) {
     {
@@ -64,14 +29,83 @@ class ReductionSink final : public backend::ContributionSink {
       if (!failure_) failure_ = std::current_exception();
     }
   }
+  void rethrow() {
+    const MutexLock lock(mutex_);
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  Mutex mutex_;
+  std::exception_ptr failure_ DTRAIN_GUARDED_BY(mutex_);
+};
+
+// Hands contributions to the reduction as they become final, and on the way compressed. When a peer is lost the shards
+// that are under way still need memory: they get some that is never read.
+class ReductionSink final : public backend::ContributionSink {
+ public:
+  ReductionSink(comm::Reduction& reduction, std::int64_t size, GradientCompressor* compressor)
+      : reduction_(reduction), size_(static_cast<std::size_t>(size)), compressor_(compressor) {}
+
+  std::span<float> buffer(const backend::ShardRange& shard) override {
+    std::span<float> memory;
+    attempts_.attempt([&] { memory = reduction_.leaf(shard.index); });
+    const MutexLock lock(mutex_);
+    if (memory.empty()) return nobodys_.emplace_back(size_);
+    return leaves_[shard.index] = memory;
+  }
+
+  void ready(const backend::ShardRange& shard, std::int64_t first, std::int64_t size, bool) override {
+    attempts_.attempt([&] {
+      if (!compressor_) return reduction_.ready(shard.index, first, size);
+      const std::int64_t gradients = std::clamp<std::int64_t>(compressor_->gradients() - first, 0, size);
+      if (gradients > 0) {
+        const FloatRange compressed = compressor_->take(shard.index, leaf_of(shard), {first, gradients});
+        if (compressed.size > 0) reduction_.ready(shard.index, compressed.first, compressed.size);
+      }
+      if (gradients < size) reduction_.ready(shard.index, first + gradients, size - gradients);
+    });
+  }
+
+  void rethrow() { attempts_.rethrow(); }
+
+ private:
+  std::span<float> leaf_of(const backend::ShardRange& shard) {
+    const MutexLock lock(mutex_);
+    return leaves_.at(shard.index);
+  }
 
   comm::Reduction& reduction_;
   const std::size_t size_;
   GradientCompressor* const compressor_;
+  Attempts attempts_;
   Mutex mutex_;
-  std::exception_ptr failure_ DTRAIN_GUARDED_BY(mutex_);
   std::list<std::vector<float>> nobodys_ DTRAIN_GUARDED_BY(mutex_);
   std::map<int, std::span<float>> leaves_ DTRAIN_GUARDED_BY(mutex_);  // [shard]: memory of the reduction
+};
+
+// Collects the contribution of each shard and hands the left factors of it to the reduction.
+class FactorSink final : public backend::ContributionSink {
+ public:
+  FactorSink(comm::Reduction& reduction, std::int64_t size, std::int64_t leaf, GradientCompressor& compressor)
+      : reduction_(reduction), size_(size), leaf_(leaf), compressor_(compressor) {}
+
+  std::span<float> buffer(const backend::ShardRange& shard) override {
+    return compressor_.contribution(shard.index, size_);
+  }
+  void ready(const backend::ShardRange& shard, std::int64_t first, std::int64_t size, bool) override {
+    if (!compressor_.collect(shard.index, {first, size})) return;
+    attempts_.attempt([&] {
+      compressor_.left_factors(shard.index, reduction_.leaf(shard.index));
+      reduction_.ready(shard.index, 0, leaf_);
+    });
+  }
+  void rethrow() { attempts_.rethrow(); }
+
+ private:
+  comm::Reduction& reduction_;
+  const std::int64_t size_, leaf_;
+  GradientCompressor& compressor_;
+  Attempts attempts_;
 };
 
 // In double, in eight sums that a compiler can keep in one register.
@@ -111,7 +145,7 @@ StepRunner::StepRunner(backend::Executable& executable, comm::Communicator& comm
 
 void StepRunner::compute(const backend::HostBatch& batch, std::span<const backend::ShardRange> shards,
                          const backend::StepKey& key, const comm::Note& note) {
-  comm_.recycle(std::move(reduced_.sum));
+  keep_for_next_step(std::move(reduced_.sum));
   reduced_ = {};
   if (!parts_.empty() && !compressor_) {
     if (comm_.size() == 1 && shape_.rounded == 0) {
@@ -124,6 +158,14 @@ void StepRunner::compute(const backend::HostBatch& batch, std::span<const backen
       DeviceReductionSink sink(*on_device_);
       return executable_.enqueue(batch, shards, key, sink);
     }
+  }
+  if (compressor_ && compressor_->has_factors()) {
+    const comm::ReductionShape shape = compressor_->left_shape(shape_);
+    on_host_ = comm_.begin_reduction(shape, note);
+    FactorSink sink(*on_host_, shape_.size, shape.size, *compressor_);
+    executable_.enqueue(batch, shards, key, sink);
+    executable_.synchronize();
+    return sink.rethrow();
   }
   on_host_ = comm_.begin_reduction(compressor_ ? compressor_->shape(shape_) : shape_, note);
   ReductionSink sink(*on_host_, shape_.size, compressor_);
@@ -146,7 +188,12 @@ const std::vector<comm::Note>& StepRunner::reduce() {
     metrics_ = executable_.set_sum(sum.values);
   } else if (on_host_) {
     reduced_ = on_host_->finish();
-    if (compressor_) compressor_->restore(reduced_.sum);
+    on_host_.reset();
+    if (compressor_ && compressor_->has_factors()) {
+      reduced_.sum = add_factors(*compressor_, comm_, shape_, std::move(reduced_.sum), std::move(room_));
+    } else if (compressor_) {
+      compressor_->restore(reduced_.sum);
+    }
     metrics_ = executable_.set_sum(reduced_.sum);
   } else {
     metrics_ = executable_.set_sum(backend::OwnSum{});
@@ -154,6 +201,14 @@ const std::vector<comm::Note>& StepRunner::reduce() {
   on_device_.reset();
   on_host_.reset();
   return reduced_.notes;
+}
+
+void StepRunner::keep_for_next_step(std::vector<float> sum) {
+  if (compressor_ && compressor_->has_factors()) {
+    room_ = std::move(sum);
+  } else {
+    comm_.recycle(std::move(sum));
+  }
 }
 
 std::optional<double> StepRunner::gradient_norm(std::size_t gradients) {

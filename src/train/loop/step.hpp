@@ -18,8 +18,11 @@ class StepRunner {
   StepRunner(backend::Executable& executable, comm::Communicator& comm, const comm::ReductionShape& shape,
              GradientCompressor* compressor = nullptr);
 
-  // The shards of each rank from the next step on.
-  void set_spans(const comm::ShardSpans& spans) { shape_.spans = spans; }
+  // The shards of each rank from the next step on, and the compressor of them.
+  void set_spans(const comm::ShardSpans& spans, GradientCompressor* compressor) {
+    shape_.spans = spans;
+    compressor_ = compressor;
+  }
   // Contributes this rank's shards of `batch`; what is complete is on its way to the others before this returns, or, on
   // a GPU, will be without being waited for. Changes no persistent state.
   void compute(const backend::HostBatch& batch, std::span<const backend::ShardRange> shards,
@@ -39,15 +42,18 @@ class StepRunner {
   void apply(const backend::Update& update) { executable_.apply(update); }
 
  private:
+  void keep_for_next_step(std::vector<float> sum);
+
   backend::Executable& executable_;
   comm::Communicator& comm_;
   comm::ReductionShape shape_;
-  GradientCompressor* const compressor_;  // null: gradients travel as they are
-  const std::vector<FloatRange> parts_;   // of a contribution that the executable leaves on a GPU
+  GradientCompressor* compressor_;       // null: gradients travel as they are
+  const std::vector<FloatRange> parts_;  // of a contribution that the executable leaves on a GPU
   // The reduction under way: between GPUs, or of contributions on the host. Neither: the executable adds up itself.
   std::unique_ptr<comm::DeviceReduction> on_device_;
   std::unique_ptr<comm::Reduction> on_host_;
   comm::Reduced reduced_;
+  std::vector<float> room_;       // for a sum that no reduction holds as a whole
   backend::StepMetrics metrics_;  // of the sum
 };
 

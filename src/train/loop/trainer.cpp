@@ -4,6 +4,7 @@
 
 #include <dtrain/base/error.hpp>
 
+#include "compression/holding_executable.hpp"
 #include "generation.hpp"
 #include "shard_memory.hpp"
 #include "state_sync.hpp"
@@ -57,21 +58,15 @@ class Run {
   Run(const nn::Graph& graph, backend::Executable& executable, data::Loader& training, data::Loader* validation,
       elastic::Membership& membership, const TrainerOptions& options, const Checkpoint* start, Observer& observer)
       : membership_(membership),
+        holding_(holding_for(graph, executable, options)),
         run_(start_of_run(start, training.size())),
-        saver_(graph, executable, options, training.size()),
+        saver_(graph, outer(executable), options, training.size()),
         reporter_(observer),
-        sync_(graph, executable, membership, options, training, start),
-        context_{graph,
-                 executable,
-                 local_of(executable, options),
-                 training,
-                 validation,
-                 membership,
-                 options,
-                 saver_,
-                 reporter_,
-                 nullptr,
-                 options.servers.any() ? &shards_ : nullptr} {
+        sync_(graph, outer(executable), membership, options, training, start),
+        context_{graph,          outer(executable), local_of(executable, options),
+                 holding_.get(), training,          validation,
+                 membership,     options,           saver_,
+                 reporter_,      nullptr,           options.servers.any() ? &shards_ : nullptr} {
     if (options.ledger) context_.ledger = &ledger_.emplace(*options.ledger);
     if (options.warm_up) {
       const int block = validation ? options.evaluation_block : 0;
@@ -92,6 +87,13 @@ class Run {
   }
 
  private:
+  static std::unique_ptr<HoldingExecutable> holding_for(const nn::Graph& graph, backend::Executable& executable,
+                                                        const TrainerOptions& options) {
+    if (!options.compression.any()) return nullptr;
+    return std::make_unique<HoldingExecutable>(executable, graph.parameter_count);
+  }
+  backend::Executable& outer(backend::Executable& inner) const { return holding_ ? *holding_ : inner; }
+
   TrainResult train_to_its_end() {
     for (;;) {
       Entry entry = membership_.enter(sync_.training_position(run_));
@@ -171,6 +173,7 @@ class Run {
   }
 
   elastic::Membership& membership_;
+  const std::unique_ptr<HoldingExecutable> holding_;  // where gradients are compressed
   RunState run_;
   Saver saver_;
   RankZeroReporter reporter_;

@@ -24,7 +24,7 @@ bench::RunSize size_of(const job::TrainRun& run, const data::Loader& training, c
                       .batch = static_cast<std::uint64_t>(config::samples_between_exchanges(options)),
                       .epochs = epochs - std::min(epochs, trained)};
   if (!options.model_prefix) return size;
-  size.checkpoint_bytes = bench::checkpoint_bytes(run.graph, options.optimizer, options.local);
+  size.checkpoint_bytes = bench::checkpoint_bytes(run.graph, options.optimizer, options.local, options.job.compression);
   size.checkpoints_kept = static_cast<std::uint64_t>(options.keep_checkpoints) + (options.keep_best ? 1 : 0);
   return size;
 }

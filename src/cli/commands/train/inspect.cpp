@@ -47,6 +47,7 @@ Json document(const train::Checkpoint& checkpoint) {
     json["logical_shards"] = job.logical_shards;
   }
   if (job.local.any()) json["local_steps"] = train::to_json(job.local);
+  if (job.compression.any()) json["compression"] = train::compression_text(job.compression);
   json["generation"] = job.generation;
   json["dtype"] = job.dtype;
   json["optimizer"] = nn::to_json(job.optimizer);

@@ -9,13 +9,17 @@ namespace {
 class CompressedRun : public ElasticTraining, public testing::WithParamInterface<Compression> {
  protected:
   CompressedRun() {
-    options_.compression = {.kind = GetParam(), .threshold = 0.02f, .share = 0.05, .window = 2};
+    options_.compression = {.kind = GetParam(), .threshold = 0.02f, .share = 0.05, .rank = 1, .window = 2};
     options_.schedule.base = 0.02;
     options_.optimizer.momentum = 0.9f;
   }
 };
-INSTANTIATE_TEST_SUITE_P(Each, CompressedRun, testing::Values(Compression::two_bit, Compression::top_k),
-                         [](const auto& each) { return each.param == Compression::two_bit ? "TwoBit" : "TopK"; });
+INSTANTIATE_TEST_SUITE_P(Each, CompressedRun,
+                         testing::Values(Compression::two_bit, Compression::top_k, Compression::power_sgd),
+                         [](const auto& each) {
+                           if (each.param == Compression::power_sgd) return "PowerSgd";
+                           return each.param == Compression::two_bit ? "TwoBit" : "TopK";
+                         });
 
 TEST_P(CompressedRun, AnyNumberOfWorkersEndsInTheSameBits) {
   const JobEnd alone = undisturbed();

@@ -64,14 +64,15 @@ struct Ending {
   std::string error;  // kind
 };
 
-// Ranks 0 and 1 hold the state, 2 and 3 receive it; rank 0 damages some of what it sends.
-std::vector<Ending> transfer(const backend::ModelState& state, int damaged) {
-  const Roles roles{.leader = 0, .holders = {0, 1}, .receivers = {2, 3}};
-  auto world = comm::make_local_world(4);
-  world[0] = std::make_unique<Damaging>(std::move(world[0]), damaged);
-  std::vector<Ending> endings(4);
+// Ranks 0 and 1 hold the state, the others receive it; rank `flawed` damages some of what it sends.
+std::vector<Ending> transfer(const backend::ModelState& state, int damaged, int receivers = 2, std::size_t flawed = 0) {
+  Roles roles{.leader = 0, .holders = {0, 1}, .receivers = {}};
+  for (int rank = 2; rank < 2 + receivers; ++rank) roles.receivers.push_back(rank);
+  auto world = comm::make_local_world(2 + receivers);
+  world[flawed] = std::make_unique<Damaging>(std::move(world[flawed]), damaged);
+  std::vector<Ending> endings(world.size());
   std::vector<std::thread> threads;
-  for (std::size_t rank = 0; rank < 4; ++rank) {
+  for (std::size_t rank = 0; rank < endings.size(); ++rank) {
     threads.emplace_back([&, rank, comm = std::move(world[rank])] {
       try {
         endings[rank].state = room_for(state);
@@ -103,6 +104,27 @@ TEST(StateTransfer, FetchesDamagedChunksAgainFromAnotherHolder) {
   for (const Ending& ending : endings) EXPECT_EQ(ending.error, "");
   EXPECT_EQ(endings[2].state.parameters, state.parameters);
   EXPECT_EQ(endings[3].state.optimizer, state.optimizer);
+}
+
+TEST(StateTransfer, ReceiversPassItOn) {
+  const backend::ModelState state = large_state();
+  const std::vector<Ending> endings = transfer(state, 0, 9);
+  for (std::size_t rank = 2; rank < endings.size(); ++rank) {
+    EXPECT_EQ(endings[rank].error, "");
+    EXPECT_EQ(endings[rank].state.parameters, state.parameters) << rank;
+    EXPECT_EQ(endings[rank].state.average, state.average) << rank;
+  }
+}
+
+// Rank 2 is a receiver whose chunks others get: with the hash of the holder, they notice.
+TEST(StateTransfer, WhatAReceiverDamagesIsFetchedFromAHolder) {
+  const backend::ModelState state = large_state();
+  const std::vector<Ending> endings = transfer(state, 5, 7, 2);
+  for (std::size_t rank = 2; rank < endings.size(); ++rank) {
+    EXPECT_EQ(endings[rank].error, "");
+    EXPECT_EQ(endings[rank].state.parameters, state.parameters) << rank;
+    EXPECT_EQ(endings[rank].state.optimizer, state.optimizer) << rank;
+  }
 }
 
 TEST(StateTransfer, ReadsAStateOfNothing) { EXPECT_EQ(transfer({}, 0)[2].error, ""); }

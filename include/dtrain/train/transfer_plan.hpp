@@ -28,6 +28,9 @@ struct Roles {
 // further than one that is not, though the weights are the same.
 Roles roles_of(const std::vector<Claim>& claims);
 
+// Bytes that ranks send each other at once: small beside a state, which many ranks pass on to each other.
+inline constexpr std::size_t kTransferChunk = 1 << 20;
+
 struct Delivery {
   std::size_t chunk = 0;
   int to = 0;
@@ -39,11 +42,14 @@ struct Transfer {
   friend bool operator==(const Transfer&, const Transfer&) = default;
 };
 
-// Every chunk once to every receiver.
-std::vector<Delivery> all_deliveries(const Roles& roles, std::size_t chunks);
+// Every chunk once to every receiver, in the order in which each rank works through its own transfers: then none waits
+// for ever. With at least as many holders as receivers, each receiver gets its chunks from all holders in turn. Else
+// the receivers are divided among the holders, and pass on what they have: in a chain, each to the next one, so that
+// all links are busy and many receivers take about twice as long as one; where a chain would be long beside the number
+// of chunks, in a binary tree.
+std::vector<Transfer> plan_transfers(const Roles& roles, std::size_t chunks);
 
-// The deliveries in their order, spread over the holders; attempt k takes the k-th holder after the first choice. When
-// every rank works through its own transfers in this order, no rank waits for ever.
-std::vector<Transfer> plan_transfers(const Roles& roles, const std::vector<Delivery>& deliveries, int attempt);
+// These deliveries again, in their order, from the holders alone: the k-th time from the k-th holder after another one.
+std::vector<Transfer> plan_repeats(const Roles& roles, const std::vector<Delivery>& deliveries, int attempt);
 
 }  // namespace dtrain::train

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include <dtrain/base/error.hpp>
@@ -21,8 +22,12 @@ std::vector<float> gradients_of(int shard, int step) {
   return values;
 }
 
-GradientCompressor compressor(const GradientCompression& options, comm::ShardSpan shards = {0, 1}) {
-  return {options, kGradients, shards};
+const std::vector<nn::TensorView> kParameters = {
+    {.name = "w", .shape = {20, 24}, .offset = 0, .size = 480},
+    {.name = "b", .shape = {20}, .role = nn::TensorRole::bias, .offset = 480, .size = 20}};
+
+GradientCompressor compressor(const GradientCompression& options, comm::ShardSpan shards = {0, 1}, int all = 1) {
+  return {options, kParameters, all, shards};
 }
 
 // MXNet's rule, a float at a time (src/kvstore/gradient_compression-inl.h): what is sent, in units of the threshold.
@@ -67,9 +72,6 @@ TEST(GradientCompression, TheSumIsInUnitsOfTheThreshold) {
   EXPECT_EQ(sum[0], 0.75f);
   EXPECT_EQ(sum[kGradients - 1], 0.75f);
   EXPECT_EQ(sum[kGradients], 3.0f) << "what follows the gradients is none of them";
-  compressed.begin_step(true);
-  compressed.restore(sum);
-  EXPECT_EQ(sum[0], 0.75f);
 }
 
 // Sorted by size and then by index, as the definition says.
@@ -109,9 +111,14 @@ TEST(GradientCompression, SendsTheLargestAndOfEqualsTheFirst) {
   }
 }
 
-TEST(GradientCompression, AWholeStepSendsAllThatWasHeldBack) {
-  for (const Compression kind : {Compression::two_bit, Compression::top_k}) {
-    GradientCompressor compressed = compressor({.kind = kind}, {2, 4});
+std::vector<GradientCompression> each_kind() {
+  return {{.kind = Compression::two_bit}, {.kind = Compression::top_k}, {.kind = Compression::power_sgd}};
+}
+
+TEST(GradientCompression, AWholeStepHasAllThatTheShardsKept) {
+  for (const GradientCompression& options : each_kind()) {
+    if (options.kind == Compression::power_sgd) continue;  // its other steps are not take()
+    GradientCompressor compressed = compressor(options, {2, 4}, 4);
     std::vector<float> last;
     for (const int shard : {3, 2}) {
       for (int step = 0; step < 3; ++step) {
@@ -123,7 +130,6 @@ TEST(GradientCompression, AWholeStepSendsAllThatWasHeldBack) {
         std::vector<float> expected = gradients_of(shard, step);
         for (std::size_t i = 0; i < kGradients; ++i) expected[i] += before[i];
         EXPECT_EQ(leaf, expected);
-        EXPECT_EQ(std::ranges::count(compressed.residual(shard), 0.0f), kGradients);
         EXPECT_EQ(compressed.shape({.shards = 4, .size = kGradients + 3}).packed, 0);
         EXPECT_NE(leaf, last) << "each shard has its own";
         last = leaf;
@@ -132,15 +138,111 @@ TEST(GradientCompression, AWholeStepSendsAllThatWasHeldBack) {
   }
 }
 
+// No large step at the end of a window: the sum is compressed as a shard's gradients are.
+TEST(GradientCompression, AWholeStepAppliesWhatWouldHaveBeenSentAndKeepsTheRest) {
+  for (const GradientCompression& options : each_kind()) {
+    SCOPED_TRACE(compression_text(options));
+    GradientCompressor compressed = compressor(options, {2, 4}, 4);
+    compressed.begin_step(true);
+    std::vector<float> sum = gradients_of(0, 0);
+    for (float& value : sum) value *= 5;
+    const std::vector<float> whole = sum;
+    compressed.restore(sum);
+    EXPECT_EQ(sum.back(), whole.back()) << "what follows the gradients is none of them";
+    const std::vector<float> rest = compressed.take_rest();
+    ASSERT_EQ(rest.size(), std::size_t{kGradients});
+    double of_rest = 0, of_whole = 0;
+    for (std::size_t i = 0; i < kGradients; ++i) {
+      ASSERT_NEAR(sum[i] + rest[i], whole[i], 1e-5f);
+      of_rest += std::fabs(rest[i]);
+      of_whole += std::fabs(whole[i]);
+      if (options.kind == Compression::two_bit) {
+        ASSERT_TRUE(sum[i] == 0 || std::fabs(sum[i]) == 4 * 0.5f) << sum[i];
+      }
+    }
+    EXPECT_LT(of_rest, of_whole);
+    EXPECT_GT(of_rest, 0);
+    if (options.kind == Compression::top_k) {
+      EXPECT_EQ(std::ranges::count(sum, 0.0f), kGradients - 5);
+    }
+
+    compressed.open(rest);
+    for (const int shard : {2, 3}) {
+      for (std::size_t i = 0; i < kGradients; ++i) ASSERT_EQ(compressed.residual(shard)[i], rest[i] / 4);
+    }
+  }
+}
+
+// Two ranks with two shards each make the step that one rank with four makes.
+TEST(GradientCompression, FactorsOfTheSumAreThoseOfAllShards) {
+  constexpr std::int64_t kSize = kGradients + 3;
+  const comm::ReductionShape plain{.shards = 4, .size = kSize};
+  GradientCompressor alone = compressor({.kind = Compression::power_sgd}, {0, 4}, 4);
+  alone.open(std::vector<float>(kGradients));
+  std::vector<float> held(kGradients);  // by one shard that has all gradients to itself
+  GradientCompressor one = compressor({.kind = Compression::power_sgd}, {0, 1}, 1);
+  one.open(held);
+  for (int step = 0; step < 4; ++step) {
+    std::vector<float> sums[2];
+    for (GradientCompressor* compressed : {&alone, &one}) {
+      compressed->begin_step(false);
+      ASSERT_TRUE(compressed->has_factors());
+      const auto add = [](std::vector<float>& to, const std::vector<float>& leaf) {
+        std::ranges::transform(to, leaf, to.begin(), std::plus<>());
+      };
+      std::vector<float> left(static_cast<std::size_t>(compressed->left_shape(plain).size));
+      std::vector<float> right(static_cast<std::size_t>(compressed->right_shape(plain).size)), leaf;
+      for (int shard = 0; shard < compressed->shards().size(); ++shard) {
+        const std::span<float> contribution = compressed->contribution(shard, kSize);
+        std::ranges::copy(gradients_of(shard, step), contribution.begin());
+        for (int other = 1; other < 4 && compressed == &one; ++other) {
+          std::ranges::transform(contribution, gradients_of(other, step), contribution.begin(), std::plus<>());
+        }
+        EXPECT_FALSE(compressed->collect(shard, {400, 103}));
+        EXPECT_TRUE(compressed->collect(shard, {0, 400}));
+        leaf.resize(left.size());
+        compressed->left_factors(shard, leaf);
+        add(left, leaf);
+      }
+      compressed->set_left_sum(left);
+      for (int shard = 0; shard < compressed->shards().size(); ++shard) {
+        leaf.resize(right.size());
+        compressed->right_factors(shard, leaf);
+        add(right, leaf);
+      }
+      std::vector<float>& sum = sums[compressed == &one];
+      sum.resize(kSize);
+      compressed->expand(left, right, sum);
+    }
+    for (std::size_t i = 0; i < kSize; ++i) ASSERT_NEAR(sums[0][i], sums[1][i], 2e-4) << "step " << step << " at " << i;
+    EXPECT_EQ(sums[0].back(), 36) << "what follows the gradients is added as it is";
+    for (std::size_t i = 0; i < kGradients; ++i) {
+      float kept = 0;
+      for (int shard = 0; shard < 4; ++shard) kept += alone.residual(shard)[i];
+      ASSERT_NEAR(kept, one.residual(0)[i], 2e-4) << "nothing is lost";
+    }
+  }
+}
+
 TEST(GradientCompression, HasTextsThatComeBack) {
-  for (const char* text : {"none", "2bit:0.5", "2bit:0.3", "topk:0.01", "topk:1"}) {
+  for (const char* text : {"none", "2bit:0.5", "2bit:0.3", "topk:0.01", "topk:1", "powersgd:2", "powersgd:64"}) {
     EXPECT_EQ(compression_text(compression_from(text)), text);
   }
   EXPECT_EQ(compression_from("2bit", {.threshold = 0.125f}).threshold, 0.125f);
+  EXPECT_EQ(compression_from("powersgd", {.rank = 5}).rank, 5);
   for (const char* text : {"", "4bit", "2bit:", "2bit:0", "2bit:-1", "2bit:nan", "2bit:inf", "2bit:1e300", "2bit:1e-60",
-                           "topk", "topk:", "topk:0", "topk:1.01", "topk:-0.1", "topk:nan", "powersgd:2"}) {
+                           "topk", "topk:", "topk:0", "topk:1.01", "topk:-0.1", "topk:nan", "powersgd:", "powersgd:0",
+                           "powersgd:1.5", "powersgd:2000"}) {
     EXPECT_THROW(compression_from(text), UsageError) << text;
   }
+}
+
+TEST(GradientCompression, SaysWhatALeafTravelsIn) {
+  const auto bytes = [](const GradientCompression& options) { return bytes_of_leaf(options, kParameters); };
+  EXPECT_EQ(bytes({}), 2000);
+  EXPECT_EQ(bytes({.kind = Compression::two_bit}), (125 * 31 + 2000) / 32);
+  EXPECT_EQ(bytes({.kind = Compression::power_sgd, .rank = 1}), ((20 + 24 + 20) * 4 * 31 + 2000) / 32);
+  EXPECT_LT(bytes({.kind = Compression::top_k}), 300);
 }
 
 TEST(GradientCompression, SendsAtLeastOneFloat) {
