@@ -36,12 +36,13 @@ HandoverStep next_step(const WorkerSeen& bad, const WorkerSeen& fresh, std::chro
                 fmt::format("{}, but {} within {}", there, late(bad, fresh), format_duration(kHandoverTime)));
   }
   if (bad.part == Part::unknown) {
-    return made(StepKind::wait, fmt::format("{}, and the head cannot be asked whether {} still trains", there, bad.name));
+    return made(StepKind::wait,
+                fmt::format("{}, and the head cannot be asked whether {} still trains", there, bad.name));
   }
   if (!fresh.ready) return made(StepKind::wait, fmt::format("{} boots to take the place of {}", fresh.name, bad.name));
   if (bad.part == Part::fixed) {
     return made(StepKind::wait, fmt::format("{} waits for {}, whose job takes no other workers; {} is ended in {}",
-                                        fresh.name, bad.name, bad.name, format_duration(kHandoverTime - since)));
+                                            fresh.name, bad.name, bad.name, format_duration(kHandoverTime - since)));
   }
   const bool serves = fresh.part == Part::trains || fresh.part == Part::spare;
   if (!fresh.listed && !serves) {
@@ -50,7 +51,7 @@ HandoverStep next_step(const WorkerSeen& bad, const WorkerSeen& fresh, std::chro
   if (!serves) return made(StepKind::wait, fmt::format("{} joins the job before {} leaves it", fresh.name, bad.name));
   if (bad.listed) {
     return made(StepKind::drain, fmt::format("{} {} the place of {}", fresh.name,
-                                         fresh.part == Part::trains ? "trains in" : "is ready for", bad.name));
+                                             fresh.part == Part::trains ? "trains in" : "is ready for", bad.name));
   }
   return made(StepKind::wait, fmt::format("{} leaves the job", bad.name));
 }

@@ -11,7 +11,6 @@
 #include <dtrain/cluster/change.hpp>
 #include <dtrain/cluster/user_data.hpp>
 
-#include "job/queue/managed_job.hpp"
 #include "job/spec/job_client.hpp"
 #include "job/spec/wait_for_stop.hpp"
 
@@ -22,6 +21,7 @@ using Kind = cluster::TagSyncStep::Kind;
 constexpr std::chrono::seconds kDeadline{30};
 constexpr std::chrono::seconds kLook{1};
 constexpr std::size_t kMostLog = 16 << 20;
+constexpr std::string_view kRunning = "running";  // as `dtrain jobs list --json` names that state of a job
 
 Json question(const char* ask) { return Json::object({{"ask", ask}}); }
 
@@ -151,9 +151,7 @@ class RemoteTagSyncJob final : public TagSyncJob {
     if (!answer.error.empty()) return std::nullopt;
     const Json queue = Json::parse(answer.output, "the queue of the cluster");
     for (const Json& job : queue.at("jobs").as_array()) {
-      if (job.at("state").as_string() == enum_name(kJobStateNames, JobState::running)) {
-        return job.at("job_dir").as_string();
-      }
+      if (job.at("state").as_string() == kRunning) return job.at("job_dir").as_string();
     }
     return std::nullopt;
   }

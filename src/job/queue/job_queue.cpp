@@ -182,7 +182,8 @@ void JobQueue::forget(int number) {
 
 int JobQueue::forget_after() const {
   if (!is_listed(folder_ / kForgetAfter)) return 0;
-  return static_cast<int>(std::max<std::int64_t>(parse_integer(trim(read_file(folder_ / kForgetAfter))).value_or(0), 0));
+  return static_cast<int>(
+      std::max<std::int64_t>(parse_integer(trim(read_file(folder_ / kForgetAfter))).value_or(0), 0));
 }
 
 void JobQueue::set_forget_after(int days) {

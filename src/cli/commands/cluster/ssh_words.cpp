@@ -64,10 +64,8 @@ void answer_ssh_config(const std::string& cluster, const Path& file, const std::
     if (!reporter.json()) reporter.answer(name);
   }
   if (reporter.json()) {
-    reporter.answer_json(Json::object({{"schema", "dtrain.cluster-ssh-config/1"},
-                                       {"cluster", cluster},
-                                       {"file", file.string()},
-                                       {"hosts", list}}));
+    reporter.answer_json(Json::object(
+        {{"schema", "dtrain.cluster-ssh-config/1"}, {"cluster", cluster}, {"file", file.string()}, {"hosts", list}}));
   }
 }
 

@@ -21,9 +21,10 @@ void bind(config::OptionSet& set, JobsForgetCommand& options) {
   set.add("JOB", options.jobs, "JOB", "numbers of the jobs, as shown by `dtrain jobs list`").many = true;
   set.add("--older-than", options.days, "DAYS", "all jobs that ended so many days ago or earlier", config::at_least(0))
       .flag_only = true;
-  set.add("--automatic", options.automatic, "DAYS",
-          "from now on the runner of the queue removes each job so many days after its end; 0: never, as in a new queue",
-          config::at_least(0))
+  set.add(
+         "--automatic", options.automatic, "DAYS",
+         "from now on the runner of the queue removes each job so many days after its end; 0: never, as in a new queue",
+         config::at_least(0))
       .flag_only = true;
   config::bind_yes(set, options.yes, "remove the files of the jobs without asking for confirmation");
   bind_queue(set, options.queue);
@@ -45,11 +46,12 @@ std::vector<int> named_jobs(const std::string& words) {
 // What the runner does from now on.
 ExitCode set_automatic(job::JobQueue& queue, int days, bool yes, Reporter& reporter) {
   if (days > 0) {
-    require_consent(yes,
-                    fmt::format("from now on remove the logs and records of each job {} days after its end? Checkpoints "
-                                "stay, unless they are in {}",
-                                days, queue.folder().string()),
-                    reporter);
+    require_consent(
+        yes,
+        fmt::format("from now on remove the logs and records of each job {} days after its end? Checkpoints "
+                    "stay, unless they are in {}",
+                    days, queue.folder().string()),
+        reporter);
   }
   queue.set_forget_after(days);
   if (reporter.json()) {
@@ -69,8 +71,8 @@ ExitCode act(const JobsForgetCommand& options, const config::OptionSet&, Reporte
   }
   job::JobQueue queue = open_queue(options.queue);
   if (options.automatic) return set_automatic(queue, *options.automatic, options.yes, reporter);
-  const std::vector<int> numbers = options.days ? job::jobs_over_for(queue.read(), *options.days, unix_now().count())
-                                                : named_jobs(options.jobs);
+  const std::vector<int> numbers =
+      options.days ? job::jobs_over_for(queue.read(), *options.days, unix_now().count()) : named_jobs(options.jobs);
   std::vector<std::string> texts;
   Json list = Json::array();
   for (const int number : numbers) {
