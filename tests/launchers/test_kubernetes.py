@@ -14,7 +14,7 @@ from runner import slow
 from starters import EPOCHS, expect_nothing_left, person_s_process, stop_by_signal, without_hosts
 from world import Job, eventually, send_signal
 
-DATA = ["--data-train", "/work/data/shapes_train.rec", "--data-val", "/work/data/shapes_val.rec"]
+DATA = ["--data-train", "data/shapes_train.rec", "--data-val", "data/shapes_val.rec"]  # from the pods' volume
 
 
 class KubeJob(HostsJob):

@@ -13,7 +13,7 @@ export DTRAIN_BUNDLE_LEVEL=1 DTRAIN_IMAGE_LEVEL=1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0 skipped=0
-readonly user=65532
+readonly user=65532 place=/work
 
 main() {
   local bundle
@@ -94,11 +94,11 @@ unpacked() {
 runs() { env -i "$(command -v chroot)" --userspec=$user:$user "$work/unpacked/rootfs" /opt/dtrain/dtrain "$@"; }
 
 trains() {
-  mkdir -p "$work/unpacked/rootfs/work" && ! runs data prepare shapes --out /data --train-count 256 --val-count 64 &&
-    runs data prepare shapes --out /work/data --train-count 256 --val-count 64 &&
-    runs train --network resnet --num-layers 8 --data-train /work/data/shapes_train.rec \
-      --data-val /work/data/shapes_val.rec --num-epochs 1 --model-prefix /work/m/shapes &&
-    [ "$(stat --format=%u "$work/unpacked/rootfs/work/m")" = $user ]
+  mkdir -p "$work/unpacked/rootfs$place" && ! runs data prepare shapes --out /data --train-count 256 --val-count 64 &&
+    runs data prepare shapes --out $place/data --train-count 256 --val-count 64 &&
+    runs train --network resnet --num-layers 8 --data-train $place/data/shapes_train.rec \
+      --data-val $place/data/shapes_val.rec --num-epochs 1 --model-prefix $place/m/shapes &&
+    [ "$(stat --format=%u "$work/unpacked/rootfs$place/m")" = $user ]
 }
 
 has_certificates() {

@@ -19,8 +19,8 @@
 #include <dtrain/train/report_json.hpp>
 
 #include "agent_link.hpp"
+#include "config/exchange/transport_choice.hpp"
 #include "config/gpu_choice.hpp"
-#include "config/transport_choice.hpp"
 #include "job/report/train_events.hpp"
 #include "job/report/train_log.hpp"
 #include "job/spec/data_facts.hpp"

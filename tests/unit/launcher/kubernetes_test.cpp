@@ -18,8 +18,8 @@ KubernetesJob small_job() {
           .claim = {},
           .storage = "9Gi",
           .storage_class = {},
-          .mount = "/work",
-          .job_folder = "/work/jobs/cats"};
+          .mount = "/volume",
+          .job_folder = "/volume/jobs/cats"};
 }
 
 std::vector<std::string> kinds(const KubernetesJob& job) {
@@ -63,7 +63,7 @@ TEST(KubernetesObjects, GiveWorkersWhatTheyAskFor) {
 TEST(KubernetesObjects, RunTheCommandInTheCoordinatorOnly) {
   EXPECT_EQ(container(small_job(), "Job").at("command").dump(), R"(["dtrain","train","--lr","0.1"])");
   EXPECT_EQ(container(small_job(), "StatefulSet").at("command").dump(),
-            R"(["dtrain","hosts","join","--job-dir","/work/jobs/cats"])");
+            R"(["dtrain","hosts","join","--job-dir","/volume/jobs/cats"])");
 }
 
 TEST(KubernetesObjects, KeepTheCommandFromBeingExpanded) {

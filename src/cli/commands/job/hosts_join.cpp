@@ -35,7 +35,7 @@ ExitCode act(const JoinCommand& options, const config::OptionSet&, Reporter& rep
 std::unique_ptr<Command> make_hosts_join() {
   auto command = make_command<JoinCommand>(
       "hosts join", "offer this machine to the jobs of a folder, until SIGTERM; for --launcher folder", act);
-  command->examples = {"dtrain hosts join --job-dir /work/job", "dtrain hosts join --probe ready --job-dir /work/job"};
+  command->examples = {"dtrain hosts join --job-dir /efs/job", "dtrain hosts join --probe ready --job-dir /efs/job"};
   command->see_also = {"hosts leave", "hosts list", "train"};
   return command;
 }

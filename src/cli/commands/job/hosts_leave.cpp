@@ -36,7 +36,7 @@ ExitCode act(const LeaveCommand& options, const config::OptionSet&, Reporter& re
 std::unique_ptr<Command> make_hosts_leave() {
   auto command = make_command<LeaveCommand>(
       "hosts leave", "take this machine, where `dtrain hosts join` runs, out of its job at the next step", act);
-  command->examples = {"dtrain hosts leave --job-dir /work/job"};
+  command->examples = {"dtrain hosts leave --job-dir /efs/job"};
   command->see_also = {"hosts join", "hosts drain", "hosts remove"};
   return command;
 }

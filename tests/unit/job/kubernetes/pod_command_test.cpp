@@ -23,6 +23,8 @@ struct Chosen {
   config::OptionSet set;
 };
 
+std::string pods(const std::string& path) { return (Path(config::kPodFolder) / path).string(); }
+
 std::string command_of(const Chosen<config::TrainOptions>& chosen) {
   return join(pod_command("train", chosen.options.job, chosen.set, {}), " ");
 }
@@ -36,17 +38,17 @@ TEST(PodCommand, HasWhatTheUserChoseWhereverItStood) {
   chosen.choose("lr", "0.5", config::Source::environment);
   chosen.choose("network", "mlp", config::Source::user_config);
   chosen.choose("wd", "0.1", config::Source::recipe);
-  EXPECT_EQ(command_of(chosen),
-            "train --network mlp --lr 0.5 --num-workers 2 --elastic --launcher folder --job-dir /work/jobs/dtrain");
+  EXPECT_EQ(command_of(chosen), "train --network mlp --lr 0.5 --num-workers 2 --elastic --launcher folder --job-dir " +
+                                    pods("jobs/dtrain"));
 }
 
 TEST(PodCommand, ResumesWhereThereAreCheckpoints) {
   Chosen<config::TrainOptions> chosen;
   chosen.choose("model-prefix", "m/x");
   chosen.choose("job-dir", "j");
-  EXPECT_EQ(command_of(chosen), "train --model-prefix m/x --launcher folder --job-dir /work/j --resume");
-  chosen.choose("job-dir", "/work/else");
-  EXPECT_EQ(command_of(chosen), "train --model-prefix m/x --launcher folder --job-dir /work/else --resume");
+  EXPECT_EQ(command_of(chosen), "train --model-prefix m/x --launcher folder --job-dir " + pods("j") + " --resume");
+  chosen.choose("job-dir", pods("else"));
+  EXPECT_EQ(command_of(chosen), "train --model-prefix m/x --launcher folder --job-dir " + pods("else") + " --resume");
 }
 
 TEST(PodCommand, KeepsTheWordsOfAProgram) {
@@ -55,7 +57,7 @@ TEST(PodCommand, KeepsTheWordsOfAProgram) {
   const std::vector<std::string> words =
       pod_command("launch", chosen.options.job, chosen.set, {"python3", "a b.py", "--lr", "1"});
   EXPECT_EQ(words, (std::vector<std::string>{"launch", "--env", "A=1 2", "--launcher", "folder", "--job-dir",
-                                             "/work/jobs/dtrain", "--", "python3", "a b.py", "--lr", "1"}));
+                                             pods("jobs/dtrain"), "--", "python3", "a b.py", "--lr", "1"}));
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include <dtrain/backend/cuda.hpp>
 
-#include "job_options.hpp"
+#include "config/job_options.hpp"
 
 namespace dtrain::config {
 

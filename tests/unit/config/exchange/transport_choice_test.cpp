@@ -2,7 +2,7 @@
 
 #include <dtrain/base/error.hpp>
 
-#include "transport_choice.hpp"
+#include "config/exchange/transport_choice.hpp"
 
 namespace dtrain::config {
 namespace {
