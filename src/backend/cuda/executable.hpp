@@ -14,7 +14,7 @@
 #include <set>
 
 #include "device.hpp"
-#include "input_slots.hpp"
+#include "input/input_slots.hpp"
 #include "lowering.hpp"
 #include "memory.hpp"
 #include "update/state_update.hpp"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "input_slots.hpp"
+#include "input/input_slots.hpp"
 #include "update/muon.hpp"
 
 namespace dtrain::backend::cuda {

@@ -1,5 +1,5 @@
 // What pictures show, as it goes to a device.
-#include "input_pictures.hpp"
+#include "input/input_pictures.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 
 #include <dtrain/backend/backend.hpp>
 
-#include "device.hpp"
+#include "../device.hpp"
 
 namespace dtrain::backend::cuda {
 
