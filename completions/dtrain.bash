@@ -917,11 +917,14 @@ _dtrain() {
       'bench allreduce --megabytes') kind='none' ;;
       'bench allreduce --rounds') kind='none' ;;
       'bench allreduce --mesh-ranks') kind='none' ;;
+      'bench allreduce --gradient-compression') kind='none' ;;
       'bench allreduce --simulate') kind='none' ;;
       'bench allreduce --link') kind='none' ;;
       'bench allreduce --unevenness') kind='none' ;;
       'bench allreduce --shards') kind='none' ;;
       'bench allreduce --ranks-per-host') kind='none' ;;
+      'bench allreduce --newcomers') kind='none' ;;
+      'bench allreduce --state-megabytes') kind='none' ;;
       'bench allreduce --color') choices='auto always never' ;;
       'bench allreduce --config') kind='files' ;;
       'agent --join') kind='files' ;;
@@ -1007,7 +1010,7 @@ _dtrain() {
       'bench') choices='train elastic allreduce' ;;
       'bench train') choices='--network --num-layers --backbone --proposals --width --batch-norm --drop-path --label-smoothing --data-train --data-nthreads --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --fill-value --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --auto-augment --rand-augment-ops --rand-augment-magnitude --brightness --contrast --saturation --pca-noise --random-erasing --random-erasing-mode --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --min-size-train --batch-size --global-batch --logical-shards --seed --device --gpus --tf32 --deterministic --threads --dtype --warmup --steps --join-passes --time-plans --own-products --seconds --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'bench elastic') choices='-n --num-workers --network --num-layers --image-shape --global-batch --logical-shards --rounds --seconds --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
-      'bench allreduce') choices='--ranks --megabytes --rounds --mesh-ranks --by-tcp --bfloat16 --simulate --link --unevenness --shards --ranks-per-host --plain-data --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'bench allreduce') choices='--ranks --megabytes --rounds --mesh-ranks --by-tcp --bfloat16 --gradient-compression --simulate --link --unevenness --shards --ranks-per-host --changes --newcomers --state-megabytes --plain-data --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'agent') choices='--worker --check --coordinator --apart --join --head --node --jobs --ask --registered --jobs-of --submitted --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'completion') choices='--json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then choices='bash zsh fish'; fi ;;
       'help') choices='--json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then choices='train launch hosts events plot board stop run sync tail-logs jobs doctor eval predict inspect export import data cluster bench agent completion exit-codes environment configuration networks remote-files launchers mxnet'; fi ;;

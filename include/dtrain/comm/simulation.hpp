@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include <dtrain/comm/communicator.hpp>
+
 namespace dtrain::comm {
 
 struct LinkModel {
@@ -34,7 +36,9 @@ struct ExchangeModel {
   int shards = 0;           // at least `ranks`, a power of two
   std::int64_t floats = 0;  // that are added up, of each shard
   bool rounded = false;     // to bfloat16
-  int ranks_per_host = 1;   // they share the link of their host
+  Packing packing = Packing::none;
+  double density = 1;      // sparse: the share of a leaf's floats that are not 0, at other places in each shard
+  int ranks_per_host = 1;  // they share the link of their host
   LinkModel link{};
   HostModel host{};
 };

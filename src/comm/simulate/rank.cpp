@@ -229,8 +229,11 @@ void Rank::want_to_send(int peer) {
 std::int64_t Rank::bytes_of_frame(int to, const ModelFrame& frame) const {
   if (frame.kind == FrameKind::begin) return sizeof(FrameHeader) + sizeof(ReductionBegin);
   const int owner = frame.kind == FrameKind::piece ? to : schedule_.rank();
-  const std::int64_t floats = schedule_.chunk(frame.bucket, owner).size;
-  return static_cast<std::int64_t>(sizeof(FrameHeader) + travelling_bytes(world_.buckets[frame.bucket], floats));
+  const auto floats = static_cast<double>(schedule_.chunk(frame.bucket, owner).size);
+  const bool is_root = frame.kind == FrameKind::final;
+  const std::size_t level = is_root ? world_.widths.size() - 1
+                                    : static_cast<std::size_t>(world_.plan[static_cast<int>(frame.node)].node.level);
+  return static_cast<std::int64_t>(sizeof(FrameHeader)) + static_cast<std::int64_t>(floats * world_.widths[level]);
 }
 
 double Rank::cost_of(const Segment& segment) const {

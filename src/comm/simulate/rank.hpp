@@ -17,6 +17,7 @@ struct World {
   Events& events;
   Segments& segments;
   Network& network;
+  std::vector<double> widths;  // [level]: bytes for each float of a node
   int host_of(int rank) const { return rank / model.ranks_per_host; }
 };
 

@@ -6,6 +6,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/comm/simulation.hpp>
 
+#include "packing.hpp"
 #include "rank.hpp"
 
 namespace dtrain::comm {
@@ -22,6 +23,8 @@ void check(const ExchangeModel& model) {
     throw UsageError(fmt::format("{} ranks are more than the {} shards that they add up", model.ranks, model.shards),
                      "give at least as many shards as ranks");
   }
+  if (model.rounded && model.packing != Packing::none) throw UsageError("floats are rounded or packed, not both");
+  if (!(model.density > 0 && model.density <= 1)) throw UsageError("a share of floats is above 0 and at most 1");
   if (model.floats < 1) throw UsageError("nothing is added up: an array needs at least one float");
   if (model.ranks_per_host < 1) throw UsageError("a host has at least one rank");
   if (!(model.link.bytes_per_second > 0)) throw UsageError("a link needs a bandwidth above 0");
@@ -29,6 +32,27 @@ void check(const ExchangeModel& model) {
     throw UsageError("the unevenness of a link is from 0 to less than 1");
   }
   if (!(model.link.latency >= 0)) throw UsageError("the latency of a link is at least 0");
+}
+
+// What a float of a node at this level travels in, on average. Places of sparse floats are drawn for each shard.
+double width_of(const ExchangeModel& model, int level) {
+  constexpr double kMasked = 64, kMaskBytes = 8;
+  if (model.packing == Packing::counts) {
+    constexpr std::int64_t kMany = 1 << 20;
+    return static_cast<double>(packed_sizes(Packing::counts, level, kMany).most) / kMany;
+  }
+  if (model.packing == Packing::none) return model.rounded ? sizeof(bfloat16_bits) : sizeof(float);
+  double zero = 1 - model.density;  // how likely
+  for (int each = 0; each < level; ++each) zero *= zero;
+  double none = zero;  // of all floats of a mask
+  for (double floats = 1; floats < kMasked; floats *= 2) none *= none;
+  return 1 / kMasked / 8 + (1 - none) * kMaskBytes / kMasked + (1 - zero) * sizeof(float);
+}
+
+std::vector<double> widths_of(const ExchangeModel& model) {
+  std::vector<double> widths;
+  for (int level = 0; 1 << level <= model.shards; ++level) widths.push_back(width_of(model, level));
+  return widths;
 }
 
 class Simulation {
@@ -41,7 +65,7 @@ class Simulation {
         hosts_((model.ranks + model.ranks_per_host - 1) / model.ranks_per_host),
         network_(events_, segments_, model.link, hosts_,
                  static_cast<std::size_t>(model.ranks) * static_cast<std::size_t>(model.ranks)),
-        world_{model_, plan_, buckets_, events_, segments_, network_} {
+        world_{model_, plan_, buckets_, events_, segments_, network_, widths_of(model)} {
     for (int rank = 0; rank < model.ranks; ++rank) ranks_.push_back(std::make_unique<Rank>(world_, rank));
   }
 

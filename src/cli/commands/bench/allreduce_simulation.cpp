@@ -10,6 +10,8 @@
 #include <dtrain/comm/tree.hpp>
 
 #include "bench/forked_ranks.hpp"
+#include "bench/membership_simulation.hpp"
+#include "compressed_exchange.hpp"
 #include "config/exchange/link_option.hpp"
 
 namespace dtrain::cli {
@@ -106,9 +108,45 @@ const char* limit_name(comm::SimulatedStep::Limit limit) {
   return "";
 }
 
-Json row(const comm::ExchangeModel& model, const comm::SimulatedStep& step) {
+// Times and bytes of two exchanges, one after the other; what limits the longer one.
+comm::SimulatedStep both(const comm::SimulatedStep& first, const comm::SimulatedStep& second) {
+  comm::SimulatedStep sum = first.seconds < second.seconds ? second : first;
+  sum.seconds = first.seconds + second.seconds;
+  sum.busiest_link_bytes = first.busiest_link_bytes + second.busiest_link_bytes;
+  sum.rounds = first.rounds + second.rounds;
+  sum.frames = first.frames + second.frames;
+  return sum;
+}
+
+// The ring is that of floats as they are.
+comm::SimulatedStep simulate_compressed(comm::ExchangeModel model, const train::GradientCompression& kind) {
+  using train::Compression;
+  if (kind.kind == Compression::two_bit) model.packing = comm::Packing::counts;
+  if (kind.kind == Compression::top_k) {
+    model.packing = comm::Packing::sparse;
+    model.density = kind.share;
+  }
+  if (kind.kind != Compression::power_sgd) return comm::simulate_reduction(model);
+  const comm::ReductionShape plain{.shards = model.shards, .size = model.floats};
+  const train::GradientCompressor factors(kind, tensors_of(model.floats), model.shards, {0, 0});
+  const double floats = static_cast<double>(model.floats);
+  model.floats = factors.left_shape(plain).size;
+  const double part = floats / static_cast<double>(model.floats);
+  comm::SimulatedStep step = comm::simulate_reduction(model);
+  step.ring_bytes *= part;
+  step.ring_seconds *= part;
+  model.floats = factors.right_shape(plain).size;
+  if (model.floats == 0) return step;
+  comm::SimulatedStep second = comm::simulate_reduction(model);
+  second.ring_bytes = step.ring_bytes;
+  second.ring_seconds = step.ring_seconds;
+  return both(step, second);
+}
+
+Json row(const comm::ExchangeModel& model, const std::string& gradients, const comm::SimulatedStep& step) {
   return Json::object({{"ranks", model.ranks},
                        {"shards", model.shards},
+                       {"gradients", gradients},
                        {"seconds", step.seconds},
                        {"ring_seconds", step.ring_seconds},
                        {"ring_ratio", step.ring_ratio()},
@@ -126,6 +164,46 @@ Json host_json(const comm::HostModel& host, const std::optional<HostProbe>& prob
   if (!probe) return {};
   return Json::object(
       {{"measured_with_ranks", probe->ranks}, {"frame_seconds", host.frame}, {"byte_seconds", host.byte}});
+}
+
+Json change_json(const bench::SimulatedChange& change) {
+  return Json::object(
+      {{"noticed_seconds", change.noticed}, {"pause_seconds", change.pause}, {"state_seconds", change.state}});
+}
+
+// Changes of membership for each number of ranks, one host a rank.
+Json simulate_changes(const SimulationOptions& options, std::int64_t floats, Reporter& reporter) {
+  const double state =
+      options.state_megabytes > 0 ? 1e6 * options.state_megabytes : 2.0 * sizeof(float) * static_cast<double>(floats);
+  if (!reporter.json()) {
+    reporter.answer(
+        fmt::format("changes of membership, a state of {:.0f} MB; pause of training in ms, and s until the "
+                    "coordinator acts",
+                    state / 1e6));
+    reporter.answer(fmt::format("{:>5}{:>16}{:>10}{:>10}{:>10}{:>10}{:>10}{:>12}", "ranks",
+                                fmt::format("{} join", options.newcomers), "of state", "killed", "silent", "after s",
+                                "takeover", "after s"));
+  }
+  Json rows = Json::array();
+  for (const double ranks : options.ranks) {
+    const bench::SimulatedChanges changes = bench::simulate_membership({.ranks = static_cast<int>(ranks),
+                                                                        .newcomers = options.newcomers,
+                                                                        .link = *options.link,
+                                                                        .state_bytes = state});
+    rows.push_back(Json::object({{"ranks", static_cast<int>(ranks)},
+                                 {"newcomers", options.newcomers},
+                                 {"state_bytes", state},
+                                 {"join", change_json(changes.join)},
+                                 {"killed", change_json(changes.killed)},
+                                 {"silent", change_json(changes.silent)},
+                                 {"takeover", change_json(changes.takeover)}}));
+    if (reporter.json()) continue;
+    reporter.answer(fmt::format("{:>5}{:>16.0f}{:>10.0f}{:>10.0f}{:>10.0f}{:>10.2f}{:>10.0f}{:>12.2f}", ranks,
+                                1e3 * changes.join.pause, 1e3 * changes.join.state, 1e3 * changes.killed.pause,
+                                1e3 * changes.silent.pause, changes.silent.noticed, 1e3 * changes.takeover.pause,
+                                changes.takeover.noticed));
+  }
+  return rows;
 }
 
 }  // namespace
@@ -151,8 +229,12 @@ void check(const SimulationOptions& options) {
   }
 }
 
-ExitCode simulate(const SimulationOptions& options, std::int64_t floats, bool rounded,
+ExitCode simulate(const SimulationOptions& options, std::int64_t floats, bool rounded, const Compressions& compressions,
                   const std::optional<HostProbe>& probe, Reporter& reporter) {
+  if (rounded && !compressions.empty()) {
+    throw UsageError("--bfloat16 and --gradient-compression: gradients are compressed from float32",
+                     "leave --bfloat16 out");
+  }
   const comm::HostModel host = probe ? measure_host(*probe, floats, rounded, options.plain) : comm::HostModel{};
   if (!reporter.json()) {
     if (probe) {
@@ -162,8 +244,8 @@ ExitCode simulate(const SimulationOptions& options, std::int64_t floats, bool ro
     } else {
       reporter.answer("hosts: no time; --ranks N measures it with N ranks here");
     }
-    reporter.answer(fmt::format("{:>5}{:>11}{:>11}{:>8}{:>11}{:>8}  {}", "ranks", "ms", "ring ms", "ratio", "bytes",
-                                "rounds", "limit"));
+    reporter.answer(fmt::format("{:>5}{:>11}{:>11}{:>8}{:>11}{:>8}  {:<14}{}", "ranks", "ms", "ring ms", "ratio",
+                                "bytes", "rounds", "gradients", "limit"));
   }
   comm::LinkModel link = *options.link;
   link.unevenness = options.unevenness;
@@ -176,13 +258,19 @@ ExitCode simulate(const SimulationOptions& options, std::int64_t floats, bool ro
                                     .ranks_per_host = options.ranks_per_host,
                                     .link = link,
                                     .host = host};
-    const comm::SimulatedStep step = comm::simulate_reduction(model);
-    rows.push_back(row(model, step));
-    if (reporter.json()) continue;
-    reporter.answer(fmt::format("{:>5}{:>11.1f}{:>11.1f}{:>8.2f}{:>10.2f}x{:>8}  {}", model.ranks, 1e3 * step.seconds,
-                                1e3 * step.ring_seconds, step.ring_ratio(), step.byte_ratio(), step.rounds,
-                                limit_text(step)));
+    Compressions kinds(1);  // as they are
+    kinds.insert(kinds.end(), compressions.begin(), compressions.end());
+    for (const train::GradientCompression& kind : kinds) {
+      const comm::SimulatedStep step = simulate_compressed(model, kind);
+      const std::string gradients = rounded ? "bfloat16" : gradients_text(kind);
+      rows.push_back(row(model, gradients, step));
+      if (reporter.json()) continue;
+      reporter.answer(fmt::format("{:>5}{:>11.1f}{:>11.1f}{:>8.2f}{:>10.2f}x{:>8}  {:<14}{}", model.ranks,
+                                  1e3 * step.seconds, 1e3 * step.ring_seconds, step.ring_ratio(), step.byte_ratio(),
+                                  step.rounds, gradients, limit_text(step)));
+    }
   }
+  const Json changes = options.changes ? simulate_changes(options, floats, reporter) : Json();
   if (reporter.json()) {
     reporter.answer_json(Json::object({{"schema", "dtrain.bench-allreduce-simulation/1"},
                                        {"floats", floats},
@@ -191,7 +279,8 @@ ExitCode simulate(const SimulationOptions& options, std::int64_t floats, bool ro
                                        {"unevenness", link.unevenness},
                                        {"ranks_per_host", options.ranks_per_host},
                                        {"host", host_json(host, probe)},
-                                       {"simulations", rows}}));
+                                       {"simulations", rows},
+                                       {"changes", changes}}));
   }
   return ExitCode::ok;
 }

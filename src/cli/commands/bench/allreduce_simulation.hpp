@@ -8,6 +8,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/reporter.hpp>
 #include <dtrain/comm/simulation.hpp>
+#include <dtrain/train/gradient_compression.hpp>
 
 namespace dtrain::cli {
 
@@ -23,6 +24,9 @@ struct SimulationOptions {
   int shards = 0;           // 0: the smallest power of two that is no less than the ranks
   int ranks_per_host = 1;
   bool plain = false;
+  bool changes = false;        // simulate joins, losses and a takeover too
+  int newcomers = 1;           // that join at once
+  double state_megabytes = 0;  // 0: twice the array
 };
 
 // What of a real exchange on this machine the model of a host comes from.
@@ -33,7 +37,9 @@ struct HostProbe {
 
 void check(const SimulationOptions& options);
 // `probe`: nullopt: hosts take no time.
+// Beside gradients as they are, those of each kind of `compressions`.
 ExitCode simulate(const SimulationOptions& options, std::int64_t floats, bool rounded,
-                  const std::optional<HostProbe>& probe, Reporter& reporter);
+                  const std::vector<train::GradientCompression>& compressions, const std::optional<HostProbe>& probe,
+                  Reporter& reporter);
 
 }  // namespace dtrain::cli

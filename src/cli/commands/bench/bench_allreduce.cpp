@@ -11,6 +11,7 @@
 #include "allreduce_simulation.hpp"
 #include "bench/forked_ranks.hpp"
 #include "cli/command.hpp"
+#include "compressed_exchange.hpp"
 #include "config/exchange/link_option.hpp"
 
 namespace dtrain::cli {
@@ -26,6 +27,7 @@ struct AllReduceBenchOptions {
   int mesh_ranks = 16;
   bool rounded = false;
   bool by_tcp = false;
+  Compressions compressions;
   SimulationOptions simulation;
 };
 
@@ -43,6 +45,7 @@ void bind(config::OptionSet& set, AllReduceBenchOptions& options) {
           "use TCP for dtrain's tree, as between machines, instead of Unix sockets; measure it encrypted and plain, as "
           "with --plain-data of a job");
   set.add("--bfloat16", options.rounded, "round values to bfloat16 before dtrain's tree sends them");
+  bind_compressions(set, options.compressions);
   set.group("Simulation");
   set.add_numbers("--simulate", options.simulation.ranks, "N,N,...",
                   "simulate dtrain's tree on so many ranks, instead of measuring it, up to 2048 ranks. Hosts take no "
@@ -60,6 +63,14 @@ void bind(config::OptionSet& set, AllReduceBenchOptions& options) {
           config::at_least(0));
   set.add("--ranks-per-host", options.simulation.ranks_per_host, "N", "simulated ranks that share a link",
           config::at_least(1));
+  set.add("--changes", options.simulation.changes,
+          "also simulate how long workers that join, a lost worker and a lost coordinator hold up training: the real "
+          "coordinator decides, over agents and workers that are modelled");
+  set.add("--newcomers", options.simulation.newcomers, "N", "with --changes, number of workers that join at once",
+          config::between(1, 2048));
+  set.add("--state-megabytes", options.simulation.state_megabytes, "MB",
+          "with --changes, size of the state that newcomers receive, in MB; 0: twice --megabytes, as with momentum",
+          config::at_least(0));
   set.add("--plain-data", options.simulation.plain,
           "measure the time of hosts for a simulation without encryption, as with --plain-data of a job");
 }
@@ -158,7 +169,8 @@ struct Times {
 
 struct Contest {
   int ranks = 0;
-  std::vector<Times> times;  // the tree first, then perhaps the plain tree
+  std::vector<Times> times;                 // the tree first, then perhaps the plain tree
+  std::vector<CompressedTimes> compressed;  // empty: not asked for
   const Times* plain_tree() const { return times[1].name == kPlainTree ? &times[1] : nullptr; }
   const Times& best_of_gloo() const {
     return *std::ranges::min_element(times.begin() + (plain_tree() ? 2 : 1), times.end(), {}, &Times::median);
@@ -207,7 +219,7 @@ Contest hold(int ranks, const AllReduceBenchOptions& options) {
         }
         comm->all_gather({});
       });
-  Contest contest{ranks, {}};
+  Contest contest{ranks, {}, {}};
   for (const std::string& name : names) contest.times.push_back({name, {}, {}});
   for (std::size_t run = 0; run < runs; ++run) {
     Times& times = contest.times[run % names.size()];
@@ -221,6 +233,9 @@ Contest hold(int ranks, const AllReduceBenchOptions& options) {
   for (Times& times : contest.times) {
     std::ranges::sort(times.seconds);
     std::ranges::sort(times.cpu_seconds);
+  }
+  if (!options.compressions.empty()) {
+    contest.compressed = measure_compressed(ranks, options.compressions, size, options.rounds, options.by_tcp);
   }
   return contest;
 }
@@ -274,7 +289,8 @@ Json document(const std::vector<Contest>& contests, std::optional<double> mesh, 
                                  {"best_of_gloo", contest.best_of_gloo().name},
                                  {"ratio", contest.ratio()},
                                  {"encrypted_speed", contest.plain_tree() ? Json(speed_of_encrypted(contest)) : Json()},
-                                 {"byte_ratio", byte_ratio(contest.ranks)}}));
+                                 {"byte_ratio", byte_ratio(contest.ranks)},
+                                 {"compressed", compressed_json(contest.compressed)}}));
   }
   json["contests"] = rows;
   if (mesh) json["mesh"] = Json::object({{"ranks", options.mesh_ranks}, {"seconds", *mesh}});
@@ -291,9 +307,11 @@ void answer(const Contest& contest, Reporter& reporter) {
   }
   reporter.answer(fmt::format("  the tree is {:.2f} times as fast as Gloo's best ({}), with {:.2f} times the bytes",
                               contest.ratio(), contest.best_of_gloo().name, byte_ratio(contest.ranks)));
-  if (contest.plain_tree() == nullptr) return;
-  reporter.answer(
-      fmt::format("  the encrypted tree has {:.2f} times the speed of the plain one", speed_of_encrypted(contest)));
+  if (contest.plain_tree() != nullptr) {
+    reporter.answer(
+        fmt::format("  the encrypted tree has {:.2f} times the speed of the plain one", speed_of_encrypted(contest)));
+  }
+  if (!contest.compressed.empty()) answer_compressed(contest.compressed, reporter);
 }
 
 void check_ranks(const std::vector<double>& all) {
@@ -314,9 +332,10 @@ ExitCode act(const AllReduceBenchOptions& options, const config::OptionSet& set,
     if (set.chosen("ranks") && !options.ranks.empty()) {
       probe = HostProbe{.ranks = static_cast<int>(options.ranks.front()), .rounds = options.rounds};
     }
-    return simulate(options.simulation, floats_of(options), options.rounded, probe, reporter);
+    return simulate(options.simulation, floats_of(options), options.rounded, options.compressions, probe, reporter);
   }
-  for (const char* name : {"link", "unevenness", "shards", "ranks-per-host", "plain-data"}) {
+  for (const char* name :
+       {"link", "unevenness", "shards", "ranks-per-host", "plain-data", "changes", "newcomers", "state-megabytes"}) {
     if (set.chosen(name)) throw UsageError(fmt::format("--{} is of a simulation: give --simulate too", name));
   }
   std::vector<Contest> contests;
@@ -340,10 +359,13 @@ std::unique_ptr<Command> make_bench_allreduce() {
   auto command = make_command<AllReduceBenchOptions>(
       "bench allreduce", "measure all-reduce between ranks on this machine, beside Gloo's algorithms, or simulate it",
       act);
-  command->examples = {"dtrain bench allreduce", "dtrain bench allreduce --ranks 3 --megabytes 25 --rounds 20 --json",
+  command->examples = {"dtrain bench allreduce",
+                       "dtrain bench allreduce --ranks 3 --megabytes 25 --rounds 20 --json",
                        "dtrain bench allreduce --link 10gbit,50us --simulate 64,256",
+                       "dtrain bench allreduce --link 10gbit,50us --simulate 256 --changes --newcomers 100",
+                       "dtrain bench allreduce --link 100mbit,5ms --simulate 16 --gradient-compression 2bit,powersgd:2",
                        "dtrain bench allreduce --ranks 8 --plain-data --link 1gbit,25ms --simulate 16"};
-  command->see_also = {"bench train"};
+  command->see_also = {"bench train", "train"};
   return command;
 }
 

@@ -92,6 +92,24 @@ TEST(SimulatedReduction, RoundedToBfloat16TakesHalf) {
   EXPECT_NEAR(simulate_reduction(model).seconds, seconds_of(20e6, 1e8), 0.01);
 }
 
+// Each rank sends half of its leaf, in 2 bits a float, and half of the sum, in 3.
+TEST(SimulatedReduction, OfCountsTakesTheirBits) {
+  ExchangeModel model = two_ranks(10'000'000, {.bytes_per_second = 1e8});
+  model.packing = Packing::counts;
+  EXPECT_NEAR(simulate_reduction(model).busiest_link_bytes, 5e6 * (2 + 3) / 8, 0.01e6);
+}
+
+// Nearly every mask has one of 100 floats, and the sum has two; a mask takes a bit of each float.
+TEST(SimulatedReduction, OfSparseFloatsTakesMasksAndFloats) {
+  ExchangeModel model = two_ranks(10'000'000, {.bytes_per_second = 1e8});
+  model.packing = Packing::sparse;
+  model.density = 0.1;
+  const double leaf = 1.0 / 512 + 1.0 / 8 + 0.1 * 4, sum = 1.0 / 512 + 1.0 / 8 + 0.19 * 4;
+  EXPECT_NEAR(simulate_reduction(model).busiest_link_bytes, 5e6 * (leaf + sum), 0.02e6);
+  model.density = 0.001;
+  EXPECT_LT(simulate_reduction(model).busiest_link_bytes, 0.3e6);
+}
+
 // A rank with two subtrees sends both: three chunks where a ring has two.
 TEST(SimulatedReduction, ShowsTheLinkThatCarriesMoreThanARing) {
   ExchangeModel model{.ranks = 3, .shards = 8, .floats = 3'000'000, .link = {.bytes_per_second = 1e8}};
@@ -129,6 +147,11 @@ TEST(SimulatedReduction, RefusesCasesThatCannotBe) {
   refuses([](ExchangeModel& model) { model.ranks = 3; });
   refuses([](ExchangeModel& model) { model.shards = 6; });
   refuses([](ExchangeModel& model) { model.floats = 0; });
+  refuses([](ExchangeModel& model) { model.density = 0; });
+  refuses([](ExchangeModel& model) {
+    model.rounded = true;
+    model.packing = Packing::counts;
+  });
   refuses([](ExchangeModel& model) { model.ranks_per_host = 0; });
   refuses([](ExchangeModel& model) { model.link.bytes_per_second = 0; });
   refuses([](ExchangeModel& model) { model.link.latency = -1; });
