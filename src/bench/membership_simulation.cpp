@@ -75,12 +75,12 @@ class SimulatedJob final : public AgentPool {
     SimulatedWorker& victim = first_member();  // another host each time
     const std::size_t members = count_members();
     const double begin = clock_.now();
-    freeze_at_ = 0;
+    freeze_at_ = resumed_at_ = 0;
     stop_training();  // the others wait for it
     victim.is_silent = true;
     if (!silently) worker_ends(victim);
-    until([&] { return freeze_at_ > 0 && trains(static_cast<int>(members) - 1); }, "the others go on");
-    const SimulatedChange change{.noticed = freeze_at_ - begin, .pause = trains_since_ - begin, .state = moved_for_};
+    until([&] { return resumed_at_ > 0; }, "the others go on");
+    const SimulatedChange change{.noticed = freeze_at_ - begin, .pause = resumed_at_ - begin, .state = moved_for_};
     until([&] { return trains(static_cast<int>(members)); }, "the lost worker is replaced");
     return change;
   }
@@ -93,22 +93,24 @@ class SimulatedJob final : public AgentPool {
     coordinator_.reset();
     is_led_ = false;
     run_until(begin + kSilence + ballots + come);
-    freeze_at_ = 0;
+    freeze_at_ = resumed_at_ = 0;
     CoordinatorOptions next = options();
     next.term = 2;
     next.takeover = takeover_state();
     is_led_ = true;
     busy_until_ = clock_.now();
-    const int members = static_cast<int>(count_members());
     coordinator_ = std::make_unique<Coordinator>(std::move(next), *this, moment_at(clock_.now()));
     coordinator_->tick(moment_at(clock_.now()));
-    until([&] { return freeze_at_ > 0 && trains(members); }, "a new coordinator goes on");
-    return {.noticed = freeze_at_ - begin, .pause = trains_since_ - stopped_at_, .state = moved_for_};
+    until([&] { return resumed_at_ > 0; }, "a new coordinator goes on");
+    return {.noticed = freeze_at_ - begin, .pause = resumed_at_ - stopped_at_, .state = moved_for_};
   }
 
   // ---- AgentPool
 
-  void start_host(const HostLine& host) override { tell(HostUp{host.name, "10.0.0.1"}); }
+  void start_host(const HostLine& host) override {
+    agents_.insert(host.name);
+    tell(HostUp{host.name, "10.0.0.1"});
+  }
   void run_admission_check(const std::string& host) override { tell(AdmissionChecked{host, {}}); }
   void start_worker(const std::string& host, int, WorkerId worker) override {
     workers_[worker] = {.host = host};
@@ -124,11 +126,9 @@ class SimulatedJob final : public AgentPool {
   }
   void kill_worker(WorkerId worker, bool) override { worker_ends(workers_.at(worker)); }
   void end_host(const std::string& host) override { tell(HostDown{host, "ended"}); }
-  void announce_voters(Generation generation, bool, const std::vector<Member>& members) override {
-    for (const Member& member : members) {
-      clock_.at(written() + model_.link.latency, [this, host = member.host, generation] {
-        tell(HostKnows{host, generation});
-      });
+  void announce_voters(Generation generation, bool, const std::vector<Member>&) override {
+    for (const std::string& host : agents_) {
+      clock_.at(written() + model_.link.latency, [this, host, generation] { tell(HostKnows{host, generation}); });
     }
   }
   std::size_t answered_since(const std::vector<std::string>& names,
@@ -178,7 +178,7 @@ class SimulatedJob final : public AgentPool {
   }
   void beat() {
     for (auto& [id, worker] : workers_) {
-      if (worker.is_silent || worker.is_gone || worker.generation == 0) continue;
+      if (worker.is_silent || worker.is_gone) continue;
       tell(WorkerSays{id, progress_of(worker)});
     }
     clock_.at(clock_.now() + kHeartbeat, [this] { beat(); });
@@ -228,6 +228,7 @@ class SimulatedJob final : public AgentPool {
   }
   TrainingPosition position() const { return {true, 0, steps(), 8192 * steps()}; }
   Progress progress_of(const SimulatedWorker& worker) const {
+    if (worker.generation == 0) return {.phase = Phase::building};
     const bool enters = worker.generation > trained_;
     return {worker.generation, enters ? Phase::entering : Phase::computing, position(), 0.01, model_.step, model_.step};
   }
@@ -303,6 +304,7 @@ class SimulatedJob final : public AgentPool {
   void train(Generation generation) {
     trained_ = generation;
     trains_since_ = clock_.now();
+    if (freeze_at_ > 0 && resumed_at_ == 0) resumed_at_ = clock_.now();
     for (const WorkerId each : plans_[generation].entered) tell(WorkerSays{each, Entered{generation, position()}});
   }
 
@@ -333,12 +335,13 @@ class SimulatedJob final : public AgentPool {
   Timetable clock_;
   double busy_until_ = 0;  // the coordinator's thread
   bool is_led_ = true;
+  std::set<std::string> agents_;  // hosts
   std::map<WorkerId, SimulatedWorker> workers_;
   std::map<Generation, Plan> plans_;
   Generation trained_ = 0;  // the newest that all have entered
   std::uint64_t steps_before_ = 0;
   double trains_since_ = std::numeric_limits<double>::infinity();  // infinite: it stands still
-  double stopped_at_ = 0, committed_at_ = 0, freeze_at_ = 0, moved_for_ = 0;
+  double stopped_at_ = 0, committed_at_ = 0, freeze_at_ = 0, resumed_at_ = 0, moved_for_ = 0;
   std::unique_ptr<Coordinator> coordinator_;
 };
 

@@ -93,13 +93,13 @@ int run_rank(const std::string& folder, int rank, int ranks, const std::string& 
   const auto comm = endpoint.connect(comm::meet(endpoint, folder, rank, ranks), std::chrono::seconds(60));
   const auto floats = static_cast<std::size_t>(megabytes * 1e6 / sizeof(float));
   backend::ModelState state;
-  state.parameters.assign(floats, static_cast<float>(rank));
+  state.parameters.assign(floats, rank < holders ? 1.0f : 0.0f);
   comm->all_gather({});
   const auto begin = std::chrono::steady_clock::now();
   transfer_from(holders)(*comm, state);
   fmt::print("{:.6f}\n", std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   comm->all_gather({});
-  return state.parameters.back() == 0 || rank < holders ? 0 : 1;
+  return std::ranges::all_of(state.parameters, [](float value) { return value == 1; }) ? 0 : 1;
 }
 
 }  // namespace

@@ -48,6 +48,12 @@ TEST(SimulatedMembership, ManyNewcomersWaitAboutTwiceAsLongAsOne) {
   EXPECT_NEAR(transfer_seconds(model_of(100, 100)), one, 0.05) << "each has a holder to itself";
 }
 
+TEST(SimulatedMembership, ALastWorkerGoesOnAlone) {
+  const SimulatedChanges changes = simulate_membership(model_of(2));
+  EXPECT_GT(changes.killed.pause, 0);
+  EXPECT_LT(changes.killed.pause, 0.2);
+}
+
 TEST(SimulatedMembership, GivesTheSameTwice) {
   const SimulatedChanges once = simulate_membership(model_of(5, 3)), again = simulate_membership(model_of(5, 3));
   EXPECT_EQ(once.join.pause, again.join.pause);
