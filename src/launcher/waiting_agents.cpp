@@ -15,6 +15,15 @@
 #include "agent_errors.hpp"
 
 namespace dtrain::launcher {
+namespace {
+
+std::filesystem::file_time_type time_of(const Path& order) {
+  std::error_code gone;
+  const auto time = std::filesystem::last_write_time(order, gone);
+  return gone ? std::filesystem::file_time_type::min() : time;
+}
+
+}  // namespace
 
 struct WaitingAgents::Running {
   pid_t process = 0;
@@ -40,14 +49,15 @@ WaitingAgents::~WaitingAgents() {
 void WaitingAgents::look() {
   reap();
   if (refuses_) return;
-  for (const Path& order : folder_.orders_for(host_)) {
-    if (std::ranges::find(begun_, order) != begun_.end()) continue;
-    begun_.push_back(order);
-    try {
-      start(order);
-    } catch (const Error& error) {
-      note_(fmt::format("{}: {}", order.filename().string(), error.what()));
-    }
+  std::vector<Path> orders = folder_.orders_for(host_);
+  std::erase_if(orders, [this](const Path& order) { return std::ranges::find(begun_, order) != begun_.end(); });
+  if (orders.empty()) return;
+  begun_.insert(begun_.end(), orders.begin(), orders.end());
+  const Path& newest = *std::ranges::max_element(orders, {}, time_of);  // the others are of coordinators that are lost
+  try {
+    start(newest);
+  } catch (const Error& error) {
+    note_(fmt::format("{}: {}", newest.filename().string(), error.what()));
   }
 }
 

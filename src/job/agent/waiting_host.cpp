@@ -28,6 +28,8 @@ using launcher::WaitingState;
 constexpr int kAnyNumberOfSignals = std::numeric_limits<int>::max();
 constexpr auto kWaiterLook = 200ms;
 constexpr auto kAskInterval = 1s;  // from one question to the coordinator to the next
+// An order becomes visible within so many questions.
+constexpr int kLooksAtLost = 5;
 // A file that was not renewed for so long belongs to a process that hangs or is gone.
 constexpr std::chrono::seconds kSilence{30};
 constexpr std::size_t kLongestName = 253;
@@ -69,13 +71,13 @@ class Membership {
   Membership(const JobFolder& folder, const std::string& host, Reporter& reporter)
       : folder_(folder), host_(host), reporter_(reporter) {}
 
-  void look() {
+  void look(bool has_agent) {
     const auto now = WaitClock::now();
     if (now < next_) return;
     next_ = now + kAskInterval;
     try {
       const auto file = coordinator();
-      if (!file || is_settled(*file) || !enlist(*file)) return;
+      if (!file || is_settled(*file) || !enlist(*file, has_agent)) return;
       settled_ = key_of(*file);
       is_new_ = false;
     } catch (const Error& error) {  // it is being replaced, or its folder is away
@@ -117,13 +119,18 @@ class Membership {
     return file && !file->over() && file->launcher == config::Launcher::folder ? std::move(file) : std::nullopt;
   }
 
-  // False: ask again later. A host that has come back does not wait for the end of its quarantine.
-  bool enlist(const CoordinatorFile& file) {
+  // False: ask again later. A host that has come back does not wait for the end of its quarantine, nor for the agent of
+  // an order that was taken before.
+  bool enlist(const CoordinatorFile& file, bool has_agent) {
     const Json list = asked(file, Json::object({{"ask", "list"}}));
     if (!list.at("elastic").as_bool()) return true;
     const std::string state = state_in(list, host_);
-    if (state == "leaving") return false;
-    const bool has_failed = state == "drained" || state == "failed" || state == "quarantined";
+    const bool is_former = is_new_ && !has_agent;
+    if (state == "leaving" || (is_former && (state == "member" || state == "ready" || state == "preparing")))
+      return false;
+    const bool is_lost = is_former && state == "starting";
+    if (is_lost && ++looks_at_lost_ < kLooksAtLost) return false;
+    const bool has_failed = is_lost || state == "drained" || state == "failed" || state == "quarantined";
     if (has_failed && is_new_ && list.at("hosts").as_array().size() > 1) asked(file, edit("remove", host_));
     if (state.empty() || (has_failed && is_new_)) {
       asked(file, edit("add", host_));
@@ -137,6 +144,7 @@ class Membership {
   Reporter& reporter_;
   WaitClock::time_point next_{};
   Key settled_{};
+  int looks_at_lost_ = 0;
   bool is_new_ = true;  // this process has settled with no coordinator yet
 };
 
@@ -154,7 +162,6 @@ class Waiter {
       throw Error(fmt::format("{} waits in this folder already, as process {}", host, other->pid),
                   "give this host another name with --name");
     }
-    files_.forget(host);
   }
   ~Waiter() { files_.forget(host_); }
   Waiter(const Waiter&) = delete;
@@ -163,7 +170,7 @@ class Waiter {
     renew(WaitingState::waiting);
     while (stop_signals() == 0) {
       agents_.look();
-      membership_.look();
+      membership_.look(agents_.any());
       renew_if_due(agents_.any() ? WaitingState::in_job : WaitingState::waiting);
       std::this_thread::sleep_for(kWaiterLook);
     }
