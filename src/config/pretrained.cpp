@@ -19,6 +19,11 @@ nn::Shape shape_from(const Json& preprocessing) {
           static_cast<int>(extents[2].as_integer())};
 }
 
+// Files of other programs may have names of classes alone.
+bool says_pixels(const Json& preprocessing) {
+  return preprocessing.is_object() && preprocessing.find("image_shape") != nullptr;
+}
+
 struct UsualPixels {
   nn::Shape image;
   int resize = 0;
@@ -56,13 +61,13 @@ void bind_pretrained(OptionSet& set, Pretrained& pretrained) {
 
 nn::Shape image_of_weights(const Path& file, const std::string& network) {
   const Json stored = train::preprocessing_of_weights(file);
-  if (stored.is_object()) return shape_from(stored);
+  if (says_pixels(stored)) return shape_from(stored);
   return usual_pixels(network).image;
 }
 
 void suit_weights(const Path& file, const std::string& network, const OptionSet& set, DataOptions& data) {
   const Json stored = train::preprocessing_of_weights(file);
-  const bool knows = stored.is_object();
+  const bool knows = says_pixels(stored);
   const UsualPixels usual = usual_pixels(network);
   if (!set.chosen("image-shape")) data.image = knows ? shape_from(stored) : usual.image;
   if (knows) return take_preprocessing(stored, set, data);
@@ -76,7 +81,7 @@ static void take_stored_pixels(const train::Checkpoint& checkpoint, const Path& 
   data.image = checkpoint.graph.input();
   data.classes = checkpoint.graph.classes();
   const Json& stored = checkpoint.job.preprocessing;
-  if (stored.is_object() || file.extension() != ".onnx") return take_preprocessing(stored, set, data);
+  if (says_pixels(stored) || file.extension() != ".onnx") return take_preprocessing(stored, set, data);
   suit_weights(file, file.string(), set, data);
   data.image = checkpoint.graph.input();
   if (set.chosen("rgb-mean") && set.chosen("rgb-std")) return;

@@ -159,6 +159,19 @@ check "and a last layer for the classes of the pictures" says_line '^The last la
 run predict "$golden" small/a/1.png --json
 check "predict names pictures with it" json out 'd["label"] in (0, 1, 2)'
 check "and says which pixels it assumes" says 'does not say how its pixels are prepared'
+/usr/bin/python3 - "$golden" <<'PYTHON'
+import sys
+def field(number, content):
+    return bytes([number << 3 | 2, len(content)]) + content
+names = field(14, field(1, b"names") + field(2, b"{0: 'red fox', 1: 'owl', 2: \"cow's\"}"))
+open("named.onnx", "wb").write(open(sys.argv[1], "rb").read() + names)
+PYTHON
+run predict named.onnx small/a/1.png --top 3 --json
+check "names in a model's metadata are those of its classes" json out 'sorted(g["class"] for g in d["top"]) == ["cow'"'"'s", "owl", "red fox"]'
+check "which says nothing of its pixels" says 'does not say how its pixels are prepared'
+run import named.onnx --network named.onnx --out m/named
+run predict m/named small/a/1.png --top 3 --json
+check "a checkpoint of it keeps them" json out 'sorted(g["class"] for g in d["top"]) == ["cow'"'"'s", "owl", "red fox"]'
 run "${start[@]}" --new-head
 check "--new-head without weights is refused" exits 2
 finish

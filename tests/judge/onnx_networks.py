@@ -1,5 +1,5 @@
 """onnxruntime judges the networks of other programs: `predict` on an ONNX model gives its probabilities, and so does the
-checkpoint that `import` makes of it."""
+checkpoint that `import` makes of it. Networks are written here, and by torch.onnx where Python has torch."""
 
 import json
 import os
@@ -14,9 +14,9 @@ import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 
-SIZE, CLASSES, PICTURES, ALLOWED = 32, 7, 3, 1e-4
+SIZE, CLASSES, PICTURES, ALLOWED = 32, 7, 3, 1e-4  # allowed: of the logarithm of a probability
 MEAN, STD = np.array((123.675, 116.28, 103.53)), np.array((58.395, 57.12, 57.375))
-OPSET = 14
+OPSET = 17
 
 
 def run_dtrain(*arguments):
@@ -122,6 +122,68 @@ def shared(net):
     return net.node("Gemm", [net.node("Reshape", [x, extents]), net.weight(CLASSES, 8)], transB=1)
 
 
+def uneven(net):
+    """What TensorFlow's models have: padding behind the image alone, in convolutions and poolings; and a dilated window."""
+    x = net.node("Relu", [net.conv("image", 3, 8, 3, auto_pad="SAME_UPPER", strides=[2, 2])])
+    x = net.node("MaxPool", [x], kernel_shape=[3, 3], strides=[2, 2], auto_pad="SAME_UPPER")
+    x = net.node("Relu", [net.conv(x, 8, 8, 3, group=8, pads=[2, 0, 1, 3], dilations=[2, 1])])
+    x = net.node("AveragePool", [x], kernel_shape=[3, 3], strides=[2, 2], pads=[0, 0, 1, 1])
+    x = net.conv(x, 8, 6, 1, auto_pad="SAME_LOWER")
+    x = net.node("LRN", [x], size=3, alpha=0.2, beta=0.6, bias=1.5)
+    x = net.node("Flatten", [net.node("GlobalAveragePool", [x])], axis=1)
+    return net.node("Gemm", [x, net.weight(CLASSES, 6), net.vector(CLASSES)], transB=1)
+
+
+def linear(net, x, ins, outs):
+    return net.node("Add", [net.node("MatMul", [x, net.weight(ins, outs)]), net.vector(outs)])
+
+
+def newer_vit(net):
+    """What torch.onnx.export writes since its second generation: extents that are constants, LayerNormalization, Gelu's
+    parts, scaled_dot_product_attention as products whose factors are on both sides, and Split."""
+    width, heads, tokens = 12, 2, 17
+    def norm(x):
+        return net.node("LayerNormalization", [x, net.vector(width, 0.5, 1.5), net.vector(width)], axis=-1, epsilon=1e-6)
+    def number(value):
+        return net.tensor(np.float32(value))
+    def extents(*values):
+        return net.tensor(np.array(values))
+    x = net.conv("image", 3, width, 8, strides=[8, 8])
+    x = net.node("Transpose", [net.node("Reshape", [x, extents(0, width, -1)])], perm=[0, 2, 1])
+    count = net.node("Shape", [x], start=0, end=1)
+    token = net.tensor(net.random.normal(size=(1, 1, width)).astype(np.float32))
+    token = net.node("Expand", [token, net.node("Concat", [count, extents(1, width)], axis=0)])
+    x = net.node("Concat", [token, x], axis=1)
+    x = net.node("Add", [x, net.tensor(net.random.normal(size=(1, tokens, width)).astype(np.float32))])
+    qkv = net.node("Reshape", [linear(net, norm(x), width, 3 * width), extents(-1, tokens, 3, heads, width // heads)])
+    parts = net.node("Transpose", [qkv], perm=[2, 0, 3, 1, 4])
+    net.nodes.append(helper.make_node("Split", [parts, extents(1, 1, 1)], ["queries", "keys", "values"], name="split", axis=0))
+    q, k, v = (net.node("Squeeze", [part, extents(0)]) for part in ("queries", "keys", "values"))
+    root = number((width // heads) ** -0.25)
+    scores = net.node("MatMul", [net.node("Mul", [q, root]), net.node("Mul", [net.node("Transpose", [k], perm=[0, 1, 3, 2]), root])])
+    y = net.node("MatMul", [net.node("Softmax", [scores], axis=-1), v])
+    y = net.node("Reshape", [net.node("Transpose", [y], perm=[0, 2, 1, 3]), extents(-1, tokens, width)])
+    x = net.node("Add", [x, linear(net, y, width, width)])
+    y = linear(net, norm(x), width, 2 * width)
+    curve = net.node("Add", [net.node("Erf", [net.node("Div", [y, number(2 ** 0.5)])]), number(1)])
+    y = net.node("Mul", [net.node("Mul", [y, number(0.5)]), curve])
+    x = net.node("Add", [x, linear(net, y, 2 * width, width)])
+    first = net.node("Gather", [norm(x), net.tensor(np.array(0))], axis=1)
+    return net.node("Gemm", [first, net.weight(CLASSES, width), net.vector(CLASSES)], transB=1)
+
+
+def torch_models(folder):
+    """The files that the distribution's PyTorch exports; none where it is missing."""
+    folder.mkdir()
+    script = pathlib.Path(__file__).with_name("_torch_exports.py")
+    result = subprocess.run(["/usr/bin/python3", "-W", "ignore", script, folder], capture_output=True, text=True, check=False)
+    if "No module named 'torch'" in result.stderr:
+        print("torch is missing: its exports are not judged")
+    elif result.returncode != 0:
+        raise SystemExit(result.stderr)
+    return sorted(folder.glob("*.onnx"))
+
+
 def pictures(folder):
     folder.mkdir()
     images = []
@@ -141,9 +203,30 @@ def predicted(model, folder):
     return np.array(rows)
 
 
-def softmax(logits):
-    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return powers / powers.sum(axis=1, keepdims=True)
+def log_softmax(logits):
+    logits = logits.astype(np.float64)
+    logits -= logits.max(axis=1, keepdims=True)
+    return logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+
+
+def run_onnxruntime(path, images):
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    fixed = session.get_inputs()[0].shape[0] == 1
+    batches = np.split(images, len(images)) if fixed else [images]
+    (found,) = zip(*(session.run(None, {"image": batch}) for batch in batches))
+    return np.concatenate(found)
+
+
+def judge(path, images, folder, ends_in_softmax=False):
+    theirs = run_onnxruntime(path, images)
+    theirs = np.log(theirs) if ends_in_softmax else log_softmax(theirs)
+    mine = predicted(path, folder / "pictures")
+    run_dtrain("import", path, "--network", path, "--out", folder / "m" / path.stem)
+    imported = predicted(folder / "m" / path.stem, folder / "pictures")
+    error = float(np.abs(np.log(mine) - theirs).max())
+    good = error <= ALLOWED and float(np.abs(imported - mine).max()) <= 1e-6
+    print(f"{'ok  ' if good else 'FAIL'} {path.stem}: {error:.1e}")
+    return good
 
 
 def main():
@@ -151,21 +234,13 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         images = pictures(folder / "pictures")
-        for seed, build in enumerate((residual, squeeze_and_excite, branches, shared)):
+        for seed, build in enumerate((residual, squeeze_and_excite, branches, shared, newer_vit)):
             net = Network(seed)
-            output = build(net)
             path = folder / f"{build.__name__}.onnx"
-            net.save(path, output)
-            session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-            (theirs,) = session.run(None, {"image": images})
-            theirs = theirs if net.nodes[-1].op_type == "Softmax" else softmax(theirs)
-            mine = predicted(path, folder / "pictures")
-            run_dtrain("import", path, "--network", path, "--out", folder / "m" / build.__name__)
-            imported = predicted(folder / "m" / build.__name__, folder / "pictures")
-            error = float(np.abs(mine - theirs).max())
-            good = error <= ALLOWED and float(np.abs(imported - mine).max()) <= 1e-6
-            failed += not good
-            print(f"{'ok  ' if good else 'FAIL'} {build.__name__}: {error:.1e}")
+            net.save(path, build(net))
+            failed += not judge(path, images, folder, net.nodes[-1].op_type == "Softmax")
+        for path in torch_models(folder / "torch"):
+            failed += not judge(path, images, folder)
     return failed
 
 

@@ -55,7 +55,8 @@ std::optional<nn::NetworkOptions> network_of_weights(const Path& file);
 // layer. Throws DataError, for an operator of no layer with its node.
 nn::Graph network_of_onnx_model(const Path& file, std::optional<nn::Shape> image = {}, std::optional<int> classes = {});
 
-// What dtrain wrote into its own file about the pixels; null for files of others.
+// What dtrain wrote into its own file about the pixels. Files of others have the names of their classes at most, or
+// null.
 Json preprocessing_of_weights(const Path& file);
 
 }  // namespace dtrain::train

@@ -45,8 +45,8 @@ std::string dtype_of(std::uint64_t type) {
 
 // A tensor of the file: real numbers, or a few whole ones.
 struct FoundTensor {
-  ForeignTensor real;
-  std::vector<std::int64_t> integers;
+  ForeignTensor real{};
+  std::vector<std::int64_t> integers{};
   std::uint64_t location = 0;
 };
 
@@ -104,6 +104,9 @@ class Reader {
       if (field->number == attribute) read_attribute(field->bytes, read, constant);
     }
     if (!space.empty() && space != "ai.onnx") read.op = fmt::format("{}.{}", space, read.op);
+    if (constant && read.op != "Constant") {  // the number that a ConstantOfShape repeats
+      if (!constant->integers.empty()) read.attributes["value"].integer = constant->integers.front();
+    }
     if (read.op != "Constant" || !constant || read.outputs.empty()) return onnx_.nodes.push_back(std::move(read));
     constant->real.name = read.outputs.front();
     add(std::move(*constant), onnx_.constants);
@@ -112,6 +115,7 @@ class Reader {
   void read_attribute(ByteView bytes, OnnxNode& owner, std::optional<FoundTensor>& tensor) {
     OnnxAttribute read;
     std::string name;
+    ByteView number;
     ProtoReader reader = message(bytes);
     while (const auto field = reader.next()) {
       if (field->number == attribute_i && field->is_varint) read.integer = static_cast<std::int64_t>(field->value);
@@ -122,7 +126,12 @@ class Reader {
       if (field->number == attribute_f && field->bytes.size() == sizeof read.real)
         std::memcpy(&read.real, field->bytes.data(), sizeof read.real);
       if (field->number == attribute_t) tensor = read_tensor(field->bytes);
+      if (field->number == attribute_f) number = field->bytes;
     }
+    if (name == "value_float") tensor = FoundTensor{.real = {.dtype = "F32", .bytes = number}};
+    if (name == "value_int") tensor = FoundTensor{.integers = {read.integer}};
+    if (name == "value_ints")
+      tensor = FoundTensor{.real = {.shape = {std::ssize(read.integers)}}, .integers = read.integers};
     owner.attributes[name] = std::move(read);
   }
 
@@ -213,7 +222,7 @@ class Reader {
   void add(FoundTensor found, std::vector<ForeignTensor>& tensors) {
     ForeignTensor& tensor = found.real;
     if (found.location != 0) fail(tensor.name, "its numbers lie in another file", "save the model as one file");
-    if (!found.integers.empty()) onnx_.integers[tensor.name] = std::move(found.integers);
+    if (!found.integers.empty()) onnx_.integers[tensor.name] = {tensor.shape, std::move(found.integers)};
     if (tensor.dtype.empty() || !is_real(tensor)) return;
     tensor.strides = packed_strides(tensor.shape);
     try {

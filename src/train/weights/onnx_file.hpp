@@ -24,6 +24,11 @@ struct OnnxNode {
   std::map<std::string, OnnxAttribute> attributes;
 };
 
+// Whole numbers: extents, axes, indices.
+struct OnnxIntegers {
+  std::vector<std::int64_t> shape, values;
+};
+
 struct OnnxInput {
   std::string name;
   std::vector<std::int64_t> extents;  // 0: free
@@ -32,12 +37,12 @@ struct OnnxInput {
 
 // Tensors borrow from the file.
 struct OnnxFile {
-  std::vector<ForeignTensor> tensors;                         // initializers of real numbers
-  std::vector<ForeignTensor> constants;                       // the same of Constant nodes
-  std::map<std::string, std::vector<std::int64_t>> integers;  // initializers and Constant nodes of whole numbers
-  std::map<std::string, std::string> metadata;                // metadata_props
-  std::vector<OnnxNode> nodes;                                // but Constant nodes
-  std::vector<OnnxInput> inputs;                              // initializers may be among them
+  std::vector<ForeignTensor> tensors;            // initializers of real numbers
+  std::vector<ForeignTensor> constants;          // the same of Constant nodes
+  std::map<std::string, OnnxIntegers> integers;  // initializers and Constant nodes of whole numbers
+  std::map<std::string, std::string> metadata;   // metadata_props
+  std::vector<OnnxNode> nodes;                   // but Constant nodes
+  std::vector<OnnxInput> inputs;                 // initializers may be among them
   std::vector<std::string> outputs;
 };
 

@@ -1,6 +1,7 @@
 // The network of an ONNX model of another program, where dtrain's layers compute what its operators do.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@ namespace dtrain::train {
 struct OnnxNetwork {
   nn::Graph graph;                     // its tensors have the names of the initializers
   std::vector<ForeignTensor> tensors;  // those of the graph, by its names and shapes; they borrow from the file
+  std::vector<std::shared_ptr<const void>> owners;  // of tensors that do not lie in the file
 };
 
 // What computes the first output of the model, less a softmax at its end. `image` replaces the size that the model

@@ -1,8 +1,9 @@
-// One function for each operator of ONNX that a layer computes.
+// One function for each operator of ONNX that a layer of images computes.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -13,22 +14,27 @@
 namespace dtrain::train {
 namespace {
 
-using Extents = std::vector<std::int64_t>;
-
 bool is_near(float a, float b) { return std::fabs(a - b) < 1e-4f; }
 
-// The tensor with its two extents exchanged, where it lies.
-ForeignTensor transposed(ForeignTensor tensor) {
-  std::swap(tensor.shape[0], tensor.shape[1]);
-  std::swap(tensor.strides[0], tensor.strides[1]);
-  return tensor;
+// `zeros`: above, left, below, right.
+nn::Shape padded(nn::Shape image, const std::array<std::int64_t, 4>& zeros) {
+  constexpr std::int64_t kMost = 1 << 20;
+  image.h += static_cast<int>(std::min(zeros[0] + zeros[2], kMost));
+  image.w += static_cast<int>(std::min(zeros[1] + zeros[3], kMost));
+  return image;
 }
 
-bool is_one_pixel(const nn::Shape& shape) { return shape.h == 1 && shape.w == 1; }
+// Whether the windows of a pooling that rounds up are those of this padding.
+bool ends_with_window(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t before,
+                      std::int64_t behind) {
+  const std::int64_t span = in + before + behind - kernel, even_span = in + 2 * before - kernel;
+  return stride >= 1 && behind >= before && span >= 0 && even_span >= 0 &&
+         span / stride == (even_span + stride - 1) / stride;
+}
 
 }  // namespace
 
-void OnnxReader::read_window(const OnnxNode& node, const nn::Shape& in, auto& window) const {
+Extents OnnxReader::read_window(const OnnxNode& node, const nn::Shape& in, auto& window) const {
   const auto listed = [&](const char* name, std::size_t count, std::int64_t usual) {
     const auto found = node.attributes.find(name);
     Extents all = found == node.attributes.end() ? Extents() : found->second.integers;
@@ -36,7 +42,8 @@ void OnnxReader::read_window(const OnnxNode& node, const nn::Shape& in, auto& wi
     require(all.size() == count, node, fmt::format("its {} has {} numbers, not {}", name, all.size(), count));
     return all;
   };
-  for (const std::int64_t dilation : listed("dilations", 2, 1)) require(dilation == 1, node, "its window is dilated");
+  const Extents dilations = listed("dilations", 2, 1);
+  require(dilations == Extents{1, 1}, node, "its window is dilated");
   const Extents kernel = listed("kernel_shape", 2, -1), stride = listed("strides", 2, 1);
   if (kernel[0] != -1) {
     window.kernel_h = small(node, kernel[0]);
@@ -48,32 +55,39 @@ void OnnxReader::read_window(const OnnxNode& node, const nn::Shape& in, auto& wi
   const auto automatic = node.attributes.find("auto_pad");
   if (automatic != node.attributes.end() && automatic->second.text.starts_with("SAME")) {
     require(window.stride_h >= 1 && window.stride_w >= 1, node, "its stride is below 1");
-    const auto same = [&](int extent, int kernel_extent, int step) {
+    const auto same = [](int extent, int kernel_extent, std::int64_t dilation, int step) {
       const std::int64_t steps = (std::int64_t{extent} + step - 1) / step - 1;
-      return std::max<std::int64_t>(steps * step + kernel_extent - extent, 0);
+      return std::max<std::int64_t>(steps * step + (kernel_extent - 1) * dilation + 1 - extent, 0);
     };
-    const std::int64_t rows = same(in.h, window.kernel_h, window.stride_h);
-    const std::int64_t columns = same(in.w, window.kernel_w, window.stride_w);
+    const std::int64_t rows = same(in.h, window.kernel_h, dilations[0], window.stride_h);
+    const std::int64_t columns = same(in.w, window.kernel_w, dilations[1], window.stride_w);
+    const bool more_before = automatic->second.text == "SAME_LOWER";
     pads = {rows / 2, columns / 2, rows - rows / 2, columns - columns / 2};
+    if (more_before) pads = {pads[2], pads[3], pads[0], pads[1]};
   }
-  require(pads[0] == pads[2] && pads[1] == pads[3], node,
-          fmt::format("its padding [{}] differs from side to side", fmt::join(pads, ", ")));
   window.pad_h = small(node, pads[0]);
   window.pad_w = small(node, pads[1]);
+  return pads;
 }
 
 void OnnxReader::add_convolution(const OnnxNode& node) {
-  const int in = layer_of(node, 0);
+  const auto [in, zeros] = padded_image_of(node, 0);
   const ForeignTensor& weight = tensor_of(node, 1, "weight");
   require(weight.shape.size() == 4, node, "its weight is not that of a convolution of images");
   nn::Convolution layer{.out = small(node, weight.shape[0]),
                         .kernel_h = small(node, weight.shape[2]),
                         .kernel_w = small(node, weight.shape[3])};
-  read_window(node, builder_.shape(in), layer);
+  Extents pads = read_window(node, padded(builder_.shape(in), zeros), layer);
+  for (std::size_t side = 0; side < pads.size(); ++side) pads[side] += zeros[side];
+  layer.pad_h = small(node, pads[0]);
+  layer.pad_w = small(node, pads[1]);
+  require(pads[0] == pads[2] && pads[1] == pads[3], node,
+          fmt::format("its padding [{}] differs from side to side", fmt::join(pads, ", ")));
   layer.groups = small(node, integer(node, "group", 1));
-  const ForeignTensor* bias = has_input(node, 2) ? &tensor_of(node, 2, "bias") : bias_behind(node, weight.shape[0]);
+  const ForeignTensor* bias =
+      has_input(node, 2) ? &tensor_of(node, 2, "bias") : bias_behind(node, weight.shape[0], 1, 4);
   layer.bias = bias != nullptr;
-  add(node, layer, {in});
+  give_image(node, add(node, layer, {in}));
   const Extents wanted = {layer.out, builder_.shape(in).c / layer.groups, layer.kernel_h, layer.kernel_w};
   require(weight.shape == wanted, node,
           fmt::format("its weight is [{}], not [{}]", fmt::join(weight.shape, ", "), fmt::join(wanted, ", ")));
@@ -82,14 +96,17 @@ void OnnxReader::add_convolution(const OnnxNode& node) {
 }
 
 void OnnxReader::add_batch_norm(const OnnxNode& node) {
+  const OnnxValue value = value_of(node, 0);
   const int in = layer_of(node, 0);
+  require(channel_axis(value) == std::size_t{1}, node, "its input does not have its channels as axis 1");
   std::vector<ForeignTensor> tensors;
   for (std::size_t i = 1; i <= 4; ++i) {
     tensors.push_back(tensor_of(node, i, "tensor"));
     require(tensors.back().shape == Extents{builder_.shape(in).c}, node,
             fmt::format("{} has another number of channels than its input", tensors.back().name));
   }
-  add(node, nn::BatchNorm{.epsilon = real(node, "epsilon", 1e-5f), .momentum = real(node, "momentum", 0.9f)}, {in});
+  const nn::BatchNorm layer{.epsilon = real(node, "epsilon", 1e-5f), .momentum = real(node, "momentum", 0.9f)};
+  give(node, {.layer = add(node, layer, {in}), .layout = value.layout});
   name_tensors(std::move(tensors));
 }
 
@@ -106,14 +123,15 @@ void OnnxReader::add_activation(const OnnxNode& node) {
   const auto approximate = node.attributes.find("approximate");
   require(approximate == node.attributes.end() || approximate->second.text == "none", node,
           "gelu is approximated by tanh");
-  const int in = layer_of(node, 0);
   const OnnxNode* times = only_reader(node.outputs.front());
   const bool gates = (kind == sigmoid || kind == hard_sigmoid) && times && times->op == "Mul" &&
                      times->inputs.size() == 2 && !times->outputs.empty() &&
                      std::ranges::count(times->inputs, node.inputs.front()) == 1;
-  if (!gates) return add(node, nn::Activation{kind}, {in});
+  if (!gates) return add_each(node, nn::Activation{kind});
   done_.insert(times);
-  add(*times, nn::Activation{kind == sigmoid ? silu : hard_swish}, {in});
+  const int in = layer_of(node, 0);
+  give(*times, {.layer = add(*times, nn::Activation{kind == sigmoid ? silu : hard_swish}, {in}),
+                .layout = value_of(node, 0).layout});
 }
 
 void OnnxReader::add_hard_sigmoid(const OnnxNode& node) {
@@ -132,137 +150,138 @@ void OnnxReader::add_clip(const OnnxNode& node) {
   require(least && *least == 0, node, "it does not cut at 0");
   const bool six = most && *most == 6;
   require(six || !most || *most > 1e30f, node, fmt::format("it cuts at {}, not at 6", most.value_or(0)));
-  add(node, nn::Activation{six ? nn::ActivationKind::relu6 : nn::ActivationKind::relu}, {layer_of(node, 0)});
+  add_each(node, nn::Activation{six ? nn::ActivationKind::relu6 : nn::ActivationKind::relu});
 }
 
+// Zeros behind the image alone are those that the last window reads beyond it: pooling that rounds up.
 void OnnxReader::add_pooling(const OnnxNode& node) {
-  const int in = layer_of(node, 0);
-  nn::Pooling layer{.kind = node.op == "MaxPool" ? nn::PoolingKind::max : nn::PoolingKind::average};
-  read_window(node, builder_.shape(in), layer);
+  const auto [in, zeros] = padded_image_of(node, 0);
+  const nn::Shape image = builder_.shape(in);
+  const bool max = node.op == "MaxPool";
+  nn::Pooling layer{.kind = max ? nn::PoolingKind::max : nn::PoolingKind::average};
+  Extents pads = read_window(node, padded(image, zeros), layer);
   layer.full = integer(node, "ceil_mode", 0) != 0;
   layer.count_include_pad = integer(node, "count_include_pad", 0) != 0;
-  add(node, layer, {in});
+  const bool are_even = zeros[0] == zeros[2] && zeros[1] == zeros[3];
+  if (zeros != std::array<std::int64_t, 4>{}) {  // they count, and what a window reads behind them does not
+    require(!max && are_even && pads[0] == 0 && pads[1] == 0 && !layer.count_include_pad, node,
+            "dtrain pools no image that has zeros around it");
+    for (std::size_t side = 0; side < pads.size(); ++side) pads[side] += zeros[side];
+    layer.pad_h = small(node, pads[0]);
+    layer.pad_w = small(node, pads[1]);
+  }
+  if (pads[0] != pads[2] || pads[1] != pads[3]) {
+    const bool rounds_up = !layer.full && (max || !layer.count_include_pad) &&
+                           ends_with_window(image.h, layer.kernel_h, layer.stride_h, pads[0], pads[2]) &&
+                           ends_with_window(image.w, layer.kernel_w, layer.stride_w, pads[1], pads[3]);
+    require(rounds_up, node, fmt::format("its padding [{}] differs from side to side", fmt::join(pads, ", ")));
+    layer.full = true;
+  }
+  if (zeros != std::array<std::int64_t, 4>{}) layer.count_include_pad = true;
+  give_image(node, add(node, layer, {in}));
 }
 
 void OnnxReader::add_global_pooling(const OnnxNode& node) {
   const bool max = node.op == "GlobalMaxPool";
-  add(node, nn::Pooling{.kind = max ? nn::PoolingKind::max : nn::PoolingKind::average, .global = true},
-      {layer_of(node, 0)});
-}
-
-void OnnxReader::add_mean(const OnnxNode& node) {
-  Extents axes = integers_of(node, "axes", 1);
-  for (std::int64_t& axis : axes) axis += axis < 0 ? 4 : 0;
-  std::ranges::sort(axes);
-  require(axes == Extents{2, 3}, node, "it is no mean over the pixels of an image");
-  add_global_pooling(node);
-}
-
-// Dense, whose weight is [out, in].
-void OnnxReader::add_product(const OnnxNode& node) {
-  const int in = layer_of(node, 0);
-  ForeignTensor weight = tensor_of(node, 1, "weight");
-  require(weight.shape.size() == 2, node, "its weight is no matrix");
-  const bool general = node.op == "Gemm";
-  require(!general || (integer(node, "transA", 0) == 0 && real(node, "alpha", 1) == 1 && real(node, "beta", 1) == 1),
-          node, "it scales or turns what it multiplies");
-  if (!general || integer(node, "transB", 0) == 0) weight = transposed(weight);
-  const std::int64_t values = builder_.shape(in).size();
-  require(general || is_one_pixel(builder_.shape(in)), node, "it multiplies each row of an image");
-  require(weight.shape[1] == values, node,
-          fmt::format("its weight takes {} values, and its input has {}: is the size of the images another one?",
-                      weight.shape[1], values));
-  const ForeignTensor* bias =
-      general && has_input(node, 2) ? &tensor_of(node, 2, "bias") : bias_behind(node, weight.shape[0]);
-  if (bias) check_bias(node, *bias, weight.shape[0]);
-  add(node, nn::Dense{.out = small(node, weight.shape[0]), .bias = bias != nullptr}, {in});
-  name_tensors(bias ? std::vector{weight, *bias} : std::vector{weight});
+  const nn::Pooling layer{.kind = max ? nn::PoolingKind::max : nn::PoolingKind::average, .global = true};
+  give_image(node, add(node, layer, {image_of(node, 0)}));
 }
 
 void OnnxReader::add_sum(const OnnxNode& node) {
   require(node.inputs.size() >= 2, node, "it adds nothing");
-  int sum = layer_of(node, 0);
-  for (std::size_t i = 1; i + 1 < node.inputs.size(); ++i) {
-    OnnxNode part{.name = fmt::format("{}_{}", node.outputs.front(), i),
-                  .op = node.op,
-                  .inputs = {},
-                  .outputs = {},
-                  .attributes = {}};
-    part.outputs.push_back(part.name);
-    add(part, nn::Add{}, {sum, layer_of(node, i)});
-    sum = last_;
+  if (node.inputs.size() == 2) {
+    for (const std::size_t constant : {1u, 0u}) {
+      if (is_value(node, 1 - constant) && !is_value(node, constant)) return add_constant(node, 1 - constant, constant);
+    }
   }
-  add(node, nn::Add{}, {sum, layer_of(node, node.inputs.size() - 1)});
+  const OnnxLayout layout = value_of(node, 0).layout;
+  int sum = layer_of(node, 0);
+  for (std::size_t i = 1; i < node.inputs.size(); ++i) {
+    require(value_of(node, i).layout == layout, node,
+            fmt::format("it adds [{}] and [{}]", fmt::join(extents_of(layout), ", "),
+                        fmt::join(extents_of(value_of(node, i).layout), ", ")));
+    OnnxNode part = node;
+    if (i + 1 < node.inputs.size()) {
+      part.name = fmt::format("{}_{}", node.outputs.front(), i);
+      part.outputs = {part.name};
+    }
+    sum = add(part, nn::Add{}, {sum, layer_of(node, i)});
+  }
+  give(node, {.layer = sum, .layout = layout});
 }
 
-// By a number, or each channel by a factor that a layer computes.
+// By numbers of the file, or each channel by a factor that a layer computes.
 void OnnxReader::add_scaling(const OnnxNode& node) {
   require(node.inputs.size() == 2, node, "it takes two inputs");
   const bool divides = node.op == "Div";
-  for (const std::size_t number : {1u, 0u}) {
-    const auto factor = number_of(node, number);
-    if (!factor || (divides && number == 0)) continue;
-    return add(node, nn::Scale{divides ? 1 / *factor : *factor}, {layer_of(node, 1 - number)});
+  for (const std::size_t constant : {1u, 0u}) {
+    if (is_value(node, constant) || !is_value(node, 1 - constant) || (divides && constant == 0)) continue;
+    const auto factor = number_of(node, constant);
+    if (!factor && !divides) return multiply_constant(node, 1 - constant, tensor_of(node, constant, "factor"));
+    require(factor.has_value(), node, "it divides by what is no number");
+    OnnxValue value = value_of(node, 1 - constant);
+    value.factor *= divides ? 1 / *factor : *factor;
+    value.scaled_by = &node;
+    return give(node, std::move(value));
   }
   require(!divides, node, "it divides by what is no number");
-  const bool second_is_factor = is_one_pixel(shape_of(node, 1));
-  std::vector<int> inputs = {layer_of(node, 0), layer_of(node, 1)};
-  if (!second_is_factor) std::swap(inputs[0], inputs[1]);
-  add(node, nn::Multiply{}, std::move(inputs));
+  if (add_gelu(node)) return;
+  const auto is_factor = [&](std::size_t input) { return pixels_of(value_of(node, input)) == 1; };
+  const std::size_t factor = is_factor(1) ? 1 : 0;
+  const OnnxLayout layout = value_of(node, 1 - factor).layout;
+  require(channel_axis(value_of(node, factor)) == channel_axis(value_of(node, 1 - factor)), node,
+          "the factors are not those of its channels");
+  const int image = layer_of(node, 1 - factor);
+  give(node, {.layer = add(node, nn::Multiply{}, {image, layer_of(node, factor)}), .layout = layout});
+}
+
+// x (1 + erf(x / sqrt 2)) / 2, whichever factor the half belongs to.
+bool OnnxReader::add_gelu(const OnnxNode& node) {
+  for (const std::size_t curve : {0u, 1u}) {
+    const OnnxValue share = value_of(node, curve), value = value_of(node, 1 - curve);
+    if (share.form != OnnxForm::one_plus_erf || value.form != OnnxForm::layer) continue;
+    const bool is_same = share.layer == value.layer && share.layout == value.layout;
+    require(is_same, node, "it multiplies an error function by another value");
+    give(node, {.layer = add(node, nn::Activation{nn::ActivationKind::gelu}, {value.layer}),
+                .layout = value.layout,
+                .factor = 2 * share.factor * value.factor,
+                .scaled_by = &node});
+    return true;
+  }
+  return false;
 }
 
 void OnnxReader::add_concat(const OnnxNode& node) {
-  const std::int64_t axis = integer(node, "axis", 1);
-  require(axis == 1 || axis == -3, node, fmt::format("it joins along axis {}, not the channels", axis));
   if (node.inputs.size() == 1) return hand_on(node);
+  if (add_class_token(node)) return;
+  const OnnxLayout layout = value_of(node, 0).layout;
+  const Extents axis = axes_of(node, {integer(node, "axis", 1)}, layout.size());
   std::vector<int> inputs;
-  for (std::size_t i = 0; i < node.inputs.size(); ++i) inputs.push_back(layer_of(node, i));
-  add(node, nn::Concat{}, std::move(inputs));
-}
-
-void OnnxReader::add_flatten(const OnnxNode& node) {
-  const nn::Shape in = shape_of(node, 0);
-  if (node.op == "Flatten") {
-    const std::int64_t axis = integer(node, "axis", 1);
-    require(axis == 1 || axis == -3, node, fmt::format("it flattens from axis {} on", axis));
-  } else {
-    const Extents extents = integers_of(node, "shape", 1);
-    // Extents that are not in the file are those of a batch of any size, which PyTorch computes.
-    const bool list = extents.empty() || extents.size() == 2;
-    const bool same = extents.size() == 4 && Extents{extents[1], extents[2], extents[3]} == Extents{in.c, in.h, in.w};
-    const bool pixel = extents.size() == 4 && extents[2] == 1 && extents[3] == 1;
-    require(list || same || pixel, node,
-            fmt::format("it makes [{}] of {} x {} x {}", fmt::join(extents, ", "), in.c, in.h, in.w));
-    if (same) return hand_on(node);
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    OnnxLayout each = value_of(node, i).layout;
+    require(channel_axis(value_of(node, i)) == static_cast<std::size_t>(axis[0]), node,
+            fmt::format("it joins along axis {}, not the channels", axis[0]));
+    each[static_cast<std::size_t>(axis[0])] = layout[static_cast<std::size_t>(axis[0])];
+    require(each == layout, node, "it joins values of other axes");
+    inputs.push_back(layer_of(node, i));
   }
-  if (is_one_pixel(in)) return hand_on(node);
-  add(node, nn::Flatten{}, {layer_of(node, 0)});
+  const int layer = add(node, nn::Concat{}, std::move(inputs));
+  OnnxLayout whole = layout;
+  whole[static_cast<std::size_t>(axis[0])] = image_layout(1, builder_.shape(layer))[1];
+  give(node, {.layer = layer, .layout = std::move(whole)});
 }
 
 void OnnxReader::add_dropout(const OnnxNode& node) {
   const float share = has_input(node, 1) ? number_of(node, 1).value_or(0.5f) : real(node, "ratio", 0.5f);
-  add(node, nn::Dropout{.p = share}, {layer_of(node, 0)});
+  add_each(node, nn::Dropout{.p = share});
 }
 
-void OnnxReader::add_squeeze(const OnnxNode& node) {
-  require(is_one_pixel(shape_of(node, 0)), node, "its input is an image of several pixels");
-  hand_on(node);
-}
-
-// PyTorch writes tensors of equal values once, and names the others by Identity.
-void OnnxReader::hand_on(const OnnxNode& node) {
-  const std::string& output = node.outputs.front();
-  if (const ForeignTensor* tensor = find_tensor(node.inputs.front())) {
-    renamed_.push_back(*tensor);
-    renamed_.back().name = output;
-    constants_[output] = &renamed_.back();
-  } else {
-    layers_[output] = layer_of(node, 0);
-  }
-}
+void OnnxReader::hand_on(const OnnxNode& node) { give(node, value_of(node, 0)); }
 
 void OnnxReader::end_in_softmax(const OnnxNode& node) {
-  require(node.outputs.front() == onnx_.outputs.front(), node, "dtrain has a softmax at the end of a network only");
+  if (value_of(node, 0).form == OnnxForm::scores) return end_scores(node, value_of(node, 0));
+  require(node.outputs.front() == onnx_.outputs.front(), node,
+          "dtrain has a softmax in an attention and at the end of a network only");
   hand_on(node);
 }
 
@@ -276,7 +295,10 @@ const std::vector<OnnxOperator>& onnx_operators() {
                                                        {"Conv", &OnnxReader::add_convolution},
                                                        {"Div", &OnnxReader::add_scaling},
                                                        {"Dropout", &OnnxReader::add_dropout},
-                                                       {"Flatten", &OnnxReader::add_flatten},
+                                                       {"Erf", &OnnxReader::add_error_function},
+                                                       {"Expand", &OnnxReader::expand},
+                                                       {"Flatten", &OnnxReader::reshape},
+                                                       {"Gather", &OnnxReader::gather},
                                                        {"Gelu", &OnnxReader::add_activation},
                                                        {"Gemm", &OnnxReader::add_product},
                                                        {"GlobalAveragePool", &OnnxReader::add_global_pooling},
@@ -284,17 +306,24 @@ const std::vector<OnnxOperator>& onnx_operators() {
                                                        {"HardSigmoid", &OnnxReader::add_hard_sigmoid},
                                                        {"HardSwish", &OnnxReader::add_activation},
                                                        {"Identity", &OnnxReader::hand_on},
+                                                       {"LayerNormalization", &OnnxReader::add_layer_norm},
                                                        {"MatMul", &OnnxReader::add_product},
                                                        {"MaxPool", &OnnxReader::add_pooling},
                                                        {"Mul", &OnnxReader::add_scaling},
+                                                       {"Pad", &OnnxReader::pad},
                                                        {"ReduceMean", &OnnxReader::add_mean},
                                                        {"Relu", &OnnxReader::add_activation},
-                                                       {"Reshape", &OnnxReader::add_flatten},
+                                                       {"Reshape", &OnnxReader::reshape},
                                                        {"Sigmoid", &OnnxReader::add_activation},
+                                                       {"Slice", &OnnxReader::slice},
                                                        {"Softmax", &OnnxReader::end_in_softmax},
-                                                       {"Squeeze", &OnnxReader::add_squeeze},
+                                                       {"Split", &OnnxReader::split},
+                                                       {"Squeeze", &OnnxReader::squeeze},
                                                        {"Sum", &OnnxReader::add_sum},
-                                                       {"Tanh", &OnnxReader::add_activation}};
+                                                       {"Tanh", &OnnxReader::add_activation},
+                                                       {"Tile", &OnnxReader::expand},
+                                                       {"Transpose", &OnnxReader::transpose},
+                                                       {"Unsqueeze", &OnnxReader::unsqueeze}};
   return kOperators;
 }
 

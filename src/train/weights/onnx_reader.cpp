@@ -9,6 +9,8 @@
 
 #include <dtrain/base/error.hpp>
 
+#include "tensor_views.hpp"
+
 namespace dtrain::train {
 namespace {
 
@@ -30,7 +32,7 @@ const OnnxInput& image_input(const OnnxFile& onnx, const std::string& source) {
   return *found;
 }
 
-nn::Shape image_of(const OnnxFile& onnx, const std::string& source, const std::optional<nn::Shape>& image) {
+nn::Shape stated_image(const OnnxFile& onnx, const std::string& source, const std::optional<nn::Shape>& image) {
   const OnnxInput& input = image_input(onnx, source);
   if (!input.is_float32 || (!input.extents.empty() && input.extents.size() != 4)) {
     throw DataError(fmt::format("{}: the input {} is no float32 [n, channels, height, width]", source, input.name),
@@ -45,6 +47,14 @@ nn::Shape image_of(const OnnxFile& onnx, const std::string& source, const std::o
   return {extent(1, kUsualImage.c), extent(2, kUsualImage.h), extent(3, kUsualImage.w)};
 }
 
+// A number of samples that divides no other extent shows which extents have samples in them.
+constexpr std::int64_t kFreeBatch = 7919;
+
+std::int64_t batch_of(const OnnxInput& input) {
+  return input.extents.empty() || input.extents[0] == 0 ? kFreeBatch
+                                                        : std::min<std::int64_t>(input.extents[0], INT32_MAX);
+}
+
 std::string stem_of(const std::string& source) { return Path(source).stem().string(); }
 
 }  // namespace
@@ -52,17 +62,25 @@ std::string stem_of(const std::string& source) { return Path(source).stem().stri
 OnnxReader::OnnxReader(const OnnxFile& onnx, const std::string& source, std::optional<nn::Shape> image)
     : onnx_(onnx),
       source_(source),
-      builder_(stem_of(source), image_of(onnx, source, image), image_input(onnx, source).name) {
+      batch_(batch_of(image_input(onnx, source))),
+      builder_(stem_of(source), stated_image(onnx, source, image), image_input(onnx, source).name) {
   for (const std::vector<ForeignTensor>* list : {&onnx.tensors, &onnx.constants}) {
     for (const ForeignTensor& tensor : *list) constants_[tensor.name] = &tensor;
   }
+  for (const auto& [name, integers] : onnx.integers) {
+    if (element_count(integers.shape) != std::ssize(integers.values)) continue;  // longer than those of extents
+    numbers_[name] = {integers.shape, {integers.values.begin(), integers.values.end()}, false};
+  }
   const std::string& input = image_input(onnx, source).name;
-  layers_[input] = builder_.input();
+  values_[input] = {.layer = builder_.input(), .layout = image_layout(batch_, builder_.shape(builder_.input()))};
   names_ = {input, "softmax"};
 }
 
 OnnxNetwork OnnxReader::read() {
   find_readers();
+  for (const OnnxNode& node : onnx_.nodes) {
+    if (needed_.contains(&node) && change_constant(node)) done_.insert(&node);
+  }
   for (const OnnxNode& node : onnx_.nodes) {
     if (needed_.contains(&node) && !done_.contains(&node)) read_node(node);
   }
@@ -76,7 +94,7 @@ OnnxNetwork OnnxReader::read() {
       // Programs write equal biases and the like once; a weight of two layers is another network.
       if (used.insert(tensor->name).second) {
         view.name = tensor->name;
-      } else if (view.shape.size() > 1) {
+      } else if (view.role == nn::TensorRole::weight) {
         throw DataError(
             fmt::format("{}: two layers use the tensor {}: sharing is not supported", source_, tensor->name));
       }
@@ -86,6 +104,7 @@ OnnxNetwork OnnxReader::read() {
     for (const int each : layer.parameters) take(network.graph.parameters[static_cast<std::size_t>(each)]);
     for (const int each : layer.statistics) take(network.graph.statistics[static_cast<std::size_t>(each)]);
   }
+  network.owners = std::move(owners_);
   return network;
 }
 
@@ -97,9 +116,7 @@ void OnnxReader::find_readers() {
     const auto is_wanted = [&](const std::string& output) { return wanted.contains(output); };
     if (std::ranges::none_of(node->outputs, is_wanted)) continue;
     needed_.insert(&*node);
-    // The extents that a Reshape computes are those of a batch of any size.
-    const std::size_t followed = node->op == "Reshape" ? 1 : node->inputs.size();
-    for (const std::string& input : std::span(node->inputs).first(std::min(followed, node->inputs.size()))) {
+    for (const std::string& input : node->inputs) {
       wanted.insert(input);
       readers_[input].push_back(&*node);
     }
@@ -108,6 +125,8 @@ void OnnxReader::find_readers() {
 
 void OnnxReader::read_node(const OnnxNode& node) {
   if (node.inputs.empty() || node.outputs.empty()) refuse(node, "has no input or no output");
+  if (node.op == "Shape" && is_value(node, 0)) return give_extents(node);
+  if (compute(node)) return;
   const std::vector<OnnxOperator>& operators = onnx_operators();
   const auto found = std::ranges::find_if(operators, [&](const OnnxOperator& each) { return node.op == each.name; });
   if (found == operators.end()) {
@@ -121,116 +140,96 @@ void OnnxReader::read_node(const OnnxNode& node) {
   (this->*found->read)(node);
 }
 
+void OnnxReader::give_extents(const OnnxNode& node) {
+  const Extents extents = extents_of(value_of(node, 0).layout);
+  const std::int64_t rank = std::ssize(extents);
+  const auto place = [&](std::int64_t axis) {
+    return std::clamp<std::int64_t>(axis < 0 ? axis + rank : axis, 0, rank);
+  };
+  const std::int64_t first = place(integer(node, "start", 0)), end = place(integer(node, "end", rank));
+  OnnxNumbers numbers{{std::max<std::int64_t>(end - first, 0)}, {}, false};
+  for (std::int64_t axis = first; axis < end; ++axis) {
+    numbers.values.push_back(static_cast<double>(extents[static_cast<std::size_t>(axis)]));
+  }
+  numbers_[node.outputs.front()] = std::move(numbers);
+}
+
+bool OnnxReader::compute(const OnnxNode& node) {
+  std::vector<OnnxNumbers> inputs;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    if (!has_input(node, i)) return false;
+    auto numbers = numbers_of(node, i);
+    if (!numbers) return false;
+    inputs.push_back(*std::move(numbers));
+  }
+  auto made = compute_numbers(node, inputs);
+  if (!made) return false;
+  numbers_[node.outputs.front()] = *std::move(made);
+  return true;
+}
+
 nn::Graph OnnxReader::finish() {
-  const auto logits = layers_.find(onnx_.outputs.front());
-  if (logits == layers_.end())
+  const OnnxNode last{.name = onnx_.outputs.front(),
+                      .op = "output",
+                      .inputs = {onnx_.outputs.front()},
+                      .outputs = {},
+                      .attributes = {}};
+  if (!values_.contains(onnx_.outputs.front()))
     throw DataError(fmt::format("{}: nothing computes the output {}", source_, onnx_.outputs.front()));
   try {
-    return builder_.finish(logits->second);
+    return builder_.finish(layer_of(last, 0));
   } catch (const UsageError& error) {
     throw DataError(fmt::format("{}: {}", source_, error.what()), error.hint());
   }
 }
 
-bool OnnxReader::has_input(const OnnxNode& node, std::size_t input) {
-  return input < node.inputs.size() && !node.inputs[input].empty();
-}
-
-bool OnnxReader::is_layer(const OnnxNode& node, std::size_t input) const {
-  return has_input(node, input) && layers_.contains(node.inputs[input]);
-}
-
-int OnnxReader::layer_of(const OnnxNode& node, std::size_t input) const {
-  if (!is_layer(node, input)) {
-    const std::string name = has_input(node, input) ? node.inputs[input] : fmt::format("number {}", input + 1);
-    refuse(node, fmt::format("its input {} is not computed from the image", name));
-  }
-  return layers_.at(node.inputs[input]);
-}
-
-const nn::Shape& OnnxReader::shape_of(const OnnxNode& node, std::size_t input) const {
-  return builder_.shape(layer_of(node, input));
-}
-
-const ForeignTensor* OnnxReader::find_tensor(const std::string& name) const {
-  const auto found = constants_.find(name);
-  return found == constants_.end() ? nullptr : found->second;
-}
-
-const ForeignTensor& OnnxReader::tensor_of(const OnnxNode& node, std::size_t input, const char* what) const {
-  const ForeignTensor* tensor = has_input(node, input) ? find_tensor(node.inputs[input]) : nullptr;
-  if (!tensor) refuse(node, fmt::format("its {} is no tensor of the file", what));
-  return *tensor;
-}
-
-std::optional<float> OnnxReader::number_of(const OnnxNode& node, std::size_t input) const {
-  const ForeignTensor* tensor = has_input(node, input) ? find_tensor(node.inputs[input]) : nullptr;
-  if (!tensor || !std::ranges::all_of(tensor->shape, [](std::int64_t extent) { return extent == 1; })) return {};
-  float number = 0;
-  copy_values(*tensor, std::span(&number, 1));
-  return number;
-}
-
-std::vector<std::int64_t> OnnxReader::integers_of(const OnnxNode& node, const char* attribute,
-                                                  std::size_t input) const {
-  const auto found = node.attributes.find(attribute);
-  if (found != node.attributes.end()) return found->second.integers;
-  const auto listed = has_input(node, input) ? onnx_.integers.find(node.inputs[input]) : onnx_.integers.end();
-  return listed == onnx_.integers.end() ? std::vector<std::int64_t>() : listed->second;
-}
-
-const OnnxNode* OnnxReader::only_reader(const std::string& value) const {
-  const auto found = readers_.find(value);
-  return found == readers_.end() || found->second.size() != 1 || value == onnx_.outputs.front() ? nullptr
-                                                                                                : found->second.front();
-}
-
-std::int64_t OnnxReader::integer(const OnnxNode& node, const char* attribute, std::int64_t usual) const {
-  const auto found = node.attributes.find(attribute);
-  return found == node.attributes.end() ? usual : found->second.integer;
-}
-
-float OnnxReader::real(const OnnxNode& node, const char* attribute, float usual) const {
-  const auto found = node.attributes.find(attribute);
-  return found == node.attributes.end() ? usual : found->second.real;
-}
-
-int OnnxReader::small(const OnnxNode& node, std::int64_t number) const {
-  if (!std::in_range<int>(number)) refuse(node, fmt::format("{} is too large", number));
-  return static_cast<int>(number);
-}
-
-void OnnxReader::require(bool holds, const OnnxNode& node, const std::string& what) const {
-  if (!holds) refuse(node, what);
-}
-
-void OnnxReader::add(const OnnxNode& node, nn::Layer layer, std::vector<int> inputs) {
+int OnnxReader::add(const OnnxNode& node, nn::Layer layer, std::vector<int> inputs) {
   try {
     last_ = builder_.add(name_for(node), std::move(layer), std::move(inputs));
   } catch (const UsageError& error) {
     refuse(node, error.what());
   }
-  layers_[node.outputs.front()] = last_;
-  if (const OnnxNode* sum = std::exchange(folded_, nullptr)) layers_[sum->outputs.front()] = last_;
+  return last_;
 }
 
 void OnnxReader::name_tensors(std::vector<ForeignTensor> tensors) { tensors_.emplace_back(last_, std::move(tensors)); }
 
-void OnnxReader::check_bias(const OnnxNode& node, const ForeignTensor& bias, std::int64_t channels) const {
-  const bool fits = std::ranges::count(bias.shape, channels) >= 1 &&
-                    std::ranges::count_if(bias.shape, [](std::int64_t extent) { return extent != 1; }) <= 1;
-  require(fits, node, fmt::format("its bias is [{}], not [{}]", fmt::join(bias.shape, ", "), channels));
+void OnnxReader::give(const OnnxNode& node, OnnxValue value) {
+  if (const OnnxNode* sum = std::exchange(folded_, nullptr)) values_[sum->outputs.front()] = value;
+  values_[node.outputs.front()] = std::move(value);
 }
 
-const ForeignTensor* OnnxReader::bias_behind(const OnnxNode& node, std::int64_t channels) {
+void OnnxReader::give_image(const OnnxNode& node, int layer) {
+  give(node, {.layer = layer, .layout = image_layout(batch_, builder_.shape(layer))});
+}
+
+void OnnxReader::add_each(const OnnxNode& node, nn::Layer layer) {
+  const int in = layer_of(node, 0);
+  give(node, {.layer = add(node, std::move(layer), {in}), .layout = value_of(node, 0).layout});
+}
+
+void OnnxReader::check_bias(const OnnxNode& node, const ForeignTensor& bias, std::int64_t channels) const {
+  require(bias.shape == Extents{channels} || bias.shape == Extents{1, channels}, node,
+          fmt::format("its bias is [{}], not [{}]", fmt::join(bias.shape, ", "), channels));
+}
+
+const ForeignTensor* OnnxReader::bias_behind(const OnnxNode& node, std::int64_t channels, std::size_t axis,
+                                             std::size_t rank) {
   const OnnxNode* sum = only_reader(node.outputs.front());
   if (!sum || sum->op != "Add" || sum->inputs.size() != 2 || sum->outputs.empty()) return nullptr;
   const ForeignTensor* bias = find_tensor(sum->inputs[sum->inputs[0] == node.outputs.front() ? 1 : 0]);
-  if (!bias) return nullptr;
-  check_bias(*sum, *bias, channels);
+  if (!bias || bias->shape.size() > rank) return nullptr;
+  for (std::size_t i = 0; i < bias->shape.size(); ++i) {
+    const bool is_channel = rank - bias->shape.size() + i == axis;
+    if (bias->shape[i] != (is_channel ? channels : 1)) return nullptr;
+  }
+  if (bias->shape.size() < rank - axis) return nullptr;
   done_.insert(sum);
   folded_ = sum;
-  return bias;
+  made_.push_back(*bias);
+  made_.back().shape = {channels};
+  made_.back().strides = {bias->strides[bias->shape.size() - (rank - axis)]};
+  return &made_.back();
 }
 
 // "layer1.0.conv1" where its weight is layer1.0.conv1.weight, so that patterns of names mean the same everywhere.
@@ -245,6 +244,17 @@ std::string OnnxReader::name_for(const OnnxNode& node) {
     if (!name.empty() && names_.insert(name).second) return name;
   }
   refuse(node, "has the name of another node");
+}
+
+const ForeignTensor& OnnxReader::make_tensor(const std::string& name, Extents shape, std::vector<float> values) {
+  const auto owner = std::make_shared<const std::vector<float>>(std::move(values));
+  owners_.push_back(owner);
+  made_.push_back({.name = name,
+                   .shape = shape,
+                   .strides = packed_strides(shape),
+                   .dtype = "F32",
+                   .bytes = std::as_bytes(std::span(*owner))});
+  return made_.back();
 }
 
 void OnnxReader::refuse(const OnnxNode& node, const std::string& what, const std::string& hint) const {

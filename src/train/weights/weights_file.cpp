@@ -17,6 +17,7 @@
 #include "checkpoint/mxnet_params.hpp"
 #include "export/onnx_documents.hpp"
 #include "far_weights.hpp"
+#include "metadata_names.hpp"
 #include "npz_file.hpp"
 #include "onnx_network.hpp"
 #include "torch_file.hpp"
@@ -138,7 +139,10 @@ void WeightsFile::read_onnx(const std::string& source) {
 void WeightsFile::read_onnx_network(OnnxFile& onnx, const std::string& source) try {
   OnnxNetwork network = network_of_onnx(onnx, source);
   graph_ = nn::graph_to_json(network.graph);
+  const std::vector<std::string> names = names_in_metadata(onnx.metadata, network.graph.classes());
+  if (!names.empty()) preprocessing_ = Json::object({{"classes", Json(Json::Array(names.begin(), names.end()))}});
   tensors_ = std::move(network.tensors);
+  std::ranges::move(network.owners, std::back_inserter(owners_));
   std::unordered_set<std::string_view> taken;
   for (const ForeignTensor& tensor : tensors_) taken.insert(tensor.name);
   // Single numbers are those of operators, such as the bounds of a Clip.

@@ -22,7 +22,7 @@ class WeightsFile {
   explicit WeightsFile(const Path& place);
   // In the order of the file; they borrow from this object.
   const std::vector<ForeignTensor>& tensors() const { return tensors_; }
-  // What dtrain wrote into its own exports; null in files of others.
+  // What dtrain wrote into its own exports. In files of others only the names of their classes, or null.
   const Json& preprocessing() const { return preprocessing_; }
   // The network of an ONNX model (dtrain.graph/1), or null, and why an ONNX model has none that dtrain reads.
   const Json& graph() const { return graph_; }

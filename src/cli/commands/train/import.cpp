@@ -45,6 +45,7 @@ ExitCode act(const ImportCommand& given, const config::OptionSet& set, Reporter&
   const nn::Graph graph = choose_graph(options, set);
   config::suit_network(graph, set, options.data);
   train::StartingWeights weights = train::load_weights({.file = options.file, .whole = true}, graph);
+  options.data.class_names = config::class_names_of(weights.checkpoint.job.preprocessing);
   weights.checkpoint.job.preprocessing = config::preprocessing_of(options.data);
   const train::CheckpointName name{options.out, 0, 0};
   const Path file = train::save_checkpoint(name, weights.checkpoint);

@@ -113,8 +113,10 @@ TEST(OnnxNetwork, RefusesTensorsThatDoNotFit) {
   const std::string convolution = model.node("Conv", {"image", "w"}, "a").file();
   expect_error<DataError>([&] { read(convolution); }, "its weight is [3, 5, 3, 3], not [3, 2, 3, 3]");
   Sketch other;
-  const std::string product =
-      other.tensor("w", {3, 31}).node("Gemm", {"image", "w"}, "a", {integer("transB", 1)}).file();
+  const std::string product = other.tensor("w", {3, 31})
+                                  .node("Flatten", {"image"}, "flat")
+                                  .node("Gemm", {"flat", "w"}, "a", {integer("transB", 1)})
+                                  .file();
   expect_error<DataError>([&] { read(product); }, "its weight takes 31 values, and its input has 32");
 }
 
