@@ -47,7 +47,7 @@ std::int64_t seconds_since_1970() { return static_cast<std::int64_t>(::time(null
 bool is_process(std::int64_t pid) { return pid > 1 ? ::kill(static_cast<pid_t>(pid), 0) == 0 : pid == 1; }
 
 Json asked(const CoordinatorFile& file, const Json& request) {
-  const Json answer = Json::parse(converse(file, request.dump()), "the coordinator's answer");
+  Json answer = Json::parse(converse(file, request.dump()), "the coordinator's answer");
   if (const Json* error = answer.find("error")) throw Error(error->dump());
   return answer;
 }

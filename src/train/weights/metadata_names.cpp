@@ -17,7 +17,7 @@ constexpr std::array kKeys = {"names", "classes", "labels", "class_names", "id2l
 // A list has no keys.
 using Entries = std::vector<std::pair<std::string, std::string>>;
 
-std::string text_of(const Json& value) {
+std::string entry_text(const Json& value) {
   if (value.is_string()) return value.as_string();
   return value.is_integer() ? std::to_string(value.as_integer()) : std::string();
 }
@@ -26,9 +26,9 @@ std::optional<Entries> entries_of_json(const std::string& text) try {
   const Json document = Json::parse(text, "metadata");
   Entries entries;
   if (document.is_array()) {
-    for (const Json& value : document.as_array()) entries.emplace_back("", text_of(value));
+    for (const Json& value : document.as_array()) entries.emplace_back("", entry_text(value));
   } else if (document.is_object()) {
-    for (const auto& [key, value] : document.as_object()) entries.emplace_back(key, text_of(value));
+    for (const auto& [key, value] : document.as_object()) entries.emplace_back(key, entry_text(value));
   } else {
     return std::nullopt;
   }
