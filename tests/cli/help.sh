@@ -22,7 +22,7 @@ run help --json
 check "help --json has every command, its options and refusals" json out \
   'len(d["commands"]) > 40 and any(o["name"] == "--save-period" and o["refused"] for c in d["commands"] if c["path"] == "train" for o in c["options"])'
 run help hosts --json
-check "help GROUP --json has the commands of the group" json out '{c["path"] for c in d["commands"]} == {"hosts list", "hosts add", "hosts remove", "hosts drain"}'
+check "help GROUP --json has the commands of the group" json out '{c["path"] for c in d["commands"]} == {"hosts list", "hosts add", "hosts remove", "hosts drain", "hosts join", "hosts leave"}'
 run help exit-codes --json
 check "help TOPIC --json has the text" json out 'd["topic"] == "exit-codes" and "resum" in d["text"]'
 

@@ -45,9 +45,9 @@ run "${kube[@]}" --kube-image i -H hosts
 refused "kubernetes with hosts" "-H: not supported by --launcher kubernetes"
 run "${job[@]}" -n 2 --kube-image i
 refused "an image for another launcher" "--kube-image: not supported by --launcher local"
-run_without_programs "${kube[@]}" --kube-image i --job-dir elsewhere
+run_without_programs "${kube[@]}" --kube-image i --job-dir in-pods
 refused "kubernetes without kubectl" "there is no program kubectl in PATH (/nowhere)"
-check "nothing was made" [ ! -e elsewhere ]
+check "nothing was made" [ ! -e in-pods ]
 run_without_programs "${kube[@]}" --kube-image i --kube-print
 check "manifests need no kubectl" exits 0
 run "${job[@]}" -n 2 --queue q

@@ -13,7 +13,7 @@ namespace dtrain::cluster {
 namespace {
 
 constexpr std::string_view kSchemaName = "dtrain.cluster-wish/";
-constexpr int kSchema = 1;
+constexpr int kNewestWish = 1;
 constexpr int kMostWorkers = 10'000;
 constexpr std::size_t kLongestEvent = 230;  // bytes; a tag has room for 256 characters
 
@@ -41,7 +41,7 @@ double budget_in(const Json& value) {
 void check_schema(const std::string& schema) {
   const auto number = schema.starts_with(kSchemaName) ? parse_integer(schema.substr(kSchemaName.size())) : std::nullopt;
   if (!number) throw DataError(fmt::format("its schema '{}' is not {}N", schema, kSchemaName));
-  if (*number > kSchema) throw DataError(fmt::format("its schema {} is of a newer dtrain", schema));
+  if (*number > kNewestWish) throw DataError(fmt::format("its schema {} is of a newer dtrain", schema));
 }
 
 std::string event_text(const HealEvent& event) {
@@ -65,7 +65,7 @@ std::string event_key(int slot) { return fmt::format("{}{:02}", tag::kEvent, slo
 
 std::string wish_text(const Wish& wish) {
   Json document = Json::object(
-      {{"schema", fmt::format("{}{}", kSchemaName, kSchema)}, {"base", wish.base}, {"elastic", wish.elastic}});
+      {{"schema", fmt::format("{}{}", kSchemaName, kNewestWish)}, {"base", wish.base}, {"elastic", wish.elastic}});
   if (wish.budget) document["budget"] = *wish.budget;
   return document.dump();
 }

@@ -7,7 +7,7 @@
 namespace dtrain::cluster {
 namespace {
 
-using State = AgentWord::State;
+using AgentState = AgentWord::State;
 constexpr std::array<std::string_view, 7> kNames{"registered", "lost", "failed", "waiting",
                                                  "absent",     "none", "unknown"};
 
@@ -28,20 +28,20 @@ std::string AgentWord::text() const {
 }
 
 AgentWord agent_of(const Node& node, const Fleet& fleet, const Json& list) {
-  if (fleet.emr) return {State::none, "EMR runs it"};
+  if (fleet.emr) return {AgentState::none, "EMR runs it"};
   if (const Json* known = entry(list, "nodes", "instance_id", node.instance_id)) {
-    return known->at("connected").as_bool() ? AgentWord{State::registered}
-                                            : AgentWord{State::lost, "it is silent, or off"};
+    return known->at("connected").as_bool() ? AgentWord{AgentState::registered}
+                                            : AgentWord{AgentState::lost, "it is silent, or off"};
   }
   if (const Json* failure = entry(list, "failures", "address", node.private_ip)) {
-    return {State::failed, fmt::format("{} ended with exit code {}", failure->at("stage").as_string(),
+    return {AgentState::failed, fmt::format("{} ended with exit code {}", failure->at("stage").as_string(),
                                        failure->at("exit_code").as_integer())};
   }
   if (const Json* waiting = entry(list, "waiting", "instance_id", node.instance_id)) {
-    return {State::waiting, waiting->at("reason").as_string()};
+    return {AgentState::waiting, waiting->at("reason").as_string()};
   }
-  if (node.role == Role::head && fleet.options.contains("head-only")) return {State::none, "it takes no part"};
-  return {State::absent, "it boots, or cannot reach the head"};
+  if (node.role == Role::head && fleet.options.contains("head-only")) return {AgentState::none, "it takes no part"};
+  return {AgentState::absent, "it boots, or cannot reach the head"};
 }
 
 }  // namespace dtrain::cluster
