@@ -13,7 +13,7 @@ namespace {
 // Names of pods are derived from it, and a label has at most 63 characters.
 constexpr std::size_t kLongestName = 40;
 constexpr double kLeastCpus = 0.1, kMostCpus = 1024;
-constexpr int kMostGpus = 64;
+constexpr int kMostPodGpus = 64;
 
 bool is_label(const std::string& text, std::size_t longest) {
   const auto is_letter = [](unsigned char c) { return std::islower(c) != 0; };
@@ -58,7 +58,7 @@ void bind_kubernetes(OptionSet& set, KubernetesOptions& options) {
           "storage class of the new claim (default that of the cluster)");
   set.add("--kube-cpus", options.cpus, "N", "processors of each worker's pod", between(kLeastCpus, kMostCpus));
   add_quantity(set, "--kube-memory", options.memory, "memory of each worker's pod");
-  set.add("--kube-gpus", options.gpus, "N", "NVIDIA GPUs of each worker's pod", between(0, kMostGpus));
+  set.add("--kube-gpus", options.gpus, "N", "NVIDIA GPUs of each worker's pod", between(0, kMostPodGpus));
   set.add("--kube-print", options.print, "print the manifests for `kubectl apply -f -`, and change nothing").flag_only =
       true;
 }

@@ -21,7 +21,7 @@ const Json* entry(const Json& list, const char* name, const char* key, const std
 
 }  // namespace
 
-std::string_view name_of(State state) { return kNames[static_cast<std::size_t>(state)]; }
+std::string_view name_of(AgentState state) { return kNames[static_cast<std::size_t>(state)]; }
 
 std::string AgentWord::text() const {
   return why.empty() ? std::string(name_of(state)) : fmt::format("{}: {}", name_of(state), why);
@@ -35,7 +35,7 @@ AgentWord agent_of(const Node& node, const Fleet& fleet, const Json& list) {
   }
   if (const Json* failure = entry(list, "failures", "address", node.private_ip)) {
     return {AgentState::failed, fmt::format("{} ended with exit code {}", failure->at("stage").as_string(),
-                                       failure->at("exit_code").as_integer())};
+                                            failure->at("exit_code").as_integer())};
   }
   if (const Json* waiting = entry(list, "waiting", "instance_id", node.instance_id)) {
     return {AgentState::waiting, waiting->at("reason").as_string()};

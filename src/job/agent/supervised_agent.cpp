@@ -19,7 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 // Time for killed processes to become reapable.
 constexpr auto kReapTime = 2s;
-constexpr auto kLook = 500ms;
+constexpr auto kAgentLook = 500ms;
 constexpr timespec kWait{.tv_sec = 0, .tv_nsec = 100'000'000};
 
 sigset_t passed_on() {
@@ -39,7 +39,7 @@ void wait_for_spared(const std::string& mark) {
   while (!processes_marked(mark).empty()) {
     while (::waitpid(-1, nullptr, WNOHANG) > 0) {
     }
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(kAgentLook);
   }
 }
 

@@ -19,7 +19,7 @@ namespace {
 
 using Kind = cluster::TagSyncStep::Kind;
 constexpr std::chrono::seconds kDeadline{30};
-constexpr std::chrono::seconds kLook{1};
+constexpr std::chrono::seconds kTagLook{1};
 constexpr std::size_t kMostLog = 16 << 20;
 constexpr std::string_view kRunning = "running";  // as `dtrain jobs list --json` names that state of a job
 
@@ -268,7 +268,7 @@ bool drain_node(net::AwsCalls& aws, const cluster::Fleet& fleet, const cluster::
     const auto word = view.log.find(host);
     if (!view.job_runs || word == view.log.end() || word->second == "REMOVED") return true;
     if (stop_signal() != 0) throw Stopped("stopped by a signal");
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(kTagLook);
   }
   return false;
 }

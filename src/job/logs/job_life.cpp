@@ -11,7 +11,7 @@ namespace dtrain::job {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr auto kLook = 3s;  // at whether the coordinator lives
+constexpr auto kLifeLook = 3s;  // at whether the coordinator lives
 // A coordinator that is gone without a word may be followed by another one within this.
 constexpr auto kSuccession = 15s;
 
@@ -22,7 +22,7 @@ bool JobLife::goes_on() {
   if (!file || file->over()) return false;
   const auto now = std::chrono::steady_clock::now();
   if (now < look_) return true;
-  look_ = now + kLook;
+  look_ = now + kLifeLook;
   if ((file->host == host_name() && is_coordinated(folder_)) || answers(*file)) alive_ = now;
   if (now - alive_ < kSuccession) return true;
   throw RemoteError(fmt::format("{}: the coordinator (process {}) ended without recording the job's end",

@@ -18,7 +18,7 @@ namespace {
 
 using cluster::RegisteredCluster;
 using cluster::RegisteredHost;
-constexpr std::chrono::seconds kLockPatience{20};
+constexpr std::chrono::seconds kFolderPatience{20};
 constexpr std::chrono::minutes kProbeLife{10};
 constexpr std::size_t kProbeBytes = 8;
 constexpr const char* kProbe = "probe-";
@@ -55,7 +55,7 @@ FileLock lock_cluster(const Path& folder) {
         lock = FileLock::take(folder / "cluster.lock");
         return lock.has_value();
       },
-      kLockPatience);
+      kFolderPatience);
   if (taken) return std::move(*lock);
   throw Error(fmt::format("{}: another command changes the cluster", folder.string()), "try again in a minute");
 }

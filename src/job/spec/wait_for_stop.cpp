@@ -15,8 +15,8 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto kLongest = 330s;
-constexpr auto kLook = 50ms;
-constexpr auto kBetweenTries = 2s, kPatience = 15s;
+constexpr auto kStopLook = 50ms;
+constexpr auto kBetweenStops = 2s, kPatience = 15s;
 
 // A coordinator that was killed writes nothing any more. One that cannot be reached may be replaced by another.
 class Liveness {
@@ -26,7 +26,7 @@ class Liveness {
     if (is_coordinated(folder)) heard_ = now;
     if (now >= next_try_) {
       if (answers(file)) heard_ = now;
-      next_try_ = std::chrono::steady_clock::now() + kBetweenTries;
+      next_try_ = std::chrono::steady_clock::now() + kBetweenStops;
     }
     return now - heard_ > kPatience;
   }
@@ -48,7 +48,7 @@ void wait_until_over(const JobFolder& folder) {
       throw Error(fmt::format("{}: the job has not ended in time", folder.path.string()),
                   "`dtrain stop --now` kills all processes at once");
     }
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(kStopLook);
   }
 }
 
