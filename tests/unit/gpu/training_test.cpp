@@ -43,6 +43,16 @@ TEST_P(GpuTraining, MovesEveryLayerAsAReplayDoes) {
   EXPECT_GT(cuda_runtime::graph_launches(), 0);
 }
 
+// What pictures show is copied beside the step, for each batch anew.
+TEST_P(GpuTraining, LearnsWhatPicturesShowAsAReplayDoes) {
+  std::vector<Problem> problems = region_problems();
+  for (Problem& problem : detection_problems()) problems.push_back(std::move(problem));
+  for (const Problem& problem : problems) {
+    const TraceOptions options{.shards = 2, .updates = 3};
+    expect_same(trace_steps(*gpu_, problem, options), trace_steps(*replay_, problem, options), problem.name);
+  }
+}
+
 TEST_P(GpuTraining, MovesEveryTypeByEveryRuleAsAReplayDoes) {
   using nn::OptimizerKind;
   for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
