@@ -12,7 +12,7 @@ int weight_in(const std::string& word, const std::string& text) {
   const auto number = parse_integer(text);
   if (number && *number >= 1 && *number <= kMostWeight) return static_cast<int>(*number);
   throw UsageError(
-      fmt::format("setting 'instance-type' '{}': '{}' is no weight", word, text),
+      fmt::format("'{}': '{}' is no weight", word, text),
       fmt::format("a number from 1 to {}: as how many workers a machine of that type counts", kMostWeight));
 }
 

@@ -39,11 +39,7 @@ class DenseGradient final : public Op {
   }
   std::size_t weight_bytes() const override { return layer_.shape().plain_weights().get_size(); }
   std::size_t packed_bytes() const override { return weight_bytes(); }
-  std::string shape_name(int count) const override {
-    Product p = layer_.shape();
-    p.n = count;
-    return p.shape_name();
-  }
+  std::string shape_name(int count) const override { return layer_.shape_name(count); }
   std::size_t workspace_bytes() const override { return sizeof(bool); }
   void begin(Context& c) override { *workspace<bool>(c) = false; }
   void run(Context& c) override {

@@ -36,11 +36,7 @@ class DepthwiseWeightsGradient final : public LoopOp {
     gradients = {{layer.weight_offset(), window_.channels * positions()}};
   }
 
-  std::string shape_name(int count) const override {
-    Product p = layer_.shape();
-    p.n = count;
-    return p.shape_name();
-  }
+  std::string shape_name(int count) const override { return layer_.shape_name(count); }
   std::size_t workspace_bytes() const override { return sum_bytes() + sizeof(float) * depthwise_scratch(window_); }
   void begin(Context& c) override { std::memset(workspace<float>(c), 0, sum_bytes()); }
   void run(Context& c) override {

@@ -38,11 +38,7 @@ class MatrixGradient final : public Op {
   }
   std::size_t weight_bytes() const override { return layer_.shape().plain_weights().get_size(); }
   std::size_t packed_bytes() const override { return weight_bytes(); }
-  std::string shape_name(int count) const override {
-    Product p = layer_.shape();
-    p.n = count;
-    return p.shape_name();
-  }
+  std::string shape_name(int count) const override { return layer_.shape_name(count); }
   std::size_t workspace_bytes() const override { return 0; }
   void begin(Context& c) override { std::memset(c.contribution + layer_.weight_offset(), 0, weight_bytes()); }
   void run(Context& c) override {

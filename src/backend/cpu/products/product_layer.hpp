@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <string>
 
 #include "../buffer.hpp"
 #include "../kernels/winograd_kernels.hpp"
@@ -35,6 +36,7 @@ class ProductLayer {
   std::size_t packed_bytes() const { return forward_.memory.size() + backward_.memory.size(); }
 
   const Product& shape() const { return shape_; }
+  std::string shape_name(int count) const { return with(count).shape_name(); }
   void* forward_weights() const { return forward_.memory.data(); }
   void* backward_weights_packed() const { return backward_.memory.data(); }
   const dnnl::memory::desc& gradient_layout() const { return gradient_layout_; }

@@ -46,11 +46,7 @@ class ProductOp : public Op {
   std::size_t scratchpad_bytes() const override { return scratchpad_ + first_copy_ + second_copy_; }
   std::size_t weight_bytes() const override { return layer_.shape().plain_weights().get_size(); }
   std::size_t packed_bytes() const final { return packed_bytes_; }
-  std::string shape_name(int count) const override {
-    Product p = layer_.shape();
-    p.n = count;
-    return p.shape_name();
-  }
+  std::string shape_name(int count) const override { return layer_.shape_name(count); }
 
   bool meets() const final { return false; }
   void meet(std::span<Context>) final {}

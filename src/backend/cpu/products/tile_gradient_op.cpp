@@ -29,11 +29,7 @@ class TileGradientOp final : public Op {
   }
   std::size_t weight_bytes() const override { return bytes_of_sums(shape_of(1)); }
   std::size_t packed_bytes() const override { return weight_bytes(); }
-  std::string shape_name(int count) const override {
-    Product p = layer_.shape();
-    p.n = count;
-    return p.shape_name();
-  }
+  std::string shape_name(int count) const override { return layer_.shape_name(count); }
   std::size_t workspace_bytes() const override { return weight_bytes(); }
   void begin(Context& c) override { std::memset(workspace<float>(c), 0, workspace_bytes()); }
   void run(Context& c) override {

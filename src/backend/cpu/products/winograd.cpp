@@ -45,11 +45,7 @@ class WinogradOp : public Op {
   std::size_t scratchpad_bytes() const final { return floats(values_size() + sums_size()); }
   std::size_t weight_bytes() const final { return floats(transformed_size()); }
   std::size_t packed_bytes() const final { return floats(transformed_size()); }
-  std::string shape_name(int count) const final {
-    Product p = layer_.shape();
-    p.n = count;
-    return p.shape_name();
-  }
+  std::string shape_name(int count) const final { return layer_.shape_name(count); }
   bool meets() const final { return false; }
   void meet(std::span<Context>) final {}
 
