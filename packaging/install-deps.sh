@@ -26,6 +26,7 @@ build|libfmt-dev|fmt-devel
 build|nlohmann-json3-dev|json-devel
 build|libcurl4-openssl-dev|libcurl-devel
 build|libssl-dev|openssl-devel
+build|libipsec-mb-dev|intel-ipsec-mb-devel
 build|libssh-dev|libssh-devel
 build|libpugixml-dev|pugixml-devel
 build|libzstd-dev|libzstd-devel

@@ -15,6 +15,8 @@ std::string host_name();  // of this machine
 // Bytes in a line of /proc/meminfo, such as "MemAvailable"; 0 where the kernel does not say.
 std::uint64_t memory_info(std::string_view line);
 
+bool is_on_ec2();  // by the vendor that the firmware names
+
 // GPUs that the NVIDIA driver made a device file for: /dev/nvidia0, /dev/nvidia1, ...
 int nvidia_device_count();
 

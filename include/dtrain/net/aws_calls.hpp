@@ -1,5 +1,6 @@
-// Calls of the AWS services that answer in documents: EC2, IAM and STS (query and XML), EFS (REST and JSON), SSM,
-// Service Quotas and EMR (JSON). Signing, tries and errors are those of <dtrain/net/aws.hpp>.
+// Calls of the AWS services that answer in documents: EC2, IAM, STS, CloudFormation and Auto Scaling (query and XML),
+// EFS (REST and JSON), SSM, Service Quotas, KMS, FSx and EMR (JSON). Signing, tries and errors are those of
+// <dtrain/net/aws.hpp>.
 #pragma once
 
 #include <chrono>
@@ -37,6 +38,8 @@ struct QueryApi {
 inline constexpr QueryApi kEc2{{.name = "ec2", .variable = "EC2"}, "2016-11-15"};
 inline constexpr QueryApi kIam{{.name = "iam", .variable = "IAM", .is_global = true}, "2010-05-08"};
 inline constexpr QueryApi kStsCalls{kSts, "2011-06-15"};
+inline constexpr QueryApi kCloudFormation{{.name = "cloudformation", .variable = "CLOUDFORMATION"}, "2010-05-15"};
+inline constexpr QueryApi kAutoScaling{{.name = "autoscaling", .variable = "AUTO_SCALING"}, "2011-01-01"};
 
 // Services whose calls are a JSON document posted to "/".
 struct JsonApi {
@@ -45,6 +48,8 @@ struct JsonApi {
 };
 inline constexpr JsonApi kSsm{{.name = "ssm", .variable = "SSM"}, "AmazonSSM"};
 inline constexpr JsonApi kQuotas{{.name = "servicequotas", .variable = "SERVICE_QUOTAS"}, "ServiceQuotasV20190624"};
+inline constexpr JsonApi kKms{{.name = "kms", .variable = "KMS"}, "TrentService"};
+inline constexpr JsonApi kFsx{{.name = "fsx", .variable = "FSX"}, "AWSSimbaAPIService_v20180301"};
 inline constexpr JsonApi kEmr{{.name = "elasticmapreduce", .variable = "EMR"}, "ElasticMapReduce"};
 
 // A service whose paths are its calls; its paths begin with "/2015-02-01/".

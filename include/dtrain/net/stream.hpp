@@ -41,12 +41,13 @@ struct Moved {
   std::string error{};
 };
 
-// What a TLS stream may gather and how long it keeps a key.
+// How long a TLS stream keeps a key.
 struct StreamLimits {
-  std::size_t batch = 20 << 10;  // bytes that are encrypted before the kernel gets them in one call
   // AES-GCM stays safe for 2^24.5 full records of one key (RFC 8446 5.5). A quarter of that is 64 GiB.
   std::uint64_t records_of_one_key = 1 << 22;
 };
+
+class BulkRecords;
 
 class Stream {
  public:
@@ -61,7 +62,7 @@ class Stream {
 
   int socket() const { return socket_.get(); }
   explicit operator bool() const { return bool(socket_); }
-  bool is_encrypted() const { return tls_ != nullptr; }
+  bool is_encrypted() const;
 
   enum class Handshake { done, wants_read, wants_write };
   // Goes on with the handshake. `done`: the peer has the secret. Throws RemoteError when it has not.
@@ -72,8 +73,8 @@ class Stream {
   // Both ends call it after the same byte in each direction: what follows is plain.
   void continue_plain();
 
-  // From now on the kernel is asked for many records at once. Plain bytes cannot follow any more.
-  void expect_bulk();
+  // The same, but what follows is encrypted, at a lower cost than by TLS itself (src/net/tls/bulk.hpp).
+  void continue_in_bulk();
 
   // Up to the size of all parts, in order.
   Moved read(std::span<const iovec> parts);
@@ -88,7 +89,8 @@ class Stream {
  private:
   struct Tls;
   FileDescriptor socket_;
-  std::unique_ptr<Tls> tls_;
+  std::unique_ptr<Tls> tls_;           // until the handshake is done, or longer
+  std::unique_ptr<BulkRecords> bulk_;  // neither: plain
 };
 
 // ---- for callers that wait; each throws RemoteError when the deadline has passed or the connection ends

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string>
 
+#include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 
 namespace dtrain {
@@ -14,6 +15,14 @@ namespace dtrain {
 std::string host_name() {
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
+}
+
+bool is_on_ec2() {
+  try {
+    return read_file("/sys/class/dmi/id/sys_vendor").starts_with("Amazon EC2");
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 std::uint64_t memory_info(std::string_view line) {

@@ -70,6 +70,7 @@ constexpr CodeMeaning kCodes[] = {
     {AwsProblem::not_found, "ParameterNotFound"},
     {AwsProblem::not_found, "ResourceNotFoundException"},
     {AwsProblem::not_found, "NoSuchResourceException"},
+    {AwsProblem::not_found, "NotFoundException"},
     {AwsProblem::precondition, "PreconditionFailed"},
     {AwsProblem::capacity, "InsufficientInstanceCapacity"},
     {AwsProblem::capacity, "InsufficientHostCapacity"},

@@ -12,53 +12,29 @@
 
 #include <dtrain/base/error.hpp>
 
+#include "bulk.hpp"
 #include "context.hpp"
+#include "socket_moves.hpp"
 
 namespace dtrain::net {
 namespace {
 
+// Bytes that are encrypted before the kernel gets them in one call.
+constexpr std::size_t kBatch = 20 << 10;
 constexpr std::size_t kRecord = SSL3_RT_MAX_PLAIN_LENGTH;
 // Room that one SSL_write may need: a full record with its frame, and a key update before it.
 constexpr std::size_t kRoom = kRecord + 512;
-constexpr int kReadAhead = 64 << 10;
 
 using BioHandle = std::unique_ptr<BIO, Releaser<::BIO_free>>;
 
-Moved after_system_call(ssize_t moved) {
-  if (moved > 0) return {.bytes = static_cast<std::size_t>(moved)};
-  if (errno == EINTR) return {};
-  if (errno == EAGAIN || errno == EWOULDBLOCK) return {.state = Moved::State::blocked};
-  if (errno == ECONNRESET || errno == EPIPE) return {.state = Moved::State::ended};
-  return {.state = Moved::State::broken, .error = std::strerror(errno)};
-}
-
-msghdr message_of(std::span<const iovec> parts) {
-  msghdr message{};
-  message.msg_iov = const_cast<iovec*>(parts.data());
-  message.msg_iovlen = parts.size();
-  return message;
-}
-
-std::size_t size_of(std::span<const iovec> parts) {
-  std::size_t size = 0;
-  for (const iovec& part : parts) size += part.iov_len;
-  return size;
-}
-
-Moved read_plain(int socket, std::span<const iovec> parts) {
-  msghdr message = message_of(parts);
-  const ssize_t got = ::recvmsg(socket, &message, MSG_DONTWAIT);
-  if (got == 0) return {.state = Moved::State::ended};
-  Moved moved = after_system_call(got);
-  // What was not filled has to wait for the next event.
-  if (moved.bytes > 0 && moved.bytes < size_of(parts)) moved.state = Moved::State::blocked;
-  return moved;
-}
-
-Moved write_plain(int socket, std::span<const iovec> parts) {
-  if (parts.empty()) return {};
-  msghdr message = message_of(parts);
-  return after_system_call(::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL));
+// Of one direction of the records that follow the handshake.
+std::string bulk_secret(SSL* ssl, std::string_view label) {
+  std::string secret(32, '\0');
+  if (SSL_export_keying_material(ssl, reinterpret_cast<unsigned char*>(secret.data()), secret.size(), label.data(),
+                                 label.size(), nullptr, 0, 0) != 1) {
+    throw RemoteError("the connection has no keys: " + explain_tls_error());
+  }
+  return secret;
 }
 
 }  // namespace
@@ -76,12 +52,12 @@ struct Stream::Tls {
       : psk(derive_key(key)), ssl(make_ssl(role, psk)), records_of_one_key(limits.records_of_one_key) {
     BIO *near = nullptr, *far = nullptr;
     BIO* input = BIO_new_socket(socket, BIO_NOCLOSE);
-    if (input == nullptr || BIO_new_bio_pair(&near, limits.batch, &far, 1) != 1) {
+    if (input == nullptr || BIO_new_bio_pair(&near, kBatch, &far, 1) != 1) {
       BIO_free(input);
       throw Error("cannot begin a TLS connection: " + explain_tls_error());
     }
     SSL_set_bio(ssl.get(), input, near);
-    if (limits.batch <= StreamLimits().batch) SSL_set_mode(ssl.get(), SSL_MODE_RELEASE_BUFFERS);
+    SSL_set_mode(ssl.get(), SSL_MODE_RELEASE_BUFFERS);
     encrypted.reset(far);
   }
 
@@ -160,14 +136,21 @@ void Stream::continue_plain() {
   tls_.reset();
 }
 
-void Stream::expect_bulk() {
-  if (!tls_) return;
-  SSL_set_default_read_buffer_len(tls_->ssl.get(), kReadAhead);
-  SSL_set_read_ahead(tls_->ssl.get(), 1);
+void Stream::continue_in_bulk() {
+  DTRAIN_CHECK(tls_ != nullptr && unsent() == 0 && SSL_pending(tls_->ssl.get()) == 0, "bytes are under way");
+  SSL* const ssl = tls_->ssl.get();
+  const std::uint64_t records = tls_->records_of_one_key;
+  BulkKeys to_accepted(bulk_secret(ssl, "EXPORTER-dtrain-bulk to the accepting end"), records);
+  BulkKeys to_connected(bulk_secret(ssl, "EXPORTER-dtrain-bulk to the connecting end"), records);
+  const bool accepts = SSL_is_server(ssl) == 1;
+  bulk_ = accepts ? std::make_unique<BulkRecords>(std::move(to_connected), std::move(to_accepted))
+                  : std::make_unique<BulkRecords>(std::move(to_accepted), std::move(to_connected));
+  tls_.reset();
 }
 
 Moved Stream::read(std::span<const iovec> parts) {
-  if (!tls_) return read_plain(socket_.get(), parts);
+  if (bulk_) return bulk_->read(socket_.get(), parts);
+  if (!tls_) return read_from(socket_.get(), parts);
   SSL* ssl = tls_->ssl.get();
   Moved moved;
   for (const iovec& part : parts) {
@@ -191,7 +174,8 @@ Moved Stream::read(std::span<const iovec> parts) {
 }
 
 Moved Stream::write(std::span<const iovec> parts) {
-  if (!tls_) return write_plain(socket_.get(), parts);
+  if (bulk_) return bulk_->write(socket_.get(), parts);
+  if (!tls_) return write_to(socket_.get(), parts);
   std::size_t taken = 0;
   for (const iovec& part : parts) {
     const auto* data = static_cast<const std::byte*>(part.iov_base);
@@ -215,18 +199,24 @@ Moved Stream::write(std::span<const iovec> parts) {
 }
 
 Moved Stream::flush() {
+  if (bulk_) return bulk_->flush(socket_.get());
   if (!tls_) return {};
   for (;;) {
     char* bytes = nullptr;
     const int size = BIO_nread0(tls_->encrypted.get(), &bytes);
     if (size <= 0) return {};
-    const ssize_t sent = ::send(socket_.get(), bytes, static_cast<std::size_t>(size), MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent > 0) BIO_nread(tls_->encrypted.get(), &bytes, static_cast<int>(sent));
-    if (Moved moved = after_system_call(sent); moved.state != Moved::State::open) return moved;
+    const iovec rest{bytes, static_cast<std::size_t>(size)};
+    const Moved moved = write_to(socket_.get(), {&rest, 1});
+    if (moved.bytes > 0) BIO_nread(tls_->encrypted.get(), &bytes, static_cast<int>(moved.bytes));
+    if (moved.state != Moved::State::open) return moved;
   }
 }
 
-std::size_t Stream::unsent() const { return tls_ ? BIO_ctrl_pending(tls_->encrypted.get()) : 0; }
+std::size_t Stream::unsent() const {
+  if (bulk_) return bulk_->unsent();
+  return tls_ ? BIO_ctrl_pending(tls_->encrypted.get()) : 0;
+}
+bool Stream::is_encrypted() const { return tls_ || bulk_; }
 
 void Stream::end_writing() { ::shutdown(socket_.get(), SHUT_WR); }
 

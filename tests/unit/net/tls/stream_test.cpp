@@ -116,19 +116,27 @@ TEST(Stream, CarriesBytesBothWays) {
   EXPECT_EQ(read_exactly(pair.connected, 13, soon()), "from accepted");
 }
 
-TEST(Stream, CarriesMegabytesInOrderWhateverTheBatch) {
+void continue_in_bulk(Pair& pair) {
+  pair.connected.continue_in_bulk();
+  pair.accepted.continue_in_bulk();
+}
+
+TEST(Stream, CarriesMegabytesInOrder) {
   const std::string sent = pattern(9'000'001);
-  for (const std::size_t batch : {std::size_t{20} << 10, std::size_t{256} << 10}) {
-    Pair pair = make_pair_of({.batch = batch});
-    pair.accepted.expect_bulk();
+  for (const bool in_bulk : {false, true}) {
+    Pair pair = make_pair_of();
+    if (in_bulk) continue_in_bulk(pair);
     auto peer = std::async(std::launch::async, [&] { write_all(pair.connected, sent, soon()); });
     EXPECT_TRUE(read_exactly(pair.accepted, sent.size(), soon()) == sent);
     peer.get();
   }
 }
 
-TEST(Stream, ChangesItsKeysWithoutLosingAByte) {
+class KeyChanges : public testing::TestWithParam<bool> {};
+
+TEST_P(KeyChanges, LoseNoByte) {
   Pair pair = make_pair_of({.records_of_one_key = 3});
+  if (GetParam()) continue_in_bulk(pair);
   const std::string sent = pattern(2'000'000);
   for (Stream* from : {&pair.connected, &pair.accepted}) {
     Stream& to = from == &pair.connected ? pair.accepted : pair.connected;
@@ -136,6 +144,19 @@ TEST(Stream, ChangesItsKeysWithoutLosingAByte) {
     EXPECT_TRUE(read_exactly(to, sent.size(), soon()) == sent);
     peer.get();
   }
+}
+
+INSTANTIATE_TEST_SUITE_P(OfTlsAndOfBulk, KeyChanges, testing::Bool());
+
+TEST(Stream, GoesOnInBulkWithoutLosingAByte) {
+  Pair pair = make_pair_of();
+  write_all(pair.accepted, "!", soon());
+  pair.accepted.continue_in_bulk();
+  write_all(pair.accepted, "in bulk", soon());
+  EXPECT_EQ(read_exactly(pair.connected, 1, soon()), "!");
+  pair.connected.continue_in_bulk();
+  EXPECT_EQ(read_exactly(pair.connected, 7, soon()), "in bulk");
+  EXPECT_TRUE(pair.connected.is_encrypted());
 }
 
 TEST(Stream, GoesOnPlainWithoutLosingAByte) {
@@ -183,10 +204,21 @@ TEST(Stream, EndsAtTheDeadlineWhenThePeerIsSilentAndAtOnceWhenItIsGone) {
   EXPECT_THROW(shake_hands(lonely, soon()), RemoteError);
 }
 
-TEST(Stream, HidesWhatItCarriesFromAListener) {
+// A listener or a meddler between both ends, in the records of TLS and in those that follow them.
+class Between : public testing::TestWithParam<bool> {
+ protected:
+  static Pair shake_hands(Relay& relay) {
+    Pair pair = relay.shake_hands();
+    if (GetParam()) continue_in_bulk(pair);
+    return pair;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(OfTlsAndOfBulk, Between, testing::Bool());
+
+TEST_P(Between, HidesWhatItCarriesFromAListener) {
   std::string seen;
   Relay relay([&](std::string& bytes, bool) { seen += bytes; });
-  Pair pair = relay.shake_hands();
+  Pair pair = shake_hands(relay);
   const std::string secret = "aws_secret_access_key=wJalrXUtnFEMI";
   write_all(pair.connected, secret, soon());
   EXPECT_EQ(read_exactly(pair.accepted, secret.size(), soon()), secret);
@@ -194,27 +226,52 @@ TEST(Stream, HidesWhatItCarriesFromAListener) {
   EXPECT_EQ(seen.find(kKey.secret), std::string::npos);
 }
 
-TEST(Stream, EndsWhenARelayChangesAByte) {
+TEST_P(Between, EndsWhenARelayChangesAByte) {
   std::atomic<bool> change{false};
   Relay relay([&](std::string& bytes, bool from_connected) {
     if (change && from_connected) bytes.back() = static_cast<char>(bytes.back() ^ 1);
   });
-  Pair pair = relay.shake_hands();
+  Pair pair = shake_hands(relay);
   change = true;
   write_all(pair.connected, "launch nothing", soon());
   EXPECT_THROW(read_exactly(pair.accepted, 1, soon()), RemoteError);
 }
 
-TEST(Stream, EndsWhenARelayAddsAFrameOrRepeatsOne) {
+TEST_P(Between, EndsWhenARelayAddsARecordOrRepeatsOne) {
   std::string last;
   for (const bool repeats : {false, true}) {
     Relay relay([&](std::string& bytes, bool from_connected) {
       if (from_connected) last = bytes;
     });
-    Pair pair = relay.shake_hands();
+    Pair pair = shake_hands(relay);
     write_all(pair.connected, "first", soon());
     EXPECT_EQ(read_exactly(pair.accepted, 5, soon()), "first");
-    relay.inject(repeats ? last : std::string("\x04\0\0\0gate", 8));
+    relay.inject(repeats ? last
+                         : std::string("\x04\0\0\0gate"
+                                       "a tag of sixteen",
+                                       24));
+    EXPECT_THROW(read_exactly(pair.accepted, 1, soon()), RemoteError);
+  }
+}
+
+TEST_P(Between, EndsWhenARelayDropsARecordOrExchangesTwo) {
+  for (const bool exchanges : {false, true}) {
+    std::atomic<bool> meddles{false};
+    std::string kept;
+    Relay relay([&](std::string& bytes, bool from_connected) {
+      if (!meddles || !from_connected) return;
+      if (kept.empty()) {
+        kept = std::exchange(bytes, {});
+      } else if (exchanges) {
+        bytes += kept;
+      }
+    });
+    Pair pair = shake_hands(relay);
+    meddles = true;
+    for (const char* word : {"first", "other"}) {
+      write_all(pair.connected, word, soon());
+      std::this_thread::sleep_for(50ms);  // the relay reads them one by one
+    }
     EXPECT_THROW(read_exactly(pair.accepted, 1, soon()), RemoteError);
   }
 }
