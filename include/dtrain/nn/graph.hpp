@@ -29,7 +29,8 @@ struct Input {};
 enum class InitialWeight { he, dirac, whitening, uniform, small, rare };
 
 // Cross-correlation, as every framework calls convolution. Weight [out, in/groups, kernel_h, kernel_w]. A frozen weight
-// stays as it began: it has no gradient (zeros), and no optimizer moves it; the bias learns.
+// stays as it began: it has no gradient (zeros), and no optimizer moves it; the bias learns. Neighbours in a window are
+// `dilation` pixels apart. Zeros lie around the image: pad above and left of it, pad + extra below and right.
 struct Convolution {
   int out = 0;
   int kernel_h = 1, kernel_w = 1;
@@ -40,6 +41,12 @@ struct Convolution {
   bool frozen = false;
   bool is_dense = false;  // of 1x1: a Dense layer for each pixel, whose weight is [out, in]
   InitialWeight initial = InitialWeight::he;
+  int dilation_h = 1, dilation_w = 1;
+  int extra_h = 0, extra_w = 0;  // at least -pad
+
+  // Kernels that are written for their shapes compute these alone.
+  bool is_plain() const { return dilation_h == 1 && dilation_w == 1 && is_evenly_padded(); }
+  bool is_evenly_padded() const { return extra_h == 0 && extra_w == 0; }
 };
 
 // Each pixel becomes stride x stride pixels: what PyTorch calls ConvTranspose2d of a kernel that is as large as its
@@ -83,6 +90,15 @@ struct Pooling {
 struct Dense {
   int out = 0;
   bool bias = true;
+};
+
+// Krizhevsky et al. 2012: each value divided by (bias + alpha / size * the sum of the squares of the pixel's `size`
+// channels around its own)^beta; channels that do not exist are 0. An odd size.
+struct LocalResponseNorm {
+  float alpha = 1e-4f;
+  float beta = 0.75f;
+  float bias = 1;
+  int size = 5;
 };
 
 struct Flatten {};
@@ -148,7 +164,7 @@ struct SoftmaxLoss {
 using Layer = std::variant<Input, Convolution, BatchNorm, Activation, Pooling, Dense, Flatten, Add, Concat, Multiply,
                            Dropout, Scale, LayerNorm, LayerScale, ClassToken, Position, FirstToken, Attention,
                            SoftmaxLoss, Upsample, Pyramid, KeepLevels, DetectionLoss, TransposedConvolution, Proposals,
-                           RegionAlign, KeepRegions, FoundRegions, RegionLoss>;
+                           RegionAlign, KeepRegions, FoundRegions, RegionLoss, LocalResponseNorm>;
 
 // The name of the layer kind as it stands in JSON and messages: "convolution", "batch_norm", ...
 const char* layer_kind(const Layer& layer);
@@ -205,6 +221,7 @@ class GraphBuilder {
   int add(std::string name, Layer layer, std::vector<int> inputs);
   // Throws std::out_of_range for an index that add() never returned.
   const Shape& shape(int node) const { return graph_.nodes.at(static_cast<std::size_t>(node)).output; }
+  const Layer& layer(int node) const { return graph_.nodes.at(static_cast<std::size_t>(node)).layer; }
   // Ends with SoftmaxLoss on `logits`, a list of at least 2 classes; the builder is empty afterwards.
   // Throws UsageError naming a node whose output nothing uses.
   Graph finish(int logits, float label_smoothing = 0.0f, std::string name = "softmax");

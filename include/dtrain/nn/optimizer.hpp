@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <dtrain/base/enum_names.hpp>
 #include <dtrain/base/json.hpp>
 #include <dtrain/nn/optimizer_rule.hpp>
 
@@ -29,18 +31,26 @@ void require_valid(const Optimizer& optimizer);  // UsageError naming the value 
 
 enum class ScheduleKind { step, cosine, one_cycle, poly };
 
+// How the rate comes from where a warm-up begins to the base, by the share s of the warm-up that is over: MXNet's
+// names. linear: s of the way, power2: s^2, sqrt: the root of s; constant: it stays where it begins, and then jumps.
+enum class WarmUp { linear, power2, sqrt, constant };
+inline constexpr EnumName<WarmUp> kWarmUpNames[] = {
+    {WarmUp::linear, "linear"}, {WarmUp::power2, "power2"}, {WarmUp::sqrt, "sqrt"}, {WarmUp::constant, "constant"}};
+
 // The learning rate as a pure function of the samples seen before the step, so it does not depend on the batch size.
 struct Schedule {
   ScheduleKind kind = ScheduleKind::step;
   double base = 0.05;
   double factor = 0.1;               // step: multiply after each boundary
   std::vector<double> boundaries{};  // step: in epochs, ascending
-  double warmup_epochs = 0;          // all but one_cycle: linear from base/25 up to base; 0: none
+  double warmup_epochs = 0;          // all but one_cycle: up to base; 0: none
   double total_epochs = 1;           // cosine, poly (both from the warm-up's end) and one_cycle (linear fall) end here
   double final_share = 0.0;          // cosine, one_cycle, poly: last rate as a share of base
   double rise_share = 0.3;           // one_cycle: share of the run spent rising linearly from base/25, in [0, 1)
   double cycles = 1;                 // cosine: falls of equal length, each from base to the last rate; a whole number
   double power = 2;                  // poly: of the share of the run that is left
+  WarmUp warmup = WarmUp::linear;
+  std::optional<double> warmup_start = {};  // the first rate, at most base; none: base/25
   // The rate of the step that begins after `samples_seen`; a boundary of b epochs counts from b * samples_per_epoch on.
   // samples_per_epoch >= 1. Uses own polynomials, no libm.
   double rate(std::uint64_t samples_seen, std::uint64_t samples_per_epoch) const;
@@ -48,7 +58,8 @@ struct Schedule {
 
 ScheduleKind parse_schedule(std::string_view name);  // step | cosine | one-cycle | poly; UsageError: the nearest name
 const char* schedule_name(ScheduleKind kind);
-void require_valid(const Schedule& schedule);  // UsageError naming the value that makes no sense
+void require_valid(const Schedule& schedule);   // UsageError naming the value that makes no sense
+void require_warmup(const Schedule& schedule);  // the same of the rate at which it begins alone
 
 // Exact round trips. Reading throws DataError for a missing or wrong kind of member, UsageError for a value out of
 // range.

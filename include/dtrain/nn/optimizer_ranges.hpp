@@ -19,6 +19,7 @@ inline constexpr OptimizerRanges kOptimizerRanges;
 
 struct ScheduleRanges {
   ValueRange base = more_than(0), factor = more_than(0), warmup_epochs = at_least(0);
+  ValueRange warmup_start = at_least(0);
   ValueRange final_share = between(0, 1), rise_share = from_and_below(0, 1);
   ValueRange cycles = between(1, 1000), power{.low = 0, .high = 20, .low_is_out = true};
 };

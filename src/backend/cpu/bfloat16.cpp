@@ -25,6 +25,7 @@ CpuModel this_cpu() {
   __get_cpuid(1, &a, &b, &c, &d);
   cpu.family = static_cast<int>(a >> 8 & 0xf);
   cpu.model = static_cast<int>((a >> 4 & 0xf) | (a >> 12 & 0xf0));
+  cpu.has_avx2_fma = (c & bit_FMA) != 0 && uses_instructions(dnnl::cpu_isa::avx2);
 #endif
   cpu.has_avx512 = uses_instructions(dnnl::cpu_isa::avx512_core);
   cpu.has_avx512_bf16 = uses_instructions(dnnl::cpu_isa::avx512_core_bf16);

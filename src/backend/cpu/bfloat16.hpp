@@ -8,9 +8,12 @@ namespace dtrain::backend::cpu {
 struct CpuModel {
   bool intel = false;
   int family = 0, model = 0;
+  bool has_avx2_fma = false;
   bool has_avx512 = false;
   bool has_avx512_bf16 = false;
   bool has_amx_bf16 = false;  // as this process may use it: a virtual machine can hide it
+
+  bool has_fused_kernels() const { return has_avx512 || has_avx2_fma; }
 };
 
 // Pure. Intel's chips from Sapphire Rapids on (family 6, model 143) leave bfloat16 to AMX: their AVX-512 instructions

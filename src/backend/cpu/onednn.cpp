@@ -59,19 +59,20 @@ memory::desc chosen_weights(const Product& p, DType type, const memory::desc& gi
 memory::desc bias(const Product& p) { return {{p.out.c}, memory::data_type::f32, memory::format_tag::x}; }
 
 struct Geometry {
-  memory::dims strides, pad_before, pad_after;
+  memory::dims strides, gaps, pad_before, pad_after;  // gaps: pixels between neighbours in a window
 };
 
 Geometry geometry(const Product& p) {
   const nn::Convolution& c = p.convolution;
   // What a window does not reach at the end is negative padding there.
-  const auto after = [](int in, int out, int kernel, int stride, int pad) {
-    return (out - 1) * stride + kernel - in - pad;
+  const auto after = [](int in, int out, int kernel, int dilation, int stride, int pad) {
+    return (out - 1) * stride + (kernel - 1) * dilation + 1 - in - pad;
   };
   return {{c.stride_h, c.stride_w},
+          {c.dilation_h - 1, c.dilation_w - 1},
           {c.pad_h, c.pad_w},
-          {after(p.in.h, p.out.h, c.kernel_h, c.stride_h, c.pad_h),
-           after(p.in.w, p.out.w, c.kernel_w, c.stride_w, c.pad_w)}};
+          {after(p.in.h, p.out.h, c.kernel_h, c.dilation_h, c.stride_h, c.pad_h),
+           after(p.in.w, p.out.w, c.kernel_w, c.dilation_w, c.stride_w, c.pad_w)}};
 }
 
 auto describe_convolution(const Product& p, const memory::desc& weights, DType out_type) {
@@ -80,10 +81,10 @@ auto describe_convolution(const Product& p, const memory::desc& weights, DType o
   const auto algorithm = dnnl::algorithm::convolution_direct;
   using Forward = dnnl::convolution_forward;
   if (p.bias) {
-    return describe<Forward>(kind, algorithm, p.source(), weights, bias(p), p.result(out_type), g.strides, g.pad_before,
-                             g.pad_after);
+    return describe<Forward>(kind, algorithm, p.source(), weights, bias(p), p.result(out_type), g.strides, g.gaps,
+                             g.pad_before, g.pad_after);
   }
-  return describe<Forward>(kind, algorithm, p.source(), weights, p.result(out_type), g.strides, g.pad_before,
+  return describe<Forward>(kind, algorithm, p.source(), weights, p.result(out_type), g.strides, g.gaps, g.pad_before,
                            g.pad_after);
 }
 
@@ -136,7 +137,7 @@ auto with_backward_data(const Product& p, const memory::desc& weights, Use use) 
   const Geometry g = geometry(p);
   return use(describe_backward<dnnl::convolution_backward_data>(
       describe_convolution(p, any_weights(p, p.arithmetic()), p.dtype), dnnl::algorithm::convolution_direct, p.source(),
-      w, p.result(p.dtype), g.strides, g.pad_before, g.pad_after));
+      w, p.result(p.dtype), g.strides, g.gaps, g.pad_before, g.pad_after));
 }
 
 template <typename Use>
@@ -149,7 +150,7 @@ auto with_backward_weights(const Product& p, const memory::desc& weights, Use us
   const Geometry g = geometry(p);
   return use(describe_backward<dnnl::convolution_backward_weights>(
       describe_convolution(p, any_weights(p, p.arithmetic()), p.dtype), dnnl::algorithm::convolution_direct, p.source(),
-      w, p.result(p.dtype), g.strides, g.pad_before, g.pad_after));
+      w, p.result(p.dtype), g.strides, g.gaps, g.pad_before, g.pad_after));
 }
 
 // For AVX2, oneDNN 2.6 gathers the pixels that a 1x1 convolution with strides reads in rows of eight numbers; the
@@ -205,8 +206,10 @@ memory::desc Product::turned_weights() const {
 std::string Product::shape_name() const {
   if (dense) return fmt::format("n{} {}x{}x{} -> {}", n, in.c, in.h, in.w, out.c);
   const nn::Convolution& c = convolution;
-  return fmt::format("n{} {}x{}x{} -> {}x{}x{} k{}x{} s{}{}", n, in.c, in.h, in.w, out.c, out.h, out.w, c.kernel_h,
-                     c.kernel_w, c.stride_h, c.groups > 1 ? fmt::format(" g{}", c.groups) : "");
+  const bool dilated = c.dilation_h > 1 || c.dilation_w > 1;
+  return fmt::format("n{} {}x{}x{} -> {}x{}x{} k{}x{} s{}{}{}", n, in.c, in.h, in.w, out.c, out.h, out.w, c.kernel_h,
+                     c.kernel_w, c.stride_h, c.groups > 1 ? fmt::format(" g{}", c.groups) : "",
+                     dilated ? fmt::format(" d{}x{}", c.dilation_h, c.dilation_w) : "");
 }
 
 Compiled compile_forward(const Product& p, const memory::desc& weights) {

@@ -46,6 +46,23 @@ void check_levels(const nn::Graph& graph) {
   }
 }
 
+// What a convolution or a norm of the graph asks for that no kernel computes.
+void check_layers(const nn::Graph& graph) {
+  for (const nn::Node& node : graph.nodes) {
+    const auto* const convolution = std::get_if<nn::Convolution>(&node.layer);
+    if (convolution && !convolution->is_evenly_padded()) {
+      throw UsageError(fmt::format("the cuda backend pads as much below and right as above and left, '{}' differs by "
+                                   "{} and {}",
+                                   node.name, convolution->extra_h, convolution->extra_w),
+                       "use setting 'device' cpu");
+    }
+    if (std::holds_alternative<nn::LocalResponseNorm>(node.layer)) {
+      throw UsageError(fmt::format("the cuda backend has no local response norm, which '{}' is", node.name),
+                       "use setting 'device' cpu");
+    }
+  }
+}
+
 class CudaBackend final : public Backend {
  public:
   CudaBackend(DeviceFacts facts, std::function<std::shared_ptr<Device>()> open)
@@ -61,6 +78,7 @@ class CudaBackend final : public Backend {
   std::unique_ptr<Executable> compile(const nn::Graph& graph, const CompileOptions& options) const override {
     check_dtype(*this, options.dtype);
     check_levels(graph);
+    check_layers(graph);
     return std::make_unique<CudaExecutable>(opening_->device(), graph, options);
   }
   BatchWish batches() const override {

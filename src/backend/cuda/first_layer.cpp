@@ -91,7 +91,7 @@ FirstLayer first_layer_of(const nn::Graph& graph, DType dtype) {
   constexpr int kInput = 0;
   const int reader = only_reader(graph, kInput);
   const auto* const layer = layer_at<nn::Convolution>(graph, reader);
-  if (!layer) return {};
+  if (!layer || !layer->is_plain()) return {};
   const nn::Node& node = graph.nodes[static_cast<std::size_t>(reader)];
   const nn::Shape &in = graph.input(), &out = node.output;
   const int next = only_reader(graph, reader);

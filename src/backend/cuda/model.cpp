@@ -70,6 +70,7 @@ ConvolutionShape Model::plain_shape(int index, int n) const {
     shape.stride_h = layer->stride_h, shape.stride_w = layer->stride_w;
     shape.pad_h = layer->pad_h, shape.pad_w = layer->pad_w;
     shape.groups = layer->groups;
+    shape.dilation_h = layer->dilation_h, shape.dilation_w = layer->dilation_w;
   }
   return shape;
 }

@@ -26,10 +26,10 @@ double output_at(const Geometry& g, const Samples& x, const float* weight, int i
   double sum = 0;
   for (int in = g.first_input(out); in < g.first_input(out) + g.in_per_group; ++in) {
     for (int kh = 0; kh < l.kernel_h; ++kh) {
-      const int xh = h * l.stride_h - l.pad_h + kh;
+      const int xh = h * l.stride_h - l.pad_h + kh * l.dilation_h;
       if (!inside(xh, x.shape.h)) continue;
       for (int kw = 0; kw < l.kernel_w; ++kw) {
-        const int xw = w * l.stride_w - l.pad_w + kw;
+        const int xw = w * l.stride_w - l.pad_w + kw * l.dilation_w;
         if (!inside(xw, x.shape.w)) continue;
         sum += static_cast<double>(weight[g.weight(out, in, kh, kw)]) * x.at(i, in, xh, xw);
       }
@@ -39,8 +39,8 @@ double output_at(const Geometry& g, const Samples& x, const float* weight, int i
 }
 
 // The output position that reads input position `x` through kernel element `k`, or -1.
-int reader(int x, int k, int stride, int pad, int outputs) {
-  const int start = x + pad - k;
+int reader(int x, int k, int dilation, int stride, int pad, int outputs) {
+  const int start = x + pad - k * dilation;
   return start >= 0 && start % stride == 0 && start / stride < outputs ? start / stride : -1;
 }
 
@@ -49,10 +49,10 @@ double input_gradient_at(const Geometry& g, const float* weight, const Samples& 
   double sum = 0;
   for (int out = g.first_output(in); out < g.first_output(in) + g.out_per_group; ++out) {
     for (int kh = 0; kh < l.kernel_h; ++kh) {
-      const int yh = reader(h, kh, l.stride_h, l.pad_h, dy.shape.h);
+      const int yh = reader(h, kh, l.dilation_h, l.stride_h, l.pad_h, dy.shape.h);
       if (yh < 0) continue;
       for (int kw = 0; kw < l.kernel_w; ++kw) {
-        const int yw = reader(w, kw, l.stride_w, l.pad_w, dy.shape.w);
+        const int yw = reader(w, kw, l.dilation_w, l.stride_w, l.pad_w, dy.shape.w);
         if (yw < 0) continue;
         sum += static_cast<double>(weight[g.weight(out, in, kh, kw)]) * dy.at(i, out, yh, yw);
       }
@@ -66,10 +66,10 @@ double weight_gradient_at(const Geometry& g, const Samples& x, const Samples& dy
   double sum = 0;
   for (int i = 0; i < x.n; ++i) {
     for (int h = 0; h < dy.shape.h; ++h) {
-      const int xh = h * l.stride_h - l.pad_h + kh;
+      const int xh = h * l.stride_h - l.pad_h + kh * l.dilation_h;
       if (!inside(xh, x.shape.h)) continue;
       for (int w = 0; w < dy.shape.w; ++w) {
-        const int xw = w * l.stride_w - l.pad_w + kw;
+        const int xw = w * l.stride_w - l.pad_w + kw * l.dilation_w;
         if (!inside(xw, x.shape.w)) continue;
         sum += static_cast<double>(dy.at(i, out, h, w)) * x.at(i, in, xh, xw);
       }

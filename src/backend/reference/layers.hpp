@@ -44,6 +44,9 @@ void layer_norm(const nn::LayerNorm& layer, const Samples& x, const float* gamma
 void layer_norm_backward(const nn::LayerNorm& layer, const Samples& x, const float* gamma, const Samples& dy,
                          Samples& dx, float* dgamma, float* dbeta);
 
+void local_response_norm(const nn::LocalResponseNorm& layer, const Samples& x, Samples& y);
+void local_response_norm_backward(const nn::LocalResponseNorm& layer, const Samples& x, const Samples& dy, Samples& dx);
+
 // `gain`: one number for each channel.
 void layer_scale(const Samples& x, const float* gain, Samples& y);
 void layer_scale_backward(const Samples& x, const float* gain, const Samples& dy, Samples& dx, float* dgain);

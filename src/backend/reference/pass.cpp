@@ -97,6 +97,7 @@ void Pass::forward_node(int index) {
           },
           [&](const nn::Scale& l) { scale(l, x(), y); },
           [&](const nn::LayerNorm& l) { layer_norm(l, x(), parameter(index, 0), parameter(index, 1), y); },
+          [&](const nn::LocalResponseNorm& l) { local_response_norm(l, x(), y); },
           [&](const nn::LayerScale&) { layer_scale(x(), parameter(index, 0), y); },
           [&](const nn::ClassToken&) { class_token(x(), parameter(index, 0), y); },
           [&](const nn::Position&) { add_position(x(), parameter(index, 0), y); },
@@ -181,6 +182,7 @@ void Pass::backward_node(int index, std::span<float> gradients) {
                  [&](const nn::LayerNorm& l) {
                    layer_norm_backward(l, input_of(index), parameter(index, 0), dy, dx(), gradient(0), gradient(1));
                  },
+                 [&](const nn::LocalResponseNorm& l) { local_response_norm_backward(l, input_of(index), dy, dx()); },
                  [&](const nn::LayerScale&) {
                    layer_scale_backward(input_of(index), parameter(index, 0), dy, dx(), gradient(0));
                  },

@@ -73,7 +73,7 @@ const char* layer_kind(const Layer& layer) {
       "flatten",      "add",          "concat",       "multiply",      "dropout",        "scale",
       "layer_norm",   "layer_scale",  "class_token",  "position",      "first_token",    "attention",
       "softmax_loss", "upsample",     "pyramid",      "keep_levels",   "detection_loss", "transposed_convolution",
-      "proposals",    "region_align", "keep_regions", "found_regions", "region_loss"};
+      "proposals",    "region_align", "keep_regions", "found_regions", "region_loss",    "local_response_norm"};
   static_assert(std::size(names) == std::variant_size_v<Layer>);
   return names[layer.index()];
 }

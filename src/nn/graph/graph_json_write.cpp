@@ -20,6 +20,9 @@ struct FieldWriter {
     for (const float value : values) list.push_back(float_json(value));
   }
   void pair(const char* key, int h, int w) { node[key] = Json::array({h, w}); }
+  void rare_pair(const char* key, int h, int w, int usual) {
+    if (h != usual || w != usual) pair(key, h, w);
+  }
   template <typename Kind>
   void choice(const char* key, Kind kind, Names names) {
     node[key] = names[static_cast<std::size_t>(kind)];

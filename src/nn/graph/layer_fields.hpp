@@ -21,8 +21,8 @@ template <typename T, typename Kind>
 concept LayerOf = std::same_as<std::remove_const_t<T>, Kind>;
 
 // visit_fields(layer, visit) calls visit(key, value) for numbers and flags, visit.pair(key, h, w) and
-// visit.choice(key, kind, names), and visit.list(key, numbers), which is left out where it is empty. The layer may be
-// constant.
+// visit.choice(key, kind, names), visit.rare_pair(key, h, w, usual), which is left out where both are as usual, and
+// visit.list(key, numbers), which is left out where it is empty. The layer may be constant.
 
 void visit_window(auto& window, auto& visit) {
   visit.pair("kernel", window.kernel_h, window.kernel_w);
@@ -38,6 +38,8 @@ void visit_fields(LayerOf<Convolution> auto& layer, auto& visit) {
   visit("frozen", layer.frozen);
   visit("is_dense", layer.is_dense);
   visit.choice("initial", layer.initial, kInitialWeightNames);
+  visit.rare_pair("dilation", layer.dilation_h, layer.dilation_w, 1);
+  visit.rare_pair("extra_pad", layer.extra_h, layer.extra_w, 0);
 }
 
 void visit_fields(LayerOf<BatchNorm> auto& layer, auto& visit) {
@@ -67,6 +69,13 @@ void visit_fields(LayerOf<Dropout> auto& layer, auto& visit) {
 }
 
 void visit_fields(LayerOf<Scale> auto& layer, auto& visit) { visit("factor", layer.factor); }
+
+void visit_fields(LayerOf<LocalResponseNorm> auto& layer, auto& visit) {
+  visit("alpha", layer.alpha);
+  visit("beta", layer.beta);
+  visit("bias", layer.bias);
+  visit("size", layer.size);
+}
 
 void visit_fields(LayerOf<LayerNorm> auto& layer, auto& visit) { visit("epsilon", layer.epsilon); }
 

@@ -16,19 +16,22 @@ void require(bool holds, const std::string& node, const std::string& what, const
 
 bool in_range(int value, int low) { return value >= low && value <= kLargestExtent; }
 
-int window_count(const std::string& node, int size, int kernel, int stride, int pad, bool ceil) {
-  require(
-      in_range(kernel, 1) && in_range(stride, 1) && in_range(pad, 0) && size + 2 * pad >= kernel, node,
-      fmt::format("a window of {} with stride {} and pad {} does not fit an input of {}", kernel, stride, pad, size),
-      "use a larger image or a smaller network");
-  const int span = size + 2 * pad - kernel;
-  return (ceil ? (span + stride - 1) / stride : span / stride) + 1;
-}
+// One axis of a window. `behind`: the zeros at the end, `pad` of them at the beginning.
+struct WindowAxis {
+  int kernel, stride, pad, behind, dilation = 1;
+};
 
-// Only the window's numbers matter: Convolution and Pooling name them alike.
-Shape windowed(const std::string& node, const auto& window, int channels, const Shape& in, bool ceil) {
-  return {channels, window_count(node, in.h, window.kernel_h, window.stride_h, window.pad_h, ceil),
-          window_count(node, in.w, window.kernel_w, window.stride_w, window.pad_w, ceil)};
+int window_count(const std::string& node, int size, const WindowAxis& a, bool ceil) {
+  const bool makes_sense = in_range(a.kernel, 1) && in_range(a.stride, 1) && in_range(a.pad, 0) &&
+                           in_range(a.behind, 0) && in_range(a.dilation, 1);
+  const std::int64_t reach = (std::int64_t{a.kernel} - 1) * a.dilation + 1;
+  const std::int64_t span = std::int64_t{size} + a.pad + a.behind - reach;
+  require(makes_sense && span >= 0, node,
+          fmt::format("a window of {}{} with stride {} and pad {}{} does not fit an input of {}", a.kernel,
+                      a.dilation == 1 ? "" : fmt::format(" with dilation {}", a.dilation), a.stride, a.pad,
+                      a.behind == a.pad ? "" : fmt::format(" and {}", a.behind), size),
+          "use a larger image or a smaller network");
+  return static_cast<int>((ceil ? (span + a.stride - 1) / a.stride : span / a.stride) + 1);
 }
 
 Shape convolved(const std::string& node, const Convolution& c, const Shape& in) {
@@ -39,14 +42,18 @@ Shape convolved(const std::string& node, const Convolution& c, const Shape& in) 
   require(c.initial != InitialWeight::whitening || (c.groups == 1 && c.out == 2 * window), node,
           fmt::format("whitening windows of {} values takes {} outputs and one group", window, 2 * window));
   require(!c.is_dense || (window == in.c && c.groups == 1), node, "a dense layer of each pixel has a window of 1x1");
-  return windowed(node, c, c.out, in, false);
+  require((c.initial != InitialWeight::whitening && !c.is_dense) || c.is_plain(), node,
+          "only plain windows whiten images or are dense layers: no dilation, even padding");
+  return {c.out, window_count(node, in.h, {c.kernel_h, c.stride_h, c.pad_h, c.pad_h + c.extra_h, c.dilation_h}, false),
+          window_count(node, in.w, {c.kernel_w, c.stride_w, c.pad_w, c.pad_w + c.extra_w, c.dilation_w}, false)};
 }
 
 Shape pooled(const std::string& node, const Pooling& p, const Shape& in) {
   if (p.global) return {in.c, 1, 1};
   // A window that lies in the padding alone would hold no element at all. At the end only `full` can make one.
   require(p.pad_h < p.kernel_h && p.pad_w < p.kernel_w, node, "a pooling window must be larger than its pad");
-  const Shape out = windowed(node, p, in.c, in, p.full);
+  const Shape out = {in.c, window_count(node, in.h, {p.kernel_h, p.stride_h, p.pad_h, p.pad_h}, p.full),
+                     window_count(node, in.w, {p.kernel_w, p.stride_w, p.pad_w, p.pad_w}, p.full)};
   require((out.h - 1) * p.stride_h - p.pad_h < in.h && (out.w - 1) * p.stride_w - p.pad_w < in.w, node,
           fmt::format("the last pooling window lies outside the {}x{} input", in.h, in.w),
           "use the valid pooling convention or less padding");
@@ -93,6 +100,14 @@ Shape normalized(const std::string& node, const BatchNorm& b, const Shape& in) {
 
 Shape scaled(const std::string& node, const Scale& s, const Shape& in) {
   require(s.factor != 0 && std::isfinite(s.factor), node, fmt::format("a factor of {} leaves nothing", s.factor));
+  return in;
+}
+
+Shape normalized(const std::string& node, const LocalResponseNorm& n, const Shape& in) {
+  require(in_range(n.size, 1) && n.size % 2 == 1, node, fmt::format("a size of {} channels is not odd", n.size));
+  require(n.bias > 0 && n.alpha >= 0 && std::isfinite(n.bias) && std::isfinite(n.alpha), node,
+          fmt::format("a bias of {} and an alpha of {} make no positive sum", n.bias, n.alpha));
+  require(n.beta > 0 && n.beta <= 16, node, fmt::format("a beta of {} is not above 0 and at most 16", n.beta));
   return in;
 }
 
@@ -292,6 +307,7 @@ Shape output_shape(const std::string& node, const Layer& layer, std::span<const 
                        return in;
                      },
                      [&](const Scale& s) { return scaled(node, s, in); },
+                     [&](const LocalResponseNorm& n) { return normalized(node, n, in); },
                      [&](const LayerNorm& n) {
                        require_epsilon(node, n.epsilon);
                        return in;

@@ -29,6 +29,7 @@ class NodeReader {
   void operator()(const char* key, float& value);
   void list(const char* key, std::vector<float>& values);
   void pair(const char* key, int& h, int& w);
+  void rare_pair(const char* key, int& h, int& w, int) { pair(key, h, w); }
   template <typename Kind>
   void choice(const char* key, Kind& kind, Names names) {
     if (find(key)) kind = static_cast<Kind>(choice_index(key, names));

@@ -26,6 +26,7 @@ class AttributeReader {
   void operator()(const char* key, float& value);
   void negated(const char* key, bool& value);
   void pair(const char* key, int& h, int& w);
+  void rare_pair(const char* key, int& h, int& w, int) { pair(key, h, w); }
   template <typename Kind>
   void choice(const char* key, Kind& kind, Names names) {
     if (const auto value = find(key)) kind = static_cast<Kind>(choice_index(key, *value, names));

@@ -1,9 +1,10 @@
 // The attributes of MXNet 1.x operators, named once: the symbol's writer and its reader both visit them.
 //
 // visit_attributes(layer, visit) calls visit(key, value) for numbers, flags and floats; visit.negated(key, flag);
-// visit.pair(key, h, w); visit.choice(key, kind, names); visit.fixed(key, text) for what must stand there; and for what
-// a reader meets and a writer leaves out: visit.only(key, text), the one value that means what the layer does, and
-// visit.ignore(key), which changes no result.
+// visit.pair(key, h, w); visit.rare_pair(key, h, w, usual), which is left out where both are as usual;
+// visit.choice(key, kind, names); visit.fixed(key, text) for what must stand there; and for what a reader meets and a
+// writer leaves out: visit.only(key, text), the one value that means what the layer does, and visit.ignore(key), which
+// changes no result.
 #pragma once
 
 #include <dtrain/nn/graph.hpp>
@@ -23,7 +24,7 @@ void visit_attributes(LayerOf<Convolution> auto& layer, auto& visit) {
   visit_window(layer, visit);
   visit("num_group", layer.groups);
   visit.negated("no_bias", layer.bias);
-  visit.only("dilate", "(1,1)");
+  visit.rare_pair("dilate", layer.dilation_h, layer.dilation_w, 1);
   visit.only("layout", "NCHW");
   for (const char* key : {"workspace", "cudnn_tune", "cudnn_off"}) visit.ignore(key);
 }
@@ -61,6 +62,13 @@ void visit_attributes(LayerOf<Pooling> auto& layer, auto& visit) {
   visit("count_include_pad", layer.count_include_pad);
   visit.only("layout", "NCHW");
   for (const char* key : {"cudnn_off", "p_value"}) visit.ignore(key);
+}
+
+void visit_attributes(LayerOf<LocalResponseNorm> auto& layer, auto& visit) {
+  visit("alpha", layer.alpha);
+  visit("beta", layer.beta);
+  visit("knorm", layer.bias);
+  visit("nsize", layer.size);
 }
 
 void visit_attributes(LayerOf<Dense> auto& layer, auto& visit) {

@@ -25,6 +25,9 @@ struct AttributeWriter {
   void operator()(const char* key, float value) { attributes[key] = float_text(value); }
   void negated(const char* key, bool value) { (*this)(key, !value); }
   void pair(const char* key, int h, int w) { attributes[key] = fmt::format("({}, {})", h, w); }
+  void rare_pair(const char* key, int h, int w, int usual) {
+    if (h != usual || w != usual) pair(key, h, w);
+  }
   template <typename Kind>
   void choice(const char* key, Kind kind, Names names) {
     attributes[key] = names[static_cast<std::size_t>(kind)];
@@ -46,6 +49,11 @@ bool same_operator(const Layer& a, const Layer& b) {
 }
 
 const char* operator_name(const Node& node) {
+  const auto* convolution = std::get_if<Convolution>(&node.layer);
+  if (convolution && !convolution->is_evenly_padded()) {
+    throw UsageError(fmt::format("{}: MXNet's convolution pads as much below and right as above and left", node.name),
+                     "export to onnx or safetensors");
+  }
   const auto* dropout = std::get_if<Dropout>(&node.layer);
   for (const MxnetOperator& known : mxnet_operators()) {
     const bool drops_samples = dropout && dropout->whole_samples;

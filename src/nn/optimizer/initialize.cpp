@@ -21,10 +21,13 @@ void fill_normal(std::span<float> weight, double variance, std::uint64_t seed, s
   for (float& value : weight) value = deviation * random.normal();
 }
 
-void fill_uniform(std::span<float> weight, double variance, std::uint64_t seed, std::uint32_t tensor) {
+void fill_between(std::span<float> weight, float bound, std::uint64_t seed, std::uint32_t tensor) {
   RandomStream random(seed, RandomUse::initial_weights, tensor, 0);
-  const auto bound = static_cast<float>(portable_sqrt(3 * variance));
   for (float& value : weight) value = random.uniform(-bound, bound);
+}
+
+void fill_uniform(std::span<float> weight, double variance, std::uint64_t seed, std::uint32_t tensor) {
+  fill_between(weight, static_cast<float>(portable_sqrt(3 * variance)), seed, tensor);
 }
 
 // Filters that hand on one channel each: 1 in the middle of the window, else 0.
@@ -87,15 +90,47 @@ void fill_weight(const TensorView& view, InitialWeight initial, std::uint64_t se
   if (dirac) pass_channels_on(view, weight);
 }
 
+// Of any initializer but the standard one.
+void fill_weight(const TensorView& view, Initializer initializer, std::uint64_t seed, std::uint32_t tensor,
+                 std::span<float> weight) {
+  constexpr double kSlope = 0.25;  // MSRAPrelu's, of the activations that it expects
+  constexpr double kNormalVariance = 0.01 * 0.01;
+  constexpr float kUniformBound = 0.07f;
+  const std::int64_t window = view.size / (view.shape[0] * view.shape[1]);
+  const auto both_fans = static_cast<double>((view.shape[0] + view.shape[1]) * window);
+  switch (initializer) {
+    case Initializer::standard:
+    case Initializer::xavier:
+      return fill_uniform(weight, 2 / both_fans, seed, tensor);
+    case Initializer::msra:
+      return fill_normal(weight, 4 / (1 + kSlope * kSlope) / both_fans, seed, tensor);
+    case Initializer::normal:
+      return fill_normal(weight, kNormalVariance, seed, tensor);
+    case Initializer::uniform:
+      return fill_between(weight, kUniformBound, seed, tensor);
+    case Initializer::one:
+      return std::ranges::fill(weight, 1.0f), void();
+    case Initializer::zero:
+      return std::ranges::fill(weight, 0.0f), void();
+  }
+}
+
 }  // namespace
 
-void initialize_parameters(const Graph& graph, std::uint64_t seed, std::span<float> parameters) {
+void initialize_parameters(const Graph& graph, std::uint64_t seed, std::span<float> parameters,
+                           Initializer initializer) {
   DTRAIN_CHECK(parameters.size() == static_cast<std::size_t>(graph.parameter_count), "not the graph's buffer");
   const std::vector<InitialWeight> initial = initial_weights(graph);
   for (std::size_t i = 0; i < graph.parameters.size(); ++i) {
     const TensorView& view = graph.parameters[i];
     const std::span<float> values = values_of(view, parameters);
-    if (view.role == TensorRole::weight) fill_weight(view, initial[i], seed, static_cast<std::uint32_t>(i), values);
+    if (view.role != TensorRole::weight) continue;
+    const auto tensor = static_cast<std::uint32_t>(i);
+    if (initializer == Initializer::standard) {
+      fill_weight(view, initial[i], seed, tensor, values);
+    } else {
+      fill_weight(view, initializer, seed, tensor, values);
+    }
   }
   for (const Node& node : graph.nodes) fill_vectors(graph, node, seed, parameters);
 }

@@ -58,6 +58,20 @@ double one_cycle_share(const Schedule& s, double epochs) {
   return between(1, s.final_share, (epochs - peak) / (s.total_epochs - peak));
 }
 
+double warmup_share(WarmUp kind, double over) {
+  switch (kind) {
+    case WarmUp::linear:
+      break;
+    case WarmUp::power2:
+      return over * over;
+    case WarmUp::sqrt:
+      return portable_sqrt(over);
+    case WarmUp::constant:
+      return 0;
+  }
+  return over;
+}
+
 double share_after_warmup(const Schedule& s, double epochs) {
   switch (s.kind) {
     case ScheduleKind::step:
@@ -80,8 +94,18 @@ void require(bool holds, const char* what) {
 
 double Schedule::rate(std::uint64_t samples_seen, std::uint64_t samples_per_epoch) const {
   const double epochs = static_cast<double>(samples_seen) / static_cast<double>(samples_per_epoch);
-  if (epochs < warmup_epochs) return base * between(kStartShare, 1, epochs / warmup_epochs);
+  if (epochs < warmup_epochs) {
+    const double start_share = warmup_start ? *warmup_start / base : kStartShare;
+    return base * between(start_share, 1, warmup_share(warmup, epochs / warmup_epochs));
+  }
   return base * share_after_warmup(*this, epochs);
+}
+
+void require_warmup(const Schedule& s) {
+  if (!s.warmup_start) return;
+  require_in(kScheduleRanges.warmup_start, *s.warmup_start, "warmup-lr");
+  if (*s.warmup_start <= s.base) return;
+  throw SettingError("warmup-lr", fmt::format("must be at most the learning rate {}, not {}", s.base, *s.warmup_start));
 }
 
 void require_valid(const Schedule& s) {
@@ -89,6 +113,7 @@ void require_valid(const Schedule& s) {
   require_in(ranges.base, s.base, "lr");
   require_in(ranges.factor, s.factor, "lr-factor");
   require_in(ranges.warmup_epochs, s.warmup_epochs, "warmup-epochs");
+  require_warmup(s);
   require_in(ranges.final_share, s.final_share, "lr-final");
   require_in(ranges.rise_share, s.rise_share, "lr-rise");
   require_in(ranges.cycles, s.cycles, "lr-cycles");
@@ -111,16 +136,19 @@ ScheduleKind parse_schedule(std::string_view name) {
 const char* schedule_name(ScheduleKind kind) { return kNames[static_cast<std::size_t>(kind)]; }
 
 Json to_json(const Schedule& s) {
-  return Json::object({{"kind", schedule_name(s.kind)},
-                       {"base", s.base},
-                       {"factor", s.factor},
-                       {"boundaries", Json::Array(s.boundaries.begin(), s.boundaries.end())},
-                       {"warmup_epochs", s.warmup_epochs},
-                       {"total_epochs", s.total_epochs},
-                       {"final_share", s.final_share},
-                       {"rise_share", s.rise_share},
-                       {"cycles", s.cycles},
-                       {"power", s.power}});
+  Json json = Json::object({{"kind", schedule_name(s.kind)},
+                            {"base", s.base},
+                            {"factor", s.factor},
+                            {"boundaries", Json::Array(s.boundaries.begin(), s.boundaries.end())},
+                            {"warmup_epochs", s.warmup_epochs},
+                            {"total_epochs", s.total_epochs},
+                            {"final_share", s.final_share},
+                            {"rise_share", s.rise_share},
+                            {"cycles", s.cycles},
+                            {"power", s.power}});
+  if (s.warmup != WarmUp::linear) json["warmup"] = enum_name(kWarmUpNames, s.warmup);
+  if (s.warmup_start) json["warmup_start"] = *s.warmup_start;
+  return json;
 }
 
 Schedule schedule_from_json(const Json& json) {
@@ -137,6 +165,12 @@ Schedule schedule_from_json(const Json& json) {
     schedule.cycles = number("cycles");
     schedule.power = number("power");
   }
+  if (const Json* warmup = json.find("warmup")) {
+    const auto kind = enum_value(kWarmUpNames, warmup->as_string());
+    if (!kind) throw UsageError(fmt::format("there is no warm-up \"{}\"", warmup->as_string()));
+    schedule.warmup = *kind;
+  }
+  if (json.find("warmup_start")) schedule.warmup_start = number("warmup_start");
   for (const Json& boundary : json.at("boundaries").as_array()) schedule.boundaries.push_back(boundary.as_number());
   require_valid(schedule);
   return schedule;

@@ -64,6 +64,35 @@ void add_convolutions(std::vector<Problem>& cases) {
   cases.push_back(single("convolution_depthwise_multiplied", multiplied));
 }
 
+Convolution dilated(Convolution layer, int h, int w) {
+  layer.dilation_h = h;
+  layer.dilation_w = w;
+  return layer;
+}
+
+void add_dilations(std::vector<Problem>& cases) {
+  cases.push_back(single("dilated_3x3", dilated(square(5, 3, 1, 2), 2, 2)));
+  const Convolution rectangle{.out = 16, .kernel_h = 3, .kernel_w = 2, .stride_h = 2, .pad_h = 2, .pad_w = 1};
+  cases.push_back(single("dilated_rectangle", dilated(rectangle, 2, 3)));
+  Convolution depthwise = dilated(square(6, 3, 1, 2), 2, 2), grouped = dilated(square(4, 3, 1, 1), 2, 1);
+  depthwise.groups = 6;
+  grouped.groups = 2;
+  grouped.bias = true;
+  cases.push_back(single("dilated_depthwise", depthwise));
+  cases.push_back(single("dilated_groups", grouped));
+  // As many channels and pixels as own kernels want.
+  cases.push_back(wrap("dilated_wide",
+                       [](GraphBuilder& b, int x) {
+                         x = b.add("wide", square(32, 1, 1, 0), {x});
+                         return b.add("middle", dilated(square(32, 3, 1, 1), 2, 2), {x});
+                       },
+                       0, {3, 12, 12}));
+  // The first layer, whose image the cuda backend may load in blocks of pixels.
+  GraphBuilder b("dilated_first", {3, 16, 16});
+  const int first = b.add("first", dilated(square(8, 5, 2, 2), 2, 2), {b.input()});
+  cases.push_back(make_problem(b.finish(b.add("logits", Dense{.out = 7}, {first})), kSamples));
+}
+
 // Times four first, so that many values lie beyond six.
 int relu6_of_large_values(GraphBuilder& b, int x) {
   const int twice = b.add("twice", Add{}, {x, x});
@@ -325,6 +354,7 @@ Problem norm_of_pixels() {
 std::vector<Problem> layer_problems() {
   std::vector<Problem> cases;
   add_convolutions(cases);
+  add_dilations(cases);
   add_elementwise(cases);
   add_poolings(cases);
   add_blocks(cases);

@@ -43,6 +43,8 @@ Problem make_problem(nn::Graph graph, int n, std::uint64_t seed = 1);
 // Small graphs: every layer kind with every attribute that changes its arithmetic, in odd sizes, and blocks as the
 // networks are made of. Each runs through a convolution first, so that the gradient by the layer's input matters.
 std::vector<Problem> layer_problems();
+// Those of layers that the cuda backend does not have.
+std::vector<Problem> host_problems();
 // What detectors have beside them.
 std::vector<Problem> detection_problems();
 std::vector<Problem> region_problems();

@@ -17,6 +17,8 @@ class CpuLayers : public ::testing::TestWithParam<Problem> {};
 
 INSTANTIATE_TEST_SUITE_P(All, CpuLayers, ::testing::ValuesIn(layer_problems()),
                          [](const auto& of) { return of.param.name; });
+INSTANTIATE_TEST_SUITE_P(Host, CpuLayers, ::testing::ValuesIn(host_problems()),
+                         [](const auto& of) { return of.param.name; });
 INSTANTIATE_TEST_SUITE_P(Detection, CpuLayers, ::testing::ValuesIn(detection_problems()),
                          [](const auto& of) { return of.param.name; });
 INSTANTIATE_TEST_SUITE_P(Regions, CpuLayers, ::testing::ValuesIn(region_problems()),

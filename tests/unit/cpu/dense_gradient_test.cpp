@@ -54,7 +54,7 @@ TEST(DenseGradientLayers, AreTheLargeOnes) {
   p.in = {512, 7, 7};
   p.out = {4096, 1, 1};
   EXPECT_TRUE(has_dense_gradient(p, cpu));
-  EXPECT_FALSE(has_dense_gradient(p, {})) << "a chip without AVX-512";
+  EXPECT_FALSE(has_dense_gradient(p, {})) << "a chip without fused multiply-adds";
   p.dtype = DType::bfloat16;
   EXPECT_TRUE(has_dense_gradient(p, cpu));
   p.in = {511, 7, 7};

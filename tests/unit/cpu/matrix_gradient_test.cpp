@@ -41,7 +41,7 @@ TEST(MatrixGradientLayers, AreThoseOfTokensInFloat32) {
   p.in = p.out = {64, 1, 9};
   p.convolution = {.out = 64};
   EXPECT_TRUE(has_matrix_gradient(p, cpu));
-  EXPECT_FALSE(has_matrix_gradient(p, {})) << "a chip without AVX-512";
+  EXPECT_FALSE(has_matrix_gradient(p, {})) << "a chip without fused multiply-adds";
   p.in.c = 20;
   EXPECT_FALSE(has_matrix_gradient(p, cpu)) << "channels that fill no vector";
   p.in = p.out = {64, 3, 3};

@@ -22,7 +22,13 @@ std::vector<float> numbers(std::int64_t count, std::uint32_t stream) {
   return values;
 }
 
-bool runs_here() { return this_cpu().has_avx512; }
+// All that this CPU can run.
+std::vector<const FusedKernels*> kernels_here() {
+  std::vector<const FusedKernels*> kernels;
+  if (this_cpu().has_avx2_fma) kernels.push_back(&fused_avx2::kFusedKernels);
+  if (this_cpu().has_avx512) kernels.push_back(&fused_avx512::kFusedKernels);
+  return kernels;
+}
 
 struct ProductCase {
   int rows, inner, columns;
@@ -38,26 +44,24 @@ INSTANTIATE_TEST_SUITE_P(Shapes, WinogradProducts,
                                            ProductCase{6, 32, 64, true, false}, ProductCase{23, 9, 192, false, true},
                                            ProductCase{64, 31, 128, true, true}));
 
-TEST_P(WinogradProducts, AreTheirDefinition) {
-  if (!runs_here()) GTEST_SKIP() << "no AVX-512";
-  const ProductCase& c = GetParam();
+void expect_definition(const FusedKernels& kernels, const ProductCase& c) {
   const std::vector<float> left = numbers(std::int64_t{c.rows} * c.inner, 1);
   const std::vector<float> right = numbers(std::int64_t{c.inner} * c.columns, 2);
   std::vector<float> out = numbers(std::int64_t{c.rows} * c.columns, 3);
   const std::vector<float> before = out;
-  const int panel = fused_panel(c.columns);
-  fused_product({.rows = c.rows,
-                 .inner = c.inner,
-                 .columns = c.columns,
-                 .left = left.data(),
-                 .left_row = c.left_is_turned ? 1 : c.inner,
-                 .left_inner = c.left_is_turned ? c.rows : 1,
-                 .right = right.data(),
-                 .right_inner = panel,
-                 .right_panel = std::int64_t{c.inner} * panel,
-                 .out = out.data(),
-                 .out_row = c.columns,
-                 .adds = c.adds});
+  const int panel = kernels.panel(c.columns);
+  kernels.product({.rows = c.rows,
+                   .inner = c.inner,
+                   .columns = c.columns,
+                   .left = left.data(),
+                   .left_row = c.left_is_turned ? 1 : c.inner,
+                   .left_inner = c.left_is_turned ? c.rows : 1,
+                   .right = right.data(),
+                   .right_inner = panel,
+                   .right_panel = std::int64_t{c.inner} * panel,
+                   .out = out.data(),
+                   .out_row = c.columns,
+                   .adds = c.adds});
   for (int row = 0; row < c.rows; ++row) {
     for (int column = 0; column < c.columns; ++column) {
       const auto at = static_cast<std::size_t>(row * c.columns + column);
@@ -67,9 +71,14 @@ TEST_P(WinogradProducts, AreTheirDefinition) {
         const int r = column / panel * c.inner * panel + k * panel + column % panel;
         sum += double{left[static_cast<std::size_t>(l)]} * right[static_cast<std::size_t>(r)];
       }
-      ASSERT_NEAR(out[at], sum, 1e-5) << row << ' ' << column;
+      ASSERT_NEAR(out[at], sum, 1e-5) << row << ' ' << column << ", panels of " << kernels.widest_panel;
     }
   }
+}
+
+TEST_P(WinogradProducts, AreTheirDefinition) {
+  if (kernels_here().empty()) GTEST_SKIP() << "no fused multiply-adds";
+  for (const FusedKernels* kernels : kernels_here()) expect_definition(*kernels, GetParam());
 }
 
 struct NetworkCase {
@@ -113,7 +122,8 @@ Product product_3x3(int in, int out, int size) {
 TEST(WinogradLayers, AreThoseWhereItIsFaster) {
   const CpuModel cpu{.has_avx512 = true};
   EXPECT_TRUE(filters_minimally(product_3x3(64, 128, 14), cpu));
-  EXPECT_FALSE(filters_minimally(product_3x3(64, 128, 14), {})) << "a chip without AVX-512";
+  EXPECT_TRUE(filters_minimally(product_3x3(64, 128, 14), {.has_avx2_fma = true}));
+  EXPECT_FALSE(filters_minimally(product_3x3(64, 128, 14), {})) << "a chip without fused multiply-adds";
   EXPECT_FALSE(filters_minimally(product_3x3(64, 128, 7), cpu)) << "a small picture";
   EXPECT_FALSE(filters_minimally(product_3x3(3, 64, 32), cpu)) << "the first layer";
   EXPECT_FALSE(filters_minimally(product_3x3(96, 64, 32), cpu)) << "a panel that is not full";

@@ -136,7 +136,7 @@ TEST(CudaPlanStore, TellsWorkApartByAllThatDecidesOnItsPlan) {
   EXPECT_NE(with(&Convolution::dtype, DType::bfloat16), key);
   using S = ConvolutionShape;  // the output's size follows from the rest
   for (const auto member : {&S::n, &S::in, &S::in_h, &S::in_w, &S::out, &S::kernel_h, &S::kernel_w, &S::stride_h,
-                            &S::stride_w, &S::pad_h, &S::pad_w, &S::groups}) {
+                            &S::stride_w, &S::pad_h, &S::pad_w, &S::groups, &S::dilation_h, &S::dilation_w}) {
     S shape = work.shape;
     shape.*member += 1;
     EXPECT_NE(with(&Convolution::shape, shape), key);

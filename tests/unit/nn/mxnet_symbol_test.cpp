@@ -65,6 +65,27 @@ TEST(MxnetSymbol, ReadsLayersWithMxnetsDefaults) {
   EXPECT_EQ(graph.input(), kImage);
 }
 
+TEST(MxnetSymbol, ReadsAndWritesDilationAndLocalResponseNorms) {
+  std::string text = replaced("\"workspace\": \"256\"", "\"dilate\": \"(2, 2)\"");
+  const std::string_view pool = R"("Pooling", "name": "pool", "attrs": {"global_pool": "True", "pool_type": "avg"})";
+  text.replace(text.find(pool), pool.size(), R"("LRN", "name": "pool", "attrs": {"nsize": "3", "alpha": "0.001"})");
+  const Graph graph = read(text);
+  EXPECT_EQ(std::get<Convolution>(graph.nodes[1].layer).dilation_w, 2);
+  EXPECT_EQ(graph.nodes[1].output, (Shape{4, 6, 6}));
+  const auto& norm = std::get<LocalResponseNorm>(graph.nodes[4].layer);
+  EXPECT_EQ(norm.size, 3);
+  EXPECT_EQ(norm.bias, 2);
+  EXPECT_EQ(norm.alpha, 0.001f);
+  expect_same(graph_from_json(graph_to_mxnet_symbol(graph), "s.json", kImage), graph);
+}
+
+TEST(MxnetSymbol, RefusesToWriteUnevenPadding) {
+  GraphBuilder builder("graph", kImage);
+  const int conv = builder.add("conv", Convolution{.out = 4, .extra_h = 1}, {0});
+  const Graph graph = builder.finish(builder.add("fc", Dense{2}, {conv}));
+  EXPECT_THROW(graph_to_mxnet_symbol(graph), UsageError);
+}
+
 TEST(MxnetSymbol, TensorsKeepTheNamesOfTheVariables) {
   const Graph graph = read(kSymbol);
   EXPECT_EQ(graph.parameters[0].name, "w");
@@ -168,8 +189,8 @@ TEST(MxnetSymbol, EveryMistakeNamesFileNodeAndAttribute) {
             "s.json: conv: the operator Deconvolution is not supported | did you mean Convolution?");
   EXPECT_EQ(mistake(replaced("\"workspace\"", "\"workspaec\"")),
             "s.json: conv (Convolution): has the unknown attribute workspaec | did you mean workspace?");
-  EXPECT_EQ(mistake(replaced("\"workspace\": \"256\"", "\"dilate\": \"(2, 2)\"")),
-            "s.json: conv (Convolution): dilate = (2, 2) is not supported | only (1,1) is supported");
+  EXPECT_EQ(mistake(replaced("\"workspace\": \"256\"", "\"dilate\": \"(2, )\"")),
+            "s.json: conv (Convolution): dilate = (2, ) is not supported | ");
   EXPECT_EQ(mistake(replaced("\"pad\": \"(1, 1)\"", "\"pad\": \"(1,)\"")),
             "s.json: conv (Convolution): pad = (1,) is not supported | ");
   EXPECT_EQ(

@@ -69,6 +69,8 @@ TEST_P(Gradients, AgreeWithDifferencesOfTheLoss) {
 
 INSTANTIATE_TEST_SUITE_P(Layers, Gradients, ::testing::ValuesIn(layer_problems()),
                          [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(Host, Gradients, ::testing::ValuesIn(host_problems()),
+                         [](const auto& test) { return test.param.name; });
 INSTANTIATE_TEST_SUITE_P(Detection, Gradients, ::testing::ValuesIn(detection_problems()),
                          [](const auto& test) { return test.param.name; });
 INSTANTIATE_TEST_SUITE_P(Regions, Gradients, ::testing::ValuesIn(region_problems()),

@@ -1,35 +1,28 @@
 // No header of the standard library with code in it: see kernel_vector.hpp.
-#include "fused_product.hpp"
+#include "kernel_fused.hpp"
 
-#include "kernel_vector.hpp"
-
-namespace dtrain::backend::cpu {
+namespace dtrain::backend::cpu::DTRAIN_ISA {
 namespace {
-
-using DTRAIN_ISA::kLanes;
-using DTRAIN_ISA::load;
-using DTRAIN_ISA::store;
-using DTRAIN_ISA::Vector;
 
 // Rows * Vectors sums fit into the registers beside a row of `right` and a value of `left`.
 template <int Rows, int Vectors>
 inline void product_tile(const FusedProduct& p, const float* left, const float* right, float* out) {
-  Vector sums[Rows][Vectors];
+  Register sums[Rows][Vectors];
   for (int r = 0; r < Rows; ++r) {
     for (int v = 0; v < Vectors; ++v) {
-      sums[r][v] = p.adds ? load<Vector>(out + r * p.out_row + v * kLanes) : Vector{};
+      sums[r][v] = p.adds ? load<Register>(out + r * p.out_row + v * kRegisterLanes) : Register{};
     }
   }
   for (int k = 0; k < p.inner; ++k) {
-    Vector row[Vectors];
-    for (int v = 0; v < Vectors; ++v) row[v] = load<Vector>(right + k * p.right_inner + v * kLanes);
+    Register row[Vectors];
+    for (int v = 0; v < Vectors; ++v) row[v] = load<Register>(right + k * p.right_inner + v * kRegisterLanes);
     for (int r = 0; r < Rows; ++r) {
       const float value = left[r * p.left_row + k * p.left_inner];
       for (int v = 0; v < Vectors; ++v) sums[r][v] += value * row[v];
     }
   }
   for (int r = 0; r < Rows; ++r) {
-    for (int v = 0; v < Vectors; ++v) store(out + r * p.out_row + v * kLanes, sums[r][v]);
+    for (int v = 0; v < Vectors; ++v) store(out + r * p.out_row + v * kRegisterLanes, sums[r][v]);
   }
 }
 
@@ -41,7 +34,7 @@ inline void last_rows(const FusedProduct& p, int rows, const float* left, const 
 
 template <int Vectors>
 inline void product_panel(const FusedProduct& p, const float* right, float* out) {
-  constexpr int kRows = 24 / Vectors;
+  constexpr int kRows = kSums / Vectors;
   int row = 0;
   for (; row + kRows <= p.rows; row += kRows) {
     product_tile<kRows, Vectors>(p, p.left + row * p.left_row, right, out + row * p.out_row);
@@ -54,10 +47,10 @@ inline void product_panel(const FusedProduct& p, const float* right, float* out)
 }  // namespace
 
 void fused_product(const FusedProduct& p) {
-  const int panel = fused_panel(p.columns);
+  const int panel = panel_of(p.columns);
   for (int first = 0; first < p.columns; first += panel) {
     const float* const right = p.right + first / panel * p.right_panel;
-    switch (panel / kLanes) {
+    switch (panel / kRegisterLanes) {
       case 1:
         product_panel<1>(p, right, p.out + first);
         break;
@@ -73,4 +66,6 @@ void fused_product(const FusedProduct& p) {
   }
 }
 
-}  // namespace dtrain::backend::cpu
+extern const FusedKernels kFusedKernels = {kPanel, fused_product, &kWinogradKernels};
+
+}  // namespace dtrain::backend::cpu::DTRAIN_ISA

@@ -19,7 +19,7 @@ template <typename V>
 inline V sigmoid(V x) {
   const V e = exp_of_negative<V>(V{} - absolute(x));
   const V small = e / (e + 1.0f);
-  return x < V{} ? small : 1.0f - small;
+  return where_greater(V{}, x, small, 1.0f - small);
 }
 
 template <typename V>
@@ -33,8 +33,8 @@ inline V tanh_of(V x) {
   p = p * q + 1.33314422036e-1f;
   p = p * q - 3.33332819422e-1f;
   const V near = p * q * x + x;
-  const V far = x < V{} ? V{} - large : large;
-  return size < V{} + 0.625f ? near : far;
+  const V far = where_greater(V{}, x, V{} - large, large);
+  return where_greater(V{} + 0.625f, size, near, far);
 }
 
 template <typename V>
@@ -45,7 +45,8 @@ inline V silu_slope(V x) {
 
 template <typename T, typename Function>
 inline void map(const void* x, void* out, int64_t count, Function function) {
-  each_element(count, [&]<typename V>(int64_t at) { store((T*)out + at, function(load<V>((const T*)x + at))); });
+  each_element(
+      count, [&]<typename V>(int64_t at) { store((T*)out + at, map_registers(function, load<V>((const T*)x + at))); });
 }
 
 template <typename T>
@@ -55,8 +56,8 @@ void activate(Curve curve, const void* x, void* out, int64_t count) {
       return map<T>(x, out, count, []<typename V>(V v) { return relu(v); });
     case Curve::relu6:
       return map<T>(x, out, count, []<typename V>(V v) {
-        const V low = relu(v);
-        return low > V{} + 6.0f ? V{} + 6.0f : low;
+        const V low = relu(v), six = V{} + 6.0f;
+        return where_greater(low, six, six, low);
       });
     case Curve::tanh:
       return map<T>(x, out, count, []<typename V>(V v) { return tanh_of(v); });
@@ -76,7 +77,7 @@ void activate(Curve curve, const void* x, void* out, int64_t count) {
 template <typename T, typename Function>
 inline void map_pairs(const void* a, const void* b, void* out, int64_t count, Function function) {
   each_element(count, [&]<typename V>(int64_t at) {
-    store((T*)out + at, function(load<V>((const T*)a + at), load<V>((const T*)b + at)));
+    store((T*)out + at, map_registers(function, load<V>((const T*)a + at), load<V>((const T*)b + at)));
   });
 }
 
@@ -87,8 +88,9 @@ void activate_backward(Curve curve, const void* gradient, const void* by, void* 
     case Curve::relu:
       return map_pairs<T>(gradient, by, out, count, []<typename V>(V g, V y) { return where_positive(y, g); });
     case Curve::relu6:
-      return map_pairs<T>(gradient, by, out, count,
-                          []<typename V>(V g, V y) { return where_positive<V>(y, y < V{} + 6.0f ? g : V{}); });
+      return map_pairs<T>(gradient, by, out, count, []<typename V>(V g, V y) {
+        return where_positive<V>(y, where_greater(V{} + 6.0f, y, g, V{}));
+      });
     case Curve::tanh:
       return map_pairs<T>(gradient, by, out, count, []<typename V>(V g, V y) { return g * (1.0f - y * y); });
     case Curve::sigmoid:

@@ -128,9 +128,11 @@ inline float largest_of(const float* row, int columns) {
     Vector lanes = load<Vector>(row);
     for (at = kLanes; at + kLanes <= columns; at += kLanes) {
       const Vector v = load<Vector>(row + at);
-      lanes = v > lanes ? v : lanes;
+      lanes = where_greater(v, lanes, v, lanes);
     }
-    for (int k = 0; k < kLanes; ++k) largest = lanes[k] > largest ? lanes[k] : largest;
+    float values[kLanes];
+    store(values, lanes);
+    for (int k = 0; k < kLanes; ++k) largest = values[k] > largest ? values[k] : largest;
   }
   for (; at < columns; ++at) largest = row[at] > largest ? row[at] : largest;
   return largest;
@@ -142,7 +144,8 @@ void softmax_rows(float* x, int64_t rows, int columns, float factor) {
     float* const row = x + r * columns;
     const float largest = largest_of(row, columns);
     each_element(columns, [&]<typename V>(int64_t at) {
-      store(row + at, exp_of_negative<V>((load<V>(row + at) - largest) * factor));
+      store(row + at, map_registers([]<typename R>(R e) { return exp_of_negative<R>(e); },
+                                    (load<V>(row + at) - largest) * factor));
     });
     const float share = 1.0f / sum_row(columns, [&]<typename V>(int at) { return load<V>(row + at); });
     each_element(columns, [&]<typename V>(int64_t at) { store(row + at, load<V>(row + at) * share); });

@@ -51,7 +51,7 @@ void pool(const Window& s, const void* input, void* output) {
         for (int iw = w.first; iw < w.last; ++iw) {
           const V v = at(ih, iw);
           if (s.max)
-            value = v > value ? v : value;
+            value = where_greater(v, value, v, value);
           else
             value += v;
         }
@@ -69,14 +69,14 @@ inline void spread_max(const Window& s, const T* x, V gradient, float* sums, Spa
   for (int ih = h.first; ih < h.last; ++ih) {
     for (int iw = w.first; iw < w.last; ++iw) {
       const V v = load<V>(x + at(ih, iw));
-      best = v > best ? v : best;
+      best = where_greater(v, best, v, best);
     }
   }
   for (int ih = h.first; ih < h.last; ++ih) {
     for (int iw = w.first; iw < w.last; ++iw) {
-      const auto here = load<V>(x + at(ih, iw)) == best;
-      store(sums + at(ih, iw), load<V>(sums + at(ih, iw)) + (here ? gradient : V{}));
-      gradient = here ? V{} : gradient;  // spent
+      const V v = load<V>(x + at(ih, iw));
+      store(sums + at(ih, iw), load<V>(sums + at(ih, iw)) + where_equal(v, best, gradient, V{}));
+      gradient = where_equal(v, best, V{}, gradient);  // spent
     }
   }
 }

@@ -1,4 +1,6 @@
-// Sixteen floats as one value, through GCC's vector extension: the compiler splits it where registers are narrower.
+// Sixteen floats as one value, in as many registers as the instruction set needs for them: so all variants do the same
+// operations in the same order. GCC's vectors wider than a register would do too, but live in memory, and their
+// comparisons are taken apart into single floats.
 // Kernel sources include no header of the standard library with code in it: an inline function compiled for AVX-512
 // here could be the copy that the linker keeps for all.
 #pragma once
@@ -11,21 +13,60 @@
 namespace dtrain::backend::cpu::DTRAIN_ISA {
 namespace {
 
+// Of the instruction set that this is compiled for.
+typedef float Register __attribute__((vector_size(__BIGGEST_ALIGNMENT__)));
+typedef uint32_t Words __attribute__((vector_size(__BIGGEST_ALIGNMENT__)));
+typedef uint16_t Halves __attribute__((vector_size(__BIGGEST_ALIGNMENT__ / 2)));
+
 constexpr int kLanes = 16;
-typedef float Vector __attribute__((vector_size(64)));
-typedef uint32_t Words __attribute__((vector_size(64)));
-typedef uint16_t Halves __attribute__((vector_size(32)));
+constexpr int kRegisterLanes = sizeof(Register) / sizeof(float), kRegisters = kLanes / kRegisterLanes;
+
+struct Vector {
+  Register at[kRegisters];
+};
+
+// function(register of each), register by register.
+template <typename Function>
+inline Vector each_register(Function function, const Vector& a, const Vector& b) {
+  Vector result;
+  for (int k = 0; k < kRegisters; ++k) result.at[k] = function(a.at[k], b.at[k]);
+  return result;
+}
+
+inline Vector splat(float value) {
+  Vector result;
+  for (int k = 0; k < kRegisters; ++k) result.at[k] = Register{} + value;
+  return result;
+}
+
+inline Vector operator+(const Vector& a, const Vector& b) {
+  return each_register([](Register x, Register y) { return x + y; }, a, b);
+}
+inline Vector operator-(const Vector& a, const Vector& b) {
+  return each_register([](Register x, Register y) { return x - y; }, a, b);
+}
+inline Vector operator*(const Vector& a, const Vector& b) {
+  return each_register([](Register x, Register y) { return x * y; }, a, b);
+}
+inline Vector operator-(const Vector& a, float b) { return a - splat(b); }
+inline Vector operator*(const Vector& a, float b) { return a * splat(b); }
+inline Vector operator*(float a, const Vector& b) { return splat(a) * b; }
+inline Vector& operator+=(Vector& a, const Vector& b) { return a = a + b; }
 
 // bfloat16 in memory; arithmetic is always float.
 struct Bfloat16 {
   uint16_t bits;
 };
 
-// load<V>(p) and store(p, v): V is a Vector or one float, p points at float or Bfloat16.
+// load<V>(p) and store(p, v): V is a Vector, a Register or one float, p points at float or Bfloat16.
 template <typename V>
 inline V load(const float* p) {
   V v;
-  __builtin_memcpy(&v, p, sizeof v);
+  if constexpr (requires { v.at; }) {  // copied as a whole it would lie in memory
+    for (int k = 0; k < kRegisters; ++k) __builtin_memcpy(&v.at[k], p + k * kRegisterLanes, sizeof v.at[k]);
+  } else {
+    __builtin_memcpy(&v, p, sizeof v);
+  }
   return v;
 }
 
@@ -37,15 +78,23 @@ inline V load(const Bfloat16* p) {
     __builtin_memcpy(&v, &bits, sizeof v);
     return v;
   } else {
-    Halves h;
-    __builtin_memcpy(&h, p, sizeof h);
-    return (V)(__builtin_convertvector(h, Words) << 16);
+    Vector v;
+    for (int k = 0; k < kRegisters; ++k) {
+      Halves h;
+      __builtin_memcpy(&h, p + k * kRegisterLanes, sizeof h);
+      v.at[k] = (Register)(__builtin_convertvector(h, Words) << 16);
+    }
+    return v;
   }
 }
 
 template <typename V>
-inline void store(float* p, V v) {
-  __builtin_memcpy(p, &v, sizeof v);
+inline void store(float* p, const V& v) {
+  if constexpr (requires { v.at; }) {
+    for (int k = 0; k < kRegisters; ++k) __builtin_memcpy(p + k * kRegisterLanes, &v.at[k], sizeof v.at[k]);
+  } else {
+    __builtin_memcpy(p, &v, sizeof v);
+  }
 }
 
 // Round to nearest even, NaN stays NaN: the same bits as to_bfloat16 of dtrain/base.
@@ -56,24 +105,68 @@ inline void store(Bfloat16* p, float v) {
   p->bits = (uint16_t)(v != v ? (bits >> 16) | 0x40u : rounded);
 }
 
-inline void store(Bfloat16* p, Vector v) {
-  const Words bits = (Words)v;
-  const Words rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-  // A lane is unequal to itself where it is a NaN.  NOLINTNEXTLINE(misc-redundant-expression)
-  const Words chosen = v != v ? (bits >> 16) | 0x40u : rounded;
-  const Halves h = __builtin_convertvector(chosen, Halves);
-  __builtin_memcpy(p, &h, sizeof h);
+inline void store(Bfloat16* p, const Vector& v) {
+  for (int k = 0; k < kRegisters; ++k) {
+    const Words bits = (Words)v.at[k];
+    const Words rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+    // A lane is unequal to itself where it is a NaN.  NOLINTNEXTLINE(misc-redundant-expression)
+    const Words chosen = v.at[k] != v.at[k] ? (bits >> 16) | 0x40u : rounded;
+    const Halves h = __builtin_convertvector(chosen, Halves);
+    __builtin_memcpy(p + k * kRegisterLanes, &h, sizeof h);
+  }
+}
+
+// a > b ? x : y, lane by lane.
+template <typename V>
+inline V where_greater(const V& a, const V& b, const V& x, const V& y) {
+  if constexpr (requires { a.at; }) {
+    V result;
+    for (int k = 0; k < kRegisters; ++k) result.at[k] = where_greater(a.at[k], b.at[k], x.at[k], y.at[k]);
+    return result;
+  } else {
+    return a > b ? x : y;
+  }
+}
+
+// a == b ? x : y, lane by lane.
+template <typename V>
+inline V where_equal(const V& a, const V& b, const V& x, const V& y) {
+  if constexpr (requires { a.at; }) {
+    V result;
+    for (int k = 0; k < kRegisters; ++k) result.at[k] = where_equal(a.at[k], b.at[k], x.at[k], y.at[k]);
+    return result;
+  } else {
+    return a == b ? x : y;
+  }
 }
 
 // NaN stays NaN.
 template <typename V>
-inline V relu(V v) {
-  return v < V{} ? V{} : v;
+inline V relu(const V& v) {
+  return where_greater(V{}, v, V{}, v);
 }
 
 template <typename V>
-inline V where_positive(V condition, V v) {
-  return condition > V{} ? v : V{};
+inline V where_positive(const V& condition, const V& v) {
+  return where_greater(condition, V{}, v, V{});
+}
+
+// function(v) of a float; of a Vector, the function of each of its registers.
+template <typename Function>
+inline float map_registers(Function function, float v) {
+  return function(v);
+}
+template <typename Function>
+inline Vector map_registers(Function function, const Vector& v) {
+  return each_register([&](Register x, Register) { return function(x); }, v, v);
+}
+template <typename Function>
+inline float map_registers(Function function, float a, float b) {
+  return function(a, b);
+}
+template <typename Function>
+inline Vector map_registers(Function function, const Vector& a, const Vector& b) {
+  return each_register(function, a, b);
 }
 
 }  // namespace

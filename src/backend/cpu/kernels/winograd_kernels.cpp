@@ -1,23 +1,16 @@
 // No header of the standard library with code in it: see kernel_vector.hpp.
-#include "winograd_kernels.hpp"
+#include "kernel_fused.hpp"
 
-#include "kernel_vector.hpp"
-
-namespace dtrain::backend::cpu {
+namespace dtrain::backend::cpu::DTRAIN_ISA {
 namespace {
-
-using DTRAIN_ISA::kLanes;
-using DTRAIN_ISA::load;
-using DTRAIN_ISA::store;
-using DTRAIN_ISA::Vector;
 
 constexpr int kSide = 6, kTile = kWinogradTile;
 
 // One direction of each transformation; B, A and G are the paper's matrices.
 
-inline void by_b(const Vector (&d)[kSide], Vector (&out)[kSide]) {  // B^T d
-  const Vector even = d[4] - 4.0f * d[2], odd = d[3] - 4.0f * d[1];
-  const Vector even2 = d[4] - d[2], odd2 = 2.0f * (d[3] - d[1]);
+inline void by_b(const Register (&d)[kSide], Register (&out)[kSide]) {  // B^T d
+  const Register even = d[4] - 4.0f * d[2], odd = d[3] - 4.0f * d[1];
+  const Register even2 = d[4] - d[2], odd2 = 2.0f * (d[3] - d[1]);
   out[0] = 4.0f * d[0] - 5.0f * d[2] + d[4];
   out[1] = even + odd;
   out[2] = even - odd;
@@ -26,9 +19,9 @@ inline void by_b(const Vector (&d)[kSide], Vector (&out)[kSide]) {  // B^T d
   out[5] = 4.0f * d[1] - 5.0f * d[3] + d[5];
 }
 
-inline void by_a(const Vector (&y)[kTile], Vector (&out)[kSide]) {  // A y
-  const Vector even = y[0] + y[2], odd = y[1] + y[3];
-  const Vector even2 = y[0] + 4.0f * y[2], odd2 = 2.0f * y[1] + 8.0f * y[3];
+inline void by_a(const Register (&y)[kTile], Register (&out)[kSide]) {  // A y
+  const Register even = y[0] + y[2], odd = y[1] + y[3];
+  const Register even2 = y[0] + 4.0f * y[2], odd2 = 2.0f * y[1] + 8.0f * y[3];
   out[0] = y[0];
   out[1] = even + odd;
   out[2] = even - odd;
@@ -37,17 +30,17 @@ inline void by_a(const Vector (&y)[kTile], Vector (&out)[kSide]) {  // A y
   out[5] = y[3];
 }
 
-inline void by_a_transposed(const Vector (&m)[kSide], Vector (&out)[kTile]) {  // A^T m
-  const Vector sum = m[1] + m[2], difference = m[1] - m[2];
-  const Vector sum2 = m[3] + m[4], difference2 = m[3] - m[4];
+inline void by_a_transposed(const Register (&m)[kSide], Register (&out)[kTile]) {  // A^T m
+  const Register sum = m[1] + m[2], difference = m[1] - m[2];
+  const Register sum2 = m[3] + m[4], difference2 = m[3] - m[4];
   out[0] = m[0] + sum + sum2;
   out[1] = difference + 2.0f * difference2;
   out[2] = sum + 4.0f * sum2;
   out[3] = difference + 8.0f * difference2 + m[5];
 }
 
-inline void by_g(const Vector (&g)[3], Vector (&out)[kSide]) {  // G g
-  const Vector ends = g[0] + g[2], outer = (1.0f / 24) * g[0] + (1.0f / 6) * g[2], middle = (1.0f / 12) * g[1];
+inline void by_g(const Register (&g)[3], Register (&out)[kSide]) {  // G g
+  const Register ends = g[0] + g[2], outer = (1.0f / 24) * g[0] + (1.0f / 6) * g[2], middle = (1.0f / 12) * g[1];
   out[0] = 0.25f * g[0];
   out[1] = (-1.0f / 6) * (ends + g[1]);
   out[2] = (-1.0f / 6) * (ends - g[1]);
@@ -56,8 +49,8 @@ inline void by_g(const Vector (&g)[3], Vector (&out)[kSide]) {  // G g
   out[5] = g[2];
 }
 
-inline void by_g_transposed(const Vector (&s)[kSide], Vector (&out)[3]) {  // G^T s
-  const Vector near = (1.0f / 6) * (s[1] + s[2]), far = s[3] + s[4];
+inline void by_g_transposed(const Register (&s)[kSide], Register (&out)[3]) {  // G^T s
+  const Register near = (1.0f / 6) * (s[1] + s[2]), far = s[3] + s[4];
   out[0] = 0.25f * s[0] - near + (1.0f / 24) * far;
   out[1] = (1.0f / 6) * (s[2] - s[1]) + (1.0f / 12) * (s[3] - s[4]);
   out[2] = (1.0f / 6) * far - near + s[5];
@@ -66,15 +59,15 @@ inline void by_g_transposed(const Vector (&s)[kSide], Vector (&out)[3]) {  // G^
 // Both directions of a transformation from In x In values to Out x Out. read(y, x), write(y, x, value).
 template <int In, int Out, typename Transform, typename Read, typename Write>
 inline void transform(Transform by, Read read, Write write) {
-  Vector halfway[Out][In];
+  Register halfway[Out][In];
   for (int x = 0; x < In; ++x) {
-    Vector column[In], done[Out];
+    Register column[In], done[Out];
     for (int y = 0; y < In; ++y) column[y] = read(y, x);
     by(column, done);
     for (int y = 0; y < Out; ++y) halfway[y][x] = done[y];
   }
   for (int y = 0; y < Out; ++y) {
-    Vector done[Out];
+    Register done[Out];
     by(halfway[y], done);
     for (int x = 0; x < Out; ++x) write(y, x, done[x]);
   }
@@ -83,7 +76,7 @@ inline void transform(Transform by, Read read, Write write) {
 // Calls work(c) for each vector of channels.
 template <typename Work>
 inline void each_vector(int channels, Work work) {
-  for (int c = 0; c < channels; c += kLanes) work(c);
+  for (int c = 0; c < channels; c += kRegisterLanes) work(c);
 }
 
 inline bool lies_in(const WinogradPlane& p, int y, int x) { return y >= 0 && y < p.h && x >= 0 && x < p.w; }
@@ -92,20 +85,22 @@ inline bool lies_in(const WinogradPlane& p, int y, int x) { return y >= 0 && y <
 template <int Side, typename Transform>
 inline void transform_pixels(const WinogradPlane& p, const float* sample, int row, int column, float* out,
                              int64_t pitch, Transform by) {
-  const auto put = [&](int c) { return [=](int y, int x, Vector v) { store(out + (y * kSide + x) * pitch + c, v); }; };
+  const auto put = [&](int c) {
+    return [=](int y, int x, Register v) { store(out + (y * kSide + x) * pitch + c, v); };
+  };
   const float* const first = sample + ((int64_t)row * p.w + column) * p.channels;
   const int64_t line = (int64_t)p.w * p.channels;
   if (lies_in(p, row, column) && lies_in(p, row + Side - 1, column + Side - 1)) {
     each_vector(p.channels, [&](int c) {
       transform<Side, kSide>(
-          by, [&](int y, int x) { return load<Vector>(first + y * line + x * p.channels + c); }, put(c));
+          by, [&](int y, int x) { return load<Register>(first + y * line + x * p.channels + c); }, put(c));
     });
   } else {
     each_vector(p.channels, [&](int c) {
       transform<Side, kSide>(
           by,
           [&](int y, int x) {
-            return lies_in(p, row + y, column + x) ? load<Vector>(first + y * line + x * p.channels + c) : Vector{};
+            return lies_in(p, row + y, column + x) ? load<Register>(first + y * line + x * p.channels + c) : Register{};
           },
           put(c));
     });
@@ -114,19 +109,19 @@ inline void transform_pixels(const WinogradPlane& p, const float* sample, int ro
 
 // The transformations as types, so that each is compiled into its loop.
 struct ByB {
-  void operator()(const Vector (&d)[kSide], Vector (&out)[kSide]) const { by_b(d, out); }
+  void operator()(const Register (&d)[kSide], Register (&out)[kSide]) const { by_b(d, out); }
 };
 struct ByA {
-  void operator()(const Vector (&y)[kTile], Vector (&out)[kSide]) const { by_a(y, out); }
+  void operator()(const Register (&y)[kTile], Register (&out)[kSide]) const { by_a(y, out); }
 };
 struct ByATransposed {
-  void operator()(const Vector (&m)[kSide], Vector (&out)[kTile]) const { by_a_transposed(m, out); }
+  void operator()(const Register (&m)[kSide], Register (&out)[kTile]) const { by_a_transposed(m, out); }
 };
 struct ByG {
-  void operator()(const Vector (&g)[3], Vector (&out)[kSide]) const { by_g(g, out); }
+  void operator()(const Register (&g)[3], Register (&out)[kSide]) const { by_g(g, out); }
 };
 struct ByGTransposed {
-  void operator()(const Vector (&s)[kSide], Vector (&out)[3]) const { by_g_transposed(s, out); }
+  void operator()(const Register (&s)[kSide], Register (&out)[3]) const { by_g_transposed(s, out); }
 };
 
 void values(const WinogradPlane& p, const float* sample, int row, int column, float* out, int64_t pitch) {
@@ -140,10 +135,10 @@ void gradients(const WinogradPlane& p, const float* sample, int row, int column,
 void results(const WinogradPlane& p, const float* sums, int64_t pitch, const float* bias, int row, int column,
              float* sample) {
   each_vector(p.channels, [&](int c) {
-    const Vector start = bias ? load<Vector>(bias + c) : Vector{};
+    const Register start = bias ? load<Register>(bias + c) : Register{};
     transform<kSide, kTile>(
-        ByATransposed{}, [&](int y, int x) { return load<Vector>(sums + (y * kSide + x) * pitch + c); },
-        [&](int y, int x, Vector v) {
+        ByATransposed{}, [&](int y, int x) { return load<Register>(sums + (y * kSide + x) * pitch + c); },
+        [&](int y, int x, Register v) {
           if (!lies_in(p, row + y, column + x)) return;
           store(sample + ((int64_t)(row + y) * p.w + column + x) * p.channels + c, v + start);
         });
@@ -154,20 +149,21 @@ void weights(const WinogradWeights& s, const float* from, float* out) {
   const int rows = s.turned ? s.out : s.in, columns = s.turned ? s.in : s.out;
   const int64_t of_out = (int64_t)s.in * 9, of_in = 9;
   const int64_t row_stride = s.turned ? of_out : of_in, column_stride = s.turned ? of_in : of_out;
-  const int panel = fused_panel(columns);
+  const int panel = panel_of(columns);
   const int64_t pitch = (int64_t)rows * columns;
-  for (int first = 0; first < columns; first += kLanes) {
+  for (int first = 0; first < columns; first += kRegisterLanes) {
     float* const to = out + (int64_t)(first / panel) * rows * panel + first % panel;
     for (int row = 0; row < rows; ++row) {
       const float* const kernels = from + row * row_stride + first * column_stride;
       const auto read = [&](int y, int x) {
         const int place = s.turned ? 8 - (y * 3 + x) : y * 3 + x;
-        Vector v;
-        for (int lane = 0; lane < kLanes; ++lane) v[lane] = kernels[lane * column_stride + place];
+        Register v;
+        for (int lane = 0; lane < kRegisterLanes; ++lane) v[lane] = kernels[lane * column_stride + place];
         return v;
       };
-      transform<3, kSide>(
-          ByG{}, read, [&](int y, int x, Vector v) { store(to + (y * kSide + x) * pitch + (int64_t)row * panel, v); });
+      transform<3, kSide>(ByG{}, read, [&](int y, int x, Register v) {
+        store(to + (y * kSide + x) * pitch + (int64_t)row * panel, v);
+      });
     }
   }
 }
@@ -178,9 +174,9 @@ void weights_gradient(const WinogradWeights& s, const float* sums, float* gradie
     each_vector(s.out, [&](int out) {
       transform<kSide, 3>(
           ByGTransposed{},
-          [&](int y, int x) { return load<Vector>(sums + (y * kSide + x) * pitch + (int64_t)in * s.out + out); },
-          [&](int y, int x, Vector v) {
-            for (int lane = 0; lane < kLanes; ++lane) {
+          [&](int y, int x) { return load<Register>(sums + (y * kSide + x) * pitch + (int64_t)in * s.out + out); },
+          [&](int y, int x, Register v) {
+            for (int lane = 0; lane < kRegisterLanes; ++lane) {
               gradient[((int64_t)(out + lane) * s.in + in) * 9 + y * 3 + x] = v[lane];
             }
           });
@@ -190,6 +186,6 @@ void weights_gradient(const WinogradWeights& s, const float* sums, float* gradie
 
 }  // namespace
 
-const WinogradKernels kWinogradKernels = {values, gradients, results, weights, weights_gradient};
+extern const WinogradKernels kWinogradKernels = {values, gradients, results, weights, weights_gradient};
 
-}  // namespace dtrain::backend::cpu
+}  // namespace dtrain::backend::cpu::DTRAIN_ISA

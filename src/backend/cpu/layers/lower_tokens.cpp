@@ -1,4 +1,4 @@
-// Layer norm, layer scale, tokens and attention, both ways.
+// Layer norm, local response norm, layer scale, tokens and attention, both ways.
 #include "../graph_lowering.hpp"
 #include "token_layers.hpp"
 
@@ -12,6 +12,8 @@ void Lowering::forward_token_layer(int index, TensorId x) {
     add(make_layer_norm(*norm, GainShift{parameter(index, 0), parameter(index, 1), n.learns}, kernels_, x,
                         new_value(index, shape), moments_[at(index)]),
         index, ".forward");
+  } else if (const auto* response = as<nn::LocalResponseNorm>(n)) {
+    add(make_local_response_norm(*response, shape.c, kernels_, x, new_value(index, shape)), index, ".forward");
   } else if (as<nn::LayerScale>(n)) {
     add(make_layer_scale(shape, parameter(index, 0), kernels_, x, new_value(index, shape)), index, ".forward");
   } else if (as<nn::ClassToken>(n)) {
@@ -36,12 +38,15 @@ bool Lowering::backward_token_layer(int index, TensorId gradient) {
   if (as<nn::Position>(n)) return backward_position(index, gradient), true;
   const auto* attention = as<nn::Attention>(n);
   const auto* norm = as<nn::LayerNorm>(n);
-  if (!attention && !norm && !as<nn::FirstToken>(n)) return false;
+  const auto* response = as<nn::LocalResponseNorm>(n);
+  if (!attention && !norm && !response && !as<nn::FirstToken>(n)) return false;
   const TensorId result = new_tensor_like(x);
   if (norm) {
     const GainShift place{parameter(index, 0), parameter(index, 1), n.learns};
     add(make_layer_norm_gradient(*norm, place, n.output.c, kernels_, x, gradient, moments_[at(index)], result), index,
         ".gradient");
+  } else if (response) {
+    add(make_local_response_norm_gradient(*response, n.output.c, kernels_, x, gradient, result), index, ".gradient");
   } else if (attention) {
     add(make_attention_gradient(*attention, shape_of(x), kernels_, x, gradient, result), index, ".gradient");
   } else {

@@ -19,6 +19,12 @@ std::unique_ptr<Op> make_layer_norm_gradient(const nn::LayerNorm& layer, const G
                                              const TensorKernels& kernels, TensorId input, TensorId gradient,
                                              TensorId moments, TensorId input_gradient);
 
+std::unique_ptr<Op> make_local_response_norm(const nn::LocalResponseNorm& layer, int channels,
+                                             const TensorKernels& kernels, TensorId input, TensorId output);
+std::unique_ptr<Op> make_local_response_norm_gradient(const nn::LocalResponseNorm& layer, int channels,
+                                                      const TensorKernels& kernels, TensorId input, TensorId gradient,
+                                                      TensorId input_gradient);
+
 // Each channel times its gain; forward, and backward for the input.
 std::unique_ptr<Op> make_layer_scale(const nn::Shape& shape, std::int64_t gain, const TensorKernels& kernels,
                                      TensorId input, TensorId output);

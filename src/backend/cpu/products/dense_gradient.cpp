@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "../kernels/fused_product.hpp"
+#include "../kernels/fused_kernels.hpp"
 #include "../thread_clock.hpp"
 
 namespace dtrain::backend::cpu {
@@ -91,21 +91,22 @@ class DenseGradient final : public Op {
     const float* const source = in_weights_order(count, x, x_type, floats, planes);
     kernels_of(g_type).to_float(g, left, std::int64_t{count} * rows_);
     for (int row = 0; row < rows_; row += kRowsWritten) {
-      fused_product({.rows = std::min(kRowsWritten, rows_ - row),
-                     .inner = count,
-                     .columns = columns_,
-                     .left = left + row,
-                     .left_row = 1,
-                     .left_inner = rows_,
-                     .right = source,
-                     .right_inner = columns_,
-                     .right_panel = kFusedPanel,
-                     .out = sums + std::int64_t{row} * columns_,
-                     .out_row = columns_,
-                     .adds = adds});
+      kernels_.product({.rows = std::min(kRowsWritten, rows_ - row),
+                        .inner = count,
+                        .columns = columns_,
+                        .left = left + row,
+                        .left_row = 1,
+                        .left_inner = rows_,
+                        .right = source,
+                        .right_inner = columns_,
+                        .right_panel = kernels_.widest_panel,
+                        .out = sums + std::int64_t{row} * columns_,
+                        .out_row = columns_,
+                        .adds = adds});
     }
   }
 
+  const FusedKernels& kernels_ = fused_kernels();
   const ProductLayer& layer_;
   const int rows_, columns_;
   const TensorId source_, gradient_;
@@ -115,7 +116,7 @@ class DenseGradient final : public Op {
 }  // namespace
 
 bool has_dense_gradient(const Product& p, const CpuModel& cpu) {
-  if (!p.dense || !cpu.has_avx512 || p.in.size() % kFusedPanel != 0) return false;
+  if (!p.dense || !cpu.has_fused_kernels() || p.in.size() % kWidestPanel != 0) return false;
   return p.out.c * p.in.size() >= kLargeGradient;
 }
 

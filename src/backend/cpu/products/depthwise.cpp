@@ -72,7 +72,7 @@ class DepthwiseWeightsGradient final : public LoopOp {
 bool has_own_weights_gradient(const Product& p) {
   constexpr int kQuickInFloat32 = 3;
   const nn::Convolution& c = p.convolution;
-  const bool depthwise = !p.dense && c.groups > 1 && c.groups == p.in.c && p.in.c == p.out.c;
+  const bool depthwise = !p.dense && c.is_plain() && c.groups > 1 && c.groups == p.in.c && p.in.c == p.out.c;
   return depthwise && (p.dtype == DType::bfloat16 || std::max(c.kernel_h, c.kernel_w) > kQuickInFloat32);
 }
 

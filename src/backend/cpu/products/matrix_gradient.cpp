@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "../kernels/fused_product.hpp"
+#include "../kernels/fused_kernels.hpp"
 #include "../thread_clock.hpp"
 #include "pixel_matrix.hpp"
 
@@ -66,37 +66,39 @@ class MatrixGradient final : public Op {
     }
   }
 
-  int panels() const { return (columns_ + kFusedPanel - 1) / kFusedPanel; }
-  static constexpr int panel_size() { return kPixels * kFusedPanel; }
+  int panels() const { return (columns_ + kernels_.widest_panel - 1) / kernels_.widest_panel; }
+  int panel_size() const { return kPixels * kernels_.widest_panel; }
 
   void add_pixels(Worker& worker, const float* x, const float* gradient, int pixels, float* sums) const {
+    const int width = kernels_.widest_panel;
     float* const source = worker.scratchpad.as<float>();
     float* const rows = source + panels() * panel_size();
     for (int panel = 0; panel < panels(); ++panel) {
-      const int first = panel * kFusedPanel;
-      copy_channels(x, pixels, columns_, first, std::min(kFusedPanel, columns_ - first), source + panel * panel_size(),
-                    kFusedPanel);
+      const int first = panel * width;
+      copy_channels(x, pixels, columns_, first, std::min(width, columns_ - first), source + panel * panel_size(),
+                    width);
     }
     for (int row = 0; row < rows_; row += kRows) {
       const int number = std::min(kRows, rows_ - row);
       copy_channels(gradient, pixels, rows_, row, number, rows, kRows);
       for (int panel = 0; panel < panels(); ++panel) {
-        const int first = panel * kFusedPanel;
-        fused_product({.rows = number,
-                       .inner = pixels,
-                       .columns = std::min(kFusedPanel, columns_ - first),
-                       .left = rows,
-                       .left_row = 1,
-                       .left_inner = kRows,
-                       .right = source + panel * panel_size(),
-                       .right_inner = kFusedPanel,
-                       .out = sums + std::int64_t{row} * columns_ + first,
-                       .out_row = columns_,
-                       .adds = true});
+        const int first = panel * width;
+        kernels_.product({.rows = number,
+                          .inner = pixels,
+                          .columns = std::min(width, columns_ - first),
+                          .left = rows,
+                          .left_row = 1,
+                          .left_inner = kRows,
+                          .right = source + panel * panel_size(),
+                          .right_inner = width,
+                          .out = sums + std::int64_t{row} * columns_ + first,
+                          .out_row = columns_,
+                          .adds = true});
       }
     }
   }
 
+  const FusedKernels& kernels_ = fused_kernels();
   const ProductLayer& layer_;
   const int rows_, columns_;
   const TensorId source_, gradient_;
@@ -105,9 +107,9 @@ class MatrixGradient final : public Op {
 }  // namespace
 
 bool has_matrix_gradient(const Product& p, const CpuModel& cpu) {
-  if (p.dense || p.dtype != DType::float32 || !cpu.has_avx512 || !has_tokens(p)) return false;
+  if (p.dense || p.dtype != DType::float32 || !cpu.has_fused_kernels() || !has_tokens(p)) return false;
   const nn::Convolution& c = p.convolution;
-  return p.in.c % kVector == 0 && c.groups == 1 && c.kernel_h == 1 && c.kernel_w == 1;
+  return c.is_plain() && p.in.c % kVector == 0 && c.groups == 1 && c.kernel_h == 1 && c.kernel_w == 1;
 }
 
 std::unique_ptr<Op> make_matrix_gradient(const ProductLayer& layer, TensorId source, TensorId gradient) {

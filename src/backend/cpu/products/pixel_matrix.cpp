@@ -28,7 +28,8 @@ bool multiplies_matrices(const Product& p, const CpuModel& cpu, int onednn_major
   const nn::Convolution& c = p.convolution;
   const bool amx = p.dtype == DType::bfloat16 && cpu.has_amx_bf16;
   if (p.dense) return amx && onednn_major < 3 && p.in.h == 1 && p.in.w == 1;
-  if (c.kernel_h != 1 || c.kernel_w != 1 || c.groups != 1 || c.pad_h != 0 || c.pad_w != 0) return false;
+  if (!c.is_plain() || c.kernel_h != 1 || c.kernel_w != 1 || c.groups != 1) return false;
+  if (c.pad_h != 0 || c.pad_w != 0) return false;
   if (amx) return onednn_major < 3 || is_strided(p);
   return p.dtype == DType::float32 && cpu.has_avx512 && onednn_major < 3 && has_tokens(p);
 }

@@ -76,8 +76,9 @@ void ProductLayer::pack(Direction direction, const float* parameters, dnnl::stre
   Packed& packed = direction == Direction::forward ? forward_ : backward_;
   auto* plain = const_cast<float*>(parameters + weight_offset_);
   if (packed.is_transformed) {
-    kWinogradKernels.weights({.out = shape_.out.c, .in = shape_.in.c, .turned = direction == Direction::backward},
-                             plain, packed.memory.as<float>());
+    fused_kernels().winograd->weights(
+        {.out = shape_.out.c, .in = shape_.in.c, .turned = direction == Direction::backward}, plain,
+        packed.memory.as<float>());
   }
   if (is_given(packed.layout)) {
     if (shape_.spread > 0) {

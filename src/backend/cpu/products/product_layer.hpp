@@ -5,7 +5,7 @@
 #include <string>
 
 #include "../buffer.hpp"
-#include "../kernels/winograd_kernels.hpp"
+#include "../kernels/fused_kernels.hpp"
 #include "../onednn.hpp"
 
 namespace dtrain::backend::cpu {
@@ -52,7 +52,7 @@ class ProductLayer {
     Buffer memory, turned_memory, rounded_memory;
     dnnl::reorder turn, round, reorder;
     dnnl::memory spread, turned, from, rounded, to;
-    bool is_transformed = false;  // by kWinogradKernels; then the layout is not given
+    bool is_transformed = false;  // by WinogradKernels; then the layout is not given
     bool stale = true;
   };
   const Packed& packed(Direction direction) const { return direction == Direction::forward ? forward_ : backward_; }

@@ -89,7 +89,7 @@ bool has_tile_gradient(const Product& p, const CpuModel& cpu) {
   constexpr int kPanel = 2 * kTile;
   const nn::Convolution& c = p.convolution;
   if (p.dense || p.dtype != DType::bfloat16 || p.widened || !cpu.has_amx_bf16) return false;
-  const bool is_3x3 = c.kernel_h == 3 && c.kernel_w == 3 && c.pad_h == 1 && c.pad_w == 1;
+  const bool is_3x3 = c.is_plain() && c.kernel_h == 3 && c.kernel_w == 3 && c.pad_h == 1 && c.pad_w == 1;
   if (!is_3x3 || c.stride_h != 1 || c.stride_w != 1 || c.groups != 1) return false;
   return p.in.c % kPanel == 0 && p.out.c % kPanel == 0;
 }

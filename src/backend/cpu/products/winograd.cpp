@@ -8,8 +8,6 @@
 namespace dtrain::backend::cpu {
 namespace {
 
-constexpr const WinogradKernels& kernels = kWinogradKernels;
-
 WinogradPlane plane_of(const nn::Shape& shape) { return {shape.c, shape.h, shape.w}; }
 
 // Tiles of a sample, row by row, and how many of them are transformed together.
@@ -90,30 +88,31 @@ class WinogradOp : public Op {
                 float* result, const float* weights, const float* bias) const {
     float* const v = values(worker);
     float* const m = v + kWinogradPositions * pitch(from.c);
-    const int panel = fused_panel(to.c);
+    const int panel = kernels_.panel(to.c);
     each_block(count, [&](int first, int number) {
-      transform(kernels.values, from, source, first, number, v);
+      transform(kernels_.winograd->values, from, source, first, number, v);
       for (int position = 0; position < kWinogradPositions; ++position) {
-        fused_product({.rows = number,
-                       .inner = from.c,
-                       .columns = to.c,
-                       .left = v + position * pitch(from.c),
-                       .left_row = from.c,
-                       .left_inner = 1,
-                       .right = weights + std::int64_t{position} * from.c * to.c,
-                       .right_inner = panel,
-                       .right_panel = std::int64_t{from.c} * panel,
-                       .out = m + position * pitch(to.c),
-                       .out_row = to.c});
+        kernels_.product({.rows = number,
+                          .inner = from.c,
+                          .columns = to.c,
+                          .left = v + position * pitch(from.c),
+                          .left_row = from.c,
+                          .left_inner = 1,
+                          .right = weights + std::int64_t{position} * from.c * to.c,
+                          .right_inner = panel,
+                          .right_panel = std::int64_t{from.c} * panel,
+                          .out = m + position * pitch(to.c),
+                          .out_row = to.c});
       }
       for (int k = 0; k < number; ++k) {
         const int tile = first + k;
-        kernels.results(plane_of(to), m + std::int64_t{k} * to.c, pitch(to.c), bias, tiles_.row(tile),
-                        tiles_.column(tile), result + tiles_.sample(tile) * to.size());
+        kernels_.winograd->results(plane_of(to), m + std::int64_t{k} * to.c, pitch(to.c), bias, tiles_.row(tile),
+                                   tiles_.column(tile), result + tiles_.sample(tile) * to.size());
       }
     });
   }
 
+  const FusedKernels& kernels_ = fused_kernels();
   ProductLayer& layer_;
   const Tiles tiles_;
 
@@ -194,8 +193,8 @@ class WinogradBackwardWeights final : public WinogradOp {
   }
   void finish(Context& c) override {
     const Product& p = layer_.shape();
-    kernels.weights_gradient({.out = p.out.c, .in = p.in.c}, workspace<float>(c),
-                             c.contribution + layer_.weight_offset());
+    kernels_.winograd->weights_gradient({.out = p.out.c, .in = p.in.c}, workspace<float>(c),
+                                        c.contribution + layer_.weight_offset());
   }
 
  protected:
@@ -204,21 +203,21 @@ class WinogradBackwardWeights final : public WinogradOp {
     float* const v = values(worker);
     float* const z = v + kWinogradPositions * pitch(source.c);
     each_block(count, [&](int first, int number) {
-      transform(kernels.values, source, in, first, number, v);
-      transform(kernels.gradients, result, out, first, number, z);
+      transform(kernels_.winograd->values, source, in, first, number, v);
+      transform(kernels_.winograd->gradients, result, out, first, number, z);
       for (int position = 0; position < kWinogradPositions; ++position) {
-        fused_product({.rows = source.c,
-                       .inner = number,
-                       .columns = result.c,
-                       .left = v + position * pitch(source.c),
-                       .left_row = 1,
-                       .left_inner = source.c,
-                       .right = z + position * pitch(result.c),
-                       .right_inner = result.c,
-                       .right_panel = fused_panel(result.c),
-                       .out = sums + std::int64_t{position} * source.c * result.c,
-                       .out_row = result.c,
-                       .adds = true});
+        kernels_.product({.rows = source.c,
+                          .inner = number,
+                          .columns = result.c,
+                          .left = v + position * pitch(source.c),
+                          .left_row = 1,
+                          .left_inner = source.c,
+                          .right = z + position * pitch(result.c),
+                          .right_inner = result.c,
+                          .right_panel = kernels_.panel(result.c),
+                          .out = sums + std::int64_t{position} * source.c * result.c,
+                          .out_row = result.c,
+                          .adds = true});
       }
     });
   }
@@ -229,7 +228,7 @@ class WinogradBackwardWeights final : public WinogradOp {
 
 bool fills_panels(int channels) {
   constexpr int kLeast = 32, kVector = 16;
-  return channels >= kLeast && channels % (channels < kFusedPanel ? kVector : kFusedPanel) == 0;
+  return channels >= kLeast && channels % (channels < kWidestPanel ? kVector : kWidestPanel) == 0;
 }
 
 }  // namespace
@@ -237,8 +236,8 @@ bool fills_panels(int channels) {
 bool filters_minimally(const Product& p, const CpuModel& cpu) {
   constexpr int kLeastSide = 8;  // below it the tiles hang over the edge, and weights are read for few of them
   const nn::Convolution& c = p.convolution;
-  if (p.dense || p.dtype != DType::float32 || !cpu.has_avx512) return false;
-  const bool is_3x3 = c.kernel_h == 3 && c.kernel_w == 3 && c.pad_h == 1 && c.pad_w == 1;
+  if (p.dense || p.dtype != DType::float32 || !cpu.has_fused_kernels()) return false;
+  const bool is_3x3 = c.is_plain() && c.kernel_h == 3 && c.kernel_w == 3 && c.pad_h == 1 && c.pad_w == 1;
   if (!is_3x3 || c.stride_h != 1 || c.stride_w != 1 || c.groups != 1) return false;
   return std::min(p.out.h, p.out.w) >= kLeastSide && fills_panels(p.in.c) && fills_panels(p.out.c);
 }

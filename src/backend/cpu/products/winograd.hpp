@@ -1,4 +1,4 @@
-// Convolutions of 3x3 in float32 by minimal filtering: see kernels/winograd_kernels.hpp. A quarter of the
+// Convolutions of 3x3 in float32 by minimal filtering: see kernels/fused_kernels.hpp. A quarter of the
 // multiplications, so it passes what is the limit of a library that multiplies directly.
 #pragma once
 

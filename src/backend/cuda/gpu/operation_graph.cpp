@@ -125,7 +125,7 @@ Descriptor& OperationGraph::add_geometry(const ConvolutionShape& s) {
   geometry.set_all(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, {s.pad_h, s.pad_w});
   geometry.set_all(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, {s.pad_h, s.pad_w});
   geometry.set_all(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, {s.stride_h, s.stride_w});
-  geometry.set_all(CUDNN_ATTR_CONVOLUTION_DILATIONS, {1, 1});
+  geometry.set_all(CUDNN_ATTR_CONVOLUTION_DILATIONS, {s.dilation_h, s.dilation_w});
   geometry.finish();
   return geometry;
 }

@@ -12,6 +12,7 @@ struct ConvolutionShape {
   std::int32_t out, out_h, out_w;
   std::int32_t kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;
   std::int32_t groups;
+  std::int32_t dilation_h = 1, dilation_w = 1;
   friend bool operator==(const ConvolutionShape&, const ConvolutionShape&) = default;
 
   // A product of matrices: [n, in] times [in, out].
@@ -52,10 +53,10 @@ struct Convolve {
     const std::int32_t first_in = to / s.group_out() * s.group_in();
     float sum = 0;
     for (std::int32_t ky = 0; ky < s.kernel_h; ++ky) {
-      const std::int32_t iy = oy * s.stride_h - s.pad_h + ky;
+      const std::int32_t iy = oy * s.stride_h - s.pad_h + ky * s.dilation_h;
       if (iy < 0 || iy >= s.in_h) continue;
       for (std::int32_t kx = 0; kx < s.kernel_w; ++kx) {
-        const std::int32_t ix = ox * s.stride_w - s.pad_w + kx;
+        const std::int32_t ix = ox * s.stride_w - s.pad_w + kx * s.dilation_w;
         if (ix < 0 || ix >= s.in_w) continue;
         const T* const row = x + s.input_at(sample, iy, ix) + first_in;
         const T* const weight = weights + s.weight_at(to, ky, kx);
@@ -83,10 +84,10 @@ struct ConvolveBackwardData {
     const std::int32_t group = from / s.group_in(), in_group = from % s.group_in();
     float sum = 0;
     for (std::int32_t ky = 0; ky < s.kernel_h; ++ky) {
-      const std::int32_t up = iy + s.pad_h - ky;
+      const std::int32_t up = iy + s.pad_h - ky * s.dilation_h;
       if (up < 0 || up % s.stride_h != 0 || up / s.stride_h >= s.out_h) continue;
       for (std::int32_t kx = 0; kx < s.kernel_w; ++kx) {
-        const std::int32_t left = ix + s.pad_w - kx;
+        const std::int32_t left = ix + s.pad_w - kx * s.dilation_w;
         if (left < 0 || left % s.stride_w != 0 || left / s.stride_w >= s.out_w) continue;
         const T* const gradient = dy + s.output_at(sample, up / s.stride_h, left / s.stride_w);
         for (std::int32_t to = group * s.group_out(); to < (group + 1) * s.group_out(); ++to) {
@@ -119,7 +120,8 @@ struct ConvolveBackwardWeights {
     for (std::int64_t row = part; row < cut.rows; row += cut.parts) {
       const auto ox = static_cast<std::int32_t>(row % s.out_w);
       const auto oy = static_cast<std::int32_t>(row / s.out_w % s.out_h);
-      const std::int32_t iy = oy * s.stride_h - s.pad_h + ky, ix = ox * s.stride_w - s.pad_w + kx;
+      const std::int32_t iy = oy * s.stride_h - s.pad_h + ky * s.dilation_h;
+      const std::int32_t ix = ox * s.stride_w - s.pad_w + kx * s.dilation_w;
       if (iy < 0 || iy >= s.in_h || ix < 0 || ix >= s.in_w) continue;
       sum += widen(x[s.input_at(row / s.out_w / s.out_h, iy, ix) + from]) * widen(dy[row * s.out + to]);
     }

@@ -38,10 +38,12 @@ std::string file_name(const std::string& maker) {
 
 std::string work_key(const Convolution& work, const EngineRules& rules) {
   const ConvolutionShape& s = work.shape;
-  return fmt::format("{} {} {}x{}x{}x{} {}x{}x{} stride {}x{} padding {}x{} groups {}{}{}{}",
+  const bool dilated = s.dilation_h != 1 || s.dilation_w != 1;
+  return fmt::format("{} {} {}x{}x{}x{} {}x{}x{} stride {}x{} padding {}x{} groups {}{}{}{}{}",
                      direction_name(work.direction),
                      rules.tf32 && work.dtype == DType::float32 ? "tf32" : dtype_name(work.dtype), s.n, s.in_h, s.in_w,
                      s.in, s.kernel_h, s.kernel_w, s.out, s.stride_h, s.stride_w, s.pad_h, s.pad_w, s.groups,
+                     dilated ? fmt::format(" dilation {}x{}", s.dilation_h, s.dilation_w) : "",
                      work.normed.fused ? " of a norm's input" : "", work.moments ? " with moments" : "",
                      rules_for(work, rules).deterministic ? "" : " in any order");
 }

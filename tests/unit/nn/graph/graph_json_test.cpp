@@ -57,6 +57,23 @@ TEST(GraphJson, ReadsWhatAPersonWrites) {
   expect_same(graph_from_json(graph_to_json(graph), "again"), graph);
 }
 
+TEST(GraphJson, DilationAndUnevenPaddingStandThereWhereTheyMatter) {
+  const std::string text = replaced("\"pad\": [1, 1]", "\"pad\": 1, \"dilation\": 2, \"extra_pad\": [2, 0]");
+  const Graph graph = read(text);
+  EXPECT_EQ(graph.nodes[1].output, (Shape{4, 8, 6}));
+  const std::string written = graph_to_json(graph).dump();
+  expect_same(read(written), graph);
+  EXPECT_NE(written.find("dilation"), written.npos);
+  EXPECT_EQ(graph_to_json(read(kSmall)).dump().find("dilation"), std::string::npos);
+}
+
+TEST(GraphJson, ALocalResponseNormSurvivesTheRoundTrip) {
+  const Graph graph = read(replaced("\"activation\", \"kind\": \"relu\"",
+                                    "\"local_response_norm\", \"alpha\": 0.5, \"bias\": 2, \"size\": 7"));
+  EXPECT_EQ(std::get<LocalResponseNorm>(graph.nodes[3].layer).size, 7);
+  expect_same(read(graph_to_json(graph).dump()), graph);
+}
+
 TEST(GraphJson, EveryKindOfLossSurvivesTheRoundTrip) {
   Graph graph = read(kSmall);
   const SoftmaxLoss loss{.label_smoothing = 0.1f,

@@ -36,6 +36,28 @@ TEST(GraphBuilder, MultiplyTakesOneFactorForEachChannel) {
   EXPECT_THROW(builder.add("turned", Multiply{}, {means, 0}), UsageError);
 }
 
+TEST(GraphBuilder, WindowsReachAsFarAsTheyAreDilatedAndPadded) {
+  GraphBuilder builder("graph", {2, 9, 7});
+  const Convolution wide{.out = 4, .kernel_h = 3, .kernel_w = 2, .pad_w = 1, .dilation_h = 3, .dilation_w = 2};
+  EXPECT_EQ(builder.shape(builder.add("dilated", wide, {0})), (Shape{4, 3, 7}));
+  Convolution uneven{.out = 4, .kernel_h = 3, .kernel_w = 3, .stride_h = 2, .stride_w = 2, .extra_h = 1, .extra_w = 2};
+  EXPECT_EQ(builder.shape(builder.add("uneven", uneven, {0})), (Shape{4, 4, 4}));
+  EXPECT_FALSE(uneven.is_plain());
+  uneven.extra_w = -1;
+  EXPECT_THROW(builder.add("negative", uneven, {0}), UsageError);
+  EXPECT_THROW(builder.add("too_far", Convolution{.out = 4, .kernel_h = 2, .dilation_h = 9}, {0}), UsageError);
+  EXPECT_THROW(builder.add("none", Convolution{.out = 4, .dilation_h = 0}, {0}), UsageError);
+  EXPECT_THROW(builder.add("dense", Convolution{.out = 4, .is_dense = true, .extra_h = 1}, {0}), UsageError);
+}
+
+TEST(GraphBuilder, LocalResponseNormsTakeAnOddNumberOfChannels) {
+  GraphBuilder builder("graph", {6, 4, 3});
+  EXPECT_EQ(builder.shape(builder.add("norm", LocalResponseNorm{}, {0})), (Shape{6, 4, 3}));
+  EXPECT_THROW(builder.add("even", LocalResponseNorm{.size = 4}, {0}), UsageError);
+  EXPECT_THROW(builder.add("bias", LocalResponseNorm{.bias = 0}, {0}), UsageError);
+  EXPECT_THROW(builder.add("beta", LocalResponseNorm{.beta = -1}, {0}), UsageError);
+}
+
 TEST(GraphBuilder, TokensArePixelsInOneRow) {
   GraphBuilder builder("graph", {6, 4, 3});
   const int tokens = builder.add("token", ClassToken{}, {0});

@@ -41,6 +41,32 @@ TEST(Initialize, WeightsHaveTheVarianceOfHeAndOthers) {
   EXPECT_NEAR(variance(values(view_named(vgg(), "fc7_weight"), parameters)) * 4096 / 2, 1, 0.01);
 }
 
+// MXNet's, of a convolution [256, 128, 3, 3] and a dense layer [4096, 512].
+TEST(Initialize, NamesOfMxnetHaveItsVariances) {
+  const std::vector<std::pair<const char*, double>> fans = {{"conv3_1_weight", (128 + 256) * 9},
+                                                            {"fc6_weight", 512 + 4096}};
+  const auto with = [](Initializer initializer) {
+    std::vector<float> parameters(static_cast<std::size_t>(vgg().parameter_count), NAN);
+    initialize_parameters(vgg(), 1, parameters, initializer);
+    return parameters;
+  };
+  const std::vector<float> xavier = with(Initializer::xavier), msra = with(Initializer::msra),
+                           normal = with(Initializer::normal), uniform = with(Initializer::uniform);
+  for (const auto& [name, both] : fans) {
+    const TensorView& view = view_named(vgg(), name);
+    EXPECT_NEAR(variance(values(view, xavier)) * both / 2, 1, 0.02) << name;
+    EXPECT_LE(std::ranges::max(values(view, xavier)), std::sqrt(6 / both) * 1.0001) << name;
+    EXPECT_NEAR(variance(values(view, msra)) * both * 1.0625 / 4, 1, 0.02) << name;
+    EXPECT_NEAR(variance(values(view, normal)) / 1e-4, 1, 0.02) << name;
+    EXPECT_NEAR(variance(values(view, uniform)) * 3 / (0.07 * 0.07), 1, 0.02) << name;
+    EXPECT_LT(std::ranges::max(values(view, uniform)), 0.07f) << name;
+  }
+  const TensorView& weight = view_named(vgg(), "fc8_weight");
+  EXPECT_EQ(variance(values(weight, with(Initializer::zero))), 0);
+  EXPECT_EQ(std::ranges::min(values(weight, with(Initializer::one))), 1);
+  EXPECT_EQ(std::ranges::max(values(view_named(vgg(), "fc8_bias"), with(Initializer::one))), 0);
+}
+
 TEST(Initialize, FanInOfAGroupedConvolutionCountsOneGroup) {
   GraphBuilder builder("grouped", {64, 8, 8});
   const int convolution =

@@ -52,6 +52,23 @@ TEST(Schedule, PolyFallsByAPowerOfWhatIsLeft) {
   EXPECT_EQ(schedule.rate(20 * kEpoch, kEpoch), 0.5);
 }
 
+// MXNet's LBSGD: start + (base - start) times the share, its square or its root; LRScheduler's constant.
+TEST(Schedule, WarmUpsRiseByTheirNames) {
+  const std::pair<WarmUp, double> halfway[] = {
+      {WarmUp::linear, 0.5}, {WarmUp::power2, 0.25}, {WarmUp::sqrt, std::sqrt(0.5)}, {WarmUp::constant, 0}};
+  for (const auto& [warmup, share] : halfway) {
+    const Schedule schedule{.base = 2, .warmup_epochs = 4, .warmup = warmup, .warmup_start = 0.5};
+    EXPECT_DOUBLE_EQ(schedule.rate(0, kEpoch), 0.5) << enum_name(kWarmUpNames, warmup);
+    EXPECT_DOUBLE_EQ(schedule.rate(2 * kEpoch, kEpoch), 0.5 + 1.5 * share) << enum_name(kWarmUpNames, warmup);
+    EXPECT_DOUBLE_EQ(schedule.rate(4 * kEpoch, kEpoch), 2) << enum_name(kWarmUpNames, warmup);
+    EXPECT_EQ(to_json(schedule_from_json(to_json(schedule))), to_json(schedule));
+  }
+  const Schedule from_zero{.base = 2, .warmup_epochs = 4, .warmup_start = 0.0};
+  EXPECT_EQ(from_zero.rate(0, kEpoch), 0);
+  EXPECT_THROW(require_valid(Schedule{.base = 2, .warmup_epochs = 4, .warmup_start = 2.5}), UsageError);
+  EXPECT_THROW(require_valid(Schedule{.base = 2, .warmup_epochs = 4, .warmup_start = -1.0}), UsageError);
+}
+
 TEST(Schedule, WarmUpRisesInAStraightLineAndCosineStartsAtItsEnd) {
   const Schedule schedule{.kind = ScheduleKind::cosine, .base = 1, .warmup_epochs = 2, .total_epochs = 10};
   EXPECT_DOUBLE_EQ(schedule.rate(0, kEpoch), 0.04);

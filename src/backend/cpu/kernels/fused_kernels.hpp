@@ -1,0 +1,74 @@
+// Kernels with fused multiply-adds, compiled once for each instruction set that has them. A fused addition rounds once,
+// so AVX2 and AVX-512 give other bits than a MatrixProduct, whose bits are the same on all CPUs; and each gives its
+// own.
+#pragma once
+
+#include <cstdint>
+
+namespace dtrain::backend::cpu {
+
+// out = left * right, or out + left * right. Each element is summed over k from 0 on, behind what is there.
+struct FusedProduct {
+  int rows = 0, inner = 0, columns = 0;  // columns: 16, 32, 48, or a multiple of 64
+  const float* left = nullptr;           // element (row, k) at row * left_row + k * left_inner
+  std::int64_t left_row = 0, left_inner = 0;
+  const float* right = nullptr;  // element (k, column) at k * right_inner + column in its panel
+  std::int64_t right_inner = 0, right_panel = 0;
+  float* out = nullptr;  // element (row, column) at row * out_row + column
+  std::int64_t out_row = 0;
+  bool adds = false;
+};
+
+struct WinogradPlane {  // one sample, channels-last; channels a multiple of 16
+  int channels = 0, h = 0, w = 0;
+};
+constexpr int kWinogradTile = 4, kWinogradPositions = 36;
+
+// Weights [out, in, 3, 3] to [36][panels][rows][panel] of a product: a row for each channel that is multiplied, a
+// column for each that comes out. turned: as the data's gradient wants them, in * out exchanged and turned by half a
+// circle.
+struct WinogradWeights {
+  int out = 0, in = 0;
+  bool turned = false;
+};
+
+// Convolutions of 3x3 by minimal filtering, F(4x4, 3x3): Lavin and Gray, "Fast Algorithms for Convolutional Neural
+// Networks", CVPR 2016. A tile of 4x4 results is made of the 6x6 values around it. Values and weights are transformed
+// to 36 positions, at each of which one product of matrices [tiles, in] * [in, out] does what 144 multiplications a
+// tile and channel did, and 36 sums a tile are transformed back to 4x4 results.
+struct WinogradKernels {
+  // The tile whose first result is at (row, column), to 36 positions of `channels` floats that lie `pitch` apart.
+  void (*values)(const WinogradPlane& plane, const float* sample, int row, int column, float* out, std::int64_t pitch);
+  // The gradient by the tile's results, to the positions of a product with values().
+  void (*gradients)(const WinogradPlane& plane, const float* sample, int row, int column, float* out,
+                    std::int64_t pitch);
+  // From positions to results; bias may be null.
+  void (*results)(const WinogradPlane& plane, const float* sums, std::int64_t pitch, const float* bias, int row,
+                  int column, float* sample);
+  void (*weights)(const WinogradWeights& shape, const float* weights, float* out);
+  // [36][in][out] to the gradient by the weights [out, in, 3, 3].
+  void (*weights_gradient)(const WinogradWeights& shape, const float* sums, float* gradient);
+};
+
+struct FusedKernels {
+  int widest_panel = 0;  // columns of a product that are computed together
+  void (*product)(const FusedProduct& product);
+  const WinogradKernels* winograd = nullptr;
+
+  int panel(int columns) const;
+};
+
+namespace fused_avx512 {
+extern const FusedKernels kFusedKernels;
+}
+namespace fused_avx2 {
+extern const FusedKernels kFusedKernels;
+}
+
+// No panel is wider; widths that fill it fill those of all kernels.
+constexpr int kWidestPanel = 64;
+
+// The best that this CPU has. Called only where CpuModel::has_fused_kernels() is true.
+const FusedKernels& fused_kernels();
+
+}  // namespace dtrain::backend::cpu

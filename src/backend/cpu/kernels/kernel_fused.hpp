@@ -1,0 +1,19 @@
+// Parts of the kernels with fused multiply-adds.
+#pragma once
+
+#include "fused_kernels.hpp"
+#include "kernel_vector.hpp"
+
+namespace dtrain::backend::cpu::DTRAIN_ISA {
+
+// As many sums as there are registers for, beside a row of `right` and a value of `left`: of 32 with AVX-512, of 16
+// with AVX2. A panel that has only two of them is read along fewer cache lines.
+constexpr int kSums = kRegisterLanes == 16 ? 24 : 12;
+constexpr int kPanel = kRegisterLanes == 16 ? kWidestPanel : 16;
+
+constexpr int panel_of(int columns) { return columns < kPanel ? columns : kPanel; }
+
+void fused_product(const FusedProduct& p);
+extern const WinogradKernels kWinogradKernels;
+
+}  // namespace dtrain::backend::cpu::DTRAIN_ISA
