@@ -1,5 +1,8 @@
 #include <dtrain/comm/mesh.hpp>
 
+#include <algorithm>
+#include <ranges>
+
 #include <dtrain/base/error.hpp>
 
 #include "gloo/gloo_communicator.hpp"
@@ -9,6 +12,10 @@
 #include "tcp/tcp_communicator.hpp"
 
 namespace dtrain::comm {
+
+int connections_to_rank(int wanted, int ranks) {
+  return std::clamp(kMostConnectionsOfRank / std::max(1, ranks - 1), 1, wanted);
+}
 
 struct Endpoint::State {
   explicit State(EndpointOptions o)
@@ -33,12 +40,16 @@ std::unique_ptr<Communicator> Endpoint::connect(const MeshPlan& plan, std::chron
                                                 std::stop_token cancel) {
   const EndpointOptions& options = state_->options;
   DTRAIN_CHECK(plan.rank >= 0 && plan.rank < static_cast<int>(plan.ranks.size()), "a rank that the plan does not have");
-  std::vector<net::Stream> streams = tcp::form_mesh(state_->reception, plan, deadline, cancel);
-  for (const net::Stream& stream : streams) {
-    if (stream) tcp::prepare_for_data(stream.socket(), options.operation_deadline);
+  // Other transports move their gradients themselves.
+  const int connections = options.transport == Transport::tcp
+                              ? connections_to_rank(options.connections, static_cast<int>(plan.ranks.size()))
+                              : 1;
+  auto streams = tcp::form_mesh(state_->reception, plan, connections, deadline, cancel);
+  for (const net::Stream& stream : streams | std::views::join) {
+    tcp::prepare_for_data(stream.socket(), options.operation_deadline);
   }
-  auto mesh =
-      tcp::make_communicator(plan, std::move(streams), options.operation_deadline, options.on_point, state_->traffic);
+  auto mesh = tcp::make_communicator(plan, std::move(streams), options.operation_deadline, options.on_point,
+                                     state_->traffic, options.by_shared_memory);
   if (options.transport == Transport::tcp || mesh->size() == 1) return mesh;
   if (options.transport == Transport::nccl) {
     return make_nccl_communicator(std::move(mesh), options.nccl, deadline, options.operation_deadline);

@@ -32,12 +32,12 @@ LeafJoiner::~LeafJoiner() {
 std::span<float> LeafJoiner::leaf(int shard) {
   DTRAIN_CHECK(shard >= span_.first && shard < span_.last, "a shard of another rank");
   const MutexLock lock(mutex_);
-  std::vector<float>& memory = leaf_of(shard).memory;
+  FloatBuffer& memory = leaf_of(shard).memory;
   if (memory.empty()) memory = pool_.take(shape_.size);
   return memory;
 }
 
-std::vector<float>& LeafJoiner::first_memory() {
+FloatBuffer& LeafJoiner::first_memory() {
   leaf(span_.first);
   return leaf_of(span_.first).memory;
 }

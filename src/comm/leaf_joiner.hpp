@@ -42,11 +42,11 @@ class LeafJoiner {
   void ready(int shard, std::int64_t first, std::int64_t size);
 
   // The memory of the first shard's leaf, where the leftmost piece is; allocated if no caller of leaf() did.
-  std::vector<float>& first_memory();
+  FloatBuffer& first_memory();
 
  private:
   struct Leaf {
-    std::vector<float> memory;
+    FloatBuffer memory;
     std::unique_ptr<std::atomic<std::int64_t>[]> missing;  // floats, by bucket
     std::atomic<int> buckets_in_use{0};                    // not yet added to a left sibling
   };

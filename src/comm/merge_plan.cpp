@@ -6,7 +6,7 @@
 
 namespace dtrain::comm {
 
-MergePlan::MergePlan(const ShardSpans& spans) {
+MergePlan::MergePlan(const ShardSpans& spans) : ranks_(static_cast<int>(spans.size())) {
   int rank = 0;
   for (const ShardSpan& span : spans) {
     for (const TreeNode node : covering_nodes(span.first, span.last)) nodes_.push_back({node, rank, -1, -1});

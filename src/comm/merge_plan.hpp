@@ -20,13 +20,14 @@ class MergePlan {
   // Pieces of rank 0 come first, then those of rank 1, ...; joined nodes come last.
   const std::vector<MergeNode>& nodes() const { return nodes_; }
   const MergeNode& operator[](int number) const { return nodes_[static_cast<std::size_t>(number)]; }
+  int ranks() const { return ranks_; }
   int pieces() const { return pieces_; }
   int pieces_of(int rank) const;
   int number_of_piece(TreeNode node) const;
 
  private:
   std::vector<MergeNode> nodes_;
-  int pieces_ = 0;
+  int ranks_ = 0, pieces_ = 0;
 };
 
 }  // namespace dtrain::comm

@@ -45,7 +45,7 @@ class Single final : public HostCommunicator {
     require_alive();
     return std::make_unique<SingleReduction>(shape, note, pool_, dead_);
   }
-  void recycle(std::vector<float> sum) override { pool_.give(std::move(sum)); }
+  void recycle(FloatBuffer sum) override { pool_.give(std::move(sum)); }
 
   std::vector<std::string> all_gather(ByteView mine) override {
     require_alive();

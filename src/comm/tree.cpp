@@ -1,5 +1,6 @@
 #include <dtrain/comm/tree.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 
@@ -26,7 +27,9 @@ std::vector<TreeNode> covering_nodes(int first, int last) {
 }
 
 ShardSpan shards_of_rank(int rank, int ranks, int shards) {
-  const auto boundary = [&](int r) { return static_cast<int>(std::int64_t{r} * shards / ranks); };
+  // The larger spans come first: with fewer than two shards a rank each span is then one node, and else they are cut by
+  // fewer borders.
+  const auto boundary = [&](int r) { return r * (shards / ranks) + std::min(r, shards % ranks); };
   return {boundary(rank), boundary(rank + 1)};
 }
 

@@ -24,6 +24,7 @@ class Wire {
   virtual int ranks() const = 0;
   virtual const std::string& name_of(int peer) const = 0;  // for messages
   virtual void send(int peer, Outgoing frame) = 0;         // queues it
+  virtual void give_back(int peer) = 0;                    // once for each frame that an operation borrowed
   virtual void reach(CommPoint point) const = 0;
 };
 

@@ -12,6 +12,7 @@
 
 #include <dtrain/base/accelerator.hpp>
 #include <dtrain/base/files.hpp>
+#include <dtrain/comm/float_buffer.hpp>
 #include <dtrain/comm/tree.hpp>
 
 namespace dtrain::comm {
@@ -48,7 +49,7 @@ struct ReductionShape {
 };
 
 struct Reduced {
-  std::vector<float> sum;   // the root of the tree, the same bytes on every rank
+  FloatBuffer sum;          // the root of the tree, the same bytes on every rank
   std::vector<Note> notes;  // [rank], the same on every rank
 };
 
@@ -106,7 +107,7 @@ class Communicator {
                                                                                 const std::vector<FloatRange>& parts,
                                                                                 const Note& note) = 0;
   // Returns the memory of a sum after its last use. Not needed, but it makes the next reduction faster.
-  virtual void recycle(std::vector<float> sum) = 0;
+  virtual void recycle(FloatBuffer sum) = 0;
 
   // The bytes of all ranks, by rank. For small things (kilobytes). Also a barrier. A rank that goes on without this
   // communicator calls it after its last reduction: peers may need that rank until they have the sum too.

@@ -41,6 +41,11 @@ struct NcclSite {
 // Points of a collective where a test may end a rank: see tests/unit/comm and tests/world.
 enum class CommPoint { before_send, after_send, before_receive, after_receive, before_add, after_add };
 
+// From a rank to a rank of another machine, and of a rank in all.
+constexpr int kMostConnections = 16, kMostConnectionsOfRank = 128;
+// In a mesh of so many ranks: `wanted`, or as many as kMostConnectionsOfRank allows, but one at least.
+int connections_to_rank(int wanted, int ranks);
+
 struct EndpointOptions {
   std::string bind_address = "127.0.0.1";
   std::string secret{};  // the job's token: both sides of every connection prove that they know it, and never send it
@@ -48,8 +53,10 @@ struct EndpointOptions {
   // mesh must agree. Unix sockets are plain in either case.
   bool plain_data = false;
   Transport transport = Transport::tcp;
-  NcclSite nccl{};              // of Transport::nccl; its device serves one communicator at a time
-  bool by_unix_sockets = true;  // between processes of this machine, which is faster; else by TCP as between machines
+  NcclSite nccl{};               // of Transport::nccl; its device serves one communicator at a time
+  bool by_unix_sockets = true;   // between processes of this machine, which is faster; else by TCP as between machines
+  int connections = 1;           // to each rank of another machine, of transport tcp: see connections_to_rank()
+  bool by_shared_memory = true;  // between those that Unix sockets connect: they read large frames where these lie
   std::chrono::milliseconds operation_deadline{30'000};  // of every collective, send and receive: then PeerLost
   // For tests: called on the thread that moves the communicator's frames; may throw, which kills the communicator.
   std::function<void(CommPoint)> on_point{};

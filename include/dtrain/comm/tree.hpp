@@ -5,8 +5,8 @@
 // Words for ranges of floats (FloatRange) of a contribution, the flat buffer that a reduction adds up:
 //   bucket  one of the fixed ranges that a contribution is cut into; buckets are added up and sent one by one. On GPUs
 //           the executable chooses them: they are the parts in which its gradients become final.
-//   chunk   the range of a bucket that one rank, its owner, adds up for all ranks.
-//   piece   one bucket of a tree node whose sibling is on another rank: what a rank sends to the owners of the chunks.
+//   chunk   the range of a bucket whose sum one rank, its owner, has first.
+//   piece   one bucket of a tree node whose sibling is on another rank: what a rank sends on, chunk by chunk.
 #pragma once
 
 #include <compare>

@@ -22,11 +22,11 @@ struct Pools {
 
 class GlooReduction final : public Reduction {
  public:
-  GlooReduction(Communicator& mesh, GlooWire& wire, const MergePlan& plan, Pools& pools, const ReductionShape& shape,
+  GlooReduction(Communicator& mesh, GlooWire& wire, const Station& station, Pools& pools, const ReductionShape& shape,
                 const Note& note, std::uint64_t sequence, std::chrono::milliseconds deadline)
       : mesh_(mesh),
         wire_(wire),
-        plan_(plan),
+        station_(station),
         pools_(pools),
         sequence_(sequence),
         deadline_(deadline),
@@ -35,9 +35,9 @@ class GlooReduction final : public Reduction {
                   const MutexLock lock(mutex_);
                   pieces_.push_back(piece);
                 }),
-        has_leaves_(plan.pieces_of(mesh.rank()) > 0),
-        sum_(has_leaves_ ? std::vector<float>() : pools.leaves.take(shape.size)),
-        operation_(wire, plan, joiner_.buckets(), shape, note, sequence, sum().data(), pools.chunks) {}
+        has_leaves_(station.plan().pieces_of(mesh.rank()) > 0),
+        sum_(has_leaves_ ? FloatBuffer() : pools.leaves.take(shape.size)),
+        operation_(wire, station, joiner_.buckets(), shape, note, sequence, sum().data(), pools.chunks) {}
   ~GlooReduction() override {
     if (!finished_) mesh_.abort();
     pools_.leaves.give(std::move(sum_));
@@ -63,7 +63,7 @@ class GlooReduction final : public Reduction {
     const MutexLock lock(mutex_);
     return std::exchange(pieces_, {});
   }
-  std::vector<float>& sum() { return has_leaves_ ? joiner_.first_memory() : sum_; }
+  FloatBuffer& sum() { return has_leaves_ ? joiner_.first_memory() : sum_; }
 
   // Before Gloo moves a byte: it ends the process where two ranks disagree about a size.
   void agree() {
@@ -78,18 +78,27 @@ class GlooReduction final : public Reduction {
     }
   }
 
-  // All ranks go through the frames in this order, pieces of a bucket before its sums.
+  // No rank waits for a frame that another sends only after it got one that this rank sends later: all go through the
+  // frames in this order. Nodes come after those that they are made of, sums by the round in which they come.
   void receive(std::size_t bucket, GlooWire::Clock::time_point end) {
-    for (int node = 0; node < plan_.pieces(); ++node) {
-      if (plan_[node].rank != mesh_.rank()) receive(plan_[node].rank, FrameKind::piece, bucket, node, end);
+    const int ranks = mesh_.size(), nodes = static_cast<int>(station_.plan().nodes().size());
+    for (int node = 0; node < nodes; ++node) {
+      for (int owner = 0; owner < ranks; ++owner) {
+        const Station::Stop* const stop = station_.find(node, owner);
+        const bool comes = stop != nullptr && stop->adder == mesh_.rank() && stop->holder != mesh_.rank();
+        if (comes) receive(stop->holder, FrameKind::piece, bucket, node, owner, end);
+      }
     }
-    for (int owner = 0; owner < mesh_.size(); ++owner) {
-      if (owner != mesh_.rank()) receive(owner, FrameKind::final, bucket, 0, end);
+    for (int round = 1; round < ranks; ++round) {
+      for (int owner = 0; owner < ranks; ++owner) {
+        if (station_.round_of_sum(owner) != round) continue;
+        receive(station_.sender_of_sum(owner), FrameKind::final, bucket, 0, owner, end);
+      }
     }
   }
 
-  void receive(int peer, FrameKind kind, std::size_t bucket, int node, GlooWire::Clock::time_point end) {
-    const FrameHeader header = operation_.header_of(kind, bucket, node, kind == FrameKind::piece ? mesh_.rank() : peer);
+  void receive(int peer, FrameKind kind, std::size_t bucket, int node, int owner, GlooWire::Clock::time_point end) {
+    const FrameHeader header = operation_.header_of(kind, bucket, node, owner);
     if (header.bytes == 0) return;
     const auto place = operation_.place(peer, header);
     wire_.receive(peer, header, *place, end);
@@ -98,7 +107,7 @@ class GlooReduction final : public Reduction {
 
   Communicator& mesh_;
   GlooWire& wire_;
-  const MergePlan& plan_;
+  const Station& station_;
   Pools& pools_;
   const std::uint64_t sequence_;
   const std::chrono::milliseconds deadline_;
@@ -106,7 +115,7 @@ class GlooReduction final : public Reduction {
   std::vector<Piece> pieces_ DTRAIN_GUARDED_BY(mutex_);
   LeafJoiner joiner_;
   const bool has_leaves_;
-  std::vector<float> sum_;  // of a rank without leaves
+  FloatBuffer sum_;  // of a rank without leaves
   ReduceOperation operation_;
   bool finished_ = false;
 };
@@ -137,11 +146,13 @@ class GlooCommunicator final : public HostCommunicator {
   std::unique_ptr<Reduction> begin_reduction(const ReductionShape& shape, const Note& note) override {
     DTRAIN_CHECK(shape.packed == 0, "Gloo must know the sizes of frames, those of packed ones are not known");
     ShardSpans spans = shape.spans_of(size());
-    if (!plan_ || spans_ != spans) plan_ = std::make_unique<MergePlan>(spans);
-    spans_ = std::move(spans);
-    return std::make_unique<GlooReduction>(*mesh_, wire_, *plan_, pools_, shape, note, ++sequence_, deadline_);
+    const Way way = way_of(shape, false);
+    if (!route_ || route_->spans != spans || route_->way != way) {
+      route_ = std::make_unique<RankRoute>(std::move(spans), way, rank());
+    }
+    return std::make_unique<GlooReduction>(*mesh_, wire_, route_->station, pools_, shape, note, ++sequence_, deadline_);
   }
-  void recycle(std::vector<float> sum) override { pools_.leaves.give(std::move(sum)); }
+  void recycle(FloatBuffer sum) override { pools_.leaves.give(std::move(sum)); }
   std::vector<std::string> all_gather(ByteView mine) override { return mesh_->all_gather(mine); }
   void send(int to, ByteView bytes) override { mesh_->send(to, bytes); }
   void receive(int from, std::span<std::byte> bytes) override { mesh_->receive(from, bytes); }
@@ -154,8 +165,7 @@ class GlooCommunicator final : public HostCommunicator {
   const std::unique_ptr<Communicator> mesh_;
   const std::chrono::milliseconds deadline_;
   Pools pools_;
-  std::unique_ptr<MergePlan> plan_;  // for spans_
-  ShardSpans spans_;
+  std::unique_ptr<RankRoute> route_;  // of the last reduction
   std::uint64_t sequence_ = 0;
   GlooWire wire_;
 };

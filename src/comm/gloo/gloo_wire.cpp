@@ -5,11 +5,12 @@
 namespace dtrain::comm {
 namespace {
 
+// Node and owner are below 2^12, buckets below 2^16.
 std::uint64_t slot_of(const FrameHeader& header) {
   constexpr std::uint32_t kFinal = 0xfff;
   const std::uint32_t node = header.kind == FrameKind::final ? kFinal : header.node;
-  DTRAIN_CHECK(node <= kFinal, "more nodes than slots of Gloo");
-  return header.sequence << 40 | std::uint64_t{header.bucket} << 12 | node;
+  DTRAIN_CHECK(node <= kFinal && header.owner <= kFinal && header.bucket <= 0xffff, "more nodes than slots of Gloo");
+  return header.sequence << 40 | std::uint64_t{header.bucket} << 24 | std::uint64_t{header.owner} << 12 | node;
 }
 
 }  // namespace

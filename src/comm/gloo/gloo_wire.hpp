@@ -9,6 +9,7 @@
 #include <list>
 #include <span>
 
+#include <dtrain/base/error.hpp>
 #include <dtrain/base/mutex.hpp>
 
 #include "wire.hpp"
@@ -26,6 +27,7 @@ class GlooWire final : public Wire {
   const std::string& name_of(int peer) const override { return names_[static_cast<std::size_t>(peer)]; }
   void send(int peer, Outgoing frame) override;
   void reach(CommPoint) const override {}
+  void give_back(int) override { DTRAIN_CHECK(false, "Gloo lends no frames"); }
 
   // Blocks until the frame is in `bytes`; PeerLost at the deadline, when the peer is gone, or after abort().
   void receive(int peer, const FrameHeader& header, std::span<std::byte> bytes, Clock::time_point deadline);

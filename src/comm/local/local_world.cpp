@@ -48,7 +48,7 @@ class World {
     const MutexLock lock(mutex_);
     wait([&] { return round.is_complete(ranks_); });
     Reduced result{{}, round.notes};
-    std::vector<float>& sum = round.joiner->first_memory();
+    FloatBuffer& sum = round.joiner->first_memory();
     if (++round.gone == ranks_) {
       result.sum = std::move(sum);
     } else {
@@ -86,7 +86,7 @@ class World {
     std::memcpy(bytes.data(), letter.data(), letter.size());
   }
 
-  void recycle(std::vector<float> sum) { pool_.give(std::move(sum)); }
+  void recycle(FloatBuffer sum) { pool_.give(std::move(sum)); }
 
   // A rank that leaves can no longer answer: the ranks that wait or will wait get PeerLost.
   void leave(int rank) {
@@ -174,7 +174,7 @@ class LocalRank final : public HostCommunicator {
   std::unique_ptr<Reduction> begin_reduction(const ReductionShape& shape, const Note& note) override {
     return std::make_unique<LocalReduction>(*world_, rank_, world_->begin(rank_, shape, note));
   }
-  void recycle(std::vector<float> sum) override { world_->recycle(std::move(sum)); }
+  void recycle(FloatBuffer sum) override { world_->recycle(std::move(sum)); }
   std::vector<std::string> all_gather(ByteView mine) override { return world_->all_gather(rank_, mine); }
   void send(int to, ByteView bytes) override { world_->send(rank_, to, bytes); }
   void receive(int from, std::span<std::byte> bytes) override { world_->receive(from, rank_, bytes); }

@@ -47,7 +47,7 @@ class NcclCommunicator final : public Communicator {
   std::unique_ptr<DeviceReduction> begin_device_reduction(const ReductionShape& shape,
                                                           const std::vector<FloatRange>& parts,
                                                           const Note& note) override;
-  void recycle(std::vector<float> sum) override { leaves_.give(std::move(sum)); }
+  void recycle(FloatBuffer sum) override { leaves_.give(std::move(sum)); }
   std::vector<std::string> all_gather(ByteView mine) override { return mesh_->all_gather(mine); }
   void send(int to, ByteView bytes) override { mesh_->send(to, bytes); }
   void receive(int from, std::span<std::byte> bytes) override { mesh_->receive(from, bytes); }
@@ -166,7 +166,7 @@ class NcclReduction final : public Reduction {
     DeviceSum sum = on_device_.finish();
     Reduced reduced{owner_.leaves().take(shape_.size), std::move(sum.notes)};
     owner_.device().download(reduced.sum.data(), sum.values, reduced.sum.size() * sizeof(float));
-    for (std::vector<float>& leaf : leaves_) owner_.leaves().give(std::move(leaf));
+    for (FloatBuffer& leaf : leaves_) owner_.leaves().give(std::move(leaf));
     return reduced;
   }
 
@@ -178,7 +178,7 @@ class NcclReduction final : public Reduction {
     if (shape.rounded < shape.size) parts.push_back({shape.rounded, shape.size - shape.rounded});
     return parts;
   }
-  std::vector<float>& leaf_of(int shard) { return leaves_[static_cast<std::size_t>(shard - span_.first)]; }
+  FloatBuffer& leaf_of(int shard) { return leaves_[static_cast<std::size_t>(shard - span_.first)]; }
 
   void bring_leaves() {
     const std::size_t bytes = static_cast<std::size_t>(shape_.size) * sizeof(float);
@@ -199,7 +199,7 @@ class NcclReduction final : public Reduction {
   std::optional<DeviceMemory> memory_;  // before on_device_: nothing waits for a GPU that waits for a lost rank
   NcclDeviceReduction on_device_;
   Mutex mutex_;  // guards leaves_ until all are ready
-  std::vector<std::vector<float>> leaves_;
+  std::vector<FloatBuffer> leaves_;
 };
 
 std::unique_ptr<Reduction> NcclCommunicator::begin_reduction(const ReductionShape& shape, const Note& note) {

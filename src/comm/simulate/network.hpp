@@ -21,7 +21,7 @@ constexpr std::size_t kSegmentFrames = 4;
 
 struct ModelFrame {
   FrameKind kind{};
-  std::uint32_t bucket = 0, node = 0;
+  std::uint32_t bucket = 0, node = 0, owner = 0;
   std::uint32_t round = 0;  // 1 + the most frames that had to come before it
 };
 

@@ -16,14 +16,15 @@ constexpr std::int64_t kWindow = 4 << 20;
 
 Rank::Rank(World& world, int rank)
     : world_(world),
-      schedule_(world.plan, world.buckets, rank, world.model.ranks),
+      schedule_(world.stations[static_cast<std::size_t>(rank)], world.buckets),
       connections_(static_cast<std::size_t>(world.model.ranks)),
       active_((connections_.size() + 63) / 64),
       turn_(peer_of_step(rank, 1, world.model.ranks)),
-      rounds_of_(world.buckets.size()) {
+      rounds_of_(world.buckets.size() * connections_.size()) {
   const ShardSpan span = shards_of_rank(rank, world.model.ranks, world.model.shards);
-  for (int node = 0; node < world.plan.pieces(); ++node) {
-    if (world.plan[node].rank == rank) own_nodes_.push_back(node);
+  const MergePlan& plan = world.plan;
+  for (int node = 0; node < plan.pieces(); ++node) {
+    if (plan[node].rank == rank) own_nodes_.push_back(node);
   }
   const auto additions = static_cast<double>(span.last - span.first) - static_cast<double>(own_nodes_.size());
   seconds_of_leaves_ = additions * sizeof(float) * world.model.host.add_byte;
@@ -146,9 +147,8 @@ double Rank::begin_sending(int peer) {
   segment.to = world_.host_of(peer);
   while (segment.bytes < kSegmentBytes && segment.count < kSegmentFrames && connection.has_output()) {
     if (connection.current_left == 0) {
-      Line& line = connection.urgent.empty() ? connection.others : connection.urgent;
-      connection.current = line.take();
-      connection.current_left = bytes_of_frame(peer, connection.current);
+      connection.current = connection.frames.take();
+      connection.current_left = bytes_of_frame(connection.current);
     }
     const std::int64_t part = std::min(connection.current_left, kSegmentBytes - segment.bytes);
     segment.bytes += part;
@@ -172,12 +172,17 @@ double Rank::begin_receiving(std::uint32_t number) {
     rounds_ = std::max(rounds_, static_cast<int>(frame.round));
     if (frame.kind == FrameKind::begin) {
       schedule_.have_begin(peer);
-    } else if (frame.kind == FrameKind::piece) {
-      rounds_of_[frame.bucket] = std::max(rounds_of_[frame.bucket], frame.round);
-      schedule_.have_piece(peer, frame.bucket, static_cast<int>(frame.node));
-      needed += add_up(frame.bucket, static_cast<int>(frame.node));
+      continue;
+    }
+    const int node = static_cast<int>(frame.node), owner = static_cast<int>(frame.owner);
+    std::uint8_t& rounds = rounds_of(frame.bucket, owner);
+    rounds = std::max(rounds, static_cast<std::uint8_t>(frame.round));
+    if (frame.kind == FrameKind::piece) {
+      schedule_.have_piece(peer, frame.bucket, node, owner);
+      needed += carry_on(frame.bucket, node, owner);
     } else {
-      schedule_.have_final(peer, frame.bucket);
+      schedule_.have_final(peer, frame.bucket, owner);
+      send_sum(frame.bucket, owner);
     }
   }
   return needed;
@@ -187,36 +192,48 @@ double Rank::begin_taking_over(std::size_t bucket) {
   double needed = 0;
   for (const int node : own_nodes_) {
     schedule_.have_own_piece(bucket);
-    schedule_.for_each_frame(FrameKind::piece, bucket, [&](int to, const Chunk&) {
-      queue(to, {FrameKind::piece, static_cast<std::uint32_t>(bucket), static_cast<std::uint32_t>(node), 1});
-    });
-    if (schedule_.own_chunk(bucket).size > 0) needed += add_up(bucket, node);
+    schedule_.for_each_chunk(bucket, [&](int owner, const Chunk&) { needed += carry_on(bucket, node, owner); });
   }
   return needed;
 }
 
 // ---- what the schedule decides
 
-double Rank::add_up(std::size_t bucket, int node) {
-  const auto bytes = static_cast<double>(schedule_.own_chunk(bucket).size) * sizeof(float);
+double Rank::carry_on(std::size_t bucket, int node, int owner) {
+  const auto bytes = static_cast<double>(schedule_.chunk(bucket, owner).size) * sizeof(float);
   double needed = 0;
-  while (const auto next = schedule_.join(bucket, node)) {
+  while (schedule_.adds(node, owner)) {
+    if (schedule_.is_root(node)) {
+      schedule_.have_sum_of_own_chunk();
+      send_sum(bucket, owner);
+      return needed;
+    }
+    const auto next = schedule_.join(bucket, node, owner);
+    if (!next) return needed;
     needed += bytes * world_.model.host.add_byte;
     node = next->node;
   }
-  if (schedule_.is_root(node)) {
-    schedule_.have_sum_of_own_chunk();
-    schedule_.for_each_frame(FrameKind::final, bucket, [&](int to, const Chunk&) {
-      queue(to, {FrameKind::final, static_cast<std::uint32_t>(bucket), 0, rounds_of_[bucket] + 1});
-    });
-  }
+  queue(schedule_.adder_of(node, owner),
+        {FrameKind::piece, static_cast<std::uint32_t>(bucket), static_cast<std::uint32_t>(node),
+         static_cast<std::uint32_t>(owner), rounds_of(bucket, owner) + 1U});
   return needed;
+}
+
+void Rank::send_sum(std::size_t bucket, int owner) {
+  for (const int to : schedule_.receivers_of_sum(owner)) {
+    queue(to, {FrameKind::final, static_cast<std::uint32_t>(bucket), 0, static_cast<std::uint32_t>(owner),
+               rounds_of(bucket, owner) + 1U});
+  }
+}
+
+std::uint8_t& Rank::rounds_of(std::size_t bucket, int owner) {
+  return rounds_of_[bucket * connections_.size() + static_cast<std::size_t>(owner)];
 }
 
 void Rank::queue(int to, const ModelFrame& frame) {
   ++frames_queued_;
   Connection& connection = connections_[static_cast<std::size_t>(to)];
-  (overtakes(frame.kind, FrameKind::piece) ? connection.urgent : connection.others).frames.push_back(frame);
+  connection.frames.frames.push_back(frame);
   want_to_send(to);
 }
 
@@ -226,10 +243,9 @@ void Rank::want_to_send(int peer) {
   set_active(peer, connection.may_send || connection.first != kNone);
 }
 
-std::int64_t Rank::bytes_of_frame(int to, const ModelFrame& frame) const {
+std::int64_t Rank::bytes_of_frame(const ModelFrame& frame) const {
   if (frame.kind == FrameKind::begin) return sizeof(FrameHeader) + sizeof(ReductionBegin);
-  const int owner = frame.kind == FrameKind::piece ? to : schedule_.rank();
-  const auto floats = static_cast<double>(schedule_.chunk(frame.bucket, owner).size);
+  const auto floats = static_cast<double>(schedule_.chunk(frame.bucket, static_cast<int>(frame.owner)).size);
   const bool is_root = frame.kind == FrameKind::final;
   const std::size_t level = is_root ? world_.widths.size() - 1
                                     : static_cast<std::size_t>(world_.plan[static_cast<int>(frame.node)].node.level);

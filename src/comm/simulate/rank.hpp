@@ -13,6 +13,7 @@ namespace dtrain::comm::simulate {
 struct World {
   const ExchangeModel& model;
   const MergePlan& plan;
+  const std::vector<Station>& stations;
   const std::vector<Bucket>& buckets;
   Events& events;
   Segments& segments;
@@ -45,12 +46,12 @@ class Rank {
     ModelFrame take();
   };
   struct Connection {
-    Line urgent, others;  // what overtakes, and what is overtaken
-    ModelFrame current;   // the frame of which a part was sent
+    Line frames;
+    ModelFrame current;  // the frame of which a part was sent
     std::int64_t current_left = 0, in_flight = 0;
     std::uint32_t first = kNone, last = kNone;  // segments that came and were not read
     bool may_send = false;                      // it has output, and room for it
-    bool has_output() const { return current_left > 0 || !urgent.empty() || !others.empty(); }
+    bool has_output() const { return current_left > 0 || !frames.empty(); }
   };
   void begin_next();
   double next_task();
@@ -61,8 +62,10 @@ class Rank {
   double begin_taking_over(std::size_t bucket);
   void queue(int to, const ModelFrame& frame);
   void want_to_send(int peer);
-  std::int64_t bytes_of_frame(int to, const ModelFrame& frame) const;
-  double add_up(std::size_t bucket, int node);
+  std::int64_t bytes_of_frame(const ModelFrame& frame) const;
+  double carry_on(std::size_t bucket, int node, int owner);
+  void send_sum(std::size_t bucket, int owner);
+  std::uint8_t& rounds_of(std::size_t bucket, int owner);
   double cost_of(const Segment& segment) const;
 
   World& world_;
@@ -75,8 +78,8 @@ class Rank {
   int turn_ = 0;                       // the peer that is next
   bool has_sent_ = false;              // in this turn
   bool is_busy_ = false;
-  std::uint32_t outgoing_ = kNone;        // segment that leaves when the thread is free
-  std::vector<std::uint32_t> rounds_of_;  // [bucket]: of the frames that came for this rank's chunk
+  std::uint32_t outgoing_ = kNone;       // segment that leaves when the thread is free
+  std::vector<std::uint8_t> rounds_of_;  // [bucket][owner]: of the frames that came for a chunk
   std::vector<int> own_nodes_;
   double seconds_of_leaves_ = 0;  // to add the leaves of this rank, for each float
   bool is_adding_leaves_ = false;

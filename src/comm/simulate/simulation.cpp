@@ -36,7 +36,7 @@ void check(const ExchangeModel& model) {
 
 // What a float of a node at this level travels in, on average. Places of sparse floats are drawn for each shard.
 double width_of(const ExchangeModel& model, int level) {
-  constexpr double kMasked = 64, kMaskBytes = 8;
+  constexpr int kMasked = 64, kMaskBytes = 8;
   if (model.packing == Packing::counts) {
     constexpr std::int64_t kMany = 1 << 20;
     return static_cast<double>(packed_sizes(Packing::counts, level, kMany).most) / kMany;
@@ -45,8 +45,8 @@ double width_of(const ExchangeModel& model, int level) {
   double zero = 1 - model.density;  // how likely
   for (int each = 0; each < level; ++each) zero *= zero;
   double none = zero;  // of all floats of a mask
-  for (double floats = 1; floats < kMasked; floats *= 2) none *= none;
-  return 1 / kMasked / 8 + (1 - none) * kMaskBytes / kMasked + (1 - zero) * sizeof(float);
+  for (int floats = 1; floats < kMasked; floats *= 2) none *= none;
+  return 1.0 / kMasked / 8 + (1 - none) * kMaskBytes / kMasked + (1 - zero) * sizeof(float);
 }
 
 std::vector<double> widths_of(const ExchangeModel& model) {
@@ -55,17 +55,21 @@ std::vector<double> widths_of(const ExchangeModel& model) {
   return widths;
 }
 
+ReductionShape shape_of(const ExchangeModel& model) {
+  return {.shards = model.shards, .size = model.floats, .rounded = model.rounded ? model.floats : 0};
+}
+
 class Simulation {
  public:
   explicit Simulation(const ExchangeModel& model)
       : model_(model),
         plan_(even_spans(model.ranks, model.shards)),
-        buckets_(cut_into_buckets(
-            {.shards = model.shards, .size = model.floats, .rounded = model.rounded ? model.floats : 0})),
+        stations_(Station::of_all_ranks(plan_, way_of(shape_of(model), model.ranks_per_host > 1))),
+        buckets_(cut_into_buckets(shape_of(model))),
         hosts_((model.ranks + model.ranks_per_host - 1) / model.ranks_per_host),
         network_(events_, segments_, model.link, hosts_,
                  static_cast<std::size_t>(model.ranks) * static_cast<std::size_t>(model.ranks)),
-        world_{model_, plan_, buckets_, events_, segments_, network_, widths_of(model)} {
+        world_{model_, plan_, stations_, buckets_, events_, segments_, network_, widths_of(model)} {
     for (int rank = 0; rank < model.ranks; ++rank) ranks_.push_back(std::make_unique<Rank>(world_, rank));
   }
 
@@ -131,6 +135,7 @@ class Simulation {
 
   const ExchangeModel model_;
   const MergePlan plan_;
+  const std::vector<Station> stations_;
   const std::vector<Bucket> buckets_;
   const int hosts_;
   Events events_;

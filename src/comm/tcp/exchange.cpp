@@ -6,10 +6,12 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <exception>
+#include <ranges>
 #include <utility>
 
 #include <dtrain/base/error.hpp>
@@ -17,8 +19,11 @@
 namespace dtrain::comm::tcp {
 namespace {
 
-constexpr std::uint64_t kLongestLast = 4096;
 constexpr std::uint32_t kEvents = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+constexpr std::uint64_t kWake = ~std::uint64_t{0};  // the tag of the eventfd
+
+// A connection's: the peer, and the number of the connection to it.
+constexpr std::uint64_t tag_of(std::size_t peer, std::size_t connection) { return peer << 32 | connection; }
 
 void watch(int epoll, int socket, std::uint32_t events, std::uint64_t tag) {
   epoll_event event{};
@@ -31,20 +36,21 @@ void watch(int epoll, int socket, std::uint32_t events, std::uint64_t tag) {
 
 }  // namespace
 
-Exchange::Exchange(int rank, std::vector<Link> links, std::chrono::milliseconds deadline,
+Exchange::Exchange(int rank, std::vector<std::vector<Link>> links, std::chrono::milliseconds deadline,
                    std::function<void(CommPoint)> on_point)
     : rank_(rank),
       deadline_(deadline),
       on_point_(std::move(on_point)),
       links_(std::move(links)),
-      lasts_(links_.size()),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!epoll_ || !wake_) throw Error(fmt::format("cannot watch connections: {}", std::strerror(errno)));
   for (std::size_t peer = 0; peer < links_.size(); ++peer) {
-    if (links_[peer].socket() >= 0) watch(epoll_.get(), links_[peer].socket(), kEvents, peer);
+    for (std::size_t i = 0; i < links_[peer].size(); ++i) {
+      watch(epoll_.get(), links_[peer][i].socket(), kEvents, tag_of(peer, i));
+    }
   }
-  watch(epoll_.get(), wake_.get(), EPOLLIN, links_.size());
+  watch(epoll_.get(), wake_.get(), EPOLLIN, kWake);
   thread_ = std::thread([this] { serve(); });
 }
 
@@ -66,7 +72,7 @@ void Exchange::begin(Operation& operation) {
   }
   post([this, &operation] {
     operation_ = &operation;
-    for (Link& link : links_) link.resume();
+    for (Link& link : links_ | std::views::join) link.resume();
     operation.start();
   });
 }
@@ -160,23 +166,27 @@ bool Exchange::run_posted() {
 bool Exchange::move_frames() {
   bool more = false;
   for (int step = 1; step < ranks(); ++step) {
-    Link& link = links_[static_cast<std::size_t>(peer_of_step(rank_, step, ranks()))];
-    if (link.socket() < 0) continue;
-    more |= link.write(*this);
-    more |= link.read(*this);
+    for (Link& link : links_to(peer_of_step(rank_, step, ranks()))) {
+      if (link.socket() < 0) continue;
+      more |= link.write(*this);
+      more |= link.read(*this);
+    }
   }
   return more;
 }
 
-// A rank may leave once no operation needs it: its end matters to an operation that does.
+// A rank may leave once no operation needs it: its end matters to an operation that does. When a rank leaves, one of
+// its connections is seen to end before what came by the others is read.
 void Exchange::look_for_ends() {
   if (!operation_) return;
-  for (std::size_t peer = 0; peer < links_.size(); ++peer) {
-    const Link& link = links_[peer];
-    if (link.has_ended() && (operation_->needs(static_cast<int>(peer)) || link.has_output())) {
-      throw PeerLost(link.why_ended());
+  for (int peer = 0; peer < ranks(); ++peer) {
+    const std::vector<Link>& links = links_to(peer);
+    const auto is_silent = [](const Link& link) { return link.has_ended() || link.is_stalled(); };
+    for (const Link& link : links) {
+      const bool needs_it = operation_->needs(peer) && (!link.has_left() || std::ranges::all_of(links, is_silent));
+      if (link.has_ended() && (needs_it || link.has_output())) throw PeerLost(link.why_ended());
+      if (link.cannot_send()) throw PeerLost(link.write_error());
     }
-    if (link.cannot_send()) throw PeerLost(link.write_error());
   }
 }
 
@@ -193,8 +203,8 @@ void Exchange::sleep() {
   const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), -1);
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = events[static_cast<std::size_t>(i)];
-    if (event.data.u64 < links_.size()) {
-      links_[event.data.u64].note_events(event.events);
+    if (event.data.u64 != kWake) {
+      links_[event.data.u64 >> 32][static_cast<std::uint32_t>(event.data.u64)].note_events(event.events);
     } else {
       std::uint64_t times = 0;
       [[maybe_unused]] const ssize_t got = ::read(wake_.get(), &times, sizeof times);
@@ -205,7 +215,7 @@ void Exchange::sleep() {
 void Exchange::die(const std::string& reason) noexcept {
   operation_ = nullptr;
   queued_ = 0;
-  for (Link& link : links_) link.give_up(reason);
+  for (Link& link : links_ | std::views::join) link.give_up(reason);
   const MutexLock lock(mutex_);
   if (death_.empty()) death_ = reason;
   aborted_ = false;
@@ -216,28 +226,28 @@ void Exchange::die(const std::string& reason) noexcept {
 
 void Exchange::send(int peer, Outgoing frame) {
   ++queued_;
-  links_[static_cast<std::size_t>(peer)].queue(std::move(frame));
+  std::vector<Link>& links = links_to(peer);
+  Link& link = may_overtake(frame.header.kind) ? *std::ranges::min_element(links, {}, &Link::load) : links.front();
+  link.queue(std::move(frame));
 }
 
 std::optional<std::span<std::byte>> Exchange::place(int peer, const FrameHeader& header) {
-  if (header.kind == FrameKind::lost) {
-    if (header.bytes > kLongestLast) throw PeerLost(name_of(peer) + " sent a frame that cannot be");
-    std::string& last = lasts_[static_cast<std::size_t>(peer)];
-    last.resize(header.bytes);
-    return std::as_writable_bytes(std::span(last));
-  }
   if (!operation_) return std::nullopt;
   reach(CommPoint::before_receive);
   return operation_->place(peer, header);
 }
 
 void Exchange::arrived(int peer, const FrameHeader& header) {
-  if (header.kind == FrameKind::lost) {
-    Link& link = links_[static_cast<std::size_t>(peer)];
-    return link.end(link.name() + " gave up: " + lasts_[static_cast<std::size_t>(peer)]);
-  }
   reach(CommPoint::after_receive);
   operation_->arrived(peer, header);
+  if (header.kind != FrameKind::begin) return;
+  for (Link& link : links_to(peer)) link.resume();  // chunks may have overtaken it
+}
+
+bool Exchange::borrow(int peer, const FrameHeader& header, const std::byte* bytes) {
+  if (!operation_) return false;
+  reach(CommPoint::before_receive);
+  return operation_->borrow(peer, header, bytes);
 }
 
 void Exchange::gone(const FrameHeader&) {

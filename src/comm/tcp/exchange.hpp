@@ -26,8 +26,8 @@ namespace dtrain::comm::tcp {
 
 class Exchange final : public Wire, private FrameSink {
  public:
-  // links[rank] of every peer; that of `rank` itself is empty.
-  Exchange(int rank, std::vector<Link> links, std::chrono::milliseconds deadline,
+  // links[peer]: the connections to it, the first one first; none to `rank` itself.
+  Exchange(int rank, std::vector<std::vector<Link>> links, std::chrono::milliseconds deadline,
            std::function<void(CommPoint)> on_point);
   ~Exchange() override;
 
@@ -47,19 +47,23 @@ class Exchange final : public Wire, private FrameSink {
 
   // On the exchange's thread: for operations.
   void send(int peer, Outgoing frame) override;
+  void give_back(int peer) override { send(peer, {.header = {.kind = FrameKind::taken}}); }
   void reach(CommPoint point) const override {
     if (on_point_) on_point_(point);
   }
   int rank() const override { return rank_; }
   int ranks() const override { return static_cast<int>(links_.size()); }
-  const std::string& name_of(int peer) const override { return links_[static_cast<std::size_t>(peer)].name(); }
+  const std::string& name_of(int peer) const override { return links_to(peer).front().name(); }
 
  private:
   std::optional<std::span<std::byte>> place(int peer, const FrameHeader& header) override;
   void arrived(int peer, const FrameHeader& header) override;
+  bool borrow(int peer, const FrameHeader& header, const std::byte* bytes) override;
   void gone(const FrameHeader& header) override;
   void before_write() override { reach(CommPoint::before_send); }
 
+  std::vector<Link>& links_to(int peer) { return links_[static_cast<std::size_t>(peer)]; }
+  const std::vector<Link>& links_to(int peer) const { return links_[static_cast<std::size_t>(peer)]; }
   void serve();
   void turn();
   bool run_posted();
@@ -76,10 +80,9 @@ class Exchange final : public Wire, private FrameSink {
   const std::function<void(CommPoint)> on_point_;
 
   // The thread's own.
-  std::vector<Link> links_;
+  std::vector<std::vector<Link>> links_;
   Operation* operation_ = nullptr;
-  std::size_t queued_ = 0;          // frames
-  std::vector<std::string> lasts_;  // [peer]: the reason in its frame `lost`
+  std::size_t queued_ = 0;  // frames
   FileDescriptor epoll_, wake_;
 
   std::atomic<bool> aborted_{false};

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <deque>
+#include <iterator>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/mutex.hpp>
@@ -24,9 +25,10 @@ class Call {
  public:
   Call(const Caller& me, const PeerAddress& to, const Reception& own, Clock::time_point deadline,
        std::function<bool()> cancelled)
-      : me_(me), to_(to), own_(own), deadline_(deadline), cancelled_(std::move(cancelled)) {}
+      : me_(me), to_(to), own_(own), deadline_(deadline), cancelled_(std::move(cancelled)), by_tcp_(me.number > 0) {}
 
   int peer() const { return me_.called; }
+  bool is_by_tcp() const { return bool(stream_) && !is_near_; }
   const std::string& problem() const { return problem_; }
   bool is_over() const { return over_; }  // the peer says that the generation is
   net::Stream take_stream() {
@@ -59,7 +61,7 @@ class Call {
 
   // By the Unix socket of a peer on this machine, unless its name led to another process.
   FileDescriptor connect() {
-    FileDescriptor socket = near_misleads_ ? FileDescriptor() : connect_near(to_);
+    FileDescriptor socket = by_tcp_ ? FileDescriptor() : connect_near(to_);
     is_near_ = bool(socket);
     return is_near_ ? std::move(socket) : connect_to(to_, deadline_, cancelled_);
   }
@@ -71,17 +73,23 @@ class Call {
         problem_ = "does not accept connections";
         return false;
       }
-      me_.plain = is_near_ || own_.is_plain();
-      hold({std::move(socket), net::Role::connected, own_.key(), kDataLimits});
+      Caller caller = me_;
+      caller.plain = is_near_ || own_.is_plain();
+      if (is_near_) caller.connections = 1;
+      hold({std::move(socket), net::Role::connected, own_.key()});
       const auto deadline = std::min(deadline_, Clock::now() + kProofDeadline);
       net::shake_hands(stream_, deadline);
-      net::write_all(stream_, hello_of(me_), deadline);
+      net::write_all(stream_, hello_of(caller), deadline);
       if (!is_taken()) return false;
-      if (me_.plain) stream_.continue_plain();
+      if (caller.plain) {
+        stream_.continue_plain();
+      } else {
+        stream_.continue_in_bulk();
+      }
       return true;
     } catch (const Error& error) {
       problem_ = error.what();
-      near_misleads_ |= is_near_;
+      by_tcp_ |= is_near_;
       return false;
     }
   }
@@ -104,14 +112,14 @@ class Call {
     return false;
   }
 
-  Caller me_;
+  const Caller me_;
   const PeerAddress to_;
   const Reception& own_;
   const Clock::time_point deadline_;
   const std::function<bool()> cancelled_;
   Mutex mutex_;  // guards the life of stream_
   net::Stream stream_;
-  bool is_near_ = false, near_misleads_ = false;
+  bool is_near_ = false, by_tcp_;
   std::string problem_;
   bool over_ = false;
 };
@@ -130,6 +138,47 @@ class Awaiting {
   const std::uint64_t generation_;
 };
 
+// The calls to one rank: the first finds out whether it is on this machine; if not, the others follow.
+class Calls {
+ public:
+  Calls(Caller caller, const PeerAddress& to, const Reception& own, Clock::time_point deadline,
+        const std::function<bool()>& cancelled) {
+    for (caller.number = 0; caller.number < caller.connections; ++caller.number) {
+      calls_.emplace_back(caller, to, own, deadline, cancelled);
+    }
+  }
+
+  int peer() const { return calls_.front().peer(); }
+  void run() {
+    calls_.front().run();
+    if (!calls_.front().is_by_tcp()) return;
+    std::vector<std::jthread> threads;
+    for (auto call = std::next(calls_.begin()); call != calls_.end(); ++call) {
+      threads.emplace_back([call] { call->run(); });
+    }
+  }
+  bool is_over() const { return std::ranges::any_of(calls_, &Call::is_over); }
+  void interrupt() {
+    for (Call& call : calls_) call.interrupt();
+  }
+
+  // None when one is missing; then `problem` says why.
+  std::vector<net::Stream> take_streams(std::string& problem) {
+    const std::size_t count = calls_.front().is_by_tcp() ? calls_.size() : 1;
+    std::vector<net::Stream> streams;
+    for (std::size_t i = 0; i < count; ++i) {
+      streams.push_back(calls_[i].take_stream());
+      if (streams.back()) continue;
+      problem = calls_[i].problem();
+      return {};
+    }
+    return streams;
+  }
+
+ private:
+  std::deque<Call> calls_;
+};
+
 std::string name_of(const MeshPlan& plan, int peer, const std::string& problem) {
   const PeerAddress& address = plan.ranks[static_cast<std::size_t>(peer)];
   return fmt::format("rank {} at {} port {} ({})", peer, address.address, address.port, problem);
@@ -137,8 +186,8 @@ std::string name_of(const MeshPlan& plan, int peer, const std::string& problem) 
 
 }  // namespace
 
-std::vector<net::Stream> form_mesh(Reception& reception, const MeshPlan& plan, std::chrono::milliseconds deadline,
-                                   std::stop_token cancel) {
+std::vector<std::vector<net::Stream>> form_mesh(Reception& reception, const MeshPlan& plan, int connections,
+                                                std::chrono::milliseconds deadline, std::stop_token cancel) {
   const int ranks = static_cast<int>(plan.ranks.size());
   const Clock::time_point end = Clock::now() + deadline;
   const Caller me{.generation = plan.generation, .rank = plan.rank, .ranks = ranks};
@@ -147,37 +196,39 @@ std::vector<net::Stream> form_mesh(Reception& reception, const MeshPlan& plan, s
   std::atomic<bool> over{false};
   const auto cancelled = [&] { return cancel.stop_requested() || over; };
 
-  std::deque<Call> calls;  // to the ranks above
+  std::deque<Calls> calls;  // to the ranks above
   for (int peer = plan.rank + 1; peer < ranks; ++peer) {
     Caller caller = me;
     caller.called = peer;
+    caller.connections = connections;
     calls.emplace_back(caller, plan.ranks[static_cast<std::size_t>(peer)], reception, end, cancelled);
   }
   const std::stop_callback on_cancel(cancel, [&] {
-    for (Call& call : calls) call.interrupt();
+    for (Calls& each : calls) each.interrupt();
     reception.look_again();
   });
   std::vector<std::jthread> threads;
-  for (Call& call : calls) {
+  for (Calls& each : calls) {
     threads.emplace_back([&] {
-      call.run();
-      if (!call.is_over()) return;
+      each.run();
+      if (!each.is_over()) return;
       over = true;
       reception.look_again();
     });
   }
-  std::map<int, net::Stream> called = reception.take(me, plan.rank, end, cancelled);
+  std::map<int, std::vector<net::Stream>> called = reception.take(me, plan.rank, end, cancelled);
   threads.clear();
 
-  std::vector<net::Stream> streams(static_cast<std::size_t>(ranks));
+  std::vector<std::vector<net::Stream>> streams(static_cast<std::size_t>(ranks));
   std::vector<std::string> missing;
   for (int peer = 0; peer < plan.rank; ++peer) {
-    streams[static_cast<std::size_t>(peer)] = std::move(called[peer]);
-    if (!streams[static_cast<std::size_t>(peer)]) missing.push_back(name_of(plan, peer, "has not called"));
+    std::vector<net::Stream>& from = streams[static_cast<std::size_t>(peer)] = std::move(called[peer]);
+    if (from.empty()) missing.push_back(name_of(plan, peer, "has not called"));
   }
-  for (Call& call : calls) {
-    net::Stream& stream = streams[static_cast<std::size_t>(call.peer())] = call.take_stream();
-    if (!stream) missing.push_back(name_of(plan, call.peer(), call.problem()));
+  for (Calls& each : calls) {
+    std::string problem;
+    std::vector<net::Stream>& to = streams[static_cast<std::size_t>(each.peer())] = each.take_streams(problem);
+    if (to.empty()) missing.push_back(name_of(plan, each.peer(), problem));
   }
   if (missing.empty()) return streams;
   throw PeerLost(fmt::format("{} the mesh of generation {}: missing {}",

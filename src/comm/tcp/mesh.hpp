@@ -1,4 +1,4 @@
-// A connection to every peer of a generation.
+// The connections to every peer of a generation.
 #pragma once
 
 #include <stop_token>
@@ -8,9 +8,10 @@
 
 namespace dtrain::comm::tcp {
 
-// [rank], none for this one. Lower ranks call higher ones, all at the same time, and again until they are taken. Throws
-// PeerLost naming the ranks that are missing at the deadline, or at once when cancelled.
-std::vector<net::Stream> form_mesh(Reception& reception, const MeshPlan& plan, std::chrono::milliseconds deadline,
-                                   std::stop_token cancel);
+// [rank], none for this one; one to a rank of this machine. Lower ranks call higher ones, all at the same time, and
+// again until they are taken; the caller decides how many connections there are. Throws PeerLost naming the ranks that
+// are missing at the deadline, or at once when cancelled.
+std::vector<std::vector<net::Stream>> form_mesh(Reception& reception, const MeshPlan& plan, int connections,
+                                                std::chrono::milliseconds deadline, std::stop_token cancel);
 
 }  // namespace dtrain::comm::tcp

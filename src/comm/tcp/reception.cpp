@@ -37,6 +37,10 @@ bool say(net::Stream& stream, char word) {
   return stream.write({&part, 1}).bytes == 1 && stream.unsent() == 0;
 }
 
+bool is_whole(const std::vector<net::Stream>& connections) {
+  return std::ranges::all_of(connections, [](const net::Stream& stream) { return bool(stream); });
+}
+
 std::string read_hello(net::Stream& stream, Clock::time_point deadline) {
   const auto size = static_cast<unsigned char>(net::read_exactly(stream, 1, deadline)[0]);
   return net::read_exactly(stream, size, deadline);
@@ -45,8 +49,9 @@ std::string read_hello(net::Stream& stream, Clock::time_point deadline) {
 }  // namespace
 
 std::string hello_of(const Caller& caller) {
-  const std::string text = fmt::format("{} {} {} {} {}", caller.generation, caller.rank, caller.ranks, caller.called,
-                                       caller.plain ? "plain" : "encrypted");
+  const std::string text =
+      fmt::format("{} {} {} {} {} {} {}", caller.generation, caller.rank, caller.ranks, caller.called,
+                  caller.plain ? "plain" : "encrypted", caller.number, caller.connections);
   return static_cast<char>(text.size()) + text;
 }
 
@@ -55,10 +60,14 @@ std::optional<Caller> caller_of(const std::string& hello) {
   Caller caller;
   std::istringstream words(hello);
   std::string form, rest;
-  if (!(words >> caller.generation >> caller.rank >> caller.ranks >> caller.called >> form)) return std::nullopt;
+  words >> caller.generation >> caller.rank >> caller.ranks >> caller.called >> form >> caller.number;
+  if (!(words >> caller.connections)) return std::nullopt;
   caller.plain = form == "plain";
   if (words >> rest || (!caller.plain && form != "encrypted")) return std::nullopt;
   if (caller.rank < 0 || caller.rank >= caller.called || caller.called >= caller.ranks) return std::nullopt;
+  if (caller.connections > kMostConnections || caller.number < 0 || caller.number >= caller.connections) {
+    return std::nullopt;
+  }
   return caller;
 }
 
@@ -110,7 +119,7 @@ void Reception::admit(FileDescriptor socket) {
   const bool near = is_near(socket.get());
   if (near && !net::is_same_user(socket.get())) return;  // the caller comes again by TCP
   const std::string address = net::peer_address(socket.get());
-  net::Stream stream(std::move(socket), net::Role::accepted, key_, kDataLimits);
+  net::Stream stream(std::move(socket), net::Role::accepted, key_);
   const MutexLock lock(mutex_);
   PendingHandshake& pending = handshakes_.emplace_back();
   pending.stream = std::move(stream);
@@ -164,13 +173,13 @@ void Reception::reap(bool all) {
 
 void Reception::park(const Caller& caller, net::Stream stream) {
   if (!awaited_.contains(caller.generation) && parked_.size() >= kParked) return;
-  parked_[{caller.generation, caller.rank}] = {std::move(stream), caller, Clock::now()};
+  parked_[{caller.generation, caller.rank, caller.number}] = {std::move(stream), caller, Clock::now()};
   changed_.notify_all();
 }
 
 void Reception::drop_old() {
   for (auto entry = parked_.begin(); entry != parked_.end();) {
-    const std::uint64_t generation = entry->first.first;
+    const std::uint64_t generation = entry->first.generation;
     Parked& parked = entry->second;
     const bool older = generation < newest_;
     const auto kept_for = older ? kOlderKeptFor : kKeptFor;
@@ -193,34 +202,42 @@ void Reception::forget(std::uint64_t generation) {
   const MutexLock lock(mutex_);
   awaited_.erase(awaited_.find(generation));
   if (awaited_.contains(generation)) return;
-  std::erase_if(parked_, [&](const auto& entry) { return entry.first.first == generation; });
+  std::erase_if(parked_, [&](const auto& entry) { return entry.first.generation == generation; });
 }
 
 // Returns true when all are here.
-bool Reception::take_what_came(const Caller& me, int below, std::map<int, net::Stream>& taken) {
-  for (int rank = 0; rank < below; ++rank) {
-    const auto found = parked_.find({me.generation, rank});
-    if (found == parked_.end()) continue;
+bool Reception::take_what_came(const Caller& me, int below, std::map<int, Taken>& taken) {
+  const auto first = parked_.lower_bound({me.generation, 0, 0});
+  const auto last = parked_.lower_bound({me.generation, below, 0});
+  for (auto entry = first; entry != last; entry = parked_.erase(entry)) {
     // Not a caller with another idea of the generation, nor one that has given up since. A peer that calls again
     // closed its first call.
-    auto& [stream, caller, since] = found->second;
-    if (caller.ranks == me.ranks && caller.called == me.rank && !has_hung_up(stream.socket()) && say(stream, kTaken)) {
-      if (caller.plain) stream.continue_plain();
-      taken[rank] = std::move(stream);
+    auto& [stream, caller, since] = entry->second;
+    if (caller.ranks != me.ranks || caller.called != me.rank || has_hung_up(stream.socket()) || !say(stream, kTaken)) {
+      continue;
     }
-    parked_.erase(found);
+    if (caller.plain) {
+      stream.continue_plain();
+    } else {
+      stream.continue_in_bulk();
+    }
+    Taken& of_rank = taken[caller.rank];
+    of_rank.resize(static_cast<std::size_t>(caller.connections));
+    of_rank[static_cast<std::size_t>(caller.number)] = std::move(stream);
   }
-  return static_cast<int>(taken.size()) == below;
+  return static_cast<int>(taken.size()) == below &&
+         std::ranges::all_of(taken, [](const auto& entry) { return is_whole(entry.second); });
 }
 
-std::map<int, net::Stream> Reception::take(const Caller& me, int below, Clock::time_point deadline,
-                                           const std::function<bool()>& cancelled) {
-  std::map<int, net::Stream> taken;
+std::map<int, std::vector<net::Stream>> Reception::take(const Caller& me, int below, Clock::time_point deadline,
+                                                        const std::function<bool()>& cancelled) {
+  std::map<int, Taken> taken;
   const MutexLock lock(mutex_);
   const auto is_over = [&]() DTRAIN_REQUIRES(mutex_) {
     return take_what_came(me, below, taken) || cancelled() || closing_;
   };
   changed_.wait_for(mutex_, deadline - Clock::now(), is_over);
+  std::erase_if(taken, [](const auto& entry) { return !is_whole(entry.second); });
   return taken;
 }
 

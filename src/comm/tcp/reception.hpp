@@ -2,11 +2,13 @@
 // say which rank of which generation it is; then its connection waits here until the generation's mesh asks for it.
 //
 //   caller -> reception   TLS 1.3 handshake with the job's token
-//   caller -> reception   u8 size, and the hello: "generation rank ranks rank-called plain|encrypted"
-//   reception -> caller   kTaken or kOver
-//   both                  frames; as plain bytes by Unix sockets, or where both say so
+//   caller -> reception   u8 size, and the hello: "generation rank ranks rank-called plain|encrypted number
+//   connections" reception -> caller   kTaken or kOver both                  frames; as plain bytes by Unix sockets, or
+//   where both say so, else in records of
+//                         net/tls/bulk.hpp
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -15,6 +17,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <dtrain/base/mutex.hpp>
 #include <dtrain/net/connection_quota.hpp>
@@ -31,13 +34,13 @@ struct Caller {
   int ranks = 0;   // of the generation
   int called = 0;  // the rank that it calls: a call that was led to another one is not taken
   bool plain = false;
+  int number = 0;  // of the connection
+  int connections = 1;
 };
 std::string hello_of(const Caller& caller);
 std::optional<Caller> caller_of(const std::string& hello);
 
 constexpr const char* kDataPurpose = "data";
-// Reductions send megabytes at once.
-constexpr net::StreamLimits kDataLimits{.batch = 64 << 10};
 
 // Longer than any honest peer takes to prove itself, even on a busy machine.
 constexpr std::chrono::milliseconds kProofDeadline(3000);
@@ -57,9 +60,10 @@ class Reception {
   // From now on callers of this generation are kept, and those of older ones that no call awaits are soon closed.
   void await(std::uint64_t generation);
   void forget(std::uint64_t generation);  // ends await(); connections that were not taken are closed
-  // Waits for a connection from each rank below `below`; gives what came by the deadline, or before `cancelled`.
-  std::map<int, net::Stream> take(const Caller& me, int below, Clock::time_point deadline,
-                                  const std::function<bool()>& cancelled);
+  // Waits for the connections from each rank below `below`: as many as it says. Gives what came by the deadline, or
+  // before `cancelled`; none from a rank of which one is missing.
+  std::map<int, std::vector<net::Stream>> take(const Caller& me, int below, Clock::time_point deadline,
+                                               const std::function<bool()>& cancelled);
   void look_again();  // `cancelled` may have changed
 
  private:
@@ -75,7 +79,14 @@ class Reception {
     Caller caller;
     Clock::time_point since;
   };
-  using Key = std::pair<std::uint64_t, int>;  // generation, rank
+  struct Key {
+    std::uint64_t generation = 0;
+    int rank = 0;
+    int number = 0;  // of the rank's connections
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+  // The connections from a rank that were taken.
+  using Taken = std::vector<net::Stream>;
 
   void serve();
   void admit(FileDescriptor socket);
@@ -83,7 +94,7 @@ class Reception {
   void park(const Caller& caller, net::Stream stream) DTRAIN_REQUIRES(mutex_);
   void reap(bool all);
   void drop_old() DTRAIN_REQUIRES(mutex_);
-  bool take_what_came(const Caller& me, int below, std::map<int, net::Stream>& taken) DTRAIN_REQUIRES(mutex_);
+  bool take_what_came(const Caller& me, int below, std::map<int, Taken>& taken) DTRAIN_REQUIRES(mutex_);
 
   const net::StreamKey key_;
   const bool plain_;

@@ -15,6 +15,7 @@ class GatherOperation final : public Operation {
   void start() override;
   std::optional<std::span<std::byte>> place(int peer, const FrameHeader& header) override;
   void arrived(int peer, const FrameHeader&) override { arrived_[static_cast<std::size_t>(peer)] = true; }
+  bool borrow(int, const FrameHeader&, const std::byte*) override { return false; }
   bool needs(int peer) const override { return !arrived_[static_cast<std::size_t>(peer)]; }
   bool is_complete() const override { return blamed().empty(); }
   std::vector<int> blamed() const override;
@@ -33,6 +34,7 @@ class SendOperation final : public Operation {
   void start() override;
   std::optional<std::span<std::byte>> place(int, const FrameHeader&) override { return std::nullopt; }
   void arrived(int, const FrameHeader&) override {}
+  bool borrow(int, const FrameHeader&, const std::byte*) override { return false; }
   bool needs(int) const override { return false; }
   bool is_complete() const override { return true; }
   std::vector<int> blamed() const override { return {to_}; }
@@ -51,6 +53,7 @@ class ReceiveOperation final : public Operation {
   void start() override {}
   std::optional<std::span<std::byte>> place(int peer, const FrameHeader& header) override;
   void arrived(int, const FrameHeader&) override { arrived_ = true; }
+  bool borrow(int, const FrameHeader&, const std::byte*) override { return false; }
   bool needs(int peer) const override { return peer == from_ && !arrived_; }
   bool is_complete() const override { return arrived_; }
   std::vector<int> blamed() const override { return {from_}; }

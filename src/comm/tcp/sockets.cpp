@@ -9,6 +9,7 @@
 #include <sys/un.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -142,6 +143,47 @@ FileDescriptor connect_to(const PeerAddress& to, Clock::time_point deadline, con
   if (::connect(socket.get(), remote.get(), remote.size) == 0) return socket;
   if (errno == EINPROGRESS && wait_for_connection(socket.get(), deadline, cancelled)) return socket;
   return {};
+}
+
+bool send_file(int socket, int file) {
+  char byte = 0;
+  iovec part{&byte, 1};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof file)> control{};
+  if (file >= 0) {
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof file);
+    std::memcpy(CMSG_DATA(header), &file, sizeof file);
+  }
+  return ::sendmsg(socket, &message, MSG_NOSIGNAL) == 1;
+}
+
+ReceivedFile receive_file(int socket) {
+  char byte = 0;
+  iovec part{&byte, 1};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  int file = -1;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof file)> control{};
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  const ssize_t got = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
+    return {.state = ReceivedFile::State::not_yet};
+  }
+  if (got <= 0) return {.state = ReceivedFile::State::ended};
+  const cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  if (header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
+    std::memcpy(&file, CMSG_DATA(header), sizeof file);
+  }
+  return {.state = ReceivedFile::State::came, .file = FileDescriptor(file)};
 }
 
 void prepare_for_data(int socket, std::chrono::milliseconds patience) {

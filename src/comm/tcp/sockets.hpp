@@ -30,6 +30,16 @@ bool is_near(int socket);  // whether it is a Unix socket
 // None when no peer accepts by the deadline or before `cancelled` says so.
 FileDescriptor connect_to(const PeerAddress& to, Clock::time_point deadline, const std::function<bool()>& cancelled);
 
+// Between processes of this machine, by a Unix socket: one byte, and with it an open file, unless that is -1. false:
+// the connection is broken.
+bool send_file(int socket, int file);
+// What send_file() sent; does not block.
+struct ReceivedFile {
+  enum class State { came, not_yet, ended } state = State::ended;
+  FileDescriptor file{};  // may be none
+};
+ReceivedFile receive_file(int socket);
+
 // No delays, and an end by the kernel when the peer's machine says nothing for so long.
 void prepare_for_data(int socket, std::chrono::milliseconds patience);
 

@@ -11,8 +11,9 @@
 namespace dtrain::comm {
 namespace {
 
-constexpr int kRanks = 3;
 const ReductionShape kShape{.shards = 8, .size = 5000, .rounded = 1000};
+// Its pieces and sums are lent between ranks of one host.
+const ReductionShape kLarge{.shards = 4, .size = 60'000, .rounded = 1000};
 
 // Counts the points that one rank reaches, and ends it at one of them.
 struct Fuse {
@@ -26,12 +27,13 @@ struct Fuse {
   }
 };
 
-// Endpoints whose last rank has the fuse.
+// Endpoints by address, ranks of equal ones on one host; the last rank has the fuse.
 struct FusedWorld {
-  explicit FusedWorld(Fuse& fuse) {
-    for (int rank = 0; rank < kRanks; ++rank) {
-      EndpointOptions options{.secret = "token"};
-      if (rank == kRanks - 1) options.on_point = fuse.hook();
+  FusedWorld(const std::vector<std::string>& addresses, bool near, int connections, Fuse& fuse) {
+    for (std::size_t rank = 0; rank < addresses.size(); ++rank) {
+      EndpointOptions options{
+          .bind_address = addresses[rank], .secret = "token", .by_unix_sockets = near, .connections = connections};
+      if (rank + 1 == addresses.size()) options.on_point = fuse.hook();
       world.endpoints.push_back(std::make_unique<Endpoint>(options));
       world.plan.ranks.push_back(world.endpoints.back()->address());
     }
@@ -39,12 +41,23 @@ struct FusedWorld {
   TcpWorld world{0};
 };
 
-TEST(Crash, AtAnyPointOfAReductionLeavesOthersWithTheSumOrPeerLost) {
+struct CrashCase {
+  std::vector<std::string> addresses;
+  ReductionShape shape;
+  bool near = true;  // by Unix sockets
+  int connections = 1;
+};
+
+class Crash : public testing::TestWithParam<CrashCase> {};
+
+TEST_P(Crash, AtAnyPointOfAReductionLeavesOthersWithTheSumOrPeerLost) {
+  const auto& [addresses, shape, near, connections] = GetParam();
+  const std::size_t ranks = addresses.size();
   Fuse fuse;
-  FusedWorld fused(fuse);
+  FusedWorld fused(addresses, near, connections, fuse);
   {
     const auto communicators = fused.world.connect(1);
-    run_ranks(communicators, [&](Communicator& comm) { reduce(comm, kShape); });
+    run_ranks(communicators, [&, &shape = shape](Communicator& comm) { reduce(comm, shape); });
   }
   const int points = fuse.reached;
   ASSERT_GT(points, 20);
@@ -52,12 +65,12 @@ TEST(Crash, AtAnyPointOfAReductionLeavesOthersWithTheSumOrPeerLost) {
   for (int point = 0; point < points; ++point) {
     fuse.left = point;
     const auto communicators = fused.world.connect(static_cast<std::uint64_t>(point) + 2);
-    std::vector<std::vector<float>> sums(kRanks);
-    const auto thrown = run_ranks(communicators, [&](Communicator& comm) {
-      sums[static_cast<std::size_t>(comm.rank())] = reduce(comm, kShape).sum;
+    std::vector<FloatBuffer> sums(ranks);
+    const auto thrown = run_ranks(communicators, [&, &shape = shape](Communicator& comm) {
+      sums[static_cast<std::size_t>(comm.rank())] = reduce(comm, shape).sum;
     });
-    for (std::size_t rank = 0; rank < kRanks; ++rank) {
-      EXPECT_EQ(thrown[rank].empty(), same_bits(sums[rank], direct_tree(kShape))) << "point " << point;
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      EXPECT_EQ(thrown[rank].empty(), same_bits(sums[rank], direct_tree(shape))) << "point " << point;
       (thrown[rank].empty() ? with_sum : lost) += 1;
     }
   }
@@ -66,7 +79,13 @@ TEST(Crash, AtAnyPointOfAReductionLeavesOthersWithTheSumOrPeerLost) {
   RecordProperty("with_sum", with_sum);
 }
 
-TEST(Crash, OfAThreadThatStopsAnsweringIsPeerLostAtTheDeadline) {
+INSTANTIATE_TEST_SUITE_P(Hosts, Crash,
+                         testing::Values(CrashCase{std::vector<std::string>(3, "127.0.0.1"), kShape},
+                                         CrashCase{{"127.0.0.1", "127.0.0.1", "127.0.0.2", "127.0.0.2"}, kShape},
+                                         CrashCase{std::vector<std::string>(3, "127.0.0.1"), kLarge},
+                                         CrashCase{std::vector<std::string>(3, "127.0.0.1"), kLarge, false, 3}));
+
+TEST(StuckThread, IsPeerLostAtTheDeadline) {
   std::atomic<bool> stuck{true};
   EndpointOptions options{.secret = "token", .operation_deadline = std::chrono::milliseconds(300)};
   TcpWorld world(2, options);

@@ -96,7 +96,7 @@ std::vector<float> leaf_of(const ReductionShape& shape, int shard) {
   return leaf;
 }
 
-std::vector<float> summed(Communicator& comm, const ReductionShape& shape) {
+FloatBuffer summed(Communicator& comm, const ReductionShape& shape) {
   const auto reduction = comm.begin_reduction(shape, {});
   const ShardSpan span = shards_of_rank(comm.rank(), comm.size(), shape.shards);
   for (int shard = span.first; shard < span.last; ++shard) {
@@ -111,7 +111,7 @@ TEST(Packing, ChangesNoSumAndSendsFewerBytes) {
     const ReductionShape shape{.shards = 8, .size = 300'100, .packed = 300'000, .packing = packing};
     ReductionShape plain = shape;
     plain.packed = 0;  // the leaves are those of `shape`
-    std::vector<float> expected;
+    FloatBuffer expected;
     {
       const auto alone = make_single();
       const auto reduction = alone->begin_reduction(plain, {});

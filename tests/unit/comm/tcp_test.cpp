@@ -32,15 +32,88 @@ TEST(Tcp, GivesTheBitsOfTheTreeForAnyNumberOfRanks) {
   }
 }
 
-TEST(Tcp, SumsManyBucketsOverAnyChunks) {
-  const ReductionShape shape{.shards = 4, .size = 900'001, .rounded = 300'000};
-  for (int ranks : {2, 3}) {
-    TcpWorld world(ranks, {.by_unix_sockets = false});
+// Addresses of one machine stand for hosts; their ranks halve and double.
+TEST(Tcp, GivesTheBitsOfTheTreeToRanksThatShareHosts) {
+  const std::string first = "127.0.0.1", second = "127.0.0.2", third = "127.0.0.3";
+  const std::vector<std::vector<std::string>> worlds{
+      {first, first, second, second}, {first, second, second, second, third}, {first, second, first, third, second}};
+  for (const std::vector<std::string>& addresses : worlds) {
+    TcpWorld world(addresses);
     const auto thrown = run_ranks(world.communicators, [&](Communicator& comm) {
-      EXPECT_TRUE(same_bits(reduce(comm, shape).sum, direct_tree(shape)));
+      for (const std::int64_t size : {20'007, 700'001}) {
+        const ReductionShape shape{.shards = 8, .size = size, .rounded = 9'001};
+        EXPECT_TRUE(same_bits(reduce(comm, shape).sum, direct_tree(shape))) << "rank " << comm.rank();
+      }
     });
-    EXPECT_EQ(thrown, nothing(ranks));
+    EXPECT_EQ(thrown, nothing(static_cast<int>(addresses.size())));
   }
+}
+
+TEST(Tcp, LetsARankThatPassesSumsOnLeaveRightAfterItsLastReduction) {
+  for (int round = 0; round < 15; ++round) {
+    TcpWorld world({"127.0.0.1", "127.0.0.1", "127.0.0.2", "127.0.0.2"});
+    std::vector<std::thread> threads;
+    for (auto& comm : world.communicators) {
+      threads.emplace_back([&] {
+        EXPECT_NO_THROW(reduce(*comm, {.shards = 4, .size = 50'000}));
+        comm.reset();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+}
+
+TEST(Tcp, SumsManyBucketsOverAnyChunks) {
+  const ReductionShape shape{.shards = 4, .size = 1'090'001, .rounded = 300'000};
+  for (const bool near : {false, true}) {
+    for (const int ranks : {2, 3, 7}) {  // some of seven have no leaves, and add what others hold
+      TcpWorld world(ranks, {.by_unix_sockets = near});
+      const auto thrown = run_ranks(world.communicators, [&](Communicator& comm) {
+        for (int round = 0; round < 2; ++round) {
+          Reduced reduced = reduce(comm, shape);
+          EXPECT_TRUE(same_bits(reduced.sum, direct_tree(shape))) << ranks << " ranks, near: " << near;
+          comm.recycle(std::move(reduced.sum));
+        }
+      });
+      EXPECT_EQ(thrown, nothing(ranks));
+    }
+  }
+}
+
+TEST(Tcp, SumsBySeveralConnections) {
+  const ReductionShape shape{.shards = 4, .size = 1'090'001, .rounded = 300'000};
+  for (const int ranks : {2, 3, 5}) {
+    for (const bool plain : {false, true}) {
+      TcpWorld world(ranks, {.plain_data = plain, .by_unix_sockets = false, .connections = 3});
+      std::vector<std::thread> threads;
+      for (auto& comm : world.communicators) {
+        threads.emplace_back([&] {
+          for (int round = 0; round < 3; ++round) {
+            Reduced reduced = reduce(*comm, shape);
+            EXPECT_TRUE(same_bits(reduced.sum, direct_tree(shape))) << ranks << " ranks";
+            comm->recycle(std::move(reduced.sum));
+          }
+          comm.reset();  // while others still read
+        });
+      }
+      for (std::thread& thread : threads) thread.join();
+    }
+  }
+}
+
+// One of two shares no memory: what it sends is copied by the kernel, what it gets is lent.
+TEST(Tcp, LendsOnlyWhereMemoryIsShared) {
+  const ReductionShape shape{.shards = 4, .size = 300'000};
+  TcpWorld world(0);
+  for (const bool shares : {true, false}) {
+    world.endpoints.push_back(
+        std::make_unique<Endpoint>(EndpointOptions{.secret = "token", .by_shared_memory = shares}));
+    world.plan.ranks.push_back(world.endpoints.back()->address());
+  }
+  const auto communicators = world.connect(1);
+  const auto thrown = run_ranks(
+      communicators, [&](Communicator& comm) { EXPECT_TRUE(same_bits(reduce(comm, shape).sum, direct_tree(shape))); });
+  EXPECT_EQ(thrown, nothing(2));
 }
 
 TEST(Tcp, RoundsToTheSameBitsForAnyNumberOfRanks) {

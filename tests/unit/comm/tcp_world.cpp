@@ -13,6 +13,16 @@ TcpWorld::TcpWorld(int ranks, EndpointOptions options, std::uint64_t generation)
   if (ranks > 0) communicators = connect(generation);
 }
 
+TcpWorld::TcpWorld(const std::vector<std::string>& addresses, EndpointOptions options) : TcpWorld(0) {
+  options.secret = "the token of this job";
+  for (const std::string& address : addresses) {
+    options.bind_address = address;
+    endpoints.push_back(std::make_unique<Endpoint>(options));
+    plan.ranks.push_back(endpoints.back()->address());
+  }
+  communicators = connect(1);
+}
+
 std::vector<std::unique_ptr<Communicator>> TcpWorld::connect(std::uint64_t generation) {
   std::vector<std::unique_ptr<Communicator>> made(endpoints.size());
   std::vector<std::thread> threads;

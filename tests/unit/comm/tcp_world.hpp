@@ -10,6 +10,8 @@ namespace dtrain::comm {
 
 struct TcpWorld {
   explicit TcpWorld(int ranks, EndpointOptions options = {}, std::uint64_t generation = 1);
+  // A rank for each address; ranks with the same one share a host.
+  explicit TcpWorld(const std::vector<std::string>& addresses, EndpointOptions options = {});
   // The communicators of another generation over the same endpoints.
   std::vector<std::unique_ptr<Communicator>> connect(std::uint64_t generation);
 

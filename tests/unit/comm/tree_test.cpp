@@ -25,5 +25,11 @@ TEST(Tree, SharesShardsInContiguousSpansThatDifferByAtMostOne) {
   }
 }
 
+TEST(Tree, GivesEachRankOneNodeWhereItHasFewerThanTwoShards) {
+  for (int ranks = 33; ranks <= 64; ++ranks) {
+    for (const ShardSpan& span : even_spans(ranks, 64)) EXPECT_EQ(covering_nodes(span.first, span.last).size(), 1U);
+  }
+}
+
 }  // namespace
 }  // namespace dtrain::comm

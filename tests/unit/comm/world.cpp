@@ -12,7 +12,7 @@
 namespace dtrain::comm {
 namespace {
 
-constexpr std::size_t kLongestLeaf = 1'000'000;
+constexpr std::size_t kLongestLeaf = 1'100'000;
 
 // Leaves and sums that were asked for before: computing them anew takes longer than the tests.
 struct Known {
@@ -73,7 +73,7 @@ const std::vector<float>& direct_tree(const ReductionShape& shape) {
   return known().sums.try_emplace(key, std::move(sum)).first->second;
 }
 
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+bool same_bits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
 }
 
@@ -96,7 +96,7 @@ Reduced reduce_on_device(Communicator& comm, Accelerator& device, const Reductio
   const ShardSpan span = shape.span_of(comm.rank(), comm.size());
   const auto release = [&](std::byte* memory) { device.release(memory); };
   const std::unique_ptr<std::byte, decltype(release)> memory(device.allocate(bytes), release);
-  Reduced reduced{std::vector<float>(static_cast<std::size_t>(shape.size)), {}};
+  Reduced reduced{FloatBuffer(shape.size), {}};
   const auto reduction = comm.begin_device_reduction(shape, parts, {{static_cast<std::uint64_t>(comm.rank())}});
   reduction->begin({});
   for (int shard = span.first; shard < span.last; ++shard) {

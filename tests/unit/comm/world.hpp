@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -16,7 +17,7 @@ float awkward(int shard, std::int64_t i);
 
 // The sum over all shards, by the definition of the tree. Kept: asking again costs nothing.
 const std::vector<float>& direct_tree(const ReductionShape& shape);
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b);
+bool same_bits(std::span<const float> a, std::span<const float> b);
 
 // What rank `comm.rank()` does in one reduction; its note holds its rank. `parts` pieces of each leaf become ready, the
 // last one first.

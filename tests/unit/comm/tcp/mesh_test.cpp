@@ -254,6 +254,17 @@ TEST(Mesh, IsNotMadeBetweenPlainAndEncryptedRanks) {
   EXPECT_THROW(plain.connect({2, 0, ranks}, 300ms), PeerLost);
 }
 
+TEST(Mesh, HasAsManyConnectionsAsTheCallersSay) {
+  const auto descriptors_of = [](EndpointOptions options) {
+    TcpWorld world(3, std::move(options));
+    expect_to_work(world.communicators);
+    return open_descriptors();
+  };
+  const std::size_t one = descriptors_of({.by_unix_sockets = false, .connections = 1});
+  EXPECT_EQ(descriptors_of({.by_unix_sockets = false, .connections = 4}), one + std::size_t{3 * 3 * 2});
+  EXPECT_EQ(descriptors_of({.connections = 4}), descriptors_of({.connections = 1})) << "one on a machine";
+}
+
 // Passes bytes on between a port of its own and another one, both ways, and keeps what it saw.
 class Detour {
  public:
@@ -336,18 +347,6 @@ TEST(Mesh, TakesNoCallThatWasLedToAnotherRank) {
     }
   });
   EXPECT_THROW(world.endpoints[0]->connect({2, 0, led}, 300ms), PeerLost);
-}
-
-TEST(Mesh, OpensNothingForAStrangerWhoSaysThatItIsARank) {
-  const std::string hello = tcp::hello_of({.generation = 7, .rank = 1, .ranks = 3, .called = 2}).substr(1);
-  EXPECT_EQ(tcp::caller_of(hello)->called, 2);
-  EXPECT_FALSE(tcp::caller_of(hello + " 1"));
-  EXPECT_FALSE(tcp::caller_of("7 2 3 2 encrypted"));
-  EXPECT_FALSE(tcp::caller_of("7 1 3 3 encrypted"));
-  EXPECT_FALSE(tcp::caller_of("7 -1 3 2 encrypted"));
-  EXPECT_FALSE(tcp::caller_of("7 1 3 2 hidden"));
-  EXPECT_FALSE(tcp::caller_of("7 1 3 2"));
-  EXPECT_FALSE(tcp::caller_of(""));
 }
 
 TEST(Mesh, LeaksNoDescriptorAndNoThread) {
