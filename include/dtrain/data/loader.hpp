@@ -36,6 +36,10 @@ struct EpochOrder {
 EpochOrder balanced_order(std::uint64_t seed, std::uint32_t epoch, std::span<const std::int32_t> labels);
 // As long as `order`, from its first records: each comes `times` times in a row, as copies of its own.
 EpochOrder repeated(EpochOrder order, int times);
+// The same records in another order: `batch` records of one group follow one another, so that each step has a group of
+// its own. A group's records stay in their order, and a batch stands where its last record stood; what is left of the
+// groups comes at the end, group after group. `groups`: that of each position. No copies.
+EpochOrder grouped(const EpochOrder& order, std::span<const std::uint8_t> groups, int batch);
 
 // One batch. Its buffers return to the loader's pool when the last copy is destroyed, which may be after the loader.
 struct Batch {
@@ -47,6 +51,7 @@ struct Batch {
   nn::Pixels pixels = {};  // where LoaderOptions::as_bytes asks for them
   // [n], where LoaderOptions::detection asks for them: labels are 0 then, and images are never bytes. Else null.
   const nn::PictureObjects* objects = nullptr;
+  nn::Shape shape = {};  // of the images
 };
 
 // The images of a batch as floats [n, c, h, w], whatever it holds.
@@ -77,6 +82,10 @@ struct LoaderOptions {
   // For records with boxes: pictures are seen whole. augment.random_crop is without a meaning then; what else would
   // move or cut boxes is refused.
   std::optional<DetectionInput> detection = std::nullopt;
+  // Above 0, and detection->groups: an epoch's order is grouped() in batches of so many, a slice lies within one of
+  // them, and its images have their group's height and width in the place of the shape's.
+  int group_batch = 0;
+  bool in_groups() const { return group_batch > 0 && detection && !detection->groups.empty(); }
 };
 
 struct LoaderRanges {
@@ -89,6 +98,12 @@ inline constexpr LoaderRanges kLoaderRanges;
 // Bytes of the batches of `samples` each that a loader holds at most, with one that its consumer has not let go of.
 // What it knows of each record besides, place and turn, takes at most 32 bytes a record; the files are mapped.
 std::uint64_t buffer_bytes(const LoaderOptions& options, int samples);
+
+// The pictures of an epoch that are padded to the same size.
+struct PictureGroup {
+  nn::Shape shape;
+  std::uint32_t samples = 0;
+};
 
 // Part of an epoch's order: order[first], ..., order[first + count - 1].
 struct Slice {
@@ -107,6 +122,8 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
   std::uint32_t size() const;  // samples of an epoch
+  // As LoaderOptions::group_batch asks for them, in the order of their remainders at the end of an epoch; else none.
+  const std::vector<PictureGroup>& groups() const;
   // Drops what is queued, also an error, and begins to load `slices`, one batch each, of the epoch.
   void start(std::uint32_t epoch, std::vector<Slice> slices);
   // Loads one more batch of that epoch, behind those that were asked for.

@@ -55,18 +55,28 @@ std::vector<std::int32_t> box_classes(std::span<const float> labels);
 // DataError for a record without boxes, damage, and a block that is for a picture of another shape.
 Annotations annotations_of(const Record& record, int height, int width);
 
+struct ScaledSize {
+  int height = 0, width = 0;
+  friend bool operator==(const ScaledSize&, const ScaledSize&) = default;
+};
+
 // How a picture becomes the network's input: resized, put in the left upper corner, and surrounded by 0.
 struct DetectionInput {
   int shorter_edge = 0;  // pixels it gets; 0: as large as fits
   int longest_edge = 0;  // that the longer one may get by that; 0: any
   bool masks = false;    // fills PictureObjects::masks, to learn from
   bool runs = false;     // fills PictureObjects::runs, to evaluate by
+  // Rooms for pictures of several aspects, each within the input's: group_for() chooses that of a picture, which is
+  // then as large as fits there, whatever surrounds it. Empty: all have the input's room.
+  std::vector<ScaledSize> groups = {};
   bool any_masks() const { return masks || runs; }
 };
 
-struct ScaledSize {
-  int height = 0, width = 0;
-};
+// The group in which a picture becomes largest; of such the one of the smallest area, of such the first.
+std::size_t group_for(int height, int width, std::span<const ScaledSize> groups);
+// The size of the record's picture: from the block of its annotations, else from the picture. Throws DataError.
+ScaledSize picture_size(const Record& record, Image& scratch);
+
 // Never larger than the input's room.
 ScaledSize scaled_size(int height, int width, const DetectionInput& options, int room_height, int room_width);
 
@@ -78,9 +88,10 @@ std::vector<std::uint8_t> mask_at(const Rle& mask, const ScaledSize& size);
 void scale_objects(const Annotations& annotations, const ScaledSize& size, bool mirrored, const DetectionInput& wanted,
                    int room_height, int room_width, nn::PictureObjects& objects);
 
-// A picture without annotations as a detector takes it: `out` [c, room.h, room.w] gets its pixels, `picture` its sizes
-// and no objects, `scratch` the decoded picture. `augment` is that of evaluation. Throws DataError.
-void decode_whole(ByteView content, const Augment& augment, const DetectionInput& wanted, const nn::Shape& room,
-                  Image& scratch, std::span<float> out, nn::PictureObjects& picture);
+// A picture without annotations as a detector takes it: `out` [c, h, w] gets its pixels, `picture` its sizes and no
+// objects, `scratch` the decoded picture. `augment` is that of evaluation. Returns the shape of `out`: `room`, or,
+// where `in_group`, that of the picture's group. Throws DataError.
+nn::Shape decode_whole(ByteView content, const Augment& augment, const DetectionInput& wanted, const nn::Shape& room,
+                       bool in_group, Image& scratch, std::vector<float>& out, nn::PictureObjects& picture);
 
 }  // namespace dtrain::data

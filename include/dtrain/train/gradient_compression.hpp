@@ -137,8 +137,8 @@ class GradientCompressor {
 
 // Where has_factors(): the second reduction of a step, of the shape `plain` without compression, after the first gave
 // `left`. Returns the sum of all contributions, in the memory of `room`.
-std::vector<float> add_factors(GradientCompressor& compressor, comm::Communicator& comm,
-                               const comm::ReductionShape& plain, std::vector<float> left, std::vector<float> room);
+comm::FloatBuffer add_factors(GradientCompressor& compressor, comm::Communicator& comm,
+                              const comm::ReductionShape& plain, comm::FloatBuffer left, comm::FloatBuffer room);
 
 // The rule of two_bit: `gradient` becomes -1, 0 or 1.
 void quantise(float threshold, std::span<float> gradient, std::span<float> residual);

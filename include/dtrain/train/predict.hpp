@@ -18,6 +18,7 @@ struct PredictOptions {
   int batch = 1;                                                 // pictures that are computed together
   int threads = 1;                                               // that read and decode
   std::optional<data::DetectionInput> detection = std::nullopt;  // of a detector's network
+  bool in_groups = false;  // compute the pictures of each of detection->groups by themselves: a GroupedExecutable
 };
 
 // What became of picture `index`: its logits [classes], or the reason why there are none. Those of a detector are the

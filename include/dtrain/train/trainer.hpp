@@ -18,6 +18,7 @@
 #include <dtrain/data/loader.hpp>
 #include <dtrain/data/mix.hpp>
 #include <dtrain/elastic/membership.hpp>
+#include <dtrain/nn/initialize.hpp>
 #include <dtrain/train/checkpoint.hpp>
 #include <dtrain/train/coco_ap.hpp>
 #include <dtrain/train/elastic_rate.hpp>
@@ -125,6 +126,7 @@ struct TrainerOptions {
   // in one shard. The batch is fixed then, and there are no rounds.
   ParameterServers servers{};
   std::uint64_t seed = 0;
+  nn::Initializer initializer = nn::Initializer::standard;
   nn::Optimizer optimizer;
   nn::Schedule schedule;
   std::optional<Path> checkpoint_prefix;

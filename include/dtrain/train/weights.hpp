@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <dtrain/nn/initialize.hpp>
 #include <dtrain/nn/networks.hpp>
 #include <dtrain/train/checkpoint.hpp>
 
@@ -30,6 +31,7 @@ struct WeightsRequest {
   std::string new_head{};  // why the last layer begins anew in any case; empty: it does not
   bool whole = false;      // all tensors of the network must fit
   std::uint64_t seed = 0;  // of the tensors that begin anew
+  nn::Initializer initializer = nn::Initializer::standard;
 };
 
 // The tensors of a file that fit the graph by name and shape; the others have the first values of the seed. Names are

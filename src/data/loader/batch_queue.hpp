@@ -31,6 +31,7 @@ struct Findings {
 struct PendingBatch {
   std::uint32_t epoch = 0;
   Slice slice;
+  nn::Shape shape;                          // of the images
   std::shared_ptr<const EpochOrder> order;  // null: positions are as in the file
   std::shared_ptr<BatchBuffer> buffer;      // threads write the samples they claimed, without the mutex
   std::atomic<bool> dropped = false;        // read without the mutex: the rest is not needed

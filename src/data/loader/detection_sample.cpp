@@ -92,6 +92,7 @@ static DetectionInput drawn_input(const LoaderOptions& options, const Draws& dra
   const std::vector<int>& sizes = options.augment.min_size_train;
   if (!sizes.empty())
     input.shorter_edge = sizes[static_cast<std::size_t>(draws.scale.below(static_cast<int>(sizes.size())))];
+  if (options.in_groups()) input.groups.clear();  // the batch's group is that of the record's turn
   return input;
 }
 
@@ -103,18 +104,25 @@ void read_detection(const Record& record, const std::string& place, const Loader
   check_objects(annotations, place, options);
   const Draws draws(key);
   const DetectionInput wanted = drawn_input(options, draws);
-  const nn::Shape& room = options.shape;
+  const nn::Shape& room = out.shape;
   const ScaledSize size = scaled_size(scratch.h, scratch.w, wanted, room.h, room.w);
   fill_corner(scratch, size, options.augment, room, draws, out.image);
   scale_objects(annotations, size, draws.mirrors(options.augment), wanted, room.h, room.w, *out.objects);
 }
 
-void decode_whole(ByteView content, const Augment& augment, const DetectionInput& wanted, const nn::Shape& room,
-                  Image& scratch, std::span<float> out, nn::PictureObjects& picture) {
+nn::Shape decode_whole(ByteView content, const Augment& augment, const DetectionInput& wanted, const nn::Shape& room,
+                       bool in_group, Image& scratch, std::vector<float>& out, nn::PictureObjects& picture) {
   decode_image(content, room.c, scratch);
   const ScaledSize size = scaled_size(scratch.h, scratch.w, wanted, room.h, room.w);
-  fill_corner(scratch, size, augment, room, Draws(SampleKey{}), out);
-  scale_objects({.height = scratch.h, .width = scratch.w, .objects = {}}, size, false, {}, room.h, room.w, picture);
+  nn::Shape shape = room;
+  if (in_group) {
+    const ScaledSize& group = wanted.groups.at(group_for(scratch.h, scratch.w, wanted.groups));
+    shape = {room.c, group.height, group.width};
+  }
+  out.resize(static_cast<std::size_t>(shape.size()));
+  fill_corner(scratch, size, augment, shape, Draws(SampleKey{}), out);
+  scale_objects({.height = scratch.h, .width = scratch.w, .objects = {}}, size, false, {}, shape.h, shape.w, picture);
+  return shape;
 }
 
 }  // namespace dtrain::data

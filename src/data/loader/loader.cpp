@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <iterator>
+#include <numeric>
 #include <set>
 #include <thread>
 
@@ -12,6 +13,7 @@
 #include <dtrain/data/labels.hpp>
 
 #include "batch_queue.hpp"
+#include "picture_groups.hpp"
 #include "remote/read_ahead.hpp"
 
 namespace dtrain::data {
@@ -28,8 +30,12 @@ std::uint32_t epoch_size(const RecordSet& file, const LoaderOptions& options) {
 }  // namespace
 
 std::uint64_t buffer_bytes(const LoaderOptions& options, int samples) {
-  const std::uint64_t sample = static_cast<std::uint64_t>(options.shape.size()) * sizeof(float) +
-                               sizeof(nn::PixelPlace) + sizeof(std::int32_t) + sizeof(std::uint32_t);
+  std::int64_t floats = options.in_groups() ? 0 : options.shape.size();
+  for (const ScaledSize& group : options.in_groups() ? options.detection->groups : std::vector<ScaledSize>()) {
+    floats = std::max(floats, nn::Shape{options.shape.c, group.height, group.width}.size());
+  }
+  const std::uint64_t sample = static_cast<std::uint64_t>(floats) * sizeof(float) + sizeof(nn::PixelPlace) +
+                               sizeof(std::int32_t) + sizeof(std::uint32_t);
   return sample * static_cast<std::uint64_t>(samples) * (static_cast<std::uint64_t>(options.queue_batches) + 1);
 }
 
@@ -51,8 +57,10 @@ struct Loader::State {
   void open_batches() DTRAIN_REQUIRES(mutex);
   void work();
   Findings load(const Claim& claim, SampleReader& reader) const;
+  std::size_t sample_bytes(const nn::Shape& shape) const;
   std::shared_ptr<PendingBatch> take();
-  SampleSlot slot(BatchBuffer& buffer, std::size_t index) const;
+  nn::Shape shape_of(const Slice& slice) const;
+  SampleSlot slot(const PendingBatch& batch, std::size_t index) const;
   bool next_is_ready();
   void check(Findings& findings);
   void count_bad_records(std::vector<Findings::Bad>& bad);
@@ -61,8 +69,8 @@ struct Loader::State {
   const RecordSet file;
   const std::uint32_t size;
   const nn::Shape stored;
-  const std::size_t sample_bytes;
   std::vector<std::int32_t> labels;  // where the order is balanced
+  PictureGroups groups;
   BatchPool pool;
 
   // The consumer's own: what it asked for, and what came out.
@@ -93,11 +101,11 @@ Loader::State::State(const Path& rec, LoaderOptions loader_options)
       file(find_records(rec.string(), options.remote.store), options.remote),
       size(epoch_size(file, options)),
       stored(options.as_bytes ? stored_shape(file, options) : options.shape),
-      sample_bytes(static_cast<std::size_t>(stored.size()) * (options.as_bytes ? 1 : sizeof(float))),
       pool(options.memory),
       ahead(file, options.remote.cache_size) {
   check_loader(file, options);
   if (options.balanced) labels = read_labels(file, size, options.classes);
+  groups = group_pictures(file, size, options);
   try {
     for (int i = 0; i < options.threads; ++i) threads.emplace_back([this] { work(); });
   } catch (const std::system_error& refused) {
@@ -118,9 +126,27 @@ void Loader::State::stop() {
 }
 
 EpochOrder Loader::State::order_of(std::uint32_t number) const {
-  EpochOrder whole = options.balanced ? balanced_order(options.seed, number, labels)
-                                      : EpochOrder{epoch_order(options.seed, number, size, options.shuffle_block), {}};
+  EpochOrder whole;
+  if (options.balanced) {
+    whole = balanced_order(options.seed, number, labels);
+  } else if (options.shuffle) {
+    whole.records = epoch_order(options.seed, number, size, options.shuffle_block);
+  } else {
+    whole.records.resize(size);
+    std::iota(whole.records.begin(), whole.records.end(), 0u);
+  }
+  if (options.in_groups()) return grouped(whole, groups.of, options.group_batch);
   return repeated(std::move(whole), options.repeats);
+}
+
+nn::Shape Loader::State::shape_of(const Slice& slice) const {
+  if (!options.in_groups()) return stored;
+  const auto group_at = [&](std::uint64_t at) { return groups.of[order->records[at]]; };
+  for (int i = 1; i < slice.count; ++i) {
+    DTRAIN_CHECK(group_at(slice.first + static_cast<std::uint64_t>(i)) == group_at(slice.first),
+                 "a slice lies within a group's batch");
+  }
+  return slice.count > 0 ? groups.groups[group_at(slice.first)].shape : stored;
 }
 
 // Positions of the records to read, in order; none if all files are local.
@@ -141,8 +167,9 @@ void Loader::State::open_batches() {
     auto batch = std::make_shared<PendingBatch>();
     batch->epoch = epoch;
     batch->slice = slices[opened];
+    batch->shape = shape_of(batch->slice);
     batch->order = order;
-    batch->buffer = pool.take(static_cast<std::size_t>(batch->slice.count), sample_bytes);
+    batch->buffer = pool.take(static_cast<std::size_t>(batch->slice.count), sample_bytes(batch->shape));
     if (options.detection) batch->buffer->objects.resize(static_cast<std::size_t>(batch->slice.count));
     queue.push(std::move(batch));
   }
@@ -168,13 +195,18 @@ void Loader::State::work() {
   }
 }
 
-SampleSlot Loader::State::slot(BatchBuffer& buffer, std::size_t index) const {
-  std::byte* const values = buffer.values + index * sample_bytes;
-  const auto elements = static_cast<std::size_t>(stored.size());
+std::size_t Loader::State::sample_bytes(const nn::Shape& shape) const {
+  return static_cast<std::size_t>(shape.size()) * (options.as_bytes ? 1 : sizeof(float));
+}
+
+SampleSlot Loader::State::slot(const PendingBatch& batch, std::size_t index) const {
+  BatchBuffer& buffer = *batch.buffer;
+  std::byte* const values = buffer.values + index * sample_bytes(batch.shape);
+  const auto elements = static_cast<std::size_t>(batch.shape.size());
   if (options.as_bytes)
-    return {{}, {reinterpret_cast<std::uint8_t*>(values), elements}, buffer.places + index, nullptr};
+    return {{}, {reinterpret_cast<std::uint8_t*>(values), elements}, buffer.places + index, nullptr, batch.shape};
   nn::PictureObjects* const objects = options.detection ? &buffer.objects[index] : nullptr;
-  return {{reinterpret_cast<float*>(values), elements}, {}, nullptr, objects};
+  return {{reinterpret_cast<float*>(values), elements}, {}, nullptr, objects, batch.shape};
 }
 
 Findings Loader::State::load(const Claim& claim, SampleReader& reader) const {
@@ -185,7 +217,7 @@ Findings Loader::State::load(const Claim& claim, SampleReader& reader) const {
     const auto at = static_cast<std::size_t>(index);
     const Turn turn = batch.turn(index);
     try {
-      if (!reader.read(turn, batch.epoch, slot(*batch.buffer, at), bad)) {
+      if (!reader.read(turn, batch.epoch, slot(batch, at), bad)) {
         found.failures.push_back({index, nullptr});
       }
       batch.buffer->labels[at] = reader.label();
@@ -250,6 +282,8 @@ Loader::~Loader() = default;
 
 std::uint32_t Loader::size() const { return state_->size; }
 
+const std::vector<PictureGroup>& Loader::groups() const { return state_->groups.groups; }
+
 static void require_part_of_epoch(const Slice& slice, std::uint32_t size) {
   DTRAIN_CHECK(slice.count >= 0 && slice.first + static_cast<std::uint64_t>(slice.count) <= size,
                "a slice is a part of the epoch");
@@ -258,7 +292,8 @@ static void require_part_of_epoch(const Slice& slice, std::uint32_t size) {
 void Loader::start(std::uint32_t epoch, std::vector<Slice> slices) {
   State& state = *state_;
   for (const Slice& slice : slices) require_part_of_epoch(slice, state.size);
-  auto order = state.options.shuffle ? std::make_shared<const EpochOrder>(state.order_of(epoch)) : nullptr;
+  const bool has_order = state.options.shuffle || state.options.in_groups();
+  auto order = has_order ? std::make_shared<const EpochOrder>(state.order_of(epoch)) : nullptr;
   {
     const MutexLock lock(state.mutex);
     state.queue.drop_all();
@@ -327,6 +362,7 @@ std::optional<Batch> Loader::next() {
     result.images = reinterpret_cast<const float*>(buffer.values);
   }
   if (state.options.detection) result.objects = buffer.objects.data();
+  result.shape = state.options.as_bytes ? state.options.shape : batch->shape;
   return result;
 }
 

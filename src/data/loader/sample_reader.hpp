@@ -31,6 +31,7 @@ struct SampleSlot {
   std::span<std::uint8_t> bytes;
   nn::PixelPlace* place = nullptr;
   nn::PictureObjects* objects = nullptr;  // of a detector
+  nn::Shape shape = {};                   // of the image
 };
 
 // A record that an epoch takes.

@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include <dtrain/base/error.hpp>
 #include <dtrain/base/random.hpp>
 #include <dtrain/data/loader.hpp>
 
@@ -87,6 +88,25 @@ EpochOrder repeated(EpochOrder order, int times) {
     all.copies.push_back((order.copies.empty() ? 0 : order.copies[i / several] * several) + i % several);
   }
   return all;
+}
+
+EpochOrder grouped(const EpochOrder& order, std::span<const std::uint8_t> groups, int batch) {
+  DTRAIN_CHECK(order.copies.empty() && batch > 0, "records that come once are grouped");
+  std::vector<std::vector<std::uint32_t>> waiting;
+  EpochOrder result;
+  result.records.reserve(order.records.size());
+  const auto flush = [&](std::vector<std::uint32_t>& records) {
+    result.records.insert(result.records.end(), records.begin(), records.end());
+    records.clear();
+  };
+  for (const std::uint32_t record : order.records) {
+    const std::size_t group = groups[record];
+    if (group >= waiting.size()) waiting.resize(group + 1);
+    waiting[group].push_back(record);
+    if (std::ssize(waiting[group]) == batch) flush(waiting[group]);
+  }
+  for (std::vector<std::uint32_t>& rest : waiting) flush(rest);
+  return result;
 }
 
 }  // namespace dtrain::data

@@ -7,6 +7,8 @@
 
 #include <dtrain/base/error.hpp>
 
+#include "objects_block.hpp"
+
 namespace dtrain::data {
 namespace {
 
@@ -185,7 +187,32 @@ Annotations annotations_of(const Record& record, int height, int width) {
                   "a detector trains on boxes: pack the pictures with setting 'coco-labels' boxes");
 }
 
+std::size_t group_for(int height, int width, std::span<const ScaledSize> groups) {
+  DTRAIN_CHECK(!groups.empty(), "a picture has a group");
+  const auto scale_in = [&](const ScaledSize& room) {
+    return std::min(static_cast<double>(room.height) / height, static_cast<double>(room.width) / width);
+  };
+  const auto area = [](const ScaledSize& room) { return std::int64_t{room.height} * room.width; };
+  std::size_t best = 0;
+  for (std::size_t group = 1; group < groups.size(); ++group) {
+    const double here = scale_in(groups[group]), there = scale_in(groups[best]);
+    if (here > there || (here == there && area(groups[group]) < area(groups[best]))) best = group;
+  }
+  return best;
+}
+
+ScaledSize picture_size(const Record& record, Image& scratch) {
+  if (!record.objects.empty()) return annotated_size(record.objects);
+  decode_image(record.payload, kStoredChannels, scratch);
+  return {scratch.h, scratch.w};
+}
+
 ScaledSize scaled_size(int height, int width, const DetectionInput& options, int room_height, int room_width) {
+  if (!options.groups.empty()) {
+    const ScaledSize& room = options.groups[group_for(height, width, options.groups)];
+    room_height = std::min(room_height, room.height);
+    room_width = std::min(room_width, room.width);
+  }
   double scale = std::min(static_cast<double>(room_height) / height, static_cast<double>(room_width) / width);
   if (options.shorter_edge > 0)
     scale = std::min(scale, static_cast<double>(options.shorter_edge) / std::min(height, width));

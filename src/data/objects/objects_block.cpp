@@ -47,6 +47,12 @@ void append_object(std::string& out, const Annotation& object) {
   throw DataError("the record's objects: " + what, "the file is damaged: copy or prepare it again");
 }
 
+ScaledSize checked_size(std::uint32_t height, std::uint32_t width) {
+  if (height < 1 || width < 1 || height > kMostObjectsSide || width > kMostObjectsSide)
+    refuse_objects(fmt::format("a picture of {}x{} pixels", height, width));
+  return {static_cast<int>(height), static_cast<int>(width)};
+}
+
 class BlockReader {
  public:
   explicit BlockReader(ByteView bytes) : bytes_(bytes) {}
@@ -112,6 +118,13 @@ std::string objects_block(const Annotations& annotations) {
   return block + content;
 }
 
+ScaledSize annotated_size(ByteView block) {
+  if (!begins_objects(block)) refuse_objects("they do not begin as objects do");
+  BlockReader reader(block.subspan(kHead));
+  const auto height = reader.read<std::uint32_t>(), width = reader.read<std::uint32_t>();
+  return checked_size(height, width);
+}
+
 Annotations read_objects_block(ByteView block) {
   if (!begins_objects(block)) refuse_objects("they do not begin as objects do");
   BlockReader head(block.subspan(kObjectsMagic.size()));
@@ -122,9 +135,8 @@ Annotations read_objects_block(ByteView block) {
   if (head.read<std::uint32_t>() != crc32c(block.subspan(kHead))) refuse_objects("they differ from their checksum");
   BlockReader reader(block.subspan(kHead));
   const auto height = reader.read<std::uint32_t>(), width = reader.read<std::uint32_t>();
-  if (height < 1 || width < 1 || height > kMostObjectsSide || width > kMostObjectsSide)
-    refuse_objects(fmt::format("a picture of {}x{} pixels", height, width));
-  Annotations annotations{static_cast<int>(height), static_cast<int>(width), {}};
+  const ScaledSize size = checked_size(height, width);
+  Annotations annotations{size.height, size.width, {}};
   for (auto left = reader.read<std::uint32_t>(); left > 0; --left) annotations.objects.push_back(read_object(reader));
   if (!reader.at_end()) refuse_objects("there are bytes behind them");
   return annotations;

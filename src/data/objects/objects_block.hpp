@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <string_view>
 
-#include <dtrain/base/files.hpp>
+#include <dtrain/data/objects.hpp>
 
 namespace dtrain::data {
 
 inline constexpr std::string_view kObjectsMagic = "DTOB";
 inline constexpr std::uint32_t kMostObjectsSide = 65500;  // pixels of an annotated picture
 bool begins_objects(ByteView bytes);
+// Of the picture that was annotated, without a look at its objects or the checksum. Throws DataError.
+ScaledSize annotated_size(ByteView block);
 
 }  // namespace dtrain::data

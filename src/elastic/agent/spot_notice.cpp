@@ -4,21 +4,11 @@
 #include <utility>
 
 #include <dtrain/base/error.hpp>
-#include <dtrain/base/files.hpp>
+#include <dtrain/base/machine.hpp>
 #include <dtrain/base/mutex.hpp>
 
 namespace dtrain::elastic {
 namespace {
-
-constexpr const char* kVendorFile = "/sys/class/dmi/id/sys_vendor";
-
-bool is_on_ec2() {
-  try {
-    return read_file(kVendorFile).starts_with("Amazon EC2");
-  } catch (const Error&) {
-    return false;
-  }
-}
 
 // The new notices. A failure counts as none; the next look repeats the request.
 std::optional<net::EndNotice> look(net::InstanceMetadata& metadata, bool& recommended, const std::stop_token& cancel) {

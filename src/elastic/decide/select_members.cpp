@@ -1,7 +1,10 @@
-// Selects the members of the next generation. Survivors keep their relative order, and newcomers follow.
+// Selects the members of the next generation. Survivors come first, in their order, and newcomers follow; then the
+// members of a host stand together, so that they add up among themselves before anything leaves it.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <utility>
 
 #include "steps.hpp"
@@ -59,6 +62,20 @@ Ids ready_newcomers(const State& state) {
     if (worker.phase == WorkerPhase::ready && is_allotted(state, worker)) ready.push_back(id);
   }
   return ready;
+}
+
+// Hosts in the order of their first members.
+Ids gather_by_host(const State& state, const Ids& members) {
+  std::map<std::string, std::size_t> places;
+  std::vector<Ids> hosts;
+  for (const WorkerId id : members) {
+    const auto [found, is_new] = places.try_emplace(state.workers.at(id).host, hosts.size());
+    if (is_new) hosts.emplace_back();
+    hosts[found->second].push_back(id);
+  }
+  Ids gathered;
+  for (const Ids& host : hosts) append(gathered, host);
+  return gathered;
 }
 
 bool any_state(const State& state, const Ids& ids) {
@@ -198,6 +215,7 @@ std::optional<NextMembership> select_members_for_change(DecisionContext& context
     if (!contains(leaving, id)) next.members.push_back(id);
   }
   append(next.members, joining);
+  next.members = gather_by_host(state, next.members);
   next.leaving = std::move(leaving);
   return next;
 }
@@ -222,6 +240,7 @@ std::optional<NextMembership> select_members_to_start(DecisionContext& context) 
   }
   if (!has_state && !has_waited_at_start(context)) return std::nullopt;
   context.state.start_wait_since.reset();
+  next.members = gather_by_host(state, next.members);
   next.reason = state.freezing ? state.freezing->reason : "the job begins";
   return next;
 }

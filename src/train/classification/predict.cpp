@@ -6,30 +6,33 @@
 #include <dtrain/backend/aligned_room.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/ordered_work.hpp>
+#include <dtrain/train/image_sizes.hpp>
 
 namespace dtrain::train {
 namespace {
 
 struct Decoded {
-  std::vector<float> image = {};  // [c, h, w]
+  std::vector<float> image = {};  // of `shape`
   std::string problem = {};
   nn::PictureObjects picture = {};  // of a detector
+  nn::Shape shape = {};
 };
 
 Decoded decode(const std::string& content, const PredictOptions& options, std::size_t index, const nn::Shape& shape) {
   thread_local data::Image scratch;
-  Decoded decoded{.image = std::vector<float>(static_cast<std::size_t>(shape.size()))};
+  Decoded decoded{.shape = shape};
   if (options.detection) {
-    data::decode_whole(bytes_of(content), options.augment, *options.detection, shape, scratch, decoded.image,
-                       decoded.picture);
+    decoded.shape = data::decode_whole(bytes_of(content), options.augment, *options.detection, shape, options.in_groups,
+                                       scratch, decoded.image, decoded.picture);
   } else {
+    decoded.image.resize(static_cast<std::size_t>(shape.size()));
     data::decode_and_augment(bytes_of(content), options.augment, {.sample = static_cast<std::uint32_t>(index)}, shape,
                              scratch, decoded.image);
   }
   return decoded;
 }
 
-// Gathers pictures until a batch is full. One thread.
+// Gathers pictures until a batch is full, and computes those of one size together. One thread.
 class Batcher {
  public:
   Batcher(const nn::Graph& graph, backend::Executable& executable, int batch,
@@ -39,58 +42,72 @@ class Batcher {
         batch_(static_cast<std::size_t>(batch)),
         result_(static_cast<std::size_t>(nn::result_size(graph))),
         detects_(nn::detection_of(graph) != nullptr),
-        image_(static_cast<std::size_t>(graph.input().size())),
-        images_(backend::aligned_room(memory_, batch_ * image_)) {}
+        images_(backend::aligned_room(memory_, batch_ * static_cast<std::size_t>(graph.input().size()))) {}
 
   void add(std::size_t index, Decoded decoded) {
-    if (decoded.problem.empty()) {
-      std::ranges::copy(decoded.image, images_ + filled_ * image_);
-      ++filled_;
-      objects_.push_back(std::move(decoded.picture));
-    }
-    pictures_.push_back({index, std::move(decoded.problem)});
-    if (filled_ == batch_) compute();
+    if (decoded.problem.empty()) ++good_;
+    pictures_.push_back({index, std::move(decoded)});
+    if (good_ == batch_) compute();
   }
 
   void compute() {
-    std::vector<float> logits(filled_ * result_);
-    if (filled_ > 0) {
-      const std::vector<std::int32_t> labels(filled_);
-      const std::vector<std::uint32_t> ids(filled_);
-      backend::HostBatch batch{static_cast<int>(filled_), images_, labels.data(), ids.data()};
-      if (detects_) batch.objects = objects_.data();
-      executable_.evaluate(batch, logits);
+    std::vector<std::vector<float>> results(pictures_.size());
+    for (std::size_t first = 0; first < pictures_.size(); ++first) {
+      if (results[first].empty() && is_good(first)) compute_like(first, results);
     }
-    std::size_t computed = 0;
-    for (Picture& each : pictures_) {
-      if (!each.problem.empty()) {
-        take_({each.index, {}, std::move(each.problem)});
+    for (std::size_t i = 0; i < pictures_.size(); ++i) {
+      const auto& [index, decoded] = pictures_[i];
+      if (is_good(i)) {
+        take_({index, results[i], {}, &decoded.picture});
       } else {
-        take_({each.index, std::span(logits).subspan(computed * result_, result_), {}, &objects_[computed]});
-        ++computed;
+        take_({index, {}, decoded.problem});
       }
     }
     pictures_.clear();
-    objects_.clear();
-    filled_ = 0;
+    good_ = 0;
   }
 
  private:
   struct Picture {
     std::size_t index = 0;
-    std::string problem;
+    Decoded decoded;
   };
+  bool is_good(std::size_t i) const { return pictures_[i].decoded.problem.empty(); }
+
+  // Those from `first` on that have its size.
+  void compute_like(std::size_t first, std::vector<std::vector<float>>& results) {
+    const nn::Shape shape = pictures_[first].decoded.shape;
+    std::vector<std::size_t> alike;
+    std::vector<nn::PictureObjects> objects;
+    float* to = images_;
+    for (std::size_t i = first; i < pictures_.size(); ++i) {
+      const Decoded& decoded = pictures_[i].decoded;
+      if (!is_good(i) || decoded.shape != shape) continue;
+      to = std::ranges::copy(decoded.image, to).out;
+      objects.push_back(decoded.picture);
+      alike.push_back(i);
+    }
+    const std::vector<std::int32_t> labels(alike.size());
+    const std::vector<std::uint32_t> ids(alike.size());
+    backend::HostBatch batch{static_cast<int>(alike.size()), images_, labels.data(), ids.data()};
+    if (detects_) batch.objects = objects.data();
+    std::vector<float> logits(alike.size() * result_);
+    use_size(executable_, shape);
+    executable_.evaluate(batch, logits);
+    for (std::size_t k = 0; k < alike.size(); ++k) {
+      const auto own = std::span(logits).subspan(k * result_, result_);
+      results[alike[k]].assign(own.begin(), own.end());
+    }
+  }
 
   backend::Executable& executable_;
   const std::function<void(const Prediction&)>& take_;
   const std::size_t batch_, result_;  // floats of a result
   const bool detects_;
-  const std::size_t image_;  // floats of an image
   std::vector<float> memory_;
   float* const images_;
-  std::size_t filled_ = 0;
+  std::size_t good_ = 0;
   std::vector<Picture> pictures_;
-  std::vector<nn::PictureObjects> objects_;  // of those that are computed
 };
 
 }  // namespace

@@ -279,8 +279,8 @@ void GradientCompressor::expand(std::span<const float> left, std::span<const flo
 }
 
 // Of all shards at once: they wait for the first reduction.
-std::vector<float> add_factors(GradientCompressor& compressor, comm::Communicator& comm,
-                               const comm::ReductionShape& plain, std::vector<float> left, std::vector<float> room) {
+comm::FloatBuffer add_factors(GradientCompressor& compressor, comm::Communicator& comm,
+                              const comm::ReductionShape& plain, comm::FloatBuffer left, comm::FloatBuffer room) {
   compressor.set_left_sum(left);
   const comm::ReductionShape shape = compressor.right_shape(plain);
   comm::Reduced right;
@@ -294,7 +294,7 @@ std::vector<float> add_factors(GradientCompressor& compressor, comm::Communicato
     });
     right = reduction->finish();
   }
-  room.resize(static_cast<std::size_t>(plain.size));
+  if (static_cast<std::int64_t>(room.size()) != plain.size) room = comm::FloatBuffer(plain.size);
   compressor.expand(left, right.sum, room);
   comm.recycle(std::move(left));
   comm.recycle(std::move(right.sum));

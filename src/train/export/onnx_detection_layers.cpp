@@ -40,7 +40,7 @@ bool sees_one_part(const nn::Convolution& layer, bool is_apart) {
   const int kernel = std::max(layer.kernel_h, layer.kernel_w);
   const bool keeps_size = layer.stride_h == 1 && layer.stride_w == 1 && 2 * layer.pad_h + 1 == layer.kernel_h &&
                           2 * layer.pad_w + 1 == layer.kernel_w;
-  return keeps_size && (kernel == 1 || (kernel == 3 && is_apart));
+  return layer.is_plain() && keeps_size && (kernel == 1 || (kernel == 3 && is_apart));
 }
 
 }  // namespace

@@ -128,6 +128,7 @@ class OnnxGraph : private OnnxBuilder {
                           [&](const nn::Dropout&) { return input_of(each); },  // the identity in evaluation
                           [&](const nn::Scale& layer) { return add_scale(each, layer); },
                           [&](const nn::LayerNorm& layer) { return add_layer_norm(each, layer); },
+                          [&](const nn::LocalResponseNorm& layer) { return add_local_response_norm(each, layer); },
                           [&](const nn::LayerScale&) { return add_layer_scale(each); },
                           [&](const nn::ClassToken&) { return add_class_token(each); },
                           [&](const nn::Position&) { return add_position(each); },
@@ -168,11 +169,21 @@ class OnnxGraph : private OnnxBuilder {
     for (int index : each.parameters) inputs.push_back(add_tensor(parameter(index), state_.parameters));
     if (is_gemm) return add_node("Gemm", inputs, output_name(each), true, {integer("transB", 1)});
     if (layer.is_dense) inputs[1] = part("Reshape", {inputs[1], numbers({0, 0, 1, 1})});
+    std::vector<ProtoMessage> attributes = {
+        integers("kernel_shape", {layer.kernel_h, layer.kernel_w}),
+        integers("strides", {layer.stride_h, layer.stride_w}),
+        integers("pads", {layer.pad_h, layer.pad_w, layer.pad_h + layer.extra_h, layer.pad_w + layer.extra_w}),
+        integer("group", layer.groups)};
+    if (layer.dilation_h != 1 || layer.dilation_w != 1) {
+      attributes.push_back(integers("dilations", {layer.dilation_h, layer.dilation_w}));
+    }
+    return add_node("Conv", inputs, output_name(each), false, attributes);
+  }
+
+  Value add_local_response_norm(const nn::Node& each, const nn::LocalResponseNorm& layer) {
     return add_node(
-        "Conv", inputs, output_name(each), false,
-        {integers("kernel_shape", {layer.kernel_h, layer.kernel_w}),
-         integers("strides", {layer.stride_h, layer.stride_w}),
-         integers("pads", {layer.pad_h, layer.pad_w, layer.pad_h, layer.pad_w}), integer("group", layer.groups)});
+        "LRN", {spatial(input_of(each)).name}, output_name(each), false,
+        {real("alpha", layer.alpha), real("beta", layer.beta), real("bias", layer.bias), integer("size", layer.size)});
   }
 
   Value add_batch_norm(const nn::Node& each, const nn::BatchNorm& layer) {

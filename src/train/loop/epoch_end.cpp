@@ -98,9 +98,9 @@ void Generation::evaluate() {
   const auto sign_of_life = [this] { context_.membership.progress(Phase::evaluating); };
   sign_of_life();
   by_average(context_.executable, [&] {
-    run_.evaluation =
-        evaluate_blocks({context_.graph, context_.executable, nn::image_views(context_.options.test_views)},
-                        *context_.validation, context_.options.evaluation_block, comm_, sign_of_life);
+    run_.evaluation = evaluate_blocks(
+        {context_.graph, context_.executable, nn::image_views(context_.options.test_views), {}, context_.grouped},
+        *context_.validation, context_.options.evaluation_block, comm_, sign_of_life);
   });
   run_.evaluation->epoch = run_.cursor.epoch;
 }

@@ -5,6 +5,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/comm/tree.hpp>
 #include <dtrain/train/batch_feed.hpp>
+#include <dtrain/train/image_sizes.hpp>
 
 #include "detection/detection_score.hpp"
 #include "evaluation.hpp"
@@ -28,6 +29,7 @@ std::vector<BlockSums> compute_blocks(const Evaluated& of, data::Loader& loader,
     const std::optional<FedBatch> fed = feed.next();
     DTRAIN_CHECK(fed && fed->batch.n == slice.count, "the loader gave another batch than asked for");
     const backend::HostBatch samples = fed->host();
+    if (of.grouped) of.grouped->use(fed->batch.shape);
     if (of.logits || found) logits.resize(static_cast<std::size_t>(samples.n) * result);
     const backend::StepMetrics metrics = of.executable.evaluate(samples, of.views, logits);
     if (of.logits) of.logits(samples, logits);
@@ -51,7 +53,7 @@ BlockSums block_of(const std::vector<std::string>& by_rank, int block, int block
 }
 
 // By the same tree as gradients, so the loss does not depend on the number of ranks either.
-std::vector<float> sum_in_order(const std::vector<std::string>& by_rank, int blocks) {
+comm::FloatBuffer sum_in_order(const std::vector<std::string>& by_rank, int blocks) {
   constexpr std::int64_t kSums = sizeof(BlockSums) / sizeof(float);
   const int leaves = comm::power_of_two_at_least(blocks);
   const auto alone = comm::make_single();
@@ -69,13 +71,13 @@ std::vector<float> sum_in_order(const std::vector<std::string>& by_rank, int blo
 EvaluationReport evaluate_blocks(const Evaluated& of, data::Loader& loader, int block, comm::Communicator& comm,
                                  const std::function<void()>& on_block) {
   const auto begin = std::chrono::steady_clock::now();
-  const std::uint64_t samples = loader.size(), size = static_cast<std::uint64_t>(block);
+  const EpochPlan plan{.samples = loader.size(), .global_batch = block, .last = last_steps(loader.groups(), block)};
   std::optional<DetectionScore> found;
   if (nn::detection_of(of.graph)) found.emplace(of.graph);
-  const std::vector<BlockSums> mine = compute_blocks(
-      of, loader, evaluation_blocks(samples, block, comm.rank(), comm.size()), found ? &*found : nullptr, on_block);
+  const std::vector<BlockSums> mine = compute_blocks(of, loader, evaluation_blocks(plan, comm.rank(), comm.size()),
+                                                     found ? &*found : nullptr, on_block);
   const std::vector<std::string> all = comm.all_gather(std::as_bytes(std::span(mine)));
-  const std::vector<float> sum = sum_in_order(all, static_cast<int>((samples + size - 1) / size));
+  const comm::FloatBuffer sum = sum_in_order(all, static_cast<int>(plan.steps_from(0)));
   const double count = sum[3];
   EvaluationReport report{.epoch = 0,
                           .samples = static_cast<std::uint64_t>(count),
@@ -89,7 +91,8 @@ EvaluationReport evaluate_blocks(const Evaluated& of, data::Loader& loader, int 
 
 EvaluationReport evaluate(const nn::Graph& graph, backend::Executable& executable, data::Loader& loader, int block,
                           int views, comm::Communicator& comm, const LogitsSink& logits) {
-  return evaluate_blocks({graph, executable, nn::image_views(views), logits}, loader, block, comm, [] {});
+  auto* const grouped = dynamic_cast<GroupedExecutable*>(&executable);
+  return evaluate_blocks({graph, executable, nn::image_views(views), logits, grouped}, loader, block, comm, [] {});
 }
 
 }  // namespace dtrain::train

@@ -8,12 +8,15 @@
 
 namespace dtrain::train {
 
+class GroupedExecutable;
+
 // What is evaluated, and how; borrowed.
 struct Evaluated {
   const nn::Graph& graph;
   backend::Executable& executable;
   std::span<const nn::ImageView> views;
   LogitsSink logits = {};
+  GroupedExecutable* grouped = nullptr;  // what computes, where the loader's pictures are in groups
 };
 
 EvaluationReport evaluate_blocks(const Evaluated& of, data::Loader& loader, int block, comm::Communicator& comm,

@@ -38,7 +38,7 @@ backend::ModelState first_state(const nn::Graph& graph, const TrainerOptions& op
   state.statistics.resize(static_cast<std::size_t>(graph.statistic_count));
   state.optimizer.resize(state.parameters.size() * static_cast<std::size_t>(optimizer_slots(
                                                        options.optimizer.kind, options.local, options.compression)));
-  nn::initialize_parameters(graph, options.seed, state.parameters);
+  nn::initialize_parameters(graph, options.seed, state.parameters, options.initializer);
   nn::initialize_statistics(graph, state.statistics);
   if (nn::wants_images(graph)) nn::whiten(graph, first_images(graph, training), state.parameters);
   backend::begin_average(options.optimizer, state);

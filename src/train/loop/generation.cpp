@@ -7,6 +7,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/comm/tree.hpp>
+#include <dtrain/train/progressive_sizes.hpp>
 
 #include "agreement.hpp"
 #include "compression/holding_executable.hpp"
@@ -50,10 +51,14 @@ std::vector<backend::ShardRange> mixed_groups(const std::vector<backend::ShardRa
 
 }  // namespace
 
-EpochPlan plan_for(const TrainerOptions& options, std::uint64_t samples, int workers) {
+EpochPlan plan_for(const TrainerOptions& options, const data::Loader& training, int workers) {
+  const std::uint64_t samples = training.size();
   if (options.servers.is_asynchronous()) return {.samples = samples, .global_batch = options.worker_batch, .shards = 1};
   if (options.elastic_batch == ElasticBatch::fixed_global) {
-    return {.samples = samples, .global_batch = options.global_batch, .shards = options.logical_shards};
+    return {.samples = samples,
+            .global_batch = options.global_batch,
+            .shards = options.logical_shards,
+            .last = last_steps(training.groups(), options.global_batch)};
   }
   return {.samples = samples,
           .global_batch = options.worker_batch * workers,
@@ -66,7 +71,7 @@ Generation::Generation(const RunContext& context, comm::Communicator& comm, std:
       comm_(comm),
       number_(number),
       run_(run),
-      plan_(plan_for(context.options, context.training.size(), comm.size())),
+      plan_(plan_for(context.options, context.training, comm.size())),
       balance_(comm.size(), plan_.shards, context.options.shard_window),
       feed_(context.training, context.executable),
       compressor_(compressor_of(context, plan_.shards, own_span())),
@@ -213,6 +218,8 @@ const std::vector<comm::Note>& Generation::contribute(const FedBatch& batch,
   context_.membership.progress(Phase::computing);
   const std::uint64_t slice = comm_.size() > 1 ? state_slice(context_.executable, context_.options.local.steps) : 0;
   begin_round();
+  if (context_.resizing) context_.resizing->begin_step(done_share());
+  if (context_.grouped) context_.grouped->use(batch.batch.shape);
   step_.compute(batch.host(), shards, {context_.options.seed, run_.cursor.epoch},
                 note_of(vote, run_.cursor, slice, last_step_));
   own_time_ = microseconds_since(step_begin_);
@@ -247,10 +254,6 @@ void Generation::tell_share() const {
   if (context_.options.servers.is_asynchronous()) return context_.membership.computes(1);
   const double share = static_cast<double>(own_span().size()) / plan_.shards;
   context_.membership.computes(plan_.workers > 0 ? 1.0 / plan_.workers : share);
-}
-
-int Generation::inner_steps_at(std::uint64_t position) const {
-  return inner_steps(context_.options.local, plan_.global_batch, plan_.step_size(position));
 }
 
 // The learning rate of an inner step is that of the samples that all replicas have seen before it.

@@ -13,15 +13,19 @@
 
 namespace dtrain::train {
 
+class GroupedExecutable;
 class HoldingExecutable;
+class ResizingExecutable;
 struct ShardMemory;
 
 // What all generations of a run share; all borrowed.
 struct RunContext {
   const nn::Graph& graph;
   backend::Executable& executable;
-  LocalExecutable* local;      // the executable, where steps are rounds; else null
-  HoldingExecutable* holding;  // the executable, where gradients are compressed; else null
+  LocalExecutable* local;        // the executable, where steps are rounds; else null
+  HoldingExecutable* holding;    // the executable, where gradients are compressed; else null
+  ResizingExecutable* resizing;  // what computes, where images grow; else null
+  GroupedExecutable* grouped;    // what computes, where each step has a size of its own; else null
   data::Loader& training;
   data::Loader* validation;
   elastic::Membership& membership;
@@ -38,7 +42,7 @@ void note_in_ledger(const RunContext& context, const Cursor& cursor, const data:
 void require_finite_loss(const backend::StepMetrics& metrics, const Cursor& cursor, double rate);
 
 // The plan of an epoch among so many workers.
-EpochPlan plan_for(const TrainerOptions& options, std::uint64_t samples, int workers);
+EpochPlan plan_for(const TrainerOptions& options, const data::Loader& training, int workers);
 
 class Generation {
  public:
@@ -61,8 +65,15 @@ class Generation {
   int window_steps() const;
   bool closes_window() const;
   FedBatch load(const data::Slice& slice);
-  int inner_steps_at(std::uint64_t position) const;
+  int inner_steps_at(std::uint64_t position) const {
+    return inner_steps(context_.options.local, plan_.global_batch, plan_.step_size(position));
+  }
   void begin_round();
+  // Of the run, by the samples that all ranks have seen.
+  double done_share() const {
+    const double all = static_cast<double>(context_.options.epochs) * static_cast<double>(plan_.samples);
+    return static_cast<double>(run_.cursor.samples_seen) / all;
+  }
   const std::vector<comm::Note>& contribute(const FedBatch& batch, const std::vector<backend::ShardRange>& shards,
                                             std::uint64_t vote);
   void apply(bool closes);

@@ -203,7 +203,7 @@ const std::vector<comm::Note>& StepRunner::reduce() {
   return reduced_.notes;
 }
 
-void StepRunner::keep_for_next_step(std::vector<float> sum) {
+void StepRunner::keep_for_next_step(comm::FloatBuffer sum) {
   if (compressor_ && compressor_->has_factors()) {
     room_ = std::move(sum);
   } else {

@@ -42,7 +42,7 @@ class StepRunner {
   void apply(const backend::Update& update) { executable_.apply(update); }
 
  private:
-  void keep_for_next_step(std::vector<float> sum);
+  void keep_for_next_step(comm::FloatBuffer sum);
 
   backend::Executable& executable_;
   comm::Communicator& comm_;
@@ -53,7 +53,7 @@ class StepRunner {
   std::unique_ptr<comm::DeviceReduction> on_device_;
   std::unique_ptr<comm::Reduction> on_host_;
   comm::Reduced reduced_;
-  std::vector<float> room_;       // for a sum that no reduction holds as a whole
+  comm::FloatBuffer room_;        // for a sum that no reduction holds as a whole
   backend::StepMetrics metrics_;  // of the sum
 };
 

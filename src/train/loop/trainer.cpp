@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/train/progressive_sizes.hpp>
 
 #include "compression/holding_executable.hpp"
 #include "generation.hpp"
@@ -39,15 +40,29 @@ LocalExecutable* local_of(backend::Executable& executable, const TrainerOptions&
   return local;
 }
 
+// Of every group, as an epoch has its batches.
+std::string grouped_probe(const RunContext& context, EpochPlan plan, int block) {
+  std::string probe;
+  plan.last.clear();
+  for (const data::PictureGroup& group : context.training.groups()) {
+    context.grouped->use(group.shape);
+    plan.samples = group.samples;
+    const nn::Graph graph = with_image(context.graph, group.shape);
+    probe += warm_up(graph, context.executable, plan, block, backend::ContributionLayout(graph).size());
+  }
+  return probe;
+}
+
 // Of one inner step where steps are rounds: more of them would take long and compute nothing new.
-std::string computed_probe(const RunContext& context, std::uint64_t samples, int block) {
-  EpochPlan plan = plan_for(context.options, samples, 1);
+std::string computed_probe(const RunContext& context, int block) {
+  EpochPlan plan = plan_for(context.options, context.training, 1);
+  if (context.grouped) return grouped_probe(context, std::move(plan), block);
   if (!context.local) {
     const std::int64_t size = backend::ContributionLayout(context.graph).size();
     return warm_up(context.graph, context.executable, plan, block, size);
   }
   plan.global_batch /= context.options.local.steps;
-  const double rate = context.options.schedule.rate(0, samples);
+  const double rate = context.options.schedule.rate(0, plan.samples);
   context.local->begin_round({.updates = {{context.options.optimizer, static_cast<float>(rate)}}});
   return warm_up(context.graph, context.executable, plan, block, context.local->contribution_size());
 }
@@ -63,14 +78,24 @@ class Run {
         saver_(graph, outer(executable), options, training.size()),
         reporter_(observer),
         sync_(graph, outer(executable), membership, options, training, start),
-        context_{graph,          outer(executable), local_of(executable, options),
-                 holding_.get(), training,          validation,
-                 membership,     options,           saver_,
-                 reporter_,      nullptr,           options.servers.any() ? &shards_ : nullptr} {
+        context_{graph,
+                 outer(executable),
+                 local_of(executable, options),
+                 holding_.get(),
+                 dynamic_cast<ResizingExecutable*>(&executable),
+                 dynamic_cast<GroupedExecutable*>(&executable),
+                 training,
+                 validation,
+                 membership,
+                 options,
+                 saver_,
+                 reporter_,
+                 nullptr,
+                 options.servers.any() ? &shards_ : nullptr} {
     if (options.ledger) context_.ledger = &ledger_.emplace(*options.ledger);
     if (options.warm_up) {
       const int block = validation ? options.evaluation_block : 0;
-      const std::string probe = computed_probe(context_, training.size(), block);
+      const std::string probe = computed_probe(context_, block);
       if (options.elastic_batch == ElasticBatch::fixed_global && options.same_bits) membership.probed(probe);
     }
   }

@@ -59,7 +59,8 @@ class ParameterShard {
   const int leaves_;
   std::unique_ptr<backend::Executable> executable_;
   std::map<std::uint64_t, Gathering> gatherings_;
-  std::vector<float> sum_, contribution_;  // of the shard; of the whole graph
+  comm::FloatBuffer sum_;            // of the shard
+  std::vector<float> contribution_;  // of the whole graph
   std::uint64_t version_ = 0;
   bool keeps_previous_ = false;
   std::vector<float> previous_;

@@ -223,11 +223,11 @@ std::vector<std::string> describe(const std::vector<Missing>& missing, const Tab
                               unused.empty() ? "" : fmt::format("its other tensors are {}; ", unused)));
 }
 
-backend::ModelState first_values(const nn::Graph& graph, std::uint64_t seed) {
+backend::ModelState first_values(const nn::Graph& graph, const WeightsRequest& request) {
   backend::ModelState state;
   state.parameters.resize(static_cast<std::size_t>(graph.parameter_count));
   state.statistics.resize(static_cast<std::size_t>(graph.statistic_count));
-  nn::initialize_parameters(graph, seed, state.parameters);
+  nn::initialize_parameters(graph, request.seed, state.parameters, request.initializer);
   nn::initialize_statistics(graph, state.statistics);
   return state;
 }
@@ -299,7 +299,7 @@ StartingWeights load_weights(const WeightsRequest& request, const nn::Graph& gra
   const WeightsFile weights(request.file);
   StartingWeights start;
   start.checkpoint.graph = graph;
-  start.checkpoint.state = first_values(graph, request.seed);
+  start.checkpoint.state = first_values(graph, request);
   start.checkpoint.job.seed = request.seed;
   start.checkpoint.job.preprocessing = weights.preprocessing();
   start.fit = fit_weights(weights.tensors(), graph, request.new_head, start.checkpoint.state);

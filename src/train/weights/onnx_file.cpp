@@ -9,13 +9,13 @@
 
 #include <dtrain/base/error.hpp>
 
+#include "onnx_numbers.hpp"
 #include "proto_reader.hpp"
 
 namespace dtrain::train {
 namespace {
 
 constexpr const char* kOnnxHint = "the file is damaged, cut short or no ONNX model";
-constexpr std::size_t kMostIntegers = 64;  // more of them are no extents
 
 // Field numbers and constants of onnx/onnx.proto.
 enum Model { graph = 7, metadata_props = 14 };
@@ -29,6 +29,7 @@ enum Tensor {
   dims = 1,
   data_type = 2,
   float_data = 4,
+  int32_data = 5,
   int64_data = 7,
   tensor_name = 8,
   raw_data = 9,
@@ -128,10 +129,13 @@ class Reader {
       if (field->number == attribute_t) tensor = read_tensor(field->bytes);
       if (field->number == attribute_f) number = field->bytes;
     }
-    if (name == "value_float") tensor = FoundTensor{.real = {.dtype = "F32", .bytes = number}};
+    if (name == "value_float")
+      tensor = FoundTensor{.real = {.name = {}, .shape = {}, .strides = {}, .dtype = "F32", .bytes = number}};
     if (name == "value_int") tensor = FoundTensor{.integers = {read.integer}};
-    if (name == "value_ints")
-      tensor = FoundTensor{.real = {.shape = {std::ssize(read.integers)}}, .integers = read.integers};
+    if (name == "value_ints") {
+      tensor = FoundTensor{.integers = read.integers};
+      tensor->real.shape = {std::ssize(read.integers)};
+    }
     owner.attributes[name] = std::move(read);
   }
 
@@ -183,6 +187,7 @@ class Reader {
         case data_type:
           found.real.dtype = dtype_of(field->value);
           break;
+        case int32_data:
         case int64_data:
           add_integers(*field, listed);
           break;
@@ -200,15 +205,20 @@ class Reader {
           break;
       }
     }
-    if (found.real.dtype == "I64")
-      found.integers = listed.empty() ? whole_numbers(found.real.bytes) : std::move(listed);
+    const std::string& dtype = found.real.dtype;
+    if (dtype == "I64") found.integers = numbers_in<std::int64_t>(found.real.bytes);
+    if (dtype == "I32") found.integers = numbers_in<std::int32_t>(found.real.bytes);
+    if (dtype == "BOOL") found.integers = numbers_in<std::uint8_t>(found.real.bytes);
+    const bool is_whole = dtype == "I64" || dtype == "I32" || dtype == "BOOL";
+    if (is_whole && !listed.empty()) found.integers = std::move(listed);
     return found;
   }
 
-  static std::vector<std::int64_t> whole_numbers(ByteView bytes) {
-    std::vector<std::int64_t> numbers(std::min(kMostIntegers, bytes.size() / sizeof(std::int64_t)));
-    if (!numbers.empty()) std::memcpy(numbers.data(), bytes.data(), numbers.size() * sizeof(std::int64_t));
-    return numbers;
+  template <class Whole>
+  static std::vector<std::int64_t> numbers_in(ByteView bytes) {
+    std::vector<Whole> numbers(std::min<std::size_t>(kMostOnnxNumbers, bytes.size() / sizeof(Whole)));
+    if (!numbers.empty()) std::memcpy(numbers.data(), bytes.data(), numbers.size() * sizeof(Whole));
+    return {numbers.begin(), numbers.end()};
   }
 
   // Packed or one by one.

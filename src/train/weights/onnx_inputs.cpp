@@ -52,7 +52,7 @@ int OnnxReader::layer_of(const OnnxNode& node, std::size_t input) {
                              is_curve ? "an error function" : "the shares of an attention"));
   }
   require(value.zeros == std::array<std::int64_t, 4>{}, node,
-          "zeros were put around its input, which convolutions and average poolings do alone");
+          "a Pad made its input larger, which only convolutions and poolings read");
   std::int64_t channels = 1, pixels = 1;
   for (const std::vector<OnnxPart>& parts : value.layout) {
     for (const OnnxPart& part : parts) {
@@ -110,7 +110,8 @@ const ForeignTensor& OnnxReader::tensor_of(const OnnxNode& node, std::size_t inp
 std::optional<float> OnnxReader::number_of(const OnnxNode& node, std::size_t input) const {
   const auto numbers = numbers_of(node, input);
   if (!numbers || numbers->values.size() != 1) return {};
-  return static_cast<float>(numbers->values.front());
+  require(!numbers->of_samples(), node, "it computes with the number of samples, which the model leaves free");
+  return static_cast<float>(numbers->values.front().value);
 }
 
 std::optional<OnnxNumbers> OnnxReader::numbers_of(const OnnxNode& node, std::size_t input) const {
@@ -121,13 +122,15 @@ std::optional<OnnxNumbers> OnnxReader::numbers_of(const OnnxNode& node, std::siz
   if (!tensor || !std::ranges::all_of(tensor->shape, is_one)) return {};
   float number = 0;
   copy_values(*tensor, std::span(&number, 1));
-  return OnnxNumbers{tensor->shape, {number}, true};
+  return OnnxNumbers{tensor->shape, {{number, false}}, true};
 }
 
 Extents OnnxReader::integers_of(const OnnxNode& node, const char* attribute, std::size_t input) const {
   const auto found = node.attributes.find(attribute);
   if (found != node.attributes.end()) return found->second.integers;
   const auto numbers = numbers_of(node, input);
+  require(!numbers || !numbers->of_samples(), node,
+          fmt::format("its {} depend on the number of samples, which the model leaves free", attribute));
   return numbers ? numbers->integers() : Extents();
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -104,8 +105,9 @@ void OnnxReader::reshape(const OnnxNode& node) {
     extents = {element_count({given.begin(), given.begin() + axis}),
                element_count({given.begin() + axis, given.end()})};
   } else {
-    require(node.attributes.contains("shape") || numbers_of(node, 1), node, "its extents are not known before it runs");
-    extents = extents_for(node, given, integers_of(node, "shape", 1));
+    const auto numbers = numbers_of(node, 1);
+    require(node.attributes.contains("shape") || numbers, node, "its extents are not known before it runs");
+    extents = extents_for(node, given, numbers ? numbers->integers() : integers_of(node, "shape", 1));
   }
   auto layout = reshaped(value.layout, extents);
   require(layout.has_value(), node,
@@ -233,21 +235,23 @@ void OnnxReader::gather(const OnnxNode& node) {
   const auto axis = static_cast<std::size_t>(named[0]);
   const auto index = numbers_of(node, 1);
   require(index && index->values.size() == 1 && index->shape.size() <= 1, node, "it takes more than one index");
-  std::int64_t first = index->integers().front();
+  std::int64_t first = integers_of(node, "indices", 1).front();
   first += first < 0 ? extents_of(value.layout)[axis] : 0;
   OnnxValue part = part_of(node, value, axis, first, 1);
   if (index->shape.empty()) part.layout.erase(part.layout.begin() + static_cast<std::ptrdiff_t>(axis));
   give(node, std::move(part));
 }
 
-// Zeros around an image, which the layer behind it pads with.
+// Zeros around an image, or numbers that no maximum takes: the layer behind it pads with them.
 void OnnxReader::pad(const OnnxNode& node) {
   OnnxValue value = value_of(node, 0);
   image_of(node, 0);
   const auto mode = node.attributes.find("mode");
-  const bool pads_zeros = (mode == node.attributes.end() || mode->second.text == "constant") &&
-                          real(node, "value", 0) == 0 && (!has_input(node, 2) || number_of(node, 2) == 0.0f);
-  require(pads_zeros, node, "it pads with something else than zeros");
+  const bool is_constant = mode == node.attributes.end() || mode->second.text == "constant";
+  const std::optional<float> number = has_input(node, 2) ? number_of(node, 2) : real(node, "value", 0);
+  value.pads_lowest = number && *number <= std::numeric_limits<float>::lowest();
+  require(is_constant && number && (*number == 0 || value.pads_lowest), node,
+          "it pads with something else than zeros or minus infinity");
   const Extents pads = integers_of(node, "pads", 1);
   Extents axes = integers_of(node, "axes", 3);
   if (axes.empty()) axes = {0, 1, 2, 3};
@@ -261,6 +265,7 @@ void OnnxReader::pad(const OnnxNode& node) {
     value.zeros[static_cast<std::size_t>(axis - 2)] = before;
     value.zeros[static_cast<std::size_t>(axis)] = behind;
   }
+  value.pads_lowest = value.pads_lowest && value.zeros != std::array<std::int64_t, 4>{};
   give(node, std::move(value));
 }
 

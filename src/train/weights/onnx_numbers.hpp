@@ -1,25 +1,30 @@
 // The numbers that an ONNX model computes beside its layers: extents, indices and factors.
 #pragma once
 
-#include <optional>
-#include <string>
+#include <cstdint>
+#include <span>
 #include <vector>
-
-#include "onnx_file.hpp"
 
 namespace dtrain::train {
 
-// A tensor of few numbers, in order. Whole ones are exact.
-struct OnnxNumbers {
-  std::vector<std::int64_t> shape;
-  std::vector<double> values;
-  bool is_real = false;
-  std::vector<std::int64_t> integers() const;
+struct OnnxNumber {
+  double value = 0;         // whole ones are exact below 2^53
+  bool of_samples = false;  // it depends on a number of samples that the model leaves free
+  friend bool operator==(const OnnxNumber&, const OnnxNumber&) = default;
 };
 
-inline constexpr std::size_t kMostOnnxNumbers = 64;  // more of them are weights
+// A tensor of few numbers, in order.
+struct OnnxNumbers {
+  std::vector<std::int64_t> shape;
+  std::vector<OnnxNumber> values;
+  bool is_real = false;
 
-// What the node computes of its inputs. nullopt: it is no operator for numbers, or has other inputs than it takes.
-std::optional<OnnxNumbers> compute_numbers(const OnnxNode& node, const std::vector<OnnxNumbers>& inputs);
+  std::vector<std::int64_t> integers() const;
+  bool of_samples() const;  // one of them at least
+};
+
+inline constexpr std::int64_t kMostOnnxNumbers = 64;  // more of them are weights
+
+OnnxNumbers whole_numbers(std::vector<std::int64_t> shape, std::span<const std::int64_t> values);
 
 }  // namespace dtrain::train

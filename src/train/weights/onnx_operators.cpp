@@ -43,7 +43,12 @@ Extents OnnxReader::read_window(const OnnxNode& node, const nn::Shape& in, auto&
     return all;
   };
   const Extents dilations = listed("dilations", 2, 1);
-  require(dilations == Extents{1, 1}, node, "its window is dilated");
+  if constexpr (requires { window.dilation_h; }) {
+    window.dilation_h = small(node, dilations[0]);
+    window.dilation_w = small(node, dilations[1]);
+  } else {
+    require(dilations == Extents{1, 1}, node, "its window is dilated, which dtrain has for convolutions alone");
+  }
   const Extents kernel = listed("kernel_shape", 2, -1), stride = listed("strides", 2, 1);
   if (kernel[0] != -1) {
     window.kernel_h = small(node, kernel[0]);
@@ -72,6 +77,7 @@ Extents OnnxReader::read_window(const OnnxNode& node, const nn::Shape& in, auto&
 
 void OnnxReader::add_convolution(const OnnxNode& node) {
   const auto [in, zeros] = padded_image_of(node, 0);
+  require(!value_of(node, 0).pads_lowest, node, "it reads an image with minus infinity around it");
   const ForeignTensor& weight = tensor_of(node, 1, "weight");
   require(weight.shape.size() == 4, node, "its weight is not that of a convolution of images");
   nn::Convolution layer{.out = small(node, weight.shape[0]),
@@ -81,8 +87,8 @@ void OnnxReader::add_convolution(const OnnxNode& node) {
   for (std::size_t side = 0; side < pads.size(); ++side) pads[side] += zeros[side];
   layer.pad_h = small(node, pads[0]);
   layer.pad_w = small(node, pads[1]);
-  require(pads[0] == pads[2] && pads[1] == pads[3], node,
-          fmt::format("its padding [{}] differs from side to side", fmt::join(pads, ", ")));
+  layer.extra_h = small(node, pads[2]) - layer.pad_h;
+  layer.extra_w = small(node, pads[3]) - layer.pad_w;
   layer.groups = small(node, integer(node, "group", 1));
   const ForeignTensor* bias =
       has_input(node, 2) ? &tensor_of(node, 2, "bias") : bias_behind(node, weight.shape[0], 1, 4);
@@ -153,6 +159,13 @@ void OnnxReader::add_clip(const OnnxNode& node) {
   add_each(node, nn::Activation{six ? nn::ActivationKind::relu6 : nn::ActivationKind::relu});
 }
 
+// A maximum of what is nowhere below 0 stays as it is if zeros are added. Its gradient, too: where all of a window is
+// 0, whatever the gradient goes to, the ReLU before lets none of it pass.
+bool OnnxReader::is_relu(int layer) const {
+  const auto* activation = std::get_if<nn::Activation>(&builder_.layer(layer));
+  return activation && (activation->kind == nn::ActivationKind::relu || activation->kind == nn::ActivationKind::relu6);
+}
+
 // Zeros behind the image alone are those that the last window reads beyond it: pooling that rounds up.
 void OnnxReader::add_pooling(const OnnxNode& node) {
   const auto [in, zeros] = padded_image_of(node, 0);
@@ -164,8 +177,12 @@ void OnnxReader::add_pooling(const OnnxNode& node) {
   layer.count_include_pad = integer(node, "count_include_pad", 0) != 0;
   const bool are_even = zeros[0] == zeros[2] && zeros[1] == zeros[3];
   if (zeros != std::array<std::int64_t, 4>{}) {  // they count, and what a window reads behind them does not
-    require(!max && are_even && pads[0] == 0 && pads[1] == 0 && !layer.count_include_pad, node,
-            "dtrain pools no image that has zeros around it");
+    const bool lowest = value_of(node, 0).pads_lowest;
+    const bool averages = !max && !lowest && are_even && pads[0] == 0 && pads[1] == 0 && !layer.count_include_pad;
+    require(averages || (max && (lowest || is_relu(in))), node,
+            lowest ? "it averages an image with minus infinity around it"
+                   : "zeros around its input count, and dtrain has no such pooling: a maximum pads with numbers below "
+                     "all others");
     for (std::size_t side = 0; side < pads.size(); ++side) pads[side] += zeros[side];
     layer.pad_h = small(node, pads[0]);
     layer.pad_w = small(node, pads[1]);
@@ -179,6 +196,14 @@ void OnnxReader::add_pooling(const OnnxNode& node) {
   }
   if (zeros != std::array<std::int64_t, 4>{}) layer.count_include_pad = true;
   give_image(node, add(node, layer, {in}));
+}
+
+void OnnxReader::add_local_response_norm(const OnnxNode& node) {
+  const nn::LocalResponseNorm layer{.alpha = real(node, "alpha", 1e-4f),
+                                    .beta = real(node, "beta", 0.75f),
+                                    .bias = real(node, "bias", 1),
+                                    .size = small(node, integer(node, "size", 0))};
+  give_image(node, add(node, layer, {image_of(node, 0)}));
 }
 
 void OnnxReader::add_global_pooling(const OnnxNode& node) {
@@ -306,6 +331,7 @@ const std::vector<OnnxOperator>& onnx_operators() {
                                                        {"HardSigmoid", &OnnxReader::add_hard_sigmoid},
                                                        {"HardSwish", &OnnxReader::add_activation},
                                                        {"Identity", &OnnxReader::hand_on},
+                                                       {"LRN", &OnnxReader::add_local_response_norm},
                                                        {"LayerNormalization", &OnnxReader::add_layer_norm},
                                                        {"MatMul", &OnnxReader::add_product},
                                                        {"MaxPool", &OnnxReader::add_pooling},

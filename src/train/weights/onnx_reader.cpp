@@ -9,6 +9,7 @@
 
 #include <dtrain/base/error.hpp>
 
+#include "onnx_fold.hpp"
 #include "tensor_views.hpp"
 
 namespace dtrain::train {
@@ -69,7 +70,7 @@ OnnxReader::OnnxReader(const OnnxFile& onnx, const std::string& source, std::opt
   }
   for (const auto& [name, integers] : onnx.integers) {
     if (element_count(integers.shape) != std::ssize(integers.values)) continue;  // longer than those of extents
-    numbers_[name] = {integers.shape, {integers.values.begin(), integers.values.end()}, false};
+    numbers_[name] = whole_numbers(integers.shape, integers.values);
   }
   const std::string& input = image_input(onnx, source).name;
   values_[input] = {.layer = builder_.input(), .layout = image_layout(batch_, builder_.shape(builder_.input()))};
@@ -141,30 +142,44 @@ void OnnxReader::read_node(const OnnxNode& node) {
 }
 
 void OnnxReader::give_extents(const OnnxNode& node) {
-  const Extents extents = extents_of(value_of(node, 0).layout);
+  const OnnxValue& value = value_of(node, 0);
+  Extents extents = extents_of(value.layout);
   const std::int64_t rank = std::ssize(extents);
+  if (value.zeros != std::array<std::int64_t, 4>{}) {  // a Pad's, which the layout of the image does not have
+    extents[2] += value.zeros[0] + value.zeros[2];
+    extents[3] += value.zeros[1] + value.zeros[3];
+  }
   const auto place = [&](std::int64_t axis) {
     return std::clamp<std::int64_t>(axis < 0 ? axis + rank : axis, 0, rank);
   };
   const std::int64_t first = place(integer(node, "start", 0)), end = place(integer(node, "end", rank));
   OnnxNumbers numbers{{std::max<std::int64_t>(end - first, 0)}, {}, false};
   for (std::int64_t axis = first; axis < end; ++axis) {
-    numbers.values.push_back(static_cast<double>(extents[static_cast<std::size_t>(axis)]));
+    const auto has_samples = [](const OnnxPart& part) { return part.axis == OnnxAxis::batch; };
+    const bool of_samples = std::ranges::any_of(value.layout[static_cast<std::size_t>(axis)], has_samples);
+    numbers.values.push_back(
+        {static_cast<double>(extents[static_cast<std::size_t>(axis)]), of_samples && batch_ == kFreeBatch});
   }
   numbers_[node.outputs.front()] = std::move(numbers);
 }
 
 bool OnnxReader::compute(const OnnxNode& node) {
-  std::vector<OnnxNumbers> inputs;
+  const OnnxFold* fold = find_onnx_fold(node);
+  if (!fold || (node.op == "Expand" && find_tensor(node, 0))) return false;  // expand() repeats a tensor where it lies
+  std::deque<OnnxNumbers> known;
+  OnnxFoldInputs inputs;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-    if (!has_input(node, i)) return false;
+    inputs.push_back(nullptr);
+    if (!has_input(node, i)) continue;
     auto numbers = numbers_of(node, i);
     if (!numbers) return false;
-    inputs.push_back(*std::move(numbers));
+    inputs.back() = &known.emplace_back(*std::move(numbers));
   }
-  auto made = compute_numbers(node, inputs);
-  if (!made) return false;
-  numbers_[node.outputs.front()] = *std::move(made);
+  try {
+    numbers_[node.outputs.front()] = fold_onnx_node(*fold, node, inputs);
+  } catch (const UsageError& error) {
+    refuse(node, error.what());
+  }
   return true;
 }
 

@@ -29,6 +29,7 @@ class OnnxReader {
   void add_hard_sigmoid(const OnnxNode& node);
   void add_pooling(const OnnxNode& node);
   void add_global_pooling(const OnnxNode& node);
+  void add_local_response_norm(const OnnxNode& node);
   void add_sum(const OnnxNode& node);      // Add and Sum
   void add_scaling(const OnnxNode& node);  // Mul and Div
   void add_concat(const OnnxNode& node);
@@ -117,6 +118,7 @@ class OnnxReader {
   // kernel, stride and pad of a convolution or a pooling; without kernel_shape, kernel_h and kernel_w stay. The pads
   // are those of all four sides, in ONNX's order.
   Extents read_window(const OnnxNode& node, const nn::Shape& in, auto& window) const;
+  bool is_relu(int layer) const;
   bool add_gelu(const OnnxNode& node);
 
   // onnx_token_operators.cpp, onnx_attention.cpp

@@ -106,6 +106,7 @@ void OnnxReader::add_constant(const OnnxNode& node, std::size_t input, std::size
     value.form = OnnxForm::one_plus_erf;
     return give(node, std::move(value));
   }
+  if (number == 0.0f) return give(node, std::move(value));  // where a sum of branches begins
   const ForeignTensor& tensor = tensor_of(node, constant, "addend");
   const int in = layer_of(node, input);
   const auto axis = channel_axis(value);

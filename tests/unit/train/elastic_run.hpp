@@ -256,13 +256,13 @@ class ElasticTraining : public TinyTraining {
   void live(ScriptedWorld& world, int worker, ScriptedMembership& membership, const Checkpoint* start,
             Observer& observer, WorkerEnd& end) {
     const nn::Graph graph = tiny_network();
-    std::unique_ptr<backend::Executable> executable = compile(*backend::make_reference_backend());
+    const std::unique_ptr<backend::Backend> backend = backend::make_reference_backend();
+    std::unique_ptr<backend::Executable> executable = compile(*backend);
     const auto flawed = flawed_.find(worker);
     if (flawed != flawed_.end()) executable = std::make_unique<Flawed>(std::move(executable), flawed->second);
     if (slow_.contains(worker)) executable = std::make_unique<Slow>(std::move(executable), slow_.at(worker));
     if (wavers_) executable = std::make_unique<Wavering>(std::move(executable));
     data::Loader training = loader(), validation = loader(false);
-    const std::unique_ptr<backend::Backend> backend = backend::make_reference_backend();
     TrainerOptions options = options_;
     options.servers.backend = backend.get();
     options.ledger->worker = "w" + std::to_string(worker);

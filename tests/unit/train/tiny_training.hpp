@@ -8,6 +8,7 @@
 #include <dtrain/base/random.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/data/image.hpp>
+#include <dtrain/train/progressive_sizes.hpp>
 #include <dtrain/train/trainer.hpp>
 
 namespace dtrain::train {
@@ -73,8 +74,10 @@ class TinyTraining : public testing::Test {
     return data::Loader(folder_ / "train.rec", options);
   }
 
+  // `backend` outlives what it compiles.
   std::unique_ptr<backend::Executable> compile(const backend::Backend& backend) const {
     const backend::CompileOptions options{.dtype = dtype_, .lanes = 2, .max_samples = kTinySamples, .top_k = 2};
+    if (sizes_.any()) return compile_resizing(backend, tiny_network(), options, sizes_);
     if (!options_.local.any()) return backend.compile(tiny_network(), options);
     return compile_local(backend, tiny_network(), options, options_.local, options_.optimizer.kind);
   }
@@ -90,6 +93,7 @@ class TinyTraining : public testing::Test {
 
   Path folder_;
   TrainerOptions options_;
+  ProgressiveSizes sizes_;
   backend::DType dtype_ = backend::DType::float32;
 };
 

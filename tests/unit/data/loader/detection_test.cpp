@@ -216,5 +216,106 @@ TEST_F(Detection, IsTheSameWithAnyNumberOfThreads) {
   EXPECT_EQ(all(1), all(5));
 }
 
+// Eight pictures of 2 x 4 and five of 4 x 2, by turns, in batches of 3 that are padded to 3 x 5 or 5 x 3.
+class DetectionInGroups : public Detection {
+ protected:
+  DetectionInGroups() {
+    RecordWriter writer(rec);
+    for (std::uint64_t i = 0; i < 13; ++i) {
+      const bool is_wide = i % 2 == 0 || i == 11;
+      Image image{1, is_wide ? 2 : 4, is_wide ? 4 : 2, {}};
+      image.pixels.assign(8, static_cast<std::uint8_t>(12 + 2 * i));
+      add(writer, i, image, {image.h, image.w, {object_at(0, 0, 1, 1)}});
+    }
+    writer.finish();
+    options.shape = {1, 5, 5};
+    options.detection = {.shorter_edge = 2, .masks = true, .groups = {{3, 5}, {5, 3}}};
+    options.group_batch = 3;
+  }
+};
+
+TEST_F(DetectionInGroups, EachBatchHasTheSizeOfItsGroup) {
+  Loader grouping(rec, options);
+  ASSERT_EQ(grouping.groups().size(), 2u);
+  EXPECT_EQ(grouping.groups()[0].shape, (nn::Shape{1, 3, 5}));
+  EXPECT_EQ(grouping.groups()[0].samples, 8u);
+  EXPECT_EQ(grouping.groups()[1].samples, 5u);
+  const std::vector<Slice> slices = {{0, 3}, {3, 3}, {6, 3}, {9, 2}, {11, 2}};
+  for (std::uint32_t epoch = 0; epoch < 3; ++epoch) {
+    grouping.start(epoch, slices);
+    std::vector<bool> seen(13);
+    while (const auto batch = grouping.next()) {
+      const bool is_wide = batch->shape == nn::Shape{1, 3, 5};
+      EXPECT_TRUE(is_wide || batch->shape == (nn::Shape{1, 5, 3}));
+      for (int i = 0; i < batch->n; ++i) {
+        const nn::PictureObjects& objects = batch->objects[i];
+        EXPECT_EQ(objects.height, is_wide ? 2 : 4);
+        EXPECT_EQ(objects.width, is_wide ? 4 : 2);
+        EXPECT_EQ(objects.masks.size(), 15u);
+        const std::uint32_t id = batch->sample_ids[i];
+        EXPECT_FALSE(seen[id]);
+        seen[id] = true;
+        const float* const image = batch->images + i * 15;
+        EXPECT_EQ(image[0], static_cast<float>(id) + 1);
+        EXPECT_EQ(std::count(image, image + 15, image[0]), 8);
+        EXPECT_EQ(std::count(image, image + 15, 0.0f), 7);
+      }
+    }
+    EXPECT_EQ(std::ranges::count(seen, true), 13);
+  }
+}
+
+TEST_F(DetectionInGroups, WithoutShufflingTheyComeInTheOrderOfTheFile) {
+  options.shuffle = false;
+  Loader grouping(rec, options);
+  grouping.start(0, {{0, 3}, {3, 3}, {6, 3}, {9, 2}, {11, 2}});
+  std::vector<std::uint32_t> ids;
+  while (const auto batch = grouping.next()) ids.insert(ids.end(), batch->sample_ids, batch->sample_ids + batch->n);
+  EXPECT_EQ(ids, (std::vector<std::uint32_t>{0, 2, 4, 1, 3, 5, 6, 8, 10, 11, 12, 7, 9}));
+}
+
+TEST_F(DetectionInGroups, WithoutBatchesOfTheirOwnOnlyTheScaleIsThatOfTheGroup) {
+  options.group_batch = 0;
+  options.detection->shorter_edge = 0;
+  options.detection->groups = {{3, 5}, {4, 2}};
+  Loader plain(rec, options);
+  EXPECT_TRUE(plain.groups().empty());
+  plain.start(0, {{0, 13}});
+  const auto batch = plain.next();
+  EXPECT_EQ(batch->shape, options.shape);
+  for (int i = 0; i < batch->n; ++i) {
+    const nn::PictureObjects& objects = batch->objects[i];
+    const bool is_wide = objects.original_width == 4;
+    EXPECT_EQ(objects.height, is_wide ? 3 : 4);
+    EXPECT_EQ(objects.width, is_wide ? 5 : 2);
+    EXPECT_EQ(objects.masks.size(), 25u);
+  }
+}
+
+TEST_F(DetectionInGroups, RefusesAGroupWithoutPicturesToTrainOn) {
+  options.detection->groups.push_back({4, 4});
+  expect_error<UsageError>([&] { Loader(rec, options); }, "setting 'aspect-groups': no picture of ");
+  options.shuffle = false;
+  EXPECT_EQ(Loader(rec, options).groups()[2].samples, 0u) << "an evaluation has what it has";
+}
+
+TEST_F(DetectionInGroups, ARecordInThePlaceOfABadOneFitsIntoTheBatch) {
+  std::string bytes = read_file(rec);
+  // The picture of the sixth record, one of 4 x 2, loses its first byte.
+  const std::string magic = "DTPX";
+  std::size_t at = 0;
+  for (int i = 0; i < 6; ++i) at = bytes.find(magic, at + 1);
+  bytes[at] = 'X';
+  write_file_atomic(rec, bytes);
+  options.max_bad_records = 1;
+  Loader grouping(rec, options);
+  EXPECT_EQ(grouping.groups()[1].samples, 5u);
+  grouping.start(0, {{0, 3}, {3, 3}, {6, 3}, {9, 2}, {11, 2}});
+  int samples = 0;
+  while (const auto batch = grouping.next()) samples += batch->n;
+  EXPECT_EQ(samples, 13);
+  EXPECT_EQ(grouping.bad_records(), 1);
+}
+
 }  // namespace
 }  // namespace dtrain::data

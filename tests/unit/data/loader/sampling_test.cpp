@@ -137,5 +137,31 @@ TEST(Sampling, ARepeatedOrderTakesItsFirstRecordsSeveralTimes) {
   EXPECT_EQ(repeated({{2, 1}, {}}, 1), (EpochOrder{{2, 1}, {}}));
 }
 
+TEST(Sampling, BatchesOfGroupsStandWhereTheyAreFullAndRemaindersAtTheEnd) {
+  const std::vector<std::uint8_t> groups = {0, 1, 0, 1, 0, 1, 0, 1, 1, 0};
+  const EpochOrder order{{9, 1, 0, 3, 2, 4, 5, 6, 7, 8}, {}};
+  EXPECT_EQ(grouped(order, groups, 2).records, (std::vector<std::uint32_t>{9, 0, 1, 3, 2, 4, 5, 7, 6, 8}));
+  EXPECT_EQ(grouped(order, groups, 3).records, (std::vector<std::uint32_t>{9, 0, 2, 1, 3, 5, 4, 6, 7, 8}));
+  EXPECT_EQ(grouped(order, std::vector<std::uint8_t>(10), 4), order) << "one group is the order without any";
+}
+
+TEST(Sampling, GroupsLoseNoRecordAndMixNoBatch) {
+  constexpr std::uint32_t kCount = 1001;
+  constexpr int kBatch = 16;
+  std::vector<std::uint8_t> groups(kCount);
+  for (std::uint32_t i = 0; i < kCount; ++i) groups[i] = static_cast<std::uint8_t>(i % 7 % 3);
+  const EpochOrder order{epoch_order(5, 2, kCount), {}};
+  const std::vector<std::uint32_t> records = grouped(order, groups, kBatch).records;
+  EXPECT_EQ(std::set<std::uint32_t>(records.begin(), records.end()).size(), kCount);
+  EXPECT_EQ(records.size(), kCount);
+  std::array<std::uint32_t, 3> sizes{};
+  for (const std::uint8_t group : groups) ++sizes[group];
+  std::uint32_t whole = 0;
+  for (const std::uint32_t size : sizes) whole += size / kBatch * kBatch;
+  for (std::uint32_t first = 0; first < whole; first += kBatch) {
+    for (std::uint32_t i = first; i < first + kBatch; ++i) ASSERT_EQ(groups[records[i]], groups[records[first]]) << i;
+  }
+}
+
 }  // namespace
 }  // namespace dtrain::data

@@ -119,6 +119,34 @@ TEST(Objects, SidesFitAllLimits) {
   EXPECT_EQ(size(10, 1000, {5, 0}), std::pair(5, 500));
 }
 
+TEST(Objects, APictureBelongsToTheGroupInWhichItBecomesLargest) {
+  const std::vector<ScaledSize> groups = {{800, 1344}, {1344, 800}, {800, 1088}};
+  EXPECT_EQ(group_for(480, 640, groups), 2u) << "as large as in the first, with less around it";
+  EXPECT_EQ(group_for(640, 480, groups), 1u);
+  EXPECT_EQ(group_for(427, 640, groups), 0u) << "3:2 is as high as the group there alone";
+  EXPECT_EQ(group_for(500, 500, groups), 2u) << "of equals the smallest";
+  EXPECT_EQ(group_for(500, 500, std::vector<ScaledSize>{{800, 1344}, {1344, 800}}), 0u) << "or the first";
+  const DetectionInput input{.groups = groups};
+  EXPECT_EQ(scaled_size(480, 640, input, 1344, 1344), (ScaledSize{800, 1067})) << "whatever surrounds it";
+  EXPECT_EQ(scaled_size(640, 480, input, 1344, 1344), (ScaledSize{1067, 800}));
+  EXPECT_EQ(scaled_size(640, 480, input, 1344, 700), (ScaledSize{933, 700}));
+}
+
+TEST(Objects, TheSizeOfAPictureIsKnownBeforeItIsDecoded) {
+  const std::string block = objects_block({480, 640, {}});
+  Image scratch;
+  Record record;
+  record.objects = bytes_of(block);
+  EXPECT_EQ(picture_size(record, scratch), (ScaledSize{480, 640}));
+  EXPECT_TRUE(scratch.pixels.empty());
+  const std::string picture = encode_image({1, 2, 3, {0, 0, 0, 0, 0, 0}}, Encoding::raw);
+  Record plain;
+  plain.payload = bytes_of(picture);
+  EXPECT_EQ(picture_size(plain, scratch), (ScaledSize{2, 3}));
+  record.objects = record.objects.first(14);
+  EXPECT_THROW(picture_size(record, scratch), DataError);
+}
+
 TEST(Objects, AreScaledMirroredAndCut) {
   nn::PictureObjects objects;
   scale_objects(two_objects(), {4, 8}, false, {.masks = true}, 5, 9, objects);

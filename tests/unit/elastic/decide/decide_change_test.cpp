@@ -35,6 +35,19 @@ TEST(DecideChange, OldMembersGetTheBoundaryAndNewcomersFollowTheFirstWhoSwitched
   EXPECT_EQ(job.ranks(), (Names{"w1", "w2", "w3"}));
 }
 
+// They add up among themselves before anything leaves their host.
+TEST(DecideChange, ANewcomerGetsTheRankBesideThoseOfItsHost) {
+  Job job;
+  job.run_on({"w1", "w2"});
+  job.feed(HostsWanted{.hosts = {host_line("w1", 2), host_line("w2")}});
+  job.pass(1s);
+  const WorkerId second = job.state().hosts.at("w1").slots.at(1);
+  job.say(second, Hello{.pid = 1, .data = comm::PeerAddress{"10.0.0.1", 1}, .fingerprint = "same"});
+  job.say(second, Ready{.position = {}, .probe = "same"});
+  job.complete_change();
+  EXPECT_EQ(job.state().current->members, (std::vector<WorkerId>{job.worker_on("w1"), second, job.worker_on("w2")}));
+}
+
 TEST(DecideChange, AnyWorkerCanLeaveAndSurvivorsKeepTheirOrder) {
   Job job;
   job.run_on({"w1", "w2", "w3"});

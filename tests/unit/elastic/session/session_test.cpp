@@ -239,7 +239,7 @@ class DeviceWorld final : public comm::Communicator {
     ++calls_;
     return nullptr;
   }
-  void recycle(std::vector<float>) override {}
+  void recycle(comm::FloatBuffer) override {}
   std::vector<std::string> all_gather(ByteView) override { return {}; }
   void send(int, ByteView) override {}
   void receive(int, std::span<std::byte>) override {}

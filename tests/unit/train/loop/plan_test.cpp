@@ -56,12 +56,29 @@ TEST(EpochPlan, CutsShardsAtTheSamePlacesForAnyNumberOfRanks) {
   EXPECT_EQ(static_cast<std::uint64_t>(all.shards[2].first), second.slice.first);
 }
 
+// Groups of 25, 10 and 13 in batches of 10: 4 whole steps, then 5 and 3.
+TEST(EpochPlan, EndsWithTheRemaindersOfGroups) {
+  const std::vector<data::PictureGroup> groups = {{{3, 8, 16}, 25}, {{3, 16, 8}, 10}, {{3, 8, 8}, 13}};
+  const EpochPlan plan{.samples = 48, .global_batch = 10, .shards = 4, .last = last_steps(groups, 10)};
+  EXPECT_EQ(plan.last, (std::vector<int>{5, 3}));
+  EXPECT_EQ(plan.steps_from(0), 6u);
+  EXPECT_EQ(plan.steps_from(30), 3u);
+  EXPECT_EQ(plan.steps_from(40), 2u);
+  EXPECT_EQ(plan.steps_from(45), 1u);
+  EXPECT_EQ(plan.steps_from(48), 0u);
+  EXPECT_EQ(plan.step_size(30), 10);
+  EXPECT_EQ(plan.step_size(40), 5);
+  EXPECT_EQ(plan.step_size(45), 3);
+  for (const int ranks : {1, 2, 3, 5}) expect_each_once(plan, ranks);
+}
+
 TEST(EvaluationBlocks, GoToRanksInTurn) {
-  const auto blocks = evaluation_blocks(250, 100, 0, 2);
+  const EpochPlan plan{.samples = 250, .global_batch = 100};
+  const auto blocks = evaluation_blocks(plan, 0, 2);
   ASSERT_EQ(blocks.size(), 2u);
   EXPECT_EQ(blocks[1].first, 200u);
   EXPECT_EQ(blocks[1].count, 50);
-  EXPECT_EQ(evaluation_blocks(250, 100, 1, 2).size(), 1u);
+  EXPECT_EQ(evaluation_blocks(plan, 1, 2).size(), 1u);
 }
 
 }  // namespace

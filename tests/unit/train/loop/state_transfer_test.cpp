@@ -25,7 +25,7 @@ class Damaging final : public comm::Communicator {
                                                                 const comm::Note& note) override {
     return inner_->begin_device_reduction(shape, parts, note);
   }
-  void recycle(std::vector<float> sum) override { inner_->recycle(std::move(sum)); }
+  void recycle(comm::FloatBuffer sum) override { inner_->recycle(std::move(sum)); }
   std::vector<std::string> all_gather(ByteView mine) override { return inner_->all_gather(mine); }
   void send(int to, ByteView bytes) override {
     std::string copy(text_of(bytes));

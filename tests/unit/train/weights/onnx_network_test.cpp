@@ -2,59 +2,20 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <limits>
+
 #include <dtrain/train/export.hpp>
 #include <dtrain/train/weights.hpp>
 
 #include "data/temporary_folder.hpp"
-#include "export/onnx_messages.hpp"
+#include "train/weights/onnx_sketch.hpp"
 
 namespace dtrain::train {
 namespace {
 
 using namespace onnx;
 using data::expect_error;
-
-// A model of 2x4x4 images; nodes are added in order, each with the output that stands behind its inputs.
-class Sketch {
- public:
-  Sketch& node(const char* op, const std::vector<std::string>& values, const std::string& made,
-               const std::vector<ProtoMessage>& attributes = {}) {
-    ProtoMessage each;
-    for (const std::string& value : values) each.text(node_input, value);
-    each.text(node_output, made).text(node_name, "the_" + made).text(op_type, op);
-    for (const ProtoMessage& item : attributes) each.message(attribute, item);
-    graph_.message(GraphField::node, each);
-    last_ = made;
-    return *this;
-  }
-  // Values 0, 1, 2, ...
-  Sketch& tensor(const char* name, const std::vector<std::int64_t>& extents) {
-    std::int64_t size = 1;
-    for (const std::int64_t extent : extents) size *= extent;
-    std::vector<float> values;
-    for (std::int64_t i = 0; i < size; ++i) values.push_back(static_cast<float>(i));
-    graph_.message(
-        initializer,
-        tensor_message(name, extents, float32).text(raw_data, std::string(text_of(std::as_bytes(std::span(values))))));
-    return *this;
-  }
-  std::string file() {
-    ProtoMessage whole;
-    graph_.message(input, value_info("image", {2, 4, 4})).message(output, value_info(last_, {3}));
-    whole.message(Model::graph, graph_);
-    std::string text;
-    whole.for_each_piece([&](ByteView piece) { text += text_of(piece); });
-    return text;
-  }
-
- private:
-  ProtoMessage graph_;
-  std::string last_;
-};
-
-OnnxNetwork read(const std::string& file) {
-  return network_of_onnx(parse_onnx_file(bytes_of(file), "m.onnx"), "m.onnx");
-}
 
 Sketch small_model() {
   Sketch model;
@@ -67,7 +28,7 @@ Sketch small_model() {
 
 TEST(OnnxNetwork, HasALayerForWhatOperatorsComputeTogether) {
   const std::string file = small_model().file();
-  const nn::Graph graph = read(file).graph;
+  const nn::Graph graph = read_sketch(file).graph;
   std::vector<std::string> kinds;
   for (const nn::Node& node : graph.nodes) kinds.emplace_back(nn::layer_kind(node.layer));
   EXPECT_EQ(kinds,
@@ -80,7 +41,7 @@ TEST(OnnxNetwork, HasALayerForWhatOperatorsComputeTogether) {
 
 TEST(OnnxNetwork, TurnsTheMatricesOfProducts) {
   const std::string file = small_model().file();
-  const OnnxNetwork network = read(file);
+  const OnnxNetwork network = read_sketch(file);
   ASSERT_EQ(network.tensors.size(), 3u);
   EXPECT_EQ(network.tensors[1].name, "head");
   EXPECT_EQ(network.tensors[1].shape, (std::vector<std::int64_t>{5, 12}));
@@ -95,7 +56,7 @@ TEST(OnnxNetwork, NamesTheNodeOfAnOperatorThatNoLayerComputes) {
     return [=] {
       Sketch model;
       const std::string file = model.tensor("w", {3, 32}).node(op, {"image"}, "a", attributes).file();
-      read(file);
+      read_sketch(file);
     };
   };
   expect_error<DataError>(complaint("Einsum"),
@@ -107,17 +68,76 @@ TEST(OnnxNetwork, NamesTheNodeOfAnOperatorThatNoLayerComputes) {
                           "its padding [0, 0, 1, 1] differs from side to side");
 }
 
+// The layer behind a Pad by one pixel, with `value` around what `before` makes of the image.
+nn::Layer behind_pad(const char* before, float value, const char* op,
+                     std::array<std::int64_t, 4> sides = {1, 1, 1, 1}) {
+  const auto [above, left, below, right] = sides;
+  Sketch model;
+  if (before) model.node(before, {"image"}, "first");
+  model.node("Pad", {before ? "first" : "image"}, "padded",
+             {integers("pads", {0, 0, above, left, 0, 0, below, right}), real("value", value)});
+  model.node(op, {"padded"}, "pooled", {integers("kernel_shape", {3, 3}), integers("strides", {2, 2})});
+  model.tensor("w", {3, 8}).node("Flatten", {"pooled"}, "f").node("Gemm", {"f", "w"}, "g", {integer("transB", 1)});
+  const std::string file = model.file();
+  return read_sketch(file).graph.nodes[before ? 2 : 1].layer;
+}
+
+TEST(OnnxNetwork, PoolsWithThePaddingOfAPadWhereNoNumberChanges) {
+  constexpr float kLeast = -std::numeric_limits<float>::infinity();
+  for (const auto& [before, value] : {std::pair<const char*, float>{"Relu", 0}, {nullptr, kLeast}, {"Tanh", kLeast}}) {
+    const auto layer = std::get<nn::Pooling>(behind_pad(before, value, "MaxPool"));
+    EXPECT_EQ(layer.pad_h, 1);
+    EXPECT_EQ(layer.pad_w, 1);
+  }
+  // Two more windows would read the zeros behind: those of a pooling that rounds up.
+  const auto ceiled = std::get<nn::Pooling>(behind_pad("Relu", 0, "MaxPool", {0, 0, 1, 1}));
+  EXPECT_EQ(ceiled.pad_h, 0);
+  EXPECT_TRUE(ceiled.full);
+  expect_error<DataError>([] { behind_pad(nullptr, 0, "MaxPool"); }, "zeros around its input count");
+  expect_error<DataError>([] { behind_pad("Tanh", 0, "MaxPool"); }, "zeros around its input count");
+  expect_error<DataError>([] { behind_pad("Relu", kLeast, "AveragePool"); },
+                          "it averages an image with minus infinity");
+  expect_error<DataError>([] { behind_pad("Relu", 1, "MaxPool"); }, "something else than zeros or minus infinity");
+}
+
+TEST(OnnxNetwork, ReadsDilationsPaddingOfEachSideAndLocalResponseNorms) {
+  Sketch model;
+  model.tensor("w", {3, 2, 2, 2}).tensor("head", {3, 3 * 5 * 4});
+  model.node("Conv", {"image", "w"}, "a", {integers("pads", {1, 0, 2, 2}), integers("dilations", {2, 2})});
+  model.node("LRN", {"a"}, "b", {integer("size", 3), real("bias", 2)}).node("Flatten", {"b"}, "c");
+  const std::string file = model.node("Gemm", {"c", "head"}, "d", {integer("transB", 1)}).file();
+  const nn::Graph graph = read_sketch(file).graph;
+  const auto& layer = std::get<nn::Convolution>(graph.nodes[1].layer);
+  EXPECT_EQ(graph.nodes[1].output, (nn::Shape{3, 5, 4}));
+  EXPECT_EQ(layer.dilation_h, 2);
+  EXPECT_EQ((std::array{layer.pad_h, layer.pad_w, layer.extra_h, layer.extra_w}), (std::array{1, 0, 1, 2}));
+  const auto& norm = std::get<nn::LocalResponseNorm>(graph.nodes[2].layer);
+  EXPECT_EQ(norm.size, 3);
+  EXPECT_EQ(norm.bias, 2);
+  EXPECT_EQ(norm.beta, 0.75f);
+  Sketch even;
+  const std::string refused = even.node("LRN", {"image"}, "a", {integer("size", 4)}).file();
+  expect_error<DataError>([&] { read_sketch(refused); }, "a size of 4 channels is not odd");
+}
+
+TEST(OnnxNetwork, HasNoLayerForAnAddedZero) {
+  Sketch model;
+  model.tensor("none", {}).tensor("w", {3, 32}).node("Add", {"none", "image"}, "a").node("Flatten", {"a"}, "b");
+  const std::string file = model.node("Gemm", {"b", "w"}, "c", {integer("transB", 1)}).file();
+  EXPECT_EQ(read_sketch(file).graph.nodes.size(), 4u);  // input, flatten, dense, loss
+}
+
 TEST(OnnxNetwork, RefusesTensorsThatDoNotFit) {
   Sketch model;
   model.tensor("w", {3, 5, 3, 3});
   const std::string convolution = model.node("Conv", {"image", "w"}, "a").file();
-  expect_error<DataError>([&] { read(convolution); }, "its weight is [3, 5, 3, 3], not [3, 2, 3, 3]");
+  expect_error<DataError>([&] { read_sketch(convolution); }, "its weight is [3, 5, 3, 3], not [3, 2, 3, 3]");
   Sketch other;
   const std::string product = other.tensor("w", {3, 31})
                                   .node("Flatten", {"image"}, "flat")
                                   .node("Gemm", {"flat", "w"}, "a", {integer("transB", 1)})
                                   .file();
-  expect_error<DataError>([&] { read(product); }, "its weight takes 31 values, and its input has 32");
+  expect_error<DataError>([&] { read_sketch(product); }, "its weight takes 31 values, and its input has 32");
 }
 
 TEST(OnnxNetwork, TrainsOnOtherClassesAndSizes) {

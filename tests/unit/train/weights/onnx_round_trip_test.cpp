@@ -51,6 +51,8 @@ class OnnxRoundTrip : public ::testing::TestWithParam<Problem> {};
 
 INSTANTIATE_TEST_SUITE_P(All, OnnxRoundTrip, ::testing::ValuesIn(testing::layer_problems()),
                          [](const auto& of) { return of.param.name; });
+INSTANTIATE_TEST_SUITE_P(Host, OnnxRoundTrip, ::testing::ValuesIn(testing::host_problems()),
+                         [](const auto& of) { return of.param.name; });
 TEST_P(OnnxRoundTrip, ComputesTheSame) {
   const Problem& problem = GetParam();
   const std::string file = exported(problem);
