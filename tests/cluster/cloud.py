@@ -69,6 +69,8 @@ class Cloud:
         """The instances that are not terminated, as boto3 describes them."""
         pages = self.ec2.get_paginator("describe_instances").paginate(Filters=list(filters))
         found = [instance for page in pages for reservation in page["Reservations"] for instance in reservation["Instances"]]
+        for instance in found:
+            instance["PrivateIpAddress"] = self.proxy.strict.addresses.get(instance["InstanceId"], instance.get("PrivateIpAddress"))
         return [instance for instance in found if instance["State"]["Name"] in LIVE]
 
     def user_data(self, instance):

@@ -1,11 +1,14 @@
 """Instances of the account as machines of tests/hosts: each boots, has EC2's metadata service, runs its user data as root at
-its first boot and what that left for cloud-init at every later one, and is gone from the account once it powers off."""
+its first boot and what that left for cloud-init at every later one, and is gone from the account once it powers off. Its
+programs reach the account where a test says so, with the keys of the machine's role."""
 
 import fcntl
 import json
 import os
 import pathlib
 import shutil
+import socket
+import socketserver
 import subprocess
 import sys
 import threading
@@ -41,6 +44,7 @@ class Machine(lab.Host):
         self.public = instance.get("PublicIpAddress")
         self.gateway = next(gateway for gateway in GATEWAYS if gateway.split(".")[0] == self.address.split(".")[0])
         self.imds, self.notices = None, {}
+        self.settings = {}  # further variables of what the machine runs
 
     def boot(self):
         self.without("program").without("key")
@@ -87,8 +91,20 @@ class Machine(lab.Host):
                  "dynamic/instance-identity/document": document, "user-data": self.user_data,
                  "dynamic/instance-identity/rsa2048": self.authority.pkcs7(document)}
         paths |= {f"meta-data/tags/instance/{tag['Key']}": tag["Value"] for tag in self.instance.get("Tags", [])}
+        paths |= self.keys_of_role()
         paths |= self.notices
         (self.disk / "metadata.json").write_text(json.dumps(paths))
+
+    def keys_of_role(self):
+        """Of the instance profile: {path: text}. Head and workers have different keys, by which the proxy knows them."""
+        profile = self.instance.get("IamInstanceProfile", {}).get("Arn", "").rpartition("/")[2]
+        if not profile:
+            return {}
+        role = next(tag["Value"] for tag in self.instance["Tags"] if tag["Key"] == "dtrain:role")
+        keys = {"Code": "Success", "AccessKeyId": f"ASIA{role.upper()}", "SecretAccessKey": "temporary", "Token": "session-token",
+                "Expiration": "2035-01-01T00:00:00Z"}
+        folder = "meta-data/iam/security-credentials/"
+        return {folder: profile, folder + profile: json.dumps(keys)}
 
     def announce(self, path, **words):
         """A notice of EC2 about this machine's end, as its metadata show it."""
@@ -106,7 +122,7 @@ class Machine(lab.Host):
         path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
         with open(self.disk / "boot.log", "ab") as log:
             subprocess.Popen(self.command(["setsid", "-f", *words], "/"), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                             env={"PATH": path})
+                             env={"PATH": path, **self.settings})
 
     def wants_to_be_off(self):
         return (self.disk / "upper/powers-off").exists()
@@ -123,12 +139,33 @@ class Machine(lab.Host):
         return f"{said}\n{(self.disk / 'boot.log').read_text(errors='replace')}"
 
 
+class Relay(socketserver.BaseRequestHandler):
+    """To a port of this process's own address."""
+
+    def handle(self):
+        with socket.create_connection(("127.0.0.1", self.port)) as there:
+            back = threading.Thread(target=self.pour, args=(there, self.request), daemon=True)
+            back.start()
+            self.pour(self.request, there)
+            back.join()
+
+    @staticmethod
+    def pour(source, target):
+        try:
+            while data := source.recv(1 << 16):
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass  # the other side has closed
+
+
 class Machines:
     """All instances of an account, each a machine from when it is first seen until it is terminated."""
 
     def __init__(self, cloud):
         self.cloud, self.authority = cloud, Authority()
         self.by_id, self.number, self.over = {}, 0, False
+        self.settings = {}  # of all machines
         self.alone = open(lab.LAB / "machines.lock", "w")  # tests run side by side, but there is one network
         fcntl.flock(self.alone, fcntl.LOCK_EX)
         try:
@@ -171,11 +208,21 @@ class Machines:
             if identity not in self.by_id and instance["State"]["Name"] == "running":
                 self.number += 1
                 machine = Machine(self.number, instance, self.cloud.user_data(identity), self.authority)
+                machine.settings = self.settings
                 try:
                     self.by_id[identity] = machine.boot()
                 except Exception:
                     machine.crash()
                     raise
+
+    def reach(self, url):
+        """Lets the programs of machines that boot from now on reach the account there, from each machine's own gateway."""
+        port = int(url.rpartition(":")[2])
+        gateway = GATEWAYS[0].partition("/")[0]
+        self.relay = socketserver.ThreadingTCPServer((gateway, 0), type("To", (Relay,), {"port": port}))
+        self.relay.daemon_threads = True
+        threading.Thread(target=self.relay.serve_forever, args=(0.05,), daemon=True).start()
+        self.settings = {"AWS_ENDPOINT_URL": f"http://{gateway}:{self.relay.server_address[1]}"}
 
     def cut_power(self, machines):
         """All at once. As their instances still run, they boot again by themselves."""
@@ -201,6 +248,9 @@ class Machines:
     def down(self):
         self.over = True
         self.thread.join()
+        if self.settings:
+            self.relay.shutdown()
+            self.relay.server_close()
         try:
             for machine in self.by_id.values():
                 machine.crash()

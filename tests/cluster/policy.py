@@ -9,6 +9,7 @@ import re
 import boto3
 
 from faults import refusal
+from templates import data_of, fields_of
 
 # IAM lets everybody ask who he is, and roles are assumed before a policy counts.
 FREE = ("sts:GetCallerIdentity", "sts:AssumeRole", "sts:AssumeRoleWithWebIdentity")
@@ -69,7 +70,7 @@ class Policy:
 
     def needed(self, exchange):
         by_service = {"ec2": self.of_ec2, "iam": self.of_iam, "elasticfilesystem": self.of_efs,
-                      "elasticmapreduce": self.of_emr, "ssm": self.of_ssm}
+                      "elasticmapreduce": self.of_emr, "ssm": self.of_ssm, "kms": self.of_kms, "fsx": self.of_fsx}
         if exchange.service in by_service:
             return by_service[exchange.service](exchange)
         return [Needed(f"{exchange.service}:{exchange.action}")]
@@ -107,12 +108,14 @@ class Policy:
                                                    **tags_as_keys("Resource", tags))]
         lead = re.compile(r"(InstanceId|ResourceId|GroupId|LaunchTemplateId)(\.\d+)?$")
         keys = [value for field, value in form.items() if re.fullmatch(r"Tag\.\d+\.Key", field)]
+        requested = {key: form.get(field[:-3] + "Value", "") for field, key in form.items() if re.fullmatch(r"Tag\.\d+\.Key", field)}
         rights = []
         for name in [value for field, value in form.items() if lead.match(field)]:
             tags = self.tags_of(exchange, name)
             if tags is not None:
                 rights.append(Needed(f"ec2:{action}", self.arn(exchange, KINDS[name.split("-")[0]], name),
-                                     **tags_as_keys("Resource", tags), **({"aws:TagKeys": keys} if keys else {})))
+                                     **tags_as_keys("Resource", tags), **({"aws:TagKeys": keys} if keys else {}),
+                                     **(tags_as_keys("Request", requested) if action == "CreateTags" else {})))
         return rights
 
     def tags_of(self, exchange, identity):
@@ -138,20 +141,33 @@ class Policy:
         return {tag["Key"]: tag["Value"] for tag in pairs[0].get("Tags", [])} if pairs else None
 
     def of_machines(self, exchange, form, tags, made_by):
-        """Of RunInstances, with the fields of the call or of a launch template."""
-        rights = [Needed("ec2:RunInstances", self.arn(exchange, kind, "new"), **tags_as_keys("Request", tags.get(kind, {})))
+        """Of RunInstances, with the fields of the call and of a launch template. What the call names itself is not of the
+        template."""
+        own = form.get("LaunchTemplate.LaunchTemplateId")
+        named = dict(form)
+        if own:
+            form = fields_of(data_of(self.account, exchange.region, own)) | form
+        by = {"ec2:LaunchTemplate": self.arn(exchange, "launch-template", own)} if own else {}
+
+        def keys(fields):
+            return by | {"ec2:IsLaunchTemplateResource": "false" if set(fields) & set(named) or not own else "true"}
+        rights = [Needed("ec2:RunInstances", self.arn(exchange, kind, "new"), **tags_as_keys("Request", tags.get(kind, {})), **keys([]))
                   for kind in ("instance", "volume")]
-        rights.append(Needed("ec2:RunInstances", self.arn(exchange, "network-interface", "new")))
+        rights.append(Needed("ec2:RunInstances", self.arn(exchange, "network-interface", "new"), **keys(
+            [field for field in form if field.startswith("NetworkInterface.")])))
         for field, value in form.items():
             match = ID.match(value)
             if match and not field.startswith("TagSpecification"):
                 kind, known = KINDS[match[1]], None
                 if kind in ("security-group", "launch-template"):
                     known = self.tags_of(exchange, value)
-                rights.append(Needed("ec2:RunInstances", self.arn(exchange, kind, value), **tags_as_keys("Resource", known or {})))
+                rights.append(Needed("ec2:RunInstances", self.arn(exchange, kind, value), **tags_as_keys("Resource", known or {}),
+                                     **keys([field])))
             if field in ("KeyName", "Placement.GroupName"):
                 kind = "key-pair" if field == "KeyName" else "placement-group"
-                rights.append(Needed("ec2:RunInstances", self.arn(exchange, kind, value)))
+                rights.append(Needed("ec2:RunInstances", self.arn(exchange, kind, value), **keys([field])))
+            if field.endswith(".Ebs.KmsKeyId"):
+                rights += use_of_key(value, "ec2", exchange.region)
             if field == "IamInstanceProfile.Name":
                 rights += self.passing(value, "ec2.amazonaws.com")
         for kind, of_kind in tags.items():
@@ -167,10 +183,13 @@ class Policy:
         fields |= {f"SecurityGroupId.{number}": group for number, group in enumerate(groups, 1)}
         if template.get("KeyName"):
             fields["KeyName"] = template["KeyName"]
+        if template.get("IamInstanceProfile"):
+            fields["IamInstanceProfile.Name"] = template["IamInstanceProfile"]["Name"]
         tags = {one["ResourceType"]: {tag["Key"]: tag["Value"] for tag in one["Tags"]}
                 for one in template.get("TagSpecifications", [])}
         for kind, more in requested_tags(exchange.form).items():
             tags[kind] = tags.get(kind, {}) | more
+        fields |= {field: value for field, value in fields_of(template).items() if field.startswith("BlockDeviceMapping.")}
         return [Needed("ec2:CreateFleet")] + self.of_machines(exchange, fields, tags, "CreateFleet")
 
     def passing(self, profile, service):
@@ -209,16 +228,19 @@ class Policy:
 
     def of_efs(self, exchange):
         parts = exchange.path.split("/")[2:]
-        verb = {"GET": "Describe", "POST": "Create", "DELETE": "Delete"}[exchange.method]
         thing = {"file-systems": "FileSystem", "mount-targets": "MountTarget"}[parts[0]]
         if parts[2:] == ["security-groups"]:
-            return [Needed("elasticfilesystem:DescribeMountTargetSecurityGroups"), Needed("ec2:DescribeNetworkInterfaceAttribute")]
+            verb = {"GET": "Describe", "PUT": "Modify"}[exchange.method]
+            return [Needed(f"elasticfilesystem:{verb}MountTargetSecurityGroups"), Needed(f"ec2:{verb}NetworkInterfaceAttribute")]
+        verb = {"GET": "Describe", "POST": "Create", "DELETE": "Delete"}[exchange.method]
         if verb == "Describe":
             return [Needed(f"elasticfilesystem:Describe{thing}s")]
         action, keys = f"elasticfilesystem:{verb}{thing}", {}
         if action.endswith("CreateFileSystem"):
-            tags = {tag["Key"]: tag["Value"] for tag in exchange.json()["Tags"]}
-            return [Needed(action, **tags_as_keys("Request", tags)),
+            order = exchange.json()
+            tags = {tag["Key"]: tag["Value"] for tag in order["Tags"]}
+            keys = use_of_key(order["KmsKeyId"], "elasticfilesystem", exchange.region) if "KmsKeyId" in order else []
+            return keys + [Needed(action, **tags_as_keys("Request", tags)),
                     Needed("elasticfilesystem:TagResource", **{"elasticfilesystem:CreateAction": "CreateFileSystem"})]
         if action.endswith("DeleteFileSystem"):
             efs = self.client("efs", exchange.region)
@@ -245,8 +267,34 @@ class Policy:
             return [Needed(action, **tags_as_keys("Resource", {tag["Key"]: tag["Value"] for tag in tags}))]
         return [Needed(action)]
 
+    def of_fsx(self, exchange):
+        action, order = f"fsx:{exchange.action}", exchange.json()
+        if exchange.action == "CreateFileSystem":
+            tags = tags_as_keys("Request", {tag["Key"]: tag["Value"] for tag in order["Tags"]})
+            keys = use_of_key(order["KmsKeyId"], "fsx", exchange.region) if "KmsKeyId" in order else []
+            return keys + [Needed(action, **tags), Needed("fsx:TagResource", **tags)]
+        if exchange.action == "DeleteFileSystem":
+            there = self.client("fsx", exchange.region).describe_file_systems(FileSystemIds=[order["FileSystemId"]])["FileSystems"]
+            return [Needed(action, **tags_as_keys("Resource", {tag["Key"]: tag["Value"] for tag in there[0]["Tags"]}))] if there else []
+        return [Needed(action)]
+
+    def of_kms(self, exchange):
+        kms = self.client("kms", exchange.region)
+        try:
+            arn = kms.describe_key(KeyId=exchange.json()["KeyId"])["KeyMetadata"]["Arn"]
+        except kms.exceptions.NotFoundException:
+            return []
+        return [Needed(f"kms:{exchange.action}", arn)]
+
     def of_ssm(self, exchange):
         return [Needed(f"ssm:{exchange.action}", f"arn:aws:ssm:{exchange.region}::parameter{exchange.json()['Name']}")]
+
+
+def use_of_key(arn, service, region):
+    """What a service asks of its caller that encrypts with a key, by the documents of EBS and EFS."""
+    via = {"kms:ViaService": f"{service}.{region}.amazonaws.com"}
+    return [Needed(f"kms:{one}", arn, **via) for one in ("Decrypt", "GenerateDataKeyWithoutPlaintext")] + [
+        Needed("kms:CreateGrant", arn, **{"kms:GrantIsForAWSResource": "true"})]
 
 
 def listed(value):
@@ -256,9 +304,11 @@ def listed(value):
 def holds(comparison, there, values):
     if comparison == "ForAllValues:StringEquals":
         return all(one in values for one in there or [])
-    if comparison == "StringEquals":
+    if comparison == "ForAllValues:StringLike":
+        return all(any(fnmatch.fnmatchcase(one, value) for value in values) for one in there or [])
+    if comparison in ("StringEquals", "Bool"):
         return there in values
-    if comparison == "StringLike":
+    if comparison in ("StringLike", "ArnLike"):
         return there is not None and any(fnmatch.fnmatchcase(there, one) for one in values)
     raise AssertionError(f"{comparison} is unknown here")
 

@@ -1,5 +1,6 @@
 """Rules of AWS that moto lacks: client tokens, the number of instances of a request, capacity, fleets, states that take
-time, which instances stop and start, capacity reservations, security groups in use, placement groups, and names of images."""
+time, which instances stop and start, private addresses, launch templates of single instances, capacity reservations, security
+groups in use, placement groups, and names of images."""
 
 import re
 import threading
@@ -9,14 +10,16 @@ import xml.etree.ElementTree as ET
 import boto3
 
 from faults import Answer, refusal
+from lustre import Lustre
 from reservations import NAMESPACE, RESERVATION, Reservations
+from templates import Launches
 
 TOKENED = ("RunInstances", "CreateFleet", "CreateLaunchTemplate", "CreateLaunchTemplateVersion")
 STATES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
 IMAGES = ("/aws/service/deeplearning/", "/aws/service/canonical/", "/aws/service/ami-amazon-linux-latest/")
 
 
-class Strictness(Reservations):
+class Strictness(Reservations, Launches, Lustre):
     """`capacity`: {(type, zone): instances left}, where a key is missing there are enough; either may be "*".
     `polls`: how often an instance is seen pending before it runs, stopping before it is stopped, and shutting down before it
     is terminated."""
@@ -27,8 +30,12 @@ class Strictness(Reservations):
         self.capacity, self.polls = {}, 0
         self.started = {}  # instance -> when it was started again
         self.reservations, self.versions = {}, {}
+        self.lustre, self.lustre_looks = {}, 2
+        self.addresses = {}  # instance -> the private address that it was asked to have
 
     def answer(self, exchange):
+        if exchange.service == "fsx":
+            return self.answer_fsx(exchange)
         rule = getattr(self, exchange.action, None) if exchange.service in ("ec2", "ssm") else None
         if not rule:
             return exchange.forward()
@@ -52,6 +59,8 @@ class Strictness(Reservations):
             asked, answer = self.answered[key]
             if asked != fields:
                 return refusal(exchange, "IdempotentParameterMismatch", "the token belongs to another request")
+            if exchange.action == "RunInstances" and self.made_by(exchange, answer)[0]["State"]["Name"] == "terminated":
+                return refusal(exchange, "IdempotentInstanceTerminated", "the token is associated with a terminated instance")
             return answer
         answer = rule(exchange)
         if answer.status == 200:
@@ -77,6 +86,10 @@ class Strictness(Reservations):
         return self.ec2(exchange).describe_subnets(SubnetIds=[subnet])["Subnets"][0]["AvailabilityZone"]
 
     def RunInstances(self, exchange):
+        self.fill_from_template(exchange)
+        address = self.take_address(exchange)
+        if address and self.has_address(exchange, address):
+            return refusal(exchange, "InvalidIPAddress.InUse", f"Address {address} is in use.")
         form = exchange.form
         kind = form.get("InstanceType", "*")
         zone = form.get("Placement.AvailabilityZone") or self.zone_of(
@@ -92,11 +105,13 @@ class Strictness(Reservations):
         answer = exchange.forward()
         if answer.status == 200:
             self.take(kind, zone, count)
+            if address:
+                self.addresses[self.made_by(exchange, answer)[0]["InstanceId"]] = address
             answer.body = self.states_as_seen(answer.body)
         return answer
 
     def CreateFleet(self, exchange):
-        form, ec2 = exchange.form, self.ec2(exchange)
+        form = exchange.form
         total = int(form["TargetCapacitySpecification.TotalTargetCapacity"])
         spot = form.get("TargetCapacitySpecification.DefaultTargetCapacityType") == "spot"
         options = "SpotOptions" if spot else "OnDemandOptions"
@@ -112,7 +127,7 @@ class Strictness(Reservations):
             why = self.reserve(reserved, chosen[0][0]["InstanceType"], chosen[0][0]["zone"], chosen[0][1])
             if why:
                 code, errors, chosen = why, [chosen[0][0]], []
-        items = "".join(self.launch(ec2, form, pool, count, spot) for pool, count in chosen)
+        items = "".join(self.launch(exchange, pool, count, spot) for pool, count in chosen)
         failures = "".join(
             f"<item><launchTemplateAndOverrides>{overrides(pool)}</launchTemplateAndOverrides>"
             f"<lifecycle>{'spot' if spot else 'on-demand'}</lifecycle><errorCode>{code}</errorCode>"
@@ -161,7 +176,8 @@ class Strictness(Reservations):
             **name, Versions=[self.source_of(form)[0]])["LaunchTemplateVersions"]
         return versions[0]["LaunchTemplateData"]
 
-    def launch(self, ec2, form, pool, count, spot):
+    def launch(self, exchange, pool, count, spot):
+        ec2, form, profile = self.ec2(exchange), exchange.form, self.template(exchange).get("IamInstanceProfile")
         lead = "LaunchTemplateConfigs.1.LaunchTemplateSpecification."
         template = {key: form[lead + key] for key in ("LaunchTemplateId", "LaunchTemplateName") if lead + key in form}
         template["Version"] = self.source_of(form)[0]
@@ -171,6 +187,8 @@ class Strictness(Reservations):
         reply = ec2.run_instances(LaunchTemplate=template, MinCount=count, MaxCount=count,
                                   InstanceType=pool["InstanceType"], **words)
         ids = [instance["InstanceId"] for instance in reply["Instances"]]
+        for identity in ids if profile else ():  # moto gives it to the first one, and to none by a template
+            ec2.associate_iam_instance_profile(IamInstanceProfile={"Name": profile["Name"]}, InstanceId=identity)
         tags = fleet_tags(form)
         if tags:
             ec2.create_tags(Resources=ids, Tags=tags)
@@ -253,6 +271,9 @@ class Strictness(Reservations):
                 launched = item.find(f"{{{NAMESPACE}}}launchTime")
                 if launched is not None and identity.text in self.started:
                     launched.text = self.started[identity.text]
+                own = item.find(f"{{{NAMESPACE}}}privateIpAddress")
+                if own is not None and identity.text in self.addresses:
+                    own.text = self.addresses[identity.text]
                 shown = self.shown(identity.text, state.find(f"{{{NAMESPACE}}}name").text)
                 state.find(f"{{{NAMESPACE}}}name").text = shown
                 state.find(f"{{{NAMESPACE}}}code").text = str(STATES[shown])
@@ -286,6 +307,8 @@ class Strictness(Reservations):
                     return refusal(exchange, "DependencyViolation", f"{group} has {instance['InstanceId']} in it")
         if group in self.groups_of_mount_targets(exchange):
             return refusal(exchange, "DependencyViolation", f"{group} has a mount target in it")
+        if group in self.groups_of_lustre():
+            return refusal(exchange, "DependencyViolation", f"{group} has a file system of FSx in it")
         return exchange.forward()
 
     def groups_of_mount_targets(self, exchange):

@@ -72,6 +72,20 @@ def test_all_machines_lost_and_the_head_too(cloud, up):
     assert cloud.tags(instance(cloud, "w0001"))["project"] == "birds"
 
 
+def test_a_head_that_is_started_again_elsewhere_keeps_the_user_s_key_and_door(cloud, up, key):
+    """A watch on another machine has no key of the user, and another address."""
+    up("--ssh-from", "203.0.113.0/24")
+    pair = next(one for one in cloud.of_cluster("demo"))["KeyName"]
+    lose(cloud, "head")
+    for file in (cloud.folder / "home/.ssh").iterdir():
+        file.unlink()
+    cloud.cluster(*HEAL)
+    head = next(one for one in cloud.of_cluster("demo") if cloud.tags(one["InstanceId"])["dtrain:node"] == "head")
+    assert head["KeyName"] == pair
+    sources = [block["CidrIp"] for rule in group(cloud)["IpPermissions"] for block in rule["IpRanges"]]
+    assert sources == ["203.0.113.0/24"]
+
+
 def test_another_type_then_another_market_then_another_zone(cloud):
     cloud.cluster("up", "demo", "-w", 1, "--ami", cloud.image(), "--instance-type", "c5.large,m5.large", "--spot",
                   "prefer", "--yes", "--no-wait")

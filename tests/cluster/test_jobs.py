@@ -113,10 +113,10 @@ def test_priorities_cancel_and_a_page_of_the_queue(laptop):  # noqa: F811
 
 @pytest.mark.slow
 def test_a_new_head_finds_the_queue(laptop):  # noqa: F811
-    """AWS takes the head away for good; `cluster watch --heal` starts another one, which resumes the job. moto gives it another
-    address, so that no worker would find it: there is none here."""
+    """AWS takes the head away for good; `cluster watch --heal` starts another one at its address, which finds dtrain in the shared
+    folder and resumes the job with the worker."""
     cloud, epochs = laptop.cloud, 120
-    nodes = private(laptop.up("-w", 0)["nodes"])
+    nodes = private(laptop.up("-w", 1)["nodes"])
     give(cloud, laptop.training, epochs=epochs)
     laptop.wait_for(lambda: saved() >= 1, "it trains")
     lost = next(one["InstanceId"] for one in cloud.instances() if one["PrivateIpAddress"] == nodes["head"])
@@ -124,6 +124,7 @@ def test_a_new_head_finds_the_queue(laptop):  # noqa: F811
     laptop.wait_for(lambda: not laptop.machines.find(lost), "the head is gone")
     before = saved()
     cloud.cluster("watch", "demo", "--heal", "--no-head", "--once")
+    assert private(cloud.json("status", "demo", "--no-head")["nodes"]) == nodes
     laptop.wait_for(lambda: set(agents(cloud.json("status", "demo")).values()) == {"registered"}, "the new head has dtrain")
     laptop.wait_for(lambda: saved() > before, "the job goes on")
     wait_done(laptop, 1)

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pathlib
+import shutil
 import socket
 import subprocess
 import tarfile
@@ -90,6 +91,7 @@ class Site:
 
     def down(self):
         self.machines.down()
+        shutil.rmtree(lab.SHARED / ".dtrain", ignore_errors=True)  # the bundle that the first head keeps there
 
 
 @pytest.fixture

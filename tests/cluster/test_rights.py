@@ -14,16 +14,19 @@ ROOT = pathlib.Path(__file__).parents[2]
 # Where calls of AWS for clusters are made. EFS has paths instead of names; the proxy holds its calls to the policy.
 CALLERS = ("src/cluster", "src/cli/commands/cluster", "src/job/coordinator", "src/doctor")
 VERBS = ("Add|Allocate|Associate|Attach|Authorize|Cancel|Create|Delete|Describe|Detach|Disable|Enable|Get|Import|List|Modify|Put|"
-         "Reboot|Release|Remove|Request|Reset|Revoke|Run|Send|Start|Stop|Tag|Terminate|Untag|Update")
+         "Reboot|Release|Remove|Request|Reset|Resume|Revoke|Run|Send|Start|Stop|Suspend|Tag|Terminate|Untag|Update")
 CALL = re.compile(rf'"((?:{VERBS})[A-Z][A-Za-z]+)"')
 # Names of fields and documents that begin like calls.
-FIELDS = {"AssociatePublicIpAddress", "DeleteOnTermination", "GetCallerIdentityResult", "GetInstanceProfileResult", "GetRoleResult", "ReleaseLabel",
+FIELDS = {"AssociatePublicIpAddress", "DeleteOnTermination", "DescribeAutoScalingGroupsResult", "DescribeStackResourcesResult",
+          "DescribeStacksResult", "GetCallerIdentityResult", "GetInstanceProfileResult", "GetRoleResult", "ReleaseLabel",
           "StartTime", "TagSpecifications", "RequestTag"}
 # Rights that AWS asks for beside a call, and the call that needs none.
 BESIDE = {"ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface", "ec2:DescribeNetworkInterfaceAttribute",
-          "ec2:DescribeNetworkInterfaces", "elasticfilesystem:TagResource", "elasticmapreduce:AddTags", "iam:PassRole",
-          "iam:CreateServiceLinkedRole", "iam:TagInstanceProfile", "iam:TagRole"}
+          "ec2:DescribeNetworkInterfaces", "ec2:ModifyNetworkInterfaceAttribute", "elasticfilesystem:TagResource", "elasticmapreduce:AddTags", "fsx:TagResource", "iam:PassRole",
+          "iam:CreateServiceLinkedRole", "iam:TagInstanceProfile", "iam:TagRole", "kms:CreateGrant", "kms:Decrypt",
+          "kms:GenerateDataKeyWithoutPlaintext", "kms:ReEncrypt*"}
 FREE = {"GetCallerIdentity"}
+KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 BOUNDARY = "arn:aws:iam::123456789012:policy/boundary"
 
 
@@ -42,7 +45,7 @@ def actions(document):
 
 
 def test_the_policy_names_each_call_of_the_sources_and_no_other(program):
-    named = {one for one in actions(json.loads(printed(program).stdout)) if not one.startswith("elasticfilesystem:")} - BESIDE
+    named = {one for one in actions(json.loads(printed(program, "--adopt", "--kms-key", KEY).stdout)) if not one.startswith("elasticfilesystem:")} - BESIDE
     calls = calls_of_sources()
     assert {one.partition(":")[2] for one in named} == calls - FREE
     assert len(calls) > 50
@@ -121,6 +124,8 @@ def test_the_boundary_reaches_a_template(cloud):
     (("--permissions-boundary", "boundary"), "--permissions-boundary 'boundary' is no ARN of a policy"),
     (("--pass-role", "nodes"), "--pass-role 'nodes' is no ARN of a role"),
     (("--bucket", "s3://photos"), "--bucket 's3://photos' is no name of a bucket"),
+    (("--kms-key", "alias/training"), "--kms-key 'alias/training' is no ARN of a key"),
+    (("--kms-key", "training"), "--kms-key 'training' is neither an ARN, an alias nor an id"),
     (("--region", "Europe"), "--region 'Europe' is no region"), (("a b",), "is no name for a cluster"),
     (("--for", "head", "--bucket", "photos"), "--bucket is for the policy of a user")])
 def test_a_scope_that_is_none_is_refused(cloud, words, said):

@@ -6,6 +6,7 @@ import urllib.parse
 import pytest
 from cloud import UP
 from faults import error
+from policy import policy_of
 
 NAME, PATH = "dtrain-demo-us-east-1", "/dtrain/us-east-1/demo/"
 UNKNOWN_PROFILE = error("InvalidParameterValue", f"Value ({NAME}) for parameter iamInstanceProfile.name is invalid. Invalid IAM "
@@ -62,6 +63,21 @@ def test_the_role_may_read_tag_the_status_and_end_workers_of_this_cluster_alone(
     assert end["Condition"] == {"StringEquals": {"aws:ResourceTag/dtrain:cluster": "demo", "aws:ResourceTag/dtrain:role": "worker"}}
     trust = iam.get_role(RoleName=NAME)["Role"]["AssumeRolePolicyDocument"]
     assert trust["Statement"][0]["Principal"] == {"Service": "ec2.amazonaws.com"}
+
+
+def test_the_role_of_a_head_that_heals_is_enough_to_heal(cloud, demo, iam, program):
+    """The calls of `watch --heal`, held to the rights of the head's role and not to those of the user."""
+    demo("--heal")
+    head = next(one for one in cloud.of_cluster("demo") if cloud.tags(one["InstanceId"])["dtrain:role"] == "head")
+    assert profiles(cloud)["head"] == NAME and "\nheal=yes\n" in cloud.user_data(head["InstanceId"])
+    lost = next(one for one in cloud.of_cluster("demo") if cloud.tags(one["InstanceId"])["dtrain:node"] == "w0002")
+    cloud.ec2.terminate_instances(InstanceIds=[lost["InstanceId"]])
+    cloud.proxy.policy = policy_of(json.dumps({"Version": "2012-10-17", "Statement": rights(iam)}), cloud.proxy.account)
+    cloud.cluster("watch", "demo", "--heal", "--no-head", "--once")
+    assert cloud.node_names("demo") == ["head", "w0001", "w0002"]
+    printed = cloud.cluster("iam-policy", "demo", "--for", "head", "--heal", "--json").stdout
+    assert {one["Sid"] for one in json.loads(printed)["Statement"]} == {one["Sid"] for one in rights(iam)}
+    assert "--for head" in cloud.cluster("iam-policy", "--heal", status=2).stderr
 
 
 def test_a_profile_of_the_account_is_used_and_stays(cloud, demo, iam):

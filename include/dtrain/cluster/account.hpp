@@ -38,8 +38,10 @@ struct Image {
 
 struct FileSystem {
   std::string id{}, state{};
-  bool own = false;  // true: it carries this cluster's tag
-  double bytes = 0;
+  bool own = false;          // true: it carries this cluster's tag
+  double bytes = 0;          // that it holds; of Lustre, that it is made for
+  bool lustre = false;       // FSx for Lustre; else EFS
+  std::string mount_name{};  // of Lustre
   struct MountTarget {
     std::string id{}, subnet_id{}, zone{}, address{}, state{};
   };
@@ -64,9 +66,10 @@ struct Account {
   std::string key{};          // the key pair to use; empty: none
   std::string public_key{};   // to be imported under that name; empty: the key pair exists
   bool has_users_key = true;  // false: the cluster's key pair holds another key than the user's
-  bool has_role = false;      // true: the cluster's own role is complete; read only if the cluster is to have one
+  bool has_role = false;      // true: the cluster's own roles are complete; read only if it is to have them
   std::optional<FileSystem> file_system{};           // the shared file system, if it exists
   std::optional<CapacityReservation> reservation{};  // the one of the specification
+  std::string kms_key{};                             // ARN of the key of the specification; empty: it names none
   std::map<std::string, double>
       quotas{};  // vCPUs by "standard", "gpu-g", "gpu-p"; a quota that could not be read is missing
   PriceList prices = built_in_prices();
@@ -87,8 +90,13 @@ MachineType type_of(const net::Element& found);
 // The types by name, without their zones. Throws whatever AwsCalls throws, also for a type that does not exist.
 std::map<std::string, MachineType> read_types(net::AwsCalls& aws, const std::vector<std::string>& names);
 
-// The file systems that carry the cluster's tag.
+// The file systems that carry the cluster's tag: of EFS, and of FSx for Lustre.
 std::vector<FileSystem> own_file_systems(net::AwsCalls& aws, const std::string& cluster);
+std::vector<FileSystem> own_lustre(net::AwsCalls& aws, const std::string& cluster);
+// The same of FSx for Lustre, where the fleet has them by its options.
+std::vector<FileSystem> lustre_of(net::AwsCalls& aws, const Fleet& fleet);
+// Whether no node has written to any of these. FSx does not say what is in its file systems: they count as written to.
+bool has_empty_storage(net::AwsCalls& aws, const Fleet& fleet);
 FileSystem read_file_system(net::AwsCalls& aws, const std::string& id, const std::string& cluster);
 
 // The name of the quota that counts machines of this type; empty: no known one.

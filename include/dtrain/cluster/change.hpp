@@ -45,6 +45,7 @@ struct ClusterRequest {
   std::map<std::string, std::string> options{};  // the texts of the options behind `spec`
   std::string bundle_sha256{};                   // hash of the program archive that nodes fetch
   std::string admission{};                       // the admission secret of the cluster, once its group is there
+  bool one_of_regions = false;                   // another region may have what this one lacks
   std::optional<double> budget{};                // US dollars, 0 for no limit; nullopt: as the wish has it
 };
 
@@ -52,7 +53,8 @@ struct ClusterRequest {
 void check_request(const ClusterRequest& request, const Account& account);
 
 // Creates the cluster as the plan says. Throws AwsError, or NoCapacity if fewer than the minimum number of workers
-// could be started; a cluster that did not exist before is then removed again.
+// could be started; a cluster that did not exist before is then removed again. With `one_of_regions`, this also holds
+// for a quota that does not suffice, and for what an interrupted `up` began.
 UpResult bring_up(const AwsContext& context, const ClusterRequest& request, const Account& account, Fleet fleet,
                   const Plan& plan);
 
@@ -107,14 +109,17 @@ std::vector<Leftover> sweep(net::AwsCalls& aws, const std::string& name);
 
 class NoCapacity : public RemoteError {
  public:
-  NoCapacity(const std::string& what, std::string hint, Launched launched)
-      : RemoteError(what, std::move(hint)), launched_(std::move(launched)) {}
+  // `left`: what was made and could not be removed again.
+  NoCapacity(const std::string& what, std::string hint, Launched launched, std::vector<Leftover> left = {})
+      : RemoteError(what, std::move(hint)), launched_(std::move(launched)), left_(std::move(left)) {}
   std::string_view kind() const override { return "capacity"; }
   std::vector<std::pair<std::string, std::string>> details() const;  // the result of each pool, for programs
   const Launched& launched() const { return launched_; }
+  const std::vector<Leftover>& left() const { return left_; }
 
  private:
   Launched launched_;
+  std::vector<Leftover> left_;
 };
 
 }  // namespace dtrain::cluster

@@ -37,5 +37,6 @@ std::optional<std::time_t> ended_at(const Node& node);
 double hours_of(const Node& node);                                // from one to the other, or until now; 0: unknown
 double cost_so_far(const Fleet& fleet, const PriceList& prices);  // of the nodes whose price is known
 double monthly_price(const FileSystem& system);                   // for its present size, in us-east-1
+double monthly_price_of_lustre(int gigabytes);                    // the same of FSx for Lustre
 
 }  // namespace dtrain::cluster

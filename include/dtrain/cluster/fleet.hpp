@@ -25,7 +25,9 @@ inline constexpr const char* kLaunches = "dtrain:launches";  // on the security 
 inline constexpr const char* kLastNode = "dtrain:last-node";  // on the security group: the highest worker number so far
 inline constexpr const char* kWeight = "dtrain:weight";       // on workers that count as several: as how many
 inline constexpr const char* kReplaced = "dtrain:replaced-by";  // on a worker that is to go: the instance that comes
-inline constexpr const char* kAdmission = "dtrain:admission";   // on the security group: the admission secret
+inline constexpr const char* kAdopted =
+    "dtrain:adopted";  // on a machine that dtrain took over and did not start: "yes"
+inline constexpr const char* kAdmission = "dtrain:admission";  // on the security group: the admission secret
 // On the security group: the private address of the head that the launch template gives to nodes.
 inline constexpr const char* kHead = "dtrain:head";
 inline constexpr const char* kStatus = "elastic_worker_status";  // ADD_QUEUED, ADDED, REMOVAL_QUEUED, REMOVED
@@ -52,6 +54,7 @@ struct Node {
   std::string elastic_status{};  // of tag::kStatus; empty: none
   std::string launch_time{};     // "2026-01-31T12:00:00.000Z"
   std::string ended_at{};        // "2026-01-31 12:00:00 GMT", when it stopped or ended; empty: unknown, or it runs
+  std::string end_reason{};      // "Client.InstanceInitiatedShutdown", why it stopped or ended; empty: it runs
   std::string launch{};          // of tag::kLaunch
   int weight = 1;                // as how many workers it counts
   bool disk_in_machine = false;  // its root disk is an instance store, and not EBS
@@ -94,8 +97,9 @@ struct Fleet {
   std::vector<Node> nodes{};   // existing instances: head first, then by name
   std::vector<Node> ending{};  // shutting down or terminated; AWS lists those for about an hour
   std::optional<SecurityGroup> group{};
-  std::optional<LaunchTemplate> launch_template{};
-  std::optional<EmrCluster> emr{};  // the EMR cluster that runs the nodes; none: they are EC2 instances
+  std::optional<LaunchTemplate> launch_template{};  // by which workers start
+  std::optional<LaunchTemplate> head_template{};    // by which workers start a lost head again
+  std::optional<EmrCluster> emr{};                  // the EMR cluster that runs the nodes; none: they are EC2 instances
   // The texts of the options given to `up`, by name, as far as they differ from the default.
   std::map<std::string, std::string> options{};
 
@@ -105,14 +109,14 @@ struct Fleet {
   std::vector<const Node*> workers() const;
   int counted_workers() const;  // machines that count as several count so
   bool on_emr() const;          // true: `up` chose EMR; `emr` is empty before it is made and after it has ended
-  bool exists() const { return group || launch_template || !nodes.empty(); }
+  bool exists() const { return group || launch_template || head_template || !nodes.empty(); }
 };
 
 // Reads the fleet from EC2. Blocks for a few calls. Throws whatever AwsCalls throws.
 Fleet read_fleet(net::AwsCalls& aws, const std::string& name);
 // Throws UsageError: nothing of such a cluster is there.
 void require_there(const Fleet& fleet, const net::AwsCalls& aws);
-// Adds to `fleet` what `known` has and AWS does not show yet: group, launch template, nodes.
+// Adds to `fleet` what `known` has and AWS does not show yet: group, launch templates, nodes.
 Fleet with_known(Fleet fleet, const Fleet& known);
 // Reads the fleet again until it shows everything in `known`, for a minute at most; then adds the rest.
 Fleet read_fleet_with(net::AwsCalls& aws, const Fleet& known);
@@ -121,6 +125,8 @@ std::vector<Fleet> read_fleets(net::AwsCalls& aws);
 // The names of the regions that are enabled for the account, sorted.
 std::vector<std::string> region_names(net::AwsCalls& aws);
 
+// Whether dtrain took the machine over. `down` gives it back, and ends only what dtrain started.
+bool is_adopted(const Node& node);
 // Pure: parses an <instancesSet><item> of DescribeInstances or RunInstances.
 Node node_of(const net::Element& instance);
 Tags tags_of(const net::Element& resource);

@@ -1,6 +1,7 @@
 // The settings of a node's processes: node.json, which its user data writes at boot.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -16,7 +17,8 @@ struct NodeOrder {
   std::string bundle{};     // its SHA-256
   std::string login = "root";
   std::string region{};
-  std::string shared_folder{};  // empty: none
+  std::string shared_folder{};                 // empty: none
+  std::chrono::seconds replace_head_after{0};  // until this worker starts one for a head that has ended; 0: never
 };
 
 // Throws DataError or Error.

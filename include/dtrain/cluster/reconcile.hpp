@@ -23,10 +23,14 @@ inline constexpr std::chrono::seconds kAfterSpotLoss{120};   // a pool that lost
 inline constexpr std::chrono::seconds kSickTime{120};        // a worker is replaced after being sick for so long
 inline constexpr std::chrono::seconds kSurplusTime{120};     // workers beyond the wish are ended after so long
 inline constexpr std::chrono::seconds kHandoverTime{900};    // a sick worker is ended so long after its successor runs
-inline constexpr std::chrono::seconds kAskAgain{60};         // a job that did not do as asked is asked again
+inline constexpr std::chrono::seconds kAskAgain{60};         // what did not come about is done again after so long
 // A worker that a reconciler started, and that is sick before this age, is not replaced earlier: what makes machines
 // sick one after the other is rather the job, and costs a machine each time.
 inline constexpr std::chrono::seconds kLeastAge{1'800};
+
+// Where most workers are sick at once, one is replaced after this time, and the next one when its successor has been
+// there for the other and is well.
+inline constexpr std::chrono::seconds kMostSickTime{1'800}, kTrialTime{600};
 
 // What a worker has to do with the job that runs on the cluster.
 enum class Part {
@@ -82,6 +86,7 @@ struct HealMemory {
   std::set<std::string> lost{};                 // ids of spot machines whose loss is known, or was announced
   std::map<std::string, UnixTime> handovers{};  // by id of a worker that goes: since when its successor runs
   std::map<std::string, UnixTime> asked{};      // by id: when the job was asked to take it, or to let it go
+  std::map<std::string, UnixTime> tagged{};     // by id: when it was counted out or replaced; AWS may not show it yet
   UnixTime surplus_since{0};                    // 0: there is no surplus
 };
 

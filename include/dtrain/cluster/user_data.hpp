@@ -22,9 +22,10 @@ inline constexpr std::uint16_t kAdmissionPort = 717;
 inline constexpr std::size_t kMostUserData = 16 << 10;
 
 struct SharedFolder {
-  enum class Kind { none, efs, path };  // path: mounted by the image
+  enum class Kind { none, efs, lustre, path };  // path: mounted by the image
   Kind kind = Kind::none;
-  std::string file_system{};            // efs: "fs-0123456789abcdef0"
+  std::string file_system{};            // efs, lustre: "fs-0123456789abcdef0"
+  std::string mount_name{};             // lustre
   std::string mount_target{};           // efs: a numeric address, used if the name cannot be resolved; may be empty
   std::string folder = "/myEFSvolume";  // mount point; empty only for `none`
 };
@@ -42,10 +43,12 @@ struct NodeBoot {
   SharedFolder shared{};
   std::string prepare{};  // command for `sh -c`, as root in the shared folder; empty: none
   std::chrono::seconds prepare_deadline{3'600};
-  std::chrono::seconds boot_deadline{1'800};  // until the bundle has arrived; on the head, until it is uploaded
-  std::chrono::seconds time_to_live{0};       // after this time the node powers off in any case; 0: never
-  std::chrono::seconds autostop{0};           // the node powers off after being idle for this time; 0: never
-  bool keep_failed = false;                   // true: a node whose boot failed stays on for inspection
+  std::chrono::seconds boot_deadline{1'800};   // until the bundle has arrived; on the head, until it is uploaded
+  std::chrono::seconds time_to_live{0};        // after this time the node powers off in any case; 0: never
+  std::chrono::seconds autostop{0};            // the node powers off after being idle for this time; 0: never
+  bool heal = false;                           // true: the head keeps the cluster as it is wanted
+  std::chrono::seconds replace_head_after{0};  // how long EC2 shows no head before a worker starts one; 0: none does
+  bool keep_failed = false;                    // true: a node whose boot failed stays on for inspection
   // The resolved specification of the whole cluster; spec_in() reads it back.
   Json spec{};
 };

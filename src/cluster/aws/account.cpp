@@ -127,6 +127,68 @@ void check_reservation(const Account& account, const Spec& spec) {
   }
 }
 
+constexpr const char* kAnyKey = "aws kms list-keys and aws kms list-aliases list those of the region";
+
+Json describe_key(net::AwsCalls& aws, const std::string& key) {
+  const std::string named = region_of_kms_key(key);
+  if (!named.empty() && named != aws.region()) {
+    throw UsageError(fmt::format("KMS key {} is in {}, and the cluster in {}", key, named, aws.region()),
+                     "a key encrypts in its own region only: give one of that region");
+  }
+  try {
+    return aws.json(net::kKms, "DescribeKey", Json::object({{"KeyId", key}})).at("KeyMetadata");
+  } catch (const net::AwsError& problem) {
+    if (problem.facts().problem == net::AwsProblem::not_found) {
+      throw UsageError(fmt::format("region {} of this account has no KMS key {}", aws.region(), key), kAnyKey);
+    }
+    if (problem.facts().problem != net::AwsProblem::denied) throw;
+    throw net::AwsError(problem.what(),
+                        "the policies of the key and of your identity must both allow its use; dtrain cluster "
+                        "iam-policy setting 'kms-key' ARN prints the calls",
+                        problem.facts());
+  }
+}
+
+// Why disks cannot be encrypted with this key, and what to do; empty: they can.
+struct Refusal {
+  std::string why{}, hint{};
+};
+
+Refusal refusal_of(const Json& key) {
+  const auto text = [&](const char* name) {
+    const Json* const found = key.find(name);
+    return found && found->is_string() ? found->as_string() : std::string();
+  };
+  if (text("KeyManager") == "AWS")
+    return {"is one that AWS keeps for a service", "give a key of yours, or leave it out"};
+  if (const std::string state = text("KeyState"); state != "Enabled") {
+    return {fmt::format("is in state {}", state),
+            state == "Disabled" ? "aws kms enable-key makes it usable again"
+            : state == "PendingDeletion"
+                ? "aws kms cancel-key-deletion and then aws kms enable-key make it usable again"
+                : "give a key that is enabled"};
+  }
+  if (const std::string usage = text("KeyUsage"); !usage.empty() && usage != "ENCRYPT_DECRYPT") {
+    return {fmt::format("is for {}", usage), "give one for ENCRYPT_DECRYPT"};
+  }
+  if (const std::string kind = text("KeySpec"); !kind.empty() && kind != "SYMMETRIC_DEFAULT") {
+    return {fmt::format("is of kind {}", kind), "disks take symmetric keys, SYMMETRIC_DEFAULT"};
+  }
+  return {};
+}
+
+// The ARN of the user's key of this ARN, alias or id. Throws UsageError for a key that the region does not have, or
+// that cannot encrypt disks now: without this, EC2 would end machines just after their start.
+std::string read_kms_key(net::AwsCalls& aws, const std::string& key) {
+  const Json found = describe_key(aws, key);
+  return net::read_answer("kms DescribeKey", [&] {
+    std::string arn = found.at("Arn").as_string();
+    const Refusal refusal = refusal_of(found);
+    if (!refusal.why.empty()) throw UsageError(fmt::format("KMS key {} ({}) {}", key, arn, refusal.why), refusal.hint);
+    return arn;
+  });
+}
+
 // The public address of this machine.
 std::string own_source(net::AwsCalls& aws) {
   if (aws.talks_to_another()) return "127.0.0.1/32";  // the endpoint is a stand-in of AWS on this machine or near it
@@ -166,8 +228,12 @@ void read_key(net::AwsCalls& aws, const Spec& spec, const std::string& cluster, 
     return;
   }
   const auto own = own_public_key();
-  if (!own) return;
   const auto there = read_key_pairs(aws, std::string("tag:") + tag::kCluster, cluster);
+  if (!own) {
+    // A watch on another machine starts a lost head again: with the key of the person who made the cluster.
+    if (!there.empty()) account.key = there.front().name;
+    return;
+  }
   const auto same =
       std::ranges::find_if(there, [&](const ImportedKey& one) { return is_same_key(one.public_key, *own); });
   if (there.empty()) {
@@ -249,8 +315,9 @@ Account read_account(net::AwsCalls& aws, const Spec& spec, const std::string& cl
   auto quotas = std::async(std::launch::async, [&] { return read_quotas(aws, names); });
   auto source = std::async(std::launch::async, [&] { return spec.ssh_from == "me" ? own_source(aws) : spec.ssh_from; });
   auto file_system = std::async(std::launch::async, [&] { return find_file_system(aws, spec, cluster); });
-  auto role = std::async(std::launch::async, [&] { return wants_own_role(spec) && has_role(aws, cluster); });
+  auto role = std::async(std::launch::async, [&] { return wants_own_role(spec) && has_roles(aws, spec, cluster); });
   if (!spec.elastic_role.empty() && !wants_own_role(spec)) check_profile(aws, spec.elastic_role);
+  if (!spec.kms_key.empty()) account.kms_key = read_kms_key(aws, spec.kms_key);
   if (!spec.capacity_reservation.empty()) account.reservation = read_reservation(aws, spec.capacity_reservation);
   read_identity(aws, account);
   read_key(aws, spec, cluster, account);

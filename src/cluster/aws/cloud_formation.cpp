@@ -19,6 +19,7 @@ namespace {
 // Placeholders in a script for values that only CloudFormation knows. They occur nowhere else in a script.
 constexpr const char* kHeadAddress = "@HeadAddress@";
 constexpr const char* kFileSystem = "@FileSystem@";
+constexpr const char* kMountName = "@MountName@";
 // Quotas of CloudFormation, which cannot be raised.
 constexpr std::size_t kMostResources = 500, kMostBytes = 1'048'576;
 
@@ -39,16 +40,19 @@ Json tag_list(const Tags& tags) {
 
 // The script in pieces, with references in place of the placeholders.
 Json joined(const std::string& script) {
+  const std::pair<std::string_view, Json> known[] = {{kHeadAddress, attribute("Head", "PrivateIp")},
+                                                     {kFileSystem, reference("SharedFiles")},
+                                                     {kMountName, attribute("SharedFiles", "LustreMountName")}};
+  const auto place = [&](const auto& one, std::size_t from) { return script.find(one.first, from); };
   Json pieces = Json::array();
   std::size_t from = 0;
   while (true) {
-    const std::size_t head = script.find(kHeadAddress, from), system = script.find(kFileSystem, from);
-    const std::size_t next = std::min(head, system);
-    pieces.push_back(script.substr(from, next == script.npos ? next : next - from));
-    if (next == script.npos) break;
-    const bool is_head = next == head;
-    pieces.push_back(is_head ? attribute("Head", "PrivateIp") : reference("SharedFiles"));
-    from = next + std::string_view(is_head ? kHeadAddress : kFileSystem).size();
+    const auto* const next = std::ranges::min_element(known, {}, [&](const auto& one) { return place(one, from); });
+    const std::size_t at = place(*next, from);
+    pieces.push_back(script.substr(from, at == script.npos ? at : at - from));
+    if (at == script.npos) break;
+    pieces.push_back(next->second);
+    from = at + next->first.size();
   }
   return Json::object({{"Fn::Base64", Json::object({{"Fn::Join", Json::array({"", pieces})}})}});
 }
@@ -85,6 +89,7 @@ Json own_rule(const char* type) {
 Json disk(const ClusterRequest& request, const Account& account) {
   Json ebs = Json::object({{"Encrypted", true}, {"VolumeType", "gp3"}, {"DeleteOnTermination", true}});
   if (const int size = std::max(request.spec.root_gb, account.image.disk_gb); size > 0) ebs["VolumeSize"] = size;
+  if (!account.kms_key.empty()) ebs["KmsKeyId"] = account.kms_key;
   return Json::array({Json::object({{"DeviceName", account.image.root_device}, {"Ebs", ebs}})});
 }
 
@@ -200,8 +205,23 @@ void add_storage(const ClusterRequest& request, const Account& account, Json& re
         "AWS::EFS::FileSystem", Json::object({{"Encrypted", true},
                                               {"PerformanceMode", "generalPurpose"},
                                               {"FileSystemTags", tag_list(common_tags(request.name, account))}}));
+    if (!account.kms_key.empty()) resources["SharedFiles"]["Properties"]["KmsKeyId"] = account.kms_key;
     resources["SharedFiles"]["DeletionPolicy"] = "Retain";
     resources["SharedFilesAddress"] = mount_target(reference("SharedFiles"), place.subnet_id);
+  }
+  if (kind == SharedKind::new_lustre) {
+    Json properties =
+        Json::object({{"FileSystemType", "LUSTRE"},
+                      {"FileSystemTypeVersion", "2.15"},
+                      {"StorageCapacity", lustre_gb(request.spec)},
+                      {"SubnetIds", Json::array({place.subnet_id})},
+                      {"SecurityGroupIds", Json::array({attribute("Group", "GroupId")})},
+                      {"Tags", tag_list(common_tags(request.name, account))},
+                      {"LustreConfiguration",
+                       Json::object({{"DeploymentType", "PERSISTENT_2"}, {"PerUnitStorageThroughput", 125}})}});
+    if (!account.kms_key.empty()) properties["KmsKeyId"] = account.kms_key;
+    resources["SharedFiles"] = resource("AWS::FSx::FileSystem", std::move(properties));
+    resources["SharedFiles"]["DependsOn"] = "GroupFromItself";  // FSx looks at the rules of the group
   }
   if (kind != SharedKind::given_efs || !account.file_system) return;
   const auto& there = account.file_system->mount_targets;
@@ -213,7 +233,7 @@ void add_storage(const ClusterRequest& request, const Account& account, Json& re
 void add_role(const ClusterRequest& request, const Account& account, Json& resources) {
   if (!wants_own_role(request.spec)) return;
   const std::string path = role_path(account.region, request.name);
-  const Json rights = Json::object({{"PolicyName", "dtrain"}, {"PolicyDocument", role_rights(request.name, account)}});
+  const Json rights = Json::object({{"PolicyName", "dtrain"}, {"PolicyDocument", role_rights(request, account)}});
   resources["HeadRole"] =
       resource("AWS::IAM::Role", Json::object({{"Path", path},
                                                {"AssumeRolePolicyDocument", head_trust()},
@@ -227,14 +247,16 @@ void add_role(const ClusterRequest& request, const Account& account, Json& resou
 }
 
 Json head_profile(const Spec& spec) {
-  if (spec.elastic_role.empty()) return {};
+  if (spec.elastic_role.empty() && !wants_own_role(spec)) return {};
   return Json::object({{"Name", wants_own_role(spec) ? reference("HeadProfile") : Json(spec.elastic_role)}});
 }
 
 void add_nodes(const ClusterRequest& request, const Account& account, Json& resources) {
   const std::string head_type = types_of(request.spec).front(), worker_type = request.spec.instance_types.front();
   std::optional<FileSystem> system = account.file_system;
-  if (shared_kind(request.spec) == SharedKind::new_efs) system = FileSystem{.id = kFileSystem};
+  const SharedKind kind = shared_kind(request.spec);
+  if (kind == SharedKind::new_efs) system = FileSystem{.id = kFileSystem};
+  if (kind == SharedKind::new_lustre) system = FileSystem{.id = kFileSystem, .lustre = true, .mount_name = kMountName};
   const std::string head_script = boot_script(request, account, NodeBoot::Role::head, {}, system);
   const std::string worker_script = boot_script(request, account, NodeBoot::Role::worker, kHeadAddress, system);
   const Tags common = common_tags(request.name, account);
@@ -260,6 +282,11 @@ void add_nodes(const ClusterRequest& request, const Account& account, Json& reso
 Json cloud_formation_template(const ClusterRequest& asked, const Account& account) {
   ClusterRequest request = asked;
   request.admission = new_admission_secret();
+  // The head of a stack belongs to the stack: no other machine starts one in its place.
+  if (workers_replace_head(request.spec)) {
+    request.spec.replace_head_after = std::chrono::seconds(0);
+    request.options["replace-head-after"] = "off";
+  }
   if (request.spec.spot == SpotUse::prefer) {
     throw UsageError("setting 'spot' prefer: a CloudFormation template cannot fall back to on-demand instances",
                      "give setting 'spot' only or setting 'spot' off, or use dtrain cluster up");

@@ -20,11 +20,8 @@
 namespace dtrain::cluster {
 namespace {
 
-constexpr std::size_t kMostFiltered = 200;  // values of one filter
 // The security group may stay in use for a while after the last instance is gone.
 constexpr std::chrono::minutes kUntilUnused{5};
-
-bool is_over(const std::string& state) { return state == "terminated"; }
 
 // Removes one resource: a resource that is gone counts as removed; one in use is retried for a while.
 class Removal {
@@ -88,7 +85,8 @@ void remove_mount_targets(const AwsContext& context, const FileSystem& system, c
                           DownResult& result) {
   std::vector<FileSystem::MountTarget> ours;
   for (const auto& target : system.mount_targets) {
-    if (system.own || (!group.empty() && uses_group(context.aws, target.id, group))) ours.push_back(target);
+    // What others made may have the group beside their own.
+    if (system.own || groups_of_target(context.aws, target.id) == std::vector{group}) ours.push_back(target);
   }
   for (const auto& target : ours) {
     Removal(context, result).remove("mount target", target.id, [&] { delete_mount_target(context.aws, target.id); });
@@ -117,8 +115,20 @@ std::optional<std::vector<FileSystem>> systems_if_allowed(net::AwsCalls& aws, co
   }
 }
 
+// One that stays keeps the group of the cluster too, in which its network interface is.
+void remove_lustre(const AwsContext& context, const FileSystem& system, bool delete_storage, DownResult& result) {
+  if (!delete_storage) return result.kept.push_back({system.id, monthly_price(system)});
+  Removal(context, result).remove("file system", system.id, [&] { delete_file_system(context.aws, system); });
+  // Its network interface is in the group until it is gone.
+  wait_until(context.patience, fmt::format("file system {} is gone", system.id),
+             [&] { return !lustre_state(context.aws, system.id); });
+}
+
 void remove_storage(const AwsContext& context, const Fleet& fleet, bool delete_storage, DownResult& result) {
   const std::string group = fleet.group ? fleet.group->id : "";
+  for (const FileSystem& system : lustre_of(context.aws, fleet)) {
+    remove_lustre(context, system, delete_storage, result);
+  }
   auto systems = systems_if_allowed(context.aws, fleet.name);
   if (!systems) {
     if (is_on_efs(fleet)) result.leftover.push_back({"file system", "efs", "these keys may not read EFS"});
@@ -131,7 +141,7 @@ void remove_storage(const AwsContext& context, const Fleet& fleet, bool delete_s
   for (const FileSystem& system : *systems) {
     remove_mount_targets(context, system, group, result);
     if (system.own && delete_storage) {
-      Removal(context, result).remove("file system", system.id, [&] { delete_file_system(context.aws, system.id); });
+      Removal(context, result).remove("file system", system.id, [&] { delete_file_system(context.aws, system); });
     } else if (system.own) {
       result.kept.push_back({system.id, monthly_price(system)});
     }
@@ -189,7 +199,9 @@ std::set<std::string> ids_there(net::AwsCalls& aws, const std::string& name) {
   std::set<std::string> ids;
   for (const Node& node : fleet.nodes) ids.insert(node.instance_id);
   if (fleet.group) ids.insert(fleet.group->id);
-  if (fleet.launch_template) ids.insert(fleet.launch_template->id);
+  for (const auto& one : {fleet.launch_template, fleet.head_template}) {
+    if (one) ids.insert(one->id);
+  }
   for (const std::string& id : tagged(aws, "DescribeKeyPairs", "keySet", "keyPairId", name)) ids.insert(id);
   const Fields own = filtered({{std::string("tag:") + tag::kCluster, name}});
   for (const net::Element& one : aws.query_all(net::kEc2, "DescribeVolumes", own, "volumeSet")) {
@@ -221,8 +233,9 @@ class EndOfInstances {
     wait_until(context_.patience, fmt::format("the instances of cluster {} are gone", known_.name), [this] {
       const Fleet fleet = read_fleet(context_.aws, known_.name);
       end(fleet);
-      return std::ranges::all_of(fleet.nodes, [this](const Node& one) { return kept_.contains(one.instance_id); }) &&
-             std::ranges::all_of(fleet.ending, [](const Node& one) { return is_over(one.state); });
+      const auto stays = [this](const Node& one) { return is_adopted(one) || kept_.contains(one.instance_id); };
+      return std::ranges::all_of(fleet.nodes, stays) &&
+             std::ranges::all_of(fleet.ending, [](const Node& one) { return one.state == "terminated"; });
     });
   }
 
@@ -233,7 +246,8 @@ class EndOfInstances {
   void end(const Fleet& fleet) {
     std::vector<std::string> ids, names;
     for (const Node& node : fleet.nodes) {
-      if (kept_.contains(node.instance_id)) continue;
+      // One that was given back may show its tags for a while.
+      if (is_adopted(node) || kept_.contains(node.instance_id)) continue;
       ids.push_back(node.instance_id);
       if (!requested_.insert(node.instance_id).second) continue;
       names.push_back(node.named() ? fmt::format("{} ({})", node.name, node.instance_id) : node.instance_id);
@@ -276,40 +290,11 @@ void remove_groups(const AwsContext& context, const Fleet& fleet, bool in_use, D
                              fleet.group ? fleet.group->id : "");
   if (!in_use) return remove_all(context, result, "security group", "DeleteSecurityGroup", "GroupId", ids);
   for (const std::string& id : ids) {
-    result.leftover.push_back({"security group", id, "instances that could not be ended use it"});
+    result.leftover.push_back({"security group", id, "what could not be removed, or is kept, uses it"});
   }
 }
 
 }  // namespace
-
-void end_instances(const AwsContext& context, const std::vector<std::string>& instance_ids) {
-  if (instance_ids.empty()) return;
-  const std::vector<Refused> refused = terminate(context.aws, instance_ids);
-  if (!refused.empty()) throw refused.front().why;
-  if (!context.wait) return;
-  // A filter, unlike a list of ids, is no error where an instance is gone.
-  wait_until(context.patience, "the instances are gone", [&] {
-    for (std::size_t at = 0; at < instance_ids.size(); at += kMostFiltered) {
-      Fields fields{{"Filter.1.Name", "instance-id"}};
-      const auto begin = instance_ids.begin() + static_cast<std::ptrdiff_t>(at);
-      add_list(fields, "Filter.1.Value",
-               {begin, begin + std::min<std::ptrdiff_t>(instance_ids.end() - begin, kMostFiltered)});
-      for (const net::Element& reservation :
-           context.aws.query_all(net::kEc2, "DescribeInstances", fields, "reservationSet")) {
-        for (const net::Element& one : reservation.list("instancesSet")) {
-          if (!is_over(node_of(one).state)) return false;
-        }
-      }
-    }
-    return true;
-  });
-}
-
-void end_node(const AwsContext& context, const Node& node) {
-  set_tags(context.aws, {node.instance_id}, {{tag::kStatus, "REMOVAL_QUEUED"}});
-  end_instances(context, {node.instance_id});
-  set_tags(context.aws, {node.instance_id}, {{tag::kStatus, "REMOVED"}});
-}
 
 DownResult bring_down(const AwsContext& context, const Fleet& known, bool delete_storage) {
   DownResult result;
@@ -322,9 +307,11 @@ DownResult bring_down(const AwsContext& context, const Fleet& known, bool delete
   }
   // Without the template, no further instance can start while the instances end.
   attempt(result, "launch templates", name, [&] {
-    remove_all(context, result, "launch template", "DeleteLaunchTemplate", "LaunchTemplateId",
-               and_known(tagged(context.aws, "DescribeLaunchTemplates", "launchTemplates", "launchTemplateId", name),
-                         fleet.launch_template ? fleet.launch_template->id : ""));
+    auto ids = tagged(context.aws, "DescribeLaunchTemplates", "launchTemplates", "launchTemplateId", name);
+    for (const auto& one : {fleet.launch_template, fleet.head_template}) {
+      ids = and_known(std::move(ids), one ? one->id : "");
+    }
+    remove_all(context, result, "launch template", "DeleteLaunchTemplate", "LaunchTemplateId", ids);
   });
   EndOfInstances instances(context, fleet, result);
   instances.run();
@@ -340,7 +327,10 @@ DownResult bring_down(const AwsContext& context, const Fleet& known, bool delete
                tagged(context.aws, "DescribeKeyPairs", "keySet", "keyName", name));
   });
   // The group is removed last: its tags hold the state of the cluster.
-  attempt(result, "security groups", name, [&] { remove_groups(context, fleet, instances.any_kept(), result); });
+  attempt(result, "security groups", name, [&] {
+    const bool in_use = instances.any_kept() || (!delete_storage && !lustre_of(context.aws, fleet).empty());
+    remove_groups(context, fleet, in_use, result);
+  });
   forget_tags(context.aws, result.removed);
   attempt(result, "roles", name, [&] { remove_roles(context, fleet, result); });
   attempt(result, "cluster", name, [&] {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/cluster/regions.hpp>
 
 #include "wait.hpp"
 
@@ -72,6 +73,61 @@ std::vector<FileSystem::MountTarget> targets_of(net::AwsCalls& aws, const std::s
   return targets;
 }
 
+FileSystem lustre_of(const Json& found, const std::string& cluster) {
+  constexpr double kBytesOfAGigabyte = 1e9;
+  FileSystem system{.id = text_of(found, "FileSystemId"),
+                    .state = text_of(found, "Lifecycle"),
+                    .own = is_own(found, cluster),
+                    .lustre = true};
+  if (const Json* size = found.find("StorageCapacity"); size && size->is_number()) {
+    system.bytes = size->as_number() * kBytesOfAGigabyte;
+  }
+  if (const Json* own = found.find("LustreConfiguration"); own && own->is_object()) {
+    system.mount_name = text_of(*own, "MountName");
+  }
+  return system;
+}
+
+// `id` empty: all of the region.
+std::vector<FileSystem> lustre_systems(net::AwsCalls& aws, const std::string& id, const std::string& cluster) {
+  std::vector<FileSystem> all;
+  const std::string call = "fsx DescribeFileSystems";
+  net::Pages pages(aws, call);
+  Json asked = Json::object();
+  if (!id.empty()) asked["FileSystemIds"] = Json::array({id});
+  while (true) {
+    const Json page = aws.json(net::kFsx, "DescribeFileSystems", asked);
+    net::read_answer(call, [&] {
+      for (const Json& one : page.at("FileSystems").as_array()) {
+        if (text_of(one, "FileSystemType") == "LUSTRE") all.push_back(lustre_of(one, cluster));
+      }
+    });
+    const std::string next = text_of(page, "NextToken");
+    if (next.empty()) return all;
+    pages.turn(next);
+    asked["NextToken"] = next;
+  }
+}
+
+FileSystem read_lustre(net::AwsCalls& aws, const std::string& id, const std::string& cluster) {
+  std::vector<FileSystem> found;
+  try {
+    found = lustre_systems(aws, id, cluster);
+  } catch (const net::AwsError& problem) {
+    if (problem.facts().problem != net::AwsProblem::not_found) throw;
+  }
+  if (found.empty()) {
+    throw UsageError(fmt::format("region {} has no file system {} of FSx for Lustre", aws.region(), id),
+                     "aws fsx describe-file-systems lists those that it has");
+  }
+  return std::move(found.front());
+}
+
+bool is_on_lustre(const Fleet& fleet) {
+  const auto shared = fleet.options.find("shared");
+  return shared != fleet.options.end() && (shared->second == "fsx" || shared->second.starts_with("fsx:"));
+}
+
 Json tag_list(const Tags& tags) {
   Json list = Json::array();
   for (const auto& [key, value] : tags) list.push_back(Json::object({{"Key", key}, {"Value", value}}));
@@ -102,22 +158,29 @@ std::vector<FileSystem> own_file_systems(net::AwsCalls& aws, const std::string& 
 std::optional<FileSystem> find_file_system(net::AwsCalls& aws, const Spec& spec, const std::string& cluster) {
   const SharedKind kind = shared_kind(spec);
   if (kind == SharedKind::given_efs) return read_file_system(aws, spec.shared.substr(4), cluster);
-  if (kind != SharedKind::new_efs) return std::nullopt;
-  auto own = own_file_systems(aws, cluster);
+  if (kind == SharedKind::given_lustre) {
+    FileSystem system = read_lustre(aws, spec.shared.substr(4), cluster);
+    if (system.state == "AVAILABLE" || system.state == "UPDATING") return system;
+    throw UsageError(fmt::format("file system {} is in state {}", system.id, system.state),
+                     "give one that is available");
+  }
+  if (kind != SharedKind::new_efs && kind != SharedKind::new_lustre) return std::nullopt;
+  auto own = kind == SharedKind::new_efs ? own_file_systems(aws, cluster) : own_lustre(aws, cluster);
   if (own.empty()) return std::nullopt;
   return std::move(own.front());
 }
 
-FileSystem create_file_system(net::AwsCalls& aws, const std::string& cluster, const Tags& tags) {
+FileSystem create_file_system(net::AwsCalls& aws, const std::string& cluster, const Tags& tags,
+                              const std::string& kms_key) {
   for (int number = 0; number < kMostTokens; ++number) {
     const std::string token = number == 0 ? "dtrain-" + cluster : fmt::format("dtrain-{}-{}", cluster, number);
+    Json order = Json::object({{"CreationToken", token},
+                               {"PerformanceMode", "generalPurpose"},
+                               {"Encrypted", true},
+                               {"Tags", tag_list(tags)}});
+    if (!kms_key.empty()) order["KmsKeyId"] = kms_key;
     try {
-      FileSystem made = system_of(aws.rest(net::kEfs, "POST", path_of("file-systems"), {},
-                                           Json::object({{"CreationToken", token},
-                                                         {"PerformanceMode", "generalPurpose"},
-                                                         {"Encrypted", true},
-                                                         {"Tags", tag_list(tags)}})),
-                                  cluster);
+      FileSystem made = system_of(aws.rest(net::kEfs, "POST", path_of("file-systems"), {}, order), cluster);
       aws.created(made.id);
       return made;
     } catch (const net::AwsError& problem) {
@@ -156,19 +219,100 @@ FileSystem::MountTarget create_mount_target(net::AwsCalls& aws, const FileSystem
   return *made;
 }
 
-bool uses_group(net::AwsCalls& aws, const std::string& mount_target, const std::string& group) {
-  const Json answer =
-      aws.rest(net::kEfs, "GET", path_of(fmt::format("mount-targets/{}/security-groups", mount_target)));
-  return std::ranges::any_of(answer.at("SecurityGroups").as_array(),
-                             [&](const Json& one) { return one.as_string() == group; });
+static std::string groups_path(const std::string& mount_target) {
+  return path_of(fmt::format("mount-targets/{}/security-groups", mount_target));
+}
+
+std::vector<std::string> groups_of_target(net::AwsCalls& aws, const std::string& mount_target) {
+  const Json answer = aws.rest(net::kEfs, "GET", groups_path(mount_target));
+  std::vector<std::string> groups;
+  for (const Json& one : answer.at("SecurityGroups").as_array()) groups.push_back(one.as_string());
+  return groups;
+}
+
+void set_groups_of_target(net::AwsCalls& aws, const std::string& mount_target, const std::vector<std::string>& groups) {
+  Json list = Json::array();
+  for (const std::string& one : groups) list.push_back(one);
+  aws.rest(net::kEfs, "PUT", groups_path(mount_target), {}, Json::object({{"SecurityGroups", std::move(list)}}));
 }
 
 void delete_mount_target(net::AwsCalls& aws, const std::string& id) {
   aws.rest(net::kEfs, "DELETE", path_of("mount-targets/" + id));
 }
 
-void delete_file_system(net::AwsCalls& aws, const std::string& id) {
-  aws.rest(net::kEfs, "DELETE", path_of("file-systems/" + id));
+std::vector<FileSystem> own_lustre(net::AwsCalls& aws, const std::string& cluster) {
+  std::vector<FileSystem> all = lustre_systems(aws, {}, cluster);
+  std::erase_if(all, [](const FileSystem& one) { return !one.own || one.state == "DELETING"; });
+  return all;
+}
+
+// Without a group, nothing says whether the cluster had one: then a call that fails counts as none.
+std::vector<FileSystem> lustre_of(net::AwsCalls& aws, const Fleet& fleet) {
+  if (fleet.group && !is_on_lustre(fleet)) return {};
+  try {
+    return own_lustre(aws, fleet.name);
+  } catch (const net::AwsError&) {
+    if (fleet.group) throw;
+    return {};
+  }
+}
+
+bool has_empty_storage(net::AwsCalls& aws, const Fleet& fleet) {
+  return lustre_of(aws, fleet).empty() && std::ranges::all_of(own_file_systems(aws, fleet.name), is_empty);
+}
+
+// The token is that of the security group, so a repeated call makes no second one, and a later cluster of this name
+// makes its own.
+FileSystem create_lustre(net::AwsCalls& aws, const std::string& cluster, const LustreOrder& order,
+                         std::chrono::milliseconds patience) {
+  Json request = Json::object(
+      {{"ClientRequestToken", "dtrain-" + order.group_id},
+       {"FileSystemType", "LUSTRE"},
+       {"FileSystemTypeVersion", "2.15"},
+       {"StorageCapacity", order.gigabytes},
+       {"SubnetIds", Json::array({order.subnet_id})},
+       {"SecurityGroupIds", Json::array({order.group_id})},
+       {"Tags", tag_list(order.tags)},
+       {"LustreConfiguration", Json::object({{"DeploymentType", "PERSISTENT_2"}, {"PerUnitStorageThroughput", 125}})}});
+  if (!order.kms_key.empty()) request["KmsKeyId"] = order.kms_key;
+  const Json answer = aws.json(net::kFsx, "CreateFileSystem", request);
+  FileSystem made =
+      net::read_answer("fsx CreateFileSystem", [&] { return lustre_of(answer.at("FileSystem"), cluster); });
+  aws.created(made.id);
+  if (!made.mount_name.empty()) return made;
+  wait_until(patience, fmt::format("file system {} has a name to be mounted by", made.id), [&] {
+    made = read_lustre(aws, made.id, cluster);
+    return !made.mount_name.empty();
+  });
+  return made;
+}
+
+std::optional<std::string> lustre_state(net::AwsCalls& aws, const std::string& id) try {
+  const auto found = lustre_systems(aws, id, {});
+  if (found.empty()) return std::nullopt;
+  return found.front().state;
+} catch (const net::AwsError& problem) {
+  if (problem.facts().problem != net::AwsProblem::not_found) throw;
+  return std::nullopt;
+}
+
+void wait_for_lustre(net::AwsCalls& aws, const std::string& id, std::chrono::milliseconds patience) {
+  wait_until(patience, fmt::format("file system {} is available", id), [&] {
+    const std::string state = read_lustre(aws, id, {}).state;
+    if (state == "FAILED" || state == "MISCONFIGURED" || state == "DELETING") {
+      throw RemoteError(fmt::format("file system {} is in state {}: FSx could not make it", id, state),
+                        fmt::format("aws fsx describe-file-systems --file-system-ids {} says why", id));
+    }
+    return state == "AVAILABLE";
+  });
+}
+
+void delete_file_system(net::AwsCalls& aws, const FileSystem& system) {
+  if (system.lustre) {
+    aws.json(net::kFsx, "DeleteFileSystem", Json::object({{"FileSystemId", system.id}}));
+  } else {
+    aws.rest(net::kEfs, "DELETE", path_of("file-systems/" + system.id));
+  }
 }
 
 }  // namespace dtrain::cluster

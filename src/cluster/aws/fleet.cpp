@@ -43,13 +43,20 @@ std::optional<SecurityGroup> read_group(net::AwsCalls& aws, const std::string& n
   return group_of(found.front());
 }
 
-std::optional<LaunchTemplate> read_template(net::AwsCalls& aws, const std::string& name) {
-  const Fields fields = filtered({{std::string("tag:") + tag::kCluster, name}});
-  const auto found = aws.query_all(net::kEc2, "DescribeLaunchTemplates", fields, "launchTemplates");
-  if (found.empty()) return std::nullopt;
-  const net::Element& one = found.front();
-  return LaunchTemplate{
-      .id = one.value("launchTemplateId"), .name = one.value("launchTemplateName"), .tags = tags_of(one)};
+// That of the head carries its role; that of the workers none.
+void add_template(const net::Element& found, Fleet& fleet) {
+  LaunchTemplate made{
+      .id = found.value("launchTemplateId"), .name = found.value("launchTemplateName"), .tags = tags_of(found)};
+  const auto role = made.tags.find(tag::kRole);
+  auto& place = role != made.tags.end() && role->second == "head" ? fleet.head_template : fleet.launch_template;
+  if (!place) place = std::move(made);
+}
+
+void read_templates(net::AwsCalls& aws, Fleet& fleet) {
+  const Fields fields = filtered({{std::string("tag:") + tag::kCluster, fleet.name}});
+  for (const net::Element& one : aws.query_all(net::kEc2, "DescribeLaunchTemplates", fields, "launchTemplates")) {
+    add_template(one, fleet);
+  }
 }
 
 bool comes_before(const Node& a, const Node& b) {
@@ -103,6 +110,8 @@ std::optional<int> worker_number(std::string_view name) {
   return static_cast<int>(*number);
 }
 
+bool is_adopted(const Node& node) { return node.tags.contains(tag::kAdopted); }
+
 SecurityGroup group_of(const net::Element& found) {
   SecurityGroup group{.id = found.value("groupId"),
                       .name = found.value("groupName"),
@@ -141,6 +150,7 @@ Node node_of(const net::Element& instance) {
             .market = instance.value("instanceLifecycle") == "spot" ? Market::spot : Market::on_demand,
             .launch_time = instance.value("launchTime"),
             .ended_at = time_in(instance.value("reason")),
+            .end_reason = instance.at("stateReason").value("code"),
             .disk_in_machine = instance.value("rootDeviceType") == "instance-store",
             .tags = tags_of(instance)};
   node.name = value_of(node.tags, tag::kNode);
@@ -218,12 +228,16 @@ std::vector<const Node*> Fleet::workers() const {
 
 void require_there(const Fleet& fleet, const net::AwsCalls& aws) {
   if (fleet.exists()) return;
-  throw UsageError(fmt::format("there is no cluster {} in {}", fleet.name, aws.region()),
-                   fmt::format("dtrain cluster up {} creates it", fleet.name));
+  throw UsageError(
+      fmt::format("there is no cluster {} in {}", fleet.name, aws.region()),
+      fmt::format("dtrain cluster up {} creates it; dtrain cluster list setting 'all-regions' shows those of "
+                  "other regions",
+                  fleet.name));
 }
 
 Fleet read_fleet(net::AwsCalls& aws, const std::string& name) {
-  Fleet fleet{.name = name, .group = read_group(aws, name), .launch_template = read_template(aws, name)};
+  Fleet fleet{.name = name, .group = read_group(aws, name)};
+  read_templates(aws, fleet);
   for (Node& node : read_nodes(aws, name)) (node.there() ? fleet.nodes : fleet.ending).push_back(std::move(node));
   std::sort(fleet.nodes.begin(), fleet.nodes.end(), comes_before);
   std::sort(fleet.ending.begin(), fleet.ending.end(), comes_before);
@@ -256,9 +270,7 @@ std::vector<Fleet> read_fleets(net::AwsCalls& aws) {
     fleet.group = std::move(group);
   }
   for (const net::Element& found : all("DescribeLaunchTemplates", "launchTemplates")) {
-    const Tags tags = tags_of(found);
-    fleet_of(tags).launch_template = {
-        .id = found.value("launchTemplateId"), .name = found.value("launchTemplateName"), .tags = tags};
+    add_template(found, fleet_of(tags_of(found)));
   }
   std::vector<Fleet> sorted;
   for (auto& [name, fleet] : fleets) {
@@ -271,6 +283,7 @@ std::vector<Fleet> read_fleets(net::AwsCalls& aws) {
 Fleet with_known(Fleet fleet, const Fleet& known) {
   if (!fleet.group) fleet.group = known.group;
   if (!fleet.launch_template) fleet.launch_template = known.launch_template;
+  if (!fleet.head_template) fleet.head_template = known.head_template;
   for (const Node& node : known.nodes) {
     const auto is_it = [&](const Node& one) { return one.instance_id == node.instance_id; };
     if (std::ranges::none_of(fleet.nodes, is_it) && std::ranges::none_of(fleet.ending, is_it)) {
@@ -288,7 +301,7 @@ Fleet read_fleet_with(net::AwsCalls& aws, const Fleet& known) {
     fleet = read_fleet(aws, known.name);
     const std::size_t shown = fleet.nodes.size();
     return with_known(fleet, known).nodes.size() == shown && (fleet.group || !known.group) &&
-           (fleet.launch_template || !known.launch_template);
+           (fleet.launch_template || !known.launch_template) && (fleet.head_template || !known.head_template);
   });
   return with_known(std::move(fleet), known);
 }

@@ -83,47 +83,27 @@ void call_unless_gone(net::AwsCalls& aws, const std::string& action, Fields fiel
   }
 }
 
-}  // namespace
-
-std::string role_name(const std::string& region, const std::string& cluster) {
-  return fmt::format("dtrain-{}-{}", cluster, region);
+RightsScope scope_of(const ClusterRequest& request, const Account& account) {
+  return {.region = account.region,
+          .cluster = request.name,
+          .account = account.number,
+          .partition = partition_of(account),
+          .keys = account.kms_key.empty() ? std::vector<std::string>{} : std::vector{account.kms_key},
+          .heals = request.spec.heal};
 }
 
-std::string role_path(const std::string& region, const std::string& cluster) {
-  return fmt::format("/dtrain/{}/{}/", region, cluster);
-}
+struct RoleOrder {
+  std::string name, description;
+  Json rights;
+};
 
-std::string profile_of_head(const ClusterRequest& request, const Account& account) {
-  if (!wants_own_role(request.spec)) return request.spec.elastic_role;
-  return role_name(account.region, request.name);
-}
-
-Json role_rights(const std::string& cluster, const Account& account) {
-  return head_rights(
-      {.region = account.region, .cluster = cluster, .account = account.number, .partition = partition_of(account)});
-}
-
-void check_profile(net::AwsCalls& aws, const std::string& name) try {
-  profile_named(aws, name);
-} catch (const net::AwsError& problem) {
-  if (problem.facts().problem != net::AwsProblem::denied) throw;
-}
-
-bool has_role(net::AwsCalls& aws, const std::string& cluster) try {
-  const auto profiles = all_under(aws, "ListInstanceProfiles", "InstanceProfiles", role_path(aws.region(), cluster));
-  return std::ranges::any_of(profiles, [](const net::Element& one) { return !one.list("Roles").empty(); });
-} catch (const net::AwsError& problem) {
-  if (problem.facts().problem != net::AwsProblem::denied) throw;
-  return false;
-}
-
-void make_role(net::AwsCalls& aws, const ClusterRequest& request, const Account& account) {
-  const std::string name = role_name(account.region, request.name), path = role_path(account.region, request.name);
+void make_role(net::AwsCalls& aws, const ClusterRequest& request, const Account& account, const RoleOrder& order) {
+  const std::string &name = order.name, path = role_path(account.region, request.name);
   const Tags tags = common_tags(request.name, account);
   aws.created(name);  // by the calls below, or a moment ago by another `up`
   Fields role{{"RoleName", name},
               {"Path", path},
-              {"Description", fmt::format("the head of dtrain cluster {}", request.name)},
+              {"Description", order.description},
               {"AssumeRolePolicyDocument", head_trust().dump()}};
   if (const std::string& boundary = request.spec.permissions_boundary; !boundary.empty()) {
     role.emplace_back("PermissionsBoundary", boundary);
@@ -132,9 +112,8 @@ void make_role(net::AwsCalls& aws, const ClusterRequest& request, const Account&
     refuse_another("role", name, path,
                    aws.query(net::kIam, "GetRole", {{"RoleName", name}}).at("GetRoleResult").at("Role"));
   }
-  aws.query(
-      net::kIam, "PutRolePolicy",
-      {{"RoleName", name}, {"PolicyName", kPolicy}, {"PolicyDocument", role_rights(request.name, account).dump()}});
+  aws.query(net::kIam, "PutRolePolicy",
+            {{"RoleName", name}, {"PolicyName", kPolicy}, {"PolicyDocument", order.rights.dump()}});
   if (!makes(aws, "CreateInstanceProfile", tagged({{"InstanceProfileName", name}, {"Path", path}}, tags))) {
     const net::Element there = profile_named(aws, name);
     refuse_another("instance profile", name, path, there);
@@ -146,6 +125,65 @@ void make_role(net::AwsCalls& aws, const ClusterRequest& request, const Account&
     // A profile holds one role: a concurrent `up`, or an earlier call whose reply was lost, has added it.
     if (profile_named(aws, name).list("Roles").empty()) throw;
   }
+}
+
+}  // namespace
+
+std::string role_name(const std::string& region, const std::string& cluster) {
+  return fmt::format("dtrain-{}-{}", cluster, region);
+}
+
+// IAM takes 64 characters: 40 of the cluster, and 14 of the longest region.
+std::string worker_role_name(const std::string& region, const std::string& cluster) {
+  return role_name(region, cluster) + "-w";
+}
+
+std::string role_path(const std::string& region, const std::string& cluster) {
+  return fmt::format("/dtrain/{}/{}/", region, cluster);
+}
+
+std::string profile_of_head(const ClusterRequest& request, const Account& account) {
+  if (!wants_own_role(request.spec)) return request.spec.elastic_role;
+  return role_name(account.region, request.name);
+}
+
+std::string profile_of_workers(const ClusterRequest& request, const Account& account) {
+  return workers_replace_head(request.spec) ? worker_role_name(account.region, request.name) : "";
+}
+
+Json role_rights(const ClusterRequest& request, const Account& account) {
+  return head_rights(scope_of(request, account));
+}
+
+void check_profile(net::AwsCalls& aws, const std::string& name) try {
+  profile_named(aws, name);
+} catch (const net::AwsError& problem) {
+  if (problem.facts().problem != net::AwsProblem::denied) throw;
+}
+
+// A stack has made its role and its profile under other names.
+bool has_roles(net::AwsCalls& aws, const Spec& spec, const std::string& cluster) try {
+  const auto profiles = all_under(aws, "ListInstanceProfiles", "InstanceProfiles", role_path(aws.region(), cluster));
+  const std::string workers = worker_role_name(aws.region(), cluster);
+  bool of_head = false, of_workers = !workers_replace_head(spec);
+  for (const net::Element& one : profiles) {
+    if (one.list("Roles").empty()) continue;
+    (one.value("InstanceProfileName") == workers ? of_workers : of_head) = true;
+  }
+  return of_head && of_workers;
+} catch (const net::AwsError& problem) {
+  if (problem.facts().problem != net::AwsProblem::denied) throw;
+  return false;
+}
+
+void make_roles(net::AwsCalls& aws, const ClusterRequest& request, const Account& account) {
+  make_role(aws, request, account,
+            {role_name(account.region, request.name), fmt::format("the head of dtrain cluster {}", request.name),
+             role_rights(request, account)});
+  if (!workers_replace_head(request.spec)) return;
+  make_role(aws, request, account,
+            {worker_role_name(account.region, request.name),
+             fmt::format("the workers of dtrain cluster {}", request.name), worker_rights(scope_of(request, account))});
 }
 
 OwnRoles own_roles(net::AwsCalls& aws, const std::string& cluster) {

@@ -103,9 +103,8 @@ Fields head_fields(const LaunchOrder& order, const HeadOrder& head, const Pool& 
 }
 
 // EC2 sees a new instance profile only after a while.
-bool is_about_the_profile(const net::AwsError& problem) {
-  const net::AwsError::Facts& facts = problem.facts();
-  return facts.code == "InvalidParameterValue" && facts.message.find("nstance Profile") != std::string::npos;
+bool is_about_the_profile(const std::string& code, const std::string& message) {
+  return code == "InvalidParameterValue" && message.find("nstance Profile") != std::string::npos;
 }
 
 Node run_head(const AwsContext& context, const LaunchOrder& order, const Fields& fields) {
@@ -126,7 +125,8 @@ Node run_head(const AwsContext& context, const LaunchOrder& order, const Fields&
     try {
       return call_once(context, call, find);
     } catch (const net::AwsError& problem) {
-      if (!is_about_the_profile(problem) || std::chrono::steady_clock::now() > until) throw;
+      const net::AwsError::Facts& facts = problem.facts();
+      if (!is_about_the_profile(facts.code, facts.message) || std::chrono::steady_clock::now() > until) throw;
     }
   }
 }
@@ -251,7 +251,8 @@ FleetAnswer ask_pool(const AwsContext& context, const LaunchOrder& order, const 
   GrowingPause pause;
   for (int trial = 0;; ++trial) {
     FleetAnswer answer = call_fleet(context, order, request.machines, fleet_fields(order, from, request, tags, trial));
-    if (!answer.ids.empty() || !may_be_fresh(answer.code) || trial + 1 >= kMostFleets) return answer;
+    const bool is_fresh = may_be_fresh(answer.code) || is_about_the_profile(answer.code, answer.message);
+    if (!answer.ids.empty() || !is_fresh || trial + 1 >= kMostFleets) return answer;
     pause.wait();
   }
 } catch (const net::AwsError& problem) {

@@ -12,6 +12,7 @@
 #include <dtrain/cluster/admission.hpp>
 
 #include "ec2_fields.hpp"
+#include "head_role.hpp"
 #include "wait.hpp"
 
 namespace dtrain::cluster {
@@ -213,8 +214,13 @@ void make_placement_group(net::AwsCalls& aws, const ClusterRequest& request, con
   aws.created(placement_group_name(request.name));
 }
 
-Fields instance_fields(const std::string& prefix, const ClusterRequest& request, const Account& account,
-                       const SecurityGroup& group, const std::string& user_data, const std::string& subnet_id) {
+static Fields prefixed(const std::string& prefix, Fields fields) {
+  for (auto& [name, value] : fields) name = prefix + name;
+  return fields;
+}
+
+Fields machine_fields(const std::string& prefix, const ClusterRequest& request, const Account& account,
+                      const std::string& user_data) {
   Fields fields{{"ImageId", account.image.id},
                 {"UserData", base64(user_data)},
                 {"InstanceInitiatedShutdownBehavior", "terminate"},
@@ -229,58 +235,96 @@ Fields instance_fields(const std::string& prefix, const ClusterRequest& request,
   if (const int size = std::max(request.spec.root_gb, account.image.disk_gb); size > 0) {
     fields.emplace_back("BlockDeviceMapping.1.Ebs.VolumeSize", std::to_string(size));
   }
+  if (!account.kms_key.empty()) fields.emplace_back("BlockDeviceMapping.1.Ebs.KmsKeyId", account.kms_key);
   if (!account.key.empty()) fields.emplace_back("KeyName", account.key);
   if (request.spec.placement) fields.emplace_back("Placement.GroupName", placement_group_name(request.name));
+  return prefixed(prefix, std::move(fields));
+}
+
+Fields interface_fields(const std::string& prefix, const Spec& spec, const SecurityGroup& group,
+                        const std::string& subnet_id) {
+  Fields fields{{"NetworkInterface.1.DeviceIndex", "0"},
+                {"NetworkInterface.1.AssociatePublicIpAddress", spec.private_addresses ? "false" : "true"},
+                {"NetworkInterface.1.DeleteOnTermination", "true"},
+                {"NetworkInterface.1.SecurityGroupId.1", group.id}};
+  if (spec.efa) fields.emplace_back("NetworkInterface.1.InterfaceType", "efa");
+  if (!subnet_id.empty()) fields.emplace_back("NetworkInterface.1.SubnetId", subnet_id);
+  return prefixed(prefix, std::move(fields));
+}
+
+Fields instance_fields(const std::string& prefix, const ClusterRequest& request, const Account& account,
+                       const SecurityGroup& group, const std::string& user_data, const std::string& subnet_id) {
+  Fields fields = machine_fields(prefix, request, account, user_data);
   if (needs_interface(request.spec, account)) {
-    fields.insert(fields.end(),
-                  {{"NetworkInterface.1.DeviceIndex", "0"},
-                   {"NetworkInterface.1.AssociatePublicIpAddress", request.spec.private_addresses ? "false" : "true"},
-                   {"NetworkInterface.1.DeleteOnTermination", "true"},
-                   {"NetworkInterface.1.SecurityGroupId.1", group.id}});
-    if (request.spec.efa) fields.emplace_back("NetworkInterface.1.InterfaceType", "efa");
-    if (!subnet_id.empty()) fields.emplace_back("NetworkInterface.1.SubnetId", subnet_id);
+    for (auto& field : interface_fields(prefix, request.spec, group, subnet_id)) fields.push_back(std::move(field));
   } else {
-    fields.emplace_back("SecurityGroupId.1", group.id);
-    if (!subnet_id.empty()) fields.emplace_back("SubnetId", subnet_id);
+    fields.emplace_back(prefix + "SecurityGroupId.1", group.id);
+    if (!subnet_id.empty()) fields.emplace_back(prefix + "SubnetId", subnet_id);
   }
-  for (auto& [name, value] : fields) name = prefix + name;
   return fields;
 }
 
-// The fields of the template, without names and tags of the template itself.
-static Fields template_fields(const ClusterRequest& request, const Account& account, const TemplateContent& content) {
-  const std::string data = "LaunchTemplateData.";
-  Fields fields = instance_fields(data, request, account, content.group, content.user_data, {});
-  fields.emplace_back(data + "InstanceType", request.spec.instance_types.front());
-  if (account.reservation) fields.emplace_back(data + kReservationField, account.reservation->id);
+TemplateOrder template_of_workers(const ClusterRequest& request, const Account& account,
+                                  const TemplateContent& content) {
+  Fields fields = instance_fields(kTemplateData, request, account, content.group, content.user_data, {});
+  fields.emplace_back(fmt::format("{}InstanceType", kTemplateData), request.spec.instance_types.front());
+  if (const std::string profile = profile_of_workers(request, account); !profile.empty()) {
+    fields.emplace_back(fmt::format("{}IamInstanceProfile.Name", kTemplateData), profile);
+  }
+  if (account.reservation) {
+    fields.emplace_back(fmt::format("{}{}", kTemplateData, kReservationField), account.reservation->id);
+  }
   const Tags tags = common_tags(request.name, account);
   Tags worker = tags;
   worker.insert({{tag::kName, fmt::format("dtrain-{}-worker", request.name)},
                  {tag::kRole, "worker"},
                  {tag::kNodeType, "Worker"},
                  {elastic_tag(request.name), ""}});
-  add_tags(fields, data, 1, "instance", worker);
-  add_tags(fields, data, 2, "volume", tags);
-  return fields;
+  add_tags(fields, kTemplateData, 1, "instance", worker);
+  add_tags(fields, kTemplateData, 2, "volume", tags);
+  return {request.name, request.name, tags, std::move(fields), content.group.id + content.user_data};
 }
 
-// The client token: the same content for the same group's nodes gives the same token, so a repeated call has no effect.
-static std::string token_of(const TemplateContent& content, const std::string& name) {
-  return sha256_hex(bytes_of(content.group.id + name + content.user_data)).substr(0, kTokenSize);
+TemplateOrder template_of_head(const ClusterRequest& request, const Account& account, const SecurityGroup& group,
+                               const std::string& user_data, const Node& head) {
+  Fields fields = machine_fields(kTemplateData, request, account, user_data);
+  for (auto& field : interface_fields(kTemplateData, request.spec, group, head.subnet_id)) {
+    fields.push_back(std::move(field));
+  }
+  const auto give = [&](const char* name, const std::string& value) {
+    fields.emplace_back(fmt::format("{}{}", kTemplateData, name), value);
+  };
+  give("NetworkInterface.1.PrivateIpAddress", head.private_ip);
+  give("InstanceType", head.type);
+  give("IamInstanceProfile.Name", profile_of_head(request, account));
+  if (account.reservation && account.reservation->type == head.type) give(kReservationField, account.reservation->id);
+  if (request.spec.spot == SpotUse::only) {
+    give("InstanceMarketOptions.MarketType", "spot");
+    if (request.spec.max_price > 0) {
+      give("InstanceMarketOptions.SpotOptions.MaxPrice", fmt::format("{}", request.spec.max_price));
+    }
+  }
+  Tags tags = common_tags(request.name, account);
+  tags[tag::kRole] = "head";
+  return {request.name, request.name + "-head", std::move(tags), std::move(fields),
+          group.id + user_data + head.subnet_id + head.private_ip + head.type};
 }
 
-LaunchTemplate make_template(net::AwsCalls& aws, const ClusterRequest& request, const Account& account,
-                             const TemplateContent& content) {
-  const Tags tags = common_tags(request.name, account);
-  Fields common = template_fields(request, account, content);
-  add_tags(common, "", 1, "launch-template", tags);
+// The client token: the same content under the same name gives the same token, so a repeated call has no effect.
+static std::string token_of(const TemplateOrder& order, const std::string& name) {
+  return sha256_hex(bytes_of(name + order.distinction)).substr(0, kTokenSize);
+}
+
+LaunchTemplate make_template(net::AwsCalls& aws, const TemplateOrder& order) {
+  Fields common = order.data;
+  add_tags(common, "", 1, "launch-template", order.tags);
   const auto make = [&](const std::string& name) {
     Fields fields = common;
     fields.emplace_back("LaunchTemplateName", name);
-    fields.emplace_back("ClientToken", token_of(content, name));
+    fields.emplace_back("ClientToken", token_of(order, name));
     const net::Element made = aws.query(net::kEc2, "CreateLaunchTemplate", std::move(fields)).at("launchTemplate");
     aws.created(made.value("launchTemplateId"));
-    return LaunchTemplate{.id = made.value("launchTemplateId"), .name = name, .tags = tags};
+    return LaunchTemplate{.id = made.value("launchTemplateId"), .name = name, .tags = order.tags};
   };
   const auto find = [&](const std::string& name, LaunchTemplate& there) {
     const auto found = aws.query_all(net::kEc2, "DescribeLaunchTemplates", filtered({{"launch-template-name", name}}),
@@ -288,9 +332,9 @@ LaunchTemplate make_template(net::AwsCalls& aws, const ClusterRequest& request, 
     if (found.empty()) return Owner::invisible;
     there = {.id = found.front().value("launchTemplateId"), .name = name, .tags = tags_of(found.front())};
     aws.created(there.id);  // perhaps a moment ago, by another `up`
-    return owner_by(there.tags, request.name);
+    return owner_by(there.tags, order.cluster);
   };
-  return make_or_take<LaunchTemplate>(aws, "launch template", request.name, make, find);
+  return make_or_take<LaunchTemplate>(aws, "launch template", order.stem, make, find);
 }
 
 LaunchTemplate with_reservation(net::AwsCalls& aws, const LaunchTemplate& there, const std::string& reservation) {
@@ -298,18 +342,17 @@ LaunchTemplate with_reservation(net::AwsCalls& aws, const LaunchTemplate& there,
       aws.query(net::kEc2, "CreateLaunchTemplateVersion",
                 {{"LaunchTemplateId", there.id},
                  {"SourceVersion", there.version},
-                 {std::string("LaunchTemplateData.") + kReservationField, reservation},
+                 {fmt::format("{}{}", kTemplateData, kReservationField), reservation},
                  {"ClientToken", sha256_hex(bytes_of(there.id + there.version + reservation)).substr(0, kTokenSize)}});
   LaunchTemplate other = there;
   other.version = made.at("launchTemplateVersion").value("versionNumber");
   return other;
 }
 
-void renew_template(net::AwsCalls& aws, const ClusterRequest& request, const Account& account,
-                    const TemplateContent& content, const LaunchTemplate& there) {
-  Fields fields = template_fields(request, account, content);
+void renew_template(net::AwsCalls& aws, const TemplateOrder& order, const LaunchTemplate& there) {
+  Fields fields = order.data;
   fields.emplace_back("LaunchTemplateId", there.id);
-  fields.emplace_back("ClientToken", token_of(content, there.id));
+  fields.emplace_back("ClientToken", token_of(order, there.id));
   const net::Element made = aws.query(net::kEc2, "CreateLaunchTemplateVersion", std::move(fields));
   const std::string& version = made.at("launchTemplateVersion").value("versionNumber");
   aws.query(net::kEc2, "ModifyLaunchTemplate", {{"LaunchTemplateId", there.id}, {"SetDefaultVersion", version}});

@@ -5,6 +5,8 @@
 
 #include <dtrain/cluster/change.hpp>
 
+#include "ec2_fields.hpp"
+
 namespace dtrain::cluster {
 
 // Tags of everything that belongs to the cluster.
@@ -29,16 +31,32 @@ bool is_same_key(const std::string& a, const std::string& b);
 void import_key(net::AwsCalls& aws, const ClusterRequest& request, const Account& account);
 std::string placement_group_name(const std::string& cluster);
 void make_placement_group(net::AwsCalls& aws, const ClusterRequest& request, const Account& account);
-// The content of a launch template.
+// A launch template of the cluster.
+struct TemplateOrder {
+  std::string cluster;      // whose tag it carries
+  std::string stem;         // of its name, which begins with "dtrain-"
+  Tags tags;                // its own
+  Fields data;              // with the prefix kTemplateData
+  std::string distinction;  // orders that differ in their data differ in it
+};
+inline constexpr const char* kTemplateData = "LaunchTemplateData.";
+// Makes it, or takes the one that a concurrent `up` has made.
+LaunchTemplate make_template(net::AwsCalls& aws, const TemplateOrder& order);
+// Makes this content the default of the launch template.
+void renew_template(net::AwsCalls& aws, const TemplateOrder& order, const LaunchTemplate& there);
+
+// The content of the launch template of workers.
 struct TemplateContent {
   const SecurityGroup& group;
   std::string user_data;  // the script
 };
-LaunchTemplate make_template(net::AwsCalls& aws, const ClusterRequest& request, const Account& account,
-                             const TemplateContent& content);
-// Makes this content the default of the launch template.
-void renew_template(net::AwsCalls& aws, const ClusterRequest& request, const Account& account,
-                    const TemplateContent& content, const LaunchTemplate& there);
+// The launch template by which workers start a lost head again. It holds everything that a head has, its subnet and its
+// private address too, so that a worker needs no right to choose, and EC2 itself lets no second head start: an address
+// belongs to one machine. `head`: the present one, whose type, subnet and address a later one gets.
+TemplateOrder template_of_head(const ClusterRequest& request, const Account& account, const SecurityGroup& group,
+                               const std::string& user_data, const Node& head);
+TemplateOrder template_of_workers(const ClusterRequest& request, const Account& account,
+                                  const TemplateContent& content);
 // A further version of the launch template, whose instances run in that capacity reservation. The default stays.
 LaunchTemplate with_reservation(net::AwsCalls& aws, const LaunchTemplate& there, const std::string& reservation);
 // The parameter of RunInstances and of launch templates.
@@ -48,9 +66,14 @@ inline constexpr const char* kReservationField =
 bool needs_interface(const Spec& spec, const Account& account);
 // The parameters that RunInstances and a launch template have in common; `prefix` is for instance
 // "LaunchTemplateData.".
-std::vector<net::HttpField> instance_fields(const std::string& prefix, const ClusterRequest& request,
-                                            const Account& account, const SecurityGroup& group,
-                                            const std::string& user_data, const std::string& subnet_id);
+Fields instance_fields(const std::string& prefix, const ClusterRequest& request, const Account& account,
+                       const SecurityGroup& group, const std::string& user_data, const std::string& subnet_id);
+// The same without those that place it into a network.
+Fields machine_fields(const std::string& prefix, const ClusterRequest& request, const Account& account,
+                      const std::string& user_data);
+// A network interface of its own; no subnet is named where `subnet_id` is empty.
+Fields interface_fields(const std::string& prefix, const Spec& spec, const SecurityGroup& group,
+                        const std::string& subnet_id);
 void set_tags(net::AwsCalls& aws, const std::vector<std::string>& resources, const Tags& tags);
 
 }  // namespace dtrain::cluster

@@ -8,6 +8,9 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/fleet.hpp>
+#include <dtrain/cluster/wish.hpp>
+
+#include "head_role.hpp"
 
 namespace dtrain::cluster {
 namespace {
@@ -60,11 +63,12 @@ class Narrowing {
  public:
   explicit Narrowing(const RightsScope& scope) : scope_(scope) {}
 
+  // Images and snapshots are named without an account, those of the account too.
   Names of_ec2(const Names& kinds) const {
     Names arns;
     for (const std::string& kind : kinds) {
-      arns.push_back(fmt::format("arn:{}:ec2:{}:{}:{}/*", partition_in(scope_), or_any(scope_.region),
-                                 or_any(scope_.account), kind));
+      const std::string account = kind == "image" || kind == "snapshot" ? "" : or_any(scope_.account);
+      arns.push_back(fmt::format("arn:{}:ec2:{}:{}:{}/*", partition_in(scope_), or_any(scope_.region), account, kind));
     }
     return arns;
   }
@@ -76,6 +80,13 @@ class Narrowing {
   std::string in_iam(const char* kind) const {
     return fmt::format("arn:{}:iam::{}:{}/dtrain/{}/{}/*", partition_in(scope_), or_any(scope_.account), kind,
                        or_any(scope_.region), or_any(scope_.cluster));
+  }
+  // The roles that `up` makes.
+  std::string role_of_head() const {
+    return role(own_path() + role_name(or_any(scope_.region), or_any(scope_.cluster)));
+  }
+  std::string role_of_workers() const {
+    return role(own_path() + worker_role_name(or_any(scope_.region), or_any(scope_.cluster)));
   }
   std::string role(const std::string& name) const {
     return fmt::format("arn:{}:iam::{}:role/{}", partition_in(scope_), or_any(scope_.account), name);
@@ -94,7 +105,15 @@ class Narrowing {
   Conditions owned() const { return tagged("aws:ResourceTag/"); }
   Conditions made() const { return tagged("aws:RequestTag/"); }
 
+  // By a launch template, and with nothing in the place of what it names.
+  Conditions by_template(Conditions conditions) const {
+    return conditions.add("ArnLike", "ec2:LaunchTemplate", of_ec2({"launch-template"}))
+        .add("Bool", "ec2:IsLaunchTemplateResource", {"true"});
+  }
+
  private:
+  // role_path() begins with a slash, which an ARN has already.
+  std::string own_path() const { return role_path(or_any(scope_.region), or_any(scope_.cluster)).substr(1); }
   Conditions tagged(const std::string& key) const {
     return Conditions().add(scope_.cluster.empty() ? "StringLike" : "StringEquals", key + tag::kCluster,
                             {or_any(scope_.cluster)});
@@ -125,6 +144,7 @@ Json reads(const Narrowing& narrow) {
                 "elasticfilesystem:DescribeFileSystems",
                 "elasticfilesystem:DescribeMountTargetSecurityGroups",
                 "elasticfilesystem:DescribeMountTargets",
+                "fsx:DescribeFileSystems",
                 "elasticmapreduce:DescribeCluster",
                 "elasticmapreduce:ListClusters",
                 "elasticmapreduce:ListInstanceGroups",
@@ -135,30 +155,60 @@ Json reads(const Narrowing& narrow) {
                {"*"}, narrow.here());
 }
 
+// What read_fleet() calls.
+Json read_of_fleet(const Narrowing& narrow) {
+  return allow("Read", {"ec2:DescribeInstances", "ec2:DescribeLaunchTemplates", "ec2:DescribeSecurityGroups"}, {"*"},
+               narrow.here());
+}
+
 void add_machines(const Narrowing& narrow, Json& statements) {
   statements.push_back(
       allow("StartMachines", {"ec2:RunInstances"}, narrow.of_ec2({"instance", "volume"}), narrow.made()));
-  statements.push_back(allow("StartMachinesWithOwn", {"ec2:RunInstances"},
-                             narrow.of_ec2({"launch-template", "security-group"}), narrow.owned()));
+  statements.push_back(allow("StartWithOwn", {"ec2:RunInstances"}, narrow.of_ec2({"launch-template", "security-group"}),
+                             narrow.owned()));
   Names others = narrow.of_ec2(
       {"capacity-reservation", "image", "key-pair", "network-interface", "placement-group", "snapshot", "subnet"});
-  statements.push_back(allow("StartMachinesWith", {"ec2:RunInstances"}, others, {}));
+  statements.push_back(allow("StartWith", {"ec2:RunInstances"}, others, {}));
   // A fleet starts its machines by RunInstances, which the statements above narrow.
   statements.push_back(allow("StartFleets", {"ec2:CreateFleet"}, {"*"}, narrow.here()));
 }
 
+Json tags_of_machines(const Narrowing& narrow) {
+  return allow("TagMade", {"ec2:CreateTags"}, narrow.of_ec2({"*"}),
+               Conditions().add("StringEquals", "ec2:CreateAction", {"CreateFleet", "RunInstances"}));
+}
+
+// Roles are given only to machines of EC2, whose name ends with ".cn" in China.
+Json giving(const char* id, const std::string& role) {
+  return allow(id, {"iam:PassRole"}, {role},
+               Conditions().add("StringLike", "iam:PassedToService", {"ec2.amazonaws.com*"}));
+}
+
+// What a healer calls that does not start heads: it makes nothing but workers, by the cluster's own launch template,
+// which may give them their role.
+void add_healing(const Narrowing& narrow, Json& statements) {
+  statements.push_back(reads(narrow));
+  statements.push_back(allow("ReadImages", {"ssm:GetParameter"}, {narrow.public_parameters()}, {}));
+  add_machines(narrow, statements);
+  statements.push_back(tags_of_machines(narrow));
+  statements.push_back(allow("ChangeOwn", {"ec2:CreateTags", "ec2:TerminateInstances"},
+                             narrow.of_ec2({"instance", "security-group"}), narrow.owned()));
+  statements.push_back(allow("ReadRoles", {"iam:GetInstanceProfile", "iam:ListInstanceProfiles"}, {"*"}, {}));
+  statements.push_back(giving("GiveRoleToWorkers", narrow.role_of_workers()));
+}
+
 void add_resources(const Narrowing& narrow, Json& statements) {
-  statements.push_back(
-      allow("Make",
-            {"ec2:CreateLaunchTemplate", "ec2:CreatePlacementGroup", "ec2:CreateSecurityGroup", "ec2:ImportKeyPair",
-             "elasticfilesystem:CreateFileSystem", "elasticmapreduce:AddTags", "elasticmapreduce:RunJobFlow"},
-            {"*"}, narrow.made()));
+  statements.push_back(allow("Make",
+                             {"ec2:CreateLaunchTemplate", "ec2:CreatePlacementGroup", "ec2:CreateSecurityGroup",
+                              "ec2:ImportKeyPair", "elasticfilesystem:CreateFileSystem", "fsx:CreateFileSystem",
+                              "fsx:TagResource", "elasticmapreduce:AddTags", "elasticmapreduce:RunJobFlow"},
+                             {"*"}, narrow.made()));
   statements.push_back(allow("MakeInNetwork", {"ec2:CreateSecurityGroup"}, narrow.of_ec2({"vpc"}), {}));
-  statements.push_back(allow("TagWhatIsMade", {"ec2:CreateTags"}, narrow.of_ec2({"*"}),
+  statements.push_back(allow("TagMade", {"ec2:CreateTags"}, narrow.of_ec2({"*"}),
                              Conditions().add("StringEquals", "ec2:CreateAction",
                                               {"CreateFleet", "CreateLaunchTemplate", "CreatePlacementGroup",
                                                "CreateSecurityGroup", "ImportKeyPair", "RunInstances"})));
-  statements.push_back(allow("TagFileSystemsThatAreMade", {"elasticfilesystem:TagResource"}, {"*"},
+  statements.push_back(allow("TagFileSystems", {"elasticfilesystem:TagResource"}, {"*"},
                              Conditions().add("StringEquals", "elasticfilesystem:CreateAction", {"CreateFileSystem"})));
   statements.push_back(
       allow("ChangeOwn",
@@ -166,14 +216,26 @@ void add_resources(const Narrowing& narrow, Json& statements) {
              "ec2:CreateTags", "ec2:DeleteKeyPair", "ec2:DeleteLaunchTemplate", "ec2:DeletePlacementGroup",
              "ec2:DeleteSecurityGroup", "ec2:DeleteTags", "ec2:GetConsoleOutput", "ec2:ModifyLaunchTemplate",
              "ec2:RevokeSecurityGroupIngress", "ec2:StartInstances", "ec2:StopInstances", "ec2:TerminateInstances",
-             "elasticfilesystem:DeleteFileSystem", "elasticmapreduce:ModifyInstanceGroups",
+             "elasticfilesystem:DeleteFileSystem", "fsx:DeleteFileSystem", "elasticmapreduce:ModifyInstanceGroups",
              "elasticmapreduce:TerminateJobFlows"},
             {"*"}, narrow.owned()));
   // `--shared efs:ID` names a file system of the user, without dtrain's tags. EFS makes the network interfaces.
-  statements.push_back(allow("MountFileSystems",
+  statements.push_back(allow("Mount",
                              {"elasticfilesystem:CreateMountTarget", "elasticfilesystem:DeleteMountTarget",
                               "ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface"},
                              {"*"}, narrow.here()));
+}
+
+// EBS and EFS use the key for who calls them, and make grants by which they go on using it; EBS asks for the calls that
+// encrypt again where an image is encrypted with another key.
+void add_keys(const RightsScope& scope, Json& statements) {
+  if (scope.keys.empty()) return;
+  statements.push_back(allow("SeeKeys", {"kms:DescribeKey"}, scope.keys, {}));
+  statements.push_back(
+      allow("UseKeys", {"kms:Decrypt", "kms:GenerateDataKeyWithoutPlaintext", "kms:ReEncrypt*"}, scope.keys,
+            Conditions().add("StringLike", "kms:ViaService", {"ec2.*", "elasticfilesystem.*", "fsx.*"})));
+  statements.push_back(allow("LendKeys", {"kms:CreateGrant"}, scope.keys,
+                             Conditions().add("Bool", "kms:GrantIsForAWSResource", {"true"})));
 }
 
 void add_roles(const RightsScope& scope, const Narrowing& narrow, Json& statements) {
@@ -198,11 +260,11 @@ void add_roles(const RightsScope& scope, const Narrowing& narrow, Json& statemen
                              Conditions().add("StringLike", "iam:PassedToService",
                                               {"ec2.amazonaws.com*", "elasticmapreduce.amazonaws.com*"})));
   // AWS makes these roles when the account uses a service for the first time.
-  statements.push_back(allow("MakeRolesOfServices", {"iam:CreateServiceLinkedRole"},
-                             {narrow.role("aws-service-role/*")},
-                             Conditions().add("StringEquals", "iam:AWSServiceName",
-                                              {"ec2fleet.amazonaws.com", "elasticfilesystem.amazonaws.com",
-                                               "elasticmapreduce.amazonaws.com", "spot.amazonaws.com"})));
+  statements.push_back(
+      allow("ServiceRoles", {"iam:CreateServiceLinkedRole"}, {narrow.role("aws-service-role/*")},
+            Conditions().add("StringEquals", "iam:AWSServiceName",
+                             {"ec2fleet.amazonaws.com", "elasticfilesystem.amazonaws.com",
+                              "elasticmapreduce.amazonaws.com", "fsx.amazonaws.com", "spot.amazonaws.com"})));
 }
 
 void add_buckets(const RightsScope& scope, const Narrowing& narrow, Json& statements) {
@@ -213,36 +275,30 @@ void add_buckets(const RightsScope& scope, const Narrowing& narrow, Json& statem
     objects.push_back(narrow.bucket(name, "/*"));
   }
   statements.push_back(allow("SeeBuckets", {"s3:ListBucket", "s3:ListBucketMultipartUploads"}, buckets, {}));
-  statements.push_back(allow("SendToBuckets",
-                             {"s3:AbortMultipartUpload", "s3:GetObject", "s3:ListMultipartUploadParts", "s3:PutObject"},
-                             objects, {}));
+  statements.push_back(allow(
+      "Send", {"s3:AbortMultipartUpload", "s3:GetObject", "s3:ListMultipartUploadParts", "s3:PutObject"}, objects, {}));
 }
 
-bool holds_only(const std::string& text, std::string_view marks) {
-  return !text.empty() && std::ranges::all_of(text, [&](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || marks.find(c) != std::string_view::npos;
-  });
+// Machines of a stack get the cluster's tag by the first of these; whatever else is changed of them asks for that tag.
+void add_stacks(const RightsScope& scope, const Narrowing& narrow, Json& statements) {
+  if (!scope.adopts) return;
+  statements.push_back(allow("ReadStacks",
+                             {"autoscaling:DescribeAutoScalingGroups", "cloudformation:DescribeStackResources",
+                              "cloudformation:DescribeStacks"},
+                             {"*"}, narrow.here()));
+  statements.push_back(allow("AdoptMachines", {"ec2:CreateTags"}, narrow.of_ec2({"instance"}), narrow.made()));
+  statements.push_back(
+      allow("ChangeAdopted", {"ec2:ModifyInstanceAttribute"}, narrow.of_ec2({"instance"}), narrow.owned()));
+  statements.push_back(allow("GiveGroups", {"ec2:ModifyInstanceAttribute"}, narrow.of_ec2({"security-group"}), {}));
+  // AWS asks for the last one beside the right of EFS.
+  statements.push_back(
+      allow("ChangeStacks",
+            {"autoscaling:ResumeProcesses", "autoscaling:SuspendProcesses", "autoscaling:UpdateAutoScalingGroup",
+             "elasticfilesystem:ModifyMountTargetSecurityGroups", "ec2:ModifyNetworkInterfaceAttribute"},
+            {"*"}, narrow.here()));
 }
 
 }  // namespace
-
-void check_scope(const RightsScope& scope) {
-  if (!scope.cluster.empty()) check_cluster_name(scope.cluster);
-  if (!scope.region.empty() && !holds_only(scope.region, "-"))
-    throw UsageError(fmt::format("setting 'region' '{}' is no region", scope.region), "such as eu-west-1");
-  if (!scope.permissions_boundary.empty()) check_boundary(scope.permissions_boundary);
-  for (const std::string& role : scope.roles) {
-    if (!is_iam_arn(role, "role/")) {
-      throw UsageError(fmt::format("setting 'pass-role' '{}' is no ARN of a role", role),
-                       "such as arn:aws:iam::123456789012:role/nodes");
-    }
-  }
-  for (const std::string& bucket : scope.buckets) {
-    if (!holds_only(bucket, "-."))
-      throw UsageError(fmt::format("setting 'bucket' '{}' is no name of a bucket", bucket),
-                       "give the name without s3:// and folders");
-  }
-}
 
 Json user_rights(const RightsScope& scope) {
   const Narrowing narrow(scope);
@@ -252,7 +308,9 @@ Json user_rights(const RightsScope& scope) {
   add_machines(narrow, statements);
   add_resources(narrow, statements);
   add_roles(scope, narrow, statements);
+  add_keys(scope, statements);
   add_buckets(scope, narrow, statements);
+  add_stacks(scope, narrow, statements);
   return policy(std::move(statements));
 }
 
@@ -260,15 +318,44 @@ Json head_rights(const RightsScope& scope) {
   const Narrowing narrow(scope);
   const Names instances = narrow.of_ec2({"instance"});
   Json statements = Json::array();
-  statements.push_back(allow("Read",
-                             {"ec2:DescribeInstances", "ec2:DescribeLaunchTemplates", "ec2:DescribeSecurityGroups"},
-                             {"*"}, narrow.here()));
+  if (scope.heals) {
+    add_healing(narrow, statements);
+    add_keys(scope, statements);
+    return policy(std::move(statements));
+  }
+  statements.push_back(read_of_fleet(narrow));
   // The right covers this one tag key, so that the head cannot make another machine a node or change roles.
   statements.push_back(allow("SetStatus", {"ec2:CreateTags"}, instances,
                              narrow.owned().add("ForAllValues:StringEquals", "aws:TagKeys", {tag::kStatus})));
   statements.push_back(
       allow("EndWorkers", {"ec2:TerminateInstances"}, instances,
             narrow.owned().add("StringEquals", fmt::format("aws:ResourceTag/{}", tag::kRole), {"worker"})));
+  return policy(std::move(statements));
+}
+
+Json worker_rights(const RightsScope& scope) {
+  const Narrowing narrow(scope);
+  const std::string role_tag = std::string("aws:RequestTag/") + tag::kRole;
+  Json statements = Json::array();
+  statements.push_back(read_of_fleet(narrow));
+  statements.push_back(allow("StartHead", {"ec2:RunInstances"}, narrow.of_ec2({"instance"}),
+                             narrow.by_template(narrow.made().add("StringEquals", role_tag, {"head"}))));
+  statements.push_back(
+      allow("StartHeadWithDisk", {"ec2:RunInstances"}, narrow.of_ec2({"volume"}), narrow.by_template(narrow.made())));
+  statements.push_back(
+      allow("StartHeadByTemplate", {"ec2:RunInstances"}, narrow.of_ec2({"launch-template"}),
+            narrow.owned().add("StringEquals", std::string("aws:ResourceTag/") + tag::kRole, {"head"})));
+  statements.push_back(allow("StartHeadWith", {"ec2:RunInstances"},
+                             narrow.of_ec2({"capacity-reservation", "image", "key-pair", "network-interface",
+                                            "placement-group", "security-group", "snapshot", "subnet"}),
+                             narrow.by_template({})));
+  statements.push_back(giving("GiveRoleToHead", narrow.role_of_head()));
+  statements.push_back(allow("TagMade", {"ec2:CreateTags"}, narrow.of_ec2({"instance", "volume"}),
+                             Conditions().add("StringEquals", "ec2:CreateAction", {"RunInstances"})));
+  statements.push_back(allow(
+      "TellWhatWasDone", {"ec2:CreateTags"}, narrow.of_ec2({"security-group"}),
+      narrow.owned().add("ForAllValues:StringLike", "aws:TagKeys", {std::string(tag::kEvent) + "*", tag::kHealer})));
+  add_keys(scope, statements);
   return policy(std::move(statements));
 }
 

@@ -3,12 +3,17 @@
 #include <algorithm>
 #include <array>
 
+#include <dtrain/cluster/change.hpp>
+
 #include "ec2_fields.hpp"
+#include "resources.hpp"
+#include "wait.hpp"
 
 namespace dtrain::cluster {
 namespace {
 
-constexpr std::size_t kMostIds = 500;  // in one call
+constexpr std::size_t kMostIds = 500;       // in one call
+constexpr std::size_t kMostFiltered = 200;  // values of one filter
 
 using Ids = std::vector<std::string>;
 
@@ -73,6 +78,35 @@ std::vector<Refused> request_each(net::AwsCalls& aws, const char* action, const 
 
 std::vector<Refused> terminate(net::AwsCalls& aws, const Ids& ids) {
   return request_each(aws, "TerminateInstances", ids);
+}
+
+void end_instances(const AwsContext& context, const std::vector<std::string>& instance_ids) {
+  if (instance_ids.empty()) return;
+  const std::vector<Refused> refused = terminate(context.aws, instance_ids);
+  if (!refused.empty()) throw refused.front().why;
+  if (!context.wait) return;
+  // A filter, unlike a list of ids, is no error where an instance is gone.
+  wait_until(context.patience, "the instances are gone", [&] {
+    for (std::size_t at = 0; at < instance_ids.size(); at += kMostFiltered) {
+      Fields fields{{"Filter.1.Name", "instance-id"}};
+      const auto begin = instance_ids.begin() + static_cast<std::ptrdiff_t>(at);
+      add_list(fields, "Filter.1.Value",
+               {begin, begin + std::min<std::ptrdiff_t>(instance_ids.end() - begin, kMostFiltered)});
+      for (const net::Element& reservation :
+           context.aws.query_all(net::kEc2, "DescribeInstances", fields, "reservationSet")) {
+        for (const net::Element& one : reservation.list("instancesSet")) {
+          if (node_of(one).state != "terminated") return false;
+        }
+      }
+    }
+    return true;
+  });
+}
+
+void end_node(const AwsContext& context, const Node& node) {
+  set_tags(context.aws, {node.instance_id}, {{tag::kStatus, "REMOVAL_QUEUED"}});
+  end_instances(context, {node.instance_id});
+  set_tags(context.aws, {node.instance_id}, {{tag::kStatus, "REMOVED"}});
 }
 
 }  // namespace dtrain::cluster

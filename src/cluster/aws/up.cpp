@@ -7,6 +7,7 @@
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/admission.hpp>
 #include <dtrain/cluster/change.hpp>
+#include <dtrain/cluster/regions.hpp>
 #include <dtrain/cluster/wish.hpp>
 
 #include "ec2_fields.hpp"
@@ -37,10 +38,13 @@ class Provisioner {
         system_(account.file_system) {}
 
   UpResult run() {
-    was_there_ = fleet_.exists();
+    was_there_ = fleet_.exists() && !(request_.one_of_regions && is_only_begun(fleet_));
     try {
       make_all();
     } catch (const net::AwsError& problem) {
+      if (request_.one_of_regions && problem.facts().problem == net::AwsProblem::quota) {
+        give_up(problem.what(), problem.hint(), launched_);
+      }
       throw net::AwsError(problem.what(), and_what_remains(problem.hint()), problem.facts());
     } catch (const NoCapacity&) {
       throw;
@@ -57,9 +61,11 @@ class Provisioner {
  private:
   void make_all() {
     make_surroundings();
+    make_lustre();
     make_head();
     make_mount_targets();
     make_template();
+    make_head_template();
     if (!make_workers()) {
       give_up(fmt::format("cluster {}: {} of {} workers could be started, and at least {} are required", request_.name,
                           launched_.got, launched_.wanted, least_workers(request_.spec)),
@@ -98,18 +104,42 @@ class Provisioner {
     when(Step::key_pair, [this] { import_key(context_.aws, request_, account_); });
     when(Step::placement_group, [this] { make_placement_group(context_.aws, request_, account_); });
     when(Step::file_system, [this] {
+      if (shared_kind(request_.spec) != SharedKind::new_efs) return;
       Tags tags = common_tags(request_.name, account_);
       tags[tag::kName] = "dtrain-" + request_.name;
-      system_ = create_file_system(context_.aws, request_.name, tags);
+      system_ = create_file_system(context_.aws, request_.name, tags, account_.kms_key);
       context_.say("file system " + system_->id);
     });
     when(Step::role, [this] {
-      make_role(context_.aws, request_, account_);
+      make_roles(context_.aws, request_, account_);
       context_.say("role and instance profile " + profile_of_head(request_, account_));
+      if (const std::string name = profile_of_workers(request_, account_); !name.empty()) {
+        context_.say("role and instance profile " + name);
+      }
     });
     pieces.push_back([this] { make_security_group(); });
     do_all(pieces);
     request_.admission = admission_secret();
+  }
+
+  // FSx looks at the rules of the group. No machine is started before it can mount the file system.
+  void make_lustre() {
+    if (shared_kind(request_.spec) != SharedKind::new_lustre) return;
+    if (plan_.has(Step::file_system)) {
+      Tags tags = common_tags(request_.name, account_);
+      tags[tag::kName] = "dtrain-" + request_.name;
+      const auto pools = head_pools(request_.spec, account_);
+      system_ = create_lustre(context_.aws, request_.name,
+                              {.gigabytes = lustre_gb(request_.spec),
+                               .subnet_id = pools.empty() ? account_.subnets.front().id : pools.front().subnet_id,
+                               .group_id = fleet_.group->id,
+                               .kms_key = account_.kms_key,
+                               .tags = tags},
+                              context_.patience);
+    }
+    if (!system_ || system_->state == "AVAILABLE") return;
+    context_.say(fmt::format("file system {} of FSx for Lustre, which takes about ten minutes", system_->id));
+    if (context_.wait) wait_for_lustre(context_.aws, system_->id, context_.patience);
   }
 
   // Every `up` of a cluster takes the secret from its group. A group that an earlier version of dtrain made has none.
@@ -195,12 +225,25 @@ class Provisioner {
     if (fleet_.launch_template && fleet_.tagged_head() == head) return;
     const TemplateContent content{*fleet_.group,
                                   boot_script(request_, account_, NodeBoot::Role::worker, head, system_)};
-    if (fleet_.launch_template) {
-      renew_template(context_.aws, request_, account_, content, *fleet_.launch_template);
+    make_or_renew(template_of_workers(request_, account_, content), fleet_.launch_template);
+  }
+
+  // By which workers start the next head at the address of this one.
+  void make_head_template() {
+    const Node& head = *fleet_.head();
+    if (!workers_replace_head(request_.spec)) return;
+    if (fleet_.head_template && fleet_.tagged_head() == head.private_ip) return;
+    const std::string script = boot_script(request_, account_, NodeBoot::Role::head, {}, system_);
+    make_or_renew(template_of_head(request_, account_, *fleet_.group, script, head), fleet_.head_template);
+  }
+
+  void make_or_renew(const TemplateOrder& order, std::optional<LaunchTemplate>& there) {
+    if (there) {
+      renew_template(context_.aws, order, *there);
     } else {
-      fleet_.launch_template = cluster::make_template(context_.aws, request_, account_, content);
+      there = cluster::make_template(context_.aws, order);
     }
-    context_.say("launch template " + fleet_.launch_template->id);
+    context_.say("launch template " + there->id);
   }
 
   // Returns false if there are too few.
@@ -237,12 +280,17 @@ class Provisioner {
 
   // A cluster that this `up` has begun is removed again.
   [[noreturn]] void give_up(const std::string& what, std::string hint, Launched launched) {
-    if (!was_there_) {
-      const DownResult down = bring_down(context_, fleet_, !account_.file_system);
-      if (!down.leftover.empty()) hint += fmt::format("; then dtrain cluster down {}", request_.name);
-    }
-    throw NoCapacity(what + (was_there_ ? "" : "; everything that was made for it has been removed"), hint,
-                     std::move(launched));
+    if (was_there_) throw NoCapacity(what, hint, std::move(launched));
+    // A file system that is there was kept, or made by an interrupted `up` and not written to.
+    const bool keeps = account_.file_system && !(request_.one_of_regions && is_empty(*account_.file_system));
+    DownResult down = bring_down(context_, fleet_, !keeps);
+    const bool is_clean = down.leftover.empty();
+    if (!is_clean) hint += fmt::format("; then dtrain cluster down {}", request_.name);
+    throw NoCapacity(
+        fmt::format(
+            "{}; everything that was made for it has been removed{}", what,
+            is_clean ? "" : fmt::format(", except for {} {}", down.leftover.front().kind, down.leftover.front().id)),
+        hint, std::move(launched), std::move(down.leftover));
   }
 
   void write_down() {

@@ -14,6 +14,7 @@
 #include "aws/refill.hpp"
 #include "aws/resources.hpp"
 #include "aws/wait.hpp"
+#include "lease.hpp"
 
 namespace dtrain::cluster {
 namespace {
@@ -24,8 +25,6 @@ constexpr std::chrono::seconds kHealthEvery{60};
 constexpr std::chrono::seconds kAccountEvery{3'600};
 constexpr std::chrono::seconds kSpotPricesEvery{3'600};
 constexpr std::chrono::seconds kWriteSpendingEvery{60};
-// Between writing the lease and reading it again: who wrote last acts.
-constexpr std::chrono::seconds kUntilWritten{2};
 
 std::string pools_text(const std::vector<Attempt>& attempts) {
   std::vector<std::string> texts;
@@ -98,20 +97,17 @@ Fleet Healer::read() const {
 }
 
 void Healer::write(const Fleet& fleet, Tags tags, const std::string& holder) {
-  tags[tag::kHealer] = lease_text({holder, clock_()});
-  set_tags(context_.aws, {fleet.group->id}, tags);
+  write_lease(context_.aws, fleet, holder, clock_(), std::move(tags));
 }
 
 // Returns whether this one acts. Where two write at the same time, the one that wrote last does.
 bool Healer::take_lease(Fleet& fleet, Look& look) {
   if (lease_state(tagged_lease(fleet), holder_, clock_()) == LeaseState::free) {
     may_hold_lease_ = true;  // also if a signal ends the wait for AWS to show it
-    write(fleet, {}, holder_);
-    pause_for(kUntilWritten);
-    look_until(std::min<std::chrono::milliseconds>(kUntilVisible, context_.patience), [&] {
-      fleet = read();
-      require_ec2(fleet);
-      return lease_state(tagged_lease(fleet), holder_, clock_()) != LeaseState::free;
+    claim_lease(context_, fleet, holder_, clock_, [this] {
+      Fleet shown = read();
+      require_ec2(shown);
+      return shown;
     });
   }
   const Lease lease = tagged_lease(fleet);
@@ -307,7 +303,7 @@ void Healer::leave(net::AwsCalls& last) noexcept {
   try {
     const Fleet fleet = read_fleet(last, cluster_);
     if (!fleet.group || tagged_lease(fleet).holder != holder_) return;
-    set_tags(last, {fleet.group->id}, {{tag::kHealer, lease_text({{}, clock_()})}});
+    write_lease(last, fleet, {}, clock_());
   } catch (const std::exception&) {
     // The lease ends by itself.
   }

@@ -77,6 +77,7 @@ class Decision {
       return !worker || worker->sick.empty() || worker->state == State::ended;
     });
     std::erase_if(made_.memory.lost, [&](const std::string& id) { return !find(id); });
+    std::erase_if(made_.memory.tagged, [&](const auto& one) { return !find(one.first); });
     for (auto* times : {&made_.memory.handovers, &made_.memory.asked}) {
       std::erase_if(*times, [&](const auto& one) {
         const WorkerSeen* worker = find(one.first);
@@ -85,9 +86,17 @@ class Decision {
     }
   }
 
+  // What this one did for the worker is in its tags, or on the way there, even if AWS does not show it yet.
+  bool is_tagged(const WorkerSeen& worker) const {
+    const auto at = made_.memory.tagged.find(worker.id);
+    return at != made_.memory.tagged.end() && now_ - at->second < kAskAgain;
+  }
+
   void count_out() {
     for (const WorkerSeen& worker : observed_.workers) {
       if (!worker.leaves || worker.left) continue;
+      if (is_tagged(worker)) continue;
+      made_.memory.tagged[worker.id] = now_;
       HealAction& action =
           act(Kind::count_out, fmt::format("{} was removed by the user, so {} fewer {} wanted", worker.name,
                                            worker.weight == 1 ? "one worker" : workers_text(worker.weight, true),
@@ -158,7 +167,7 @@ class Decision {
       if (worker.state == State::ended || worker.leaves) continue;
       ++alive;
       const WorkerSeen* fresh = worker.replaced_by.empty() ? nullptr : find(worker.replaced_by);
-      const bool has_replacement = fresh && fresh->state != State::ended;
+      const bool has_replacement = (fresh && fresh->state != State::ended) || (!fresh && is_tagged(worker));
       if (fresh && fresh->state == State::running) {
         hand_over(worker, *fresh);
       } else if (worker.announced && worker.state == State::running) {
@@ -174,9 +183,7 @@ class Decision {
     }
     for (const WorkerSeen* worker : due) {
       if (const int sick = sick_with(*worker); sick > 1 && 2 * sick > alive) {
-        return wait(
-            fmt::format("{} of {} workers are sick at once, so the cause is not in the machines, and none is replaced",
-                        sick, alive));
+        return try_one(due, fmt::format("{} of {} workers are sick at once", sick, alive));
       }
     }
     for (const WorkerSeen* worker : due) {
@@ -186,17 +193,43 @@ class Decision {
     }
   }
 
-  // How many became sick at about the same time. Most of the workers do not do so by themselves: that is the network,
-  // the head or AWS.
+  // How many became sick at about the same time, and in the place of others. Most of the workers do not do so by
+  // themselves: that is the network, the head or AWS.
   int sick_with(const WorkerSeen& worker) const {
     const UnixTime since = made_.memory.sick.at(worker.id);
     return static_cast<int>(std::ranges::count_if(made_.memory.sick, [&](const auto& one) {
-      return one.second >= since - kSickTime && one.second <= since + kSickTime;
+      const bool is_near = one.second >= since - kSickTime && one.second <= since + kSickTime;
+      return is_near || is_new(*find(one.first), kLeastAge);
     }));
+  }
+  // Started by a reconciler, less than that time ago.
+  bool is_new(const WorkerSeen& worker, std::chrono::seconds time) const {
+    return worker.healed && worker.began != UnixTime(0) && now_ - worker.began < time;
+  }
+
+  // The cause may be in the machines after all: a reconciler that was started again takes for one moment what came one
+  // after the other. So one worker is replaced as a trial. If its successor stays well, fewer are sick, and the others
+  // follow; if not, a network or a head that fails costs one machine in kLeastAge.
+  void try_one(const std::vector<const WorkerSeen*>& due, const std::string& many) {
+    const auto since = [&](const WorkerSeen* one) { return made_.memory.sick.at(one->id); };
+    const WorkerSeen* first = *std::ranges::min_element(due, {}, since);
+    if (const auto left = kMostSickTime - (now_ - since(first)); left > std::chrono::seconds(0)) {
+      return wait(
+          fmt::format("{}, so the cause is hardly in the machines; one is replaced as a trial in {} if that "
+                      "stays so",
+                      many, format_duration(left)));
+    }
+    const auto is_trial = [&](const WorkerSeen& one) {
+      return one.state != State::ended && is_new(one, one.sick.empty() ? kTrialTime : kLeastAge);
+    };
+    if (const auto trial = std::ranges::find_if(observed_.workers, is_trial); trial != observed_.workers.end()) {
+      return wait(fmt::format("{}, and the next one is replaced once {} is seen to stay well", many, trial->name));
+    }
+    replace(*first, fmt::format("{} for long, and {} is replaced as a trial: {}", many, first->name, first->sick));
   }
 
   bool is_too_young(const WorkerSeen& worker) {
-    if (!worker.healed || worker.began == UnixTime(0) || now_ - worker.began >= kLeastAge) return false;
+    if (!is_new(worker, kLeastAge)) return false;
     wait(fmt::format(
         "{} is sick ({}) soon after it took the place of another worker, so the cause may be the job; it is "
         "replaced in {} if that stays so",
@@ -229,8 +262,8 @@ class Decision {
   // has no more was removed from it on purpose.
   void let_join() {
     for (const WorkerSeen& one : observed_.workers) {
-      const bool is_new = one.base && one.healed && !one.listed && !one.was_listed && one.part == Part::outside;
-      if (!is_new || !one.ready || one.state != State::running || !counts(one) || is_a_replacement(one)) continue;
+      const bool comes = one.base && one.healed && !one.listed && !one.was_listed && one.part == Part::outside;
+      if (!comes || !one.ready || one.state != State::running || !counts(one) || is_a_replacement(one)) continue;
       ask_job(Kind::join, one, fmt::format("{} is there in the place of a worker that was lost", one.name));
     }
   }
@@ -239,6 +272,7 @@ class Decision {
     std::vector<Pool> pools = open_pools();
     if (pools.empty()) return wait(fmt::format("{}, but {}", why, until_a_pool_opens()));
     HealAction& action = act(Kind::replace, why);
+    made_.memory.tagged[worker.id] = now_;
     action.id = worker.id;
     action.base = worker.base;
     action.count = worker.weight;
@@ -333,33 +367,6 @@ std::string_view name_of(HealAction::Kind kind) { return kKindNames[static_cast<
 
 HealDecision reconcile(const Observed& observed, const Wish& wish, int least, HealMemory memory, UnixTime now) {
   return Decision(observed, wish, least, std::move(memory), now).run();
-}
-
-HealMemory after_attempts(HealMemory memory, const std::vector<Attempt>& attempts, UnixTime now) {
-  for (const Attempt& one : attempts) {
-    if (one.got >= one.wanted) {
-      memory.rests.erase(one.pool.text());
-      continue;
-    }
-    HealMemory::Rest& rest = memory.rests[one.pool.text()];
-    // A pool that gave some has no more now, but it is not one that has none.
-    rest.failures = one.got > 0 ? 1 : rest.failures + 1;
-    std::chrono::seconds pause = kFirstPoolPause;
-    for (int failure = 1; failure < rest.failures && pause < kLongestPoolPause; ++failure) pause *= 2;
-    rest.since = now;
-    rest.until = now + std::min(pause, kLongestPoolPause);
-  }
-  return memory;
-}
-
-std::vector<Pool> refill_pools(const Spec& spec, const Account& account, const std::string& zone) {
-  std::vector<Pool> pools = worker_pools(spec, account, zone);
-  std::vector<std::string> zones{zone};
-  for (const Pool& pool : pools) {
-    if (std::ranges::find(zones, pool.zone) == zones.end()) zones.push_back(pool.zone);
-  }
-  std::ranges::stable_sort(pools, {}, [&](const Pool& pool) { return std::ranges::find(zones, pool.zone); });
-  return pools;
 }
 
 }  // namespace dtrain::cluster

@@ -3,6 +3,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/cluster/cluster_head.hpp>
 #include <dtrain/cluster/provider.hpp>
+#include <dtrain/cluster/regions.hpp>
 #include <dtrain/cluster/user_data.hpp>
 #include <dtrain/cluster/wish.hpp>
 
@@ -74,6 +75,13 @@ std::unique_ptr<Provider> provider_of(Fleet fleet) { return std::make_unique<Ec2
 
 std::unique_ptr<Provider> provider_of(const std::string& name) {
   if (auto cluster = registered(name)) return provider_of(std::move(*cluster));
+  for (const std::string& region : remembered_regions(name)) {
+    net::AwsSettings settings;
+    settings.region = region;
+    net::AwsCalls aws(settings);
+    Fleet fleet = read_fleet(aws, name);
+    if (fleet.exists() && !is_only_begun(fleet)) return provider_of(std::move(fleet));
+  }
   net::AwsCalls aws;
   Fleet fleet = read_fleet(aws, name);
   require_there(fleet, aws);

@@ -42,12 +42,14 @@ struct HeadEndpoint {  // the answer of the admission port
   std::string token;
 };
 
-NodeFacts own_facts(net::InstanceMetadata& metadata) {
+// `is_head`: its launch template is not that of workers.
+NodeFacts own_facts(net::InstanceMetadata& metadata, bool is_head) {
   NodeFacts facts{.identity = identity_from(metadata.get("dynamic/instance-identity/document")),
                   .gpus = nvidia_device_count()};
   facts.name =
       metadata.find(fmt::format("meta-data/tags/instance/{}", tag::kNode)).value_or(facts.identity.instance_id);
   if (!is_plain_word(facts.name)) facts.name = facts.identity.instance_id;  // the user has changed the tag
+  if (is_head) return facts;
   facts.launch_template = metadata.find("meta-data/tags/instance/aws:ec2launchtemplate:id").value_or("");
   return facts;
 }
@@ -246,7 +248,7 @@ class HeadSession {
 
 void serve_head_once(const NodeOptions& options) {
   net::InstanceMetadata metadata({.url = net::instance_metadata_url(), .deadline = 5s});
-  NodeFacts facts = own_facts(metadata);
+  NodeFacts facts = own_facts(metadata, options.order.head.empty());
   const std::string head = options.order.head.empty() ? facts.identity.address : options.order.head;
   const HeadEndpoint endpoint = request_join(options.order, head, metadata);
   publish_registry(options.folder, options.order.login,

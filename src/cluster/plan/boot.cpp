@@ -14,7 +14,11 @@ SharedFolder shared_folder(const ClusterRequest& request, const std::optional<Fi
   const SharedKind kind = shared_kind(request.spec);
   if (kind == SharedKind::none) return {};
   if (kind == SharedKind::path) return {.kind = SharedFolder::Kind::path, .folder = request.spec.shared};
-  return {.kind = SharedFolder::Kind::efs, .file_system = system ? system->id : "", .folder = request.spec.mount};
+  const bool is_lustre = kind == SharedKind::new_lustre || kind == SharedKind::given_lustre;
+  return {.kind = is_lustre ? SharedFolder::Kind::lustre : SharedFolder::Kind::efs,
+          .file_system = system ? system->id : "",
+          .mount_name = system ? system->mount_name : "",
+          .folder = request.spec.mount};
 }
 
 Json texts_of(const std::map<std::string, std::string>& options) {
@@ -39,6 +43,9 @@ std::string boot_script(const ClusterRequest& request, const Account& account, N
                 .prepare = request.spec.prepare,
                 .time_to_live = request.spec.time_to_live,
                 .autostop = request.spec.autostop,
+                .heal = request.spec.heal,
+                .replace_head_after =
+                    workers_replace_head(request.spec) ? request.spec.replace_head_after : std::chrono::seconds(0),
                 .keep_failed = request.spec.keep_failed,
                 .spec = texts_of(request.options)};
   return user_data(boot);
@@ -47,7 +54,7 @@ std::string boot_script(const ClusterRequest& request, const Account& account, N
 void check_request(const ClusterRequest& request, const Account& account) {
   if (request.spec.on == Service::emr) return;
   // Placeholders of the length of the real values, which are known only later.
-  const FileSystem system{.id = "fs-0123456789abcdef0"};
+  const FileSystem system{.id = "fs-0123456789abcdef0", .mount_name = "12345678"};
   ClusterRequest known = request;
   known.admission = request.bundle_sha256;
   boot_script(known, account, NodeBoot::Role::head, {}, system);

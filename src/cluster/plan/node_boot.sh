@@ -16,8 +16,8 @@ main() {
   umask 077; printf '%s\n' "$node_json" >"$home/node.json"; run_at_each_boot; umask 022
   [ "$time_to_live" -eq 0 ] || live_no_longer
   address=$(about_me meta-data/local-ipv4) || address=$(hostname)
-  [ -x "$home/bundle/dtrain" ] || stage bundle get_bundle
   [ "$shared" = none ] || stage mount make_shared
+  [ -x "$home/bundle/dtrain" ] || stage bundle get_bundle
   if [ -n "$prepare" ] && [ ! -e "$home/prepared" ]; then stage prepare run_prepare; touch "$home/prepared"; fi
   stage agent start_agent
   say "ready"
@@ -80,7 +80,7 @@ stop_when_idle() {
 busy() {
   who | grep -q . && return
   # shellcheck disable=SC2009  # pgrep cannot leave out what this boot started
-  ps -eo args= | grep -v -e 'dtrain agent --head' -e 'dtrain agent --node' -e 'dtrain agent --jobs' |
+  ps -eo args= | grep -v -e 'dtrain agent --head' -e 'dtrain agent --node' -e 'dtrain agent --jobs' -e 'dtrain agent --heal' -e 'dtrain agent --guard' |
     grep -Eq '(^|/| )dtrain (agent|train|launch|eval|data|run)( |$)'
 }
 
@@ -109,18 +109,30 @@ about_me() {
 # Nothing of the bundle is unpacked or run before its hash is known to be the right one.
 get_bundle() {
   file=$home/incoming/$sha256.tar
+  kept=$folder/.dtrain/$cluster/$sha256.tar
   end=$(($(date +%s) + boot_deadline))
   until bring_bundle; do
     if [ "$(date +%s)" -ge "$end" ]; then echo "no bundle within $boot_deadline s"; return 1; fi
     sleep 2
   done
-  echo "$sha256  $file" | sha256sum -c - || { rm -f "$file"; echo "this is not the bundle that was asked for"; return 1; }
+  is_wanted "$file" || { rm -f "$file"; echo "this is not the bundle that was asked for"; return 1; }
+  keep_bundle
   rm -rf "$home/unpacked"; mkdir -p "$home/unpacked"
   tar -xf "$file" -C "$home/unpacked"
   rm -rf "$home/bundle"; mv "$home/unpacked" "$home/bundle"
 }
 
-bring_bundle() {  # the head's comes by ssh
+is_wanted() { [ -f "$1" ] && echo "$sha256  $1" | sha256sum -c -; }
+
+# Where another head finds it, which no user's machine has to bring it to.
+keep_bundle() {
+  if [ "$role" != head ] || [ "$shared" = none ] || is_wanted "$kept"; then return 0; fi
+  { rm -rf "${kept%/*}" && mkdir -p "${kept%/*}" && cp "$file" "$kept.part" && mv "$kept.part" "$kept"; } ||
+    echo "the shared folder does not take the bundle"
+}
+
+bring_bundle() {  # the first head's comes by ssh
+  if [ "$shared" != none ] && is_wanted "$kept"; then cp "$kept" "$file"; return; fi
   if [ "$role" = head ] || [ -f "$file" ]; then [ -f "$file" ]; return; fi
   http GET "http://$head:$port/bundle/$sha256" "$file.part" && mv "$file.part" "$file"
 }
@@ -129,6 +141,8 @@ make_shared() {
   mkdir -p "$folder"
   if [ "$shared" = efs ]; then
     mountpoint -q "$folder" || { get_nfs; mount_efs; }
+  elif [ "$shared" = lustre ]; then
+    mountpoint -q "$folder" || { get_lustre; mount_lustre; }
   fi
   chown "$login" "$folder"
 }
@@ -152,6 +166,23 @@ mount_efs() {  # by its name, which AWS recommends, else by its address; a new m
   done
 }
 
+get_lustre() {  # packages of Amazon Linux; other images need the client for their kernel
+  command -v mount.lustre >/dev/null && return
+  if command -v dnf >/dev/null; then dnf install -qy lustre-client || true
+  elif command -v amazon-linux-extras >/dev/null; then amazon-linux-extras install -y lustre || true; fi
+  command -v mount.lustre >/dev/null && return
+  echo "no client of Lustre in this image: give --image amazon-linux, or one that has it"
+  return 1
+}
+
+mount_lustre() {  # a new file system takes about ten minutes
+  end=$(($(date +%s) + 1200))
+  until mount -t lustre -o relatime,flock "$file_system.fsx.$region.$(domain)@tcp:/$mount_name" "$folder"; do
+    if [ "$(date +%s)" -ge "$end" ]; then return 1; fi
+    sleep 5
+  done
+}
+
 domain() { case $region in cn-*) echo amazonaws.com.cn ;; *) echo amazonaws.com ;; esac; }
 
 run_prepare() {
@@ -165,11 +196,15 @@ run_prepare() {
 }
 
 start_agent() {
-  if [ "$role" = head ]; then keep_running head; keep_running jobs; fi
+  if [ "$role" = head ]; then
+    keep_running head; keep_running jobs
+    [ "$heal" = no ] || keep_running heal
+  fi
   if [ "$role" != head ] || [ "$head_only" = no ]; then keep_running node; fi
+  [ "$guard" = no ] || keep_running guard
 }
 
-keep_running() {  # keep_running head|jobs|node: again when it ends
+keep_running() {  # keep_running head|jobs|heal|node|guard: again when it ends
   command="$home/bundle/dtrain agent --$1 $home/node.json"
   if [ -d /run/systemd/system ]; then
     cat >"/etc/systemd/system/dtrain-$1.service" <<END

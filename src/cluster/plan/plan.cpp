@@ -9,6 +9,8 @@
 #include <dtrain/base/gpu_models.hpp>
 #include <dtrain/base/text.hpp>
 
+#include "notes.hpp"
+
 namespace dtrain::cluster {
 namespace {
 
@@ -131,12 +133,21 @@ void plan_surroundings(const Spec& spec, const Account& account, const Fleet& fl
   if (spec.placement && !fleet.group)
     add(Step::placement_group, fmt::format("make placement group dtrain-{}", fleet.name));
   if (shared_kind(spec) == SharedKind::new_efs && !account.file_system) {
-    add(Step::file_system, "make an elastic file system, encrypted");
+    add(Step::file_system, fmt::format("make an elastic file system, encrypted{}",
+                                       account.kms_key.empty() ? "" : " with " + account.kms_key));
+  }
+  if (shared_kind(spec) == SharedKind::new_lustre && !account.file_system) {
+    add(Step::file_system, fmt::format("make an FSx for Lustre file system of {} GB, encrypted{}: ${:.2f} a month",
+                                       lustre_gb(spec), account.kms_key.empty() ? "" : " with " + account.kms_key,
+                                       monthly_price_of_lustre(lustre_gb(spec))));
   }
   if (wants_own_role(spec) && !account.has_role) {
     add(Step::role,
         "make an IAM role for the head: to read what instances there are, to tag the status of the cluster's and to "
         "end its workers");
+    if (workers_replace_head(spec)) {
+      add(Step::role, "make an IAM role for the workers: to start the head again where EC2 has ended it");
+    }
   }
 }
 
@@ -163,6 +174,11 @@ void plan_nodes(const Spec& spec, const Account& account, const Fleet& fleet, Pl
   if (!fleet.launch_template) add(Step::launch_template, fmt::format("make launch template dtrain-{}", fleet.name));
   if (head && fleet.launch_template && fleet.tagged_head() != head->private_ip) {
     add(Step::launch_template, "update the address of the head in the launch template");
+  }
+  if (workers_replace_head(spec) && (!fleet.head_template || !head || fleet.tagged_head() != head->private_ip)) {
+    add(Step::launch_template,
+        fmt::format("{} launch template dtrain-{}-head, by which workers start a lost head again",
+                    fleet.head_template ? "update" : "make", fleet.name));
   }
   plan.to_start = missing_base_workers(spec, fleet);
   if (!plan.to_start.empty()) {
@@ -235,29 +251,6 @@ void plan_reservation(const Spec& spec, const Account& account, Plan& plan) {
   const int weight = account.reservation ? weight_of(spec, account.reservation->type) : 1;
   const int wanted = machines_for(static_cast<int>(plan.to_start.size()), weight) + (with_head ? 1 : 0);
   if (auto note = reservation_note(account, wanted)) plan.notes.push_back(std::move(*note));
-}
-
-void add_notes(const Spec& spec, const Account& account, Plan& plan) {
-  const auto note = [&](std::string_view text) { plan.notes.emplace_back(text); };
-  if (shared_kind(spec) == SharedKind::none && spec.on != Service::emr) {
-    note(
-        "without a shared folder the coordinator stays on the head, and no other node can take over when the head is "
-        "lost");
-  }
-  if (account.key.empty()) {
-    note("no key pair: ssh to the nodes is impossible. Give setting 'key' NAME, or make a key with ssh-keygen");
-  }
-  if (!account.has_users_key) {
-    note(fmt::format(
-        "key pair {} of the cluster holds another key than your ~/.ssh/id_*.pub: log in with the key of who "
-        "made the cluster",
-        account.key));
-  }
-  if (account.ssh_source == "0.0.0.0/0" || account.ssh_source == "::/0") note("port 22 is open to the whole internet");
-  if (spec.time_to_live.count() == 0 && spec.autostop.count() == 0) {
-    note(fmt::format("it runs until `cluster down`, and costs {} a day{}", cost_text(plan.cost, kHoursOfADay),
-                     spec.on == Service::emr ? "" : "; setting 'ttl' 12h or setting 'autostop' 30m would end it"));
-  }
 }
 
 }  // namespace

@@ -17,8 +17,8 @@ struct Price {
 };
 
 constexpr double kSecondsOfAnHour = 3600, kBytesOfAGigabyte = 1e9;
-// US dollars for a GB a month in us-east-1: of EFS, and of a gp3 disk.
-constexpr double kStoragePrice = 0.30, kDiskPrice = 0.08;
+// US dollars for a GB a month in us-east-1: of EFS, of a gp3 disk, and of FSx for Lustre (persistent, 125 MB/s a TiB).
+constexpr double kStoragePrice = 0.30, kDiskPrice = 0.08, kLustrePrice = 0.145;
 
 // Linux, on demand, us-east-1, an hour.
 constexpr Price kPrices[] = {
@@ -109,6 +109,10 @@ double cost_so_far(const Fleet& fleet, const PriceList& prices) {
   return dollars;
 }
 
-double monthly_price(const FileSystem& system) { return system.bytes / kBytesOfAGigabyte * kStoragePrice; }
+double monthly_price(const FileSystem& system) {
+  return system.bytes / kBytesOfAGigabyte * (system.lustre ? kLustrePrice : kStoragePrice);
+}
+
+double monthly_price_of_lustre(int gigabytes) { return gigabytes * kLustrePrice; }
 
 }  // namespace dtrain::cluster

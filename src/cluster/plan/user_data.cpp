@@ -23,6 +23,8 @@ const char* name_of(SharedFolder::Kind kind) {
   switch (kind) {
     case SharedFolder::Kind::efs:
       return "efs";
+    case SharedFolder::Kind::lustre:
+      return "lustre";
     case SharedFolder::Kind::path:
       return "path";
     case SharedFolder::Kind::none:
@@ -43,7 +45,8 @@ Json node_order(const NodeBoot& boot) {
                        {"bundle", boot.bundle_sha256},
                        {"login", boot.login},
                        {"region", boot.region},
-                       {"folder", boot.shared.kind == SharedFolder::Kind::none ? "" : boot.shared.folder}});
+                       {"folder", boot.shared.kind == SharedFolder::Kind::none ? "" : boot.shared.folder},
+                       {"replace_head_after", boot.replace_head_after.count()}});
 }
 
 bool is_hex_of_256_bits(const std::string& text) {
@@ -68,12 +71,15 @@ std::string assignments(const NodeBoot& boot) {
   give("shared", name_of(boot.shared.kind));
   give("file_system", boot.shared.file_system);
   give("mount_target", boot.shared.mount_target);
+  give("mount_name", boot.shared.mount_name);
   give("folder", boot.shared.folder);
   give("prepare", boot.prepare);
   give("prepare_deadline", std::to_string(boot.prepare_deadline.count()));
   give("boot_deadline", std::to_string(boot.boot_deadline.count()));
   give("time_to_live", std::to_string(boot.time_to_live.count()));
   give("autostop", std::to_string(boot.autostop.count()));
+  give("heal", yes_or_no(boot.heal));
+  give("guard", yes_or_no(boot.role == NodeBoot::Role::worker && boot.replace_head_after.count() > 0));
   give("keep_failed", yes_or_no(boot.keep_failed));
   give("node_json", node_order(boot).dump());
   return text;

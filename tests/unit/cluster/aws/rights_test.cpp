@@ -36,7 +36,10 @@ TEST(Rights, FitIntoOneManagedPolicy) {
 
 TEST(Rights, HaveIdentifiersThatIamTakes) {
   std::set<std::string> seen;
-  for (const Json& policy : {user_rights(narrowest()), head_rights({})}) {
+  RightsScope most = narrowest();
+  most.adopts = most.heals = true;
+  for (const Json& policy :
+       {user_rights(narrowest()), user_rights(most), head_rights({}), head_rights(most), worker_rights(most)}) {
     seen.clear();
     for (const Json& one : policy.at("Statement").as_array()) {
       const std::string& id = one.at("Sid").as_string();
@@ -44,6 +47,63 @@ TEST(Rights, HaveIdentifiersThatIamTakes) {
       for (const char c : id) EXPECT_TRUE(std::isalnum(static_cast<unsigned char>(c))) << id;
     }
   }
+}
+
+TEST(Rights, UseOnlyTheKeysThatAreNamedAndLendThemOnlyToServices) {
+  const std::string key = "arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab";
+  RightsScope scope = narrowest();
+  scope.keys = {key};
+  scope.heals = true;
+  for (const Json& policy : {user_rights(scope), head_rights(scope), worker_rights(scope)}) {
+    for (const char* id : {"SeeKeys", "UseKeys", "LendKeys"}) {
+      EXPECT_EQ(statement(policy, id).at("Resource").as_string(), key);
+    }
+    EXPECT_EQ(statement(policy, "LendKeys").at("Condition").dump(), R"({"Bool":{"kms:GrantIsForAWSResource":"true"}})");
+  }
+  EXPECT_EQ(user_rights(narrowest()).dump().find("kms:"), std::string::npos);
+  scope.keys = {"alias/training"};
+  EXPECT_THROW(check_scope(scope), UsageError);
+}
+
+TEST(Rights, AHeadThatHealsChangesOnlyItsOwnCluster) {
+  const Json policy = head_rights({.cluster = "demo", .heals = true});
+  EXPECT_EQ(statement(policy, "ChangeOwn").at("Condition").dump(),
+            R"({"StringEquals":{"aws:ResourceTag/dtrain:cluster":"demo"}})");
+  EXPECT_EQ(statement(policy, "StartMachines").at("Condition").dump(),
+            R"({"StringEquals":{"aws:RequestTag/dtrain:cluster":"demo"}})");
+  EXPECT_EQ(statement(policy, "GiveRoleToWorkers").at("Resource").as_string(),
+            "arn:aws:iam::*:role/dtrain/*/demo/dtrain-demo-*-w");
+  const std::string text = policy.dump();
+  for (const char* never : {"CreateRole", "DeleteSecurityGroup", "CreateSecurityGroup", "s3:"}) {
+    EXPECT_EQ(text.find(never), std::string::npos) << never;
+  }
+}
+
+TEST(Rights, AWorkerStartsAHeadByItsTemplateAlone) {
+  const RightsScope scope{.region = "eu-west-1", .cluster = "demo", .account = "123456789012", .heals = true};
+  const Json policy = worker_rights(scope);
+  const std::string by_template =
+      R"("ArnLike":{"ec2:LaunchTemplate":"arn:aws:ec2:eu-west-1:123456789012:launch-template/*"},)"
+      R"("Bool":{"ec2:IsLaunchTemplateResource":"true"})";
+  EXPECT_EQ(statement(policy, "StartHead").at("Condition").dump(),
+            R"({"StringEquals":{"aws:RequestTag/dtrain:cluster":"demo","aws:RequestTag/dtrain:role":"head"},)" +
+                by_template + "}");
+  EXPECT_EQ(statement(policy, "StartHeadByTemplate").at("Condition").dump(),
+            R"({"StringEquals":{"aws:ResourceTag/dtrain:cluster":"demo","aws:ResourceTag/dtrain:role":"head"}})");
+  EXPECT_EQ(statement(policy, "StartHeadWith").at("Condition").dump(), "{" + by_template + "}");
+  EXPECT_EQ(statement(policy, "GiveRoleToHead").at("Resource").as_string(),
+            "arn:aws:iam::123456789012:role/dtrain/eu-west-1/demo/dtrain-demo-eu-west-1");
+  for (const char* never : {"TerminateInstances", "CreateFleet", "ModifyLaunchTemplate", "CreateRole", "s3:"}) {
+    EXPECT_EQ(policy.dump().find(never), std::string::npos) << never;
+  }
+}
+
+TEST(Rights, StacksAreChangedOnlyByWhoAdopts) {
+  EXPECT_EQ(user_rights({}).dump().find("autoscaling"), std::string::npos);
+  const Json policy = user_rights({.cluster = "demo", .adopts = true});
+  EXPECT_EQ(statement(policy, "AdoptMachines").at("Condition").dump(),
+            R"({"StringEquals":{"aws:RequestTag/dtrain:cluster":"demo"}})");
+  EXPECT_EQ(policy.dump().find("DeleteStack"), std::string::npos);
 }
 
 TEST(Rights, ChangeOnlyWhatCarriesTheTag) {
@@ -75,8 +135,8 @@ TEST(Rights, MakeRolesOnlyWithTheirBoundary) {
 }
 
 TEST(Rights, OfBucketsAreGivenByName) {
-  EXPECT_THROW(statement(user_rights({}), "SendToBuckets"), DataError);
-  EXPECT_EQ(statement(user_rights(narrowest()), "SendToBuckets").at("Resource").as_string(), "arn:aws:s3:::photos/*");
+  EXPECT_THROW(statement(user_rights({}), "Send"), DataError);
+  EXPECT_EQ(statement(user_rights(narrowest()), "Send").at("Resource").as_string(), "arn:aws:s3:::photos/*");
 }
 
 TEST(Rights, RefuseAScopeThatIsNone) {

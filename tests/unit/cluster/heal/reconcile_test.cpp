@@ -125,14 +125,45 @@ TEST(Reconcile, ReplacesWhatIsSickForLongEnough) {
   EXPECT_TRUE(well.memory.sick.empty());
 }
 
-TEST(Reconcile, ReplacesNoneWhereMostAreSickAtOnce) {
-  std::vector<WorkerSeen> all{worker(1), worker(2), worker(3)};
-  all[0].sick = all[1].sick = "its agent is lost";
-  HealDecision made = decide(observed(all), {.base = 3});
-  made = decide(observed(all), {.base = 3}, made.memory, 1'000s + kSickTime);
+TEST(Reconcile, WhereMostAreSickAtOnceItReplacesOneAsATrialAndThenTheOthers) {
+  std::vector<WorkerSeen> all{worker(1), worker(2), worker(3), worker(4)};
+  all[0].sick = all[1].sick = all[2].sick = "its agent is lost";
+  HealDecision made = decide(observed(all), {.base = 4});
+  made = decide(observed(all), {.base = 4}, made.memory, 1'000s + kSickTime);
   EXPECT_TRUE(made.actions.empty());
   ASSERT_EQ(made.waits.size(), 1U);
-  EXPECT_NE(made.waits.front().find("2 of 3"), std::string::npos);
+  EXPECT_NE(made.waits.front().find("3 of 4"), std::string::npos);
+
+  made = decide(observed(all), {.base = 4}, made.memory, 1'000s + kMostSickTime);
+  EXPECT_EQ(actions(made), Words{"replace i-1"});
+
+  const UnixTime later = 1'000s + kMostSickTime + kAskAgain;
+  WorkerSeen fresh = worker(5);
+  fresh.healed = true, fresh.began = later - kAskAgain;
+  all[0] = fresh;
+  all[0].sick = "its agent is lost";
+  made = decide(observed(all), {.base = 4}, made.memory, later + kTrialTime);
+  EXPECT_TRUE(made.actions.empty()) << "the successor is sick too";
+
+  all[0].sick = {};
+  made = decide(observed(all), {.base = 4}, made.memory, later + kTrialTime);
+  EXPECT_EQ(actions(made), (Words{"replace i-2", "replace i-3"}));
+}
+
+TEST(Reconcile, DoesNotDoAgainWhatAwsDoesNotShowYet) {
+  Observed seen = observed({worker(1), worker(2, State::ended, false)});
+  seen.workers[1].leaves = true;
+  HealDecision made = decide(seen, {.base = 1, .elastic = 1});
+  EXPECT_EQ(actions(made), Words{"count-out i-2"});
+  made = decide(seen, {.base = 1}, made.memory, 1'020s);
+  EXPECT_TRUE(made.actions.empty());
+  seen.workers[0].sick = "it is to go", seen.workers[0].announced = true;
+  made = decide(seen, {.base = 1}, made.memory, 1'040s);
+  EXPECT_EQ(actions(made), Words{"replace i-1"});
+  made = decide(seen, {.base = 1}, made.memory, 1'045s);
+  EXPECT_TRUE(made.actions.empty());
+  made = decide(seen, {.base = 1}, made.memory, 1'045s + kAskAgain);
+  EXPECT_EQ(actions(made), (Words{"count-out i-2", "replace i-1"})) << "what failed is done again";
 }
 
 TEST(Reconcile, ReplacesThoseThatBecameSickOneAfterTheOther) {

@@ -1,12 +1,15 @@
 // Random stories of a cluster in a cloud that is made up here: spot machines are reclaimed, zones run dry, machines
-// become sick, AWS shows what was made a while later, reconcilers are killed between any two calls, and two of them run
-// at once. In the end the wish is reached again.
+// become sick, one by one and many at once, AWS shows what was made or tagged a while later, calls fail, heads are lost
+// between two actions, reconcilers are killed between any two calls, and two of them act at once. In the end the wish
+// is reached again.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <random>
+#include <set>
 
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/reconcile.hpp>
@@ -24,6 +27,7 @@ constexpr std::chrono::seconds kCalm{7'200};      // and this long they do not
 constexpr std::chrono::seconds kShownFor{3'600};  // AWS shows a terminated machine
 
 constexpr std::chrono::seconds kToRegister{60}, kToJoin{50}, kToLeave{20};
+constexpr std::chrono::seconds kTagLag{30};
 
 struct Machine {
   WorkerSeen worker;
@@ -32,10 +36,10 @@ struct Machine {
 };
 
 // An elastic job, which takes a while to take a worker and to let one go.
-void show_job(const Machine& one, UnixTime now, WorkerSeen& worker) {
+void show_job(const Machine& one, UnixTime registers, UnixTime now, WorkerSeen& worker) {
   const bool has = one.joins > 0s, had = one.leaves > 0s;
   worker.host = worker.id;
-  worker.ready = now - one.made >= kToRegister;
+  worker.ready = now - registers >= kToRegister;
   worker.listed = has && !had;
   worker.was_listed = has;
   worker.part = Part::outside;
@@ -69,7 +73,24 @@ class Cloud {
     return id;
   }
 
-  Observed look() const {
+  // What was tagged lately may be shown as it was before.
+  Observed look() {
+    Observed seen = look_now();
+    for (WorkerSeen& one : seen.workers) {
+      const auto old = tagged_.find(one.id);
+      if (!lags || old == tagged_.end() || now - old->second.at > kTagLag || chance(0.5)) continue;
+      one.left = old->second.left;
+      one.replaced_by = old->second.replaced_by;
+    }
+    return seen;
+  }
+  Machine& to_tag(const std::string& id) {
+    Machine& one = machine(id);
+    tagged_[id] = {now, one.worker.left, one.worker.replaced_by};
+    return one;
+  }
+
+  Observed look_now() const {
     Observed seen{.head = has_head ? Observed::Head::alive : Observed::Head::gone, .pools = pools};
     for (const Machine& one : machines) {
       const bool forgotten = one.ended > 0s && now - one.ended > kShownFor;
@@ -80,14 +101,15 @@ class Cloud {
         worker.state = State::ended;
       else if (now - one.made > 30s)
         worker.state = State::running;
-      if (has_job) show_job(one, now, worker);
+      if (has_job && has_head) show_job(one, std::max(one.made, head_since), now, worker);
+      if (has_job && !has_head) worker.part = Part::unknown;
     }
     return seen;
   }
 
   bool trains(const std::string& id) const {
     if (!has_job) return false;
-    const Observed seen = look();
+    const Observed seen = look_now();
     return std::ranges::any_of(seen.workers,
                                [&](const WorkerSeen& one) { return one.id == id && one.part == Part::trains; });
   }
@@ -118,6 +140,11 @@ class Cloud {
     if (chance(0.03)) dry.insert(pools[some(pools.size())].text());
     if (chance(0.03)) dry.clear();
     if (chance(0.005)) has_head = false;
+    if (chance(0.003)) {
+      for (Machine& one : machines) {
+        if (chance(0.7)) one.worker.sick = "what they all share is impaired";
+      }
+    }
     if (chance(0.002)) {
       for (Machine& one : machines) {
         if (one.ended == 0s) one.ended = now;
@@ -136,11 +163,19 @@ class Cloud {
   std::vector<Machine> machines;
   std::set<std::string> dry;  // pools without machines
   bool has_head = true;
+  UnixTime head_since{0};  // workers register with a new one again
   Lease lease;
   Wish wish{.base = 4, .elastic = 2};
-  bool lags = true, has_job = false;
+  bool lags = true, has_job = false, two_at_once = false, any_killed = false;
+  int removed = 0;  // added workers, by the user
 
  private:
+  struct Shown {
+    UnixTime at{0};
+    bool left = false;
+    std::string replaced_by{};
+  };
+  std::map<std::string, Shown> tagged_;  // by id: what was there before the last change of its tags
   std::mt19937 random_;
 };
 
@@ -149,25 +184,43 @@ class Reconciler {
  public:
   Reconciler(Cloud& cloud, std::string name) : cloud_(cloud), name_(std::move(name)) {}
 
-  void look(double dies) {
+  // `trouble`: this one may die at any call, calls may fail, and it may not have seen that another one acts.
+  void look(bool trouble) {
     const LeaseState state = lease_state(cloud_.lease, name_, cloud_.now);
-    if (state == LeaseState::taken) return;
+    const bool is_blind = trouble && cloud_.chance(0.02);
+    if (state == LeaseState::taken && !is_blind) return;
+    cloud_.two_at_once |= state == LeaseState::taken;
     cloud_.lease = {name_, cloud_.now};
+    trouble_ = trouble;
+    const Wish before = cloud_.wish;
+    wish_ = before;
     Observed seen = cloud_.look();
     for (const auto& [at, id] : started_) add_started(seen, at, id);
-    HealDecision made = reconcile(seen, cloud_.wish, 3, std::move(memory_), cloud_.now);
+    HealDecision made = reconcile(seen, wish_, 3, std::move(memory_), cloud_.now);
     memory_ = std::move(made.memory);
-    for (const HealAction& action : made.actions) {
-      EXPECT_FALSE(action.reason.empty());
-      if (cloud_.chance(dies)) return die();
-      carry_out(action);
-      if (cloud_.chance(dies)) return die();
+    try {
+      for (const HealAction& action : made.actions) {
+        EXPECT_FALSE(action.reason.empty());
+        may_die();
+        if (!trouble || !cloud_.chance(0.03)) carry_out(action);
+        if (trouble && cloud_.chance(0.01)) cloud_.has_head = false;
+      }
+      may_die();
+      if (wish_ != before) cloud_.wish = wish_;
+    } catch (const Killed&) {
+      die();
     }
   }
 
  private:
+  struct Killed {};
+  void may_die() {
+    if (trouble_ && cloud_.chance(0.03)) throw Killed();
+  }
+
   // A process that is started anew has another name and remembers nothing.
   void die() {
+    cloud_.any_killed = true;
     memory_ = {};
     started_.clear();
     name_ += "'";
@@ -185,11 +238,12 @@ class Reconciler {
     switch (action.kind) {
       case Kind::restore_head:
         cloud_.has_head = true;
+        cloud_.head_since = cloud_.now;
         return;
       case Kind::count_out: {
-        mark_left(action.id);
-        int& count = action.base ? cloud_.wish.base : cloud_.wish.elastic;
-        --count;
+        cloud_.to_tag(action.id).worker.left = true;
+        int& count = action.base ? wish_.base : wish_.elastic;
+        count = std::max(count - action.count, 0);
         return;
       }
       case Kind::start_workers:
@@ -212,12 +266,6 @@ class Reconciler {
     }
   }
 
-  void mark_left(const std::string& id) {
-    for (Machine& one : cloud_.machines) {
-      if (one.worker.id == id) one.worker.left = true;
-    }
-  }
-
   // A pool gives all, some or none.
   void start(const HealAction& action) {
     std::vector<Attempt> attempts;
@@ -228,21 +276,18 @@ class Reconciler {
       for (int at = 0; at < got; ++at) {
         const std::string id = cloud_.start(action.base, pool, true);
         started_.emplace_back(cloud_.now, id);
-        if (action.kind == Kind::replace) set_replaced(action.id, id);
       }
+      may_die();
+      if (got > 0 && action.kind == Kind::replace) cloud_.to_tag(action.id).worker.replaced_by = started_.back().second;
       if (got > 0) break;
     }
     memory_ = after_attempts(std::move(memory_), attempts, cloud_.now);
   }
 
-  void set_replaced(const std::string& bad, const std::string& fresh) {
-    for (Machine& one : cloud_.machines) {
-      if (one.worker.id == bad) one.worker.replaced_by = fresh;
-    }
-  }
-
   Cloud& cloud_;
   std::string name_;
+  bool trouble_ = false;
+  Wish wish_;  // as it was read, and what this look makes of it
   HealMemory memory_;
   std::vector<std::pair<UnixTime, std::string>> started_;
 };
@@ -253,6 +298,7 @@ void remove_one(Cloud& cloud) {
     if (one.ended > 0s || one.worker.base || one.worker.leaves || cloud.now < one.visible) continue;
     one.worker.leaves = true;
     one.ended = cloud.now;
+    ++cloud.removed;
     return;
   }
 }
@@ -272,16 +318,24 @@ void play(unsigned seed) {
     if (trouble && cloud.chance(0.002)) remove_one(cloud);
     if (!trouble) cloud.dry.clear();
     cloud.sync_tags();
-    first.look(trouble ? 0.05 : 0);
-    if (cloud.chance(0.5)) second.look(trouble ? 0.05 : 0);
+    first.look(trouble);
+    if (cloud.chance(0.5)) second.look(trouble);
     cloud.now += kLook;
     most = std::max(most, cloud.running(true) + cloud.running(false));
   }
   EXPECT_TRUE(cloud.has_head);
   EXPECT_EQ(cloud.running(true), cloud.wish.base);
-  EXPECT_EQ(cloud.running(false), cloud.wish.elastic);
+  // Tags cannot be compared and set in one call: two that act at once, while AWS does not show a mark, may count a
+  // worker out twice; what the user added is not ended for that.
+  if (!cloud.two_at_once) {
+    EXPECT_EQ(cloud.running(false), cloud.wish.elastic);
+  }
+  EXPECT_GE(cloud.running(false), cloud.wish.elastic);
+  EXPECT_LE(cloud.running(false), 2);
   EXPECT_EQ(cloud.wish.base, 4);
-  EXPECT_LE(most, 12) << "machines at once, of 6 that are wanted";
+  EXPECT_GE(cloud.wish.elastic, cloud.two_at_once ? 0 : 2 - cloud.removed) << "each that left is counted out once";
+  // Two that act at once may both start what lacks, and one that is killed leaves successors without a predecessor.
+  EXPECT_LE(most, cloud.two_at_once || cloud.any_killed ? 18 : 12) << "machines at once, of 6 that are wanted";
   for (const Machine& one : cloud.machines) {
     if (one.ended > 0s) continue;
     EXPECT_TRUE(one.worker.sick.empty()) << one.worker.id;

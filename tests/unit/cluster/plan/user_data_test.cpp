@@ -66,6 +66,93 @@ TEST(UserData, HandsOverWhatAPersonWroteByteForByte) {
   EXPECT_EQ(said_by_shell(script), "[" + boot.prepare + "]");
 }
 
+TEST(UserData, MountsLustreByItsName) {
+  NodeBoot boot = example();
+  boot.shared = {.kind = SharedFolder::Kind::lustre,
+                 .file_system = "fs-0123456789abcdef0",
+                 .mount_name = "a1b2c3d4",
+                 .folder = "/no/such folder"};
+  const auto mounts = [&] {
+    std::string script = user_data(boot);
+    script.replace(script.rfind("\nmain\n"), 6,
+                   "\nmkdir() { :; }; chown() { :; }; mountpoint() { return 1; }; get_lustre() { :; }\n"
+                   "mount() { echo \"mount $*\"; }\nmake_shared\n");
+    return said_by_shell(script);
+  };
+  EXPECT_EQ(mounts(),
+            "mount -t lustre -o relatime,flock fs-0123456789abcdef0.fsx.eu-west-1.amazonaws.com@tcp:/a1b2c3d4 "
+            "/no/such folder\n");
+  boot.region = "cn-north-1";
+  EXPECT_NE(mounts().find("fsx.cn-north-1.amazonaws.com.cn@tcp"), std::string::npos);
+}
+
+TEST(UserData, SaysThatAnImageHasNoClientOfLustre) {
+  NodeBoot boot = example();
+  boot.shared = {.kind = SharedFolder::Kind::lustre, .file_system = "fs-1", .mount_name = "a", .folder = "/d"};
+  std::string script = user_data(boot);
+  script.replace(script.rfind("\nmain\n"), 6, "\nPATH=/nowhere\nget_lustre\n");
+  EXPECT_NE(said_by_shell(script).find("no client of Lustre in this image"), std::string::npos);
+}
+
+// What the script would keep running on a machine of this kind, as it starts there.
+std::string kept_by(const NodeBoot& boot) {
+  std::string script = user_data(boot);
+  script.replace(script.rfind("\nmain\n"), 6, "\nkeep_running() { printf '%s ' \"$1\"; }\nstart_agent || true\n");
+  return said_by_shell(script);
+}
+
+TEST(UserData, TheHeadKeepsTheClusterWhereThatIsWanted) {
+  NodeBoot boot = example();
+  EXPECT_EQ(kept_by(boot), "node ");
+  boot.heal = true;
+  EXPECT_EQ(kept_by(boot), "node ");
+  boot.role = NodeBoot::Role::head;
+  boot.head_address = "";
+  EXPECT_EQ(kept_by(boot), "head jobs heal node ");
+  boot.heal = false;
+  EXPECT_EQ(kept_by(boot), "head jobs node ");
+}
+
+TEST(UserData, WorkersGuardTheHeadWhereThatIsWanted) {
+  NodeBoot boot = example();
+  boot.replace_head_after = std::chrono::minutes(3);
+  EXPECT_EQ(kept_by(boot), "node guard ");
+  boot.role = NodeBoot::Role::head;
+  EXPECT_EQ(kept_by(boot), "head jobs node ");
+}
+
+// What the script does with the bundle on a machine of this kind, in folders of the test.
+std::string bundle_by(NodeBoot boot, const Path& folder, const std::string& before) {
+  boot.shared = {.kind = SharedFolder::Kind::path, .folder = (folder / "shared").string()};
+  boot.bundle_sha256 = said_by_shell("tar -cf " + (folder / "made.tar").string() + " -C " + folder.string() +
+                                     " program; sha256sum <" + (folder / "made.tar").string())
+                           .substr(0, 64);
+  std::string script = user_data(boot);
+  script.replace(script.find("home=/opt/dtrain"), 16, "home=" + (folder / "home").string());
+  script.replace(script.rfind("\nmain\n"), 6,
+                 "\nboot_deadline=0; mkdir -p $home/incoming $folder\n" + before +
+                     "\nget_bundle >/dev/null 2>&1 && echo has it || echo has none\n");
+  return said_by_shell(script);
+}
+
+TEST(UserData, AHeadFindsTheBundleOfTheHeadBeforeInTheSharedFolder) {
+  const Path folder = std::filesystem::temp_directory_path() / ("user_data_bundle_" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  write_file_atomic(folder / "program", "dtrain");
+  NodeBoot boot = example();
+  boot.role = NodeBoot::Role::head;
+  const std::string again = "rm -rf $home/incoming/* $home/bundle";
+  EXPECT_EQ(bundle_by(boot, folder, again), "has none\n");
+  EXPECT_EQ(bundle_by(boot, folder, "cp ${home%/*}/made.tar $home/incoming/$sha256.tar"), "has it\n");
+  EXPECT_EQ(bundle_by(boot, folder, again), "has it\n");
+  boot.role = NodeBoot::Role::worker;
+  EXPECT_EQ(bundle_by(boot, folder, again), "has it\n");
+  EXPECT_EQ(read_file(folder / "home/bundle/program"), "dtrain");
+  boot.role = NodeBoot::Role::head;  // one that is not the right one counts for nothing
+  EXPECT_EQ(bundle_by(boot, folder, again + "; echo another >$(ls $folder/.dtrain/demo/*.tar)"), "has none\n");
+  std::filesystem::remove_all(folder);
+}
+
 // The failure report travels in clear, so its proof is not the secret.
 TEST(UserData, HoldsNoSecretButThatOfAdmission) {
   const std::string script = user_data(example());

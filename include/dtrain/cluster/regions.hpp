@@ -1,0 +1,41 @@
+// Clusters that may be in one of several regions, which `up` tries one after the other while there is no capacity. A
+// cluster is in one region; what an interrupted `up` left may be in another.
+//
+// Tags say in each region what is there. Which regions to ask stands in a file of the user (in ~/.dtrain/clusters),
+// written before `up` makes anything in the first of them; without it, the user names the regions again.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <dtrain/cluster/account.hpp>
+#include <dtrain/cluster/fleet.hpp>
+#include <dtrain/cluster/spec.hpp>
+
+namespace dtrain::cluster {
+
+// The names in "us-east-1,eu-west-1"; none for an empty text. Throws UsageError for a text that is no such list.
+std::vector<std::string> regions_in(const std::string& text);
+
+// Throws UsageError for an option that binds the cluster to one region. Needs no account.
+void refuse_ties(const Spec& spec);
+// Throws UsageError for a file system with content that an earlier cluster of this name left in the region: the cluster
+// would miss it elsewhere.
+void refuse_kept_storage(const Account& account, const Spec& spec, const std::string& cluster);
+
+// Whether an `up` began the cluster and did not end: it has a group, and nothing says what is to be kept.
+bool is_only_begun(const Fleet& fleet);
+// Whether nodes have never written to it. AWS counts a few kilobytes for an empty one.
+bool is_empty(const FileSystem& system);
+
+// The region that has the cluster; else the first one that has what an interrupted `up` left; empty: none has anything.
+std::string region_with(const std::vector<std::string>& regions, const std::function<Fleet(const std::string&)>& read);
+
+// The regions in which `up` of this user may have made something of the cluster; none: it was given one region only.
+std::vector<std::string> remembered_regions(const std::string& cluster);
+void remember_regions(const std::string& cluster, const std::vector<std::string>& regions);  // none: forgets them
+// The same of all clusters, sorted, each once.
+std::vector<std::string> all_remembered_regions();
+
+}  // namespace dtrain::cluster

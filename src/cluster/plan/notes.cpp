@@ -1,0 +1,57 @@
+#include "notes.hpp"
+
+#include <fmt/format.h>
+
+namespace dtrain::cluster {
+
+static const char* why_workers_do_not_replace_head(const Spec& spec) {
+  if (shared_kind(spec) == SharedKind::none) {
+    return "setting 'heal' without a shared folder: workers cannot start a lost head again, because the program, the "
+           "queue and the jobs would be lost with it. Give setting 'shared' efs, or start it yourself: by the same "
+           "command, or by a watch that heals on another machine";
+  }
+  if (!wants_own_role(spec)) {
+    return "the head has an instance profile of yours, so its workers get no role to start a lost head again: that is "
+           "done by the same command, or by a watch that heals on another machine";
+  }
+  return "workers do not start a lost head again, as setting 'replace-head-after' says: that is done by the same "
+         "command, or by a watch that heals on another machine";
+}
+
+void add_notes(const Spec& spec, const Account& account, Plan& plan) {
+  const auto note = [&](std::string_view text) { plan.notes.emplace_back(text); };
+  if (shared_kind(spec) == SharedKind::none && spec.on != Service::emr) {
+    note(
+        "without a shared folder the coordinator stays on the head, and no other node can take over when the head is "
+        "lost");
+  }
+  if (spec.heal && !workers_replace_head(spec)) note(why_workers_do_not_replace_head(spec));
+  if (!account.kms_key.empty() && spec.spot != SpotUse::off) {
+    note(
+        fmt::format("spot instances use {} by the role AWSServiceRoleForEC2Spot of the account: the policy of the key, "
+                    "or a grant (aws kms create-grant), must allow that",
+                    account.kms_key));
+  }
+  const SharedKind shared = shared_kind(spec);
+  if ((shared == SharedKind::new_lustre || shared == SharedKind::given_lustre) && spec.image == "ubuntu") {
+    note(
+        "setting 'shared' fsx: nodes need a client of Lustre, which the images of Ubuntu lack: give setting 'image' "
+        "amazon-linux, whose packages have it, or an image of yours");
+  }
+  if (account.key.empty()) {
+    note("no key pair: ssh to the nodes is impossible. Give setting 'key' NAME, or make a key with ssh-keygen");
+  }
+  if (!account.has_users_key) {
+    note(fmt::format(
+        "key pair {} of the cluster holds another key than your ~/.ssh/id_*.pub: log in with the key of who "
+        "made the cluster",
+        account.key));
+  }
+  if (account.ssh_source == "0.0.0.0/0" || account.ssh_source == "::/0") note("port 22 is open to the whole internet");
+  if (spec.time_to_live.count() == 0 && spec.autostop.count() == 0) {
+    note(fmt::format("it runs until `cluster down`, and costs {} a day{}", cost_text(plan.cost, kHoursOfADay),
+                     spec.on == Service::emr ? "" : "; setting 'ttl' 12h or setting 'autostop' 30m would end it"));
+  }
+}
+
+}  // namespace dtrain::cluster

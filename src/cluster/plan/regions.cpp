@@ -1,0 +1,141 @@
+#include <dtrain/cluster/regions.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include <dtrain/base/environment.hpp>
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/files.hpp>
+#include <dtrain/base/json.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/cluster/wish.hpp>
+
+namespace dtrain::cluster {
+namespace {
+
+constexpr const char* kSchema = "dtrain.cluster-regions/1";
+constexpr const char* kRegionsFile = "regions.json";
+constexpr unsigned kOwnersAlone = 0600;
+constexpr double kMostBytesOfNothing = 1 << 20;
+
+Path clusters_of_user() { return Path(environment("HOME").value_or("/")) / ".dtrain" / "clusters"; }
+
+bool is_region(const std::string& name) {
+  return !name.empty() &&
+         std::ranges::all_of(name, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; });
+}
+
+// A damaged file is as good as none: the user names the regions again.
+std::vector<std::string> read_regions(const Path& file) try {
+  std::error_code none;
+  if (!std::filesystem::exists(file, none)) return {};
+  const Json json = Json::parse(read_file(file), file.string());
+  std::vector<std::string> regions;
+  if (json.at("schema").as_string() != kSchema) return {};
+  for (const Json& one : json.at("regions").as_array()) {
+    if (is_region(one.as_string())) regions.push_back(one.as_string());
+  }
+  return regions;
+} catch (const Error&) {
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> regions_in(const std::string& text) {
+  std::vector<std::string> regions;
+  if (text.empty()) return regions;
+  for (const std::string& part : split(text, ',')) {
+    std::string name(trim(part));
+    if (!is_region(name)) {
+      throw UsageError(fmt::format("setting 'region' '{}' names no region in '{}'", text, name),
+                       "such as eu-west-1, or eu-west-1,us-east-1 for one after the other");
+    }
+    if (std::ranges::find(regions, name) != regions.end())
+      throw UsageError(fmt::format("setting 'region' '{}' names {} twice", text, name), "name each region once");
+    regions.push_back(std::move(name));
+  }
+  return regions;
+}
+
+void refuse_ties(const Spec& spec) {
+  const auto refuse = [](const std::string& what) {
+    throw UsageError(what + " belongs to one region, and setting 'region' names several",
+                     "give setting 'region' with that one, or leave the other option out");
+  };
+  const auto with = [](const char* name, const std::string& text) {
+    return fmt::format("setting '{}' {}", name, text);
+  };
+  if (spec.on == Service::emr) refuse(with("on", "emr"));
+  const SharedKind shared = shared_kind(spec);
+  if (shared == SharedKind::given_efs || shared == SharedKind::given_lustre) refuse(with("shared", spec.shared));
+  if (spec.image.starts_with("ami-")) refuse(with("image", spec.image));
+  if (!spec.vpc.empty()) refuse(with("vpc", spec.vpc));
+  if (!spec.subnet.empty()) refuse(with("subnet", spec.subnet));
+  if (!spec.capacity_reservation.empty()) refuse(with("capacity-reservation", spec.capacity_reservation));
+  if (!region_of_kms_key(spec.kms_key).empty()) refuse(with("kms-key", spec.kms_key));
+}
+
+void refuse_kept_storage(const Account& account, const Spec& spec, const std::string& cluster) {
+  const SharedKind shared = shared_kind(spec);
+  if (shared != SharedKind::new_efs && shared != SharedKind::new_lustre) return;
+  if (!account.file_system || is_empty(*account.file_system)) return;
+  throw UsageError(
+      fmt::format("file system {} of cluster {} is in {} with {}, which the cluster would miss in another region",
+                  account.file_system->id, cluster, account.region,
+                  format_bytes(static_cast<std::uint64_t>(account.file_system->bytes))),
+      fmt::format("give setting 'region' {} alone; or copy what you need, and delete it: dtrain cluster down {} "
+                  "setting 'region' {} setting 'delete-storage'",
+                  account.region, cluster, account.region));
+}
+
+bool is_only_begun(const Fleet& fleet) {
+  return fleet.group && !fleet.on_emr() && std::ranges::none_of(fleet.nodes, is_adopted) &&
+         !fleet.group->tags.contains(tag::kWish) && !fleet.group->tags.contains(tag::kLaunches);
+}
+
+bool is_empty(const FileSystem& system) { return system.bytes < kMostBytesOfNothing; }
+
+std::string region_with(const std::vector<std::string>& regions, const std::function<Fleet(const std::string&)>& read) {
+  std::string begun;
+  for (const std::string& region : regions) {
+    const Fleet fleet = read(region);
+    if (!fleet.exists()) continue;
+    if (!is_only_begun(fleet)) return region;
+    if (begun.empty()) begun = region;
+  }
+  return begun;
+}
+
+std::vector<std::string> remembered_regions(const std::string& cluster) {
+  return read_regions(clusters_of_user() / cluster / kRegionsFile);
+}
+
+void remember_regions(const std::string& cluster, const std::vector<std::string>& regions) {
+  const Path folder = clusters_of_user() / cluster;
+  if (regions.empty()) {
+    std::error_code ignored;
+    std::filesystem::remove(folder / kRegionsFile, ignored);
+    std::filesystem::remove(folder, ignored);  // unless something else is in it
+    return;
+  }
+  Json list = Json::array();
+  for (const std::string& region : regions) list.push_back(region);
+  make_folder(folder);
+  write_file_atomic(folder / kRegionsFile,
+                    Json::object({{"schema", kSchema}, {"regions", std::move(list)}}).dump() + "\n", kOwnersAlone);
+}
+
+std::vector<std::string> all_remembered_regions() {
+  std::set<std::string> all;
+  std::error_code none;
+  for (std::filesystem::directory_iterator entry(clusters_of_user(), none), end; !none && entry != end;
+       entry.increment(none)) {
+    for (const std::string& region : read_regions(entry->path() / kRegionsFile)) all.insert(region);
+  }
+  return {all.begin(), all.end()};
+}
+
+}  // namespace dtrain::cluster

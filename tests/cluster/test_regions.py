@@ -1,0 +1,270 @@
+"""`--region A,B,C`: one region after the other while there is no capacity. What is given up leaves nothing behind, also after a
+SIGKILL, and later commands find the cluster where it is."""
+
+import json
+
+import pytest
+from cloud import UP
+from faults import error
+
+A, B, C = "us-east-1", "eu-west-1", "us-west-2"
+ALL = ",".join((A, B, C))
+WORDS = ("-w", 2, *UP)
+
+
+class Places:
+    """The account in several regions, past the proxy."""
+
+    def __init__(self, cloud):
+        self.cloud = cloud
+        self.ec2 = {region: cloud.client("ec2", region) for region in (A, B, C)}
+
+    def none_in(self, *regions):
+        """There is no capacity in them."""
+        for region in regions:
+            for zone in self.ec2[region].describe_availability_zones()["AvailabilityZones"]:
+                self.cloud.proxy.strict.capacity["*", zone["ZoneName"]] = 0
+
+    def machines(self, region):
+        pages = self.ec2[region].describe_instances(Filters=[{"Name": "tag:dtrain:cluster", "Values": ["demo"]}, {
+            "Name": "instance-state-name", "Values": ["pending", "running", "stopped"]}])["Reservations"]
+        return [one for page in pages for one in page["Instances"]]
+
+    def left(self, region):
+        """What carries the tag of the cluster."""
+        ended = [one["InstanceId"] for page in self.ec2[region].describe_instances()["Reservations"] for one in page["Instances"]
+                 if one["State"]["Name"] == "terminated"]
+        tagged = self.ec2[region].describe_tags(Filters=[{"Name": "key", "Values": ["dtrain:cluster"]}])["Tags"]
+        systems = self.cloud.client("efs", region).describe_file_systems()["FileSystems"]
+        roles = [one["RoleName"] for one in self.cloud.client("iam").list_roles()["Roles"] if one["RoleName"].endswith((region, region + "-w"))]
+        return [one["ResourceId"] for one in tagged if one["ResourceId"] not in ended] + [
+            one["FileSystemId"] for one in systems] + roles
+
+    def calls(self, region, action=None):
+        return [one.action for one in self.cloud.proxy.calls if one.region == region and one.is_mutating() and action in (None, one.action)]
+
+
+@pytest.fixture
+def places(cloud):
+    return Places(cloud)
+
+
+@pytest.fixture
+def regions(cloud):
+    """run(words): `cluster up demo` in the three regions; the finished process."""
+    def run(*words, status=0, where=ALL):
+        return cloud.cluster("up", "demo", *WORDS, "--region", where, *words, status=status)
+    return run
+
+
+def remembered(cloud):
+    file = cloud.folder / "home/.dtrain/clusters/demo/regions.json"
+    return json.loads(file.read_text())["regions"] if file.exists() else []
+
+
+def test_the_first_region_with_capacity_has_the_cluster(cloud, places, regions):
+    said = regions("--shared", "efs").stderr
+    assert f"in this order, while there is no capacity: {A} ($" in said and "data in S3 stays in the region of its bucket" in said
+    assert len(places.machines(A)) == 3 and places.left(B) == [] and places.calls(B) + places.calls(C) == []
+    assert remembered(cloud) == [A]
+
+
+@pytest.mark.parametrize("words", [(), ("--shared", "efs", "--heal"), ("--spot", "only")])
+def test_what_a_region_without_capacity_was_left_with_is_taken_away(cloud, places, regions, words):
+    places.none_in(A, B)
+    made = json.loads(regions(*words, "--json").stdout)
+    assert made["region"] == C and len(made["nodes"]) == 3
+    assert {one["code"] for one in made["attempts"]} == {"InsufficientInstanceCapacity", ""}
+    assert "CreateSecurityGroup" in places.calls(A) and "CreateSecurityGroup" in places.calls(B)
+    assert places.left(A) == [] and places.left(B) == [] and len(places.machines(C)) == 3
+    order = [one.region for one in cloud.proxy.calls if one.action in ("CreateSecurityGroup", "DeleteSecurityGroup")]
+    assert order == [A, A, B, B, C]
+
+
+def test_a_head_without_workers_is_ended_before_the_next_region_is_tried(cloud, places, regions):
+    zones = [one["ZoneName"] for one in places.ec2[A].describe_availability_zones()["AvailabilityZones"]]
+    cloud.proxy.strict.capacity = {("c5.large", zone): 1 for zone in zones}
+    said = regions().stderr
+    assert f"cluster demo: {A} has no capacity for it, now {B}" in said
+    assert places.machines(A) == [] and places.left(A) == [] and len(places.machines(B)) == 3
+
+
+@pytest.mark.parametrize(("action", "code"), [("RunInstances", "VcpuLimitExceeded"), ("CreateFleet", "MaxSpotInstanceCountExceeded"),
+                                              ("CreateSecurityGroup", "SecurityGroupLimitExceeded")])
+def test_a_quota_that_does_not_suffice_is_no_capacity(cloud, places, regions, action, code):
+    cloud.proxy.on(action, lambda exchange: error(code)(exchange) if exchange.region == A else None)
+    regions()
+    assert places.left(A) == [] and len(places.machines(B)) == 3
+
+
+def test_a_quota_of_a_single_region_stops_as_before(cloud, places):
+    cloud.proxy.on("RunInstances", error("VcpuLimitExceeded"))
+    said = cloud.cluster("up", "demo", *WORDS, status=4).stderr
+    assert "VcpuLimitExceeded" in said and places.left(A) != []
+
+
+def test_other_refusals_do_not_move_the_cluster(cloud, places, regions):
+    cloud.proxy.on("RunInstances", error("UnauthorizedOperation", status=403))
+    said = regions(status=4).stderr
+    assert "the same command continues" in said and places.left(A) != [] and places.calls(B) == []
+    cloud.cluster("down", "demo", "--yes")
+    assert places.left(A) == [] and remembered(cloud) == []
+
+
+def test_no_capacity_anywhere_leaves_nothing_and_names_all(cloud, places, regions):
+    places.none_in(A, B, C)
+    said = regions("--shared", "efs", status=4).stderr
+    assert all(f"{region}: on-demand c5.large in {region}" in said for region in (A, B, C)) and "InsufficientInstanceCapacity" in said
+    assert places.left(A) + places.left(B) + places.left(C) == [] and remembered(cloud) == []
+
+
+def test_later_commands_find_it(cloud, places, regions):
+    places.none_in(A)
+    regions()
+    told = cloud.json("status", "demo")
+    assert told["region"] == B and len(told["nodes"]) == 3
+    assert f"cluster demo is in {B}" in cloud.cluster("status", "demo").stderr
+    assert [(one["name"], one["region"]) for one in cloud.json("list")["clusters"]] == [("demo", B)]
+    assert [one["region"] for one in cloud.json("list", "--region", f"{C},{B}")["clusters"]] == [B]
+    assert "is up to date" in cloud.cluster("up", "demo", *WORDS).stdout and "is up to date" in regions().stdout
+    cloud.cluster("add", "demo", 1, "--yes", "--no-wait")
+    assert len(places.machines(B)) == 4 and places.machines(A) == []
+    cloud.cluster("down", "demo", "--yes")
+    assert places.left(B) == [] and remembered(cloud) == []
+    assert "there is no cluster demo" in cloud.cluster("status", "demo").stdout
+
+
+def test_a_machine_that_knows_nothing_finds_it_by_the_same_list(cloud, places, regions):
+    places.none_in(A)
+    regions()
+    (cloud.folder / "home/.dtrain/clusters/demo/regions.json").unlink()
+    assert cloud.json("status", "demo")["nodes"] == []
+    assert "--all-regions" in cloud.cluster("add", "demo", 1, "--yes", status=2).stderr
+    assert cloud.json("status", "demo", "--region", ALL)["region"] == B
+    assert "is up to date" in regions().stdout and remembered(cloud) == [B]
+    (cloud.folder / "home/.dtrain/clusters/demo/regions.json").write_text("damaged")
+    cloud.cluster("down", "demo", "--region", ALL, "--yes")
+    assert places.left(B) == []
+
+
+def kill_at(cloud, region, action, words):
+    """Starts `up`, and kills it just before this call."""
+    process = []
+
+    def watch(exchange):
+        if exchange.region == region and exchange.action == action and process and process[0].poll() is None:
+            process[0].kill()
+            process[0].wait()
+    cloud.proxy.before_call = watch
+    process.append(cloud.start("cluster", "up", "demo", *WORDS, "--region", ALL, *words))
+    process[0].communicate(timeout=120)
+    cloud.proxy.before_call = None
+    cloud.proxy.rest()
+    assert process[0].returncode == -9
+
+
+KILLS = [(A, "RunInstances"), (A, "DeleteSecurityGroup"), (A, "DeleteRole"), (B, "CreateSecurityGroup"), (B, "RunInstances"),
+         (B, "CreateFleet")]
+
+
+@pytest.mark.parametrize(("region", "action"), KILLS)
+def test_down_finds_what_a_killed_up_left(cloud, places, region, action):
+    places.none_in(A)
+    kill_at(cloud, region, action, ("--shared", "efs", "--elastic-role", "own"))
+    cloud.cluster("down", "demo", "--yes")
+    assert places.left(A) == [] and places.left(B) == [] and remembered(cloud) == []
+
+
+@pytest.mark.parametrize(("region", "action"), KILLS)
+def test_up_goes_on_where_a_killed_one_left_off(cloud, places, regions, region, action):
+    places.none_in(A)
+    words = ("--shared", "efs", "--elastic-role", "own")
+    kill_at(cloud, region, action, words)
+    regions(*words)
+    assert places.left(A) == [] and len(places.machines(B)) == 3 and places.left(C) == [] and remembered(cloud) == [B]
+    cloud.cluster("down", "demo", "--delete-storage", "--yes")
+    assert places.left(B) == []
+
+
+def test_what_a_killed_up_left_in_a_region_that_is_no_longer_asked_for_goes(cloud, places, regions):
+    kill_at(cloud, A, "RunInstances", ())
+    assert places.left(A) != []
+    said = regions(where=f"{B},{C}").stderr
+    assert f"removing what an interrupted `up` of cluster demo left in {A}" in said
+    assert places.left(A) == [] and len(places.machines(B)) == 3
+
+
+def test_a_complete_cluster_stays_where_it_is(cloud, places, regions):
+    regions(where=f"{B},{C}")
+    places.none_in(B)
+    cloud.ec2 = places.ec2[B]
+    lost = next(one["InstanceId"] for one in places.machines(B) if cloud.tags(one["InstanceId"])["dtrain:node"] == "w0001")
+    cloud.ec2.terminate_instances(InstanceIds=[lost])
+    said = regions(status=4).stderr
+    assert "could be started" in said and len(places.machines(B)) == 2 and places.calls(A) == [] and places.calls(C) == []
+
+
+def test_two_clusters_of_the_name_are_not_confused(cloud, places, regions):
+    cloud.cluster("up", "demo", *WORDS, "--region", A)
+    cloud.cluster("up", "demo", *WORDS, "--region", C)
+    assert f"there is a cluster demo in {A} and in {C}" in regions(status=2).stderr
+
+
+def test_the_plan_tells_the_order_with_prices_and_who_is_left_out(cloud, places):
+    cloud.proxy.on("DescribeInstanceTypeOfferings", lambda exchange: exchange.set_form(**{"Filter.1.Value.1": "x9.large"})
+                   if exchange.region == B else None)
+    words = ("plan", "demo", "-w", 2, "--instance-type", "c5.large", "--region", ALL)
+    plan = cloud.json(*words)
+    assert [(one["region"], one["why_not"]) for one in plan["regions"]] == [
+        (A, None), (C, None), (B, f"region {B} has no instance type c5.large")]
+    assert plan["region"] == A and plan["regions"][0]["dollars_per_hour"] == plan["dollars_per_hour"] > 0
+    said = cloud.cluster(*words).stderr
+    assert f"in this order, while there is no capacity: {A} ($0.26 an hour), {C} ($0.26 an hour)" in said
+    assert f"left out: {B}: region {B} has no instance type c5.large" in said
+    assert cloud.json("plan", "demo", "-w", 2, "--instance-type", "c5.large")["regions"] == [
+        {"region": A, "dollars_per_hour": plan["dollars_per_hour"], "unpriced": [], "why_not": None}]
+    assert cloud.proxy.mutating() == []
+
+
+@pytest.mark.parametrize("words", [("--shared", "efs:fs-0123456789abcdef0"), ("--image", "ami-0123456789abcdef0"),
+                                   ("--vpc", "vpc-1"), ("--subnet", "subnet-1"), ("--capacity-reservation", "cr-0123456789abcdef0"),
+                                   ("--kms-key", "arn:aws:kms:us-east-1:123456789012:alias/training"), ("--on", "emr")])
+@pytest.mark.parametrize("verb", ["up", "plan"])
+def test_what_belongs_to_one_region_is_refused_before_any_call(cloud, verb, words):
+    said = cloud.cluster(verb, "demo", "--instance-type", "c5.large", "--region", ALL, *words, status=2).stderr
+    assert f"{' '.join(words)} belongs to one region, and --region names several" in said and cloud.proxy.count() == 0
+
+
+@pytest.mark.parametrize(("text", "said"), [("us-east-1,,eu-west-1", "names no region in ''"), ("Europe", "names no region in 'Europe'"),
+                                            ("us-east-1,us-east-1", "names us-east-1 twice")])
+def test_a_list_that_is_none_is_refused_before_any_call(cloud, text, said):
+    assert said in cloud.cluster("up", "demo", *WORDS, "--region", text, status=2).stderr and cloud.proxy.count() == 0
+    assert said in cloud.cluster("down", "demo", "--yes", "--region", text, status=2).stderr and cloud.proxy.count() == 0
+
+
+def test_a_kept_file_system_binds_the_cluster_to_its_region(cloud, places, regions):
+    """A file system without content does not."""
+    efs = cloud.client("efs", B)
+    kept = efs.create_file_system(CreationToken="kept", Tags=[{"Key": "dtrain:cluster", "Value": "demo"}])["FileSystemId"]
+    plan = ("plan", "demo", "-w", 2, "--instance-type", "c5.large", "--region", ALL, "--shared", "efs")
+    cloud.cluster(*plan)
+    holds(cloud, kept, 3 << 30)
+    said = regions("--shared", "efs", status=2).stderr
+    assert f"file system {kept} of cluster demo is in {B} with 3.0 GiB" in said and f"give --region {B} alone" in said
+    assert cloud.proxy.mutating() == []
+
+
+def holds(cloud, system, size):
+    """EFS counts so many bytes in it, which moto does not."""
+    def answer(exchange):
+        answer = exchange.forward()
+        answer.body = json.dumps({**json.loads(answer.body), "FileSystems": [
+            {**one, "SizeInBytes": {"Value": size}} if one["FileSystemId"] == system else one
+            for one in json.loads(answer.body)["FileSystems"]]}).encode()
+        return answer
+    cloud.proxy.on("DescribeFileSystems", answer)
+
+
+def test_the_price_that_is_asked_for_is_that_of_the_dearest_region(cloud, places, tmp_path):
+    said = cloud.run("cluster", "up", "demo", "-w", 2, "--instance-type", "c5.large", "--region", ALL, "--no-wait", status=2).stderr
+    assert "an hour at most, in the dearest of these regions?" in said and cloud.proxy.mutating() == []

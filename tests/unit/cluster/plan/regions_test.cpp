@@ -1,0 +1,76 @@
+#include <dtrain/cluster/regions.hpp>
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/cluster/wish.hpp>
+
+namespace dtrain::cluster {
+namespace {
+
+using Names = std::vector<std::string>;
+
+Fleet begun() { return {.name = "demo", .group = SecurityGroup{.id = "sg-1"}}; }
+Fleet complete() {
+  Fleet fleet = begun();
+  fleet.group->tags[tag::kWish] = "{}";
+  return fleet;
+}
+
+TEST(Regions, AreAListWithoutRepetition) {
+  EXPECT_EQ(regions_in(""), Names{});
+  EXPECT_EQ(regions_in("us-east-1"), Names{"us-east-1"});
+  EXPECT_EQ(regions_in("us-east-1, eu-west-1"), (Names{"us-east-1", "eu-west-1"}));
+  for (const char* text : {",", "us-east-1,", "a,,b", "Europe", "a b", "a,a"}) {
+    EXPECT_THROW(regions_in(text), UsageError) << text;
+  }
+}
+
+TEST(Regions, ThatHaveTheClusterComeBeforeThoseWithRemains) {
+  std::map<std::string, Fleet> there{{"a", {}}, {"b", begun()}, {"c", complete()}};
+  const auto read = [&](const std::string& region) { return there[region]; };
+  EXPECT_EQ(region_with({"a", "b", "c"}, read), "c");
+  EXPECT_EQ(region_with({"a", "b"}, read), "b");
+  EXPECT_EQ(region_with({"a"}, read), "");
+  EXPECT_EQ(region_with({}, read), "");
+}
+
+TEST(Regions, KnowWhatAnInterruptedUpLeft) {
+  EXPECT_TRUE(is_only_begun(begun()));
+  EXPECT_FALSE(is_only_begun(complete()));
+  EXPECT_FALSE(is_only_begun({.name = "demo"}));
+  // Clusters of earlier versions have no wish.
+  Fleet earlier = begun();
+  earlier.group->tags[tag::kLaunches] = "1";
+  EXPECT_FALSE(is_only_begun(earlier));
+  Fleet adopted = begun();
+  adopted.nodes.push_back({.instance_id = "i-1", .tags = {{tag::kAdopted, "yes"}}});
+  EXPECT_FALSE(is_only_begun(adopted));
+  Fleet emr = begun();
+  emr.options["on"] = "emr";
+  EXPECT_FALSE(is_only_begun(emr));
+}
+
+TEST(Regions, AreOneForWhatBelongsToOne) {
+  EXPECT_NO_THROW(refuse_ties({}));
+  EXPECT_NO_THROW(refuse_ties({.shared = "efs", .kms_key = "alias/training"}));
+  EXPECT_THROW(refuse_ties({.shared = "efs:fs-1"}), UsageError);
+  EXPECT_THROW(refuse_ties({.shared = "fsx:fs-1"}), UsageError);
+  EXPECT_THROW(refuse_ties({.subnet = "subnet-1"}), UsageError);
+}
+
+TEST(Regions, AreOneWhereAFileSystemWithContentIs) {
+  Account account{.region = "eu-west-1"};
+  const Spec spec{.shared = "efs"};
+  EXPECT_NO_THROW(refuse_kept_storage(account, spec, "demo"));
+  account.file_system = FileSystem{.id = "fs-1", .bytes = 6'144};
+  EXPECT_NO_THROW(refuse_kept_storage(account, spec, "demo"));
+  account.file_system->bytes = 3e9;
+  EXPECT_THROW(refuse_kept_storage(account, spec, "demo"), UsageError);
+  EXPECT_NO_THROW(refuse_kept_storage(account, {.shared = "/nfs"}, "demo"));
+}
+
+}  // namespace
+}  // namespace dtrain::cluster
