@@ -58,6 +58,7 @@ _dtrain() {
       ' cluster') path='cluster' ;;
       'cluster plan') path='cluster plan' ;;
       'cluster up') path='cluster up' ;;
+      'cluster adopt') path='cluster adopt' ;;
       'cluster register') path='cluster register' ;;
       'cluster status') path='cluster status' ;;
       'cluster add') path='cluster add' ;;
@@ -98,6 +99,7 @@ _dtrain() {
       'train --pretrained') kind='files' ;;
       'train --finetune') kind='files' ;;
       'train --freeze') kind='none' ;;
+      'train --initializer') choices='default xavier msra normal uniform one zero' ;;
       'train --data-train') kind='files' ;;
       'train --data-train-idx') kind='files' ;;
       'train --data-val') kind='files' ;;
@@ -114,6 +116,7 @@ _dtrain() {
       'train --rgb-std') kind='none' ;;
       'train --num-examples') kind='none' ;;
       'train --shuffle-block') kind='none' ;;
+      'train --aspect-groups') kind='none' ;;
       'train --test-views') choices='1 2 6' ;;
       'train --pad-size') kind='none' ;;
       'train --fill-value') kind='none' ;;
@@ -147,6 +150,10 @@ _dtrain() {
       'train --repeated-augment') kind='none' ;;
       'train --mixup') kind='none' ;;
       'train --cutmix') kind='none' ;;
+      'train --resizing-initial-scale') kind='none' ;;
+      'train --resizing-delay') kind='none' ;;
+      'train --resizing-finetune') kind='none' ;;
+      'train --resizing-increment') kind='none' ;;
       'train --batch-size') kind='none' ;;
       'train --global-batch') kind='none' ;;
       'train --logical-shards') kind='none' ;;
@@ -166,6 +173,8 @@ _dtrain() {
       'train --lr-cycles') kind='none' ;;
       'train --lr-power') kind='none' ;;
       'train --warmup-epochs') kind='none' ;;
+      'train --warmup-strategy') choices='linear power2 sqrt constant' ;;
+      'train --warmup-lr') kind='none' ;;
       'train --optimizer') choices='sgd nag adam adamw muon rmsprop adagrad lamb lars adamax nadam adadelta signum ftml' ;;
       'train --mom') kind='none' ;;
       'train --wd') kind='none' ;;
@@ -220,6 +229,7 @@ _dtrain() {
       'train --max-staleness') kind='none' ;;
       'train --kv-store') choices='local device dist_sync dist_device_sync dist_async' ;;
       'train --transport') choices='tcp gloo nccl' ;;
+      'train --connections') kind='none' ;;
       'train --gradient-dtype') choices='float32 bfloat16' ;;
       'train --gradient-compression') kind='none' ;;
       'train --gc-type') choices='none 2bit' ;;
@@ -644,6 +654,7 @@ _dtrain() {
       'cluster plan --image') kind='none' ;;
       'cluster plan --ami') kind='none' ;;
       'cluster plan --root-gb') kind='none' ;;
+      'cluster plan --kms-key') kind='none' ;;
       'cluster plan --spot') choices='off prefer only' ;;
       'cluster plan --max-price') kind='none' ;;
       'cluster plan --capacity-reservation') kind='none' ;;
@@ -653,6 +664,7 @@ _dtrain() {
       'cluster plan --key') kind='none' ;;
       'cluster plan --ssh-from') kind='none' ;;
       'cluster plan --elastic-role') kind='none' ;;
+      'cluster plan --replace-head-after') kind='none' ;;
       'cluster plan --permissions-boundary') kind='none' ;;
       'cluster plan --vpc') kind='none' ;;
       'cluster plan --subnet') kind='none' ;;
@@ -678,6 +690,7 @@ _dtrain() {
       'cluster up --image') kind='none' ;;
       'cluster up --ami') kind='none' ;;
       'cluster up --root-gb') kind='none' ;;
+      'cluster up --kms-key') kind='none' ;;
       'cluster up --spot') choices='off prefer only' ;;
       'cluster up --max-price') kind='none' ;;
       'cluster up --capacity-reservation') kind='none' ;;
@@ -687,6 +700,7 @@ _dtrain() {
       'cluster up --key') kind='none' ;;
       'cluster up --ssh-from') kind='none' ;;
       'cluster up --elastic-role') kind='none' ;;
+      'cluster up --replace-head-after') kind='none' ;;
       'cluster up --permissions-boundary') kind='none' ;;
       'cluster up --vpc') kind='none' ;;
       'cluster up --subnet') kind='none' ;;
@@ -702,6 +716,13 @@ _dtrain() {
       'cluster up --budget') kind='none' ;;
       'cluster up --color') choices='auto always never' ;;
       'cluster up --config') kind='files' ;;
+      'cluster adopt --region') kind='none' ;;
+      'cluster adopt --profile') kind='none' ;;
+      'cluster adopt --timeout') kind='none' ;;
+      'cluster adopt --stack') kind='none' ;;
+      'cluster adopt --ami') kind='none' ;;
+      'cluster adopt --color') choices='auto always never' ;;
+      'cluster adopt --config') kind='files' ;;
       'cluster register -H' | 'cluster register --hosts') kind='files' ;;
       'cluster register --head') kind='none' ;;
       'cluster register --shared') kind='none' ;;
@@ -813,6 +834,7 @@ _dtrain() {
       'cluster template --image') kind='none' ;;
       'cluster template --ami') kind='none' ;;
       'cluster template --root-gb') kind='none' ;;
+      'cluster template --kms-key') kind='none' ;;
       'cluster template --spot') choices='off prefer only' ;;
       'cluster template --max-price') kind='none' ;;
       'cluster template --capacity-reservation') kind='none' ;;
@@ -822,6 +844,7 @@ _dtrain() {
       'cluster template --key') kind='none' ;;
       'cluster template --ssh-from') kind='none' ;;
       'cluster template --elastic-role') kind='none' ;;
+      'cluster template --replace-head-after') kind='none' ;;
       'cluster template --permissions-boundary') kind='none' ;;
       'cluster template --vpc') kind='none' ;;
       'cluster template --subnet') kind='none' ;;
@@ -837,10 +860,11 @@ _dtrain() {
       'cluster template --color') choices='auto always never' ;;
       'cluster template --config') kind='files' ;;
       'cluster iam-policy --region') kind='none' ;;
-      'cluster iam-policy --for') choices='user head' ;;
+      'cluster iam-policy --for') choices='user head worker' ;;
       'cluster iam-policy --permissions-boundary') kind='none' ;;
       'cluster iam-policy --pass-role') kind='none' ;;
       'cluster iam-policy --bucket') kind='none' ;;
+      'cluster iam-policy --kms-key') kind='none' ;;
       'cluster iam-policy --color') choices='auto always never' ;;
       'cluster iam-policy --config') kind='files' ;;
       'bench train --network') kind='networks' ;;
@@ -931,6 +955,8 @@ _dtrain() {
       'agent --head') kind='files' ;;
       'agent --node') kind='files' ;;
       'agent --jobs') kind='files' ;;
+      'agent --heal') kind='files' ;;
+      'agent --guard') kind='files' ;;
       'agent --jobs-of') kind='none' ;;
       'agent --submitted') kind='files' ;;
       'agent --color') choices='auto always never' ;;
@@ -944,7 +970,7 @@ _dtrain() {
   if [[ -z $choices$kind ]]; then
     case $path in
       '') choices='train launch hosts events plot board stop run sync tail-logs jobs doctor eval predict inspect export import data cluster bench agent completion help' ;;
-      'train') choices='--recipe --network --num-layers --backbone --proposals --width --batch-norm --drop-path --label-smoothing --pretrained --finetune --new-head --freeze --data-train --data-train-idx --data-val --data-nthreads --prefetch --max-bad-records --cache-dir --cache-size --data-val-idx --image-shape --resize --num-classes --rgb-mean --rgb-std --num-examples --shuffle-block --balanced-sampler --test-views --pad-size --fill-value --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --auto-augment --rand-augment-ops --rand-augment-magnitude --brightness --contrast --saturation --pca-noise --random-erasing --random-erasing-mode --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --min-size-train --repeated-augment --mixup --cutmix --batch-size --global-batch --logical-shards --seed --accumulate --bce-loss --bce-target-thresh --focal-gamma --class-weights --num-epochs --early-stop --lr --lr-factor --lr-step-epochs --lr-schedule --lr-rise --lr-final --lr-cycles --lr-power --warmup-epochs --optimizer --mom --wd --clip-norm --clip-gradient --ema --ema-warmup --bias-lr-factor --head-lr-factor --layer-decay --muon-steps --muon-coefficients --muon-rest-mom --model-prefix --load-epoch --resume --force --keep-checkpoints --checkpoint-every --checkpoint-format --disp-batches --top-k --loss --tensorboard --monitor --benchmark --test-io --dry-run --device --gpus --tf32 --deterministic --threads --dtype -n --num-workers -H --hostfile --launcher --queue --sge-pe --yarn-rm --yarn-memory --yarn-cores --sync-binary --ssh-config --announce --sync-dst-dir --env --job-dir --cluster --detach --job-queue --priority --retries --down-when-done --prometheus --heartbeat-timeout --comm-timeout --hold-timeout -s --num-servers --max-staleness --kv-store --transport --plain-data --gradient-dtype --gradient-compression --gc-type --gc-threshold --move-shards --reset-hosts --sample-ledger --log-per-worker --kube-image --kube-name --kube-namespace --kube-context --kube-claim --kube-storage --kube-storage-class --kube-cpus --kube-memory --kube-gpus --kube-print --elastic --elastic-training-enabled --min-workers --max-workers --allow-mass-remove --prepare --prepare-all --notice-url --prepare-timeout --elastic-boundary --elastic-batch --elastic-lr --elastic-ramp --mixed-hardware --local-steps --outer-optimizer --outer-lr --outer-mom --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'train') choices='--recipe --network --num-layers --backbone --proposals --width --batch-norm --drop-path --label-smoothing --pretrained --finetune --new-head --freeze --initializer --data-train --data-train-idx --data-val --data-nthreads --prefetch --max-bad-records --cache-dir --cache-size --data-val-idx --image-shape --resize --num-classes --rgb-mean --rgb-std --num-examples --shuffle-block --balanced-sampler --aspect-groups --test-views --pad-size --fill-value --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --auto-augment --rand-augment-ops --rand-augment-magnitude --brightness --contrast --saturation --pca-noise --random-erasing --random-erasing-mode --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --min-size-train --repeated-augment --mixup --cutmix --progressive-resizing --resizing-initial-scale --resizing-delay --resizing-finetune --resizing-increment --batch-size --global-batch --logical-shards --seed --accumulate --bce-loss --bce-target-thresh --focal-gamma --class-weights --num-epochs --early-stop --lr --lr-factor --lr-step-epochs --lr-schedule --lr-rise --lr-final --lr-cycles --lr-power --warmup-epochs --warmup-strategy --warmup-lr --optimizer --mom --wd --clip-norm --clip-gradient --ema --ema-warmup --bias-lr-factor --head-lr-factor --layer-decay --muon-steps --muon-coefficients --muon-rest-mom --model-prefix --load-epoch --resume --force --keep-checkpoints --checkpoint-every --checkpoint-format --disp-batches --top-k --loss --tensorboard --monitor --benchmark --test-io --dry-run --device --gpus --tf32 --deterministic --threads --dtype -n --num-workers -H --hostfile --launcher --queue --sge-pe --yarn-rm --yarn-memory --yarn-cores --sync-binary --ssh-config --announce --sync-dst-dir --env --job-dir --cluster --detach --job-queue --priority --retries --down-when-done --prometheus --heartbeat-timeout --comm-timeout --hold-timeout -s --num-servers --max-staleness --kv-store --transport --plain-data --connections --gradient-dtype --gradient-compression --gc-type --gc-threshold --move-shards --reset-hosts --sample-ledger --log-per-worker --kube-image --kube-name --kube-namespace --kube-context --kube-claim --kube-storage --kube-storage-class --kube-cpus --kube-memory --kube-gpus --kube-print --elastic --elastic-training-enabled --min-workers --max-workers --allow-mass-remove --prepare --prepare-all --notice-url --prepare-timeout --elastic-boundary --elastic-batch --elastic-lr --elastic-ramp --mixed-hardware --local-steps --outer-optimizer --outer-lr --outer-mom --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'launch') choices='--nproc-per-host --gpus-per-rank --framework -s --num-servers --template --env-worker --env-server --no-output --max-restarts --stop-when --stop-signal --save-signal --save-timeout --grace --nproc-per-node --nnodes --standalone -m --module --no-python -r --redirects -t --tee --log-dir --rdzv-id --role --rdzv-backend --rdzv-endpoint -n --num-workers -H --hostfile --launcher --queue --sge-pe --yarn-rm --yarn-memory --yarn-cores --sync-binary --ssh-config --announce --sync-dst-dir --env --job-dir --cluster --detach --job-queue --priority --retries --down-when-done --prometheus --heartbeat-timeout --comm-timeout --hold-timeout --kube-image --kube-name --kube-namespace --kube-context --kube-claim --kube-storage --kube-storage-class --kube-cpus --kube-memory --kube-gpus --kube-print --elastic --elastic-training-enabled --min-workers --max-workers --allow-mass-remove --prepare --prepare-all --notice-url --prepare-timeout --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'hosts') choices='list add remove drain join leave' ;;
       'hosts list') choices='--job-dir --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
@@ -985,9 +1011,10 @@ _dtrain() {
       'data cp') choices='-r --recursive --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'data unpack') choices='--out --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'data bench') choices='--data-train --batch-size --data-nthreads --threads --prefetch --seconds --seed --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --fill-value --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --auto-augment --rand-augment-ops --rand-augment-magnitude --brightness --contrast --saturation --pca-noise --random-erasing --random-erasing-mode --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --min-size-train --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
-      'cluster') choices='plan up register status add remove ssh list types logs env watch events stop start down health prepare-s3 cost template iam-policy' ;;
-      'cluster plan') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --max-price --capacity-reservation --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --elastic-role --permissions-boundary --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --tag --ttl --autostop --forecast --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
-      'cluster up') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --max-price --capacity-reservation --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --elastic-role --permissions-boundary --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --tag --ttl --autostop --budget -y --yes --no-wait --dry-run --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'cluster') choices='plan up adopt register status add remove ssh list types logs env watch events stop start down health prepare-s3 cost template iam-policy' ;;
+      'cluster plan') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --kms-key --spot --max-price --capacity-reservation --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --elastic-role --heal --replace-head-after --permissions-boundary --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --tag --ttl --autostop --forecast --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'cluster up') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --kms-key --spot --max-price --capacity-reservation --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --elastic-role --heal --replace-head-after --permissions-boundary --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --tag --ttl --autostop --budget -y --yes --no-wait --dry-run --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'cluster adopt') choices='--region --profile --timeout --timing --stack --ami -y --yes --no-install --dry-run --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'cluster register') choices='-H --hosts --head --shared --at-boot --price --budget -y --yes --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'cluster status') choices='--region --profile --timeout --timing --no-head --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'cluster add') choices='--region --profile --timeout --timing --min-workers --capacity-reservation --price -y --yes --no-wait --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
@@ -1001,17 +1028,17 @@ _dtrain() {
       'cluster events') choices='--region --profile --timeout --timing --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'cluster stop') choices='--region --profile --timeout --timing -y --yes --force --no-wait --no-head --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'cluster start') choices='--region --profile --timeout --timing -y --yes --no-wait --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
-      'cluster down') choices='--region --profile --timeout --timing -y --yes --delete-storage --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'cluster down') choices='--region --profile --timeout --timing -y --yes --delete-storage --no-head --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'cluster health') choices='--region --profile --timeout --timing --no-head --replace -y --yes --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'cluster prepare-s3') choices='--to --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'cluster cost') choices='--region --profile --timeout --timing --by-day --forecast --job-dir --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
-      'cluster template') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --spot --max-price --capacity-reservation --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --elastic-role --permissions-boundary --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --tag --ttl --autostop --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
-      'cluster iam-policy') choices='--region --for --permissions-boundary --pass-role --bucket --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'cluster template') choices='--region --profile --timeout --timing -w --workers --min-workers --head-only --instance-type --head-type --image --ami --root-gb --kms-key --spot --max-price --capacity-reservation --placement --efa --shared --mount --prepare --keep-failed --key --ssh-from --elastic-role --heal --replace-head-after --permissions-boundary --private --vpc --subnet --on --release --log-uri --service-role --instance-profile --security-group --tag --ttl --autostop --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'cluster iam-policy') choices='--region --for --permissions-boundary --pass-role --bucket --kms-key --heal --adopt --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'bench') choices='train elastic allreduce' ;;
       'bench train') choices='--network --num-layers --backbone --proposals --width --batch-norm --drop-path --label-smoothing --data-train --data-nthreads --image-shape --resize --num-classes --rgb-mean --rgb-std --pad-size --fill-value --reflect-pad --random-crop --random-mirror --alternate-mirror --random-resized-crop --max-random-area --min-random-area --cutout --auto-augment --rand-augment-ops --rand-augment-magnitude --brightness --contrast --saturation --pca-noise --random-erasing --random-erasing-mode --max-random-h --max-random-s --max-random-l --max-random-rotate-angle --max-random-aspect-ratio --min-random-aspect-ratio --max-random-shear-ratio --max-random-scale --min-random-scale --min-size-train --batch-size --global-batch --logical-shards --seed --device --gpus --tf32 --deterministic --threads --dtype --warmup --steps --join-passes --time-plans --own-products --seconds --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'bench elastic') choices='-n --num-workers --network --num-layers --image-shape --global-batch --logical-shards --rounds --seconds --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'bench allreduce') choices='--ranks --megabytes --rounds --mesh-ranks --by-tcp --bfloat16 --gradient-compression --simulate --link --unevenness --shards --ranks-per-host --changes --newcomers --state-megabytes --plain-data --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
-      'agent') choices='--worker --check --coordinator --apart --join --head --node --jobs --ask --registered --jobs-of --submitted --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'agent') choices='--worker --check --coordinator --apart --join --head --node --jobs --heal --guard --ask --registered --jobs-of --submitted --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'completion') choices='--json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then choices='bash zsh fish'; fi ;;
       'help') choices='--json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then choices='train launch hosts events plot board stop run sync tail-logs jobs doctor eval predict inspect export import data cluster bench agent completion exit-codes environment configuration networks remote-files launchers mxnet'; fi ;;
     esac

@@ -9,7 +9,7 @@ namespace dtrain::bench {
 
 void load_epoch(data::Loader& loader, std::uint32_t epoch, int batch_size,
                 const std::function<bool(std::uint64_t batch, int samples)>& go_on) {
-  loader.start(epoch, train::evaluation_blocks(loader.size(), batch_size, 0, 1));
+  loader.start(epoch, train::evaluation_blocks({.samples = loader.size(), .global_batch = batch_size}, 0, 1));
   std::uint64_t number = 0;
   while (const auto batch = loader.next()) {
     if (!go_on(number++, batch->n)) return;

@@ -228,7 +228,7 @@ class SimulatedJob final : public AgentPool {
   }
   TrainingPosition position() const { return {true, 0, steps(), 8192 * steps()}; }
   Progress progress_of(const SimulatedWorker& worker) const {
-    if (worker.generation == 0) return {.phase = Phase::building};
+    if (worker.generation == 0) return {.phase = Phase::building, .position = {}};
     const bool enters = worker.generation > trained_;
     return {worker.generation, enters ? Phase::entering : Phase::computing, position(), 0.01, model_.step, model_.step};
   }
@@ -354,7 +354,7 @@ double transfer_seconds(const MembershipModel& model) {
   const auto chunks = static_cast<std::size_t>(std::ceil(model.state_bytes / train::kTransferChunk));
   const double bytes = model.state_bytes / static_cast<double>(std::max<std::size_t>(1, chunks));
   const double seconds = bytes / model.link.bytes_per_second;
-  const auto all = static_cast<std::size_t>(model.ranks + model.newcomers);
+  const auto all = static_cast<std::size_t>(model.ranks) + static_cast<std::size_t>(model.newcomers);
   // When the rank comes to its next transfer, and when its link has carried the last one in each direction.
   std::vector<double> next(all), out(all), in(all);
   for (const train::Transfer& transfer : train::plan_transfers(roles, chunks)) {

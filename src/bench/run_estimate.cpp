@@ -7,6 +7,8 @@
 #include <dtrain/nn/optimizer.hpp>
 #include <dtrain/nn/views.hpp>
 #include <dtrain/train/batch_feed.hpp>
+#include <dtrain/train/image_sizes.hpp>
+#include <dtrain/train/plan.hpp>
 
 namespace dtrain::bench {
 
@@ -31,17 +33,17 @@ std::uint64_t checkpoint_bytes(const nn::Graph& graph, const nn::Optimizer& opti
 }
 
 double validation_seconds_per_image(backend::Executable& executable, data::Loader& loader, int block, int views) {
-  constexpr std::uint64_t kBlocks = 4;
-  const std::uint64_t images = std::min<std::uint64_t>(loader.size(), kBlocks * static_cast<std::uint64_t>(block));
+  constexpr std::size_t kBlocks = 4;
+  std::vector<data::Slice> slices = train::evaluation_blocks(
+      {.samples = loader.size(), .global_batch = block, .last = train::last_steps(loader.groups(), block)}, 0, 1);
+  slices.resize(std::min(slices.size(), kBlocks));
+  int images = 0;
+  for (const data::Slice& slice : slices) images += slice.count;
   DTRAIN_CHECK(images > 0, "a loader has records");
-  std::vector<data::Slice> slices;
-  for (std::uint64_t first = 0; first < images; first += static_cast<std::uint64_t>(block)) {
-    slices.push_back(
-        {first, static_cast<int>(std::min<std::uint64_t>(images - first, static_cast<std::uint64_t>(block)))});
-  }
   const auto begin = std::chrono::steady_clock::now();
   loader.start(0, slices);
   while (const std::optional<data::Batch> batch = loader.next()) {
+    train::use_size(executable, batch->shape);
     executable.evaluate(train::host_batch(*batch), nn::image_views(views), {});
   }
   const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;

@@ -73,6 +73,7 @@ CommandTree::CommandTree() {
   commands.push_back(make_data_bench());
   commands.push_back(make_cluster_plan());
   commands.push_back(make_cluster_up());
+  commands.push_back(make_cluster_adopt());
   commands.push_back(make_cluster_register());
   commands.push_back(make_cluster_status());
   commands.push_back(make_cluster_add());

@@ -70,6 +70,10 @@ void bind_machines(OptionSet& set, cluster::Spec& spec) {
       .not_from_project = true;
   set.add("--root-gb", spec.root_gb, "GB", "size of each node's disk in GB; 0 for the image's size",
           between(0, 16'384));
+  set.add("--kms-key", spec.kms_key, "ARN|alias/NAME|ID",
+          "KMS key of yours that encrypts the disks of the nodes, and the file system that --shared efs or fsx makes "
+          "(default the keys that AWS keeps for disks and file systems)")
+      .not_from_project = true;
   add_choice(set, "--spot", spec.spot, cluster::kSpotUseNames,
              "use spot instances, which AWS may reclaim: off, prefer them, or only them");
   set.add("--max-price", spec.max_price, "USD",
@@ -132,8 +136,19 @@ void bind_access(OptionSet& set, cluster::Spec& spec) {
   // Rights are given by who writes the command, not by a variable that is there.
   role.without_value = "own";
   role.flag_only = true;
+  set.add("--heal", spec.heal,
+          "let the head keep the cluster as `cluster watch --heal` does, from each of its boots on. Its role (that of "
+          "--elastic-role own, which this creates too) may then also start and tag machines of this cluster. A lost "
+          "head "
+          "is started again by its workers, where they have a shared folder, or by another watch")
+      .flag_only = true;
+  add_span(set, "--replace-head-after", spec.replace_head_after,
+           fmt::format("with --heal and --shared: time for which EC2 must show that the head has ended before a worker "
+                       "starts it again, by a role of the workers that may do just that; at least {}, or off for no "
+                       "such role",
+                       span_text(cluster::kLeastHeadPatience)));
   set.add("--permissions-boundary", spec.permissions_boundary, "ARN",
-          "IAM policy that bounds the role of --elastic-role own (default none)")
+          "IAM policy that bounds the roles of --elastic-role own and --heal (default none)")
       .not_from_project = true;
   set.add("--private", spec.private_addresses, "give no node a public address");
   set.add("--vpc", spec.vpc, "ID", "VPC of the nodes (default the account's default VPC)");
@@ -168,7 +183,12 @@ void bind_cluster(OptionSet& set, ClusterPlace& place) {
 }
 
 void bind_account(OptionSet& set, ClusterPlace& place) {
-  set.add("--region", place.region, "NAME", "AWS region (default AWS_REGION, then the profile's region)");
+  set.add(
+         "--region", place.region, "NAME[,NAME...]",
+         "AWS region (default the one that `up` chose among several, then AWS_REGION, then the profile's region). Of "
+         "several, `cluster up` takes the first one with capacity for the cluster, and other commands the one that has "
+         "the cluster")
+      .comma_list = true;
   set.add("--profile", place.profile, "NAME", "profile in ~/.aws (default AWS_PROFILE)").not_from_project = true;
   set.add("--timeout", place.timeout_seconds, "SECONDS", "longest time to wait for AWS, in seconds", at_least(1));
   set.add("--timing", place.timing, "report the number and the duration of AWS calls");
@@ -179,8 +199,10 @@ void bind_yes(OptionSet& set, bool& yes, const std::string& help) { set.add("-y,
 void bind(OptionSet& set, cluster::Spec& spec) {
   bind_machines(set, spec);
   set.group("Storage and preparation");
-  set.add("--shared", spec.shared, "WHAT",
-          "shared folder of all nodes: none, efs, efs:ID, or a path that the image mounts");
+  set.add(
+      "--shared", spec.shared, "WHAT",
+      "shared folder of all nodes: none; efs, which is made, or efs:ID; fsx or fsx:GB, an FSx for Lustre file system "
+      "that is made (of 1200 GB), or fsx:ID; or a path that the image mounts");
   set.add("--mount", spec.mount, "PATH", "mount point of the shared folder");
   set.add("--prepare", spec.prepare, "CMD",
           "shell command that each node runs before it joins; it stands in user data and tags, so put no secret there")

@@ -13,6 +13,7 @@
 #include <dtrain/data/prepare.hpp>
 
 #include "option_values.hpp"
+#include "resizing/aspect_groups.hpp"
 
 namespace dtrain::config {
 
@@ -216,9 +217,15 @@ Json preprocessing_of(const DataOptions& options) {
                             {"rgb_std", channels(options.augment.std)}});
   if (options.augment.resize > 0) json["resize"] = options.augment.resize;
   json["crop"] = options.detection ? "none" : "center";
+  if (!options.aspect_groups.empty()) json["aspect_groups"] = aspect_groups_text(options.aspect_groups);
   const std::vector<std::string>& names = options.class_names;
   if (!names.empty()) json["classes"] = Json(Json::Array(names.begin(), names.end()));
   return json;
+}
+
+std::vector<data::ScaledSize> aspect_groups_of(const Json& preprocessing) {
+  const Json* groups = preprocessing.is_object() ? preprocessing.find("aspect_groups") : nullptr;
+  return groups ? aspect_groups_from(groups->as_string()) : std::vector<data::ScaledSize>();
 }
 
 std::vector<std::string> class_names_of(const Json& preprocessing) {
@@ -282,6 +289,7 @@ void suit_network(const nn::Graph& graph, DataOptions& options) {
   if (const nn::Detections* const found = nn::detection_of(graph)) {
     options.detection.emplace();
     options.detection->masks = found->mask > 0;
+    options.detection->groups = options.aspect_groups;
   }
 }
 
@@ -340,17 +348,18 @@ data::LoaderOptions training_loader(const DataOptions& options, std::uint64_t se
 }
 
 data::LoaderOptions validation_loader(const DataOptions& options) {
-  std::optional<data::DetectionInput> detection = options.detection;
-  if (detection) detection->runs = std::exchange(detection->masks, false);
-  return {.shape = options.image,
-          .classes = options.classes,
-          .augment = {.resize = options.augment.resize, .mean = options.augment.mean, .std = options.augment.std},
-          .threads = options.threads,
-          .queue_batches = options.prefetch,
-          .shuffle = false,
-          .max_bad_records = options.max_bad_records,
-          .remote = remote_options(options),
-          .detection = detection};
+  data::LoaderOptions loader{
+      .shape = options.image,
+      .classes = options.classes,
+      .augment = {.resize = options.augment.resize, .mean = options.augment.mean, .std = options.augment.std},
+      .threads = options.threads,
+      .queue_batches = options.prefetch,
+      .shuffle = false,
+      .max_bad_records = options.max_bad_records,
+      .remote = remote_options(options),
+      .detection = options.detection};
+  if (loader.detection) loader.detection->runs = std::exchange(loader.detection->masks, false);
+  return loader;
 }
 
 void load_for(const backend::Backend& backend, data::LoaderOptions& options) {

@@ -37,6 +37,7 @@ struct DataOptions {
   std::string test_views = "1";
   Path cache_dir;  // empty: the user's cache folder
   int cache_size_gib = 32;
+  std::vector<data::ScaledSize> aspect_groups;    // to which a detector's pictures are padded; empty: to `image`
   std::optional<data::DetectionInput> detection;  // of a detector's pictures; suit_network() sets it
   data::Augment augment{.random_crop = true, .random_mirror = true, .mean = {123.68f, 116.779f, 103.939f}};
 };
@@ -55,8 +56,10 @@ void bind_augmentation(OptionSet& set, DataOptions& options);
 
 // What a checkpoint says about its pixels, and back: {"image_shape": [c, h, w], "rgb_mean": [...], "rgb_std": [...]},
 // "resize" and "classes" where they are known, and "crop": "center", which is what evaluation cuts out; a detector's
-// pictures are whole, "none".
+// pictures are whole, "none", and have "aspect_groups" where they are padded to those.
 Json preprocessing_of(const DataOptions& options);
+// Its "aspect_groups"; none where there are none.
+std::vector<data::ScaledSize> aspect_groups_of(const Json& preprocessing);
 // Its "classes": the names by label; empty where there are none.
 std::vector<std::string> class_names_of(const Json& preprocessing);
 // Fills what the person did not choose. Throws DataError when the document is of another shape.

@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
-#include <string_view>
+#include <variant>
 
 namespace dtrain::config {
 namespace {
@@ -31,11 +30,6 @@ int epochs_of(const FinetuneFacts& facts, int batch) {
   return static_cast<int>(std::clamp<std::uint64_t>((kSteps + steps - 1) / steps, kFewestEpochs, kMostEpochs));
 }
 
-bool learns_by_adam(const std::string& network) {
-  constexpr std::array<std::string_view, 4> kNames = {"vit", "deit", "convnext", "swin"};
-  return std::ranges::any_of(kNames, [&](std::string_view name) { return network.starts_with(name); });
-}
-
 class Choices {
  public:
   template <typename Value>
@@ -57,7 +51,7 @@ void add_network(const nn::NetworkOptions& network, Choices& choices) {
 }
 
 void add_rates(const FinetuneFacts& facts, int batch, bool head_alone, Choices& choices) {
-  const bool adam = learns_by_adam(facts.network.name);
+  const bool adam = facts.suits_adam;
   const double rate = (adam ? kAdamRate : head_alone ? kHeadRate : kSgdRate) * std::sqrt(batch / kRateBatch);
   choices.add("optimizer", adam ? "adamw" : "sgd");
   choices.add("lr", fmt::format("{:.2g}", rate));
@@ -83,6 +77,12 @@ void add_augmentation(const nn::Shape& image, Choices& choices) {
 }
 
 }  // namespace
+
+bool suits_adam(const nn::Graph& graph) {
+  return std::ranges::any_of(graph.nodes, [](const nn::Node& node) {
+    return std::holds_alternative<nn::Attention>(node.layer) || std::holds_alternative<nn::LayerNorm>(node.layer);
+  });
+}
 
 std::vector<FinetuneChoice> finetune_choices(const FinetuneFacts& facts) {
   const auto classes = static_cast<std::uint64_t>(std::max(facts.network.classes, 1));

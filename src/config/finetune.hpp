@@ -13,11 +13,15 @@ namespace dtrain::config {
 struct FinetuneFacts {
   nn::NetworkOptions network;  // classes: those of the pictures; image: what the weights expect
   std::uint64_t pictures = 0;
+  bool suits_adam = false;
   // What the user chose.
   std::optional<int> batch = {};
   std::optional<int> epochs = {};
   std::optional<bool> head_alone = {};  // the last layer learns, and no other
 };
+
+// Whether the network has attentions or layer norms, as transformers and ConvNeXt have: sgd teaches these badly.
+bool suits_adam(const nn::Graph& graph);
 
 struct FinetuneChoice {
   std::string option, text;
@@ -29,7 +33,7 @@ struct FinetuneChoice {
 // - So many epochs that there are about 600 steps, between 5 and 30, with a warm-up and a cosine.
 // - Fewer than 10 pictures of a class teach the last layer alone; otherwise it learns 10 times as fast as the others.
 // - Large images are cut out at random, small ones are shifted.
-// - Attention and ConvNeXt learn by adamw, the others by sgd.
+// - What suits adam learns by adamw, the others by sgd.
 std::vector<FinetuneChoice> finetune_choices(const FinetuneFacts& facts);
 
 }  // namespace dtrain::config

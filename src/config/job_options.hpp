@@ -46,6 +46,9 @@ constexpr EnumName<backend::DType> kGradientDTypeNames[] = {{backend::DType::flo
 constexpr EnumName<elastic::Boundary> kBoundaryNames[] = {{elastic::Boundary::epoch, "epoch"},
                                                           {elastic::Boundary::step, "step"}};
 
+// EC2 limits a flow to 5 Gbit/s outside of a placement group, and many instances have a link of up to 25.
+constexpr int kConnectionsOnEc2 = 4;
+
 struct JobOptions {
   int hosts = 1;
   int slots = 0;  // workers on each host whose line does not say; 0: one
@@ -67,6 +70,7 @@ struct JobOptions {
   KvStore kv_store = KvStore::device;
   comm::Transport transport = comm::Transport::tcp;
   bool plain_data = false;  // of transport tcp between machines
+  int connections = 0;      // of transport tcp to a worker on another machine; 0: kConnectionsOnEc2 there, else 1
   backend::DType gradient_dtype = backend::DType::float32;
   train::GradientCompression compression{};
   bool move_shards = true;

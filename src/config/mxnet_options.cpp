@@ -12,17 +12,16 @@ constexpr const char* kProfile = "a run writes no profile of its operations";
 constexpr RefusedOption kOptions[] = {
     {"--min-crop-size", "PIXELS", kCropSize, "use --random-resized-crop 1 with --min-random-area", "-1"},
     {"--max-crop-size", "PIXELS", kCropSize, "use --random-resized-crop 1 with --max-random-area", "-1"},
-    {"--initializer", "NAME", "weights begin as MXNet's Xavier(gaussian, in, 2) draws them", "leave it out", "default"},
     {"--save-period", "EPOCHS", "a checkpoint is written beside the steps after every epoch",
      "use --keep-checkpoints N to keep the newest N only", "1"},
     {"--macrobatch-size", "N", kAccumulation, "use --global-batch N, with --logical-shards to bound the memory", "0"},
-    {"--warmup-strategy", "NAME", "the learning rate rises linearly", "use --warmup-epochs", "linear"},
     {"--profile-worker-suffix", "NAME", kProfile, "use `dtrain bench train`, which lists the time of each operation",
      ""},
     {"--profile-server-suffix", "NAME", kProfile, "use `dtrain bench train`, which lists the time of each operation",
      ""}};
 
 constexpr RefusedValue kValues[] = {
+    {"initializer", "orthogonal", "each weight is drawn on its own", "use --initializer xavier"},
     {"optimizer", "dcasgd", "servers do not correct gradients that come late", "use --optimizer sgd"},
     {"optimizer", "lbsgd", "its rates for large batches are those of lars",
      "use --optimizer lars with --global-batch and --warmup-epochs"},

@@ -154,6 +154,14 @@ Option& OptionSet::add(std::string flags, double& field, std::string value, std:
       [&field] { return fmt::format("{}", field); });
 }
 
+Option& OptionSet::add(std::string flags, std::optional<double>& field, std::string value, std::string help,
+                       Range range) {
+  return add_number(
+      std::move(flags), std::move(value), std::move(help), range,
+      [&field, range](const std::string& text) { field = real_number(text, range); },
+      [&field] { return field ? fmt::format("{}", *field) : std::string(); });
+}
+
 Option& OptionSet::add(std::string flags, float& field, std::string value, std::string help, Range range) {
   return add_number(
       std::move(flags), std::move(value), std::move(help), range,

@@ -103,6 +103,7 @@ class OptionSet {
   Option& add(std::string flags, std::int64_t& field, std::string value, std::string help, Range range = {});
   Option& add(std::string flags, std::uint64_t& field, std::string value, std::string help);
   Option& add(std::string flags, double& field, std::string value, std::string help, Range range = {});
+  Option& add(std::string flags, std::optional<double>& field, std::string value, std::string help, Range range = {});
   Option& add(std::string flags, float& field, std::string value, std::string help, Range range = {});
   Option& add(std::string flags, bool& field, std::string help);              // a switch
   Option& add_zero_or_one(std::string flags, bool& field, std::string help);  // MXNet's 0 and 1

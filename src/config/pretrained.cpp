@@ -81,6 +81,7 @@ static void take_stored_pixels(const train::Checkpoint& checkpoint, const Path& 
   data.image = checkpoint.graph.input();
   data.classes = checkpoint.graph.classes();
   const Json& stored = checkpoint.job.preprocessing;
+  data.aspect_groups = aspect_groups_of(stored);
   if (says_pixels(stored) || file.extension() != ".onnx") return take_preprocessing(stored, set, data);
   suit_weights(file, file.string(), set, data);
   data.image = checkpoint.graph.input();

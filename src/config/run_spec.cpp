@@ -46,6 +46,14 @@ static Json field_json(const GradientCompression& compression) { return compress
 static void read_field(const Json& json, GradientCompression& compression) {
   compression = compression_from(json.as_string());
 }
+template <typename Fields>
+static void fields(Fields& each, ProgressiveSizes& sizes) {
+  each("enabled", sizes.enabled);
+  each("initial_scale", sizes.initial_scale);
+  each("delay", sizes.delay);
+  each("finetune", sizes.finetune);
+  each("increment", sizes.increment);
+}
 static Json field_json(const LocalSteps& local) { return to_json(local); }
 static void read_field(const Json& json, LocalSteps& local) { local = local_steps_from_json(json); }
 static const char* enum_name(ElasticRate rate) { return elastic_rate_name(rate); }
@@ -54,6 +62,13 @@ static void enum_from(std::string_view text, ElasticRate& rate) { rate = parse_e
 }  // namespace dtrain::train
 
 namespace dtrain::data {
+
+static Json field_json(const ScaledSize& size) { return Json::array({size.height, size.width}); }
+static void read_field(const Json& json, ScaledSize& size) {
+  std::array<int, 2> sides{};
+  config::read_field(json, sides);
+  size = {sides[0], sides[1]};
+}
 
 template <typename Fields>
 static void fields(Fields& each, Augment& augment) {
@@ -114,6 +129,7 @@ static void fields(Fields& each, DataOptions& data) {
   each("train", data.train);
   each("validation", data.validation);
   each("image", data.image);
+  each("aspect_groups", data.aspect_groups);
   each("classes", data.classes);
   each("class_names", data.class_names);
   each("num_examples", data.num_examples);
@@ -162,6 +178,7 @@ static void fields(Fields& each, JobOptions& job) {
   each.named("kv_store", job.kv_store, kKvStoreNames);
   each.named("transport", job.transport, kTransportNames);
   each("plain_data", job.plain_data);
+  each("connections", job.connections);
   each.named("gradient_dtype", job.gradient_dtype, kGradientDTypeNames);
   each("gradient_compression", job.compression);
   each("move_shards", job.move_shards);
@@ -202,9 +219,11 @@ static void fields(Fields& each, TrainOptions& train) {
   each("network", train.network.options);
   each("data", train.data);
   each("compute", train.compute);
+  each.named("initializer", train.initializer, nn::kInitializerNames);
   each("optimizer", train.optimizer);
   each("schedule", train.schedule);
   each("local", train.local);
+  each("progressive_resizing", train.resizing);
   each("mixup", train.mix.mixup);
   each("cutmix", train.mix.cutmix);
   each("epochs", train.epochs);

@@ -11,6 +11,8 @@
 #include "mxnet_options.hpp"
 #include "option_values.hpp"
 #include "recipes.hpp"
+#include "resizing/aspect_groups.hpp"
+#include "resizing/progressive_options.hpp"
 #include "synthetic_data.hpp"
 
 namespace dtrain::config {
@@ -72,6 +74,25 @@ void bind_accumulation(OptionSet& set, ComputeOptions& compute) {
           between(1, 65536));
 }
 
+void bind_warmup(OptionSet& set, nn::Schedule& schedule) {
+  set.add("--warmup-epochs", schedule.warmup_epochs, "EPOCHS",
+          "number of epochs at the start during which the learning rate rises to --lr",
+          nn::kScheduleRanges.warmup_epochs);
+  add_choice(set, "--warmup-strategy", schedule.warmup, nn::kWarmUpNames,
+             "how the learning rate rises during --warmup-epochs, by the share of them that is over: linear, with its "
+             "square or with its square root; constant stays at --warmup-lr and then jumps");
+  set.add("--warmup-lr", schedule.warmup_start, "RATE",
+          "learning rate at which --warmup-epochs begin, at most --lr. Default: --lr / 25",
+          nn::kScheduleRanges.warmup_start);
+}
+
+void bind_initializer(OptionSet& set, nn::Initializer& initializer) {
+  add_choice(set, "--initializer", initializer, nn::kInitializerNames,
+             "how weights begin that no file gives: as the network says, mostly Gaussian with variance 2 / fan_in; or, "
+             "all of them, as MXNet's Xavier(), MSRAPrelu(), Normal() with deviation 0.01, Uniform() up to 0.07, One() "
+             "or Zero()");
+}
+
 void bind_rule(OptionSet& set, TrainOptions& options) {
   set.group("Optimizer");
   set.add("--num-epochs", options.epochs, "N", "number of epochs to train", at_least(0));
@@ -96,9 +117,7 @@ void bind_rule(OptionSet& set, TrainOptions& options) {
           nn::kScheduleRanges.cycles);
   set.add("--lr-power", options.schedule.power, "POWER", "for poly, power of the share of the run that is left",
           nn::kScheduleRanges.power);
-  set.add("--warmup-epochs", options.schedule.warmup_epochs, "EPOCHS",
-          "number of epochs at the start during which the learning rate rises linearly",
-          nn::kScheduleRanges.warmup_epochs);
+  bind_warmup(set, options.schedule);
   set.add_custom(
       "--optimizer", "sgd|nag|adam|adamw|muon|rmsprop|adagrad|lamb|lars|adamax|nadam|adadelta|signum|ftml",
       "optimizer that updates the weights",
@@ -245,10 +264,13 @@ void bind(OptionSet& set, TrainOptions& options) {
   set.presets("recipe", "network", recipes());
   bind_network(set, options.network);
   bind_pretrained(set, options.pretrained);
+  bind_initializer(set, options.initializer);
   bind_data(set, options.data);
+  bind_aspect_groups(set, options.data);
   bind_test_views(set, options.data);
   bind_augmentation(set, options.data);
   bind_mix(set, options);
+  bind_progressive(set, options.resizing);
   bind_batch(set, options.compute);
   bind_accumulation(set, options.compute);
   bind_loss(set, options.loss);
@@ -281,6 +303,7 @@ train::TrainerOptions trainer_options(const TrainOptions& options, backend::DTyp
   trainer.global_batch = samples_between_exchanges(options);
   trainer.logical_shards = options.compute.logical_shards;
   trainer.seed = options.compute.seed;
+  trainer.initializer = options.initializer;
   nn::require_valid(options.optimizer);
   trainer.optimizer = options.optimizer;
   trainer.schedule = options.schedule;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include <dtrain/nn/optimizer.hpp>
+#include <dtrain/train/progressive_sizes.hpp>
 #include <dtrain/train/trainer.hpp>
 
 #include "compute_options.hpp"
@@ -31,11 +32,13 @@ struct TrainOptions {
   DataOptions data;
   ComputeOptions compute;
   LossOptions loss;
+  nn::Initializer initializer = nn::Initializer::standard;
   nn::Optimizer optimizer;
   nn::Schedule schedule{.base = 0.1};
   int epochs = 100;
   int early_stop = 0;  // epochs without a better validation; 0: does not stop
   train::LocalSteps local;
+  train::ProgressiveSizes resizing;
   data::MixOptions mix;
   int top_k = 0;                    // 0: not reported
   std::vector<std::string> losses;  // names under which the log shows the loss; empty: it does not

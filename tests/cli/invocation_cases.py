@@ -75,7 +75,7 @@ VARIABLES = {
 TOML = ["[train]\nlr = \n", "lr = 1", "[train]\nlr = 'x'", "[nothing]\na = 1", "\x00\x01", "[train]\nprepare = 'id'", "a" * 100000,
         "[train]\nlr = [1, 2]", "json = true\njson = true", "[train]\n\"\" = 1", "[train.x]\ny = 1"]
 LIMITS = [(resource.RLIMIT_NPROC, [1, 2, 3, 5, 8]), (resource.RLIMIT_NOFILE, [3, 4, 5, 8, 12, 16, 24]),
-          (resource.RLIMIT_FSIZE, [0, 1, 1000, 60000]), (resource.RLIMIT_AS, [30 << 20, 80 << 20, 200 << 20, 400 << 20]),
+          (resource.RLIMIT_FSIZE, [0, 1, 1000, 60000]), (resource.RLIMIT_AS, [60 << 20, 80 << 20, 200 << 20, 400 << 20]),
           (resource.RLIMIT_STACK, [256 << 10]), (resource.RLIMIT_MEMLOCK, [0])]
 OUTPUTS = {"export": "--out", "plot": "--out", "data show": "--out"}  # commands that make the file that is named
 

@@ -1,5 +1,7 @@
 #include "sum_options.hpp"
 
+#include <fmt/format.h>
+
 #include "compression_options.hpp"
 #include "config/option_values.hpp"
 #include "server_options.hpp"
@@ -33,6 +35,12 @@ void bind_sums(OptionSet& set, JobOptions& options) {
           "send gradients and states between machines unencrypted, for closed networks; connections are still opened "
           "only with the job's token")
       .not_from_project = true;
+  set.add(
+      "--connections", options.connections, "N",
+      fmt::format("TCP connections from each worker to each worker of another machine, for networks that limit what "
+                  "one carries; fewer where a worker would have more than {} in all. 0: {} on EC2, else 1",
+                  comm::kMostConnectionsOfRank, kConnectionsOnEc2),
+      between(0, comm::kMostConnections));
   add_choice(
       set, "--gradient-dtype", options.gradient_dtype, kGradientDTypeNames,
       "number format in which gradients are added and sent; bfloat16 halves the traffic and changes the result's bits");

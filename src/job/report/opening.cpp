@@ -59,7 +59,8 @@ std::string batch_line(const OpeningFacts& facts) {
                   facts.shards > 1 ? fmt::format(" in {} logical shards", facts.shards) : std::string());
   if (facts.synthetic || !facts.training.records) return fmt::format("{}; the run has {}", step, epochs);
   const std::uint64_t steps = (trained_records(facts) + batch - 1) / batch;
-  return fmt::format("{}, an epoch {}, and the run has {}", step, counted(steps, "step"), epochs);
+  return fmt::format("{}, an epoch {}{}, and the run has {}", step, facts.grouped ? "at least " : "",
+                     counted(steps, "step"), epochs);
 }
 
 std::string device_line(const OpeningFacts& facts) {

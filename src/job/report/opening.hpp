@@ -24,6 +24,7 @@ struct OpeningFacts {
   nn::Shape image{};
   int classes = 0;
   bool detects = false;  // objects of the classes, in place of a class for each image
+  bool grouped = false;  // each group of images ends an epoch with a smaller step
   int epochs = 0;
   int batch = 0;  // samples of a step, or of each worker's
   bool batch_per_worker = false;

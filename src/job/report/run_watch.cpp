@@ -8,6 +8,8 @@
 #include "config/exchange/local_steps_options.hpp"
 #include "config/exchange/server_options.hpp"
 #include "config/gpu_choice.hpp"
+#include "config/resizing/aspect_groups.hpp"
+#include "config/resizing/progressive_options.hpp"
 #include "job/spec/data_facts.hpp"
 #include "opening.hpp"
 
@@ -36,6 +38,7 @@ OpeningFacts facts_of(const TrainRun& run, int workers) {
                      .image = run.graph.input(),
                      .classes = run.graph.classes(),
                      .detects = nn::detection_of(run.graph) != nullptr,
+                     .grouped = !run.options.data.aspect_groups.empty(),
                      .epochs = options.epochs,
                      .batch = per_worker ? config::batch_of_worker(compute) : compute.samples_per_step(),
                      .batch_per_worker = per_worker,
@@ -76,6 +79,8 @@ void show_opening(const TrainRun& run, int workers, Reporter& reporter) {
   for (const std::string& line : opening_lines(facts_of(run, workers))) reporter.note(line);
   const train::LocalSteps& local = run.options.local;
   if (run.options.job.is_by_servers()) reporter.note(config::servers_line(run.options.job));
+  if (run.options.resizing.any()) reporter.note(config::progressive_line(run.options.resizing, run.graph.input()));
+  if (!run.options.data.aspect_groups.empty()) reporter.note(config::aspect_groups_line(run.options.data));
   if (local.any()) reporter.note(config::local_steps_line(local, run.options.compute.logical_shards));
   if (const auto& compression = run.options.job.compression; compression.any())
     reporter.note(config::compression_line(compression));

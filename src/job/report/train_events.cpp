@@ -65,7 +65,7 @@ void Observers::on_lost(const std::string& text) {
 
 data::Image picture_of(const data::Batch& batch, const config::DataOptions& data) {
   constexpr int kMostImages = 64;
-  const nn::Shape& shape = data.image;
+  const nn::Shape& shape = batch.shape;
   const int shown = std::min(batch.n, kMostImages);
   const int columns = static_cast<int>(std::ceil(std::sqrt(shown)));
   const int rows = (shown + columns - 1) / columns;

@@ -57,6 +57,13 @@ nn::NetworkOptions network_of(const config::TrainOptions& options, const config:
   return *known;
 }
 
+bool suits_adam(const nn::NetworkOptions& network, const config::OptionSet& set, config::DataOptions data) {
+  data.image = network.image;
+  data.classes = network.classes;
+  const config::NetworkChoice choice{.options = network, .counted_classes = network.classes};
+  return config::suits_adam(config::choose_graph(choice, set, data));
+}
+
 config::FinetuneFacts facts_of(const config::TrainOptions& options, const config::OptionSet& set,
                                const train::SharedStore& store) {
   const std::vector<Path> records = data::find_records(options.data.train->string(), store);
@@ -65,6 +72,7 @@ config::FinetuneFacts facts_of(const config::TrainOptions& options, const config
   facts.network.image = set.chosen("image-shape")
                             ? options.data.image
                             : config::image_of_weights(*options.pretrained.finetune, facts.network.name);
+  facts.suits_adam = suits_adam(facts.network, set, options.data);
   facts.pictures = pictures_of(options, records, store);
   if (set.chosen("batch-size") || set.chosen("global-batch")) facts.batch = options.compute.samples_per_step();
   if (set.chosen("num-epochs")) facts.epochs = options.epochs;

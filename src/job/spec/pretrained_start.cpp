@@ -47,8 +47,11 @@ std::string why_new_head(const config::TrainOptions& options) {
 
 train::Checkpoint pretrained_start(const config::TrainOptions& options, const nn::Graph& graph, Reporter* reporter) {
   const Path& file = *options.pretrained.file;
-  train::StartingWeights start =
-      train::load_weights({.file = file, .new_head = why_new_head(options), .seed = options.compute.seed}, graph);
+  train::StartingWeights start = train::load_weights({.file = file,
+                                                      .new_head = why_new_head(options),
+                                                      .seed = options.compute.seed,
+                                                      .initializer = options.initializer},
+                                                     graph);
   if (reporter) report(file, start.fit, graph, *reporter);
   start.checkpoint.job.preprocessing = {};  // this run has its own, and classes of its own
   start.checkpoint.job.optimizer = options.optimizer;

@@ -10,12 +10,15 @@
 #include <dtrain/comm/tree.hpp>
 #include <dtrain/data/class_names.hpp>
 #include <dtrain/nn/graph_json.hpp>
+#include <dtrain/train/image_sizes.hpp>
 
 #include "config/exchange/compression_options.hpp"
 #include "config/exchange/local_steps_options.hpp"
 #include "config/exchange/server_options.hpp"
 #include "config/exchange/transport_choice.hpp"
 #include "config/gpu_choice.hpp"
+#include "config/resizing/aspect_groups.hpp"
+#include "config/resizing/progressive_options.hpp"
 #include "config/shard_choice.hpp"
 #include "data_facts.hpp"
 #include "loss_start.hpp"
@@ -92,6 +95,19 @@ void settle_round(const config::OptionSet& set, config::TrainOptions& options) {
   if (!set.chosen("comm-timeout")) timeout = std::max(timeout, std::min(timeout * options.local.steps, kLongestRound));
 }
 
+// Pictures of a group make a step, or a block of an evaluation.
+data::LoaderOptions options_of_training(const TrainRun& run) {
+  data::LoaderOptions options = training_loader(run.options.data, run.options.compute.seed);
+  options.group_batch = config::samples_between_exchanges(run.options);
+  return options;
+}
+
+data::LoaderOptions options_of_validation(const TrainRun& run) {
+  data::LoaderOptions options = validation_loader(run.options.data);
+  options.group_batch = config::largest_shard(config::compute_of_worker(run.options));
+  return options;
+}
+
 data::RemoteOptions with_cache(const TrainRun& run) {
   data::RemoteOptions remote = run.remote;
   config::set_cache(run.options.data, remote);
@@ -101,6 +117,9 @@ data::RemoteOptions with_cache(const TrainRun& run) {
 // What needs something that other settings may leave out.
 void check_choices(const TrainRun& run) {
   const config::TrainOptions& options = run.options;
+  nn::require_warmup(options.schedule);
+  if (options.resizing.any()) train::with_image(run.graph, options.resizing.at(0, run.graph.input()));
+  for (const nn::Shape& group : config::group_shapes(options.data)) train::with_image(run.graph, group);
   if (!run.sources.validation && (options.early_stop > 0 || options.keep_best)) {
     throw UsageError(fmt::format("--{}: there is no validation accuracy to judge by",
                                  options.early_stop > 0 ? "early-stop" : "keep-checkpoints best"),
@@ -250,8 +269,11 @@ TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& 
   settle_shards(set, run.start && options.resume, workers, options);
   settle_workers(set, workers, options);
   settle_transport(set, options, reporter);
+  config::settle_aspect_groups(set, options.data);
   run.graph = graph_of_run(run.start, set, options, reporter);
   config::suit_network(run.graph, set, options.data);
+  config::check_progressive(options, *run.backend, set);
+  config::check_aspect_groups(options, *run.backend);
   if (options.checkpoint_format == "mxnet") nn::graph_to_mxnet_symbol(run.graph);  // refuses what MXNet cannot say
   if (run.start) fit_optimizer_state(*run.start, options, reporter);
   run.sources = config::choose_sources(options, set, reporter);
@@ -294,14 +316,14 @@ TrainRun run_of(const config::TrainSpec& spec, int slot) {
 
 std::uint64_t buffer_bytes_of(const TrainRun& run) {
   const config::ComputeOptions compute = config::compute_of_worker(run.options);
-  const std::uint64_t training = data::buffer_bytes(training_loader(run.options.data, compute.seed),
-                                                    config::samples_between_exchanges(run.options));
+  const std::uint64_t training =
+      data::buffer_bytes(options_of_training(run), config::samples_between_exchanges(run.options));
   if (!run.sources.validation) return training;
-  return training + data::buffer_bytes(validation_loader(run.options.data), config::largest_shard(compute));
+  return training + data::buffer_bytes(options_of_validation(run), config::largest_shard(compute));
 }
 
 std::unique_ptr<data::Loader> training_loader(const TrainRun& run) {
-  data::LoaderOptions options = training_loader(run.options.data, run.options.compute.seed);
+  data::LoaderOptions options = options_of_training(run);
   options.remote = with_cache(run);
   config::load_for(*run.backend, options);
   // Images are mixed, and the batches of a round are cut into those of its steps, on the host and as floats.
@@ -311,7 +333,7 @@ std::unique_ptr<data::Loader> training_loader(const TrainRun& run) {
 
 std::unique_ptr<data::Loader> validation_loader(const TrainRun& run) {
   if (!run.sources.validation) return nullptr;
-  data::LoaderOptions options = validation_loader(run.options.data);
+  data::LoaderOptions options = options_of_validation(run);
   options.remote = with_cache(run);
   config::load_for(*run.backend, options);
   return std::make_unique<data::Loader>(*run.sources.validation, std::move(options));
@@ -330,6 +352,10 @@ std::unique_ptr<backend::Executable> compile(const TrainRun& run) {
   options.layer_decay = run.options.optimizer.layer_decay != 1;
   if (run.options.local.any())
     return train::compile_local(*run.backend, run.graph, options, run.options.local, run.options.optimizer.kind);
+  if (run.options.resizing.any())
+    return train::compile_resizing(*run.backend, run.graph, options, run.options.resizing);
+  if (!run.options.data.aspect_groups.empty())
+    return train::compile_grouped(*run.backend, run.graph, options, config::group_shapes(run.options.data));
   return run.backend->compile(run.graph, options);
 }
 

@@ -7,6 +7,8 @@
 #include <dtrain/nn/freeze.hpp>
 #include <dtrain/nn/graph_json.hpp>
 
+#include "config/resizing/aspect_groups.hpp"
+
 namespace dtrain::job {
 namespace {
 
@@ -80,12 +82,21 @@ static void agree_on_local_steps(const train::LocalSteps& saved, const config::O
   if (!set.chosen("outer-mom")) mine.momentum = saved.momentum;
 }
 
+// They order the samples of an epoch.
+static void agree_on_groups(const std::vector<data::ScaledSize>& saved, const config::OptionSet& set,
+                            std::vector<data::ScaledSize>& mine) {
+  std::string text = config::aspect_groups_text(mine);
+  agree(set, "aspect-groups", text, saved.empty() ? "none" : config::aspect_groups_text(saved));
+  mine = saved;
+}
+
 void agree_with_checkpoint(const train::Checkpoint& start, const config::OptionSet& set,
                            config::TrainOptions& options) {
   if (!options.resume) return;
   agree(set, "seed", options.compute.seed, start.job.seed);
   agree(set, "logical-shards", options.compute.logical_shards, start.job.logical_shards);
   agree_on_local_steps(start.job.local, set, options.local);
+  agree_on_groups(config::aspect_groups_of(start.job.preprocessing), set, options.data.aspect_groups);
   // Where the batch followed the workers, its size says nothing about this run, and the rates stay those of the first.
   const int batch = start.job.rate_batch > 0 ? start.job.rate_batch : start.job.global_batch;
   const bool chosen = set.chosen("global-batch") || (set.chosen("batch-size") && !options.job.is_job());

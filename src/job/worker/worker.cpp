@@ -9,6 +9,7 @@
 #include <dtrain/backend/accelerator.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/file_exists.hpp>
+#include <dtrain/base/machine.hpp>
 #include <dtrain/base/numa.hpp>
 #include <dtrain/base/reporter.hpp>
 #include <dtrain/base/stack_dump.hpp>
@@ -47,6 +48,7 @@ comm::EndpointOptions endpoint_options(const elastic::WorkerJob& me, const confi
   options.secret = me.token;
   options.transport = job.transport;
   options.plain_data = job.plain_data;
+  options.connections = job.connections > 0 ? job.connections : is_on_ec2() ? config::kConnectionsOnEc2 : 1;
   if (options.transport == comm::Transport::nccl) {
     keep_nccl_to_the_card_of(me.address);
     options.nccl.library = config::found_nccl(backend::look_for_cuda()).file;

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <dtrain/base/error.hpp>
 #include <dtrain/nn/networks.hpp>
+
+#include "config/resizing/aspect_groups.hpp"
 
 namespace dtrain::config {
 namespace {
@@ -29,6 +32,19 @@ TEST(DataOptions, ADetectorOfBoxesAsksForNoMasks) {
   const DataOptions options = for_network("faster-rcnn");
   EXPECT_FALSE(training_loader(options, 0).detection.value().any_masks());
   EXPECT_FALSE(validation_loader(options).detection.value().any_masks());
+}
+
+TEST(DataOptions, GroupsOfPicturesAreReadAndGoIntoTheCheckpoint) {
+  DataOptions options;
+  EXPECT_TRUE(aspect_groups_from("").empty());
+  options.aspect_groups = aspect_groups_from("320x448, 448x320");
+  EXPECT_EQ(options.aspect_groups, (std::vector<data::ScaledSize>{{320, 448}, {448, 320}}));
+  EXPECT_EQ(aspect_groups_text(options.aspect_groups), "320x448,448x320");
+  EXPECT_EQ(aspect_groups_of(preprocessing_of(options)), options.aspect_groups);
+  options.aspect_groups.clear();
+  EXPECT_TRUE(aspect_groups_of(preprocessing_of(options)).empty());
+  for (const char* wrong : {"320", "320x", "320x450", "32x64", "320x448,320x448", "axb", "64x64x64"})
+    EXPECT_THROW(aspect_groups_from(wrong), UsageError) << wrong;
 }
 
 }  // namespace

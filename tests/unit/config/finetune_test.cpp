@@ -17,6 +17,11 @@ FinetuneFacts facts_of(const char* network, int side, int classes, std::uint64_t
   return {.network = {.name = network, .image = {3, side, side}, .classes = classes}, .pictures = pictures};
 }
 
+FinetuneFacts for_adam(FinetuneFacts facts) {
+  facts.suits_adam = true;
+  return facts;
+}
+
 struct Case {
   FinetuneFacts facts;
   std::map<std::string, std::string> expected;
@@ -42,8 +47,9 @@ TEST(Finetune, ChoosesByWeightsAndPictures) {
       {facts_of("resnet50", 224, 10, 1000000), {{"global-batch", "32"}, {"num-epochs", "5"}}},
       // Small images are shifted, and more of them fit into a step.
       {facts_of("resnet-v1", 32, 10, 50000), {{"global-batch", "128"}, {"pad-size", "4"}, {"lr", "0.02"}}},
-      {facts_of("vit_b_16", 224, 10, 1000), {{"optimizer", "adamw"}, {"lr", "0.0001"}, {"wd", "0.05"}}},
-      {facts_of("convnext_tiny", 224, 10, 1), {{"optimizer", "adamw"}, {"global-batch", "8"}, {"freeze", "backbone"}}},
+      {for_adam(facts_of("m.onnx", 224, 10, 1000)), {{"optimizer", "adamw"}, {"lr", "0.0001"}, {"wd", "0.05"}}},
+      {for_adam(facts_of("m.onnx", 224, 10, 1)),
+       {{"optimizer", "adamw"}, {"global-batch", "8"}, {"freeze", "backbone"}}},
   };
   for (const Case& each : cases) {
     const auto chosen = choices(each.facts);
@@ -54,6 +60,16 @@ TEST(Finetune, ChoosesByWeightsAndPictures) {
     }
     EXPECT_NE(chosen.contains("freeze"), chosen.contains("head-lr-factor"));
     EXPECT_NE(chosen.at("pad-size") == "0", !chosen.contains("random-resized-crop"));
+  }
+}
+
+TEST(Finetune, KnowsByTheLayersWhatSuitsAdam) {
+  const std::pair<const char*, bool> networks[] = {
+      {"vit_b_16", true}, {"convnext_tiny", true}, {"resnet18", false}, {"efficientnet_b0", false}, {"vgg", false}};
+  for (const auto& [name, expected] : networks) {
+    nn::Graph graph = nn::build_network({.name = name, .image = {3, 224, 224}, .classes = 10});
+    graph.name = "model";
+    EXPECT_EQ(suits_adam(graph), expected) << name;
   }
 }
 

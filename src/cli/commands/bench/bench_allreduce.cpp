@@ -131,7 +131,7 @@ class BenchmarkCase {
       if (of_ones) std::ranges::fill(leaf, 1.0f);
       reduction->ready(shard, 0, shape_.size);
     }
-    std::vector<float> sum = reduction->finish().sum;
+    comm::FloatBuffer sum = reduction->finish().sum;
     if (of_ones) std::ranges::copy(sum, sum_.begin());
     comm.recycle(std::move(sum));
   }

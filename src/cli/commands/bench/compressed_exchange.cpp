@@ -50,7 +50,7 @@ class CompressedCase {
     const bool has_factors = compressor_ && compressor_->has_factors();
     const auto reduction = comm_.begin_reduction(shape_of_step(), {});
     for (int shard = span_.first; shard < span_.last; ++shard) contribute(*reduction, shard);
-    std::vector<float> sum = reduction->finish().sum;
+    comm::FloatBuffer sum = reduction->finish().sum;
     if (has_factors) {
       room_ = train::add_factors(*compressor_, comm_, shape_, std::move(sum), std::move(room_));
       return;
@@ -81,7 +81,8 @@ class CompressedCase {
   comm::Communicator& comm_;
   const comm::ReductionShape shape_;
   const comm::ShardSpan span_;
-  std::vector<float> gradients_, room_;
+  std::vector<float> gradients_;
+  comm::FloatBuffer room_;
   std::unique_ptr<train::GradientCompressor> compressor_;
 };
 

@@ -7,6 +7,7 @@
 #include <dtrain/base/signals.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/cluster/regions.hpp>
 #include <dtrain/launcher/program_archive.hpp>
 
 #include "cluster_cloud.hpp"
@@ -32,6 +33,30 @@ net::AwsLimits limits_of(const config::ClusterPlace& place, std::chrono::steady_
   return limits;
 }
 
+// The same place, with the one region that has the cluster.
+config::ClusterPlace in_its_region(config::ClusterPlace place, bool one_cluster, Reporter& reporter) {
+  if (one_cluster) cluster::check_cluster_name(place.name);
+  std::vector<std::string> regions = cluster::regions_in(place.region);
+  const bool named = !regions.empty();
+  if (!one_cluster && regions.size() > 1) {
+    throw UsageError(
+        fmt::format("setting 'region' {} names several regions, and this command looks at one", place.region),
+        "give one");
+  }
+  if (one_cluster && !named) regions = cluster::remembered_regions(place.name);
+  if (regions.size() > 1 || (!named && !regions.empty())) {
+    const std::string found = cluster::region_with(regions, [&](const std::string& region) {
+      net::AwsSettings settings = settings_of(place);
+      settings.region = region;
+      net::AwsCalls aws(settings, limits_of(place, std::chrono::steady_clock::now()));
+      return cluster::read_fleet(aws, place.name);
+    });
+    if (!found.empty()) reporter.note(fmt::format("cluster {} is in {}", place.name, found));
+    place.region = !found.empty() ? found : named ? regions.front() : "";
+  }
+  return place;
+}
+
 std::map<std::string, std::string> texts_of(const cluster::Spec& spec) {
   std::map<std::string, std::string> texts;
   const Json changed = config::changed_options(spec);
@@ -42,12 +67,11 @@ std::map<std::string, std::string> texts_of(const cluster::Spec& spec) {
 }  // namespace
 
 ClusterCloud::ClusterCloud(const config::ClusterPlace& place, Reporter& reporter, Scope scope)
-    : place_(place),
+    : place_(in_its_region(place, scope == Scope::one_cluster, reporter)),
       reporter_(reporter),
       limited_since_(std::chrono::steady_clock::now()),
       begin_(limited_since_),
-      aws_(settings_of(place), limits_of(place, begin_)) {
-  if (scope == Scope::one_cluster) cluster::check_cluster_name(place.name);
+      aws_(settings_of(place_), limits_of(place_, begin_)) {
   watch_stop_signals();
   aws_.watch([this](const net::CallRecord& call) { note(call); });
 }

@@ -21,7 +21,8 @@ namespace dtrain::cli {
 // The account's calls, counted and timed.
 class ClusterCloud {
  public:
-  // The reporter must outlive this.
+  // The reporter must outlive this. one_cluster: in the region that has the cluster, where several are named or
+  // remembered; they are asked for it.
   enum class Scope { one_cluster, region };
   ClusterCloud(const config::ClusterPlace& place, Reporter& reporter, Scope scope = Scope::one_cluster);
   ~ClusterCloud();  // says how many calls there were and how long they took, with --timing
@@ -36,7 +37,7 @@ class ClusterCloud {
  private:
   void note(const net::CallRecord& call);
 
-  const config::ClusterPlace& place_;
+  const config::ClusterPlace place_;
   Reporter& reporter_;
   std::chrono::steady_clock::time_point limited_since_;
   std::chrono::steady_clock::time_point begin_;

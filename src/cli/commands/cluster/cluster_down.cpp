@@ -1,8 +1,12 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/cluster/regions.hpp>
 #include <dtrain/cluster/ssh_entries.hpp>
+#include <dtrain/cluster/stack.hpp>
 
 #include "cli/command.hpp"
 #include "cluster_cloud.hpp"
@@ -12,7 +16,8 @@ namespace {
 
 struct DownCommand {
   config::ClusterPlace place;
-  bool yes = false, delete_storage = false;
+  bool yes = false, delete_storage = false, no_head = false;
+  bool others = false;  // it is one of several regions in which something may be
 };
 
 void bind(config::OptionSet& set, DownCommand& options) {
@@ -22,10 +27,20 @@ void bind(config::OptionSet& set, DownCommand& options) {
   set.add("--delete-storage", options.delete_storage,
           "also delete the file system that `up` created, with all its content")
       .flag_only = true;
+  set.add("--no-head", options.no_head,
+          "leave dtrain installed on the machines of a stack that `adopt` took, and do not contact them")
+      .flag_only = true;
 }
 
-Json document(const std::string& name, const cluster::DownResult& result) {
-  Json removed = Json::array(), kept = Json::array(), leftover = Json::array();
+// The stack of the cluster, and those of its machines that go on with it.
+struct Returned {
+  std::string stack{};  // empty: `up` made the cluster
+  std::vector<std::string> machines{};
+};
+
+Json document(const std::string& name, const cluster::DownResult& result, const Returned& returned) {
+  Json removed = Json::array(), kept = Json::array(), leftover = Json::array(), machines = Json::array();
+  for (const std::string& id : returned.machines) machines.push_back(id);
   for (const std::string& id : result.removed) removed.push_back(id);
   for (const cluster::Kept& one : result.kept) {
     kept.push_back(Json::object({{"file_system", one.file_system}, {"dollars_per_month", one.monthly}}));
@@ -38,10 +53,18 @@ Json document(const std::string& name, const cluster::DownResult& result) {
                        {"instances", result.instances},
                        {"removed", removed},
                        {"kept", kept},
-                       {"leftover", leftover}});
+                       {"leftover", leftover},
+                       {"stack", returned.stack.empty() ? Json() : Json(returned.stack)},
+                       {"given_back", machines}});
 }
 
-void answer(const std::string& name, const cluster::DownResult& result, Reporter& reporter) {
+void answer(const std::string& name, const cluster::DownResult& result, const Returned& returned, Reporter& reporter) {
+  if (!returned.machines.empty()) {
+    reporter.answer(
+        fmt::format("given back: {} of stack {}, which go on and cost money; aws cloudformation delete-stack "
+                    "--stack-name {} ends them and all else of the stack",
+                    join(returned.machines, ", "), returned.stack, returned.stack));
+  }
   for (const cluster::Kept& one : result.kept) {
     reporter.answer(fmt::format("kept: file system {}, ${:.2f} a month; --delete-storage removes it", one.file_system,
                                 one.monthly));
@@ -55,6 +78,7 @@ void answer(const std::string& name, const cluster::DownResult& result, Reporter
 std::string machines_text(const cluster::Fleet& fleet) {
   std::vector<std::string> names;
   for (const cluster::Node& node : fleet.nodes) {
+    if (is_adopted(node)) continue;
     if (node.named()) {
       names.push_back(fmt::format("{} ({})", node.name, node.instance_id));
     } else {
@@ -66,10 +90,12 @@ std::string machines_text(const cluster::Fleet& fleet) {
   return fmt::format("{} machine{}: {}", names.size(), names.size() == 1 ? "" : "s", join(names, ", "));
 }
 
-std::string storage_text(const DownCommand& options, net::AwsCalls& aws) {
+std::string storage_text(const DownCommand& options, const cluster::Fleet& fleet, net::AwsCalls& aws) {
   std::vector<std::string> systems;
   try {
-    for (const cluster::FileSystem& system : cluster::own_file_systems(aws, options.place.name)) {
+    std::vector<cluster::FileSystem> own = cluster::own_file_systems(aws, options.place.name);
+    for (cluster::FileSystem& one : cluster::lustre_of(aws, fleet)) own.push_back(std::move(one));
+    for (const cluster::FileSystem& system : own) {
       systems.push_back(fmt::format("{}, ${:.2f} a month", system.id, cluster::monthly_price(system)));
     }
   } catch (const RemoteError&) {
@@ -80,21 +106,117 @@ std::string storage_text(const DownCommand& options, net::AwsCalls& aws) {
                                 : fmt::format("; keep file system {}", join(systems, " and "));
 }
 
-std::string question(const DownCommand& options, net::AwsCalls& aws) {
-  return fmt::format("cluster {}: end {}; delete its resources{}?", options.place.name,
-                     machines_text(cluster::read_fleet(aws, options.place.name)), storage_text(options, aws));
+std::string stack_text(const cluster::Fleet& fleet) {
+  const std::string stack = adopted_stack(fleet);
+  if (stack.empty()) return {};
+  const auto count = std::ranges::count_if(fleet.nodes, cluster::is_adopted);
+  return fmt::format("; give {} machine{} back to stack {}, where {} on", count, count == 1 ? "" : "s", stack,
+                     count == 1 ? "it goes" : "they go");
+}
+
+std::string question(const DownCommand& options, const cluster::Fleet& fleet, net::AwsCalls& aws) {
+  return fmt::format("cluster {}: end {}; delete its resources{}{}?", options.place.name, machines_text(fleet),
+                     stack_text(fleet), storage_text(options, fleet, aws));
+}
+
+// A machine that ssh does not reach keeps programs of dtrain, which do nothing without their cluster.
+cluster::GivenBack give_back_stack(const DownCommand& options, ClusterCloud& cloud, const cluster::Fleet& fleet,
+                                   Reporter& reporter) {
+  if (!options.no_head) {
+    for (const std::string& line : cluster::remove_from_machines(fleet)) {
+      reporter.warn("dtrain stays installed on " + line);
+    }
+  }
+  return cluster::give_back(cloud.context(true), fleet);
+}
+
+// FSx has no network of its own: what dtrain made of it is in the security group, which `down` deletes.
+void refuse_kept_lustre(const DownCommand& options, ClusterCloud& cloud, const cluster::Fleet& fleet) {
+  if (options.delete_storage) return;
+  for (const cluster::FileSystem& one : cluster::lustre_of(cloud.aws(), fleet)) {
+    throw UsageError(
+        fmt::format("file system {} of FSx for Lustre is in the network of cluster {}, and goes with it", one.id,
+                    fleet.name),
+        fmt::format("give --delete-storage, which deletes all its content; or end the machines alone by dtrain cluster "
+                    "stop {}: the file system then costs ${:.2f} a month",
+                    fleet.name, cluster::monthly_price(one)));
+  }
+}
+
+// Whether no node has ever written to what an interrupted `up` left.
+bool leaves_empty_storage(ClusterCloud& cloud, const cluster::Fleet& fleet) {
+  return cluster::is_only_begun(fleet) && cluster::has_empty_storage(cloud.aws(), fleet);
+}
+
+// What is in one region.
+void end_in(const DownCommand& options, Reporter& reporter, Returned& returned, cluster::DownResult& all) {
+  ClusterCloud cloud(options.place, reporter);
+  const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
+  refuse_kept_lustre(options, cloud, fleet);
+  if (!options.yes) require_consent(false, question(options, fleet, cloud.aws()), reporter);
+  cluster::DownResult result;
+  if (const std::string stack = adopted_stack(fleet); !stack.empty()) {
+    returned.stack = stack;
+    cluster::GivenBack given = give_back_stack(options, cloud, fleet, reporter);
+    returned.machines = std::move(given.machines);
+    result.leftover = std::move(given.leftover);
+  }
+  // The group's tags say how the rest is given back.
+  if (result.leftover.empty()) {
+    const bool deletes = options.delete_storage || (options.others && leaves_empty_storage(cloud, fleet));
+    result = cluster::bring_down(cloud.context(true), {.name = options.place.name}, deletes);
+  }
+  all.instances += result.instances;
+  const auto append = [](auto& to, auto& from) { to.insert(to.end(), from.begin(), from.end()); };
+  append(all.removed, result.removed);
+  append(all.kept, result.kept);
+  append(all.leftover, result.leftover);
+}
+
+// An `up` that was interrupted between regions may have left something in any of them.
+std::vector<std::string> regions_of(const DownCommand& options) {
+  std::vector<std::string> regions = cluster::regions_in(options.place.region);
+  if (regions.empty()) regions = cluster::remembered_regions(options.place.name);
+  return regions.size() > 1 ? regions : std::vector{options.place.region};
+}
+
+// Those of `done` are remembered no longer, unless something stays there. An empty name stands for the one region of a
+// cluster for which none was named.
+void forget_regions(const std::string& name, const std::vector<std::string>& done,
+                    const std::vector<std::string>& unfinished) {
+  const std::vector<std::string> before = cluster::remembered_regions(name);
+  const auto is_in = [](const std::vector<std::string>& list, const std::string& one) {
+    return std::ranges::find(list, one) != list.end();
+  };
+  std::vector<std::string> after;
+  for (const std::string& region : before) {
+    const bool is_done = is_in(done, region) || is_in(done, "");
+    if (!is_done || is_in(unfinished, region) || is_in(unfinished, "")) after.push_back(region);
+  }
+  if (after != before) cluster::remember_regions(name, after);
 }
 
 ExitCode end(const DownCommand& options, Reporter& reporter) {
-  ClusterCloud cloud(options.place, reporter);
-  if (!options.yes) require_consent(false, question(options, cloud.aws()), reporter);
-  const cluster::DownResult result =
-      cluster::bring_down(cloud.context(true), {.name = options.place.name}, options.delete_storage);
-  cluster::remove_ssh_entries(options.place.name, reporter);
+  cluster::check_cluster_name(options.place.name);
+  Returned returned;
+  cluster::DownResult result;
+  std::vector<std::string> unfinished;  // regions in which something stays
+  const std::vector<std::string> regions = regions_of(options);
+  for (const std::string& region : regions) {
+    const std::size_t before = result.kept.size() + result.leftover.size();
+    DownCommand here = options;
+    here.place.region = region;
+    here.others = regions.size() > 1;
+    if (here.others) reporter.note(fmt::format("cluster {} in {}:", options.place.name, region));
+    end_in(here, reporter, returned, result);
+    if (result.kept.size() + result.leftover.size() > before) unfinished.push_back(region);
+  }
+  if (returned.stack.empty() || result.leftover.empty()) cluster::remove_ssh_entries(options.place.name, reporter);
+  forget_regions(options.place.name, regions, unfinished);
   if (reporter.json()) {
-    reporter.answer_json(document(options.place.name, result));
+    reporter.answer_json(document(options.place.name, result, returned));
   } else {
-    answer(options.place.name, result, reporter);
+    answer(options.place.name, result, returned, reporter);
   }
   return result.leftover.empty() ? ExitCode::ok : ExitCode::partly_done;
 }

@@ -4,6 +4,8 @@
 #include <iterator>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/cluster/regions.hpp>
 #include <dtrain/cluster/registered.hpp>
 
 #include "cli/command.hpp"
@@ -83,24 +85,28 @@ Listing list_region(ClusterCloud& cloud) {
 }
 
 void append(Listing& all, Listing one) {
+  all.regions.insert(all.regions.end(), one.regions.begin(), one.regions.end());
   all.clusters.insert(all.clusters.end(), std::make_move_iterator(one.clusters.begin()),
                       std::make_move_iterator(one.clusters.end()));
 }
 
-// The regions one after the other: what one of them refuses is reported beside what the others have.
+// What the region refuses is reported beside what the others have.
+void add_region(const ListCommand& options, const std::string& region, Listing& all, Reporter& reporter) {
+  config::ClusterPlace place = options.place;
+  place.region = region;
+  try {
+    ClusterCloud cloud(place, reporter, ClusterCloud::Scope::region);
+    append(all, list_region(cloud));
+  } catch (const RemoteError& error) {
+    all.regions.push_back(region);
+    all.unknown.emplace_back(region, error.what());
+  }
+}
+
 Listing list_all_regions(const ListCommand& options, Reporter& reporter) {
   ClusterCloud first(options.place, reporter, ClusterCloud::Scope::region);
-  Listing all{.regions = cluster::region_names(first.aws())};
-  for (const std::string& region : all.regions) {
-    config::ClusterPlace place = options.place;
-    place.region = region;
-    try {
-      ClusterCloud cloud(place, reporter, ClusterCloud::Scope::region);
-      append(all, list_region(cloud));
-    } catch (const RemoteError& error) {
-      all.unknown.emplace_back(region, error.what());
-    }
-  }
+  Listing all;
+  for (const std::string& region : cluster::region_names(first.aws())) add_region(options, region, all, reporter);
   return all;
 }
 
@@ -169,7 +175,7 @@ Json document(const ListCommand& options, const Listing& listing) {
   }
   return Json::object(
       {{"schema", "dtrain.cluster-list/1"},
-       {"region", options.all_regions || listing.regions.empty() ? Json() : Json(listing.regions.front())},
+       {"region", options.all_regions || listing.regions.size() != 1 ? Json() : Json(listing.regions.front())},
        {"regions", regions},
        {"unknown", unknown},
        {"clusters", clusters},
@@ -184,14 +190,23 @@ void answer_lines(const ListCommand& options, const Listing& listing, Reporter& 
   } else if (options.all_regions) {
     reporter.answer(fmt::format("there is no cluster in {} regions", listing.regions.size() - listing.unknown.size()));
   } else {
-    reporter.answer(fmt::format("there is no cluster in {}", listing.regions.front()));
+    reporter.answer(fmt::format("there is no cluster in {}", join(listing.regions, " or ")));
   }
 }
 
+// The named regions, or the usual one and those in which `up` of this user has made clusters.
 Listing list_account(const ListCommand& options, Reporter& reporter) {
   if (options.all_regions) return list_all_regions(options, reporter);
-  ClusterCloud cloud(options.place, reporter, ClusterCloud::Scope::region);
-  return list_region(cloud);
+  std::vector<std::string> regions = cluster::regions_in(options.place.region);
+  const bool named = !regions.empty();
+  config::ClusterPlace place = options.place;
+  if (named) place.region = regions.front();
+  ClusterCloud first(place, reporter, ClusterCloud::Scope::region);
+  Listing all = list_region(first);
+  for (const std::string& region : named ? regions : cluster::all_remembered_regions()) {
+    if (region != first.aws().region()) add_region(options, region, all, reporter);
+  }
+  return all;
 }
 
 // A user without an account of AWS may have clusters of hosts.

@@ -1,7 +1,7 @@
 #include "cli/command.hpp"
-#include "cluster_cloud.hpp"
 #include "cluster_spot.hpp"
 #include "forecast_view.hpp"
+#include "keep/cluster_regions.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -24,16 +24,10 @@ void bind(config::OptionSet& set, PlanCommand& options) {
 }
 
 ExitCode act(const PlanCommand& options, const config::OptionSet& set, Reporter& reporter) {
+  cluster::check_values(options.spec);
   const auto forecast = options.measured ? std::optional(forecast_in(*options.measured)) : std::nullopt;
-  ClusterCloud cloud(options.place, reporter);
-  const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
-  const cluster::Spec spec = spec_of_up(options.spec, set, fleet, reporter);
-  const cluster::ClusterRequest request = cluster_request(options.place.name, spec, set, fleet);
-  cluster::check_spec(request.spec);
-  const cluster::Account account = cluster::read_account(cloud.aws(), request.spec, request.name);
-  cluster::check_request(request, account);
-  const cluster::Plan plan = cluster::plan_up(request.spec, request.options, account, fleet);
-  answer_plan_with_spot(cloud.aws(), request, account, plan, fleet, forecast, reporter);
+  const RegionOrder order = order_regions({options.place, options.spec, set}, reporter);
+  answer_plan_with_spot(order, forecast, reporter);
   return ExitCode::ok;
 }
 

@@ -75,20 +75,22 @@ void answer_spot(const SpotCost& spot, Reporter& reporter) {
   }
 }
 
-void answer_plan_with_spot(net::AwsCalls& aws, const cluster::ClusterRequest& request, const cluster::Account& account,
-                           const cluster::Plan& plan, const cluster::Fleet& fleet,
-                           const std::optional<board::Forecast>& forecast, Reporter& reporter) {
-  const SpotCost spot = read_spot_cost(aws, cluster::machines_of(request.spec), account.prices);
+void answer_plan_with_spot(const RegionOrder& order, const std::optional<board::Forecast>& forecast,
+                           Reporter& reporter) {
+  const auto& [cloud, fleet, request, account, plan] = order.tried.front();
+  const SpotCost spot = read_spot_cost(cloud->aws(), cluster::machines_of(request.spec), account.prices);
   if (reporter.json()) {
     Json document = plan_json(request, account, plan, fleet);
     document["spot"] = spot_json(spot);
+    document["regions"] = regions_json(order);
     if (forecast) document["forecast"] = forecast_json(*forecast, spot.cost(), true);
     return reporter.answer_json(document);
   }
   answer_plan(request, account, plan, reporter);
   answer_spot(spot, reporter);
+  answer_regions(order, reporter);
   if (forecast) reporter.answer(forecast_line(*forecast, spot.cost(), true));
-  warn_of_other_region(account.prices, aws, reporter);
+  warn_of_other_region(account.prices, cloud->aws(), reporter);
 }
 
 }  // namespace dtrain::cli

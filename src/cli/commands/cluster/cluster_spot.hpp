@@ -5,7 +5,7 @@
 #include <dtrain/cluster/spot.hpp>
 
 #include "board/forecast.hpp"
-#include "cluster_cloud.hpp"
+#include "keep/cluster_regions.hpp"
 
 namespace dtrain::cli {
 
@@ -25,10 +25,9 @@ SpotCost read_spot_cost(net::AwsCalls& aws, std::vector<cluster::Machine> machin
 Json spot_json(const SpotCost& spot);
 void answer_spot(const SpotCost& spot, Reporter& reporter);
 
-// The end of `plan`, as a document or as lines. `forecast`: of a training on these machines; nullopt: none was asked
-// for.
-void answer_plan_with_spot(net::AwsCalls& aws, const cluster::ClusterRequest& request, const cluster::Account& account,
-                           const cluster::Plan& plan, const cluster::Fleet& fleet,
-                           const std::optional<board::Forecast>& forecast, Reporter& reporter);
+// The end of `plan`, as a document or as lines: what is done in the first region, and which others come after it.
+// `forecast`: of a training on these machines; nullopt: none was asked for.
+void answer_plan_with_spot(const RegionOrder& order, const std::optional<board::Forecast>& forecast,
+                           Reporter& reporter);
 
 }  // namespace dtrain::cli

@@ -21,6 +21,7 @@ void bind(config::OptionSet& set, TemplateCommand& options) {
 }
 
 ExitCode act(const TemplateCommand& options, const config::OptionSet& set, Reporter& reporter) {
+  cluster::check_values(options.spec);
   ClusterCloud cloud(options.place, reporter);
   const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
   const cluster::ClusterRequest request = cluster_request(options.place.name, options.spec, set, fleet);

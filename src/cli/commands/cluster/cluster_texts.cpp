@@ -115,6 +115,7 @@ Json plan_json(const cluster::ClusterRequest& request, const cluster::Account& a
                        {"zones", zones},
                        {"image", account.image.id},
                        {"image_name", account.image.name},
+                       {"kms_key", account.kms_key.empty() ? Json() : Json(account.kms_key)},
                        {"instance_types", types},
                        {"instances", request.spec.workers + 1},
                        {"there", fleet.nodes.size()},
@@ -131,6 +132,7 @@ void answer_plan(const cluster::ClusterRequest& request, const cluster::Account&
                               account.region, account.number));
   if (!account.image.id.empty())
     reporter.answer(fmt::format("image {} ({}), login {}", account.image.id, account.image.name, account.image.login));
+  if (!account.kms_key.empty()) reporter.answer(fmt::format("disks are encrypted with {}", account.kms_key));
   for (const cluster::Action& one : plan.actions) reporter.answer("  " + one.what);
   if (plan.actions.empty()) reporter.answer("  nothing to create");
   reporter.answer(cost_text(plan.cost) + " an hour on demand");

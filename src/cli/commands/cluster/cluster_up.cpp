@@ -10,6 +10,7 @@
 #include "cluster_cloud.hpp"
 #include "cluster_spot.hpp"
 #include "keep/cluster_budget.hpp"
+#include "keep/cluster_regions.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -36,11 +37,12 @@ void bind(config::OptionSet& set, UpCommand& options) {
   set.add("--dry-run", options.dry_run, "show what would be created, like `cluster plan`");
 }
 
-Json document(const cluster::ClusterRequest& request, const cluster::UpResult& result) {
+Json document(const cluster::ClusterRequest& request, const cluster::UpResult& result, const std::string& region) {
   Json nodes = Json::array();
   for (const cluster::Node& node : result.fleet.nodes) nodes.push_back(node_json(node));
   return Json::object({{"schema", "dtrain.cluster-up/1"},
                        {"cluster", request.name},
+                       {"region", region},
                        {"changed", result.changed},
                        {"wanted", request.spec.workers},
                        {"workers", result.fleet.workers().size()},
@@ -89,32 +91,40 @@ void check_budget(const UpCommand& options, const config::OptionSet& set, Cluste
   reporter.note(fmt::format("{}; dtrain cluster watch {} --heal keeps it", budget_line(view), request.name));
 }
 
+void ask(const UpCommand& options, const RegionOrder& order, Reporter& reporter) {
+  for (const std::string& note : order.tried.front().plan.notes) reporter.warn(note);
+  answer_regions(order, reporter);
+  const bool makes = std::ranges::any_of(order.tried, [](const Candidate& one) { return !one.plan.actions.empty(); });
+  if (!makes && order.to_clear.empty()) return;
+  require_consent(
+      options.yes,
+      fmt::format("cluster {}: create it, for {} an hour{}?", options.place.name, cost_text(highest_cost(order)),
+                  order.tried.size() > 1 ? " at most, in the dearest of these regions" : ""),
+      reporter);
+}
+
 ExitCode make(const UpCommand& options, const config::OptionSet& set, Reporter& reporter) {
-  ClusterCloud cloud(options.place, reporter);
-  cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
-  const cluster::Spec spec = spec_of_up(options.spec, set, fleet, reporter);
-  cluster::ClusterRequest request = cluster_request(options.place.name, spec, set, fleet);
-  cluster::check_spec(request.spec);
-  const cluster::Account account = cluster::read_account(cloud.aws(), request.spec, request.name);
-  cluster::check_request(request, account);
-  const cluster::Plan plan = cluster::plan_up(request.spec, request.options, account, fleet);
+  cluster::check_values(options.spec);
+  const Asked asked{options.place, options.spec, set};
+  RegionOrder order = order_regions(asked, reporter);
   if (options.dry_run) {
-    answer_plan_with_spot(cloud.aws(), request, account, plan, fleet, std::nullopt, reporter);
+    answer_plan_with_spot(order, std::nullopt, reporter);
     return ExitCode::ok;
   }
-  check_budget(options, set, cloud, fleet, request, reporter);
-  for (const std::string& note : plan.notes) reporter.warn(note);
-  if (!plan.actions.empty()) {
-    require_consent(options.yes,
-                    fmt::format("cluster {}: create it, for {} an hour?", request.name, cost_text(plan.cost)),
-                    reporter);
-  }
-  const cluster::UpResult result =
-      (request.spec.on == cluster::Service::emr ? cluster::bring_up_emr : cluster::bring_up)(
-          cloud.context(!options.no_wait), request, account, std::move(fleet), plan);
+  for (Candidate& one : order.tried) check_budget(options, set, *one.cloud, one.fleet, one.request, reporter);
+  ask(options, order, reporter);
+  cluster::ClusterRequest request;  // the one that was made
+  std::string region;
+  const cluster::UpResult result = make_in_order(order, asked, reporter, [&](Candidate& one) {
+    if (set.chosen(kBudget)) one.request.budget = options.budget;
+    request = one.request;
+    region = one.region();
+    return (request.spec.on == cluster::Service::emr ? cluster::bring_up_emr : cluster::bring_up)(
+        one.cloud->context(!options.no_wait), request, one.account, one.fleet, one.plan);
+  });
   cluster::renew_ssh_entries(result.fleet, reporter);
   if (reporter.json()) {
-    reporter.answer_json(document(request, result));
+    reporter.answer_json(document(request, result, region));
   } else {
     answer(request, result, reporter);
   }

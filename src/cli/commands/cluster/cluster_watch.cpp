@@ -94,7 +94,7 @@ class Watch {
   }
 
   void heal() {
-    if (!keeper_) keeper_.emplace(*cloud_, options_.place, set_, *job_, reporter_);
+    if (!keeper_) keeper_.emplace(*cloud_, options_.place, *job_, reporter_);
     if (!has_budget_ && set_.chosen(kBudget)) keeper_->set_budget(options_.budget);
     has_budget_ = true;
     keeper_->look();

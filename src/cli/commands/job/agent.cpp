@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <iostream>
 #include <iterator>
 
@@ -11,6 +14,7 @@
 #include <dtrain/base/stack_dump.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/cluster/head.hpp>
+#include <dtrain/cluster/head_guard.hpp>
 #include <dtrain/cluster/member.hpp>
 #include <dtrain/cluster/node.hpp>
 #include <dtrain/elastic/agent.hpp>
@@ -37,7 +41,7 @@ constexpr std::chrono::seconds kAskDeadline{30};
 
 struct AgentCommand {
   bool worker = false, check = false, apart = false, coordinator = false;
-  std::optional<Path> join, submitted, head, node, jobs;
+  std::optional<Path> join, submitted, head, node, jobs, heal, guard;
   std::string jobs_of;
   bool ask = false, registered = false;
 };
@@ -56,6 +60,11 @@ void bind(config::OptionSet& set, AgentCommand& options) {
   set.add("--node", options.node, "register this machine with the head of the cluster described in this file")
       .not_from_project = true;
   set.add("--jobs", options.jobs, "run the queue of jobs of the cluster described in this file, as its login user")
+      .not_from_project = true;
+  set.add("--heal", options.heal, "keep the cluster described in this file as it is wanted, as its login user")
+      .not_from_project = true;
+  set.add("--guard", options.guard,
+          "start the head of the cluster described in this file again when EC2 has ended it, as its login user")
       .not_from_project = true;
   set.add("--ask", options.ask, "send the request on standard input to the head of this machine's cluster").flag_only =
       true;
@@ -143,6 +152,30 @@ ExitCode serve_queue(const Path& file, Reporter& reporter) {
   return ExitCode::ok;
 }
 
+// The head's role is the keys of it. What it does is `cluster watch --heal`, in a process that replaces this one.
+ExitCode keep_cluster(const Path& file) {
+  const cluster::NodeOrder order = cluster::read_node_order(file);
+  std::vector<std::string> command = own_command();
+  const Path program = std::filesystem::canonical(command.front());  // a process that changes its user cannot ask this
+  if (command.size() == 1) command.front() = "dtrain";
+  command.insert(command.end(), {"cluster", "watch", order.cluster, "--heal", "--region", order.region});
+  if (!order.shared_folder.empty()) command.insert(command.end(), {"--job-dir", order.shared_folder});
+  std::vector<char*> words;
+  for (std::string& word : command) words.push_back(word.data());
+  words.push_back(nullptr);
+  cluster::become_login_user(order.login);
+  ::execv(program.c_str(), words.data());
+  throw Error(fmt::format("cannot start {}: {}", program.string(), std::strerror(errno)));
+}
+
+// On a worker, whose role is the keys of it.
+ExitCode guard_cluster(const Path& file, Reporter& reporter) {
+  const cluster::NodeOrder order = cluster::read_node_order(file);
+  cluster::become_login_user(order.login);
+  cluster::guard_head({.order = order, .on_note = [&reporter](const std::string& line) { reporter.note(line); }});
+  return ExitCode::ok;
+}
+
 ExitCode ask_head(Reporter& reporter) {
   const auto registry = launcher::read_agent_registry(launcher::kAgentRegistryFile);
   if (!registry) throw UsageError("agent --ask: this machine is not a node of a cluster");
@@ -174,6 +207,8 @@ ExitCode act(const AgentCommand& options, const config::OptionSet&, Reporter& re
   if (options.submitted) job::run_submitted(*options.submitted);
   if (options.head || options.node) return serve_cluster(options, reporter);
   if (options.jobs) return serve_queue(*options.jobs, reporter);
+  if (options.heal) return keep_cluster(*options.heal);
+  if (options.guard) return guard_cluster(*options.guard, reporter);
   if (options.ask) return ask_head(reporter);
   if (options.registered) return answer_registered(reporter);
   if (!options.jobs_of.empty()) {

@@ -14,6 +14,7 @@
 #include "config/compute_options.hpp"
 #include "config/data_options.hpp"
 #include "config/pretrained.hpp"
+#include "config/resizing/aspect_groups.hpp"
 #include "eval_report.hpp"
 #include "eval_results.hpp"
 
@@ -64,13 +65,13 @@ void add_samples(const backend::HostBatch& batch, std::span<const float> logits,
 Evaluation evaluate(const EvalCommand& options, const train::Checkpoint& checkpoint) {
   const auto backend = config::choose_backend(options.compute);
   const backend::DType dtype = config::choose_dtype(options.compute, *backend);
-  backend::CompileOptions compile = config::compile_options(options.compute, dtype, options.top_k);
-  compile.training = false;
+  const backend::CompileOptions compile = config::compile_options(options.compute, dtype, options.top_k);
   data::LoaderOptions loading = validation_loader(options.data);
   const bool detects = options.data.detection.has_value();
   config::load_for(*backend, loading);
+  if (config::computes_in_groups(options.data, *backend)) loading.group_batch = options.compute.batch_size;
+  const auto executable = config::compile_evaluation(*backend, checkpoint.graph, compile, options.data);
   data::Loader loader(*options.data.validation, loading);
-  const auto executable = backend->compile(checkpoint.graph, compile);
   executable->write_state(checkpoint.state);
   std::vector<train::JudgedSample> samples;
   Evaluation evaluation;

@@ -22,6 +22,7 @@
 #include "config/compute_options.hpp"
 #include "config/data_options.hpp"
 #include "config/pretrained.hpp"
+#include "config/resizing/aspect_groups.hpp"
 #include "job/report/progress_line.hpp"
 #include "predict_objects.hpp"
 
@@ -223,10 +224,9 @@ train::Checkpoint load_network(PredictCommand& options, const config::OptionSet&
 
 std::unique_ptr<backend::Executable> compile(const PredictCommand& options, const backend::Backend& backend,
                                              const train::Checkpoint& checkpoint) {
-  backend::CompileOptions compile =
+  const backend::CompileOptions compile =
       config::compile_options(options.compute, config::choose_dtype(options.compute, backend), 1);
-  compile.training = false;
-  auto executable = backend.compile(checkpoint.graph, compile);
+  auto executable = config::compile_evaluation(backend, checkpoint.graph, compile, options.data);
   executable->write_state(checkpoint.state);
   return executable;
 }
@@ -281,7 +281,8 @@ void answer_all(const PredictCommand& options, const train::Checkpoint& checkpoi
       {.augment = validation_loader(options.data).augment,
        .batch = options.compute.batch_size,
        .threads = options.data.threads,
-       .detection = options.data.detection},
+       .detection = options.data.detection,
+       .in_groups = config::computes_in_groups(options.data, *backend)},
       take);
   objects.finish();
 }

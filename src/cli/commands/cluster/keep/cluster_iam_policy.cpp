@@ -13,8 +13,8 @@
 namespace dtrain::cli {
 namespace {
 
-enum class Holder { user, head };
-constexpr EnumName<Holder> kHolders[] = {{Holder::user, "user"}, {Holder::head, "head"}};
+enum class Holder { user, head, worker };
+constexpr EnumName<Holder> kHolders[] = {{Holder::user, "user"}, {Holder::head, "head"}, {Holder::worker, "worker"}};
 
 struct PolicyCommand {
   cluster::RightsScope scope;
@@ -42,8 +42,8 @@ void bind(config::OptionSet& set, PolicyCommand& options) {
   set.add("--region", options.scope.region, "NAME", "region to which the rights are limited (default all regions)")
       .flag_only = true;
   config::add_choice(set, "--for", options.holder, kHolders,
-                     "holder of the rights: a user of the cluster commands, or the head of a cluster (as the role of "
-                     "`up --elastic-role` has them)")
+                     "holder of the rights: a user of the cluster commands, the head of a cluster (as the role of "
+                     "`up --elastic-role` has them), or with --heal a worker, which starts a lost head again")
       .flag_only = true;
   set.add("--permissions-boundary", options.scope.permissions_boundary, "ARN",
           "let the user make the role of a head only with this policy as its permissions boundary (default none)")
@@ -54,6 +54,15 @@ void bind(config::OptionSet& set, PolicyCommand& options) {
       "--instance-profile for EMR (default EMR's usual roles); may be repeated");
   add_names(set, "--bucket", options.scope.buckets, "NAME[,NAME...]",
             "bucket to which the user may send by `cluster prepare-s3` (default none); may be repeated");
+  add_names(set, "--kms-key", options.scope.keys, "ARN[,ARN...]",
+            "key of `up --kms-key`, with which EBS and EFS may encrypt for the holder (default none); may be repeated");
+  set.add("--heal", options.scope.heals,
+          "with --for head or worker: the rights in a cluster that keeps itself, of `up --heal`")
+      .flag_only = true;
+  set.add("--adopt", options.scope.adopts,
+          "also the rights of `cluster adopt`, and of `cluster down` for such a cluster: to change the Auto Scaling "
+          "groups of the region, and to tag machines")
+      .flag_only = true;
 }
 
 std::size_t counted_by_aws(const std::string& text) {
@@ -62,8 +71,16 @@ std::size_t counted_by_aws(const std::string& text) {
 }
 
 void refuse_unused(const PolicyCommand& options, const config::OptionSet& set) {
-  if (options.holder == Holder::user) return;
-  for (const char* name : {"permissions-boundary", "pass-role", "bucket"}) {
+  if (options.holder == Holder::user) {
+    if (options.scope.heals) {
+      throw UsageError("--heal is for the policy of a head or a worker", "give --for head or worker, or leave it out");
+    }
+    return;
+  }
+  if (options.holder == Holder::worker && !options.scope.heals) {
+    throw UsageError("a worker has rights only in a cluster that keeps itself", "give --heal too");
+  }
+  for (const char* name : {"permissions-boundary", "pass-role", "bucket", "adopt"}) {
     if (set.chosen(name)) throw UsageError(fmt::format("--{} is for the policy of a user", name), "leave it out");
   }
 }
@@ -75,7 +92,7 @@ void advise(const PolicyCommand& options, const std::string& text, Reporter& rep
                     "policies of their own",
                     size, cluster::kMostPolicy));
   }
-  if (options.holder == Holder::head) return;
+  if (options.holder != Holder::user) return;
   if (options.scope.permissions_boundary.empty()) {
     reporter.note(
         "its holder may give the role of a head any rights; --permissions-boundary ARN limits them, for example to a "
@@ -86,12 +103,23 @@ void advise(const PolicyCommand& options, const std::string& text, Reporter& rep
   }
 }
 
+Json rights_of(const PolicyCommand& options) {
+  switch (options.holder) {
+    case Holder::head:
+      return cluster::head_rights(options.scope);
+    case Holder::worker:
+      return cluster::worker_rights(options.scope);
+    case Holder::user:
+      break;
+  }
+  return cluster::user_rights(options.scope);
+}
+
 ExitCode act(const PolicyCommand& options, const config::OptionSet& set, Reporter& reporter) {
   refuse_unused(options, set);
   cluster::check_scope(options.scope);
   constexpr int kIndentOfPolicy = 2;
-  const Json document =
-      options.holder == Holder::user ? cluster::user_rights(options.scope) : cluster::head_rights(options.scope);
+  const Json document = rights_of(options);
   const std::string text = reporter.json() ? document.dump() : document.dump(kIndentOfPolicy);
   advise(options, text, reporter);
   reporter.answer(text);
@@ -105,7 +133,7 @@ std::unique_ptr<Command> make_cluster_iam_policy() {
       "cluster iam-policy", "print the rights that the cluster commands need in an AWS account, as an IAM policy", act);
   command->examples = {"dtrain cluster iam-policy > policy.json",
                        "dtrain cluster iam-policy demo --region eu-west-1 --bucket photos",
-                       "dtrain cluster iam-policy --for head"};
+                       "dtrain cluster iam-policy --for head", "dtrain cluster iam-policy demo --for worker --heal"};
   command->see_also = {"cluster up", "doctor"};
   return command;
 }

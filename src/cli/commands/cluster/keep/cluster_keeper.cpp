@@ -25,15 +25,22 @@ std::string own_name() {
 
 }  // namespace
 
-ClusterKeeper::ClusterKeeper(ClusterCloud& cloud, const config::ClusterPlace& place, const config::OptionSet& set,
-                             cluster::ClusterInside& inside, Reporter& reporter)
+ClusterKeeper::ClusterKeeper(ClusterCloud& cloud, const config::ClusterPlace& place, cluster::ClusterInside& inside,
+                             Reporter& reporter)
     : cloud_(cloud),
       place_(place),
       reporter_(reporter),
       healer_(
           cloud.context(false), place.name, own_name(),
-          [this, &set](const cluster::Fleet& fleet) { return cluster_request(place_.name, {}, set, fleet); }, inside,
-          unix_now) {}
+          [this](const cluster::Fleet& fleet) { return request_of(fleet); }, inside, unix_now) {}
+
+// What `up` was asked for: options of the watch, such as --heal, are others. And the user's address and key, not those
+// of the machine that keeps the cluster.
+cluster::ClusterRequest ClusterKeeper::request_of(const cluster::Fleet& fleet) const {
+  cluster::ClusterRequest request = cluster_request(place_.name, {}, config::OptionSet(), fleet);
+  if (fleet.group && !fleet.group->ssh_sources.empty()) request.spec.ssh_from = fleet.group->ssh_sources.front();
+  return request;
+}
 
 ClusterKeeper::~ClusterKeeper() {
   try {

@@ -14,9 +14,9 @@ namespace dtrain::cli {
 
 class ClusterKeeper {
  public:
-  // The cloud, the options, the inside and the reporter must outlive this.
-  ClusterKeeper(ClusterCloud& cloud, const config::ClusterPlace& place, const config::OptionSet& set,
-                cluster::ClusterInside& inside, Reporter& reporter);
+  // The cloud, the place, the inside and the reporter must outlive this.
+  ClusterKeeper(ClusterCloud& cloud, const config::ClusterPlace& place, cluster::ClusterInside& inside,
+                Reporter& reporter);
   ~ClusterKeeper();  // lets another one keep the cluster
   ClusterKeeper(const ClusterKeeper&) = delete;
 
@@ -26,6 +26,7 @@ class ClusterKeeper {
   void look();
 
  private:
+  cluster::ClusterRequest request_of(const cluster::Fleet& fleet) const;
   void tell(const cluster::Healer::Look& look);
 
   ClusterCloud& cloud_;

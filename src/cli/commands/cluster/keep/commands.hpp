@@ -1,4 +1,4 @@
-// The commands that prepare an account, choose machines, stop and start a cluster, and show how it was kept.
+// The commands that prepare an account, choose machines, adopt, stop and start a cluster, and show how it was kept.
 #pragma once
 
 #include <memory>
@@ -7,6 +7,7 @@
 
 namespace dtrain::cli {
 
+std::unique_ptr<Command> make_cluster_adopt();
 std::unique_ptr<Command> make_cluster_iam_policy();
 std::unique_ptr<Command> make_cluster_types();
 std::unique_ptr<Command> make_cluster_events();
