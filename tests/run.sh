@@ -16,7 +16,7 @@ failed=0
 readonly computing=(quickstart lint tidy locks judge bundle image package)
 readonly timed=(unit cli jobs board launch hosts strangers faults launchers s3 cluster)
 readonly quick=(build "${computing[@]}" "${timed[@]}")
-readonly slow=(world jobs-all launch-all hosts-all faults-all launchers-all cluster-all asan tsan fuzz libfuzzer tidy-all toolkit root)
+readonly slow=(world judge-all jobs-all launch-all hosts-all faults-all launchers-all cluster-all asan tsan fuzz libfuzzer tidy-all toolkit root)
 
 main() {
   local group=test rest=() chosen=() name
@@ -37,6 +37,7 @@ main() {
 
   prepare packages packaging/install-deps.sh "$group"
   prepare python make_venv
+  prepare torchvision add_torchvision
   prepare data find_data
   export DTRAIN=$root/build/release/dtrain
   if [ ${#chosen[@]} -gt 0 ]; then run_parts "${chosen[@]}"; else
@@ -147,6 +148,14 @@ make_venv() {  # .venv with tests/requirements.txt, made once for each content o
   fi
 }
 
+add_torchvision() {  # build/torchvision with tests/torchvision.txt, likewise
+  if ! cmp -s tests/torchvision.txt build/torchvision/installed.txt; then
+    rm -rf build/torchvision
+    .venv/bin/pip install --quiet --disable-pip-version-check --no-deps --target build/torchvision -r tests/torchvision.txt
+    cp tests/torchvision.txt build/torchvision/installed.txt
+  fi
+}
+
 find_data() {
   if [ -z "${DTRAIN_TEST_DATA:-}" ] && [ -f ../shared/data/unpack.sh ]; then
     printf 'export DTRAIN_TEST_DATA=%q\n' "$(bash ../shared/data/unpack.sh)" >"$logs/data.env"
@@ -159,7 +168,8 @@ find_data() {
 
 part_build() {  # a warning about dtrain's own lines is a failure; a fresh clone compiles every file
   build release
-  if grep -nE "^($root/)?(src|include|tests)/.*: warning:" "$logs/build.log"; then return 1; fi
+  # With a base_dir, ccache makes the names of files relative to the build folder.
+  if grep -nE "^($root/|(\.\./)+)?(src|include|tests)/.*: warning:" "$logs/build.log"; then return 1; fi
 }
 
 part_quickstart() {  # the first command of the README; it builds with preset quick, whose unity build sees other name clashes
@@ -270,6 +280,11 @@ part_cluster-all() {
 part_judge() {
   need_program
   bash tests/judge/run.sh "$DTRAIN"
+}
+
+part_judge-all() {
+  need_program
+  bash tests/judge/run.sh "$DTRAIN" --slow
 }
 
 part_bundle() {

@@ -12,7 +12,7 @@ static int compare(const void* a, const void* b) {
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   if (argc != 3) MPI_Abort(MPI_COMM_WORLD, 2);
-  const int count = atoi(argv[1]) * 250000, rounds = atoi(argv[2]);
+  const int count = (int)(atof(argv[1]) * 250000), rounds = atoi(argv[2]);
   int rank = 0, size = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);

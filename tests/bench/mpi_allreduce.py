@@ -12,9 +12,10 @@ import subprocess
 import sys
 import tempfile
 
-HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from open_mpi import ALGORITHMS, command, compile_program  # noqa: E402
+
 MEGABYTES, ROUNDS = (int(word) for word in (sys.argv[1:] + ["100", "7"][len(sys.argv) - 1:])[:2])
-ALGORITHMS = {"its choice": 0, "ring": 4, "segmented ring": 5, "Rabenseifner": 6}  # of Open MPI's coll_tuned
 TRANSPORTS = {"shared memory": "self,vader", "TCP": "self,tcp"}
 CALLS = 3  # of one algorithm in a round; their median counts
 
@@ -26,26 +27,22 @@ def of_dtrain(ranks: int) -> float:
     return 1e3 * next(row["seconds"] for row in rows if row["algorithm"] == "tree")
 
 
-def of_mpi(program: pathlib.Path, ranks: int, transport: str, algorithm: int) -> float:
-    choice = ["--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_allreduce_algorithm", str(algorithm),
-              "--mca", "coll_tuned_allreduce_algorithm_segmentsize", str(1 << 20)] if algorithm else []
-    answer = subprocess.run(["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-np", str(ranks),
-                             "--mca", "btl", transport, *choice, program, str(MEGABYTES), str(CALLS)],
+def of_mpi(program: pathlib.Path, ranks: int, transport: str, algorithm: str) -> float:
+    answer = subprocess.run([*command(ranks, transport, algorithm), program, str(MEGABYTES), str(CALLS)],
                             check=True, capture_output=True)
     return float(answer.stdout)
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        program = pathlib.Path(folder) / "mpi_allreduce"
-        subprocess.run(["mpicc", "-O2", HERE / "mpi_allreduce.c", "-o", program], check=True)
+        program = compile_program(pathlib.Path(folder))
         for ranks in (2, 3, 4):
             times: dict[tuple[str, str], list[float]] = {}
             for _ in range(ROUNDS):
                 times.setdefault(("dtrain", "tree"), []).append(of_dtrain(ranks))
                 for transport, name in TRANSPORTS.items():
-                    for algorithm, number in ALGORITHMS.items():
-                        times.setdefault((transport, algorithm), []).append(of_mpi(program, ranks, name, number))
+                    for algorithm in ALGORITHMS:
+                        times.setdefault((transport, algorithm), []).append(of_mpi(program, ranks, name, algorithm))
             medians = {who: statistics.median(values) for who, values in times.items()}
             for (transport, algorithm), value in medians.items():
                 print(f"{ranks} ranks  {transport:14} {algorithm:15} {value:8.1f} ms")

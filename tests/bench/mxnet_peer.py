@@ -19,10 +19,10 @@ def conv_bn(mx, data, name, filters, kernel, stride, pad, relu):
     return mx.sym.Activation(body, act_type="relu", name=name + "_relu") if relu else body
 
 
-def resnet20_v1(mx, width, classes=10):
+def resnet_v1(mx, width, units, classes=10):
     body = conv_bn(mx, mx.sym.var("data"), "first", width, 3, 1, 1, False)
     for stage in range(3):
-        for unit in range(3):
+        for unit in range(units):
             name, outputs = "stage%d_unit%d" % (stage + 1, unit + 1), width << stage
             stride = 2 if stage > 0 and unit == 0 else 1
             left = conv_bn(mx, body, name + "_a", outputs, 3, stride, 1, True)
@@ -48,7 +48,7 @@ def main():
     import numpy
 
     shape = (options.batch_size, 3, 32, 32)
-    module = mx.mod.Module(resnet20_v1(mx, options.width), context=mx.cpu())
+    module = mx.mod.Module(resnet_v1(mx, options.width, units=3), context=mx.cpu())
     module.bind(data_shapes=[("data", shape)], label_shapes=[("softmax_label", (options.batch_size,))])
     module.init_params(mx.init.Xavier(rnd_type="gaussian", factor_type="in", magnitude=2))
     module.init_optimizer(optimizer="sgd", optimizer_params={"learning_rate": 0.05, "momentum": 0.9, "wd": 1e-4})
@@ -77,4 +77,5 @@ def main():
     }))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """Compares dist_async with dist_sync where one of the workers is four times slower than the others.
 
-usage: servers.py DTRAIN [WORKERS ...]     (default 1 2 4)
+usage: servers.py DTRAIN [--mxnet PYTHON] [WORKERS ...]     (default 1 2 4)
 
 Trains a small network on drawn shapes for the same number of epochs and prints a table in Markdown: the seconds from the
 first step to the end, and the accuracy. The slow worker is stopped for three quarters of each 40 ms. EPOCHS and SEEDS
 choose how much is trained. All workers share the processors of this machine, so compare the rows of one number of workers.
+With --mxnet and a Python that has MXNet 1.9.1, MXNet trains the same beside it (mxnet_store_peer.py).
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -20,7 +22,8 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "jobs"))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "jobs"))
 from world import slowed  # noqa: E402
 
 EPOCHS, SEEDS = int(os.environ.get("EPOCHS", 6)), int(os.environ.get("SEEDS", 2))
@@ -67,8 +70,36 @@ def train(dtrain: str, folder: pathlib.Path, workers: int, store: list, seed: in
     return seconds, result["accuracy"]
 
 
+def train_mxnet(dtrain: str, python: str, folder: pathlib.Path, workers: int, store: str, seed: int) -> tuple[float, float]:
+    """The same of MXNet's servers, one for the job, as `dtrain launch` starts them."""
+    told = folder / f"mxnet-{time.monotonic_ns()}"
+    told.mkdir()
+    data = [folder / "d" / f"shapes_{part}.rec" for part in ("train", "val")]
+    command = [dtrain, "launch", "-n", workers, "-s", 1, "--job-dir", told / "job", python, HERE / "mxnet_store_peer.py", store,
+               *data, SAMPLES, BATCH, EPOCHS, seed, told]
+    environment = os.environ | {"PYTHONPATH": str(HERE.parent / "launch" / "programs" / "numpy1")}
+    process = subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL, env=environment, cwd=told)
+    while len(list(told.glob("began-*"))) < workers:
+        if process.poll() is not None:
+            raise SystemExit(f"MXNet ended with {process.returncode}: {told}")
+        time.sleep(0.05)
+    begin = time.monotonic()
+    pid = int((told / f"began-{workers - 1}").read_text())
+    with slowed(pid) if workers > 1 else contextlib.nullcontext():
+        while len(list(told.glob("ended-?"))) < workers and process.poll() is None:
+            time.sleep(0.02)
+        seconds = time.monotonic() - begin
+    if process.wait() != 0:
+        raise SystemExit(f"MXNet ended with {process.returncode}: {told}")
+    last = max(told.glob("ended-?"), key=lambda path: path.stat().st_mtime)
+    return seconds, float(last.read_text())
+
+
 def main() -> None:
-    dtrain, counts = sys.argv[1], list(map(int, sys.argv[2:])) or [1, 2, 4]
+    dtrain, words = os.path.realpath(sys.argv[1]), sys.argv[2:]
+    python = os.path.abspath(words[words.index("--mxnet") + 1]) if "--mxnet" in words else ""
+    counts = [int(word) for word in words if word.isdigit()] or [1, 2, 4]
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         subprocess.run([dtrain, "data", "prepare", "shapes", "--out", folder / "d", "--train-count", str(SAMPLES),
@@ -76,9 +107,12 @@ def main() -> None:
         print(f"{EPOCHS} epochs of {SAMPLES} images, {BATCH} in a worker's batch, median and range of {SEEDS} seeds\n")
         print("| workers, one of them slow | store | seconds | accuracy |\n|---|---|---|---|")
         for workers in counts:
-            for store, words in STORES.items():
-                runs = [train(dtrain, folder, workers, words, seed) for seed in range(1, SEEDS + 1)]
-                seconds, accuracies = zip(*runs)
+            ways = {store: functools.partial(train, dtrain, folder, workers, words) for store, words in STORES.items()}
+            if python:
+                ways |= {f"MXNet's {store}": functools.partial(train_mxnet, dtrain, python, folder, workers, store)
+                         for store in ("dist_sync", "dist_async")}
+            for store, way in ways.items():
+                seconds, accuracies = zip(*(way(seed) for seed in range(1, SEEDS + 1)))
                 print(f"| {workers} | {store} | {statistics.median(seconds):.1f} | {statistics.median(accuracies):.3f} "
                       f"({min(accuracies):.3f} to {max(accuracies):.3f}) |", flush=True)
 

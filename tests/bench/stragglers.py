@@ -2,7 +2,8 @@
 worker is slow by its quota of a processor.
 
 Four workers of one thread on this machine: all with the same quota, and then one with half of it, with and without
-`--move-shards`. Prints the speeds and their share of the sum of the workers' own speeds, which is 3.5 of 4.
+`--move-shards`; then the same two with parameter servers (`--kv-store dist_async`). Prints the speeds and their share of
+the sum of the workers' own speeds, which is 3.5 of 4 equal ones of the same kind.
 """
 
 import contextlib
@@ -24,8 +25,9 @@ from world import World, eventually  # noqa: E402
 
 PERIOD = 10_000  # microseconds
 FULL = 0.4       # of a processor, so that two of them are enough for four workers
-SHARDS = 32
+SHARDS, BATCH, SERVERS = 32, 256, 2
 SECONDS = 20     # of each measurement
+SAMPLES = 12_800  # of an epoch, at whose end workers of servers wait for each other
 
 
 class Quotas:
@@ -55,11 +57,19 @@ class Quotas:
                 group.rmdir()
 
 
-def speed(world: World, name: str, quotas: list[float], moves: bool) -> float:
+def make_job(world: World, name: str, way: str, workers: int):
+    job = world.job(name, hosts=workers, elastic=False, batch=BATCH, samples=SAMPLES,
+                    data=["--data-train", world.folder / "long" / "shapes_train.rec"],
+                    network=("resnet", "--num-layers", 20, "--width", 16, "--lr", 0.02))
+    if way == "servers":
+        return job.by_servers(SERVERS, BATCH // workers)
+    job.arguments += ["--logical-shards", SHARDS, "--move-shards", way]
+    return job
+
+
+def speed(world: World, name: str, quotas: list[float], way: str) -> float:
     """Images a second of the last steps, in a job whose workers have these quotas."""
-    job = world.job(name, hosts=len(quotas), elastic=False, batch=256,
-                    network=("resnet", "--num-layers", 20, "--width", 16, "--lr", 0.02),
-                    arguments=["--logical-shards", SHARDS, "--move-shards", "on" if moves else "off"])
+    job = make_job(world, name, way, len(quotas))
     limits = Quotas()
     try:
         job.start().wait_running()
@@ -71,7 +81,7 @@ def speed(world: World, name: str, quotas: list[float], moves: bool) -> float:
         return (job.steps_done() - first) * job.batch / (time.monotonic() - begin)
     finally:
         moved = [event["shards"] for event in job.events() if event["event"] == "shards"]
-        print(f"  {name}: shards {moved or 'did not move'}", file=sys.stderr)
+        print(f"  {name}: {moved or 'no shards moved'}", file=sys.stderr)
         job.process.terminate()
         job.process.wait()
         limits.end()
@@ -80,23 +90,22 @@ def speed(world: World, name: str, quotas: list[float], moves: bool) -> float:
 def main() -> None:
     folder = pathlib.Path(tempfile.mkdtemp())
     world = World(folder, folder / "data")
-    world.prepare_data()
-    figures: dict[str, list[float]] = {"even": [], "off": [], "on": []}
+    world.run("data", "prepare", "shapes", "--out", folder / "long", "--train-count", SAMPLES, "--val-count", 60)
+    cases = {("off", "even"): [FULL] * 4, ("off", "uneven"): [FULL] * 3 + [FULL / 2]}
+    cases |= {("on", "uneven"): cases["off", "uneven"], **{("servers", kind): cases["off", kind] for kind in ("even", "uneven")}}
+    figures: dict[tuple[str, str], list[float]] = {case: [] for case in cases}
     try:
         for number in range(ROUNDS):
-            uneven = [FULL] * 3 + [FULL / 2]
-            figures["even"].append(speed(world, f"even{number}", [FULL] * 4, False))
-            figures["off"].append(speed(world, f"off{number}", uneven, False))
-            figures["on"].append(speed(world, f"on{number}", uneven, True))
+            for (way, kind), quotas in cases.items():
+                figures[way, kind].append(speed(world, f"{way}-{kind}{number}", quotas, way))
     finally:
         world.end()
         shutil.rmtree(folder, ignore_errors=True)
-    whole = statistics.median(figures["even"])
-    print(f"four equal workers: {whole:.0f} images/s")
-    for name, what in (("off", "shards stay"), ("on", "shards move")):
-        here = statistics.median(figures[name])
-        print(f"one at half speed, {what}: {here:.0f} images/s, {here / (whole * 3.5 / 4):.2f} of the sum of the speeds")
-    print(json.dumps(figures))
+    for way, equal, what in (("off", "off", "shards stay"), ("on", "off", "shards move"), ("servers", "servers", "servers")):
+        whole, here = statistics.median(figures[equal, "even"]), statistics.median(figures[way, "uneven"])
+        print(f"{what}: four equal workers {whole:.0f} images/s, one at half speed {here:.0f}, "
+              f"{here / (whole * 3.5 / 4):.2f} of the sum of the speeds")
+    print(json.dumps({" ".join(case): values for case, values in figures.items()}))
 
 
 if __name__ == "__main__":

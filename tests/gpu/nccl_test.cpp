@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <span>
 
 #include <dtrain/backend/accelerator.hpp>
 #include <dtrain/backend/cuda.hpp>
@@ -80,7 +81,7 @@ std::vector<float> awkward(std::size_t size, float factor) {
   return values;
 }
 
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+bool same_bits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 

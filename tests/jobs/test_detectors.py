@@ -1,6 +1,9 @@
 """Detectors keep their bits too: what is drawn of a picture depends on the picture alone."""
 
+import pathlib
 import signal
+import subprocess
+import sys
 
 from runner import slow
 from world import World, eventually, send_signal
@@ -32,6 +35,31 @@ def test_masks_by_one_two_and_three_workers(world: World):
 def test_a_join_a_kill_and_a_leave(world: World):
     """A worker joins, one is killed, one leaves: the bits of a calm run."""
     job = detector_job(world, "job", "mask-rcnn", "--proposals", 16).start().wait_running()
+    job.hosts_command("add", "w3")
+    job.wait_members("w1", "w2", "w3").wait_steps(1)
+    killed = job.training()["w2"]
+    send_signal(killed, signal.SIGKILL)
+    eventually(lambda: job.training().get("w2", killed) != killed, "w2 is started again", job=job)
+    job.hosts_command("remove", "w1")
+    job.wait_members("w2", "w3").wait_steps(1).expect_undisturbed_bits()
+    assert "killed by signal 9" in job.said()
+
+
+def grouped_job(world: World, name: str, **options):
+    """Pictures of two aspects, 15 and 9, in steps of 8: an epoch ends with a step of 7 and one of 1."""
+    if not (world.folder / "photos.json").exists():
+        scenes = pathlib.Path(__file__).parents[1] / "helpers" / "aspect_scenes.py"
+        subprocess.run([sys.executable, scenes, "photos", "15", "9"], cwd=world.folder, check=True)
+        world.run("data", "pack", "photos", "--coco", "photos.json", "--out", "p/train")
+    layers = ("--backbone", "resnet-18", "--aspect-groups", "64x96,96x64", "--optimizer", "adamw", "--lr", 0.001,
+              "--lr-schedule", "step", "--warmup-epochs", 0)
+    return world.job(name, samples=SCENES, batch=8, network=("mask-rcnn", "--proposals", 16, *layers),
+                     data=["--data-train", world.folder / "p" / "train.rec"], **options)
+
+
+def test_groups_of_aspects_with_a_join_a_kill_and_a_leave(world: World):
+    """Each step has pictures of one size; who computes them changes no bit, and no picture is lost or seen twice."""
+    job = grouped_job(world, "groups").start().wait_running()
     job.hosts_command("add", "w3")
     job.wait_members("w1", "w2", "w3").wait_steps(1)
     killed = job.training()["w2"]

@@ -20,16 +20,8 @@ def synchronous_job(world: World, name: str = "job", **options):
 
 
 def asynchronous_job(world: World, name: str = "job", servers: int = 2, batch: int = BATCH, arguments=(), **options):
-    job = world.job(name, **options)
-    without = {"--global-batch": 2, "--logical-shards": 2}
-    kept, skip = [], 0
-    for word in job.arguments:
-        skip = without.get(word, skip)
-        if not skip:
-            kept.append(word)
-        skip = max(skip - 1, 0)
-    job.arguments = [*kept, "--batch-size", batch, "-s", servers, *SERVERS, *arguments]
-    job.batch = batch
+    job = world.job(name, **options).by_servers(servers, batch)
+    job.arguments += arguments
     return job
 
 

@@ -107,6 +107,15 @@ class Job:
             self.arguments += ["--elastic", "--elastic-boundary", boundary]
         self.process: subprocess.Popen | None = None
 
+    def by_servers(self, servers: int, batch: int) -> Job:
+        """Workers that do not wait for each other, each with batches of this size, and no logical shards."""
+        for option in ("--global-batch", "--logical-shards"):
+            at = self.arguments.index(option)
+            del self.arguments[at:at + 2]
+        self.arguments += ["--batch-size", batch, "-s", servers, "--kv-store", "dist_async"]
+        self.batch = batch
+        return self
+
     # Life.
 
     def start(self, *more) -> Job:

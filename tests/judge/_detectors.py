@@ -144,6 +144,12 @@ def distance(found, box, score, label):
     return (found["label"] != label) * 1e6 + np.abs(edges(found) - box).max() + abs(found["score"] - score) * SIDE
 
 
+def largest_difference(gradients, expected):
+    """Of tensors, as a share of what is expected."""
+    return max(float(torch.linalg.vector_norm(mine - theirs) / torch.linalg.vector_norm(theirs).clamp(min=1e-3))
+               for mine, theirs in zip(gradients, expected, strict=True))
+
+
 def judge_step(folder, prefix, model, network, images, targets, records="p.rec", seed=0):
     """One step of plain gradient descent at the rate 1: what the weights lose is the gradient of the mean loss."""
     out = os.path.join(folder, "m", "stepped")
@@ -167,9 +173,8 @@ def judge_step(folder, prefix, model, network, images, targets, records="p.rec",
     before, after = (exported(folder, path) for path in (prefix, out))
     worst = 0.0
     for name, parameter in model.named_parameters():
-        expected = parameter.grad.numpy()
-        mine = (before[name] - after[name]).reshape(expected.shape)
-        difference = np.linalg.norm(mine - expected) / max(np.linalg.norm(expected), 1e-3)
+        expected = parameter.grad
+        difference = largest_difference([torch.tensor(before[name] - after[name]).reshape(expected.shape)], [expected])
         worst = max(worst, difference)
         if not difference <= GRADIENT:
             failures.append(f"gradient of {name} differs by {difference:.1e}")

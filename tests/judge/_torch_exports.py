@@ -155,19 +155,53 @@ class ConvNext(nn.Module):
 
 
 class Dilated(nn.Module):
-    """A dilated stage, padding on two sides as of TensorFlow's ports, and local response norms as of AlexNet."""
+    """Dilated convolutions, one of them in groups."""
 
     def __init__(self):
         super().__init__()
-        self.first, self.second = nn.Conv2d(3, 8, 3, 2), nn.Conv2d(8, 8, 3, padding=2, dilation=2)
-        self.third = nn.Conv2d(8, 8, 3, stride=2, groups=8)
+        self.first, self.second = nn.Conv2d(3, 8, 3, 2, padding=1), nn.Conv2d(8, 8, 3, padding=2, dilation=2)
+        self.third = nn.Conv2d(8, 8, 3, stride=2, padding=2, dilation=2, groups=8)
         self.head = nn.Linear(8 * 16, CLASSES)
 
     def forward(self, x):
-        x = F.relu(self.first(F.pad(x, (0, 1, 0, 1))))
-        x = F.relu(self.second(x))
-        x = F.relu(self.third(F.pad(x, (1, 2, 0, 1))))
+        x = F.relu(self.third(F.relu(self.second(F.relu(self.first(x))))))
         return self.head(F.max_pool2d(x, 2).flatten(1))
+
+
+class Padded(nn.Module):
+    """Padding that PyTorch computes when it runs: F.pad's list of widths, and timm's Conv2dSame of the size of its input."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Conv2d(3, 8, 3, 2), nn.Conv2d(8, 8, 3, 2, groups=2)
+        self.third, self.head = nn.Conv2d(8, 8, 3, 2), nn.Linear(8 * 4 * 4, CLASSES)
+
+    @staticmethod
+    def same(x):
+        widths = []
+        for extent in (x.shape[3], x.shape[2]):
+            whole = torch.clamp((torch.ceil(extent / 2) - 1) * 2 + 3 - extent, min=0).int() if isinstance(extent, torch.Tensor) \
+                else max((-(-extent // 2) - 1) * 2 + 3 - extent, 0)
+            widths += [whole // 2, whole - whole // 2]
+        return F.pad(x, widths)
+
+    def forward(self, x):
+        x = F.relu(self.first(F.pad(x, (1, 0, 0, 1))))
+        x = F.relu(self.second(self.same(x)))
+        x = F.relu(self.third(self.same(x)))
+        return self.head(x.view(x.size(0), -1))
+
+
+class Viewed(nn.Module):
+    """A list whose extents PyTorch multiplies when it runs."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.head = nn.Conv2d(3, 8, 4, 4), nn.Linear(8 * 4 * 4, CLASSES)
+
+    def forward(self, x):
+        x = F.avg_pool2d(torch.sigmoid(self.first(x)), 2)
+        return self.head(x.reshape(x.size(0), x.size(1) * x.size(2) * x.size(3)))
 
 
 def randomized(module):
@@ -181,7 +215,7 @@ def main(folder):
     torch.manual_seed(1)
     networks = {"vit_torchvision": Vit(TorchvisionBlock, True), "vit_timm": Vit(TimmBlock, True),
                 "vit_timm_repeat": Vit(TimmBlock, False), "vit_transformers": Vit(HuggingFaceBlock, True),
-                "vit_mean": MeanVit(TimmBlock, True), "convnext_torchvision": ConvNext(True),
+                "dilated": Dilated(), "padded": Padded(), "viewed": Viewed(), "vit_mean": MeanVit(TimmBlock, True), "convnext_torchvision": ConvNext(True),
                 "convnext_paper": ConvNext(False)}
     image = torch.randn(1, 3, SIZE, SIZE)
     for name, network in networks.items():

@@ -68,12 +68,18 @@ nn::Graph flat_and_back() {
   return builder.finish(builder.add("out", nn::Convolution{.out = 3}, {pool}));
 }
 
+std::vector<Problem> layer_cases() {
+  std::vector<Problem> cases = testing::layer_problems();
+  for (Problem& problem : testing::host_problems()) cases.push_back(std::move(problem));
+  return cases;
+}
+
 Problem problem_of(std::string_view name) {
   if (name == kFlatAndBack) return testing::make_problem(flat_and_back(), kSamples);
   for (const NetworkCase& each : network_cases()) {
     if (each.name == name) return testing::make_problem(nn::build_network(each.options), kSamples);
   }
-  for (Problem& problem : testing::layer_problems()) {
+  for (Problem& problem : layer_cases()) {
     if (problem.name == name) return std::move(problem);
   }
   throw UsageError(fmt::format("there is no case '{}'", name), "--list shows them");
@@ -156,7 +162,7 @@ void dump_events(const Path& folder) {
 
 void list_cases() {
   for (const NetworkCase& each : network_cases()) fmt::print("{}\n", each.name);
-  for (const Problem& problem : testing::layer_problems()) fmt::print("{}\n", problem.name);
+  for (const Problem& problem : layer_cases()) fmt::print("{}\n", problem.name);
 }
 
 int run(std::span<const std::string> arguments) {

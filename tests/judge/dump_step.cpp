@@ -1,5 +1,5 @@
-// dtrain_dump_step BACKEND FOLDER [layers|shards|muon|recipes|networks|CASE...]: lets a backend compute the steps of
-// every case (or of those named) and writes one folder a case: what went in and what came out, as .npy files and
+// dtrain_dump_step BACKEND FOLDER [layers|host|shards|muon|recipes|networks|CASE...]: lets a backend compute the steps
+// of every case (or of those named) and writes one folder a case: what went in and what came out, as .npy files and
 // case.json. The judges beside this file read them.
 #include <fmt/format.h>
 
@@ -35,11 +35,11 @@ backend::Update update_of(nn::OptimizerKind kind, float rate) {
 }
 
 // The layers take the optimizers in turn.
-std::vector<Case> layer_cases() {
+std::vector<Case> cases_of(std::vector<Problem> problems) {
   constexpr std::array kinds = {nn::OptimizerKind::sgd, nn::OptimizerKind::nag, nn::OptimizerKind::adam,
                                 nn::OptimizerKind::adamw};
   std::vector<Case> cases;
-  for (Problem& problem : layer_problems()) {
+  for (Problem& problem : problems) {
     const backend::Update update = update_of(kinds[cases.size() % kinds.size()], 0.05f);
     cases.push_back({std::move(problem), {.update = update}});
   }
@@ -216,7 +216,8 @@ void run(std::span<char*> arguments) {
   const auto is_chosen = [&](std::string_view name) {
     return std::ranges::any_of(chosen, [&](const char* choice) { return name == choice; });
   };
-  const std::pair<const char*, std::vector<Case>> groups[] = {{"layers", layer_cases()},
+  const std::pair<const char*, std::vector<Case>> groups[] = {{"layers", cases_of(layer_problems())},
+                                                              {"host", cases_of(host_problems())},
                                                               {"shards", sharded_cases()},
                                                               {"muon", muon_cases()},
                                                               {"recipes", recipe_cases()},
@@ -224,7 +225,9 @@ void run(std::span<char*> arguments) {
   for (const auto& [group, cases] : groups) {
     for (const Case& of : cases) {
       const std::string& name = of.problem.name;
-      if (chosen.empty() || is_chosen(group) || is_chosen(name)) dump(of, *backend, Path(arguments[1]) / name);
+      const bool is_known = arguments[0] != std::string_view("replay") || group != std::string_view("host");
+      if (is_known && (chosen.empty() || is_chosen(group) || is_chosen(name)))
+        dump(of, *backend, Path(arguments[1]) / name);
     }
   }
 }

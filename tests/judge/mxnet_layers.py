@@ -60,8 +60,17 @@ class Network:
 
 def convolution(node, x, weight, bias=None):
     weight = nd.BlockGrad(weight) if node["frozen"] else weight
-    return nd.Convolution(x, weight, bias, kernel=node["kernel"], stride=node["stride"], pad=node["pad"],
-                          num_filter=weight.shape[0], num_group=node["groups"], no_bias=bias is None)
+    pad, (below, right) = node["pad"], node.get("extra_pad", [0, 0])
+    if below or right:
+        x = nd.pad(x, "constant", (0, 0, 0, 0, pad[0], pad[0] + below, pad[1], pad[1] + right), 0)
+        pad = [0, 0]
+    return nd.Convolution(x, weight, bias, kernel=node["kernel"], stride=node["stride"], pad=pad,
+                          dilate=node.get("dilation", [1, 1]), num_filter=weight.shape[0], num_group=node["groups"],
+                          no_bias=bias is None)
+
+
+def local_response_norm(node, x):
+    return nd.LRN(x, nsize=node["size"], alpha=node["alpha"], beta=node["beta"], knorm=node["bias"])
 
 
 def batch_norm(node, x, gamma, beta, mean, variance):
@@ -93,9 +102,9 @@ def dense(_, x, weight, bias=None):
     return nd.FullyConnected(x, weight, bias, num_hidden=weight.shape[0], no_bias=bias is None)
 
 
-LAYERS = {"convolution": convolution, "batch_norm": batch_norm, "activation": activation, "pooling": pooling,
-          "dense": dense, "flatten": lambda _, x: nd.flatten(x), "add": lambda _, a, b: a + b,
-          "concat": lambda _, *inputs: nd.concat(*inputs, dim=1), "multiply": lambda _, a, b: nd.broadcast_mul(a, b),
+LAYERS = {"convolution": convolution, "local_response_norm": local_response_norm, "batch_norm": batch_norm,
+          "activation": activation, "pooling": pooling, "dense": dense, "flatten": lambda _, x: nd.flatten(x),
+          "add": lambda _, a, b: a + b, "concat": lambda _, *inputs: nd.concat(*inputs, dim=1), "multiply": lambda _, a, b: nd.broadcast_mul(a, b),
           "scale": lambda node, x: x * node["factor"]}
 
 
@@ -155,4 +164,4 @@ def judge(case):
 
 
 if __name__ == "__main__":
-    sys.exit(run(judge, ("reference",), sys.argv[1:] or ["layers"]))
+    sys.exit(run(judge, ("reference",), sys.argv[1:] or ["layers", "host"]))

@@ -134,6 +134,21 @@ def uneven(net):
     return net.node("Gemm", [x, net.weight(CLASSES, 6), net.vector(CLASSES)], transB=1)
 
 
+def padded_pooling(net):
+    """What TensorFlow's and some of PyTorch's models have: a Pad of its own before a maximum, with zeros behind a ReLU and with
+    minus infinity elsewhere."""
+    def pad(x, sides, value):
+        above, left, below, right = sides
+        sides = net.tensor(np.array([0, 0, above, left, 0, 0, below, right]))
+        return net.node("Pad", [x, sides, net.tensor(np.float32(value))])
+    x = net.node("Relu", [net.conv(pad("image", (0, 1, 2, 1), 0), 3, 8, 3, strides=[2, 2])])
+    x = net.node("MaxPool", [pad(x, (1, 1, 1, 1), 0)], kernel_shape=[3, 3], strides=[2, 2])
+    x = net.conv(x, 8, 6, 3, pads=[1, 1, 1, 1])
+    x = net.node("MaxPool", [pad(x, (1, 1, 1, 1), -np.inf)], kernel_shape=[3, 3], strides=[2, 2])
+    x = net.node("Flatten", [net.node("GlobalAveragePool", [x])], axis=1)
+    return net.node("Gemm", [x, net.weight(CLASSES, 6), net.vector(CLASSES)], transB=1)
+
+
 def linear(net, x, ins, outs):
     return net.node("Add", [net.node("MatMul", [x, net.weight(ins, outs)]), net.vector(outs)])
 
@@ -234,7 +249,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         images = pictures(folder / "pictures")
-        for seed, build in enumerate((residual, squeeze_and_excite, branches, shared, newer_vit)):
+        for seed, build in enumerate((residual, squeeze_and_excite, branches, shared, uneven, padded_pooling, newer_vit)):
             net = Network(seed)
             path = folder / f"{build.__name__}.onnx"
             net.save(path, build(net))

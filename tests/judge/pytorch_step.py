@@ -136,7 +136,13 @@ def loss_of(node, logits, targets):
 
 def convolution(node, x, weight, bias=None):
     weight = weight.detach() if node["frozen"] else weight
-    return F.conv2d(x, weight, bias, node["stride"], node["pad"], groups=node["groups"])
+    (above, left), (below, right) = node["pad"], node.get("extra_pad", [0, 0])
+    x = F.pad(x, (left, left + right, above, above + below))
+    return F.conv2d(x, weight, bias, node["stride"], 0, node.get("dilation", 1), node["groups"])
+
+
+def local_response_norm(node, x):
+    return F.local_response_norm(x, node["size"], node["alpha"], node["beta"], node["bias"])
 
 
 def activation(node, x):
@@ -186,7 +192,8 @@ def attention(node, x):
 
 LAYERS = {"layer_norm": layer_norm, "layer_scale": lambda _, x, gain: x * gain, "class_token": class_token,
           "position": position, "first_token": lambda _, x: x[:, :, :1, :1], "attention": attention,
-          "convolution": convolution, "activation": activation, "pooling": pooling, "dense": dense,
+          "local_response_norm": local_response_norm, "convolution": convolution, "activation": activation,
+          "pooling": pooling, "dense": dense,
           "flatten": lambda _, x: x.flatten(1), "add": lambda _, a, b: a + b,
           "concat": lambda _, *inputs: torch.cat(inputs, 1), "multiply": lambda _, x, factors: x * factors,
           "scale": lambda node, x: x * node["factor"]}

@@ -1,7 +1,7 @@
 """torchvision judges RetinaNet: the same weights find the same objects, and one step of training moves them the same way.
 
 All through the commands that a user takes: import, data pack, train, predict. torchvision is read from the folder
-build/torchvision where Python does not have it, see torchvision_networks.py.
+build/torchvision where Python does not have it, see torchvision_networks.py. `--slow` adds ResNet-50.
 """
 
 import pathlib
@@ -36,7 +36,7 @@ def make_model(backbone):
 
 def main():
     failures = []
-    for backbone in ("resnet18", "resnet50"):
+    for backbone in ("resnet18", "resnet50") if sys.argv[1:] == ["--slow"] else ("resnet18",):
         with tempfile.TemporaryDirectory() as folder:
             print(backbone)
             model = make_model(backbone)

@@ -1,9 +1,9 @@
 """torchvision judges the networks that have its names: random weights of each of its models give the same logits after `import`.
 
-The networks with squeeze-and-excitation and vit_*_patch16_224 are timm's. Both are read from the folder build/torchvision where Python does not have them, so that any torch
-serves: pip install --no-deps --target build/torchvision torchvision==0.15.2 timm==0.6.13 pillow huggingface_hub==0.20.3 pyyaml
-tqdm filelock packaging fsspec requests urllib3 certifi idna charset-normalizer typing_extensions.
-Arguments: names of networks to look at only, or `all`; else deeper and larger ones of the same kind are left out.
+The networks with squeeze-and-excitation and vit_*_patch16_224 are timm's. Both are read from the folder build/torchvision where
+Python does not have them, so that any torch serves: pip install --no-deps --target build/torchvision -r tests/torchvision.txt.
+Arguments: names of networks to look at only, `all`, or `--slow` for all but deeper and larger ones of the same kind; else a few
+small ones of different kinds are looked at.
 """
 
 import os
@@ -38,6 +38,8 @@ LEFT_OUT = ("resnet34", "resnet101", "resnet152", "resnext101_32x8d", "resnext10
             "efficientnet_b2", "efficientnet_b3", "efficientnet_b4", "regnet_x_1_6gf", "regnet_x_3_2gf", "regnet_y_1_6gf",
             "regnet_y_3_2gf", "convnext_small", "convnext_base", "vit_small_patch16_224",
             "vit_base_patch16_224")
+FEW = ("resnet18", "mobilenet_v3_small", "efficientnet_b0", "regnet_y_400mf", "convnext_tiny", "vit_tiny_patch16_224",
+       "seresnet50", "googlenet", "densenet121")
 # What timm calls networks of torchvision to whose layers it gives other names.
 TIMM = {"convnext_tiny": "convnext_tiny", "vit_b_16": "vit_base_patch16_224",
         "efficientnet_b0": "efficientnet_b0", "mobilenet_v2": "mobilenetv2_100", "regnet_y_400mf": "regnety_004"}
@@ -84,10 +86,10 @@ def compare(name, model):
 
 
 def main():
-    names = [name for name in sys.argv[1:] if name != "all"]
-    if not names:
-        known = run("help", "--complete", "networks", "--word", "").split()
-        names = [name for name in known if is_known(name) and (sys.argv[1:] or name not in LEFT_OUT)]
+    names = sys.argv[1:]
+    if not names or names[0] in ("all", "--slow"):
+        known = [name for name in run("help", "--complete", "networks", "--word", "").split() if is_known(name)]
+        names = [name for name in known if names == ["all"] or name in (FEW if not names else set(known) - set(LEFT_OUT))]
     failures = 0
     for name in names:
         found = {"": compare(name, make_model(name))}

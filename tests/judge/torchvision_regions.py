@@ -1,8 +1,10 @@
 """torchvision judges Faster R-CNN and Mask R-CNN as it does RetinaNet: objects, masks, and one step of training.
 
-What torchvision draws at random it draws here as dtrain does. It is found as torchvision_detectors.py says.
+What torchvision draws at random it draws here as dtrain does. It is found as torchvision_detectors.py says; `--slow` adds
+ResNet-50.
 """
 
+import copy
 import json
 import os
 import pathlib
@@ -12,7 +14,7 @@ import tempfile
 import numpy as np
 import torch
 
-from _detectors import CLASSES, as_dtrain_takes_them, imported, judge_objects, judge_step, make_pictures, nms
+from _detectors import CLASSES, GRADIENT, as_dtrain_takes_them, imported, judge_objects, judge_step, largest_difference, make_pictures, nms
 from _imported import DTRAIN, run, stir_norms
 from _philox import philox
 from torchvision.models.detection import FasterRCNN, MaskRCNN, backbone_utils, roi_heads
@@ -21,9 +23,10 @@ from torchvision.ops import poolers
 
 REGIONS = 25  # RandomUse::regions
 PROPOSALS = 64
-# With other seeds float32 alone moves gradients by some thousandths: torchvision's own, in float32 and in float64, differ
-# by 4e-3 where the seed is 0.
-SEED = 11
+# Which regions are drawn turns on comparisons: of scores, of overlaps. Where two of them nearly tie, the rounding of float32
+# alone draws others, and gradients move by thousandths; torchvision's own do so between float32 and float64. So
+# the first seed counts with which torchvision's gradients stay as they are while its weights move by more than float32 rounds.
+SEEDS, MOVED, MOVES = range(11, 31), 3e-7, 4
 MASK_LIMIT, MASK = 0.5, 1e-3  # of how likely a pixel is
 
 
@@ -67,14 +70,14 @@ poolers.roi_align = roi_heads.roi_align = roi_align
 class Sampler:
     """RegionDraw of src/backend/detection/regions.hpp, of sample 0 in epoch 0."""
 
-    def __init__(self, node, everything, objects):
-        self.node, self.everything, self.objects = node, everything, objects
+    def __init__(self, seed, node, everything, objects):
+        self.seed, self.node, self.everything, self.objects = seed, node, everything, objects
 
     def __call__(self, labels_of_pictures):
         (labels,) = labels_of_pictures
         blocks = np.arange((len(labels) + 3) // 4, dtype=np.uint64)
         fixed = [np.full_like(blocks, value) for value in (self.node, 0, 0)]
-        words = np.stack(philox([blocks, *fixed], (SEED, REGIONS)), axis=1).reshape(-1)[:len(labels)]
+        words = np.stack(philox([blocks, *fixed], (self.seed, REGIONS)), axis=1).reshape(-1)[:len(labels)]
         drawn, room = [], self.everything
         for group, most in ((labels >= 1, self.objects), (labels == 0, room)):
             items = np.flatnonzero(group.numpy())
@@ -122,6 +125,28 @@ def same_mask(found, likely):
     return (np.abs(likely[differ] - MASK_LIMIT) < MASK).all()
 
 
+def gradients_of(model, images, targets, move):
+    """Of a model whose weights lie the share `move` beside those of this one."""
+    moved = copy.deepcopy(model).double().train()
+    with torch.no_grad():
+        for parameter in moved.parameters():
+            parameter.mul_(1 + move * torch.randn_like(parameter))
+    sum(moved(images, targets).values()).backward()
+    return [parameter.grad for parameter in moved.parameters()]
+
+
+def first_steady_seed(model, nodes, images, targets):
+    """Leaves its samplers in the model. None: whatever is drawn, two numbers nearly tie."""
+    for seed in SEEDS:
+        model.rpn.fg_bg_sampler = Sampler(seed, len(nodes) - 1, 256, 128)
+        model.roi_heads.fg_bg_sampler = Sampler(seed, nodes.index("rpn.proposals"), PROPOSALS, PROPOSALS // 4)
+        expected = gradients_of(model, images, targets, 0)
+        if all(largest_difference(gradients_of(model, images, targets, MOVED), expected) <= GRADIENT / 2 for _ in range(MOVES)):
+            return seed
+        print(f"  seed {seed}: torchvision's own gradients do not hold", flush=True)
+    return None
+
+
 def judge(folder, kind, name, backbone, is_trained):
     model = make_model(kind, backbone)
     images, targets = make_pictures(folder, 1)
@@ -130,16 +155,17 @@ def judge(folder, kind, name, backbone, is_trained):
     failures = judge_objects(folder, prefix, model, images, 1, same_mask if kind is MaskRCNN else None)
     if is_trained:
         nodes = [node["name"] for node in json.loads(run("inspect", prefix, "--graph"))["nodes"]]
-        model.rpn.fg_bg_sampler = Sampler(len(nodes) - 1, 256, 128)
-        model.roi_heads.fg_bg_sampler = Sampler(nodes.index("rpn.proposals"), PROPOSALS, PROPOSALS // 4)
-        failures += judge_step(folder, prefix, model, network, images[-1:], targets[-1:], "last.rec", SEED)
+        seed = first_steady_seed(model, nodes, images[-1:], targets[-1:])
+        if seed is None:
+            return failures + [f"{name}: no seed of {SEEDS} draws regions without a near tie"]
+        failures += judge_step(folder, prefix, model, network, images[-1:], targets[-1:], "last.rec", seed)
     return failures
 
 
 def main():
     failures = []
     for kind, name in ((FasterRCNN, "faster-rcnn"), (MaskRCNN, "mask-rcnn")):
-        for backbone in ("resnet18", "resnet50"):
+        for backbone in ("resnet18", "resnet50") if sys.argv[1:] == ["--slow"] else ("resnet18",):
             with tempfile.TemporaryDirectory() as folder:
                 print(name, backbone)
                 failures += judge(folder, kind, name, backbone, backbone == "resnet18")

@@ -9,7 +9,7 @@ INCLUDE = re.compile(r"^\s*#\s*include\s*<([^>]+)>")
 # Header (or its folder) -> the one folder that may include it.
 HOME = {
     "openssl/ssl.h": "src/net/tls/", "openssl/bio.h": "src/net/tls/", "openssl/err.h": "src/net/tls/",
-    "nlohmann/": "src/base/", "openssl/": "src/base/", "xxhash.h": "src/base/",
+    "nlohmann/": "src/base/", "openssl/": "src/base/", "xxhash.h": "src/base/", "intel-ipsec-mb.h": "src/base/",
     "curl/": "src/net/", "pugixml.hpp": "src/net/", "asio": "src/net/", "libssh/": "src/net/ssh/",
     "turbojpeg.h": "src/data/", "jpeglib.h": "src/data/", "jerror.h": "src/data/", "spng.h": "src/data/", "webp/": "src/data/",
     "zlib.h": "src/data/", "zstd.h": "src/data/",
