@@ -32,8 +32,8 @@ endfunction()
 
 # dtrain_folder(NAME SOURCES ... PARTS sub-folders ... LINK other folders ... PRIVATE_LINK third-party ...)
 # PARTS: the order in which sub-folders may know each other; tests/lint reads it, CMake does not.
-# ALONE: sources that a unity build (preset quick) compiles by themselves, because names that are internal to them are
-# internal to another source too.
+# ALONE: sources that a unity build (presets quick and check) compiles by themselves, because names that are internal to
+# them are internal to another source too, or because a test puts others in their place.
 function(dtrain_folder name)
   cmake_parse_arguments(arg "" "" "SOURCES;ALONE;PARTS;LINK;PRIVATE_LINK" ${ARGN})
   add_library(dtrain_${name} STATIC ${arg_SOURCES})

@@ -23,7 +23,7 @@ check "a resumed run goes on at its size" same "$(state m/one)" "$(state m/half)
 run train "${training[@]}" --model-prefix m/plain
 check "whole images give other weights" differs "$(state m/one)" "$(state m/plain)"
 run train "${progressive[@]}" --resizing-initial-scale 0.25 --resizing-delay 0 --resizing-finetune 0.5 --resizing-increment 2 \
-  --mixup 0.5 --ema 0.9 --dtype bfloat16
+  --mixup 0.5 --ema 0.9 --dtype auto
 check "each part can be chosen" says "images of 8x8 during 0 % of the run, of 28x28 during its last 50 %"
 
 run train "${small_training[@]}" --progressive-resizing

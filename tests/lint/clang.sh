@@ -3,8 +3,9 @@
 # shellcheck shell=bash
 set -u
 
-without_precompiled() {  # without_precompiled BUILD: its commands without GCC's precompiled header, which clang cannot read
-  sed -E 's# -Winvalid-pch -include [^ ]*cmake_pch[.]hxx##' "$1/compile_commands.json"
+write_commands() {  # write_commands FOLDER: compile_commands.json for each source alone, without a precompiled header
+  cmake --preset release -B "$1" -DCMAKE_UNITY_BUILD=OFF -DDTRAIN_PCH=OFF >"$1/configure.log" 2>&1 ||
+    { cat "$1/configure.log" >&2; return 1; }
 }
 
 cannot_read_library() {  # cannot_read_library REPORT: whether this clang stumbles over the standard headers that are here

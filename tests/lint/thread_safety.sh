@@ -1,22 +1,19 @@
 #!/usr/bin/env bash
-# clang's thread-safety analysis of what uses base/mutex.hpp: tests/lint/thread_safety.sh BUILD_DIR. It reads the sources
+# clang's thread-safety analysis of what uses base/mutex.hpp: tests/lint/thread_safety.sh. It reads the sources
 # that include this header, and one for each header of src and include that does. A planted access without the mutex must
 # be refused first. A file that is not compiled here, or whose standard headers this clang cannot read, is skipped. The last
 # line is `N passed, N failed, N skipped`.
 set -uo pipefail
-[ $# -eq 1 ] || { echo "usage: tests/lint/thread_safety.sh BUILD_DIR" >&2; exit 2; }
-build=$(realpath "$1")
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 . tests/lint/clang.sh
 command -v clang++ >/dev/null || { echo "SKIP thread_safety: no clang++ (packaging/install-deps.sh test)"; exit 77; }
-[ -f "$build/compile_commands.json" ] || { echo "no $build/compile_commands.json: configure first" >&2; exit 1; }
 export analysis='-fsyntax-only -Wno-everything -Wthread-safety -Werror=thread-safety'
 
 main() {
   local work status
   work=$(mktemp -d)
   mkdir "$work/reports"
-  without_precompiled "$build" >"$work/compile_commands.json"
+  write_commands "$work" || exit 1
   refuse_planted "$work" >"$work/reports/planted"
   users | xargs -P "$(nproc)" -I FILE bash -c 'check "$@"' - "$work" FILE
   count_reports "$work/reports"

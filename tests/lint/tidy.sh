@@ -1,15 +1,11 @@
 #!/usr/bin/env bash
-# clang-tidy: tests/lint/tidy.sh BUILD_DIR [--last N | FILE...]. Without files those of src that changed since
+# clang-tidy: tests/lint/tidy.sh [--last N | FILE...]. Without files those of src that changed since
 # DTRAIN_TIDY_BASE (default: over the last 20 commits), or the N that changed last: all of them take an hour. A file that is
 # not compiled here, or whose standard headers this clang cannot read, is skipped. The last line is `N passed, N failed, N skipped`.
 set -uo pipefail
-[ $# -ge 1 ] || { echo "usage: tests/lint/tidy.sh BUILD_DIR [FILE...]" >&2; exit 2; }
-build=$(realpath "$1")
-shift
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 . tests/lint/clang.sh
 command -v clang-tidy >/dev/null || { echo "SKIP tidy: no clang-tidy (packaging/install-deps.sh test)"; exit 77; }
-[ -f "$build/compile_commands.json" ] || { echo "no $build/compile_commands.json: configure first" >&2; exit 1; }
 
 main() {
   local files=("$@") work database status
@@ -21,7 +17,7 @@ main() {
   if [ ${#files[@]} -eq 0 ]; then echo "SKIP tidy: no source changed, or no git here that tells"; exit 77; fi
   work=$(mktemp -d)
   database=$(mktemp -d)
-  without_precompiled "$build" >"$database/compile_commands.json"
+  write_commands "$database" || exit 1
   printf '%s\n' "${files[@]}" | xargs -P "$(nproc)" -I FILE bash -c 'check "$@"' - "$database" "$work" FILE
   count_reports "$work"
   status=$?

@@ -31,25 +31,25 @@ Hosts lines_of_log(const SimJob& job) {
   return lines;
 }
 
-using When = std::function<bool(const SimJob&)>;
-When seen(std::uint64_t samples) {
+using Condition = std::function<bool(const SimJob&)>;
+Condition seen(std::uint64_t samples) {
   return [=](const SimJob& job) { return job.furthest().samples_seen >= samples; };
 }
-When logged(std::string line) {
+Condition logged(std::string line) {
   return [=](const SimJob& job) { return std::ranges::count(lines_of_log(job), line) > 0; };
 }
-When happened(std::string kind, std::size_t times = 1) {
+Condition happened(std::string kind, std::size_t times = 1) {
   return [=](const SimJob& job) { return events_of(job, kind).size() >= times; };
 }
 
 // Actions in sequence, each as soon as its condition holds. Until the last one the job's steps are slow.
 class Script {
  public:
-  Script& when(When when, std::function<void(SimJob&)> act = {}) {
+  Script& when(Condition when, std::function<void(SimJob&)> act = {}) {
     acts_.emplace_back(std::move(when), std::move(act));
     return *this;
   }
-  Script& hosts(When when_, Hosts hosts) {
+  Script& hosts(Condition when_, Hosts hosts) {
     return when(std::move(when_), [hosts = std::move(hosts)](SimJob& job) { job.set_hosts(hosts); });
   }
   // Runs a job of the toy training.
@@ -74,7 +74,7 @@ class Script {
   }
 
   CheckedToyTraining training_{{.epochs = 80}};
-  std::vector<std::pair<When, std::function<void(SimJob&)>>> acts_;
+  std::vector<std::pair<Condition, std::function<void(SimJob&)>>> acts_;
   std::size_t next_ = 0;
   std::atomic<bool> done_ = false;
   std::optional<CheckedJob> job_;
@@ -192,7 +192,7 @@ TEST(World, TheListTellsWhatEachHostDoes) {
   Json list;
   Script script;
   // Heartbeats of different workers report their steps at different times.
-  const When all_told = [](const SimJob& job) {
+  const Condition all_told = [](const SimJob& job) {
     return std::ranges::all_of(job.state().workers,
                                [](const auto& each) { return each.second.progress.step_seconds > 0; });
   };

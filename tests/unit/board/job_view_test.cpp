@@ -7,7 +7,7 @@
 namespace dtrain::board {
 namespace {
 
-Json event(int second, const std::string& rest) {
+Json job_event(int second, const std::string& rest) {
   return Json::parse("{\"time\":\"1970-01-01T00:00:" + std::to_string(second) + ".000000Z\"," + rest + "}", "test");
 }
 Json committed(int generation, const std::string& members) {
@@ -17,17 +17,17 @@ Json committed(int generation, const std::string& members) {
 }
 
 const std::vector<Json> kEvents = {
-    event(10, R"("event":"host_starting","host":"w1")"),
-    event(11, R"("event":"worker_starting","worker":1,"host":"w1")"),
-    event(12, R"("event":"worker_ready","worker":1,"host":"w1")"),
-    event(12, R"("event":"worker_starting","worker":2,"host":"w1","slot":1)"),
-    event(13, R"("event":"worker_ready","worker":2,"host":"w1","slot":1)"),
-    event(14, R"("event":"commit","generation":1,"members":["w1","w1"])"),
-    event(15,
+    job_event(10, R"("event":"host_starting","host":"w1")"),
+    job_event(11, R"("event":"worker_starting","worker":1,"host":"w1")"),
+    job_event(12, R"("event":"worker_ready","worker":1,"host":"w1")"),
+    job_event(12, R"("event":"worker_starting","worker":2,"host":"w1","slot":1)"),
+    job_event(13, R"("event":"worker_ready","worker":2,"host":"w1","slot":1)"),
+    job_event(14, R"("event":"commit","generation":1,"members":["w1","w1"])"),
+    job_event(15,
           R"("event":"generation","generation":1,"workers":2,"reason":"begin","pause_seconds":1,"seconds":{"sync":1})"),
-    event(20, R"("event":"failed","worker":2,"host":"w1","slot":1,"reason":"signal 9")"),
-    event(21, R"("event":"commit","generation":2,"members":["w1"])"),
-    event(22, R"("event":"generation","generation":2,"workers":1,"reason":"worker 2","pause_seconds":2,"seconds":{})"),
+    job_event(20, R"("event":"failed","worker":2,"host":"w1","slot":1,"reason":"signal 9")"),
+    job_event(21, R"("event":"commit","generation":2,"members":["w1"])"),
+    job_event(22, R"("event":"generation","generation":2,"workers":1,"reason":"worker 2","pause_seconds":2,"seconds":{})"),
 };
 const std::vector<Json> kJournal = {
     committed(1, R"({"worker":1,"host":"w1","slot":0},{"worker":2,"host":"w1","slot":1})"),
@@ -59,8 +59,8 @@ TEST(JobView, PausesHaveTheirCauseAndLowerTheGoodput) {
 
 TEST(JobView, AClockThatIsSetBackTurnsNoSpanAround) {
   std::vector<Json> events = kEvents;
-  events.push_back(event(10, R"("event":"failed","worker":1,"host":"w1","reason":"signal 9")"));  // was 22
-  events.push_back(event(13, R"("event":"finish","exit_code":1)"));
+  events.push_back(job_event(10, R"("event":"failed","worker":1,"host":"w1","reason":"signal 9")"));  // was 22
+  events.push_back(job_event(13, R"("event":"finish","exit_code":1)"));
   const Json view = job_view(events, kJournal, 14);
   for (const Json& lane : view.at("lanes").as_array()) {
     for (const Json& span : lane.at("spans").as_array())
@@ -71,8 +71,8 @@ TEST(JobView, AClockThatIsSetBackTurnsNoSpanAround) {
 
 TEST(JobView, TheEndClosesEveryLane) {
   std::vector<Json> events = kEvents;
-  events.push_back(event(25, R"("event":"finish","exit_code":0)"));
-  events.push_back(event(25, R"("event":"goodput","percent":81.5)"));
+  events.push_back(job_event(25, R"("event":"finish","exit_code":0)"));
+  events.push_back(job_event(25, R"("event":"goodput","percent":81.5)"));
   const Json view = job_view(events, kJournal, 99);
   EXPECT_EQ(view.at("end").as_number(), 25);
   EXPECT_TRUE(view.at("over").as_bool());
@@ -89,20 +89,20 @@ TEST(JobView, DamagedEventsArePassedOver) {
   std::vector<Json> events = {Json(),
                               Json(3),
                               Json::object({{"event", "commit"}}),
-                              event(10, R"("event":"commit")"),
-                              event(11, R"("event":"generation","seconds":5)"),
-                              event(12, R"("event":5)"),
-                              event(13, R"("event":"commit","members":[1,{},null])")};
+                              job_event(10, R"("event":"commit")"),
+                              job_event(11, R"("event":"generation","seconds":5)"),
+                              job_event(12, R"("event":5)"),
+                              job_event(13, R"("event":"commit","members":[1,{},null])")};
   EXPECT_NO_THROW(job_view(events, events, 20));
   EXPECT_NO_THROW(job_view({}, {}, 20));
 }
 
 TEST(JobView, BytesOfAllLivesOfTheJobAreAddedUp) {
   std::vector<Json> events = kEvents;
-  events.push_back(event(30, R"("event":"finish","exit_code":75)"));
-  events.push_back(event(30, R"("event":"goodput","percent":90,"sent_bytes":1000)"));
-  events.push_back(event(50, R"("event":"goodput","percent":80,"sent_bytes":500)"));
-  events.push_back(event(55, R"("event":"goodput","percent":80)"));
+  events.push_back(job_event(30, R"("event":"finish","exit_code":75)"));
+  events.push_back(job_event(30, R"("event":"goodput","percent":90,"sent_bytes":1000)"));
+  events.push_back(job_event(50, R"("event":"goodput","percent":80,"sent_bytes":500)"));
+  events.push_back(job_event(55, R"("event":"goodput","percent":80)"));
   EXPECT_EQ(job_view(events, kJournal, 60).at("sent_bytes").as_number(), 1500);
 }
 

@@ -43,7 +43,7 @@ std::vector<FloatRange> parts_from_behind(const ReductionShape& shape) {
           {0, shape.rounded / 3}};
 }
 
-std::vector<std::string> nothing(int ranks) { return std::vector<std::string>(static_cast<std::size_t>(ranks)); }
+std::vector<std::string> nothing_from(int ranks) { return std::vector<std::string>(static_cast<std::size_t>(ranks)); }
 
 TEST(Nccl, GivesTheBitsOfTheTreeForAnyNumberOfRanks) {
   const ReductionShape shape{.shards = 8, .size = 300'007, .rounded = 1001};
@@ -57,7 +57,7 @@ TEST(Nccl, GivesTheBitsOfTheTreeForAnyNumberOfRanks) {
         comm.recycle(std::move(reduced.sum));
       }
     });
-    EXPECT_EQ(thrown, nothing(ranks));
+    EXPECT_EQ(thrown, nothing_from(ranks));
   }
 }
 
@@ -72,7 +72,7 @@ TEST(Nccl, AddsUpPartByPartWhatLiesOnTheDevices) {
         EXPECT_EQ(reduced.notes.back().words[0], static_cast<std::uint64_t>(ranks - 1));
       }
     });
-    EXPECT_EQ(thrown, nothing(ranks));
+    EXPECT_EQ(thrown, nothing_from(ranks));
   }
 }
 
@@ -86,7 +86,7 @@ TEST(Nccl, AddsUpInAnyOrderWhereThatIsAllowed) {
       sums[static_cast<std::size_t>(comm.rank())] =
           reduce_on_device(comm, world.device(comm), shape, parts_from_behind(shape)).sum;
     });
-    EXPECT_EQ(thrown, nothing(ranks));
+    EXPECT_EQ(thrown, nothing_from(ranks));
     const std::vector<float>& right = direct_tree(shape);
     for (const FloatBuffer& sum : sums) EXPECT_TRUE(same_bits(sum, sums[0]));
     EXPECT_EQ(same_bits(sums[0], right), ranks == 2) << "of three, another order gives other bits";
@@ -126,7 +126,7 @@ TEST(Nccl, ReducesAnyShapeOneAfterAnother) {
       }
     }
   });
-  EXPECT_EQ(thrown, nothing(3));
+  EXPECT_EQ(thrown, nothing_from(3));
 }
 
 // Counts the gatherings of one rank.
@@ -173,7 +173,7 @@ TEST(Nccl, GathersOnceAStepBeforeTheExchangeAndNotBehindIt) {
     }
     comm.all_gather({});
   });
-  EXPECT_EQ(thrown, nothing(2));
+  EXPECT_EQ(thrown, nothing_from(2));
 }
 
 TEST(Nccl, GathersAndSendsByTheMesh) {
@@ -188,7 +188,7 @@ TEST(Nccl, GathersAndSendsByTheMesh) {
     }
     reduce(comm, {.shards = 4, .size = 100});
   });
-  EXPECT_EQ(thrown, nothing(2));
+  EXPECT_EQ(thrown, nothing_from(2));
 }
 
 TEST(Nccl, MakesTheNextGenerationOfTheSameRanks) {
@@ -198,7 +198,7 @@ TEST(Nccl, MakesTheNextGenerationOfTheSameRanks) {
     const auto thrown = run_ranks(world.communicators, [&](Communicator& comm) {
       EXPECT_TRUE(same_bits(reduce(comm, shape).sum, direct_tree(shape)));
     });
-    EXPECT_EQ(thrown, nothing(2));
+    EXPECT_EQ(thrown, nothing_from(2));
     world.communicators = world.world.connect(generation);
   }
 }

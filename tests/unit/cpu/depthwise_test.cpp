@@ -13,7 +13,7 @@ namespace dtrain::backend::cpu {
 namespace {
 
 // All numbers have bfloat16's values, so both types have the same gradient.
-std::vector<float> numbers(std::int64_t count, std::uint32_t stream) {
+std::vector<float> depthwise_numbers(std::int64_t count, std::uint32_t stream) {
   RandomStream random(1, RandomUse::drawing, stream, 0);
   std::vector<float> values(static_cast<std::size_t>(count));
   for (float& value : values) value = from_bfloat16(to_bfloat16(random.uniform(-2, 2)));
@@ -55,8 +55,8 @@ class Depthwise : public ::testing::TestWithParam<Window> {
   }
 
   const Window s = GetParam();
-  const std::vector<float> x = numbers(std::int64_t{s.in_h} * s.in_w * s.channels, 1);
-  const std::vector<float> gradient = numbers(std::int64_t{s.out_h} * s.out_w * s.channels, 2);
+  const std::vector<float> x = depthwise_numbers(std::int64_t{s.in_h} * s.in_w * s.channels, 1);
+  const std::vector<float> gradient = depthwise_numbers(std::int64_t{s.out_h} * s.out_w * s.channels, 2);
 };
 
 Window window(int channels, int size, int kernel, int stride, int pad) {

@@ -12,12 +12,12 @@
 namespace dtrain::backend::cpu {
 namespace {
 
-struct Case {
+struct PixelCase {
   int in_channels, out_channels, height, width, stride_h, stride_w, n;
   bool dense = false;
 };
 
-Product product(const Case& c, bool by_matrices) {
+Product product(const PixelCase& c, bool by_matrices) {
   Product p;
   p.n = c.n;
   p.in = {c.in_channels, c.height, c.width};
@@ -41,7 +41,7 @@ Half number(std::size_t k) {
   return static_cast<Half>((mixed >> 31) << 15 | 0x3f00u | (mixed >> 8 & 0xffu));
 }
 
-std::vector<Half> numbers(std::int64_t size, std::size_t seed) {
+std::vector<Half> pixel_numbers(std::int64_t size, std::size_t seed) {
   std::vector<Half> values(static_cast<std::size_t>(size));
   for (std::size_t k = 0; k < values.size(); ++k) values[k] = number(k + seed);
   return values;
@@ -60,10 +60,10 @@ Gradients gradients(const Product& p) {
   worker.stream = dnnl::stream(cpu_engine());
   worker.scratchpad.grow(std::max(data.scratchpad, weights.scratchpad));
   std::vector<float> parameters;
-  for (const Half w : numbers(std::int64_t{p.in.c} * p.out.c, 5)) parameters.push_back(widened(w));
+  for (const Half w : pixel_numbers(std::int64_t{p.in.c} * p.out.c, 5)) parameters.push_back(widened(w));
   for (const Direction d : {Direction::forward, Direction::backward}) layer.pack(d, parameters.data(), worker.stream);
 
-  std::vector<Half> source = numbers(p.n * p.in.size(), 1), gradient = numbers(p.n * p.out.size(), 77);
+  std::vector<Half> source = pixel_numbers(p.n * p.in.size(), 1), gradient = pixel_numbers(p.n * p.out.size(), 77);
   std::vector<Half> used(static_cast<std::size_t>(p.n) * static_cast<std::size_t>(p.out.h * p.out.w * p.in.c));
   std::vector<Half> by_source(source.size(), number(3));
   const bool copies = p.by_matrices && is_strided(p);
@@ -84,8 +84,8 @@ Gradients gradients(const Product& p) {
 
 // The definition, in double.
 Gradients expected(const Product& p) {
-  const auto source = numbers(p.n * p.in.size(), 1), gradient = numbers(p.n * p.out.size(), 77);
-  const auto weights = numbers(std::int64_t{p.in.c} * p.out.c, 5);
+  const auto source = pixel_numbers(p.n * p.in.size(), 1), gradient = pixel_numbers(p.n * p.out.size(), 77);
+  const auto weights = pixel_numbers(std::int64_t{p.in.c} * p.out.c, 5);
   std::vector<double> by_source(source.size()), by_weights(weights.size());
   for (int sample = 0; sample < p.n; ++sample) {
     for (int y = 0; y < p.out.h; ++y) {
@@ -108,10 +108,10 @@ Gradients expected(const Product& p) {
 
 TEST(PixelMatrices, GiveTheGradientsOfTheConvolution) {
   if (make_cpu_backend()->why_not(DType::bfloat16)) GTEST_SKIP() << "this CPU lacks bfloat16";
-  const Case cases[] = {{64, 96, 7, 7, 1, 1, 1},      {5, 7, 9, 7, 1, 1, 3},    {1, 1, 1, 1, 1, 1, 1},
+  const PixelCase cases[] = {{64, 96, 7, 7, 1, 1, 1},      {5, 7, 9, 7, 1, 1, 3},    {1, 1, 1, 1, 1, 1, 1},
                         {64, 32, 7, 7, 2, 2, 1},      {48, 130, 9, 6, 2, 2, 3}, {3, 20, 8, 10, 3, 2, 2},
                         {80, 33, 1, 1, 1, 1, 6, true}};
-  for (const Case& c : cases) {
+  for (const PixelCase& c : cases) {
     const Product p = product(c, true);
     const Gradients ours = gradients(p), wanted = expected(p);
     EXPECT_LT(testing::relative_difference(ours.weights, wanted.weights), 1e-5) << p.shape_name();

@@ -15,7 +15,7 @@ namespace {
 
 using testing::square;
 
-std::vector<float> numbers(std::int64_t count, std::uint32_t stream) {
+std::vector<float> winograd_numbers(std::int64_t count, std::uint32_t stream) {
   RandomStream random(1, RandomUse::drawing, stream, 0);
   std::vector<float> values(static_cast<std::size_t>(count));
   for (float& value : values) value = random.uniform(-1, 1);
@@ -45,9 +45,9 @@ INSTANTIATE_TEST_SUITE_P(Shapes, WinogradProducts,
                                            ProductCase{64, 31, 128, true, true}));
 
 void expect_definition(const FusedKernels& kernels, const ProductCase& c) {
-  const std::vector<float> left = numbers(std::int64_t{c.rows} * c.inner, 1);
-  const std::vector<float> right = numbers(std::int64_t{c.inner} * c.columns, 2);
-  std::vector<float> out = numbers(std::int64_t{c.rows} * c.columns, 3);
+  const std::vector<float> left = winograd_numbers(std::int64_t{c.rows} * c.inner, 1);
+  const std::vector<float> right = winograd_numbers(std::int64_t{c.inner} * c.columns, 2);
+  std::vector<float> out = winograd_numbers(std::int64_t{c.rows} * c.columns, 3);
   const std::vector<float> before = out;
   const int panel = kernels.panel(c.columns);
   kernels.product({.rows = c.rows,

@@ -17,7 +17,7 @@ namespace {
 
 // From the last thread to the first: no thread may count on an earlier one.
 template <typename Kernel>
-void run(const Kernel& kernel) {
+void run_detection(const Kernel& kernel) {
   for (std::int64_t i = kernel.threads() - 1; i >= 0; --i) kernel(i);
 }
 
@@ -107,9 +107,9 @@ TEST(DetectionKernels, MatchAnchorsAsOnePictureIsMatched) {
   const Pictures pictures(random_pictures(4));
   for (const MatchRule& rule : {MatchRule{}, MatchRule{0.3f, 0.7f, true}, MatchRule{0.5f, 0.5f, false}}) {
     std::vector<std::int32_t> matches(4 * set.boxes.size());
-    run(PartOverlaps{&pictures.samples, grid, 4});
-    run(BestOverlaps{&pictures.samples, 4});
-    run(MatchAnchors{&pictures.samples, grid, rule, matches.data(), 4});
+    run_detection(PartOverlaps{&pictures.samples, grid, 4});
+    run_detection(BestOverlaps{&pictures.samples, 4});
+    run_detection(MatchAnchors{&pictures.samples, grid, rule, matches.data(), 4});
     for (std::size_t picture = 0; picture < 4; ++picture) {
       const auto first = matches.begin() + static_cast<std::ptrdiff_t>(picture * set.boxes.size());
       EXPECT_EQ(std::vector(first, first + std::ssize(set.boxes)),
@@ -135,12 +135,12 @@ struct Selection {
 std::vector<std::int32_t> selected(const std::vector<std::uint32_t>& keys, const Segments& segments, std::int64_t n) {
   Selection to(segments, n);
   for (std::int32_t shift = 24; shift >= 0; shift -= kDigitBits) {
-    run(CountDigits{keys.data(), segments, to.room(), n, shift});
-    run(SumDigits{segments, to.room(), n});
-    run(PickDigit{segments, to.room(), n, shift});
+    run_detection(CountDigits{keys.data(), segments, to.room(), n, shift});
+    run_detection(SumDigits{segments, to.room(), n});
+    run_detection(PickDigit{segments, to.room(), n, shift});
   }
-  run(CountPicked{keys.data(), segments, to.room(), n});
-  run(PlacePicked{keys.data(), segments, to.room(), to.picks.data(), n});
+  run_detection(CountPicked{keys.data(), segments, to.room(), n});
+  run_detection(PlacePicked{keys.data(), segments, to.room(), to.picks.data(), n});
   return to.picks;
 }
 
@@ -219,12 +219,12 @@ TEST(DetectionKernels, KeepTheBoxesThatNoBetterOneOverlaps) {
     std::vector<std::uint64_t> bits(static_cast<std::size_t>(in.boxes() * in.words())),
         dropped(static_cast<std::size_t>(in.rows() * in.words()), ~std::uint64_t{0});
     std::vector<std::int32_t> kept_before(static_cast<std::size_t>(in.rows() * (kSize + 1))), found(2);
-    run(RankBoxes{given.data(), ranked.data(), in});
-    run(OverlapBits{ranked.data(), bits.data(), in, kThreshold});
+    run_detection(RankBoxes{given.data(), ranked.data(), in});
+    run_detection(OverlapBits{ranked.data(), bits.data(), in, kThreshold});
     for (std::int32_t word = 0; word < in.words(); ++word) {
-      run(KeepBest{ranked.data(), bits.data(), dropped.data(), kept_before.data(), in, most, word});
+      run_detection(KeepBest{ranked.data(), bits.data(), dropped.data(), kept_before.data(), in, most, word});
     }
-    run(MergeKept{ranked.data(), kept_before.data(), best.data(), found.data(), in, most});
+    run_detection(MergeKept{ranked.data(), kept_before.data(), best.data(), found.data(), in, most});
     for (std::size_t sample = 0; sample < 2; ++sample) {
       ASSERT_EQ(found[sample], std::ssize(expected[sample])) << most;
       for (std::int32_t k = 0; k < most; ++k) {
@@ -259,15 +259,15 @@ class Proposing {
     const DropoutKey words{static_cast<std::uint32_t>(key.seed), static_cast<std::uint32_t>(key.seed >> 32), key.epoch};
     const ProposedItems all{&pictures.samples, best_.data(), found_.data(), items.data(), kPictures, most};
     std::vector<float> rows(static_cast<std::size_t>(kPictures * layer_.regions * nn::kRegion), 0.0f);
-    run(MatchItems{all, {&words, ids.data(), kNode}});
-    run(DrawItems{all, layer_.regions});
-    run(PlaceItems{all, rows.data(), layer_.regions});
+    run_detection(MatchItems{all, {&words, ids.data(), kNode}});
+    run_detection(DrawItems{all, layer_.regions});
+    run_detection(PlaceItems{all, rows.data(), layer_.regions});
     return rows;
   }
   std::vector<float> best(const Pictures& pictures) {
     propose(pictures, layer_.candidates, layer_.regions);
     std::vector<float> rows(static_cast<std::size_t>(kPictures * layer_.regions * nn::kRegion));
-    run(WriteBoxes{best_.data(), rows.data(), kPictures, layer_.regions, false});
+    run_detection(WriteBoxes{best_.data(), rows.data(), kPictures, layer_.regions, false});
     return rows;
   }
   Heads<const float> heads(std::int64_t picture) const {
@@ -284,23 +284,23 @@ class Proposing {
       segments.add(grid_.first[level + 1] - grid_.first[level], of_level);
     }
     std::vector<std::uint32_t> keys(static_cast<std::size_t>(kPictures * grid_.anchors()));
-    run(AnchorKeys<float>{logits_.data(), keys.data(), grid_, kPictures});
+    run_detection(AnchorKeys<float>{logits_.data(), keys.data(), grid_, kPictures});
     const std::vector<std::int32_t> picks = selected(keys, segments, kPictures);
     const BoxGroups in{kPictures, segments.count, of_level};
     std::vector<RatedBox> given(static_cast<std::size_t>(in.boxes())), ranked(given.size());
-    run(ProposedBoxes<float>{&pictures.samples, logits_.data(), codes_.data(), picks.data(), given.data(), grid_,
+    run_detection(ProposedBoxes<float>{&pictures.samples, logits_.data(), codes_.data(), picks.data(), given.data(), grid_,
                              segments, in});
     std::vector<std::uint64_t> bits(static_cast<std::size_t>(in.boxes() * in.words())),
         dropped(static_cast<std::size_t>(in.rows() * in.words()));
     std::vector<std::int32_t> kept_before(static_cast<std::size_t>(in.rows() * (in.size + 1)));
     best_.resize(static_cast<std::size_t>(kPictures * most));
     found_.resize(kPictures);
-    run(RankBoxes{given.data(), ranked.data(), in});
-    run(OverlapBits{ranked.data(), bits.data(), in, layer_.overlap_threshold});
+    run_detection(RankBoxes{given.data(), ranked.data(), in});
+    run_detection(OverlapBits{ranked.data(), bits.data(), in, layer_.overlap_threshold});
     for (std::int32_t word = 0; word < in.words(); ++word) {
-      run(KeepBest{ranked.data(), bits.data(), dropped.data(), kept_before.data(), in, most, word});
+      run_detection(KeepBest{ranked.data(), bits.data(), dropped.data(), kept_before.data(), in, most, word});
     }
-    run(MergeKept{ranked.data(), kept_before.data(), best_.data(), found_.data(), in, most});
+    run_detection(MergeKept{ranked.data(), kept_before.data(), best_.data(), found_.data(), in, most});
   }
 
   const nn::Proposals layer_;
@@ -359,7 +359,7 @@ TEST(DetectionKernels, LookIntoRegionsWhereOnePictureDoes) {
   const AlignGrid grid = align_grid(layer, static_cast<int>(regions.size()));
   const std::vector<float> rows = rows_of(regions);
   std::vector<AxisTap> taps(static_cast<std::size_t>(grid.first_tap(grid.regions, 0)));
-  run(FindTaps{rows.data(), taps.data(), grid, 1});
+  run_detection(FindTaps{rows.data(), taps.data(), grid, 1});
   const RegionAligner aligner(layer);
   for (std::int32_t region = 0; region < grid.regions; ++region) {
     std::vector<Tap> expected(static_cast<std::size_t>(aligner.points() * kTaps));

@@ -20,14 +20,14 @@ INSTANTIATE_TEST_SUITE_P(Layers, CudaDetection, ::testing::ValuesIn(detection_pr
 INSTANTIATE_TEST_SUITE_P(Regions, CudaDetection, ::testing::ValuesIn(region_problems()),
                          [](const auto& of) { return of.param.name; });
 
-std::string difference(const Problem& problem, const TraceOptions& options, const Tolerance& tolerance = {}) {
+std::string detection_difference(const Problem& problem, const TraceOptions& options, const Tolerance& tolerance = {}) {
   return compare_backends(*make_replay_backend(), *backend::make_reference_backend(), problem, options, tolerance);
 }
 
-TEST_P(CudaDetection, AgreesWithTheReference) { EXPECT_EQ(difference(GetParam(), {}), ""); }
+TEST_P(CudaDetection, AgreesWithTheReference) { EXPECT_EQ(detection_difference(GetParam(), {}), ""); }
 
 TEST_P(CudaDetection, AgreesWithTheReferenceInShardsOfUnequalSize) {
-  EXPECT_EQ(difference(GetParam(), {.shards = 3}, {.gradients = 2e-4}), "");
+  EXPECT_EQ(detection_difference(GetParam(), {.shards = 3}, {.gradients = 2e-4}), "");
 }
 
 // Values in two bytes give other scores, which choose other regions, and put close ones in another order.
@@ -38,10 +38,10 @@ TEST_P(CudaDetection, ComesNearTheReferenceInTwoBytes) {
   const bool detects = nn::detection_of(GetParam().graph) != nullptr;
   Tolerance tolerance{.loss = 0.02, .gradients = 0.3, .statistics = 0.02, .logits = 0.04, .parameters = 0.1};
   if (detects) tolerance.logits = std::numeric_limits<double>::infinity();
-  EXPECT_EQ(difference(GetParam(), {.dtype = DType::bfloat16}, tolerance), "");
+  EXPECT_EQ(detection_difference(GetParam(), {.dtype = DType::bfloat16}, tolerance), "");
   Problem problem = GetParam();
   problem.state.loss_scale.value = 16;  // the first one would overflow, and skip the step
-  EXPECT_EQ(difference(problem, {.dtype = DType::float16, .updates = 1}, tolerance), "");
+  EXPECT_EQ(detection_difference(problem, {.dtype = DType::float16, .updates = 1}, tolerance), "");
 }
 
 // float16 has a loss scale, which every slope of the heads takes.
@@ -95,7 +95,7 @@ Problem detector(const std::string& name) {
 
 TEST(CudaDetectors, MakeWholeTrainingStepsAsTheReferenceDoes) {
   for (const char* const name : {"retinanet", "faster-rcnn", "mask-rcnn"}) {
-    EXPECT_EQ(difference(detector(name), {.update = {{}, 1e-4f}}, {.gradients = 2e-4}), "") << name;
+    EXPECT_EQ(detection_difference(detector(name), {.update = {{}, 1e-4f}}, {.gradients = 2e-4}), "") << name;
   }
 }
 

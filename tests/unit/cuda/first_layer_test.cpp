@@ -67,7 +67,7 @@ TEST(CudaFirstLayer, IsAPlainOneWhereTheImageHasOtherReaders) {
 }
 
 template <typename Kernel>
-void run(const Kernel& kernel) {
+void run_first_layer(const Kernel& kernel) {
   for (std::int64_t i = kernel.threads() - 1; i >= 0; --i) kernel(i);
 }
 
@@ -110,18 +110,18 @@ void compute(Layer<T>& layer, const ConvolutionShape& plain, const std::vector<T
   const std::vector<T> dy = whole_numbers<T>(s.outputs(), 3);
   const PackedWeights table{&layer.weight, 1, layer.weight.size};
   std::vector<T> copies = filled<T>(s.weights(), std::nanf("")), y = filled<T>(s.outputs(), std::nanf(""));
-  run(PackWeights<T>{table, parameters.data(), copies.data()});
-  run(Convolve<T>{x.data(), copies.data(), y.data(), s});
+  run_first_layer(PackWeights<T>{table, parameters.data(), copies.data()});
+  run_first_layer(Convolve<T>{x.data(), copies.data(), y.data(), s});
   layer.results = widened(y);
 
   const RowParts cut = cut_weight_rows(s);
   std::vector<float> sums(static_cast<std::size_t>(cut.parts * s.weights()), std::nanf(""));
   // float32, so that the gradients are whole, too.
   std::vector<float> gradients(static_cast<std::size_t>(s.weights()), std::nanf(""));
-  run(ConvolveBackwardWeights<T>{x.data(), dy.data(), sums.data(), s, cut});
-  run(FinishWeights<float>{sums.data(), gradients.data(), s.weights(), cut.parts});
+  run_first_layer(ConvolveBackwardWeights<T>{x.data(), dy.data(), sums.data(), s, cut});
+  run_first_layer(FinishWeights<float>{sums.data(), gradients.data(), s.weights(), cut.parts});
   layer.gradients.assign(static_cast<std::size_t>(plain.weights()), std::nanf(""));
-  run(UnpackGradients<float>{table, gradients.data(), layer.gradients.data(), 0, layer.weight.size});
+  run_first_layer(UnpackGradients<float>{table, gradients.data(), layer.gradients.data(), 0, layer.weight.size});
 }
 
 template <typename T>
@@ -138,14 +138,14 @@ void expect_same_products(const ConvolutionShape& plain, const PixelBlocks& bloc
   const ConvolutionShape on_blocks = shape_on_blocks(plain, blocks);
   std::vector<T> pixels = filled<T>(plain.inputs(), std::nanf("")),
                  filled_blocks = filled<T>(on_blocks.inputs(), std::nanf(""));
-  run(LoadSamples<T>{of, names, pixels.data(), plain.n});
+  run_first_layer(LoadSamples<T>{of, names, pixels.data(), plain.n});
   loaded_labels = {}, loaded_ids = {};
   loaded_labels.resize(2), loaded_ids.resize(2);
   const SampleNames other_names{loaded_labels.data(), loaded_ids.data()};
   if (plain.in == 1) {
-    run(LoadBlocks<T, 1>{of, other_names, filled_blocks.data(), blocks, plain.n});
+    run_first_layer(LoadBlocks<T, 1>{of, other_names, filled_blocks.data(), blocks, plain.n});
   } else {
-    run(LoadBlocks<T, 3>{of, other_names, filled_blocks.data(), blocks, plain.n});
+    run_first_layer(LoadBlocks<T, 3>{of, other_names, filled_blocks.data(), blocks, plain.n});
   }
   EXPECT_EQ(loaded_labels, labels);
   EXPECT_EQ(loaded_ids, ids);
@@ -251,13 +251,13 @@ TYPED_TEST(WhiteningOn, ComputesWhatItsLayersComputeOneByOne) {
   const PackedWeight weight = packed_weight(0, 0, shape, nullptr);
   const std::vector<float> wide_image = widened(image);
   std::vector<float> copies(weights.size()), z(static_cast<std::size_t>(shape.outputs())), expected(z.size());
-  run(PackWeights<float>{{&weight, 1, weight.size}, weights.data(), copies.data()});
-  run(Convolve<float>{wide_image.data(), copies.data(), z.data(), shape});
+  run_first_layer(PackWeights<float>{{&weight, 1, weight.size}, weights.data(), copies.data()});
+  run_first_layer(Convolve<float>{wide_image.data(), copies.data(), z.data(), shape});
   const ChannelBias late{bias.data(), kOut};
-  run(Activate<float>{z.data(), late, expected.data(), shape.outputs(), nn::ActivationKind::gelu});
+  run_first_layer(Activate<float>{z.data(), late, expected.data(), shape.outputs(), nn::ActivationKind::gelu});
 
   std::vector<T> y = filled<T>(shape.outputs(), std::nanf(""));
-  run(WhitenImages<T>{whitening, y.data(), kSamples});
+  run_first_layer(WhitenImages<T>{whitening, y.data(), kSamples});
   constexpr float kShare = std::is_same_v<T, float> ? 2e-6f : std::is_same_v<T, Half> ? 6e-4f : 5e-3f;
   for (std::size_t k = 0; k < y.size(); ++k) {
     ASSERT_NEAR(widen(y[k]), expected[k], kShare * (std::abs(expected[k]) + 1)) << k;
@@ -266,10 +266,10 @@ TYPED_TEST(WhiteningOn, ComputesWhatItsLayersComputeOneByOne) {
   const std::vector<T> dy = random_values<T>(shape.outputs(), 3, -1, 1);
   const std::vector<float> wide = widened(dy);
   std::vector<float> dz(z.size());
-  run(ActivateGradient<float>{wide.data(), z.data(), late, dz.data(), shape.outputs(), nn::ActivationKind::gelu});
+  run_first_layer(ActivateGradient<float>{wide.data(), z.data(), late, dz.data(), shape.outputs(), nn::ActivationKind::gelu});
   const RowParts cut = cut_rows(shape.outputs() / kOut, packs_of(kOut, Pack<T>::size));
   std::vector<float> parts(static_cast<std::size_t>(cut.parts * kOut), std::nanf(""));
-  run(WhiteningSums<T>{whitening, dy.data(), parts.data(), cut});
+  run_first_layer(WhiteningSums<T>{whitening, dy.data(), parts.data(), cut});
   for (std::int32_t channel = 0; channel < kOut; ++channel) {
     double sum = 0;
     for (std::size_t k = static_cast<std::size_t>(channel); k < dz.size(); k += kOut) sum += dz[k];

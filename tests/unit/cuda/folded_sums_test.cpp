@@ -20,7 +20,7 @@ struct Floats {
 };
 
 template <typename Kernel>
-void run(const Kernel& kernel) {
+void run_folded(const Kernel& kernel) {
   for (std::int64_t i = kernel.threads() - 1; i >= 0; --i) kernel(i);
 }
 
@@ -29,7 +29,7 @@ void run_by_definition(const FoldedSums<Sums, Finish>& work) {
   for (const Call& call : definition_of({"", work})) {
     std::visit(
         []<typename W>(const W& kernel) {
-          if constexpr (IsKernel<W>) run(kernel);
+          if constexpr (IsKernel<W>) run_folded(kernel);
         },
         call.work);
   }

@@ -37,7 +37,7 @@ struct Found {
 };
 
 template <typename Kernel>
-void run(const Kernel& kernel) {
+void run_loss(const Kernel& kernel) {
   for (std::int64_t i = kernel.threads() - 1; i >= 0; --i) kernel(i);
 }
 
@@ -48,10 +48,10 @@ Found compute(const Batch& b, const nn::SoftmaxLoss& loss, const Targets& target
   std::vector<LossOfSample> samples(n);
   Found found{std::vector<float>(4 * n), std::vector<float>(b.logits.size())};
   const LossRule rule = rule_of(loss, b.classes.number, loss.class_weights.data());
-  run(SoftmaxParts<float>{b.logits.data(), targets, parts.data(), b.n, b.classes});
-  run(LossParts<float>{b.logits.data(), targets, parts.data(), terms.data(), b.n, b.classes, rule});
-  run(SoftmaxLoss{parts.data(), terms.data(), targets, samples.data(), found.counts.data(), b.n, b.classes, kTopK});
-  run(SoftmaxGradient<float>{b.logits.data(), targets, samples.data(), found.gradient.data(), b.n, b.classes, rule,
+  run_loss(SoftmaxParts<float>{b.logits.data(), targets, parts.data(), b.n, b.classes});
+  run_loss(LossParts<float>{b.logits.data(), targets, parts.data(), terms.data(), b.n, b.classes, rule});
+  run_loss(SoftmaxLoss{parts.data(), terms.data(), targets, samples.data(), found.counts.data(), b.n, b.classes, kTopK});
+  run_loss(SoftmaxGradient<float>{b.logits.data(), targets, samples.data(), found.gradient.data(), b.n, b.classes, rule,
                              nullptr});
   return found;
 }

@@ -24,7 +24,7 @@ std::vector<float> wide(const std::vector<T>& values) {
 }
 
 template <typename Kernel>
-void run(const Kernel& kernel) {
+void run_norm_pooling(const Kernel& kernel) {
   for (std::int64_t i = kernel.threads() - 1; i >= 0; --i) kernel(i);
 }
 
@@ -51,12 +51,12 @@ TYPED_TEST(NormPoolingOn, ForwardGivesTheBitsOfNormAndPooling) {
     NormApply<T> apply{};
     apply.x = x.data(), apply.y = normed.data(), apply.coefficients = coefficients, apply.relu = true;
     apply.cut = few_rows(shape.inputs());
-    run(apply);
-    run(MaxPool<T>{normed.data(), y.data(), places.data(), shape});
+    run_norm_pooling(apply);
+    run_norm_pooling(MaxPool<T>{normed.data(), y.data(), places.data(), shape});
 
     std::vector<T> fused = nothing<T>(out), largest = nothing<T>(out);
     std::vector<std::uint8_t> kept(places.size());
-    run(NormMaxPool<T>{x.data(), fused.data(), largest.data(), kept.data(), coefficients, shape});
+    run_norm_pooling(NormMaxPool<T>{x.data(), fused.data(), largest.data(), kept.data(), coefficients, shape});
     EXPECT_EQ(wide(fused), wide(y));
     for (std::int64_t i = 0; i < out; ++i) {
       const auto at = static_cast<std::size_t>(i);
@@ -68,7 +68,7 @@ TYPED_TEST(NormPoolingOn, ForwardGivesTheBitsOfNormAndPooling) {
       EXPECT_EQ(widen(largest[at]), widen(x[static_cast<std::size_t>(pixel * shape.c + i % shape.c)]));
     }
     std::vector<T> in_evaluation = nothing<T>(out);
-    run(NormMaxPool<T>{x.data(), in_evaluation.data(), nullptr, nullptr, coefficients, shape});
+    run_norm_pooling(NormMaxPool<T>{x.data(), in_evaluation.data(), nullptr, nullptr, coefficients, shape});
     EXPECT_EQ(wide(in_evaluation), wide(y));
   }
 }
@@ -83,17 +83,17 @@ TEST(NormPooling, BackwardGivesTheBitsOfPoolingAndNorm) {
     const NormCoefficients coefficients{numbers.data(), shape.c};
     std::vector<float> y(static_cast<std::size_t>(out)), largest(y.size()), sum(y.size());
     std::vector<std::uint8_t> places(y.size());
-    run(NormMaxPool<float>{x.data(), y.data(), largest.data(), places.data(), coefficients, shape});
-    run(Add<float>{dy.data(), dy2.data(), sum.data(), out});
+    run_norm_pooling(NormMaxPool<float>{x.data(), y.data(), largest.data(), places.data(), coefficients, shape});
+    run_norm_pooling(Add<float>{dy.data(), dy2.data(), sum.data(), out});
     for (const float* const addend : {static_cast<const float*>(nullptr), others.data()}) {
       std::vector<float> gathered(static_cast<std::size_t>(in)), apart = gathered, fused = gathered;
-      run(MaxPoolGradient<float>{{sum.data(), nullptr, places.data(), shape}, gathered.data()});
+      run_norm_pooling(MaxPoolGradient<float>{{sum.data(), nullptr, places.data(), shape}, gathered.data()});
       NormGradient<float> gradient{};
       gradient.incoming = {gathered.data(), nullptr, nullptr, true};
       gradient.x = x.data(), gradient.addend = addend, gradient.dx = apart.data();
       gradient.coefficients = coefficients, gradient.cut = few_rows(shape.inputs());
-      run(gradient);
-      run(NormMaxPoolGradient<float>{
+      run_norm_pooling(gradient);
+      run_norm_pooling(NormMaxPoolGradient<float>{
           {dy.data(), dy2.data(), places.data(), shape}, x.data(), addend, fused.data(), coefficients});
       EXPECT_EQ(fused, apart);
     }

@@ -186,8 +186,8 @@ const Case kCases[] = {{3000, 16, {40, 64 << 10}}, {70, 24, {2, 32 << 10}},     
 
 template <typename T>
 class NormSlabsOn : public ::testing::Test {};
-using ValueTypes = ::testing::Types<float, Bf16>;  // of both sizes
-TYPED_TEST_SUITE(NormSlabsOn, ValueTypes);
+using SlabTypes = ::testing::Types<float, Bf16>;  // of both sizes
+TYPED_TEST_SUITE(NormSlabsOn, SlabTypes);
 
 TYPED_TEST(NormSlabsOn, GiveTheBitsOfTheDefinitionForward) {
   using T = TypeParam;

@@ -8,12 +8,12 @@
 namespace dtrain::backend::cuda {
 namespace {
 
-constexpr Direction kAll[] = {Direction::forward, Direction::backward_data, Direction::backward_weights};
-constexpr ProductTile kTiles[] = {{64}, {128}, {256}};
+constexpr Direction kCutDirections[] = {Direction::forward, Direction::backward_data, Direction::backward_weights};
+constexpr ProductTile kCutTiles[] = {{64}, {128}, {256}};
 
 TEST(CudaProduct, FitsIntoAProcessor) {
   constexpr std::int32_t kKilobyte = 1024, kOfProcessor = 228 * kKilobyte, kOfBlock = 227 * kKilobyte;
-  for (const ProductTile& tile : kTiles) {
+  for (const ProductTile& tile : kCutTiles) {
     const std::int32_t barriers = 2 * tile.stages() * 8;
     EXPECT_LE(tile.shared_bytes() + barriers, kOfBlock) << tile.n;
     EXPECT_LE(tile.blocks_at_once() * (tile.shared_bytes() + barriers + kKilobyte), kOfProcessor) << tile.n;
@@ -28,11 +28,11 @@ TEST(CudaProduct, FitsIntoAProcessor) {
 
 // Each value of C is added up once for each 64 k.
 TEST(CudaProduct, SharesOutEveryTileOnce) {
-  for (const Direction direction : kAll) {
+  for (const Direction direction : kCutDirections) {
     for (const ProductShape& shape :
          {ProductShape{802816, 256, 64}, ProductShape{64, 256, 802816}, ProductShape{2048, 512, 12544},
           ProductShape{1000, 2048, 256}, ProductShape{24, 8, 1}}) {
-      for (const ProductTile& tile : kTiles) {
+      for (const ProductTile& tile : kCutTiles) {
         const ProductCut cut = cut_product(shape, tile, direction);
         std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> blocks;
         for (std::int32_t index = 0; index < cut.tiles(); ++index) {

@@ -14,8 +14,8 @@ namespace dtrain::backend::cuda {
 namespace {
 
 using Value = std::uint16_t;
-constexpr Direction kAll[] = {Direction::forward, Direction::backward_data, Direction::backward_weights};
-constexpr ProductTile kTiles[] = {{64}, {128}, {256}};
+constexpr Direction kProductDirections[] = {Direction::forward, Direction::backward_data, Direction::backward_weights};
+constexpr ProductTile kProductTiles[] = {{64}, {128}, {256}};
 
 // Row-major, as it lies in global memory.
 template <typename T>
@@ -308,9 +308,9 @@ void expect_the_product(const ProductShape& shape, const ProductTile& tile, Dire
 TEST(CudaProduct, IsThePlainProductInEachDirectionAndAtEachEdge) {
   const ProductShape shapes[] = {{1, 8, 8},      {63, 24, 24},   {64, 64, 64},   {100, 72, 8},   {128, 128, 136},
                                  {129, 264, 72}, {200, 136, 24}, {256, 200, 64}, {300, 256, 128}};
-  for (const Direction direction : kAll) {
+  for (const Direction direction : kProductDirections) {
     for (const ProductShape& shape : shapes) {
-      for (const ProductTile& tile : kTiles) {
+      for (const ProductTile& tile : kProductTiles) {
         SCOPED_TRACE(std::string(direction_name(direction)) + " " + engine_name(tile) + " " + std::to_string(shape.m) +
                      " " + std::to_string(shape.n) + " " + std::to_string(shape.k));
         expect_the_product(shape, tile, direction);

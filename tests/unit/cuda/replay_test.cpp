@@ -19,7 +19,7 @@ class CudaReplay : public ::testing::TestWithParam<Problem> {};
 INSTANTIATE_TEST_SUITE_P(All, CudaReplay, ::testing::ValuesIn(layer_problems()),
                          [](const auto& of) { return of.param.name; });
 
-std::string difference(const Problem& problem, const TraceOptions& options, const Tolerance& tolerance = {}) {
+std::string replay_difference(const Problem& problem, const TraceOptions& options, const Tolerance& tolerance = {}) {
   return compare_backends(*make_replay_backend(), *backend::make_reference_backend(), problem, options, tolerance);
 }
 
@@ -37,27 +37,27 @@ std::vector<float> tree_sum(const CollectingSink& sink, int shards) {
   return nodes.front();
 }
 
-TEST_P(CudaReplay, AgreesWithTheReference) { EXPECT_EQ(difference(GetParam(), {}), ""); }
+TEST_P(CudaReplay, AgreesWithTheReference) { EXPECT_EQ(replay_difference(GetParam(), {}), ""); }
 
 // A batch norm over the two rows of a shard cancels nearly all of the gradient: what is left has fewer digits.
 TEST_P(CudaReplay, AgreesWithTheReferenceInShardsOfUnequalSize) {
   TraceOptions options;
   options.shards = 4;
-  EXPECT_EQ(difference(GetParam(), options, {.gradients = 1e-3}), "");
+  EXPECT_EQ(replay_difference(GetParam(), options, {.gradients = 1e-3}), "");
 }
 
 TEST_P(CudaReplay, ComesNearTheReferenceInBfloat16) {
   TraceOptions options;
   options.dtype = DType::bfloat16;
   const Tolerance tolerance{.loss = 0.02, .gradients = 0.3, .statistics = 0.02, .logits = 0.04, .parameters = 0.04};
-  EXPECT_EQ(difference(GetParam(), options, tolerance), "");
+  EXPECT_EQ(replay_difference(GetParam(), options, tolerance), "");
 }
 
 TEST_P(CudaReplay, ComesNearTheReferenceInFloat16) {
   TraceOptions options;
   options.dtype = DType::float16;
   const Tolerance tolerance{.loss = 0.003, .gradients = 0.2, .statistics = 0.005, .logits = 0.006, .parameters = 0.02};
-  EXPECT_EQ(difference(GetParam(), options, tolerance), "");
+  EXPECT_EQ(replay_difference(GetParam(), options, tolerance), "");
 }
 
 TEST(CudaReplay, MovesWeightsByEveryRuleAsTheReferenceDoes) {
@@ -66,7 +66,7 @@ TEST(CudaReplay, MovesWeightsByEveryRuleAsTheReferenceDoes) {
     TraceOptions options;
     options.update.rule = {.kind = kind, .weight_decay = 0.01f, .bias_lr_factor = 3, .head_lr_factor = 0.5f};
     options.updates = 3;
-    EXPECT_EQ(difference(layer_problems().back(), options), "") << nn::optimizer_name(kind);
+    EXPECT_EQ(replay_difference(layer_problems().back(), options), "") << nn::optimizer_name(kind);
   }
 }
 
@@ -75,7 +75,7 @@ TEST(CudaReplay, MovesMatricesOfAnyShapeAsTheReferenceDoes) {
   options.updates = 3;
   for (const nn::Optimizer& rule : {nn::Optimizer{.kind = nn::OptimizerKind::muon}, muon_of_odd_numbers()}) {
     options.update.rule = rule;
-    EXPECT_EQ(difference(matrix_problem(), options), "") << rule.newton_schulz.steps;
+    EXPECT_EQ(replay_difference(matrix_problem(), options), "") << rule.newton_schulz.steps;
   }
 }
 
@@ -85,7 +85,7 @@ TEST(CudaReplay, TrainsWholeNetworksAsTheReferenceDoes) {
         nn::NetworkOptions{.name = "resnet", .num_layers = 8, .image = {3, 32, 32}},
         nn::NetworkOptions{.name = "speednet", .image = {3, 32, 32}, .width = 4},
         nn::NetworkOptions{.name = "lenet", .image = {1, 28, 28}}}) {
-    EXPECT_EQ(difference(make_problem(nn::build_network(options), 3), {}), "") << options.name;
+    EXPECT_EQ(replay_difference(make_problem(nn::build_network(options), 3), {}), "") << options.name;
   }
 }
 
@@ -96,7 +96,7 @@ TEST(CudaReplay, SumsManyRowsInPartsAsTheReferenceDoesInOne) {
   const int bn = b.add("bn", nn::BatchNorm{}, {conv});
   const Problem problem = make_problem(b.finish(b.add("logits", nn::Dense{.out = 4}, {bn})), 9);
   EXPECT_GT(backend::cuda::cut_rows(9 * 38 * 38, 1).folded_parts, 1);
-  EXPECT_EQ(difference(problem, {}, {.gradients = 2e-4}), "");  // of the bias before a norm: what is left of nothing
+  EXPECT_EQ(replay_difference(problem, {}, {.gradients = 2e-4}), "");  // of the bias before a norm: what is left of nothing
 }
 
 // What a rank without peers does, against what ranks with peers do: the same bits, also with shards that are empty.

@@ -25,7 +25,7 @@ constexpr std::array kKinds = {
     OptimizerKind::rmsprop, OptimizerKind::adagrad,  OptimizerKind::lamb,   OptimizerKind::lars,  OptimizerKind::adamax,
     OptimizerKind::nadam,   OptimizerKind::adadelta, OptimizerKind::signum, OptimizerKind::ftml};
 
-std::unique_ptr<backend::Executable> compiled(const backend::Backend& backend, const Problem& problem) {
+std::unique_ptr<backend::Executable> compiled_for_update(const backend::Backend& backend, const Problem& problem) {
   auto executable = backend.compile(problem.graph, {.max_samples = problem.n});
   executable->write_state(problem.state);
   return executable;
@@ -64,8 +64,8 @@ void step_by(backend::Executable& executable, const Problem& problem, const back
 TEST(CudaStateUpdate, GivesEachStepItsOwnNumbers) {
   const Problem problem = matrix_problem();
   for (const OptimizerKind kind : kKinds) {
-    const auto actual = compiled(*make_replay_backend(), problem);
-    const auto expected = compiled(*backend::make_reference_backend(), problem);
+    const auto actual = compiled_for_update(*make_replay_backend(), problem);
+    const auto expected = compiled_for_update(*backend::make_reference_backend(), problem);
     for (int step = 0; step < 4; ++step) {
       actual->apply(sum_of_step(problem, step), update_of_step(kind, step));
       expected->apply(sum_of_step(problem, step), update_of_step(kind, step));
@@ -88,8 +88,8 @@ backend::Update with_cuts(backend::Update update) {
 TEST(CudaStateUpdate, CutsGradientsAndAveragesWeightsAsTheReferenceDoes) {
   const Problem problem = matrix_problem();
   for (const OptimizerKind kind : kKinds) {
-    const auto actual = compiled(*make_replay_backend(), problem);
-    const auto expected = compiled(*backend::make_reference_backend(), problem);
+    const auto actual = compiled_for_update(*make_replay_backend(), problem);
+    const auto expected = compiled_for_update(*backend::make_reference_backend(), problem);
     for (int step = 0; step < 3; ++step) {
       backend::Update update = with_cuts(update_of_step(kind, step));
       if (step == 1) update.rule.clip_norm = 1e9f;  // more than there is
@@ -106,8 +106,8 @@ TEST(CudaStateUpdate, CutsGradientsAndAveragesWeightsAsTheReferenceDoes) {
 TEST(CudaStateUpdate, LetsRatesDecayByLayerAsTheReferenceDoes) {
   const Problem problem = matrix_problem();
   for (const OptimizerKind kind : {OptimizerKind::sgd, OptimizerKind::nag, OptimizerKind::adamw}) {
-    const auto actual = compiled(*make_replay_backend(), problem);
-    const auto expected = compiled(*backend::make_reference_backend(), problem);
+    const auto actual = compiled_for_update(*make_replay_backend(), problem);
+    const auto expected = compiled_for_update(*backend::make_reference_backend(), problem);
     for (const float decay : {0.5f, 0.75f, 1.0f}) {
       backend::Update update = update_of_step(kind, 0);
       update.rule.layer_decay = decay;
@@ -123,7 +123,7 @@ TEST(CudaStateUpdate, LetsRatesDecayByLayerAsTheReferenceDoes) {
 TEST(CudaStateUpdate, CutsTheNormInTheSameRecording) {
   const Problem problem = matrix_problem();
   int recordings = 0;
-  const auto executable = compiled(*make_replay_backend(std::uint64_t{8} << 30, {.recordings = &recordings}), problem);
+  const auto executable = compiled_for_update(*make_replay_backend(std::uint64_t{8} << 30, {.recordings = &recordings}), problem);
   for (int step = 0; step < 4; ++step) {
     executable->apply(sum_of_step(problem, step), with_cuts(update_of_step(OptimizerKind::nag, step)));
   }
@@ -135,7 +135,7 @@ TEST(CudaStateUpdate, IsRecordedOnceWhereverTheSumIsAndWhateverTheNumbersAre) {
   for (const OptimizerKind kind : kKinds) {
     int recordings = 0;
     const auto executable =
-        compiled(*make_replay_backend(std::uint64_t{8} << 30, {.recordings = &recordings}), problem);
+        compiled_for_update(*make_replay_backend(std::uint64_t{8} << 30, {.recordings = &recordings}), problem);
     executable->apply(sum_of_step(problem, 0), update_of_step(kind, 0));
     EXPECT_EQ(recordings, 1);
     for (int step = 1; step < 4; ++step) executable->apply(sum_of_step(problem, step), update_of_step(kind, step));
@@ -150,7 +150,7 @@ TEST(CudaStateUpdate, IsRecordedOnceWhereverTheSumIsAndWhateverTheNumbersAre) {
 TEST(CudaStateUpdate, AStepOfOneShardRecordsNothingAfterTheFirst) {
   const Problem problem = matrix_problem();
   int recordings = 0;
-  const auto executable = compiled(*make_replay_backend(std::uint64_t{8} << 30, {.recordings = &recordings}), problem);
+  const auto executable = compiled_for_update(*make_replay_backend(std::uint64_t{8} << 30, {.recordings = &recordings}), problem);
   step_by(*executable, problem, update_of_step(OptimizerKind::muon, 0), 1);
   const int first = recordings;
   for (int step = 1; step < 4; ++step) {
@@ -162,7 +162,7 @@ TEST(CudaStateUpdate, AStepOfOneShardRecordsNothingAfterTheFirst) {
 TEST(CudaStateUpdate, AnotherNumberOfIterationsIsAnotherRecording) {
   const Problem problem = matrix_problem();
   int recordings = 0;
-  const auto executable = compiled(*make_replay_backend(std::uint64_t{8} << 30, {.recordings = &recordings}), problem);
+  const auto executable = compiled_for_update(*make_replay_backend(std::uint64_t{8} << 30, {.recordings = &recordings}), problem);
   for (const int iterations : {2, 5, 2}) {
     backend::Update update = update_of_step(OptimizerKind::muon, 0);
     update.rule.newton_schulz.steps = iterations;
@@ -201,7 +201,7 @@ TEST(CudaStateUpdate, TakesAnotherRuleThanWasAnnouncedAndAnotherSum) {
   const auto announced =
       make_replay_backend()->compile(problem.graph, {.max_samples = problem.n, .optimizer = OptimizerKind::nag});
   announced->write_state(problem.state);
-  const auto plain = compiled(*make_replay_backend(), problem);
+  const auto plain = compiled_for_update(*make_replay_backend(), problem);
   for (const auto& executable : {&announced, &plain}) {
     step_by(**executable, problem, update_of_step(OptimizerKind::muon, 0), 1);
     (*executable)->enqueue(problem.batch(), split_samples(problem.n, 1), problem.key, backend::OwnSum{});
@@ -218,7 +218,7 @@ TEST(CudaStateUpdate, GoesOnFromAnotherStateThatWasWritten) {
   const Problem problem = matrix_problem();
   const backend::Update update = update_of_step(OptimizerKind::muon, 1);
   const auto backend = make_replay_backend();
-  const auto one = compiled(*backend, problem), other = compiled(*backend, problem);
+  const auto one = compiled_for_update(*backend, problem), other = compiled_for_update(*backend, problem);
   for (int step = 0; step < 2; ++step) one->apply(sum_of_step(problem, step), update);
   for (int step = 4; step < 6; ++step) other->apply(sum_of_step(problem, step), update);
   other->write_state(one->read_state());
@@ -230,16 +230,16 @@ TEST(CudaStateUpdate, GoesOnFromAnotherStateThatWasWritten) {
 // Weights that convolutions read are copies: the update renews them.
 TEST(CudaStateUpdate, WhatIsEvaluatedNextSeesTheNewWeights) {
   const Problem problem = matrix_problem();
-  const auto executable = compiled(*make_replay_backend(), problem);
+  const auto executable = compiled_for_update(*make_replay_backend(), problem);
   executable->apply(sum_of_step(problem, 0), update_of_step(OptimizerKind::nag, 0));
-  const auto fresh = compiled(*make_replay_backend(), problem);
+  const auto fresh = compiled_for_update(*make_replay_backend(), problem);
   fresh->write_state(executable->read_state());
   EXPECT_EQ(executable->evaluate(problem.batch()).loss_sum, fresh->evaluate(problem.batch()).loss_sum);
 }
 
 TEST(CudaStateUpdate, MeasuresTheGradientOfASum) {
   const Problem problem = matrix_problem();
-  const auto executable = compiled(*make_replay_backend(), problem);
+  const auto executable = compiled_for_update(*make_replay_backend(), problem);
   for (int step = 0; step < 2; ++step) {
     const std::vector<float> sum = sum_of_step(problem, step);
     double squares = 0;

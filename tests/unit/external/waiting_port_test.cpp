@@ -13,13 +13,13 @@
 namespace dtrain::external {
 namespace {
 
-const std::string kHere = "127.0.0.1";
+const std::string kThisHost = "127.0.0.1";
 
 sockaddr_in place_of(std::uint16_t port) {
   sockaddr_in place{};
   place.sin_family = AF_INET;
   place.sin_port = htons(port);
-  ::inet_pton(AF_INET, kHere.c_str(), &place.sin_addr);
+  ::inet_pton(AF_INET, kThisHost.c_str(), &place.sin_addr);
   return place;
 }
 
@@ -55,9 +55,9 @@ std::string hear(const FileDescriptor& socket, std::size_t size) {
 
 class WaitingPortTest : public ::testing::Test {
  protected:
-  LeasedPorts leased_{kHere, 1};
+  LeasedPorts leased_{kThisHost, 1};
   const std::uint16_t behind_ = leased_.numbers().front();
-  WaitingPort port_{kHere, behind_, 8};
+  WaitingPort port_{kThisHost, behind_, 8};
 };
 
 TEST_F(WaitingPortTest, LetsInWhoCallsBeforeTheProgramHasOpenedItsPort) {
@@ -116,7 +116,7 @@ TEST_F(WaitingPortTest, SaysWhetherItWasCalled) {
 
 TEST_F(WaitingPortTest, ForwardsOnlySoManyConnectionsAtATime) {
   const FileDescriptor program = open_port(behind_);
-  WaitingPort narrow(kHere, behind_, 1);
+  WaitingPort narrow(kThisHost, behind_, 1);
   FileDescriptor first = call(narrow.port());
   FileDescriptor joined = accept_from(program);
   say(joined, "1");
@@ -132,7 +132,7 @@ TEST_F(WaitingPortTest, ForwardsOnlySoManyConnectionsAtATime) {
 
 TEST_F(WaitingPortTest, ClosesThoseWithoutAnAnswerWhereMoreCome) {
   const FileDescriptor program = open_port(behind_);
-  WaitingPort narrow(kHere, behind_, 2);
+  WaitingPort narrow(kThisHost, behind_, 2);
   const FileDescriptor member = call(narrow.port());
   const FileDescriptor to_member = accept_from(program);
   say(to_member, "1");
@@ -165,7 +165,7 @@ TEST_F(WaitingPortTest, ACallerThatDoesNotReadDelaysNoOther) {
 TEST_F(WaitingPortTest, EndsWhileSomebodyWaits) {
   FileDescriptor early;
   {
-    WaitingPort other(kHere, behind_, 8);
+    WaitingPort other(kThisHost, behind_, 8);
     early = call(other.port());
     ASSERT_TRUE(early);
   }

@@ -14,7 +14,7 @@ namespace {
 namespace runtime = testing::cuda_runtime;
 using runtime::CudnnEngine;
 
-constexpr ConvolutionShape kShape{2, 8, 4, 4, 8, 4, 4, 3, 3, 1, 1, 1, 1, 1};
+constexpr ConvolutionShape kPlanShape{2, 8, 4, 4, 8, 4, 4, 3, 3, 1, 1, 1, 1, 1};
 
 class GpuPlans : public testing::InEveryOrder {
  protected:
@@ -27,10 +27,10 @@ class GpuPlans : public testing::InEveryOrder {
     knowledge_.engines = engines;
     const std::shared_ptr<Device> device =
         open_gpu(kGpu, DTRAIN_CUDNN_STANDIN, options, PlanStore(folder_.path(), "a GPU"));
-    DeviceMemory a(*device, kShape.inputs() * sizeof(float)), b(*device, kShape.weights() * sizeof(float)),
-        result(*device, kShape.outputs() * sizeof(float)), sums(*device, 1 << 20);
+    DeviceMemory a(*device, kPlanShape.inputs() * sizeof(float)), b(*device, kPlanShape.weights() * sizeof(float)),
+        result(*device, kPlanShape.outputs() * sizeof(float)), sums(*device, 1 << 20);
     if (no_memory_left_) runtime::fail_next("cudaMalloc", cudaErrorMemoryAllocation);
-    const auto recording = device->record({{"conv", Convolution{.shape = kShape,
+    const auto recording = device->record({{"conv", Convolution{.shape = kPlanShape,
                                                                 .a = a.data(),
                                                                 .b = b.data(),
                                                                 .result = result.data(),

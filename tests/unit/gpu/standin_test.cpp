@@ -9,7 +9,7 @@ namespace {
 
 using cuda_runtime::Order;
 
-constexpr std::size_t kBytes = 1000;
+constexpr std::size_t kCopiedBytes = 1000;
 
 class Standin : public ::testing::Test {
  protected:
@@ -28,13 +28,13 @@ class Standin : public ::testing::Test {
   }
   char* gpu_memory() {
     void* memory = nullptr;
-    EXPECT_EQ(cudaMalloc(&memory, kBytes), cudaSuccess);
+    EXPECT_EQ(cudaMalloc(&memory, kCopiedBytes), cudaSuccess);
     gpu_.push_back(memory);
     return static_cast<char*>(memory);
   }
   char* host_memory() {
     void* memory = nullptr;
-    EXPECT_EQ(cudaHostAlloc(&memory, kBytes, cudaHostAllocDefault), cudaSuccess);
+    EXPECT_EQ(cudaHostAlloc(&memory, kCopiedBytes, cudaHostAllocDefault), cudaSuccess);
     host_.push_back(memory);
     return static_cast<char*>(memory);
   }
@@ -130,33 +130,33 @@ TEST_F(Standin, QueriesEndWhenTheWorkDoes) {
 
 TEST_F(Standin, SeesPageLockedMemoryThatChangesUnderACopy) {
   char* const from = host_memory();
-  cudaMemcpyAsync(gpu_memory(), from, kBytes, cudaMemcpyHostToDevice, stream());
-  from[kBytes / 2] ^= 1;
+  cudaMemcpyAsync(gpu_memory(), from, kCopiedBytes, cudaMemcpyHostToDevice, stream());
+  from[kCopiedBytes / 2] ^= 1;
   cudaStreamSynchronize(streams_[0]);
   EXPECT_EQ(finding(), "cudaMemcpyAsync: 1000 bytes of page-locked memory changed before they were copied");
 }
 
 TEST_F(Standin, LeavesNothingOfUseWhereACopyGoesBeforeItIsDone) {
-  std::vector<char> to(kBytes, 3);
+  std::vector<char> to(kCopiedBytes, 3);
   char* const from = gpu_memory();
-  cudaMemsetAsync(from, 5, kBytes, stream());
-  cudaMemcpyAsync(to.data(), from, kBytes, cudaMemcpyDeviceToHost, streams_[0]);
-  EXPECT_EQ(to, std::vector<char>(kBytes, static_cast<char>(0xff)));
+  cudaMemsetAsync(from, 5, kCopiedBytes, stream());
+  cudaMemcpyAsync(to.data(), from, kCopiedBytes, cudaMemcpyDeviceToHost, streams_[0]);
+  EXPECT_EQ(to, std::vector<char>(kCopiedBytes, static_cast<char>(0xff)));
   cudaStreamSynchronize(streams_[0]);
-  EXPECT_EQ(to, std::vector<char>(kBytes, 5));
+  EXPECT_EQ(to, std::vector<char>(kCopiedBytes, 5));
 }
 
 TEST_F(Standin, RefusesCopiesBehindAnEndAndOfTheWrongSide) {
   char *const gpu = gpu_memory(), *const host = host_memory();
   const cudaStream_t on = stream();
-  EXPECT_EQ(cudaMemcpyAsync(gpu + 1, host, kBytes, cudaMemcpyHostToDevice, on), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemcpyAsync(gpu + 1, host, kCopiedBytes, cudaMemcpyHostToDevice, on), cudaErrorInvalidValue);
   EXPECT_EQ(finding(), "cudaMemcpyAsync: bytes 1 to 1001 of memory of a GPU that holds 1000");
-  EXPECT_EQ(cudaMemcpyAsync(host, gpu, kBytes, cudaMemcpyHostToDevice, on), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemcpyAsync(host, gpu, kCopiedBytes, cudaMemcpyHostToDevice, on), cudaErrorInvalidValue);
   EXPECT_EQ(finding(), "cudaMemcpyAsync: memory of the host in the place of a GPU's");
   EXPECT_EQ(cudaMemcpyAsync(gpu + 10, gpu, 20, cudaMemcpyDeviceToDevice, on), cudaErrorInvalidValue);
   EXPECT_EQ(finding(), "cudaMemcpyAsync: a copy onto itself");
   cudaSetDevice(1);
-  EXPECT_EQ(cudaMemcpyAsync(gpu, host, kBytes, cudaMemcpyHostToDevice, stream()), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemcpyAsync(gpu, host, kCopiedBytes, cudaMemcpyHostToDevice, stream()), cudaErrorInvalidValue);
   EXPECT_EQ(finding(), "cudaMemcpyAsync: memory of another GPU than the stream's");
 }
 
@@ -167,7 +167,7 @@ TEST_F(Standin, SeesWhatIsUsedAfterItsEnd) {
   EXPECT_EQ(cudaStreamSynchronize(on), cudaErrorInvalidResourceHandle);
   EXPECT_EQ(finding(), "cudaStreamSynchronize: a stream that was destroyed");
   void* memory = nullptr;
-  cudaMalloc(&memory, kBytes);
+  cudaMalloc(&memory, kCopiedBytes);
   cudaFree(memory);
   EXPECT_EQ(cudaFree(memory), cudaErrorInvalidValue);
   EXPECT_EQ(finding(), "cudaFree: this was released before");
@@ -177,8 +177,8 @@ TEST_F(Standin, SeesWhatIsUsedAfterItsEnd) {
 
 TEST_F(Standin, SeesWorkThatWritesBehindAnEnd) {
   void* memory = nullptr;
-  cudaMalloc(&memory, kBytes);
-  cuda_runtime::enqueue(stream(), "work", [memory] { static_cast<char*>(memory)[kBytes] = 0; });
+  cudaMalloc(&memory, kCopiedBytes);
+  cuda_runtime::enqueue(stream(), "work", [memory] { static_cast<char*>(memory)[kCopiedBytes] = 0; });
   cudaStreamSynchronize(streams_[0]);
   cudaFree(memory);
   EXPECT_EQ(finding(), "cudaFree: work wrote behind the end of these 1000 bytes");
@@ -200,10 +200,10 @@ TEST_F(StandinDeathTest, NamesTheHostThatTouchesMemoryOfAGpu) {
 
 TEST_F(StandinDeathTest, NamesWorkOnMemoryThatWasReleased) {
   void* memory = nullptr;
-  cudaMalloc(&memory, kBytes);
+  cudaMalloc(&memory, kCopiedBytes);
   EXPECT_DEATH(
       {
-        cudaMemsetAsync(memory, 0, kBytes, stream());
+        cudaMemsetAsync(memory, 0, kCopiedBytes, stream());
         cudaFree(memory);
         cudaStreamSynchronize(streams_[0]);
       },
@@ -215,7 +215,7 @@ TEST_F(StandinDeathTest, NamesWorkThatGoesFarBehindAnEnd) {
   char* const memory = gpu_memory();
   EXPECT_DEATH(
       {
-        cuda_runtime::enqueue(stream(), "too much", [memory] { memory[kBytes + 100] = 0; });
+        cuda_runtime::enqueue(stream(), "too much", [memory] { memory[kCopiedBytes + 100] = 0; });
         cudaStreamSynchronize(streams_[0]);
       },
       "work 'too much' touched memory that is nobody's, or behind a reservation's end");

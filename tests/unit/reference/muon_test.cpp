@@ -19,15 +19,15 @@ double polynomial(double x, int steps = 3) {
 }
 
 // `weight` [out, columns], 1x1 convolution behind which a batch norm stands or does not, then a head [2, 2].
-struct Training {
-  Training(int out, int columns, bool normed) {
+struct MuonTraining {
+  MuonTraining(int out, int columns, bool normed) {
     nn::GraphBuilder b("muon", {columns, 1, 1});
     int x = b.add("conv", nn::Convolution{.out = out}, {b.input()});
     if (normed) x = b.add("bn", nn::BatchNorm{}, {x});
     graph = b.finish(b.add("logits", nn::Dense{.out = 2, .bias = false}, {x}));
     state.parameters.assign(static_cast<std::size_t>(graph.parameter_count), 1.0f);
   }
-  Training& step(std::vector<float> gradients, nn::Optimizer rule = kRule, float rate = 0.5f) {
+  MuonTraining& step(std::vector<float> gradients, nn::Optimizer rule = kRule, float rate = 0.5f) {
     gradients.resize(state.parameters.size(), 0.0f);
     for (float& gradient : gradients) gradient *= 4;  // sums over 4 samples
     update_parameters(graph, gradients, 4, {rule, rate}, state);
@@ -38,7 +38,7 @@ struct Training {
 };
 
 TEST(Muon, MovesEverySingularValueByThePolynomial) {
-  const Training run = Training(2, 2, false).step({3, 0, 0, -4});
+  const MuonTraining run = MuonTraining(2, 2, false).step({3, 0, 0, -4});
   EXPECT_NEAR(run.state.parameters[0], 1 - 0.5 * polynomial(0.6), 1e-6);
   EXPECT_NEAR(run.state.parameters[3], 1 + 0.5 * polynomial(0.8), 1e-6);
   EXPECT_NEAR(run.state.parameters[1], 1, 1e-6);
@@ -47,11 +47,11 @@ TEST(Muon, MovesEverySingularValueByThePolynomial) {
 TEST(Muon, TakesAsManyStepsAsItIsTold) {
   nn::Optimizer rule = kRule;
   rule.newton_schulz.steps = 1;
-  EXPECT_NEAR(Training(2, 2, false).step({3, 0, 0, -4}, rule).state.parameters[0], 1 - 0.5 * polynomial(0.6, 1), 1e-6);
+  EXPECT_NEAR(MuonTraining(2, 2, false).step({3, 0, 0, -4}, rule).state.parameters[0], 1 - 0.5 * polynomial(0.6, 1), 1e-6);
 }
 
 TEST(Muon, TurnsATallWeightOver) {
-  const Training run = Training(3, 2, false).step({3, 0, 0, 4, 0, 0});
+  const MuonTraining run = MuonTraining(3, 2, false).step({3, 0, 0, 4, 0, 0});
   EXPECT_NEAR(run.state.parameters[0], 1 - 0.5 * polynomial(0.6), 1e-6);
   EXPECT_NEAR(run.state.parameters[3], 1 - 0.5 * polynomial(0.8), 1e-6);
   EXPECT_NEAR(run.state.parameters[5], 1, 1e-6);
@@ -60,7 +60,7 @@ TEST(Muon, TurnsATallWeightOver) {
 TEST(Muon, LooksAheadAlongItsMomentum) {
   nn::Optimizer rule = kRule;
   rule.momentum = 0.5f;
-  Training run(2, 2, false);
+  MuonTraining run(2, 2, false);
   run.step({1, 0, 0, 0}, rule, 0).step({0, 0, 0, 1}, rule);  // m = (0.5, 1), and the direction (0.25, 1.5)
   const double length = std::hypot(0.25, 1.5);
   EXPECT_NEAR(run.state.parameters[0], 1 - 0.5 * polynomial(0.25 / length), 1e-6);
@@ -69,7 +69,7 @@ TEST(Muon, LooksAheadAlongItsMomentum) {
 }
 
 TEST(Muon, BringsAWeightToItsNormWhereOnlyABatchNormSeesItsScale) {
-  const Training normed = Training(2, 2, true).step({3, 0, 0, -4}), bare = Training(2, 2, false).step({3, 0, 0, -4});
+  const MuonTraining normed = MuonTraining(2, 2, true).step({3, 0, 0, -4}), bare = MuonTraining(2, 2, false).step({3, 0, 0, -4});
   EXPECT_NEAR(normed.state.parameters[1], std::sqrt(2.0) / 2, 1e-6);
   EXPECT_NEAR(bare.state.parameters[1], 1, 1e-6);
 }
@@ -77,18 +77,18 @@ TEST(Muon, BringsAWeightToItsNormWhereOnlyABatchNormSeesItsScale) {
 TEST(Muon, DecaysWeightsBesideTheStep) {
   nn::Optimizer rule = kRule;
   rule.weight_decay = 0.1f;
-  EXPECT_NEAR(Training(2, 2, false).step({3, 0, 0, -4}, rule).state.parameters[1], 1 - 0.5 * 0.1, 1e-6);
+  EXPECT_NEAR(MuonTraining(2, 2, false).step({3, 0, 0, -4}, rule).state.parameters[1], 1 - 0.5 * 0.1, 1e-6);
 }
 
 TEST(Muon, MovesTheHeadByItsOwnMomentumAndFactor) {
   nn::Optimizer rule = kRule;
   rule.head_lr_factor = 2;
-  const Training run = Training(2, 2, false).step({0, 0, 0, 0, 0.25f}, rule);
+  const MuonTraining run = MuonTraining(2, 2, false).step({0, 0, 0, 0, 0.25f}, rule);
   EXPECT_NEAR(run.state.parameters[4], 1 - 0.5 * (1 + 0.5) * 2 * 0.25, 1e-6);
 }
 
 TEST(Muon, LeavesAWeightWithoutGradientAlone) {
-  const Training run = Training(2, 2, false).step({});
+  const MuonTraining run = MuonTraining(2, 2, false).step({});
   EXPECT_EQ(run.state.parameters, std::vector<float>(run.state.parameters.size(), 1.0f));
 }
 

@@ -11,14 +11,14 @@ using namespace std::chrono_literals;
 using Head = HeadSeen::Head;
 
 constexpr UnixTime kBegin{1'000'000};
-constexpr std::chrono::seconds kPatience{180};
+constexpr std::chrono::seconds kHeadPatience{180};
 
 HeadSeen ended() { return {.head = Head::ended, .id = "i-head", .workers = {"i-1", "i-2", "i-3"}}; }
 
 // What `me` decides when EC2 has shown the same for `time`.
 HeadDecision decide_after(const HeadSeen& seen, const std::string& me, std::chrono::seconds time) {
-  HeadMemory memory = decide_head(seen, me, kPatience, {}, kBegin).memory;
-  return decide_head(seen, me, kPatience, memory, kBegin + time);
+  HeadMemory memory = decide_head(seen, me, kHeadPatience, {}, kBegin).memory;
+  return decide_head(seen, me, kHeadPatience, memory, kBegin + time);
 }
 
 std::string why(const HeadSeen& seen, std::chrono::seconds time = 1h) {
@@ -30,18 +30,18 @@ std::string why(const HeadSeen& seen, std::chrono::seconds time = 1h) {
 bool has(const std::string& text, const char* part) { return text.find(part) != text.npos; }
 
 TEST(HeadDecision, TheFirstWorkerStartsAHeadThatIsGoneForLong) {
-  EXPECT_FALSE(decide_after(ended(), "i-1", kPatience - 1s).start);
-  const HeadDecision decision = decide_after(ended(), "i-1", kPatience);
+  EXPECT_FALSE(decide_after(ended(), "i-1", kHeadPatience - 1s).start);
+  const HeadDecision decision = decide_after(ended(), "i-1", kHeadPatience);
   EXPECT_TRUE(decision.start);
   EXPECT_EQ(decision.why, "the head i-head has ended, says EC2, 3:00 ago, so a new one takes its address");
   EXPECT_EQ(decision.memory.lost, "i-head");
 }
 
 TEST(HeadDecision, TheOthersFollowInTurn) {
-  EXPECT_FALSE(decide_after(ended(), "i-2", kPatience + kHeadTurn - 1s).start);
-  EXPECT_TRUE(has(decide_after(ended(), "i-2", kPatience).why, "unless another one does"));
-  EXPECT_TRUE(decide_after(ended(), "i-2", kPatience + kHeadTurn).start);
-  EXPECT_TRUE(decide_after(ended(), "i-3", kPatience + 2 * kHeadTurn).start);
+  EXPECT_FALSE(decide_after(ended(), "i-2", kHeadPatience + kHeadTurn - 1s).start);
+  EXPECT_TRUE(has(decide_after(ended(), "i-2", kHeadPatience).why, "unless another one does"));
+  EXPECT_TRUE(decide_after(ended(), "i-2", kHeadPatience + kHeadTurn).start);
+  EXPECT_TRUE(decide_after(ended(), "i-3", kHeadPatience + 2 * kHeadTurn).start);
   EXPECT_FALSE(decide_after(ended(), "i-4", 24h).start);
 }
 
@@ -54,11 +54,11 @@ TEST(HeadDecision, AHeadThatRunsIsLeftAloneHoweverLongItIsUnreachable) {
 TEST(HeadDecision, AHeadThatRanMeanwhileBeginsTheTimeAnew) {
   HeadSeen alive = ended();
   alive.head = Head::alive;
-  HeadMemory memory = decide_head(ended(), "i-1", kPatience, {}, kBegin).memory;
-  memory = decide_head(alive, "i-1", kPatience, memory, kBegin + 100s).memory;
-  memory = decide_head(ended(), "i-1", kPatience, memory, kBegin + 110s).memory;
-  EXPECT_FALSE(decide_head(ended(), "i-1", kPatience, memory, kBegin + 200s).start);
-  EXPECT_TRUE(decide_head(ended(), "i-1", kPatience, memory, kBegin + 290s).start);
+  HeadMemory memory = decide_head(ended(), "i-1", kHeadPatience, {}, kBegin).memory;
+  memory = decide_head(alive, "i-1", kHeadPatience, memory, kBegin + 100s).memory;
+  memory = decide_head(ended(), "i-1", kHeadPatience, memory, kBegin + 110s).memory;
+  EXPECT_FALSE(decide_head(ended(), "i-1", kHeadPatience, memory, kBegin + 200s).start);
+  EXPECT_TRUE(decide_head(ended(), "i-1", kHeadPatience, memory, kBegin + 290s).start);
 }
 
 TEST(HeadDecision, OneThatIsEndingStillHasItsAddress) {
@@ -79,16 +79,16 @@ TEST(HeadDecision, WhatItsOwnerStoppedStaysSo) {
 TEST(HeadDecision, AHeadThatShutItselfDownStaysOffAlsoWhenEc2ForgetsIt) {
   HeadSeen seen = ended();
   seen.shut_down_from_inside = true;
-  const HeadDecision first = decide_head(seen, "i-1", kPatience, {}, kBegin);
+  const HeadDecision first = decide_head(seen, "i-1", kHeadPatience, {}, kBegin);
   EXPECT_TRUE(has(first.why, "has shut itself down"));
   seen = {.head = Head::gone, .workers = {"i-1"}};
-  const HeadDecision later = decide_head(seen, "i-1", kPatience, first.memory, kBegin + 2h);
+  const HeadDecision later = decide_head(seen, "i-1", kHeadPatience, first.memory, kBegin + 2h);
   EXPECT_TRUE(has(later.why, "has shut itself down")) << later.why;
 }
 
 TEST(HeadDecision, AHeadThatNobodySawEndIsStartedOnlyWhereNoneEndsItself) {
   HeadSeen seen{.head = Head::gone, .workers = {"i-1"}};
-  EXPECT_TRUE(decide_after(seen, "i-1", kPatience).start);
+  EXPECT_TRUE(decide_after(seen, "i-1", kHeadPatience).start);
   seen.may_end_itself = true;
   EXPECT_TRUE(has(why(seen), "may have ended itself"));
 }
@@ -106,31 +106,31 @@ TEST(HeadDecision, NothingIsStartedInAClusterThatGoesOrIsSpentOrIsKeptByAnother)
 }
 
 TEST(HeadDecision, FailuresAreRepeatedMoreAndMoreSeldom) {
-  HeadMemory memory = decide_head(ended(), "i-1", kPatience, {}, kBegin).memory;
-  UnixTime now = kBegin + kPatience;
+  HeadMemory memory = decide_head(ended(), "i-1", kHeadPatience, {}, kBegin).memory;
+  UnixTime now = kBegin + kHeadPatience;
   for (const auto pause : {30s, 60s, 120s, 240s, 480s, 960s, 1800s, 1800s}) {
-    const HeadDecision decision = decide_head(ended(), "i-1", kPatience, memory, now);
+    const HeadDecision decision = decide_head(ended(), "i-1", kHeadPatience, memory, now);
     ASSERT_TRUE(decision.start) << decision.why;
     memory = after_start(decision.memory, false, now);
-    EXPECT_FALSE(decide_head(ended(), "i-1", kPatience, memory, now + pause - 1s).start);
+    EXPECT_FALSE(decide_head(ended(), "i-1", kHeadPatience, memory, now + pause - 1s).start);
     now += pause;
   }
   memory = after_start(memory, true, now);
-  EXPECT_FALSE(decide_head(ended(), "i-1", kPatience, memory, now + kHeadShows - 1s).start);
-  EXPECT_TRUE(decide_head(ended(), "i-1", kPatience, memory, now + kHeadShows).start);
+  EXPECT_FALSE(decide_head(ended(), "i-1", kHeadPatience, memory, now + kHeadShows - 1s).start);
+  EXPECT_TRUE(decide_head(ended(), "i-1", kHeadPatience, memory, now + kHeadShows).start);
 }
 
 TEST(HeadDecision, TheNextHeadThatIsLostIsAnotherCase) {
-  HeadMemory memory = after_start(decide_after(ended(), "i-1", kPatience).memory, false, kBegin);
+  HeadMemory memory = after_start(decide_after(ended(), "i-1", kHeadPatience).memory, false, kBegin);
   HeadSeen next = ended();
   next.id = "i-next";
-  const HeadDecision decision = decide_head(next, "i-1", kPatience, memory, kBegin + 1h);
+  const HeadDecision decision = decide_head(next, "i-1", kHeadPatience, memory, kBegin + 1h);
   EXPECT_FALSE(decision.start);
   EXPECT_EQ(decision.memory.lost, "i-next");
   EXPECT_EQ(decision.memory.failures, 0);
 }
 
-Node machine(const std::string& name, const std::string& state) {
+Node head_machine(const std::string& name, const std::string& state) {
   Node node{.name = name, .role = name == "head" ? Role::head : Role::worker, .instance_id = "i-" + name};
   node.state = state;
   return node;
@@ -139,8 +139,8 @@ Node machine(const std::string& name, const std::string& state) {
 Fleet fleet_without_head() {
   Fleet fleet{.name = "demo", .group = SecurityGroup{.id = "sg-1"}};
   fleet.launch_template = fleet.head_template = LaunchTemplate{.id = "lt-1"};
-  fleet.nodes = {machine("w0001", "pending"), machine("w0002", "running"), machine("w0003", "running"),
-                 machine("i-w0004", "running")};
+  fleet.nodes = {head_machine("w0001", "pending"), head_machine("w0002", "running"), head_machine("w0003", "running"),
+                 head_machine("i-w0004", "running")};
   fleet.nodes[3].instance_id = fleet.nodes[3].name;
   fleet.nodes[2].elastic_status = "REMOVAL_QUEUED";
   return fleet;
@@ -153,7 +153,7 @@ TEST(HeadSeen, TakesTurnsOfNamedWorkersThatRunAndStay) {
 TEST(HeadSeen, KnowsTheHeadThatEndedLast) {
   Fleet fleet = fleet_without_head();
   EXPECT_EQ(head_seen_in(fleet, "w0002", kBegin).head, Head::gone);
-  fleet.ending = {machine("head", "terminated"), machine("head", "terminated")};
+  fleet.ending = {head_machine("head", "terminated"), head_machine("head", "terminated")};
   fleet.ending[0].launch_time = "2026-01-31T12:00:00.000Z";
   fleet.ending[1].launch_time = "2026-01-31T13:00:00.000Z";
   fleet.ending[1].instance_id = "i-second";
@@ -165,7 +165,7 @@ TEST(HeadSeen, KnowsTheHeadThatEndedLast) {
   EXPECT_TRUE(head_seen_in(fleet, "w0002", kBegin).shut_down_from_inside);
   fleet.ending[1].state = "shutting-down";
   EXPECT_EQ(head_seen_in(fleet, "w0002", kBegin).head, Head::ending);
-  fleet.nodes.insert(fleet.nodes.begin(), machine("head", "pending"));
+  fleet.nodes.insert(fleet.nodes.begin(), head_machine("head", "pending"));
   EXPECT_EQ(head_seen_in(fleet, "w0002", kBegin).head, Head::alive);
   fleet.nodes.front().state = "stopping";
   EXPECT_EQ(head_seen_in(fleet, "w0002", kBegin).head, Head::stopped);

@@ -19,7 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 using Head = HeadSeen::Head;
 
-constexpr std::chrono::seconds kPatience{180}, kTick{10}, kTrouble{7'200}, kCalm{7'200}, kShownFor{3'600}, kEnding{40},
+constexpr std::chrono::seconds kPatience{180}, kTick{10}, kHeadTrouble{7'200}, kHeadCalm{7'200}, kHeadShownFor{3'600}, kEnding{40},
     kLag{30};
 constexpr int kWorkers = 5;
 
@@ -58,7 +58,7 @@ class Ec2 {
     const UnixTime at = lags && now - changed_ < kLag && chance(0.5) ? changed_ - 1s : now;
     HeadSeen seen{.head = Head::gone, .workers = {}};
     for (const HeadMachine& one : heads) {
-      if (one.made > at || (one.ended > 0s && one.ended <= at && at - one.ended > kShownFor)) continue;
+      if (one.made > at || (one.ended > 0s && one.ended <= at && at - one.ended > kHeadShownFor)) continue;
       seen.id = one.id;
       seen.head = one.ended == 0s || one.ended > at ? Head::alive
                   : at - one.ended < kEnding        ? Head::ending
@@ -150,7 +150,7 @@ void harm(Ec2& ec2, std::vector<Guard>& guards) {
   if (ec2.chance(0.005)) ec2.lease = {"watch", ec2.now};
 }
 
-void play(unsigned seed) {
+void play_head_story(unsigned seed) {
   SCOPED_TRACE(fmt::format("seed {}", seed));
   Ec2 ec2(seed);
   std::vector<Guard> guards;
@@ -158,7 +158,7 @@ void play(unsigned seed) {
     guards.push_back({std::to_string(worker)});
     ec2.runs[worker] = true;
   }
-  const UnixTime calm = ec2.now + kTrouble, end = calm + kCalm;
+  const UnixTime calm = ec2.now + kHeadTrouble, end = calm + kHeadCalm;
   while (ec2.now < end) {
     const bool trouble = ec2.now < calm;
     if (trouble) harm(ec2, guards);
@@ -182,7 +182,7 @@ void play(unsigned seed) {
 TEST(HeadStories, EndWithOneHead) {
   const char* const more = std::getenv("DTRAIN_HEAL_SEEDS");
   const auto count = more ? parse_integer(more).value_or(300) : 300;
-  for (unsigned seed = 1; seed <= count; ++seed) play(seed);
+  for (unsigned seed = 1; seed <= count; ++seed) play_head_story(seed);
 }
 
 TEST(HeadStories, AHeadThatIsOnlyCutOffIsNeverReplaced) {

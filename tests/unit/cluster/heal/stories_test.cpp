@@ -303,7 +303,7 @@ void remove_one(Cloud& cloud) {
   }
 }
 
-void play(unsigned seed) {
+void play_story(unsigned seed) {
   SCOPED_TRACE(fmt::format("seed {}", seed));
   Cloud cloud(seed);
   cloud.has_job = seed % 2 == 0;
@@ -346,7 +346,7 @@ void play(unsigned seed) {
 TEST(HealStories, EndAsWanted) {
   const char* const more = std::getenv("DTRAIN_HEAL_SEEDS");
   const auto count = more ? parse_integer(more).value_or(200) : 200;
-  for (unsigned seed = 1; seed <= count; ++seed) play(seed);
+  for (unsigned seed = 1; seed <= count; ++seed) play_story(seed);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@
 namespace dtrain::comm::tcp {
 namespace {
 
-constexpr std::int64_t kFloats = 50'000;
+constexpr std::int64_t kLinkFloats = 50'000;
 
 // Borrows or places what comes, and remembers it.
 class Sink final : public FrameSink {
@@ -60,7 +60,7 @@ class Lending : public testing::Test {
     lender_ = make_link(std::move(here), memory_, traffic_);
     reader_ = make_link(std::move(there), nullptr);
   }
-  void send(std::int64_t floats = kFloats) {
+  void send(std::int64_t floats = kLinkFloats) {
     const auto bytes = static_cast<std::uint64_t>(floats) * sizeof(float);
     lender_.queue({{.kind = FrameKind::piece, .bytes = bytes}, reinterpret_cast<const std::byte*>(values_.data())});
   }
@@ -77,7 +77,7 @@ class Lending : public testing::Test {
 
   const std::shared_ptr<SharedMemory> memory_ = SharedMemory::create();
   const std::shared_ptr<TrafficCount> traffic_ = std::make_shared<TrafficCount>();
-  FloatBuffer values_ = memory_->take(kFloats);
+  FloatBuffer values_ = memory_->take(kLinkFloats);
   Link lender_, reader_;
   Sink at_lender_, at_reader_;
 };
@@ -87,12 +87,12 @@ TEST_F(Lending, ShowsThePeerTheSenderOwnFloatsUntilItGivesThemBack) {
   send();
   move();
   ASSERT_EQ(at_reader_.borrowed.size(), 2u);
-  EXPECT_EQ(at_reader_.borrowed[0][kFloats - 1], 3.0f);
+  EXPECT_EQ(at_reader_.borrowed[0][kLinkFloats - 1], 3.0f);
   values_[5] = 8;
   EXPECT_EQ(at_reader_.borrowed[0][5], 8.0f) << "no copy";
   EXPECT_EQ(at_lender_.left, 0);
   EXPECT_TRUE(lender_.has_output());
-  EXPECT_GE(traffic_->sent, 2 * kFloats * sizeof(float)) << "lent bytes count";
+  EXPECT_GE(traffic_->sent, 2 * kLinkFloats * sizeof(float)) << "lent bytes count";
   give_back();
   move();
   EXPECT_EQ(at_lender_.left, 1);
@@ -106,7 +106,7 @@ TEST_F(Lending, CopiesWhatIsNotBorrowed) {
   at_reader_.borrows = false;
   send();
   move();
-  EXPECT_EQ(at_reader_.placed, std::vector<float>(kFloats, 3.0f));
+  EXPECT_EQ(at_reader_.placed, std::vector<float>(kLinkFloats, 3.0f));
   EXPECT_EQ(at_reader_.came, 1);
   EXPECT_EQ(at_reader_.to_give_back, 1);
 }
@@ -126,8 +126,8 @@ TEST_F(Lending, IsNotForSmallFramesOrThoseElsewhere) {
   send(10);
   move();
   EXPECT_EQ(at_reader_.placed, std::vector<float>(10, 3.0f));
-  const std::vector<float> elsewhere(kFloats, 4.0f);
-  lender_.queue({{.kind = FrameKind::piece, .bytes = kFloats * sizeof(float)},
+  const std::vector<float> elsewhere(kLinkFloats, 4.0f);
+  lender_.queue({{.kind = FrameKind::piece, .bytes = kLinkFloats * sizeof(float)},
                  reinterpret_cast<const std::byte*>(elsewhere.data())});
   move();
   EXPECT_EQ(at_reader_.placed, elsewhere);

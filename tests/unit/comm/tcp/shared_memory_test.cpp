@@ -13,8 +13,8 @@
 namespace dtrain::comm::tcp {
 namespace {
 
-constexpr std::int64_t kFloats = 100'000;
-constexpr std::size_t kBytes = kFloats * sizeof(float);
+constexpr std::int64_t kSharedFloats = 100'000;
+constexpr std::size_t kBytes = kSharedFloats * sizeof(float);
 
 const std::byte* bytes_of(const FloatBuffer& buffer) { return reinterpret_cast<const std::byte*>(buffer.data()); }
 
@@ -32,7 +32,7 @@ TEST(SharedMemory, IsReadWhereItLies) {
   PeerMemory peer = opened(*memory);
   std::vector<FloatBuffer> kept;
   for (const float value : {1.0f, 2.0f, 3.0f}) {  // each buffer makes the file grow
-    FloatBuffer buffer = memory->take(kFloats);
+    FloatBuffer buffer = memory->take(kSharedFloats);
     std::ranges::fill(buffer, value);
     const auto offset = memory->offset_of(bytes_of(buffer) + 400, kBytes - 400);
     ASSERT_TRUE(offset.has_value());
@@ -50,8 +50,8 @@ TEST(SharedMemory, IsReadWhereItLies) {
 
 TEST(SharedMemory, KnowsWhatDoesNotLieInIt) {
   const auto memory = SharedMemory::create();
-  EXPECT_EQ(memory->offset_of(bytes_of(FloatBuffer(kFloats)), kBytes), std::nullopt);
-  const FloatBuffer small = memory->take(10), large = memory->take(kFloats);
+  EXPECT_EQ(memory->offset_of(bytes_of(FloatBuffer(kSharedFloats)), kBytes), std::nullopt);
+  const FloatBuffer small = memory->take(10), large = memory->take(kSharedFloats);
   EXPECT_EQ(memory->offset_of(bytes_of(small), 40), std::nullopt) << "small buffers are not worth a mapping";
   EXPECT_NE(memory->offset_of(bytes_of(large), kBytes), std::nullopt);
   EXPECT_EQ(memory->offset_of(bytes_of(large), kBytes + (64 << 10)), std::nullopt) << "more than the buffer";
@@ -59,13 +59,13 @@ TEST(SharedMemory, KnowsWhatDoesNotLieInIt) {
 
 TEST(SharedMemory, GivesPagesBackUntilAPeerMayReadAny) {
   const auto memory = SharedMemory::create();
-  FloatBuffer first = memory->take(kFloats);
+  FloatBuffer first = memory->take(kSharedFloats);
   std::ranges::fill(first, 1.0f);
   const float* const place = first.data();
   EXPECT_GE(kept_bytes(*memory), static_cast<std::int64_t>(kBytes));
   first = {};
   EXPECT_EQ(kept_bytes(*memory), 0);
-  FloatBuffer second = memory->take(kFloats - 100);
+  FloatBuffer second = memory->take(kSharedFloats - 100);
   EXPECT_EQ(second.data(), place) << "the place serves again";
   std::ranges::fill(second, 2.0f);
 
@@ -78,15 +78,15 @@ TEST(SharedMemory, GivesPagesBackUntilAPeerMayReadAny) {
 
 TEST(SharedMemory, OutlivesItsOwnerInABuffer) {
   auto memory = SharedMemory::create();
-  FloatBuffer buffer = memory->take(kFloats);
+  FloatBuffer buffer = memory->take(kSharedFloats);
   memory.reset();
   std::ranges::fill(buffer, 4.0f);
-  EXPECT_EQ(buffer[kFloats - 1], 4.0f);
+  EXPECT_EQ(buffer[kSharedFloats - 1], 4.0f);
 }
 
 TEST(PeerMemory, HasNothingBeyondTheFile) {
   const auto memory = SharedMemory::create();
-  const FloatBuffer buffer = memory->take(kFloats);
+  const FloatBuffer buffer = memory->take(kSharedFloats);
   PeerMemory peer = opened(*memory);
   std::vector<std::byte> room(64);
   for (const std::uint64_t offset : {std::uint64_t{1} << 20, ~std::uint64_t{0} - 10, std::uint64_t{1} << 63}) {

@@ -12,14 +12,14 @@
 namespace dtrain::data {
 namespace {
 
-constexpr nn::Shape kPicture{3, 40, 30};
+constexpr nn::Shape kErasedPicture{3, 40, 30};
 constexpr float kUntouched = 100;
 
 Augment with(float probability, ErasingMode mode = ErasingMode::pixel) {
   return {.random_erasing = probability, .erasing_mode = mode};
 }
 
-ErasedBox box_of(std::uint32_t sample, float probability = 1, const nn::Shape& shape = kPicture) {
+ErasedBox box_of(std::uint32_t sample, float probability = 1, const nn::Shape& shape = kErasedPicture) {
   RandomStream random = SampleKey{3, 1, sample}.stream(RandomUse::erasing);
   return draw_erasing(with(probability), shape, random);
 }
@@ -49,8 +49,8 @@ TEST(RandomErasing, ComesAsOftenAsItIsAskedFor) {
 }
 
 std::vector<float> erased(const Augment& options, const SampleKey& key) {
-  std::vector<float> picture(static_cast<std::size_t>(kPicture.size()), kUntouched);
-  erase(options, key, kPicture, picture.data());
+  std::vector<float> picture(static_cast<std::size_t>(kErasedPicture.size()), kUntouched);
+  erase(options, key, kErasedPicture, picture.data());
   return picture;
 }
 
@@ -98,10 +98,10 @@ TEST(RandomErasing, ComesLastInTheNormalisedPicture) {
   Augment options = with(1, ErasingMode::zero);
   options.mean = {10, 20, 30};
   std::vector<float> out(3600), expected(3600);
-  augment(image, options, {3, 1, 7}, kPicture, out);
+  augment(image, options, {3, 1, 7}, kErasedPicture, out);
   options.random_erasing = 0;
-  augment(image, options, {3, 1, 7}, kPicture, expected);
-  erase(with(1, ErasingMode::zero), {3, 1, 7}, kPicture, expected.data());
+  augment(image, options, {3, 1, 7}, kErasedPicture, expected);
+  erase(with(1, ErasingMode::zero), {3, 1, 7}, kErasedPicture, expected.data());
   EXPECT_EQ(out, expected);
   EXPECT_TRUE(std::ranges::count(out, 0.0f) > 0);
 }
@@ -123,9 +123,9 @@ TEST(PcaNoise, MovesColoursAsImageNetsVary) {
 
 TEST(PcaNoise, RoundsAndStaysWithinBytes) {
   const Augment options{.pca_noise = 3};
-  std::vector<float> picture(static_cast<std::size_t>(kPicture.size()), 250);
+  std::vector<float> picture(static_cast<std::size_t>(kErasedPicture.size()), 250);
   const auto shift = draw_pca_shift(options, {1, 0, 4});
-  add_pca_noise(options, {1, 0, 4}, kPicture, picture.data());
+  add_pca_noise(options, {1, 0, 4}, kErasedPicture, picture.data());
   for (std::size_t c = 0; c < 3; ++c) {
     EXPECT_EQ(picture[c * 1200], std::nearbyint(std::clamp(250.0 + double{shift[c]}, 0.0, 255.0)));
     EXPECT_EQ(picture[c * 1200], picture[c * 1200 + 1199]);

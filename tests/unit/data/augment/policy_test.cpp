@@ -12,7 +12,7 @@
 namespace dtrain::data {
 namespace {
 
-constexpr nn::Shape kPicture{3, 20, 30};
+constexpr nn::Shape kPolicyPicture{3, 20, 30};
 
 Augment of(AutoAugment kind, int magnitude = 9) { return {.auto_augment = kind, .rand_augment_magnitude = magnitude}; }
 
@@ -20,7 +20,7 @@ Augment of(AutoAugment kind, int magnitude = 9) { return {.auto_augment = kind, 
 std::map<Operation, double> largest(const Augment& options) {
   std::map<Operation, double> most;
   for (std::uint32_t sample = 0; sample < 20000; ++sample) {
-    for (const Change& change : draw_policy(options, {1, 0, sample}, kPicture)) {
+    for (const Change& change : draw_policy(options, {1, 0, sample}, kPolicyPicture)) {
       double& value = most[change.operation];
       value = std::max(value, std::abs(change.amount));
     }
@@ -29,7 +29,7 @@ std::map<Operation, double> largest(const Augment& options) {
 }
 
 TEST(Policy, TrivialDrawsOneOperationOfAnyStrength) {
-  EXPECT_EQ(draw_policy(of(AutoAugment::trivial), {1, 2, 3}, kPicture).size(), 1u);
+  EXPECT_EQ(draw_policy(of(AutoAugment::trivial), {1, 2, 3}, kPolicyPicture).size(), 1u);
   const auto most = largest(of(AutoAugment::trivial));
   EXPECT_EQ(most.size(), 14u);
   EXPECT_DOUBLE_EQ(most.at(Operation::shear_x), 0.99);
@@ -43,7 +43,7 @@ TEST(Policy, TrivialDrawsOneOperationOfAnyStrength) {
 TEST(Policy, RandDrawsSomeOperationsOfOneStrength) {
   Augment options = of(AutoAugment::rand, kStrongestAugment);
   options.rand_augment_ops = 3;
-  EXPECT_EQ(draw_policy(options, {1, 2, 3}, kPicture).size(), 3u);
+  EXPECT_EQ(draw_policy(options, {1, 2, 3}, kPolicyPicture).size(), 3u);
   const auto most = largest(options);
   EXPECT_DOUBLE_EQ(most.at(Operation::shear_y), 0.3);
   EXPECT_DOUBLE_EQ(most.at(Operation::translate_x), std::trunc(150.0 / 331 * 30));
@@ -66,7 +66,7 @@ TEST(Policy, AMagnitudeOfNineIsThreeTenthsOfTheStrongest) {
 TEST(Policy, TheSameSampleInTheSameEpochGetsTheSameAndOthersDiffer) {
   const Augment options = of(AutoAugment::trivial);
   const auto drawn = [&](const SampleKey& key) {
-    const Change change = draw_policy(options, key, kPicture).front();
+    const Change change = draw_policy(options, key, kPolicyPicture).front();
     return std::pair(change.operation, change.amount);
   };
   int other_epoch = 0, other_sample = 0;
@@ -87,8 +87,8 @@ Image noise() {
 }
 
 std::vector<float> augmented(const Augment& options, std::uint32_t sample) {
-  std::vector<float> out(static_cast<std::size_t>(kPicture.size()));
-  augment(noise(), options, {3, 0, sample}, kPicture, out);
+  std::vector<float> out(static_cast<std::size_t>(kPolicyPicture.size()));
+  augment(noise(), options, {3, 0, sample}, kPolicyPicture, out);
   return out;
 }
 
@@ -103,7 +103,7 @@ TEST(Policy, ChangesTheCroppedPictureBeforeItIsNormalised) {
   for (std::uint32_t sample = 0; sample < 50; ++sample) {
     std::vector<float> expected = augmented(plain, sample);
     const std::vector<float> before = expected;
-    apply_policy(options, {3, 0, sample}, kPicture, expected.data());
+    apply_policy(options, {3, 0, sample}, kPolicyPicture, expected.data());
     changed += before != expected;
     const std::vector<float> got = augmented(options, sample);
     const std::size_t plane = expected.size() / 3;
@@ -122,7 +122,7 @@ TEST(Policy, ImageNetDrawsAPairWhoseHalvesComeByTheirProbabilities) {
   std::map<Operation, std::set<double>> amounts;
   constexpr int kSamples = 50'000;
   for (std::uint32_t sample = 0; sample < kSamples; ++sample) {
-    const auto changes = draw_policy(options, {1, 0, sample}, kPicture);
+    const auto changes = draw_policy(options, {1, 0, sample}, kPolicyPicture);
     ++lengths[changes.size()];
     for (const Change& change : changes) ++counts[change.operation], amounts[change.operation].insert(change.amount);
   }
@@ -148,7 +148,7 @@ TEST(Policy, JitterOfColorsComesInEveryOrderAndWithinItsRange) {
   std::map<Operation, double> least, most;
   for (std::uint32_t sample = 0; sample < 2000; ++sample) {
     std::vector<Operation> order;
-    for (const Change& change : draw_policy(options, {1, 0, sample}, kPicture)) {
+    for (const Change& change : draw_policy(options, {1, 0, sample}, kPolicyPicture)) {
       order.push_back(change.operation);
       least[change.operation] = std::min(least[change.operation], change.amount);
       most[change.operation] = std::max(most[change.operation], change.amount);
@@ -164,14 +164,14 @@ TEST(Policy, JitterOfColorsComesInEveryOrderAndWithinItsRange) {
   expect_range(Operation::brightness, 0.4);
   expect_range(Operation::contrast, 0.2);
   expect_range(Operation::color, 0.7);
-  EXPECT_EQ(draw_policy({.contrast = 0.2f}, {1, 0, 3}, kPicture).size(), 1u);
+  EXPECT_EQ(draw_policy({.contrast = 0.2f}, {1, 0, 3}, kPolicyPicture).size(), 1u);
 }
 
 TEST(Policy, JitterOfColorsLeavesTheOperationsAsTheyWereDrawn) {
   Augment options = of(AutoAugment::rand);
-  const auto plain = draw_policy(options, {1, 2, 3}, kPicture);
+  const auto plain = draw_policy(options, {1, 2, 3}, kPolicyPicture);
   options.saturation = 0.5f;
-  const auto both = draw_policy(options, {1, 2, 3}, kPicture);
+  const auto both = draw_policy(options, {1, 2, 3}, kPolicyPicture);
   ASSERT_EQ(both.size(), 3u);
   for (std::size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(both[i + 1].operation, plain[i].operation);

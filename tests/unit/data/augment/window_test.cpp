@@ -15,7 +15,7 @@
 namespace dtrain::data {
 namespace {
 
-Image noise(int c, int h, int w) {
+Image window_noise(int c, int h, int w) {
   Image image{c, h, w, {}};
   RandomStream random(5, RandomUse::drawing, static_cast<std::uint32_t>(h), static_cast<std::uint32_t>(w));
   for (int i = 0; i < c * h * w; ++i) image.pixels.push_back(static_cast<std::uint8_t>(random.below(256)));
@@ -47,7 +47,7 @@ double triangle(const Image& image, double y, double x, double reach_y, double r
 
 TEST(Resample, IsATriangleOverWhatAnOutputCovers) {
   for (const int channels : {1, 3}) {
-    const Image image = noise(channels, 33, 47);
+    const Image image = window_noise(channels, 33, 47);
     for (const auto& [h, w] : {std::pair{33, 20}, {10, 47}, {7, 5}, {50, 60}, {1, 1}, {66, 9}}) {
       const Image resized = resize_image(image, h, w);
       const double per_y = 33.0 / h, per_x = 47.0 / w;
@@ -64,7 +64,7 @@ TEST(Resample, IsATriangleOverWhatAnOutputCovers) {
 
 // Whatever instructions the processor has: the same bits as one multiplication after another.
 TEST(Resample, IsExactArithmetic) {
-  const Image image = noise(4, 9, 200);
+  const Image image = window_noise(4, 9, 200);
   const auto sum = [](int count, const std::int16_t* weight, const auto& pixel) {
     int total = 1 << (kWeightBits - 1);
     for (int k = 0; k < count; ++k) total += weight[k] * pixel(k);
@@ -123,9 +123,9 @@ Floats the_long_way(const std::string& jpeg, const Augment& options, const Sampl
 const Augment kNormal{.random_crop = true, .random_mirror = true, .mean = {100, 110, 120}, .std = {50, 60, 70}};
 
 TEST(Window, OfAJpegIsWhatTheWholeImageHoldsThere) {
-  const std::string full = encode_image(noise(3, 97, 131), Encoding::jpeg);
-  const std::string halved = encode_image(noise(3, 97, 131), Encoding::jpeg, {.quality = 80, .full_colour = false});
-  const std::string grey = encode_image(noise(1, 97, 131), Encoding::jpeg);
+  const std::string full = encode_image(window_noise(3, 97, 131), Encoding::jpeg);
+  const std::string halved = encode_image(window_noise(3, 97, 131), Encoding::jpeg, {.quality = 80, .full_colour = false});
+  const std::string grey = encode_image(window_noise(1, 97, 131), Encoding::jpeg);
   for (const std::string& jpeg : {full, halved, grey}) {
     for (std::uint32_t sample = 0; sample < 40; ++sample) {
       for (const nn::Shape& shape : {nn::Shape{3, 24, 40}, nn::Shape{1, 97, 3}}) {
@@ -142,7 +142,7 @@ TEST(Window, OfRandomSizeIsTheSameFromJpegAndImageAtFullSize) {
   options.random_resized_crop = true;
   options.min_random_area = 0.05f;
   options.max_random_area = 0.5f;
-  const std::string jpeg = encode_image(noise(3, 97, 131), Encoding::jpeg, {.full_colour = false});
+  const std::string jpeg = encode_image(window_noise(3, 97, 131), Encoding::jpeg, {.full_colour = false});
   for (std::uint32_t sample = 0; sample < 40; ++sample) {
     const nn::Shape shape{3, 64, 64};  // more than half of any window: nothing is reduced before
     ASSERT_EQ(the_short_way(jpeg, options, {1, 0, sample}, shape), the_long_way(jpeg, options, {1, 0, sample}, shape));
@@ -173,7 +173,7 @@ TEST(Window, OfAProgressiveJpegIsTheSameToo) {
 }
 
 TEST(Window, NamesDamageWhereItLooks) {
-  const std::string jpeg = encode_image(noise(3, 97, 131), Encoding::jpeg);
+  const std::string jpeg = encode_image(window_noise(3, 97, 131), Encoding::jpeg);
   Floats out(3 * 97 * 131);
   expect_error(
       [&] {
@@ -184,7 +184,7 @@ TEST(Window, NamesDamageWhereItLooks) {
 }
 
 TEST(Window, LeavesToOthersWhatItCannotDo) {
-  const std::string jpeg = encode_image(noise(3, 20, 30), Encoding::jpeg);
+  const std::string jpeg = encode_image(window_noise(3, 20, 30), Encoding::jpeg);
   Floats out(3 * 64 * 64);
   EXPECT_FALSE(fill_from_jpeg(bytes_of(jpeg), {.pad_size = 4}, {}, {3, 16, 16}, out.data()));
   EXPECT_FALSE(fill_from_jpeg(bytes_of(jpeg), {.max_random_rotate_angle = 4}, {}, {3, 16, 16}, out.data()));
@@ -247,7 +247,7 @@ TEST(Augment, RefusesWhatAWindowOfRandomSizeCannotBeHadWith) {
 
 TEST(ShrunkJpeg, IsWhatResizingTheWholeGives) {
   for (const int channels : {1, 3}) {
-    const std::string jpeg = encode_image(noise(channels, 97, 131), Encoding::jpeg);
+    const std::string jpeg = encode_image(window_noise(channels, 97, 131), Encoding::jpeg);
     Image whole;
     decode_image(bytes_of(jpeg), kStoredChannels, whole);
     const auto shrunk = shrunk_jpeg(bytes_of(jpeg), 60);
@@ -271,7 +271,7 @@ TEST(ShrunkJpeg, OfALargePictureLooksTheSame) {
 }
 
 TEST(ShrunkJpeg, LeavesAloneWhatIsSmallAndRefusesWhatIsCut) {
-  const std::string jpeg = encode_image(noise(3, 97, 131), Encoding::jpeg);
+  const std::string jpeg = encode_image(window_noise(3, 97, 131), Encoding::jpeg);
   EXPECT_FALSE(shrunk_jpeg(bytes_of(jpeg), 97));
   EXPECT_THROW(shrunk_jpeg(bytes_of(jpeg).first(jpeg.size() / 2), 60), DataError);
 }

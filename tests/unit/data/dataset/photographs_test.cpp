@@ -16,7 +16,7 @@
 namespace dtrain::data {
 namespace {
 
-std::string jpeg(std::uint8_t grey) {
+std::string grey_jpeg(std::uint8_t grey) {
   return encode_image({1, 8, 8, std::vector<std::uint8_t>(64, grey)}, Encoding::jpeg);
 }
 
@@ -30,14 +30,14 @@ std::string development_kit() {
 }
 
 std::string train_tar() {
-  return tar_of({{"n02119789.tar", tar_of({{"n02119789_1.JPEG", jpeg(1)}, {"n02119789_2.JPEG", jpeg(2)}})},
-                 {"n02100735.tar", tar_of({{"n02100735_1.JPEG", jpeg(3)}})}});
+  return tar_of({{"n02119789.tar", tar_of({{"n02119789_1.JPEG", grey_jpeg(1)}, {"n02119789_2.JPEG", grey_jpeg(2)}})},
+                 {"n02100735.tar", tar_of({{"n02100735_1.JPEG", grey_jpeg(3)}})}});
 }
 
 std::string val_tar() {
   NamedFiles files;
   for (const int i : {3, 1, 2})
-    files.push_back({fmt::format("ILSVRC2012_val_{:08}.JPEG", i), jpeg(static_cast<std::uint8_t>(i))});
+    files.push_back({fmt::format("ILSVRC2012_val_{:08}.JPEG", i), grey_jpeg(static_cast<std::uint8_t>(i))});
   return tar_of(files);
 }
 
@@ -127,12 +127,12 @@ TEST_F(Photos, OfImageNetTakeTheirLabelsFromOtherListsToo) {
 }
 
 TEST_F(Photos, OfImageNetMayBeUnpacked) {
-  write("train/n02/a.JPEG", jpeg(1));
-  write("train/n01/b.JPEG", jpeg(2));
-  write("val/n02/c.JPEG", jpeg(3));
-  write("val/n01/d.JPEG", jpeg(4));
+  write("train/n02/a.JPEG", grey_jpeg(1));
+  write("train/n01/b.JPEG", grey_jpeg(2));
+  write("val/n02/c.JPEG", grey_jpeg(3));
+  write("val/n01/d.JPEG", grey_jpeg(4));
   EXPECT_EQ(labels(prepare(options).val), (std::vector<float>{0, 1}));
-  write("val/n03/e.JPEG", jpeg(5));
+  write("val/n03/e.JPEG", grey_jpeg(5));
   expect_error([&] { prepare(options); }, "n03/e.JPEG: is of class n03, of which there are no training pictures");
 }
 
@@ -155,8 +155,8 @@ class CocoPhotos : public Photos {
  protected:
   CocoPhotos() { options.name = "coco"; }
   void write_archives() const {
-    write("train2017.zip", zip_of({{"train2017/000000000007.jpg", jpeg(1)}}));
-    write("val2017.zip", zip_of({{"val2017/000000000009.jpg", jpeg(2)}}));
+    write("train2017.zip", zip_of({{"train2017/000000000007.jpg", grey_jpeg(1)}}));
+    write("val2017.zip", zip_of({{"val2017/000000000009.jpg", grey_jpeg(2)}}));
     write("annotations_trainval2017.zip", zip_of({{"annotations/captions_val2017.json", "{}"},
                                                   {"annotations/instances_train2017.json", instances(7, 18)},
                                                   {"annotations/instances_val2017.json", instances(9, 1)}}));
@@ -169,7 +169,7 @@ TEST_F(CocoPhotos, ComeFromItsArchives) {
   EXPECT_EQ(labels(result.train), std::vector<float>{1});
   EXPECT_EQ(labels(result.val), std::vector<float>{0});
   EXPECT_EQ(RecordFile(result.val).read(0).id, 9u);
-  EXPECT_EQ(text_of(RecordFile(result.val).read(0).payload), jpeg(2));
+  EXPECT_EQ(text_of(RecordFile(result.val).read(0).payload), grey_jpeg(2));
 }
 
 TEST_F(CocoPhotos, AreFetchedFromAnAddressAndChecked) {
@@ -191,7 +191,7 @@ TEST_F(CocoPhotos, MayBecomeTheFoldersThatOtherProgramsRead) {
   const PrepareResult result = prepare(options);
   EXPECT_EQ(result.train, folder / "out/train2017");
   EXPECT_EQ(result.train_records, 1u);
-  EXPECT_EQ(read_file(folder / "out/val2017/000000000009.jpg"), jpeg(2));
+  EXPECT_EQ(read_file(folder / "out/val2017/000000000009.jpg"), grey_jpeg(2));
   EXPECT_EQ(read_file(folder / "out/annotations/instances_train2017.json"), instances(7, 18));
   EXPECT_FALSE(std::filesystem::exists(folder / "out/.dtrain-unpack.json"));
   std::filesystem::remove(folder / "out/val2017/000000000009.jpg");
@@ -202,8 +202,8 @@ TEST_F(CocoPhotos, MayBecomeTheFoldersThatOtherProgramsRead) {
 }
 
 TEST_F(CocoPhotos, MayBeUnpackedAndBeASubset) {
-  write("train/000000000007.jpg", jpeg(1));
-  write("val/000000000009.jpg", jpeg(2));
+  write("train/000000000007.jpg", grey_jpeg(1));
+  write("val/000000000009.jpg", grey_jpeg(2));
   write("annotations/instances_train.json", instances(7, 18));
   write("annotations/instances_val.json", instances(9, 18));
   options.coco_labels = CocoLabels::boxes;

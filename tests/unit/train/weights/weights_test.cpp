@@ -31,7 +31,7 @@ nn::Graph graph_with(int classes, const std::string& first = "conv0") {
   return builder.finish(builder.add("fc1", nn::Dense{classes}, {x}));
 }
 
-class WeightsOfPyTorch : public testing::TestWithParam<const char*> {};
+class WeightsOfPyTorch : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(WeightsOfPyTorch, FitByTheNamesOfTheLayers) {
   const StartingWeights weights = load_weights({.file = golden(GetParam()), .whole = true}, small_graph());
@@ -43,7 +43,7 @@ TEST_P(WeightsOfPyTorch, FitByTheNamesOfTheLayers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, WeightsOfPyTorch,
-                         testing::Values("state_dict.pt", "old.pt", "wrapped.pt", "arrays.npz", "compressed.npz",
+                         ::testing::Values("state_dict.pt", "old.pt", "wrapped.pt", "arrays.npz", "compressed.npz",
                                          "model.onnx"));
 
 TEST(Weights, OfAnotherNumberOfClassesKeepAllButTheLastLayer) {
