@@ -6,9 +6,8 @@ import os
 import pathlib
 import subprocess
 
-import boto3
+from account import REGION, client_of
 
-REGION = "us-east-1"
 KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": REGION,
         "AWS_EC2_METADATA_DISABLED": "true"}
 DROPPED = ("AWS_", "DTRAIN_CLUSTER", "WORKER_LAUNCH_TEMPLATE_ID", "ELASTIC_WORKER_TAG")
@@ -31,8 +30,7 @@ class Cloud:
         self.environment = {**kept, **KEYS, "AWS_ENDPOINT_URL": proxy.url, "HOME": str(home), "NO_COLOR": "1"}
 
     def client(self, service, region=REGION):
-        return boto3.client(service, endpoint_url=self.account_url, region_name=region, aws_access_key_id="test",
-                            aws_secret_access_key="test")
+        return client_of(self.account_url, service, region)
 
     def image(self):
         """An existing image."""

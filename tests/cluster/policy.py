@@ -6,8 +6,7 @@ import fnmatch
 import json
 import re
 
-import boto3
-
+from account import client_of
 from faults import refusal
 from templates import data_of, fields_of
 
@@ -43,8 +42,7 @@ class Policy:
         assert document["Version"] == "2012-10-17" and all(one["Effect"] == "Allow" for one in self.statements)
 
     def client(self, service, region):
-        return boto3.client(service, endpoint_url=f"http://{self.account}", region_name=region or "us-east-1",
-                            aws_access_key_id="test", aws_secret_access_key="test")
+        return client_of(f"http://{self.account}", service, region)
 
     def refusal(self, exchange):
         """(the right that is missing, the answer); None: the call is allowed."""

@@ -206,7 +206,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.proxy.answered.notify_all()
 
     def serve_call(self):
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        length = int(self.headers.get("Content-Length", 0))
+        body = self.rfile.read(length)
+        if len(body) < length:  # the caller was killed meanwhile
+            self.close_connection = True
+            return
         headers = {}
         for name, value in self.headers.items():  # repeated ones are one, as they are signed
             headers[name.lower()] = f"{headers[name.lower()]},{value}" if name.lower() in headers else value

@@ -19,8 +19,8 @@ if ! "$python" -c 'import moto.server, pytest, cryptography' 2>/dev/null; then
 fi
 # Nodes are machines in namespaces of their own, which the kernel removes however this ends.
 own=(--net --mount --pid --ipc --fork --kill-child=KILL --mount-proc --propagation private)
-# Two accounts side by side: calls mostly wait for moto.
-run=("$python" -m pytest -p no:cacheprovider -q -rs -n 2 --dist worksteal -m "$chosen" "$@")
+# Three accounts side by side: most of the time is waited for machines that boot.
+run=("$python" -m pytest -p no:cacheprovider -q -rs -n 3 --dist worksteal -m "$chosen" "$@")
 if [ "$(id -u)" = 0 ] && command -v sshd >/dev/null && unshare "${own[@]}" ip link add probe type bridge 2>/dev/null; then
   # shellcheck disable=SC2016  # the inner shell's variables
   run=(unshare "${own[@]}" bash -c '

@@ -7,8 +7,7 @@ import threading
 import time
 import xml.etree.ElementTree as ET
 
-import boto3
-
+from account import client_of
 from faults import Answer, refusal
 from lustre import Lustre
 from reservations import NAMESPACE, RESERVATION, Reservations
@@ -45,8 +44,7 @@ class Strictness(Reservations, Launches, Lustre):
             return rule(exchange)
 
     def ec2(self, exchange):
-        return boto3.client("ec2", endpoint_url=f"http://{self.account}", region_name=exchange.region,
-                            aws_access_key_id="test", aws_secret_access_key="test")
+        return client_of(f"http://{self.account}", "ec2", exchange.region)
 
     # A repeated call with the same token takes effect once.
 
@@ -312,8 +310,7 @@ class Strictness(Reservations, Launches, Lustre):
         return exchange.forward()
 
     def groups_of_mount_targets(self, exchange):
-        efs = boto3.client("efs", endpoint_url=f"http://{self.account}", region_name=exchange.region,
-                           aws_access_key_id="test", aws_secret_access_key="test")
+        efs = client_of(f"http://{self.account}", "efs", exchange.region)
         found = []
         for system in efs.describe_file_systems()["FileSystems"]:
             for target in efs.describe_mount_targets(FileSystemId=system["FileSystemId"])["MountTargets"]:

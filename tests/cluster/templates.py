@@ -3,15 +3,14 @@ addresses, which moto does not give again."""
 
 import re
 
-import boto3
+from account import client_of
 
 PLAIN = ("ImageId", "InstanceType", "KeyName", "UserData", "InstanceInitiatedShutdownBehavior")
 OF_INTERFACE = ("SubnetId", "PrivateIpAddress", "AssociatePublicIpAddress", "InterfaceType", "DeviceIndex", "DeleteOnTermination")
 
 
-def data_of(account, region, identity, version="$Default"):
-    ec2 = boto3.client("ec2", endpoint_url=f"http://{account}", region_name=region or "us-east-1", aws_access_key_id="test",
-                       aws_secret_access_key="test")
+def data_of(address, region, identity, version="$Default"):
+    ec2 = client_of(f"http://{address}", "ec2", region)
     return ec2.describe_launch_template_versions(LaunchTemplateId=identity, Versions=[version])["LaunchTemplateVersions"][0][
         "LaunchTemplateData"]
 

@@ -23,11 +23,13 @@ const std::vector<Json> kEvents = {
     job_event(12, R"("event":"worker_starting","worker":2,"host":"w1","slot":1)"),
     job_event(13, R"("event":"worker_ready","worker":2,"host":"w1","slot":1)"),
     job_event(14, R"("event":"commit","generation":1,"members":["w1","w1"])"),
-    job_event(15,
-          R"("event":"generation","generation":1,"workers":2,"reason":"begin","pause_seconds":1,"seconds":{"sync":1})"),
+    job_event(
+        15,
+        R"("event":"generation","generation":1,"workers":2,"reason":"begin","pause_seconds":1,"seconds":{"sync":1})"),
     job_event(20, R"("event":"failed","worker":2,"host":"w1","slot":1,"reason":"signal 9")"),
     job_event(21, R"("event":"commit","generation":2,"members":["w1"])"),
-    job_event(22, R"("event":"generation","generation":2,"workers":1,"reason":"worker 2","pause_seconds":2,"seconds":{})"),
+    job_event(22,
+              R"("event":"generation","generation":2,"workers":1,"reason":"worker 2","pause_seconds":2,"seconds":{})"),
 };
 const std::vector<Json> kJournal = {
     committed(1, R"({"worker":1,"host":"w1","slot":0},{"worker":2,"host":"w1","slot":1})"),

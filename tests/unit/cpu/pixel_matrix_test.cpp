@@ -109,8 +109,8 @@ Gradients expected(const Product& p) {
 TEST(PixelMatrices, GiveTheGradientsOfTheConvolution) {
   if (make_cpu_backend()->why_not(DType::bfloat16)) GTEST_SKIP() << "this CPU lacks bfloat16";
   const PixelCase cases[] = {{64, 96, 7, 7, 1, 1, 1},      {5, 7, 9, 7, 1, 1, 3},    {1, 1, 1, 1, 1, 1, 1},
-                        {64, 32, 7, 7, 2, 2, 1},      {48, 130, 9, 6, 2, 2, 3}, {3, 20, 8, 10, 3, 2, 2},
-                        {80, 33, 1, 1, 1, 1, 6, true}};
+                             {64, 32, 7, 7, 2, 2, 1},      {48, 130, 9, 6, 2, 2, 3}, {3, 20, 8, 10, 3, 2, 2},
+                             {80, 33, 1, 1, 1, 1, 6, true}};
   for (const PixelCase& c : cases) {
     const Product p = product(c, true);
     const Gradients ours = gradients(p), wanted = expected(p);

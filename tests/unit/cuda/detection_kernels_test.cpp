@@ -288,8 +288,8 @@ class Proposing {
     const std::vector<std::int32_t> picks = selected(keys, segments, kPictures);
     const BoxGroups in{kPictures, segments.count, of_level};
     std::vector<RatedBox> given(static_cast<std::size_t>(in.boxes())), ranked(given.size());
-    run_detection(ProposedBoxes<float>{&pictures.samples, logits_.data(), codes_.data(), picks.data(), given.data(), grid_,
-                             segments, in});
+    run_detection(ProposedBoxes<float>{&pictures.samples, logits_.data(), codes_.data(), picks.data(), given.data(),
+                                       grid_, segments, in});
     std::vector<std::uint64_t> bits(static_cast<std::size_t>(in.boxes() * in.words())),
         dropped(static_cast<std::size_t>(in.rows() * in.words()));
     std::vector<std::int32_t> kept_before(static_cast<std::size_t>(in.rows() * (in.size + 1)));

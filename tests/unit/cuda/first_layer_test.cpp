@@ -266,7 +266,8 @@ TYPED_TEST(WhiteningOn, ComputesWhatItsLayersComputeOneByOne) {
   const std::vector<T> dy = random_values<T>(shape.outputs(), 3, -1, 1);
   const std::vector<float> wide = widened(dy);
   std::vector<float> dz(z.size());
-  run_first_layer(ActivateGradient<float>{wide.data(), z.data(), late, dz.data(), shape.outputs(), nn::ActivationKind::gelu});
+  run_first_layer(
+      ActivateGradient<float>{wide.data(), z.data(), late, dz.data(), shape.outputs(), nn::ActivationKind::gelu});
   const RowParts cut = cut_rows(shape.outputs() / kOut, packs_of(kOut, Pack<T>::size));
   std::vector<float> parts(static_cast<std::size_t>(cut.parts * kOut), std::nanf(""));
   run_first_layer(WhiteningSums<T>{whitening, dy.data(), parts.data(), cut});

@@ -50,9 +50,10 @@ Found compute(const Batch& b, const nn::SoftmaxLoss& loss, const Targets& target
   const LossRule rule = rule_of(loss, b.classes.number, loss.class_weights.data());
   run_loss(SoftmaxParts<float>{b.logits.data(), targets, parts.data(), b.n, b.classes});
   run_loss(LossParts<float>{b.logits.data(), targets, parts.data(), terms.data(), b.n, b.classes, rule});
-  run_loss(SoftmaxLoss{parts.data(), terms.data(), targets, samples.data(), found.counts.data(), b.n, b.classes, kTopK});
+  run_loss(
+      SoftmaxLoss{parts.data(), terms.data(), targets, samples.data(), found.counts.data(), b.n, b.classes, kTopK});
   run_loss(SoftmaxGradient<float>{b.logits.data(), targets, samples.data(), found.gradient.data(), b.n, b.classes, rule,
-                             nullptr});
+                                  nullptr});
   return found;
 }
 

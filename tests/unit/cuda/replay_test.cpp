@@ -96,7 +96,8 @@ TEST(CudaReplay, SumsManyRowsInPartsAsTheReferenceDoesInOne) {
   const int bn = b.add("bn", nn::BatchNorm{}, {conv});
   const Problem problem = make_problem(b.finish(b.add("logits", nn::Dense{.out = 4}, {bn})), 9);
   EXPECT_GT(backend::cuda::cut_rows(9 * 38 * 38, 1).folded_parts, 1);
-  EXPECT_EQ(replay_difference(problem, {}, {.gradients = 2e-4}), "");  // of the bias before a norm: what is left of nothing
+  EXPECT_EQ(replay_difference(problem, {}, {.gradients = 2e-4}),
+            "");  // of the bias before a norm: what is left of nothing
 }
 
 // What a rank without peers does, against what ranks with peers do: the same bits, also with shards that are empty.

@@ -123,7 +123,8 @@ TEST(CudaStateUpdate, LetsRatesDecayByLayerAsTheReferenceDoes) {
 TEST(CudaStateUpdate, CutsTheNormInTheSameRecording) {
   const Problem problem = matrix_problem();
   int recordings = 0;
-  const auto executable = compiled_for_update(*make_replay_backend(std::uint64_t{8} << 30, {.recordings = &recordings}), problem);
+  const auto executable =
+      compiled_for_update(*make_replay_backend(std::uint64_t{8} << 30, {.recordings = &recordings}), problem);
   for (int step = 0; step < 4; ++step) {
     executable->apply(sum_of_step(problem, step), with_cuts(update_of_step(OptimizerKind::nag, step)));
   }
@@ -150,7 +151,8 @@ TEST(CudaStateUpdate, IsRecordedOnceWhereverTheSumIsAndWhateverTheNumbersAre) {
 TEST(CudaStateUpdate, AStepOfOneShardRecordsNothingAfterTheFirst) {
   const Problem problem = matrix_problem();
   int recordings = 0;
-  const auto executable = compiled_for_update(*make_replay_backend(std::uint64_t{8} << 30, {.recordings = &recordings}), problem);
+  const auto executable =
+      compiled_for_update(*make_replay_backend(std::uint64_t{8} << 30, {.recordings = &recordings}), problem);
   step_by(*executable, problem, update_of_step(OptimizerKind::muon, 0), 1);
   const int first = recordings;
   for (int step = 1; step < 4; ++step) {
@@ -162,7 +164,8 @@ TEST(CudaStateUpdate, AStepOfOneShardRecordsNothingAfterTheFirst) {
 TEST(CudaStateUpdate, AnotherNumberOfIterationsIsAnotherRecording) {
   const Problem problem = matrix_problem();
   int recordings = 0;
-  const auto executable = compiled_for_update(*make_replay_backend(std::uint64_t{8} << 30, {.recordings = &recordings}), problem);
+  const auto executable =
+      compiled_for_update(*make_replay_backend(std::uint64_t{8} << 30, {.recordings = &recordings}), problem);
   for (const int iterations : {2, 5, 2}) {
     backend::Update update = update_of_step(OptimizerKind::muon, 0);
     update.rule.newton_schulz.steps = iterations;

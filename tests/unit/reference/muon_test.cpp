@@ -47,7 +47,8 @@ TEST(Muon, MovesEverySingularValueByThePolynomial) {
 TEST(Muon, TakesAsManyStepsAsItIsTold) {
   nn::Optimizer rule = kRule;
   rule.newton_schulz.steps = 1;
-  EXPECT_NEAR(MuonTraining(2, 2, false).step({3, 0, 0, -4}, rule).state.parameters[0], 1 - 0.5 * polynomial(0.6, 1), 1e-6);
+  EXPECT_NEAR(MuonTraining(2, 2, false).step({3, 0, 0, -4}, rule).state.parameters[0], 1 - 0.5 * polynomial(0.6, 1),
+              1e-6);
 }
 
 TEST(Muon, TurnsATallWeightOver) {
@@ -69,7 +70,8 @@ TEST(Muon, LooksAheadAlongItsMomentum) {
 }
 
 TEST(Muon, BringsAWeightToItsNormWhereOnlyABatchNormSeesItsScale) {
-  const MuonTraining normed = MuonTraining(2, 2, true).step({3, 0, 0, -4}), bare = MuonTraining(2, 2, false).step({3, 0, 0, -4});
+  const MuonTraining normed = MuonTraining(2, 2, true).step({3, 0, 0, -4}),
+                     bare = MuonTraining(2, 2, false).step({3, 0, 0, -4});
   EXPECT_NEAR(normed.state.parameters[1], std::sqrt(2.0) / 2, 1e-6);
   EXPECT_NEAR(bare.state.parameters[1], 1, 1e-6);
 }

@@ -19,8 +19,8 @@ namespace {
 using namespace std::chrono_literals;
 using Head = HeadSeen::Head;
 
-constexpr std::chrono::seconds kPatience{180}, kTick{10}, kHeadTrouble{7'200}, kHeadCalm{7'200}, kHeadShownFor{3'600}, kEnding{40},
-    kLag{30};
+constexpr std::chrono::seconds kPatience{180}, kTick{10}, kHeadTrouble{7'200}, kHeadCalm{7'200}, kHeadShownFor{3'600},
+    kEnding{40}, kLag{30};
 constexpr int kWorkers = 5;
 
 struct HeadMachine {

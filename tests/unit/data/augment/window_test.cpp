@@ -124,7 +124,8 @@ const Augment kNormal{.random_crop = true, .random_mirror = true, .mean = {100, 
 
 TEST(Window, OfAJpegIsWhatTheWholeImageHoldsThere) {
   const std::string full = encode_image(window_noise(3, 97, 131), Encoding::jpeg);
-  const std::string halved = encode_image(window_noise(3, 97, 131), Encoding::jpeg, {.quality = 80, .full_colour = false});
+  const std::string halved =
+      encode_image(window_noise(3, 97, 131), Encoding::jpeg, {.quality = 80, .full_colour = false});
   const std::string grey = encode_image(window_noise(1, 97, 131), Encoding::jpeg);
   for (const std::string& jpeg : {full, halved, grey}) {
     for (std::uint32_t sample = 0; sample < 40; ++sample) {

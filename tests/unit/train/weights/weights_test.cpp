@@ -44,7 +44,7 @@ TEST_P(WeightsOfPyTorch, FitByTheNamesOfTheLayers) {
 
 INSTANTIATE_TEST_SUITE_P(Files, WeightsOfPyTorch,
                          ::testing::Values("state_dict.pt", "old.pt", "wrapped.pt", "arrays.npz", "compressed.npz",
-                                         "model.onnx"));
+                                           "model.onnx"));
 
 TEST(Weights, OfAnotherNumberOfClassesKeepAllButTheLastLayer) {
   const Path file = golden("state_dict.pt");
