@@ -67,10 +67,13 @@ class Guards:
         self.cloud.proxy.policy = policy_of(json.dumps(document), self.cloud.proxy.account)
 
     def end(self):
+        codes = [process.poll() for process, _ in self.running]
         for process, metadata in self.running:
             process.kill()
             process.wait()
             metadata.close()
+        self.running.clear()
+        assert set(codes) <= {None}, f"a guard ended by itself: {codes}"
 
 
 @pytest.fixture
@@ -126,7 +129,8 @@ def test_two_at_once_start_one_head(cloud, demo, guards):
     before = cloud.proxy.count("RunInstances")
     cloud.proxy.on("RunInstances", lose_reply(), calls=[1])
     logs = [guards.start("w0001") for _ in range(2)]
-    wait_for(lambda: all("started i-" in log.read_text() or "runs, says EC2" in log.read_text() for log in logs), logs[0])
+    for log in logs:
+        wait_for(lambda: "started i-" in log.read_text() or "runs, says EC2" in log.read_text(), log)
     assert len(heads(cloud)) == 1 and cloud.proxy.count("RunInstances") - before >= 2
 
 

@@ -16,7 +16,6 @@
 namespace dtrain::cli {
 namespace {
 
-using train::Compression;
 using train::GradientCompression;
 using Clock = std::chrono::steady_clock;
 
