@@ -26,6 +26,9 @@ run train "${detector[@]}" --num-epochs 1 --model-prefix m/resumed
 run train "${detector[@]}" --num-epochs 2 --model-prefix m/resumed --resume
 check "a run goes on" exits 0
 check "to the same bits again" same "$(hash_of one-0002)" "$(hash_of resumed-0002)"
+run train --data-train d/shapes-detection_train --num-epochs 3 --model-prefix m/resumed --resume
+check "a run that goes on without its network is a usage error" exits 2
+check "because of the defaults" says 'the checkpoint holds retinanet-resnet-18, a detector, and the defaults of --recipe cifar10 are for other networks'
 
 run eval m/one --data-val d/shapes-detection_val --per-class
 check "eval prints the twelve numbers" same "$(grep -cE '^box_a[pr]' out)" 12

@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <dtrain/backend/checks.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/nn/freeze.hpp>
 #include <dtrain/nn/graph_json.hpp>
+#include <dtrain/nn/networks.hpp>
 
 #include "config/resizing/aspect_groups.hpp"
 
@@ -123,9 +126,22 @@ Json network_json(nn::Graph graph) {
   return nn::graph_to_json(graph);
 }
 
+// The defaults come from the recipe, which follows --network where that is given: those for images of classes would
+// ruin a detector in silence.
+void check_recipe_of_detector(const nn::Graph& graph, const config::OptionSet& set,
+                              const config::TrainOptions& options) {
+  const bool detects = std::ranges::count(nn::detector_names(), options.network.options.name) > 0;
+  if (!nn::detection_of(graph) || detects || set.chosen("recipe")) return;
+  throw UsageError(
+      fmt::format("the checkpoint holds {}, a detector, and the defaults of --recipe {} are for other networks",
+                  graph.name, options.recipe),
+      "give the --network of the first run again, or --recipe detection");
+}
+
 nn::Graph network_of_run(const std::optional<train::Checkpoint>& start, const config::OptionSet& set,
                          config::TrainOptions& options) {
   if (start && !config::network_is_chosen(set)) {
+    check_recipe_of_detector(start->graph, set, options);
     options.data.image = start->graph.input();
     options.data.classes = start->graph.classes();
     return start->graph;
