@@ -13,8 +13,8 @@ failed=0
 
 # After the build the quick tier runs in two lanes side by side: parts that only compute, and wait for nobody, fill the
 # time in which the others wait.
-readonly computing=(quickstart lint tidy locks judge bundle image package)
-readonly timed=(unit cli jobs board launch hosts strangers faults launchers s3 cluster)
+readonly computing=(quickstart unit lint tidy locks judge bundle image package)
+readonly timed=(cli jobs board launch hosts strangers faults launchers s3 cluster)
 readonly quick=(build "${computing[@]}" "${timed[@]}")
 readonly slow=(world judge-all jobs-all launch-all hosts-all faults-all launchers-all cluster-all asan tsan fuzz libfuzzer tidy-all toolkit root)
 
@@ -323,7 +323,7 @@ part_libfuzzer() {
 
 part_tidy() {
   need_program
-  bash tests/lint/tidy.sh --last 16
+  bash tests/lint/tidy.sh --last 12
 }
 
 part_locks() {
