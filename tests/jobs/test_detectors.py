@@ -32,8 +32,9 @@ def test_masks_by_one_two_and_three_workers(world: World):
         assert job.state_hash() == expected, f"{job.name}: other bits"
 
 
+@slow
 def test_a_join_a_kill_and_a_leave(world: World):
-    """A worker joins, one is killed, one leaves: the bits of a calm run."""
+    """A worker joins, one is killed, one leaves: the bits of a calm run. Quick, in groups: below."""
     job = detector_job(world, "job", "mask-rcnn", "--proposals", 16).start().wait_running()
     job.hosts_command("add", "w3")
     job.wait_members("w1", "w2", "w3").wait_steps(1)

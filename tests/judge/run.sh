@@ -21,9 +21,10 @@ for judge in "${judges[@]}"; do
   esac
   python=../../.venv/bin/python
   if grep -qE '^\s*(import|from) torch\b' "$judge"; then python=/usr/bin/python3; fi
+  begin=$SECONDS
   output=$(timeout "$limit" "$python" "$judge" ${more:+"$more"} 2>&1 </dev/null)
   case $? in
-    0) passed=$((passed + 1)); echo "ok   $judge" ;;
+    0) passed=$((passed + 1)); echo "ok   $judge ($((SECONDS - begin)) s)" ;;
     77) skipped=$((skipped + 1)); echo "SKIP judge $judge: $(tail -n 1 <<<"$output")" ;;
     *) failed=$((failed + 1)); echo "$output" | tail -n 40; echo "FAIL $judge" ;;
   esac
