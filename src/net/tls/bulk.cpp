@@ -138,6 +138,8 @@ Moved BulkRecords::read(int socket, std::span<const iovec> parts) {
         opened_.resize(fits ? 0 : size);
         opened_read_ = 0;
         if (!open_next(fits ? room.first(size) : std::span(opened_))) {
+          is_broken_ = true;
+          opened_.clear();
           return {.bytes = moved.bytes, .state = Moved::State::broken, .error = kChanged};
         }
         got = fits ? size : 0;
@@ -151,6 +153,7 @@ Moved BulkRecords::read(int socket, std::span<const iovec> parts) {
 
 // Until a whole record is here; why not, if none can be. The size of the next record is read with it.
 std::optional<Moved> BulkRecords::fill(int socket) {
+  if (is_broken_) return Moved{.state = Moved::State::broken, .error = kChanged};
   for (;;) {
     std::size_t wanted = kHead;
     if (in_size_ >= kHead) {

@@ -65,6 +65,7 @@ class BulkRecords {
   std::size_t in_size_ = 0;
   std::vector<std::byte> opened_;  // text for which no reader has come
   std::size_t opened_read_ = 0;
+  bool is_broken_ = false;  // a record was changed: nothing that follows it is read
 };
 
 }  // namespace dtrain::net

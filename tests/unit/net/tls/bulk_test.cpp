@@ -176,6 +176,35 @@ TEST(BulkRecords, OfAnImpossibleSizeAreRefused) {
   }
 }
 
+// Of two records of 100 bytes that come at once, the second one is changed in its first byte.
+void expect_nothing_behind(std::size_t room_for) {
+  Ends ends, twins;  // with the same keys
+  const std::string text(100, 'a');
+  const iovec part = part_of(text);
+  for (int record = 0; record < 3; ++record) ends.writer.write(ends.here.get(), {&part, 1});
+  std::string sealed(3 * (4 + text.size() + kGcmTagSize), '\0');
+  ASSERT_EQ(::recv(ends.there.get(), sealed.data(), sealed.size(), MSG_WAITALL), std::ssize(sealed));
+  sealed[sealed.size() / 3 + 4] ^= 1;
+  ASSERT_EQ(::send(twins.here.get(), sealed.data(), sealed.size(), 0), std::ssize(sealed));
+  std::string got;
+  Moved moved;
+  do {
+    std::string room(room_for, '\0');
+    const iovec into = part_of(room);
+    moved = twins.reader.read(twins.there.get(), {&into, 1});
+    got.append(room, 0, moved.bytes);
+  } while (moved.bytes > 0);
+  EXPECT_EQ(moved.state, Moved::State::broken) << room_for;
+  EXPECT_EQ(moved.error, "bytes were changed on the way");
+  EXPECT_TRUE(got == text) << room_for << " " << got.size();
+}
+
+TEST(BulkRecords, BehindAChangedOneAreNeverRead) {
+  for (const std::size_t room : {std::size_t{30}, std::size_t{100}, std::size_t{140}, std::size_t{1'000}}) {
+    expect_nothing_behind(room);
+  }
+}
+
 TEST(BulkRecords, EndWithTheConnection) {
   Ends ends;
   const iovec part = part_of("half a record");
