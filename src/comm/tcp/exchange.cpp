@@ -85,6 +85,9 @@ void Exchange::end() {
       if (!operation_) return;
       std::vector<std::string> names;
       for (const int peer : operation_->blamed()) names.push_back(name_of(peer));
+      for (int peer = 0; names.empty() && peer < ranks(); ++peer) {  // all came, but one took not all that is for it
+        if (std::ranges::any_of(links_to(peer), &Link::has_output)) names.push_back(name_of(peer));
+      }
       throw PeerLost(fmt::format("no answer within {:.1f} s from {}", static_cast<double>(deadline_.count()) / 1e3,
                                  fmt::join(names, ", ")));
     });

@@ -29,8 +29,13 @@ Link::Link(net::Stream stream, int peer, std::string name, bool is_first, std::s
       traffic_(std::move(traffic)) {
   if (!is_near(stream_.socket())) return;
   awaits_memory_ = true;
-  // A connection that is broken already shows when it is read.
-  if (send_file(stream_.socket(), memory ? memory->file() : -1)) own_ = std::move(memory);
+  // The kernel may refuse a file, for many are on their way; the byte that says so goes all the same. A connection that
+  // is broken already shows when it is read.
+  if (memory && send_file(stream_.socket(), memory->file())) {
+    own_ = std::move(memory);
+  } else {
+    send_file(stream_.socket(), -1);
+  }
 }
 
 void Link::note_events(std::uint32_t epoll_events) {
@@ -117,6 +122,9 @@ bool Link::receive_memory() {
     end(name_ + " has closed its connection");
     return true;
   }
+  if (received.state == ReceivedFile::State::no_descriptor) {
+    throw PeerLost(name_ + " shares its memory, and no file descriptor is free for it here (ulimit -n)");
+  }
   awaits_memory_ = false;
   if (received.file) theirs_ = std::make_unique<PeerMemory>(std::move(received.file), name_);
   return true;
@@ -175,7 +183,7 @@ bool Link::after_read(const net::Moved& moved) {
     readable_ = false;
     return false;
   }
-  left_ = moved.state == net::Moved::State::ended;
+  left_ = moved.state == net::Moved::State::ended && header_got_ == 0 && !payload_;  // nobody leaves inside a frame
   end(why(moved));
   return true;
 }

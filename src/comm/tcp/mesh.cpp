@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <deque>
 #include <iterator>
+#include <system_error>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/mutex.hpp>
@@ -154,7 +155,11 @@ class Calls {
     if (!calls_.front().is_by_tcp()) return;
     std::vector<std::jthread> threads;
     for (auto call = std::next(calls_.begin()); call != calls_.end(); ++call) {
-      threads.emplace_back([call] { call->run(); });
+      try {
+        threads.emplace_back([call] { call->run(); });
+      } catch (const std::system_error&) {  // no thread is to be had: one after the other
+        call->run();
+      }
     }
   }
   bool is_over() const { return std::ranges::any_of(calls_, &Call::is_over); }

@@ -179,6 +179,7 @@ ReceivedFile receive_file(int socket) {
     return {.state = ReceivedFile::State::not_yet};
   }
   if (got <= 0) return {.state = ReceivedFile::State::ended};
+  if (message.msg_flags & MSG_CTRUNC) return {.state = ReceivedFile::State::no_descriptor};
   const cmsghdr* const header = CMSG_FIRSTHDR(&message);
   if (header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
     std::memcpy(&file, CMSG_DATA(header), sizeof file);

@@ -35,7 +35,7 @@ FileDescriptor connect_to(const PeerAddress& to, Clock::time_point deadline, con
 bool send_file(int socket, int file);
 // What send_file() sent; does not block.
 struct ReceivedFile {
-  enum class State { came, not_yet, ended } state = State::ended;
+  enum class State { came, not_yet, ended, no_descriptor } state = State::ended;
   FileDescriptor file{};  // may be none
 };
 ReceivedFile receive_file(int socket);

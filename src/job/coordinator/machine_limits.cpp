@@ -13,8 +13,9 @@ namespace {
 
 // Connections, pipes and logs of the coordinator itself and of each agent that it serves.
 constexpr std::size_t kOwnFiles = 48, kFilesOfAnAgent = 8;
-// A rank is connected with every other rank, and for a moment with those of the next generation.
-constexpr std::size_t kFilesOfAPeer = 2;
+// A rank has a connection to every other rank and the memory that this shares, and for a moment those of the next
+// generation.
+constexpr std::size_t kFilesOfAPeer = 4;
 // Ranks that start within a minute; more of them wait for each other until the timeouts end the job.
 constexpr int kMostRanks = 128, kRanksOfAProcessor = 16;
 
