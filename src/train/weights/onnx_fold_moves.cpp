@@ -117,6 +117,7 @@ Numbers fold_gather(const OnnxNode& node, const Inputs& in) {
   strides.erase(strides.begin() + at);
   Numbers made{{}, {}, from.is_real};
   const Shape indices = known_integers(node, "indices", in, 1);
+  expect_fold(indices.size() == in[1]->values.size(), "its indices are not as many as their shape says");
   // The indices first, then their axes to the place of the one that they stand for.
   Shape whole = in[1]->shape;
   whole.insert(whole.end(), shape.begin(), shape.end());

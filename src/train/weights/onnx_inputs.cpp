@@ -44,15 +44,20 @@ std::optional<std::size_t> OnnxReader::channel_axis(const OnnxValue& value) cons
   return found;
 }
 
+const OnnxValue& OnnxReader::unpadded_value_of(const OnnxNode& node, std::size_t input) const {
+  const OnnxValue& value = value_of(node, input);
+  require(value.zeros == std::array<std::int64_t, 4>{}, node,
+          "a Pad made its input larger, which only convolutions and poolings read");
+  return value;
+}
+
 int OnnxReader::layer_of(const OnnxNode& node, std::size_t input) {
-  const OnnxValue value = value_of(node, input);
+  const OnnxValue value = unpadded_value_of(node, input);
   if (value.form != OnnxForm::layer) {
     const bool is_curve = value.form == OnnxForm::erf || value.form == OnnxForm::one_plus_erf;
     refuse(node, fmt::format("it reads {} that no layer of dtrain has as its output",
                              is_curve ? "an error function" : "the shares of an attention"));
   }
-  require(value.zeros == std::array<std::int64_t, 4>{}, node,
-          "a Pad made its input larger, which only convolutions and poolings read");
   std::int64_t channels = 1, pixels = 1;
   for (const std::vector<OnnxPart>& parts : value.layout) {
     for (const OnnxPart& part : parts) {

@@ -95,7 +95,7 @@ bool OnnxReader::change_constant(const OnnxNode& node) {
 }
 
 void OnnxReader::reshape(const OnnxNode& node) {
-  OnnxValue value = value_of(node, 0);
+  OnnxValue value = unpadded_value_of(node, 0);
   const Extents given = extents_of(value.layout);
   Extents extents;
   if (node.op == "Flatten") {
@@ -126,7 +126,7 @@ OnnxValue OnnxReader::flattened(const OnnxNode& node, OnnxValue value) {
 }
 
 void OnnxReader::transpose(const OnnxNode& node) {
-  OnnxValue value = value_of(node, 0);
+  OnnxValue value = unpadded_value_of(node, 0);
   const std::size_t rank = value.layout.size();
   const Extents order = node.attributes.contains("perm") ? integers_of(node, "perm", 1) : turned_around(rank);
   require(is_order(order, rank), node, "it does not name each axis once");
@@ -135,7 +135,7 @@ void OnnxReader::transpose(const OnnxNode& node) {
 }
 
 void OnnxReader::squeeze(const OnnxNode& node) {
-  OnnxValue value = value_of(node, 0);
+  OnnxValue value = unpadded_value_of(node, 0);
   Extents axes = axes_of(node, integers_of(node, "axes", 1), value.layout.size());
   if (axes.empty()) {
     for (std::size_t axis = 0; axis < value.layout.size(); ++axis) {
@@ -150,7 +150,7 @@ void OnnxReader::squeeze(const OnnxNode& node) {
 }
 
 void OnnxReader::unsqueeze(const OnnxNode& node) {
-  OnnxValue value = value_of(node, 0);
+  OnnxValue value = unpadded_value_of(node, 0);
   const Extents axes = integers_of(node, "axes", 1);
   for (const std::int64_t axis : axes_of(node, axes, value.layout.size() + axes.size())) {
     value.layout.insert(value.layout.begin() + axis, std::vector<OnnxPart>());
@@ -188,7 +188,7 @@ OnnxValue OnnxReader::part_of(const OnnxNode& node, const OnnxValue& value, std:
 }
 
 void OnnxReader::slice(const OnnxNode& node) {
-  OnnxValue value = value_of(node, 0);
+  OnnxValue value = unpadded_value_of(node, 0);
   const Extents starts = integers_of(node, "starts", 1), ends = integers_of(node, "ends", 2);
   Extents axes = integers_of(node, "axes", 3);
   if (axes.empty()) {
@@ -212,7 +212,7 @@ void OnnxReader::slice(const OnnxNode& node) {
 }
 
 void OnnxReader::split(const OnnxNode& node) {
-  const OnnxValue value = value_of(node, 0);
+  const OnnxValue value = unpadded_value_of(node, 0);
   const Extents named = axes_of(node, {integer(node, "axis", 0)}, value.layout.size());
   const auto axis = static_cast<std::size_t>(named[0]);
   const std::int64_t extent = extents_of(value.layout)[axis], outputs = std::ssize(node.outputs);
@@ -230,12 +230,13 @@ void OnnxReader::split(const OnnxNode& node) {
 
 // One index of an axis, which is gone behind it unless the index is a list.
 void OnnxReader::gather(const OnnxNode& node) {
-  const OnnxValue value = value_of(node, 0);
+  const OnnxValue value = unpadded_value_of(node, 0);
   const Extents named = axes_of(node, {integer(node, "axis", 0)}, value.layout.size());
   const auto axis = static_cast<std::size_t>(named[0]);
   const auto index = numbers_of(node, 1);
   require(index && index->values.size() == 1 && index->shape.size() <= 1, node, "it takes more than one index");
-  std::int64_t first = integers_of(node, "indices", 1).front();
+  require(!index->of_samples(), node, "its index depends on the number of samples, which the model leaves free");
+  std::int64_t first = index->integers().front();
   first += first < 0 ? extents_of(value.layout)[axis] : 0;
   OnnxValue part = part_of(node, value, axis, first, 1);
   if (index->shape.empty()) part.layout.erase(part.layout.begin() + static_cast<std::ptrdiff_t>(axis));

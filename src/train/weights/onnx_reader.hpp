@@ -65,6 +65,7 @@ class OnnxReader {
 
   // What the value of this name is; refuses one that is not computed from the image.
   const OnnxValue& value_of(const OnnxNode& node, std::size_t input) const;
+  const OnnxValue& unpadded_value_of(const OnnxNode& node, std::size_t input) const;  // refuses what a Pad made larger
   // The layer that computes the value, all channels of it and times its factor.
   int layer_of(const OnnxNode& node, std::size_t input);
   // The same of a value whose axes are samples, channels and the rows and columns of its pixels.

@@ -100,6 +100,34 @@ TEST(OnnxNetwork, PoolsWithThePaddingOfAPadWhereNoNumberChanges) {
   expect_error<DataError>([] { behind_pad("Relu", 1, "MaxPool"); }, "something else than zeros or minus infinity");
 }
 
+TEST(OnnxNetwork, RefusesToCutOrReshapeWhatAPadMadeLarger) {
+  const auto complaint = [](const char* op, const std::vector<ProtoMessage>& attributes) {
+    return [=] {
+      Sketch model;
+      model.node("Pad", {"image"}, "padded", {integers("pads", {0, 0, 0, 0, 0, 0, 1, 1})});
+      model.node(op, {"padded"}, "cut", attributes).node("Shape", {"cut"}, "extents");
+      const std::string file = model.node("Reshape", {"cut", "extents"}, "made").file();
+      read_sketch(file);
+    };
+  };
+  const char* const kRefusal = "a Pad made its input larger, which only convolutions and poolings read";
+  expect_error<DataError>(complaint("Reshape", {integers("shape", {0, 0, -1})}), kRefusal);
+  expect_error<DataError>(complaint("Flatten", {}), kRefusal);
+  expect_error<DataError>(complaint("Transpose", {integers("perm", {0, 2, 3, 1})}), kRefusal);
+  expect_error<DataError>(complaint("Unsqueeze", {integers("axes", {0})}), kRefusal);
+  expect_error<DataError>(
+      complaint("Slice", {integers("starts", {0, 0}), integers("ends", {4, 4}), integers("axes", {2, 3})}), kRefusal);
+}
+
+TEST(OnnxNetwork, TakesTheIndexOfAGatherFromItsInput) {
+  Sketch model;
+  model.whole("one", {}, {1}).tensor("w", {3, 16});
+  model.node("Gather", {"image", "one"}, "a", {integer("axis", 1), integers("indices", {})});
+  const std::string file =
+      model.node("Flatten", {"a"}, "b").node("Gemm", {"b", "w"}, "c", {integer("transB", 1)}).file();
+  expect_error<DataError>([&] { read_sketch(file); }, "channels of a layer");
+}
+
 TEST(OnnxNetwork, ReadsDilationsPaddingOfEachSideAndLocalResponseNorms) {
   Sketch model;
   model.tensor("w", {3, 2, 2, 2}).tensor("head", {3, 3 * 5 * 4});
