@@ -22,6 +22,9 @@ struct ProgressiveSizes {
   bool any() const { return enabled; }
   // Where the share `done` of the run is over.
   nn::Shape at(double done, const nn::Shape& whole) const;
+  // The sizes of a run, each once, in their order. Where height and width change nearly together, a size in between
+  // that lasts for less than one of 64 (h + w) parts of the rise may be missing.
+  std::vector<nn::Shape> all(const nn::Shape& whole) const;
   friend bool operator==(const ProgressiveSizes&, const ProgressiveSizes&) = default;
 };
 inline constexpr ValueRange kInitialScaleRange{.low = 0, .high = 1, .low_is_out = true};

@@ -118,7 +118,9 @@ data::RemoteOptions with_cache(const TrainRun& run) {
 void check_choices(const TrainRun& run) {
   const config::TrainOptions& options = run.options;
   nn::require_warmup(options.schedule);
-  if (options.resizing.any()) train::with_image(run.graph, options.resizing.at(0, run.graph.input()));
+  if (options.resizing.any()) {
+    for (const nn::Shape& size : options.resizing.all(run.graph.input())) train::with_image(run.graph, size);
+  }
   for (const nn::Shape& group : config::group_shapes(options.data)) train::with_image(run.graph, group);
   if (!run.sources.validation && (options.early_stop > 0 || options.keep_best)) {
     throw UsageError(fmt::format("--{}: there is no validation accuracy to judge by",

@@ -38,6 +38,18 @@ nn::Shape ProgressiveSizes::at(double done, const nn::Shape& whole) const {
   return {whole.c, scaled_extent(whole.h, scale, increment), scaled_extent(whole.w, scale, increment)};
 }
 
+std::vector<nn::Shape> ProgressiveSizes::all(const nn::Shape& whole) const {
+  const int looks = 64 * (whole.h + whole.w);
+  std::vector<nn::Shape> sizes{at(0, whole)};
+  for (int look = 0; look <= looks; ++look) {
+    const double risen = static_cast<double>(look) / looks;
+    const nn::Shape size = at(std::min(1.0, delay + (1 - finetune - delay) * risen), whole);
+    if (sizes.back() != size) sizes.push_back(size);
+  }
+  if (sizes.back() != whole) sizes.push_back(whole);
+  return sizes;
+}
+
 void resize_images(const float* images, int n, const nn::Shape& from, const nn::Shape& to, float* resized) {
   const std::vector<ResizeTap> rows = resize_taps(from.h, to.h), columns = resize_taps(from.w, to.w);
   for (std::int64_t plane = 0; plane < std::int64_t{n} * from.c; ++plane, images += from.h * from.w) {

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <dtrain/backend/checks.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/nn/graph_json.hpp>
@@ -35,6 +37,18 @@ TEST(ProgressiveSizes, ReachTheirEndsWithoutAWayBetween) {
   EXPECT_EQ(jump.at(0.5, {3, 32, 32}), (nn::Shape{3, 32, 32}));
   const ProgressiveSizes small{.enabled = true, .increment = 64};
   EXPECT_EQ(small.at(0, {3, 32, 32}), (nn::Shape{3, 32, 32})) << "no increment is larger than the images";
+}
+
+TEST(ProgressiveSizes, AreAllKnownBeforeTheRun) {
+  const ProgressiveSizes jump{.enabled = true, .initial_scale = 0.5, .delay = 0.5, .finetune = 0.5};
+  EXPECT_EQ(jump.all({3, 32, 32}), (std::vector<nn::Shape>{{3, 16, 16}, {3, 32, 32}}));
+  const ProgressiveSizes rising{.enabled = true};
+  const std::vector<nn::Shape> all = rising.all(kWhole);
+  EXPECT_EQ(all.front(), rising.at(0, kWhole));
+  EXPECT_EQ(all.back(), kWhole);
+  for (double done = 0; done < 1; done += 0.001) {
+    EXPECT_EQ(std::ranges::count(all, rising.at(done, kWhole)), 1) << done;
+  }
 }
 
 // torch.nn.functional.interpolate(x, (3, 4), mode="bilinear"), x the squares of 1 to 24 divided by 8.
