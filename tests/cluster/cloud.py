@@ -36,6 +36,11 @@ class Cloud:
         """An existing image."""
         return self.ec2.describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
 
+    def stranger_at(self, address):
+        """A machine that belongs to no cluster gets the address."""
+        made = self.ec2.run_instances(ImageId=self.image(), InstanceType="c5.large", MinCount=1, MaxCount=1)["Instances"][0]
+        self.proxy.strict.addresses[made["InstanceId"]] = address
+
     # dtrain.
 
     def start(self, *words, streams=subprocess.PIPE, **environment):

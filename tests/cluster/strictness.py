@@ -200,6 +200,7 @@ class Strictness(Reservations, Launches, Lustre):
 
     def DescribeInstances(self, exchange):
         states = self.take_state_filter(exchange)
+        self.take_address_filter(exchange)
         answer = exchange.forward()
         if answer.status == 200:
             answer.body = self.states_as_seen(answer.body, states)

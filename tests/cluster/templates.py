@@ -58,6 +58,14 @@ class Launches:
         exchange.set_form(**{name: None for name in fields})
         return address
 
+    def take_address_filter(self, exchange):
+        """moto knows other addresses: it is asked for the machine that has this one."""
+        for name, value in list(exchange.form.items()):
+            if name.endswith(".Name") and value == "private-ip-address":
+                number = name.removesuffix(".Name")
+                having = self.has_address(exchange, exchange.form[f"{number}.Value.1"]) or ["i-00000000000000000"]
+                exchange.set_form(**{name: "instance-id", f"{number}.Value.1": having[0]})
+
     def has_address(self, exchange, address):
         pages = self.ec2(exchange).describe_instances()["Reservations"]
         return [one["InstanceId"] for page in pages for one in page["Instances"] if not self.is_gone(one) and

@@ -164,6 +164,17 @@ def test_a_group_that_lost_machines_starts_none_when_it_is_given_back(cloud):
     assert told.index(("UpdateAutoScalingGroup", "2")) < len(told) - 1
 
 
+def test_a_file_system_that_went_with_its_stack_holds_nothing_up(cloud):
+    old = OldStack(cloud)
+    cloud.cluster(*ADOPT, "--yes")
+    system = old.physical("FileSystem")
+    for target in cloud.efs.describe_mount_targets(FileSystemId=system)["MountTargets"]:
+        cloud.efs.delete_mount_target(MountTargetId=target["MountTargetId"])
+    cloud.efs.delete_file_system(FileSystemId=system)
+    down(cloud)
+    assert cloud.sweep("demo") == []
+
+
 def test_what_cannot_be_given_back_is_said_and_kept_for_later(cloud):
     old = OldStack(cloud)
     before = old.state()

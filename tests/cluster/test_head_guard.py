@@ -273,11 +273,28 @@ def test_a_stack_has_no_such_role(cloud):
     assert "guard=no" in json.dumps(resources["WorkerTemplate"])
 
 
+def test_a_watch_that_knows_nothing_of_it_takes_the_head_that_a_worker_started(cloud, demo, guards):
+    """EC2 shows the watch no head yet, but refuses its address: there is one."""
+    demo("--heal", *SHARED)
+    lost, user = lose_head(cloud), cloud.proxy.policy
+    guards.with_rights(rights(cloud, WORKER_ROLE))
+    log = guards.start("w0001")
+    wait_for(lambda: "w0001 started" in log.read_text(), log)
+    guards.end()
+    cloud.proxy.policy = user
+    [head] = heads(cloud)
+    cloud.proxy.lag.fresh["RunInstances", head["InstanceId"]] = True
+    cloud.proxy.lag.looks = {"DescribeInstances": 4}
+    said = cloud.cluster("watch", "demo", "--heal", "--no-head", "--once").stderr
+    assert [one["InstanceId"] for one in heads(cloud)] == [head["InstanceId"]], said
+    assert head["PrivateIpAddress"] == lost["PrivateIpAddress"]
+
+
 def test_another_watch_moves_the_head_and_the_template_follows(cloud, demo):
     """Its address is taken, so the head is elsewhere; the next one is started there."""
     demo("--heal", *SHARED)
     lost = lose_head(cloud)
-    cloud.proxy.on("RunInstances", error("InvalidIPAddress.InUse"), calls=[1])
+    cloud.stranger_at(lost["PrivateIpAddress"])
     said = cloud.cluster("watch", "demo", "--heal", "--no-head", "--once").stderr
     assert heads(cloud), said
     [head] = heads(cloud)

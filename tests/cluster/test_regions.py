@@ -265,6 +265,16 @@ def holds(cloud, system, size):
     cloud.proxy.on("DescribeFileSystems", answer)
 
 
+def test_kept_storage_is_removed_where_it_is(cloud, places, regions):
+    places.none_in(A)
+    regions("--shared", "efs")
+    assert "--delete-storage removes it" in cloud.cluster("down", "demo", "--yes").stdout
+    [kept] = places.left(B)
+    assert kept.startswith("fs-")
+    cloud.cluster("down", "demo", "--yes", "--delete-storage")
+    assert places.left(B) == []
+
+
 def test_the_price_that_is_asked_for_is_that_of_the_dearest_region(cloud, places, tmp_path):
     said = cloud.run("cluster", "up", "demo", "-w", 2, "--instance-type", "c5.large", "--region", ALL, "--no-wait", status=2).stderr
     assert "an hour at most, in the dearest of these regions?" in said and cloud.proxy.mutating() == []

@@ -95,9 +95,10 @@ std::vector<FileSystem> own_file_systems(net::AwsCalls& aws, const std::string& 
 std::vector<FileSystem> own_lustre(net::AwsCalls& aws, const std::string& cluster);
 // The same of FSx for Lustre, where the fleet has them by its options.
 std::vector<FileSystem> lustre_of(net::AwsCalls& aws, const Fleet& fleet);
-// Whether no node has written to any of these. FSx does not say what is in its file systems: they count as written to.
+// Whether no node has written to any of these.
 bool has_empty_storage(net::AwsCalls& aws, const Fleet& fleet);
 FileSystem read_file_system(net::AwsCalls& aws, const std::string& id, const std::string& cluster);
+std::optional<FileSystem> file_system_if_there(net::AwsCalls& aws, const std::string& id);  // nullopt: it was deleted
 
 // The name of the quota that counts machines of this type; empty: no known one.
 std::string quota_of(const std::string& type);

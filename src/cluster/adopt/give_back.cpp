@@ -69,7 +69,9 @@ class GiveBack {
   void close_mount_targets() {
     const auto shared = fleet_.options.find("shared");
     if (shared == fleet_.options.end() || !shared->second.starts_with("efs:")) return;
-    for (const auto& target : read_file_system(context_.aws, shared->second.substr(4), {}).mount_targets) {
+    const auto system = file_system_if_there(context_.aws, shared->second.substr(4));
+    if (!system) return;  // it went with its stack
+    for (const auto& target : system->mount_targets) {
       const auto there = groups_of_target(context_.aws, target.id);
       const auto groups = without_own(there);
       // One that has no other group was made by dtrain, and goes with the cluster.

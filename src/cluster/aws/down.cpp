@@ -136,7 +136,7 @@ void remove_storage(const AwsContext& context, const Fleet& fleet, bool delete_s
   }
   if (const auto shared = fleet.options.find("shared");
       shared != fleet.options.end() && shared->second.starts_with("efs:")) {
-    systems->push_back(read_file_system(context.aws, shared->second.substr(4), {}));
+    if (auto given = file_system_if_there(context.aws, shared->second.substr(4))) systems->push_back(*std::move(given));
   }
   for (const FileSystem& system : *systems) {
     remove_mount_targets(context, system, group, result);

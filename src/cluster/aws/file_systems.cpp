@@ -144,6 +144,17 @@ FileSystem read_file_system(net::AwsCalls& aws, const std::string& id, const std
   return system;
 }
 
+std::optional<FileSystem> file_system_if_there(net::AwsCalls& aws, const std::string& id) {
+  try {
+    return read_file_system(aws, id, {});
+  } catch (const UsageError&) {
+    return std::nullopt;
+  } catch (const net::AwsError& problem) {
+    if (problem.facts().problem != net::AwsProblem::not_found) throw;
+    return std::nullopt;
+  }
+}
+
 std::vector<FileSystem> own_file_systems(net::AwsCalls& aws, const std::string& cluster) {
   std::vector<FileSystem> own;
   for (const Json& one : all_pages(aws, "file-systems", {}, "FileSystems")) {
@@ -258,7 +269,9 @@ std::vector<FileSystem> lustre_of(net::AwsCalls& aws, const Fleet& fleet) {
 }
 
 bool has_empty_storage(net::AwsCalls& aws, const Fleet& fleet) {
-  return lustre_of(aws, fleet).empty() && std::ranges::all_of(own_file_systems(aws, fleet.name), is_empty);
+  const auto is_nothing = [&](const FileSystem& one) { return is_empty(one, fleet); };
+  return std::ranges::all_of(lustre_of(aws, fleet), is_nothing) &&
+         std::ranges::all_of(own_file_systems(aws, fleet.name), is_nothing);
 }
 
 // The token is that of the security group, so a repeated call makes no second one, and a later cluster of this name

@@ -26,8 +26,7 @@ constexpr int kMostFleets = 12;
 
 std::string digest(const std::string& text) { return sha256_hex(bytes_of(text)).substr(0, kTokenSize); }
 
-std::vector<Node> nodes_of_launch(net::AwsCalls& aws, const std::string& launch) {
-  const Fields fields = filtered({{std::string("tag:") + tag::kLaunch, launch}});
+std::vector<Node> nodes_where(net::AwsCalls& aws, const Fields& fields) {
   std::vector<Node> nodes;
   for (const net::Element& reservation : aws.query_all(net::kEc2, "DescribeInstances", fields, "reservationSet")) {
     for (const net::Element& instance : reservation.list("instancesSet")) {
@@ -36,6 +35,10 @@ std::vector<Node> nodes_of_launch(net::AwsCalls& aws, const std::string& launch)
     }
   }
   return nodes;
+}
+
+std::vector<Node> nodes_of_launch(net::AwsCalls& aws, const std::string& launch) {
+  return nodes_where(aws, filtered({{std::string("tag:") + tag::kLaunch, launch}}));
 }
 
 std::chrono::milliseconds until_visible(const AwsContext& context) {
@@ -139,12 +142,30 @@ bool is_about_the_address(const net::AwsError& problem) {
          (facts.problem == net::AwsProblem::transient && facts.status != 0);
 }
 
+// The head that somebody else started at this address a moment ago: a worker that guards it, or another `up`. EC2 shows
+// it late; a machine of another kind there ends the search.
+std::optional<Node> other_head_at(const AwsContext& context, const HeadOrder& head) {
+  const auto there = look_until(until_visible(context), [&]() -> std::optional<Node> {
+    auto nodes =
+        nodes_where(context.aws, filtered({{"vpc-id", head.group.vpc_id}, {"private-ip-address", head.address}}));
+    if (nodes.empty()) return std::nullopt;
+    return std::move(nodes.front());
+  });
+  const auto cluster = there ? there->tags.find(tag::kCluster) : Tags::const_iterator();
+  const bool is_ours =
+      there && there->role == Role::head && cluster != there->tags.end() && cluster->second == head.request.name;
+  return is_ours ? there : std::nullopt;
+}
+
 Node run_head_at(const AwsContext& context, const LaunchOrder& order, const HeadOrder& head, const Pool& pool) {
   if (head.address.empty()) return run_head(context, order, head_fields(order, head, pool, {}));
   try {
     return run_head(context, order, head_fields(order, head, pool, head.address));
   } catch (const net::AwsError& problem) {
     if (!is_about_the_address(problem)) throw;
+    if (problem.facts().code == "InvalidIPAddress.InUse") {
+      if (auto other = other_head_at(context, head)) return *std::move(other);
+    }
     return run_head(context, order, head_fields(order, head, pool, {}));
   }
 }

@@ -282,7 +282,7 @@ class Provisioner {
   [[noreturn]] void give_up(const std::string& what, std::string hint, Launched launched) {
     if (was_there_) throw NoCapacity(what, hint, std::move(launched));
     // A file system that is there was kept, or made by an interrupted `up` and not written to.
-    const bool keeps = account_.file_system && !(request_.one_of_regions && is_empty(*account_.file_system));
+    const bool keeps = account_.file_system && !(request_.one_of_regions && is_empty(*account_.file_system, fleet_));
     DownResult down = bring_down(context_, fleet_, !keeps);
     const bool is_clean = down.leftover.empty();
     if (!is_clean) hint += fmt::format("; then dtrain cluster down {}", request_.name);

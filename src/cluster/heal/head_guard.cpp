@@ -90,10 +90,13 @@ std::string HeadGuard::look() {
 // Between the look and the lease another machine may have acted, so everything is looked at and decided again.
 std::string HeadGuard::start(Fleet fleet, const std::string& holder) {
   claim_lease(context_, fleet, holder, clock_, [this] { return read_fleet(context_.aws, order_.cluster); });
-  HeadDecision decision =
-      decide_head(head_seen_in(fleet, holder, clock_()), me_, order_.replace_head_after, std::move(memory_), clock_());
+  const HeadSeen seen = head_seen_in(fleet, holder, clock_());
+  HeadDecision decision = decide_head(seen, me_, order_.replace_head_after, std::move(memory_), clock_());
   memory_ = std::move(decision.memory);
-  if (!decision.start) return decision.why;
+  if (!decision.start) {
+    if (seen.keeper.empty()) write_lease(context_.aws, fleet, {}, clock_());
+    return decision.why;
+  }
   const bool is_first = memory_.failures == 0;
   std::vector<Attempt> attempts;
   std::string outcome;

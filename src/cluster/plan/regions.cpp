@@ -78,17 +78,17 @@ void refuse_ties(const Spec& spec) {
   if (!region_of_kms_key(spec.kms_key).empty()) refuse(with("kms-key", spec.kms_key));
 }
 
-void refuse_kept_storage(const Account& account, const Spec& spec, const std::string& cluster) {
+void refuse_kept_storage(const Account& account, const Spec& spec, const Fleet& fleet) {
   const SharedKind shared = shared_kind(spec);
   if (shared != SharedKind::new_efs && shared != SharedKind::new_lustre) return;
-  if (!account.file_system || is_empty(*account.file_system)) return;
+  if (!account.file_system || is_empty(*account.file_system, fleet)) return;
   throw UsageError(
       fmt::format("file system {} of cluster {} is in {} with {}, which the cluster would miss in another region",
-                  account.file_system->id, cluster, account.region,
+                  account.file_system->id, fleet.name, account.region,
                   format_bytes(static_cast<std::uint64_t>(account.file_system->bytes))),
       fmt::format("give setting 'region' {} alone; or copy what you need, and delete it: dtrain cluster down {} "
                   "setting 'region' {} setting 'delete-storage'",
-                  account.region, cluster, account.region));
+                  account.region, fleet.name, account.region));
 }
 
 bool is_only_begun(const Fleet& fleet) {
@@ -96,7 +96,9 @@ bool is_only_begun(const Fleet& fleet) {
          !fleet.group->tags.contains(tag::kWish) && !fleet.group->tags.contains(tag::kLaunches);
 }
 
-bool is_empty(const FileSystem& system) { return system.bytes < kMostBytesOfNothing; }
+bool is_empty(const FileSystem& system, const Fleet& fleet) {
+  return system.lustre ? system.own && is_only_begun(fleet) : system.bytes < kMostBytesOfNothing;
+}
 
 std::string region_with(const std::vector<std::string>& regions, const std::function<Fleet(const std::string&)>& read) {
   std::string begun;

@@ -52,7 +52,7 @@ config::ClusterPlace in_its_region(config::ClusterPlace place, bool one_cluster,
       return cluster::read_fleet(aws, place.name);
     });
     if (!found.empty()) reporter.note(fmt::format("cluster {} is in {}", place.name, found));
-    place.region = !found.empty() ? found : named ? regions.front() : "";
+    place.region = !found.empty() ? found : regions.front();  // where no machine is, storage may have been kept
   }
   return place;
 }

@@ -64,12 +64,22 @@ TEST(Regions, AreOneForWhatBelongsToOne) {
 TEST(Regions, AreOneWhereAFileSystemWithContentIs) {
   Account account{.region = "eu-west-1"};
   const Spec spec{.shared = "efs"};
-  EXPECT_NO_THROW(refuse_kept_storage(account, spec, "demo"));
+  const Fleet fleet{.name = "demo"};
+  EXPECT_NO_THROW(refuse_kept_storage(account, spec, fleet));
   account.file_system = FileSystem{.id = "fs-1", .bytes = 6'144};
-  EXPECT_NO_THROW(refuse_kept_storage(account, spec, "demo"));
+  EXPECT_NO_THROW(refuse_kept_storage(account, spec, fleet));
   account.file_system->bytes = 3e9;
-  EXPECT_THROW(refuse_kept_storage(account, spec, "demo"), UsageError);
-  EXPECT_NO_THROW(refuse_kept_storage(account, {.shared = "/nfs"}, "demo"));
+  EXPECT_THROW(refuse_kept_storage(account, spec, fleet), UsageError);
+  EXPECT_NO_THROW(refuse_kept_storage(account, {.shared = "/nfs"}, fleet));
+}
+
+TEST(Regions, LustreOfAnInterruptedUpHasNoContent) {
+  Account account{.region = "eu-west-1"};
+  account.file_system = FileSystem{.id = "fs-1", .own = true, .bytes = 1.2e12, .lustre = true};
+  EXPECT_NO_THROW(refuse_kept_storage(account, {.shared = "fsx"}, begun()));
+  EXPECT_THROW(refuse_kept_storage(account, {.shared = "fsx"}, {.name = "demo"}), UsageError);
+  account.file_system->own = false;
+  EXPECT_THROW(refuse_kept_storage(account, {.shared = "fsx"}, begun()), UsageError);
 }
 
 }  // namespace

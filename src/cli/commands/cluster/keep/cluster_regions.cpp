@@ -159,7 +159,7 @@ RegionOrder order_regions(const Asked& asked, Reporter& reporter) {
   add_remains(asked, regions, order, reporter);
   for (const Candidate& one : order.tried) {
     cluster::refuse_ties(one.request.spec);
-    cluster::refuse_kept_storage(one.account, one.request.spec, asked.place.name);
+    cluster::refuse_kept_storage(one.account, one.request.spec, one.fleet);
   }
   return order;
 }
