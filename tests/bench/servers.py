@@ -28,6 +28,8 @@ from world import slowed  # noqa: E402
 
 EPOCHS, SEEDS = int(os.environ.get("EPOCHS", 6)), int(os.environ.get("SEEDS", 2))
 SAMPLES, BATCH = 1920, 32
+# MXNet's images are mirrored, and not changed otherwise.
+PLAIN = ["--pad-size", 0, "--max-random-h", 0, "--max-random-s", 0, "--max-random-l", 0]
 STORES = {"dist_sync": ["--kv-store", "dist_sync"],
           "dist_async": ["--kv-store", "dist_async"],
           "dist_async, at most 8 ahead": ["--kv-store", "dist_async", "--max-staleness", 8],
@@ -56,7 +58,7 @@ def train(dtrain: str, folder: pathlib.Path, workers: int, store: list, seed: in
     command = [dtrain, "train", "--network", "resnet", "--num-layers", 8, "--width", 8, "--lr", 0.02, "--threads", 1,
                "--data-nthreads", 1, "--data-train", folder / "d" / "shapes_train.rec", "--num-epochs", EPOCHS, "--seed", seed,
                "--batch-size", BATCH, "--model-prefix", prefix, "-H", hosts, "--launcher", "local", "--job-dir", job,
-               "--elastic", "--max-workers", workers, "--heartbeat-timeout", 60, *store]
+               "--elastic", "--max-workers", workers, "--heartbeat-timeout", 60, *PLAIN, *store]
     process = subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL)
     pid = last_worker(dtrain, job, workers)
