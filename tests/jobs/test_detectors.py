@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from runner import slow
-from world import World, eventually, send_signal
+from world import Job, World, eventually, send_signal
 
 SCENES = 24
 LAYERS = ("--backbone", "resnet-18", "--image-shape", "3,64,64", "--optimizer", "adamw", "--lr", 0.001,
@@ -32,10 +32,9 @@ def test_masks_by_one_two_and_three_workers(world: World):
         assert job.state_hash() == expected, f"{job.name}: other bits"
 
 
-@slow
-def test_a_join_a_kill_and_a_leave(world: World):
-    """A worker joins, one is killed, one leaves: the bits of a calm run. Quick, in groups: below."""
-    job = detector_job(world, "job", "mask-rcnn", "--proposals", 16).start().wait_running()
+def survives_changes(job: Job):
+    """w3 joins, w2 is killed and comes back, w1 leaves: the bits of a calm run."""
+    job.start().wait_running()
     job.hosts_command("add", "w3")
     job.wait_members("w1", "w2", "w3").wait_steps(1)
     killed = job.training()["w2"]
@@ -44,6 +43,12 @@ def test_a_join_a_kill_and_a_leave(world: World):
     job.hosts_command("remove", "w1")
     job.wait_members("w2", "w3").wait_steps(1).expect_undisturbed_bits()
     assert "killed by signal 9" in job.said()
+
+
+@slow
+def test_a_join_a_kill_and_a_leave(world: World):
+    """Mask R-CNN on pictures of one size. The quick tier has the test of groups below."""
+    survives_changes(detector_job(world, "job", "mask-rcnn", "--proposals", 16))
 
 
 def grouped_job(world: World, name: str, **options):
@@ -60,12 +65,4 @@ def grouped_job(world: World, name: str, **options):
 
 def test_groups_of_aspects_with_a_join_a_kill_and_a_leave(world: World):
     """Each step has pictures of one size; who computes them changes no bit, and no picture is lost or seen twice."""
-    job = grouped_job(world, "groups").start().wait_running()
-    job.hosts_command("add", "w3")
-    job.wait_members("w1", "w2", "w3").wait_steps(1)
-    killed = job.training()["w2"]
-    send_signal(killed, signal.SIGKILL)
-    eventually(lambda: job.training().get("w2", killed) != killed, "w2 is started again", job=job)
-    job.hosts_command("remove", "w1")
-    job.wait_members("w2", "w3").wait_steps(1).expect_undisturbed_bits()
-    assert "killed by signal 9" in job.said()
+    survives_changes(grouped_job(world, "groups"))
