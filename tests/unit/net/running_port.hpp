@@ -48,20 +48,26 @@ class Mailbox {
   std::size_t next_ = 0;
 };
 
+// Callbacks may come until the loop ends, which may be after the ear.
 struct Ear {
-  Mailbox<std::string> frames, ends;
+  std::shared_ptr<Mailbox<std::string>> all_frames = std::make_shared<Mailbox<std::string>>();
+  std::shared_ptr<Mailbox<std::string>> all_ends = std::make_shared<Mailbox<std::string>>();
+  Mailbox<std::string>& frames = *all_frames;
+  Mailbox<std::string>& ends = *all_ends;
   Channel::Events events() {
-    return {[this](std::string frame) { frames.put(std::move(frame)); },
-            [this](std::string reason) { ends.put(std::move(reason)); }};
+    return {[frames = all_frames](std::string frame) { frames->put(std::move(frame)); },
+            [ends = all_ends](std::string reason) { ends->put(std::move(reason)); }};
   }
 };
 
 struct RunningLoop {
   Loop loop;
   std::thread thread{[this] { loop.run(); }};
-  ~RunningLoop() {
+  ~RunningLoop() { stop(); }
+  // No callback runs any more when it returns: what has members that callbacks use calls it before they end.
+  void stop() {
     loop.stop();
-    thread.join();
+    if (thread.joinable()) thread.join();
   }
   // Everything that was posted before has been done.
   void settle() {
@@ -72,6 +78,7 @@ struct RunningLoop {
 };
 
 struct Port : RunningLoop {
+  ~Port() { stop(); }
   Mailbox<ChannelPtr> accepted;
   Listener listener{loop, "127.0.0.1", "token", [this](ChannelPtr channel) { accepted.put(std::move(channel)); }};
 

@@ -322,14 +322,13 @@ TEST_F(Objects, AreGoneWhenAnUploadIsGivenUp) {
 
 TEST_F(Objects, UseThePartsThatAKilledUploadLeft) {
   const std::string where = "s3://killed/x", content = server_content() + server_content();
-  auto* killed = new ObjectUpload(store(), where);  // never ended, as by kill -9
+  auto killed = std::make_unique<ObjectUpload>(store(), where);  // never ended, as by kill -9
   killed->write(bytes_of(content));
   while (fragments("killed") == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   EXPECT_GE(upload(where, content), kPart);
   expect_same(read(where), content);
   EXPECT_EQ(fragments("killed"), 0u);
-  delete killed;
 }
 
 }  // namespace

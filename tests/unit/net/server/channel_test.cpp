@@ -159,6 +159,7 @@ struct Proven : Port {
     theirs = accepted.take();
     theirs->listen(ear.events());
   }
+  ~Proven() { stop(); }
   static StreamClock::time_point soon() { return StreamClock::now() + 10s; }
   void write(std::string_view bytes) {
     try {

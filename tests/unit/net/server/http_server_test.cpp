@@ -33,8 +33,8 @@ class HttpServerTest : public testing::Test {
     if (request.path == "/gone") return {.file = "/nowhere"};
     if (request.path == "/header") return {.body = std::string(request.header("x-word")), .headers = {{"X-Own", "1"}}};
     if (request.path == "/later") {
-      return {.later = [](HttpResponse::Reply send) {
-        std::thread([send = std::move(send)] { send({.body = "done"}); }).detach();
+      return {.later = [this](HttpResponse::Reply send) {
+        answering_.emplace_back([send = std::move(send)] { send({.body = "done"}); });
       }};
     }
     if (request.path == "/stream") {
@@ -58,6 +58,7 @@ class HttpServerTest : public testing::Test {
   Mailbox<std::shared_ptr<HttpStream>> streams_;
   Loop loop_;
   HttpServer server_{loop_, "127.0.0.1", 0, [this](const HttpRequest& request) { return answer(request); }};
+  std::vector<std::jthread> answering_;
   std::thread thread_;
 };
 

@@ -79,6 +79,7 @@ TEST(Listener, ServesACrowdThatComesAtOnce) {
   std::vector<std::future<ChannelPtr>> crowd;
   for (int i = 0; i < 100; ++i) crowd.push_back(std::async(std::launch::async, [&] { return port.connect(); }));
   for (auto& member : crowd) EXPECT_NE(member.get(), nullptr);
+  for (int i = 0; i < 100; ++i) EXPECT_NE(port.accepted.take(), nullptr);
 }
 
 TEST(Listener, FreesItsPortAndRefusesEverybodyOnceItIsGone) {
