@@ -12,6 +12,11 @@ ContributionSink* StepSink::host() const {
   return sink ? *sink : nullptr;
 }
 
+MeetingSink* StepSink::meeting() const {
+  const auto* const sink = std::get_if<MeetingSink*>(&to_);
+  return sink ? *sink : nullptr;
+}
+
 DeviceSink* StepSink::device() const {
   const auto* const sink = std::get_if<DeviceSink*>(&to_);
   return sink ? *sink : nullptr;

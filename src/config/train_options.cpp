@@ -7,6 +7,7 @@
 #include <dtrain/nn/optimizer_ranges.hpp>
 
 #include "exchange/local_steps_options.hpp"
+#include "exchange/synchronized_norms.hpp"
 #include "gpu_choice.hpp"
 #include "mxnet_options.hpp"
 #include "option_values.hpp"
@@ -263,6 +264,7 @@ void bind(OptionSet& set, TrainOptions& options) {
                  "detection, which detectors have by default");
   set.presets("recipe", "network", recipes());
   bind_network(set, options.network);
+  bind_synchronized_norms(set, options);
   bind_pretrained(set, options.pretrained);
   bind_initializer(set, options.initializer);
   bind_data(set, options.data);

@@ -38,6 +38,7 @@ struct TrainOptions {
   int epochs = 100;
   int early_stop = 0;  // epochs without a better validation; 0: does not stop
   train::LocalSteps local;
+  bool synchronized_norms = false;  // all of the network
   train::ProgressiveSizes resizing;
   data::MixOptions mix;
   int top_k = 0;                    // 0: not reported

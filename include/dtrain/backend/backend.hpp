@@ -96,6 +96,15 @@ class ContributionSink {
   virtual void ready(const ShardRange& shard, std::int64_t first, std::int64_t size, bool last) = 0;
 };
 
+// Receives the contributions of shards that meet at each synchronized batch norm (nn/synchronized_norms.hpp): all
+// shards of a step are computed at the same time, on all ranks.
+class MeetingSink : public ContributionSink {
+ public:
+  // `mine`: rows of the shards of this enqueue(), in their order. Gives the rows of all shards of the step in their
+  // order, the same on all ranks. Blocks until all ranks are there. On the thread that called enqueue().
+  virtual std::vector<double> gather(std::span<const double> mine) = 0;
+};
+
 // Receives contributions that stay on the GPU where they are computed. One thread, that of Executable::enqueue().
 class DeviceSink {
  public:
@@ -113,19 +122,21 @@ class DeviceSink {
 struct OwnSum {};
 
 // Where the contributions of a step go. An executable whose device_parts() are empty computes on the host and takes a
-// ContributionSink only.
+// ContributionSink only; one whose norms can meet takes a MeetingSink too.
 class StepSink {
  public:
   StepSink(ContributionSink& sink) : to_(&sink) {}
+  StepSink(MeetingSink& sink) : to_(&sink) {}
   StepSink(DeviceSink& sink) : to_(&sink) {}
   StepSink(OwnSum own) : to_(own) {}
-  ContributionSink* host() const;  // nullptr: another one
+  ContributionSink* host() const;  // nullptr: another one, or shards meet
+  MeetingSink* meeting() const;
   DeviceSink* device() const;
   // DTRAIN_CHECKs that it is one: what an executable that computes on the host says to all others.
   ContributionSink& require_host() const;
 
  private:
-  std::variant<ContributionSink*, DeviceSink*, OwnSum> to_;
+  std::variant<ContributionSink*, MeetingSink*, DeviceSink*, OwnSum> to_;
 };
 
 // The sum over all shards of a step: on the host, in memory of the executable's GPU that nothing else uses before

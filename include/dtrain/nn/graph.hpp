@@ -56,13 +56,14 @@ struct TransposedConvolution {
   int stride = 2;
 };
 
-// Ioffe and Szegedy 2015. Training uses the shard's mean and biased variance per channel; running statistics become
-// momentum * running + (1 - momentum) * batch (biased variance, as in MXNet). fix_gamma holds gamma at 1 without
-// gradient.
+// Ioffe and Szegedy 2015. Training uses mean and biased variance per channel of the shard, or, synchronized, of all
+// shards of the step; running statistics become momentum * running + (1 - momentum) * batch (biased variance, as in
+// MXNet). fix_gamma holds gamma at 1 without gradient.
 struct BatchNorm {
   float epsilon = 2e-5f;
   float momentum = 0.9f;
   bool fix_gamma = false;
+  bool synchronized = false;
 };
 
 // gelu: x times the share of the normal distribution below x (Hendrycks and Gimpel 2016), not its approximation by

@@ -1,7 +1,6 @@
 // A graph compiled for this CPU.
 #pragma once
 
-#include <barrier>
 #include <memory>
 #include <vector>
 
@@ -11,6 +10,8 @@
 #include "update/muon.hpp"
 
 namespace dtrain::backend::cpu {
+
+inline std::size_t float_bytes(std::int64_t count) { return static_cast<std::size_t>(count) * sizeof(float); }
 
 // Seconds and calls of each operation of a program, on one thread.
 struct OpTimes {
@@ -41,6 +42,7 @@ class CpuExecutable final : public HostExecutable {
  private:
   struct Lane;
   struct Step;
+  struct Stretch;
   // The weights of a layer as a direction wants them.
   struct Packing {
     ProductLayer* layer = nullptr;
@@ -54,8 +56,18 @@ class CpuExecutable final : public HostExecutable {
   // The thread's share of them.
   void pack(std::span<const Packing> stale, int thread);
   void weights_changed();
+  void grow_lanes(std::size_t number);
+  // Shards in lanes: those that meet nowhere are taken as lanes become free.
   void serve(Step& step, int thread);
   bool compute_shard(Step& step, Lane& lane, int member);
+  // Shards that meet have a lane each.
+  void compute_meeting(Step& step, MeetingSink& sink);
+  void walk(Step& step, const Stretch& stretch, int thread);
+  // The parts of a shard's way, for each of its threads.
+  void begin_shard(Step& step, Lane& lane, int member);
+  void run_segments(Step& step, Lane& lane, int member, std::span<const Segment> segments);
+  void end_shard(Step& step, Lane& lane, int member);
+  void declare_segment(Step& step, Lane& lane, const Segment& segment);
   void run_segment(const Program& program, const Segment& segment, Context& context, int first, int n);
   void declare_ready(Step& step, const ShardRange& shard, std::span<const Part> parts, bool last);
   void gather_followers(Lane& lane, int member);
@@ -76,10 +88,10 @@ class CpuExecutable final : public HostExecutable {
   Lowered training_, evaluation_;
   std::vector<Part> other_parts_;  // of a contribution: not the gradient of one segment
   ModelState state_;
-  std::span<const float> sum_;   // of the step that is to be applied
-  std::vector<Worker> workers_;  // one per thread of the pool
-  std::vector<std::unique_ptr<Lane>> lanes_;
-  Buffer running_coefficients_;  // of batch norms, for evaluation
+  std::span<const float> sum_;                // of the step that is to be applied
+  std::vector<Worker> workers_;               // one per thread of the pool
+  std::vector<std::unique_ptr<Lane>> lanes_;  // options_.lanes, and more where shards meet
+  Buffer running_coefficients_;               // of batch norms, for evaluation
   bool running_stale_ = true;
   std::vector<OpTimes> times_;  // one per thread while profiling, else empty
   ThreadPool threads_;          // last: its threads end before anything they use

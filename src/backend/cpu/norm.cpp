@@ -1,6 +1,7 @@
 #include "norm.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <utility>
@@ -69,14 +70,13 @@ struct ColumnSums {
   }
 };
 
-class NormStatistics final : public LoopOp {
+class NormStatistics final : public SumOp {
  public:
   NormStatistics(const NormLayer& layer, const TensorKernels& kernels, TensorId input)
       : layer_(layer), kernels_(kernels), input_(input) {
     kind = "batch_norm_statistics";
     reads = {input};
   }
-  bool meets() const override { return true; }
   std::size_t workspace_bytes() const override { return ColumnSums::bytes(width_of(layer_)); }
 
   void begin(Context& c) override { std::memset(workspace<double>(c), 0, workspace_bytes()); }
@@ -89,15 +89,28 @@ class NormStatistics final : public LoopOp {
     *sums.elements += static_cast<double>(rows.rows * rows.width + rows.tail);
   }
 
-  void finish(Context&) override {}
-  void meet(std::span<Context> threads) override {
-    const Context& c = threads.front();
-    const NormCoefficients to = coefficients_of(layer_, c.coefficients);
+  bool synchronized() const override { return layer_.layer.synchronized; }
+  std::size_t row_size() const override { return 3 * channels(); }
+
+  // Count, mean and deviations of each channel.
+  void sum_up(std::span<Context> threads, std::span<double> row) override {
     const std::size_t width = width_of(layer_);
     for (int channel = 0; channel < layer_.shape.c; ++channel) {
       Moments total;
       for (Context& thread : threads) {
         total.merge(ColumnSums(workspace<double>(thread), width).moments(layer_.shape.c, channel));
+      }
+      std::ranges::copy(std::array{total.count, total.mean, total.deviations}, row.subspan(3 * at(channel)).begin());
+    }
+  }
+
+  void take(const Context& c, std::span<const double> rows) override {
+    const NormCoefficients to = coefficients_of(layer_, c.coefficients);
+    const std::size_t width = width_of(layer_);
+    for (int channel = 0; channel < layer_.shape.c; ++channel) {
+      Moments total;
+      for (std::size_t first = 3 * at(channel); first < rows.size(); first += row_size()) {
+        total.merge({rows[first], rows[first + 1], rows[first + 2]});
       }
       const double variance = total.deviations / total.count;
       const double scale = gamma_of(layer_, c.parameters, channel) / std::sqrt(variance + layer_.layer.epsilon);
@@ -111,6 +124,9 @@ class NormStatistics final : public LoopOp {
   }
 
  private:
+  static std::size_t at(int channel) { return static_cast<std::size_t>(channel); }
+  std::size_t channels() const { return at(layer_.shape.c); }
+
   // The first pixels' mean: near enough to the whole's that squares of differences lose nothing.
   void choose_shift(Context& c, Rows rows, ColumnSums& sums) const {
     constexpr std::int64_t kRows = 16;
@@ -163,7 +179,7 @@ NormBackward backward_tensors(const Context& c, const NormGradientTensors& t, co
           k.mean,           k.scale,           k.shift};
 }
 
-class NormGradientSums final : public LoopOp {
+class NormGradientSums final : public SumOp {
  public:
   NormGradientSums(const NormLayer& layer, const TensorKernels& kernels, const NormGradientTensors& tensors)
       : layer_(layer), kernels_(kernels), tensors_(tensors) {
@@ -178,7 +194,6 @@ class NormGradientSums final : public LoopOp {
       in_place_write = tensors.masked;
     }
   }
-  bool meets() const override { return true; }
   std::size_t workspace_bytes() const override { return 2 * width_of(layer_) * sizeof(double); }
 
   void begin(Context& c) override { std::memset(workspace<double>(c), 0, workspace_bytes()); }
@@ -189,36 +204,61 @@ class NormGradientSums final : public LoopOp {
     kernels_.norm_backward_sums(tensors, rows_in(c, tensors_.input), sums, sums + width_of(layer_));
   }
 
-  void finish(Context&) override {}
-  void meet(std::span<Context> threads) override {
-    if (!layer_.learns) return;  // it only made the masked gradient
+  // One that does not learn only makes the masked gradient.
+  bool synchronized() const override { return layer_.learns && layer_.layer.synchronized; }
+  // The number of elements of a channel, the sums of the channels and behind them those of the products.
+  std::size_t row_size() const override { return layer_.learns ? 1 + 2 * channels() : 0; }
+
+  void sum_up(std::span<Context> threads, std::span<double> row) override {
+    if (!layer_.learns) return;
     const Context& c = threads.front();
-    const NormCoefficients to = coefficients_of(layer_, c.coefficients);
     const std::size_t width = width_of(layer_);
-    const int channels = layer_.shape.c;
-    const double count = static_cast<double>(c.shard.n) * layer_.shape.h * layer_.shape.w;
-    for (int channel = 0; channel < channels; ++channel) {
+    row[0] = static_cast<double>(c.shard.n) * layer_.shape.h * layer_.shape.w;
+    for (std::size_t channel = 0; channel < channels(); ++channel) {
       double sum = 0, product = 0;
       for (Context& thread : threads) {
         const double* const sums = workspace<double>(thread);
-        for (std::size_t k = static_cast<std::size_t>(channel); k < width; k += static_cast<std::size_t>(channels)) {
+        for (std::size_t k = channel; k < width; k += channels()) {
           sum += sums[k];
           product += sums[width + k];
         }
       }
-      const double factor = to.scale[channel];
+      row[1 + channel] = sum;
+      row[1 + channels() + channel] = product;
+      const auto at = static_cast<std::int64_t>(channel);
+      const double inverse = inverse_deviation(c, at);
+      c.contribution[layer_.beta + at] = static_cast<float>(sum);
+      c.contribution[layer_.gamma + at] = layer_.layer.fix_gamma ? 0.0f : static_cast<float>(product * inverse);
+    }
+  }
+
+  void take(const Context& c, std::span<const double> rows) override {
+    if (!layer_.learns) return;
+    const NormCoefficients to = coefficients_of(layer_, c.coefficients);
+    const std::size_t width = width_of(layer_);
+    const double count = total(rows, 0);
+    for (int channel = 0; channel < layer_.shape.c; ++channel) {
+      const auto at = static_cast<std::size_t>(channel);
+      const double sum = total(rows, 1 + at), product = total(rows, 1 + channels() + at);
       const double inverse = inverse_deviation(c, channel);
-      c.contribution[layer_.beta + channel] = static_cast<float>(sum);
-      c.contribution[layer_.gamma + channel] = layer_.layer.fix_gamma ? 0.0f : static_cast<float>(product * inverse);
-      repeat(to.factor, width, channels, channel, factor);
-      repeat(to.bias, width, channels, channel, sum / count);
-      repeat(to.slope, width, channels, channel, product * inverse * inverse / count);
+      repeat(to.factor, width, layer_.shape.c, channel, to.scale[channel]);
+      repeat(to.bias, width, layer_.shape.c, channel, sum / count);
+      repeat(to.slope, width, layer_.shape.c, channel, product * inverse * inverse / count);
     }
   }
 
  private:
-  // From the shard's own variance, which stands in the contribution, so that a gamma of 0 does no harm.
-  double inverse_deviation(const Context& c, int channel) const {
+  std::size_t channels() const { return static_cast<std::size_t>(layer_.shape.c); }
+
+  // Of what stands there in each row. It begins with the first: 0 + x is not x where that is -0.
+  double total(std::span<const double> rows, std::size_t place) const {
+    double sum = rows[place];
+    for (place += row_size(); place < rows.size(); place += row_size()) sum += rows[place];
+    return sum;
+  }
+
+  // From the variance that the norm took, which stands in the contribution, so that a gamma of 0 does no harm.
+  double inverse_deviation(const Context& c, std::int64_t channel) const {
     const double variance =
         c.contribution[layer_.first_statistic + layer_.variance + channel] / static_cast<double>(c.shard.n);
     return 1 / std::sqrt(variance + layer_.layer.epsilon);

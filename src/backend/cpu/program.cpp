@@ -42,6 +42,12 @@ std::vector<TensorId> share_in_place(std::span<const std::unique_ptr<Op>> ops, s
 
 std::string LoopOp::shape_name(int count) const { return fmt::format("n{}", count); }
 
+void SumOp::meet(std::span<Context> threads) {
+  std::vector<double> row(row_size());
+  sum_up(threads, row);
+  take(threads.front(), row);
+}
+
 TensorId Program::add_tensor(const nn::Shape& shape, DType dtype) {
   tensors_.push_back({shape, dtype});
   return static_cast<TensorId>(tensors_.size()) - 1;
@@ -71,6 +77,9 @@ void Program::cut_segments(int max_samples) {
     if (!op.meets() && index + 1 < size()) continue;
     segment.end_op = index + 1;
     segment.meets = op.meets();
+    if (auto* const sums = dynamic_cast<SumOp*>(ops_[static_cast<std::size_t>(index)].get())) {
+      segment.meeting = sums->synchronized() ? sums : nullptr;
+    }
     const std::size_t samples = std::max(kChunkBytes, weight_bytes) / tensor_bytes;
     segment.max_chunk = static_cast<int>(std::clamp<std::size_t>(samples, 1, static_cast<std::size_t>(max_samples)));
     segments_.push_back(segment);

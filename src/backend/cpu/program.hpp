@@ -40,7 +40,6 @@ struct Worker {
   int id = 0;  // of the pool
   dnnl::stream stream;
   Buffer local, workspace, scratchpad;
-  Buffer contribution;  // of the threads that help another with its shard
 };
 
 // What an operation sees: the samples [first, first + count) of a shard on one thread.
@@ -137,10 +136,27 @@ class ChunkOp : public LoopOp {
   void meet(std::span<Context>) final {}
 };
 
+// A LoopOp that meets to count over all samples: each shard has its row of sums, and what follows needs the rows of its
+// own shard, or of all shards of the step where they meet (MeetingSink).
+class SumOp : public LoopOp {
+ public:
+  void finish(Context&) final {}
+  bool meets() const final { return true; }
+  void meet(std::span<Context> threads) final;
+
+  virtual bool synchronized() const = 0;  // it needs the rows of all shards
+  virtual std::size_t row_size() const = 0;
+  // Once, when all threads of a shard have finished the segment. A shard without samples has a row of zeros instead.
+  virtual void sum_up(std::span<Context> threads, std::span<double> row) = 0;
+  // What follows from so many rows, for a shard that has samples.
+  virtual void take(const Context& leader, std::span<const double> rows) = 0;
+};
+
 struct Segment {
   int first_op = 0, end_op = 0;
   int max_chunk = 1;  // samples
   bool meets = false;
+  SumOp* meeting = nullptr;     // its last operation, where that needs the rows of all shards
   std::vector<Part> gradients;  // of its operations
 };
 

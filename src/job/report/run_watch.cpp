@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <dtrain/base/text.hpp>
+#include <dtrain/nn/synchronized_norms.hpp>
 
 #include "config/exchange/compression_options.hpp"
 #include "config/exchange/local_steps_options.hpp"
 #include "config/exchange/server_options.hpp"
+#include "config/exchange/synchronized_norms.hpp"
 #include "config/gpu_choice.hpp"
 #include "config/resizing/aspect_groups.hpp"
 #include "config/resizing/progressive_options.hpp"
@@ -81,7 +83,9 @@ void show_opening(const TrainRun& run, int workers, Reporter& reporter) {
   if (run.options.job.is_by_servers()) reporter.note(config::servers_line(run.options.job));
   if (run.options.resizing.any()) reporter.note(config::progressive_line(run.options.resizing, run.graph.input()));
   if (!run.options.data.aspect_groups.empty()) reporter.note(config::aspect_groups_line(run.options.data));
-  if (local.any()) reporter.note(config::local_steps_line(local, run.options.compute.logical_shards));
+  const int shards = run.options.compute.logical_shards;
+  if (nn::has_synchronized_norms(run.graph)) reporter.note(config::synchronized_norms_line(shards));
+  if (local.any()) reporter.note(config::local_steps_line(local, shards));
   if (const auto& compression = run.options.job.compression; compression.any())
     reporter.note(config::compression_line(compression));
   show_details(run, reporter);

@@ -15,6 +15,7 @@
 #include "config/exchange/compression_options.hpp"
 #include "config/exchange/local_steps_options.hpp"
 #include "config/exchange/server_options.hpp"
+#include "config/exchange/synchronized_norms.hpp"
 #include "config/exchange/transport_choice.hpp"
 #include "config/gpu_choice.hpp"
 #include "config/resizing/aspect_groups.hpp"
@@ -276,6 +277,7 @@ TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& 
   config::suit_network(run.graph, set, options.data);
   config::check_progressive(options, *run.backend, set);
   config::check_aspect_groups(options, *run.backend);
+  config::check_synchronized_norms(run.graph, options, *run.backend);
   if (options.checkpoint_format == "mxnet") nn::graph_to_mxnet_symbol(run.graph);  // refuses what MXNet cannot say
   if (run.start) fit_optimizer_state(*run.start, options, reporter);
   run.sources = config::choose_sources(options, set, reporter);

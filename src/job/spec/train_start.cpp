@@ -9,6 +9,7 @@
 #include <dtrain/nn/freeze.hpp>
 #include <dtrain/nn/graph_json.hpp>
 #include <dtrain/nn/networks.hpp>
+#include <dtrain/nn/synchronized_norms.hpp>
 
 #include "config/resizing/aspect_groups.hpp"
 
@@ -121,6 +122,7 @@ namespace {
 Json network_json(nn::Graph graph) {
   for (nn::Node& node : graph.nodes) {
     node.learns = true;
+    if (auto* const norm = std::get_if<nn::BatchNorm>(&node.layer)) norm->synchronized = false;
     if (auto* const loss = std::get_if<nn::SoftmaxLoss>(&node.layer)) *loss = {};
   }
   return nn::graph_to_json(graph);
@@ -156,18 +158,27 @@ nn::Graph network_of_run(const std::optional<train::Checkpoint>& start, const co
   return start ? start->graph : graph;
 }
 
+// What options change of a network must have been so from the beginning of a run that is resumed.
+void require_unchanged(const nn::Graph& graph, const std::optional<train::Checkpoint>& start, bool resume,
+                       const std::string& option, const char* how) {
+  if (!start || !resume || nn::graph_to_json(graph) == nn::graph_to_json(start->graph)) return;
+  throw UsageError(
+      fmt::format("{}: the checkpoint was trained {}", option, how),
+      fmt::format("leave {} out to resume, or begin a new run with --load-epoch", option.substr(0, option.find(' '))));
+}
+
 }  // namespace
 
 nn::Graph graph_of_run(const std::optional<train::Checkpoint>& start, const config::OptionSet& set,
                        config::TrainOptions& options, Reporter& reporter) {
   nn::Graph graph = network_of_run(start, set, options);
+  if (options.synchronized_norms) {
+    nn::synchronize_norms(graph);
+    require_unchanged(graph, start, options.resume, "--sync-bn", "without it");
+  }
   if (options.pretrained.freeze.empty()) return graph;
   const std::int64_t frozen = nn::freeze(graph, options.pretrained.freeze);
-  if (start && options.resume && nn::graph_to_json(graph) != nn::graph_to_json(start->graph)) {
-    throw UsageError(
-        fmt::format("--freeze {}: the checkpoint was trained with other layers frozen", options.pretrained.freeze),
-        "leave --freeze out to resume, or begin a new run with --load-epoch");
-  }
+  require_unchanged(graph, start, options.resume, "--freeze " + options.pretrained.freeze, "with other layers frozen");
   reporter.note(
       fmt::format("{} of the {} tensors of {} stay as they are", frozen, graph.parameters.size(), graph.name));
   return graph;

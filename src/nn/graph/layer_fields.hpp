@@ -22,7 +22,8 @@ concept LayerOf = std::same_as<std::remove_const_t<T>, Kind>;
 
 // visit_fields(layer, visit) calls visit(key, value) for numbers and flags, visit.pair(key, h, w) and
 // visit.choice(key, kind, names), visit.rare_pair(key, h, w, usual), which is left out where both are as usual, and
-// visit.list(key, numbers), which is left out where it is empty. The layer may be constant.
+// visit.list(key, numbers), which is left out where it is empty, and visit.rare(key, flag), which is left out where it
+// is false. The layer may be constant.
 
 void visit_window(auto& window, auto& visit) {
   visit.pair("kernel", window.kernel_h, window.kernel_w);
@@ -46,6 +47,7 @@ void visit_fields(LayerOf<BatchNorm> auto& layer, auto& visit) {
   visit("epsilon", layer.epsilon);
   visit("momentum", layer.momentum);
   visit("fix_gamma", layer.fix_gamma);
+  visit.rare("synchronized", layer.synchronized);
 }
 
 void visit_fields(LayerOf<Activation> auto& layer, auto& visit) { visit.choice("kind", layer.kind, kActivationNames); }

@@ -7,6 +7,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/comm/tree.hpp>
+#include <dtrain/nn/synchronized_norms.hpp>
 #include <dtrain/train/progressive_sizes.hpp>
 
 #include "agreement.hpp"
@@ -78,6 +79,10 @@ Generation::Generation(const RunContext& context, comm::Communicator& comm, std:
       window_(context.executable, run),
       step_(context.executable, comm, shape_of(context, plan_.shards), compressor_.get()) {
   open_window();
+  if (plan_.shards > 1 && nn::has_synchronized_norms(context.graph)) {
+    step_.meet_at_norms(
+        [this](bool waits) { context_.membership.progress(waits ? Phase::reducing : Phase::computing); });
+  }
   const bool is_update_of_all = !context.options.servers.is_asynchronous();
   const double share = is_update_of_all ? static_cast<double>(plan_.global_batch) / context.options.global_batch : 1;
   run_.batch = plan_.global_batch;
@@ -222,7 +227,7 @@ const std::vector<comm::Note>& Generation::contribute(const FedBatch& batch,
   if (context_.grouped) context_.grouped->use(batch.batch.shape);
   step_.compute(batch.host(), shards, {context_.options.seed, run_.cursor.epoch},
                 note_of(vote, run_.cursor, slice, last_step_));
-  own_time_ = microseconds_since(step_begin_);
+  own_time_ = microseconds_since(step_begin_) - step_.waited_at_norms();
   context_.membership.progress(Phase::reducing);
   if (step_.exchange()) {
     // What the GPU takes is this rank's own time, by which the coordinator finds slow workers.

@@ -159,19 +159,27 @@ void StepRunner::compute(const backend::HostBatch& batch, std::span<const backen
       return executable_.enqueue(batch, shards, key, sink);
     }
   }
+  if (meeting_) {
+    meeting_->begin_step(shards);
+    executable_.enqueue(batch, shards, key, *meeting_);
+    executable_.synchronize();
+  }
+  const auto contribute = [&](auto&& sink) {
+    if (meeting_) {
+      meeting_->hand_over(shards, sink);
+    } else {
+      executable_.enqueue(batch, shards, key, sink);
+      executable_.synchronize();
+    }
+    sink.rethrow();
+  };
   if (compressor_ && compressor_->has_factors()) {
     const comm::ReductionShape shape = compressor_->left_shape(shape_);
     on_host_ = comm_.begin_reduction(shape, note);
-    FactorSink sink(*on_host_, shape_.size, shape.size, *compressor_);
-    executable_.enqueue(batch, shards, key, sink);
-    executable_.synchronize();
-    return sink.rethrow();
+    return contribute(FactorSink(*on_host_, shape_.size, shape.size, *compressor_));
   }
   on_host_ = comm_.begin_reduction(compressor_ ? compressor_->shape(shape_) : shape_, note);
-  ReductionSink sink(*on_host_, shape_.size, compressor_);
-  executable_.enqueue(batch, shards, key, sink);
-  executable_.synchronize();
-  sink.rethrow();
+  contribute(ReductionSink(*on_host_, shape_.size, compressor_));
 }
 
 bool StepRunner::exchange() {

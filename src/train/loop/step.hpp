@@ -1,6 +1,8 @@
 // One optimizer step of one rank: shards to contributions, contributions to their sum over all ranks.
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -8,6 +10,8 @@
 #include <dtrain/backend/backend.hpp>
 #include <dtrain/comm/communicator.hpp>
 #include <dtrain/train/gradient_compression.hpp>
+
+#include "norm_meeting.hpp"
 
 namespace dtrain::train {
 
@@ -23,10 +27,18 @@ class StepRunner {
     shape_.spans = spans;
     compressor_ = compressor;
   }
+  // From the next step on shards meet at synchronized norms. `waits` as in NormMeeting.
+  void meet_at_norms(std::function<void(bool)> waits) {
+    meeting_ = std::make_unique<NormMeeting>(comm_, shape_.size, std::move(waits));
+  }
   // Contributes this rank's shards of `batch`; what is complete is on its way to the others before this returns, or, on
   // a GPU, will be without being waited for. Changes no persistent state.
   void compute(const backend::HostBatch& batch, std::span<const backend::ShardRange> shards,
                const backend::StepKey& key, const comm::Note& note);
+  // After compute(): what it took to wait for other ranks at norms.
+  std::chrono::microseconds waited_at_norms() const {
+    return meeting_ ? meeting_->waited() : std::chrono::microseconds{0};
+  }
   // After compute(), where gradients stay on a GPU: waits for the other ranks to come to this step, and has the
   // exchange begin while the GPU still computes. False: they do not, and compute() has waited for all that it computes.
   bool exchange();
@@ -47,8 +59,9 @@ class StepRunner {
   backend::Executable& executable_;
   comm::Communicator& comm_;
   comm::ReductionShape shape_;
-  GradientCompressor* compressor_;       // null: gradients travel as they are
-  const std::vector<FloatRange> parts_;  // of a contribution that the executable leaves on a GPU
+  GradientCompressor* compressor_;        // null: gradients travel as they are
+  const std::vector<FloatRange> parts_;   // of a contribution that the executable leaves on a GPU
+  std::unique_ptr<NormMeeting> meeting_;  // null: norms count over a shard
   // The reduction under way: between GPUs, or of contributions on the host. Neither: the executable adds up itself.
   std::unique_ptr<comm::DeviceReduction> on_device_;
   std::unique_ptr<comm::Reduction> on_host_;

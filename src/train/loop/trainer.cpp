@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/nn/synchronized_norms.hpp>
 #include <dtrain/train/progressive_sizes.hpp>
 
 #include "compression/holding_executable.hpp"
@@ -224,6 +225,8 @@ TrainResult train(const nn::Graph& graph, backend::Executable& executable, data:
                    (options.elastic_batch == ElasticBatch::fixed_global && !options.local.any() &&
                     options.servers.backend && (options.servers.is_synchronous() || options.worker_batch > 0)),
                "parameter servers need a backend, a fixed batch and no rounds");
+  DTRAIN_CHECK(!nn::has_synchronized_norms(graph) || (!options.local.any() && !options.servers.any()),
+               "norms meet where all ranks compute a step together");
   DTRAIN_CHECK(
       !options.compression.any() || (!options.local.any() && options.gradient_dtype == backend::DType::float32 &&
                                      options.dtype != backend::DType::float16),

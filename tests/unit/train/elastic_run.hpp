@@ -255,8 +255,8 @@ class ElasticTraining : public TinyTraining {
  private:
   void live(ScriptedWorld& world, int worker, ScriptedMembership& membership, const Checkpoint* start,
             Observer& observer, WorkerEnd& end) {
-    const nn::Graph graph = tiny_network();
-    const std::unique_ptr<backend::Backend> backend = backend::make_reference_backend();
+    const nn::Graph graph = network();
+    const std::unique_ptr<backend::Backend> backend = make_backend();
     std::unique_ptr<backend::Executable> executable = compile(*backend);
     const auto flawed = flawed_.find(worker);
     if (flawed != flawed_.end()) executable = std::make_unique<Flawed>(std::move(executable), flawed->second);

@@ -8,6 +8,7 @@
 #include <dtrain/base/random.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/data/image.hpp>
+#include <dtrain/nn/synchronized_norms.hpp>
 #include <dtrain/train/progressive_sizes.hpp>
 #include <dtrain/train/trainer.hpp>
 
@@ -74,12 +75,23 @@ class TinyTraining : public testing::Test {
     return data::Loader(folder_ / "train.rec", options);
   }
 
+  nn::Graph network() const {
+    nn::Graph graph = tiny_network();
+    if (norms_meet_) nn::synchronize_norms(graph);
+    return graph;
+  }
+
+  // The reference, unless it cannot compute the network.
+  std::unique_ptr<backend::Backend> make_backend() const {
+    return norms_meet_ ? backend::make_cpu_backend() : backend::make_reference_backend();
+  }
+
   // `backend` outlives what it compiles.
   std::unique_ptr<backend::Executable> compile(const backend::Backend& backend) const {
     const backend::CompileOptions options{.dtype = dtype_, .lanes = 2, .max_samples = kTinySamples, .top_k = 2};
-    if (sizes_.any()) return compile_resizing(backend, tiny_network(), options, sizes_);
-    if (!options_.local.any()) return backend.compile(tiny_network(), options);
-    return compile_local(backend, tiny_network(), options, options_.local, options_.optimizer.kind);
+    if (sizes_.any()) return compile_resizing(backend, network(), options, sizes_);
+    if (!options_.local.any()) return backend.compile(network(), options);
+    return compile_local(backend, network(), options, options_.local, options_.optimizer.kind);
   }
 
   // All that may happen to images, gradients and weights beside the plain step.
@@ -95,6 +107,7 @@ class TinyTraining : public testing::Test {
   TrainerOptions options_;
   ProgressiveSizes sizes_;
   backend::DType dtype_ = backend::DType::float32;
+  bool norms_meet_ = false;  // its batch norms are synchronized
 };
 
 inline void expect_same_bits(const backend::ModelState& a, const backend::ModelState& b) {
