@@ -11,6 +11,7 @@ if "DTRAIN_CLUSTER_LAB" not in os.environ:
     pytest.skip("machines need namespaces: tests/cluster/run.sh makes them", allow_module_level=True)
 
 from machines import lab  # noqa: E402
+from test_heal_inside import texts  # noqa: E402
 from test_site import agents, laptop, private  # noqa: E402, F401  (a fixture is found by its name)
 
 QUEUE = lab.SHARED / "dtrain-jobs/demo"
@@ -27,6 +28,10 @@ def jobs(cloud, *words, status=0):
 
 def show(cloud, number):
     return json.loads(jobs(cloud, "show", number, "--json").stdout)
+
+
+def state(number):
+    return json.loads((QUEUE / f"{number:04}/state.json").read_text())
 
 
 def wait_done(laptop, number):  # noqa: F811
@@ -129,6 +134,39 @@ def test_a_new_head_finds_the_queue(laptop):  # noqa: F811
     laptop.wait_for(lambda: saved() > before, "the job goes on")
     wait_done(laptop, 1)
     expect_calm_bits(laptop, epochs)
+
+
+@pytest.mark.slow
+def test_a_job_of_the_queue_is_saved_by_cluster_stop_and_goes_on_after_the_start(laptop):  # noqa: F811
+    cloud, epochs = laptop.cloud, 120
+    laptop.up("-w", 1)
+    give(cloud, laptop.training, epochs=epochs)
+    laptop.wait_for(lambda: saved() >= 1, "it trains")
+    said = cloud.cluster("stop", "demo", "--yes").stderr
+    assert "the job was stopped with a checkpoint" in said, said
+    assert state(1)["state"] in ("waiting", "running"), state(1)
+    cloud.cluster("start", "demo", "--yes", "--timeout", 120)
+    wait_done(laptop, 1)
+    expect_calm_bits(laptop, epochs)
+
+
+@pytest.mark.slow
+def test_the_keeper_on_the_head_knows_the_job_of_the_queue(laptop):  # noqa: F811
+    """A worker that EC2 may take back leaves the job once its successor trains, and a budget that is spent saves the job first."""
+    cloud, machines = laptop.cloud, laptop.machines
+    machines.reach(cloud.proxy.url)
+    nodes = private(laptop.up("-w", 1, "--heal", "--budget", 50)["nodes"])
+    give(cloud, laptop.training, "--elastic", "--elastic-boundary", "step", epochs=100000)
+    laptop.wait_for(lambda: saved() >= 1, "it trains")
+    machines.find(nodes["w0001"]).announce("events/recommendations/rebalance", noticeTime="2026-01-31T08:22:00Z")
+    laptop.wait_for(lambda: any("trains in the place of w0001" in text for text in texts(cloud)), "the new worker trains first")
+    assert state(1)["state"] == "running" and state(1)["attempts"] == 1
+    group = cloud.ec2.describe_security_groups(Filters=[{"Name": "tag:dtrain:cluster", "Values": ["demo"]}])["SecurityGroups"][0]
+    spent = {"schema": "dtrain.cluster-spent/1", "dollars": 60, "at": int(time.time()), "warned": True, "unpriced": []}
+    cloud.ec2.create_tags(Resources=[group["GroupId"]], Tags=[{"Key": "dtrain:spent", "Value": json.dumps(spent)}])
+    laptop.wait_for(lambda: cloud.node_names("demo") == ["head"], "the workers are ended")
+    laptop.wait_for(lambda: any("the job was stopped with a checkpoint; ended" in text for text in texts(cloud)), "the job was saved")
+    assert state(1)["state"] != "stopped", state(1)
 
 
 @pytest.mark.slow

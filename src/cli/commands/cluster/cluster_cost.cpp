@@ -9,7 +9,7 @@
 #include "cluster_cloud.hpp"
 #include "cluster_spot.hpp"
 #include "forecast_view.hpp"
-#include "job/coordinator/cluster_tag_sync.hpp"
+#include "job/queue/cluster_tag_sync.hpp"
 #include "keep/cluster_budget.hpp"
 
 namespace dtrain::cli {

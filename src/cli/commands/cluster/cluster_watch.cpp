@@ -10,7 +10,7 @@
 #include "cli/command.hpp"
 #include "cluster_cloud.hpp"
 #include "cluster_look.hpp"
-#include "job/coordinator/cluster_tag_sync.hpp"
+#include "job/queue/cluster_tag_sync.hpp"
 #include "keep/cluster_budget.hpp"
 #include "keep/cluster_keeper.hpp"
 #include "keep/watched_job.hpp"
@@ -31,7 +31,8 @@ struct WatchCommand {
 void bind(config::OptionSet& set, WatchCommand& options) {
   config::bind_cluster(set, options.place);
   set.group("Options");
-  set.add("--job-dir", options.job_dir, "DIR", "job folder as seen from the head (default the shared folder)")
+  set.add("--job-dir", options.job_dir, "DIR",
+          "job folder as seen from the head (default the shared folder, or that of the job that the queue runs)")
       .flag_only = true;
   set.add("--here", options.here,
           "the job's coordinator runs on this machine. A coordinator starts this watch itself for an elastic job if "

@@ -31,7 +31,9 @@
 #include "job/queue/job_queue.hpp"
 #include "job/queue/queue_runner.hpp"
 #include "job/registered/head.hpp"
+#include "job/spec/job_client.hpp"
 #include "job/spec/job_folder.hpp"
+#include "job/spec/wait_for_stop.hpp"
 #include "job/worker/worker.hpp"
 
 namespace dtrain::cli {
@@ -43,7 +45,7 @@ struct AgentCommand {
   bool worker = false, check = false, apart = false, coordinator = false;
   std::optional<Path> join, submitted, head, node, jobs, heal, guard;
   std::string jobs_of;
-  bool ask = false, registered = false;
+  bool ask = false, registered = false, stop = false;
 };
 
 void bind(config::OptionSet& set, AgentCommand& options) {
@@ -70,6 +72,9 @@ void bind(config::OptionSet& set, AgentCommand& options) {
       true;
   set.add("--registered", options.registered,
           "answer the question on standard input, as the head or another host of a registered cluster")
+      .flag_only = true;
+  set.add("--stop", options.stop,
+          "stop the job in the folder on standard input with a checkpoint, for the reason that stands there")
       .flag_only = true;
   set.add("--jobs-of", options.jobs_of, "NAME", "run the queue of the registered cluster that this machine heads")
       .flag_only = true;
@@ -159,7 +164,6 @@ ExitCode keep_cluster(const Path& file) {
   const Path program = std::filesystem::canonical(command.front());  // a process that changes its user cannot ask this
   if (command.size() == 1) command.front() = "dtrain";
   command.insert(command.end(), {"cluster", "watch", order.cluster, "--heal", "--region", order.region});
-  if (!order.shared_folder.empty()) command.insert(command.end(), {"--job-dir", order.shared_folder});
   std::vector<char*> words;
   for (std::string& word : command) words.push_back(word.data());
   words.push_back(nullptr);
@@ -180,6 +184,15 @@ ExitCode ask_head(Reporter& reporter) {
   const auto registry = launcher::read_agent_registry(launcher::kAgentRegistryFile);
   if (!registry) throw UsageError("agent --ask: this machine is not a node of a cluster");
   reporter.answer_json(launcher::ask_registry(*registry, document_from_input(), kAskDeadline));
+  return ExitCode::ok;
+}
+
+// The reason is not that of `dtrain stop`, which ends a job of the queue for good.
+ExitCode stop_job() {
+  const Json order = document_from_input();
+  const job::JobFolder folder{order.at("job_dir").as_string()};
+  job::ask_to_stop(folder, order.at("why").as_string(), false);
+  job::wait_until_over(folder);
   return ExitCode::ok;
 }
 
@@ -210,6 +223,7 @@ ExitCode act(const AgentCommand& options, const config::OptionSet&, Reporter& re
   if (options.heal) return keep_cluster(*options.heal);
   if (options.guard) return guard_cluster(*options.guard, reporter);
   if (options.ask) return ask_head(reporter);
+  if (options.stop) return stop_job();
   if (options.registered) return answer_registered(reporter);
   if (!options.jobs_of.empty()) {
     job::run_registered_queue(options.jobs_of, [&reporter](const std::string& line) { reporter.note(line); });

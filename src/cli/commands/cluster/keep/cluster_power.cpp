@@ -16,7 +16,7 @@
 #include "cli/commands/cluster/cluster_look.hpp"
 #include "cluster_budget.hpp"
 #include "commands.hpp"
-#include "job/coordinator/cluster_tag_sync.hpp"
+#include "job/queue/cluster_tag_sync.hpp"
 
 namespace dtrain::cli {
 namespace {

@@ -11,7 +11,8 @@ namespace dtrain::cli {
 job::TagSyncJob& WatchedJob::job() {
   if (job_) return *job_;
   if (place_.here || cluster::registry_of(place_.cluster)) {
-    job_ = job::make_local_job(place_.job_folder.empty() ? "." : place_.job_folder, place_.cluster);
+    const bool is_working_directory = place_.here && place_.job_folder.empty();
+    job_ = job::make_local_job(is_working_directory ? "." : place_.job_folder, place_.cluster);
     return *job_;
   }
   head_.emplace(cluster::read_fleet(cloud_.aws(), place_.cluster), std::chrono::seconds(0));

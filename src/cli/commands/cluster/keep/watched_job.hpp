@@ -9,7 +9,7 @@
 #include <dtrain/cluster/healer.hpp>
 
 #include "cli/commands/cluster/cluster_cloud.hpp"
-#include "job/coordinator/cluster_tag_sync.hpp"
+#include "job/queue/cluster_tag_sync.hpp"
 
 namespace dtrain::cli {
 
@@ -17,7 +17,7 @@ class WatchedJob final : public cluster::ClusterInside {
  public:
   struct Place {
     std::string cluster{};
-    std::string job_folder{};  // as seen from the head; empty: the shared folder
+    std::string job_folder{};  // as seen from the head; empty: the shared folder, or that of the queue
     bool here = false;         // the coordinator runs on this machine
     bool ask = true;           // false: neither the head nor the job is to be asked
   };

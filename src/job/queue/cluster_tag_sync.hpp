@@ -21,11 +21,13 @@ class TagSyncJob {
   virtual Path folder() const = 0;                // of the job that look() saw
   virtual void add(const std::string& host) = 0;  // throws Error if the job refuses
   virtual void remove(const std::string& host) = 0;
-  // Stops the job as `dtrain stop` does, and waits for its end. Throws Error if it goes on.
-  enum class Stop { no_job, resumable, unsaved };
+  // Stops the job with a checkpoint, and waits for its end. A job of the queue stays there and is resumed later. Throws
+  // Error if it goes on.
+  enum class Stop { no_job, resumable, unsaved };  // the worst is the last
   virtual Stop stop(const std::string& why) = 0;
 };
-// On a machine that is no node of that cluster, any running instance may join.
+// `job_folder`: empty: the shared folder, or that of the job that the queue runs. On a machine that is no node of that
+// cluster, any running instance may join, and an empty folder is the working directory.
 std::unique_ptr<TagSyncJob> make_local_job(const Path& job_folder, const std::string& cluster);
 // `job_folder`: path on the head; empty: the shared folder, or that of the job that the queue runs. The head must
 // outlive the job.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <thread>
 
 #include <dtrain/base/error.hpp>
@@ -13,6 +14,7 @@
 
 #include "job/spec/job_client.hpp"
 #include "job/spec/wait_for_stop.hpp"
+#include "job_queue.hpp"
 
 namespace dtrain::job {
 namespace {
@@ -21,7 +23,6 @@ using Kind = cluster::TagSyncStep::Kind;
 constexpr std::chrono::seconds kDeadline{30};
 constexpr std::chrono::seconds kTagLook{1};
 constexpr std::size_t kMostLog = 16 << 20;
-constexpr std::string_view kRunning = "running";  // as `dtrain jobs list --json` names that state of a job
 
 Json question(const char* ask) { return Json::object({{"ask", ask}}); }
 
@@ -61,16 +62,20 @@ TagSyncJob::Stop stop_of(ExitCode of_job) {
   return of_job == ExitCode::resumable ? TagSyncJob::Stop::resumable : TagSyncJob::Stop::unsaved;
 }
 
+// The job that a user runs in the shared folder, or the one that the queue runs: one that takes no --job-dir may be
+// either.
 class LocalTagSyncJob final : public TagSyncJob {
  public:
   LocalTagSyncJob(const Path& folder, const std::string& cluster)
-      : folder_{folder}, registry_(cluster::registry_of(cluster)) {}
+      : chosen_(folder), registry_(cluster::registry_of(cluster)) {
+    if (chosen_.empty() && registry_) queue_.emplace(queue_of_cluster(registry_->shared_folder, registry_->cluster));
+  }
 
   cluster::TagSyncView look(const cluster::Fleet& fleet) override {
     cluster::TagSyncView view;
     if (registry_) view.nodes = registered(fleet);
     view.ready = registry_ ? connected_in(view.nodes) : running_in(fleet);
-    if (const auto job = job_list()) add_states(*job, view);
+    if (const auto job = find_job()) add_states(*job, view);
     if (file_exists(folder_.hosts())) view.listed = listed_in(read_file(folder_.hosts()));
     if (file_exists(folder_.log())) view.log = cluster::last_words(read_file(folder_.log()));
     return view;
@@ -79,15 +84,33 @@ class LocalTagSyncJob final : public TagSyncJob {
   void add(const std::string& host) override { edit_hosts(folder_, {.add = {host}}); }
   void remove(const std::string& host) override { edit_hosts(folder_, {.remove = {host}}); }
   Stop stop(const std::string& why) override {
-    const auto file = read_coordinator(folder_);
-    if (!file || file->over() || !answers(*file)) return Stop::no_job;
-    ask_to_stop(folder_, why, false);
-    wait_until_over(folder_);
-    return stop_of(read_coordinator(folder_).value_or(CoordinatorFile{}).exit_code);
+    Stop stop = Stop::no_job;
+    for (const JobFolder& folder : folders()) stop = std::max(stop, stop_in(folder, why));
+    return stop;
   }
 
  private:
-  // The hosts of the job that runs; nullopt: none does, or it has just ended.
+  // Where a job of the cluster may run.
+  std::vector<JobFolder> folders() {
+    if (!chosen_.empty()) return {{chosen_}};
+    std::vector<JobFolder> found{{registry_ && !registry_->shared_folder.empty() ? registry_->shared_folder : "."}};
+    if (!queue_) return found;
+    for (const QueuedJob& job : queue_->read()) {
+      if (job.spec && job.record.state == JobState::running) found.push_back(job.job_folder());
+    }
+    return found;
+  }
+
+  // The hosts of the job that runs, which is then that of folder_; nullopt: none does, or it has just ended.
+  std::optional<Json> find_job() {
+    const std::vector<JobFolder> all = folders();
+    for (const JobFolder& folder : all) {
+      folder_ = folder;
+      if (auto job = job_list()) return job;
+    }
+    folder_ = all.back();  // that of the queue: its job may be about to begin, or to go on
+    return std::nullopt;
+  }
   std::optional<Json> job_list() const {
     const auto file = read_coordinator(folder_);
     if (!file || file->over() || !answers(*file)) return std::nullopt;
@@ -98,13 +121,23 @@ class LocalTagSyncJob final : public TagSyncJob {
     }
   }
 
+  static Stop stop_in(const JobFolder& folder, const std::string& why) {
+    const auto file = read_coordinator(folder);
+    if (!file || file->over() || !answers(*file)) return Stop::no_job;
+    ask_to_stop(folder, why, false);
+    wait_until_over(folder);
+    return stop_of(read_coordinator(folder).value_or(CoordinatorFile{}).exit_code);
+  }
+
   Json registered(const cluster::Fleet& fleet) const {
     launcher::ask_registry(*registry_, cluster::announcement(fleet), kDeadline);
     return launcher::ask_registry(*registry_, question("list"), kDeadline);
   }
 
-  const JobFolder folder_;
+  const Path chosen_;  // by the user; empty: neither
   const std::optional<launcher::AgentRegistry> registry_;
+  std::optional<JobQueue> queue_;
+  JobFolder folder_{};
 };
 
 class RemoteTagSyncJob final : public TagSyncJob {
@@ -131,13 +164,12 @@ class RemoteTagSyncJob final : public TagSyncJob {
   Path folder() const override { return folder_; }
   void add(const std::string& host) override { run_or_throw({"hosts", "add", host}); }
   void remove(const std::string& host) override { run_or_throw({"hosts", "remove", host, "--yes"}); }
-  // A job of the queue is not stopped: its runner would count that as the end of the job.
-  Stop stop(const std::string&) override {
-    folder_ = folder_of(head_.ask(question("list")));
-    if (!job_list()) return Stop::no_job;
-    run_or_throw({"stop"});
-    const Path file = JobFolder{folder_}.coordinator();
-    return stop_of(static_cast<ExitCode>(Json::parse(read(file), file.string()).at("exit_code").as_integer()));
+  Stop stop(const std::string& why) override {
+    const std::string attached = folder_of(head_.ask(question("list")));
+    const auto of_queue = folder_of_queue();
+    Stop stop = stop_in(attached, attached == of_queue, why);
+    if (chosen_.empty() && of_queue && attached != of_queue) stop = std::max(stop, stop_in(*of_queue, true, why));
+    return stop;
   }
 
  private:
@@ -151,9 +183,24 @@ class RemoteTagSyncJob final : public TagSyncJob {
     if (!answer.error.empty()) return std::nullopt;
     const Json queue = Json::parse(answer.output, "the queue of the cluster");
     for (const Json& job : queue.at("jobs").as_array()) {
-      if (job.at("state").as_string() == kRunning) return job.at("job_dir").as_string();
+      if (job.at("state").as_string() == enum_name(kJobStateNames, JobState::running))
+        return job.at("job_dir").as_string();
     }
     return std::nullopt;
+  }
+
+  // `dtrain stop` would be the end of a job of the queue, which is to go on later.
+  Stop stop_in(const std::string& folder, bool is_of_queue, const std::string& why) {
+    folder_ = folder;
+    if (!job_list()) return Stop::no_job;
+    if (is_of_queue) {
+      const Json order = Json::object({{"job_dir", folder}, {"why", why}});
+      if (const std::string said = run({"agent", "--stop"}, order.dump()).error; !said.empty()) throw Error(said);
+    } else {
+      run_or_throw({"stop"});
+    }
+    const Path file = JobFolder{folder}.coordinator();
+    return stop_of(static_cast<ExitCode>(Json::parse(read(file), file.string()).at("exit_code").as_integer()));
   }
 
   // The hosts of the job that runs; nullopt: none does.
@@ -170,10 +217,10 @@ class RemoteTagSyncJob final : public TagSyncJob {
     std::string output, error;  // no error: it succeeded
   };
   // Runs `dtrain` on the head.
-  Answer run(std::vector<std::string> words) {
+  Answer run(std::vector<std::string> words, std::string input = {}) {
     words.insert(words.begin(), fmt::format("{}/bundle/dtrain", cluster::kNodeFolder));
     Answer answer;
-    net::SshCommand command{.argv = std::move(words)};
+    net::SshCommand command{.argv = std::move(words), .input = std::move(input)};
     command.on_output = [&answer](std::string_view text) { answer.output += text; };
     command.on_error = [&answer](std::string_view text) { answer.error += text; };
     if (head_.session().run(command).ok()) {
