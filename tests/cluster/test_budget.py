@@ -7,7 +7,7 @@ import time
 import pytest
 from cloud import UP
 from faults import error
-from test_heal import HEAL, names, set_tag, wish
+from test_heal import HEAL, lose, names, set_tag, wish
 from test_watch import Job, PATIENCE
 
 
@@ -94,6 +94,33 @@ def test_a_price_that_is_unknown_is_not_nothing(cloud, up):
     said = cloud.cluster("cost", "demo").stdout
     assert "the price of x9.large is unknown" in said and "what is left is unknown" in said
     assert cloud.json("cost", "demo")["budget"]["left"] is None
+
+
+def test_a_budget_ends_the_workers_also_where_the_account_cannot_be_read(cloud, up):
+    """As when the image, the reservation or the key of the options is gone."""
+    up("--budget", 50)
+    cloud.proxy.on("DescribeImages", error("InvalidAMIID.NotFound"))
+    cloud.proxy.on("DescribeInstanceStatus", error("UnauthorizedOperation"))
+    spent(cloud, 60)
+    cloud.cluster(*HEAL)
+    assert names(cloud) == ["head"]
+
+
+def test_a_watch_goes_on_where_the_account_cannot_be_read(cloud, up):
+    up("--budget", 50)
+    spent(cloud, 40.5)
+    lose(cloud, "w0002")
+    cloud.proxy.on("DescribeImages", error("InvalidAMIID.NotFound"))
+    said = cloud.cluster(*HEAL).stderr
+    assert "machines are not started: " in said and "$40.50 of the budget of $50.00 are spent" in said
+    assert names(cloud) == ["head", "w0001"]
+    lose(cloud, "head")
+    assert "machines are not started: " in cloud.cluster(*HEAL).stderr
+    assert len(cloud.json("events", "demo")["events"]) == 1, "what cannot be done is no event at each look"
+    cloud.proxy.plans.clear()
+    cloud.cluster(*HEAL)
+    cloud.cluster(*HEAL)
+    assert names(cloud) == ["head", "w0001", "w0002"]
 
 
 def test_spending_that_is_nonsense_ends_nothing(cloud, up):

@@ -54,11 +54,11 @@ class Healer {
   void require_ec2(const Fleet& fleet) const;
   bool take_lease(Fleet& fleet, Look& look);
   Wish read_wish(const Fleet& fleet, const ClusterRequest& request);
-  NodePrice price_of(const Fleet& fleet, const PriceList& on_demand, UnixTime now);
-  // What is spent of the budget, for `seen`; a warning becomes an event.
-  void count_spending(const Fleet& fleet, const Wish& wish, const PriceList& on_demand, UnixTime now, Observed& seen,
-                      Look& look);
-  const Account& account(const ClusterRequest& request, UnixTime now);
+  NodePrice price_of(const Fleet& fleet, UnixTime now, Look& look);
+  // Counts what is spent of the budget, and returns it if that is all; empty: it is not. A warning becomes an event.
+  std::string count_spending(const Fleet& fleet, const Wish& wish, UnixTime now, Look& look);
+  // Reads account_ if that is due. Returns why it could not be read; empty: it could.
+  std::string read_account_again(const ClusterRequest& request, UnixTime now);
   Sick read_sick(const Fleet& fleet, const std::optional<TagSyncView>& job, UnixTime now);
   std::string carry_out(const HealAction& action, const Fleet& fleet, const ClusterRequest& request, Wish& wish,
                         UnixTime now);
@@ -79,8 +79,9 @@ class Healer {
   UnixTime spot_at_{0};
   HealMemory memory_{};
   std::vector<NodeHealth> health_{};  // as AWS showed it
-  UnixTime health_at_{0}, account_at_{0};
+  UnixTime health_at_{0}, account_until_{0};
   std::optional<Account> account_{};
+  std::string account_problem_{};
   std::vector<std::pair<UnixTime, Node>> started_{};  // AWS may not show them yet
   bool may_hold_lease_ = false;
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -22,7 +23,7 @@ namespace {
 using Kind = HealAction::Kind;
 
 constexpr std::chrono::seconds kHealthEvery{60};
-constexpr std::chrono::seconds kAccountEvery{3'600};
+constexpr std::chrono::seconds kAccountEvery{3'600}, kAccountAgain{60};  // the latter after a failure
 constexpr std::chrono::seconds kSpotPricesEvery{3'600};
 constexpr std::chrono::seconds kWriteSpendingEvery{60};
 
@@ -135,7 +136,8 @@ Wish Healer::read_wish(const Fleet& fleet, const ClusterRequest& request) {
   return wish;
 }
 
-NodePrice Healer::price_of(const Fleet& fleet, const PriceList& on_demand, UnixTime now) {
+// Without an answer, the spot prices before are those that count, or those on demand.
+NodePrice Healer::price_of(const Fleet& fleet, UnixTime now, Look& look) {
   std::set<std::string> types;
   for (const std::vector<Node>* nodes : {&fleet.nodes, &fleet.ending}) {
     for (const Node& node : *nodes) {
@@ -144,34 +146,46 @@ NodePrice Healer::price_of(const Fleet& fleet, const PriceList& on_demand, UnixT
   }
   const std::vector<std::string> wanted(types.begin(), types.end());
   if (!wanted.empty() && (wanted != spot_types_ || now - spot_at_ > kSpotPricesEvery)) {
-    spot_ = read_spot_prices(context_.aws, wanted);
-    spot_types_ = wanted;
-    spot_at_ = now;
+    try {
+      spot_ = read_spot_prices(context_.aws, wanted);
+      spot_types_ = wanted;
+      spot_at_ = now;
+    } catch (const Stopped&) {
+      throw;
+    } catch (const RemoteError& error) {
+      look.waits.push_back(fmt::format("spot prices are not known: {}", error.what()));
+    }
   }
-  return node_price(on_demand, spot_);
+  return node_price(known_prices(context_.aws.region()), spot_);
 }
 
-void Healer::count_spending(const Fleet& fleet, const Wish& wish, const PriceList& on_demand, UnixTime now,
-                            Observed& seen, Look& look) {
-  if (!wish.budget) return;
+std::string Healer::count_spending(const Fleet& fleet, const Wish& wish, UnixTime now, Look& look) {
+  if (!wish.budget) return {};
   const Spending before = tagged_spending(fleet);
-  Spending spent = spending_until(fleet, before, price_of(fleet, on_demand, now), now);
+  Spending spent = spending_until(fleet, before, price_of(fleet, now, look), now);
   const BudgetState state = budget_state(*wish.budget, spent.dollars);
   const std::string text = budget_text(*wish.budget, spent);
-  if (state == BudgetState::spent) seen.spent_budget = text;
   spent.warned = state != BudgetState::ok;
   if (state == BudgetState::warn && !before.warned) look.events.push_back({now, text + " are spent"});
   if (spent.warned != before.warned || now - before.at >= kWriteSpendingEvery) {
     write(fleet, {{tag::kSpent, spending_text(spent)}}, holder_);
   }
+  return state == BudgetState::spent ? text : std::string();
 }
 
-const Account& Healer::account(const ClusterRequest& request, UnixTime now) {
-  if (!account_ || now - account_at_ > kAccountEvery) {
+// What the options name may be gone since `up`: a reservation, an image, a key. What was read before then counts on.
+std::string Healer::read_account_again(const ClusterRequest& request, UnixTime now) {
+  if (now < account_until_) return account_problem_;
+  try {
     account_ = read_account(context_.aws, request.spec, cluster_);
-    account_at_ = now;
+    account_problem_.clear();
+  } catch (const Stopped&) {
+    throw;
+  } catch (const Error& error) {
+    account_problem_ = fmt::format("machines are {}: {}", account_ ? "started as before" : "not started", error.what());
   }
-  return *account_;
+  account_until_ = now + (account_problem_.empty() ? kAccountEvery : kAccountAgain);
+  return account_problem_;
 }
 
 // AWS is asked seldom, and the head each time: what a machine says of its end is urgent.
@@ -201,15 +215,23 @@ Healer::Look Healer::look() {
   const Wish before = read_wish(fleet, request);
   Wish wish = before;
   const std::optional<TagSyncView> job = inside_.look(fleet);
-  const Node* head = fleet.head();
-  std::vector<Pool> pools = refill_pools(request.spec, account(request, now), head ? head->zone : "");
-  Observed seen = observed_in(fleet, read_sick(fleet, job, now), job, std::move(pools));
-  count_spending(fleet, wish, account_->prices, now, seen, look);
+  std::string spent = count_spending(fleet, wish, now, look);
+  Sick sick;
+  std::vector<Pool> pools;
+  if (spent.empty()) {
+    if (const std::string problem = read_account_again(request, now); !problem.empty()) look.waits.push_back(problem);
+    const Node* head = fleet.head();
+    if (account_) pools = refill_pools(request.spec, *account_, head ? head->zone : "");
+    sick = read_sick(fleet, job, now);
+  }
+  Observed seen = observed_in(fleet, sick, job, std::move(pools));
+  seen.spent_budget = std::move(spent);
   HealDecision decision = reconcile(seen, wish, least_workers(request.spec), std::move(memory_), now);
   memory_ = std::move(decision.memory);
-  look.waits = std::move(decision.waits);
+  std::ranges::move(decision.waits, std::back_inserter(look.waits));
   look.hurries = decision.hurries;
   for (const HealAction& action : decision.actions) {
+    if (action.kind == Kind::restore_head && !account_) continue;  // look.waits says why
     write(fleet, {}, holder_);
     std::string outcome;
     try {
