@@ -1,14 +1,19 @@
 """What a cluster may cost: `--budget`, which `cluster watch --heal` keeps, and `--max-price` of spot instances."""
 
 import json
+import pathlib
 import re
 import time
 
 import pytest
 from cloud import UP
 from faults import error
-from test_heal import HEAL, lose, names, set_tag, wish
+from test_heal import HEAL, group, lose, names, set_tag, wish
 from test_watch import Job, PATIENCE
+
+
+def tags_of_group(cloud):
+    return {tag["Key"]: tag["Value"] for tag in group(cloud)["Tags"]}
 
 
 def spent(cloud, dollars, warned=False):
@@ -94,6 +99,29 @@ def test_a_price_that_is_unknown_is_not_nothing(cloud, up):
     said = cloud.cluster("cost", "demo").stdout
     assert "the price of x9.large is unknown" in said and "what is left is unknown" in said
     assert cloud.json("cost", "demo")["budget"]["left"] is None
+
+
+def test_a_keeper_elsewhere_counts_with_the_prices_of_the_machine_that_set_the_budget(cloud):
+    """The price list of the user's machine has the type; the head's home has none."""
+    prices = pathlib.Path(cloud.environment["HOME"]) / ".cache/dtrain/prices"
+    prices.mkdir(parents=True)
+    (prices / "us-east-1.json").write_text(json.dumps({"schema": "dtrain.prices/1", "region": "us-east-1", "published": "2026-11-20",
+                                                       "hourly": {"r5.large": 0.126}}))
+    cloud.cluster("up", "demo", "-w", 1, "--ami", cloud.image(), "--instance-type", "r5.large", "--budget", 5, "--yes", "--no-wait")
+    head = {"HOME": str(cloud.folder / "head")}
+    time.sleep(2)
+    cloud.run("cluster", *HEAL, **head)
+    counted = json.loads(tags_of_group(cloud)["dtrain:spent"])
+    assert counted["unpriced"] == [] and counted["dollars"] > 0
+    assert tags_of_group(cloud)["dtrain:prices"] == "r5.large=0.126"
+    cloud.run("cluster", *HEAL, "--budget", 6, **head)
+    assert tags_of_group(cloud)["dtrain:prices"] == "r5.large=0.126" and wish(cloud)["budget"] == 6
+    # What a keeper left that did not know the price.
+    set_tag(cloud, "dtrain:spent", json.dumps({"schema": "dtrain.cluster-spent/1", "dollars": 0, "at": int(time.time()), "warned": False,
+                                               "unpriced": ["r5.large"]}))
+    told = cloud.json("cost", "demo")["budget"]
+    assert told["unpriced"] == [] and told["spent"] >= counted["dollars"] and told["left"] < 6
+    cloud.cluster("add", "demo", 1, "--yes", "--no-wait")
 
 
 def test_a_budget_ends_the_workers_also_where_the_account_cannot_be_read(cloud, up):

@@ -39,7 +39,8 @@ using NodePrice = std::function<std::optional<double>(const Node&)>;
 NodePrice node_price(const PriceList& on_demand, SpotPrices spot);
 
 // The spending until now: adds what each machine of the fleet, also one that ended, has run since `before.at`. A
-// machine that ended at a time that AWS does not say is counted until `before.at`.
+// machine that ended at a time that AWS does not say is counted until `before.at`. A type whose price was unknown and
+// is known now leaves `unpriced`; its machines are counted from their launches.
 Spending spending_until(const Fleet& fleet, const Spending& before, const NodePrice& price, UnixTime now);
 
 // What the machines that AWS still lists cost on one day of UTC, each since its last start.

@@ -47,6 +47,7 @@ struct ClusterRequest {
   std::string admission{};                       // the admission secret of the cluster, once its group is there
   bool one_of_regions = false;                   // another region may have what this one lacks
   std::optional<double> budget{};                // US dollars, 0 for no limit; nullopt: as the wish has it
+  std::string prices{};                          // prices_text() for the group's tag; empty: the tag stays
 };
 
 // Throws UsageError if the nodes' user data or the tags of the options would be larger than EC2 allows.

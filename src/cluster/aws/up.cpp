@@ -8,6 +8,7 @@
 #include <dtrain/cluster/admission.hpp>
 #include <dtrain/cluster/change.hpp>
 #include <dtrain/cluster/regions.hpp>
+#include <dtrain/cluster/tagged_prices.hpp>
 #include <dtrain/cluster/wish.hpp>
 
 #include "ec2_fields.hpp"
@@ -308,6 +309,9 @@ class Provisioner {
     if (const std::string& head = fleet_.head()->private_ip; fleet_.tagged_head() != head) noted[tag::kHead] = head;
     if (plan_.has(Step::options)) noted.merge(option_tags(request_.options));
     if (const std::string wish = wish_of_cluster(); fleet_.group->tags[tag::kWish] != wish) noted[tag::kWish] = wish;
+    if (const std::string& prices = request_.prices; !prices.empty() && fleet_.group->tags[tag::kPrices] != prices) {
+      noted[tag::kPrices] = prices;
+    }
     if (!noted.empty()) pieces.push_back([this, noted] { set_tags(context_.aws, {fleet_.group->id}, noted); });
     do_all(pieces);
   }

@@ -75,12 +75,16 @@ NodePrice node_price(const PriceList& on_demand, SpotPrices spot) {
 Spending spending_until(const Fleet& fleet, const Spending& before, const NodePrice& price, UnixTime now) {
   Spending spent = before;
   spent.at = std::max(before.at, now);
+  std::erase_if(spent.unpriced, [&](const std::string& type) { return price({.type = type}).has_value(); });
   const auto count = [&](const Node& node) {
     const auto launch = launched_at(node);
     if (!launch) return;
-    const UnixTime ran = end_of(node, before.at, now) - std::max(UnixTime(*launch), before.at);
+    const auto hourly = price(node);
+    const bool is_counted = !hourly || std::ranges::find(before.unpriced, node.type) == before.unpriced.end();
+    const UnixTime from = is_counted ? std::max(UnixTime(*launch), before.at) : UnixTime(*launch);
+    const UnixTime ran = end_of(node, before.at, now) - from;
     if (ran.count() <= 0) return;
-    if (const auto hourly = price(node)) {
+    if (hourly) {
       spent.dollars += *hourly * static_cast<double>(ran.count()) / kSecondsOfAnHour;
     } else if (std::ranges::find(spent.unpriced, node.type) == spent.unpriced.end()) {
       spent.unpriced.push_back(node.type);

@@ -11,6 +11,7 @@
 #include <dtrain/base/stop.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/health.hpp>
+#include <dtrain/cluster/tagged_prices.hpp>
 
 #include "aws/refill.hpp"
 #include "aws/resources.hpp"
@@ -156,7 +157,7 @@ NodePrice Healer::price_of(const Fleet& fleet, UnixTime now, Look& look) {
       look.waits.push_back(fmt::format("spot prices are not known: {}", error.what()));
     }
   }
-  return node_price(known_prices(context_.aws.region()), spot_);
+  return node_price(with_tagged_prices(fleet, known_prices(context_.aws.region())), spot_);
 }
 
 std::string Healer::count_spending(const Fleet& fleet, const Wish& wish, UnixTime now, Look& look) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <dtrain/base/text.hpp>
+#include <dtrain/cluster/tagged_prices.hpp>
 
 #include "cli/command.hpp"
 #include "cluster_cloud.hpp"
@@ -171,11 +172,11 @@ ExitCode act(const CostCommand& options, const config::OptionSet&, Reporter& rep
     storage.push_back({system.id, cluster::monthly_price(system)});
   }
   if (storage.empty()) require_there(fleet, cloud.aws());
-  const SpotCost spot = read_spot_cost(cloud.aws(), cluster::machines_of(fleet), cloud.prices());
+  const cluster::PriceList prices = cluster::with_tagged_prices(fleet, cloud.prices());
+  const SpotCost spot = read_spot_cost(cloud.aws(), cluster::machines_of(fleet), prices);
   const BudgetView budget = read_budget(cloud, fleet);
-  const cluster::StoppedDisks disks = cluster::read_stopped_disks(cloud.aws(), fleet, cloud.prices());
-  const cluster::DayCosts days =
-      cluster::cost_by_day(fleet, cluster::node_price(cloud.prices(), spot.prices), unix_now());
+  const cluster::StoppedDisks disks = cluster::read_stopped_disks(cloud.aws(), fleet, prices);
+  const cluster::DayCosts days = cluster::cost_by_day(fleet, cluster::node_price(prices, spot.prices), unix_now());
   const auto forecast =
       options.forecast.wanted ? std::optional(forecast_of_fleet(fleet, options.forecast.job_dir)) : std::nullopt;
   if (reporter.json()) {

@@ -5,6 +5,7 @@
 #include <dtrain/cluster/cluster_head.hpp>
 #include <dtrain/cluster/emr.hpp>
 #include <dtrain/cluster/ssh_entries.hpp>
+#include <dtrain/cluster/tagged_prices.hpp>
 
 #include "cli/command.hpp"
 #include "cluster_cloud.hpp"
@@ -117,6 +118,7 @@ ExitCode make(const UpCommand& options, const config::OptionSet& set, Reporter& 
   std::string region;
   const cluster::UpResult result = make_in_order(order, asked, reporter, [&](Candidate& one) {
     if (set.chosen(kBudget)) one.request.budget = options.budget;
+    one.request.prices = cluster::prices_to_tag(one.fleet, cluster::types_of(one.request.spec), one.cloud->prices());
     request = one.request;
     region = one.region();
     return (request.spec.on == cluster::Service::emr ? cluster::bring_up_emr : cluster::bring_up)(

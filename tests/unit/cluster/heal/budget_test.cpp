@@ -2,6 +2,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/cluster/budget.hpp>
+#include <dtrain/cluster/tagged_prices.hpp>
 
 namespace dtrain::cluster {
 namespace {
@@ -93,6 +94,52 @@ TEST(Budget, NamesTypesWithoutAPriceOnce) {
   EXPECT_EQ(budget_text(50, spent), "at least $2.00 of the budget of $50.00 (the price of p9.large is unknown)");
   EXPECT_EQ(budget_text(50, {.unpriced = {"p9.large"}}),
             "an unknown part of the budget of $50.00 (the price of p9.large is unknown)");
+}
+
+TEST(Budget, CountsAMachineWhosePriceWasUnknownFromItsLaunchOnceItIsKnown) {
+  const Spending before{.dollars = 1, .at = kNoon + 30min, .unpriced = {"c5.large", "p9.large", "m5.large"}};
+  Fleet fleet{.name = "demo"};
+  fleet.nodes = {machine("c5.large", "2026-01-31T12:00:00.000Z")};
+  const Spending spent = spending_until(fleet, before, two_dollars, kNoon + 1h);
+  EXPECT_DOUBLE_EQ(spent.dollars, 3);
+  EXPECT_EQ(spent.unpriced, (std::vector<std::string>{"p9.large"})) << "also without a machine that is listed";
+  EXPECT_DOUBLE_EQ(spending_until(fleet, spent, two_dollars, kNoon + 2h).dollars, 5);
+}
+
+Fleet tagged_with(const std::string& prices) {
+  Fleet fleet{.name = "demo"};
+  fleet.group = SecurityGroup{.id = "sg-1", .tags = {{tag::kPrices, prices}}};
+  return fleet;
+}
+
+TEST(TaggedPrices, StandInThePlaceOfAMachinesOwn) {
+  const PriceList own{.region = "us-east-1", .hourly = {{"c5.large", 0.085}, {"m5.large", 0.096}}};
+  const PriceList prices =
+      with_tagged_prices(tagged_with("c5.large=0.1 p9.large=7.25 m5.large=-1 much x= =2 a=b"), own);
+  EXPECT_EQ(prices.of("c5.large"), 0.1);
+  EXPECT_EQ(prices.of("p9.large"), 7.25);
+  EXPECT_EQ(prices.of("m5.large"), 0.096) << "the tag says nonsense of it";
+  EXPECT_EQ(with_tagged_prices({.name = "demo"}, own).hourly, own.hourly);
+}
+
+TEST(TaggedPrices, AreReplacedByThoseThatAwsPublishedAndNotByTheTable) {
+  Fleet fleet = tagged_with("c5.large=0.1 p9.large=7.25");
+  fleet.nodes = {machine("p9.large", ""), machine("x9.large", "")};
+  PriceList own{.region = "us-east-1", .hourly = {{"c5.large", 0.085}}};
+  EXPECT_EQ(prices_to_tag(fleet, {"c5.large"}, own), "c5.large=0.1 p9.large=7.25");
+  own.published = "2026-11-20";
+  EXPECT_EQ(prices_to_tag(fleet, {"c5.large"}, own), "c5.large=0.085 p9.large=7.25");
+}
+
+TEST(TaggedPrices, FitIntoATag) {
+  PriceList own{.region = "us-east-1"};
+  std::vector<std::string> types;
+  for (int i = 0; i < 40; ++i) types.push_back("u7inh-32tb.480xlarge-" + std::to_string(i));
+  for (const std::string& type : types) own.hourly[type] = 1234.5678;
+  const std::string text = prices_text(types, own);
+  EXPECT_LE(text.size(), 256u);
+  EXPECT_TRUE(text.starts_with(types.front() + "=1234.57 "));
+  EXPECT_TRUE(text.ends_with("=1234.57"));
 }
 
 TEST(Budget, TakesTheSpotPriceWhereOneIsKnown) {

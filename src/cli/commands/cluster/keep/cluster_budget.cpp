@@ -7,6 +7,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/cluster/tagged_prices.hpp>
 
 namespace dtrain::cli {
 namespace {
@@ -41,9 +42,10 @@ BudgetView read_budget(ClusterCloud& cloud, const cluster::Fleet& fleet) {
   BudgetView view;
   if (const auto wish = cluster::tagged_wish(fleet)) view.budget = wish->budget;
   const cluster::SpotPrices spot = spot_prices_for(cloud, fleet);
-  view.spending = cluster::spending_until(fleet, cluster::tagged_spending(fleet),
-                                          cluster::node_price(cloud.prices(), spot), unix_now());
-  view.hourly = cluster::cost_of(cluster::machines_of(fleet), spot, cloud.prices());
+  const cluster::PriceList prices = cluster::with_tagged_prices(fleet, cloud.prices());
+  view.spending =
+      cluster::spending_until(fleet, cluster::tagged_spending(fleet), cluster::node_price(prices, spot), unix_now());
+  view.hourly = cluster::cost_of(cluster::machines_of(fleet), spot, prices);
   return view;
 }
 
@@ -63,7 +65,8 @@ void require_budget(const BudgetView& view, const std::vector<std::string>& type
                     "again; dtrain cluster down {0} ends the cluster",
                     fleet.name));
   }
-  std::vector<std::string> unknown = cluster::cost_of(types, cloud.prices()).unpriced;
+  std::vector<std::string> unknown =
+      cluster::cost_of(types, cluster::with_tagged_prices(fleet, cloud.prices())).unpriced;
   unknown.insert(unknown.end(), view.spending.unpriced.begin(), view.spending.unpriced.end());
   if (unknown.empty()) return;
   throw UsageError(

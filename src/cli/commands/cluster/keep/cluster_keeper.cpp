@@ -5,6 +5,7 @@
 
 #include <dtrain/base/secret.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/cluster/tagged_prices.hpp>
 
 #include "cluster_budget.hpp"
 #include "job/spec/process_facts.hpp"
@@ -60,6 +61,7 @@ void ClusterKeeper::set_budget(double dollars) {
   BudgetView view = read_budget(cloud_, fleet);
   view.budget = dollars > 0 ? std::optional(dollars) : std::nullopt;
   require_budget(view, {}, cloud_, fleet);
+  cluster::write_prices(cloud_.aws(), fleet, cluster::types_of(request_of(fleet).spec), cloud_.prices());
   if (view.budget) reporter_.note(budget_line(view));
   healer_.want_budget(view.budget);
 }
