@@ -170,6 +170,16 @@ def test_the_keeper_on_the_head_knows_the_job_of_the_queue(laptop):  # noqa: F81
 
 
 @pytest.mark.slow
+def test_a_node_that_is_away_when_the_machines_are_to_end_is_ended_once_it_is_back(laptop):  # noqa: F811
+    cloud = laptop.cloud
+    nodes = private(laptop.up("-w", 1)["nodes"])
+    head, worker = (laptop.machines.find(nodes[name]) for name in ("head", "w0001"))
+    worker.run("sh", "-c", "pkill -9 -f 'agent --nod[e]'")  # it is started again two seconds later
+    head.run("sh", "-c", "echo '{\"ask\": \"down\"}' | /opt/dtrain/bundle/dtrain agent --ask")
+    laptop.wait_for(lambda: cloud.of_cluster("demo") == [], f"all machines have ended; {head.log()}")
+
+
+@pytest.mark.slow
 def test_the_cluster_goes_down_when_its_jobs_are_done(laptop):  # noqa: F811
     """A minute after the last job all machines power off, without rights in the account. Until then it takes jobs, and after
     that none. A watch that would start the machines again is named."""

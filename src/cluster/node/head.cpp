@@ -11,6 +11,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/secret.hpp>
 #include <dtrain/base/stop.hpp>
+#include <dtrain/base/text.hpp>
 #include <dtrain/net/channel.hpp>
 #include <dtrain/net/http_server.hpp>
 #include <dtrain/net/instance_metadata.hpp>
@@ -26,6 +27,8 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto kTick = 200ms;
 constexpr auto kFarewell = 3s;
+// Time in which nodes that are not connected may come back, to be powered off with the others.
+constexpr auto kLongestDown = 180s;
 // Time after which a silent node counts as lost; nodes send a heartbeat every 5 s.
 constexpr auto kSilence = 20s;
 constexpr auto kLongestCheck = 20s;
@@ -191,7 +194,9 @@ class Head {
     session.address = facts.identity.address;
     note(fmt::format("{} registered: {} ({}, {})", facts.name, session.address, facts.identity.type,
                      facts.identity.zone));
-    if (state_.register_node(std::move(facts), std::chrono::system_clock::now())) return send_facts_to_all();
+    const bool is_new = state_.register_node(std::move(facts), std::chrono::system_clock::now());
+    if (down_until_) return send_away(session);
+    if (is_new) return send_facts_to_all();
     send_facts(session);
   }
 
@@ -245,15 +250,29 @@ class Head {
     return Json::object({{"ok", true}});
   }
 
-  // All connected nodes, and this machine after them: by then the messages have left it.
+  // All nodes, those that are not connected once they come, and this machine after them.
   Json down() {
-    note("all machines power off on request");
-    for (const auto& [key, session] : sessions_) {
-      if (session.address.empty() || session.address == state_.own().address) continue;
-      session.channel->send(Json::object({{"power_off", true}}).dump());
+    if (!down_until_) {
+      note("all machines power off on request");
+      down_until_ = std::chrono::steady_clock::now() + kLongestDown;
     }
-    loop_.after(kFarewell, [] { power_off_machine(); });
+    for (const auto& [key, session] : sessions_) send_away(session);
     return Json::object({{"ok", true}});
+  }
+
+  void send_away(const Session& session) {
+    if (session.address.empty() || session.address == state_.own().address) return;
+    session.channel->send(Json::object({{"power_off", true}}).dump());
+    state_.send_away(session.address);
+  }
+
+  void go_down_after_the_nodes() {
+    if (!down_until_ || goes_down_) return;
+    const std::vector<std::string> there = state_.still_there();
+    if (!there.empty() && std::chrono::steady_clock::now() < *down_until_) return;
+    if (!there.empty()) note("not powered off, because they were not reached: " + dtrain::join(there, ", "));
+    goes_down_ = true;
+    loop_.after(kFarewell, [] { power_off_machine(); });  // by then the last answers have left this machine
   }
 
   std::string no_node(const std::string& host) const {
@@ -331,7 +350,11 @@ class Head {
     for (const auto& [key, session] : sessions_) {
       if (!session.address.empty() && now - session.heard > kSilence) silent.push_back(key);
     }
-    for (const Key key : silent) leave(key);
+    for (const Key key : silent) {
+      state_.was_silent(sessions_.at(key).address);
+      leave(key);
+    }
+    go_down_after_the_nodes();
     loop_.after(kTick, [this] { tick(); });
   }
 
@@ -348,6 +371,8 @@ class Head {
   std::int64_t last_start_ = 0;
   std::map<std::int64_t, Round> rounds_;
   std::int64_t last_round_ = 0;
+  std::optional<std::chrono::steady_clock::time_point> down_until_;  // set: all machines power off
+  bool goes_down_ = false;                                           // this one too
   net::Listener listener_;
   AdmissionPort admission_;
   net::HttpServer server_;

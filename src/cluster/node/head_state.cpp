@@ -81,6 +81,19 @@ std::optional<std::string> HeadState::remove(const std::string& host) {
   return address;
 }
 
+std::vector<std::string> HeadState::still_there() const {
+  std::set<std::string> there;
+  for (const auto& [id, address] : announced_) {
+    if (!sent_away_.contains(address)) there.insert(address);
+  }
+  for (const NodeEntry& node : registry_.nodes()) {
+    const std::string& address = node.facts.identity.address;
+    if (node.connected || !sent_away_.contains(address)) there.insert(address);
+  }
+  there.erase(own_.address);
+  return {there.begin(), there.end()};
+}
+
 ClusterFacts HeadState::facts() const {
   return {.cluster = order_.cluster,
           .region = order_.region,

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include <dtrain/base/json.hpp>
 #include <dtrain/cluster/admission.hpp>
@@ -38,6 +40,11 @@ class HeadState {
   void announce(const Json& message);
   // What announce() takes, with the instances that belong to the cluster now: for a head that is started again.
   Json announced() const;
+  // The node at this address was asked to power off; one that was silent may not have heard it.
+  void send_away(const std::string& address) { sent_away_.insert(address); }
+  void was_silent(const std::string& address) { sent_away_.erase(address); }
+  // Addresses of the cluster's other machines, without those that were asked and have disconnected since.
+  std::vector<std::string> still_there() const;
   // The node leaves the cluster. Returns its address; nullopt: no such node.
   std::optional<std::string> remove(const std::string& host);
 
@@ -53,6 +60,7 @@ class HeadState {
   std::string launch_template_;
   std::map<std::string, std::string> announced_;  // {instance id: address}
   std::map<std::string, std::string> waiting_;    // {instance id: reason why it is not admitted}
+  std::set<std::string> sent_away_;               // addresses
   Registry registry_;
 };
 

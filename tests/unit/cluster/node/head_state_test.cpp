@@ -50,6 +50,23 @@ TEST_F(HeadStateTest, RegistersOnlyAnAnnouncedInstanceAtItsOwnAddress) {
   EXPECT_TRUE(state.may_register(identity("i-head", "10.0.0.1"), "10.0.0.1").admitted);
 }
 
+TEST_F(HeadStateTest, MissesANodeUntilItWasSentAwayAndIsGone) {
+  announce("i-1", "10.0.0.2");
+  const std::vector<std::string> node{"10.0.0.2"};
+  EXPECT_EQ(state.still_there(), node) << "it may still boot";
+  state.register_node({.identity = identity("i-head", "10.0.0.1"), .name = "head"}, kNow);
+  state.register_node({.identity = identity("i-1", "10.0.0.2"), .name = "w0001"}, kNow);
+  state.registry().lose("10.0.0.2", kNow);
+  EXPECT_EQ(state.still_there(), node) << "it connects again";
+  state.register_node({.identity = identity("i-1", "10.0.0.2"), .name = "w0001"}, kNow);
+  state.send_away("10.0.0.2");
+  EXPECT_EQ(state.still_there(), node) << "it is on its way";
+  state.registry().lose("10.0.0.2", kNow);
+  EXPECT_TRUE(state.still_there().empty());
+  state.was_silent("10.0.0.2");
+  EXPECT_EQ(state.still_there(), node) << "it may not have heard it";
+}
+
 TEST_F(HeadStateTest, ForgetsALostNodeThatIsNoLongerAnnounced) {
   EXPECT_TRUE(state.register_node({.identity = identity("i-1", "10.0.0.2"), .name = "i-1"}, kNow));
   EXPECT_FALSE(state.register_node({.identity = identity("i-1", "10.0.0.2"), .name = "i-1"}, kNow));
