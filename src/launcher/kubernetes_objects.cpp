@@ -89,7 +89,7 @@ Json pod_spec(const KubernetesJob& job, Json container, int grace, bool has_shar
     volumes.push_back(volume("shm", "emptyDir", Json::object({{"medium", "Memory"}})));
     mounts.push_back(mount_at("shm", "/dev/shm"));
   }
-  container["workingDir"] = job.mount;
+  if (!container.find("workingDir")) container["workingDir"] = job.mount;
   container["env"] = Json::array({Json::object({{"name", "HOME"}, {"value", "/tmp"}})});
   container["volumeMounts"] = std::move(mounts);
   container["securityContext"] = Json::object({{"allowPrivilegeEscalation", false},
@@ -142,6 +142,7 @@ Json workers(const KubernetesJob& job) {
       {{"name", kContainer},
        {"image", job.image},
        {"command", container_command({"dtrain", "hosts", "join", "--job-dir", job.job_folder})},
+       {"workingDir", "/tmp"},  // probes begin there: on the volume they would hang with it
        {"resources", worker_resources(job)},
        {"readinessProbe", probe(job, "ready", 1)},
        {"livenessProbe", probe(job, "alive", 6)},

@@ -33,7 +33,7 @@ class Container:
     def __init__(self, pod: Pod, node: Host):
         spec = pod.spec["containers"][0]
         self.node, self.pod, self.lines, self.code = node, pod, [], None
-        user = pod.spec["securityContext"]
+        user, self.folder = pod.spec["securityContext"], spec["workingDir"]
         self.rights = ["setpriv", f"--reuid={user['runAsUser']}", f"--regid={user['runAsGroup']}", "--clear-groups",
                        "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all"]
         self.variables = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOSTNAME": pod.name}
@@ -69,7 +69,7 @@ class Container:
         init = self.init()
         if not init or self.code is not None:
             return subprocess.CompletedProcess(words, 137, "", "error: the container does not run\n")
-        enter = ["nsenter", "-t", str(init), "--all", "--root", "--wd=/work", *self.rights, "--", *words]
+        enter = ["nsenter", "-t", str(init), "--all", "--root", f"--wd={self.folder}", *self.rights, "--", *words]
         return subprocess.run(enter, env=self.variables, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               errors="replace", timeout=timeout, check=False)
 

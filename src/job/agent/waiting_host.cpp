@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <cctype>
-#include <ctime>
 #include <limits>
+#include <optional>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -17,6 +17,7 @@
 
 #include "job/spec/job_client.hpp"
 #include "job/spec/process_facts.hpp"
+#include "life_sign.hpp"
 
 namespace dtrain::job {
 namespace {
@@ -30,8 +31,6 @@ constexpr auto kWaiterLook = 200ms;
 constexpr auto kAskInterval = 1s;  // from one question to the coordinator to the next
 // An order becomes visible within so many questions.
 constexpr int kLooksAtLost = 5;
-// A file that was not renewed for so long belongs to a process that hangs or is gone.
-constexpr std::chrono::seconds kSilence{30};
 constexpr std::size_t kLongestName = 253;
 
 void check_name(const std::string& host) {
@@ -41,8 +40,6 @@ void check_name(const std::string& host) {
   throw UsageError(fmt::format("--name {}: not the name of a host", host),
                    "a name has letters, digits, and - . _ between them");
 }
-
-std::int64_t seconds_since_1970() { return static_cast<std::int64_t>(::time(nullptr)); }
 
 bool is_process(std::int64_t pid) { return pid > 1 ? ::kill(static_cast<pid_t>(pid), 0) == 0 : pid == 1; }
 
@@ -148,7 +145,7 @@ class Membership {
   bool is_new_ = true;  // this process has settled with no coordinator yet
 };
 
-// Everything runs on one thread.
+// Everything runs on one thread, except for LifeSign's.
 class Waiter {
  public:
   Waiter(const JobFolder& folder, const std::string& host, Reporter& reporter)
@@ -162,6 +159,7 @@ class Waiter {
       throw Error(fmt::format("{} waits in this folder already, as process {}", host, other->pid),
                   "give this host another name with --name");
     }
+    life_.emplace(folder, host);
   }
   ~Waiter() { files_.forget(host_); }
   Waiter(const Waiter&) = delete;
@@ -202,11 +200,13 @@ class Waiter {
   }
 
   void renew_if_due(WaitingState state) {
+    life_->move();
     if (state != shown_ || WaitClock::now() - renewed_ >= launcher::kRenewInterval) renew(state);
   }
 
   void renew(WaitingState state) try {
     renewed_ = WaitClock::now();
+    life_->show(state);
     files_.renew({host_, state, ::getpid(), seconds_since_1970()});
     shown_ = state;
     complained_ = false;
@@ -219,13 +219,20 @@ class Waiter {
   Reporter& reporter_;
   Membership membership_;
   launcher::WaitingAgents agents_;
+  std::optional<LifeSign> life_;  // not beside another process of this name
   WaitingState shown_ = WaitingState::left;
   WaitClock::time_point renewed_{};
   bool complained_ = false;
 };
 
+// What this machine shows, or else the shared folder.
+std::optional<launcher::WaitingHost> find(const JobFolder& folder, const std::string& host) {
+  auto waiting = life_sign_of(folder, host);
+  return waiting ? waiting : launcher::WaitingFolder(folder.path).find(host);
+}
+
 launcher::WaitingHost found(const JobFolder& folder, const std::string& host) {
-  if (auto waiting = launcher::WaitingFolder(folder.path).find(host)) return *waiting;
+  if (auto waiting = find(folder, host)) return *waiting;
   throw Error(fmt::format("{}: {} does not wait there", folder.path.string(), host),
               fmt::format("start it with `dtrain hosts join --job-dir {}`", folder.path.string()));
 }
@@ -251,9 +258,9 @@ void leave_folder(const JobFolder& folder, const std::string& host, std::chrono:
   if (waiting.state == WaitingState::left) return;
   ::kill(static_cast<pid_t>(waiting.pid), SIGUSR1);
   const auto until = WaitClock::now() + limit;
-  const launcher::WaitingFolder files(folder.path);
-  for (auto now = files.find(host); now && now->state != WaitingState::left && is_process(waiting.pid);
-       now = files.find(host)) {
+  while (is_process(waiting.pid)) {
+    const auto now = find(folder, host);
+    if (!now || now->state == WaitingState::left) break;
     if (WaitClock::now() > until) {
       throw Error(fmt::format("{} has not left within {:.0f} s", host, limit.count()),
                   "it leaves at the next step; --limit S waits longer");

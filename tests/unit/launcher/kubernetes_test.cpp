@@ -66,6 +66,11 @@ TEST(KubernetesObjects, RunTheCommandInTheCoordinatorOnly) {
             R"(["dtrain","hosts","join","--job-dir","/volume/jobs/cats"])");
 }
 
+TEST(KubernetesObjects, BeginProbesOutsideOfTheVolume) {
+  EXPECT_EQ(container(small_job(), "StatefulSet").at("workingDir").as_string(), "/tmp");
+  EXPECT_EQ(container(small_job(), "Job").at("workingDir").as_string(), "/volume");
+}
+
 TEST(KubernetesObjects, KeepTheCommandFromBeingExpanded) {
   KubernetesJob job = small_job();
   job.command = {"launch", "--", "echo", "$(HOME) $$ $"};
