@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/cluster/wish.hpp>
 
 namespace dtrain::cluster {
 namespace {
 
-// EC2 allows 50 tags. The group has seven others: cluster, owner, name, admission, launches, last node and head.
-constexpr std::size_t kMostOptionTags = 43;
+// EC2 allows 50 tags. The group has others: cluster, owner, name, admission, launches, last node, head, wish, healer,
+// spent, prices, stopped, and the events.
+constexpr std::size_t kTagsOfGroup = 50, kOwnTags = 12 + kKeptEvents;
 
 SharedFolder shared_folder(const ClusterRequest& request, const std::optional<FileSystem>& system) {
   const SharedKind kind = shared_kind(request.spec);
@@ -59,11 +61,12 @@ void check_request(const ClusterRequest& request, const Account& account) {
   known.admission = request.bundle_sha256;
   boot_script(known, account, NodeBoot::Role::head, {}, system);
   boot_script(known, account, NodeBoot::Role::worker, "255.255.255.255", system);
-  const std::size_t tags = option_tags(request.options).size();
-  if (tags <= kMostOptionTags) return;
+  const std::size_t tags = option_tags(request.options).size(), room = kTagsOfGroup - kOwnTags - account.tags.size();
+  if (tags <= room) return;
   throw UsageError(
-      fmt::format("the options of cluster {} take {} tags of its security group, and EC2 leaves room for {}",
-                  request.name, tags, kMostOptionTags),
+      fmt::format("the options of cluster {} take {} tags of its security group, and EC2 leaves room for {}{}",
+                  request.name, tags, room,
+                  account.tags.empty() ? "" : fmt::format(" beside {} of setting 'tag'", account.tags.size())),
       "put what setting 'prepare' runs into a file of the shared folder, and give its path");
 }
 
