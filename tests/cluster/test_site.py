@@ -14,7 +14,7 @@ import pytest
 if "DTRAIN_CLUSTER_LAB" not in os.environ:
     pytest.skip("machines need namespaces: tests/cluster/run.sh makes them", allow_module_level=True)
 
-from machines import Machines, lab  # noqa: E402
+from machines import Machine, Machines, lab  # noqa: E402
 
 SHARED = str(lab.SHARED)
 TRAIN = ["--network", "resnet", "--num-layers", "8", "--width", "8", "--lr", "0.02", "--global-batch", "64", "--logical-shards", "8", "--seed", "1", "--threads", "1"]
@@ -236,6 +236,14 @@ def test_23_health_asks_every_node_through_the_head_and_replaces_the_sick(laptop
     nodes = cloud.json("health", "demo")["nodes"]
     assert [(node["name"], node["agent"]) for node in nodes] == [("head", "registered"), ("w0001", "registered")]
     assert replaced[0]["instance_id"] == first[1]["instance_id"] and replaced[0]["new_instance_id"] == nodes[1]["instance_id"]
+
+
+@pytest.mark.slow
+def test_up_ends_in_time_where_the_boot_of_the_head_does_not(laptop, monkeypatch):
+    monkeypatch.setattr(Machine, "first_boot", lambda machine: None)
+    said = laptop.cloud.cluster("up", "demo", "-w", 0, "--instance-type", "c5.large", "--ami", laptop.cloud.image(), "--yes",
+                                "--timeout", 20, status=4)
+    assert "the boot of the head has not come to where it takes dtrain" in said.stderr
 
 
 @pytest.mark.slow

@@ -48,8 +48,9 @@ class ClusterHead {
   bool has_program();
   // True: the head has booted and waits for the program to be uploaded.
   bool waits_for_program();
-  // Uploads this program to the head. UsageError: the head waits for another one.
-  void bring_program();
+  // Uploads this program to the head once its boot waits for it. UsageError: it waits for another one. RemoteError: it
+  // has not come so far within `patience`.
+  void bring_program(std::chrono::seconds patience);
   void announce(const cluster::Fleet& fleet) { ask(announcement(fleet)); }
   // Waits until as many nodes are registered as there are instances, one failed, or `patience` is over. Returns the
   // registry's list.

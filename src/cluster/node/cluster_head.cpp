@@ -110,9 +110,17 @@ bool ClusterHead::has_program() { return session_.stat(on_node("bundle/dtrain"))
 
 bool ClusterHead::waits_for_program() { return session_.stat(on_node("incoming/wanted")).has_value(); }
 
-void ClusterHead::bring_program() {
-  if (has_program()) return;
-  while (!waits_for_program()) pause();
+// The head may find the program in the shared folder meanwhile.
+void ClusterHead::bring_program(std::chrono::seconds patience) {
+  const auto until = std::chrono::steady_clock::now() + patience;
+  for (;; pause()) {
+    if (has_program()) return;
+    if (waits_for_program()) break;
+    if (std::chrono::steady_clock::now() < until) continue;
+    throw RemoteError(fmt::format("{}: the boot of the head has not come to where it takes dtrain within {}",
+                                  session_.name(), format_duration(patience)),
+                      "dtrain cluster logs NAME head shows its boot; the same command waits again");
+  }
   const std::string wanted(trim(session_.read_file(on_node("incoming/wanted"))));
   const std::string place = on_node(fmt::format("incoming/{}.tar", wanted).c_str());
   if (session_.stat(place)) return;  // an earlier upload is being unpacked
@@ -176,7 +184,7 @@ Json ClusterHead::wait_for_nodes(const cluster::Fleet& fleet, std::chrono::secon
 
 ExitCode settle_nodes(const cluster::Fleet& fleet, std::chrono::seconds patience, Reporter& reporter) {
   ClusterHead head(fleet, patience, [&reporter](const std::string& line) { reporter.detail(line); });
-  head.bring_program();
+  head.bring_program(patience);
   const Json list = head.wait_for_nodes(fleet, patience);
   const auto& failures = list.at("failures").as_array();
   for (const Json& failure : failures) {

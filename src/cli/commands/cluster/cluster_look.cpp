@@ -38,7 +38,7 @@ void look(const cluster::Fleet& fleet, const Json& question, job::TimeLimit& lim
       return;
     }
     limit.begin_again(kToBring);
-    head.bring_program();
+    head.bring_program(kToBring);
     found.news = "copied dtrain to the head, which was waiting for it";
     limit.begin_again(kToBegin + kToAsk);
     wait_for_answers(head);
