@@ -27,18 +27,26 @@ std::optional<ProgramAnswer> ask_crontab(const char* argument, const std::string
   if (!program) return std::nullopt;
   const FileDescriptor text = memory_file(input);
   Spawn child{.executable = *program, .arguments = {"crontab", argument}};
-  child.environment = own_environment();
+  child.environment = with_variables(own_environment(), {"LC_ALL=C"});
   child.input = text.get();
   const auto answer = try_asking(std::move(child), kToAnswer);
   if (!answer) throw Error(fmt::format("`crontab {}` did not end within {}", argument, format_duration(kToAnswer)));
   return answer;
 }
 
-// A user without a crontab is no error.
+// A user without a crontab is no error: "no crontab for me", and of BusyBox "can't open 'me': No such file or
+// directory".
+bool says_none(const std::string& errors) {
+  return errors.find("no crontab for") != errors.npos || errors.find("No such file") != errors.npos;
+}
+
+// Any other failure must not be taken for an empty crontab, which would then replace the user's.
 std::optional<std::string> crontab_now() {
   const auto answer = ask_crontab("-l", "");
   if (!answer) return std::nullopt;
-  return answer->code == 0 ? answer->output : std::string();
+  if (answer->code == 0) return answer->output;
+  if (says_none(answer->errors)) return std::string();
+  throw Error(fmt::format("the crontab could not be read: {}", trim(answer->errors)), "try `crontab -l` on the head");
 }
 
 void write_crontab(const std::string& text) {
