@@ -33,13 +33,18 @@ constexpr const char* kAtOnce = "now";
 
 std::string folder_name(int number) { return fmt::format("{:04}", number); }
 
-// The names in the folder; none where it cannot be read. A listing also makes NFS forget that a name was not there.
+// The names in the folder; none where there is no such folder or this user may not read it. A listing also makes NFS
+// forget that a name was not there. Throws Error where the file server does not answer: what is there then looks as if
+// it were not.
 std::set<std::string> names_in(const Path& folder) {
   std::set<std::string> names;
   std::error_code error;
   for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     names.insert(entry->path().filename().string());
   }
+  const bool is_none = !error || error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory ||
+                       error == std::errc::permission_denied;
+  if (!is_none) throw Error(fmt::format("{}: cannot be listed: {}", folder.string(), error.message()));
   return names;
 }
 
@@ -63,12 +68,11 @@ int last_number_in(const Path& folder) {
   return std::max(present, static_cast<int>(parse_integer(trim(read_file(folder / kLastNumber))).value_or(0)));
 }
 
-// This machine since its start.
+}  // namespace
+
 std::string this_boot() {
   return fmt::format("{} {}", host_name(), trim(read_file("/proc/sys/kernel/random/boot_id")));
 }
-
-}  // namespace
 
 Path queue_of_cluster(const std::string& shared_folder, const std::string& cluster) {
   const Path base = shared_folder.empty() ? Path(environment("HOME").value_or("/")) : Path(shared_folder);
@@ -97,15 +101,17 @@ int JobQueue::submit(const ManagedSpec& spec, bool down_when_done) {
                      spec.cluster.empty() ? "" : fmt::format("dtrain cluster up {} starts it again", spec.cluster));
   }
   const int number = last_number_in(folder_) + 1;
-  const Path fresh = folder_ / fmt::format(".new-{}", ::getpid());
+  const Path fresh = folder_ / fmt::format(".new-{}", ::getpid()), down = folder_ / fmt::format(".down-{}", ::getpid());
   try {
     make_folder(fresh);
     write_file_atomic(fresh / kSpec, to_json(spec).dump() + "\n", kOwnersFile);
-    if (down_when_done) write_file_atomic(folder_ / kDownWhenDone, fmt::format("{}\n", number));
+    if (down_when_done) write_file_atomic(down, fmt::format("{}\n", number));
     std::filesystem::rename(fresh, folder_ / folder_name(number));
+    // Last: a queue without a job that is not over would let the machines end.
+    if (down_when_done) std::filesystem::rename(down, folder_ / kDownWhenDone);
   } catch (...) {
     std::error_code ignored;
-    std::filesystem::remove_all(fresh, ignored);
+    for (const Path& file : {fresh, down}) std::filesystem::remove_all(file, ignored);
     throw;
   }
   return number;

@@ -45,7 +45,7 @@ class JobQueue {
   // Adds a job and returns its number. Throws UsageError if the queue is closed, and Error if the disk takes no more;
   // nothing of the job stays then.
   int submit(const ManagedSpec& spec, bool down_when_done);
-  // All jobs by number. What is over is read once.
+  // All jobs by number. What is over is read once. Throws Error where the folder, or that of a job, does not answer.
   std::vector<QueuedJob> read();
   QueuedJob at(int number);  // throws UsageError: there is none
   // Replaces the record on disk. Throws Error.
@@ -82,6 +82,9 @@ class JobQueue {
 
 // The numbers of jobs that ended so many days before `now`, seconds since 1970, or earlier. Pure.
 std::vector<int> jobs_over_for(const std::vector<QueuedJob>& jobs, int days, std::int64_t now);
+
+// This machine since its start.
+std::string this_boot();
 
 // The queue of a cluster, on its head: in the shared folder, so that a new head finds it; else in the home folder.
 Path queue_of_cluster(const std::string& shared_folder, const std::string& cluster);

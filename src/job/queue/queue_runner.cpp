@@ -107,6 +107,8 @@ class QueueRunner {
     bool waits = false, runs = false;
     for (auto& [number, job] : jobs_) {
       if (!job.spec) {
+        if (attempts_.contains(number))
+          throw Error(fmt::format("job {}, which runs, cannot be read: {}", number, job.problem));
         if (unreadable_.insert(number).second) note(fmt::format("job {} is left alone: {}", number, job.problem));
         continue;
       }

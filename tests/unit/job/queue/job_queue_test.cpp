@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <functional>
@@ -177,6 +179,43 @@ TEST_F(JobQueueTest, LeavesNothingOfAJobThatTheDiskDoesNotTake) {
     EXPECT_FALSE(entry.path().filename().string().starts_with(".new")) << entry.path();
   }
   EXPECT_EQ(queue_.submit(spec_of_test(), false), 2);
+}
+
+// Without file descriptors no folder can be listed, as when a file server does not answer.
+TEST_F(JobQueueTest, IsNotEmptyWhereItsFolderDoesNotAnswer) {
+  queue_.submit(spec_of_test(), false);
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  rlimit none = before;
+  none.rlim_cur = 0;
+  ::setrlimit(RLIMIT_NOFILE, &none);
+  std::size_t seen = 0;
+  const std::string message = message_of([&] { seen = JobQueue(queue_.folder()).read().size(); });
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_NE(message.find("cannot be listed"), std::string::npos) << message << seen;
+  EXPECT_EQ(queue_.read().size(), 1u);
+  EXPECT_TRUE(JobQueue(folder_ / "none").read().empty());
+}
+
+// The order in which names get their place in the folder.
+std::vector<std::string> names_moved_to(int watch) {
+  std::vector<std::string> names;
+  alignas(inotify_event) char buffer[4096];
+  const ssize_t got = ::read(watch, buffer, sizeof buffer);
+  for (ssize_t at = 0; at < got;) {
+    const auto* event = reinterpret_cast<const inotify_event*>(buffer + at);
+    if (event->name[0] != '.') names.emplace_back(event->name);
+    at += static_cast<ssize_t>(sizeof *event + event->len);
+  }
+  return names;
+}
+
+TEST_F(JobQueueTest, HasTheJobBeforeItsMachinesAreToEnd) {
+  make_folder(queue_.folder());
+  const FileDescriptor watch(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  ASSERT_NE(::inotify_add_watch(watch.get(), queue_.folder().c_str(), IN_MOVED_TO), -1);
+  queue_.submit(spec_of_test(), true);
+  EXPECT_EQ(names_moved_to(watch.get()), (std::vector<std::string>{"0001", "down-when-done"}));
 }
 
 TEST(ManagedJob, KeepsVariablesOfTheWorkAndNoKeys) {
