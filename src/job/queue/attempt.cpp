@@ -61,10 +61,21 @@ std::optional<CoordinatorFile> coordinator_of(const JobFolder& folder) try {
   return std::nullopt;
 }
 
+constexpr const char* kProcess = "attempt.pid";  // "PID MACHINE BOOT"
+
 std::string text_in(const Path& file) try {
   return is_listed(file) ? std::string(trim(read_file(file))) : "";
 } catch (const Error&) {
   return "";
+}
+
+// The process of the attempt; nullopt: it is on another machine, whose lock the file server may still hold.
+std::optional<pid_t> process_here(const QueuedJob& job) {
+  const std::string text = text_in(job.folder / kProcess);
+  const auto blank = text.find(' ');
+  const auto process = parse_integer(text.substr(0, blank));
+  if (!process || *process <= 1 || blank == text.npos || text.substr(blank + 1) != this_boot()) return std::nullopt;
+  return static_cast<pid_t>(*process);
 }
 
 }  // namespace
@@ -87,7 +98,7 @@ void Attempt::start() try {
   child.extra = lock.descriptor().get();
   child.group = Spawn::Group::session;
   child_ = spawn(child);
-  write_file_atomic(job_.folder / "attempt.pid", fmt::format("{}\n", child_));
+  write_file_atomic(job_.folder / kProcess, fmt::format("{} {}\n", child_, this_boot()));
 } catch (const std::exception& error) {
   if (child_ == 0) not_started_ = error.what();
 }
@@ -175,10 +186,8 @@ void Attempt::stop(const std::string& reason, bool now) {
     }
   } catch (const Error&) {  // it is over by now, or its coordinator does not answer
   }
-  const auto process = parse_integer(text_in(job_.folder / "attempt.pid"));
-  if (process && *process > 1 && is_held(job_.attempt_lock())) {
-    ::kill(static_cast<pid_t>(*process), now ? SIGKILL : SIGTERM);
-  }
+  const auto process = process_here(job_);
+  if (process && is_held(job_.attempt_lock())) ::kill(*process, now ? SIGKILL : SIGTERM);
 }
 
 }  // namespace dtrain::job
