@@ -42,6 +42,11 @@ check "show draws the boxes" answers "record 0: dog"
 check "and says where there are none" answers "record 1: no objects"
 run data show p --out sheet.png --random-mirror 0 --json
 check "its JSON has names and boxes" json out 'd["images"][0]["objects"][0]["name"] == "dog" and len(d["images"][0]["objects"][0]["box"]) == 4'
+sed 's/"dog"/"wolf"/' coco.json >renamed.json
+run data pack photos --coco renamed.json --out p
+check "other names of categories are another set" says "p.rec: is there already"
+run data pack photos --coco renamed.json --out p --force
+check "whose names --force writes" grep -q '"wolf"' p.pack.json
 run data pack photos --coco gone.json --out q
 check "a JSON file that is not there is an error" exits 1
 run data pack gone --coco coco.json --out q

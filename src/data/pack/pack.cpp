@@ -235,7 +235,9 @@ class Packer {
   static void refuse_to_overwrite(const std::vector<Shard>& shards) {
     for (const Shard& shard : shards) {
       if (!std::filesystem::exists(shard.rec)) continue;
-      throw UsageError(shard.rec.string() + ": is there already, made from other pictures or with other options",
+      throw UsageError(shard.rec.string() +
+                           ": is there already, made from other pictures, with other options or "
+                           "with other names of classes",
                        "setting 'force' writes over it; or choose another setting 'out'");
     }
   }

@@ -52,6 +52,8 @@ FinishedShard from_json(const Json& json, const Path& folder) {
   return shard;
 }
 
+Json names_json(const std::vector<std::string>& names) { return Json(Json::Array(names.begin(), names.end())); }
+
 }  // namespace
 
 PackJournal::PackJournal(const PackOptions& options, const Pictures& pictures)
@@ -63,11 +65,12 @@ void PackJournal::begin() const {
   if (!takes_up_) write();
 }
 
-// A damaged one, or one of another plan, is as none.
+// A damaged one, or one of another plan or with other names of classes, is as none.
 void PackJournal::read() try {
   if (!std::filesystem::exists(path_)) return;
   const Json json = Json::parse(read_file(path_), path_.string());
   if (json.at("schema").as_string() != kSchema || json.at("plan").as_string() != plan_) return;
+  if (json.at("classes") != names_json(classes_)) return;
   for (const Json& each : json.at("files").as_array()) finished_.push_back(from_json(each, path_.parent_path()));
   takes_up_ = true;
 } catch (const DataError&) {
@@ -75,12 +78,12 @@ void PackJournal::read() try {
 }
 
 void PackJournal::write() const {
-  Json files = Json::array(), classes = Json::array();
+  Json files = Json::array();
   for (const FinishedShard& shard : finished_) files.push_back(to_json(shard));
-  for (const std::string& name : classes_) classes.push_back(name);
   write_file_atomic(
-      path_,
-      Json::object({{"schema", kSchema}, {"plan", plan_}, {"classes", classes}, {"files", files}}).dump(1) + "\n");
+      path_, Json::object({{"schema", kSchema}, {"plan", plan_}, {"classes", names_json(classes_)}, {"files", files}})
+                     .dump(1) +
+                 "\n");
 }
 
 std::optional<FinishedShard> PackJournal::finished(const Path& rec) const {

@@ -16,8 +16,8 @@ struct FinishedShard {
 
 class PackJournal {
  public:
-  // The plan is a hash over options and pictures (names, labels, sizes, times of change): another plan begins anew.
-  // The options say a train_ratio.
+  // The plan is a hash over options and pictures (names, labels, sizes, times of change): another plan begins anew, and
+  // so do other names of classes. The options say a train_ratio.
   PackJournal(const PackOptions& options, const Pictures& pictures);
 
   // Writes the plan, unless it is there.

@@ -1,5 +1,8 @@
+#include <fmt/format.h>
+
 #include <gtest/gtest.h>
 
+#include <dtrain/data/class_names.hpp>
 #include <dtrain/data/objects.hpp>
 #include <dtrain/data/pack.hpp>
 #include <dtrain/data/record.hpp>
@@ -82,6 +85,46 @@ TEST(PackCoco, KeepsObjectsWhenRecordsArePackedAgain) {
   decode_image(again.read(0).payload, kStoredChannels, image);
   EXPECT_EQ(image.h, 30);
   EXPECT_EQ(verify_records(folder / "q.rec").problem_count, 0u);
+}
+
+// Pictures and a COCO file in a folder, which are packed with their boxes.
+class PackCocoFiles : public testing::Test {
+ protected:
+  PackCocoFiles() { make_folder(folder / "photos"); }
+  void write_picture(const std::string& name, const std::string& content) const {
+    write_file_atomic(folder / "photos" / name, content);
+  }
+  PackResult pack_coco(const std::string& coco) const {
+    write_file_atomic(folder / "coco.json", coco);
+    return pack(options);
+  }
+  // One image of this size with a box, in the file a.jpg, and the picture b.jpg of 9x9 pixels.
+  static std::string coco_of(int width, int height, const std::string& category = "cat") {
+    return fmt::format(R"({{"images": [{{"id": 3, "file_name": "a.jpg", "width": {}, "height": {}}},
+      {{"id": 4, "file_name": "b.jpg", "width": 9, "height": 9}}],
+      "annotations": [{{"id": 1, "image_id": 3, "category_id": 5, "bbox": [1, 1, 5, 5]}}],
+      "categories": [{{"id": 5, "name": "{}"}}]}})",
+                       width, height, category);
+  }
+  std::vector<std::string> names() const { return class_names(std::vector<Path>{folder / "p.rec"}); }
+
+  TemporaryFolder folder;
+  PackOptions options{.sources = {folder / "coco.json"},
+                      .root = folder / "photos",
+                      .coco_labels = CocoLabels::boxes,
+                      .out = folder / "p"};
+};
+
+TEST_F(PackCocoFiles, GetTheNewNamesOfTheirCategories) {
+  write_picture("a.jpg", jpeg_of(50, 100));
+  write_picture("b.jpg", jpeg_of(9, 9));
+  pack_coco(coco_of(100, 50, "cat"));
+  EXPECT_EQ(names(), std::vector<std::string>{"cat"});
+  EXPECT_EQ(pack_coco(coco_of(100, 50, "cat")).taken_up, 2u);
+  expect_error<UsageError>([&] { pack_coco(coco_of(100, 50, "dog")); }, "is there already, made from other pictures");
+  options.force = true;
+  pack_coco(coco_of(100, 50, "dog"));
+  EXPECT_EQ(names(), std::vector<std::string>{"dog"});
 }
 
 }  // namespace
