@@ -47,6 +47,11 @@ run data pack photos --coco renamed.json --out p
 check "other names of categories are another set" says "p.rec: is there already"
 run data pack photos --coco renamed.json --out p --force
 check "whose names --force writes" grep -q '"wolf"' p.pack.json
+coco "$(object 1 5 18 '"bbox": [1, 1, 6, 4], "segmentation": [[1, 1, 7, 1, 7, 5], [1, 1, 2, 2]]')" \
+  "$(object 2 5 1 '"bbox": []')" >odd.json
+run data pack photos --coco odd.json --out odd
+check "an annotation that cannot be read is left out and named" says '(its "bbox" is no list of four numbers): annotation 2 of a.jpg'
+check "a polygon of two corners leaves its box" says "1 object kept its box and lost polygons with fewer than three corners: annotation 1 of a.jpg"
 run data pack photos --coco gone.json --out q
 check "a JSON file that is not there is an error" exits 1
 run data pack gone --coco coco.json --out q
@@ -91,7 +96,7 @@ run eval --results found.json --annotations truth.json
 check "results of other images are an error" says "1 results are of images that the annotations do not list: 77"
 echo '[{"image_id": 5}]' >found.json
 run eval --results found.json --annotations truth.json
-check "so is a file that is none" says 'found.json: JSON: the key "category_id" is missing'
+check "so is a file that is none" says 'found.json: result 1: its "category_id" is missing'
 run eval
 check "eval without anything says what is missing" says "eval: PREFIX is missing"
 finish

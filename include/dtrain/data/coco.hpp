@@ -23,10 +23,12 @@ struct CocoPicture {
 };
 
 struct CocoObject {
-  std::int64_t picture = 0;
+  std::int64_t picture = -1;  // -1: it does not say
   std::int64_t category = 0;
-  Annotation annotation;  // label: the category's position, -1 where there is none of this id
-  std::string fault;      // of a mask that could not be read; empty: none
+  bool has_id = false;
+  Annotation annotation;              // label: the category's position, -1 where there is none of this id
+  std::size_t polygons_left_out = 0;  // of its mask: those with fewer than three corners
+  std::string fault;                  // why it could not be read ("its \"bbox\" is missing"); empty: it could
 };
 
 struct CocoSet {
@@ -35,17 +37,27 @@ struct CocoSet {
   std::vector<CocoObject> objects;       // in the order of the file
 
   std::int32_t label_of(std::int64_t category) const;  // -1: there is none of this id
+  // "annotation 8" by its id, or "annotation number 3" by its place in `objects`, of which it is one.
+  std::string name_of(const CocoObject& object) const;
 };
 
 // `source` is for messages. masks: reads "segmentation" too. On as many threads as there are processors. Throws
-// DataError for what is no such file.
+// DataError for what is no such file, and for two images or categories of one id. An annotation that cannot be read
+// has a fault.
 CocoSet read_coco(std::string_view text, const std::string& source, bool masks);
+// The same without the objects, also of a file that has no annotations, as those of COCO's test images.
+CocoSet read_coco_names(std::string_view text, const std::string& source);
 
+// Members of an image, a category, an annotation or a result. Those that are null are missing. They throw DataError
+// ("its \"image_id\" is missing"). A whole number may be written as 1.0, and 1 and 0 as true and false.
+std::int64_t coco_whole(const Json& of, std::string_view key);
+double coco_real(const Json& of, std::string_view key);
 // A "bbox" of four numbers.
 PixelBox coco_box(const Json& bbox);
 // A "segmentation" for a picture of this size, or of its own where that is 0: polygons, or runs as a list or a text.
-// Fills the object's polygons or runs. Throws DataError.
-void read_coco_mask(const Json& segmentation, int height, int width, Annotation& object);
+// Fills the object's polygons or runs. Returns how many polygons are left out, which have fewer than three corners.
+// Throws DataError.
+std::size_t read_coco_mask(const Json& segmentation, int height, int width, Annotation& object);
 // The runs of a segmentation that is no polygon.
 Rle coco_runs(const Json& segmentation);
 

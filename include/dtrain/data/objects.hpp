@@ -36,7 +36,7 @@ struct Annotations {
 
 // Why the object cannot be trained on in a picture of this size ("its box has no area"); nullopt: it can.
 std::optional<std::string> fault_of(const Annotation& object, int height, int width);
-// Its mask at the size of the picture; the object has one. Throws DataError for one that is none.
+// Its mask at the size of the picture, of no pixel where the object has none. Throws DataError for a mask with a fault.
 Rle mask_of(const Annotation& object, int height, int width);
 
 // The bytes behind a record's picture, man/dtrain-records.5. Reading throws DataError.

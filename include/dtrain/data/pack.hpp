@@ -45,6 +45,8 @@ struct PackList {
   // Of pictures with boxes: objects that were left out, by reason, and pictures that show none.
   std::map<std::string, std::vector<std::string>> objects_left_out = {};
   std::vector<std::string> without_objects = {};
+  // Objects that are kept and whose masks lost polygons with fewer than three corners.
+  std::vector<std::string> polygons_left_out = {};
 };
 
 // Whether files that end so (".tiff") are pictures that dtrain does not read.
@@ -126,7 +128,7 @@ struct PackResult {
   std::size_t unlabelled = 0;
   std::map<std::string, std::vector<std::string>> skipped = {};  // files that are no pictures of a class, by reason
   std::map<std::string, std::vector<std::string>> objects_left_out = {};  // as of PackList
-  std::vector<std::string> without_objects = {};
+  std::vector<std::string> without_objects = {}, polygons_left_out = {};
   std::uint64_t taken_up = 0;  // records that an earlier, stopped run had made
 };
 

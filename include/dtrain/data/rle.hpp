@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,8 +32,12 @@ Rle encode_mask(std::span<const std::uint8_t> pixels, int h, int w);
 // Writes 1 where the mask is and 0 elsewhere. mask.h * mask.w pixels.
 void decode_mask(const Rle& mask, std::span<std::uint8_t> pixels);
 
-// The corners x, y, x, y, ... of a polygon, at least 3; finite numbers.
+// Why these numbers are no corners x, y, x, y, ... of a polygon: at least 3, finite. nullopt: they are.
+std::optional<std::string> fault_of_corners(std::span<const double> corners);
+// The corners have no fault.
 Rle mask_of_polygon(std::span<const double> corners, int h, int w);
+// A mask of no pixel.
+Rle empty_mask(int h, int w);
 // All that any of them covers; all are of one size.
 Rle united(std::span<const Rle> masks);
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <optional>
 #include <unordered_map>
 
 #include <dtrain/base/error.hpp>
@@ -25,7 +27,7 @@ struct Lists {
   std::string_view images, annotations, categories;
 };
 
-Lists find_lists(std::string_view text, const std::string& source) {
+Lists find_lists(std::string_view text, const std::string& source, bool annotated) {
   Lists lists;
   for_each_member(text, source, [&](std::string_view name, std::string_view value) {
     if (name == "images") lists.images = value;
@@ -34,7 +36,8 @@ Lists find_lists(std::string_view text, const std::string& source) {
   });
   for (const auto& [list, name] : {std::pair{lists.images, "images"}, std::pair{lists.annotations, "annotations"},
                                    std::pair{lists.categories, "categories"}}) {
-    if (list.empty()) throw DataError(fmt::format("the key \"{}\" is missing", name));
+    if (list.empty() && (annotated || name != std::string_view("annotations")))
+      throw DataError(fmt::format("the key \"{}\" is missing", name));
   }
   return lists;
 }
@@ -53,23 +56,78 @@ std::vector<Value> parse_all(std::string_view list, const std::string& source,
   return values;
 }
 
+// The member, or nullptr where it is missing or null.
+const Json* member_of(const Json& of, std::string_view key) {
+  if (!of.is_object()) throw DataError("it is no JSON object");
+  const Json* member = of.find(key);
+  return member && member->is_null() ? nullptr : member;
+}
+
+const Json& required(const Json& of, std::string_view key) {
+  const Json* member = member_of(of, key);
+  if (!member) throw DataError(fmt::format("its \"{}\" is missing", key));
+  return *member;
+}
+
+std::optional<std::int64_t> whole_number(const Json& value) {
+  constexpr double kFarthest = 9007199254740992;  // 2^53: doubles below it hold every whole number
+  if (value.is_integer()) return value.as_integer();
+  if (value.is_bool()) return value.as_bool() ? 1 : 0;
+  const double number = value.is_number() ? value.as_number() : HUGE_VAL;
+  if (!(std::abs(number) <= kFarthest) || number != std::floor(number)) return std::nullopt;
+  return static_cast<std::int64_t>(number);
+}
+
+// Calls read(), and puts before what it throws whose members it reads.
+template <typename Read>
+void read_members(const std::string& owner, const Read& read) try {
+  read();
+} catch (const DataError& error) {
+  throw DataError(fmt::format("{}: {}", owner, error.what()));
+}
+
+const std::string& text_in(const Json& member, std::string_view key) {
+  if (!member.is_string()) throw DataError(fmt::format("its \"{}\" is no text", key));
+  return member.as_string();
+}
+
 int side_of(const Json& image, std::string_view key) {
-  const Json* side = image.find(key);
-  if (!side) return 0;
-  const double value = side->as_number();
+  if (!member_of(image, key)) return 0;
+  const double value = coco_real(image, key);
   if (!(value > 0 && value <= static_cast<double>(kMostObjectsSide)))
-    throw DataError(fmt::format("an image's width or height is {}", value));
+    throw DataError(fmt::format("its \"{}\" is {}", key, value));
   return static_cast<int>(value);
 }
 
 CocoPicture picture_of(const Json& image) {
   CocoPicture picture;
-  picture.id = image.at("id").as_integer();
+  read_members("an image", [&] { picture.id = coco_whole(image, "id"); });
   if (picture.id < 0) throw DataError(fmt::format("image id {} is negative", picture.id));
-  if (const Json* file = image.find("file_name")) picture.file = file->as_string();
-  picture.height = side_of(image, "height");
-  picture.width = side_of(image, "width");
+  read_members(fmt::format("image {}", picture.id), [&] {
+    if (const Json* file = member_of(image, "file_name")) picture.file = text_in(*file, "file_name");
+    picture.height = side_of(image, "height");
+    picture.width = side_of(image, "width");
+  });
   return picture;
+}
+
+CocoCategory category_of(const Json& json) {
+  CocoCategory category;
+  read_members("a category", [&] { category.id = coco_whole(json, "id"); });
+  read_members(fmt::format("category {}", category.id),
+               [&] { category.name = text_in(required(json, "name"), "name"); });
+  return category;
+}
+
+void refuse_equal_ids(const std::vector<CocoPicture>& pictures) {
+  std::unordered_map<std::int64_t, const CocoPicture*> seen;
+  const auto name_of = [](const CocoPicture& picture) { return picture.file.empty() ? "no file_name" : picture.file; };
+  for (const CocoPicture& picture : pictures) {
+    const auto [first, is_new] = seen.emplace(picture.id, &picture);
+    if (is_new) continue;
+    throw DataError(
+        fmt::format("two images have the id {}: {} and {}", picture.id, name_of(*first->second), name_of(picture)));
+  }
 }
 
 class ObjectReader {
@@ -80,30 +138,38 @@ class ObjectReader {
 
   CocoObject operator()(const Json& json) const {
     CocoObject object;
-    object.picture = json.at("image_id").as_integer();
-    object.category = json.at("category_id").as_integer();
-    Annotation& annotation = object.annotation;
-    annotation.label = set_.label_of(object.category);
-    if (const Json* id = json.find("id")) annotation.id = static_cast<std::uint64_t>(id->as_integer());
-    annotation.box = coco_box(json.at("bbox"));
-    const Json* crowd = json.find("iscrowd");
-    annotation.crowd = crowd && crowd->as_integer() != 0;
-    const Json* area = json.find("area");
-    annotation.area = area ? area->as_number() : annotation.box.area();
-    if (masks_) read_mask(json, object);
+    try {
+      read(json, object);
+    } catch (const DataError& error) {
+      object.fault = error.what();
+    }
     return object;
   }
 
  private:
+  // First what names the object and its picture, so that a fault behind it can say where it is.
+  void read(const Json& json, CocoObject& object) const {
+    Annotation& annotation = object.annotation;
+    const Json* const id = member_of(json, "id");
+    const std::optional<std::int64_t> number = id ? whole_number(*id) : std::nullopt;
+    object.has_id = number.has_value();
+    annotation.id = static_cast<std::uint64_t>(number.value_or(0));
+    object.picture = coco_whole(json, "image_id");
+    if (id && !number) coco_whole(json, "id");  // throws
+    object.category = coco_whole(json, "category_id");
+    annotation.label = set_.label_of(object.category);
+    annotation.box = coco_box(required(json, "bbox"));
+    annotation.crowd = member_of(json, "iscrowd") && coco_whole(json, "iscrowd") != 0;
+    annotation.area = member_of(json, "area") ? coco_real(json, "area") : annotation.box.area();
+    if (masks_) read_mask(json, object);
+  }
+
   void read_mask(const Json& json, CocoObject& object) const {
-    const Json* segmentation = json.find("segmentation");
+    const Json* segmentation = member_of(json, "segmentation");
     const auto picture = pictures_.find(object.picture);
-    if (!segmentation || segmentation->is_null() || picture == pictures_.end()) return;
-    try {
-      read_coco_mask(*segmentation, picture->second->height, picture->second->width, object.annotation);
-    } catch (const DataError& error) {
-      object.fault = error.what();
-    }
+    if (!segmentation || picture == pictures_.end()) return;
+    object.polygons_left_out =
+        read_coco_mask(*segmentation, picture->second->height, picture->second->width, object.annotation);
   }
 
   const CocoSet& set_;
@@ -111,20 +177,27 @@ class ObjectReader {
   std::unordered_map<std::int64_t, const CocoPicture*> pictures_;
 };
 
-CocoSet read_lists(const Lists& lists, const std::string& source, bool masks) {
-  constexpr std::array<std::string_view, 1> kMasks{"segmentation"};
+CocoSet read_names(const Lists& lists, const std::string& source) {
   CocoSet set;
-  set.categories = parse_all<CocoCategory>(lists.categories, source, {}, [](const Json& json) {
-    return CocoCategory{json.at("id").as_integer(), json.at("name").as_string()};
-  });
+  set.categories = parse_all<CocoCategory>(lists.categories, source, {}, category_of);
   std::ranges::stable_sort(set.categories, {}, &CocoCategory::id);
   const auto twice = std::ranges::adjacent_find(set.categories, {}, &CocoCategory::id);
   if (twice != set.categories.end()) throw DataError(fmt::format("two categories have the id {}", twice->id));
   set.pictures = parse_all<CocoPicture>(lists.images, source, {}, picture_of);
+  refuse_equal_ids(set.pictures);
+  return set;
+}
+
+void read_objects(const Lists& lists, const std::string& source, bool masks, CocoSet& set) {
+  constexpr std::array<std::string_view, 1> kMasks{"segmentation"};
   set.objects =
       parse_all<CocoObject>(lists.annotations, source, masks ? std::span<const std::string_view>() : std::span(kMasks),
                             ObjectReader(set, masks));
-  return set;
+}
+
+[[noreturn]] void refuse(const DataError& error, const std::string& source) {
+  const std::string what = error.what();
+  throw DataError(what.starts_with(source) ? what : fmt::format("{}: {}", source, what), kWhatItHolds);
 }
 
 }  // namespace
@@ -135,6 +208,11 @@ std::int32_t CocoSet::label_of(std::int64_t category) const {
   return static_cast<std::int32_t>(found - categories.begin());
 }
 
+std::string CocoSet::name_of(const CocoObject& object) const {
+  if (object.has_id) return fmt::format("annotation {}", object.annotation.id);
+  return fmt::format("annotation number {}", &object - objects.data() + 1);
+}
+
 std::vector<std::string_view> coco_elements(std::string_view text, const std::string& source) {
   std::vector<std::string_view> elements;
   for_each_element(text, source, [&](std::string_view element) { elements.push_back(element); });
@@ -142,15 +220,37 @@ std::vector<std::string_view> coco_elements(std::string_view text, const std::st
 }
 
 CocoSet read_coco(std::string_view text, const std::string& source, bool masks) try {
-  return read_lists(find_lists(text, source), source, masks);
+  const Lists lists = find_lists(text, source, true);
+  CocoSet set = read_names(lists, source);
+  read_objects(lists, source, masks, set);
+  return set;
 } catch (const DataError& error) {
-  const std::string what = error.what();
-  throw DataError(what.starts_with(source) ? what : fmt::format("{}: {}", source, what), kWhatItHolds);
+  refuse(error, source);
+}
+
+CocoSet read_coco_names(std::string_view text, const std::string& source) try {
+  return read_names(find_lists(text, source, false), source);
+} catch (const DataError& error) {
+  refuse(error, source);
+}
+
+std::int64_t coco_whole(const Json& of, std::string_view key) {
+  const std::optional<std::int64_t> number = whole_number(required(of, key));
+  if (!number) throw DataError(fmt::format("its \"{}\" is no whole number", key));
+  return *number;
+}
+
+double coco_real(const Json& of, std::string_view key) {
+  const Json& value = required(of, key);
+  if (!value.is_number()) throw DataError(fmt::format("its \"{}\" is no number", key));
+  return value.as_number();
 }
 
 PixelBox coco_box(const Json& bbox) {
+  const bool is_list = bbox.is_array() && bbox.as_array().size() == 4;
+  if (!is_list || !std::ranges::all_of(bbox.as_array(), &Json::is_number))
+    throw DataError("its \"bbox\" is no list of four numbers");
   const Json::Array& sides = bbox.as_array();
-  if (sides.size() != 4) throw DataError("a bbox has four numbers");
   return {sides[0].as_number(), sides[1].as_number(), sides[2].as_number(), sides[3].as_number()};
 }
 
@@ -174,7 +274,7 @@ Rle coco_runs(const Json& segmentation) {
   return mask;
 }
 
-void read_coco_mask(const Json& segmentation, int height, int width, Annotation& object) {
+std::size_t read_coco_mask(const Json& segmentation, int height, int width, Annotation& object) {
   if (segmentation.is_object()) {
     Rle mask = coco_runs(segmentation);
     if (height > 0 && width > 0 && (mask.h != height || mask.w != width)) {
@@ -182,13 +282,20 @@ void read_coco_mask(const Json& segmentation, int height, int width, Annotation&
           fmt::format("its mask is of {}x{} pixels and its picture of {}x{}", mask.w, mask.h, width, height));
     }
     object.runs = std::move(mask.runs);
-    return;
+    return 0;
   }
+  std::size_t left_out = 0;
   for (const Json& polygon : segmentation.as_array()) {
-    std::vector<double>& corners = object.polygons.emplace_back();
+    std::vector<double> corners;
     corners.reserve(polygon.as_array().size());
     for (const Json& number : polygon.as_array()) corners.push_back(number.as_number());
+    if (fault_of_corners(corners)) {
+      ++left_out;
+    } else {
+      object.polygons.push_back(std::move(corners));
+    }
   }
+  return left_out;
 }
 
 }  // namespace dtrain::data

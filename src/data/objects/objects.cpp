@@ -36,15 +36,6 @@ PixelBox around(const std::vector<std::vector<double>>& polygons) {
   return {left - 1, top - 1, right - left + 2, bottom - top + 2};
 }
 
-std::optional<std::string> fault_of_corners(std::span<const double> polygon) {
-  constexpr std::size_t kLeastNumbers = 6;
-  if (polygon.size() < kLeastNumbers || polygon.size() % 2 != 0)
-    return "a polygon of its mask has fewer than three corners";
-  if (!std::ranges::all_of(polygon, [](double value) { return std::isfinite(value); }))
-    return "its mask has corners that are no numbers";
-  return std::nullopt;
-}
-
 std::optional<std::string> fault_of_polygons(const Annotation& object) {
   for (const auto& polygon : object.polygons) {
     if (auto fault = fault_of_corners(polygon)) return fault;
@@ -120,13 +111,8 @@ void draw_mask(const Annotation& object, const Annotations& annotations, const S
   decode_mask(mask_of(scaled, size.height, size.width), pixels);
 }
 
-// A box without a mask has one of no pixel.
-std::vector<std::uint32_t> runs_of(const Annotation& object, const Annotations& annotations) {
-  if (object.has_mask()) return mask_of(object, annotations.height, annotations.width).runs;
-  return {static_cast<std::uint32_t>(annotations.height) * static_cast<std::uint32_t>(annotations.width)};
-}
-
 }  // namespace
+  if (!object.has_mask()) return empty_mask(height, width);
 
 std::optional<std::string> fault_of(const Annotation& object, int height, int width) {
   if (!is_finite(object.box)) return "its box holds what is no number";
@@ -252,7 +238,7 @@ void scale_objects(const Annotations& annotations, const ScaledSize& size, bool 
     objects.classes.push_back(object.label);
     objects.crowd.push_back(object.crowd ? 1 : 0);
     objects.areas.push_back(object.area);
-    if (wanted.runs) objects.runs.push_back(runs_of(object, annotations));
+    if (wanted.runs) objects.runs.push_back(mask_of(object, annotations.height, annotations.width).runs);
     if (!wanted.masks) continue;
     const std::size_t begin = objects.masks.size();
     objects.masks.resize(begin + static_cast<std::size_t>(room_height) * static_cast<std::size_t>(room_width));

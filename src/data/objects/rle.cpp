@@ -89,6 +89,8 @@ void decode_mask(const Rle& mask, std::span<std::uint8_t> pixels) {
   }
 }
 
+Rle empty_mask(int h, int w) { return {h, w, {static_cast<std::uint32_t>(h) * static_cast<std::uint32_t>(w)}}; }
+
 Rle united(std::span<const Rle> masks) {
   DTRAIN_CHECK(!masks.empty(), "there is a mask");
   Rle all = masks.front();

@@ -66,6 +66,15 @@ std::vector<std::uint32_t> runs_between(std::vector<std::uint32_t> ends) {
 
 }  // namespace
 
+std::optional<std::string> fault_of_corners(std::span<const double> corners) {
+  constexpr std::size_t kLeastNumbers = 6;
+  if (corners.size() < kLeastNumbers || corners.size() % 2 != 0)
+    return "a polygon of its mask has fewer than three corners";
+  if (!std::ranges::all_of(corners, [](double value) { return std::isfinite(value); }))
+    return "its mask has corners that are no numbers";
+  return std::nullopt;
+}
+
 Rle mask_of_polygon(std::span<const double> corners, int h, int w) {
   DTRAIN_CHECK(corners.size() >= 6 && corners.size() % 2 == 0, "a polygon has corners");
   const std::size_t count = corners.size() / 2;

@@ -200,6 +200,7 @@ class Packer {
     result_.without_objects = pictures.list.without_objects;
     if (splits(options)) result_.shares = shares_of(options);
   }
+    result_.polygons_left_out = pictures.list.polygons_left_out;
 
   PackResult run(const std::vector<Shard>& shards) {
     if (!options_.force && !journal_.takes_up()) refuse_to_overwrite(shards);

@@ -16,15 +16,17 @@ namespace {
 // The objects of each picture that can be trained on; the others are counted and named.
 class ObjectsByPicture {
  public:
-  ObjectsByPicture(CocoSet& set, CocoLabels kind, PackList& list) : list_(list) {
+  ObjectsByPicture(CocoSet& set, CocoLabels kind, PackList& list) : set_(set), list_(list) {
     for (const CocoPicture& picture : set.pictures) pictures_.emplace(picture.id, &picture);
+    has_masks_ =
+        std::ranges::any_of(set.objects, [](const CocoObject& object) { return object.annotation.has_mask(); });
     for (CocoObject& object : set.objects) {
-      const auto picture = pictures_.find(object.picture);
-      if (picture == pictures_.end()) {
-        leave_out(object, "its picture is not among the images", fmt::format("image {}", object.picture));
-      } else if (const auto fault = fault_in(object, *picture->second, kind)) {
-        leave_out(object, *fault, picture->second->file);
+      const auto listed = pictures_.find(object.picture);
+      const CocoPicture* const picture = listed == pictures_.end() ? nullptr : listed->second;
+      if (const auto fault = fault_in(object, picture, kind)) {
+        list_.objects_left_out[*fault].push_back(name_of(object, picture));
       } else {
+        if (object.polygons_left_out > 0) reduce_mask(object, *picture);
         objects_[object.picture].push_back(std::move(object.annotation));
       }
     }
@@ -33,18 +35,30 @@ class ObjectsByPicture {
   std::vector<Annotation> take(const CocoPicture& picture) { return std::move(objects_[picture.id]); }
 
  private:
-  static std::optional<std::string> fault_in(const CocoObject& object, const CocoPicture& picture, CocoLabels kind) {
+  static std::optional<std::string> fault_in(const CocoObject& object, const CocoPicture* picture, CocoLabels kind) {
+    if (!object.fault.empty()) return object.fault;
+    if (!picture) return "its picture is not among the images";
     if (object.annotation.label < 0) return "its category is not among the categories";
     if (kind == CocoLabels::largest) return std::nullopt;
-    if (!object.fault.empty()) return object.fault;
-    return fault_of(object.annotation, picture.height, picture.width);
+    return fault_of(object.annotation, picture->height, picture->width);
   }
 
-  void leave_out(const CocoObject& object, const std::string& reason, const std::string& picture) {
-    list_.objects_left_out[reason].push_back(fmt::format("annotation {} of {}", object.annotation.id, picture));
+  // The object keeps its box. Where others have masks, a network may learn them, which refuses an object without one.
+  void reduce_mask(CocoObject& object, const CocoPicture& picture) {
+    if (has_masks_ && !object.annotation.has_mask())
+      object.annotation.runs = empty_mask(picture.height, picture.width).runs;
+    list_.polygons_left_out.push_back(name_of(object, &picture));
   }
 
+  std::string name_of(const CocoObject& object, const CocoPicture* picture) const {
+    const std::string name = set_.name_of(object);
+    if (picture) return fmt::format("{} of {}", name, picture->file);
+    return object.picture < 0 ? name : fmt::format("{} of image {}", name, object.picture);
+  }
+
+  const CocoSet& set_;
   PackList& list_;
+  bool has_masks_ = false;
   std::unordered_map<std::int64_t, const CocoPicture*> pictures_;
   std::unordered_map<std::int64_t, std::vector<Annotation>> objects_;
 };

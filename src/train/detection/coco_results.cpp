@@ -35,14 +35,14 @@ Result read_result(std::string_view text, const std::string& source, const data:
   const Json json = parse_json_without(text, source, kMask);
   Result result;
   result.text = text;
-  result.picture = json.at("image_id").as_integer();
-  result.category = truth.label_of(json.at("category_id").as_integer());
-  result.score = json.at("score").as_number();
+  result.picture = data::coco_whole(json, "image_id");
+  result.category = truth.label_of(data::coco_whole(json, "category_id"));
+  result.score = data::coco_real(json, "score");
   const Json* box = json.find("bbox");
-  result.has_box = box && !box->as_array().empty();
+  result.has_box = box && !box->is_null() && *box != Json::array();
   if (result.has_box) result.box = data::coco_box(*box);
   result.has_mask = has_mask(text);
-  if (!result.has_box && !result.has_mask) throw DataError("a result has neither \"bbox\" nor \"segmentation\"");
+  if (!result.has_box && !result.has_mask) throw DataError("it has neither \"bbox\" nor \"segmentation\"");
   return result;
 }
 
@@ -50,24 +50,32 @@ std::vector<Result> read_results(const std::vector<std::string_view>& elements, 
                                  const data::CocoSet& truth) try {
   std::vector<Result> results(elements.size());
   for_each_in_parallel((elements.size() + kAtOnce - 1) / kAtOnce, [&](std::size_t block) {
-    for (std::size_t i = block * kAtOnce; i < std::min(elements.size(), (block + 1) * kAtOnce); ++i)
-      results[i] = read_result(elements[i], source, truth);
+    for (std::size_t i = block * kAtOnce; i < std::min(elements.size(), (block + 1) * kAtOnce); ++i) {
+      try {
+        results[i] = read_result(elements[i], source, truth);
+      } catch (const DataError& error) {
+        const std::string what = error.what();
+        throw DataError(what.starts_with(source) ? what : fmt::format("{}: result {}: {}", source, i + 1, what));
+      }
+    }
   });
   return results;
 } catch (const DataError& error) {
-  const std::string what = error.what();
-  throw DataError(what.starts_with(source) ? what : fmt::format("{}: {}", source, what),
+  throw DataError(error.what(),
                   "results of COCO are a list of objects with image_id, category_id, score and bbox or segmentation");
 }
 
 class Scorer {
  public:
-  Scorer(const data::CocoSet& truth, const std::vector<Result>& results, std::string source)
-      : truth_(truth), results_(results), source_(std::move(source)) {
+  Scorer(const data::CocoSet& truth, const std::vector<Result>& results, std::string truth_source, std::string source)
+      : truth_(truth), results_(results), truth_source_(std::move(truth_source)), source_(std::move(source)) {
     for (const data::CocoPicture& picture : truth.pictures) pictures_[picture.id].picture = &picture;
     for (const data::CocoObject& object : truth.objects) {
       const auto picture = pictures_.find(object.picture);
-      if (picture != pictures_.end() && object.annotation.label >= 0) picture->second.truths.push_back(&object);
+      if (object.picture < 0 && !object.fault.empty()) refuse_truth(object, object.fault);
+      if (picture == pictures_.end() || object.annotation.label < 0) continue;
+      if (!object.fault.empty()) refuse_truth(object, object.fault);
+      picture->second.truths.push_back(&object);
     }
     for (const Result& result : results) place(result);
     refuse_unlisted();
@@ -104,13 +112,14 @@ class Scorer {
                     "give the annotations of the images in which the objects were found");
   }
 
+  [[noreturn]] void refuse_truth(const data::CocoObject& object, const std::string& what) const {
+    const std::string picture = object.picture < 0 ? "" : fmt::format(" of image {}", object.picture);
+    throw DataError(fmt::format("{}: {}{}: {}", truth_source_, truth_.name_of(object), picture, what));
+  }
+
   data::Rle mask_of_truth(const data::CocoObject& object, const data::CocoPicture& picture) const {
-    const auto fail = [&](const std::string& what) {
-      throw DataError(fmt::format("annotation {} of image {}: {}", object.annotation.id, picture.id, what));
-    };
-    if (!object.fault.empty()) fail(object.fault);
-    if (!object.annotation.has_mask()) fail("has no mask");
-    if (picture.height < 1 || picture.width < 1) fail("its image has no \"height\" and \"width\"");
+    if (!object.annotation.has_mask() && object.polygons_left_out == 0) refuse_truth(object, "it has no mask");
+    if (picture.height < 1 || picture.width < 1) refuse_truth(object, "its image has no \"height\" and \"width\"");
     return data::mask_of(object.annotation, picture.height, picture.width);
   }
 
@@ -154,7 +163,7 @@ class Scorer {
   static constexpr std::size_t kShown = 3;
   const data::CocoSet& truth_;
   const std::vector<Result>& results_;
-  std::string source_;
+  std::string truth_source_, source_;
   std::map<std::int64_t, PictureResults> pictures_;
   std::vector<const PictureResults*> order_;
   std::vector<std::string> unlisted_;
@@ -175,7 +184,7 @@ CocoReport score_coco_results(const Path& results, const Path& annotations) {
   report.results = found.size();
   for (const data::CocoCategory& category : truth.categories) report.categories.push_back(category.name);
   report.unknown = static_cast<std::size_t>(std::ranges::count(found, -1, &Result::category));
-  const Scorer scorer(truth, found, results.string());
+  const Scorer scorer(truth, found, annotations.string(), results.string());
   report.boxes = scorer.score(OverlapOf::boxes);
   if (masks) report.masks = scorer.score(OverlapOf::masks);
   return report;

@@ -87,6 +87,7 @@ Json document(const data::PackResult& result) {
                        {"class_objects", class_objects},
                        {"objects_left_out", names_by_reason(result.objects_left_out)},
                        {"without_objects", names_json(result.without_objects)},
+                       {"polygons_left_out", names_json(result.polygons_left_out)},
                        {"taken_up", result.taken_up}});
 }
 
@@ -127,6 +128,12 @@ void tell_objects(const data::PackResult& result, Reporter& reporter) {
   for (const auto& [reason, objects] : result.objects_left_out) {
     reporter.warn(fmt::format("{} {} left out ({}): {}", objects.size(),
                               objects.size() == 1 ? "object was" : "objects were", reason, first_names(objects)));
+  }
+  const std::vector<std::string>& reduced = result.polygons_left_out;
+  if (!reduced.empty()) {
+    reporter.warn(fmt::format("{} {} and lost polygons with fewer than three corners: {}", reduced.size(),
+                              reduced.size() == 1 ? "object kept its box" : "objects kept their boxes",
+                              first_names(reduced)));
   }
   const std::vector<std::string>& bare = result.without_objects;
   if (!bare.empty()) {

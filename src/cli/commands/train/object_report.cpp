@@ -62,9 +62,9 @@ std::map<std::int64_t, Scene> read_scenes(const data::CocoSet& truth, std::strin
   constexpr std::array<std::string_view, 1> kMask{"segmentation"};
   for (const std::string_view text : data::coco_elements(results, source)) {
     const Json json = parse_json_without(text, source, kMask);
-    const auto scene = scenes.find(json.at("image_id").as_integer());
-    Found found{.object = {}, .score = json.at("score").as_number(), .text = text};
-    found.object.label = truth.label_of(json.at("category_id").as_integer());
+    const auto scene = scenes.find(data::coco_whole(json, "image_id"));
+    Found found{.object = {}, .score = data::coco_real(json, "score"), .text = text};
+    found.object.label = truth.label_of(data::coco_whole(json, "category_id"));
     if (scene == scenes.end() || found.score < kLeastScore || found.object.label < 0) continue;
     const data::CocoPicture& picture = *scene->second.picture;
     if (const Json* box = json.find("bbox")) {

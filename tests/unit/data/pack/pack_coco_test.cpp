@@ -127,5 +127,43 @@ TEST_F(PackCocoFiles, GetTheNewNamesOfTheirCategories) {
   EXPECT_EQ(names(), std::vector<std::string>{"dog"});
 }
 
+std::string with_annotations(const std::string& annotations) {
+  return R"({"images": [{"id": 3, "file_name": "a.jpg", "width": 100, "height": 50}], "annotations": [)" + annotations +
+         R"(], "categories": [{"id": 5, "name": "cat"}]})";
+}
+
+TEST(PackCoco, LeavesOutAnnotationsThatCannotBeRead) {
+  const std::string coco = with_annotations(R"({"id": 1, "image_id": 3, "category_id": 5},
+    {"id": 2, "image_id": 3, "category_id": 5, "bbox": [0, 0, 5, 5]}, {"id": 7, "bbox": [0, 0, 5, 5]},
+    {"id": "x", "image_id": 3, "category_id": 5, "bbox": [0, 0, 5, 5]})");
+  for (const CocoLabels kind : {CocoLabels::largest, CocoLabels::boxes}) {
+    const PackList list = parse_coco(coco, "coco.json", "", kind);
+    EXPECT_EQ(list.objects_left_out, (std::map<std::string, std::vector<std::string>>{
+                                         {"its \"bbox\" is missing", {"annotation 1 of a.jpg"}},
+                                         {"its \"image_id\" is missing", {"annotation 7"}},
+                                         {"its \"id\" is no whole number", {"annotation number 4 of a.jpg"}}}));
+    EXPECT_EQ(list.items.size(), 1u);
+  }
+}
+
+TEST(PackCoco, KeepsTheBoxOfAMaskWithABadPolygon) {
+  const std::string box = R"("image_id": 3, "category_id": 5, "bbox": [0, 0, 20, 20], "segmentation": )",
+                    mixed = R"({"id": 1, )" + box + "[[1, 1, 2, 2], [0, 0, 9, 0, 9, 9]]}",
+                    line = R"({"id": 2, )" + box + "[[1, 1, 2, 2]]}";
+  const auto objects = [](const PackList& list) {
+    return read_objects_block(bytes_of(list.items.at(0).objects)).objects;
+  };
+  const PackList list = parse_coco(with_annotations(mixed + "," + line), "coco.json", "", CocoLabels::boxes);
+  EXPECT_TRUE(list.objects_left_out.empty());
+  EXPECT_EQ(list.polygons_left_out, (std::vector<std::string>{"annotation 1 of a.jpg", "annotation 2 of a.jpg"}));
+  ASSERT_EQ(objects(list).size(), 2u);
+  EXPECT_EQ(objects(list)[0].polygons, (std::vector<std::vector<double>>{{0, 0, 9, 0, 9, 9}}));
+  // A network of masks needs one of each object.
+  EXPECT_EQ(objects(list)[1].runs, std::vector<std::uint32_t>{5000});
+  const PackList boxes = parse_coco(with_annotations(line), "coco.json", "", CocoLabels::boxes);
+  ASSERT_EQ(objects(boxes).size(), 1u);
+  EXPECT_FALSE(objects(boxes)[0].has_mask());
+}
+
 }  // namespace
 }  // namespace dtrain::data

@@ -16,7 +16,7 @@ const char* const kTruth = R"({"images": [{"id": 1, "height": 10, "width": 20}, 
 class CocoResults : public testing::Test {
  protected:
   CocoReport score(const std::string& results) const {
-    write_file_atomic(folder / "truth.json", kTruth);
+    write_file_atomic(folder / "truth.json", truth);
     write_file_atomic(folder / "found.json", results);
     return score_coco_results(folder / "found.json", folder / "truth.json");
   }
@@ -29,6 +29,7 @@ class CocoResults : public testing::Test {
     }
   }
   TemporaryFolder folder;
+  std::string truth = kTruth;
 };
 
 TEST_F(CocoResults, AreScoredByBoxes) {
@@ -54,13 +55,40 @@ TEST_F(CocoResults, SayWhatIsWrongWithThem) {
   expect_refused(R"([{"image_id": 3, "category_id": 7, "bbox": [0, 0, 1, 1], "score": 1}])",
                  "1 results are of images that the annotations do not list: 3");
   expect_refused("{}", "found.json: not valid JSON at byte 1");
-  expect_refused(R"([{"image_id": 1}])", "found.json: JSON: the key \"category_id\" is missing");
+  expect_refused(R"([{"image_id": 1}])", "found.json: result 1: its \"category_id\" is missing");
   expect_refused(R"([{"image_id": 1, "category_id": 7, "score": 1}])", "has neither \"bbox\" nor \"segmentation\"");
-  expect_refused(R"([{"image_id": 1, "category_id": 7, "score": 1, "bbox": [1, 2, 3]}])", "a bbox has four numbers");
+  expect_refused(R"([{"image_id": 1, "category_id": 7, "score": 1, "bbox": [1, 2, 3]}])",
+                 "its \"bbox\" is no list of four numbers");
   expect_refused(
       R"([{"image_id": 1, "category_id": 7, "score": 1, "segmentation": {"size": [20, 10], "counts": [0, 200]}}])",
       "its mask is of 10x20 pixels and its picture of 20x10");
   expect_refused(R"([{"image_id": 1, "category_id": 7, "score": 1e999, "bbox": [1, 2, 3, 4]}])", "found.json");
+}
+
+TEST_F(CocoResults, MayHaveMasksOfWhichAPolygonHasNoThreeCorners) {
+  truth = R"({"images": [{"id": 1, "height": 10, "width": 20}], "categories": [{"id": 7, "name": "dog"}],
+    "annotations": [{"id": 1, "image_id": 1, "category_id": 7, "bbox": [0, 0, 10, 10], "area": 100,
+                     "segmentation": [[3, 3, 4, 4], [0, 0, 10, 0, 10, 10, 0, 10]]},
+                    {"id": 2, "image_id": 1, "category_id": 7, "bbox": [15, 0, 5, 5], "area": 25,
+                     "segmentation": [[15, 0, 20, 5]]}]})";
+  const CocoReport report = score(
+      R"([{"image_id": 1, "category_id": 7, "score": 0.9, "segmentation": [[0, 0, 10, 0, 10, 10, 0, 10], [1, 1]]},
+          {"image_id": 1, "category_id": 7, "score": 0.8, "bbox": [15, 0, 5, 5], "segmentation": [[15, 0, 20, 5]]}])");
+  EXPECT_NEAR(report.boxes->figures.ap, 1, 1e-12);
+  EXPECT_NEAR(report.masks->figures.ap, 51.0 / 101, 1e-12);  // a mask of no pixel is never found
+}
+
+TEST_F(CocoResults, NameTheAnnotationThatCannotBeRead) {
+  truth = R"({"images": [{"id": 1}], "categories": [{"id": 7, "name": "dog"}],
+              "annotations": [{"id": 5, "image_id": 1, "category_id": 7, "bbox": []}]})";
+  expect_refused("[]", "truth.json: annotation 5 of image 1: its \"bbox\" is no list of four numbers");
+}
+
+TEST_F(CocoResults, TakeWholeNumbersHoweverTheyAreWritten) {
+  const CocoReport report = score(R"([{"image_id": 1.0, "category_id": 7.0, "bbox": [0, 0, 10, 10], "score": 0.5}])");
+  EXPECT_NEAR(report.boxes->figures.ap, 1, 1e-12);
+  expect_refused(R"([{"image_id": 1, "category_id": "7", "bbox": [0, 0, 10, 10], "score": 0.5}])",
+                 "found.json: result 1: its \"category_id\" is no whole number");
 }
 
 }  // namespace
