@@ -52,6 +52,11 @@ coco "$(object 1 5 18 '"bbox": [1, 1, 6, 4], "segmentation": [[1, 1, 7, 1, 7, 5]
 run data pack photos --coco odd.json --out odd
 check "an annotation that cannot be read is left out and named" says '(its "bbox" is no list of four numbers): annotation 2 of a.jpg'
 check "a polygon of two corners leaves its box" says "1 object kept its box and lost polygons with fewer than three corners: annotation 1 of a.jpg"
+sed "0,/\"width\": $w/s//\"width\": $((3 * w))/" odd.json >size.json
+run data pack photos --coco size.json --out size
+check "a picture of another shape than its annotations say is bad" exits 3
+check "and named" says "skipped a.jpg: its picture is of ${w}x$h pixels, and its objects are of a picture of $((3 * w))x$h"
+check "the others are packed" answers "size.rec  1 records"
 run data pack photos --coco gone.json --out q
 check "a JSON file that is not there is an error" exits 1
 run data pack gone --coco coco.json --out q

@@ -55,17 +55,6 @@ std::optional<std::string> fault_of_runs(const Annotation& object, int height, i
   return std::nullopt;
 }
 
-// The picture of a block may be resized, but not of another shape: two pixels of rounding and a fiftieth.
-void require_same_shape(const Annotations& annotations, int height, int width) {
-  const double there = static_cast<double>(annotations.height) * width,
-               here = static_cast<double>(annotations.width) * height;
-  const double rounding = 2.0 * std::max(annotations.height, annotations.width);
-  if (std::abs(there - here) <= rounding + 0.02 * std::max(there, here)) return;
-  throw DataError(fmt::format("its picture is of {}x{} pixels, and its objects are of a picture of {}x{}", width,
-                              height, annotations.width, annotations.height),
-                  "pack the pictures again with the annotations that belong to them");
-}
-
 Annotation object_of_labels(std::span<const float> numbers, std::uint64_t id, int height, int width) {
   Annotation object;
   for (const float value : numbers) {
@@ -112,7 +101,6 @@ void draw_mask(const Annotation& object, const Annotations& annotations, const S
 }
 
 }  // namespace
-  if (!object.has_mask()) return empty_mask(height, width);
 
 std::optional<std::string> fault_of(const Annotation& object, int height, int width) {
   if (!is_finite(object.box)) return "its box holds what is no number";
@@ -124,6 +112,7 @@ std::optional<std::string> fault_of(const Annotation& object, int height, int wi
 }
 
 Rle mask_of(const Annotation& object, int height, int width) {
+  if (!object.has_mask()) return empty_mask(height, width);
   if (object.polygons.empty()) {
     Rle mask{height, width, object.runs};
     check_runs(mask);
@@ -162,10 +151,25 @@ std::vector<std::uint8_t> mask_at(const Rle& mask, const ScaledSize& size) {
   return pixels;
 }
 
+// Two pixels of rounding and a fiftieth.
+bool is_same_shape(const ScaledSize& annotated, int height, int width) {
+  const double there = static_cast<double>(annotated.height) * width,
+               here = static_cast<double>(annotated.width) * height;
+  const double rounding = 2.0 * std::max(annotated.height, annotated.width);
+  return std::abs(there - here) <= rounding + 0.02 * std::max(there, here);
+}
+
+void require_same_shape(const ScaledSize& annotated, int height, int width) {
+  if (is_same_shape(annotated, height, width)) return;
+  throw DataError(fmt::format("its picture is of {}x{} pixels, and its objects are of a picture of {}x{}", width,
+                              height, annotated.width, annotated.height),
+                  "pack the pictures again with the annotations that belong to them");
+}
+
 Annotations annotations_of(const Record& record, int height, int width) {
   if (!record.objects.empty()) {
     Annotations annotations = read_objects_block(record.objects);
-    require_same_shape(annotations, height, width);
+    require_same_shape({annotations.height, annotations.width}, height, width);
     return annotations;
   }
   if (has_boxes(record.labels)) return annotations_of_labels(record.labels, height, width);

@@ -14,4 +14,9 @@ bool begins_objects(ByteView bytes);
 // Of the picture that was annotated, without a look at its objects or the checksum. Throws DataError.
 ScaledSize annotated_size(ByteView block);
 
+// Whether a picture of this size may be the annotated one: it may be resized, but not of another shape.
+bool is_same_shape(const ScaledSize& annotated, int height, int width);
+// Throws DataError unless it may.
+void require_same_shape(const ScaledSize& annotated, int height, int width);
+
 }  // namespace dtrain::data

@@ -169,9 +169,11 @@ struct Packed {
 };
 
 Packed pack_one(const PackItem& item, const PictureStore& store, const PackOptions& options) try {
-  const SourceBytes picture = store.read(item);
+  const SourceBytes file = store.read(item);
+  const PackedPicture picture = packed_picture(file.bytes, options);
+  if (!item.objects.empty()) require_annotated_picture(bytes_of(item.objects), file.bytes, picture);
   Packed packed;
-  append_record(packed.framed, item.id, item.labels, bytes_of(packed_payload(picture.bytes, options) + item.objects));
+  append_record(packed.framed, item.id, item.labels, bytes_of(picture.payload + item.objects));
   return packed;
 } catch (const Error& error) {
   return {{}, error.what()};
@@ -198,9 +200,9 @@ class Packer {
     result_.skipped = pictures.list.skipped;
     result_.objects_left_out = pictures.list.objects_left_out;
     result_.without_objects = pictures.list.without_objects;
+    result_.polygons_left_out = pictures.list.polygons_left_out;
     if (splits(options)) result_.shares = shares_of(options);
   }
-    result_.polygons_left_out = pictures.list.polygons_left_out;
 
   PackResult run(const std::vector<Shard>& shards) {
     if (!options_.force && !journal_.takes_up()) refuse_to_overwrite(shards);
@@ -265,7 +267,7 @@ class Packer {
           if (options_.progress) options_.progress(++done_, total_);
         });
     if (file.positions().empty()) {
-      throw DataError(fmt::format("{}: none of its {} pictures can be read; the first: {}", shard.rec.string(),
+      throw DataError(fmt::format("{}: none of its {} pictures can be packed; the first: {}", shard.rec.string(),
                                   shard.items.size(), finished.problems.front().what));
     }
     write_list(shard.rec, shard.items, file.positions());

@@ -127,6 +127,57 @@ TEST_F(PackCocoFiles, GetTheNewNamesOfTheirCategories) {
   EXPECT_EQ(names(), std::vector<std::string>{"dog"});
 }
 
+TEST_F(PackCocoFiles, MustBeOfTheSizeThatTheirAnnotationsAreOf) {
+  write_picture("a.jpg", jpeg_of(100, 50));
+  write_picture("b.jpg", jpeg_of(9, 9));
+  const PackResult result = pack_coco(coco_of(100, 50));
+  ASSERT_EQ(result.problems.size(), 1u);
+  EXPECT_EQ(result.problems[0].file, "a.jpg");
+  EXPECT_EQ(result.problems[0].what, "its picture is of 50x100 pixels, and its objects are of a picture of 100x50");
+  EXPECT_EQ(result.files[0].records, 1u);
+}
+
+TEST_F(PackCocoFiles, MayBeOfAnotherScale) {
+  write_picture("a.jpg", jpeg_of(25, 50));
+  write_picture("b.jpg", jpeg_of(9, 9));
+  for (const int resize : {0, 8, 30}) {
+    options.resize = resize;
+    options.force = true;
+    EXPECT_TRUE(pack_coco(coco_of(100, 50)).problems.empty()) << resize;
+    EXPECT_EQ(verify_records(folder / "p.rec").problem_count, 0u) << resize;
+  }
+}
+
+// The JPEG with an EXIF block that says how the camera was held.
+std::string held(const std::string& jpeg, char orientation) {
+  std::string block("Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x01\0\0\0\0\0\0\0", 32);
+  block[24] = orientation;
+  const std::string length{'\0', static_cast<char>(block.size() + 2)};
+  return jpeg.substr(0, 2) + "\xff\xe1" + length + block + jpeg.substr(2);
+}
+
+TEST_F(PackCocoFiles, OfATurnedPhotographAreOfThePictureAsItIsShown) {
+  write_picture("b.jpg", jpeg_of(9, 9));
+  for (const int resize : {0, 30}) {
+    options.resize = resize;
+    options.force = true;
+    for (const char orientation : {5, 6, 7, 8}) {
+      write_picture("a.jpg", held(jpeg_of(50, 100), orientation));
+      const PackResult result = pack_coco(coco_of(100, 50));
+      ASSERT_EQ(result.problems.size(), 1u);
+      EXPECT_EQ(result.problems[0].file, "a.jpg");
+      EXPECT_NE(result.problems[0].what.find("of 100x50 pixels before it is turned"), std::string::npos)
+          << result.problems[0].what;
+      EXPECT_TRUE(pack_coco(coco_of(50, 100)).problems.empty());
+    }
+    write_picture("a.jpg", held(jpeg_of(50, 100), 3));
+    EXPECT_TRUE(pack_coco(coco_of(100, 50)).problems.empty());
+  }
+  write_picture("a.jpg", held(jpeg_of(100, 101), 6));  // nearly a square, whose shape says little
+  EXPECT_EQ(pack_coco(coco_of(101, 100)).problems.size(), 1u);
+  EXPECT_TRUE(pack_coco(coco_of(100, 101)).problems.empty());
+}
+
 std::string with_annotations(const std::string& annotations) {
   return R"({"images": [{"id": 3, "file_name": "a.jpg", "width": 100, "height": 50}], "annotations": [)" + annotations +
          R"(], "categories": [{"id": 5, "name": "cat"}]})";
