@@ -90,6 +90,14 @@ run eval --results found.json --annotations truth.json --pictures photos --repor
 check "a report draws what was annotated and what was found" answers "rep/objects.png"
 check "with the scores of each class" grep -q '^dog,1.000000,1.000000,' rep/per_class.csv
 check "as a picture" bash -c 'head -c 4 rep/objects.png | grep -q PNG'
+mkdir -p cameras/one cameras/two
+cp photos/a.jpg cameras/one/
+cp photos/a.jpg cameras/two/
+sed 's/"a.jpg"/"one\/a.jpg"/; s/"b.jpg"/"two\/a.jpg"/' truth.json >cameras.json
+run eval --results found.json --annotations cameras.json --pictures cameras --report rep3
+check "pictures of one name are found in the folders that the annotations name" silent_on err
+run eval --results found.json --annotations cameras.json --pictures cameras/one --report rep3
+check "and not in another one's" says "2 pictures with many mistakes cannot be read in cameras/one"
 run eval --results found.json --annotations truth.json --pictures gone --report rep2
 check "pictures that are missing are counted" says "2 pictures with many mistakes cannot be read in gone"
 run eval --results found.json --annotations truth.json --pictures photos

@@ -71,6 +71,15 @@ check "and can be scored" exits 0
 coco circle square >few.json
 run predict m/one photos --coco-results found.json --annotations few.json
 check "annotations without a class of the network are refused" says "few.json has no category triangle, which the network finds"
+mkdir -p cameras/one cameras/two
+cp photos/a.jpg cameras/one/
+cp photos/a.jpg cameras/two/
+coco circle square triangle cross ring star | sed 's/"a.jpg"/"one\/a.jpg"/; s/"b.jpg"/"two\/a.jpg"/; s/"annotations"/"info"/' >images.json
+run predict m/one cameras/one cameras/two --coco-results found.json --annotations images.json
+check "images and categories are enough, as of COCO's test images" exits 0
+check "pictures of one name are told by their folders" json found.json '{r["image_id"] for r in d} == {70, 71}'
+run predict m/one photos/a.jpg --coco-results found.json --annotations images.json
+check "a picture that may be two images is refused" says "photos/a.jpg: may be one/a.jpg or two/a.jpg of images.json"
 run predict m/one photos --coco-results found.json
 check "--coco-results needs the numbers" says "--coco-results and --annotations need each other"
 run predict m/one photos --top 2

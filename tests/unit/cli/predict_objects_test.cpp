@@ -29,7 +29,7 @@ class PredictObjects : public testing::Test {
   }
   Json answer(bool masked) {
     const ObjectsChoice choice{.results = results_, .annotations = truth_};
-    ObjectAnswers answers(choice, names_, {}, reporter_);
+    ObjectAnswers answers(choice, {"photos/a.jpg"}, names_, {}, reporter_);
     answers.found("photos/a.jpg", found(masked), {});
     answers.finish();
     return reporter_.documents.back().at("objects").as_array().at(0);
@@ -77,6 +77,68 @@ TEST_F(PredictObjects, MasksAreDrawnAtTheSizeOfTheDrawnPicture) {
   EXPECT_LT(at(tinted, 3.5, 3)[2], 200);  // the first colour has no blue
   EXPECT_GT(at(tinted, 3.5, 3)[2], 100);  // and lets the picture through
   EXPECT_EQ(at(tinted, 3.5, 6), (std::array<int, 3>{255, 255, 255}));
+}
+
+class CocoResultsOfPredict : public testing::Test {
+ protected:
+  // The image_id and category_id of one object that is found in each file, of the class 0.
+  std::vector<std::pair<std::int64_t, std::int64_t>> numbers(const std::vector<Path>& files) {
+    const ObjectsChoice choice{.results = results_, .annotations = truth_};
+    ObjectAnswers answers(choice, files, names_, {}, reporter_);
+    for (const Path& file : files) answers.found(file, {{.category = 0, .score = 0.5, .area = 1, .box = {}}}, {});
+    answers.finish();
+    std::vector<std::pair<std::int64_t, std::int64_t>> found;
+    const Json written = Json::parse(read_file(results_), "found.json");
+    for (const Json& each : written.as_array())
+      found.emplace_back(each.at("image_id").as_integer(), each.at("category_id").as_integer());
+    return found;
+  }
+  void list(const std::string& images, const std::string& categories) const {
+    write_file_atomic(truth_, R"({"images": [)" + images + R"(], "categories": [)" + categories + "]}");
+  }
+  void expect_refused(const std::vector<Path>& files, std::string_view why) {
+    try {
+      numbers(files);
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const DataError& error) {
+      EXPECT_NE(std::string_view(error.what()).find(why), std::string_view::npos) << error.what();
+    }
+  }
+
+  using Numbers = std::vector<std::pair<std::int64_t, std::int64_t>>;
+  static constexpr const char* kCameras =
+      R"({"id": 1, "file_name": "cam1/0001.jpg"}, {"id": 2, "file_name": "cam2/0001.jpg"})";
+  static constexpr const char* kDog = R"({"id": 3, "name": "dog"})";
+  TemporaryFolder folder_;
+  Path results_ = folder_ / "found.json", truth_ = folder_ / "truth.json";
+  std::vector<std::string> names_{"dog"};
+  RecordingReporter reporter_{{.json = true}};
+};
+
+TEST_F(CocoResultsOfPredict, TellPicturesOfOneNameByTheirFolders) {
+  list(kCameras, kDog);
+  EXPECT_EQ(numbers({"photos/cam1/0001.jpg", "./cam2/0001.jpg"}), (Numbers{{1, 3}, {2, 3}}));
+  EXPECT_EQ(numbers({"cam2/0001.jpg", "0002.jpg"}), (Numbers{{2, 3}}));
+  expect_refused({"photos/0001.jpg"}, "photos/0001.jpg: may be cam1/0001.jpg or cam2/0001.jpg of ");
+}
+
+TEST_F(CocoResultsOfPredict, FindAPictureByItsNameInAnyFolder) {
+  list(R"({"id": 1, "file_name": "train/a.jpg"}, {"id": 2, "file_name": "b.jpg"})", kDog);
+  EXPECT_EQ(numbers({"a.jpg", "photos/b.jpg"}), (Numbers{{1, 3}, {2, 3}}));
+  EXPECT_EQ(numbers({"photos/a.jpg", "photos/train/a.jpg"}), (Numbers{{1, 3}}));
+  expect_refused({"one/b.jpg", "other/b.jpg"}, "the image b.jpg may be one/b.jpg or other/b.jpg");
+  list(R"({"id": 1, "file_name": "train/a.jpg"}, {"id": 2, "file_name": "a.jpg"})", kDog);
+  EXPECT_EQ(numbers({"photos/a.jpg", "photos/train/a.jpg"}), (Numbers{{2, 3}, {1, 3}}));
+}
+
+TEST_F(CocoResultsOfPredict, TellCategoriesOfOneNameByTheirOrder) {
+  names_ = {"cat", "dog", "dog"};
+  list(R"({"id": 1, "file_name": "a.jpg"})",
+       R"({"id": 9, "name": "dog"}, {"id": 4, "name": "cat"}, {"id": 7, "name": "dog"})");
+  const auto categories = [&](const Path& file) { return read_coco_numbers(truth_, {file}, names_).categories; };
+  EXPECT_EQ(categories("a.jpg"), (std::vector<std::int64_t>{4, 7, 9}));
+  names_ = {"dog"};
+  expect_refused({"a.jpg"}, "has two categories dog: 7 and 9");
 }
 
 }  // namespace

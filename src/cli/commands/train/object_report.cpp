@@ -170,6 +170,17 @@ class Sheet {
   int top_ = kGap;
 };
 
+// Where the folder has the image: as the annotations name it, or without their folders if no other one is called so.
+Path file_of(const data::CocoPicture& picture, const data::CocoSet& truth, const Path& pictures) {
+  const Path named = Path(picture.file).relative_path();
+  const std::string name = named.filename().string();
+  if (std::filesystem::exists(pictures / named)) return pictures / named;
+  const auto is_called_so = [&](const data::CocoPicture& other) {
+    return other.file == name || other.file.ends_with("/" + name);
+  };
+  return std::ranges::count_if(truth.pictures, is_called_so) == 1 ? pictures / name : pictures / named;
+}
+
 data::Image draw_worst(const data::CocoSet& truth, std::vector<Scene*> worst, const ObjectReportPlaces& places,
                        ObjectReport& report) {
   std::vector<std::string> names;
@@ -177,10 +188,10 @@ data::Image draw_worst(const data::CocoSet& truth, std::vector<Scene*> worst, co
   std::vector<std::pair<Scene*, data::Image>> readable;
   for (Scene* scene : worst) {
     const data::CocoPicture& picture = *scene->picture;
-    const Path file = places.pictures / Path(picture.file).filename();
     try {
       if (picture.height < 1 || picture.width < 1) throw DataError("no size");
-      readable.emplace_back(scene, data::thumbnail(bytes_of(read_file(file)), kSide));
+      readable.emplace_back(scene,
+                            data::thumbnail(bytes_of(read_file(file_of(picture, truth, places.pictures))), kSide));
     } catch (const Error&) {  // it is not there, or is no picture: the others are drawn
       ++report.missing;
       continue;

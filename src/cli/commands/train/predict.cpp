@@ -153,7 +153,7 @@ class Answers {
   const std::string& name_of(int label) const { return names_[static_cast<std::size_t>(label)]; }
   const std::vector<std::string>& names() const { return names_; }
   ObjectAnswers of_objects() const {
-    return {options_.objects, names_, {options_.csv, path_width_, class_width_}, reporter_};
+    return {options_.objects, files_, names_, {options_.csv, path_width_, class_width_}, reporter_};
   }
   std::size_t problems() const { return problems_; }
 

@@ -8,7 +8,6 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/json.hpp>
 #include <dtrain/base/text.hpp>
-#include <dtrain/data/coco.hpp>
 #include <dtrain/data/contact_sheet.hpp>
 
 #include "cli/printable.hpp"
@@ -45,25 +44,7 @@ void bind_objects(config::OptionSet& set, ObjectsChoice& choice) {
           "--annotations");
   set.add("--annotations", choice.annotations,
           "COCO JSON file whose numbers of pictures and classes --coco-results uses; pictures are found by the names "
-          "of their files");
-}
-
-CocoNumbers read_coco_numbers(const Path& annotations, const std::vector<std::string>& names) {
-  const MappedFile file(annotations);
-  const data::CocoSet set = data::read_coco(text_of(file.bytes()), annotations.string(), false);
-  CocoNumbers numbers;
-  for (const data::CocoPicture& picture : set.pictures) {
-    numbers.pictures[Path(picture.file).filename().string()] = picture.id;
-  }
-  for (const std::string& name : names) {
-    const auto category = std::ranges::find(set.categories, name, &data::CocoCategory::name);
-    if (category == set.categories.end()) {
-      throw DataError(fmt::format("{} has no category {}, which the network finds", annotations.string(), name),
-                      "give the annotations of the classes that the network was trained on");
-    }
-    numbers.categories.push_back(category->id);
-  }
-  return numbers;
+          "of their files and folders");
 }
 
 std::string draw_found(const std::string& content, const std::vector<train::FoundObject>& found,
@@ -89,10 +70,10 @@ std::string draw_found(const std::string& content, const std::vector<train::Foun
   return data::encode_image(picture, data::Encoding::png);
 }
 
-ObjectAnswers::ObjectAnswers(const ObjectsChoice& choice, const std::vector<std::string>& names, const Form& form,
-                             Reporter& reporter)
+ObjectAnswers::ObjectAnswers(const ObjectsChoice& choice, const std::vector<Path>& files,
+                             const std::vector<std::string>& names, const Form& form, Reporter& reporter)
     : choice_(choice), names_(names), form_(form), reporter_(reporter) {
-  if (choice.results) numbers_ = read_coco_numbers(*choice.annotations, names);
+  if (choice.results) numbers_ = read_coco_numbers(*choice.annotations, files, names);
 }
 
 std::vector<train::FoundObject> ObjectAnswers::shown(const std::vector<train::FoundObject>& all) const {
@@ -156,7 +137,7 @@ void ObjectAnswers::answer_lines(const Path& file, const std::vector<train::Foun
 
 void ObjectAnswers::keep_results(const Path& file, const std::vector<train::FoundObject>& all) {
   if (!numbers_) return;
-  const auto picture = numbers_->pictures.find(file.filename().string());
+  const auto picture = numbers_->pictures.find(file);
   if (picture == numbers_->pictures.end()) {
     reporter_.warn(fmt::format("{}: {} has no such file, and {} gets nothing of it", printable_word(file.string()),
                                choice_.annotations->string(), choice_.results->string()));

@@ -1,7 +1,6 @@
 // `dtrain predict` with a detector: lines, JSON, drawn pictures, and COCO's results file.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +8,7 @@
 #include <dtrain/base/reporter.hpp>
 #include <dtrain/train/coco_ap.hpp>
 
+#include "coco_numbers.hpp"
 #include "config/option_set.hpp"
 
 namespace dtrain::cli {
@@ -18,14 +18,6 @@ struct ObjectsChoice {
   std::optional<Path> results, annotations;
 };
 void bind_objects(config::OptionSet& set, ObjectsChoice& choice);
-
-// How COCO's annotations number pictures and classes.
-struct CocoNumbers {
-  std::map<std::string, std::int64_t> pictures;  // by the names of their files
-  std::vector<std::int64_t> categories;          // of each of the network's classes
-};
-// `names`: the network's classes. Throws DataError for a class that the annotations lack.
-CocoNumbers read_coco_numbers(const Path& annotations, const std::vector<std::string>& names);
 
 // The picture with what was found in it, drawn at its size, small ones magnified. Throws DataError.
 std::string draw_found(const std::string& content, const std::vector<train::FoundObject>& found,
@@ -38,8 +30,9 @@ class ObjectAnswers {
     bool csv = false;
     std::size_t path_width = 0, class_width = 0;
   };
-  ObjectAnswers(const ObjectsChoice& choice, const std::vector<std::string>& names, const Form& form,
-                Reporter& reporter);
+  // `files`: all pictures that it answers. Throws DataError for annotations that do not fit them or the classes.
+  ObjectAnswers(const ObjectsChoice& choice, const std::vector<Path>& files, const std::vector<std::string>& names,
+                const Form& form, Reporter& reporter);
 
   // `drawn`: the picture that was written; empty: none.
   void found(const Path& file, const std::vector<train::FoundObject>& all, const Path& drawn);
