@@ -88,8 +88,8 @@ void require_same_classes(const ClassList& expected, const ClassList& found) {
     if (wanted == here) continue;
     throw DataError(
         fmt::format("{}: class {} is {}, but in {} it is {}", found.where, label, here, expected.where, wanted),
-        "labels count the classes in their order, so both sides need the same ones: pack the pictures "
-        "again with a folder for each class of the other side");
+        "labels count the classes in their order, so both sides need the same ones: pack the pictures again with the "
+        "classes of the other side, which are the folders, or the categories of a COCO file in the order of their ids");
   }
 }
 
