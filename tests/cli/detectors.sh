@@ -130,6 +130,15 @@ run export m/one --to mxnet --out x
 check "MXNet is refused by name" exits 2
 run export m/one --to safetensors --out one.safetensors
 check "safetensors are written" exists one.safetensors
+older=$(/usr/bin/python3 "$here/older_names.py" one.safetensors older.safetensors)
+check "torchvision's older releases call 28 of its tensors otherwise" same "$older" 28
+run import older.safetensors --network retinanet --backbone resnet-18 --image-shape 3,64,64 --out m/older
+check "a file with those names is read" exits 0
+check "as the same weights" same "$(weights_of m/older)" "$(weights_of m/one)"
+run predict m/older photos --min-score 0.001 --csv
+cut -d , -f 1,2,4- out >from-older
+run predict m/one photos --min-score 0.001 --csv
+check "which find the same" cmp -s <(cut -d , -f 1,2,4- out) from-older
 run inspect m/one
 check "inspect shows it" answers "retinanet-resnet-18"
 

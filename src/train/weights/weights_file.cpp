@@ -56,7 +56,7 @@ Json preprocessing_of(const Path& path, ByteView file) {
 
 // torchvision's published weights of DenseNet and of vision transformers are older than its modules: denselayer1.norm.2
 // is called norm2 since, mlp.linear_1 is mlp.0.
-void renew_name(std::string& name) {
+void renew_name_of_classifier(std::string& name) {
   for (const auto& [older, newer] : {std::pair(".mlp.linear_1", ".mlp.0"), {".mlp.linear_2", ".mlp.3"}}) {
     const std::size_t at = name.find(older);
     if (at != std::string::npos) name.replace(at, std::strlen(older), newer);
@@ -66,6 +66,32 @@ void renew_name(std::string& name) {
   for (const std::string_view part : {".norm.", ".conv."}) {
     const std::size_t at = name.find(part, layer);
     if (at != std::string::npos) name.erase(at + part.size() - 1, 1);
+  }
+}
+
+// Convolutions of torchvision's detectors before its release 0.13, by the ends of their names then and since. The heads
+// of RetinaNet had a ReLU between any two of them.
+std::vector<std::pair<std::string, std::string>> renewed_ends() {
+  constexpr int kConvolutions = 4;
+  std::vector<std::pair<std::string, std::string>> ends{{"rpn.head.conv", "rpn.head.conv.0.0"}};
+  for (int k = 0; k < kConvolutions; ++k) {
+    for (const char* const block : {"fpn.inner_blocks", "fpn.layer_blocks"})
+      ends.emplace_back(fmt::format("{}.{}", block, k), fmt::format("{}.{}.0", block, k));
+    for (const char* const head : {"classification_head.conv", "regression_head.conv"})
+      ends.emplace_back(fmt::format("{}.{}", head, 2 * k), fmt::format("{}.{}.0", head, k));
+    ends.emplace_back(fmt::format("mask_head.mask_fcn{}", k + 1), fmt::format("mask_head.{}.0", k));
+  }
+  return ends;
+}
+
+void renew_name_of_detector(std::string& name) {
+  static const std::vector<std::pair<std::string, std::string>> kEnds = renewed_ends();
+  for (const char* const tensor : {".weight", ".bias"}) {
+    if (!name.ends_with(tensor)) continue;
+    const std::string_view layer = std::string_view(name).substr(0, name.size() - std::strlen(tensor));
+    const auto end = std::ranges::find_if(kEnds, [&](const auto& each) { return layer.ends_with(each.first); });
+    if (end != kEnds.end()) name.replace(layer.size() - end->first.size(), end->first.size(), end->second);
+    return;
   }
 }
 
@@ -91,7 +117,10 @@ WeightsFile::WeightsFile(const Path& place) {
   const Path path = weights_on_this_machine(place);
   file_ = MappedFile(path);
   read(path);
-  for (ForeignTensor& tensor : tensors_) renew_name(tensor.name);
+  for (ForeignTensor& tensor : tensors_) {
+    renew_name_of_classifier(tensor.name);
+    renew_name_of_detector(tensor.name);
+  }
   if (tensors_.empty() && no_graph_) throw DataError(no_graph_->what(), no_graph_->hint());
   if (tensors_.empty())
     throw DataError(path.string() + ": holds no tensors", "name a file with the weights of a network");

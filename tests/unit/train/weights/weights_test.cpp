@@ -221,6 +221,35 @@ TEST(Weights, OfLinearLayersFitConvolutionsOfSinglePixelsAndOlderNamesOfTransfor
   EXPECT_EQ(weights.checkpoint.state.parameters, checkpoint.state.parameters);
 }
 
+nn::Graph convolutions(const std::vector<std::string>& names) {
+  nn::GraphBuilder builder("detector", {1, 4, 4});
+  int x = 0;
+  for (const std::string& name : names) x = builder.add(name, nn::Convolution{.out = 2, .bias = true}, {x});
+  return builder.finish(builder.add("fc", nn::Dense{3}, {x}));
+}
+
+// torchvision reads its older files by the same names (FeaturePyramidNetwork, RPNHead, RetinaNetHead, MaskRCNNHeads).
+TEST(Weights, OfDetectorsMayHaveTheNamesOfOlderModules) {
+  const TemporaryFolder folder;
+  Checkpoint checkpoint = small_checkpoint();
+  checkpoint.graph =
+      convolutions({"backbone.fpn.inner_blocks.0", "backbone.fpn.layer_blocks.3", "rpn.head.conv",
+                    "roi_heads.mask_head.mask_fcn1", "roi_heads.mask_head.mask_fcn4", "head.classification_head.conv.0",
+                    "head.regression_head.conv.2", "head.classification_head.conv.6"});
+  checkpoint.state.parameters = random_floats(checkpoint.graph.parameter_count, 1);
+  checkpoint.state.statistics.clear();
+  const nn::Graph since =
+      convolutions({"backbone.fpn.inner_blocks.0.0", "backbone.fpn.layer_blocks.3.0", "rpn.head.conv.0.0",
+                    "roi_heads.mask_head.0.0", "roi_heads.mask_head.3.0", "head.classification_head.conv.0.0",
+                    "head.regression_head.conv.1.0", "head.classification_head.conv.3.0"});
+  for (const nn::Graph& graph : {checkpoint.graph, since}) {
+    checkpoint.graph = graph;
+    export_safetensors(checkpoint, folder / "x.safetensors");
+    const StartingWeights weights = load_weights({.file = folder / "x.safetensors", .whole = true}, since);
+    EXPECT_EQ(weights.checkpoint.state.parameters, checkpoint.state.parameters);
+  }
+}
+
 TEST(Weights, OfNoKnownFormatAreRefused) {
   const TemporaryFolder folder;
   write_file_atomic(folder / "x.pt", "hello, world");
