@@ -216,7 +216,7 @@ Json preprocessing_of(const DataOptions& options) {
                             {"rgb_mean", channels(options.augment.mean)},
                             {"rgb_std", channels(options.augment.std)}});
   if (options.augment.resize > 0) json["resize"] = options.augment.resize;
-  json["crop"] = options.detection ? "none" : "center";
+  json["crop"] = options.detection ? kWholePictures : "center";
   if (!options.aspect_groups.empty()) json["aspect_groups"] = aspect_groups_text(options.aspect_groups);
   const std::vector<std::string>& names = options.class_names;
   if (!names.empty()) json["classes"] = Json(Json::Array(names.begin(), names.end()));

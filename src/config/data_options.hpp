@@ -57,6 +57,7 @@ void bind_augmentation(OptionSet& set, DataOptions& options);
 // What a checkpoint says about its pixels, and back: {"image_shape": [c, h, w], "rgb_mean": [...], "rgb_std": [...]},
 // "resize" and "classes" where they are known, and "crop": "center", which is what evaluation cuts out; a detector's
 // pictures are whole, "none", and have "aspect_groups" where they are padded to those.
+inline constexpr const char* kWholePictures = "none";
 Json preprocessing_of(const DataOptions& options);
 // Its "aspect_groups"; none where there are none.
 std::vector<data::ScaledSize> aspect_groups_of(const Json& preprocessing);

@@ -24,6 +24,13 @@ bool says_pixels(const Json& preprocessing) {
   return preprocessing.is_object() && preprocessing.find("image_shape") != nullptr;
 }
 
+// A detector's pictures are whole. Those of the classifier that becomes its backbone are cut out, and small.
+bool says_image(const Json& preprocessing, const std::string& network) {
+  if (!says_pixels(preprocessing)) return false;
+  const Json* const crop = preprocessing.find("crop");
+  return !nn::is_detector(network) || (crop && crop->as_string() == kWholePictures);
+}
+
 struct UsualPixels {
   nn::Shape image;
   int resize = 0;
@@ -61,7 +68,7 @@ void bind_pretrained(OptionSet& set, Pretrained& pretrained) {
 
 nn::Shape image_of_weights(const Path& file, const std::string& network) {
   const Json stored = train::preprocessing_of_weights(file);
-  if (says_pixels(stored)) return shape_from(stored);
+  if (says_image(stored, network)) return shape_from(stored);
   return usual_pixels(network).image;
 }
 
@@ -69,7 +76,7 @@ void suit_weights(const Path& file, const std::string& network, const OptionSet&
   const Json stored = train::preprocessing_of_weights(file);
   const bool knows = says_pixels(stored);
   const UsualPixels usual = usual_pixels(network);
-  if (!set.chosen("image-shape")) data.image = knows ? shape_from(stored) : usual.image;
+  if (!set.chosen("image-shape")) data.image = says_image(stored, network) ? shape_from(stored) : usual.image;
   if (knows) return take_preprocessing(stored, set, data);
   if (!set.chosen("rgb-mean")) data.augment.mean = usual.symmetric ? kHalves : kImageNetMean;
   if (!set.chosen("rgb-std")) data.augment.std = usual.symmetric ? kHalves : kImageNetStd;

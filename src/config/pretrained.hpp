@@ -26,7 +26,8 @@ void bind_pretrained(OptionSet& set, Pretrained& pretrained);
 nn::Shape image_of_weights(const Path& file, const std::string& network);
 
 // Fills what the user did not choose: size, mean, deviation and resizing of images as dtrain stored them in the file,
-// else as torchvision's weights of the network for ImageNet want them. Throws DataError for a file that cannot be read.
+// else as torchvision's weights of the network for ImageNet want them. A detector takes the size of another detector's
+// images alone. Throws DataError for a file that cannot be read.
 void suit_weights(const Path& file, const std::string& network, const OptionSet& set, DataOptions& data);
 
 // The pixels of a trained network: its image, and what its checkpoint says about mean, deviation and resizing. An ONNX

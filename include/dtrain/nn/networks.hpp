@@ -40,6 +40,7 @@ Graph build_network(const NetworkOptions& options);
 std::vector<std::string> network_names();
 // Detectors, and what they take as their backbone.
 std::vector<std::string> detector_names();
+bool is_detector(const std::string& name);
 bool has_proposals(const std::string& name);  // of a detector with two stages
 std::vector<std::string> backbone_names();
 // In front of the names of a detector's nodes that its backbone, as a classifier, has as well.
@@ -57,7 +58,8 @@ struct PretrainedImages {
   int size = 224, resize = 256;
   bool symmetric = false;
 };
-// Those of torchvision's weights; of the default for what is no network's name.
+// Those of torchvision's weights; for a detector those of the recipe `detection`, and the default for what is no
+// network's name.
 PretrainedImages pretrained_images(const std::string& network);
 
 }  // namespace dtrain::nn

@@ -132,7 +132,7 @@ Json network_json(nn::Graph graph) {
 // ruin a detector in silence.
 void check_recipe_of_detector(const nn::Graph& graph, const config::OptionSet& set,
                               const config::TrainOptions& options) {
-  const bool detects = std::ranges::count(nn::detector_names(), options.network.options.name) > 0;
+  const bool detects = nn::is_detector(options.network.options.name);
   if (!nn::detection_of(graph) || detects || set.chosen("recipe")) return;
   throw UsageError(
       fmt::format("the checkpoint holds {}, a detector, and the defaults of --recipe {} are for other networks",

@@ -114,10 +114,12 @@ constexpr Family kTorchFamilies[] = {
     {"vit_base_patch16_224", vit<Vit{}>, false, false, false, kAugreg, true},
 };
 
+constexpr PretrainedImages kWhole{512, 512};
+
 constexpr Family kDetectors[] = {
-    {.name = "retinanet", .build = build_retinanet, .has_backbone = true},
-    {.name = "faster-rcnn", .build = build_faster_rcnn, .has_backbone = true, .has_proposals = true},
-    {.name = "mask-rcnn", .build = build_mask_rcnn, .has_backbone = true, .has_proposals = true},
+    {.name = "retinanet", .build = build_retinanet, .images = kWhole, .has_backbone = true},
+    {.name = "faster-rcnn", .build = build_faster_rcnn, .images = kWhole, .has_backbone = true, .has_proposals = true},
+    {.name = "mask-rcnn", .build = build_mask_rcnn, .images = kWhole, .has_backbone = true, .has_proposals = true},
 };
 
 std::vector<std::string> names_of(std::span<const Family> families) {
@@ -180,6 +182,7 @@ std::vector<std::string> network_names() {
 }
 
 std::vector<std::string> detector_names() { return names_of(kDetectors); }
+bool is_detector(const std::string& name) { return std::ranges::count(kDetectors, name, &Family::name) > 0; }
 std::vector<std::string> own_network_names() { return names_of(kFamilies); }
 std::vector<std::string> torch_network_names() { return names_of(kTorchFamilies); }
 

@@ -11,8 +11,6 @@
 
 namespace dtrain::nn {
 
-inline bool is_detector(const std::string& network) { return std::ranges::count(detector_names(), network) > 0; }
-
 // What build_network() takes of a classifier only.
 inline float label_smoothing_for(const std::string& network) { return is_detector(network) ? 0.0f : 0.1f; }
 
