@@ -79,8 +79,9 @@ void bind_image(OptionSet& set, DataOptions& options) {
           "--random-resized-crop it applies to validation only",
           data::kAugmentRanges.resize);
   set.add("--num-classes", options.classes, "N",
-          "number of classes; labels are 0 to N-1. Where it is not given, training takes as many as the records name",
-          at_least(2));
+          "number of classes, for a classifier at least 2; labels are 0 to N-1. Where it is not given, training takes "
+          "as many as the records name",
+          at_least(1));
   set.add_channels("--rgb-mean", options.augment.mean,
                    "mean of each channel, which is subtracted, on the scale 0 to 255");
   set.add_channels("--rgb-std", options.augment.std,

@@ -1,5 +1,7 @@
 #include "network_choice.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -63,6 +65,14 @@ static nn::Graph read_graph(const std::string& file, const OptionSet& set, const
   return nn::graph_from_json(document, file, image, classes);
 }
 
+static void require_classes(const nn::NetworkOptions& options) {
+  if (options.classes >= fewest_classes(options.name)) return;
+  throw SettingError("num-classes", fmt::format("{} is a classifier, which needs at least 2 classes", options.name),
+                     "pack pictures of another class as well, or train a detector on boxes");
+}
+
+int fewest_classes(const std::string& network) { return nn::is_detector(network) ? 1 : 2; }
+
 nn::Graph choose_graph(const NetworkChoice& choice, const OptionSet& set, DataOptions& data) {
   if (choice.is_file()) {
     nn::Graph graph = choice.is_onnx() ? read_onnx(choice, set, data) : read_graph(choice.options.name, set, data);
@@ -73,6 +83,7 @@ nn::Graph choose_graph(const NetworkChoice& choice, const OptionSet& set, DataOp
   nn::NetworkOptions options = choice.options;
   options.image = data.image;
   options.classes = data.classes;
+  require_classes(options);
   // The recipe for detectors has a number of regions, and a detector with one stage has none.
   if (!set.chosen("proposals") && !nn::has_proposals(options.name)) options.proposals = 0;
   return nn::build_network(options);

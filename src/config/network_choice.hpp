@@ -21,6 +21,9 @@ struct NetworkChoice {
 
 void bind_network(OptionSet& set, NetworkChoice& choice);
 
+// A detector also tells objects of one class from the background.
+int fewest_classes(const std::string& network);
+
 // Builds or reads the graph. A file that says image shape and classes itself gives them to `data` where the person
 // chose none. Throws UsageError, DataError.
 nn::Graph choose_graph(const NetworkChoice& choice, const OptionSet& set, DataOptions& data);

@@ -42,10 +42,11 @@ std::string data_line(const OpeningFacts& facts) {
 std::string network_line(const OpeningFacts& facts) {
   const std::string images =
       fmt::format("{} images of {} x {} pixels", facts.image.c == 1 ? "grey" : "colour", facts.image.w, facts.image.h);
-  return fmt::format("The network {} has {} and {}", facts.network,
-                     counted(static_cast<std::uint64_t>(facts.parameters), "parameter"),
-                     facts.detects ? fmt::format("finds objects of {} classes in {}", facts.classes, images)
-                                   : fmt::format("sorts {} into {} classes", images, facts.classes));
+  return fmt::format(
+      "The network {} has {} and {}", facts.network, counted(static_cast<std::uint64_t>(facts.parameters), "parameter"),
+      facts.detects
+          ? fmt::format("finds objects of {} class{} in {}", facts.classes, facts.classes == 1 ? "" : "es", images)
+          : fmt::format("sorts {} into {} classes", images, facts.classes));
 }
 
 std::string batch_line(const OpeningFacts& facts) {

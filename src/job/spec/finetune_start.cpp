@@ -28,11 +28,11 @@ void check(const config::TrainOptions& options, const config::OptionSet& set) {
   config::require_records(*options.data.train);
 }
 
-int classes_of(const config::TrainOptions& options, const config::OptionSet& set, const std::vector<Path>& records,
-               const train::SharedStore& store) {
+int classes_of(const config::TrainOptions& options, const config::OptionSet& set, const std::string& network,
+               const std::vector<Path>& records, const train::SharedStore& store) {
   if (set.chosen("num-classes")) return options.data.classes;
-  const std::size_t classes = data::class_names(records, store).size();
-  if (classes >= 2) return static_cast<int>(classes);
+  const auto classes = static_cast<int>(data::class_names(records, store).size());
+  if (classes >= config::fewest_classes(network)) return classes;
   throw UsageError(fmt::format("--finetune: {} does not name its classes", options.data.train->string()),
                    "give --num-classes");
 }
@@ -68,7 +68,7 @@ config::FinetuneFacts facts_of(const config::TrainOptions& options, const config
                                const train::SharedStore& store) {
   const std::vector<Path> records = data::find_records(options.data.train->string(), store);
   config::FinetuneFacts facts{.network = network_of(options, set)};
-  facts.network.classes = classes_of(options, set, records, store);
+  facts.network.classes = classes_of(options, set, facts.network.name, records, store);
   facts.network.image = set.chosen("image-shape")
                             ? options.data.image
                             : config::image_of_weights(*options.pretrained.finetune, facts.network.name);

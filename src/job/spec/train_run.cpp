@@ -240,9 +240,9 @@ void load_start(TrainRun& run) {
 void count_classes(const config::OptionSet& set, const train::SharedStore& store, config::TrainOptions& options) {
   if (set.chosen("num-classes") || options.benchmark || !options.data.train) return;
   config::require_records(*options.data.train);
-  const std::size_t classes = names_at(*options.data.train, store).size();
-  if (classes < 2) return;
-  options.data.classes = static_cast<int>(classes);
+  const auto classes = static_cast<int>(names_at(*options.data.train, store).size());
+  if (classes < config::fewest_classes(options.network.options.name)) return;
+  options.data.classes = classes;
   options.network.counted_classes = options.data.classes;
 }
 

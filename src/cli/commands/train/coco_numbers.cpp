@@ -110,12 +110,9 @@ class PictureFinder {
   std::map<std::int64_t, Taken> taken_;  // by the numbers of the images
 };
 
-std::int64_t category_of(const std::string& name, const data::CocoSet& set, const Path& annotations) {
+std::optional<std::int64_t> category_of(const std::string& name, const data::CocoSet& set, const Path& annotations) {
   const auto category = std::ranges::find(set.categories, name, &data::CocoCategory::name);
-  if (category == set.categories.end()) {
-    throw DataError(fmt::format("{} has no category {}, which the network finds", annotations.string(), name),
-                    "give the annotations of the classes that the network was trained on");
-  }
+  if (category == set.categories.end()) return std::nullopt;
   const auto twice = std::find_if(category + 1, set.categories.end(),
                                   [&](const data::CocoCategory& other) { return other.name == name; });
   if (twice != set.categories.end()) {
@@ -128,9 +125,9 @@ std::int64_t category_of(const std::string& name, const data::CocoSet& set, cons
 }
 
 // Those of the annotations that the network was trained on are told by their order, as the records' labels are.
-std::vector<std::int64_t> category_numbers(const data::CocoSet& set, const Path& annotations,
-                                           const std::vector<std::string>& names) {
-  std::vector<std::int64_t> numbers;
+std::vector<std::optional<std::int64_t>> category_numbers(const data::CocoSet& set, const Path& annotations,
+                                                          const std::vector<std::string>& names) {
+  std::vector<std::optional<std::int64_t>> numbers;
   if (std::ranges::equal(set.categories, names, {}, &data::CocoCategory::name)) {
     for (const data::CocoCategory& category : set.categories) numbers.push_back(category.id);
   } else {

@@ -135,6 +135,14 @@ void ObjectAnswers::answer_lines(const Path& file, const std::vector<train::Foun
   }
 }
 
+std::int64_t ObjectAnswers::number_of(const train::FoundObject& object) const {
+  const std::optional<std::int64_t>& number = numbers_->categories[static_cast<std::size_t>(object.category)];
+  if (number) return *number;
+  throw DataError(fmt::format("{} has no category {}, which the network finds", choice_.annotations->string(),
+                              name_of(object, names_)),
+                  "give the annotations of the classes that the network was trained on");
+}
+
 void ObjectAnswers::keep_results(const Path& file, const std::vector<train::FoundObject>& all) {
   if (!numbers_) return;
   const auto picture = numbers_->pictures.find(file);
@@ -145,7 +153,7 @@ void ObjectAnswers::keep_results(const Path& file, const std::vector<train::Foun
   }
   for (const train::FoundObject& object : all) {
     Json json = Json::object({{"image_id", picture->second},
-                              {"category_id", numbers_->categories[static_cast<std::size_t>(object.category)]},
+                              {"category_id", number_of(object)},
                               {"bbox", box_json(object.box)},
                               {"score", object.score}});
     if (object.mask) json["segmentation"] = mask_json(*object.mask);

@@ -44,6 +44,7 @@ class ObjectAnswers {
  private:
   void answer_json(const Path& file, const std::vector<train::FoundObject>& shown, const Path& drawn);
   void answer_lines(const Path& file, const std::vector<train::FoundObject>& shown);
+  std::int64_t number_of(const train::FoundObject& object) const;
   void keep_results(const Path& file, const std::vector<train::FoundObject>& all);
 
   const ObjectsChoice& choice_;
