@@ -62,7 +62,8 @@ void bind_pretrained(OptionSet& set, Pretrained& pretrained) {
   set.add("--new-head", pretrained.new_head, "with --pretrained, the last layer begins anew in any case");
   set.add("--freeze", pretrained.freeze, "N|PATTERN",
           "layers that stay as they are, separated by commas: N for the first N convolutions and dense layers, "
-          "backbone for all but the last, or a pattern of layers' names; their batch norms keep their statistics "
+          "backbone for all but the last, and in a detector for those below its feature pyramid, or a pattern of "
+          "layers' names; their batch norms keep their statistics "
           "(default: none, or those of the checkpoint)");
 }
 

@@ -7,6 +7,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/nn/networks.hpp>
 #include <dtrain/nn/parameter_groups.hpp>
 
 namespace dtrain::nn {
@@ -49,8 +50,13 @@ void freeze_named(Graph& graph, const std::string& pattern) {
                    near ? fmt::format("the nearest name is {}; {}", *near, kHint) : kHint);
 }
 
+void freeze_backbone(Graph& graph) {
+  if (detection_of(graph)) return freeze_named(graph, fmt::format("{}*", kBackbonePrefix));
+  freeze_first(graph, weighted_layers(graph) - 1);
+}
+
 void freeze_part(Graph& graph, const std::string& part) {
-  if (part == kBackbone) return freeze_first(graph, weighted_layers(graph) - 1);
+  if (part == kBackbone) return freeze_backbone(graph);
   if (const auto layers = parse_integer(part); layers && *layers >= 0) return freeze_count(graph, *layers);
   freeze_named(graph, part);
 }

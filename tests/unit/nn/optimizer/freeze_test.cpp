@@ -35,6 +35,17 @@ TEST(Freeze, BackboneLeavesTheLastLayerAlone) {
   EXPECT_EQ(frozen, static_cast<std::int64_t>(graph.parameters.size()) - 2);
 }
 
+TEST(Freeze, BackboneOfADetectorIsWhatLiesBelowItsPyramid) {
+  for (const std::string& name : detector_names()) {
+    Graph graph = build_network({.name = name, .image = {3, 64, 64}, .classes = 3, .backbone = "resnet-18"});
+    freeze(graph, "backbone");
+    for (const Node& node : graph.nodes) {
+      if (node.parameters.empty()) continue;
+      EXPECT_EQ(node.learns, !node.name.starts_with("backbone.body.")) << name << ": " << node.name;
+    }
+  }
+}
+
 TEST(Freeze, ANumberCountsLayersWithWeightsAndTakesTheNormsBehindThem) {
   Graph graph = resnet();
   const std::set<std::string> before = learning(graph);
