@@ -7,15 +7,20 @@
 #include <cmath>
 #include <variant>
 
+#include <dtrain/base/text.hpp>
+
+#include "recipes.hpp"
+
 namespace dtrain::config {
 namespace {
 
 constexpr int kSmallImage = 64;   // pixels of an image that is shifted, not cut out
 constexpr int kFewPictures = 10;  // of a class
-constexpr int kSteps = 600, kFewestEpochs = 5, kMostEpochs = 30, kWarmUpShare = 10;
+constexpr int kWarmUpShare = 10;
 constexpr double kRateBatch = 32;  // samples that the rates are meant for
 constexpr double kSgdRate = 0.01, kHeadRate = 0.05, kAdamRate = 1e-4;
 constexpr int kHeadFactor = 10;
+constexpr double kDetectionWarmUpShare = 20;
 
 int batch_of(const FinetuneFacts& facts) {
   if (facts.batch) return *facts.batch;
@@ -23,11 +28,17 @@ int batch_of(const FinetuneFacts& facts) {
   return static_cast<int>(std::clamp<std::uint64_t>(std::bit_floor(facts.pictures / 8), 8, most));
 }
 
-int epochs_of(const FinetuneFacts& facts, int batch) {
+struct Length {
+  std::uint64_t steps, fewest_epochs, most_epochs;
+};
+constexpr Length kOfClassifier{600, 5, 30}, kOfDetector{1500, 6, 36};
+
+int epochs_of(const FinetuneFacts& facts, int batch, const Length& length) {
   if (facts.epochs) return *facts.epochs;
   const auto samples = static_cast<std::uint64_t>(batch);
   const std::uint64_t steps = std::max<std::uint64_t>((facts.pictures + samples - 1) / samples, 1);
-  return static_cast<int>(std::clamp<std::uint64_t>((kSteps + steps - 1) / steps, kFewestEpochs, kMostEpochs));
+  const std::uint64_t epochs = (length.steps + steps - 1) / steps;
+  return static_cast<int>(std::clamp(epochs, length.fewest_epochs, length.most_epochs));
 }
 
 class Choices {
@@ -48,6 +59,8 @@ void add_network(const nn::NetworkOptions& network, Choices& choices) {
   if (network.num_layers > 0) choices.add("num-layers", network.num_layers);
   if (network.width > 0) choices.add("width", network.width);
   if (network.batch_norm) choices.add("batch-norm", "1");
+  if (!network.backbone.empty()) choices.add("backbone", network.backbone);
+  if (network.proposals > 0) choices.add("proposals", network.proposals);
 }
 
 void add_rates(const FinetuneFacts& facts, int batch, bool head_alone, Choices& choices) {
@@ -76,6 +89,34 @@ void add_augmentation(const nn::Shape& image, Choices& choices) {
   for (const char* colour : {"max-random-h", "max-random-s", "max-random-l"}) choices.add(colour, 0);
 }
 
+// Of the recipe that detectors have.
+std::string usual(std::string_view option) {
+  const std::vector<Preset> all = recipes();
+  const auto recipe = std::ranges::find(all, "detection", &Preset::name);
+  return std::ranges::find(recipe->values, option, &std::pair<std::string, std::string>::first)->second;
+}
+
+// Batch norms of a detector that learns from few pictures are better left alone with all of its backbone.
+std::vector<FinetuneChoice> choices_of_detector(const FinetuneFacts& facts, bool backbone_stays) {
+  const double usual_batch = parse_number(usual("batch-size")).value();
+  const int batch = facts.batch.value_or(static_cast<int>(usual_batch));
+  const int epochs = epochs_of(facts, batch, kOfDetector);
+  Choices choices;
+  nn::NetworkOptions network = facts.network;
+  if (network.proposals == 0 && nn::has_proposals(network.name))
+    network.proposals = static_cast<int>(parse_integer(usual("proposals")).value());
+  add_network(network, choices);
+  choices.add("global-batch", batch);
+  choices.add("num-epochs", epochs);
+  choices.add("warmup-epochs", fmt::format("{:.2g}", epochs / kDetectionWarmUpShare));
+  choices.add("optimizer", usual("optimizer"));
+  choices.add("lr", fmt::format("{:.2g}", parse_number(usual("lr")).value() * std::sqrt(batch / usual_batch)));
+  choices.add("wd", usual("wd"));
+  choices.add("lr-schedule", usual("lr-schedule"));
+  if (backbone_stays) choices.add("freeze", "backbone");
+  return choices.take();
+}
+
 }  // namespace
 
 bool suits_adam(const nn::Graph& graph) {
@@ -87,7 +128,9 @@ bool suits_adam(const nn::Graph& graph) {
 std::vector<FinetuneChoice> finetune_choices(const FinetuneFacts& facts) {
   const auto classes = static_cast<std::uint64_t>(std::max(facts.network.classes, 1));
   const bool head_alone = facts.head_alone.value_or(facts.pictures < kFewPictures * classes);
-  const int batch = batch_of(facts), epochs = epochs_of(facts, batch);
+  if (nn::is_detector(facts.network.name)) return choices_of_detector(facts, head_alone);
+  const int batch = batch_of(facts);
+  const int epochs = epochs_of(facts, batch, kOfClassifier);
   Choices choices;
   add_network(facts.network, choices);
   choices.add("global-batch", batch);

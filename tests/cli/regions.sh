@@ -45,6 +45,11 @@ check "Faster R-CNN is trained" says_line '^Epoch\[0\] Batch \[1\].*box_reg=[0-9
 check "it has no masks" says_not mask
 run train "${masks[@]}" --num-epochs 1 --model-prefix m/begun --pretrained m/boxes-0001.safetensors
 check "Mask R-CNN begins with its weights" says "tensors of mask-rcnn-resnet-18"
+run train --finetune m/one --data-train d/shapes-detection_train --num-epochs 1 --model-prefix m/tuned
+check "--finetune takes network, backbone and regions from the weights" says_line '^--finetune chose for 12 pictures of 6 classes: --network mask-rcnn --backbone resnet-18 --proposals 16 --global-batch 8 --warmup-epochs 0.05 --optimizer adamw --lr 0.0005 --wd 0.01 --lr-schedule cosine --freeze backbone$'
+check "and trains it" exits 0
+check "from the whole weights" says_not "begins anew"
+check "which know the size of their images" says "in colour images of 64 x 64 pixels"
 run inspect m/one
 check "inspect shows it" answers "mask-rcnn-resnet-18"
 

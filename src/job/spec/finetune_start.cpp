@@ -46,8 +46,30 @@ std::uint64_t pictures_of(const config::TrainOptions& options, const std::vector
   return wanted > 0 ? std::min(all, wanted) : all;
 }
 
+// The weights of a detector know its backbone, and those of a classifier may be one.
+std::string backbone_of(const nn::NetworkOptions& weights) {
+  for (const std::string& name : nn::backbone_names()) {
+    const std::string depth = name.substr(name.find('-') + 1);
+    const bool has_depth = weights.name == "resnet-v1.5" && fmt::format("{}", weights.num_layers) == depth;
+    if (has_depth || weights.name == "resnet" + depth || weights.backbone == name) return name;
+  }
+  return {};
+}
+
+// A detector that the user names, with what the weights know of it.
+nn::NetworkOptions named_detector(const config::TrainOptions& options, const config::OptionSet& set) {
+  nn::NetworkOptions network = options.network.options;
+  const auto known = train::network_of_weights(*options.pretrained.finetune).value_or(nn::NetworkOptions{});
+  if (!set.chosen("backbone")) network.backbone = backbone_of(known);
+  if (!set.chosen("proposals")) network.proposals = nn::has_proposals(network.name) ? known.proposals : 0;
+  return network;
+}
+
 nn::NetworkOptions network_of(const config::TrainOptions& options, const config::OptionSet& set) {
-  if (set.chosen("network")) return options.network.options;
+  if (set.chosen("network")) {
+    const nn::NetworkOptions& network = options.network.options;
+    return nn::is_detector(network.name) ? named_detector(options, set) : network;
+  }
   const Path& file = *options.pretrained.finetune;
   const auto known = train::network_of_weights(file);
   if (!known) {
@@ -97,8 +119,9 @@ void choose_finetuning(config::TrainOptions& options, config::OptionSet& set, Re
     words += option.is_switch() ? fmt::format(" --{}", name) : fmt::format(" --{} {}", name, text);
   }
   options.pretrained.file = options.pretrained.finetune;
-  reporter.note(
-      fmt::format("--finetune chose for {} pictures of {} classes:{}", facts.pictures, facts.network.classes, words));
+  const int classes = facts.network.classes;
+  reporter.note(fmt::format("--finetune chose for {} pictures of {} class{}:{}", facts.pictures, classes,
+                            classes == 1 ? "" : "es", words));
 }
 
 }  // namespace dtrain::job

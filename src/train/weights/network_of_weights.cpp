@@ -11,6 +11,21 @@ namespace {
 
 constexpr int kImageNetClasses = 1000;
 
+// Those that others publish weights of, with a number of classes that does not matter.
+std::vector<nn::NetworkOptions> published_networks() {
+  const auto of = [](const std::string& name, const std::string& backbone) {
+    const int size = nn::pretrained_images(name).size;
+    return nn::NetworkOptions{
+        .name = name, .image = {3, size, size}, .classes = kImageNetClasses, .backbone = backbone};
+  };
+  std::vector<nn::NetworkOptions> networks;
+  for (const std::string& name : nn::torch_network_names()) networks.push_back(of(name, ""));
+  for (const std::string& name : nn::detector_names()) {
+    for (const std::string& backbone : nn::backbone_names()) networks.push_back(of(name, backbone));
+  }
+  return networks;
+}
+
 std::optional<nn::NetworkOptions> network_of_checkpoint(const Path& file) {
   const Path manifest = Path(file).replace_extension(".json");
   return nn::options_of_network(parse_manifest(read_file(manifest), manifest.string()).checkpoint.graph);
@@ -24,9 +39,7 @@ std::optional<nn::NetworkOptions> network_of_weights(const Path& place) {
   if (is_checkpoint_file(file)) return network_of_checkpoint(file);
   std::optional<nn::NetworkOptions> best;
   std::size_t most = 0;
-  for (const std::string& name : nn::torch_network_names()) {
-    const int size = nn::pretrained_images(name).size;
-    const nn::NetworkOptions options{.name = name, .image = {3, size, size}, .classes = kImageNetClasses};
+  for (const nn::NetworkOptions& options : published_networks()) {
     const auto fitting = whole_fit(weights.tensors(), nn::build_network(options));
     if (!fitting || *fitting <= most) continue;
     most = *fitting;

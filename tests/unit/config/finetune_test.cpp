@@ -84,6 +84,29 @@ TEST(Finetune, FollowsWhatTheUserChose) {
   EXPECT_EQ(choices(facts).at("lr"), "0.071");
 }
 
+TEST(Finetune, GivesADetectorTheRatesOfItsRecipeAndEpochsByItsPictures) {
+  FinetuneFacts facts = facts_of("mask-rcnn", 512, 6, 1000);
+  facts.network.backbone = "resnet-18";
+  facts.network.proposals = 32;
+  const std::map<std::string, std::string> expected = {
+      {"network", "mask-rcnn"}, {"backbone", "resnet-18"}, {"proposals", "32"},    {"global-batch", "8"},
+      {"num-epochs", "12"},     {"warmup-epochs", "0.6"},  {"optimizer", "adamw"}, {"lr", "0.0005"},
+      {"wd", "0.01"},           {"lr-schedule", "cosine"}};
+  EXPECT_EQ(choices(facts), expected);  // and neither label smoothing nor crops nor a factor of the last layer
+  facts.batch = 2;
+  EXPECT_EQ(choices(facts).at("lr"), "0.00025");
+  facts.pictures = 100000;
+  EXPECT_EQ(choices(facts).at("num-epochs"), "6");
+  facts.pictures = 12;
+  EXPECT_EQ(choices(facts).at("num-epochs"), "36");
+  EXPECT_EQ(choices(facts).at("freeze"), "backbone");
+}
+
+TEST(Finetune, LooksIntoAsManyRegionsAsTheRecipeWhereTheWeightsDoNotSay) {
+  EXPECT_EQ(choices(facts_of("faster-rcnn", 512, 6, 1000)).at("proposals"), "128");
+  EXPECT_FALSE(choices(facts_of("retinanet", 512, 6, 1000)).contains("proposals"));
+}
+
 TEST(Finetune, NamesDepthAndWidthOfNetworksThatHaveThem) {
   FinetuneFacts facts = facts_of("resnet-v1", 32, 10, 1000);
   EXPECT_FALSE(choices(facts).contains("num-layers"));

@@ -158,6 +158,22 @@ TEST(Weights, NameTheirNetwork) {
   EXPECT_FALSE(network_of_weights(golden("state_dict.pt")).has_value());
 }
 
+TEST(Weights, NameTheDetectorAndItsBackbone) {
+  const TemporaryFolder folder;
+  for (const std::string& name : nn::detector_names()) {
+    Checkpoint checkpoint = small_checkpoint();
+    checkpoint.graph = nn::build_network({.name = name, .image = {3, 64, 64}, .classes = 3, .backbone = "resnet-18"});
+    checkpoint.state = {};
+    checkpoint.state.parameters.resize(static_cast<std::size_t>(checkpoint.graph.parameter_count));
+    checkpoint.state.statistics.resize(static_cast<std::size_t>(checkpoint.graph.statistic_count));
+    export_safetensors(checkpoint, folder / "x.safetensors");
+    const auto known = network_of_weights(folder / "x.safetensors");
+    ASSERT_TRUE(known.has_value()) << name;
+    EXPECT_EQ(known->name, name);
+    EXPECT_EQ(known->backbone, "resnet-18");
+  }
+}
+
 TEST(Weights, OfDtrainBringTheirPreprocessing) {
   const TemporaryFolder folder;
   const Checkpoint checkpoint = small_checkpoint();
