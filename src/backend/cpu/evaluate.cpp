@@ -12,9 +12,11 @@
 
 namespace dtrain::backend::cpu {
 
-// The same whatever the number of threads, so that it does not change the bits.
+// The same whatever the number of threads, so that it does not change the bits. Pictures of a detector are large, and
+// few: each is work enough for a thread.
 int CpuExecutable::evaluation_block() const {
   constexpr int kBlock = 32;
+  if (nn::detection_of(graph_)) return 1;
   return std::min(options_.max_samples, kBlock);
 }
 

@@ -8,6 +8,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/nn/networks.hpp>
 
+#include "common/thin_network.hpp"
 #include "common/trace.hpp"
 
 namespace dtrain::testing {
@@ -54,6 +55,30 @@ TEST(CpuExecutable, GivesTheSameBitsAgainForAFixedNumberOfThreads) {
   const auto executable = compiled(problem, {.threads_per_lane = 2, .max_samples = 9});
   const std::vector<float> once = contribution(*executable, problem, {{0, 0, 9}});
   EXPECT_EQ(contribution(*executable, problem, {{0, 0, 9}}), once);
+}
+
+// Its pictures are large and few, so that each is the work of one thread.
+TEST(CpuExecutable, EvaluatesADetectorPictureByPicture) {
+  constexpr int kPictures = 5, kThinner = 16;
+  const Problem problem = make_problem(
+      thin_detector({.name = "retinanet", .image = {3, 64, 64}, .classes = 2, .backbone = "resnet-18"}, kThinner),
+      kPictures);
+  const auto with = [&](int threads, int samples) {
+    return compiled(problem, {.threads_per_lane = threads, .max_samples = samples, .training = false});
+  };
+  EXPECT_EQ(with(1, kPictures)->planned_bytes(), with(1, 1)->planned_bytes()) << "it has room for one picture";
+  const auto size = static_cast<std::size_t>(nn::result_size(problem.graph));
+  std::vector<float> alone(size * kPictures), together(size * kPictures);
+  for (int i = 0; i < kPictures; ++i) {
+    backend::HostBatch picture = problem.batch();
+    picture.n = 1;
+    picture.images += i * problem.graph.input().size();
+    picture.labels += i;
+    picture.sample_ids += i;
+    with(1, 1)->evaluate(picture, std::span(alone).subspan(static_cast<std::size_t>(i) * size, size));
+  }
+  with(2, kPictures)->evaluate(problem.batch(), together);
+  EXPECT_EQ(together, alone);
 }
 
 TEST(CpuExecutable, AddsNothingForAnEmptyShard) {
