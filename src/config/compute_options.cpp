@@ -107,6 +107,10 @@ backend::DType choose_dtype(const ComputeOptions& options, const backend::Backen
   return dtype;
 }
 
+void suit_evaluation_of_detector(const OptionSet& set, ComputeOptions& options) {
+  if (!set.chosen("batch-size")) options.batch_size = kDetectorBatch;
+}
+
 int largest_shard(const ComputeOptions& options) {
   return (options.samples_per_step() + options.logical_shards - 1) / options.logical_shards;
 }

@@ -42,6 +42,10 @@ constexpr int kMostGpus = 1024;
 void bind_device(OptionSet& set, ComputeOptions& options, int most_gpus);
 void bind_batch(OptionSet& set, ComputeOptions& options);  // batch sizes, shards, seed
 
+// Samples of a detector that are evaluated together, where the user chose no number: they are large.
+constexpr int kDetectorBatch = 8;
+void suit_evaluation_of_detector(const OptionSet& set, ComputeOptions& options);
+
 // Says that a run on the CPU leaves a GPU idle; empty: it does not. Pure.
 std::string idle_gpu_note(const ComputeOptions& options, const backend::CudaReport& report);
 // Throw UsageError for what this build or this machine cannot do: of a process that computes alone, and of worker

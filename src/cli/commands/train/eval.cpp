@@ -37,7 +37,8 @@ void bind(config::OptionSet& set, EvalCommand& options) {
   config::bind_test_views(set, options.data);
   set.find("PREFIX")->required = false;
   config::bind_checkpoint_image(set, options.data);
-  set.add("--batch-size", options.compute.batch_size, "N", "samples per batch", config::at_least(1));
+  set.add("--batch-size", options.compute.batch_size, "N", "samples per batch; of a detector 8 by default",
+          config::at_least(1));
   set.add("--top-k", options.top_k, "K", "K of the reported top-K accuracy", config::at_least(1));
   set.add("--per-class", options.per_class, "print precision, recall and F1 of every class; --json always holds them");
   set.add("--report", options.report,
@@ -203,6 +204,7 @@ ExitCode act(const EvalCommand& given, const config::OptionSet& set, Reporter& r
   config::require_records(*options.data.validation);
   train::Checkpoint checkpoint = config::load_weights(options.checkpoint, options.data.image);
   config::take_pixels(checkpoint, options.checkpoint.prefix, set, options.data, reporter);
+  if (options.data.detection) config::suit_evaluation_of_detector(set, options.compute);
   if (options.data.detection && options.report) {
     throw UsageError("--report: judges classifiers", "--per-class prints what a detector finds of each class");
   }

@@ -62,7 +62,8 @@ void bind(config::OptionSet& set, PredictCommand& options) {
   set.add("--resize", options.data.augment.resize, "PIXELS",
           "length in pixels to which the shorter edge of each picture is resized first (default the checkpoint's)",
           data::kAugmentRanges.resize);
-  set.add("--batch-size", options.compute.batch_size, "N", "pictures per batch", config::at_least(1));
+  set.add("--batch-size", options.compute.batch_size, "N", "pictures per batch; of a detector 8 by default",
+          config::at_least(1));
   config::bind_device(set, options.compute, 1);
 }
 
@@ -208,6 +209,7 @@ train::Checkpoint load_network(PredictCommand& options, const config::OptionSet&
   const nn::Detections* const detector = nn::detection_of(checkpoint.graph);
   const bool detects = detector != nullptr;
   if (detector) {
+    config::suit_evaluation_of_detector(set, options.compute);
     nn::set_score_threshold(checkpoint.graph, std::min(detector->score_threshold, options.objects.min_score));
   }
   for (const char* const option : {"min-score", "coco-results", "top"}) {
