@@ -121,6 +121,23 @@ def test_adds_at_once_make_all_their_machines_with_names_of_their_own(cloud, up,
     assert found[:3] == EVERYTHING and len(set(found)) == len(found) == 3 + sum(counts), found
 
 
+def test_an_up_that_finds_the_cluster_of_another_one_removes_nothing_of_it(cloud, up):
+    """The cluster was not there when this one asked its user, and there is no capacity for what this one wants more."""
+    image = cloud.image()
+
+    def the_other_is_faster(exchange):
+        if exchange.action != "CreateSecurityGroup":
+            return
+        cloud.proxy.before_call = None
+        up("--shared", "efs")
+        cloud.proxy.strict.capacity = {("c5.large", "*"): 0}
+    cloud.proxy.before_call = the_other_is_faster
+    refused = cloud.cluster("up", "demo", "-w", 8, "--ami", image, "--instance-type", "c5.large", "--shared", "efs", "--yes",
+                            "--no-wait", status=4)
+    assert "2 of 8 workers" in refused.stderr or "0 of 6 workers" in refused.stderr, refused.stderr
+    assert cloud.node_names("demo") == EVERYTHING and len(cloud.efs.describe_file_systems()["FileSystems"]) == 1
+
+
 def test_names_that_are_there_twice_are_repaired(cloud, up):
     up()
     cloud.cluster("add", "demo", 1, "--yes", "--no-wait")

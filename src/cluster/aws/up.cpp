@@ -170,9 +170,11 @@ class Provisioner {
     do_all(rules);
   }
 
-  // Another `up` runs concurrently: from here on both see the same cluster and make the same calls, which take effect
-  // once.
+  // Another `up` runs concurrently, or has ended since the fleet was read: from here on both see the same cluster and
+  // make the same calls, which take effect once. The cluster is not only this one's, so give_up() removes nothing of
+  // it.
   void look_again() {
+    was_there_ = true;
     const SecurityGroup taken = *fleet_.group;
     fleet_ = read_fleet(context_.aws, request_.name);
     if (!fleet_.group) fleet_.group = taken;
