@@ -170,6 +170,21 @@ def test_a_file_system_that_went_with_its_stack_holds_nothing_up(cloud):
     system = old.physical("FileSystem")
     for target in cloud.efs.describe_mount_targets(FileSystemId=system)["MountTargets"]:
         cloud.efs.delete_mount_target(MountTargetId=target["MountTargetId"])
+def test_stopped_machines_are_not_given_back(cloud):
+    """Auto Scaling groups end what does not run."""
+    old = OldStack(cloud)
+    before = old.state()
+    cloud.cluster(*ADOPT, "--yes")
+    cloud.cluster("stop", "demo", "--yes", "--no-head")
+    cloud.proxy.calls.clear()
+    refused = down(cloud, status=2).stderr
+    assert "of stack old is stopped" in refused and "dtrain cluster start demo" in refused
+    assert cloud.proxy.mutating() == [] and old.suspended("Worker") == FIGHTING
+    cloud.cluster("start", "demo", "--yes", "--no-wait")
+    down(cloud)
+    assert old.state() == before and cloud.sweep("demo") == []
+
+
     cloud.efs.delete_file_system(FileSystemId=system)
     down(cloud)
     assert cloud.sweep("demo") == []

@@ -73,6 +73,9 @@ struct [[nodiscard]] GivenBack {
 };
 // Takes from the stack's resources what adopt_stack() gave them. Where an Auto Scaling group has fewer machines than it
 // wants, its wish is lowered to those, so that it starts none; then its processes run again. The machines that dtrain
+// Throws UsageError while a machine of the stack is stopped: its Auto Scaling group ends what does not run, as soon as
+// give_back() lets its processes run again.
+void require_running_machines(const Fleet& fleet);
 // started and the cluster's own resources stay, for bring_down().
 GivenBack give_back(const AwsContext& context, const Fleet& fleet);
 

@@ -101,6 +101,16 @@ class GiveBack {
 
 }  // namespace
 
+void require_running_machines(const Fleet& fleet) {
+  for (const Node& node : fleet.nodes) {
+    if (!is_adopted(node) || node.alive()) continue;
+    throw UsageError(fmt::format("{} ({}) of stack {} is {}, and its Auto Scaling group would end it once it is given "
+                                 "back",
+                                 node.name, node.instance_id, adopted_stack(fleet), node.state),
+                     fmt::format("dtrain cluster start {} starts it; then repeat the command", fleet.name));
+  }
+}
+
 GivenBack give_back(const AwsContext& context, const Fleet& fleet) { return GiveBack(context, fleet).run(); }
 
 }  // namespace dtrain::cluster

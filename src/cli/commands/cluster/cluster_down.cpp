@@ -153,6 +153,7 @@ void end_in(const DownCommand& options, Reporter& reporter, Returned& returned, 
   ClusterCloud cloud(options.place, reporter);
   const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
   refuse_kept_lustre(options, cloud, fleet);
+  require_running_machines(fleet);
   if (!options.yes) require_consent(false, question(options, fleet, cloud.aws()), reporter);
   cluster::DownResult result;
   if (const std::string stack = adopted_stack(fleet); !stack.empty()) {
