@@ -7,6 +7,7 @@ import pytest
 from faults import error
 from policy import policy_of
 from stacks import OldStack, without_launches
+from test_heal import impaired
 
 ADOPT = ("adopt", "demo", "--stack", "old", "--no-install")
 FIGHTING = {"AZRebalance", "AlarmNotification", "HealthCheck", "Launch", "ReplaceUnhealthy", "ScheduledActions", "Terminate"}
@@ -130,6 +131,30 @@ def test_workers_come_and_go_and_lost_ones_are_started_again(cloud):
     assert "started w0001" in said and cloud.node_names("demo") == ["head", "w0001", "w0003"]
 
 
+def test_an_impaired_machine_of_the_stack_is_not_replaced(cloud):
+    old = OldStack(cloud)
+    cloud.cluster(*ADOPT, "--yes")
+    victim = next(one["InstanceId"] for one in cloud.of_cluster("demo") if cloud.tags(one["InstanceId"])["dtrain:node"] == "w0002")
+    cloud.proxy.on("DescribeInstanceStatus", impaired(victim))
+    cloud.proxy.calls.clear()
+    said = cloud.cluster("health", "demo", "--replace", "--yes", "--no-head", status=20).stdout
+    assert "dtrain cluster remove demo w0002 --force ends this machine of stack old" in said
+    assert cloud.proxy.mutating() == [] and len(old.machines()) == len(cloud.of_cluster("demo")) == 3
+
+
+def test_a_machine_of_the_elastic_template_is_a_newcomer_for_jobs(cloud):
+    """What the predecessors wrote is about a job of theirs: as ADDED, the next job would take it for removed."""
+    OldStack(cloud)
+    tags = {"old-aws-dl-cfn-elastic-worker": "", "elastic_worker_status": "ADDED"}
+    made = cloud.ec2.run_instances(ImageId=cloud.image(), InstanceType="c5.large", KeyName="mine", MinCount=1, MaxCount=1, TagSpecifications=[
+        {"ResourceType": "instance", "Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}])["Instances"][0]["InstanceId"]
+    cloud.cluster(*ADOPT, "--yes")
+    assert cloud.tags(made)["dtrain:role"] == "worker" and cloud.tags(made)["elastic_worker_status"] == ""
+    cloud.ec2.create_tags(Resources=[made], Tags=[{"Key": "elastic_worker_status", "Value": "ADDED"}])
+    cloud.cluster(*ADOPT, "--yes")
+    assert cloud.tags(made)["elastic_worker_status"] == "ADDED"  # of a job of dtrain by now
+
+
 def test_down_ends_what_dtrain_started_and_nothing_of_the_stack(cloud):
     old = OldStack(cloud)
     before = old.state()
@@ -143,6 +168,21 @@ def test_down_ends_what_dtrain_started_and_nothing_of_the_stack(cloud):
     assert told["leftover"] == [] and cloud.sweep("demo") == [] and old.state() == before
     assert len(cloud.instances()) == 3
     assert old.stacks.describe_stacks(StackName="old")["Stacks"][0]["StackStatus"] == "CREATE_COMPLETE"
+
+
+def test_stopped_machines_are_not_given_back(cloud):
+    """Auto Scaling groups end what does not run."""
+    old = OldStack(cloud)
+    before = old.state()
+    cloud.cluster(*ADOPT, "--yes")
+    cloud.cluster("stop", "demo", "--yes", "--no-head")
+    cloud.proxy.calls.clear()
+    refused = down(cloud, status=2).stderr
+    assert "of stack old is stopped" in refused and "dtrain cluster start demo" in refused
+    assert cloud.proxy.mutating() == [] and old.suspended("Worker") == FIGHTING
+    cloud.cluster("start", "demo", "--yes", "--no-wait")
+    down(cloud)
+    assert old.state() == before and cloud.sweep("demo") == []
 
 
 def test_a_group_that_lost_machines_starts_none_when_it_is_given_back(cloud):
@@ -170,21 +210,6 @@ def test_a_file_system_that_went_with_its_stack_holds_nothing_up(cloud):
     system = old.physical("FileSystem")
     for target in cloud.efs.describe_mount_targets(FileSystemId=system)["MountTargets"]:
         cloud.efs.delete_mount_target(MountTargetId=target["MountTargetId"])
-def test_stopped_machines_are_not_given_back(cloud):
-    """Auto Scaling groups end what does not run."""
-    old = OldStack(cloud)
-    before = old.state()
-    cloud.cluster(*ADOPT, "--yes")
-    cloud.cluster("stop", "demo", "--yes", "--no-head")
-    cloud.proxy.calls.clear()
-    refused = down(cloud, status=2).stderr
-    assert "of stack old is stopped" in refused and "dtrain cluster start demo" in refused
-    assert cloud.proxy.mutating() == [] and old.suspended("Worker") == FIGHTING
-    cloud.cluster("start", "demo", "--yes", "--no-wait")
-    down(cloud)
-    assert old.state() == before and cloud.sweep("demo") == []
-
-
     cloud.efs.delete_file_system(FileSystemId=system)
     down(cloud)
     assert cloud.sweep("demo") == []

@@ -247,6 +247,37 @@ def impaired(identity):
                                         f"<instanceStatusSet>{item}</instanceStatusSet></DescribeInstanceStatusResponse>")
 
 
+def from_inside(exchange):
+    """As if the machines that ended had shut themselves down."""
+    answer = exchange.proxy.strict.answer(exchange)
+    answer.body = answer.body.replace(b"Client.UserInitiatedShutdown", b"Client.InstanceInitiatedShutdown")
+    return answer
+
+
+def test_what_a_time_limit_ends_stays_off(cloud, up):
+    up("--ttl", "12h")
+    cloud.proxy.on("DescribeInstances", from_inside)
+    lose(cloud, "w0002")
+    said = cloud.cluster(*HEAL).stderr
+    assert "as time limits and a failed boot do: w0002" in said and names(cloud) == ["head", "w0001"]
+    lose(cloud, "head", "w0001")
+    said = cloud.cluster(*HEAL).stderr
+    assert "has shut itself down" in said and names(cloud) == [] and wish(cloud)["base"] == 2
+    up("--ttl", "12h")
+    cloud.cluster(*HEAL)
+    assert names(cloud) == ["head", "w0001", "w0002"]
+
+
+def test_without_a_time_limit_a_worker_that_powers_itself_off_is_a_loss(cloud, up):
+    up("--autostop", "off")
+    cloud.proxy.on("DescribeInstances", from_inside)
+    lose(cloud, "w0002")
+    cloud.cluster(*HEAL)
+    assert names(cloud) == ["head", "w0001", "w0002"]
+    lose(cloud, "head")
+    assert "has shut itself down" in cloud.cluster(*HEAL).stderr and names(cloud) == ["w0001", "w0002"]
+
+
 def test_a_cluster_that_is_not_there_is_not_kept(cloud):
     assert "there is no cluster demo" in cloud.cluster(*HEAL, status=2).stderr
     assert cloud.proxy.mutating() == []

@@ -48,7 +48,8 @@ enum class Part {
 struct WorkerSeen {
   std::string id{}, name{};
   bool base = true;
-  int weight = 1;  // as how many workers it counts
+  bool adopted = false;  // a machine of a stack, which dtrain did not start and never ends
+  int weight = 1;        // as how many workers it counts
   enum class State { starting, running, stopped, ended } state = State::running;
   Pool pool{};
   std::string sick{};      // why; empty: it is well, or its health is unknown
@@ -59,6 +60,7 @@ struct WorkerSeen {
   bool was_listed = false;    // the job had it before
   bool ready = false;         // registered with the head
   std::string replaced_by{};  // id of the worker that was started in its place
+  bool left_itself = false;   // it shut itself down, in a cluster with time limits
   bool leaves = false;        // the user had it removed
   bool left = false;          // and the wish counts it no more
   bool healed = false;        // a reconciler started it
@@ -68,9 +70,12 @@ struct WorkerSeen {
 
 struct Observed {
   enum class Head { alive, stopped, gone } head = Head::alive;
-  bool complete = true;        // false: the cluster is being made or removed
-  bool stopped = false;        // the user has it stopped: nothing is done for it
-  std::string spent_budget{};  // budget_text() of a budget that is spent; empty: there is money left, or no budget
+  std::string ended_head{};     // id of the head that ended last, as long as EC2 lists it; empty: none
+  bool head_left = false;       // and that one shut itself down
+  bool has_time_limit = false;  // machines shut themselves down after a time, or when they are idle
+  bool complete = true;         // false: the cluster is being made or removed
+  bool stopped = false;         // the user has it stopped: nothing is done for it
+  std::string spent_budget{};   // budget_text() of a budget that is spent; empty: there is money left, or no budget
   std::vector<WorkerSeen> workers{};
   std::vector<Pool> pools{};  // where workers can be started, in order of preference
 };
@@ -87,7 +92,15 @@ struct HealMemory {
   std::map<std::string, UnixTime> handovers{};  // by id of a worker that goes: since when its successor runs
   std::map<std::string, UnixTime> asked{};      // by id: when the job was asked to take it, or to let it go
   std::map<std::string, UnixTime> tagged{};     // by id: when it was counted out or replaced; AWS may not show it yet
-  UnixTime surplus_since{0};                    // 0: there is no surplus
+  struct Left {
+    std::string name{};
+    bool base = true;
+    int weight = 1;
+  };
+  std::map<std::string, Left> left{};  // by id: workers that shut themselves down, and were not started again
+  std::string lost_head{};             // id of the head that ended last, while there is none; empty: unknown
+  bool head_left = false;              // and that one shut itself down
+  UnixTime surplus_since{0};           // 0: there is no surplus
 };
 
 struct HealAction {
@@ -100,14 +113,14 @@ struct HealAction {
     drain,           // let `host`, that of `id`, leave the job
     finish_replace,  // end `id`, whose replacement `other` runs
     end,             // end `id`, a worker beyond the wish
-    close,           // stop the job with a checkpoint, then end all workers
+    close,           // stop the job with a checkpoint, then end `ids`: all workers, except for adopted ones
   };
   Kind kind = Kind::start_workers;
   bool base = true;
   int count = 0;
   std::vector<Pool> pools{};
   std::string id{}, other{}, host{};
-  std::vector<std::string> ids{};  // of close: the workers
+  std::vector<std::string> ids{};  // of close: the workers that are ended
   std::string reason{};            // a sentence for the user
 };
 std::string_view name_of(HealAction::Kind kind);

@@ -74,6 +74,8 @@ class Adopter {
               {tag::kNodeType, is_head ? "Master" : "Worker"}};
     if (!is_head && !is_elastic) tags[tag::kBase] = "yes";
     if (is_elastic) tags[elastic_tag(request_.name)] = "";
+    // What the predecessors wrote is about a job of theirs: as ADDED, the next job would take it for removed.
+    if (!is_adopted(machine.node) && !machine.node.elastic_status.empty()) tags[tag::kStatus] = "";
     set_tags(context_.aws, {id}, tags);
     const auto groups = and_group(machine.security_groups, fleet_.group->id);
     if (groups != machine.security_groups) set_security_groups(context_.aws, id, groups);

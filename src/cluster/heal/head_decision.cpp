@@ -7,18 +7,10 @@
 #include <dtrain/cluster/head_guard.hpp>
 #include <dtrain/cluster/power.hpp>
 
+#include "left.hpp"
+
 namespace dtrain::cluster {
 namespace {
-
-constexpr const char* kFromInside = "Client.InstanceInitiatedShutdown";  // EC2's code of the reason
-
-const Node* latest_ended_head(const Fleet& fleet) {
-  const Node* latest = nullptr;
-  for (const Node& node : fleet.ending) {
-    if (node.role == Role::head && (!latest || node.launch_time > latest->launch_time)) latest = &node;
-  }
-  return latest;
-}
 
 void see_head(const Fleet& fleet, HeadSeen& seen) {
   using Head = HeadSeen::Head;
@@ -27,7 +19,7 @@ void see_head(const Fleet& fleet, HeadSeen& seen) {
     seen.head = head->alive() ? Head::alive : Head::stopped;
   } else if ((head = latest_ended_head(fleet))) {
     seen.head = head->state == "terminated" ? Head::ended : Head::ending;
-    seen.shut_down_from_inside = head->end_reason == kFromInside;
+    seen.shut_down_from_inside = shut_itself_down(*head);
   } else {
     seen.head = Head::gone;
   }
@@ -40,11 +32,6 @@ std::string spent_budget_of(const Fleet& fleet) {
   const Spending spending = tagged_spending(fleet);
   if (budget_state(*wish->budget, spending.dollars) != BudgetState::spent) return {};
   return budget_text(*wish->budget, spending);
-}
-
-bool has_option(const Fleet& fleet, const char* name) {
-  const auto found = fleet.options.find(name);
-  return found != fleet.options.end() && found->second != "off";
 }
 
 std::chrono::seconds pause_after(int failures) {
@@ -86,7 +73,7 @@ std::string why_never(const HeadSeen& seen, const HeadMemory& memory) {
 HeadSeen head_seen_in(const Fleet& fleet, const std::string& me, UnixTime now) {
   HeadSeen seen{.complete = fleet.group && fleet.launch_template && fleet.head_template, .stopped = is_stopped(fleet)};
   see_head(fleet, seen);
-  seen.may_end_itself = has_option(fleet, "ttl") || has_option(fleet, "autostop");
+  seen.may_end_itself = has_time_limit(fleet);
   if (lease_state(tagged_lease(fleet), me, now) == LeaseState::taken) seen.keeper = tagged_lease(fleet).holder;
   seen.spent_budget = spent_budget_of(fleet);
   for (const Node* node : fleet.workers()) {  // by name

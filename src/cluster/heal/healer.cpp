@@ -307,6 +307,7 @@ std::string Healer::carry_out(const HealAction& action, const Fleet& fleet, cons
       inside_.remove(action.host);
       return action.host + " leaves the job";
     case Kind::finish_replace:
+      if (action.ids.empty()) return job;
       return "ended " + action.id + ", the new one is " +
              replace_node(context_, fleet, *node, *fleet.find(action.other));
     case Kind::end:

@@ -4,6 +4,8 @@
 #include <dtrain/cluster/power.hpp>
 #include <dtrain/cluster/reconcile.hpp>
 
+#include "left.hpp"
+
 namespace dtrain::cluster {
 namespace {
 
@@ -47,6 +49,11 @@ Observed observed_in(const Fleet& fleet, const Sick& sick, const std::optional<T
       .complete = fleet.group && fleet.launch_template, .stopped = is_stopped(fleet), .pools = std::move(pools)};
   const Node* head = fleet.head();
   observed.head = !head ? Observed::Head::gone : head->alive() ? Observed::Head::alive : Observed::Head::stopped;
+  observed.has_time_limit = has_time_limit(fleet);
+  if (const Node* ended = latest_ended_head(fleet)) {
+    observed.ended_head = ended->instance_id;
+    observed.head_left = shut_itself_down(*ended);
+  }
   const auto see = [&](const Node& node) {
     // A machine that only carries the cluster's tag was put there by hand: it is not the cluster's to count.
     if (node.role != Role::worker || (node.launch.empty() && !node.base && !node.elastic)) return;
@@ -54,11 +61,13 @@ Observed observed_in(const Fleet& fleet, const Sick& sick, const std::optional<T
     seen.id = node.instance_id;
     seen.name = node.name;
     seen.base = node.base;
+    seen.adopted = is_adopted(node);
     seen.weight = node.weight;
     seen.state = state_of(node);
     seen.pool = {node.market, node.type, node.zone, node.subnet_id};
     seen.host = node.private_ip;
     seen.replaced_by = tag_of(node, tag::kReplaced);
+    seen.left_itself = observed.has_time_limit && shut_itself_down(node);
     seen.leaves = leaves_on_purpose(node);
     seen.left = !tag_of(node, tag::kLeft).empty();
     seen.healed = !tag_of(node, tag::kHealed).empty();

@@ -9,6 +9,7 @@
 #include <dtrain/base/text.hpp>
 
 #include "handover.hpp"
+#include "left.hpp"
 
 namespace dtrain::cluster {
 namespace {
@@ -40,6 +41,7 @@ class Decision {
       return std::move(made_);
     }
     forget();
+    note_left(observed_, made_.memory);
     count_out();
     note_losses();
     if (!observed_.spent_budget.empty()) {
@@ -48,6 +50,7 @@ class Decision {
     }
     if (!head_is_there()) return std::move(made_);
     heal_sick();
+    if (const std::string left = left_text(made_.memory); !left.empty()) wait(left);
     refill(true);
     refill(false);
     let_join();
@@ -126,18 +129,30 @@ class Decision {
   // Nothing is started on a budget that is spent.
   void close() {
     std::vector<std::string> ids;
+    int stay = 0;
+    bool job_runs = false;
     for (const WorkerSeen& one : observed_.workers) {
-      if (one.state == State::starting || one.state == State::running) ids.push_back(one.id);
+      if (one.state != State::starting && one.state != State::running) continue;
+      if (one.adopted) {
+        ++stay;
+        job_runs |= one.part > Part::no_job;
+      } else {
+        ids.push_back(one.id);
+      }
     }
-    if (!ids.empty()) act(Kind::close, observed_.spent_budget + " are spent").ids = std::move(ids);
-    wait(fmt::format("{} are spent, so no machine is started{}", observed_.spent_budget,
-                     observed_.head == Observed::Head::alive ? "; the head still runs and costs money" : ""));
+    if (!ids.empty() || job_runs) act(Kind::close, observed_.spent_budget + " are spent").ids = std::move(ids);
+    std::string text = observed_.spent_budget + " are spent, so no machine is started";
+    if (observed_.head == Observed::Head::alive) text += "; the head still runs and costs money";
+    if (stay > 0) text += fmt::format("; machines of the stack still run and cost money: {}", stay);
+    wait(text);
   }
 
   bool head_is_there() {
     if (observed_.head == Observed::Head::alive) return true;
     if (observed_.head == Observed::Head::stopped) {
       wait("the head is stopped, and only its owner starts it again");
+    } else if (const std::string why = why_no_head(observed_, made_.memory); !why.empty()) {
+      wait(why);
     } else {
       act(Kind::restore_head, "the head is gone: a new one takes its address, so that workers find it");
     }
@@ -166,6 +181,10 @@ class Decision {
     for (const WorkerSeen& worker : observed_.workers) {
       if (worker.state == State::ended || worker.leaves) continue;
       ++alive;
+      if (worker.adopted) {
+        leave_to_owner(worker);
+        continue;
+      }
       const WorkerSeen* fresh = worker.replaced_by.empty() ? nullptr : find(worker.replaced_by);
       const bool has_replacement = (fresh && fresh->state != State::ended) || (!fresh && is_tagged(worker));
       if (fresh && fresh->state == State::running) {
@@ -191,6 +210,14 @@ class Decision {
       replace(*worker,
               fmt::format("{} has been sick for {}: {}", worker->name, format_duration(kSickTime), worker->sick));
     }
+  }
+
+  void leave_to_owner(const WorkerSeen& worker) {
+    if (worker.sick.empty() || worker.state != State::running) return;
+    const UnixTime since = made_.memory.sick.try_emplace(worker.id, now_).first->second;
+    if (!worker.announced && now_ - since < kSickTime) return;
+    wait(fmt::format("{} is sick ({}), and no watch ends a machine of a stack: `dtrain cluster remove` does",
+                     worker.name, worker.sick));
   }
 
   // How many became sick at about the same time, and in the place of others. Most of the workers do not do so by
@@ -282,10 +309,10 @@ class Decision {
 
   void refill(bool base) {
     const int wanted = base ? wish_.base : wish_.elastic;
-    const int lacking = wanted - counted(base);
+    const int lacking = wanted - counted(base) - count_left(made_.memory, base);
     if (lacking <= 0) return;
     const bool urgent = all_counted() < least_;
-    const std::string why = fmt::format("{} of {} are there{}", wanted - lacking, workers_text(wanted, base),
+    const std::string why = fmt::format("{} of {} are there{}", counted(base), workers_text(wanted, base),
                                         urgent ? fmt::format(", fewer than the minimum of {}", least_) : "");
     std::vector<Pool> pools = open_pools();
     if (pools.empty()) return wait(fmt::format("{}, but {}", why, until_a_pool_opens()));

@@ -20,7 +20,11 @@ class Decision {
   // A worker that `up` started belongs to the cluster, whatever its tags say.
   void consider(const Node& node) {
     if (node.role != Role::worker || node.base || !node.alive()) return;
-    if (node.elastic_status == kRemoved) return step(TagSyncStep::Kind::end_instance, node);
+    if (node.elastic_status == kRemoved) {
+      // A machine of a stack leaves the job alone: what dtrain did not start, only its owner ends.
+      if (!is_adopted(node)) step(TagSyncStep::Kind::end_instance, node);
+      return;
+    }
     if (node.elastic_status == kRemovalQueued) return go_on_removing(node);
     if (!node.elastic) return remove(node);
     add(node);

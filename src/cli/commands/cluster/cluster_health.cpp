@@ -5,6 +5,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/cluster/health.hpp>
+#include <dtrain/cluster/stack.hpp>
 
 #include "cli/command.hpp"
 #include "cluster_cloud.hpp"
@@ -94,6 +95,18 @@ Json document(const cluster::Fleet& fleet, const Health& health, bool well) {
                        {"replaced", replaced}});
 }
 
+// `--replace` ends only what dtrain started.
+std::string next_step(const cluster::Fleet& fleet, const cluster::Node& node) {
+  if (node.role == cluster::Role::head) {
+    return fmt::format("dtrain cluster remove {0} head --force, then dtrain cluster up {0}", fleet.name);
+  }
+  if (!is_adopted(node)) return fmt::format("dtrain cluster health {} --replace", fleet.name);
+  return fmt::format(
+      "dtrain cluster remove {0} {1} --force ends this machine of stack {2}, and dtrain cluster add {0} 1 "
+      "starts another one",
+      fleet.name, node.name, adopted_stack(fleet));
+}
+
 void answer_node(const cluster::Fleet& fleet, const cluster::NodeHealth& one, Reporter& reporter) {
   const std::string clock = one.clock ? fmt::format(", clock {:+.3f} s", one.clock->seconds) : "";
   reporter.answer(fmt::format("{:<21}{:<21}{:<10}agent {}, {}{}", one.node.name, one.node.instance_id,
@@ -101,10 +114,7 @@ void answer_node(const cluster::Fleet& fleet, const cluster::NodeHealth& one, Re
   for (const std::string& trouble : one.troubles()) reporter.answer("    " + trouble);
   if (one.well()) return;
   if (!one.node.alive()) return reporter.answer(fmt::format("    next: dtrain cluster start {}", fleet.name));
-  reporter.answer(
-      one.node.role == cluster::Role::head
-          ? fmt::format("    next: dtrain cluster remove {0} head --force, then dtrain cluster up {0}", fleet.name)
-          : fmt::format("    next: dtrain cluster health {} --replace", fleet.name));
+  reporter.answer("    next: " + next_step(fleet, one.node));
 }
 
 void answer_table(const cluster::Fleet& fleet, const Health& health, Reporter& reporter) {
@@ -117,8 +127,9 @@ void answer_table(const cluster::Fleet& fleet, const Health& health, Reporter& r
 std::vector<cluster::Node> workers_to_replace(const Health& health) {
   std::vector<cluster::Node> bad;
   for (const cluster::NodeHealth& one : health.nodes) {
-    // What is stopped is its owner's to start.
-    if (!one.well() && one.node.alive() && one.node.role == cluster::Role::worker) bad.push_back(one.node);
+    // What is stopped is its owner's to start, and a machine of a stack is its owner's to end.
+    if (one.well() || !one.node.alive() || one.node.role != cluster::Role::worker || is_adopted(one.node)) continue;
+    bad.push_back(one.node);
   }
   return bad;
 }

@@ -87,6 +87,14 @@ TEST(TagSync, LeavesTheHeadAndBaseWorkersAlone) {
   EXPECT_EQ(decided(worker("", false), job(false)), "");  // a machine that nobody tagged
 }
 
+TEST(TagSync, EndsNoMachineOfAStack) {
+  Node adopted = worker("REMOVAL_QUEUED", false);
+  adopted.tags[tag::kAdopted] = "yes";
+  EXPECT_EQ(decided(adopted, job(false, "REMOVED")), "set_status REMOVED");
+  adopted.elastic_status = "REMOVED";
+  EXPECT_EQ(decided(adopted, job(false, "REMOVED")), "");
+}
+
 TEST(TagSync, LooksEverMoreSeldomWhileItFails) {
   using namespace std::chrono_literals;
   EXPECT_EQ(pause_between_looks(5s, 0), 5s);
