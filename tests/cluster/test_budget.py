@@ -87,6 +87,31 @@ def test_a_budget_of_cents_is_spent_by_what_runs(cloud, up):
     assert names(cloud) == ["head"]
 
 
+@pytest.mark.parametrize("hours", [-5, 5])
+def test_a_wrong_clock_of_the_keeper_changes_nothing(cloud, up, hours):
+    """AWS's clock counts: an hour of these machines costs a quarter of a dollar."""
+    up("--budget", 1)
+    cloud.proxy.clock_skew = 3600 * hours
+    cloud.proxy.forgives = {"RequestTimeTooSkewed", "SignatureDoesNotMatch", "RequestExpired"}
+
+    def at_the_time_of_aws(exchange):
+        answer = exchange.proxy.strict.answer(exchange)
+        launched = time.strftime("%Y-%m-%dT%H:%M", time.gmtime(time.time() + cloud.proxy.clock_skew - 60))
+        answer.body = re.sub(rb"<launchTime>[-0-9T:]{16}", f"<launchTime>{launched}".encode(), answer.body)
+        return answer
+    cloud.proxy.on("DescribeInstances", at_the_time_of_aws)
+    held = []
+    cloud.proxy.after_call = lambda exchange: held.append(lease_time(cloud)) if exchange.action == "CreateTags" else None
+    said = cloud.cluster(*HEAL).stderr
+    assert re.search(rf"clock is (5:00:0\d|4:59:5\d) {'behind' if hours > 0 else 'ahead of'} that of AWS", said)
+    assert len(names(cloud)) == 3
+    assert all(abs(at - time.time() - cloud.proxy.clock_skew) < 60 for at in held if at) and any(held)
+
+
+def lease_time(cloud):
+    return int(next((tag["Value"].split()[1] for tag in group(cloud)["Tags"] if tag["Key"] == "dtrain:healer"), 0))
+
+
 def test_a_price_that_is_unknown_is_not_nothing(cloud, up):
     image = cloud.image()
     unknown = "r5.large"  # neither in dtrain's table nor, here, in a price list of AWS

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -79,7 +80,8 @@ class HeadGuard {
   const std::string me_;
   std::function<bool()> reaches_head_;
   std::function<UnixTime()> clock_;
-  UnixTime unreached_since_{0}, next_{0};  // next_: when EC2 is asked again
+  std::optional<std::chrono::steady_clock::time_point> unreached_since_{};
+  std::chrono::steady_clock::time_point next_{};  // when EC2 is asked again
   HeadMemory memory_{};
   std::string told_{};
 };

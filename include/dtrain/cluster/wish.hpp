@@ -57,6 +57,8 @@ LeaseState lease_state(const Lease& lease, const std::string& me, UnixTime now);
 inline constexpr int kKeptEvents = 12;
 struct HealEvent {
   UnixTime at{0};
+// AWS's clock: machines that keep a cluster compare what they write.
+UnixTime aws_time(const net::AwsCalls& aws);
   std::string text{};
   friend bool operator==(const HealEvent&, const HealEvent&) = default;
 };

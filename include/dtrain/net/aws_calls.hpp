@@ -116,6 +116,10 @@ class AwsCalls {
   std::chrono::milliseconds patience() const;
   // The user chose another endpoint for EC2, so it may be another service than AWS.
   bool talks_to_another() const;
+  // The service's clock, as its answers show it. It is the machine's own clock where the two differ by less than an
+  // answer and its way leave open, and before the first answer.
+  WallTime now() const;
+  std::chrono::seconds clock_skew() const;  // the service's clock less the machine's own; 0: they agree
   // Notes that this id or name was just created. For a minute, an answer that it does not exist means "not yet": the
   // call is repeated with growing pauses.
   void created(const std::string& resource);

@@ -66,23 +66,25 @@ HeadGuard::HeadGuard(AwsContext context, NodeOrder order, std::string me, std::f
       clock_(std::move(clock)) {}
 
 std::string HeadGuard::look() {
-  const UnixTime now = clock_();
+  const auto begin = std::chrono::steady_clock::now();
   if (reaches_head_()) {
-    unreached_since_ = next_ = UnixTime(0);
+    unreached_since_.reset();
+    next_ = {};
     memory_ = {};
     told_.clear();
     return told_;
   }
-  if (unreached_since_ == UnixTime(0)) unreached_since_ = now;
-  if (now - unreached_since_ < unreached_before_asking(order_.replace_head_after) || now < next_) return told_;
-  context_.aws.limit_until(std::chrono::steady_clock::now() + kForAws);
+  if (!unreached_since_) unreached_since_ = begin;
+  if (begin - *unreached_since_ < unreached_before_asking(order_.replace_head_after) || begin < next_) return told_;
+  context_.aws.limit_until(begin + kForAws);
   Fleet fleet = read_fleet(context_.aws, order_.cluster);
+  const UnixTime now = clock_();  // after an answer, which shows AWS's clock
   const Node* own = fleet.find(me_);
   const std::string holder = own ? own->name : me_;
   const HeadSeen seen = head_seen_in(fleet, holder, now);
   HeadDecision decision = decide_head(seen, me_, order_.replace_head_after, std::move(memory_), now);
   memory_ = std::move(decision.memory);
-  next_ = now + between_looks(order_.replace_head_after, seen, me_);
+  next_ = begin + between_looks(order_.replace_head_after, seen, me_);
   told_ = decision.start ? start(std::move(fleet), holder) : std::move(decision.why);
   return told_;
 }
@@ -135,9 +137,7 @@ void guard_head(const GuardOptions& options) {
       return false;
     }
   };
-  const auto clock = [] {
-    return std::chrono::duration_cast<UnixTime>(std::chrono::system_clock::now().time_since_epoch());
-  };
+  const auto clock = [&aws] { return aws_time(aws); };
   std::optional<HeadGuard> guard;
   std::string said;
   while (stop_signal() == 0) {

@@ -199,6 +199,7 @@ Sick Healer::read_sick(const Fleet& fleet, const std::optional<TagSyncView>& job
   try {
     if (job && !job->nodes.is_null()) add_answer_of_head(fleet, job->nodes, health);
   } catch (const DataError&) {  // a head of another version: AWS alone says who is sick
+  const UnixTime now = clock_();  // after the first answer, which shows AWS's clock
     health = health_;
   }
   return sick_in(health);
@@ -206,8 +207,7 @@ Sick Healer::read_sick(const Fleet& fleet, const std::optional<TagSyncView>& job
 
 Healer::Look Healer::look() {
   Look look;
-  const UnixTime now = clock_();
-  std::erase_if(started_, [&](const auto& one) { return now - one.first > kUntilVisible; });
+  std::erase_if(started_, [&](const auto& one) { return clock_() - one.first > kUntilVisible; });
   Fleet fleet = read();
   require_ec2(fleet);
   look.acts = take_lease(fleet, look);

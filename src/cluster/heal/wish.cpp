@@ -126,7 +126,9 @@ Lease tagged_lease(const Fleet& fleet) { return lease_from(value_of(fleet, tag::
 
 LeaseState lease_state(const Lease& lease, const std::string& me, UnixTime now) {
   if (lease.holder == me) return LeaseState::mine;
-  return !lease.holder.empty() && now - lease.at < kLeaseTime ? LeaseState::taken : LeaseState::free;
+  // One of a time to come was written by a wrong clock, and would hold for as long as that is off.
+  const bool holds = now - lease.at < kLeaseTime && lease.at - now <= kLeaseTime;
+  return !lease.holder.empty() && holds ? LeaseState::taken : LeaseState::free;
 }
 
 std::vector<HealEvent> tagged_events(const Fleet& fleet) {
@@ -142,6 +144,10 @@ std::vector<HealEvent> tagged_events(const Fleet& fleet) {
 Tags event_tags(const Fleet& fleet, const std::vector<HealEvent>& fresh) {
   std::vector<std::pair<UnixTime, int>> slots;
   for (int slot = 0; slot < kKeptEvents; ++slot) {
+UnixTime aws_time(const net::AwsCalls& aws) {
+  return std::chrono::duration_cast<UnixTime>(aws.now().time_since_epoch());
+}
+
     const auto event = event_from(value_of(fleet, event_key(slot)));
     slots.emplace_back(event ? event->at : UnixTime(-1), slot);
   }

@@ -1,5 +1,7 @@
+#include <curl/curl.h>
 #include <fmt/format.h>
 
+#include <atomic>
 #include <map>
 
 #include <dtrain/base/error.hpp>
@@ -22,6 +24,9 @@ constexpr const char* kJson = "application/x-amz-json-1.1";
 constexpr std::chrono::milliseconds kFirstPause{100}, kLongestPause{5'000};
 // A listing without another limit ends after this time.
 constexpr std::chrono::minutes kLongestListing{60};
+
+// What the way of an answer may take, and what two clocks that are kept by NTP do not differ by.
+constexpr std::chrono::seconds kSmallSkew{10};
 
 using Clock = std::chrono::steady_clock;
 
@@ -65,6 +70,7 @@ struct AwsCalls::State {
   AwsAnswer call_until_seen(const AwsService& wanted, const std::string& action, const AwsRequest& request,
                             const std::vector<std::string>& named);
   void tell(const AwsService& service, const std::string& action, Clock::time_point begin, std::string problem);
+  void learn_clock(const AwsAnswer& answer);
 
   AwsSettings settings;
   AwsLimits limits;
@@ -73,7 +79,8 @@ struct AwsCalls::State {
   FreshResources fresh;
   std::shared_ptr<AwsIdentity> identity;
   std::function<void(const CallRecord&)> watcher;
-  Mutex mutex;  // also serialises the calls of watcher
+  std::atomic<std::int64_t> skew{0};  // seconds
+  Mutex mutex;                        // also serialises the calls of watcher
   std::map<std::string_view, Service> services DTRAIN_GUARDED_BY(mutex);
 };
 
@@ -94,6 +101,18 @@ void AwsCalls::State::tell(const AwsService& service, const std::string& action,
   watcher({std::string(service.name), action, Clock::now() - begin, std::move(problem)});
 }
 
+// A skew that changes little stays as it is, so that now() does not jump with each answer.
+void AwsCalls::State::learn_clock(const AwsAnswer& answer) {
+  const std::time_t theirs = ::curl_getdate(answer.header("date").c_str(), nullptr);
+  if (theirs < 0) return;
+  const std::int64_t measured = theirs - std::chrono::system_clock::to_time_t(settings.clock());
+  if (std::abs(measured) < kSmallSkew.count()) {
+    skew = 0;
+  } else if (std::abs(measured - skew) >= kSmallSkew.count()) {
+    skew = measured;
+  }
+}
+
 AwsAnswer AwsCalls::State::call(const AwsService& wanted, const std::string& action, AwsRequest request) {
   Service& one = service(wanted);
   request.endpoint = one.endpoint;
@@ -102,6 +121,7 @@ AwsAnswer AwsCalls::State::call(const AwsService& wanted, const std::string& act
   const auto begin = Clock::now();
   try {
     AwsAnswer answer = one.client->call(request);
+    learn_clock(answer);
     tell(wanted, action, begin, {});
     return answer;
   } catch (const AwsError& problem) {
@@ -172,6 +192,8 @@ bool AwsCalls::talks_to_another() const { return aws_endpoint(kEc2.service, stat
 std::chrono::milliseconds AwsCalls::patience() const {
   return std::chrono::duration_cast<std::chrono::milliseconds>(state_->patience);
 }
+WallTime AwsCalls::now() const { return state_->settings.clock() + clock_skew(); }
+std::chrono::seconds AwsCalls::clock_skew() const { return std::chrono::seconds(state_->skew); }
 void AwsCalls::created(const std::string& resource) { state_->fresh.note(resource, Clock::now()); }
 void AwsCalls::watch(std::function<void(const CallRecord&)> watcher) { state_->watcher = std::move(watcher); }
 

@@ -176,7 +176,8 @@ ExitCode act(const CostCommand& options, const config::OptionSet&, Reporter& rep
   const SpotCost spot = read_spot_cost(cloud.aws(), cluster::machines_of(fleet), prices);
   const BudgetView budget = read_budget(cloud, fleet);
   const cluster::StoppedDisks disks = cluster::read_stopped_disks(cloud.aws(), fleet, prices);
-  const cluster::DayCosts days = cluster::cost_by_day(fleet, cluster::node_price(prices, spot.prices), unix_now());
+  const cluster::DayCosts days =
+      cluster::cost_by_day(fleet, cluster::node_price(prices, spot.prices), cluster::aws_time(cloud.aws()));
   const auto forecast =
       options.forecast.wanted ? std::optional(forecast_of_fleet(fleet, options.forecast.job_dir)) : std::nullopt;
   if (reporter.json()) {

@@ -56,6 +56,8 @@ TEST(Lease, LetsOneActAndTheNextAfterSilence) {
   EXPECT_EQ(lease_state(lease, "host.12.ab", 5'000s), LeaseState::mine);
   EXPECT_EQ(lease_state(lease, "other", 1'000s + kLeaseTime - 1s), LeaseState::taken);
   EXPECT_EQ(lease_state(lease, "other", 1'000s + kLeaseTime), LeaseState::free);
+  EXPECT_EQ(lease_state(lease, "other", 1'000s - kLeaseTime), LeaseState::taken);
+  EXPECT_EQ(lease_state(lease, "other", 1'000s - kLeaseTime - 1s), LeaseState::free) << "of a clock that was wrong";
   EXPECT_EQ(lease_state(lease_from("nonsense by hand"), "other", 1'000s), LeaseState::free);
   EXPECT_EQ(lease_state(lease_from(lease_text({"", 1'000s})), "other", 1'001s), LeaseState::free);
 }

@@ -43,8 +43,8 @@ BudgetView read_budget(ClusterCloud& cloud, const cluster::Fleet& fleet) {
   if (const auto wish = cluster::tagged_wish(fleet)) view.budget = wish->budget;
   const cluster::SpotPrices spot = spot_prices_for(cloud, fleet);
   const cluster::PriceList prices = cluster::with_tagged_prices(fleet, cloud.prices());
-  view.spending =
-      cluster::spending_until(fleet, cluster::tagged_spending(fleet), cluster::node_price(prices, spot), unix_now());
+  view.spending = cluster::spending_until(fleet, cluster::tagged_spending(fleet), cluster::node_price(prices, spot),
+                                          cluster::aws_time(cloud.aws()));
   view.hourly = cluster::cost_of(cluster::machines_of(fleet), spot, prices);
   return view;
 }

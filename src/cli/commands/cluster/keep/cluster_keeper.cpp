@@ -18,6 +18,7 @@ constexpr std::chrono::seconds kEvery{20};
 constexpr std::chrono::seconds kInAHurry{3};  // while a worker takes the place of another one
 constexpr std::size_t kRandomBytes = 3;
 constexpr std::chrono::seconds kToLeave{10};
+constexpr std::chrono::seconds kWrongClock{60};
 
 // A process that takes the number of an earlier one must not take its lease as well.
 std::string own_name() {
@@ -33,7 +34,8 @@ ClusterKeeper::ClusterKeeper(ClusterCloud& cloud, const config::ClusterPlace& pl
       reporter_(reporter),
       healer_(
           cloud.context(false), place.name, own_name(),
-          [this](const cluster::Fleet& fleet) { return request_of(fleet); }, inside, unix_now) {}
+          [this](const cluster::Fleet& fleet) { return request_of(fleet); }, inside,
+          [&cloud] { return cluster::aws_time(cloud.aws()); }) {}
 
 // What `up` was asked for: options of the watch, such as --heal, are others. And the user's address and key, not those
 // of the machine that keeps the cluster.
@@ -73,6 +75,17 @@ void ClusterKeeper::look() {
   const cluster::Healer::Look look = healer_.look();
   if (look.hurries) next_ = now + kInAHurry;
   tell(look);
+  tell_clock();
+}
+
+void ClusterKeeper::tell_clock() {
+  const std::chrono::seconds skew = cloud_.aws().clock_skew();
+  const bool is_wrong = std::chrono::abs(skew) > kWrongClock;
+  if (is_wrong && !told_clock_) {
+    reporter_.warn(fmt::format("this machine's clock is {} {} that of AWS, which the cluster is kept by",
+                               format_duration(std::chrono::abs(skew)), skew < skew.zero() ? "ahead of" : "behind"));
+  }
+  told_clock_ = is_wrong;
 }
 
 void ClusterKeeper::tell(const cluster::Healer::Look& look) {

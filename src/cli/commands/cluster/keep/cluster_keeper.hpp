@@ -28,6 +28,7 @@ class ClusterKeeper {
  private:
   cluster::ClusterRequest request_of(const cluster::Fleet& fleet) const;
   void tell(const cluster::Healer::Look& look);
+  void tell_clock();
 
   ClusterCloud& cloud_;
   const config::ClusterPlace& place_;
@@ -35,6 +36,7 @@ class ClusterKeeper {
   cluster::Healer healer_;
   std::chrono::steady_clock::time_point next_{};
   std::string said_;  // of the last look: why nothing is done
+  bool told_clock_ = false;
 };
 
 }  // namespace dtrain::cli
