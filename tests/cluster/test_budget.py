@@ -8,7 +8,7 @@ import time
 import pytest
 from cloud import UP
 from faults import error
-from test_heal import HEAL, group, lose, names, set_tag, wish
+from test_heal import HEAL, group, instance, lose, names, set_tag, wish
 from test_watch import Job, PATIENCE
 
 
@@ -85,6 +85,34 @@ def test_a_budget_of_cents_is_spent_by_what_runs(cloud, up):
     time.sleep(3)
     cloud.cluster(*HEAL)
     assert names(cloud) == ["head"]
+
+
+def budget_meanwhile(cloud, action, dollars):
+    """Another command sets a budget just before the first call of this action."""
+    def before(exchange):
+        if exchange.action == action:
+            cloud.proxy.before_call = None
+            set_tag(cloud, "dtrain:wish", json.dumps({**wish(cloud), "budget": dollars}))
+    cloud.proxy.before_call = before
+
+
+def test_a_budget_that_is_set_while_another_command_runs_stays(cloud, up):
+    up()
+    budget_meanwhile(cloud, "CreateFleet", 91)
+    cloud.cluster("add", "demo", 2, "--yes", "--no-wait")
+    assert wish(cloud) == {"schema": "dtrain.cluster-wish/1", "base": 2, "elastic": 2, "budget": 91}
+    budget_meanwhile(cloud, "CreateTags", 92)  # the mark of the worker
+    cloud.cluster("remove", "demo", "w0003", "--yes", "--force")
+    assert wish(cloud)["budget"] == 92 and wish(cloud)["elastic"] == 1
+    budget_meanwhile(cloud, "CreateFleet", 93)
+    up(count=3)
+    assert wish(cloud) == {"schema": "dtrain.cluster-wish/1", "base": 3, "elastic": 1, "budget": 93}
+    gone = instance(cloud, "w0004")
+    cloud.ec2.create_tags(Resources=[gone], Tags=[{"Key": "elastic_worker_status", "Value": "REMOVED"}])
+    cloud.ec2.terminate_instances(InstanceIds=[gone])
+    budget_meanwhile(cloud, "DescribeInstanceStatus", 94)
+    cloud.cluster(*HEAL)
+    assert wish(cloud) == {"schema": "dtrain.cluster-wish/1", "base": 3, "elastic": 0, "budget": 94}
 
 
 @pytest.mark.parametrize("hours", [-5, 5])

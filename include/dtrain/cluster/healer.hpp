@@ -86,11 +86,9 @@ class Healer {
   bool may_hold_lease_ = false;
 };
 
-// The wish after the user asked for another number of workers: writes it, where the tags differ.
-void write_wish(net::AwsCalls& aws, const Fleet& fleet, const Wish& wish);
 // Writes down what the machines have cost, because AWS forgets it: an hour after their end, and when they start again.
 void write_spending(net::AwsCalls& aws, const Fleet& fleet, const Spending& spending);
-// Takes workers that leave on purpose out of the wish, each once.
+// Takes a worker that leaves on purpose out of the wish, once.
 void count_out(net::AwsCalls& aws, const Fleet& fleet, const Node& node);
 
 }  // namespace dtrain::cluster

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +31,11 @@ std::string wish_text(const Wish& wish);
 Wish wish_from(const std::string& text);
 // The tagged wish. nullopt: there is none, as for clusters of earlier versions. Throws as wish_from().
 [[nodiscard]] std::optional<Wish> tagged_wish(const Fleet& fleet);
+// Changes the wish as AWS shows it at this moment, because a fleet may have been read long before: another command may
+// have changed another part of it since. Writes it where that makes a difference, and returns it. `first`: of a cluster
+// without one; nullopt: nothing is written for such a cluster. Throws as tagged_wish().
+std::optional<Wish> change_wish(net::AwsCalls& aws, const Fleet& fleet, const std::optional<Wish>& first,
+                                const std::function<void(Wish&)>& change);
 // The wish of a cluster without one: the workers that its options name, and the elastic ones that it has.
 Wish wish_without_tag(const Fleet& fleet, int workers);
 
@@ -51,14 +57,14 @@ enum class LeaseState {
   free,   // write it, wait until AWS shows it, and look again
   taken,  // another one acts
 };
+// AWS's clock: machines that keep a cluster compare what they write.
+UnixTime aws_time(const net::AwsCalls& aws);
 LeaseState lease_state(const Lease& lease, const std::string& me, UnixTime now);
 
 // The latest decisions of reconcilers, for `cluster events`.
 inline constexpr int kKeptEvents = 12;
 struct HealEvent {
   UnixTime at{0};
-// AWS's clock: machines that keep a cluster compare what they write.
-UnixTime aws_time(const net::AwsCalls& aws);
   std::string text{};
   friend bool operator==(const HealEvent&, const HealEvent&) = default;
 };

@@ -310,27 +310,29 @@ class Provisioner {
     if (finished_ > 0) noted = {{tag::kLaunches, std::to_string(finished_)}, {tag::kLastNode, std::to_string(last)}};
     if (const std::string& head = fleet_.head()->private_ip; fleet_.tagged_head() != head) noted[tag::kHead] = head;
     if (plan_.has(Step::options)) noted.merge(option_tags(request_.options));
-    if (const std::string wish = wish_of_cluster(); fleet_.group->tags[tag::kWish] != wish) noted[tag::kWish] = wish;
     if (const std::string& prices = request_.prices; !prices.empty() && fleet_.group->tags[tag::kPrices] != prices) {
       noted[tag::kPrices] = prices;
     }
+    pieces.push_back([this] { write_wish(); });
     if (!noted.empty()) pieces.push_back([this, noted] { set_tags(context_.aws, {fleet_.group->id}, noted); });
     do_all(pieces);
   }
 
   // What reconcilers keep: as many base workers as are wanted now, and the workers that `add` started. A wish that was
   // changed by hand to nonsense is written anew.
-  std::string wish_of_cluster() const {
-    std::optional<Wish> wish;
+  void write_wish() const {
+    const auto change = [this](Wish& wish) {
+      wish.base = request_.spec.workers;
+      if (request_.budget) wish.budget = *request_.budget > 0 ? request_.budget : std::nullopt;
+    };
+    Wish first = wish_without_tag(fleet_, request_.spec.workers);
     try {
-      wish = tagged_wish(fleet_);
+      change_wish(context_.aws, fleet_, first, change);
     } catch (const DataError& problem) {
       context_.say(problem.what());
+      change(first);
+      set_tags(context_.aws, {fleet_.group->id}, {{tag::kWish, wish_text(first)}});
     }
-    if (!wish) wish = wish_without_tag(fleet_, request_.spec.workers);
-    wish->base = request_.spec.workers;
-    if (request_.budget) wish->budget = *request_.budget > 0 ? request_.budget : std::nullopt;
-    return wish_text(*wish);
   }
 
   void wait_for_instances() {

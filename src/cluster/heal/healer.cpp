@@ -43,6 +43,11 @@ std::string nodes_text(const std::vector<Node>& nodes) {
   return join_first(texts, 4, ", ");
 }
 
+void lower(Wish& wish, bool base, int weight) {
+  int& count = base ? wish.base : wish.elastic;
+  count = std::max(count - weight, 0);
+}
+
 const Node* find_ending(const Fleet& fleet, const std::string& id) {
   const auto found = std::ranges::find(fleet.ending, id, &Node::instance_id);
   return found == fleet.ending.end() ? nullptr : &*found;
@@ -50,25 +55,15 @@ const Node* find_ending(const Fleet& fleet, const std::string& id) {
 
 }  // namespace
 
-void write_wish(net::AwsCalls& aws, const Fleet& fleet, const Wish& wish) {
-  if (!fleet.group) return;
-  const auto there = fleet.group->tags.find(tag::kWish);
-  if (there != fleet.group->tags.end() && there->second == wish_text(wish)) return;
-  set_tags(aws, {fleet.group->id}, {{tag::kWish, wish_text(wish)}});
-}
-
 void write_spending(net::AwsCalls& aws, const Fleet& fleet, const Spending& spending) {
   if (fleet.group) set_tags(aws, {fleet.group->id}, {{tag::kSpent, spending_text(spending)}});
 }
 
 // The mark goes first: if this is interrupted, the wish stays one too high, which costs a machine and not a worker.
 void count_out(net::AwsCalls& aws, const Fleet& fleet, const Node& node) {
-  auto wish = tagged_wish(fleet);
-  if (!wish || !node.tags.contains(tag::kCluster) || node.tags.contains(tag::kLeft)) return;
+  if (!tagged_wish(fleet) || !node.tags.contains(tag::kCluster) || node.tags.contains(tag::kLeft)) return;
   set_tags(aws, {node.instance_id}, {{tag::kLeft, "yes"}});
-  int& count = node.base ? wish->base : wish->elastic;
-  count = std::max(count - node.weight, 0);
-  write_wish(aws, fleet, *wish);
+  change_wish(aws, fleet, std::nullopt, [&](Wish& wish) { lower(wish, node.base, node.weight); });
 }
 
 Healer::Healer(AwsContext context, std::string cluster, std::string holder,
@@ -125,16 +120,11 @@ bool Healer::take_lease(Fleet& fleet, Look& look) {
 
 Wish Healer::read_wish(const Fleet& fleet, const ClusterRequest& request) {
   const std::optional<Wish> tagged = tagged_wish(fleet);
-  Wish wish = tagged ? *tagged : wish_without_tag(fleet, request.spec.workers);
-  if (wanted_budget_) {
-    if (tagged && tagged->budget == *wanted_budget_) {
-      wanted_budget_.reset();
-    } else {
-      wish.budget = *wanted_budget_;
-    }
-  }
-  if (wish != tagged) write_wish(context_.aws, fleet, wish);
-  return wish;
+  if (wanted_budget_ && tagged && tagged->budget == *wanted_budget_) wanted_budget_.reset();
+  if (tagged && !wanted_budget_) return *tagged;
+  return *change_wish(context_.aws, fleet, wish_without_tag(fleet, request.spec.workers), [&](Wish& wish) {
+    if (wanted_budget_) wish.budget = *wanted_budget_;
+  });
 }
 
 // Without an answer, the spot prices before are those that count, or those on demand.
@@ -199,7 +189,6 @@ Sick Healer::read_sick(const Fleet& fleet, const std::optional<TagSyncView>& job
   try {
     if (job && !job->nodes.is_null()) add_answer_of_head(fleet, job->nodes, health);
   } catch (const DataError&) {  // a head of another version: AWS alone says who is sick
-  const UnixTime now = clock_();  // after the first answer, which shows AWS's clock
     health = health_;
   }
   return sick_in(health);
@@ -210,6 +199,7 @@ Healer::Look Healer::look() {
   std::erase_if(started_, [&](const auto& one) { return clock_() - one.first > kUntilVisible; });
   Fleet fleet = read();
   require_ec2(fleet);
+  const UnixTime now = clock_();  // after the first answer, which shows AWS's clock
   look.acts = take_lease(fleet, look);
   if (!look.acts) return look;
   const ClusterRequest request = request_of_(fleet);
@@ -245,9 +235,13 @@ Healer::Look Healer::look() {
     look.events.push_back({now, fmt::format("{}; {}", action.reason, outcome)});
   }
   if (look.events.empty()) return look;
-  Tags tags = event_tags(fleet, look.events);
-  if (wish != before) tags[tag::kWish] = wish_text(wish);
-  write(fleet, std::move(tags), holder_);
+  if (wish != before) {
+    change_wish(context_.aws, fleet, before, [&](Wish& now_wanted) {
+      lower(now_wanted, true, before.base - wish.base);
+      lower(now_wanted, false, before.elastic - wish.elastic);
+    });
+  }
+  write(fleet, event_tags(fleet, look.events), holder_);
   return look;
 }
 
@@ -293,8 +287,7 @@ std::string Healer::carry_out(const HealAction& action, const Fleet& fleet, cons
       return restore_head(fleet, request, wish);
     case Kind::count_out: {
       set_tags(context_.aws, {action.id}, {{tag::kLeft, "yes"}});
-      int& count = action.base ? wish.base : wish.elastic;
-      count = std::max(count - action.count, 0);
+      lower(wish, action.base, action.count);
       return fmt::format("{} are wanted", wish.workers());
     }
     case Kind::start_workers:
@@ -307,7 +300,6 @@ std::string Healer::carry_out(const HealAction& action, const Fleet& fleet, cons
       inside_.remove(action.host);
       return action.host + " leaves the job";
     case Kind::finish_replace:
-      if (action.ids.empty()) return job;
       return "ended " + action.id + ", the new one is " +
              replace_node(context_, fleet, *node, *fleet.find(action.other));
     case Kind::end:
@@ -315,6 +307,7 @@ std::string Healer::carry_out(const HealAction& action, const Fleet& fleet, cons
       return "ended " + action.id;
     case Kind::close: {
       const std::string job = inside_.stop_job();
+      if (action.ids.empty()) return job;
       end_instances(context_, action.ids);
       return fmt::format("{}; ended {}", job, join_first(action.ids, 4, ", "));
     }

@@ -9,6 +9,9 @@
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/plan.hpp>
 
+#include "aws/ec2_fields.hpp"
+#include "aws/resources.hpp"
+
 namespace dtrain::cluster {
 namespace {
 
@@ -102,6 +105,21 @@ std::optional<Wish> tagged_wish(const Fleet& fleet) {
   return wish_from(text);
 }
 
+std::optional<Wish> change_wish(net::AwsCalls& aws, const Fleet& fleet, const std::optional<Wish>& first,
+                                const std::function<void(Wish&)>& change) {
+  if (!fleet.group) return std::nullopt;
+  Fleet now{.name = fleet.name, .group = fleet.group};
+  const auto found =
+      aws.query_all(net::kEc2, "DescribeSecurityGroups", filtered({{"group-id", now.group->id}}), "securityGroupInfo");
+  if (!found.empty()) now.group = group_of(found.front());  // AWS may not show a new one yet
+  const std::optional<Wish> there = tagged_wish(now);
+  std::optional<Wish> wish = there ? there : first;
+  if (!wish) return wish;
+  change(*wish);
+  if (wish != there) set_tags(aws, {now.group->id}, {{tag::kWish, wish_text(*wish)}});
+  return wish;
+}
+
 Wish wish_without_tag(const Fleet& fleet, int workers) {
   Wish wish{.base = workers};
   for (const Node* node : fleet.workers()) {
@@ -124,6 +142,10 @@ Lease lease_from(const std::string& text) {
 
 Lease tagged_lease(const Fleet& fleet) { return lease_from(value_of(fleet, tag::kHealer)); }
 
+UnixTime aws_time(const net::AwsCalls& aws) {
+  return std::chrono::duration_cast<UnixTime>(aws.now().time_since_epoch());
+}
+
 LeaseState lease_state(const Lease& lease, const std::string& me, UnixTime now) {
   if (lease.holder == me) return LeaseState::mine;
   // One of a time to come was written by a wrong clock, and would hold for as long as that is off.
@@ -144,10 +166,6 @@ std::vector<HealEvent> tagged_events(const Fleet& fleet) {
 Tags event_tags(const Fleet& fleet, const std::vector<HealEvent>& fresh) {
   std::vector<std::pair<UnixTime, int>> slots;
   for (int slot = 0; slot < kKeptEvents; ++slot) {
-UnixTime aws_time(const net::AwsCalls& aws) {
-  return std::chrono::duration_cast<UnixTime>(aws.now().time_since_epoch());
-}
-
     const auto event = event_from(value_of(fleet, event_key(slot)));
     slots.emplace_back(event ? event->at : UnixTime(-1), slot);
   }

@@ -118,10 +118,8 @@ ExitCode add(const AddCommand& options, const config::OptionSet& set, Reporter& 
                   reporter);
   const cluster::AddResult result = cluster::add_workers(cloud.context(!options.no_wait), request, account, fleet,
                                                          count, options.least.value_or(count));
-  if (auto wish = cluster::tagged_wish(fleet)) {
-    wish->elastic += result.workers.got;
-    cluster::write_wish(cloud.aws(), fleet, *wish);
-  }
+  cluster::change_wish(cloud.aws(), fleet, std::nullopt,
+                       [&](cluster::Wish& wish) { wish.elastic += result.workers.got; });
   cluster::renew_ssh_entries(cloud.aws(), fleet.name, reporter);
   if (reporter.json()) reporter.answer_json(document(fleet, result));
   for (const cluster::Node& node : result.added) {
