@@ -64,8 +64,9 @@ class OldStack:
         if how.get("key", "mine") and not cloud.ec2.describe_key_pairs()["KeyPairs"]:
             cloud.ec2.create_key_pair(KeyName="mine")
         self.stacks.create_stack(StackName=name, TemplateBody=json.dumps(template(cloud.image(), workers, **how)))
-        for master in self.machines("Master"):  # moto gives the machines of a group no public address
-            address = cloud.ec2.allocate_address(Domain="vpc")
+        # moto gives the machines of a group no public address, and would choose one of the loopback network.
+        for number, master in enumerate(self.machines("Master")):
+            address = cloud.ec2.allocate_address(Domain="vpc", Address=f"54.214.255.{number + 1}")
             cloud.ec2.associate_address(InstanceId=master, AllocationId=address["AllocationId"])
 
     def physical(self, logical):

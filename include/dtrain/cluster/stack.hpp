@@ -61,21 +61,27 @@ struct Adoption {
 // machines have no key pair; and for a machine or a name that belongs to another cluster.
 Adoption plan_adoption(const Stack& stack, const Fleet& fleet, const std::map<std::string, MachineType>& types);
 
+// Machines on which dtrain cannot run, a line each: of another kind, without a tool that it needs, or (one of each
+// image and type is tried) with a system that does not start it. Machines that ssh does not reach are not among them.
+// Changes nothing.
+std::vector<std::string> machines_without_dtrain(const ClusterRequest& request, const Stack& stack,
+                                                 const Adoption& adoption);
+
 // Makes the stack a cluster as planned, and returns it.
 Fleet adopt_stack(const AwsContext& context, const ClusterRequest& request, const Account& account, const Stack& stack,
                   const Adoption& adoption);
 
 // The stack that the cluster was; empty: `up` made the cluster.
 std::string adopted_stack(const Fleet& fleet);
+// Throws UsageError while a machine of the stack is stopped: its Auto Scaling group ends what does not run, as soon as
+// give_back() lets its processes run again.
+void require_running_machines(const Fleet& fleet);
 struct [[nodiscard]] GivenBack {
   std::vector<std::string> machines{};  // ids
   std::vector<Leftover> leftover{};     // what could not be given back; the same call goes on with it
 };
 // Takes from the stack's resources what adopt_stack() gave them. Where an Auto Scaling group has fewer machines than it
 // wants, its wish is lowered to those, so that it starts none; then its processes run again. The machines that dtrain
-// Throws UsageError while a machine of the stack is stopped: its Auto Scaling group ends what does not run, as soon as
-// give_back() lets its processes run again.
-void require_running_machines(const Fleet& fleet);
 // started and the cluster's own resources stay, for bring_down().
 GivenBack give_back(const AwsContext& context, const Fleet& fleet);
 

@@ -16,6 +16,8 @@ class ProgramCopy {
   // Describes the program of this process: a bundle (packaging/bundle.sh) or a program of this machine.
   ProgramCopy();
 
+  // True: make_ready() can bring the program; false: it only finds it.
+  bool is_bundle() const { return !bundle_.empty(); }
   // The command line that starts the program if it has the same path on the host.
   const std::vector<std::string>& same_path() const { return command_; }
 

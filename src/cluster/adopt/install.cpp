@@ -1,93 +1,65 @@
 #include <fmt/format.h>
 
 #include <dtrain/base/error.hpp>
-#include <dtrain/base/text.hpp>
-#include <dtrain/cluster/cluster_head.hpp>
 #include <dtrain/cluster/stack.hpp>
-#include <dtrain/net/ssh.hpp>
 
-#include "aws/parallel.hpp"
+#include "logins.hpp"
 #include "plan/boot.hpp"
 
 namespace dtrain::cluster {
 namespace {
 
-// A boot that goes on, and on machines without systemd also what it started, holds the lock: then this does nothing.
-constexpr std::string_view kInstall =
-    "umask 077; cat >/var/lib/dtrain-boot.new && mv /var/lib/dtrain-boot.new /var/lib/dtrain-boot && "
-    "setsid -f flock -n /var/lib/dtrain-boot.lock sh /var/lib/dtrain-boot </dev/null >/dev/null 2>&1";
-constexpr std::string_view kRemove =
-    "for one in node jobs heal head; do [ ! -d /run/systemd/system ] || systemctl stop dtrain-$one.service; "
-    "rm -f /etc/systemd/system/dtrain-$one.service; done; "
-    "rm -rf /var/lib/cloud/scripts/per-boot/dtrain /var/lib/dtrain-boot /var/lib/dtrain-boot.lock /opt/dtrain";
-constexpr std::chrono::seconds kForACommand{60};
+// Keeps what the nodes will overwrite, once. A boot that goes on, and on machines without systemd also what it started,
+// holds the lock: then the rest does nothing. `setsid` has no option --fork in older images.
+constexpr std::string_view kInstall = R"sh(
+umask 077
+kept=/var/lib/dtrain-before
+if [ ! -d "$kept" ]; then
+  rm -rf "$kept.new" && mkdir "$kept.new" || exit
+  for one in /opt/deeplearning/workers /etc/profile.d/deeplearning.sh; do
+    [ ! -e "$one" ] || cp -p "$one" "$kept.new" || exit
+  done
+  mv "$kept.new" "$kept" || exit
+fi
+cat >/var/lib/dtrain-boot.new && mv /var/lib/dtrain-boot.new /var/lib/dtrain-boot || exit
+trap '' HUP
+setsid flock -n /var/lib/dtrain-boot.lock sh /var/lib/dtrain-boot </dev/null >/dev/null 2>&1 &
+)sh";
 
-class MachineLogins {
- public:
-  explicit MachineLogins(const Fleet& fleet) : fleet_(fleet) {}
-
-  // Runs it as root, who reads `input`.
-  void run(const Node& node, std::string_view script, const std::string& input) {
-    net::SshSession session = log_in(node);
-    const bool is_root = session.user() == "root";
-    net::SshCommand command{.input = input};
-    command.argv = is_root ? std::vector<std::string>{"sh", "-c", std::string(script)}
-                           : std::vector<std::string>{"sudo", "-n", "sh", "-c", std::string(script)};
-    command.deadline = kForACommand;
-    std::string said;
-    command.on_error = [&](std::string_view text) { said += text; };
-    if (!session.run(command).ok()) throw RemoteError(fmt::format("{}: {}", session.name(), trim(said)));
-  }
-
- private:
-  // The first user of the image who is root, or may become root.
-  net::SshSession log_in(const Node& node) {
-    std::string why;
-    for (const std::string& user : logins_of(fleet_)) {
-      try {
-        net::SshSession session =
-            net::SshSession::connect({.host = address_of(node), .user = user}, options_for(node, user));
-        const net::SshCommand may{.argv = {"sudo", "-n", "true"}, .deadline = kForACommand};
-        if (user == "root" || session.run(may).ok()) return session;
-        if (why.empty()) why = fmt::format("{} may not run sudo there", session.name());
-      } catch (const RemoteError& error) {
-        if (why.empty()) why = error.what();
-      }
-    }
-    throw RemoteError(why);
-  }
-
-  // A machine without a public address is reached through the head.
-  net::SshOptions options_for(const Node& node, const std::string& user) {
-    net::SshOptions options = cluster_ssh_options(fleet_.name);
-    const Node* head = fleet_.head();
-    if (!node.public_ip.empty() || !head || head->public_ip.empty() || node.role == Role::head) return options;
-    const Path file = options.known_hosts.parent_path() / fmt::format("jump_{}", node.private_ip);
-    write_file_atomic(file, fmt::format("Host {}\n  ProxyJump {}@{}\n", node.private_ip, user, head->public_ip));
-    net::use_only(file, options);
-    return options;
-  }
-
-  const Fleet& fleet_;
-};
-
-// What could not be done, a line each, in the order of the nodes.
-std::vector<std::string> on_each(const std::vector<const Node*>& nodes, const std::function<void(const Node&)>& act) {
-  std::vector<std::string> failures(nodes.size());
-  std::vector<std::function<void()>> pieces;
-  for (std::size_t at = 0; at < nodes.size(); ++at) {
-    pieces.push_back([&, at] {
-      try {
-        act(*nodes[at]);
-      } catch (const RemoteError& error) {
-        failures[at] = fmt::format("{} ({}): {}", nodes[at]->name, nodes[at]->instance_id, error.what());
-      }
-    });
-  }
-  do_all(pieces);
-  std::erase(failures, std::string());
-  return failures;
+// Ends the programs first, which would write the files again: on machines without systemd by their command lines, of
+// which that of this script is none. In /etc/hosts other lines may have changed meanwhile, so that it loses the names
+// of the cluster alone.
+constexpr std::string_view kRemove = R"sh(
+for one in node jobs heal head guard; do
+  [ ! -d /run/systemd/system ] || systemctl stop "dtrain-$one.service" 2>/dev/null
+  rm -f "/etc/systemd/system/dtrain-$one.service"
+done
+rm -f /var/lib/cloud/scripts/per-boot/dtrain
+ours() {
+  for one in /proc/[0-9]*; do
+    case $(tr '\0' ' ' 2>/dev/null <"$one/cmdline") in
+      "sh /var/lib/dtrain-boot "* | "/bin/sh /var/lib/cloud/scripts/per-boot/dtrain "* | \
+        */opt/dtrain/bundle/*"dtrain agent --"*" /opt/dtrain/node.json ") echo "${one#/proc/}" ;;
+    esac
+  done
 }
+for signal in TERM TERM TERM TERM TERM KILL; do
+  pids=$(ours)
+  [ -n "$pids" ] || break
+  kill -s $signal $pids 2>/dev/null
+  sleep 1
+done
+kept=/var/lib/dtrain-before
+if [ -d "$kept" ]; then
+  for one in /opt/deeplearning/workers /etc/profile.d/deeplearning.sh; do
+    if [ -e "$kept/${one##*/}" ]; then cp -p "$kept/${one##*/}" "$one"; else rm -f "$one"; fi || exit
+  done
+  rmdir /opt/deeplearning 2>/dev/null
+  names='/^# begin of the cluster.s names, written by dtrain$/,/^# end of the cluster.s names$/d'
+  sed "$names" /etc/hosts >/etc/hosts.dtrain && cat /etc/hosts.dtrain >/etc/hosts && rm /etc/hosts.dtrain || exit
+fi
+rm -rf /var/lib/dtrain-boot /var/lib/dtrain-boot.lock "$kept" /opt/dtrain
+)sh";
 
 std::vector<const Node*> adopted_in(const Fleet& fleet) {
   std::vector<const Node*> nodes;
@@ -108,18 +80,22 @@ std::vector<std::string> install_on_machines(const Fleet& fleet, const ClusterRe
   // These machines are the stack's: none may be turned off because it did not boot.
   gentle.spec.keep_failed = true;
   gentle.spec.time_to_live = gentle.spec.autostop = std::chrono::seconds(0);
-  MachineLogins logins(fleet);
+  const MachineLogins logins(fleet);
   return on_each(adopted_in(fleet), [&](const Node& node) {
     const bool is_head = node.role == Role::head;
-    logins.run(node, kInstall,
-               boot_script(gentle, account, is_head ? NodeBoot::Role::head : NodeBoot::Role::worker,
-                           is_head ? std::string() : head->private_ip, account.file_system));
+    net::SshSession session = logins.log_in(node);
+    MachineLogins::run_as_root(session, kInstall,
+                               boot_script(gentle, account, is_head ? NodeBoot::Role::head : NodeBoot::Role::worker,
+                                           is_head ? std::string() : head->private_ip, account.file_system));
   });
 }
 
 std::vector<std::string> remove_from_machines(const Fleet& fleet) {
-  MachineLogins logins(fleet);
-  return on_each(adopted_in(fleet), [&](const Node& node) { logins.run(node, kRemove, {}); });
+  const MachineLogins logins(fleet);
+  return on_each(adopted_in(fleet), [&](const Node& node) {
+    net::SshSession session = logins.log_in(node);
+    MachineLogins::run_as_root(session, kRemove, {});
+  });
 }
 
 }  // namespace dtrain::cluster

@@ -72,6 +72,17 @@ void show_plan(const AdoptCommand& options, const cluster::Stack& stack, const c
   for (const std::string& one : adoption.actions) reporter.answer("  " + one);
 }
 
+// Before the stack is changed: on such machines the installation would wait for a node that never comes.
+void require_machines_for_dtrain(const cluster::ClusterRequest& request, const cluster::Stack& stack,
+                                 const cluster::Adoption& adoption, Reporter& reporter) {
+  const std::vector<std::string> lines = cluster::machines_without_dtrain(request, stack, adoption);
+  if (lines.empty()) return;
+  for (const std::string& line : lines) reporter.warn("dtrain cannot run on " + line);
+  throw UsageError(fmt::format("stack {} has {} on which dtrain cannot run", stack.name,
+                               lines.size() == 1 ? "a machine" : fmt::format("{} machines", lines.size())),
+                   "mend that, or give --no-install: the cluster then has these machines without dtrain");
+}
+
 // Nodes register while this waits.
 ExitCode install(const AdoptCommand& options, const cluster::Fleet& fleet, const cluster::ClusterRequest& request,
                  const cluster::Account& account, std::vector<std::string>& failures, Reporter& reporter) {
@@ -106,6 +117,7 @@ ExitCode adopt(const AdoptCommand& options, Reporter& reporter) {
                   fmt::format("adopt stack {} as cluster {}? `dtrain cluster down {}` gives it back", stack.name,
                               options.place.name, options.place.name),
                   reporter);
+  if (!options.no_install) require_machines_for_dtrain(request, stack, adoption, reporter);
   const cluster::Fleet made = cluster::adopt_stack(cloud.context(false), request, account, stack, adoption);
   cluster::renew_ssh_entries(made, reporter);
   const ExitCode code =
