@@ -213,12 +213,10 @@ class HttpServer::State::Session : public std::enable_shared_from_this<Session> 
 
   void respond(HttpResponse answer) {
     if (const auto later = std::exchange(answer.later, {})) {
-      timer_.cancel();
-      // The server keeps the session. The thread that answers may drop this function after the loop has ended.
+      timer_.cancel();  // The server keeps the session: what is given away may outlive the loop.
       return later([session = weak_from_this(), executor = socket_.get_executor()](HttpResponse finished) {
         asio::post(executor, [session, finished = std::move(finished)]() mutable {
-          const auto self = session.lock();
-          if (self && self->socket_.is_open()) self->respond(std::move(finished));
+          if (const auto self = session.lock(); self && self->socket_.is_open()) self->respond(std::move(finished));
         });
       });
     }

@@ -79,10 +79,7 @@ Generation::Generation(const RunContext& context, comm::Communicator& comm, std:
       window_(context.executable, run),
       step_(context.executable, comm, shape_of(context, plan_.shards), compressor_.get()) {
   open_window();
-  if (plan_.shards > 1 && nn::has_synchronized_norms(context.graph)) {
-    step_.meet_at_norms(
-        [this](bool waits) { context_.membership.progress(waits ? Phase::reducing : Phase::computing); });
-  }
+  if (plan_.shards > 1 && nn::has_synchronized_norms(context.graph)) step_.meet_at_norms(context.membership);
   const bool is_update_of_all = !context.options.servers.is_asynchronous();
   const double share = is_update_of_all ? static_cast<double>(plan_.global_batch) / context.options.global_batch : 1;
   run_.batch = plan_.global_batch;

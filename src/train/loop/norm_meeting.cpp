@@ -31,9 +31,9 @@ void NormMeeting::hand_over(std::span<const backend::ShardRange> shards, backend
 std::vector<double> NormMeeting::gather(std::span<const double> mine) {
   if (comm_.size() == 1) return {mine.begin(), mine.end()};
   const auto begin = std::chrono::steady_clock::now();
-  waits_(true);
+  membership_.progress(elastic::Phase::reducing);
   const std::vector<std::string> parts = comm_.all_gather(std::as_bytes(mine));
-  waits_(false);
+  membership_.progress(elastic::Phase::computing);
   waited_ += std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
   std::vector<double> rows;
   for (const std::string& part : parts) {

@@ -3,22 +3,21 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <map>
 #include <vector>
 
 #include <dtrain/backend/backend.hpp>
 #include <dtrain/base/mutex.hpp>
 #include <dtrain/comm/communicator.hpp>
+#include <dtrain/elastic/membership.hpp>
 
 namespace dtrain::train {
 
 class NormMeeting final : public backend::MeetingSink {
  public:
-  // `waits` hears when this rank begins and ends to wait for others, on the thread of gather(). `size`: floats of a
-  // contribution. The communicator must outlive this.
-  NormMeeting(comm::Communicator& comm, std::int64_t size, std::function<void(bool)> waits)
-      : comm_(comm), size_(static_cast<std::size_t>(size)), waits_(std::move(waits)) {}
+  // `size`: floats of a contribution. Both must outlive this; the membership hears of each wait for others.
+  NormMeeting(comm::Communicator& comm, std::int64_t size, elastic::Membership& membership)
+      : comm_(comm), size_(static_cast<std::size_t>(size)), membership_(membership) {}
 
   // The trainer's thread. The contributions of the step before are lost.
   void begin_step(std::span<const backend::ShardRange> shards);
@@ -33,7 +32,7 @@ class NormMeeting final : public backend::MeetingSink {
  private:
   comm::Communicator& comm_;
   const std::size_t size_;
-  const std::function<void(bool)> waits_;
+  elastic::Membership& membership_;
   std::chrono::microseconds waited_{};
   Mutex mutex_;
   std::map<int, std::vector<float>> kept_ DTRAIN_GUARDED_BY(mutex_);  // [shard]

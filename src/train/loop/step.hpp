@@ -2,7 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -27,9 +26,10 @@ class StepRunner {
     shape_.spans = spans;
     compressor_ = compressor;
   }
-  // From the next step on shards meet at synchronized norms. `waits` as in NormMeeting.
-  void meet_at_norms(std::function<void(bool)> waits) {
-    meeting_ = std::make_unique<NormMeeting>(comm_, shape_.size, std::move(waits));
+  // From the next step on shards meet at synchronized norms. The membership hears when this rank waits for others
+  // there.
+  void meet_at_norms(elastic::Membership& membership) {
+    meeting_ = std::make_unique<NormMeeting>(comm_, shape_.size, membership);
   }
   // Contributes this rank's shards of `batch`; what is complete is on its way to the others before this returns, or, on
   // a GPU, will be without being waited for. Changes no persistent state.
