@@ -42,8 +42,8 @@ check "so does the export to ONNX" exits 0
 
 run train "${whole[@]}" --local-steps 2
 check "replicas are refused" says "--sync-bn with --local-steps: "
-run train "${whole[@]}" --kv-store dist_async -n 2 -s 1
+run train "${plain[@]}" --sync-bn --kv-store dist_async -n 2 -s 1
 check "servers are refused" says "--sync-bn with --kv-store dist_async or servers: "
 run train --network mlp "${common[@]}" --num-epochs 1 --sync-bn
-check "a network without batch norms is refused" says "setting 'sync-bn': mlp has no batch norm"
+check "a network without batch norms is refused" says "--sync-bn: mlp has no batch norm"
 finish
