@@ -77,7 +77,7 @@ mkdir -p cameras/one cameras/two
 cp photos/a.jpg cameras/one/
 cp photos/a.jpg cameras/two/
 coco circle square triangle cross ring star | sed 's/"a.jpg"/"one\/a.jpg"/; s/"b.jpg"/"two\/a.jpg"/; s/"annotations"/"info"/' >images.json
-run predict m/one cameras/one cameras/two --coco-results found.json --annotations images.json
+run predict m/one cameras/one cameras/two --min-score 0.001 --coco-results found.json --annotations images.json
 check "images and categories are enough, as of COCO's test images" exits 0
 check "pictures of one name are told by their folders" json found.json '{r["image_id"] for r in d} == {70, 71}'
 run predict m/one photos/a.jpg --coco-results found.json --annotations images.json
@@ -93,7 +93,9 @@ run data prepare shapes --out s --train-count 8 --val-count 4
   echo '{"id": 1, "image_id": 70, "category_id": 5, "bbox": [1, 1, 5, 5]},'
   echo '{"id": 2, "image_id": 71, "category_id": 5, "bbox": [2, 2, 5, 4]}]}'
 } >cells.json
-run data pack photos --coco cells.json --train-ratio 1 --out cells
+mkdir cells-photos
+for name in a b; do cp "$(dirname "$here")/unit/data/golden/cmyk.jpg" "cells-photos/$name.jpg"; done
+run data pack cells-photos --coco cells.json --train-ratio 1 --out cells
 one_class=("${detector[@]}" --data-train cells --batch-size 2 --logical-shards 1)
 run train "${one_class[@]}" --num-epochs 1 --model-prefix m/cells
 check "one class is enough for a detector" says_line 'finds objects of 1 class in '

@@ -62,7 +62,11 @@ same() { [ "$1" = "$2" ]; }
 json() {
   /usr/bin/python3 - "$1" "$2" <<'PYTHON'
 import json, sys
-lines = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8") if line.strip()]
+text = open(sys.argv[1], encoding="utf-8").read()
+try:
+    lines = [json.loads(text)]
+except ValueError:
+    lines = [json.loads(line) for line in text.splitlines() if line.strip()]
 sys.exit(0 if lines and eval(sys.argv[2], {"d": lines[-1], "lines": lines}) else 1)
 PYTHON
 }

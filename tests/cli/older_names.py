@@ -17,9 +17,10 @@ OLDER = (
 
 
 def older(name):
-    for pattern, renamed in OLDER:
-        name = re.sub(pattern, renamed, name)
-    return name
+    renamed = re.sub(r"_(weight|bias)$", r".\1", name)
+    for pattern, since in OLDER:
+        renamed = re.sub(pattern, since, renamed)
+    return renamed
 
 
 def main():
@@ -29,7 +30,8 @@ def main():
     renamed = json.dumps({older(name): tensor for name, tensor in header.items()}).encode()
     with open(sys.argv[2], "wb") as out:
         out.write(struct.pack("<Q", len(renamed)) + renamed + content[8 + size:])
-    print(sum(older(name) != name for name in header))
+    print(sum(any(re.search(pattern, name.replace("_weight", ".weight").replace("_bias", ".bias")) for pattern, _ in OLDER)
+              for name in header))
 
 
 if __name__ == "__main__":
