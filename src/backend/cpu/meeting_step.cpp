@@ -25,10 +25,10 @@ void CpuExecutable::compute_meeting(Step& step, MeetingSink& sink) {
   }
   std::span<const Segment> left = training_.program.segments();
   std::vector<double> all_rows;
-  SumOp* from = nullptr;
-  while (!left.empty()) {
+  SumOp *from = nullptr, *to = nullptr;
+  do {
     const auto meets = std::ranges::find_if(left, [](const Segment& segment) { return segment.meeting != nullptr; });
-    SumOp* const to = meets == left.end() ? nullptr : meets->meeting;
+    to = meets == left.end() ? nullptr : meets->meeting;
     const std::size_t length = to ? static_cast<std::size_t>(meets - left.begin()) + 1 : left.size();
     std::vector<double> rows(to ? step.shards.size() * to->row_size() : 0);
     const Stretch stretch{left.first(length), from, all_rows, to, rows};
@@ -37,7 +37,7 @@ void CpuExecutable::compute_meeting(Step& step, MeetingSink& sink) {
     DTRAIN_CHECK(!to || all_rows.size() % to->row_size() == 0, "rows of another norm");
     left = left.subspan(length);
     from = to;
-  }
+  } while (to);  // the last stretch may be empty
 }
 
 // A thread has the same lanes in all stretches.

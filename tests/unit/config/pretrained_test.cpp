@@ -4,7 +4,7 @@
 
 #include <dtrain/train/export.hpp>
 
-#include "data/temporary_folder.hpp"
+#include "common/temporary_folder.hpp"
 #include "train/small_checkpoint.hpp"
 
 namespace dtrain::config {
@@ -32,21 +32,21 @@ constexpr const char* kDetector =
     R"({"image_shape": [3, 96, 64], "rgb_mean": [1, 2, 3], "rgb_std": [4, 5, 6], "crop": "none"})";
 
 TEST(Pretrained, ADetectorTakesTheSizeOfImagesOfAnotherDetectorAlone) {
-  const data::TemporaryFolder folder;
+  const TemporaryFolder folder;
   EXPECT_EQ(suited(weights_with(folder.path(), kClassifier), "retinanet").image, (nn::Shape{3, 512, 512}));
   EXPECT_EQ(suited(weights_with(folder.path(), "null"), "mask-rcnn").image, (nn::Shape{3, 512, 512}));
   EXPECT_EQ(suited(weights_with(folder.path(), kDetector), "faster-rcnn").image, (nn::Shape{3, 96, 64}));
 }
 
 TEST(Pretrained, ADetectorTakesMeanAndDeviationOfAClassifier) {
-  const data::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const DataOptions data = suited(weights_with(folder.path(), kClassifier), "retinanet");
   EXPECT_EQ(data.augment.mean, (std::array<float, 3>{1, 2, 3}));
   EXPECT_EQ(data.augment.std, (std::array<float, 3>{4, 5, 6}));
 }
 
 TEST(Pretrained, AClassifierTakesTheSizeOfAClassifiersImages) {
-  const data::TemporaryFolder folder;
+  const TemporaryFolder folder;
   EXPECT_EQ(suited(weights_with(folder.path(), kClassifier), "resnet18").image, (nn::Shape{3, 40, 40}));
   EXPECT_EQ(suited(weights_with(folder.path(), "null"), "resnet18").image, (nn::Shape{3, 224, 224}));
 }

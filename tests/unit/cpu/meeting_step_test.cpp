@@ -97,7 +97,7 @@ TEST(MeetingStep, LetsNormsOfAShardAlone) {
   CollectingSink apart(problem.graph, shards);
   executable->enqueue(problem.batch(), shards, problem.key, apart);
   executable->synchronize();
-  EXPECT_GT(relative_difference(sum_of(*executable, problem, shards), apart.sum()), 1e-2);
+  EXPECT_GT(relative_difference(sum_of(*executable, problem, shards), apart.sum()), 1e-3);
 }
 
 TEST(MeetingStep, AnEmptyShardAddsNothing) {
