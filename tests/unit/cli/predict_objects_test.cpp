@@ -136,7 +136,9 @@ TEST_F(CocoResultsOfPredict, TellCategoriesOfOneNameByTheirOrder) {
   list(R"({"id": 1, "file_name": "a.jpg"})",
        R"({"id": 9, "name": "dog"}, {"id": 4, "name": "cat"}, {"id": 7, "name": "dog"})");
   const auto categories = [&](const Path& file) { return read_coco_numbers(truth_, {file}, names_).categories; };
-  EXPECT_EQ(categories("a.jpg"), (std::vector<std::int64_t>{4, 7, 9}));
+  EXPECT_EQ(categories("a.jpg"), (std::vector<std::optional<std::int64_t>>{4, 7, 9}));
+  names_ = {"cat", "bird"};
+  EXPECT_EQ(categories("a.jpg"), (std::vector<std::optional<std::int64_t>>{4, std::nullopt}));
   names_ = {"dog"};
   expect_refused({"a.jpg"}, "has two categories dog: 7 and 9");
 }
