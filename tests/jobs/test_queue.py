@@ -45,7 +45,7 @@ class Queue:
             raise AssertionError(f"{error}\n{self.show(number)}\n{log.read_text() if log.exists() else 'no output'}") from None
 
     def process(self, number: int) -> int:
-        return int((self.folder / f"{number:04d}" / "attempt.pid").read_text())
+        return int((self.folder / f"{number:04d}" / "attempt.pid").read_text().split()[0])
 
 
 def end(runner: subprocess.Popen) -> None:
