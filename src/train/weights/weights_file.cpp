@@ -86,7 +86,7 @@ std::vector<std::pair<std::string, std::string>> renewed_ends() {
 
 void renew_name_of_detector(std::string& name) {
   static const std::vector<std::pair<std::string, std::string>> kEnds = renewed_ends();
-  for (const char* const tensor : {".weight", ".bias"}) {
+  for (const char* const tensor : {".weight", ".bias", "_weight", "_bias"}) {
     if (!name.ends_with(tensor)) continue;
     const std::string_view layer = std::string_view(name).substr(0, name.size() - std::strlen(tensor));
     const auto end = std::ranges::find_if(kEnds, [&](const auto& each) { return layer.ends_with(each.first); });
