@@ -6,7 +6,10 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 readonly target=build/horovod
 [ -e "$target/.ready" ] && exit
-[ -e /usr/include/torch ] || { echo "horovod.sh: no headers of PyTorch here: install libtorch-dev" >&2; exit 1; }
+if ! [ -e /usr/include/torch ] || ! [ -e /usr/include/pybind11 ]; then
+  echo "horovod.sh: no headers of PyTorch here: install libtorch-dev and pybind11-dev" >&2
+  exit 1
+fi
 /usr/bin/python3 -m venv --system-site-packages "$target"
 "$target/bin/pip" install --quiet 'cmake==3.27.9' 'setuptools<70' wheel cloudpickle psutil pyyaml packaging
 HOROVOD_WITH_PYTORCH=1 HOROVOD_WITH_GLOO=1 HOROVOD_WITHOUT_MPI=1 HOROVOD_WITHOUT_TENSORFLOW=1 HOROVOD_WITHOUT_MXNET=1 \

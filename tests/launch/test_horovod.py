@@ -19,8 +19,8 @@ def weights(output: str) -> list[tuple[float, ...]]:
     return [tuple(map(float, line.split())) for line in re.findall(r"rank \d ends with weights (.*)", output)]
 
 
-def near(have, want) -> bool:
-    return max(abs(a - b) for a, b in zip(have, want)) < 2e-5
+def near(have, want, most: float = 2e-5) -> bool:
+    return max(abs(a - b) for a, b in zip(have, want)) < most
 
 
 @slow
@@ -61,4 +61,5 @@ def test_a_host_joins(world):
     job.wait_line(r"rank 2 of 3, .*is process")
     job.finish()
     together = weights(job.output())
-    assert len(together) == 3 and all(near(each, want) for each in together), (together, want)
+    # 64 samples in three parts: the mean of the ranks' means is not quite that of all samples.
+    assert len(together) == 3 and all(near(each, want, 1e-3) for each in together), (together, want)
