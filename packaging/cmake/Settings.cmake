@@ -14,6 +14,10 @@ endif()
 add_library(dtrain_warnings INTERFACE)
 target_compile_options(dtrain_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)  # include/dtrain/base/mutex.hpp
+# A unity build includes the source, so that its anonymous namespace looks like a header's.
+if(CMAKE_UNITY_BUILD)
+  target_compile_options(dtrain_warnings INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+endif()
 
 # The headers that most sources begin with, compiled once. Parsing them was two thirds of the time of a build.
 option(DTRAIN_PCH "Precompile the standard headers, fmt and base's" ON)

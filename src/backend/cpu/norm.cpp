@@ -129,8 +129,8 @@ class NormStatistics final : public SumOp {
 
   // The first pixels' mean: near enough to the whole's that squares of differences lose nothing.
   void choose_shift(Context& c, Rows rows, ColumnSums& sums) const {
-    constexpr std::int64_t kRows = 16;
-    const Rows few{std::min(rows.rows, kRows), rows.width, rows.rows == 0 ? rows.tail : 0};
+    constexpr std::int64_t kFewRows = 16;
+    const Rows few{std::min(rows.rows, kFewRows), rows.width, rows.rows == 0 ? rows.tail : 0};
     kernels_.column_sums(c.data(input_), few, sums.sum);
     const int channels = layer_.shape.c;
     const double pixels = static_cast<double>(few.rows * few.width + few.tail) / channels;

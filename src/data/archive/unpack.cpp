@@ -125,12 +125,12 @@ class Unpacker {
   }
 
   void write(const TarEntry& entry, const TarRead& read) {
-    constexpr std::uint64_t kPiece = 1u << 20;
+    constexpr std::uint64_t kReadAtOnce = 1u << 20;
     if (entry.folder) return folder_.make_folder(entry.name);
     std::string piece;
     std::uint64_t at = 0;
     folder_.write(entry.name, [&] {
-      piece.resize(std::min(kPiece, entry.size - at));
+      piece.resize(std::min(kReadAtOnce, entry.size - at));
       if (!piece.empty()) read(entry.content + at, std::as_writable_bytes(std::span(piece)));
       at += piece.size();
       return bytes_of(piece);

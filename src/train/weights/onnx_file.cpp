@@ -35,7 +35,6 @@ enum Tensor {
   raw_data = 9,
   data_location = 14
 };
-constexpr std::uint64_t kFloat32 = 1;
 
 // By its name in safetensors; empty: one of no use here.
 std::string dtype_of(std::uint64_t type) {
@@ -156,7 +155,7 @@ class Reader {
       if (field->number != tensor_type || field->is_varint) continue;
       ProtoReader tensor = message(field->bytes);
       while (const auto part = tensor.next()) {
-        if (part->number == elem_type && part->is_varint) info.is_float32 = part->value == kFloat32;
+        if (part->number == elem_type && part->is_varint) info.is_float32 = dtype_of(part->value) == "F32";
         if (part->number == Type::shape && !part->is_varint) read_extents(part->bytes, info.extents);
       }
     }
