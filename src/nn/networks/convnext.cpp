@@ -16,9 +16,9 @@ void add_convnext_block(Chain& net, const std::string& name, float drop) {
   const int input = net.last(), channels = net.shape().c;
   net.then(name + ".block.0", biased(grouped_convolution(channels, 7, 1, channels)));
   net.then(name + ".block.2", kTorchLayerNorm);
-  net.then(name + ".block.3", biased(square_convolution(kWiden * channels, 1)));
+  net.then(name + ".block.3", dense_of_pixels(kWiden * channels));
   net.then(name + ".block.4", Activation{ActivationKind::gelu});
-  net.then(name + ".block.5", biased(square_convolution(channels, 1)));
+  net.then(name + ".block.5", dense_of_pixels(channels));
   net.then(name + ".layer_scale", LayerScale{.initial = 1e-6f});
   add_residual(net, name, input, drop);
 }

@@ -22,6 +22,13 @@ inline Convolution biased(Convolution convolution) {
   return convolution;
 }
 
+// A linear layer on each token or pixel.
+inline Convolution dense_of_pixels(int out) {
+  Convolution dense = biased(square_convolution(out, 1));
+  dense.is_dense = true;
+  return dense;
+}
+
 // A Sequential of a convolution, its batch norm and perhaps an activation, numbered from 0.
 inline void convolve_norm(Chain& net, const std::string& name, const Convolution& convolution,
                           std::optional<Activation> activation = kRelu, const BatchNorm& norm = kTorchBatchNorm) {

@@ -1,5 +1,4 @@
-// Dosovitskiy et al., "An Image is Worth 16x16 Words", 2021, as torchvision writes it; the smaller ones are timm's. A
-// linear layer on each token is a convolution of single pixels.
+// Dosovitskiy et al., "An Image is Worth 16x16 Words", 2021, as torchvision writes it; the smaller ones are timm's.
 #include <fmt/format.h>
 
 #include "families.hpp"
@@ -14,13 +13,13 @@ constexpr int kVitPatch = 16, kVitLayers = 12, kVitWiden = 4;
 void add_encoder_layer(Chain& net, const std::string& name, int heads, float drop) {
   const int input = net.last(), channels = net.shape().c;
   const std::string attention = name + ".self_attention";
-  net.then(name + ".ln_1", kVitNorm).then(attention + ".in_proj", biased(square_convolution(3 * channels, 1)));
-  net.then(attention, Attention{.heads = heads}).then(attention + ".out_proj", biased(square_convolution(channels, 1)));
+  net.then(name + ".ln_1", kVitNorm).then(attention + ".in_proj", dense_of_pixels(3 * channels));
+  net.then(attention, Attention{.heads = heads}).then(attention + ".out_proj", dense_of_pixels(channels));
   add_residual(net, attention, input, drop);
   const int middle = net.last();
-  net.then(name + ".ln_2", kVitNorm).then(name + ".mlp.0", biased(square_convolution(kVitWiden * channels, 1)));
+  net.then(name + ".ln_2", kVitNorm).then(name + ".mlp.0", dense_of_pixels(kVitWiden * channels));
   net.then(name + ".mlp.1", Activation{ActivationKind::gelu});
-  net.then(name + ".mlp.3", biased(square_convolution(channels, 1)));
+  net.then(name + ".mlp.3", dense_of_pixels(channels));
   add_residual(net, name + ".mlp", middle, drop);
 }
 
