@@ -7,6 +7,7 @@ import sys
 import tempfile
 
 import numpy
+from safetensors.numpy import load_file
 
 TOOL = pathlib.Path(os.environ["DTRAIN"]).parent / "tests" / "dtrain_dump_checkpoint"
 
@@ -34,6 +35,11 @@ class Case:
 
     def path(self, ending):
         return pathlib.Path(f"{self.prefix}{ending}")
+
+    def tensors(self):
+        """Of the network, by the checkpoint's names."""
+        stored = load_file(self.path("-0001.safetensors"))
+        return {name: tensor for name, tensor in stored.items() if not name.startswith("optimizer/")}
 
 
 def must(condition, why):

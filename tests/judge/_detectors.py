@@ -12,7 +12,7 @@ import warnings
 import numpy as np
 import torch
 
-from _imported import DTRAIN, MEAN, STD, run, write_png
+from _imported import DTRAIN, MEAN, STD, exported, run, write_png
 
 sys.path.append(str(pathlib.Path(DTRAIN).resolve().parents[1] / "torchvision"))
 warnings.filterwarnings("ignore")
@@ -174,29 +174,9 @@ def judge_step(folder, prefix, model, network, images, targets, records="p.rec",
     worst = 0.0
     for name, parameter in model.named_parameters():
         expected = parameter.grad
-        difference = largest_difference([torch.tensor(before[name] - after[name]).reshape(expected.shape)], [expected])
+        difference = largest_difference([before[name].double() - after[name].double()], [expected])
         worst = max(worst, difference)
         if not difference <= GRADIENT:
             failures.append(f"gradient of {name} differs by {difference:.1e}")
     print(f"  gradients within {worst:.1e}")
     return failures
-
-
-def torch_name(name):
-    layer, _, kind = name.rpartition("_")
-    return f"{layer}.{ {'gamma': 'weight', 'beta': 'bias'}.get(kind, kind)}"
-
-
-def exported(folder, checkpoint):
-    """Tensors of a checkpoint by torchvision's names."""
-    path = os.path.join(folder, "exported.safetensors")
-    run("export", checkpoint, "--to", "safetensors", "--out", path)
-    content = pathlib.Path(path).read_bytes()
-    size = int.from_bytes(content[:8], "little")
-    header = json.loads(content[8:8 + size])
-    header.pop("__metadata__", None)
-    data = content[8 + size:]
-    return {torch_name(name): np.frombuffer(data[slice(*each["data_offsets"])], np.float32).reshape(each["shape"]).astype(np.float64)
-            for name, each in header.items() if each["dtype"] == "F32"}
-
-

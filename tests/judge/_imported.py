@@ -27,6 +27,18 @@ def write_safetensors(state, path):
         file.write(struct.pack("<Q", len(text)) + text + data)
 
 
+def exported(folder, checkpoint):
+    """What `export --to safetensors` writes of a checkpoint, as a state dict."""
+    path = os.path.join(folder, "exported.safetensors")
+    run("export", checkpoint, "--to", "safetensors", "--out", path)
+    with open(path, "rb") as file:
+        header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+        data = file.read()
+    header.pop("__metadata__", None)
+    return {name: torch.tensor(np.frombuffer(data[slice(*each["data_offsets"])], np.float32).reshape(each["shape"]))
+            for name, each in header.items()}
+
+
 def write_png(path, pixels):
     rows = b"".join(b"\0" + row.tobytes() for row in pixels)
     with open(path, "wb") as file:

@@ -62,14 +62,12 @@ def judge(folder):
     dtrain("data", "prepare", "shapes-detection", "--out", folder / "d", "--train-count", 4, "--val-count", 1)
     dtrain("train", *NETWORK, "--data-train", folder / "d/shapes-detection_train", "--batch-size", 4, "--num-epochs", 1,
            "--model-prefix", folder / "m/one", "--job-dir", folder / "job")
-    dtrain("export", folder / "m/one", "--to", "safetensors", "--out", folder / "one.safetensors")
-    weights = load_file(folder / "one.safetensors")
+    weights = {name: tensor for name, tensor in load_file(folder / "m/one-0001.safetensors").items() if "/" not in name}
     theirs = dict(as_tensorpack_has_it(*each) for each in weights.items())
     must(len(theirs) == len(weights), "two tensors have one name")
     np.savez(folder / "theirs.npz", global_step=np.int64(9), **theirs)
     dtrain("import", folder / "theirs.npz", *NETWORK, "--num-classes", 6, "--out", folder / "m/two")
-    dtrain("export", folder / "m/two", "--to", "safetensors", "--out", folder / "two.safetensors")
-    read = load_file(folder / "two.safetensors")
+    read = load_file(folder / "m/two-0000.safetensors")
     must(set(read) == set(weights), "other tensors")
     for name, tensor in weights.items():
         if "mask_fcn_logits" in name:

@@ -15,7 +15,7 @@ import warnings
 import numpy as np
 import torch
 
-from _imported import MEAN, STD, logits_of_dtrain, random_pictures, run, stir_norms, worst
+from _imported import MEAN, STD, exported, logits_of_dtrain, random_pictures, run, stir_norms, worst
 
 sys.path.append(str(pathlib.Path(os.environ["DTRAIN"]).resolve().parents[1] / "torchvision"))
 warnings.filterwarnings("ignore")
@@ -82,7 +82,19 @@ def compare(name, model):
             model.float()
             torch.save(model.state_dict(), path)
             expected = model.double()(images).numpy()
-        return worst(logits_of_dtrain(folder, path, CLASSES, name), expected)
+        difference = worst(logits_of_dtrain(folder, path, CLASSES, name), expected)
+        if type(model).__module__.startswith("torchvision"):
+            judge_export(model.float(), exported(folder, os.path.join(folder, "m", name + ".pth")))
+        return difference
+
+
+def judge_export(model, weights):
+    """torchvision takes back what it gave, under its names and in its shapes. The heads for training are not there."""
+    expected = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    model.load_state_dict(weights, strict=not hasattr(model, "aux_logits"))
+    for name, tensor in weights.items():
+        if not torch.equal(tensor, expected[name]):
+            raise SystemExit(f"export: {name} has other values")
 
 
 def main():

@@ -1,12 +1,34 @@
 #include <dtrain/train/export.hpp>
 
+#include <span>
+
 #include "checkpoint/checkpoint_tensors.hpp"
 #include "checkpoint/safetensors.hpp"
+#include "weights/torch_name.hpp"
 
 namespace dtrain::train {
+namespace {
+
+// Of the graph's tensors: parameters, then statistics.
+void name_as_torch(std::span<NamedTensor> tensors, const nn::Graph& graph) {
+  const auto statistics = tensors.subspan(graph.parameters.size());
+  for (const nn::Node& node : graph.nodes) {
+    for (const int index : node.parameters) {
+      const auto at = static_cast<std::size_t>(index);
+      tensors[at].name = torch_name(node, graph.parameters[at]);
+    }
+    for (const int index : node.statistics) {
+      const auto at = static_cast<std::size_t>(index);
+      statistics[at].name = torch_name(node, graph.statistics[at]);
+    }
+  }
+}
+
+}  // namespace
 
 std::vector<Path> export_safetensors(const Checkpoint& checkpoint, const Path& file) {
-  const std::vector<NamedTensor> tensors = weight_tensors(checkpoint.graph, checkpoint.state);
+  std::vector<NamedTensor> tensors = weight_tensors(checkpoint.graph, checkpoint.state);
+  name_as_torch(tensors, checkpoint.graph);
   const Json metadata = Json::object({{"format", "pt"},  // what PyTorch's readers ask for: plain arrays
                                       {"network", checkpoint.graph.name},
                                       {"preprocessing", checkpoint.job.preprocessing.dump()}});

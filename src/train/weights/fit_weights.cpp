@@ -16,6 +16,7 @@
 
 #include "fit_weights.hpp"
 #include "timm_names.hpp"
+#include "torch_name.hpp"
 #include "weights_file.hpp"
 
 namespace dtrain::train {
@@ -24,22 +25,6 @@ namespace {
 constexpr std::size_t kMostListed = 6, kMostNamed = 3, kMostCompared = 4096;
 // One tensor in so many may be missing: weights of another network have some names and shapes in common.
 constexpr std::size_t kMostMissing = 10;
-
-const char* torch_ending(nn::TensorRole role) {
-  switch (role) {
-    case nn::TensorRole::weight:
-    case nn::TensorRole::gamma:
-      return ".weight";
-    case nn::TensorRole::bias:
-    case nn::TensorRole::beta:
-      return ".bias";
-    case nn::TensorRole::running_mean:
-      return ".running_mean";
-    case nn::TensorRole::running_variance:
-      break;
-  }
-  return ".running_var";
-}
 
 // A tensor of the network, under its names.
 struct Wanted {
@@ -91,12 +76,10 @@ std::vector<Wanted> wanted_tensors(const nn::Graph& graph) {
     const std::optional<std::string> other_name = timm_name(graph.name, node.name);
     const auto add = [&](const nn::TensorView& view, bool statistic) {
       if (batch_norm && batch_norm->fix_gamma && view.role == nn::TensorRole::gamma) return;
-      const bool bare = view.name == node.name;  // a tensor of its own, no layer's weight
-      const char* const ending = bare ? "" : torch_ending(view.role);
-      const std::string torch = node.name + ending;
+      const std::string torch = torch_name(node, view);
       wanted.push_back({.view = &view,
                         .torch_name = torch,
-                        .timm_name = other_name.value_or(node.name) + ending,
+                        .timm_name = other_name.value_or(node.name) + torch_ending(node, view),
                         .backbone_view = in_backbone ? view.name.substr(nn::kBackbonePrefix.size()) : torch,
                         .backbone_name = in_backbone ? torch.substr(nn::kBackbonePrefix.size()) : torch,
                         .statistic = statistic,

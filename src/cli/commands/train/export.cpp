@@ -20,7 +20,9 @@ struct ExportCommand {
 void bind(config::OptionSet& set, ExportCommand& options) {
   config::bind_weights(set, options.checkpoint);
   set.group("Result");
-  set.add_choice("--to", options.to, {"safetensors", "onnx", "mxnet"}, "format to write").required = true;
+  set.add_choice("--to", options.to, {"safetensors", "onnx", "mxnet"},
+                 "format to write; safetensors have PyTorch's names of tensors")
+      .required = true;
   set.add("--out", options.out,
           "file or s3:// URL to write; for mxnet, the prefix of PATH-symbol.json and PATH-0001.params")
       .required = true;
@@ -74,6 +76,7 @@ std::unique_ptr<Command> make_export() {
   command->examples = {"dtrain export m/r8 --load-epoch 1 --to onnx --out r8.onnx",
                        "dtrain export m/r8 --to onnx --with-preprocessing --softmax --out r8.onnx",
                        "dtrain export m/mask --to onnx --with-preprocessing --out mask.onnx",
+                       "dtrain export m/p --to safetensors --out resnet50.safetensors",
                        "dtrain export m/r8 --load-epoch 1 --to mxnet --out x/r8"};
   command->see_also = {"inspect", "eval"};
   return command;

@@ -21,8 +21,8 @@ TEST(ExportSafetensors, HoldsWeightsAndStatisticsOnly) {
   const SafetensorsFile file(folder / "out/x.safetensors");
   std::vector<std::string> names;
   for (const SafetensorsEntry& entry : file.entries()) names.push_back(entry.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"conv0_weight", "bn0_gamma", "bn0_beta", "fc1_weight", "fc1_bias",
-                                             "bn0_moving_mean", "bn0_moving_var"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"conv0.weight", "bn0.weight", "bn0.bias", "fc1.weight", "fc1.bias",
+                                             "bn0.running_mean", "bn0.running_var"}));
   EXPECT_EQ(text_of(file.bytes(file.entries()[0])),
             text_of(std::as_bytes(std::span(checkpoint.state.parameters).first(18))));
 }
