@@ -144,5 +144,15 @@ TEST(NativeKernels, StepByMuonAsTheirDefinitionsDoButForRoundings) {
   }
 }
 
+// A worker that joins does its first step beside workers that did many.
+TEST(NativeKernels, StepByMuonInTheFirstRunAsInLaterOnes) {
+  const auto native = backend_on(open_device());
+  const nn::Graph graph = matrix_problem().graph;
+  for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
+    if (native->why_not(dtype)) continue;
+    EXPECT_EQ(muon_step(*native, graph, dtype, 1), muon_step(*native, graph, dtype, 4)) << dtype_name(dtype);
+  }
+}
+
 }  // namespace
 }  // namespace dtrain::testing

@@ -48,6 +48,8 @@ class Accelerator {
   virtual void* stream() = 0;
   // All work that was asked for is done.
   virtual bool is_idle() = 0;
+  // All work before `mark`, of another queue, is done.
+  virtual bool is_reached(DeviceMark mark) = 0;
 };
 
 }  // namespace dtrain

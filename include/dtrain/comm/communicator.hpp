@@ -81,12 +81,16 @@ class DeviceReduction {
   // Comes first. The sum of the step before may be overwritten when `mark` is reached.
   virtual void begin(DeviceMark mark) = 0;
   // Part `part` of the leaf of `shard` lies at `values` when `ready` is reached. Shards and parts in their order. Part
-  // and mark of the rank's last leaf must stay as they are until exchange() returns.
+  // and mark of the rank's last leaf must stay as they are until exchange() and, if it is called, wait_for_leaves()
+  // return.
   virtual void take(int shard, int part, const float* values, DeviceMark ready) = 0;
   // When it is reached, the leaves before the rank's last one may be overwritten.
   virtual DeviceMark taken() = 0;
   // Call when all leaves of this rank were taken. Blocks until all ranks have called it.
   virtual void exchange() = 0;
+  // After exchange(): blocks until the leaves of this rank are computed. Throws PeerLost as finish() does, because work
+  // of the GPU may stand behind a transfer whose other rank is gone.
+  virtual void wait_for_leaves() = 0;
   // Blocks until the root is here. Calls exchange() if the caller did not.
   virtual DeviceSum finish() = 0;
 };

@@ -91,6 +91,10 @@ void Link::wait_for_device(Clock::time_point deadline) {
   wait_until([this] { return device_.is_idle(); }, "a transfer", deadline);
 }
 
+void Link::wait_for_mark(DeviceMark mark, Clock::time_point deadline) {
+  wait_until([this, mark] { return device_.is_reached(mark); }, "a transfer beside the computation", deadline);
+}
+
 void Link::require(Result result, const char* what) {
   if (result == Result::success || result == Result::in_progress) return;
   const std::string text = fmt::format("NCCL failed at {}: {}", what, api_.error_text(result));

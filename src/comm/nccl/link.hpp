@@ -43,6 +43,8 @@ class Link {
   void all_reduce(const void* from, void* to, std::int64_t count, DataType type, Clock::time_point deadline);
   // Until the device has done all its work.
   void wait_for_device(Clock::time_point deadline);
+  // Until another queue of the device has reached it.
+  void wait_for_mark(DeviceMark mark, Clock::time_point deadline);
 
  private:
   void require(Result result, const char* what);

@@ -115,6 +115,11 @@ class NcclDeviceReduction final : public DeviceReduction {
     for (int part = 0; part < sums_.parts(); ++part) sums_.exchange(part, owner_.link(), owner_.deadline());
   }
 
+  void wait_for_leaves() override {
+    const Clock::time_point deadline = owner_.deadline();
+    for (const TakenPart& taken : last_leaf_) owner_.link().wait_for_mark(taken.ready, deadline);
+  }
+
   DeviceSum finish() override {
     if (notes_.empty()) exchange();
     owner_.link().wait_for_device(owner_.deadline());

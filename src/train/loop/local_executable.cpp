@@ -309,7 +309,10 @@ std::unique_ptr<LocalExecutable> compile_local(const backend::Backend& backend, 
   one.optimizer = inner;
   one.average = false;
   std::vector<std::unique_ptr<Executable>> replicas;
-  for (int lane = 0; lane < options.lanes; ++lane) replicas.push_back(backend.compile(graph, one));
+  replicas.push_back(backend.compile(graph, one));
+  // The executables of a GPU share its queue and its workspace, which one thread at a time may use.
+  const int lanes = replicas.front()->device_parts().empty() ? options.lanes : 1;
+  while (std::ssize(replicas) < lanes) replicas.push_back(backend.compile(graph, one));
   backend::CompileOptions judging = options;
   judging.training = false;
   judging.optimizer = {};

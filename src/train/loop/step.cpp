@@ -187,7 +187,7 @@ bool StepRunner::exchange() {
   return on_device_ != nullptr;
 }
 
-void StepRunner::wait_until_computed() { executable_.synchronize(); }
+void StepRunner::wait_until_computed() { on_device_->wait_for_leaves(); }
 
 const std::vector<comm::Note>& StepRunner::reduce() {
   if (on_device_) {

@@ -42,7 +42,7 @@ class StepRunner {
   // After compute(), where gradients stay on a GPU: waits for the other ranks to come to this step, and has the
   // exchange begin while the GPU still computes. False: they do not, and compute() has waited for all that it computes.
   bool exchange();
-  // After exchange(): until this rank's own contributions are computed. Waits for no other rank.
+  // After exchange() returned true: until this rank's own contributions are computed. Throws comm::PeerLost.
   void wait_until_computed();
   // After compute(): the notes of all ranks; metrics() and apply() know the sum over all shards of all ranks from then
   // on.

@@ -114,6 +114,25 @@ TEST(Nccl, TurnsARankThatDiesBetweenPartsIntoPeerLost) {
   EXPECT_NE(thrown[2], "");
 }
 
+// The computation may stand behind a transfer to the lost rank, which only the end of NCCL frees.
+TEST(Nccl, WaitsForItsOwnLeavesNoLongerThanForPeers) {
+  NcclWorld world(2, true, false, 1s);
+  const ReductionShape shape{.shards = 2, .size = 1000, .rounded = 0};
+  const std::vector<FloatRange> parts = {{0, 1000}};
+  static const std::vector<float> leaf(1000);
+  static std::atomic<bool> computed[2];
+  computed[0] = false, computed[1] = true;
+  const auto thrown = run_ranks(world.communicators, [&](Communicator& comm) {
+    const auto reduction = comm.begin_device_reduction(shape, parts, {});
+    reduction->take(comm.rank(), 0, leaf.data(), {&computed[comm.rank()]});
+    reduction->exchange();
+    reduction->wait_for_leaves();
+    EXPECT_EQ(comm.rank(), 1);
+    reduction->finish();
+  });
+  EXPECT_NE(thrown[0], "");
+}
+
 TEST(Nccl, ReducesAnyShapeOneAfterAnother) {
   NcclWorld world(3);
   const auto thrown = run_ranks(world.communicators, [&](Communicator& comm) {

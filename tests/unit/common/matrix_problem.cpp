@@ -19,20 +19,6 @@ std::vector<float> random_sum(const nn::Graph& graph) {
   return sum;
 }
 
-// What a step with rate 1 and nothing else makes of weights that are zero.
-std::vector<float> step_of(const backend::Backend& backend, const nn::Graph& graph, DType dtype, int times) {
-  const auto executable =
-      backend.compile(graph, {.dtype = dtype, .max_samples = 1, .optimizer = nn::OptimizerKind::muon});
-  backend::ModelState zero;
-  zero.parameters.resize(static_cast<std::size_t>(graph.parameter_count));
-  zero.statistics.resize(static_cast<std::size_t>(graph.statistic_count));
-  for (int time = 0; time < times; ++time) {
-    executable->write_state(zero);
-    executable->apply(random_sum(graph), {{.kind = nn::OptimizerKind::muon, .weight_decay = 0}, 1});
-  }
-  return executable->state().parameters;
-}
-
 double length(const std::vector<float>& values, const nn::WeightMatrix& of) {
   double squares = 0;
   for (std::int64_t k = of.first; k < of.first + of.size(); ++k) {
@@ -78,10 +64,23 @@ nn::Optimizer muon_of_odd_numbers() {
           .rest_momentum = 0.8f};
 }
 
+std::vector<float> muon_step(const backend::Backend& backend, const nn::Graph& graph, DType dtype, int times) {
+  const auto executable =
+      backend.compile(graph, {.dtype = dtype, .max_samples = 1, .optimizer = nn::OptimizerKind::muon});
+  backend::ModelState zero;
+  zero.parameters.resize(static_cast<std::size_t>(graph.parameter_count));
+  zero.statistics.resize(static_cast<std::size_t>(graph.statistic_count));
+  for (int time = 0; time < times; ++time) {
+    executable->write_state(zero);
+    executable->apply(random_sum(graph), {{.kind = nn::OptimizerKind::muon, .weight_decay = 0}, 1});
+  }
+  return executable->state().parameters;
+}
+
 double muon_step_error(const backend::Backend& actual, const backend::Backend& judge, const nn::Graph& graph,
                        DType dtype) {
-  const std::vector<float> expected = step_of(judge, graph, DType::float32, 1);
-  std::vector<float> difference = step_of(actual, graph, dtype, 3);
+  const std::vector<float> expected = muon_step(judge, graph, DType::float32, 1);
+  std::vector<float> difference = muon_step(actual, graph, dtype, 3);
   for (std::size_t k = 0; k < difference.size(); ++k) difference[k] -= expected[k];
   double most = 0;
   for (const nn::WeightMatrix& matrix : nn::weight_matrices(graph)) {

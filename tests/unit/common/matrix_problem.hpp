@@ -15,6 +15,9 @@ Problem matrix_problem();
 // Every number another one than the default.
 nn::Optimizer muon_of_odd_numbers();
 
+// What a step of muon with rate 1 and nothing else makes of weights that are zero, the last time it is done.
+std::vector<float> muon_step(const backend::Backend& backend, const nn::Graph& graph, backend::DType dtype, int times);
+
 // How far a step of muon in `dtype` is from the judge's in float32: for the matrix for which that is most, the length
 // of the difference as a share of the step's own. The step is done three times, since recorded work starts in three
 // ways.

@@ -95,16 +95,24 @@ class GpuAccelerator final : public Accelerator {
   }
   bool is_idle() override {
     use();
-    const cudaError_t state = cudaStreamQuery(stream_);
+    return is_done(cudaStreamQuery(stream_), "a reduction");
+  }
+  bool is_reached(DeviceMark mark) override {
+    if (!mark.event) return true;
+    use();
+    return is_done(cudaEventQuery(static_cast<cudaEvent_t>(mark.event)), "the gradients of a step");
+  }
+
+ private:
+  static bool is_done(cudaError_t state, const char* what) {
     if (state == cudaErrorNotReady) {
       cudaGetLastError();  // or the next launch of this thread would take it for its own
       return false;
     }
-    check(state, "a reduction");
+    check(state, what);
     return true;
   }
 
- private:
   // The caller's thread may be another one than before.
   void use() const { check(cudaSetDevice(index_), "the choice of the GPU"); }
 
