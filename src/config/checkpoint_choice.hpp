@@ -24,7 +24,7 @@ void bind_weights(OptionSet& set, CheckpointChoice& choice);
 train::Checkpoint load_weights(const CheckpointChoice& choice, std::optional<nn::Shape> image = {});
 
 // `image`: for MXNet's files. Without --load-epoch PREFIX is a .json, .safetensors or .onnx file, or the newest
-// checkpoint of the prefix is taken. Throws DataError, UsageError.
+// checkpoint of the prefix is taken, dtrain's own or else MXNet's. Throws DataError, UsageError.
 train::Checkpoint load(const CheckpointChoice& choice, std::optional<nn::Shape> image = {});
 
 }  // namespace dtrain::config

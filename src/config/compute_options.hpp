@@ -41,6 +41,8 @@ void set_machine_defaults(ComputeOptions& options);
 constexpr int kMostGpus = 1024;
 void bind_device(OptionSet& set, ComputeOptions& options, int most_gpus);
 void bind_batch(OptionSet& set, ComputeOptions& options);  // batch sizes, shards, seed
+// --batch-size on the command line counts beside a --global-batch of a file or a recipe.
+void let_stronger_batch_decide(const OptionSet& set, ComputeOptions& options);
 
 // Samples of a detector that are evaluated together, where the user chose no number: they are large.
 constexpr int kDetectorBatch = 8;

@@ -242,9 +242,11 @@ void take_preprocessing(const Json& preprocessing, const OptionSet& set, DataOpt
   const Json* mean = preprocessing.find("rgb_mean");
   const Json* std = preprocessing.find("rgb_std");
   if (mean && !set.chosen("rgb-mean")) options.augment.mean = channels_from(*mean);
-  const Json* resize = preprocessing.find("resize");
-  if (resize && !set.chosen("resize")) options.augment.resize = static_cast<int>(resize->as_integer());
   if (std && !set.chosen("rgb-std")) options.augment.std = channels_from(*std);
+  const Json* resize = preprocessing.find("resize");
+  const bool says_size =
+      resize || preprocessing.find("image_shape");  // else it says nothing of sizes, as of old versions
+  if (says_size && !set.chosen("resize")) options.augment.resize = resize ? static_cast<int>(resize->as_integer()) : 0;
 }
 
 int test_views(const DataOptions& options) { return static_cast<int>(parse_integer(options.test_views).value()); }
@@ -357,6 +359,7 @@ data::LoaderOptions validation_loader(const DataOptions& options) {
       .queue_batches = options.prefetch,
       .shuffle = false,
       .max_bad_records = options.max_bad_records,
+      .leave_out_bad = true,
       .remote = remote_options(options),
       .detection = options.detection};
   if (loader.detection) loader.detection->runs = std::exchange(loader.detection->masks, false);

@@ -84,7 +84,7 @@ void require_index(const std::optional<Path>& index, const Path& records, const 
 
 void set_cache(const DataOptions& options, data::RemoteOptions& remote);
 data::LoaderOptions training_loader(const DataOptions& options, std::uint64_t seed);
-// File order, no augmentation, every record.
+// File order, no augmentation, every record that can be read.
 data::LoaderOptions validation_loader(const DataOptions& options);
 // Batches as the backend would have them.
 void load_for(const backend::Backend& backend, data::LoaderOptions& options);

@@ -65,6 +65,15 @@ static nn::Graph read_graph(const std::string& file, const OptionSet& set, const
   return nn::graph_from_json(document, file, image, classes);
 }
 
+// A file has a loss of its own, which the recipe changes as it changes a network by name.
+static void take_smoothing_of_recipe(const nn::NetworkOptions& options, const OptionSet& set, nn::Graph& graph) {
+  const Option* const smoothing = set.find("label-smoothing");
+  if (!smoothing || smoothing->source != Source::recipe) return;
+  if (auto* const loss = std::get_if<nn::SoftmaxLoss>(&graph.nodes.back().layer)) {
+    loss->label_smoothing = options.label_smoothing;
+  }
+}
+
 static void require_classes(const nn::NetworkOptions& options) {
   if (options.classes >= fewest_classes(options.name)) return;
   throw SettingError("num-classes", fmt::format("{} is a classifier, which needs at least 2 classes", options.name),
@@ -78,6 +87,7 @@ nn::Graph choose_graph(const NetworkChoice& choice, const OptionSet& set, DataOp
     nn::Graph graph = choice.is_onnx() ? read_onnx(choice, set, data) : read_graph(choice.options.name, set, data);
     data.image = graph.input();
     data.classes = graph.classes();
+    take_smoothing_of_recipe(choice.options, set, graph);
     return graph;
   }
   nn::NetworkOptions options = choice.options;

@@ -78,10 +78,22 @@ void suit_weights(const Path& file, const std::string& network, const OptionSet&
   const bool knows = says_pixels(stored);
   const UsualPixels usual = usual_pixels(network);
   if (!set.chosen("image-shape")) data.image = says_image(stored, network) ? shape_from(stored) : usual.image;
-  if (knows) return take_preprocessing(stored, set, data);
+  if (knows) {
+    take_preprocessing(stored, set, data);
+    if (!set.chosen("resize")) data.augment.resize = data.augment.resize * data.image.h / shape_from(stored).h;
+    return;
+  }
   if (!set.chosen("rgb-mean")) data.augment.mean = usual.symmetric ? kHalves : kImageNetMean;
   if (!set.chosen("rgb-std")) data.augment.std = usual.symmetric ? kHalves : kImageNetStd;
   if (!set.chosen("resize")) data.augment.resize = data.image.h * usual.resize / nn::pretrained_images(network).size;
+}
+
+static void require_image_of(const train::Checkpoint& checkpoint, const OptionSet& set, const DataOptions& data) {
+  const nn::Shape image = checkpoint.graph.input();
+  if (!set.chosen("image-shape") || data.image == image) return;
+  throw UsageError(fmt::format("--image-shape {},{},{}: the network takes images of {},{},{}", data.image.c,
+                               data.image.h, data.image.w, image.c, image.h, image.w),
+                   "leave --image-shape out; a run of `train --pretrained` or `import` chooses another size");
 }
 
 static void take_stored_pixels(const train::Checkpoint& checkpoint, const Path& file, const OptionSet& set,
@@ -102,6 +114,7 @@ static void take_stored_pixels(const train::Checkpoint& checkpoint, const Path& 
 
 void take_pixels(const train::Checkpoint& checkpoint, const Path& file, const OptionSet& set, DataOptions& data,
                  Reporter& reporter) {
+  require_image_of(checkpoint, set, data);
   take_stored_pixels(checkpoint, file, set, data, reporter);
   suit_network(checkpoint.graph, set, data);
 }

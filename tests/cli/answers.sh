@@ -127,6 +127,14 @@ check "which repeats the run" same "$(hash m/g)" "$(hash m/f)"
 run "${fine[@]}" --num-epochs 1 --freeze "" --global-batch 16 --model-prefix m/h
 check "every option may be chosen instead" says_line '^--finetune chose for .* --network resnet50 --warmup-epochs 0 --optimizer sgd --lr 0.0071 .*--head-lr-factor 10'
 check "none is chosen twice" bash -c '! grep -qE "finetune chose.*--(freeze|global-batch|num-epochs)" err'
+run "${fine[@]}" --num-epochs 2 --model-prefix m/w
+whole=$(hash m/w)
+rm m/w-0002.*
+run "${fine[@]}" --num-epochs 2 --model-prefix m/w --resume
+check "a resumed run prepares its images as before" same "$(hash m/w)" "$whole"
+run predict m/f photos --image-shape 3,32,32
+check "another size of images is refused where the network is given" exits 2
+check "with the network's" says "--image-shape 3,32,32: the network takes images of 3,64,64"
 run train --finetune m/f --data-train p_train.rec --num-epochs 1 --model-prefix m/i
 check "the prefix of a checkpoint knows its network and its images" says_line '^--finetune chose for .*--network resnet50 '
 run inspect m/i --json

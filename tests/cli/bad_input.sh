@@ -56,6 +56,37 @@ check "a skipped image is counted and named" says "1 records could not be decode
 run data verify b/shapes_train.rec
 fails "an undecodable image under verify" b/shapes_train.rec
 
+# An evaluation leaves a bad record out, where training takes its neighbour in its place.
+mkdir v && cp d/shapes_val.rec d/shapes_val.idx v/
+flip v/shapes_val.rec 32; flip v/shapes_val.rec 33
+left_out="1 records could not be decoded and were left out of the evaluation; the first: v/shapes_val.rec: record 0"
+validating=(train "${training[@]}" --data-val v/shapes_val.rec --max-bad-records 1 --global-batch 50 --logical-shards 4 --seed 1)
+run "${validating[@]}" --model-prefix m/v
+check "training validates without an undecodable image" says "$left_out"
+accuracy=$(sed -n 's/^Epoch\[0\] Validation-accuracy=//p' err)
+run "${validating[@]}" -n 2 --launcher local --job-dir job
+check "workers of a job, too" exits 0
+check "with the same accuracy" says "Epoch[0] Validation-accuracy=$accuracy"
+run eval m/v --data-val d/shapes_val.rec --report whole
+run eval m/v --data-val v/shapes_val.rec
+fails "an undecodable image under eval" v/shapes_val.rec
+run eval m/v --data-val v/shapes_val.rec --max-bad-records 1 --report part
+check "eval leaves it out when it is told to" exits 0
+check "and says so" says "$left_out"
+check "the accuracy is that of the other images" answers "accuracy=$accuracy"
+check "the report has a row for each of them" /usr/bin/python3 - "$accuracy" <<'PYTHON'
+import csv, sys
+whole, part = (list(csv.DictReader(open(f"{name}/predictions.csv"))) for name in ("whole", "part"))
+said = lambda rows: [(row["sample"], row["label"], row["predicted_label"]) for row in rows]
+assert len(whole) == 100 and said(part) == [row for row in said(whole) if row[0] != "0"], part
+right = sum(row["label"] == row["predicted_label"] for row in part)
+assert abs(right / 99 - float(sys.argv[1])) < 1e-5, right
+PYTHON
+run eval m/v --data-val v/shapes_val.rec --max-bad-records 1 --batch-size 1 --json
+check "--json counts and names it" json out 'd["samples"] == 99 and d["bad_records"] == 1 and "shapes_val.rec: record 0" in d["first_bad_record"]'
+run eval m/v --data-val d/shapes_val.rec --max-bad-records 1 --json
+check "without one there is nothing to name" json out 'd["samples"] == 100 and d["bad_records"] == 0 and d["first_bad_record"] is None'
+
 run train "${training[@]}" --num-classes 5
 fails "a label too large" "label"
 run train "${training[@]}" --image-shape 0,28,28

@@ -86,6 +86,18 @@ run data pack many --out many
 check "a folder of classes is split" answers_line '^many_val.rec  2 records'
 check "with the shares" says "of each class 80 % go to many_train, 20 % to many_val; --train-ratio 1 makes one set"
 check "and the command for both sets" says "--data-train many_train --data-val many_val"
+mkdir -p many/.ipynb_checkpoints many/empty
+cp many/a/1.jpg many/.ipynb_checkpoints/
+run data pack many --out with-others
+check "hidden folders are no classes" says "2 classes with their pictures: a (5), b (5)"
+check "and are counted" says "1 file was left out (hidden): .ipynb_checkpoints"
+check "a folder without pictures is named" says "1 folder holds no picture and is no class: empty"
+run data pack many --out many --train-ratio 1
+check "a set does not get files beside those of an earlier one" exits 2
+check "which is named" says "many_train.rec: is there already, of an earlier set of this prefix"
+run data pack many --out many --train-ratio 1 --force
+check "--force packs it" exists many.rec
+check "and removes the earlier one" missing many_train.rec
 run data pack many --out whole --train-ratio 1 --json
 check "--train-ratio 1 makes one set" json out 'd["files"][0]["file"] == "whole.rec" and d["shares"] is None'
 run data pack photos --out q --encoding png --quality 3
@@ -97,9 +109,11 @@ printf '\0\0\10\3\0\0\0\2\0\0\0\1\0\0\0\1ab' >x-images-idx3-ubyte
 printf '\0\0\10\1\0\0\0\2\3\4' >x-labels-idx1-ubyte
 run data import x-images-idx3-ubyte --out x
 check "import finds the labels beside IDX images" answers "x.rec  2 records"
-tar --exclude bad.jpg -cf photos.tar -C photos colour grey
+mkdir -p __MACOSX/grey && cp photos/grey/grey.jpg __MACOSX/grey/._grey.jpg
+tar --exclude bad.jpg -cf photos.tar -C photos colour grey -C .. __MACOSX
 run data import photos.tar --out t --resize 24 --shards 2 --encoding jpeg
 check "import takes an archive" exits 0
+check "without what macOS adds" says "1 file was left out (hidden): __MACOSX/grey/._grey.jpg"
 check "and packs it as the folder" cmp -s t_1.rec p_1.rec
 run data import t --out again --encoding png --json
 check "import makes new records of old ones" json out 'd["files"][0]["records"] == 5 and d["schema"] == "dtrain.data-pack/1"'

@@ -45,6 +45,14 @@ check "with its line" says "weights.csv:1: 'cirle' is no class"
 printf 'circle,-2\n' >weights.csv
 run train "${small_training[@]}" --num-epochs 1 --class-weights weights.csv
 check "so is a negative weight" says "weights.csv:1: is not CLASS,WEIGHT"
+printf 'circle,2\n1,1e300\n' >weights.csv
+run train "${small_training[@]}" --num-epochs 1 --class-weights weights.csv
+check "a weight that a float cannot hold is refused" exits 1
+check "with its line, too" says "weights.csv:2: is not CLASS,WEIGHT"
+for label in 0 1 2 3 4 5 6 7 8 9; do echo "$label,0"; done >weights.csv
+run train "${small_training[@]}" --num-epochs 1 --num-classes 10 --class-weights weights.csv
+check "weights that are all 0 are refused" says "weights.csv: every class weighs 0"
+check "as a failure" exits 1
 run train "${small_training[@]}" --num-epochs 1 --class-weights none.csv
 check "a file that is not there is named" says "none.csv"
 check "and refused" bash -c "! [ $code -eq 0 ]"

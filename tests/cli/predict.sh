@@ -103,6 +103,15 @@ mkdir empty
 run predict m/p empty photos/blue/1.png
 check "an empty folder is named" says 'empty: no picture in this folder or below it'
 check "the others go on" exits 3
+mkdir -p drive/lost+found linked && cp photos/blue/1.png drive/ && chmod 0 drive/lost+found
+ln -s ../photos/blue linked/blue
+ordinary=() # root may list every folder, unless it gives up its capabilities
+[ "$(id -u)" != 0 ] || ordinary=(setpriv --bounding-set -all --inh-caps -all)
+"${ordinary[@]}" "$DTRAIN" predict m/p drive linked --csv >out 2>err </dev/null
+code=$?
+check "a folder that may not be listed is named" says 'drive/lost+found: cannot list the folder: Permission denied'
+check "pictures beside it are answered" exits 3
+check "and those behind a link" same "$(wc -l <out)" 14
 run predict m/p photos --csv
 cp out of_checkpoint
 run export m/p --to onnx --softmax --with-preprocessing --out p.onnx
@@ -125,6 +134,20 @@ run predict m/p photos --out-dir s3://bucket/x
 check "copies stay on this machine" exits 2
 run export m/p --to mxnet --softmax --out x
 check "only ONNX holds a softmax" exits 2
+run export m/p --to mxnet --out x/a
+run predict x/a photos/blue/1.png --load-epoch 2 --json
+cp out of_epoch
+run predict x/a photos/blue/1.png --json
+check "the newest of MXNet's files of a prefix is found" exits 0
+check "and names the same as by its epoch" cmp -s out of_epoch
+run export m/p --to safetensors --out bare.safetensors
+run predict bare.safetensors photos/blue/1.png
+check "weights without a manifest are refused" exits 1
+check "by what is missing" says 'bare.safetensors: is no checkpoint: there is no bare.json beside it'
+check "with the command that makes a checkpoint" says 'dtrain import bare.safetensors --network NAME --out PREFIX'
+cp x/a-0002.params bare.params
+run predict bare.params photos/blue/1.png
+check "so are those of another program" says 'dtrain import bare.params --network NAME --out PREFIX'
 run export m/p --to onnx --softmax --with-preprocessing --out p2.onnx
 check "the model holds pixels and probabilities" grep -q probabilities p2.onnx
 run predict m/p
@@ -136,5 +159,9 @@ sed -i 's#"blue"#"../../evil"#' p.pack.json
 run train --network mlp --image-shape 3,28,28 --num-classes 2 --batch-size 8 --num-epochs 1 --lr 0.0001 --data-train p.rec --model-prefix m/evil
 run predict m/evil photos/blue photos/red* --out-dir sorted
 check "a class that would lead out of the folder is refused" says 'would be written outside of the folder'
+run predict m/evil photos/red* --out-dir elsewhere
+check "before the first picture of any class" missing elsewhere
+check "by its number and name" says_line '^.*--out-dir elsewhere: class 0 is named "../../evil": '
+check "as a failure" exits 1
 
 finish

@@ -100,7 +100,28 @@ check "by their number, since the file has no names" answers_line '^photos/red/1
 run import w.safetensors "${net[@]}" --out m/w2 --json
 check "--json says what fits" json out 'd["schema"] == "dtrain.import/1" and d["tensors"] == 102 and d["unused"] == 0 and d["classes"] == 5'
 
+run import w.safetensors "${net[@]}" --out m/w
+check "checkpoints are not imported over" exits 2
+check "which the newest shows" says '--out m/w: has checkpoints already, the newest is m/w-0000'
+run import w.safetensors "${net[@]}" --out m/w --force
+check "unless --force says so" exits 0
+/usr/bin/python3 - <<'PYTHON'
+import json, struct
+data = bytearray(open("w.safetensors", "rb").read())
+size = struct.unpack("<Q", data[:8])[0]
+at = 8 + size + json.loads(data[8:8 + size])["fc.bias"]["data_offsets"][0]
+data[at + 4:at + 8] = struct.pack("<f", float("nan"))
+open("nan.safetensors", "wb").write(data)
+PYTHON
+run import nan.safetensors "${net[@]}" --out m/nan
+check "weights that are no numbers are refused" exits 1
+check "with the tensor and the place" says "nan.safetensors: value 1 of the tensor 'fc_bias' is nan"
+check "and nothing is written" missing m/nan-0000.json
+
 run data pack photos --out p --train-ratio 1 --encoding png
+run eval m/w --data-val p.rec
+check "a checkpoint without names is not judged by data with other classes" exits 1
+check "whose numbers are said" says 'p.rec: names 3 classes, but the checkpoint has 5, without names'
 start=(train "${net[@]}" --data-train p.rec --global-batch 8 --logical-shards 2 --lr 0.01 --num-epochs 1 --image-shape "3,40,40" --pad-size 0 --max-random-h 0 --max-random-s 0 --max-random-l 0)
 run "${start[@]}" --pretrained w.safetensors --model-prefix m/p
 check "a run begins with the weights" exits 0
@@ -172,6 +193,8 @@ check "which says nothing of its pixels" says 'does not say how its pixels are p
 run import named.onnx --network named.onnx --out m/named
 run predict m/named small/a/1.png --top 3 --json
 check "a checkpoint of it keeps them" json out 'sorted(g["class"] for g in d["top"]) == ["cow'"'"'s", "owl", "red fox"]'
+run import w.safetensors "${net[@]}" --out m/p --force
+check "an import beside a newer checkpoint says that it is not the one used" says 'm/p-0001 is newer, and stays the one that is used: --load-epoch 0 takes the import'
 run "${start[@]}" --new-head
 check "--new-head without weights is refused" exits 2
 finish

@@ -22,6 +22,8 @@ check "it takes 128 images a step in 4 shards" says "Each step takes 128 images 
 check "it keeps what it chose" grep -q '^lr-schedule = "one-cycle"' m/r20-run/train.toml
 run train --config "$files/photos.toml" "${small[@]}" --image-shape 3,32,32 --num-epochs 1 --num-examples 64 --model-prefix m/p
 check "that of photographs trains" exits 0
+run train --config "$files/photos.toml" "${small[@]}" --image-shape 3,32,32 --num-epochs 0 --batch-size 16 --accumulate 2
+check "--batch-size beside a file comes before its --global-batch" says "Each step takes 32 images in 2 logical shards"
 cp "$files/photos.toml" wrong.toml
 echo 'random-erazing = 1' >>wrong.toml
 run train --config wrong.toml "${small[@]}" --num-epochs 0

@@ -12,8 +12,8 @@
 namespace dtrain::data {
 
 // The names for these files, as find_records() gives them. PREFIX is the first file's name without its ending, without
-// the number of a shard and without _train, _val or _test. Empty where there are none, and behind a URL without
-// `store`.
+// the number of a shard and without _train, _val or _test. Empty where there are none, where the JSON file lists the
+// files of a set and the first is not among them, and behind a URL without `store`.
 std::vector<std::string> class_names(std::span<const Path> files, const std::shared_ptr<net::ObjectStore>& store = {});
 
 struct ClassList {
@@ -22,6 +22,8 @@ struct ClassList {
 };
 // Throws DataError that names the first class in which the two differ. An unknown list fits every other.
 void require_same_classes(const ClassList& expected, const ClassList& found);
+// Throws DataError unless there are as many names as a checkpoint without names has classes. An unknown list fits.
+void require_class_count(int classes, const ClassList& found);
 
 // "3 dog", or "3" where there is no name.
 std::string label_text(std::int64_t label, std::span<const std::string> names);

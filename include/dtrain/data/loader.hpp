@@ -43,7 +43,7 @@ EpochOrder grouped(const EpochOrder& order, std::span<const std::uint8_t> groups
 
 // One batch. Its buffers return to the loader's pool when the last copy is destroyed, which may be after the loader.
 struct Batch {
-  int n = 0;
+  int n = 0;                                  // as many as its slice counts, or fewer with LoaderOptions::leave_out_bad
   const float* images = nullptr;              // [n, c, h, w], 64-byte aligned; null where there are pixels
   const std::int32_t* labels = nullptr;       // [n], each in [0, classes)
   const std::uint32_t* sample_ids = nullptr;  // [n], positions in the set
@@ -76,6 +76,9 @@ struct LoaderOptions {
   // replaced by pixels and label of the next good record, under their own sample id; one more is a DataError. Never
   // silently: bad_records() counts them and the first is named.
   std::int64_t max_bad_records = 0;
+  // For an evaluation, whose numbers a replacement would falsify: a batch holds only the good records of its slice, and
+  // may be empty. A file without any good record is a DataError all the same.
+  bool leave_out_bad = false;
   RemoteOptions remote = {};  // for files behind URLs
   bool as_bytes = false;      // a quarter of the memory; the backend normalises them: Batch::pixels
   BatchMemory memory = {};    // empty: ordinary memory
@@ -136,6 +139,8 @@ class Loader {
   [[nodiscard]] std::optional<Batch> next_if_ready();
   std::int64_t bad_records() const;      // distinct ones in the batches that next() has reached
   std::string first_bad_record() const;  // file, position, offset, reason; empty if none
+  // How many there are, what became of them and which is the first, in words; empty if there are none.
+  std::string bad_records_warning() const;
 
  private:
   struct State;

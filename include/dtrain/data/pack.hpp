@@ -41,6 +41,7 @@ struct PackList {
   std::size_t unlabelled = 0;        // pictures that were left out because nothing says what they show
   bool is_split = false;             // the source has folders of training and of validation or test, each with classes
   bool of_folder = false;            // the source is a folder
+  std::vector<std::string> empty_folders = {};                   // without a picture in them or below them
   std::map<std::string, std::vector<std::string>> skipped = {};  // files that were left out, by reason
   // Of pictures with boxes: objects that were left out, by reason, and pictures that show none.
   std::map<std::string, std::vector<std::string>> objects_left_out = {};
@@ -55,8 +56,8 @@ bool is_unread_picture(std::string_view ending);
 // Where the images come from. automatic: recognised by names and first bytes.
 //   folder      every folder below it that holds pictures (.jpg, .jpeg, .png, .webp) is a class, numbered and walked in
 //   the order
-//               of names, as im2rec --recursive does; train/ beside val/ or validation/, both with the same classes
-//               below them, are two splits
+//               of names, as im2rec --recursive does; hidden files and folders, and __MACOSX, are left out; train/
+//               beside val/ or validation/, both with the same classes below them, are two splits
 //   list        a .lst file: id, labels, file, with tabs between
 //   coco        a COCO JSON file for object detection
 //   archive     .tar (also of .tar files, as ImageNet's), .tar.gz and .zip files, in WebDataset's way where they hold
@@ -93,7 +94,8 @@ struct PackOptions {
   std::optional<double> train_ratio = std::nullopt;
   double test_ratio = 0;
   int threads = 1;
-  bool force = false;  // write over record files of other content
+  // Replace record files of other content, and remove those of an earlier set of this prefix that the new one lacks.
+  bool force = false;
   std::function<void(std::uint64_t done, std::uint64_t total)> progress = nullptr;  // on the calling thread
 };
 
@@ -127,6 +129,8 @@ struct PackResult {
   std::vector<PackProblem> problems;               // pictures that could not be read, which no file holds
   std::size_t unlabelled = 0;
   std::map<std::string, std::vector<std::string>> skipped = {};  // files that are no pictures of a class, by reason
+  std::vector<std::string> empty_folders = {};                   // that might be meant for classes
+  std::vector<std::string> untrained = {};  // classes of which the folder of training has no picture
   std::map<std::string, std::vector<std::string>> objects_left_out = {};  // as of PackList
   std::vector<std::string> without_objects = {}, polygons_left_out = {};
   std::uint64_t taken_up = 0;  // records that an earlier, stopped run had made
@@ -136,8 +140,9 @@ struct PackResult {
 // taken byte for byte once it decodes; every other one is decoded, turned upright, resized and encoded (JPEG with
 // quality 95 unless said, 4:2:0). The files are a pure function of pictures and options, whatever the number of
 // threads. A run that was stopped at any point, also by kill -9, is taken up by the same call; PREFIX.pack.json says
-// what is done. Record files of other content stay where they are, unless `force`. Throws UsageError, DataError (the
-// source), Error (disk; another run that writes the same files).
+// what is done. Record files of other content, or of an earlier set of the prefix, stay where they are, unless `force`:
+// nothing is packed then. Throws UsageError, DataError (the source), Error (disk; another run that writes the same
+// files).
 PackResult pack(const PackOptions& options);
 
 }  // namespace dtrain::data

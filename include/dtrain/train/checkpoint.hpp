@@ -104,6 +104,9 @@ Checkpoint load_checkpoint_file(const Path& manifest, const SharedStore& store =
 // Complete checkpoints of a prefix, newest first, by (epoch, step). Names only, content unverified.
 std::vector<CheckpointName> list_checkpoints(const Path& prefix, const SharedStore& store = {});
 
+// The newest epoch that MXNet's files of a prefix hold: PREFIX-symbol.json and PREFIX-0001.params. nullopt: none.
+std::optional<std::uint32_t> newest_mxnet_epoch(const Path& prefix, const SharedStore& store = {});
+
 // Hash of the parameters; and of parameters, statistics, optimizer, average and cursor: SHA-256 of lines "NAME
 // [EXTENTS] SHA256", one for each tensor; for the state also "updates N" and "epoch N step N samples_seen N" and, in
 // float16, "loss_scale VALUE good_steps N" (src/train/checkpoint_tensors.hpp).

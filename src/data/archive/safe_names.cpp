@@ -9,10 +9,14 @@
 
 namespace dtrain::data {
 
-void check_stays_inside(std::string_view name, std::string_view source) {
+bool stays_inside(std::string_view name) {
   const std::vector<std::string> parts = split(name, '/');
   const bool climbs = std::find(parts.begin(), parts.end(), "..") != parts.end();
-  if (!name.empty() && !name.starts_with('/') && !climbs && name.find('\0') == name.npos) return;
+  return !name.empty() && !name.starts_with('/') && !climbs && name.find('\0') == name.npos;
+}
+
+void check_stays_inside(std::string_view name, std::string_view source) {
+  if (stays_inside(name)) return;
   throw DataError(fmt::format("{}: holds the name \"{}\", which would be written outside of the folder", source, name),
                   "do not trust this source");
 }

@@ -5,7 +5,9 @@
 
 namespace dtrain::data {
 
-// Throws DataError unless the name, below some folder, stays below it: no "..", not absolute, not empty, no zero byte.
+// Whether the name, below some folder, stays below it: no "..", not absolute, not empty, no zero byte.
+bool stays_inside(std::string_view name);
+// Throws DataError unless it does.
 void check_stays_inside(std::string_view name, std::string_view source);
 
 }  // namespace dtrain::data

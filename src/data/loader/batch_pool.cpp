@@ -1,6 +1,7 @@
 #include "batch_pool.hpp"
 
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 namespace dtrain::data {
@@ -17,6 +18,24 @@ std::shared_ptr<std::byte> ordinary_memory(std::size_t bytes) {
 }
 
 }  // namespace
+
+int leave_out(BatchBuffer& buffer, int samples, std::size_t sample_bytes, const std::set<int>& out) {
+  std::size_t to = 0;
+  for (int sample = 0; sample < samples; ++sample) {
+    if (out.contains(sample)) continue;
+    const auto from = static_cast<std::size_t>(sample);
+    const auto move = [&](auto* values, std::size_t count) {
+      if (to != from) std::memcpy(values + to * count, values + from * count, count * sizeof *values);
+    };
+    move(buffer.values, sample_bytes);
+    move(buffer.places, 1);
+    move(buffer.labels, 1);
+    move(buffer.sample_ids, 1);
+    if (to != from && !buffer.objects.empty()) buffer.objects[to] = std::move(buffer.objects[from]);
+    ++to;
+  }
+  return static_cast<int>(to);
+}
 
 void BatchPool::make_room(BatchBuffer& buffer, std::size_t samples, std::size_t sample_bytes) const {
   const std::size_t values = aligned(samples * sample_bytes), places = aligned(samples * sizeof(nn::PixelPlace)),

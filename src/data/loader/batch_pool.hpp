@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,9 @@ struct BatchBuffer {
   std::uint32_t* sample_ids = nullptr;
   std::vector<nn::PictureObjects> objects;  // of a detector's batch, one for each sample
 };
+
+// Moves the samples of a batch of `samples` together, without those of the numbers `out`, and gives how many they are.
+int leave_out(BatchBuffer& buffer, int samples, std::size_t sample_bytes, const std::set<int>& out);
 
 // Any thread may let go of a buffer, also after the pool is gone.
 class BatchPool {

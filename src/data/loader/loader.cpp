@@ -64,6 +64,7 @@ struct Loader::State {
   bool next_is_ready();
   void check(Findings& findings);
   void count_bad_records(std::vector<Findings::Bad>& bad);
+  int keep_good(PendingBatch& batch) const;
 
   const LoaderOptions options;
   const RecordSet file;
@@ -276,6 +277,15 @@ void Loader::State::count_bad_records(std::vector<Findings::Bad>& bad) {
   }
 }
 
+// Samples that the batch keeps. The place of a bad record holds another record's sample until then: the search for one
+// is what tells a file without any good record.
+int Loader::State::keep_good(PendingBatch& batch) const {
+  if (!options.leave_out_bad || batch.findings.bad.empty()) return batch.slice.count;
+  std::set<int> out;
+  for (const Findings::Bad& bad : batch.findings.bad) out.insert(bad.index);
+  return leave_out(*batch.buffer, batch.slice.count, sample_bytes(batch.shape), out);
+}
+
 Loader::Loader(const Path& rec, LoaderOptions options) : state_(std::make_unique<State>(rec, std::move(options))) {}
 
 Loader::~Loader() = default;
@@ -350,8 +360,9 @@ std::optional<Batch> Loader::next() {
     state.queue.drop_all();
     throw;
   }
+  const int count = state.keep_good(*batch);
   const BatchBuffer& buffer = *batch->buffer;
-  Batch result{batch->slice.count, nullptr, buffer.labels, buffer.sample_ids, batch->buffer};
+  Batch result{count, nullptr, buffer.labels, buffer.sample_ids, batch->buffer};
   if (state.options.as_bytes) {
     result.pixels = {.bytes = reinterpret_cast<const std::uint8_t*>(buffer.values),
                      .places = buffer.places,
@@ -371,5 +382,11 @@ std::optional<Batch> Loader::next_if_ready() { return state_->next_is_ready() ? 
 std::int64_t Loader::bad_records() const { return std::ssize(state_->bad_positions); }
 
 std::string Loader::first_bad_record() const { return state_->first_bad; }
+
+std::string Loader::bad_records_warning() const {
+  if (bad_records() == 0) return {};
+  return fmt::format("{} records could not be decoded and were {}; the first: {}", bad_records(),
+                     state_->options.leave_out_bad ? "left out of the evaluation" : "replaced", first_bad_record());
+}
 
 }  // namespace dtrain::data

@@ -100,10 +100,16 @@ PackList list_samples(const Archives& archives) {
 PackList list_folders(const Archives& archives) {
   const auto& members = archives.members();
   std::map<Path, std::vector<std::size_t>> folders;  // compared part by part, as a walk over them goes
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    if (is_picture(members[i].name)) folders[Path(members[i].name).parent_path()].push_back(i);
-  }
   PackList list;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const Path name = members[i].name;
+    if (!is_picture(name)) continue;
+    if (std::any_of(name.begin(), name.end(), is_of_other_programs)) {
+      list.skipped[kHidden].push_back(name.string());
+    } else {
+      folders[name.parent_path()].push_back(i);
+    }
+  }
   for (auto& [folder, pictures] : folders) {
     const auto label = static_cast<float>(list.classes.size());
     list.classes.push_back(folder.empty() ? "." : folder.string());

@@ -163,6 +163,48 @@ std::vector<Shard> plan_shards(const PackOptions& options, bool is_split, std::v
   return shards;
 }
 
+// Those that the plan does not write.
+std::vector<Path> not_among(const std::vector<Shard>& shards, std::vector<Path> files) {
+  std::erase_if(files, [&](const Path& file) {
+    return std::ranges::any_of(shards, [&](const Shard& shard) { return shard.rec.filename() == file.filename(); });
+  });
+  return files;
+}
+
+// Whether the pictures come from this record file, by its name or by the prefix of its set.
+bool is_packed_from(const Path& rec, const std::vector<Path>& sources) {
+  const std::string file = std::filesystem::weakly_canonical(rec).string();
+  return std::ranges::any_of(sources, [&](const Path& source) {
+    if (std::filesystem::is_directory(source)) return false;
+    const std::string name = std::filesystem::weakly_canonical(source).string();
+    return file == name || file == name + ".rec" || file.starts_with(name + "_");
+  });
+}
+
+void remove_set_file(const Path& rec) {
+  for (const char* ending : {".rec", ".idx", ".lst"}) {
+    const Path file = Path(rec).replace_extension(ending);
+    std::error_code error;
+    std::filesystem::remove(file, error);
+    if (error)
+      throw Error(fmt::format("{}: cannot remove this file of an earlier set: {}", file.string(), error.message()));
+  }
+}
+
+// Of a source that is split by its folders, where validation may have classes of its own.
+std::vector<std::string> classes_without_training(const PackList& list) {
+  std::vector<std::string> untrained;
+  if (!list.is_split) return untrained;
+  std::vector<bool> trains(list.classes.size());
+  for (const PackItem& item : list.items) {
+    if (item.split == PackSplit::train) trains[static_cast<std::size_t>(item.labels.front())] = true;
+  }
+  for (std::size_t label = 0; label < trains.size(); ++label) {
+    if (!trains[label]) untrained.push_back(list.classes[label]);
+  }
+  return untrained;
+}
+
 // A record, or why there is none.
 struct Packed {
   std::string framed, problem;
@@ -198,6 +240,8 @@ class Packer {
     for (const PackItem& item : pictures.list.items) count(item);
     result_.unlabelled = pictures.list.unlabelled;
     result_.skipped = pictures.list.skipped;
+    result_.empty_folders = pictures.list.empty_folders;
+    result_.untrained = classes_without_training(pictures.list);
     result_.objects_left_out = pictures.list.objects_left_out;
     result_.without_objects = pictures.list.without_objects;
     result_.polygons_left_out = pictures.list.polygons_left_out;
@@ -205,7 +249,14 @@ class Packer {
   }
 
   PackResult run(const std::vector<Shard>& shards) {
-    if (!options_.force && !journal_.takes_up()) refuse_to_overwrite(shards);
+    const std::vector<Path> left_over = not_among(shards, journal_.made_before());
+    if (options_.force) {
+      refuse_to_remove_sources(left_over);
+      for (const Path& rec : left_over) remove_set_file(rec);
+    } else {
+      if (!journal_.takes_up()) refuse_to_overwrite(shards);
+      refuse_to_leave(left_over);
+    }
     journal_.begin();
     for (const Shard& shard : shards) total_ += shard.items.size();
     for (const Shard& shard : shards) {
@@ -242,6 +293,22 @@ class Packer {
                            ": is there already, made from other pictures, with other options or "
                            "with other names of classes",
                        "setting 'force' writes over it; or choose another setting 'out'");
+    }
+  }
+
+  // Records of an earlier set beside the new one would be taken for a part of it, with the new names of the classes.
+  static void refuse_to_leave(const std::vector<Path>& left_over) {
+    if (left_over.empty()) return;
+    throw UsageError(left_over.front().string() +
+                         ": is there already, of an earlier set of this prefix, and is no file of the new one",
+                     "setting 'force' removes it; or choose another setting 'out'");
+  }
+
+  void refuse_to_remove_sources(const std::vector<Path>& left_over) const {
+    for (const Path& rec : left_over) {
+      if (!is_packed_from(rec, options_.sources)) continue;
+      throw UsageError(rec.string() + ": the pictures come from this file, which setting 'force' would remove",
+                       "choose another setting 'out'");
     }
   }
 

@@ -16,7 +16,7 @@ namespace dtrain::data {
 namespace {
 
 struct FolderContent {
-  std::vector<std::string> pictures, folders, others;  // names, in their order
+  std::vector<std::string> pictures, folders, others, hidden;  // names, in their order
 };
 
 FolderContent read_folder(const Path& folder) {
@@ -24,6 +24,10 @@ FolderContent read_folder(const Path& folder) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
+    if (is_of_other_programs(name)) {
+      content.hidden.push_back(name);
+      continue;
+    }
     if (entry.is_directory()) content.folders.push_back(name);
     if (entry.is_regular_file()) (is_picture(entry.path()) ? content.pictures : content.others).push_back(name);
   }
@@ -31,31 +35,44 @@ FolderContent read_folder(const Path& folder) {
   std::sort(content.pictures.begin(), content.pictures.end());
   std::sort(content.folders.begin(), content.folders.end());
   std::sort(content.others.begin(), content.others.end());
+  std::sort(content.hidden.begin(), content.hidden.end());
   return content;
 }
 
-void skip(const std::vector<std::string>& names, const Path& below, PackList& list) {
-  for (const std::string& name : names) {
+void skip(const FolderContent& content, const Path& below, PackList& list) {
+  for (const std::string& name : content.others) {
     const std::string ending = Path(name).extension().string();
     list.skipped[ending.empty() ? "no ending" : ending].push_back((below / name).string());
   }
+  for (const std::string& name : content.hidden) list.skipped[kHidden].push_back((below / name).string());
 }
 
-// The order of os.walk with names sorted: a folder's own pictures, then its folders.
-void walk(const Path& below, int depth, PackList& list) {
+// The order of os.walk with names sorted: a folder's own pictures, then its folders. False: there is no picture in it
+// or below it.
+bool walk(const Path& below, int depth, PackList& list) {
   constexpr int kDeepest = 64;
   if (depth > kDeepest) {
     throw DataError(fmt::format("{}: more than {} folders inside each other", (list.root / below).string(), kDeepest),
                     "does a symbolic link lead back?");
   }
   const FolderContent content = read_folder(list.root / below);
-  skip(content.others, below, list);
+  skip(content, below, list);
   if (!content.pictures.empty()) list.classes.push_back(below.empty() ? "." : below.string());
   const auto label = static_cast<float>(list.classes.size()) - 1;
   for (const std::string& name : content.pictures) {
     list.items.push_back({list.items.size(), {label}, (below / name).string()});
   }
-  for (const std::string& name : content.folders) walk(below / name, depth + 1, list);
+  bool has_pictures = !content.pictures.empty();
+  const std::size_t named = list.empty_folders.size();
+  for (const std::string& name : content.folders) {
+    if (walk(below / name, depth + 1, list)) {
+      has_pictures = true;
+    } else {
+      list.empty_folders.push_back((below / name).string());
+    }
+  }
+  if (!has_pictures) list.empty_folders.resize(named);  // the folder stands for those in it
+  return has_pictures;
 }
 
 // IF/train/CLASS/... beside IF/val/CLASS/... or IF/test/CLASS/...
@@ -101,6 +118,7 @@ void add_split(PackList split, PackSplit part, PackList& whole) {
     const auto label = std::ranges::lower_bound(whole.classes, name) - whole.classes.begin();
     whole.items.push_back({whole.items.size(), {static_cast<float>(label)}, item.file, 0, part});
   }
+  whole.empty_folders.insert(whole.empty_folders.end(), split.empty_folders.begin(), split.empty_folders.end());
   for (auto& [reason, files] : split.skipped) {
     std::vector<std::string>& all = whole.skipped[reason];
     all.insert(all.end(), files.begin(), files.end());
@@ -121,7 +139,7 @@ PackList list_splits(const Path& folder, const std::vector<SplitFolder>& splits)
   whole.of_folder = true;
   whole.classes.assign(names.begin(), names.end());
   const FolderContent top = read_folder(folder);
-  skip(top.others, {}, whole);
+  skip(top, {}, whole);
   for (const std::string& name : top.pictures) whole.skipped["beside the folders of the classes"].push_back(name);
   for (const std::string& name : top.folders) {
     if (std::ranges::find(splits, name, &SplitFolder::name) == splits.end())
@@ -138,6 +156,11 @@ bool is_picture(const Path& file) {
   std::string ending = file.extension().string();
   std::transform(ending.begin(), ending.end(), ending.begin(), [](unsigned char c) { return std::tolower(c); });
   return std::find(kEndings.begin(), kEndings.end(), ending) != kEndings.end();
+}
+
+bool is_of_other_programs(const Path& name) {
+  const std::string text = name.string();
+  return text == "__MACOSX" || (text.starts_with('.') && text != "." && text != "..");
 }
 
 bool is_unread_picture(std::string_view ending) {
@@ -184,10 +207,13 @@ PackList parse_list(std::string_view text, const Path& lst, const Path& root) {
 
 namespace {
 
-// A header names no file; every other row does, or names one that is missing, which packing reports.
+// A header names no file; every other row does, or names one that is missing, which packing reports. The name of a
+// column may have a point, such as "file.name" in tables that R writes, but not the ending of a picture.
 bool is_header(const CsvRow& row, const Path& root) {
   std::error_code error;
-  return !std::filesystem::exists(root / row.fields.front(), error) && Path(row.fields.front()).extension().empty();
+  const Path name = trim(row.fields.front());
+  return !std::filesystem::exists(root / name, error) && !is_picture(name) &&
+         !is_unread_picture(name.extension().string());
 }
 
 // Labels that are all whole numbers are the classes themselves; others are names, numbered in their order.

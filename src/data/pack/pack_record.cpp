@@ -69,12 +69,21 @@ void PackJournal::begin() const {
 void PackJournal::read() try {
   if (!std::filesystem::exists(path_)) return;
   const Json json = Json::parse(read_file(path_), path_.string());
-  if (json.at("schema").as_string() != kSchema || json.at("plan").as_string() != plan_) return;
-  if (json.at("classes") != names_json(classes_)) return;
+  if (json.at("schema").as_string() != kSchema) return;
+  for (const Json& each : json.at("files").as_array()) note_made(each.at("file").as_string());
+  if (json.at("plan").as_string() != plan_ || json.at("classes") != names_json(classes_)) return;
   for (const Json& each : json.at("files").as_array()) finished_.push_back(from_json(each, path_.parent_path()));
   takes_up_ = true;
 } catch (const DataError&) {
   finished_.clear();
+}
+
+// `force` removes these files, so a journal that somebody changed must not name files of others.
+void PackJournal::note_made(const std::string& name) {
+  const std::string prefix = Path(path_).replace_extension().replace_extension().filename().string();
+  const Path file = path_.parent_path() / name;
+  const bool is_own = Path(name).filename() == name && name.starts_with(prefix) && name.ends_with(".rec");
+  if (is_own && std::filesystem::exists(file)) made_before_.push_back(file);
 }
 
 void PackJournal::write() const {

@@ -24,12 +24,15 @@ class PackJournal {
   void begin() const;
   // Something of this very plan was done before.
   bool takes_up() const { return takes_up_; }
+  // Record files that a run with this prefix made before, by whatever plan, and that are still there.
+  const std::vector<Path>& made_before() const { return made_before_; }
   // What an earlier run says of the file, if it is there with that many bytes.
   std::optional<FinishedShard> finished(const Path& rec) const;
   void add(const FinishedShard& shard);
 
  private:
   void read();
+  void note_made(const std::string& name);
   void write() const;
 
   Path path_;
@@ -37,6 +40,7 @@ class PackJournal {
   std::vector<std::string> classes_;
   bool takes_up_ = false;
   std::vector<FinishedShard> finished_;
+  std::vector<Path> made_before_;
 };
 
 }  // namespace dtrain::data

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <set>
+#include <utility>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/data/image.hpp>
@@ -34,26 +36,64 @@ bool begins_as_picture(const Path& file) {
   return detect_encoding(bytes_of({first.data(), static_cast<std::size_t>(stream.gcount())})).has_value();
 }
 
-std::vector<Path> pictures_below(const Path& folder) {
-  std::vector<Path> files;
-  std::error_code error;
-  std::filesystem::recursive_directory_iterator entry(folder, error);
-  for (; !error && entry != std::filesystem::recursive_directory_iterator(); entry.increment(error)) {
-    std::error_code gone;
-    if (!entry->is_regular_file(gone)) continue;
-    // Files of the kernel, which may never end, are empty by their size.
-    const bool has_content = entry->file_size(gone) > 0 && !gone;
-    // A damaged picture is not passed over in silence. Hidden ones, such as ._1.jpg of macOS, are of other programs.
-    const bool is_meant = is_picture(entry->path()) && !entry->path().filename().string().starts_with('.');
-    if (is_meant || (has_content && begins_as_picture(entry->path()))) files.push_back(entry->path());
+// Whether the file in a folder is meant for a picture.
+bool counts_as_picture(const std::filesystem::directory_entry& file) {
+  std::error_code gone;
+  // Files of the kernel, which may never end, are empty by their size.
+  const bool has_content = file.file_size(gone) > 0 && !gone;
+  // A damaged picture is not passed over in silence. Hidden ones, such as ._1.jpg of macOS, are of other programs.
+  const bool is_meant = is_picture(file.path()) && !file.path().filename().string().starts_with('.');
+  return is_meant || (has_content && begins_as_picture(file.path()));
+}
+
+// Lists folder by folder, so that one that cannot be read hides no other. Links are followed once all folders are
+// listed, and no folder is listed twice: links may lead back, and their number multiplies with their depth.
+class PictureWalk {
+ public:
+  explicit PictureWalk(const Path& folder) : links_{folder} {
+    while (!links_.empty()) {
+      std::vector<Path> round = std::exchange(links_, {});
+      std::ranges::sort(round);
+      for (const Path& link : round) list(link);
+    }
+    std::sort(found_.files.begin(), found_.files.end(), naturally_less);
+    std::ranges::sort(found_.problems);
   }
-  if (error) throw DataError(fmt::format("{}: cannot list the folder: {}", folder.string(), error.message()));
-  if (files.empty()) {
+
+  FoundPictures found() && { return std::move(found_); }
+
+ private:
+  void list(const Path& folder) {
+    std::error_code error;
+    const Path real = std::filesystem::canonical(folder, error);
+    if (!error && !listed_.insert(real).second) return;
+    std::filesystem::directory_iterator entry(folder, error);
+    for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) take(*entry);
+    if (error)
+      found_.problems.push_back(fmt::format("{}: cannot list the folder: {}", folder.string(), error.message()));
+  }
+
+  void take(const std::filesystem::directory_entry& entry) {
+    std::error_code gone;
+    if (entry.is_directory(gone)) {
+      if (entry.is_symlink(gone)) return links_.push_back(entry.path());
+      return list(entry.path());
+    }
+    if (entry.is_regular_file(gone) && counts_as_picture(entry)) found_.files.push_back(entry.path());
+  }
+
+  FoundPictures found_{};
+  std::set<Path> listed_{};  // without links
+  std::vector<Path> links_;
+};
+
+FoundPictures pictures_below(const Path& folder) {
+  FoundPictures found = PictureWalk(folder).found();
+  if (found.files.empty() && found.problems.empty()) {
     throw DataError(fmt::format("{}: no picture in this folder or below it", folder.string()),
                     fmt::format("dtrain reads {} files, by their content", kImagesRead));
   }
-  std::sort(files.begin(), files.end(), naturally_less);
-  return files;
+  return found;
 }
 
 std::vector<Path> far_pictures(const std::string& url, const Store& store) {
@@ -92,21 +132,21 @@ bool has_content(const Path& file, const std::string& content) {
 
 }  // namespace
 
-std::vector<Path> find_pictures(const std::string& spec, const Store& store) {
+FoundPictures find_pictures(const std::string& spec, const Store& store) {
   if (spec.empty()) throw UsageError("the name of a picture is empty");
   std::error_code error;
   if (is_remote(spec)) {
     std::vector<Path> files = far_pictures(spec, net::is_s3_url(spec) ? or_own(store) : store);
     if (files.empty()) throw DataError(fmt::format("{}: no picture has such a name", spec));
-    return files;
+    return {.files = std::move(files), .problems = {}};
   }
   const auto status = std::filesystem::status(spec, error);
   if (std::filesystem::is_directory(status)) return pictures_below(spec);
-  if (std::filesystem::exists(status)) return {spec};
+  if (std::filesystem::exists(status)) return {.files = {spec}, .problems = {}};
   std::vector<Path> files = is_pattern(spec) ? matches(spec) : std::vector<Path>();
   std::erase_if(files, [&](const Path& file) { return !std::filesystem::is_regular_file(file, error); });
   if (files.empty()) throw DataError(fmt::format("{}: no such file or folder", spec));
-  return files;
+  return {.files = std::move(files), .problems = {}};
 }
 
 std::string read_picture(const Path& file, const Store& store) {
@@ -119,6 +159,8 @@ std::string read_picture(const Path& file, const Store& store) {
   if (!state) throw DataError(file.string() + ": is not there");
   return used->content(file.string(), *state);
 }
+
+bool can_add_file(const Path& name) { return stays_inside(name.string()); }
 
 Path add_new_file(const Path& folder, const Path& name, const std::string& content) {
   check_stays_inside(name.string(), folder.string());

@@ -40,5 +40,9 @@ std::unique_ptr<PictureStore> make_folder_store(const Path& root);
 std::unique_ptr<PictureStore> make_archive_store(const std::vector<Path>& files, PackList& list);
 
 bool is_picture(const Path& file);
+// Whether a folder or a file of this name, without folders, is what other programs keep beside pictures:
+// .ipynb_checkpoints of Jupyter, ._1.jpg and __MACOSX of macOS. kHidden is the reason of PackList::skipped for it.
+bool is_of_other_programs(const Path& name);
+inline constexpr const char* kHidden = "hidden";
 
 }  // namespace dtrain::data

@@ -47,9 +47,20 @@ std::optional<std::string> content_of(const Path& file, net::ObjectStore* store)
   return store->content(file.string(), *state);
 }
 
-std::vector<std::string> names_in(const std::string& content, const Path& file) {
+// The journal of `data pack` names the files that it is about: others of the prefix are of an earlier set, whose
+// classes may have been others. `data prepare` and people write names alone.
+bool is_about(const Json& document, const Path& rec) {
+  const Json* plan = document.find("plan");
+  const Json* files = document.find("files");
+  if (!files || (plan && *plan == Json("prepare"))) return true;
+  return std::ranges::any_of(files->as_array(),
+                             [&](const Json& each) { return each.at("file").as_string() == rec.filename().string(); });
+}
+
+std::vector<std::string> names_in(const std::string& content, const Path& file, const Path& rec) {
   std::vector<std::string> names;
   const Json document = Json::parse(content, file.string());
+  if (!is_about(document, rec)) return names;
   if (const Json* classes = document.find("classes")) {
     for (const Json& name : classes->as_array()) names.push_back(name.as_string());
   }
@@ -59,7 +70,7 @@ std::vector<std::string> names_in(const std::string& content, const Path& file) 
 std::vector<std::string> names_beside(const Path& rec, net::ObjectStore* store) {
   for (const std::string& prefix : prefixes_of(rec)) {
     const Path file = prefix + ".pack.json";
-    if (const auto content = content_of(file, store)) return names_in(*content, file);
+    if (const auto content = content_of(file, store)) return names_in(*content, file, rec);
   }
   return {};
 }
@@ -91,6 +102,14 @@ void require_same_classes(const ClassList& expected, const ClassList& found) {
         "labels count the classes in their order, so both sides need the same ones: pack the pictures again with the "
         "classes of the other side, which are the folders, or the categories of a COCO file in the order of their ids");
   }
+}
+
+void require_class_count(int classes, const ClassList& found) {
+  if (found.names.empty() || std::ssize(found.names) == classes) return;
+  throw DataError(fmt::format("{}: names {} classes, but the checkpoint has {}, without names", found.where,
+                              found.names.size(), classes),
+                  "the same label means another class on each side: choose data with the classes that the checkpoint "
+                  "was trained on, or begin a training on these data with its weights: setting 'pretrained'");
 }
 
 std::string label_text(std::int64_t label, std::span<const std::string> names) {

@@ -106,6 +106,7 @@ config::FinetuneFacts facts_of(const config::TrainOptions& options, const config
 
 void choose_finetuning(config::TrainOptions& options, config::OptionSet& set, Reporter& reporter) {
   check(options, set);
+  config::let_stronger_batch_decide(set, options.compute);
   const bool is_far = data::is_remote(*options.data.train);
   const auto store = is_far ? std::make_shared<net::ObjectStore>() : nullptr;
   const config::FinetuneFacts facts = facts_of(options, set, store);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include <dtrain/base/csv.hpp>
 #include <dtrain/base/error.hpp>
@@ -48,14 +49,18 @@ std::vector<float> weights_in_file(const Path& file, const std::vector<std::stri
   for (const CsvRow& row : parse_csv(read_file(file), file.string())) {
     const std::string where = fmt::format("{}:{}", file.string(), row.line);
     const auto weight = row.fields.size() == 2 ? parse_number(trim(row.fields[1])) : std::nullopt;
-    if (!weight || !(*weight >= 0)) {
-      throw DataError(where + ": is not CLASS,WEIGHT with a weight from 0 on");
+    if (!weight || !(*weight >= 0) || !std::isfinite(static_cast<float>(*weight))) {
+      throw DataError(where + ": is not CLASS,WEIGHT with a weight from 0 to 3e38");
     }
     try {
       weights[label_of(std::string(trim(row.fields[0])), names, classes)] = static_cast<float>(*weight);
     } catch (const DataError& error) {
       throw DataError(fmt::format("{}: {}", where, error.what()), error.hint());
     }
+  }
+  if (std::ranges::all_of(weights, [](float weight) { return weight == 0; })) {
+    throw DataError(file.string() + ": every class weighs 0, so that nothing could be learned",
+                    "give one class a weight above 0; a class without a row weighs 1");
   }
   return weights;
 }

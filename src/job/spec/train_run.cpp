@@ -250,6 +250,7 @@ TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& 
   TrainRun run;
   run.options = given;
   config::TrainOptions& options = run.options;
+  config::let_stronger_batch_decide(set, options.compute);
   note_counted_gpus(set, options.compute, reporter);
   check_machine(options);
   run.backend = config::backend_of_worker(options.compute, 0);
@@ -261,6 +262,7 @@ TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& 
     run.start = std::move(start->checkpoint);
     run.start_file = std::move(start->file);
     agree_with_checkpoint(*run.start, set, options);
+    config::take_preprocessing(run.start->job.preprocessing, set, options.data);
   }
   const bool from_weights = !run.start && options.pretrained.file;
   if (from_weights) config::suit_weights(*options.pretrained.file, options.network.options.name, set, options.data);
@@ -341,11 +343,6 @@ std::unique_ptr<data::Loader> validation_loader(const TrainRun& run) {
   options.remote = with_cache(run);
   config::load_for(*run.backend, options);
   return std::make_unique<data::Loader>(*run.sources.validation, std::move(options));
-}
-
-std::string bad_records_warning(const data::Loader& loader) {
-  return fmt::format("{} records could not be decoded and were replaced; the first: {}", loader.bad_records(),
-                     loader.first_bad_record());
 }
 
 std::unique_ptr<backend::Executable> compile(const TrainRun& run) {

@@ -48,8 +48,6 @@ void load_start(TrainRun& run);
 std::uint64_t buffer_bytes_of(const TrainRun& run);
 std::unique_ptr<data::Loader> training_loader(const TrainRun& run);
 std::unique_ptr<data::Loader> validation_loader(const TrainRun& run);  // nullptr: none
-// The warning for a loader that met bad records.
-std::string bad_records_warning(const data::Loader& loader);
 std::unique_ptr<backend::Executable> compile(const TrainRun& run);
 
 }  // namespace dtrain::job

@@ -122,7 +122,9 @@ train::TrainResult train_in(const TrainRun& run, elastic::Membership& membership
   if (run.options.monitor > 0) observers.add(tensors);
   train::TrainResult result = train::train(run.graph, *executable, *training, validation.get(), membership, options,
                                            run.start ? &*run.start : nullptr, observers);
-  if (training->bad_records() > 0) observers.on_warning(bad_records_warning(*training));
+  for (const data::Loader* loader : {training.get(), validation.get()}) {
+    if (loader && loader->bad_records() > 0) observers.on_warning(loader->bad_records_warning());
+  }
   return result;
 }
 

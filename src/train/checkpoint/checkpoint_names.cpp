@@ -24,15 +24,19 @@ std::optional<CheckpointName> parse_position(const Path& prefix, std::string_vie
   return CheckpointName{prefix, static_cast<std::uint32_t>(*epoch), static_cast<std::uint64_t>(*step)};
 }
 
-// The checkpoint whose manifest this file is, if it is one.
-std::optional<CheckpointName> parse_manifest_name(const Path& prefix, const Path& file) {
-  if (file.extension() != ".json") return {};
+// The checkpoint whose file of this ending it is, if it is one.
+std::optional<CheckpointName> parse_name(const Path& prefix, const Path& file, std::string_view ending) {
+  if (file.extension() != ending) return {};
   const std::string stem = file.stem().string(), start = prefix.filename().string() + "-";
   if (!stem.starts_with(start)) return {};
   const auto name = parse_position(prefix, std::string_view(stem).substr(start.size()));
   // The name must be the one that save_checkpoint would give: this refuses "+1", "1" and "0001-step0".
   if (!name || Path(name->stem()).filename() != stem) return {};
   return name;
+}
+
+std::optional<CheckpointName> parse_manifest_name(const Path& prefix, const Path& file) {
+  return parse_name(prefix, file, ".json");
 }
 
 // Everything in the folder of the prefix, or behind a URL all that begins with it.
@@ -86,6 +90,18 @@ std::vector<CheckpointName> list_checkpoints(const Path& prefix, const SharedSto
   std::ranges::sort(found, std::greater(),
                     [](const CheckpointName& name) { return std::tuple(name.epoch, name.step); });
   return found;
+}
+
+std::optional<std::uint32_t> newest_mxnet_epoch(const Path& prefix, const SharedStore& store) {
+  const std::string symbol = prefix.filename().string() + "-symbol.json";
+  std::optional<std::uint32_t> newest;
+  bool has_symbol = false;
+  for (const Path& file : files_by(prefix, store)) {
+    has_symbol |= file.filename() == symbol;
+    const auto name = parse_name(prefix, file, ".params");
+    if (name && name->step == 0) newest = std::max(newest.value_or(0), name->epoch);
+  }
+  return has_symbol ? newest : std::nullopt;
 }
 
 }  // namespace dtrain::train

@@ -21,6 +21,7 @@ DataOptions suited(const Path& file, const std::string& network) {
   DataOptions data;
   OptionSet set;
   bind_image(set, data);
+  data.augment.resize = 99;  // a recipe's
   suit_weights(file, network, set, data);
   EXPECT_EQ(image_of_weights(file, network), data.image) << network;
   return data;
@@ -49,6 +50,21 @@ TEST(Pretrained, AClassifierTakesTheSizeOfAClassifiersImages) {
   const TemporaryFolder folder;
   EXPECT_EQ(suited(weights_with(folder.path(), kClassifier), "resnet18").image, (nn::Shape{3, 40, 40}));
   EXPECT_EQ(suited(weights_with(folder.path(), "null"), "resnet18").image, (nn::Shape{3, 224, 224}));
+}
+
+TEST(Pretrained, AClassifierResizesAsItsWeightsSay) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(suited(weights_with(folder.path(), kClassifier), "resnet18").augment.resize, 0);
+  const Path file = weights_with(folder.path(), R"({"image_shape": [3, 40, 40], "resize": 50, "crop": "center"})");
+  EXPECT_EQ(suited(file, "resnet18").augment.resize, 50);
+  DataOptions data;
+  OptionSet set;
+  bind_image(set, data);
+  Option& shape = *set.find("image-shape");
+  shape.set("3,80,80");
+  shape.source = Source::flag;
+  suit_weights(file, "resnet18", set, data);
+  EXPECT_EQ(data.augment.resize, 100) << "the margin around the crop is a share of it";
 }
 
 }  // namespace

@@ -19,7 +19,8 @@ void bind_pack(config::OptionSet& set, PackCommand& options) {
   pack.threads = usable_cpus();
   set.group("Files");
   set.add("--out", pack.out, "prefix of the files to write: PREFIX.rec, PREFIX.idx and PREFIX.lst").required = true;
-  set.add("--force", pack.force, "write over record files of other content");
+  set.add("--force", pack.force,
+          "replace record files of other content, and remove the other files of an earlier set of PREFIX");
   set.add("--shards", pack.shards, "N", "number of files: PREFIX_0.rec to PREFIX_<N-1>.rec", data::kPackRanges.shards);
   set.add("--shuffle", pack.shuffle, "shuffle the pictures before writing");
   set.add("--seed", pack.seed, "N", "random seed for --shuffle");
@@ -84,6 +85,8 @@ Json document(const data::PackResult& result) {
                        {"problems", problems},
                        {"unlabelled", std::uint64_t{result.unlabelled}},
                        {"skipped", names_by_reason(result.skipped)},
+                       {"empty_folders", names_json(result.empty_folders)},
+                       {"untrained", names_json(result.untrained)},
                        {"class_objects", class_objects},
                        {"objects_left_out", names_by_reason(result.objects_left_out)},
                        {"without_objects", names_json(result.without_objects)},
@@ -149,6 +152,21 @@ void warn_of_stray_pictures(const data::PackResult& result, Reporter& reporter) 
   reporter.warn("the pictures beside the folders of the classes are packed as a class of their own, named '.'");
 }
 
+// Labels count the classes, so a folder without pictures shifts nothing, but the user may have meant it for a class. A
+// class without pictures to train on does count, and the network never learns it.
+void warn_of_missing_pictures(const data::PackResult& result, Reporter& reporter) {
+  const std::vector<std::string>&empty = result.empty_folders, &untrained = result.untrained;
+  if (!empty.empty()) {
+    reporter.warn(fmt::format("{} {} no picture and {} no class: {}", empty.size(),
+                              empty.size() == 1 ? "folder holds" : "folders hold", empty.size() == 1 ? "is" : "are",
+                              first_names(empty)));
+  }
+  if (!untrained.empty()) {
+    reporter.warn(fmt::format("{} {} no picture to train on, only to validate or test: {}", untrained.size(),
+                              untrained.size() == 1 ? "class has" : "classes have", first_names(untrained)));
+  }
+}
+
 void tell_classes(const data::PackResult& result, Reporter& reporter) {
   constexpr std::size_t kListed = 20;
   if (result.classes.empty()) return;
@@ -212,6 +230,7 @@ ExitCode pack_pictures(const PackCommand& options, Reporter& reporter) {
   tell_skipped(result, reporter);
   tell_objects(result, reporter);
   warn_of_stray_pictures(result, reporter);
+  warn_of_missing_pictures(result, reporter);
   tell_problems(result.problems, reporter);
   if (reporter.json()) {
     reporter.answer_json(document(result));

@@ -52,10 +52,13 @@ struct Evaluation {
   train::EvaluationReport report;
   Judgement judgement;
   std::vector<Path> files;  // of --report
+  std::int64_t bad_records = 0;
+  std::string first_bad_record, bad_records_warning;  // empty: there are none
 };
 
 void add_samples(const backend::HostBatch& batch, std::span<const float> logits,
                  std::vector<train::JudgedSample>& samples) {
+  if (batch.n == 0) return;  // all its records are bad
   const std::size_t classes = logits.size() / static_cast<std::size_t>(batch.n);
   for (int i = 0; i < batch.n; ++i) {
     const auto own = logits.subspan(static_cast<std::size_t>(i) * classes, classes);
@@ -81,6 +84,9 @@ Evaluation evaluate(const EvalCommand& options, const train::Checkpoint& checkpo
                                       [&](const backend::HostBatch& batch, std::span<const float> logits) {
                                         if (!detects) add_samples(batch, logits, samples);
                                       });
+  evaluation.bad_records = loader.bad_records();
+  evaluation.first_bad_record = loader.first_bad_record();
+  evaluation.bad_records_warning = loader.bad_records_warning();
   if (detects) return evaluation;
   evaluation.judgement =
       judge(std::move(samples), config::class_names_of(checkpoint.job.preprocessing), checkpoint.graph.classes());
@@ -117,6 +123,10 @@ void answer_scores(const Judgement& judgement, Reporter& reporter) {
   }
 }
 
+Json first_bad_json(const Evaluation& evaluation) {
+  return evaluation.bad_records > 0 ? Json(evaluation.first_bad_record) : Json();
+}
+
 Json document(const EvalCommand& options, const train::Checkpoint& checkpoint, const Evaluation& evaluation) {
   const train::EvaluationReport& report = evaluation.report;
   const std::vector<std::string> names = config::class_names_of(checkpoint.job.preprocessing);
@@ -125,6 +135,8 @@ Json document(const EvalCommand& options, const train::Checkpoint& checkpoint, c
                             {"epoch", checkpoint.cursor.epoch},
                             {"data", options.data.validation->string()},
                             {"samples", report.samples},
+                            {"bad_records", evaluation.bad_records},
+                            {"first_bad_record", first_bad_json(evaluation)},
                             {"accuracy", report.accuracy},
                             {"top_k", options.top_k},
                             {"top_k_accuracy", report.top_k_accuracy},
@@ -159,6 +171,8 @@ void answer_detection(const EvalCommand& options, const train::Checkpoint& check
                                               {"epoch", checkpoint.cursor.epoch},
                                               {"data", options.data.validation->string()},
                                               {"samples", report.samples},
+                                              {"bad_records", evaluation.bad_records},
+                                              {"first_bad_record", first_bad_json(evaluation)},
                                               {"boxes", coco_score_json(boxes, names)},
                                               {"masks", masks ? coco_score_json(*masks, names) : Json()},
                                               {"seconds", report.time.count()}}));
@@ -183,12 +197,16 @@ void answer_report(const EvalCommand& options, const train::Checkpoint& checkpoi
   for (const Path& file : evaluation.files) reporter.answer(file.string());
 }
 
-// The same label that means something else would make the accuracy meaningless.
+// The same label that means something else would make the accuracy meaningless. A checkpoint that knows the names of
+// its classes may have more outputs than names; of one without names only the number of its outputs can be compared,
+// and a detector's outputs may count categories that no picture shows.
 void check_classes(const train::Checkpoint& checkpoint, const Path& records) {
   const auto store = data::is_remote(records) ? std::make_shared<net::ObjectStore>() : nullptr;
   const std::vector<std::string> here = data::class_names(data::find_records(records.string(), store), store);
   const std::vector<std::string> trained = config::class_names_of(checkpoint.job.preprocessing);
   data::require_same_classes({"the checkpoint", trained}, {records.string(), here});
+  const bool detects = nn::detection_of(checkpoint.graph) != nullptr;
+  if (trained.empty() && !detects) data::require_class_count(checkpoint.graph.classes(), {records.string(), here});
 }
 
 ExitCode act(const EvalCommand& given, const config::OptionSet& set, Reporter& reporter) {
@@ -209,7 +227,9 @@ ExitCode act(const EvalCommand& given, const config::OptionSet& set, Reporter& r
     throw UsageError("--report: judges classifiers", "--per-class prints what a detector finds of each class");
   }
   check_classes(checkpoint, *options.data.validation);
-  answer_report(options, checkpoint, evaluate(options, checkpoint), reporter);
+  const Evaluation evaluation = evaluate(options, checkpoint);
+  if (evaluation.bad_records > 0) reporter.warn(evaluation.bad_records_warning);
+  answer_report(options, checkpoint, evaluation, reporter);
   return ExitCode::ok;
 }
 

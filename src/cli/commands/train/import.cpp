@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include <dtrain/base/error.hpp>
 #include <dtrain/train/weights.hpp>
 
@@ -12,6 +15,7 @@ namespace {
 
 struct ImportCommand {
   Path file, out;
+  bool force = false;
   config::NetworkChoice network;
   config::DataOptions data;
 };
@@ -24,6 +28,7 @@ void bind(config::OptionSet& set, ImportCommand& options) {
   file.required = true;
   file.offers = config::Offers::files;
   set.add("--out", options.out, "prefix of the checkpoint: PATH-0000.safetensors and PATH-0000.json").required = true;
+  set.add("--force", options.force, "import over the checkpoints that --out has already");
   config::bind_network(set, options.network);
   set.find("network")->required = true;
   config::bind_image(set, options.data);
@@ -39,12 +44,43 @@ nn::Graph choose_graph(ImportCommand& options, const config::OptionSet& set) {
   return config::choose_graph(options.network, set, options.data);
 }
 
+// An import would replace the checkpoint of the same name, or never be used beside a newer one.
+void refuse_used_prefix(const Path& prefix) {
+  const auto names = train::list_checkpoints(prefix);
+  const auto orphans = names.empty() ? train::orphaned_tensors(prefix) : std::vector<Path>();
+  if (names.empty() && orphans.empty()) return;
+  const std::string found =
+      names.empty()
+          ? fmt::format("{} is there without its manifest, the .json file beside it", orphans.front().string())
+          : fmt::format("has checkpoints already, the newest is {}", names.front().stem());
+  throw UsageError(fmt::format("--out {}: {}", prefix.string(), found),
+                   "--force imports over what is there; or choose another --out");
+}
+
+void refuse_non_finite(const nn::Graph& graph, const backend::ModelState& state, const Path& file) {
+  const auto check = [&](const std::vector<nn::TensorView>& views, const std::vector<float>& buffer) {
+    for (const nn::TensorView& view : views) {
+      const std::span values =
+          std::span(buffer).subspan(static_cast<std::size_t>(view.offset), static_cast<std::size_t>(view.size));
+      const auto bad = std::ranges::find_if(values, [](float value) { return !std::isfinite(value); });
+      if (bad == values.end()) continue;
+      throw DataError(
+          fmt::format("{}: value {} of the tensor '{}' is {}", file.string(), bad - values.begin(), view.name, *bad),
+          "such a network answers nothing: take the weights of a run before it diverged");
+    }
+  };
+  check(graph.parameters, state.parameters);
+  check(graph.statistics, state.statistics);
+}
+
 ExitCode act(const ImportCommand& given, const config::OptionSet& set, Reporter& reporter) {
   ImportCommand options = given;
+  if (!options.force) refuse_used_prefix(options.out);
   config::suit_weights(options.file, options.network.options.name, set, options.data);
   const nn::Graph graph = choose_graph(options, set);
   config::suit_network(graph, set, options.data);
   train::StartingWeights weights = train::load_weights({.file = options.file, .whole = true}, graph);
+  refuse_non_finite(graph, weights.checkpoint.state, options.file);
   options.data.class_names = config::class_names_of(weights.checkpoint.job.preprocessing);
   weights.checkpoint.job.preprocessing = config::preprocessing_of(options.data);
   const train::CheckpointName name{options.out, 0, 0};
@@ -58,6 +94,11 @@ ExitCode act(const ImportCommand& given, const config::OptionSet& set, Reporter&
                                        {"file", file.string()}}));
   } else {
     reporter.answer(file.string());
+  }
+  const auto names = train::list_checkpoints(options.out);
+  if (!names.empty() && names.front().stem() != name.stem()) {
+    reporter.warn(fmt::format("{} is newer, and stays the one that is used: --load-epoch 0 takes the import",
+                              names.front().stem()));
   }
   if (!weights.fit.unused.empty()) {
     reporter.warn(fmt::format("{} of the tensors of {} are not used, such as {}", weights.fit.unused.size(),

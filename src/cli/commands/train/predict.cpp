@@ -84,8 +84,9 @@ struct Listed {
 
 void list_one(const std::string& name, const std::shared_ptr<net::ObjectStore>& store, Listed& listed) {
   try {
-    const std::vector<Path> found = data::find_pictures(name, store);
-    listed.files.insert(listed.files.end(), found.begin(), found.end());
+    const data::FoundPictures found = data::find_pictures(name, store);
+    listed.files.insert(listed.files.end(), found.files.begin(), found.files.end());
+    for (const std::string& problem : found.problems) listed.missing.emplace_back(name, problem);
   } catch (const DataError& error) {
     listed.missing.emplace_back(name, error.what());
     if (!error.hint().empty()) listed.missing.back().second += "; " + error.hint();
@@ -203,6 +204,17 @@ void check(const PredictCommand& options, const Reporter& reporter) {
   }
 }
 
+// Each class has a folder of its name. Names may come from anywhere: they are looked at before the first picture.
+void check_folders(const Path& out_dir, const std::vector<std::string>& names) {
+  for (std::size_t label = 0; label < names.size(); ++label) {
+    if (data::can_add_file(Path(names[label]) / "picture")) continue;
+    throw DataError(fmt::format("--out-dir {}: class {} is named \"{}\": its pictures would be written outside of the "
+                                "folder",
+                                out_dir.string(), label, printable_word(names[label])),
+                    "leave --out-dir out: --csv and --json name the class of each picture; or train with another name");
+  }
+}
+
 train::Checkpoint load_network(PredictCommand& options, const config::OptionSet& set, Reporter& reporter) {
   train::Checkpoint checkpoint = config::load_weights(options.checkpoint, options.data.image);
   config::take_pixels(checkpoint, options.checkpoint.prefix, set, options.data, reporter);
@@ -296,6 +308,7 @@ ExitCode act(const PredictCommand& given, const config::OptionSet& set, Reporter
   const auto store = std::make_shared<net::ObjectStore>();
   const Listed listed = list_pictures(options.pictures, store);
   Answers answers(options, checkpoint, listed.files, reporter);
+  if (options.out_dir && !nn::detection_of(checkpoint.graph)) check_folders(*options.out_dir, answers.names());
   for (const auto& [name, reason] : listed.missing) answers.problem(name, reason);
   if (!listed.files.empty()) {
     const auto most = static_cast<std::size_t>(options.compute.batch_size);

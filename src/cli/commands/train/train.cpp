@@ -131,7 +131,9 @@ ExitCode train_alone(const config::TrainOptions& options, const config::OptionSe
   if (records) records->end(result);
   throw_if_stopped(result);
   refuse_loss(result, fmt::format("{} epochs trained, but ", result.cursor.epoch));
-  if (training->bad_records() > 0) watch.observers().on_warning(job::bad_records_warning(*training));
+  for (const data::Loader* loader : {training.get(), validation.get()}) {
+    if (loader && loader->bad_records() > 0) watch.observers().on_warning(loader->bad_records_warning());
+  }
   watch.end(result);
   return ExitCode::ok;
 }

@@ -44,6 +44,65 @@ TEST(Loader, BadRecordsAreReplacedByTheNextGoodOneCountedOnceAndNamed) {
   }
 }
 
+TEST(Loader, AnEvaluationLeavesBadRecordsOut) {
+  const TemporaryFolder folder;
+  const Path rec = write_records(folder, 20, 3, damage_some);
+  LoaderOptions chosen = options();
+  chosen.shuffle = false;
+  chosen.max_bad_records = 3;
+  chosen.augment = {};
+  Loader whole(rec, chosen);
+  whole.start(0, slices_of(20, 2));
+  const Everything replaced = drain(whole, 108);
+  EXPECT_NE(whole.bad_records_warning().find("3 records could not be decoded and were replaced; the first: "),
+            std::string::npos);
+  chosen.leave_out_bad = true;
+  for (const bool as_bytes : {false, true}) {
+    chosen.as_bytes = as_bytes;
+    Loader loader(rec, chosen);
+    EXPECT_EQ(loader.bad_records_warning(), "");
+    loader.start(0, slices_of(20, 2));
+    std::vector<int> sizes;
+    std::vector<std::uint32_t> ids;
+    while (const auto batch = loader.next()) {
+      sizes.push_back(batch->n);
+      const std::vector<float> images = images_of(*batch, chosen.shape);
+      for (int i = 0; i < batch->n; ++i) {
+        const std::uint32_t id = batch->sample_ids[i];
+        ids.push_back(id);
+        EXPECT_EQ(batch->labels[i], static_cast<int>(id % 3));
+        EXPECT_TRUE(std::equal(&images[static_cast<std::size_t>(i) * 108],
+                               &images[static_cast<std::size_t>(i) * 108] + 108,
+                               &replaced.images[id * std::size_t{108}]))
+            << id << " as bytes: " << as_bytes;
+      }
+    }
+    EXPECT_EQ(sizes, (std::vector<int>{2, 2, 0, 2, 2, 2, 2, 2, 2, 1})) << "4 and 5 are a batch, 19 is half of one";
+    EXPECT_EQ(ids, (std::vector<std::uint32_t>{0, 1, 2, 3, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18}));
+    EXPECT_EQ(loader.bad_records(), 3);
+    EXPECT_NE(loader.bad_records_warning().find("3 records could not be decoded and were left out"), std::string::npos);
+    EXPECT_NE(loader.bad_records_warning().find("record 4 at byte"), std::string::npos);
+  }
+}
+
+TEST(Loader, ABatchIsPackedWithoutTheSampleInItsMiddle) {
+  const TemporaryFolder folder;
+  const Path rec = write_records(folder, 6, 3, [](std::uint32_t i, Sample& sample) {
+    if (i == 1 || i == 2) sample.payload = "no image";
+  });
+  LoaderOptions chosen = options();
+  chosen.shuffle = false;
+  chosen.max_bad_records = 2;
+  chosen.leave_out_bad = true;
+  Loader loader(rec, chosen);
+  loader.start(0, {{0, 6}});
+  const auto batch = loader.next();
+  ASSERT_TRUE(batch);
+  ASSERT_EQ(batch->n, 4);
+  EXPECT_EQ(std::vector(batch->sample_ids, batch->sample_ids + 4), (std::vector<std::uint32_t>{0, 3, 4, 5}));
+  EXPECT_EQ(std::vector(batch->labels, batch->labels + 4), (std::vector<std::int32_t>{0, 0, 1, 2}));
+}
+
 TEST(Loader, BadRecordsComeOutTheSameForAnyNumberOfThreads) {
   const TemporaryFolder folder;
   const Path rec = write_records(folder, 150, 3, [](std::uint32_t i, Sample& sample) {
@@ -93,7 +152,10 @@ TEST(Loader, AFileWithoutAnyGoodRecordIsAnErrorHoweverManyMayBeBad) {
   const Path rec = write_records(folder, 4, 3, [](std::uint32_t, Sample& sample) { sample.payload = "no image"; });
   LoaderOptions chosen = options();
   chosen.max_bad_records = 1000;
-  expect_error([&] { load(rec, chosen, 0, 4); }, "record");
+  for (const bool evaluates : {false, true}) {
+    chosen.leave_out_bad = evaluates;
+    expect_error([&] { load(rec, chosen, 0, 4); }, "record");
+  }
 }
 
 }  // namespace

@@ -299,14 +299,18 @@ TEST_F(DetectionInGroups, RefusesAGroupWithoutPicturesToTrainOn) {
   EXPECT_EQ(Loader(rec, options).groups()[2].samples, 0u) << "an evaluation has what it has";
 }
 
-TEST_F(DetectionInGroups, ARecordInThePlaceOfABadOneFitsIntoTheBatch) {
+// The picture of the sixth record, one of 4 x 2, loses its first byte.
+void damage_sixth(const Path& rec) {
   std::string bytes = read_file(rec);
-  // The picture of the sixth record, one of 4 x 2, loses its first byte.
   const std::string magic = "DTPX";
   std::size_t at = 0;
   for (int i = 0; i < 6; ++i) at = bytes.find(magic, at + 1);
   bytes[at] = 'X';
   write_file_atomic(rec, bytes);
+}
+
+TEST_F(DetectionInGroups, ARecordInThePlaceOfABadOneFitsIntoTheBatch) {
+  damage_sixth(rec);
   options.max_bad_records = 1;
   Loader grouping(rec, options);
   EXPECT_EQ(grouping.groups()[1].samples, 5u);
@@ -314,6 +318,26 @@ TEST_F(DetectionInGroups, ARecordInThePlaceOfABadOneFitsIntoTheBatch) {
   int samples = 0;
   while (const auto batch = grouping.next()) samples += batch->n;
   EXPECT_EQ(samples, 13);
+  EXPECT_EQ(grouping.bad_records(), 1);
+}
+
+TEST_F(DetectionInGroups, AnEvaluationLeavesABadRecordOutWithItsObjects) {
+  damage_sixth(rec);
+  options.max_bad_records = 1;
+  options.shuffle = false;
+  options.leave_out_bad = true;
+  Loader grouping(rec, options);
+  grouping.start(0, {{0, 3}, {3, 3}, {6, 3}, {9, 2}, {11, 2}});
+  std::vector<std::uint32_t> ids;
+  while (const auto batch = grouping.next()) {
+    for (int i = 0; i < batch->n; ++i) {
+      const std::uint32_t id = batch->sample_ids[i];
+      ids.push_back(id);
+      EXPECT_EQ(batch->images[i * 15], static_cast<float>(id) + 1);
+      EXPECT_EQ(batch->objects[i].height, batch->shape.h == 3 ? 2 : 4) << id;
+    }
+  }
+  EXPECT_EQ(ids, (std::vector<std::uint32_t>{0, 2, 4, 1, 3, 6, 8, 10, 11, 12, 7, 9}));
   EXPECT_EQ(grouping.bad_records(), 1);
 }
 

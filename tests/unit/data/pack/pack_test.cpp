@@ -323,6 +323,22 @@ TEST(Pack, TakesLabelsFromACsvFile) {
   expect_error<UsageError>([&] { pack(options); }, "names files of a folder");
 }
 
+TEST(Pack, TakesARowThatNamesNoPictureForTheHeaderOfLabels) {
+  TemporaryFolder folder;
+  write_picture(folder / "photos/1.jpg");
+  PackOptions options = options_of(folder);
+  options.labels = folder / "l.csv";
+  options.force = true;
+  for (const char* header : {"file,label", "file.name,label", "image.path , class"}) {
+    write_file_atomic(folder / "l.csv", std::string(header) + "\n1.jpg,dog\n");
+    const PackResult result = pack(options);
+    EXPECT_EQ(result.classes, std::vector<std::string>{"dog"}) << header;
+    EXPECT_TRUE(result.problems.empty()) << header;
+  }
+  write_file_atomic(folder / "l.csv", "none.gif,cat\n1.jpg,dog\n");
+  EXPECT_EQ(pack(options).problems.size(), 1u) << "a missing picture in the first row is reported";
+}
+
 TEST(Pack, NewNamesOfTheSameLabelsAreAnotherPlan) {
   TemporaryFolder folder;
   write_picture(folder / "photos/1.jpg");

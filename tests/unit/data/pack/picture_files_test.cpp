@@ -1,4 +1,10 @@
 #include <gtest/gtest.h>
+#include <linux/capability.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <thread>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/data/image.hpp>
@@ -22,17 +28,54 @@ TEST(FindPictures, LooksAtTheContentOfFilesInFolders) {
   write_file_atomic(folder / "a/b/._one.jpg", "of macOS");
   write_file_atomic(folder / "a/b/notes", "text");
   write_file_atomic(folder / "a/b/two", picture());
-  EXPECT_EQ(find_pictures((folder / "a").string()),
+  EXPECT_EQ(find_pictures((folder / "a").string()).files,
             (Paths{folder / "a/9.txt", folder / "a/10", folder / "a/b/one.jpg", folder / "a/b/two"}));
-  EXPECT_EQ(find_pictures((folder / "a/b/?[nw]*").string()), (Paths{folder / "a/b/one.jpg", folder / "a/b/two"}));
-  EXPECT_EQ(find_pictures((folder / "a/b/one.jpg").string()), (Paths{folder / "a/b/one.jpg"}));
+  EXPECT_EQ(find_pictures((folder / "a/b/?[nw]*").string()).files, (Paths{folder / "a/b/one.jpg", folder / "a/b/two"}));
+  EXPECT_EQ(find_pictures((folder / "a/b/one.jpg").string()).files, (Paths{folder / "a/b/one.jpg"}));
 }
 
 TEST(FindPictures, PrefersAFileToThePatternOfItsName) {
   TemporaryFolder folder;
   write_file_atomic(folder / "p[1].png", picture());
   write_file_atomic(folder / "p1.png", picture());
-  EXPECT_EQ(find_pictures((folder / "p[1].png").string()), (Paths{folder / "p[1].png"}));
+  EXPECT_EQ(find_pictures((folder / "p[1].png").string()).files, (Paths{folder / "p[1].png"}));
+}
+
+// Root may read every folder; a thread that gave up its capabilities may not, and the other threads keep theirs.
+template <typename Act>
+void as_an_ordinary_user(const Act& act) {
+  std::jthread([&] {
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    const std::array<__user_cap_data_struct, 2> none{};
+    ASSERT_EQ(::syscall(SYS_capset, &header, none.data()), 0);
+    act();
+  }).join();
+}
+
+TEST(FindPictures, GoesOnBesideAFolderThatCannotBeListed) {
+  TemporaryFolder folder;
+  for (const char* name : {"a/lost", "a/then"}) make_folder(folder / name);
+  write_file_atomic(folder / "a/then/1.png", picture());
+  std::filesystem::permissions(folder / "a/lost", std::filesystem::perms::none);
+  as_an_ordinary_user([&] {
+    const FoundPictures found = find_pictures((folder / "a").string());
+    EXPECT_EQ(found.files, (Paths{folder / "a/then/1.png"}));
+    EXPECT_EQ(found.problems,
+              std::vector<std::string>{(folder / "a/lost").string() + ": cannot list the folder: Permission denied"});
+    EXPECT_EQ(find_pictures((folder / "a/lost").string()).problems, found.problems);
+  });
+  std::filesystem::permissions(folder / "a/lost", std::filesystem::perms::owner_all);
+}
+
+TEST(FindPictures, FollowsLinksButNotBack) {
+  TemporaryFolder folder;
+  make_folder(folder / "photos/cat");
+  make_folder(folder / "linked");
+  write_file_atomic(folder / "photos/cat/1.png", picture());
+  std::filesystem::create_directory_symlink(folder / "photos/cat", folder / "linked/cat");
+  std::filesystem::create_directory_symlink(folder / "photos", folder / "photos/cat/back");
+  EXPECT_EQ(find_pictures((folder / "photos").string()).files, (Paths{folder / "photos/cat/1.png"}));
+  EXPECT_EQ(find_pictures((folder / "linked").string()).files, (Paths{folder / "linked/cat/1.png"}));
 }
 
 TEST(FindPictures, RefusesWhatIsNotThere) {
@@ -54,6 +97,13 @@ TEST(AddNewFile, NeverOverwrites) {
   EXPECT_EQ(add_new_file(root, "cat/link", "three"), root / "cat/link-2");
   EXPECT_FALSE(std::filesystem::exists(folder / "elsewhere"));
   EXPECT_THROW((void)add_new_file(root, "../1.jpg", "one"), DataError);
+}
+
+TEST(CanAddFile, IsTrueForNamesThatStayBelowTheFolder) {
+  for (const char* name : {"cat/1.png", "a/b/1.png", "..cat/1.png", "cat../1.png"})
+    EXPECT_TRUE(can_add_file(name)) << name;
+  for (const char* name : {"/etc/x/1.png", "../x/1.png", "a/../../x/1.png", ""})
+    EXPECT_FALSE(can_add_file(name)) << name;
 }
 
 }  // namespace

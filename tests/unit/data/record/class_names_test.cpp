@@ -21,6 +21,15 @@ TEST(ClassNames, StandBesideTheRecordsOfEveryShardAndSplit) {
   }
 }
 
+TEST(ClassNames, AreOfTheFilesThatTheSetLists) {
+  TemporaryFolder folder;
+  write_file_atomic(folder / "p.pack.json", R"({"plan": "1f", "classes": ["cat"], "files": [{"file": "p_0.rec"}]})");
+  EXPECT_EQ(class_names(std::vector<Path>{folder / "p_0.rec"}), Names{"cat"});
+  EXPECT_EQ(class_names(std::vector<Path>{folder / "p_train.rec"}), Names{}) << "of an earlier set";
+  write_file_atomic(folder / "p.pack.json", R"({"plan": "prepare", "classes": ["cat"], "files": []})");
+  EXPECT_EQ(class_names(std::vector<Path>{folder / "p_train.rec"}), Names{"cat"});
+}
+
 TEST(ClassNames, AreNoneWhereTheFileIsDamaged) {
   TemporaryFolder folder;
   write_file_atomic(folder / "p.pack.json", "{");
@@ -44,6 +53,21 @@ TEST(ClassNames, NameTheFirstDifference) {
             "d/p_val: class 1 is \"emu\", but in the checkpoint it is \"dog\"");
   EXPECT_EQ(message({"cat", "dog"}, {"cat"}), "d/p_val: class 1 is missing, but in the checkpoint it is \"dog\"");
   EXPECT_EQ(message({"cat"}, {"cat", "dog"}), "d/p_val: class 1 is \"dog\", but in the checkpoint it is missing");
+}
+
+TEST(ClassNames, AreAsManyAsACheckpointWithoutNamesHasClasses) {
+  const Names none, two{"cat", "dog"};
+  EXPECT_NO_THROW(require_class_count(2, {"d/p_val", two}));
+  EXPECT_NO_THROW(require_class_count(3, {"d/p_val", none}));
+  for (const int classes : {1, 3}) {
+    try {
+      require_class_count(classes, {"d/p_val", two});
+      ADD_FAILURE() << classes;
+    } catch (const DataError& error) {
+      EXPECT_EQ(error.what(),
+                "d/p_val: names 2 classes, but the checkpoint has " + std::to_string(classes) + ", without names");
+    }
+  }
 }
 
 TEST(ClassNames, FollowTheLabel) {

@@ -181,6 +181,19 @@ TEST_F(CheckpointFiles, AreListedNewestFirstAndOnlyWhenComplete) {
 }
 
 // A folder in the way of the manifest's temporary file stands for every failure between the two writes.
+TEST_F(CheckpointFiles, OfMXNetAreFoundByTheirSymbolAndTheNewestEpoch) {
+  const auto write = [&](const std::string& ending) { overwrite(prefix().string() + ending, "x"); };
+  make_folder(folder_ / "m");
+  EXPECT_FALSE(newest_mxnet_epoch(prefix()));
+  EXPECT_FALSE(newest_mxnet_epoch(folder_ / "none/x"));
+  for (const char* name :
+       {"-0003.params", "-0012.params", "-13.params", "-0014-step00000001.params", "other-0020.params"})
+    write(name);
+  EXPECT_FALSE(newest_mxnet_epoch(prefix())) << "there is no symbol";
+  write("-symbol.json");
+  EXPECT_EQ(newest_mxnet_epoch(prefix()), 12u);
+}
+
 TEST_F(CheckpointFiles, AFailureBetweenTheTwoWritesLeavesTheOldOne) {
   save(1);
   std::filesystem::create_directories(file("r8-0001.json").string() + ".tmp." + std::to_string(::getpid()));

@@ -360,5 +360,34 @@ TEST_F(Trainer, EvaluatesTheSameForAnyBlockSize) {
   EXPECT_GT(whole.time.count(), 0);
 }
 
+TEST_F(Trainer, EvaluatesWithoutRecordsThatCannotBeRead) {
+  const data::RecordFile all(folder_ / "train.rec");
+  {
+    data::RecordWriter good(folder_ / "good.rec"), damaged(folder_ / "damaged.rec");
+    for (std::uint32_t i = 0; i < kTinySamples; ++i) {
+      const data::Record record = all.read(i);
+      const bool is_bad = i == 3 || (i >= 14 && i < 21);  // one of a block, and a whole one
+      damaged.add(i, record.labels.front(), is_bad ? bytes_of("no image") : ByteView(record.payload));
+      if (!is_bad) good.add(i, record.labels.front(), record.payload);
+    }
+    good.finish();
+    damaged.finish();
+  }
+  const nn::Graph graph = tiny_network();
+  const auto executable = compile(*backend::make_reference_backend());
+  executable->write_state(train_alone());
+  const auto report_of = [&](const char* file) {
+    data::Loader samples(
+        folder_ / file,
+        {.shape = kTinyImage, .classes = kTinyClasses, .shuffle = false, .max_bad_records = 8, .leave_out_bad = true});
+    return evaluate(graph, *executable, samples, 7, 1, *comm::make_single());
+  };
+  const EvaluationReport without = report_of("good.rec"), left_out = report_of("damaged.rec");
+  EXPECT_EQ(left_out.samples, 37u);
+  EXPECT_EQ(left_out.samples, without.samples);
+  EXPECT_EQ(left_out.accuracy, without.accuracy);
+  EXPECT_NEAR(left_out.loss, without.loss, 1e-6);
+}
+
 }  // namespace
 }  // namespace dtrain::train

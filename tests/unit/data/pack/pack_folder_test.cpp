@@ -1,0 +1,99 @@
+// What a folder of pictures holds besides the pictures of its classes, and what a prefix holds of an earlier set.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <dtrain/data/pack.hpp>
+#include <dtrain/data/record.hpp>
+
+#include "data/temporary_folder.hpp"
+
+namespace dtrain::data {
+namespace {
+
+void write_small_picture(const Path& file) {
+  make_folder(file.parent_path());
+  write_file_atomic(file, encode_image({1, 1, 1, {7}}, Encoding::png));
+}
+
+void write_two_classes(const TemporaryFolder& folder, int pictures_of_each) {
+  for (int i = 0; i < pictures_of_each; ++i) {
+    for (const char* name : {"cat", "dog"}) write_small_picture(folder / fmt::format("photos/{}/{}.png", name, i));
+  }
+}
+
+PackOptions one_set(const TemporaryFolder& folder) {
+  return {.sources = {folder / "photos"}, .out = folder / "p", .train_ratio = 1, .threads = 2};
+}
+
+TEST(PackFolder, LeavesOutWhatOtherProgramsKeepBesidePictures) {
+  TemporaryFolder folder;
+  for (const char* name : {"cat/1.jpg", "cat/._1.jpg", ".ipynb_checkpoints/1.jpg", "__MACOSX/cat/._1.jpg",
+                           "dog/.cache/2.jpg", "dog/2.jpg"})
+    write_small_picture(folder / "photos" / name);
+  const PackResult result = pack(one_set(folder));
+  EXPECT_EQ(result.classes, (std::vector<std::string>{"cat", "dog"}));
+  EXPECT_EQ(result.skipped.at("hidden"),
+            (std::vector<std::string>{".ipynb_checkpoints", "__MACOSX", "cat/._1.jpg", "dog/.cache"}));
+}
+
+TEST(PackFolder, NamesFoldersWithoutPicturesAndClassesWithoutTraining) {
+  TemporaryFolder folder;
+  for (const char* name : {"train/a/1.jpg", "train/b/1.jpg", "val/a/2.jpg", "val/c/2.jpg"})
+    write_small_picture(folder / "photos" / name);
+  for (const char* name : {"train/d/left", "train/d/right", "train/b/below"}) make_folder(folder / "photos" / name);
+  const PackResult result = pack(one_set(folder));
+  EXPECT_EQ(result.empty_folders, (std::vector<std::string>{"train/b/below", "train/d"}));
+  EXPECT_EQ(result.untrained, std::vector<std::string>{"c"});
+}
+
+TEST(PackFolder, NeverMixesTheFilesOfTwoSets) {
+  TemporaryFolder folder;
+  write_two_classes(folder, 10);
+  PackOptions options = one_set(folder);
+  options.train_ratio = 0.5;
+  options.shards = 4;
+  pack(options);
+  options.shards = 2;
+  expect_error<UsageError>([&] { pack(options); }, "p_train_0.rec: is there already");
+  options.train_ratio = 1;
+  options.shards = 1;
+  expect_error<UsageError>([&] { pack(options); }, "is there already, of an earlier set of this prefix");
+  EXPECT_FALSE(std::filesystem::exists(folder / "p.rec"));
+  options.train_ratio = 0.5;
+  options.shards = 2;
+  options.force = true;
+  pack(options);
+  EXPECT_EQ(find_records(folder / "p_train").size(), 2u);
+  for (const char* name : {"p_train_2.rec", "p_train_3.idx", "p_val_2.lst", "p_val_3.rec"})
+    EXPECT_FALSE(std::filesystem::exists(folder / name)) << name;
+}
+
+TEST(PackFolder, RemovesNoFileThatItPacksFrom) {
+  TemporaryFolder folder;
+  write_two_classes(folder, 4);
+  PackOptions options = one_set(folder);
+  options.train_ratio = 0.5;
+  pack(options);
+  options.sources = {folder / "p_train.rec", folder / "p_val"};
+  options.train_ratio = 1;
+  options.force = true;
+  expect_error<UsageError>([&] { pack(options); }, "p_train.rec: the pictures come from this file");
+  for (const char* name : {"p_train.rec", "p_val.rec"}) EXPECT_TRUE(std::filesystem::exists(folder / name)) << name;
+}
+
+TEST(PackFolder, RemovesOnlyFilesOfItsOwnPrefix) {
+  TemporaryFolder folder;
+  write_two_classes(folder, 2);
+  make_folder(folder / "other");
+  for (const char* name : {"other/p.rec", "q.rec", "p_note.txt"}) write_file_atomic(folder / name, "of others");
+  write_file_atomic(folder / "p.pack.json", R"({"schema": "dtrain.pack/1", "plan": "x", "classes": [], "files": [
+      {"file": "other/p.rec"}, {"file": "q.rec"}, {"file": "p_note.txt"}]})");
+  PackOptions options = one_set(folder);
+  options.force = true;
+  pack(options);
+  for (const char* name : {"other/p.rec", "q.rec", "p_note.txt"})
+    EXPECT_TRUE(std::filesystem::exists(folder / name)) << name;
+}
+
+}  // namespace
+}  // namespace dtrain::data
