@@ -115,7 +115,8 @@ void bind_job_files(OptionSet& set, JobOptions& options) {
       "pauses from 3 s to 2 minutes",
       between(0, kMostRetries));
   set.add("--down-when-done", options.down_when_done,
-          "with --detach and --cluster, end all machines of the cluster a minute after the last job of its queue")
+          "with --detach and --cluster, end all machines of the cluster a minute after the last job of its queue; "
+          "refused for a cluster that `dtrain cluster adopt` made")
       .flag_only = true;
   set.add("--prometheus", options.prometheus, "keep metrics.prom in the job folder up to date, for Prometheus");
 }

@@ -22,6 +22,7 @@ std::optional<AgentRegistry> read_agent_registry(const Path& file) {
                          .port = static_cast<std::uint16_t>(json.at("port").as_integer()),
                          .token = json.at("token").as_string()};
   if (const Json* folder = json.find("shared_folder")) registry.shared_folder = folder->as_string();
+  if (const Json* adopted = json.find("adopted")) registry.adopted = adopted->as_bool();
   return registry;
 }
 
@@ -31,7 +32,8 @@ void write_agent_registry(const Path& file, const AgentRegistry& registry) {
                                   {"address", registry.address},
                                   {"port", std::int64_t{registry.port}},
                                   {"token", registry.token},
-                                  {"shared_folder", registry.shared_folder}});
+                                  {"shared_folder", registry.shared_folder},
+                                  {"adopted", registry.adopted}});
   write_file_atomic(file, json.dump() + "\n", kOwnerOnly);
 }
 

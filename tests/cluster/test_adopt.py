@@ -131,6 +131,15 @@ def test_workers_come_and_go_and_lost_ones_are_started_again(cloud):
     assert "started w0001" in said and cloud.node_names("demo") == ["head", "w0001", "w0003"]
 
 
+def test_no_job_may_end_the_machines_of_a_stack(cloud):
+    """They would power off, and their owner did not ask for that."""
+    old = OldStack(cloud)
+    cloud.cluster(*ADOPT, "--yes")
+    refused = cloud.run("launch", "--cluster", "demo", "--detach", "--down-when-done", "--", "true", status=2).stderr
+    assert "belong to stack old" in refused and "leave --down-when-done out" in refused
+    assert len(old.machines()) == 3
+
+
 def test_an_impaired_machine_of_the_stack_is_not_replaced(cloud):
     old = OldStack(cloud)
     cloud.cluster(*ADOPT, "--yes")

@@ -77,6 +77,22 @@ def test_an_adopted_stack_runs_jobs_and_is_given_back_as_it_was(laptop, old):
     assert old.state() == before and cloud.sweep("demo") == []
 
 
+def processes_of(machine):
+    return machine.run("ps", "-eo", "args=").stdout
+
+
+def test_the_jobs_of_a_stack_end_before_it_is_given_back(laptop, old):
+    cloud = laptop.cloud
+    cloud.cluster(*ADOPT)
+    for seconds in (86401, 86402):
+        cloud.run("launch", "--cluster", "demo", "--detach", "-n", 3, "--", "sleep", seconds)
+    there = [laptop.machines.find(address) for address in addresses(old)]
+    laptop.wait_for(lambda: any("sleep 86401" in processes_of(one) for one in there), "the first job runs")
+    said = cloud.cluster("down", "demo", "--yes").stderr
+    assert "could not be stopped first" not in said and not any("sleep 8640" in processes_of(one) for one in there), said
+    assert [left_on(one) for one in there] == [""] * 3 and cloud.sweep("demo") == []
+
+
 def test_a_machine_that_ssh_does_not_reach_is_named_and_left_alone(laptop, old):
     cloud = laptop.cloud
     deaf = laptop.machines.find(addresses(old, "Worker")[1])

@@ -9,6 +9,7 @@ import pytest
 from cloud import UP
 from faults import error
 from test_heal import HEAL, group, instance, lose, names, set_tag, wish
+from test_views import on_spot, spot_prices
 from test_watch import Job, PATIENCE
 
 
@@ -243,6 +244,17 @@ def test_spot_requests_name_the_highest_price(cloud):
     assert heads == ["0.04"]
 
 
+def test_a_keeper_says_that_spot_prices_cannot_be_read(cloud, up):
+    """Spot machines then count at the price on demand."""
+    up("--budget", 50)
+    cloud.proxy.on("DescribeInstances", on_spot)
+    cloud.proxy.on("DescribeSpotPriceHistory", spot_prices(a="0.03"), calls=[1])
+    assert "spot prices" not in cloud.cluster(*HEAL).stderr
+    cloud.proxy.on("DescribeSpotPriceHistory", error("UnauthorizedOperation", status=403))
+    said = cloud.cluster(*HEAL).stderr
+    assert "spot prices are not known: " in said and "UnauthorizedOperation" in said
+
+
 @pytest.mark.parametrize("dollars", ["-1", "much"])
 def test_a_budget_that_is_no_amount_is_refused(cloud, dollars):
     assert "--budget" in cloud.cluster("up", "demo", f"--budget={dollars}", "--yes", status=2).stderr
@@ -261,6 +273,15 @@ def test_cost_by_day_holds_what_aws_lists_and_says_what_it_does_not(cloud, up):
     lines = said.stdout.splitlines()
     assert lines[0].split() == ["DAY", "(UTC)", "MACHINE", "HOURS", "COST"] and lines[1].split() == ["earlier", "unknown", "unknown"]
     assert told["days"][0]["day"] in lines[2] and "more than an hour ago" in said.stderr
+
+
+def test_a_day_of_spot_machines_that_ended_has_the_spot_price(cloud, up):
+    up()
+    time.sleep(2)  # AWS says times in whole seconds
+    lose(cloud, "head", "w0001", "w0002")
+    cloud.proxy.on("DescribeInstances", on_spot)
+    cloud.proxy.on("DescribeSpotPriceHistory", spot_prices(a="360000"))  # a hundred dollars a second
+    assert sum(day["dollars"] for day in cloud.json("cost", "demo")["by_day"]["days"]) >= 100
 
 
 def test_a_stop_writes_down_what_a_start_lets_aws_forget(cloud, up):

@@ -86,6 +86,23 @@ def test_a_head_that_is_started_again_elsewhere_keeps_the_user_s_key_and_door(cl
     assert sources == ["203.0.113.0/24"]
 
 
+def test_a_head_keeps_its_address_where_pools_of_other_zones_come_first(cloud, up):
+    cloud.proxy.on("RunInstances", error("InsufficientInstanceCapacity", status=500), calls=[1])
+    up()
+    lost = next(one for one in cloud.of_cluster("demo") if one["InstanceId"] == instance(cloud, "head"))
+    lose(cloud, "head")
+
+    def in_its_subnet(exchange):
+        subnet, address = (exchange.form.get(name) or exchange.form.get(f"NetworkInterface.1.{name}")
+                           for name in ("SubnetId", "PrivateIpAddress"))
+        elsewhere = address and subnet != lost["SubnetId"]
+        return error("InvalidParameterValue", "Address does not fall within the subnet's range")(exchange) if elsewhere else None
+    cloud.proxy.on("RunInstances", in_its_subnet)
+    cloud.cluster(*HEAL)
+    head = next(one for one in cloud.of_cluster("demo") if one["InstanceId"] == instance(cloud, "head"))
+    assert (head["SubnetId"], head["PrivateIpAddress"]) == (lost["SubnetId"], lost["PrivateIpAddress"])
+
+
 def test_another_type_then_another_market_then_another_zone(cloud):
     cloud.cluster("up", "demo", "-w", 1, "--ami", cloud.image(), "--instance-type", "c5.large,m5.large", "--spot",
                   "prefer", "--yes", "--no-wait")
@@ -127,6 +144,24 @@ def test_who_is_removed_stays_away(cloud, up):
     assert names(cloud) == ["head", "w0002", "w0004"]
     up()
     assert wish(cloud)["base"] == 2 and names(cloud) == ["head", "w0001", "w0002", "w0004"]
+
+
+@pytest.mark.parametrize("by", [("remove", "demo", "w0003", "--yes", "--force"), HEAL])
+def test_who_is_counted_out_by_another_one_meanwhile_leaves_the_wish_once(cloud, up, by):
+    """`remove` marks a worker and waits until its job lets it go, which a keeper may see; or the other way round."""
+    up()
+    cloud.cluster("add", "demo", 2, "--yes", "--no-wait")
+    gone = instance(cloud, "w0003")
+    cloud.ec2.create_tags(Resources=[gone], Tags=[{"Key": "elastic_worker_status", "Value": "REMOVAL_QUEUED"}])
+
+    def other(exchange):
+        if gone in (exchange.form.get("Filter.1.Value.1"), exchange.form.get("ResourceId.1")):
+            cloud.proxy.before_call = None
+            cloud.ec2.create_tags(Resources=[gone], Tags=[{"Key": "dtrain:left", "Value": "yes"}])
+            set_tag(cloud, "dtrain:wish", json.dumps({**wish(cloud), "elastic": 1}))
+    cloud.proxy.before_call = other
+    cloud.cluster(*by)
+    assert cloud.proxy.before_call is None and wish(cloud)["elastic"] == 1
 
 
 def test_a_worker_whose_removal_was_asked_for_by_tags_leaves_the_wish_once(cloud, up):

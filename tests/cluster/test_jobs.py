@@ -142,10 +142,13 @@ def test_a_job_of_the_queue_is_saved_by_cluster_stop_and_goes_on_after_the_start
     laptop.up("-w", 1)
     give(cloud, laptop.training, epochs=epochs)
     laptop.wait_for(lambda: saved() >= 1, "it trains")
+    give(cloud, laptop.training, "--priority", 9, epochs=1, prefix="m/next")  # it would start as soon as the first stops
     said = cloud.cluster("stop", "demo", "--yes").stderr
     assert "the job was stopped with a checkpoint" in said, said
-    assert state(1)["state"] in ("waiting", "running"), state(1)
+    assert state(1)["state"] in ("waiting", "running") and state(1)["attempts"] == 1, state(1)
+    assert not (QUEUE / "0002/state.json").exists() or state(2)["attempts"] == 0, state(2)
     cloud.cluster("start", "demo", "--yes", "--timeout", 120)
+    wait_done(laptop, 2)
     wait_done(laptop, 1)
     expect_calm_bits(laptop, epochs)
 
@@ -166,7 +169,9 @@ def test_the_keeper_on_the_head_knows_the_job_of_the_queue(laptop):  # noqa: F81
     cloud.ec2.create_tags(Resources=[group["GroupId"]], Tags=[{"Key": "dtrain:spent", "Value": json.dumps(spent)}])
     laptop.wait_for(lambda: cloud.node_names("demo") == ["head"], "the workers are ended")
     laptop.wait_for(lambda: any("the job was stopped with a checkpoint; ended" in text for text in texts(cloud)), "the job was saved")
-    assert state(1)["state"] != "stopped", state(1)
+    time.sleep(6)  # the queue would begin again after three seconds
+    assert (state(1)["state"], state(1)["attempts"]) == ("waiting", 1), state(1)
+    assert "of the budget of $50.00 are spent" in state(1)["why"], state(1)
 
 
 @pytest.mark.slow

@@ -27,7 +27,9 @@ const std::string& address_of(const cluster::Node& node);
 // How this machine reaches the head; nullopt: it is no node of that cluster.
 std::optional<launcher::AgentRegistry> registry_of(const std::string& cluster);
 
-// The request that announces to the head which instances carry the cluster's tags: only those may register.
+// The request that announces to the head which instances carry the cluster's tags: only those may register. Where the
+// tags say that the cluster is to stop, or that its budget is spent, it also holds the queue of jobs; the next one that
+// does not say so lets the queue go on.
 Json announcement(const cluster::Fleet& fleet);
 
 class ClusterHead {

@@ -21,8 +21,8 @@ class ClusterInside {
   virtual std::optional<TagSyncView> look(const Fleet& fleet) = 0;
   virtual void add(const std::string& host) = 0;  // these two throw Error
   virtual void remove(const std::string& host) = 0;
-  // Stops the job with a checkpoint, and says what became of it.
-  virtual std::string stop_job() = 0;
+  // Announces the fleet, whose tags hold the queue, stops the job with a checkpoint, and says what became of it.
+  virtual std::string stop_job(const Fleet& fleet) = 0;
 };
 
 // One thread. A Healer may be killed at any moment: another one, or the next one, continues from the tags.
@@ -54,9 +54,12 @@ class Healer {
   void require_ec2(const Fleet& fleet) const;
   bool take_lease(Fleet& fleet, Look& look);
   Wish read_wish(const Fleet& fleet, const ClusterRequest& request);
+  // Reads spot_ if that is due. Returns why it could not be read; empty: it could.
+  std::string read_spot_again(std::vector<std::string> types, UnixTime now);
   NodePrice price_of(const Fleet& fleet, UnixTime now, Look& look);
   // Counts what is spent of the budget, and returns it if that is all; empty: it is not. A warning becomes an event.
-  std::string count_spending(const Fleet& fleet, const Wish& wish, UnixTime now, Look& look);
+  // The fleet's tags then say it.
+  std::string count_spending(Fleet& fleet, const Wish& wish, UnixTime now, Look& look);
   // Reads account_ if that is due. Returns why it could not be read; empty: it could.
   std::string read_account_again(const ClusterRequest& request, UnixTime now);
   Sick read_sick(const Fleet& fleet, const std::optional<TagSyncView>& job, UnixTime now);
@@ -74,9 +77,11 @@ class Healer {
   ClusterInside& inside_;
   std::function<UnixTime()> clock_;
   std::optional<std::optional<double>> wanted_budget_{};  // until AWS shows it
+  Spending written_{};                                    // last, which AWS may not show yet
   SpotPrices spot_{};
-  std::vector<std::string> spot_types_{};  // whose prices spot_ has
-  UnixTime spot_at_{0};
+  std::vector<std::string> spot_types_{};  // whose prices were read
+  UnixTime spot_until_{0};
+  std::string spot_problem_{};
   HealMemory memory_{};
   std::vector<NodeHealth> health_{};  // as AWS showed it
   UnixTime health_at_{0}, account_until_{0};

@@ -19,6 +19,7 @@ struct NodeOrder {
   std::string region{};
   std::string shared_folder{};                 // empty: none
   std::chrono::seconds replace_head_after{0};  // until this worker starts one for a head that has ended; 0: never
+  bool adopted = false;                        // dtrain did not start this machine, so it does not power it off
 };
 
 // Throws DataError or Error.

@@ -18,6 +18,8 @@ inline constexpr const char* kStopped = "dtrain:stopped";
 
 // Whether the user has the cluster stopped, also while its machines are still stopping.
 bool is_stopped(const Fleet& fleet);
+// Writes that down, into `fleet` too: reconcilers and the queue of jobs then start nothing.
+void note_stopped(net::AwsCalls& aws, Fleet& fleet, bool stopped);
 // Why EC2 cannot stop this machine; empty: it can.
 std::string why_not_stopped(const Node& node);
 

@@ -22,7 +22,8 @@ struct SpotPrices {
   std::optional<double> of(const std::string& type, const std::string& zone) const;
 };
 
-// The latest prices of each type and zone. An error of EC2 becomes why_not; other errors of AwsCalls are thrown.
+// The latest prices of each type and zone. An error of EC2 becomes why_not, which the caller must look at: without it,
+// spot machines would count at the price on demand. Other errors of AwsCalls are thrown.
 SpotPrices read_spot_prices(net::AwsCalls& aws, const std::vector<std::string>& types);
 // Pure: the latest price of each type and zone among the entries of DescribeSpotPriceHistory.
 SpotPrices spot_prices_in(const std::vector<net::Element>& history);

@@ -49,6 +49,7 @@ struct NodeBoot {
   bool heal = false;                           // true: the head keeps the cluster as it is wanted
   std::chrono::seconds replace_head_after{0};  // how long EC2 shows no head before a worker starts one; 0: none does
   bool keep_failed = false;                    // true: a node whose boot failed stays on for inspection
+  bool adopted = false;                        // true: dtrain did not start this machine, and never powers it off
   // The resolved specification of the whole cluster; spec_in() reads it back.
   Json spec{};
 };

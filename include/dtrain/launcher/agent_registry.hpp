@@ -17,6 +17,7 @@ struct AgentRegistry {
   std::uint16_t port = 0;
   std::string token;            // secret of the cluster: never printed
   std::string shared_folder{};  // of all nodes; empty: there is none
+  bool adopted = false;         // the cluster did not start this machine
 };
 
 // The registry file, which only its owner may read. nullopt: the file does not exist, so this machine is no node.

@@ -86,7 +86,7 @@ std::vector<std::string> install_on_machines(const Fleet& fleet, const ClusterRe
     net::SshSession session = logins.log_in(node);
     MachineLogins::run_as_root(session, kInstall,
                                boot_script(gentle, account, is_head ? NodeBoot::Role::head : NodeBoot::Role::worker,
-                                           is_head ? std::string() : head->private_ip, account.file_system));
+                                           is_head ? std::string() : head->private_ip, account.file_system, true));
   });
 }
 

@@ -157,16 +157,18 @@ std::optional<Node> other_head_at(const AwsContext& context, const HeadOrder& he
   return is_ours ? there : std::nullopt;
 }
 
-Node run_head_at(const AwsContext& context, const LaunchOrder& order, const HeadOrder& head, const Pool& pool) {
-  if (head.address.empty()) return run_head(context, order, head_fields(order, head, pool, {}));
+// At the address of the head before. nullopt: not from this pool. `is_taken`: a machine that is no head of the cluster
+// has the address, so that no pool has it.
+std::optional<Node> run_head_at(const AwsContext& context, const LaunchOrder& order, const HeadOrder& head,
+                                const Pool& pool, bool& is_taken) {
   try {
     return run_head(context, order, head_fields(order, head, pool, head.address));
   } catch (const net::AwsError& problem) {
     if (!is_about_the_address(problem)) throw;
-    if (problem.facts().code == "InvalidIPAddress.InUse") {
-      if (auto other = other_head_at(context, head)) return *std::move(other);
-    }
-    return run_head(context, order, head_fields(order, head, pool, {}));
+    if (problem.facts().code != "InvalidIPAddress.InUse") return std::nullopt;
+    auto other = other_head_at(context, head);
+    is_taken = !other;
+    return other;
   }
 }
 
@@ -293,16 +295,28 @@ std::string LaunchOrder::launch_tag() const {
   return fmt::format("{}.{}", number, digest(group_id + join(names, ",") + nonce).substr(0, 12));
 }
 
+// Workers look for the head where it was, so all pools are asked for that address before one is asked for any other: a
+// pool of another zone that comes first does not have it.
 Node launch_head(const AwsContext& context, const LaunchOrder& order, const HeadOrder& head, Launched& launched) {
-  for (const Pool& pool : head_pools(head.request.spec, head.account)) {
-    try {
-      Node node = run_head_at(context, order, head, pool);
-      note(context, launched, {.pool = pool, .wanted = 1, .got = 1});
-      if (node.zone.empty()) node.zone = pool.zone;
-      return node;
-    } catch (const net::AwsError& problem) {
-      if (problem.facts().problem != net::AwsProblem::capacity) throw;
-      note(context, launched, {pool, 1, 0, problem.facts().code, problem.facts().message});
+  const std::vector<Pool> pools = head_pools(head.request.spec, head.account);
+  std::vector<bool> lacks_capacity(pools.size());
+  bool is_taken = head.address.empty();
+  for (const bool keeps_address : {true, false}) {
+    for (std::size_t at = 0; at < pools.size() && !(keeps_address && is_taken); ++at) {
+      if (lacks_capacity[at]) continue;
+      const Pool& pool = pools[at];
+      try {
+        std::optional<Node> node = keeps_address ? run_head_at(context, order, head, pool, is_taken)
+                                                 : run_head(context, order, head_fields(order, head, pool, {}));
+        if (!node) continue;
+        note(context, launched, {.pool = pool, .wanted = 1, .got = 1});
+        if (node->zone.empty()) node->zone = pool.zone;
+        return *std::move(node);
+      } catch (const net::AwsError& problem) {
+        if (problem.facts().problem != net::AwsProblem::capacity) throw;
+        lacks_capacity[at] = true;
+        note(context, launched, {pool, 1, 0, problem.facts().code, problem.facts().message});
+      }
     }
   }
   throw NoCapacity("no pool has a machine for the head",

@@ -69,13 +69,6 @@ class PowerChange {
   virtual bool ask() = 0;
   virtual std::string hint(const Node& node, const net::AwsError& why) const = 0;
 
-  void tag_group(const std::string& value) {
-    if (!fleet_.group) return;
-    const auto there = fleet_.group->tags.find(tag::kStopped);
-    if (value == (there == fleet_.group->tags.end() ? "" : there->second)) return;
-    set_tags(context_.aws, {fleet_.group->id}, {{tag::kStopped, value}});
-  }
-
   // Returns the machines that are refused for good: one between two states is asked again.
   std::vector<Refused> call(const char* action, const std::vector<std::string>& ids) {
     std::vector<std::string> fresh;
@@ -135,9 +128,7 @@ class Stopping : public PowerChange {
   const char* target() const override { return "stopped"; }
   bool is_to_do(const std::string& state) const override { return state == "running" || state == "pending"; }
   // Before the first machine stops, so that no reconciler starts another one in its place.
-  void begin() override {
-    if (!is_stopped(fleet_)) tag_group(stamp());
-  }
+  void begin() override { note_stopped(context_.aws, fleet_, true); }
 
   bool ask() override {
     std::vector<std::string> ids;
@@ -173,7 +164,7 @@ class Starting : public PowerChange {
   bool is_to_do(const std::string& state) const override { return state == "stopped" || state == "stopping"; }
   // With its head the cluster runs again; machines that stayed off are those of the user.
   void end() override {
-    if (const Node* head = fleet_.head(); head && head->alive()) tag_group("");
+    if (const Node* head = fleet_.head(); head && head->alive()) note_stopped(context_.aws, fleet_, false);
   }
 
   bool ask() override {
@@ -210,6 +201,13 @@ bool is_stopped(const Fleet& fleet) {
   if (!fleet.group) return false;
   const auto since = fleet.group->tags.find(tag::kStopped);
   return since != fleet.group->tags.end() && !since->second.empty();
+}
+
+void note_stopped(net::AwsCalls& aws, Fleet& fleet, bool stopped) {
+  if (!fleet.group || is_stopped(fleet) == stopped) return;
+  const std::string since = stopped ? stamp() : "";
+  set_tags(aws, {fleet.group->id}, {{tag::kStopped, since}});
+  fleet.group->tags[tag::kStopped] = since;
 }
 
 std::string why_not_stopped(const Node& node) {

@@ -24,8 +24,8 @@ namespace {
 using Kind = HealAction::Kind;
 
 constexpr std::chrono::seconds kHealthEvery{60};
-constexpr std::chrono::seconds kAccountEvery{3'600}, kAccountAgain{60};  // the latter after a failure
-constexpr std::chrono::seconds kSpotPricesEvery{3'600};
+constexpr std::chrono::seconds kAccountEvery{3'600}, kAccountAgain{60};        // the latter after a failure
+constexpr std::chrono::seconds kSpotPricesEvery{3'600}, kSpotPricesAgain{60};  // the latter after a failure
 constexpr std::chrono::seconds kWriteSpendingEvery{60};
 
 std::string pools_text(const std::vector<Attempt>& attempts) {
@@ -53,6 +53,20 @@ const Node* find_ending(const Fleet& fleet, const std::string& id) {
   return found == fleet.ending.end() ? nullptr : &*found;
 }
 
+// Marks a worker as one that the wish no longer counts. Returns false if it has that mark already. AWS is asked again,
+// because the fleet may have been read minutes ago, before its job let the worker go, and another command or reconciler
+// may have counted it out since.
+bool mark_left(net::AwsCalls& aws, const std::string& id) {
+  for (const net::Element& reservation :
+       aws.query_all(net::kEc2, "DescribeInstances", filtered({{"instance-id", id}}), "reservationSet")) {
+    for (const net::Element& instance : reservation.list("instancesSet")) {
+      if (node_of(instance).tags.contains(tag::kLeft)) return false;
+    }
+  }
+  set_tags(aws, {id}, {{tag::kLeft, "yes"}});
+  return true;
+}
+
 }  // namespace
 
 void write_spending(net::AwsCalls& aws, const Fleet& fleet, const Spending& spending) {
@@ -62,7 +76,7 @@ void write_spending(net::AwsCalls& aws, const Fleet& fleet, const Spending& spen
 // The mark goes first: if this is interrupted, the wish stays one too high, which costs a machine and not a worker.
 void count_out(net::AwsCalls& aws, const Fleet& fleet, const Node& node) {
   if (!tagged_wish(fleet) || !node.tags.contains(tag::kCluster) || node.tags.contains(tag::kLeft)) return;
-  set_tags(aws, {node.instance_id}, {{tag::kLeft, "yes"}});
+  if (!mark_left(aws, node.instance_id)) return;
   change_wish(aws, fleet, std::nullopt, [&](Wish& wish) { lower(wish, node.base, node.weight); });
 }
 
@@ -128,6 +142,24 @@ Wish Healer::read_wish(const Fleet& fleet, const ClusterRequest& request) {
 }
 
 // Without an answer, the spot prices before are those that count, or those on demand.
+std::string Healer::read_spot_again(std::vector<std::string> types, UnixTime now) {
+  if (types.empty()) return {};
+  if (types == spot_types_ && now < spot_until_) return spot_problem_;
+  SpotPrices read;
+  try {
+    read = read_spot_prices(context_.aws, types);
+  } catch (const Stopped&) {
+    throw;
+  } catch (const RemoteError& error) {
+    read.why_not = error.what();
+  }
+  spot_problem_ = read.why_not.empty() ? std::string() : fmt::format("spot prices are not known: {}", read.why_not);
+  if (spot_problem_.empty()) spot_ = std::move(read);
+  spot_types_ = std::move(types);
+  spot_until_ = now + (spot_problem_.empty() ? kSpotPricesEvery : kSpotPricesAgain);
+  return spot_problem_;
+}
+
 NodePrice Healer::price_of(const Fleet& fleet, UnixTime now, Look& look) {
   std::set<std::string> types;
   for (const std::vector<Node>* nodes : {&fleet.nodes, &fleet.ending}) {
@@ -135,22 +167,12 @@ NodePrice Healer::price_of(const Fleet& fleet, UnixTime now, Look& look) {
       if (node.market == Market::spot) types.insert(node.type);
     }
   }
-  const std::vector<std::string> wanted(types.begin(), types.end());
-  if (!wanted.empty() && (wanted != spot_types_ || now - spot_at_ > kSpotPricesEvery)) {
-    try {
-      spot_ = read_spot_prices(context_.aws, wanted);
-      spot_types_ = wanted;
-      spot_at_ = now;
-    } catch (const Stopped&) {
-      throw;
-    } catch (const RemoteError& error) {
-      look.waits.push_back(fmt::format("spot prices are not known: {}", error.what()));
-    }
-  }
+  if (std::string problem = read_spot_again({types.begin(), types.end()}, now); !problem.empty())
+    look.waits.push_back(std::move(problem));
   return node_price(with_tagged_prices(fleet, known_prices(context_.aws.region())), spot_);
 }
 
-std::string Healer::count_spending(const Fleet& fleet, const Wish& wish, UnixTime now, Look& look) {
+std::string Healer::count_spending(Fleet& fleet, const Wish& wish, UnixTime now, Look& look) {
   if (!wish.budget) return {};
   const Spending before = tagged_spending(fleet);
   Spending spent = spending_until(fleet, before, price_of(fleet, now, look), now);
@@ -158,9 +180,12 @@ std::string Healer::count_spending(const Fleet& fleet, const Wish& wish, UnixTim
   const std::string text = budget_text(*wish.budget, spent);
   spent.warned = state != BudgetState::ok;
   if (state == BudgetState::warn && !before.warned) look.events.push_back({now, text + " are spent"});
-  if (spent.warned != before.warned || now - before.at >= kWriteSpendingEvery) {
+  const bool has_news = state != budget_state(*wish.budget, before.dollars) || spent.warned != before.warned;
+  if (has_news || now - before.at >= kWriteSpendingEvery) {
     write(fleet, {{tag::kSpent, spending_text(spent)}}, holder_);
+    written_ = spent;
   }
+  fleet.group->tags[tag::kSpent] = spending_text(spent);
   return state == BudgetState::spent ? text : std::string();
 }
 
@@ -204,6 +229,10 @@ Healer::Look Healer::look() {
   if (!look.acts) return look;
   const ClusterRequest request = request_of_(fleet);
   const Wish before = read_wish(fleet, request);
+  // AWS shows later what is written now, and what the head is told of the budget is read from the tags.
+  fleet.group->tags[tag::kWish] = wish_text(before);
+  if (before.budget && tagged_spending(fleet).at < written_.at)
+    fleet.group->tags[tag::kSpent] = spending_text(written_);
   Wish wish = before;
   const std::optional<TagSyncView> job = inside_.look(fleet);
   std::string spent = count_spending(fleet, wish, now, look);
@@ -286,7 +315,7 @@ std::string Healer::carry_out(const HealAction& action, const Fleet& fleet, cons
     case Kind::restore_head:
       return restore_head(fleet, request, wish);
     case Kind::count_out: {
-      set_tags(context_.aws, {action.id}, {{tag::kLeft, "yes"}});
+      if (!mark_left(context_.aws, action.id)) return "another command has counted it out";
       lower(wish, action.base, action.count);
       return fmt::format("{} are wanted", wish.workers());
     }
@@ -306,7 +335,7 @@ std::string Healer::carry_out(const HealAction& action, const Fleet& fleet, cons
       end_instances(context_, {action.id});
       return "ended " + action.id;
     case Kind::close: {
-      const std::string job = inside_.stop_job();
+      const std::string job = inside_.stop_job(fleet);
       if (action.ids.empty()) return job;
       end_instances(context_, action.ids);
       return fmt::format("{}; ended {}", job, join_first(action.ids, 4, ", "));

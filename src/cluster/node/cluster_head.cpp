@@ -9,6 +9,8 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/cluster/budget.hpp>
+#include <dtrain/cluster/power.hpp>
 #include <dtrain/cluster/user_data.hpp>
 #include <dtrain/launcher/program_archive.hpp>
 
@@ -26,6 +28,20 @@ void pause() {
   while (std::chrono::steady_clock::now() < until) {
     if (stop_signal() != 0) throw Stopped("stopped by a signal");
     std::this_thread::sleep_for(50ms);
+  }
+}
+
+// Why no job of the queue may run, from the tags; empty: jobs may. Tags that dtrain does not write hold nothing.
+std::string hold_of(const cluster::Fleet& fleet) {
+  if (is_stopped(fleet)) return "the cluster is to stop";
+  try {
+    const auto wish = tagged_wish(fleet);
+    if (!wish || !wish->budget) return {};
+    const Spending spending = tagged_spending(fleet);
+    if (budget_state(*wish->budget, spending.dollars) != BudgetState::spent) return {};
+    return budget_text(*wish->budget, spending) + " are spent";
+  } catch (const DataError&) {
+    return {};
   }
 }
 
@@ -150,6 +166,7 @@ Json announcement(const cluster::Fleet& fleet) {
   }
   Json question = Json::object({{"ask", "announce"}, {"instances", std::move(instances)}});
   if (fleet.launch_template) question["launch_template"] = fleet.launch_template->id;
+  if (const std::string hold = hold_of(fleet); !hold.empty()) question["hold"] = hold;
   return question;
 }
 

@@ -1,9 +1,12 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <dtrain/base/error.hpp>
 #include <dtrain/cluster/cluster_head.hpp>
 #include <dtrain/cluster/provider.hpp>
 #include <dtrain/cluster/regions.hpp>
+#include <dtrain/cluster/stack.hpp>
 #include <dtrain/cluster/user_data.hpp>
 #include <dtrain/cluster/wish.hpp>
 
@@ -42,6 +45,13 @@ class Ec2Provider final : public Provider {
       throw UsageError(
           fmt::format("cluster {} takes no jobs: it is being removed, or was not made completely", fleet_.name),
           fmt::format("dtrain cluster up {} makes it again", fleet_.name));
+    }
+    if (down_when_done && std::ranges::any_of(fleet_.nodes, is_adopted)) {
+      throw UsageError(
+          fmt::format("setting 'down-when-done': machines of cluster {} belong to stack {}, and are not "
+                      "dtrain's to end",
+                      fleet_.name, adopted_stack(fleet_)),
+          fmt::format("leave setting 'down-when-done' out; dtrain cluster down {} gives them back later", fleet_.name));
     }
     const Lease lease = tagged_lease(fleet_);
     const auto now = std::chrono::duration_cast<UnixTime>(std::chrono::system_clock::now().time_since_epoch());

@@ -81,7 +81,8 @@ class Head {
                       .address = own,
                       .port = listener_.port(),
                       .token = token_,
-                      .shared_folder = options.order.shared_folder});
+                      .shared_folder = options.order.shared_folder,
+                      .adopted = options.order.adopted});
     recall_announced();
     note(fmt::format("head of cluster {}: {} answers on port {}", options.order.cluster, own, server_.port()));
   }
@@ -252,6 +253,10 @@ class Head {
 
   // All nodes, those that are not connected once they come, and this machine after them.
   Json down() {
+    if (options_.order.adopted) {
+      return refused(fmt::format("cluster {} was adopted, and dtrain powers off no machine that it did not start",
+                                 options_.order.cluster));
+    }
     if (!down_until_) {
       note("all machines power off on request");
       down_until_ = std::chrono::steady_clock::now() + kLongestDown;

@@ -54,6 +54,8 @@ void HeadState::announce(const Json& message) {
     registry_.rename(id, instance.at("name").as_string());
   }
   if (const Json* id = message.find("launch_template")) launch_template_ = id->as_string();
+  const Json* hold = message.find("hold");
+  hold_ = hold ? hold->as_string() : std::string();
   const std::vector<NodeEntry> known = registry_.nodes();
   for (const NodeEntry& node : known) {
     const Identity& identity = node.facts.identity;
@@ -123,6 +125,7 @@ Json HeadState::list() const {
   return Json::object({{"schema", "dtrain.cluster-nodes/1"},
                        {"facts", to_json(facts())},
                        {"nodes", std::move(nodes)},
+                       {"hold", hold_},
                        {"failures", std::move(failures)},
                        {"waiting", std::move(waiting)}});
 }

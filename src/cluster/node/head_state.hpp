@@ -38,7 +38,8 @@ class HeadState {
   // Takes the instances that a user saw in the account, and forgets nodes that are neither among them nor connected.
   // Throws DataError.
   void announce(const Json& message);
-  // What announce() takes, with the instances that belong to the cluster now: for a head that is started again.
+  // What announce() takes, with the instances that belong to the cluster now: for a head that is started again. It does
+  // not hold the queue: machines that run again after a stop are to work, also before somebody announces them.
   Json announced() const;
   // The node at this address was asked to power off; one that was silent may not have heard it.
   void send_away(const std::string& address) { sent_away_.insert(address); }
@@ -58,6 +59,7 @@ class HeadState {
   const Identity own_;
   const NodeOrder& order_;
   std::string launch_template_;
+  std::string hold_;                              // why no job of the queue may run; empty: jobs may
   std::map<std::string, std::string> announced_;  // {instance id: address}
   std::map<std::string, std::string> waiting_;    // {instance id: reason why it is not admitted}
   std::set<std::string> sent_away_;               // addresses

@@ -145,10 +145,14 @@ class HeadSession {
     if (const Json* facts = message.find("facts")) return write_files(cluster_facts_from_json(*facts));
     if (const Json* join = message.find("start")) return start(join->dump(), message.at("id").as_integer());
     if (const Json* round = message.find("check")) return check(round->as_integer());
-    if (message.find("power_off")) {
-      note("powers off on request of the head");
-      power_off_machine();
-    }
+    if (message.find("power_off")) power_off();
+  }
+
+  void power_off() const {
+    if (options_.order.adopted)
+      return note("stays on, although the head asked it to power off: dtrain did not start this machine");
+    note("powers off on request of the head");
+    power_off_machine();
   }
 
   // The query runs in a thread, because the driver of a broken GPU may block for long. Checks that arrive meanwhile get
@@ -256,7 +260,8 @@ void serve_head_once(const NodeOptions& options) {
                     .address = head,
                     .port = endpoint.port,
                     .token = endpoint.token,
-                    .shared_folder = options.order.shared_folder});
+                    .shared_folder = options.order.shared_folder,
+                    .adopted = options.order.adopted});
   HeadSession(options, head, std::move(facts)).run(endpoint);
 }
 

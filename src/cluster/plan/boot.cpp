@@ -32,7 +32,7 @@ Json texts_of(const std::map<std::string, std::string>& options) {
 }  // namespace
 
 std::string boot_script(const ClusterRequest& request, const Account& account, NodeBoot::Role role,
-                        const std::string& head_address, const std::optional<FileSystem>& system) {
+                        const std::string& head_address, const std::optional<FileSystem>& system, bool adopted) {
   NodeBoot boot{.cluster = request.name,
                 .role = role,
                 .head_address = head_address,
@@ -49,6 +49,7 @@ std::string boot_script(const ClusterRequest& request, const Account& account, N
                 .replace_head_after =
                     workers_replace_head(request.spec) ? request.spec.replace_head_after : std::chrono::seconds(0),
                 .keep_failed = request.spec.keep_failed,
+                .adopted = adopted,
                 .spec = texts_of(request.options)};
   return user_data(boot);
 }

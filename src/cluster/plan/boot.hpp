@@ -8,8 +8,9 @@
 
 namespace dtrain::cluster {
 
-// `head_address`: empty for the head itself. `system`: the shared file system, if there is one.
+// `head_address`: empty for the head itself. `system`: the shared file system, if there is one. `adopted`: for a
+// machine that dtrain did not start.
 std::string boot_script(const ClusterRequest& request, const Account& account, NodeBoot::Role role,
-                        const std::string& head_address, const std::optional<FileSystem>& system);
+                        const std::string& head_address, const std::optional<FileSystem>& system, bool adopted = false);
 
 }  // namespace dtrain::cluster

@@ -37,16 +37,18 @@ const char* yes_or_no(bool value) { return value ? "yes" : "no"; }
 
 // The settings of the node's processes; NodeOrder of node_order.hpp reads them.
 Json node_order(const NodeBoot& boot) {
-  return Json::object({{"schema", "dtrain.node/1"},
-                       {"cluster", boot.cluster},
-                       {"head", boot.head_address},
-                       {"port", kHeadPort},
-                       {"admission", boot.admission},
-                       {"bundle", boot.bundle_sha256},
-                       {"login", boot.login},
-                       {"region", boot.region},
-                       {"folder", boot.shared.kind == SharedFolder::Kind::none ? "" : boot.shared.folder},
-                       {"replace_head_after", boot.replace_head_after.count()}});
+  Json order = Json::object({{"schema", "dtrain.node/1"},
+                             {"cluster", boot.cluster},
+                             {"head", boot.head_address},
+                             {"port", kHeadPort},
+                             {"admission", boot.admission},
+                             {"bundle", boot.bundle_sha256},
+                             {"login", boot.login},
+                             {"region", boot.region},
+                             {"folder", boot.shared.kind == SharedFolder::Kind::none ? "" : boot.shared.folder},
+                             {"replace_head_after", boot.replace_head_after.count()}});
+  if (boot.adopted) order["adopted"] = true;
+  return order;
 }
 
 bool is_hex_of_256_bits(const std::string& text) {

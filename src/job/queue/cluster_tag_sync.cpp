@@ -13,6 +13,7 @@
 #include <dtrain/cluster/user_data.hpp>
 
 #include "job/spec/job_client.hpp"
+#include "job/spec/process_facts.hpp"
 #include "job/spec/wait_for_stop.hpp"
 #include "job_queue.hpp"
 
@@ -83,9 +84,10 @@ class LocalTagSyncJob final : public TagSyncJob {
   Path folder() const override { return folder_.path; }
   void add(const std::string& host) override { edit_hosts(folder_, {.add = {host}}); }
   void remove(const std::string& host) override { edit_hosts(folder_, {.remove = {host}}); }
-  Stop stop(const std::string& why) override {
+  Stop stop(const std::string& why, const cluster::Fleet& fleet) override {
+    announce(fleet);
     Stop stop = Stop::no_job;
-    for (const JobFolder& folder : folders()) stop = std::max(stop, stop_in(folder, why));
+    for (const JobFolder& folder : folders()) stop = std::max(stop, stop_job_in(folder, why));
     return stop;
   }
 
@@ -121,12 +123,12 @@ class LocalTagSyncJob final : public TagSyncJob {
     }
   }
 
-  static Stop stop_in(const JobFolder& folder, const std::string& why) {
-    const auto file = read_coordinator(folder);
-    if (!file || file->over() || !answers(*file)) return Stop::no_job;
-    ask_to_stop(folder, why, false);
-    wait_until_over(folder);
-    return stop_of(read_coordinator(folder).value_or(CoordinatorFile{}).exit_code);
+  // A head that is away holds no queue, and must not keep the job from being saved.
+  void announce(const cluster::Fleet& fleet) const {
+    try {
+      if (registry_) launcher::ask_registry(*registry_, cluster::announcement(fleet), kDeadline);
+    } catch (const RemoteError&) {
+    }
   }
 
   Json registered(const cluster::Fleet& fleet) const {
@@ -139,6 +141,36 @@ class LocalTagSyncJob final : public TagSyncJob {
   std::optional<JobQueue> queue_;
   JobFolder folder_{};
 };
+
+struct Answer {
+  std::string output, error;  // no error: it succeeded
+};
+// Runs `dtrain` on the head.
+Answer run_dtrain(cluster::ClusterHead& head, std::vector<std::string> words, std::string input = {}) {
+  words.insert(words.begin(), fmt::format("{}/bundle/dtrain", cluster::kNodeFolder));
+  Answer answer;
+  net::SshCommand command{.argv = std::move(words), .input = std::move(input)};
+  command.on_output = [&answer](std::string_view text) { answer.output += text; };
+  command.on_error = [&answer](std::string_view text) { answer.error += text; };
+  if (head.session().run(command).ok()) {
+    answer.error.clear();
+  } else {
+    answer.error = answer.error.empty() ? "it failed" : std::string(trim(answer.error));
+  }
+  return answer;
+}
+std::string output_of_dtrain(cluster::ClusterHead& head, std::vector<std::string> words, std::string input = {}) {
+  Answer answer = run_dtrain(head, std::move(words), std::move(input));
+  if (!answer.error.empty()) throw Error(answer.error);
+  return std::move(answer.output);
+}
+
+// The jobs of the cluster's queue, as `dtrain jobs list` gives them.
+std::vector<Json> jobs_on(cluster::ClusterHead& head) {
+  const std::string output = output_of_dtrain(head, {"jobs", "list", "--json"});
+  return Json::parse(output, "the queue of the cluster").at("jobs").as_array();
+}
+bool is_in(const Json& job, JobState state) { return job.at("state").as_string() == enum_name(kJobStateNames, state); }
 
 class RemoteTagSyncJob final : public TagSyncJob {
  public:
@@ -164,11 +196,12 @@ class RemoteTagSyncJob final : public TagSyncJob {
   Path folder() const override { return folder_; }
   void add(const std::string& host) override { run_or_throw({"hosts", "add", host}); }
   void remove(const std::string& host) override { run_or_throw({"hosts", "remove", host, "--yes"}); }
-  Stop stop(const std::string& why) override {
+  Stop stop(const std::string& why, const cluster::Fleet& fleet) override {
+    head_.announce(fleet);
     const std::string attached = folder_of(head_.ask(question("list")));
     const auto of_queue = folder_of_queue();
-    Stop stop = stop_in(attached, attached == of_queue, why);
-    if (chosen_.empty() && of_queue && attached != of_queue) stop = std::max(stop, stop_in(*of_queue, true, why));
+    Stop stop = stop_in(attached, why);
+    if (chosen_.empty() && of_queue && attached != of_queue) stop = std::max(stop, stop_in(*of_queue, why));
     return stop;
   }
 
@@ -179,28 +212,27 @@ class RemoteTagSyncJob final : public TagSyncJob {
 
   // That of the job that the queue of the cluster runs; nullopt: it runs none.
   std::optional<std::string> folder_of_queue() {
-    const Answer answer = run({"jobs", "list", "--json"});
-    if (!answer.error.empty()) return std::nullopt;
-    const Json queue = Json::parse(answer.output, "the queue of the cluster");
-    for (const Json& job : queue.at("jobs").as_array()) {
-      if (job.at("state").as_string() == enum_name(kJobStateNames, JobState::running))
-        return job.at("job_dir").as_string();
+    for (const Json& job : jobs_on(head_)) {
+      if (is_in(job, JobState::running)) return job.at("job_dir").as_string();
     }
     return std::nullopt;
   }
 
   // `dtrain stop` would be the end of a job of the queue, which is to go on later.
-  Stop stop_in(const std::string& folder, bool is_of_queue, const std::string& why) {
+  Stop stop_in(const std::string& folder, const std::string& why) {
     folder_ = folder;
-    if (!job_list()) return Stop::no_job;
-    if (is_of_queue) {
-      const Json order = Json::object({{"job_dir", folder}, {"why", why}});
-      if (const std::string said = run({"agent", "--stop"}, order.dump()).error; !said.empty()) throw Error(said);
-    } else {
-      run_or_throw({"stop"});
-    }
-    const Path file = JobFolder{folder}.coordinator();
-    return stop_of(static_cast<ExitCode>(Json::parse(read(file), file.string()).at("exit_code").as_integer()));
+    const auto before = coordinator();
+    if (!before || before->over()) return Stop::no_job;
+    output_of_dtrain(head_, {"agent", "--stop"}, Json::object({{"job_dir", folder}, {"why", why}}).dump());
+    const auto after = coordinator();
+    return after && after->over() ? stop_of(after->exit_code) : Stop::no_job;
+  }
+
+  // Of the job in folder_; nullopt: none ever began there.
+  std::optional<CoordinatorFile> coordinator() {
+    const Path file = JobFolder{folder_}.coordinator();
+    const std::string text = folder_.empty() ? std::string() : read(file);
+    return text.empty() ? std::nullopt : std::optional(coordinator_in(text, file.string()));
   }
 
   // The hosts of the job that runs; nullopt: none does.
@@ -213,26 +245,9 @@ class RemoteTagSyncJob final : public TagSyncJob {
     return head_.session().stat(file) ? head_.session().read_file(file, kMostLog) : std::string();
   }
 
-  struct Answer {
-    std::string output, error;  // no error: it succeeded
-  };
-  // Runs `dtrain` on the head.
-  Answer run(std::vector<std::string> words, std::string input = {}) {
-    words.insert(words.begin(), fmt::format("{}/bundle/dtrain", cluster::kNodeFolder));
-    Answer answer;
-    net::SshCommand command{.argv = std::move(words), .input = std::move(input)};
-    command.on_output = [&answer](std::string_view text) { answer.output += text; };
-    command.on_error = [&answer](std::string_view text) { answer.error += text; };
-    if (head_.session().run(command).ok()) {
-      answer.error.clear();
-    } else {
-      answer.error = answer.error.empty() ? "it failed" : std::string(trim(answer.error));
-    }
-    return answer;
-  }
   Answer run_in_job(std::vector<std::string> words) {
     words.insert(words.end(), {"--job-dir", folder_});
-    return run(std::move(words));
+    return run_dtrain(head_, std::move(words));
   }
   void run_or_throw(std::vector<std::string> words) {
     if (const std::string said = run_in_job(std::move(words)).error; !said.empty()) throw Error(said);
@@ -276,6 +291,33 @@ std::string words_of(const cluster::TagSyncStep& step) {
 }
 
 }  // namespace
+
+TagSyncJob::Stop stop_job_in(const JobFolder& folder, const std::string& why) {
+  const auto file = read_coordinator(folder);
+  if (!file || file->over()) return TagSyncJob::Stop::no_job;
+  try {
+    ask_to_stop(folder, why, false);
+  } catch (const Error&) {
+    const auto now = read_coordinator(folder);
+    if (!now) return TagSyncJob::Stop::no_job;
+    if (now->over()) return stop_of(now->exit_code);
+    // One of this machine that holds no lock has ended without a record, and nobody took over.
+    if (now->host == host_name() && !is_coordinated(folder)) return TagSyncJob::Stop::no_job;
+    throw;
+  }
+  wait_until_over(folder);
+  return stop_of(read_coordinator(folder).value_or(CoordinatorFile{}).exit_code);
+}
+
+// A job that is cancelled while it runs makes room for one that waits, so those go first.
+void cancel_jobs(cluster::ClusterHead& head) {
+  const std::vector<Json> jobs = jobs_on(head);
+  for (const JobState state : {JobState::waiting, JobState::running}) {
+    for (const Json& job : jobs) {
+      if (is_in(job, state)) output_of_dtrain(head, {"jobs", "cancel", std::to_string(job.at("job").as_integer())});
+    }
+  }
+}
 
 std::unique_ptr<TagSyncJob> make_local_job(const Path& job_folder, const std::string& cluster) {
   return std::make_unique<LocalTagSyncJob>(job_folder, cluster);

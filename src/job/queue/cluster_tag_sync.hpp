@@ -21,11 +21,16 @@ class TagSyncJob {
   virtual Path folder() const = 0;                // of the job that look() saw
   virtual void add(const std::string& host) = 0;  // throws Error if the job refuses
   virtual void remove(const std::string& host) = 0;
-  // Stops the job with a checkpoint, and waits for its end. A job of the queue stays there and is resumed later. Throws
-  // Error if it goes on.
+  // Announces the fleet, whose tags may hold the queue. Then stops the job with a checkpoint, and waits for its end. A
+  // job of the queue stays there and is resumed later. Throws Error if it goes on, or may run and cannot be asked.
   enum class Stop { no_job, resumable, unsaved };  // the worst is the last
-  virtual Stop stop(const std::string& why) = 0;
+  virtual Stop stop(const std::string& why, const cluster::Fleet& fleet) = 0;
 };
+// The same for the job in one folder. A coordinator that does not answer may have a successor, which is waited for.
+TagSyncJob::Stop stop_job_in(const JobFolder& folder, const std::string& why);
+// Cancels all jobs of the cluster's queue that are not over, those that wait first, and waits until they are. Throws
+// Error if the head cannot be asked.
+void cancel_jobs(cluster::ClusterHead& head);
 // `job_folder`: empty: the shared folder, or that of the job that the queue runs. On a machine that is no node of that
 // cluster, any running instance may join, and an empty folder is the working directory.
 std::unique_ptr<TagSyncJob> make_local_job(const Path& job_folder, const std::string& cluster);

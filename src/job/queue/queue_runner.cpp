@@ -20,7 +20,7 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto kBetweenLooks = 500ms;
 constexpr auto kSlice = 50ms;  // within which a stop signal is seen
-constexpr auto kBetweenQuestions = 2s;
+constexpr auto kBetweenQuestions = 1s;
 constexpr auto kAnswerTime = 10s;
 constexpr auto kBetweenRemovals = 60s;
 
@@ -104,7 +104,7 @@ class QueueRunner {
 
   QueueSeen seen() {
     QueueSeen seen{.goes_down = !options_.cluster.empty() && queue_.goes_down(), .hold = options_.hold()};
-    bool waits = false, runs = false;
+    bool any_open = false;
     for (auto& [number, job] : jobs_) {
       if (!job.spec) {
         if (attempts_.contains(number))
@@ -115,32 +115,38 @@ class QueueRunner {
       JobSeen one{.number = number, .spec = *job.spec, .record = job.record, .cancelled = job.cancelled};
       if (job.record.state == JobState::running) {
         one.attempt = attempts_.try_emplace(number, job).first->second.look();
-        runs = true;
+        // The next job may start in this look, and what the head said before the end of this one is old.
+        if (one.attempt.kind != AttemptSeen::Kind::alive) next_question_ = {};
       }
-      waits = waits || job.record.state == JobState::waiting;
+      any_open = any_open || !job.record.is_over();
       seen.jobs.push_back(std::move(one));
     }
-    if (!options_.cluster.empty()) seen.machines = waits && !runs ? ready_machines() : machines_;
+    if (options_.cluster.empty()) return seen;
+    if (any_open) ask_head();
+    seen.machines = machines_;
+    if (seen.hold.empty()) seen.hold = hold_;
     return seen;
   }
 
-  // Machines that are registered with the head of this cluster and connected.
-  int ready_machines() {
+  // How many machines are registered with the head of this cluster and connected, and whether it holds the queue, which
+  // also stops a job that runs.
+  void ask_head() {
     const auto now = std::chrono::steady_clock::now();
-    if (now < next_question_) return machines_;
+    if (now < next_question_) return;
     next_question_ = now + kBetweenQuestions;
     machines_ = 0;
     try {
       const auto registry = launcher::read_agent_registry(launcher::kAgentRegistryFile);
-      if (!registry) return 0;
+      if (!registry) return;
       const Json list = launcher::ask_registry(*registry, Json::object({{"ask", "list"}}), kAnswerTime);
       for (const Json& node : list.at("nodes").as_array()) machines_ += node.at("connected").as_bool() ? 1 : 0;
+      const Json* hold = list.find("hold");  // a head of an earlier version holds nothing
+      hold_ = hold ? hold->as_string() : std::string();
       problem_.clear();
     } catch (const Error& error) {
       if (problem_ != error.what()) note(error.what());
       problem_ = error.what();
     }
-    return machines_;
   }
 
   void change(QueuedJob& job, JobRecord record, bool starts) {
@@ -184,9 +190,10 @@ class QueueRunner {
   std::map<int, Attempt> attempts_;  // by job, while it runs
   std::set<int> unreadable_;
   int machines_ = 0;
+  std::string hold_;  // why the head lets no job run
   std::chrono::steady_clock::time_point next_question_{};
   std::chrono::steady_clock::time_point next_removal_{};
-  std::string problem_;  // why the head does not say how many machines are ready
+  std::string problem_;  // why the head does not say this
 };
 
 }  // namespace

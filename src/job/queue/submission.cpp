@@ -51,9 +51,18 @@ ManagedSpec spec_for(const config::JobOptions& options, const config::OptionSet&
 }
 
 void check_down(const config::JobOptions& options, const ManagedSpec& spec) {
-  if (!options.down_when_done || !spec.cluster.empty()) return;
-  throw UsageError("--down-when-done: this queue is of no cluster whose machines could end",
-                   "add --cluster NAME, or leave --down-when-done out");
+  if (!options.down_when_done) return;
+  if (spec.cluster.empty()) {
+    throw UsageError("--down-when-done: this queue is of no cluster whose machines could end",
+                     "add --cluster NAME, or leave --down-when-done out");
+  }
+  const auto registry = cluster::registry_of(spec.cluster);
+  if (!registry || !registry->adopted) return;
+  throw UsageError(
+      fmt::format("--down-when-done: the machines of cluster {} are those of the stack that it adopted, "
+                  "and not dtrain's to end",
+                  spec.cluster),
+      fmt::format("leave --down-when-done out; `dtrain cluster down {}` gives the machines back later", spec.cluster));
 }
 
 ExitCode submit(const config::JobOptions& options, const ManagedSpec& spec, Reporter& reporter) {

@@ -53,7 +53,11 @@ SyncedFolder synced_folder_from_json(const Json& json) {
 
 std::optional<CoordinatorFile> read_coordinator(const JobFolder& folder) {
   if (!file_exists(folder.coordinator())) return std::nullopt;
-  const Json json = Json::parse(read_file(folder.coordinator()), folder.coordinator().string());
+  return coordinator_in(read_file(folder.coordinator()), folder.coordinator().string());
+}
+
+CoordinatorFile coordinator_in(const std::string& text, const std::string& source) {
+  const Json json = Json::parse(text, source);
   CoordinatorFile file;
   file.pid = json.at("pid").as_integer();
   file.host = json.at("host").as_string();

@@ -62,6 +62,8 @@ struct CoordinatorFile {
 
 // Reads coordinator.json. nullopt: there is none. Throws DataError if it is damaged.
 std::optional<CoordinatorFile> read_coordinator(const JobFolder& folder);
+// The content of that file, wherever it is. `source` names it in errors.
+CoordinatorFile coordinator_in(const std::string& text, const std::string& source);
 void write_coordinator(const JobFolder& folder, const CoordinatorFile& file);
 
 // A lock that one process holds at a time; released when the process ends, in whatever way.

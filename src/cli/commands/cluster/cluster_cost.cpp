@@ -177,7 +177,7 @@ ExitCode act(const CostCommand& options, const config::OptionSet&, Reporter& rep
   const BudgetView budget = read_budget(cloud, fleet);
   const cluster::StoppedDisks disks = cluster::read_stopped_disks(cloud.aws(), fleet, prices);
   const cluster::DayCosts days =
-      cluster::cost_by_day(fleet, cluster::node_price(prices, spot.prices), cluster::aws_time(cloud.aws()));
+      cluster::cost_by_day(fleet, cluster::node_price(prices, budget.spot), cluster::aws_time(cloud.aws()));
   const auto forecast =
       options.forecast.wanted ? std::optional(forecast_of_fleet(fleet, options.forecast.job_dir)) : std::nullopt;
   if (reporter.json()) {

@@ -10,6 +10,7 @@
 
 #include "cli/command.hpp"
 #include "cluster_cloud.hpp"
+#include "keep/stop_job.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -28,7 +29,8 @@ void bind(config::OptionSet& set, DownCommand& options) {
           "also delete the file system that `up` created, with all its content")
       .flag_only = true;
   set.add("--no-head", options.no_head,
-          "leave dtrain installed on the machines of a stack that `adopt` took, and do not contact them")
+          "leave dtrain installed, and jobs running, on the machines of a stack that `adopt` took, and do not contact "
+          "them")
       .flag_only = true;
 }
 
@@ -123,6 +125,8 @@ std::string question(const DownCommand& options, const cluster::Fleet& fleet, ne
 cluster::GivenBack give_back_stack(const DownCommand& options, ClusterCloud& cloud, const cluster::Fleet& fleet,
                                    Reporter& reporter) {
   if (!options.no_head) {
+    // Its processes would go on, on machines that cost money, without the programs that know of them.
+    if (const cluster::Node* head = fleet.head(); head && head->state == "running") end_jobs_on(fleet, reporter);
     for (const std::string& line : cluster::remove_from_machines(fleet)) {
       reporter.warn("dtrain stays installed on " + line);
     }

@@ -28,12 +28,11 @@
 #include "job/agent/supervised_agent.hpp"
 #include "job/coordinator/job.hpp"
 #include "job/coordinator/resubmit.hpp"
+#include "job/queue/cluster_tag_sync.hpp"
 #include "job/queue/job_queue.hpp"
 #include "job/queue/queue_runner.hpp"
 #include "job/registered/head.hpp"
-#include "job/spec/job_client.hpp"
 #include "job/spec/job_folder.hpp"
-#include "job/spec/wait_for_stop.hpp"
 #include "job/worker/worker.hpp"
 
 namespace dtrain::cli {
@@ -191,8 +190,7 @@ ExitCode ask_head(Reporter& reporter) {
 ExitCode stop_job() {
   const Json order = document_from_input();
   const job::JobFolder folder{order.at("job_dir").as_string()};
-  job::ask_to_stop(folder, order.at("why").as_string(), false);
-  job::wait_until_over(folder);
+  job::stop_job_in(folder, order.at("why").as_string());  // who asks reads how it ended in the folder
   return ExitCode::ok;
 }
 

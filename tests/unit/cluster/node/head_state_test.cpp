@@ -86,6 +86,17 @@ TEST_F(HeadStateTest, AHeadThatIsStartedAgainKnowsTheInstances) {
   EXPECT_TRUE(again.admit(identity("i-2", "10.0.0.3"), "10.0.0.3").admission.admitted);
 }
 
+TEST_F(HeadStateTest, HoldsTheQueueUntilAnAnnouncementSaysNothingOfIt) {
+  EXPECT_EQ(state.list().at("hold").as_string(), "");
+  state.announce(Json::object({{"instances", Json::object({})}, {"hold", "the cluster is to stop"}}));
+  EXPECT_EQ(state.list().at("hold").as_string(), "the cluster is to stop");
+  HeadState again{identity("i-head", "10.0.0.1"), kOrder};
+  again.announce(state.announced());
+  EXPECT_EQ(again.list().at("hold").as_string(), "") << "machines that were started again are to work";
+  announce("i-1", "10.0.0.2");
+  EXPECT_EQ(state.list().at("hold").as_string(), "");
+}
+
 TEST_F(HeadStateTest, RemovesANodeByNameSoThatItMayNotJoinAgain) {
   announce("i-1", "10.0.0.2");
   state.register_node({.identity = identity("i-1", "10.0.0.2"), .name = "w0001"}, kNow);

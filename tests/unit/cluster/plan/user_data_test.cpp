@@ -7,6 +7,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/files.hpp>
+#include <dtrain/cluster/node_order.hpp>
 #include <dtrain/cluster/user_data.hpp>
 
 namespace dtrain::cluster {
@@ -119,6 +120,25 @@ TEST(UserData, WorkersGuardTheHeadWhereThatIsWanted) {
   EXPECT_EQ(kept_by(boot), "node guard ");
   boot.role = NodeBoot::Role::head;
   EXPECT_EQ(kept_by(boot), "head jobs node ");
+}
+
+// The settings of the node's processes as they read them from the file that the script writes.
+NodeOrder order_in(const NodeBoot& boot) {
+  const Path file = std::filesystem::temp_directory_path() / ("node_order_test_" + std::to_string(::getpid()));
+  std::string script = user_data(boot);
+  script.replace(script.rfind("\nmain\n"), 6, "\nprintf '%s' \"$node_json\"\n");
+  write_file_atomic(file, said_by_shell(script));
+  NodeOrder order = read_node_order(file);
+  std::filesystem::remove(file);
+  return order;
+}
+
+TEST(UserData, AMachineThatDtrainDidNotStartKnowsIt) {
+  NodeBoot boot = example();
+  EXPECT_FALSE(order_in(boot).adopted);
+  boot.adopted = true;
+  EXPECT_TRUE(order_in(boot).adopted);
+  EXPECT_EQ(order_in(boot).cluster, "demo");
 }
 
 // What the script does with the bundle on a machine of this kind, in folders of the test.

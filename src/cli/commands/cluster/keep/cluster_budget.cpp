@@ -41,11 +41,11 @@ void bind_budget(config::OptionSet& set, double& dollars, const std::string& hel
 BudgetView read_budget(ClusterCloud& cloud, const cluster::Fleet& fleet) {
   BudgetView view;
   if (const auto wish = cluster::tagged_wish(fleet)) view.budget = wish->budget;
-  const cluster::SpotPrices spot = spot_prices_for(cloud, fleet);
+  view.spot = spot_prices_for(cloud, fleet);
   const cluster::PriceList prices = cluster::with_tagged_prices(fleet, cloud.prices());
-  view.spending = cluster::spending_until(fleet, cluster::tagged_spending(fleet), cluster::node_price(prices, spot),
-                                          cluster::aws_time(cloud.aws()));
-  view.hourly = cluster::cost_of(cluster::machines_of(fleet), spot, prices);
+  view.spending = cluster::spending_until(fleet, cluster::tagged_spending(fleet),
+                                          cluster::node_price(prices, view.spot), cluster::aws_time(cloud.aws()));
+  view.hourly = cluster::cost_of(cluster::machines_of(fleet), view.spot, prices);
   return view;
 }
 

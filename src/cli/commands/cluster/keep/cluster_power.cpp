@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <tuple>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/signals.hpp>
@@ -16,7 +17,7 @@
 #include "cli/commands/cluster/cluster_look.hpp"
 #include "cluster_budget.hpp"
 #include "commands.hpp"
-#include "job/queue/cluster_tag_sync.hpp"
+#include "stop_job.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -119,29 +120,25 @@ ExitCode change_power(const config::ClusterPlace& place, const char* what, const
 
 // Stop.
 
-std::string job_stopped(const cluster::Fleet& fleet) {
-  using Stop = job::TagSyncJob::Stop;
-  cluster::ClusterHead head(fleet, std::chrono::seconds(0));
-  const Stop stop = job::make_remote_job(head, {})->stop("the cluster is to stop");
-  if (stop == Stop::no_job) return "no job runs";
-  return stop == Stop::resumable ? "the job was stopped with a checkpoint" : "the job was stopped without a checkpoint";
+// A cluster whose job goes on is not to stop: its queue and its reconciler go on too.
+void release(cluster::Fleet& fleet, ClusterCloud& cloud) {
+  cluster::note_stopped(cloud.aws(), fleet, false);
+  std::ignore = why_not_done([&] { cluster::ClusterHead(fleet, std::chrono::seconds(0)).announce(fleet); });
 }
 
-void stop_job_first(const StopMachines& options, const cluster::Fleet& fleet, Reporter& reporter) {
+// The queue would start its next job as soon as this one has stopped, so the mark that holds it comes first.
+void stop_job_first(const StopMachines& options, cluster::Fleet& fleet, ClusterCloud& cloud, Reporter& reporter) {
   const cluster::Node* head = fleet.head();
   if (options.no_head || !head || head->state != "running") return;
-  try {
-    reporter.note(job_stopped(fleet));
-  } catch (const Stopped&) {
-    throw;
-  } catch (const Interrupted&) {
-    throw;
-  } catch (const Error& error) {
-    const std::string why =
-        fmt::format("the job of cluster {} could not be stopped first: {}", fleet.name, error.what());
-    if (!options.force) throw Error(why, "--force stops the machines anyway; what the job has not saved is then lost");
-    reporter.warn(why);
-  }
+  const bool was_stopped = cluster::is_stopped(fleet);
+  cluster::note_stopped(cloud.aws(), fleet, true);
+  const std::string why_not = why_not_done([&] { reporter.note(stop_job_on(fleet, "the cluster is to stop")); });
+  cloud.begin_again();  // that may have taken minutes
+  if (why_not.empty()) return;
+  const std::string why = fmt::format("the job of cluster {} could not be stopped first: {}", fleet.name, why_not);
+  if (options.force) return reporter.warn(why);
+  if (!was_stopped) release(fleet, cloud);
+  throw Error(why, "--force stops the machines anyway; what the job has not saved is then lost");
 }
 
 std::string question_of_stop(const cluster::Fleet& fleet, const std::vector<cluster::Node>& stops,
@@ -177,14 +174,13 @@ void answer_stop(const cluster::PowerResult& result, const cluster::StoppedDisks
 
 ExitCode stop(const StopMachines& options, Reporter& reporter) {
   ClusterCloud cloud(options.place, reporter);
-  const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
+  cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
   require_there(fleet, cloud.aws());
   require_ec2(fleet, "stop");
   const std::vector<cluster::Node> stops = nodes_that(fleet, runs_and_stops);
   if (!stops.empty()) {
     if (!options.yes) require_consent(false, question_of_stop(fleet, stops, cloud), reporter);
-    stop_job_first(options, fleet, reporter);
-    cloud.begin_again();  // that may have taken minutes
+    stop_job_first(options, fleet, cloud, reporter);
   }
   const cluster::PowerResult result = cluster::stop_machines(cloud.context(!options.no_wait), fleet);
   if (!result.changed.empty()) note_spending(result.fleet, cloud, reporter);

@@ -6,6 +6,8 @@
 #include <dtrain/base/signals.hpp>
 #include <dtrain/base/stop.hpp>
 
+#include "stop_job.hpp"
+
 namespace dtrain::cli {
 
 job::TagSyncJob& WatchedJob::job() {
@@ -41,23 +43,14 @@ std::optional<cluster::TagSyncView> WatchedJob::look(const cluster::Fleet& fleet
   }
 }
 
-std::string WatchedJob::stop_job() {
-  using Stop = job::TagSyncJob::Stop;
+std::string WatchedJob::stop_job(const cluster::Fleet& fleet) {
   if (!place_.ask) return "the job was not stopped first, because of --no-head";
-  try {
-    const Stop stop = job().stop("the budget is spent");
-    cloud_.begin_again();  // that may have taken minutes
-    if (stop == Stop::no_job) return "no job ran";
-    return stop == Stop::resumable ? "the job was stopped with a checkpoint"
-                                   : "the job was stopped without a checkpoint";
-  } catch (const Stopped&) {
-    throw;
-  } catch (const Interrupted&) {
-    throw;
-  } catch (const Error& error) {
-    lose();
-    return fmt::format("the job could not be stopped first: {}", error.what());
-  }
+  std::string said;
+  const std::string why_not = why_not_done([&] { said = stopped_text(job().stop("the budget is spent", fleet)); });
+  cloud_.begin_again();  // that may have taken minutes
+  if (why_not.empty()) return said;
+  lose();
+  return fmt::format("the job could not be stopped first: {}", why_not);
 }
 
 }  // namespace dtrain::cli

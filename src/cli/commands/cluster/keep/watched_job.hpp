@@ -34,7 +34,7 @@ class WatchedJob final : public cluster::ClusterInside {
   void add(const std::string& host) override { job().add(host); }
   void remove(const std::string& host) override { job().remove(host); }
   // A budget that is spent ends the workers in any case, so a job that cannot be stopped is only reported.
-  std::string stop_job() override;
+  std::string stop_job(const cluster::Fleet& fleet) override;
 
  private:
   ClusterCloud& cloud_;
