@@ -132,6 +132,8 @@ def test_a_detached_job_outlives_its_user_and_a_host(world: Cluster):
     assert {host["name"]: host["answers"] for host in status["hosts"]} == {"h2": True, "h3": False}
     assert [entry["state"] for entry in status["jobs"]] == ["running"]
     assert site.cluster("health", check=False).returncode == 20
+    said = site.register("--price", 0.5)
+    assert "$1.00 an hour" in said.stdout and "h3" in said.stderr and "stays a host of cluster lab" in said.stderr, said
     said = site.cluster("add", "h4")
     assert "h4 joins job 1" in said.stderr, said
     site.wait_members("h2", "h4")
@@ -166,7 +168,8 @@ def test_down_ends_a_running_job(world: Cluster):
 
 @slow
 def test_a_second_user_and_a_head_that_is_lost(world: Cluster):
-    """Another person registers the same host file and sees the same queue; once the head is off, another host takes the queue."""
+    """Another person registers the same host file and sees the same queue; once the head is off, another host takes the queue,
+    and the lost one can be removed."""
     world.boot()
     site = Site(world, "h2", "h3")
     site.register("--price", "h2=1")
@@ -183,15 +186,18 @@ def test_a_second_user_and_a_head_that_is_lost(world: Cluster):
     world.lab["h2"].crash()
     site.write("h2", "h3")
     refused(site.cluster("add", "h4", check=False), 4, "register lab --head")
-    world.lab["h2"].boot().wait_for_ssh()
-    assert "h3 is the head" in site.register("--head", "h3").stdout
-    assert site.show(1)["state"] == "done"
+    refused(site.register("--head", "h2", check=False), 4, "h2")
+    said = site.register("--head", "h3")
+    assert "h3 is the head" in said.stdout and "stays a host of cluster lab" in said.stderr, said
+    assert site.show(1)["state"] == "done" and site.listed() == ["h3", "h2"]
+    removed = site.cluster("remove", "h2", check=False)
+    assert removed.returncode == 3 and site.listed() == ["h3"], removed
     site.down()
 
 
 def test_a_head_without_a_key(world: Cluster):
     """Where the head cannot log in to the hosts, the cluster gets a key of its own, with the user's consent; `remove` and
-    `down` take it away."""
+    `down` take it away. A `register` that fails on one host takes it from none that has it."""
     world.lab["h2"].without("key")
     world.boot("h1", "h2", "h3")
     site, job = Site(world, "h2", "h3"), world.job()
@@ -200,6 +206,14 @@ def test_a_head_without_a_key(world: Cluster):
     assert opened_by(world, "h3") == keys["h3"]
     site.register("--yes")
     assert "restrict ssh-ed25519" in opened_by(world, "h3")
+    keys_of_cluster = {name: opened_by(world, name) for name in keys}
+    members = "/root/.dtrain/members"
+    world.lab["h3"].run("sh", "-c", f"mount --bind {members} {members} && mount -o remount,ro,bind {members}")
+    refused(site.register("--yes", check=False), 4, "h3", "could not be made members")
+    world.lab["h3"].run("umount", members)
+    for name, opened in keys_of_cluster.items():
+        assert opened_by(world, name) == opened, name
+        assert world.lab[name].run("ls", members).stdout == f"{name}\n", "it is no member any more"
     site.train(job, epochs=1)
     assert members_of(world.folder) == {"h2", "h3"}
     site.down()
@@ -271,7 +285,9 @@ def test_hosts_that_cannot_be_registered(world: Cluster):
 
 
 # Keeps one file in the home folder, as crontab(1) keeps one for each user. It runs nothing: the test does, as cron would.
+# Where ~/.kill is, it kills the program that asks.
 CRONTAB = """#!/bin/sh
+[ ! -e ~/.kill ] || { rm ~/.kill; kill -9 $PPID; exit 1; }
 case "$1" in
 -l) cat ~/.crontab 2>/dev/null || { echo 'no crontab for root' >&2; exit 1; } ;;
 -) cat >~/.crontab ;;
@@ -281,8 +297,8 @@ esac
 
 @slow
 def test_a_head_that_boots_starts_its_queue(world: Cluster):
-    """By a line in its crontab, which `down` removes. Without cron `--at-boot` is refused. A home folder of the lab is empty
-    after a boot, unlike a real one: the test keeps it."""
+    """By a line in its crontab, which `down` removes, also when the head was killed amid a first `down`. Without cron `--at-boot`
+    is refused. A home folder of the lab is empty after a boot, unlike a real one: the test keeps it."""
     world.boot("h1", "h2")
     site, head = Site(world, "h2"), world.lab["h2"]
     if head.run("sh", "-c", "command -v crontab || true").stdout == "":
@@ -301,5 +317,10 @@ def test_a_head_that_boots_starts_its_queue(world: Cluster):
     head.run("sh", "-c", 'env -i HOME="$HOME" PATH=/usr/bin:/bin SHELL=/bin/sh setsid -f /bin/sh -c "$0" >/dev/null 2>&1', command)
     done = site.folder() / "0001/state.json"
     eventually(lambda: done.exists() and json.loads(done.read_text())["state"] == "done", "the job is done with no command of the user", 90)
+    head.run("sh", "-c", "touch ~/.kill")
+    cut = site.cluster("down", "--yes", check=False)
+    assert cut.returncode == 4 and "forgotten" not in cut.stdout + cut.stderr, cut
+    assert (site.folder() / "cluster.json").exists() and line in head.run("crontab", "-l").stdout
     site.down()
+    assert not (site.folder() / "cluster.json").exists()
     assert head.run("crontab", "-l").stdout == "1 2 * * * mine\n"

@@ -242,12 +242,13 @@ Json end(const std::string& name) {
   Json jobs = Json::array();
   for (const int number : ended) jobs.push_back(number);
   const Path folder = cluster->folder;
+  // Without cluster.json a second `down` finds nothing to end, so a kill in between must leave it to the last.
+  const std::string left = forget_boot(name);
   std::error_code ignored;
-  for (const char* file : {"cluster.json", "hosts", "key", "key.pub", "ssh_config", "known_hosts", "cluster.lock"}) {
+  for (const char* file : {"hosts", "key", "key.pub", "ssh_config", "known_hosts", "cluster.lock", "cluster.json"}) {
     std::filesystem::remove(folder / file, ignored);
   }
   cluster::leave_headship(name);
-  const std::string left = forget_boot(name);
   wait_until([&] { return !JobQueue(folder).has_runner(); }, kToEndRunner);
   return Json::object({{"jobs", std::move(jobs)}, {"left_in_crontab", left}});
 }

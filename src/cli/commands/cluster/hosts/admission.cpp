@@ -6,6 +6,8 @@
 #include <map>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/signals.hpp>
+#include <dtrain/base/stop.hpp>
 #include <dtrain/base/text.hpp>
 
 #include "cli/commands/cluster/cluster_cloud.hpp"
@@ -37,8 +39,27 @@ void Admission::place() {
   cluster_.folder = placed.at("folder").as_string();
   probe_ = placed.at("probe").as_string();
   const Json& there = placed.at("cluster");
-  is_new_ = there.is_null();
-  if (!is_new_) cluster_.own_key = cluster::registered_cluster_from(there, "the head").own_key;
+  if (there.is_null()) return;
+  const auto before = cluster::registered_cluster_from(there, "the head");
+  cluster_.own_key = before.own_key;
+  before_ = before.hosts;
+}
+
+bool Admission::was_member(const std::string& host) const {
+  return std::ranges::find(before_, host, &cluster::RegisteredHost::name) != before_.end();
+}
+
+// A member that is lost must not keep the others from another head, a budget or prices. The head itself has to act.
+bool Admission::may_be_away(const std::string& host) const { return was_member(host) && host != cluster_.head().name; }
+
+std::vector<cluster::RegisteredHost> Admission::present(const std::vector<cluster::RegisteredHost>& fresh,
+                                                        const std::vector<SeenHost>& seen) const {
+  std::vector<cluster::RegisteredHost> here;
+  std::ranges::copy_if(fresh, std::back_inserter(here), [&](const cluster::RegisteredHost& host) {
+    const auto found = std::ranges::find(seen, host.name, &SeenHost::name);
+    return found != seen.end() && found->is_fit();
+  });
+  return here;
 }
 
 void Admission::refuse_unfit(const std::vector<SeenHost>& fresh) const {
@@ -110,23 +131,33 @@ void Admission::choose_key(const std::vector<cluster::RegisteredHost>& fresh) {
 }
 
 void Admission::dismiss(const std::vector<cluster::RegisteredHost>& fresh) {
-  site_.tell("leave", cluster_, fresh, key_);
+  std::vector<cluster::RegisteredHost> newcomers = fresh;
+  std::erase_if(newcomers, [this](const cluster::RegisteredHost& host) { return was_member(host.name); });
+  site_.tell("leave", cluster_, newcomers, key_);
 }
 
 void Admission::admit(const std::vector<cluster::RegisteredHost>& fresh) {
   const std::vector<SeenHost> seen = site_.look(cluster_, probe_);
-  std::vector<SeenHost> seen_fresh;
-  std::ranges::copy_if(seen, std::back_inserter(seen_fresh), [&](const SeenHost& host) {
-    return std::ranges::find(fresh, host.name, &cluster::RegisteredHost::name) != fresh.end();
-  });
-  refuse_unfit(seen_fresh);
+  // Hosts that were not asked any more must not be taken for hosts that are away.
+  if (stop_signal() != 0) throw Interrupted(stop_signal(), "stopped; no host became a member");
+  std::vector<SeenHost> needed;
+  for (const SeenHost& host : seen) {
+    if (std::ranges::find(fresh, host.name, &cluster::RegisteredHost::name) == fresh.end()) continue;
+    if (host.is_fit() || !may_be_away(host.name)) {
+      needed.push_back(host);
+    } else {
+      reporter_.warn(fmt::format("{}: {}; it stays a host of cluster {}", host.name, host.why, cluster_.name));
+    }
+  }
+  refuse_unfit(needed);
   refuse_twins(seen);
-  warn_of_clocks(seen_fresh);
-  choose_key(fresh);
-  std::string problem = unfit_text(site_.tell("join", cluster_, fresh, key_));
-  if (problem.empty() && cluster_.own_key) problem = join(not_reached(fresh), "\n");
+  warn_of_clocks(needed);
+  const std::vector<cluster::RegisteredHost> here = present(fresh, needed);
+  choose_key(here);
+  std::string problem = unfit_text(site_.tell("join", cluster_, here, key_));
+  if (problem.empty() && cluster_.own_key) problem = join(not_reached(here), "\n");
   if (problem.empty()) return;
-  dismiss(fresh);
+  dismiss(here);
   throw RemoteError(fmt::format("the hosts could not be made members, and were left as they were: {}", problem),
                     "name each host so that the head reaches it too, by an address that both networks know");
 }

@@ -23,16 +23,20 @@ class Admission {
   // The head makes the cluster's folder. Fills in `shared` and `folder`.
   void place();
   // Makes `fresh`, hosts of the cluster, members: refuses those on which no job can run, or that are a host of the
-  // cluster already, and sees to it that the head can log in to them. Throws UsageError or RemoteError that names the
-  // hosts; none of them is a member then.
+  // cluster already, and sees to it that the head can log in to them. Members of before that do not answer, the head
+  // apart, are only warned of. Throws UsageError or RemoteError that names the hosts; those that were no members before
+  // are none then.
   void admit(const std::vector<cluster::RegisteredHost>& fresh);
-  // Undoes that.
+  // Undoes that. Hosts that were members before stay members.
   void dismiss(const std::vector<cluster::RegisteredHost>& fresh);
-  // Whether there was no such cluster before; after place().
-  bool is_new() const { return is_new_; }
   const cluster::RegisteredCluster& cluster() const { return cluster_; }
 
  private:
+  bool was_member(const std::string& host) const;
+  // Whether the host may stay away.
+  bool may_be_away(const std::string& host) const;
+  std::vector<cluster::RegisteredHost> present(const std::vector<cluster::RegisteredHost>& fresh,
+                                               const std::vector<SeenHost>& seen) const;
   void refuse_unfit(const std::vector<SeenHost>& fresh) const;
   void refuse_twins(const std::vector<SeenHost>& seen) const;
   void warn_of_clocks(const std::vector<SeenHost>& seen) const;
@@ -44,7 +48,7 @@ class Admission {
   const bool yes_;
   Reporter& reporter_;
   std::string probe_{}, key_{};
-  bool is_new_ = false;
+  std::vector<cluster::RegisteredHost> before_{};  // the hosts of the cluster as it was; empty: there was none
 };
 
 }  // namespace dtrain::cli

@@ -136,7 +136,7 @@ Json claim(Site& site, Admission& admission, const std::vector<RegisteredHost>& 
     return site.ask_head(wanted.head(),
                          Json::object({{"ask", "claim"}, {"cluster", to_json(wanted)}, {"at_boot", at_boot}}));
   } catch (const Error&) {
-    if (admission.is_new()) admission.dismiss(hosts);
+    admission.dismiss(hosts);
     throw;
   }
 }

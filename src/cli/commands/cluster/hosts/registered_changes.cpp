@@ -22,6 +22,9 @@ using cluster::RegisteredCluster;
 using cluster::RegisteredHost;
 // A job may take as long to let a host go, and as long to save its last checkpoint.
 constexpr std::chrono::seconds kToChange{330};
+// The end of the queue's jobs, of the job in the shared folder and of the runner, one after the other, each have a
+// limit of their own on the head.
+constexpr std::chrono::seconds kToEnd{600};
 
 RegisteredLook require_head(const RegisteredCluster& known, Reporter& reporter) {
   RegisteredLook look = ask_registered(known, reporter);
@@ -148,7 +151,8 @@ ExitCode remove_host(const RegisteredCluster& known, const std::string& host, bo
   return code;
 }
 
-// A head that does not answer keeps the cluster: it would go on with the jobs.
+// A head that does not answer cannot be told: the cluster is then forgotten here, and the head, if it lives, goes on.
+// One that answers and has not ended the jobs keeps the cluster here too, so that `down` can be run again.
 ExitCode take_down(const RegisteredCluster& known, bool yes, Reporter& reporter) {
   const RegisteredLook look = ask_registered(known, reporter);
   if (!yes) require_consent(false, question_of(look), reporter);
@@ -157,13 +161,14 @@ ExitCode take_down(const RegisteredCluster& known, bool yes, Reporter& reporter)
   ExitCode code = ExitCode::ok;
   try {
     const std::string key = key_of(site, look.cluster);
-    const Json answer = site.ask_head(known.head(), Json::object({{"ask", "end"}, {"name", known.name}}), kToChange);
+    const Json answer = site.ask_head(known.head(), Json::object({{"ask", "end"}, {"name", known.name}}), kToEnd);
     for (const Json& job : answer.at("jobs").as_array()) ended.push_back(std::to_string(job.as_integer()));
     if (const Json* left = answer.find("left_in_crontab"); left && !left->as_string().empty()) {
       reporter.warn(fmt::format("the crontab of the head still starts the queue at its boot: {}", left->as_string()));
     }
     code = dismiss(site, look.cluster, look.cluster.hosts, key, reporter);
   } catch (const RemoteError& error) {
+    if (look.answers) throw;
     reporter.warn(error.what());
     reporter.warn(
         fmt::format("cluster {} is forgotten here alone: its head could not be told, and goes on with its "

@@ -20,9 +20,13 @@ RegisteredLook ask(Site& site, const cluster::RegisteredCluster& known) {
     look.runner = answer.at("runner").as_bool();
     look.jobs = answer.at("jobs");
     look.events = answer.at("events");
+    look.answers = true;
     cluster::remember(look.cluster);
   } catch (const Stopped&) {
     throw;
+  } catch (const UsageError& refusal) {  // for one, that the cluster is being taken down
+    look.answers = true;
+    look.unknown = refusal.what();
   } catch (const Error& error) {
     look.unknown = error.what();
   }

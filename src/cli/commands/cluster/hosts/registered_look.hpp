@@ -17,6 +17,7 @@ namespace dtrain::cli {
 struct RegisteredLook {
   cluster::RegisteredCluster cluster;  // as the head has it; as it was seen last, where `unknown`
   std::string unknown{};               // why the head told nothing; empty: it did
+  bool answers = false;                // the head is there, even if it refused to tell
   bool runner = false;                 // whether the queue is run
   Json jobs = Json::array(), events = Json::array();
   std::vector<SeenHost> hosts{};                   // in the cluster's order; empty: they were not asked
