@@ -12,12 +12,14 @@
 
 namespace dtrain::backend::cpu {
 
-// The same whatever the number of threads, so that it does not change the bits. Pictures of a detector are large, and
-// few: each is work enough for a thread.
+// The same whatever the number of threads, so that it does not change the bits. Few, because a batch may be no larger
+// than a shard of a training step, and all threads should have a part of it; but each block reads all weights. Pictures
+// of a detector are large: each is work enough for a thread.
 int CpuExecutable::evaluation_block() const {
-  constexpr int kBlock = 32;
+  constexpr int kThumbnail = 64 * 64;
   if (nn::detection_of(graph_)) return 1;
-  return std::min(options_.max_samples, kBlock);
+  const nn::Shape image = graph_.input();
+  return std::min(options_.max_samples, image.h * image.w <= kThumbnail ? 4 : 8);
 }
 
 StepMetrics CpuExecutable::evaluate(const HostBatch& batch, std::span<const nn::ImageView> views,
