@@ -47,10 +47,13 @@ bool counts_as_picture(const std::filesystem::directory_entry& file) {
 }
 
 // Lists folder by folder, so that one that cannot be read hides no other. Links are followed once all folders are
-// listed, and no folder is listed twice: links may lead back, and their number multiplies with their depth.
+// listed, and no folder is listed twice: links may lead back, and their number multiplies with their depth. A link to a
+// folder around the one that was asked for leads out of what is meant.
 class PictureWalk {
  public:
   explicit PictureWalk(const Path& folder) : links_{folder} {
+    std::error_code error;
+    asked_ = std::filesystem::canonical(folder, error);
     while (!links_.empty()) {
       std::vector<Path> round = std::exchange(links_, {});
       std::ranges::sort(round);
@@ -63,10 +66,15 @@ class PictureWalk {
   FoundPictures found() && { return std::move(found_); }
 
  private:
+  bool is_around(const Path& real) const {
+    const Path below = asked_.lexically_relative(real);
+    return !below.empty() && below != "." && *below.begin() != "..";
+  }
+
   void list(const Path& folder) {
     std::error_code error;
     const Path real = std::filesystem::canonical(folder, error);
-    if (!error && !listed_.insert(real).second) return;
+    if (!error && (is_around(real) || !listed_.insert(real).second)) return;
     std::filesystem::directory_iterator entry(folder, error);
     for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) take(*entry);
     if (error)
@@ -85,6 +93,7 @@ class PictureWalk {
   FoundPictures found_{};
   std::set<Path> listed_{};  // without links
   std::vector<Path> links_;
+  Path asked_;  // without links
 };
 
 FoundPictures pictures_below(const Path& folder) {

@@ -74,6 +74,8 @@ TEST(FindPictures, FollowsLinksButNotBack) {
   write_file_atomic(folder / "photos/cat/1.png", picture());
   std::filesystem::create_directory_symlink(folder / "photos/cat", folder / "linked/cat");
   std::filesystem::create_directory_symlink(folder / "photos", folder / "photos/cat/back");
+  write_file_atomic(folder / "beside.png", picture());
+  std::filesystem::create_directory_symlink(folder.path(), folder / "linked/out");
   EXPECT_EQ(find_pictures((folder / "photos").string()).files, (Paths{folder / "photos/cat/1.png"}));
   EXPECT_EQ(find_pictures((folder / "linked").string()).files, (Paths{folder / "linked/cat/1.png"}));
 }
