@@ -126,7 +126,9 @@ TEST_F(Import, NumbersTheFoldersOfAnArchiveAsPackWould) {
     make_folder((folder / "photos" / name).parent_path());
     write("photos/" + name, content);
   }
-  import({folder / "photos"});
+  PackOptions whole;
+  whole.train_ratio = 1;
+  import({folder / "photos"}, whole);
   EXPECT_EQ(read_file(folder / "out.rec"), from_tar);
 }
 
