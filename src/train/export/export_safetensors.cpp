@@ -4,7 +4,7 @@
 
 #include "checkpoint/checkpoint_tensors.hpp"
 #include "checkpoint/safetensors.hpp"
-#include "weights/torch_name.hpp"
+#include "checkpoint/torch_name.hpp"
 
 namespace dtrain::train {
 namespace {

@@ -14,9 +14,9 @@
 #include <dtrain/base/text.hpp>
 #include <dtrain/nn/initialize.hpp>
 
+#include "checkpoint/torch_name.hpp"
 #include "fit_weights.hpp"
 #include "timm_names.hpp"
-#include "torch_name.hpp"
 #include "weights_file.hpp"
 
 namespace dtrain::train {
