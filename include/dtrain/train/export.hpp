@@ -10,8 +10,8 @@
 
 namespace dtrain::train {
 
-// Each returns the files it wrote (whole or not at all). Tensors are float32 and, but for safetensors, keep their names.
-// Weights and running statistics, no optimizer, as PyTorch calls them: "NODE.weight", "NODE.running_mean".
+// Each returns the files it wrote (whole or not at all). Tensors are float32 and, but for safetensors, keep their
+// names. Weights and running statistics, no optimizer, as PyTorch calls them: "NODE.weight", "NODE.running_mean".
 std::vector<Path> export_safetensors(const Checkpoint& checkpoint, const Path& file);
 // PREFIX-symbol.json and PREFIX-0001.params as MXNet 1.x loads them.
 std::vector<Path> export_mxnet(const Checkpoint& checkpoint, const Path& prefix, std::uint32_t epoch);
