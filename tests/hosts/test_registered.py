@@ -207,13 +207,13 @@ def test_a_head_without_a_key(world: Cluster):
     site.register("--yes")
     assert "restrict ssh-ed25519" in opened_by(world, "h3")
     keys_of_cluster = {name: opened_by(world, name) for name in keys}
-    members = "/root/.dtrain/members"
+    members = "~/.dtrain/members"
     world.lab["h3"].run("sh", "-c", f"mount --bind {members} {members} && mount -o remount,ro,bind {members}")
     refused(site.register("--yes", check=False), 4, "h3", "could not be made members")
-    world.lab["h3"].run("umount", members)
+    world.lab["h3"].run("sh", "-c", f"umount {members}")
     for name, opened in keys_of_cluster.items():
         assert opened_by(world, name) == opened, name
-        assert world.lab[name].run("ls", members).stdout == f"{name}\n", "it is no member any more"
+        assert world.lab[name].run("sh", "-c", f"ls {members}").stdout == f"{name}\n", "it is no member any more"
     site.train(job, epochs=1)
     assert members_of(world.folder) == {"h2", "h3"}
     site.down()
