@@ -32,7 +32,7 @@ def judge(case):
 
 def torch_name(name):
     for ours, theirs in ENDINGS.items():
-        if name.endswith(ours):
+        if name.endswith(ours) and not name.endswith(f".in_proj{ours}"):  # of torch.nn.MultiheadAttention itself
             return name.removesuffix(ours) + theirs
     return name
 
