@@ -41,7 +41,7 @@ void set_machine_defaults(ComputeOptions& options);
 constexpr int kMostGpus = 1024;
 void bind_device(OptionSet& set, ComputeOptions& options, int most_gpus);
 void bind_batch(OptionSet& set, ComputeOptions& options);  // batch sizes, shards, seed
-// --batch-size on the command line counts beside a --global-batch of a file or a recipe.
+// Drops a --global-batch that comes from a weaker source than --batch-size: a file or a recipe beside the command line.
 void let_stronger_batch_decide(const OptionSet& set, ComputeOptions& options);
 
 // Samples of a detector that are evaluated together, where the user chose no number: they are large.

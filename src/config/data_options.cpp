@@ -244,8 +244,7 @@ void take_preprocessing(const Json& preprocessing, const OptionSet& set, DataOpt
   if (mean && !set.chosen("rgb-mean")) options.augment.mean = channels_from(*mean);
   if (std && !set.chosen("rgb-std")) options.augment.std = channels_from(*std);
   const Json* resize = preprocessing.find("resize");
-  const bool says_size =
-      resize || preprocessing.find("image_shape");  // else it says nothing of sizes, as of old versions
+  const bool says_size = resize || preprocessing.find("image_shape");  // older manifests state neither
   if (says_size && !set.chosen("resize")) options.augment.resize = resize ? static_cast<int>(resize->as_integer()) : 0;
 }
 

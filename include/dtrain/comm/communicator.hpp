@@ -88,8 +88,8 @@ class DeviceReduction {
   virtual DeviceMark taken() = 0;
   // Call when all leaves of this rank were taken. Blocks until all ranks have called it.
   virtual void exchange() = 0;
-  // After exchange(): blocks until the leaves of this rank are computed. Throws PeerLost as finish() does, because work
-  // of the GPU may stand behind a transfer whose other rank is gone.
+  // After exchange(): blocks until the leaves of this rank are computed. Throws PeerLost as finish() does, because a
+  // transfer that waits for a lost rank may occupy the GPU and hold up the computation.
   virtual void wait_for_leaves() = 0;
   // Blocks until the root is here. Calls exchange() if the caller did not.
   virtual DeviceSum finish() = 0;

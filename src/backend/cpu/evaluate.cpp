@@ -12,9 +12,9 @@
 
 namespace dtrain::backend::cpu {
 
-// The same whatever the number of threads, so that it does not change the bits. Few, because a batch may be no larger
-// than a shard of a training step, and all threads should have a part of it; but each block reads all weights. Pictures
-// of a detector are large: each is work enough for a thread.
+// The number of threads must not change the bits, so the size of a block does not depend on it. Small blocks divide a
+// batch that is no larger than a shard among all threads, but each block reads all weights. A detector's pictures are
+// so large that one of them makes a block.
 int CpuExecutable::evaluation_block() const {
   constexpr int kThumbnail = 64 * 64;
   if (nn::detection_of(graph_)) return 1;

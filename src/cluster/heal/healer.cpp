@@ -229,7 +229,8 @@ Healer::Look Healer::look() {
   if (!look.acts) return look;
   const ClusterRequest request = request_of_(fleet);
   const Wish before = read_wish(fleet, request);
-  // AWS shows later what is written now, and what the head is told of the budget is read from the tags.
+  // AWS shows a tag some time after it was written, and announcement() takes the budget from the tags: they get the
+  // newest values here.
   fleet.group->tags[tag::kWish] = wish_text(before);
   if (before.budget && tagged_spending(fleet).at < written_.at)
     fleet.group->tags[tag::kSpent] = spending_text(written_);

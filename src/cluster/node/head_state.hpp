@@ -39,7 +39,7 @@ class HeadState {
   // Throws DataError.
   void announce(const Json& message);
   // What announce() takes, with the instances that belong to the cluster now: for a head that is started again. It does
-  // not hold the queue: machines that run again after a stop are to work, also before somebody announces them.
+  // not hold the queue, so that jobs run as soon as machines do that were stopped, before the next announcement.
   Json announced() const;
   // The node at this address was asked to power off; one that was silent may not have heard it.
   void send_away(const std::string& address) { sent_away_.insert(address); }

@@ -92,7 +92,7 @@ void Link::wait_for_device(Clock::time_point deadline) {
 }
 
 void Link::wait_for_mark(DeviceMark mark, Clock::time_point deadline) {
-  wait_until([this, mark] { return device_.is_reached(mark); }, "a transfer beside the computation", deadline);
+  wait_until([this, mark] { return device_.is_reached(mark); }, "a transfer that the computation waits for", deadline);
 }
 
 void Link::require(Result result, const char* what) {

@@ -22,7 +22,8 @@ struct BatchBuffer {
   std::vector<nn::PictureObjects> objects;  // of a detector's batch, one for each sample
 };
 
-// Moves the samples of a batch of `samples` together, without those of the numbers `out`, and gives how many they are.
+// Removes the samples with the numbers `out` from a batch of `samples`, moves the others together and returns how many
+// remain.
 int leave_out(BatchBuffer& buffer, int samples, std::size_t sample_bytes, const std::set<int>& out);
 
 // Any thread may let go of a buffer, also after the pool is gone.

@@ -48,7 +48,7 @@ bool counts_as_picture(const std::filesystem::directory_entry& file) {
 
 // Lists folder by folder, so that one that cannot be read hides no other. Links are followed once all folders are
 // listed, and no folder is listed twice: links may lead back, and their number multiplies with their depth. A link to a
-// folder around the one that was asked for leads out of what is meant.
+// folder that contains the one that was asked for is not followed: it would list what lies beside that.
 class PictureWalk {
  public:
   explicit PictureWalk(const Path& folder) : links_{folder} {
@@ -66,7 +66,7 @@ class PictureWalk {
   FoundPictures found() && { return std::move(found_); }
 
  private:
-  bool is_around(const Path& real) const {
+  bool contains_asked(const Path& real) const {
     const Path below = asked_.lexically_relative(real);
     return !below.empty() && below != "." && *below.begin() != "..";
   }
@@ -74,7 +74,7 @@ class PictureWalk {
   void list(const Path& folder) {
     std::error_code error;
     const Path real = std::filesystem::canonical(folder, error);
-    if (!error && (is_around(real) || !listed_.insert(real).second)) return;
+    if (!error && (contains_asked(real) || !listed_.insert(real).second)) return;
     std::filesystem::directory_iterator entry(folder, error);
     for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) take(*entry);
     if (error)

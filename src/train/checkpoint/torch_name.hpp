@@ -1,4 +1,5 @@
-// What PyTorch calls the tensors of a network whose nodes have PyTorch's names.
+// What PyTorch calls the tensors of a network whose nodes have PyTorch's names: for exports, and for weights that are
+// read.
 #pragma once
 
 #include <string>

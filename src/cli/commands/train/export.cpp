@@ -21,7 +21,7 @@ void bind(config::OptionSet& set, ExportCommand& options) {
   config::bind_weights(set, options.checkpoint);
   set.group("Result");
   set.add_choice("--to", options.to, {"safetensors", "onnx", "mxnet"},
-                 "format to write; safetensors have PyTorch's names of tensors")
+                 "format to write; a safetensors file names tensors as PyTorch does")
       .required = true;
   set.add("--out", options.out,
           "file or s3:// URL to write; for mxnet, the prefix of PATH-symbol.json and PATH-0001.params")

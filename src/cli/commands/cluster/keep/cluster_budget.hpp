@@ -19,7 +19,7 @@ struct BudgetView {
   std::optional<double> budget{};  // US dollars; nullopt: no limit
   cluster::Spending spending{};    // until now
   cluster::Cost hourly{};          // of the machines that run
-  cluster::SpotPrices spot{};      // of the types of all spot machines, also of those that ended
+  cluster::SpotPrices spot{};      // of all types of spot machines, including machines that ended
 
   bool is_known() const { return spending.unpriced.empty() && hourly.unpriced.empty(); }
 };
