@@ -104,7 +104,8 @@ def imported(folder, model, network):
     path = os.path.join(folder, "weights.pth")
     torch.save(model.state_dict(), path)
     prefix = os.path.join(folder, "m", "imported")
-    run("import", path, *network, "--image-shape", f"3,{SIDE},{SIDE}", "--num-classes", str(CLASSES), "--out", prefix)
+    run("import", path, *network, "--image-shape", f"3,{SIDE},{SIDE}", "--num-classes", str(CLASSES), "--out", prefix,
+        "--force")
     return prefix
 
 

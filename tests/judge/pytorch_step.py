@@ -136,6 +136,7 @@ def loss_of(node, logits, targets):
 
 def convolution(node, x, weight, bias=None):
     weight = weight.detach() if node["frozen"] else weight
+    weight = weight[:, :, None, None] if weight.dim() == 2 else weight  # a linear layer at every place
     (above, left), (below, right) = node["pad"], node.get("extra_pad", [0, 0])
     x = F.pad(x, (left, left + right, above, above + below))
     return F.conv2d(x, weight, bias, node["stride"], 0, node.get("dilation", 1), node["groups"])

@@ -336,7 +336,7 @@ std::string Healer::carry_out(const HealAction& action, const Fleet& fleet, cons
       end_instances(context_, {action.id});
       return "ended " + action.id;
     case Kind::close: {
-      const std::string job = inside_.stop_job(fleet);
+      std::string job = inside_.stop_job(fleet);
       if (action.ids.empty()) return job;
       end_instances(context_, action.ids);
       return fmt::format("{}; ended {}", job, join_first(action.ids, 4, ", "));
