@@ -60,7 +60,8 @@ class Coordinator {
 
   // May be called from within a call of the agent pool; the event then waits for the one in progress.
   void feed(AgentPoolEvent event, Moment now);
-  // Lets time pass. The first call reads the host file and begins the job. Call it about every 50 ms.
+  // Lets time pass. The first call reads the host file and begins the job; after a takeover it continues with the hosts
+  // that the job has. Call it about every 50 ms.
   void tick(Moment now);
   // Stops the job as the `stop` request does.
   void stop(const std::string& reason, bool at_once, Moment now);
@@ -68,6 +69,8 @@ class Coordinator {
   // Another coordinator leads the job, which continues: this one acts and writes no more.
   void step_down(Term higher);
   bool stepped_down() const;
+  // Whether it may write to the job folder at the time of the last call: no other coordinator can lead the job.
+  bool may_write() const;
 
   // Set when no process of the job runs any more, and after step_down().
   const std::optional<Finish>& finished() const;

@@ -31,6 +31,9 @@ struct HostList {
 // problem.
 HostList parse_host_file(std::string_view text, int slots = 1);
 
+// The list in this file. Throws Error if the file cannot be read, and UsageError if it names no host.
+HostList host_list_in(const Path& file, int slots = 1);
+
 // The text with a line added, or without the lines of this host; all other lines stay as they are. Throws UsageError
 // when the host is there already, or is not there (with the nearest name).
 std::string with_host(std::string_view text, const std::string& line);

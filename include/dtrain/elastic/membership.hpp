@@ -82,7 +82,7 @@ class Membership {
   // Ends the generation for this worker: aborts its communicator and reports the loss to the coordinator.
   virtual void lost(const PeerLost& error) = 0;
 
-  // A sign of progress; cheap, may be called at every change of phase.
+  // A sign of progress; cheap, may be called at every change of phase. While shards are computed, from any thread.
   virtual void progress(Phase phase) = 0;
   // The part of each step that this worker computes from now on, for the speeds of hosts.
   virtual void computes(double share) = 0;

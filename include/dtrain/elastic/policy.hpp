@@ -14,7 +14,8 @@ namespace dtrain::elastic {
 using Time = std::chrono::steady_clock::time_point;
 using Duration = std::chrono::milliseconds;
 
-// Minimum time before a member counts as hung in a phase. When the job's own times are known, the limit is at least
+// Minimum time without a sign of progress before a member counts as hung in a phase. A phase that begins is such a
+// sign, and so is each shard that is computed on the host. When the job's own times are known, the limit is at least
 // hang_factor median steps, or hang_factor / 4 times its longest evaluation or save.
 struct HangFloors {
   Duration loading{20'000};

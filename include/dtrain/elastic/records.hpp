@@ -18,8 +18,9 @@ namespace dtrain::elastic {
 
 using WallTime = std::chrono::system_clock::time_point;
 
-// A file that grows by whole lines. Opening it completes a torn last line with a newline, and readers skip lines that
-// they cannot parse. A line that cannot be written throws Error and is kept: it is written before the next one.
+// A file that grows by whole lines. Opening it completes a torn last line with a newline, now or before the first line
+// that can be written, and readers skip lines that they cannot parse. A line that cannot be written throws Error and is
+// kept: it is written before the next one.
 class LineFile {
  public:
   explicit LineFile(Path path);

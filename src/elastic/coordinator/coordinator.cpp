@@ -11,6 +11,7 @@
 #include <dtrain/elastic/coordinator.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <deque>
 #include <set>
@@ -54,15 +55,18 @@ struct Coordinator::Impl {
         journal(options.folder / "journal.jsonl"),
         clock(now),
         tiebreaker_owner(fmt::format("coordinator {} {}", options.term, to_hex(unpredictable_bytes(8)))) {
-    journal.begin_term(options.term);
-    const Origin origin{journal.next_generation(), journal.next_worker(), member_log.present()};
-    if (options.takeover) {
-      pending_requests = pending_requests_in(read_events(options.folder / "events.jsonl"));
-      first = recover_state(options.policy, origin, *options.takeover, now.time);
-      state = std::move(first->state);
-    } else {
+    Origin origin{journal.next_generation(), journal.next_worker(), member_log.present()};
+    if (!options.takeover) {
+      journal.begin_term(options.term);
       state = initial_state(options.policy, origin, now.time);
+      return;
     }
+    write_now([this] { journal.begin_term(options.term); });  // a full disk must not end a job that trains
+    pending_requests = pending_requests_in(read_events(options.folder / "events.jsonl"));
+    origin.listed = pending_requests.listed;
+    origin.unlisted.assign(pending_requests.unlisted.begin(), pending_requests.unlisted.end());
+    first = recover_state(options.policy, origin, *options.takeover, now.time);
+    state = std::move(first->state);
   }
 
   // Input.
@@ -87,9 +91,11 @@ struct Coordinator::Impl {
     write_deferred();
     if (!begun) {
       begun = true;
-      if (first) act_all(first->actions, now);
-      read_host_file(false, now);
-      repeat_pending_requests(now);
+      if (first) {
+        continue_job(now);
+      } else {
+        take_host_list(host_list_in(host_file, options.slots), false, now);
+      }
     } else if (state.policy.elastic) {
       watch_host_file(now);
     }
@@ -98,7 +104,16 @@ struct Coordinator::Impl {
     if (options.prometheus && now.time >= metrics_due) write_metrics(now);
   }
 
-  void repeat_pending_requests(Moment now) {
+  // The watcher reads the host file once it is settled, so that a list that is half written or was refused removes
+  // no host.
+  void continue_job(Moment now) {
+    act_all(first->actions, now);
+    try {
+      (void)host_list_in(host_file, options.slots);
+    } catch (const Error& error) {
+      say({Say::Kind::warning, error.what(),
+           fmt::format("the job keeps its hosts, {}, until that file lists some", fmt::join(state.order, ", "))});
+    }
     for (const auto& [host, reason] : pending_requests.drained) step(Drain{host, reason}, now);
     if (pending_requests.stop) step(StopAsked{*pending_requests.stop}, now);
   }
@@ -137,27 +152,16 @@ struct Coordinator::Impl {
   // The host file.
 
   // Returns the lines that are ignored.
-  std::vector<std::string> read_host_file(bool by_person, Moment now) {
-    HostList list = parse_host_file(read_file(host_file), options.slots);
-    report_problems(list);
-    if (list.hosts.empty()) {
-      throw UsageError(fmt::format("{} names no host", host_file.string()), "write one host a line into it");
-    }
-    step(HostsWanted{std::move(list.hosts), by_person, std::move(list.doubtful)}, now);
-    return list.problems;
-  }
-
-  void watch_host_file(Moment now) {
-    std::optional<HostList> list = watcher.poll(now.time);
-    if (!list) return;
-    report_problems(*list);
-    step(HostsWanted{std::move(list->hosts), false, std::move(list->doubtful)}, now);
-  }
-
-  void report_problems(const HostList& list) {
+  std::vector<std::string> take_host_list(HostList list, bool by_person, Moment now) {
     for (const std::string& problem : list.problems) {
       say({Say::Kind::warning, fmt::format("{}: {}", host_file.string(), problem), ""});
     }
+    step(HostsWanted{std::move(list.hosts), by_person, std::move(list.doubtful)}, now);
+    return std::move(list.problems);
+  }
+
+  void watch_host_file(Moment now) {
+    if (std::optional<HostList> list = watcher.poll(now.time)) take_host_list(std::move(*list), false, now);
   }
 
   // Requests.
@@ -211,7 +215,9 @@ struct Coordinator::Impl {
   Json hosts_changed(Moment now) {
     require_elastic();
     Json problems = Json::array();
-    for (const std::string& problem : read_host_file(true, now)) problems.push_back(problem);
+    for (const std::string& problem : take_host_list(host_list_in(host_file, options.slots), true, now)) {
+      problems.push_back(problem);
+    }
     return Json::object({{"ok", true}, {"problems", std::move(problems)}});
   }
 
@@ -310,7 +316,8 @@ struct Coordinator::Impl {
 
   void complain(const Error& error) {
     if (!complaints.insert(error.what()).second) return;
-    say({Say::Kind::warning, error.what(), "the job goes on, and writes what is missing as soon as it can"});
+    const std::string remedy = error.hint().empty() ? "" : error.hint() + "; ";
+    say({Say::Kind::warning, error.what(), remedy + "the job goes on, and writes what is missing as soon as it can"});
   }
 
   void catch_up(Moment now) {
@@ -318,7 +325,7 @@ struct Coordinator::Impl {
     catch_up_due = now.time + kCatchUpInterval;
     bool is_behind = false;
     for (GrowingFile* file : {&member_log.file(), &events.file(), &journal.file()}) {
-      if (file->is_behind()) record([&] { file->catch_up(); });
+      if (file->is_behind()) record([file] { file->catch_up(); });
       is_behind |= file->is_behind();
     }
     if (!std::exchange(was_behind, is_behind) || is_behind) return;
@@ -379,6 +386,7 @@ void Coordinator::stop(const std::string& reason, bool at_once, Moment now) {
 void Coordinator::step_down(Term higher) { impl_->step_down(higher); }
 bool Coordinator::stepped_down() const { return impl_->stepped_down; }
 const std::optional<Finish>& Coordinator::finished() const { return impl_->finished; }
+bool Coordinator::may_write() const { return impl_->may_write(); }
 bool Coordinator::is_training() const { return impl_->state.current && impl_->state.current->stepped; }
 const std::optional<Failure>& Coordinator::first_failure() const { return impl_->state.first_failure; }
 const State& Coordinator::state() const { return impl_->state; }

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <dtrain/base/error.hpp>
 #include <dtrain/elastic/host_file.hpp>
 
@@ -24,6 +26,14 @@ std::optional<std::string> read_now(const Path& path) {
 bool is_whole(const std::string& text) { return text.ends_with('\n') && text.find('\0') == text.npos; }
 
 }  // namespace
+
+HostList host_list_in(const Path& file, int slots) {
+  HostList list = parse_host_file(read_file(file), slots);
+  if (!list.hosts.empty()) return list;
+  const std::string remedy = "write one host a line into it";
+  throw UsageError(fmt::format("{} names no host", file.string()),
+                   list.problems.empty() ? remedy : fmt::format("{}: {}", list.problems.front(), remedy));
+}
 
 HostFileWatcher::HostFileWatcher(Path path, std::chrono::milliseconds settle, int slots)
     : path_(std::move(path)), settle_(settle), slots_(slots) {}

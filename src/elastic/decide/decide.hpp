@@ -23,7 +23,7 @@
 namespace dtrain::elastic {
 
 // Events.
-struct HostsWanted {  // the whole list; the first one begins the job
+struct HostsWanted {  // the whole list; the first one begins the job, except after a takeover
   std::vector<HostLine> hosts;
   bool by_person = false;                  // from a command of dtrain, not from an edit: may remove any number
   std::vector<std::string> doubtful = {};  // as HostList: a missing host that may be meant by one of these stays
@@ -94,7 +94,8 @@ struct [[nodiscard]] Decision {
 Decision decide(State state, const Event& event, Time now);
 
 // The state and the first actions of a coordinator that takes over. All workers stay alive; they freeze and continue in
-// a new generation as after a failure, which settles changes that were in progress. The next event is HostsWanted.
+// a new generation as after a failure, which settles changes that were in progress. The hosts stay those of the lists
+// that were accepted, as the records and the agents know them; a list that comes later is an edit like any other.
 Decision recover_state(const Policy& policy, const Origin& origin, const TakeoverState& takeover, Time now);
 
 // True when this coordinator may write to the job folder: enough voters answered so lately that no other coordinator

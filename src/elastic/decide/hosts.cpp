@@ -39,6 +39,16 @@ Edit compare(const State& state, const HostsWanted& wanted) {
   return edit;
 }
 
+// Hosts that are wanted though the list lacks them, because their line is damaged, come last.
+std::vector<std::string> order_of(const State& state, const HostsWanted& wanted) {
+  std::vector<std::string> order;
+  for (const HostLine& line : wanted.hosts) order.push_back(line.name);
+  for (const std::string& name : state.order) {
+    if (state.hosts.at(name).wanted && std::ranges::find(order, name) == order.end()) order.push_back(name);
+  }
+  return order;
+}
+
 Json names_json(const std::vector<std::string>& names) {
   Json json = Json::array();
   for (const std::string& name : names) json.push_back(name);
@@ -164,9 +174,9 @@ void accept_hosts(DecisionContext& context, const HostsWanted& wanted) {
   if (state.ending) return;
   const Edit edit = compare(state, wanted);
   const bool changed = !edit.added.empty() || !edit.removed.empty() || edit.lines_changed || state.edits == 0;
+  if (!changed) state.order = order_of(state, wanted);
   if (!changed || !may_edit(context, wanted, edit)) return;
   ++state.edits;
-  std::vector<std::string> order;
   for (const std::string& name : edit.removed) {
     Host& host = state.hosts.at(name);
     host.wanted = host.drained = host.noticed = false;
@@ -177,19 +187,16 @@ void accept_hosts(DecisionContext& context, const HostsWanted& wanted) {
     Host& host = state.hosts[line.name];
     host.line = line;
     host.slots.resize(std::max(host.slots.size(), static_cast<std::size_t>(line.slots)));
-    order.push_back(line.name);
     if (std::exchange(host.wanted, true)) continue;
     host.edit = state.edits;
     host.edited = context.now;
     forget_failures(host);
   }
-  for (const std::string& name : state.order) {  // missing only because their line is damaged
-    if (state.hosts.at(name).wanted && std::ranges::find(order, name) == order.end()) order.push_back(name);
-  }
-  state.order = std::move(order);
+  state.order = order_of(state, wanted);
   context.emit("hosts", {{"added", names_json(edit.added)},
                          {"removed", names_json(edit.removed)},
-                         {"by", wanted.by_person ? "command" : "file"}});
+                         {"by", wanted.by_person ? "command" : "file"},
+                         {"list", state.edits}});
 }
 
 void drain_host(DecisionContext& context, const std::string& name, const std::string& reason) {

@@ -2,10 +2,15 @@
 //
 // The agents say for how long each worker has been silent, so a worker that hung before the takeover is evicted without
 // a second wait. It gets kAnswerTime all the same: its agent may have been held up with messages of it unread.
+//
+// The host file is not what says which hosts the job has: it may be half written, or name a list that was refused. The
+// job keeps the hosts that the events list, host_worker_log or the agents name, except those that an accepted list
+// removed. Events may be missing, so a host that only an agent names stays too.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "steps.hpp"
 
@@ -13,6 +18,11 @@ namespace dtrain::elastic {
 namespace {
 
 constexpr Duration kAnswerTime{500};
+
+HostLine line_of_name(const std::string& name) {
+  HostList list = parse_host_file(name);
+  return list.hosts.size() == 1 ? std::move(list.hosts.front()) : HostLine{.name = name, .host = name};
+}
 
 struct StateRecovery {
   DecisionContext& context;
@@ -22,7 +32,7 @@ struct StateRecovery {
 
   void take_host(const HostReport& report) const {
     Host& host = state().hosts[report.host];
-    host.line.name = host.line.host = report.host;
+    host.line = line_of_name(report.host);
     host.agent = AgentState::up;
     host.agent_since = context.now;
     host.address = report.address;
@@ -114,6 +124,36 @@ struct StateRecovery {
     begin_freeze(context, "a new coordinator took over", std::nullopt);
   }
 
+  // Hosts of members, and of agents that came.
+  std::vector<std::string> used_hosts() const {
+    std::vector<std::string> names;
+    for (const VoterSet& voter_set : all_voter_sets()) {
+      for (const Member& member : voter_set.members) names.push_back(member.host);
+    }
+    for (const HostReport& report : takeover.hosts) names.push_back(report.host);
+    return names;
+  }
+
+  void list_hosts(const Origin& origin) const {
+    state().edits = 1;
+    const std::set<std::string> unlisted(origin.unlisted.begin(), origin.unlisted.end());
+    for (const auto& names : {origin.listed, used_hosts(), origin.logged}) {
+      for (const std::string& name : names) {
+        if (!unlisted.contains(name)) list_host(name);
+      }
+    }
+  }
+
+  void list_host(const std::string& name) const {
+    Host& host = state().hosts[name];
+    if (std::exchange(host.wanted, true)) return;
+    if (host.line.host.empty()) host.line = line_of_name(name);
+    host.slots.resize(std::max(host.slots.size(), static_cast<std::size_t>(host.line.slots)));
+    host.edit = state().edits;
+    host.edited = context.now;
+    state().order.push_back(name);
+  }
+
   void take_voter_sets() const {
     const ElectionResult& election = takeover.election;
     for (const VoterSet& voter_set : election.voter_sets) {
@@ -134,6 +174,7 @@ Decision recover_state(const Policy& policy, const Origin& origin, const Takeove
   DecisionContext context{decision.state, decision.actions, now};
   const StateRecovery recovery{context, takeover};
   for (const HostReport& report : takeover.hosts) recovery.take_host(report);
+  recovery.list_hosts(origin);
   const Generation number = recovery.newest_generation();
   decision.state.next_generation = number + 1;
   Json hosts = Json::array();

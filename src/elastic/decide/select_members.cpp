@@ -148,18 +148,21 @@ bool any_process_has_state(const State& state) {
       state.workers, [](const auto& entry) { return is_usable(entry.second) && entry.second.position.has_state; });
 }
 
+// Not while a worker is on its way, because then there is nothing to do about it.
 void say_holding(DecisionContext& context, std::size_t number) {
   const State& state = context.state;
-  const auto limit = std::chrono::duration_cast<std::chrono::seconds>(state.policy.hold_timeout);
+  if (is_any_coming(context) || std::exchange(context.state.freezing->said_holding, true)) return;
+  const Time end = *state.freezing->holding_since + state.policy.hold_timeout;
+  const auto left = std::chrono::duration_cast<std::chrono::seconds>(std::max(end, context.now) - context.now);
   if (any_process_has_state(state)) {
     return context.say(fmt::format("waiting with {}: those left keep their state in memory", too_few(state, number)),
-                       fmt::format("add hosts; after {} s the job stops with a checkpoint", limit.count()),
+                       fmt::format("add hosts; after {} s the job stops with a checkpoint", left.count()),
                        Say::Kind::warning);
   }
   context.say(fmt::format("waiting with {}: no worker that trained is left, so training continues from the last "
                           "checkpoint when there are enough",
                           too_few(state, number)),
-              fmt::format("add hosts; the job stops after {} s", limit.count()), Say::Kind::warning);
+              fmt::format("add hosts; the job stops after {} s", left.count()), Say::Kind::warning);
 }
 
 // Workers that are to leave may go when the others have the state; otherwise they hold it.
@@ -174,9 +177,10 @@ void hold(DecisionContext& context, const Ranks& ranks, std::size_t number) {
       note_gone(context, context.host_of(context.state.workers.at(id)));
     }
   }
-  if (freezing->holding_since) return;
-  freezing->holding_since = context.now;
-  context.emit("hold", {{"generation", freezing->number}, {"reason", too_few(context.state, number)}});
+  if (!freezing->holding_since) {
+    freezing->holding_since = context.now;
+    context.emit("hold", {{"generation", freezing->number}, {"reason", too_few(context.state, number)}});
+  }
   say_holding(context, number);
 }
 

@@ -128,6 +128,7 @@ struct Freezing {
   std::size_t awaited = 0;  // members whose Frozen is missing
   Time since{};
   std::optional<Time> holding_since{};  // set: too few workers to continue
+  bool said_holding = false;
   Timeline times{};
 };
 
@@ -166,7 +167,7 @@ struct State {
   Generation next_generation = 1;
   WorkerId next_worker = 1;
   WorkerId reserved_workers = 1;  // the journal says that ids below may be in use
-  std::uint64_t edits = 0;        // accepted host lists
+  std::uint64_t edits = 0;        // accepted host lists; after a takeover all before it are one
 
   std::optional<Failure> first_failure;
   int failures = 0;
@@ -186,11 +187,13 @@ struct State {
   Time heard_floor{};  // silence counts from here: the coordinator itself was held up until then
 };
 
-// The state of a new coordinator. `logged`: the hosts that host_worker_log calls ADDED.
+// What the records in the job folder tell a new coordinator.
 struct Origin {
   Generation next_generation = 1;
   WorkerId next_worker = 1;
-  std::vector<std::string> logged;
+  std::vector<std::string> logged;      // hosts that host_worker_log calls ADDED
+  std::vector<std::string> listed{};    // for a takeover: hosts of the accepted list,
+  std::vector<std::string> unlisted{};  // and hosts that an accepted list removed
 };
 State initial_state(const Policy& policy, const Origin& origin, Time now);
 

@@ -1,8 +1,10 @@
-// Requests of the user and notices that the next coordinator must know. They are recorded in the events only.
+// Requests of the user, notices and accepted host lists that the next coordinator must know. They are recorded in the
+// events only.
 #pragma once
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,8 @@ namespace dtrain::elastic {
 struct PendingRequests {
   std::map<std::string, std::string> drained;  // hosts to keep out, with the reason
   std::optional<std::string> stop;             // set: the job is to end, with the reason
+  std::vector<std::string> listed;             // hosts of the last accepted list, the oldest first
+  std::set<std::string> unlisted;              // hosts that an accepted list removed, and that are not listed again
 };
 
 // Requests that are still valid after these events of the job (read_events() of elastic/records.hpp). Listing a host

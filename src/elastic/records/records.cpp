@@ -38,8 +38,14 @@ std::optional<std::uint64_t> unsigned_of(const Json& json, std::string_view key)
 
 }  // namespace
 
+// On a full disk the newline is kept, and written before the first line.
 LineFile::LineFile(Path path) : file_(std::move(path)) {
-  if (file_.ends_within_a_line()) append("", true);
+  if (!file_.ends_within_a_line()) return;
+  try {
+    append("", true);
+  } catch (const Error&) {
+    if (!file_.is_behind()) throw;
+  }
 }
 
 void LineFile::append(const std::string& line, bool sync) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,19 @@ inline WorkerExited exited(WorkerId worker, int exit_code = 0, int signal = 0) {
   return {.worker = worker, .exit_code = exit_code, .signal = signal, .last_lines = {}};
 }
 inline Left left(Left::How how) { return {.how = how, .reason = {}, .position = {}}; }
+
+// What the records of a job in this state say to the next coordinator.
+inline Origin recorded_origin(const State& state) {
+  Origin origin{.next_generation = state.next_generation,
+                .next_worker = state.reserved_workers,
+                .logged = {},
+                .listed = state.order};
+  for (const auto& [name, host] : state.hosts) {
+    if (!host.wanted) origin.unlisted.push_back(name);
+    if (host.logged) origin.logged.push_back(name);
+  }
+  return origin;
+}
 
 class Job {
  public:
@@ -117,14 +131,13 @@ class Job {
     }
     for (const std::string& name : up) feed(HostKnows{name, generation});
   }
-  // Another coordinator takes over with the reports of these hosts' agents.
-  const std::vector<Action>& take_over(const std::vector<std::string>& names) {
+  // Another coordinator takes over with the reports of these hosts' agents. Without `origin` no event is known.
+  const std::vector<Action>& take_over(const std::vector<std::string>& names, std::optional<Origin> origin = {}) {
     TakeoverState takeover;
     takeover.election = {.term = 2, .voter_sets = voter_sets(), .tiebreakers = {}, .granted_by = {}};
     for (const std::string& name : names) takeover.hosts.push_back(report_of(name));
-    const Origin origin{
-        .next_generation = state_.next_generation, .next_worker = state_.reserved_workers, .logged = {}};
-    Decision decision = recover_state(state_.policy, origin, takeover, now_);
+    if (!origin) origin = Origin{state_.next_generation, state_.reserved_workers, {}};
+    Decision decision = recover_state(state_.policy, *origin, takeover, now_);
     state_ = std::move(decision.state);
     actions_ = std::move(decision.actions);
     all_.insert(all_.end(), actions_.begin(), actions_.end());

@@ -6,6 +6,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/elastic/coordinator.hpp>
 
+#include "common/small_files.hpp"
 #include "decide/state.hpp"
 #include "elastic/temporary_folder.hpp"
 
@@ -120,6 +121,62 @@ TEST_F(CoordinatorTest, KnowsWhatTheOneBeforeItWasAskedFor) {
   begin();
   ASSERT_TRUE(coordinator_->state().ending);
   EXPECT_EQ(coordinator_->state().ending->reason, "enough");
+}
+
+TEST_F(CoordinatorTest, TakesOverWithoutAHostList) {
+  write_file_atomic(folder_ / "host_worker", "w1\nw2\n");
+  begin();
+  std::filesystem::remove(folder_ / "host_worker");
+  options_.term = 2;
+  options_.takeover.emplace();
+  begin();
+  EXPECT_EQ(said("host_worker"), 1);
+  EXPECT_EQ(coordinator_->state().order, (std::vector<std::string>{"w1", "w2"}));
+  write_file_atomic(folder_ / "host_worker", "# nobody\n");
+  options_.term = 3;
+  begin();
+  EXPECT_EQ(said("names no host"), 1);
+  EXPECT_EQ(coordinator_->state().order, (std::vector<std::string>{"w1", "w2"}));
+}
+
+TEST_F(CoordinatorTest, TakesOverBesideAHostListThatIsNotWholeOrWasRefused) {
+  write_file_atomic(folder_ / "host_worker", "w1\nw2\nw3\n");
+  begin();
+  write_file_atomic(folder_ / "host_worker", "w1\nw");
+  options_.term = 2;
+  options_.takeover.emplace();
+  begin();
+  pass(5s);
+  EXPECT_EQ(coordinator_->state().order, (std::vector<std::string>{"w1", "w2", "w3"}));
+  write_file_atomic(folder_ / "host_worker", "w1\n");
+  options_.term = 3;
+  begin();
+  pass(5s);
+  EXPECT_EQ(said("looks like an accident"), 1);
+  EXPECT_EQ(coordinator_->state().order, (std::vector<std::string>{"w1", "w2", "w3"}));
+  write_file_atomic(folder_ / "host_worker", "w1\nw3\nw4\n");
+  pass(5s);
+  EXPECT_EQ(coordinator_->state().order, (std::vector<std::string>{"w1", "w3", "w4"}));
+}
+
+TEST_F(CoordinatorTest, TakesOverOnAFullDiskAndWritesItsRecordsLater) {
+  begin();
+  coordinator_.reset();
+  const Path journal = folder_ / "journal.jsonl";
+  write_in_place(journal, read_file(journal) + "torn");
+  options_.term = 2;
+  options_.takeover.emplace();
+  const SmallFiles disk;
+  disk.limit(1);
+  begin();
+  pass(2s);
+  EXPECT_EQ(said("journal.jsonl"), 1);
+  EXPECT_FALSE(coordinator_->finished());
+  disk.lift();
+  pass(2s);
+  EXPECT_EQ(said("can be written again"), 1);
+  EXPECT_EQ(GenerationJournal(journal).term(), 2u);
+  coordinator_.reset();
 }
 
 TEST_F(CoordinatorTest, RefusesToBeginWithoutAHost) {

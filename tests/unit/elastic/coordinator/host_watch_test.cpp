@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <dtrain/base/error.hpp>
 #include <dtrain/elastic/host_file.hpp>
 
 #include "elastic/temporary_folder.hpp"
@@ -154,6 +155,19 @@ TEST(HostWatch, HostsThatDoNotSayHaveTheSlotsThatTheJobGivesThem) {
   ASSERT_TRUE(list);
   EXPECT_EQ(list->hosts[0].slots, 4);
   EXPECT_EQ(list->hosts[1].slots, 2);
+}
+
+TEST(HostListIn, AFileWithoutAHostSaysWhyItsLinesAreNone) {
+  TemporaryFolder folder;
+  write_file_atomic(folder / "host_worker", "-x\n");
+  try {
+    (void)host_list_in(folder / "host_worker");
+    ADD_FAILURE();
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("host_worker names no host"), std::string::npos);
+    EXPECT_TRUE(error.hint().starts_with("line 1: ")) << error.hint();
+  }
+  EXPECT_THROW((void)host_list_in(folder / "another"), Error);
 }
 
 }  // namespace

@@ -271,6 +271,17 @@ TEST(DecideFailure, TheLossOfAllWorkersIsNotCalledALossThatOthersSurvive) {
   EXPECT_FALSE(says(job, "keep their state in memory"));
 }
 
+TEST(DecideFailure, AHoldIsReportedOnceNoWorkerIsOnItsWay) {
+  Job job;
+  job.run_on({"w1"});
+  job.feed(exited(job.worker_on("w1"), 0, 9));
+  ASSERT_EQ(events(job.all(), "hold").size(), 1u);
+  EXPECT_FALSE(says(job, "waiting with")) << "w1 is started again at once";
+  job.feed(exited(job.worker_on("w1"), 1));
+  EXPECT_TRUE(says(job, "waiting with 0 workers of at least 1"));
+  EXPECT_TRUE(says(job, "add hosts; the job stops after 600 s"));
+}
+
 TEST(DecideFailure, AHoldThatLastsTooLongEndsWithACheckpointAndExit75) {
   Policy policy = elastic_policy();
   policy.min_workers = 2;

@@ -1,9 +1,10 @@
 #include "decide_sim.hpp"
 
 #include <fmt/format.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
+
+#include "elastic/job.hpp"
 
 namespace dtrain::elastic {
 namespace {
@@ -126,10 +127,7 @@ void DecideSim::lose_coordinator() {
     if (agent.up) takeover.hosts.push_back(report_of(name));
   }
   from_hosts_.clear();  // in transit to the lost coordinator
-  Origin origin{state_.next_generation, state_.reserved_workers, {}};
-  for (const auto& [name, logged] : logged_) {
-    if (logged) origin.logged.push_back(name);
-  }
+  const Origin origin = recorded_origin(state_);
   HostsWanted wanted;
   for (const std::string& name : state_.order) wanted.hosts.push_back(state_.hosts.at(name).line);
   Decision decision = recover_state(state_.policy, origin, takeover, now_);

@@ -334,5 +334,66 @@ TEST(Inherit, TrainingThatEndedMeanwhileIsComplete) {
   EXPECT_EQ(finish[0].exit_code, ExitCode::ok);
 }
 
+TEST(Inherit, AListThatWasRefusedAsAnAccidentStaysRefused) {
+  Job job(lasting_policy());
+  job.run_on({"w1", "w2", "w3"});
+  job.want({"w1"});
+  job.take_over({"w1", "w2", "w3"});
+  job.take_all();
+  job.want({"w1"});
+  EXPECT_EQ(events(job.all(), "hosts_refused").size(), 1u);
+  EXPECT_EQ(job.state().order, (std::vector<std::string>{"w1", "w2", "w3"}));
+  job.freeze();
+  job.complete_change();
+  EXPECT_EQ(job.ranks(), (std::vector<std::string>{"w1", "w2", "w3"}));
+}
+
+TEST(Inherit, WithoutAHostListTheHostsOfMembersAndAgentsStay) {
+  Job job(lasting_policy());
+  job.run_on({"w1", "w2", "w3"});
+  job.take_over({"w2", "w3"});
+  job.feed(Tick{});
+  const auto restarted = of_kind<StartHost>(job.actions());
+  ASSERT_EQ(restarted.size(), 1u) << "the agent of a member did not come";
+  EXPECT_EQ(restarted[0].host, host_line("w1"));
+  job.freeze();
+  job.complete_change();
+  EXPECT_EQ(job.ranks(), (std::vector<std::string>{"w2", "w3"}));
+}
+
+TEST(Inherit, AHostThatWasRemovedBeforeTheTakeoverLeavesHoweverManyThereAre) {
+  Job job(lasting_policy());
+  job.run_on({"w1", "w2", "w3"});
+  job.want({"w1"}, true);
+  job.take_over({"w1", "w2", "w3"}, recorded_origin(job.state()));
+  EXPECT_EQ(job.state().order, std::vector<std::string>{"w1"});
+  job.freeze();
+  job.complete_change();
+  EXPECT_EQ(job.ranks(), std::vector<std::string>{"w1"});
+}
+
+TEST(Inherit, AListedHostThatHadNoAgentYetIsStarted) {
+  Job job(lasting_policy());
+  job.run_on({"w1", "w2"});
+  Origin origin = recorded_origin(job.state());
+  origin.listed.emplace_back("ada@w3:2222");
+  job.take_over({"w1", "w2"}, origin);
+  job.feed(Tick{});
+  const auto started_hosts = of_kind<StartHost>(job.actions());
+  ASSERT_EQ(started_hosts.size(), 1u);
+  EXPECT_EQ(started_hosts[0].host,
+            (HostLine{.name = "ada@w3:2222", .user = "ada", .host = "w3", .port = 2222, .slots = 1}));
+}
+
+TEST(Inherit, TheListThatTheFileHasIsNoEditAndGivesTheOrder) {
+  Job job(lasting_policy());
+  job.run_on({"w1", "w2"});
+  job.take_over({"w1", "w2"});
+  job.take_all();
+  job.want({"w2", "w1"});
+  EXPECT_TRUE(events(job.all(), "hosts").empty());
+  EXPECT_EQ(job.state().order, (std::vector<std::string>{"w2", "w1"}));
+}
+
 }  // namespace
 }  // namespace dtrain::elastic

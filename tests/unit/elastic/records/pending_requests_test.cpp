@@ -31,6 +31,27 @@ TEST(PendingRequests, OfAnEarlierRunOfTheJobAreForgotten) {
   EXPECT_TRUE(pending_requests_in({drain("a"), stop(), again}).drained.empty());
 }
 
+Json first_list(Json added) {
+  Json event = hosts(std::move(added), Json::array());
+  event["list"] = 1;
+  return event;
+}
+
+TEST(PendingRequests, TheHostsAreThoseOfTheAcceptedLists) {
+  const PendingRequests now =
+      pending_requests_in({first_list(Json::array({"a", "b", "c"})), hosts(Json::array({"d"}), Json::array({"a", "b"})),
+                           hosts(Json::array({"a"}), Json::array())});
+  EXPECT_EQ(now.listed, (std::vector<std::string>{"c", "d", "a"}));
+  EXPECT_EQ(now.unlisted, std::set<std::string>{"b"});
+}
+
+TEST(PendingRequests, AJobThatIsBegunAgainHasTheHostsOfItsOwnFirstList) {
+  const PendingRequests now = pending_requests_in(
+      {first_list(Json::array({"a", "b"})), hosts(Json::array(), Json::array({"a"})), first_list(Json::array({"c"}))});
+  EXPECT_EQ(now.listed, std::vector<std::string>{"c"});
+  EXPECT_TRUE(now.unlisted.empty());
+}
+
 TEST(PendingRequests, DamagedEventsAreNone) {
   EXPECT_TRUE(pending_requests_in({Json::object({{"event", "drain"}}), Json(3), Json::object({})}).drained.empty());
 }

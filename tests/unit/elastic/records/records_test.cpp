@@ -6,6 +6,7 @@
 #include <dtrain/base/text.hpp>
 #include <dtrain/elastic/records.hpp>
 
+#include "common/small_files.hpp"
 #include "elastic/temporary_folder.hpp"
 
 namespace dtrain::elastic {
@@ -98,6 +99,19 @@ TEST(Records, AFullDiskOrAMissingFolderIsAnErrorWithThePath) {
   }
   LineFile full("/dev/full");
   EXPECT_THROW(full.append("x", false), Error);
+}
+
+TEST(Records, ATornLineOnAFullDiskIsClosedOnceThereIsRoom) {
+  const TemporaryFolder folder;
+  const Path path = folder / "lines";
+  const SmallFiles disk;
+  write_in_place(path, "half");
+  disk.limit(4);
+  LineFile file(path);
+  EXPECT_TRUE(file.file().is_behind());
+  disk.lift();
+  file.append("whole", false);
+  EXPECT_EQ(read_file(path), "half\nwhole\n");
 }
 
 }  // namespace
