@@ -17,6 +17,7 @@ constexpr double kWidth = 1000, kLeftEdge = 76, kRightEdge = kWidth - 24;
 constexpr double kSignsTop = 76;
 constexpr double kSignRow = 15, kBand = 20, kPanel = 150, kPanelTitle = 34, kAxis = 46;
 constexpr double kLetter = 6.6;  // mean width at size 11
+constexpr double kMostTicks = 50;
 constexpr std::size_t kMostSignRows = 4, kMostPoints = 400;
 
 struct Scale {
@@ -155,7 +156,8 @@ class Figure {
     }
     if (low > high) low = 0, high = 1;
     if (panel.from_zero) low = 0;
-    const double room = high > low ? 0.06 * (high - low) : 0.5;
+    // A single value needs room in proportion to it: beside 1e18, 0.5 is rounded away.
+    const double room = high > low ? 0.06 * (high - low) : std::max(0.5, 0.06 * std::abs(high));
     if (!panel.from_zero) low -= room;
     return {low, std::min(high + room, panel.most), top + kPanel, top};
   }
@@ -213,8 +215,12 @@ std::vector<double> round_ticks(double low, double high, int count) {
       break;
     }
   }
+  if (!std::isfinite(step) || step <= 0 || low + step == low) return {};
+  // The number is settled first: where doubles are further apart than 1, a counter of them would stand still.
+  const double first = std::ceil(low / step - 1e-9), last = std::floor(high / step + 1e-9);
+  const double number = std::min(last - first + 1, kMostTicks);
   std::vector<double> ticks;
-  for (double i = std::ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; ++i) ticks.push_back(i * step);
+  for (int i = 0; i < number; ++i) ticks.push_back((first + i) * step);
   return ticks;
 }
 

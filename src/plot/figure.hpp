@@ -38,7 +38,7 @@ struct Paper {
 
 Drawing draw_figure(const Paper& paper, const std::vector<Panel>& panels);
 
-// About `count` round numbers from `low` to `high`, which must differ.
+// About `count` round numbers from `low` to `high`; none where a double cannot tell them apart.
 std::vector<double> round_ticks(double low, double high, int count);
 // At most `most` points: the means of runs of neighbours.
 std::vector<CurvePoint> thinned(const std::vector<CurvePoint>& points, std::size_t most);

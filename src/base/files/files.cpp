@@ -23,6 +23,7 @@ constexpr std::size_t kBufferSize = 1 << 20;
   if (error == ENOSPC || error == EDQUOT) hint = "free some space there or choose another folder";
   if (error == EFBIG) hint = "the file system or a limit (ulimit -f) allows no larger file";
   if (error == EACCES || error == EROFS) hint = "choose a folder that you may write to";
+  if (error == ENOTDIR) hint = "a part of this path is a file, not a folder; choose another path";
   throw Error(fmt::format("{}: cannot {}: {}", path.string(), action, std::strerror(error)), hint);
 }
 

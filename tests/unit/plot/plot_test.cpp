@@ -11,6 +11,7 @@
 #include "plot_figure.hpp"
 #include "plot_report.hpp"
 #include "plot_run.hpp"
+#include "plot_style.hpp"
 
 namespace dtrain::plot {
 namespace {
@@ -126,6 +127,29 @@ TEST(PlotFigure, TicksAreRoundAndWithin) {
   EXPECT_GE(small.front(), 0.93);
   EXPECT_LE(small.back(), 1.02);
   EXPECT_NEAR(small[1] - small[0], 0.05, 1e-12);
+}
+
+TEST(PlotFigure, ThereAreNoTicksWhereDoublesCannotTellThemApart) {
+  EXPECT_TRUE(round_ticks(1e18, 1e18, 4).empty());
+  EXPECT_TRUE(round_ticks(-1.7e308, 1.7e308, 4).empty());
+  EXPECT_LE(round_ticks(5.6e15 - 0.5, 5.6e15 + 0.5, 4).size(), 50u);
+}
+
+TEST(PlotFigure, ASingleHugeValueIsDrawnInTheMiddle) {
+  for (const double loss : {5.6e15, 1e18}) {
+    const std::vector<CurvePoint> points = {{0, loss}};
+    const Drawing drawing = draw_figure(Paper(), {{"loss", {{&points, 0}}}});
+    double lowest = 0, highest = 0, dot = 0;
+    for (const Mark& mark : drawing.marks) {
+      if (const auto* line = std::get_if<Line>(&mark); line && line->color == kGrid) {
+        lowest = std::max(lowest, line->points.front().y);
+        highest = highest == 0 ? line->points.front().y : std::min(highest, line->points.front().y);
+      }
+      if (const auto* point = std::get_if<Dot>(&mark)) dot = point->at.y;
+    }
+    EXPECT_GT(lowest, dot) << loss;
+    EXPECT_LT(highest, dot) << loss;
+  }
 }
 
 TEST(PlotFigure, ManyPointsBecomeFewMeans) {

@@ -88,6 +88,16 @@ TEST_F(Files, EveryFailureNamesThePathAndTheReason) {
   EXPECT_NE(failure([&] { make_folder(folder / "a" / "b"); }).find((folder / "a" / "b").string()), std::string::npos);
 }
 
+TEST_F(Files, AFileInThePlaceOfAFolderIsSaid) {
+  write_file_atomic(folder / "a", "");
+  try {
+    make_folder(folder / "a" / "b");
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.hint(), "a part of this path is a file, not a folder; choose another path");
+  }
+}
+
 TEST_F(Files, ANameThatCannotBeLookedUpIsAnErrorAndNoMissingFile) {
   std::filesystem::create_symlink("loop", folder / "loop");
   EXPECT_EQ(failure([&] { std::ignore = file_exists(folder / "loop"); }),
