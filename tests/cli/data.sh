@@ -40,6 +40,11 @@ run data bench --data-train d/shapes_train.rec --image-shape 3,16,16 --random-re
 check "bench takes train's names and a bare --random-resized-crop" answers_line '^[0-9]+ samples/sec on 1 threads'
 run data show d/shapes_val.rec --out sheet.png --count 4 --columns 2 --pad-size 4
 check "show writes a sheet of the images' own size" answers "sheet.png  70x70 pixels"
+run data show d/shapes_val.rec --out new/folder/sheet.png --count 4
+check "and makes its folder" exists new/folder/sheet.png
+run data show d/shapes_val.rec --out sheet.png/sheet.png --count 4
+check "a file in the place of its folder is an error" says "sheet.png: cannot make the folder: Not a directory"
+check "with the reason" says "hint: a part of this path is a file, not a folder"
 run data show d/shapes_val.rec --cutout 33
 check "a cutout larger than the image is a usage error" exits 2
 check "which says by how much" says "--cutout: 33 is larger than an image of 32x32"
@@ -74,6 +79,7 @@ run data pack stray --out stray --train-ratio 1
 check "a picture beside the folders of the classes is named" says "packed as a class of their own, named '.'"
 check "a picture of another kind is named" says "1 file was left out (.gif): a/x.gif; dtrain reads JPEG, PNG, WebP, BMP and TIFF"
 check "a picture that is of another kind than its name is named" says "skipped b/y.jpg: the image is GIF"
+check "and is not counted" says "a (1), b (1)"
 mkdir -p few/a few/b
 cp "$golden/grey.jpg" few/a/
 cp "$golden/grey.jpg" few/b/
@@ -86,6 +92,14 @@ run data pack many --out many
 check "a folder of classes is split" answers_line '^many_val.rec  2 records'
 check "with the shares" says "of each class 80 % go to many_train, 20 % to many_val; --train-ratio 1 makes one set"
 check "and the command for both sets" says "--data-train many_train --data-val many_val"
+for command in ls verify; do
+  run data $command many
+  check "data $command of their prefix names them" says "name a split that is there: many_train, many_val"
+done
+run data pack many --out "my, own/p"
+check "the command has quotes where a name needs them" says "--data-train 'my, own/p_train' --data-val 'my, own/p_val' --model-prefix m/p"
+run data ls "my, own/p_train"
+check "a name with a comma is one name" answers_line '^my, own/p_train: 8 records'
 mkdir -p many/.ipynb_checkpoints many/empty
 cp many/a/1.jpg many/.ipynb_checkpoints/
 run data pack many --out with-others

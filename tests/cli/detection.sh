@@ -52,6 +52,14 @@ coco "$(object 1 5 18 '"bbox": [1, 1, 6, 4], "segmentation": [[1, 1, 7, 1, 7, 5]
 run data pack photos --coco odd.json --out odd
 check "an annotation that cannot be read is left out and named" says '(its "bbox" is no list of four numbers): annotation 2 of a.jpg'
 check "a polygon of two corners leaves its box" says "1 object kept its box and lost polygons with fewer than three corners: annotation 1 of a.jpg"
+coco "$dog" "$(object 4 6 1 '"bbox": [1, 1, 2, 4], "segmentation": []')" >bare.json
+run data pack photos --coco bare.json --out bare
+check "an object without a mask gets an empty one where others have masks" says \
+  "1 object has no mask, others have one; a network of masks takes it for empty: annotation 4 of b.jpg"
+sed 's|"file_name": "|&photos/|g' coco.json >above.json
+run data pack photos --coco above.json --out above
+check "names may be relative to the folder above" says 'no picture is in photos by its "file_name"; all are in ., and are taken from there'
+check "where the pictures are found" answers "above.rec  2 records"
 sed "0,/\"width\": $w/s//\"width\": $((3 * w))/" odd.json >size.json
 run data pack photos --coco size.json --out size
 check "a picture of another shape than its annotations say is bad" exits 3

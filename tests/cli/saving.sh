@@ -92,6 +92,13 @@ for place in train/cat train/dog val/cat val/dog; do cp sheet.png split/$place; 
 run data pack split --out s
 check "folders of training and validation are two splits" exists s_val.rec
 check "what is left out is listed by its reason" says "1 file was left out (.gif): train/cat/picture.gif"
+mkdir outer && cp -r split outer/
+tar -cf split.tar split
+for source in outer split.tar; do
+  run data pack $source --out s-$source
+  check "so are those in the only folder of $source" exists s-${source}_val.rec
+  check "with the names of the classes" says "2 classes with their pictures: cat (2), dog (2)"
+done
 run data ls s_train.rec
 check "data ls names the classes" answers_line "class +1 +1 .* dog"
 run data show s_train.rec --out named.png

@@ -43,7 +43,7 @@ struct CocoSet {
 
 // `source` is for messages. masks: reads "segmentation" too. On as many threads as there are processors. Throws
 // DataError for what is no such file, and for two images or categories of one id. An annotation that cannot be read
-// has a fault.
+// has a fault. One without a box gets that around its mask, where masks are read.
 CocoSet read_coco(std::string_view text, const std::string& source, bool masks);
 // The same without the objects, also of a file that has no annotations, as those of COCO's test images.
 CocoSet read_coco_names(std::string_view text, const std::string& source);
@@ -55,8 +55,8 @@ double coco_real(const Json& of, std::string_view key);
 // A "bbox" of four numbers.
 PixelBox coco_box(const Json& bbox);
 // A "segmentation" for a picture of this size, or of its own where that is 0: polygons, or runs as a list or a text.
-// Fills the object's polygons or runs. Returns how many polygons are left out, which have fewer than three corners.
-// Throws DataError.
+// One polygon may stand there without a list around it. Fills the object's polygons or runs. Returns how many polygons
+// are left out, which have fewer than three corners. Throws DataError.
 std::size_t read_coco_mask(const Json& segmentation, int height, int width, Annotation& object);
 // The runs of a segmentation that is no polygon.
 Rle coco_runs(const Json& segmentation);

@@ -98,8 +98,12 @@ struct LoaderRanges {
 };
 inline constexpr LoaderRanges kLoaderRanges;
 
+// Of so many records, where 0 or more than there are mean all.
+std::uint64_t samples_of_epoch(std::uint64_t records, std::int64_t num_examples);
+
 // Bytes of the batches of `samples` each that a loader holds at most, with one that its consumer has not let go of.
-// What it knows of each record besides, place and turn, takes at most 32 bytes a record; the files are mapped.
+// What it knows of each record besides, place and turn, takes at most 32 bytes a record; the files are mapped. Masks to
+// learn from come on top: each object has one of a byte a pixel of the input.
 std::uint64_t buffer_bytes(const LoaderOptions& options, int samples);
 
 // The pictures of an epoch that are padded to the same size.

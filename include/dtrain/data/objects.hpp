@@ -34,6 +34,8 @@ struct Annotations {
   std::vector<Annotation> objects;
 };
 
+// The smallest around all of them.
+PixelBox box_of_polygons(const std::vector<std::vector<double>>& polygons);
 // Why the object cannot be trained on in a picture of this size ("its box has no area"); nullopt: it can.
 std::optional<std::string> fault_of(const Annotation& object, int height, int width);
 // Its mask at the size of the picture, of no pixel where the object has none. Throws DataError for a mask with a fault.
@@ -84,7 +86,8 @@ ScaledSize scaled_size(int height, int width, const DetectionInput& options, int
 std::vector<std::uint8_t> mask_at(const Rle& mask, const ScaledSize& size);
 
 // The annotations as objects of an input of room_height x room_width, of which the picture fills `size`. Boxes end at
-// the picture's edges, those that have no area left are left out. Reuses the memory of `objects`.
+// the picture's edges, those that have no area left are left out. Reuses the memory of `objects`, but for masks that
+// take less than half of it.
 void scale_objects(const Annotations& annotations, const ScaledSize& size, bool mirrored, const DetectionInput& wanted,
                    int room_height, int room_width, nn::PictureObjects& objects);
 

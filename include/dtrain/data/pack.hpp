@@ -48,20 +48,24 @@ struct PackList {
   std::vector<std::string> without_objects = {};
   // Objects that are kept and whose masks lost polygons with fewer than three corners.
   std::vector<std::string> polygons_left_out = {};
+  // Objects that are kept and got a mask of no pixel, since others of the source have masks.
+  std::vector<std::string> without_mask = {};
+  std::string found_elsewhere = {};  // where the pictures are in place of where the source says; empty: they are there
+  std::string lost_hint = {};        // advice where none of them is there
 };
 
 // Whether files that end so (".tiff") are pictures that dtrain does not read.
 bool is_unread_picture(std::string_view ending);
 
 // Where the images come from. automatic: recognised by names and first bytes.
-//   folder      every folder below it that holds pictures (.jpg, .jpeg, .png, .webp) is a class, numbered and walked in
-//   the order
-//               of names, as im2rec --recursive does; hidden files and folders, and __MACOSX, are left out; train/
-//               beside val/ or validation/, both with the same classes below them, are two splits
+//   folder      every folder below it that holds pictures (kImagesRead, by their endings) is a class, numbered and
+//               walked in the order of names, as im2rec --recursive does; hidden files and folders, and __MACOSX, are
+//               left out; train/ beside val/, validation/ or test/, each with classes below it, are splits, also in
+//               the only folder of the source
 //   list        a .lst file: id, labels, file, with tabs between
 //   coco        a COCO JSON file for object detection
 //   archive     .tar (also of .tar files, as ImageNet's), .tar.gz and .zip files, in WebDataset's way where they hold
-//               .cls files (KEY.jpg beside KEY.cls or KEY.json), else with a class for each folder
+//               .cls files (KEY.jpg beside KEY.cls or KEY.json), else with classes and splits as a folder
 //   cifar10     CIFAR's binary version: a label byte and three planes of 32 x 32
 //   cifar100    the same with a coarse label before the fine one, which counts
 //   idx         MNIST's: images, and their labels in a second file, which is looked for by its name
@@ -70,10 +74,8 @@ enum class PictureFormat { automatic, folder, list, coco, archive, cifar10, cifa
 std::vector<std::string> picture_format_names();
 [[nodiscard]] std::optional<PictureFormat> parse_picture_format(std::string_view name);
 
-// The pictures of `source`: a folder (every folder below it that holds .jpg, .jpeg or .png files is a class, numbered
-// and walked in the order of names, as im2rec --recursive does), a .lst file (id, labels, file, with tabs between) or
-// a COCO JSON file. `root` is where the files are, a folder or an archive; empty: beside the source. Throws DataError
-// naming file and line.
+// The pictures of `source`: a folder, a .lst file or a COCO JSON file, as PictureFormat says. `root` is where the files
+// are, a folder or an archive; empty: beside the source. Throws DataError naming file and line.
 PackList list_images(const Path& source, const Path& root, CocoLabels labels = CocoLabels::largest);
 
 struct PackOptions {
@@ -124,7 +126,7 @@ struct PackResult {
   std::vector<File> files;
   std::optional<PackShares> shares = std::nullopt;  // of each class; nullopt: nothing was split by shares
   std::vector<std::string> classes;
-  std::vector<std::uint64_t> class_pictures = {};  // that the source has of each class
+  std::vector<std::uint64_t> class_pictures = {};  // that the files hold of each class
   std::vector<std::uint64_t> class_objects = {};   // the same of boxes that are no crowds; empty: it has none
   std::vector<PackProblem> problems;               // pictures that could not be read, which no file holds
   std::size_t unlabelled = 0;
@@ -132,7 +134,8 @@ struct PackResult {
   std::vector<std::string> empty_folders = {};                   // that might be meant for classes
   std::vector<std::string> untrained = {};  // classes of which the folder of training has no picture
   std::map<std::string, std::vector<std::string>> objects_left_out = {};  // as of PackList
-  std::vector<std::string> without_objects = {}, polygons_left_out = {};
+  std::vector<std::string> without_objects = {}, polygons_left_out = {}, without_mask = {};
+  std::string found_elsewhere = {};
   std::uint64_t taken_up = 0;  // records that an earlier, stopped run had made
 };
 

@@ -17,7 +17,7 @@ struct ArchiveMember {
   std::uint64_t offset = 0;  // of its bytes as they are stored
   std::uint64_t stored = 0;  // so many
   std::uint64_t size = 0;    // of the file
-  std::uint32_t crc32 = 0;   // of the file, where deflated
+  std::uint32_t crc32 = 0;   // of the file, where it is one of a zip archive
   std::uint32_t archive = 0;  // which one of several
   bool deflated = false;
 };

@@ -1,5 +1,6 @@
 // Zip archives (PKWARE's APPNOTE.TXT 6.3): the central directory at the end says where every file is.
 #include <fmt/format.h>
+#include <zlib.h>
 
 #include <algorithm>
 
@@ -143,11 +144,23 @@ std::vector<ArchiveMember> list_zip(const SourceBytes& zip) {
   return members;
 }
 
+// As inflate_raw() does for a file that is compressed. 0 stands for a checksum that the writer left out, as PyTorch
+// can.
+static void check_stored(ByteView stored, const ArchiveMember& member, const std::string& source) {
+  const auto found =
+      static_cast<std::uint32_t>(::crc32_z(0, reinterpret_cast<const Bytef*>(stored.data()), stored.size()));
+  if (member.crc32 == 0 || found == member.crc32) return;
+  throw DataError(fmt::format("{}: zip: {}: its bytes differ from their checksum", source, member.name),
+                  "copy or download it again");
+}
+
 std::vector<StoredFile> stored_files(ByteView zip, const std::string& source) {
   std::vector<StoredFile> files;
   for (ArchiveMember& member : list_zip({source, zip, nullptr})) {
     if (member.deflated) throw DataError(fmt::format("{}: zip: {} is compressed", source, member.name));
-    files.push_back({std::move(member.name), zip.subspan(member.offset, member.size)});
+    const ByteView stored = zip.subspan(member.offset, member.size);
+    check_stored(stored, member, source);
+    files.push_back({std::move(member.name), stored});
   }
   return files;
 }
@@ -156,6 +169,7 @@ std::vector<StoredFile> unpacked_files(ByteView zip, const std::string& source) 
   std::vector<StoredFile> files;
   for (ArchiveMember& member : list_zip({source, zip, nullptr})) {
     const SourceBytes stored{source, zip.subspan(member.offset, member.stored), nullptr};
+    if (!member.deflated) check_stored(stored.bytes, member, source);
     const SourceBytes whole = member.deflated ? inflate_raw(stored, member.size, member.crc32) : stored;
     files.push_back({std::move(member.name), whole.bytes, whole.owner});
   }

@@ -61,7 +61,8 @@ Pictures coco_split(const CocoFolder& coco, const std::string& split, CocoLabels
   }
   Pictures pictures;
   pictures.list = parse_coco(text_of(text.bytes), text.name, photos, labels);
-  pictures.store = is_archive(photos) ? make_archive_store({photos}, pictures.list) : make_folder_store(photos);
+  pictures.store =
+      is_archive(photos) ? make_archive_store({photos}, pictures.list) : make_folder_store(pictures.list.root);
   return pictures;
 }
 

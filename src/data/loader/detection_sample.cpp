@@ -34,7 +34,7 @@ void fill_corner(const Image& image, const ScaledSize& size, const Augment& augm
   }
 }
 
-void check_objects(const Annotations& annotations, const std::string& place, const LoaderOptions& options) {
+void check_objects(const Annotations& annotations, const std::string& where, const LoaderOptions& options) {
   for (const Annotation& object : annotations.objects) {
     const PixelBox& box = object.box;
     for (const double side : {box.left, box.top, box.width, box.height}) {
@@ -42,11 +42,11 @@ void check_objects(const Annotations& annotations, const std::string& place, con
     }
     if (object.label < 0 || object.label >= options.classes) {
       throw UnfitRecord(
-          fmt::format("{} shows an object of class {}, outside 0 to {}", place, object.label, options.classes - 1),
+          fmt::format("{} shows an object of class {}, outside 0 to {}", where, object.label, options.classes - 1),
           fmt::format("setting 'num-classes' is {}: give the number of classes of the data", options.classes));
     }
     if (options.detection->any_masks() && !object.has_mask()) {
-      throw UnfitRecord(fmt::format("{} has a box without the mask that this network {}", place,
+      throw UnfitRecord(fmt::format("{} has a box without the mask that this network {}", where,
                                     options.detection->masks ? "learns from" : "is judged by"),
                         "take a network of boxes alone (setting 'network' faster-rcnn or retinanet), or pack the "
                         "pictures with annotations that have masks");
@@ -101,7 +101,7 @@ void read_detection(const Record& record, const std::string& place, const Loader
   if (!is_of_kind(record, options)) refuse_kind(place, options);
   decode_image(record.payload, options.shape.c, scratch);
   const Annotations annotations = annotations_of(record, scratch.h, scratch.w);
-  check_objects(annotations, place, options);
+  check_objects(annotations, fmt::format("{} (picture {})", place, record.id), options);
   const Draws draws(key);
   const DetectionInput wanted = drawn_input(options, draws);
   const nn::Shape& room = out.shape;

@@ -20,14 +20,17 @@ namespace dtrain::data {
 namespace {
 
 std::uint32_t epoch_size(const RecordSet& file, const LoaderOptions& options) {
-  const auto wanted = static_cast<std::uint64_t>(options.num_examples);
-  const std::uint64_t size = wanted == 0 ? file.size() : std::min<std::uint64_t>(wanted, file.size());
+  const std::uint64_t size = samples_of_epoch(file.size(), options.num_examples);
   if (size <= UINT32_MAX) return static_cast<std::uint32_t>(size);
   throw DataError(fmt::format("{} holds {} records, more than {}", file.name(), size, UINT32_MAX),
                   "limit them: setting 'num-examples'");
 }
 
 }  // namespace
+
+std::uint64_t samples_of_epoch(std::uint64_t records, std::int64_t num_examples) {
+  return num_examples > 0 ? std::min(records, static_cast<std::uint64_t>(num_examples)) : records;
+}
 
 std::uint64_t buffer_bytes(const LoaderOptions& options, int samples) {
   std::int64_t floats = options.in_groups() ? 0 : options.shape.size();

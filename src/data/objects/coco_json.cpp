@@ -158,10 +158,21 @@ class ObjectReader {
     if (id && !number) coco_whole(json, "id");  // throws
     object.category = coco_whole(json, "category_id");
     annotation.label = set_.label_of(object.category);
-    annotation.box = coco_box(required(json, "bbox"));
+    const Json* const bbox = member_of(json, "bbox");
+    if (bbox) annotation.box = coco_box(*bbox);
     annotation.crowd = member_of(json, "iscrowd") && coco_whole(json, "iscrowd") != 0;
-    annotation.area = member_of(json, "area") ? coco_real(json, "area") : annotation.box.area();
     if (masks_) read_mask(json, object);
+    if (!bbox) annotation.box = box_around_mask(json, annotation);
+    annotation.area = member_of(json, "area") ? coco_real(json, "area") : annotation.box.area();
+  }
+
+  // Of an object without a box.
+  static PixelBox box_around_mask(const Json& json, const Annotation& annotation) {
+    PixelBox box;
+    if (!annotation.polygons.empty()) box = box_of_polygons(annotation.polygons);
+    if (!annotation.runs.empty()) box = mask_box(coco_runs(required(json, "segmentation")));
+    if (!(box.area() > 0)) required(json, "bbox");  // throws
+    return box;
   }
 
   void read_mask(const Json& json, CocoObject& object) const {
@@ -285,15 +296,21 @@ std::size_t read_coco_mask(const Json& segmentation, int height, int width, Anno
     return 0;
   }
   std::size_t left_out = 0;
-  for (const Json& polygon : segmentation.as_array()) {
+  const auto add_polygon = [&](const Json::Array& numbers) {
     std::vector<double> corners;
-    corners.reserve(polygon.as_array().size());
-    for (const Json& number : polygon.as_array()) corners.push_back(number.as_number());
+    corners.reserve(numbers.size());
+    for (const Json& number : numbers) corners.push_back(number.as_number());
     if (fault_of_corners(corners)) {
       ++left_out;
     } else {
       object.polygons.push_back(std::move(corners));
     }
+  };
+  const Json::Array& parts = segmentation.as_array();
+  if (!parts.empty() && std::ranges::all_of(parts, &Json::is_number)) {
+    add_polygon(parts);  // some programs write the only polygon without the list around it
+  } else {
+    for (const Json& polygon : parts) add_polygon(polygon.as_array());
   }
   return left_out;
 }

@@ -22,18 +22,10 @@ bool overlap(const PixelBox& a, const PixelBox& b) {
   return a.left < b.left + b.width && b.left < a.left + a.width && a.top < b.top + b.height && b.top < a.top + a.height;
 }
 
-// The smallest around all polygons, and a pixel more on each side, since edges are drawn by hand.
+// A pixel more on each side, since edges are drawn by hand.
 PixelBox around(const std::vector<std::vector<double>>& polygons) {
-  double left = HUGE_VAL, top = HUGE_VAL, right = -HUGE_VAL, bottom = -HUGE_VAL;
-  for (const auto& polygon : polygons) {
-    for (std::size_t i = 0; i + 1 < polygon.size(); i += 2) {
-      left = std::min(left, polygon[i]);
-      right = std::max(right, polygon[i]);
-      top = std::min(top, polygon[i + 1]);
-      bottom = std::max(bottom, polygon[i + 1]);
-    }
-  }
-  return {left - 1, top - 1, right - left + 2, bottom - top + 2};
+  const PixelBox box = box_of_polygons(polygons);
+  return {box.left - 1, box.top - 1, box.width + 2, box.height + 2};
 }
 
 std::optional<std::string> fault_of_polygons(const Annotation& object) {
@@ -100,7 +92,48 @@ void draw_mask(const Annotation& object, const Annotations& annotations, const S
   decode_mask(mask_of(scaled, size.height, size.width), pixels);
 }
 
+// A loader uses its buffers again and again, and each would come to hold the most that any picture needed: memory of
+// more than twice the need is let go of.
+void fill_with_zeros(std::vector<std::uint8_t>& values, std::size_t count) {
+  if (values.capacity() > 2 * count) std::vector<std::uint8_t>().swap(values);
+  values.assign(count, 0);
+}
+
+// One behind the other, each of the room's size. An object without a mask has no pixel.
+void draw_masks(const std::vector<const Annotation*>& objects, const Annotations& annotations, const ScaledSize& size,
+                bool mirrored, int room_height, int room_width, std::vector<std::uint8_t>& masks) {
+  const std::ptrdiff_t room = std::ptrdiff_t{room_height} * room_width;
+  fill_with_zeros(masks, objects.size() * static_cast<std::size_t>(room));
+  std::vector<std::uint8_t> pixels;
+  for (std::size_t k = 0; k < objects.size(); ++k) {
+    if (!objects[k]->has_mask()) continue;
+    draw_mask(*objects[k], annotations, size, pixels);
+    for (int y = 0; y < size.height; ++y) {
+      const auto row = pixels.begin() + std::ptrdiff_t{y} * size.width;
+      const auto out = masks.begin() + static_cast<std::ptrdiff_t>(k) * room + std::ptrdiff_t{y} * room_width;
+      if (mirrored) {
+        std::reverse_copy(row, row + size.width, out);
+      } else {
+        std::copy(row, row + size.width, out);
+      }
+    }
+  }
+}
+
 }  // namespace
+
+PixelBox box_of_polygons(const std::vector<std::vector<double>>& polygons) {
+  double left = HUGE_VAL, top = HUGE_VAL, right = -HUGE_VAL, bottom = -HUGE_VAL;
+  for (const auto& polygon : polygons) {
+    for (std::size_t i = 0; i + 1 < polygon.size(); i += 2) {
+      left = std::min(left, polygon[i]);
+      right = std::max(right, polygon[i]);
+      top = std::min(top, polygon[i + 1]);
+      bottom = std::max(bottom, polygon[i + 1]);
+    }
+  }
+  return {left, top, right - left, bottom - top};
+}
 
 std::optional<std::string> fault_of(const Annotation& object, int height, int width) {
   if (!is_finite(object.box)) return "its box holds what is no number";
@@ -220,14 +253,14 @@ void scale_objects(const Annotations& annotations, const ScaledSize& size, bool 
   objects.classes.clear();
   objects.crowd.clear();
   objects.areas.clear();
-  objects.masks.clear();
+  objects.annotated.clear();
   objects.runs.clear();
   objects.height = size.height;
   objects.width = size.width;
   objects.scale = static_cast<float>(across);
   objects.original_height = annotations.height;
   objects.original_width = annotations.width;
-  std::vector<std::uint8_t> pixels;
+  std::vector<const Annotation*> kept;
   for (const Annotation& object : annotations.objects) {
     const auto inside = [](double at, int end) { return static_cast<float>(std::clamp(at, 0.0, double(end))); };
     nn::Box box{inside(object.box.left * across, size.width), inside(object.box.top * down, size.height),
@@ -242,22 +275,11 @@ void scale_objects(const Annotations& annotations, const ScaledSize& size, bool 
     objects.classes.push_back(object.label);
     objects.crowd.push_back(object.crowd ? 1 : 0);
     objects.areas.push_back(object.area);
+    objects.annotated.push_back({object.box.left, object.box.top, object.box.width, object.box.height});
     if (wanted.runs) objects.runs.push_back(mask_of(object, annotations.height, annotations.width).runs);
-    if (!wanted.masks) continue;
-    const std::size_t begin = objects.masks.size();
-    objects.masks.resize(begin + static_cast<std::size_t>(room_height) * static_cast<std::size_t>(room_width));
-    if (!object.has_mask()) continue;
-    draw_mask(object, annotations, size, pixels);
-    for (int y = 0; y < size.height; ++y) {
-      const auto row = pixels.begin() + std::ptrdiff_t{y} * size.width;
-      const auto out = objects.masks.begin() + static_cast<std::ptrdiff_t>(begin) + std::ptrdiff_t{y} * room_width;
-      if (mirrored) {
-        std::reverse_copy(row, row + size.width, out);
-      } else {
-        std::copy(row, row + size.width, out);
-      }
-    }
+    if (wanted.masks) kept.push_back(&object);
   }
+  draw_masks(kept, annotations, size, mirrored, room_height, room_width, objects.masks);
 }
 
 }  // namespace dtrain::data

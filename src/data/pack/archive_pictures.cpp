@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <unordered_map>
 
 #include <dtrain/base/error.hpp>
@@ -10,6 +11,7 @@
 #include <dtrain/base/text.hpp>
 
 #include "pictures.hpp"
+#include "split_folders.hpp"
 
 namespace dtrain::data {
 namespace {
@@ -96,11 +98,11 @@ PackList list_samples(const Archives& archives) {
   return list;
 }
 
-// Lists the members in the order of a folder with the same files.
-PackList list_folders(const Archives& archives) {
-  const auto& members = archives.members();
-  std::map<Path, std::vector<std::size_t>> folders;  // compared part by part, as a walk over them goes
-  PackList list;
+// Members by their folders, which are compared part by part, as a walk over them goes.
+using MembersByFolder = std::map<Path, std::vector<std::size_t>>;
+
+MembersByFolder pictures_by_folder(const std::vector<ArchiveMember>& members, PackList& list) {
+  MembersByFolder folders;
   for (std::size_t i = 0; i < members.size(); ++i) {
     const Path name = members[i].name;
     if (!is_picture(name)) continue;
@@ -111,12 +113,63 @@ PackList list_folders(const Archives& archives) {
     }
   }
   for (auto& [folder, pictures] : folders) {
-    const auto label = static_cast<float>(list.classes.size());
-    list.classes.push_back(folder.empty() ? "." : folder.string());
     std::stable_sort(pictures.begin(), pictures.end(),
                      [&](std::size_t a, std::size_t b) { return members[a].name < members[b].name; });
+  }
+  return folders;
+}
+
+// The rest of a path that begins with `folder`.
+std::optional<Path> path_behind(const Path& path, const Path& folder) {
+  auto [rest, end] = std::mismatch(path.begin(), path.end(), folder.begin(), folder.end());
+  if (end != folder.end()) return std::nullopt;
+  Path behind;
+  for (; rest != path.end(); ++rest) behind /= *rest;
+  return behind;
+}
+
+std::vector<std::string> folders_below(const MembersByFolder& folders, const Path& below) {
+  std::vector<std::string> names;
+  for (const auto& [folder, pictures] : folders) {
+    const auto behind = path_behind(folder, below);
+    if (!behind || behind->empty()) continue;
+    const std::string name = behind->begin()->string();
+    if (names.empty() || names.back() != name) names.push_back(name);
+  }
+  return names;
+}
+
+// A class for each folder in `below`, named without it.
+void add_folders(const MembersByFolder& folders, const Path& below, const std::vector<ArchiveMember>& members,
+                 PackList& list) {
+  for (const auto& [folder, pictures] : folders) {
+    const auto behind = path_behind(folder, below);
+    if (!behind) continue;
+    const auto label = static_cast<float>(list.classes.size());
+    list.classes.push_back(behind->empty() ? "." : behind->string());
     for (const std::size_t i : pictures) list.items.push_back({list.items.size(), {label}, members[i].name, i});
   }
+}
+
+// Lists the members in the order of a folder with the same files.
+PackList list_folders(const Archives& archives) {
+  const auto& members = archives.members();
+  PackList list;
+  const MembersByFolder folders = pictures_by_folder(members, list);
+  const SplitFolders splits = find_splits([&](const Path& below) { return folders_below(folders, below); });
+  if (splits.folders.empty()) {
+    add_folders(folders, {}, members, list);
+    return list;
+  }
+  for (const auto& [folder, pictures] : folders) {
+    if (!path_behind(splits.below, folder)) continue;
+    for (const std::size_t i : pictures) list.skipped[kBesideClasses].push_back(members[i].name);
+  }
+  skip_other_folders(folders_below(folders, splits.below), splits, list);
+  std::vector<PackList> lists(splits.folders.size());
+  for (std::size_t i = 0; i < lists.size(); ++i)
+    add_folders(folders, splits.below / splits.folders[i].name, members, lists[i]);
+  join_splits(lists, splits.folders, list);
   return list;
 }
 

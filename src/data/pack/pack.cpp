@@ -10,8 +10,8 @@
 #include <dtrain/base/ordered_work.hpp>
 #include <dtrain/base/random.hpp>
 #include <dtrain/base/temporaries.hpp>
-#include <dtrain/data/objects.hpp>
 
+#include "class_counts.hpp"
 #include "pack_image.hpp"
 #include "pack_record.hpp"
 #include "pictures.hpp"
@@ -48,7 +48,7 @@ double usual_train_ratio(const PackOptions& options, const PackList& list) {
 }
 
 std::string skipped_hint(const PackList& list) {
-  std::string hint = "dtrain packs .jpg, .jpeg, .png and .webp files";
+  std::string hint = fmt::format("dtrain packs {} files", kImagesRead);
   for (const auto& [reason, files] : list.skipped)
     hint += fmt::format("; {} files were left out: {}", files.size(), reason);
   return hint;
@@ -234,10 +234,9 @@ void write_list(const Path& rec, Items items, const std::vector<std::size_t>& po
 class Packer {
  public:
   Packer(const PackOptions& options, const Pictures& pictures)
-      : options_(options), store_(*pictures.store), journal_(options, pictures) {
+      : options_(options), store_(*pictures.store), lost_hint_(pictures.list.lost_hint), journal_(options, pictures) {
     result_.classes = pictures.list.classes;
-    result_.class_pictures.resize(result_.classes.size());
-    for (const PackItem& item : pictures.list.items) count(item);
+    begin_counts(pictures.list, result_);
     result_.unlabelled = pictures.list.unlabelled;
     result_.skipped = pictures.list.skipped;
     result_.empty_folders = pictures.list.empty_folders;
@@ -245,6 +244,8 @@ class Packer {
     result_.objects_left_out = pictures.list.objects_left_out;
     result_.without_objects = pictures.list.without_objects;
     result_.polygons_left_out = pictures.list.polygons_left_out;
+    result_.without_mask = pictures.list.without_mask;
+    result_.found_elsewhere = pictures.list.found_elsewhere;
     if (splits(options)) result_.shares = shares_of(options);
   }
 
@@ -266,26 +267,12 @@ class Packer {
       done_ += earlier ? shard.items.size() : 0;
       result_.files.push_back({shard.rec, finished.file.records, finished.file.bytes});
       result_.problems.insert(result_.problems.end(), finished.problems.begin(), finished.problems.end());
+      count_packed(shard.items, finished.problems, result_);
     }
     return std::move(result_);
   }
 
  private:
-  void count(const PackItem& item) {
-    if (has_boxes(item.labels)) return count_objects(item);
-    if (item.labels.size() != 1) return;
-    const float label = item.labels.front();
-    if (label >= 0 && label < static_cast<float>(result_.classes.size()))
-      ++result_.class_pictures[static_cast<std::size_t>(label)];
-  }
-
-  void count_objects(const PackItem& item) {
-    result_.class_objects.resize(result_.classes.size());
-    for (const std::int32_t label : box_classes(item.labels)) {
-      if (label < std::ssize(result_.class_objects)) ++result_.class_objects[static_cast<std::size_t>(label)];
-    }
-  }
-
   static void refuse_to_overwrite(const std::vector<Shard>& shards) {
     for (const Shard& shard : shards) {
       if (!std::filesystem::exists(shard.rec)) continue;
@@ -335,7 +322,8 @@ class Packer {
         });
     if (file.positions().empty()) {
       throw DataError(fmt::format("{}: none of its {} pictures can be packed; the first: {}", shard.rec.string(),
-                                  shard.items.size(), finished.problems.front().what));
+                                  shard.items.size(), finished.problems.front().what),
+                      lost_hint_);
     }
     write_list(shard.rec, shard.items, file.positions());
     file.finish();
@@ -362,6 +350,7 @@ class Packer {
 
   const PackOptions& options_;
   const PictureStore& store_;
+  const std::string lost_hint_;
   PackJournal journal_;
   PackResult result_;
   std::uint64_t done_ = 0, total_ = 0;

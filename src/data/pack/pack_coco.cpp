@@ -7,11 +7,17 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/data/coco.hpp>
 
+#include "coco_files.hpp"
 #include "pack_sources.hpp"
 #include "pictures.hpp"
 
 namespace dtrain::data {
 namespace {
+
+constexpr const char* kSizeless =
+    "the JSON file has no \"height\" and \"width\" of them, nor can their pictures be read from a folder";
+
+bool has_size(const CocoPicture& picture) { return picture.height > 0 && picture.width > 0; }
 
 // The objects of each picture that can be trained on; the others are counted and named.
 class ObjectsByPicture {
@@ -26,7 +32,7 @@ class ObjectsByPicture {
       if (const auto fault = fault_in(object, picture, kind)) {
         list_.objects_left_out[*fault].push_back(name_of(object, picture));
       } else {
-        if (object.polygons_left_out > 0) reduce_mask(object, *picture);
+        if (has_masks_ || object.polygons_left_out > 0) complete_mask(object, *picture);
         objects_[object.picture].push_back(std::move(object.annotation));
       }
     }
@@ -40,14 +46,19 @@ class ObjectsByPicture {
     if (!picture) return "its picture is not among the images";
     if (object.annotation.label < 0) return "its category is not among the categories";
     if (kind == CocoLabels::largest) return std::nullopt;
+    if (!has_size(*picture)) return "its picture has no size";
     return fault_of(object.annotation, picture->height, picture->width);
   }
 
   // The object keeps its box. Where others have masks, a network may learn them, which refuses an object without one.
-  void reduce_mask(CocoObject& object, const CocoPicture& picture) {
-    if (has_masks_ && !object.annotation.has_mask())
-      object.annotation.runs = empty_mask(picture.height, picture.width).runs;
-    list_.polygons_left_out.push_back(name_of(object, &picture));
+  void complete_mask(CocoObject& object, const CocoPicture& picture) {
+    const bool has_mask = object.annotation.has_mask();
+    if (has_masks_ && !has_mask) object.annotation.runs = empty_mask(picture.height, picture.width).runs;
+    if (object.polygons_left_out > 0) {
+      list_.polygons_left_out.push_back(name_of(object, &picture));
+    } else if (!has_mask) {
+      list_.without_mask.push_back(name_of(object, &picture));
+    }
   }
 
   std::string name_of(const CocoObject& object, const CocoPicture* picture) const {
@@ -88,8 +99,10 @@ void list_pictures(CocoSet& set, CocoLabels kind, PackList& list) {
     if (kind == CocoLabels::largest) {
       item.labels = largest_label(own);
     } else {
-      if (picture.height < 1 || picture.width < 1)
-        throw DataError(fmt::format("image {} has no \"height\" and \"width\" above 0", picture.id));
+      if (!has_size(picture)) {
+        list.skipped[kSizeless].push_back(picture.file);
+        continue;
+      }
       if (own.empty()) list.without_objects.push_back(picture.file);
       give_objects(picture, std::move(own), item);
     }
@@ -101,15 +114,15 @@ void list_pictures(CocoSet& set, CocoLabels kind, PackList& list) {
   }
 }
 
-// Pictures beside the listed ones that no image of the file names.
-void skip_unlisted(const Path& root, PackList& list) {
-  std::set<std::string> listed;
-  for (const PackItem& item : list.items) listed.insert(item.file);
+// Pictures in the folder that no image of the file names.
+void skip_unlisted(const Path& folder, const CocoSet& set, PackList& list) {
+  std::set<Path> listed;
+  for (const CocoPicture& picture : set.pictures) listed.insert((list.root / picture.file).lexically_normal());
   std::vector<std::string> others;
   std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator(root, none)) {
-    const std::string name = entry.path().filename().string();
-    if (is_picture(entry.path()) && !listed.contains(name)) others.push_back(name);
+  for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
+    if (is_picture(entry.path()) && !listed.contains(entry.path().lexically_normal()))
+      others.push_back(entry.path().filename().string());
   }
   std::ranges::sort(others);
   if (!others.empty()) list.skipped["no image of the JSON file"] = std::move(others);
@@ -126,11 +139,15 @@ std::optional<CocoLabels> parse_coco_labels(std::string_view name) {
 
 PackList parse_coco(std::string_view text, const Path& json, const Path& root, CocoLabels labels) {
   CocoSet set = read_coco(text, json.string(), labels == CocoLabels::boxes);
+  CocoPlace place = place_pictures(root, set.pictures);
   PackList list;
-  list.root = root;
+  list.root = std::move(place.root);
+  list.found_elsewhere = std::move(place.found_elsewhere);
+  list.lost_hint = std::move(place.lost_hint);
   try {
+    if (labels == CocoLabels::boxes) read_missing_sizes(list.root, set.pictures);
     list_pictures(set, labels, list);
-    if (labels == CocoLabels::boxes) skip_unlisted(root, list);
+    if (labels == CocoLabels::boxes) skip_unlisted(root, set, list);
   } catch (const DataError& error) {
     throw DataError(fmt::format("{}: {}", json.string(), error.what()), error.hint());
   }

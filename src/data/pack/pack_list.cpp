@@ -11,6 +11,7 @@
 
 #include "pack_sources.hpp"
 #include "pictures.hpp"
+#include "split_folders.hpp"
 
 namespace dtrain::data {
 namespace {
@@ -75,32 +76,8 @@ bool walk(const Path& below, int depth, PackList& list) {
   return has_pictures;
 }
 
-// IF/train/CLASS/... beside IF/val/CLASS/... or IF/test/CLASS/...
-struct SplitFolder {
-  PackSplit split;
-  std::string name;
-};
-
-// Empty where the folders are classes.
-std::vector<SplitFolder> split_folders(const Path& folder) {
-  const std::vector<std::string> folders = read_folder(folder).folders;
-  std::vector<SplitFolder> found;
-  const auto find = [&](PackSplit split, std::initializer_list<std::string_view> names) {
-    for (const std::string_view name : names) {
-      if (std::ranges::find(folders, name) == folders.end() || read_folder(folder / name).folders.empty()) continue;
-      found.push_back({split, std::string(name)});
-      return;
-    }
-  };
-  find(PackSplit::train, {"train", "training"});
-  find(PackSplit::validation, {"val", "valid", "validation"});
-  find(PackSplit::test, {"test", "testing"});
-  const bool is_split = found.size() >= 2 && found.front().split == PackSplit::train;
-  return is_split ? found : std::vector<SplitFolder>();
-}
-
 // The classes of a split, named without it: train/cat and val/cat are both "cat".
-PackList list_split(const Path& root, const std::string& split) {
+PackList list_split(const Path& root, const Path& split) {
   PackList list;
   list.root = root;
   walk(split, 0, list);
@@ -108,44 +85,30 @@ PackList list_split(const Path& root, const std::string& split) {
   return list;
 }
 
-void add_split(PackList split, PackSplit part, PackList& whole) {
-  for (PackItem& item : split.items) {
-    const std::string& name = split.classes[static_cast<std::size_t>(item.labels.front())];
-    if (name == ".") {
-      whole.skipped["beside the folders of the classes"].push_back(item.file);
-      continue;
-    }
-    const auto label = std::ranges::lower_bound(whole.classes, name) - whole.classes.begin();
-    whole.items.push_back({whole.items.size(), {static_cast<float>(label)}, item.file, 0, part});
+// What the folder holds besides the splits, in it and in the folders that lead to them.
+void skip_beside_splits(const Path& folder, const SplitFolders& splits, PackList& whole) {
+  Path below;
+  const auto skip_in = [&](const FolderContent& content) {
+    skip(content, below, whole);
+    for (const std::string& name : content.pictures) whole.skipped[kBesideClasses].push_back((below / name).string());
+  };
+  for (const Path& next : splits.below) {
+    skip_in(read_folder(folder / below));
+    below /= next;
   }
-  whole.empty_folders.insert(whole.empty_folders.end(), split.empty_folders.begin(), split.empty_folders.end());
-  for (auto& [reason, files] : split.skipped) {
-    std::vector<std::string>& all = whole.skipped[reason];
-    all.insert(all.end(), files.begin(), files.end());
-  }
+  const FolderContent last = read_folder(folder / below);
+  skip_in(last);
+  skip_other_folders(last.folders, splits, whole);
 }
 
-PackList list_splits(const Path& folder, const std::vector<SplitFolder>& splits) {
+PackList list_splits(const Path& folder, const SplitFolders& splits) {
   std::vector<PackList> lists;
-  std::set<std::string> names;
-  for (const SplitFolder& each : splits) {
-    lists.push_back(list_split(folder, each.name));
-    names.insert(lists.back().classes.begin(), lists.back().classes.end());
-  }
-  names.erase(".");
+  for (const SplitFolder& each : splits.folders) lists.push_back(list_split(folder, splits.below / each.name));
   PackList whole;
   whole.root = folder;
-  whole.is_split = true;
   whole.of_folder = true;
-  whole.classes.assign(names.begin(), names.end());
-  const FolderContent top = read_folder(folder);
-  skip(top, {}, whole);
-  for (const std::string& name : top.pictures) whole.skipped["beside the folders of the classes"].push_back(name);
-  for (const std::string& name : top.folders) {
-    if (std::ranges::find(splits, name, &SplitFolder::name) == splits.end())
-      whole.skipped["a folder that is of no split"].push_back(name);
-  }
-  for (std::size_t i = 0; i < splits.size(); ++i) add_split(std::move(lists[i]), splits[i].split, whole);
+  skip_beside_splits(folder, splits, whole);
+  join_splits(lists, splits.folders, whole);
   return whole;
 }
 
@@ -171,7 +134,8 @@ bool is_unread_picture(std::string_view ending) {
 }
 
 PackList list_folder(const Path& folder) {
-  if (const auto splits = split_folders(folder); !splits.empty()) return list_splits(folder, splits);
+  const SplitFolders splits = find_splits([&](const Path& below) { return read_folder(folder / below).folders; });
+  if (!splits.folders.empty()) return list_splits(folder, splits);
   PackList list;
   list.root = folder;
   list.of_folder = true;

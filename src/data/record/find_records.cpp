@@ -7,6 +7,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/data/record.hpp>
+#include <dtrain/net/ssh.hpp>
 
 #include "file_patterns.hpp"
 
@@ -57,25 +58,71 @@ std::vector<Path> far_files_of(const std::string& part, std::shared_ptr<net::Obj
   return files;
 }
 
+// Empty where none is there.
+std::vector<Path> near_files_of(const std::string& part) {
+  if (std::filesystem::is_regular_file(part)) return {part};
+  if (is_pattern(part)) return matches(part);
+  if (std::filesystem::is_regular_file(part + ".rec")) return {part + ".rec"};
+  return shards(part, files_beside(part));
+}
+
+// What data pack makes of one prefix: a set for each split.
+std::string hint_of_splits(const std::string& prefix) {
+  std::vector<std::string> there;
+  for (const char* split : {"_train", "_val", "_test"}) {
+    if (!near_files_of(prefix + split).empty()) there.push_back(prefix + split);
+  }
+  return there.empty() ? "" : fmt::format("name a split that is there: {}", join(there, ", "));
+}
+
+// The prefix of a part of a set whose first part is there too, else the name without its ending.
+std::string prefix_of_records(const Path& file) {
+  const std::string whole = Path(file).replace_extension().string();
+  const std::string base = whole.substr(0, whole.rfind('_'));
+  return shard_number(base, file) && std::filesystem::is_regular_file(base + "_0.rec") ? base : whole;
+}
+
+// The sets that lie in it, or how its pictures become one.
+std::string hint_of_folder(const std::string& folder) {
+  constexpr std::size_t kMostNames = 6;
+  std::vector<Path> files = files_beside(Path(folder) / "");
+  std::erase_if(files, [](const Path& file) { return file.extension() != ".rec"; });
+  std::sort(files.begin(), files.end(), naturally_less);
+  std::vector<std::string> sets;
+  for (const Path& file : files) {
+    std::string prefix = prefix_of_records(file);
+    if (std::find(sets.begin(), sets.end(), prefix) == sets.end()) sets.push_back(std::move(prefix));
+  }
+  if (sets.empty())
+    return fmt::format("`dtrain data pack {} --out p` makes records of the pictures in it", net::shell_quoted(folder));
+  const bool are_many = sets.size() > kMostNames;
+  sets.resize(std::min(sets.size(), kMostNames));
+  return fmt::format("name a set that is in it: {}{}", join(sets, ", "), are_many ? ", ..." : "");
+}
+
+[[noreturn]] void refuse_missing(const std::string& part) {
+  std::error_code none;
+  const bool is_folder = std::filesystem::is_directory(part, none);
+  std::string hint = hint_of_splits(part);
+  if (hint.empty() && is_folder) hint = hint_of_folder(part);
+  throw DataError(fmt::format("{}: {}", part, is_folder ? "is a folder" : "no such file"), hint);
+}
+
 std::vector<Path> files_of(const std::string& part, const std::shared_ptr<net::ObjectStore>& store) {
   if (is_remote(part)) return far_files_of(part, store);
-  if (std::filesystem::is_regular_file(part)) return {part};
-  if (is_pattern(part)) {
-    std::vector<Path> files = matches(part);
-    if (files.empty()) throw DataError(fmt::format("{}: no file has such a name", part));
-    return files;
-  }
-  if (std::filesystem::is_regular_file(part + ".rec")) return {part + ".rec"};
-  std::vector<Path> files = shards(part, files_beside(part));
-  if (files.empty()) throw DataError(fmt::format("{}: no such file", part));
+  std::vector<Path> files = near_files_of(part);
+  if (files.empty() && is_pattern(part)) throw DataError(fmt::format("{}: no file has such a name", part));
+  if (files.empty()) refuse_missing(part);
   return files;
 }
 
 }  // namespace
 
 std::vector<Path> find_records(const std::string& spec, const std::shared_ptr<net::ObjectStore>& store) {
-  if (std::filesystem::is_regular_file(spec)) return {spec};  // also when its name holds a comma
+  const bool has_comma = spec.find(',') != spec.npos;
   std::vector<Path> files;
+  if (has_comma && !is_remote(spec)) files = near_files_of(spec);  // whose own name or folder may hold it
+  if (!files.empty()) return files;
   for (const std::string& part : split(spec, ',')) {
     if (part.empty()) throw UsageError(fmt::format("\"{}\" holds an empty name", spec));
     const std::vector<Path> found = files_of(part, store);

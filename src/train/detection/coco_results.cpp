@@ -82,6 +82,18 @@ class Scorer {
     for (const auto& [id, each] : pictures_) order_.push_back(&each);
   }
 
+  // True objects that count, and those of them without a mask.
+  std::size_t truths() const {
+    std::size_t count = 0;
+    for (const PictureResults* each : order_) count += each->truths.size();
+    return count;
+  }
+  std::size_t without_mask() const {
+    std::ptrdiff_t count = 0;
+    for (const PictureResults* each : order_) count += std::ranges::count_if(each->truths, lacks_mask);
+    return static_cast<std::size_t>(count);
+  }
+
   CocoScore score(OverlapOf what) const {
     AveragePrecision precision(what, truth_.categories.size());
     for_each_in_parallel(order_.size(), [&](std::size_t i) { add(*order_[i], what, precision); });
@@ -117,8 +129,13 @@ class Scorer {
     throw DataError(fmt::format("{}: {}{}: {}", truth_source_, truth_.name_of(object), picture, what));
   }
 
+  // One whose polygons are all of no use has a mask of no pixel.
+  static bool lacks_mask(const data::CocoObject* object) {
+    return !object->annotation.has_mask() && object->polygons_left_out == 0;
+  }
+
+  // Of no pixel where the object has none, as pack gives it where others have masks.
   data::Rle mask_of_truth(const data::CocoObject& object, const data::CocoPicture& picture) const {
-    if (!object.annotation.has_mask() && object.polygons_left_out == 0) refuse_truth(object, "it has no mask");
     if (picture.height < 1 || picture.width < 1) refuse_truth(object, "its image has no \"height\" and \"width\"");
     return data::mask_of(object.annotation, picture.height, picture.width);
   }
@@ -186,7 +203,9 @@ CocoReport score_coco_results(const Path& results, const Path& annotations) {
   report.unknown = static_cast<std::size_t>(std::ranges::count(found, -1, &Result::category));
   const Scorer scorer(truth, found, annotations.string(), results.string());
   report.boxes = scorer.score(OverlapOf::boxes);
-  if (masks) report.masks = scorer.score(OverlapOf::masks);
+  if (masks) report.without_mask = scorer.without_mask();
+  report.masks_unscored = report.without_mask > 0 && report.without_mask == scorer.truths();
+  if (masks && !report.masks_unscored) report.masks = scorer.score(OverlapOf::masks);
   return report;
 }
 

@@ -18,10 +18,11 @@ std::vector<TrueObject> true_objects(const nn::PictureObjects& picture, std::vec
   }
   std::vector<TrueObject> truths;
   for (std::size_t k = 0; k < picture.boxes.size(); ++k) {
+    const nn::AnnotatedBox& box = picture.annotated[k];
     truths.push_back({.category = picture.classes[k],
                       .crowd = picture.crowd[k] != 0,
                       .area = picture.areas[k],
-                      .box = box_in_picture(picture, picture.boxes[k]),
+                      .box = {box.left, box.top, box.width, box.height},
                       .mask = masks.empty() ? nullptr : &masks[k]});
   }
   return truths;
@@ -49,6 +50,7 @@ void DetectionScore::add(const backend::HostBatch& batch, std::span<const float>
   const auto size = static_cast<std::size_t>(layer_.result_size());
   for_each_in_parallel(static_cast<std::size_t>(batch.n), [&](std::size_t i) {
     const nn::PictureObjects& picture = batch.objects[i];
+    DTRAIN_CHECK(picture.annotated.size() == picture.boxes.size(), "boxes are judged as they were annotated");
     DTRAIN_CHECK(!masks_ || picture.runs.size() == picture.boxes.size(), "masks are judged by true masks");
     std::vector<data::Rle> masks;
     const std::vector<TrueObject> truths = true_objects(picture, masks);

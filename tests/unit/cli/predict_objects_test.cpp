@@ -143,5 +143,23 @@ TEST_F(CocoResultsOfPredict, TellCategoriesOfOneNameByTheirOrder) {
   expect_refused({"a.jpg"}, "has two categories dog: 7 and 9");
 }
 
+TEST_F(CocoResultsOfPredict, LackObjectsOfAClassThatTheAnnotationsLack) {
+  names_ = {"dog", "bird"};
+  list(R"({"id": 1, "file_name": "a.jpg"})", kDog);
+  const ObjectsChoice choice{.results = results_, .annotations = truth_};
+  ObjectAnswers answers(choice, {"a.jpg"}, names_, {}, reporter_);
+  ASSERT_EQ(reporter_.warnings.size(), 1u);
+  EXPECT_NE(reporter_.warnings[0].find("has no category bird, which the network finds"), std::string::npos)
+      << reporter_.warnings[0];
+  answers.found(
+      "a.jpg",
+      {{.category = 1, .score = 0.9, .area = 1, .box = {}}, {.category = 0, .score = 0.5, .area = 1, .box = {}}}, {});
+  answers.finish();
+  EXPECT_EQ(reporter_.warnings.size(), 1u);
+  const Json written = Json::parse(read_file(results_), "found.json");
+  ASSERT_EQ(written.as_array().size(), 1u);
+  EXPECT_EQ(written.as_array()[0].at("category_id").as_integer(), 3);
+}
+
 }  // namespace
 }  // namespace dtrain::cli

@@ -221,6 +221,7 @@ ExitCode act(const ShowCommand& options, const config::OptionSet& set, Reporter&
   const Shown shown = look_at(options.files);
   if (!set.chosen("image-shape")) data.image = shown.shape;
   const Names names = data::class_names(data::find_records(options.files.string()));
+  make_folder(options.out.parent_path());
   const Sheet sheet = draw_sheet(options, data, shown, names);
   remove_abandoned_temporaries(options.out.parent_path(), options.out.filename().string());
   write_file_atomic(options.out, data::encode_image(sheet.picture, data::Encoding::png));

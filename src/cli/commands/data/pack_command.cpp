@@ -7,6 +7,7 @@
 #include <dtrain/base/cpus.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/data/image.hpp>
+#include <dtrain/net/ssh.hpp>
 
 #include "cli/printable.hpp"
 #include "config/option_values.hpp"
@@ -91,6 +92,8 @@ Json document(const data::PackResult& result) {
                        {"objects_left_out", names_by_reason(result.objects_left_out)},
                        {"without_objects", names_json(result.without_objects)},
                        {"polygons_left_out", names_json(result.polygons_left_out)},
+                       {"without_mask", names_json(result.without_mask)},
+                       {"found_elsewhere", result.found_elsewhere},
                        {"taken_up", result.taken_up}});
 }
 
@@ -137,6 +140,12 @@ void tell_objects(const data::PackResult& result, Reporter& reporter) {
     reporter.warn(fmt::format("{} {} and lost polygons with fewer than three corners: {}", reduced.size(),
                               reduced.size() == 1 ? "object kept its box" : "objects kept their boxes",
                               first_names(reduced)));
+  }
+  const std::vector<std::string>& maskless = result.without_mask;
+  if (!maskless.empty()) {
+    reporter.warn(fmt::format("{} {} no mask, others have one; a network of masks takes {} for empty: {}",
+                              maskless.size(), maskless.size() == 1 ? "object has" : "objects have",
+                              maskless.size() == 1 ? "it" : "them", first_names(maskless)));
   }
   const std::vector<std::string>& bare = result.without_objects;
   if (!bare.empty()) {
@@ -198,7 +207,8 @@ void tell_split(const PackCommand& options, const data::PackResult& result, Repo
                             options.pack.train_ratio ? "" : "; --train-ratio 1 makes one set"));
 }
 
-// The command that trains on these files, where they are sets to train on.
+// The command that trains on these files, where they are sets to train on. The recipe leaves the pixels unscaled, so
+// the mean and the deviation of ImageNet stand for those of the pictures; other weights bring their own.
 void tell_next_command(const PackCommand& options, const data::PackResult& result, Reporter& reporter) {
   if (result.classes.size() < 2 || !result.class_objects.empty()) return;
   const std::string prefix = options.pack.out.string();
@@ -207,17 +217,18 @@ void tell_next_command(const PackCommand& options, const data::PackResult& resul
       return file.rec.string().starts_with(fmt::format("{}_{}", prefix, split));
     });
   };
+  constexpr const char* kScaling = "--rgb-mean 124,117,104 --rgb-std 58,57,57 ";
   const std::string shape = options.pack.resize > 0 && options.pack.resize < 224
                                 ? fmt::format("--image-shape 3,{0},{0} ", options.pack.resize)
                                 : std::string();
-  const std::string validation = made("val") ? fmt::format(" --data-val {}_val", prefix) : std::string();
-  reporter.note(
-      fmt::format("next: dtrain train --recipe imagenet --network resnet --num-layers 18 {}--data-train {}{}{} "
-                  "--model-prefix m/{}",
-                  shape, prefix, made("train") ? "_train" : "", validation, options.pack.out.filename().string()));
-  reporter.note(fmt::format(
-      "or, from weights that others trained: dtrain train --finetune WEIGHTS --data-train {}{}{} --model-prefix m/{}",
-      prefix, made("train") ? "_train" : "", validation, options.pack.out.filename().string()));
+  const auto quoted_set = [&](const char* split) { return net::shell_quoted(prefix + split); };
+  const std::string files =
+      fmt::format("--data-train {}{} --model-prefix {}", quoted_set(made("train") ? "_train" : ""),
+                  made("val") ? " --data-val " + quoted_set("_val") : std::string(),
+                  net::shell_quoted("m/" + options.pack.out.filename().string()));
+  reporter.note(fmt::format("next: dtrain train --recipe imagenet --network resnet --num-layers 18 {}{}{}", shape,
+                            kScaling, files));
+  reporter.note(fmt::format("or, from weights that others trained: dtrain train --finetune WEIGHTS {}", files));
 }
 
 }  // namespace
@@ -227,6 +238,7 @@ ExitCode pack_pictures(const PackCommand& options, Reporter& reporter) {
   if (result.taken_up > 0)
     reporter.note(fmt::format("{} records were already there from an earlier run", result.taken_up));
   if (result.unlabelled > 0) reporter.note(fmt::format("{} pictures without a label were skipped", result.unlabelled));
+  if (!result.found_elsewhere.empty()) reporter.warn(result.found_elsewhere);
   tell_skipped(result, reporter);
   tell_objects(result, reporter);
   warn_of_stray_pictures(result, reporter);

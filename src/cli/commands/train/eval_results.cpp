@@ -20,10 +20,24 @@ Json document(const ResultsChoice& choice, const train::CocoReport& report) {
                             {"images", std::uint64_t{report.pictures}},
                             {"objects", std::uint64_t{report.objects}},
                             {"results", std::uint64_t{report.results}},
-                            {"unknown", std::uint64_t{report.unknown}}});
+                            {"unknown", std::uint64_t{report.unknown}},
+                            {"without_mask", std::uint64_t{report.without_mask}}});
   json["boxes"] = report.boxes ? coco_score_json(*report.boxes, report.categories) : Json();
   json["masks"] = report.masks ? coco_score_json(*report.masks, report.categories) : Json();
   return json;
+}
+
+void warn_of_masks(const ResultsChoice& choice, const train::CocoReport& report, Reporter& reporter) {
+  if (report.masks_unscored) {
+    reporter.warn(
+        fmt::format("no object of {} has a mask: only boxes are scored; give annotations with \"segmentation\" "
+                    "to score masks too",
+                    choice.annotations.string()));
+  } else if (report.without_mask > 0) {
+    reporter.warn(fmt::format("{} {} of {} without a mask, and {} as masks of no pixel", report.without_mask,
+                              report.without_mask == 1 ? "object is" : "objects are", choice.annotations.string(),
+                              report.without_mask == 1 ? "counts" : "count"));
+  }
 }
 
 }  // namespace
@@ -79,6 +93,7 @@ ExitCode score_results(const ResultsChoice& choice, bool per_class, const Path& 
   if (report.unknown > 0)
     reporter.warn(
         fmt::format("{} results are of categories that the annotations lack, and do not count", report.unknown));
+  warn_of_masks(choice, report, reporter);
   ObjectReport written;
   if (!folder.empty())
     written = write_object_report(folder, report, {choice.results, choice.annotations, choice.pictures});

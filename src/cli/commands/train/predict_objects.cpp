@@ -73,7 +73,9 @@ std::string draw_found(const std::string& content, const std::vector<train::Foun
 ObjectAnswers::ObjectAnswers(const ObjectsChoice& choice, const std::vector<Path>& files,
                              const std::vector<std::string>& names, const Form& form, Reporter& reporter)
     : choice_(choice), names_(names), form_(form), reporter_(reporter) {
-  if (choice.results) numbers_ = read_coco_numbers(*choice.annotations, files, names);
+  if (!choice.results) return;
+  numbers_ = read_coco_numbers(*choice.annotations, files, names);
+  warn_of_unlisted_classes();
 }
 
 std::vector<train::FoundObject> ObjectAnswers::shown(const std::vector<train::FoundObject>& all) const {
@@ -135,12 +137,22 @@ void ObjectAnswers::answer_lines(const Path& file, const std::vector<train::Foun
   }
 }
 
-std::int64_t ObjectAnswers::number_of(const train::FoundObject& object) const {
-  const std::optional<std::int64_t>& number = numbers_->categories[static_cast<std::size_t>(object.category)];
-  if (number) return *number;
-  throw DataError(fmt::format("{} has no category {}, which the network finds", choice_.annotations->string(),
-                              name_of(object, names_)),
-                  "give the annotations of the classes that the network was trained on");
+// Before the first picture: what is found hours later is not lost for one class.
+void ObjectAnswers::warn_of_unlisted_classes() const {
+  constexpr std::size_t kShown = 3;
+  std::vector<std::string> unlisted;
+  for (std::size_t label = 0; label < names_.size(); ++label) {
+    if (!numbers_->categories[label]) unlisted.push_back(printable_word(names_[label]));
+  }
+  if (unlisted.empty()) return;
+  const std::size_t count = unlisted.size();
+  unlisted.resize(std::min(count, kShown));
+  reporter_.warn(fmt::format(
+      "{} has no category {}{}, which the network finds: {} gets no object of {}; give the annotations of the classes "
+      "that the network was trained on",
+      choice_.annotations->string(), join(unlisted, ", "),
+      count > kShown ? fmt::format(" and {} more", count - kShown) : "", choice_.results->string(),
+      count == 1 ? "this class" : "these classes"));
 }
 
 void ObjectAnswers::keep_results(const Path& file, const std::vector<train::FoundObject>& all) {
@@ -152,8 +164,10 @@ void ObjectAnswers::keep_results(const Path& file, const std::vector<train::Foun
     return;
   }
   for (const train::FoundObject& object : all) {
+    const std::optional<std::int64_t>& category = numbers_->categories[static_cast<std::size_t>(object.category)];
+    if (!category) continue;
     Json json = Json::object({{"image_id", picture->second},
-                              {"category_id", number_of(object)},
+                              {"category_id", *category},
                               {"bbox", box_json(object.box)},
                               {"score", object.score}});
     if (object.mask) json["segmentation"] = mask_json(*object.mask);

@@ -30,7 +30,8 @@ class ObjectAnswers {
     bool csv = false;
     std::size_t path_width = 0, class_width = 0;
   };
-  // `files`: all pictures that it answers. Throws DataError for annotations that do not fit them or the classes.
+  // `files`: all pictures that it answers. Throws DataError for annotations that do not fit them. Warns of
+  // classes that the annotations lack, of which the results file gets no object.
   ObjectAnswers(const ObjectsChoice& choice, const std::vector<Path>& files, const std::vector<std::string>& names,
                 const Form& form, Reporter& reporter);
 
@@ -44,7 +45,7 @@ class ObjectAnswers {
  private:
   void answer_json(const Path& file, const std::vector<train::FoundObject>& shown, const Path& drawn);
   void answer_lines(const Path& file, const std::vector<train::FoundObject>& shown);
-  std::int64_t number_of(const train::FoundObject& object) const;
+  void warn_of_unlisted_classes() const;
   void keep_results(const Path& file, const std::vector<train::FoundObject>& all);
 
   const ObjectsChoice& choice_;

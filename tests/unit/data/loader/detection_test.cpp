@@ -153,11 +153,12 @@ TEST_F(Detection, KeepsPicturesWithoutObjects) {
 
 TEST_F(Detection, RefusesWhatIsNotForThisNetwork) {
   options.classes = 2;
-  expect_error([&] { load(); }, "x.rec: record 0 at byte 0 shows an object of class 2, outside 0 to 1");
+  expect_error([&] { load(); }, "x.rec: record 0 at byte 0 (picture 7) shows an object of class 2, outside 0 to 1");
   Annotation box = object_at(0, 0, 1, 1);
   box.polygons.clear();
   write({2, 4, {box}});
-  expect_error([&] { load(); }, "has a box without the mask that this network learns from");
+  expect_error([&] { load(); },
+               "x.rec: record 0 at byte 0 (picture 7) has a box without the mask that this network learns from");
   options.detection = {.runs = true};
   expect_error([&] { load(); }, "has a box without the mask that this network is judged by");
   options.detection->runs = false;

@@ -123,5 +123,34 @@ TEST(CocoJson, LosesPolygonsWithoutThreeCornersAlone) {
   EXPECT_EQ(set.objects[1].fault, "");
 }
 
+TEST(CocoJson, OnePolygonNeedsNoListAroundIt) {
+  const CocoSet set = read_coco(file_of(R"(
+    {"id": 8, "image_id": 3, "category_id": 1, "bbox": [0, 0, 5, 5], "segmentation": [0, 0, 5, 0, 5, 5]},
+    {"id": 9, "image_id": 3, "category_id": 1, "bbox": [0, 0, 5, 5], "segmentation": [1, 1, 2, 2]})"),
+                                "x.json", true);
+  EXPECT_EQ(set.objects[0].fault, "");
+  EXPECT_EQ(set.objects[0].annotation.polygons, (std::vector<std::vector<double>>{{0, 0, 5, 0, 5, 5}}));
+  EXPECT_EQ(set.objects[1].fault, "");
+  EXPECT_EQ(set.objects[1].polygons_left_out, 1u);
+}
+
+TEST(CocoJson, AnObjectWithoutABoxHasThatOfItsMask) {
+  const std::string text = file_of(R"(
+    {"id": 8, "image_id": 3, "category_id": 1, "segmentation": [[1.5, 2, 6, 2, 6, 5], [1, 3, 2, 3, 2, 9]]},
+    {"id": 9, "image_id": 3, "category_id": 1, "bbox": null,
+     "segmentation": {"size": [10, 20], "counts": [10, 20, 170]}},
+    {"id": 10, "image_id": 3, "category_id": 1, "segmentation": {"size": [10, 20], "counts": [200]}},
+    {"id": 11, "image_id": 3, "category_id": 1, "segmentation": [[1, 1, 2, 2]]})");
+  const CocoSet set = read_coco(text, "x.json", true);
+  EXPECT_EQ(set.objects[0].fault, "");
+  EXPECT_EQ(set.objects[0].annotation.box, (PixelBox{1, 2, 5, 7}));
+  EXPECT_EQ(set.objects[0].annotation.area, 35);
+  EXPECT_EQ(set.objects[1].fault, "");
+  EXPECT_EQ(set.objects[1].annotation.box, (PixelBox{1, 0, 2, 10}));
+  EXPECT_EQ(set.objects[2].fault, "its \"bbox\" is missing");
+  EXPECT_EQ(set.objects[3].fault, "its \"bbox\" is missing");
+  EXPECT_EQ(read_coco(text, "x.json", false).objects[0].fault, "its \"bbox\" is missing");
+}
+
 }  // namespace
 }  // namespace dtrain::data

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -187,6 +188,22 @@ TEST(Objects, AreScaledMirroredAndCut) {
   EXPECT_EQ(objects.boxes[0].bottom, 2);
   EXPECT_TRUE(objects.masks.empty());
   EXPECT_TRUE(objects.runs.empty());
+}
+
+TEST(Objects, MasksTakeNoMoreThanTwiceTheirMemory) {
+  constexpr std::size_t kRoom = 5 * 9;
+  nn::PictureObjects objects;
+  const auto capacity = [&](std::size_t count) {
+    Annotations annotations{2, 4, std::vector<Annotation>(count, object_at(0, 0, 1, 1))};
+    scale_objects(annotations, {4, 8}, false, {.masks = true}, 5, 9, objects);
+    EXPECT_EQ(objects.masks.size(), count * kRoom);
+    EXPECT_EQ(static_cast<std::size_t>(std::ranges::count(objects.masks, 1)), 4 * count);
+    return objects.masks.capacity();
+  };
+  EXPECT_EQ(capacity(9), 9 * kRoom) << "no room is made for more";
+  EXPECT_EQ(capacity(5), 9 * kRoom) << "memory is used again";
+  EXPECT_EQ(capacity(2), 2 * kRoom) << "much more than is needed is let go of";
+  EXPECT_EQ(capacity(0), 0u);
 }
 
 TEST(Objects, KeepTheirMasksInPixelsOfTheOriginalPicture) {

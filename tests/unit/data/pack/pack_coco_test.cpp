@@ -216,5 +216,101 @@ TEST(PackCoco, KeepsTheBoxOfAMaskWithABadPolygon) {
   EXPECT_FALSE(objects(boxes)[0].has_mask());
 }
 
+TEST(PackCoco, GivesAnObjectWithoutAMaskAnEmptyOneWhereOthersHaveMasks) {
+  const std::string box = R"("image_id": 3, "category_id": 5, "bbox": [0, 0, 20, 20])",
+                    masked = R"({"id": 1, )" + box + R"(, "segmentation": [[0, 0, 9, 0, 9, 9]]})",
+                    missing = R"({"id": 2, )" + box + "}", null = R"({"id": 3, )" + box + R"(, "segmentation": null})",
+                    empty = R"({"id": 4, )" + box + R"(, "segmentation": []})";
+  const PackList list = parse_coco(with_annotations(masked + "," + missing + "," + null + "," + empty), "coco.json", "",
+                                   CocoLabels::boxes);
+  EXPECT_EQ(list.without_mask,
+            (std::vector<std::string>{"annotation 2 of a.jpg", "annotation 3 of a.jpg", "annotation 4 of a.jpg"}));
+  EXPECT_TRUE(list.polygons_left_out.empty());
+  const Annotations found = read_objects_block(bytes_of(list.items.at(0).objects));
+  ASSERT_EQ(found.objects.size(), 4u);
+  for (const Annotation& object : found.objects) EXPECT_TRUE(object.has_mask()) << object.id;
+  EXPECT_EQ(found.objects[1].runs, std::vector<std::uint32_t>{5000});
+  EXPECT_TRUE(parse_coco(with_annotations(missing), "coco.json", "", CocoLabels::boxes).without_mask.empty());
+}
+
+// The images of coco_of(100, 50), each with `before` in front of its file_name.
+class PackCocoNames : public PackCocoFiles {
+ protected:
+  PackCocoNames() {
+    options.force = true;
+    write_pair("");
+  }
+  void write_pair(const std::string& below) const {
+    make_folder(folder / "photos" / below);
+    write_picture(below + "a.jpg", jpeg_of(50, 100));
+    write_picture(below + "b.jpg", jpeg_of(9, 9));
+  }
+  PackResult pack_named(const std::string& before) const {
+    const std::string key = R"("file_name": ")";
+    std::string coco = coco_of(100, 50);
+    for (std::size_t at = coco.find(key); at != coco.npos; at = coco.find(key, at + 1))
+      coco.insert(at + key.size(), before);
+    return pack_coco(coco);
+  }
+};
+
+TEST_F(PackCocoNames, MayBeginWithTheFolderItself) {
+  const PackResult result = pack_named("./");
+  EXPECT_EQ(result.files.at(0).records, 2u);
+  EXPECT_TRUE(result.skipped.empty());
+  EXPECT_EQ(result.found_elsewhere, "");
+}
+
+TEST_F(PackCocoNames, MayBeRelativeToTheFolderAbove) {
+  const PackResult result = pack_named("photos/");
+  EXPECT_EQ(result.files.at(0).records, 2u);
+  EXPECT_TRUE(result.skipped.empty());
+  EXPECT_NE(result.found_elsewhere.find("photos by its \"file_name\"; all are in "), std::string::npos)
+      << result.found_elsewhere;
+}
+
+TEST_F(PackCocoNames, MayHaveFoldersThatAreNotHere) {
+  for (const char* const before : {"train/", R"(C:\\train\\)"}) {
+    const PackResult result = pack_named(before);
+    EXPECT_EQ(result.files.at(0).records, 2u);
+    EXPECT_TRUE(result.skipped.empty());
+    EXPECT_NE(result.found_elsewhere.find("all are there without the folders in their names"), std::string::npos)
+        << result.found_elsewhere;
+  }
+}
+
+TEST_F(PackCocoNames, MayHaveBackslashes) {
+  write_pair("sub/");
+  const PackResult result = pack_named(R"(sub\\)");
+  EXPECT_EQ(result.files.at(0).records, 2u);
+  EXPECT_EQ(result.found_elsewhere, "");
+  write_picture(R"(sub\a.jpg)", "no picture");  // a file of that very name comes first
+  EXPECT_EQ(pack_named(R"(sub\\)").problems.at(0).file, R"(sub\a.jpg)");
+}
+
+TEST_F(PackCocoNames, ThatAreNotThereGetAHint) {
+  std::filesystem::remove(folder / "photos/b.jpg");
+  expect_error([&] { pack_named("train/"); },
+               ": name the folder to which these names are relative; 1 of 2 are there without the folders");
+}
+
+TEST_F(PackCocoFiles, GiveTheSizesThatTheJsonFileLacks) {
+  write_picture("a.jpg", jpeg_of(50, 100));
+  const PackResult result = pack_coco(R"({"images": [{"id": 3, "file_name": "a.jpg"}, {"id": 4, "file_name": "b.jpg"}],
+    "annotations": [{"id": 1, "image_id": 3, "category_id": 5, "bbox": [1, 1, 5, 5]},
+                    {"id": 2, "image_id": 4, "category_id": 5, "bbox": [1, 1, 5, 5]}],
+    "categories": [{"id": 5, "name": "cat"}]})");
+  EXPECT_EQ(result.files.at(0).records, 1u);
+  const RecordFile packed(folder / "p.rec");
+  const Record record = packed.read(0);
+  const Annotations annotations = read_objects_block(record.objects);
+  EXPECT_EQ(annotations.height, 50);
+  EXPECT_EQ(annotations.width, 100);
+  ASSERT_EQ(result.skipped.size(), 1u);
+  EXPECT_NE(result.skipped.begin()->first.find("has no \"height\" and \"width\""), std::string::npos);
+  EXPECT_EQ(result.skipped.begin()->second, std::vector<std::string>{"b.jpg"});
+  EXPECT_EQ(result.objects_left_out.at("its picture has no size"), std::vector<std::string>{"annotation 2 of b.jpg"});
+}
+
 }  // namespace
 }  // namespace dtrain::data

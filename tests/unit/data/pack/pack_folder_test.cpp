@@ -5,6 +5,7 @@
 #include <dtrain/data/pack.hpp>
 #include <dtrain/data/record.hpp>
 
+#include "data/archive/archive_files.hpp"
 #include "data/temporary_folder.hpp"
 
 namespace dtrain::data {
@@ -44,6 +45,66 @@ TEST(PackFolder, NamesFoldersWithoutPicturesAndClassesWithoutTraining) {
   const PackResult result = pack(one_set(folder));
   EXPECT_EQ(result.empty_folders, (std::vector<std::string>{"train/b/below", "train/d"}));
   EXPECT_EQ(result.untrained, std::vector<std::string>{"c"});
+}
+
+TEST(PackFolder, CountsThePicturesThatItPacked) {
+  TemporaryFolder folder;
+  write_two_classes(folder, 3);
+  for (const char* name : {"cat/bad.png", "cat/worse.png"}) write_file_atomic(folder / "photos" / name, "no picture");
+  for (int run = 0; run < 2; ++run) {  // the second finds the records of the first
+    const PackResult result = pack(one_set(folder));
+    EXPECT_EQ(result.class_pictures, (std::vector<std::uint64_t>{3, 3})) << run;
+    EXPECT_EQ(result.problems.size(), 2u) << run;
+  }
+}
+
+const std::vector<std::string> kSplitPictures = {"train/cat/1.png", "train/dog/2.png", "train/dog/3.png",
+                                                 "val/cat/4.png",   "val/dog/5.png",   "stray/6.png"};
+
+void expect_two_splits(const TemporaryFolder& folder, const PackResult& result, const std::string& outer) {
+  EXPECT_EQ(result.classes, (std::vector<std::string>{"cat", "dog"}));
+  ASSERT_EQ(result.files.size(), 2u);
+  EXPECT_EQ(result.files[0].rec, folder / "p_train.rec");
+  EXPECT_EQ(result.files[0].records, 3u);
+  EXPECT_EQ(result.files[1].rec, folder / "p_val.rec");
+  EXPECT_EQ(result.files[1].records, 2u);
+  EXPECT_EQ(result.skipped.at("a folder that is of no split"), std::vector<std::string>{outer + "stray"});
+}
+
+TEST(PackFolder, FindsTheSplitsInTheOnlyFolder) {
+  for (const char* outer : {"", "set/", "a/set/"}) {
+    TemporaryFolder folder;
+    for (const std::string& name : kSplitPictures) write_small_picture(folder / "photos" / outer / name);
+    expect_two_splits(folder, pack(one_set(folder)), outer);
+  }
+}
+
+TEST(PackFolder, AFolderBesideThatOfTheSplitsMakesAllOfThemClasses) {
+  TemporaryFolder folder;
+  for (const char* name : {"set/train/cat/1.png", "set/val/cat/2.png", "other/3.png"})
+    write_small_picture(folder / "photos" / name);
+  EXPECT_EQ(pack(one_set(folder)).classes, (std::vector<std::string>{"other", "set/train/cat", "set/val/cat"}));
+}
+
+TEST(PackFolder, FindsTheSplitsInAnArchive) {
+  const std::string picture = encode_image({1, 1, 1, {7}}, Encoding::png);
+  for (const char* outer : {"", "set/", "a/set/"}) {
+    TemporaryFolder folder;
+    NamedFiles files{{std::string(outer) + "beside.png", picture}};
+    for (const std::string& name : kSplitPictures) files.emplace_back(outer + name, picture);
+    PackOptions options = one_set(folder);
+    const std::vector<std::pair<std::string, std::string>> archives{{"photos.tar", tar_of(files)},
+                                                                    {"photos.zip", zip_of(files)}};
+    for (const auto& [name, content] : archives) {
+      write_file_atomic(folder / name, content);
+      options.sources = {folder / name};
+      const PackResult result = pack(options);
+      expect_two_splits(folder, result, outer);
+      EXPECT_EQ(result.skipped.at("beside the folders of the classes"),
+                std::vector<std::string>{std::string(outer) + "beside.png"});
+      options.force = true;
+    }
+  }
 }
 
 TEST(PackFolder, NeverMixesTheFilesOfTwoSets) {

@@ -66,6 +66,37 @@ TEST(FindRecords, SaysWhichPartOfASetIsMissing) {
   expect_error([&] { find_records(folder / "x*.rec"); }, "no file has such a name");
 }
 
+TEST(FindRecords, NamesTheSplitsOfAPrefix) {
+  TemporaryFolder folder;
+  for (const char* name : {"p_train_0", "p_train_1", "p_val"}) records(folder, name, 1);
+  const std::string prefix = folder / "p";
+  expect_error([&] { find_records(prefix); },
+               fmt::format("p: no such file | name a split that is there: {0}_train, {0}_val", prefix));
+}
+
+TEST(FindRecords, NamesTheSetsOfAFolder) {
+  TemporaryFolder folder;
+  make_folder(folder / "d");
+  for (const char* name : {"d/p_train_0", "d/p_train_1", "d/p_val", "d/cifar_10"}) records(folder, name, 1);
+  const std::string given = folder / "d";
+  expect_error([&] { find_records(given); },
+               fmt::format("d: is a folder | name a set that is in it: {0}/cifar_10, {0}/p_train, {0}/p_val", given));
+  make_folder(folder / "photos");
+  const std::string pictures = folder / "photos";
+  expect_error([&] { find_records(pictures); },
+               fmt::format("photos: is a folder | `dtrain data pack {} --out p` makes records", pictures));
+}
+
+TEST(FindRecords, TakesANameWithACommaAsAWholeFirst) {
+  TemporaryFolder folder;
+  make_folder(folder / "a,b");
+  for (const char* name : {"a,b/p_train", "a,b/q_0", "a,b/q_1", "c"}) records(folder, name, 1);
+  EXPECT_EQ(found(folder, folder / "a,b/p_train"), Names{"a,b/p_train.rec"});
+  EXPECT_EQ(found(folder, folder / "a,b/q"), (Names{"a,b/q_0.rec", "a,b/q_1.rec"}));
+  EXPECT_EQ(found(folder, folder / "a,b/q_?.rec"), (Names{"a,b/q_0.rec", "a,b/q_1.rec"}));
+  expect_error([&] { find_records((folder / "c").string() + ",d"); }, "d: no such file");
+}
+
 // What malloc gave out and has not got back.
 std::size_t bytes_in_use() {
   const auto info = ::mallinfo2();

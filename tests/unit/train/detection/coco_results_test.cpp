@@ -78,6 +78,31 @@ TEST_F(CocoResults, MayHaveMasksOfWhichAPolygonHasNoThreeCorners) {
   EXPECT_NEAR(report.masks->figures.ap, 51.0 / 101, 1e-12);  // a mask of no pixel is never found
 }
 
+// Two true objects side by side, each with these members besides its box.
+std::string truth_with(const std::string& first, const std::string& second) {
+  return R"({"images": [{"id": 1, "height": 10, "width": 20}], "categories": [{"id": 7, "name": "dog"}],
+    "annotations": [{"id": 1, "image_id": 1, "category_id": 7, "bbox": [0, 0, 10, 10])" +
+         first + R"(}, {"id": 2, "image_id": 1, "category_id": 7, "bbox": [10, 0, 10, 10])" + second + "}]}";
+}
+
+TEST_F(CocoResults, OfMasksAreScoredByBoxesWhereTheTrueObjectsHaveNone) {
+  const std::string found = R"([{"image_id": 1, "category_id": 7, "score": 0.9, "bbox": [0, 0, 10, 10],
+                                 "segmentation": [[0, 0, 10, 0, 10, 10, 0, 10]]},
+                                {"image_id": 1, "category_id": 7, "score": 0.8, "bbox": [10, 0, 10, 10],
+                                 "segmentation": [[10, 0, 20, 0, 20, 10, 10, 10]]}])";
+  truth = truth_with(R"(, "segmentation": [])", "");
+  const CocoReport boxes = score(found);
+  EXPECT_NEAR(boxes.boxes->figures.ap, 1, 1e-12);
+  EXPECT_TRUE(boxes.masks_unscored);
+  EXPECT_FALSE(boxes.masks.has_value());
+  truth = truth_with(R"(, "segmentation": [[0, 0, 10, 0, 10, 10, 0, 10]])", "");
+  const CocoReport both = score(found);
+  EXPECT_NEAR(both.boxes->figures.ap, 1, 1e-12);
+  EXPECT_EQ(both.without_mask, 1u);
+  EXPECT_FALSE(both.masks_unscored);
+  EXPECT_NEAR(both.masks->figures.ap, 51.0 / 101, 1e-12);  // a mask of no pixel is never found
+}
+
 TEST_F(CocoResults, NameTheAnnotationThatCannotBeRead) {
   truth = R"({"images": [{"id": 1}], "categories": [{"id": 7, "name": "dog"}],
               "annotations": [{"id": 5, "image_id": 1, "category_id": 7, "bbox": []}]})";

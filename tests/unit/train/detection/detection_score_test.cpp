@@ -5,6 +5,7 @@
 #include <cmath>
 #include <thread>
 
+#include <dtrain/data/objects.hpp>
 #include <dtrain/nn/networks.hpp>
 #include <dtrain/train/found_objects.hpp>
 
@@ -36,6 +37,10 @@ nn::PictureObjects picture_of(std::vector<nn::Box> boxes, std::vector<std::int32
                              .original_width = kWidth};
   picture.crowd.assign(picture.boxes.size(), 0);
   picture.areas.assign(picture.boxes.size(), 2000.0);
+  for (const nn::Box& box : picture.boxes) {
+    const data::PixelBox there = box_in_picture(picture, box);
+    picture.annotated.push_back({there.left, there.top, there.width, there.height});
+  }
   return picture;
 }
 
@@ -125,6 +130,27 @@ TEST(DetectionScore, IsTheAveragePrecisionOfAllPictures) {
   EXPECT_DOUBLE_EQ(report.boxes_by_class[1].ap50, 0);
   EXPECT_DOUBLE_EQ(report.boxes_by_class[2].ap50, -1);
   EXPECT_FALSE(report.masks);
+}
+
+// pycocotools compares what is found with the box as it was annotated. Inside of the picture the true one is found as
+// it is, and of the whole of it the found one is 0.62.
+TEST(DetectionScore, ComparesBoxesAsTheyWereAnnotatedAlsoBeyondThePicture) {
+  const nn::Graph graph = detector();
+  const data::Annotations annotations{
+      kHeight, kWidth, {{.id = 1, .label = 0, .box = {138, 25, 100, 50}, .area = 5000}}};
+  nn::PictureObjects picture;
+  data::scale_objects(annotations, {32, 64}, false, {}, 64, 64, picture);
+  ASSERT_EQ(picture.boxes.size(), 1u);
+  EXPECT_EQ(picture.boxes[0].right, 64);
+  Results results(graph, 1);
+  results.put(0, 0, picture.boxes[0], 0.9f, 0);
+  const std::uint32_t id = 1;
+  DetectionScore score(graph);
+  score.add({.n = 1, .sample_ids = &id, .objects = &picture}, results.values);
+  EvaluationReport report;
+  score.finish(*comm::make_single(), report);
+  EXPECT_NEAR(report.boxes->ap, 0.3, 1e-12);  // at the overlaps 0.50, 0.55 and 0.60
+  EXPECT_EQ(report.boxes->ap75, 0);
 }
 
 // Both boxes are found as they are; the mask of class 0 as well, of that of class 1 half of its pixels.
