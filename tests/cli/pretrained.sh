@@ -52,6 +52,7 @@ def safetensors(path, named):
 safetensors("w.safetensors", list(shapes(2, 5)))
 safetensors("renamed.safetensors", [(name.replace("layer4.1.conv2", "layer4.1.konv2"), shape) for name, shape in shapes(2, 5)])
 safetensors("wide.safetensors", list(shapes(4, 5)))
+safetensors("twice.safetensors", [(f"{place}.{name}", shape) for place in ("ema", "model") for name, shape in shapes(2, 5)])
 whole = open("w.safetensors", "rb").read()
 open("cut.safetensors", "wb").write(whole[:-100])
 open("huge.safetensors", "wb").write(struct.pack("<Q", 1 << 62) + whole[8:])
@@ -150,6 +151,9 @@ check "--resume prefers the checkpoint" says 'Resuming from "m/p-0001"'
 run "${start[@]}" --pretrained renamed.safetensors --model-prefix m/r
 check "half-matching names are a warning" exits 0
 check "with the nearest name" says_line 'layer4.1.conv2.weight \[16, 16, 3, 3\]: not in the file, the nearest is layer4.1.konv2.weight \[16, 16, 3, 3\]'
+run import twice.safetensors "${net[@]}" --out m/twice
+check "of two sets of weights one is imported" exits 0
+check "which is said" says "twice.safetensors: of its whole sets of weights those of 'model' are read, not those of 'ema'"
 run import renamed.safetensors "${net[@]}" --out m/x
 check "import takes a whole network only" exits 1
 run "${start[@]}" --pretrained wide.safetensors --model-prefix m/x

@@ -1,9 +1,9 @@
 #include <algorithm>
 
+#include "foreign/npz_file.hpp"
+#include "foreign/torch_file.hpp"
 #include "fuzz.hpp"
-#include "weights/npz_file.hpp"
 #include "weights/onnx_network.hpp"
-#include "weights/torch_file.hpp"
 
 namespace dtrain::fuzz {
 namespace {

@@ -15,7 +15,8 @@ namespace dtrain::train {
 // What became of the tensors of a network, for messages.
 struct WeightsFit {
   std::size_t fitted = 0, wanted = 0;  // tensors of the network
-  std::string new_head;                // why the last layer begins anew; empty: it does not
+  std::string set;       // which one of the whole sets of weights in the file was read; empty: there is one
+  std::string new_head;  // why the last layer begins anew; empty: it does not
   // The network's other tensors that begin anew, with shape, reason and the nearest name of the file.
   std::vector<std::string> missing;
   std::vector<std::string> unused;  // tensors of the file, with their shapes
@@ -36,11 +37,11 @@ struct WeightsRequest {
 
 // The tensors of a file that fit the graph by name and shape; the others have the first values of the seed. Names are
 // the graph's own, or PyTorch's for layers of these names ("NODE.weight", "NODE.running_mean") or of timm's names for
-// them, all behind one prefix such as "module.". The last layer also begins anew where its shape differs, because the
-// number of classes does. A detector also takes the weights of its backbone alone, under the names that the
-// classifier has. The checkpoint's preprocessing is the file's if dtrain wrote it, else null. Throws DataError
-// for a file that cannot be read, and where more than one in ten tensors does not fit or, if `whole`, not all: these
-// are the weights of another network.
+// them, all behind one prefix such as "module."; of several whole sets of weights the trained ones, not their average.
+// The last layer also begins anew where its shape differs, because the number of classes does. A detector also takes
+// the weights of its backbone alone, under the names that the classifier has. The checkpoint's preprocessing is the
+// file's if dtrain wrote it, else null. Throws DataError for a file that cannot be read, and where more than one in ten
+// tensors does not fit or, if `whole`, not all: these are the weights of another network.
 StartingWeights load_weights(const WeightsRequest& request, const nn::Graph& graph);
 
 // The number of classes of the file's last layer, which has the name of the graph's; nullopt where it has none.

@@ -24,6 +24,7 @@ std::string listed_classes(const std::vector<std::string>& names) {
 void report(const Path& file, const train::WeightsFit& fit, const nn::Graph& graph, Reporter& reporter) {
   reporter.note(
       fmt::format("Loaded \"{}\": {} of the {} tensors of {}", file.string(), fit.fitted, fit.wanted, graph.name));
+  if (!fit.set.empty()) reporter.note(fmt::format("{}: {}", file.string(), fit.set));
   if (!fit.new_head.empty()) reporter.note(fmt::format("The last layer begins anew: {}", fit.new_head));
   if (!fit.missing.empty()) {
     reporter.warn(fmt::format("{} of these tensors begin anew: {}", fit.missing.size(), listed(fit.missing)));

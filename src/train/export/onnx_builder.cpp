@@ -28,10 +28,27 @@ void OnnxBuilder::add_node_message(const char* op, const Names& inputs, const Na
 
 std::string OnnxBuilder::part_name(const char* op) const { return fmt::format("{}_{}_{}", scope_, op, nodes_); }
 
+std::string OnnxBuilder::new_name(const std::string& wanted) {
+  std::string name = wanted;
+  for (int number = 2; !used_.insert(name).second; ++number) name = fmt::format("{}_{}", wanted, number);
+  return name;
+}
+
+const std::string& OnnxBuilder::name_of(const std::string& key, const std::string& wanted) {
+  const auto [place, is_new] = names_.try_emplace(key);
+  if (is_new) place->second = new_name(wanted);
+  return place->second;
+}
+
+std::string OnnxBuilder::add_output(const char* op, const Names& inputs, const std::string& name,
+                                    const Attributes& attributes) {
+  add_node_message(op, inputs, {name}, attributes);
+  return name;
+}
+
 std::string OnnxBuilder::add(const char* op, const Names& inputs, const std::string& output,
                              const Attributes& attributes) {
-  add_node_message(op, inputs, {output}, attributes);
-  return output;
+  return add_output(op, inputs, new_name(output), attributes);
 }
 
 std::string OnnxBuilder::part(const char* op, const Names& inputs, const Attributes& attributes) {
@@ -40,7 +57,7 @@ std::string OnnxBuilder::part(const char* op, const Names& inputs, const Attribu
 
 OnnxBuilder::Largest OnnxBuilder::largest(const std::string& of, std::int64_t count) {
   const std::string name = part_name("TopK");
-  Largest largest{name + "_values", name + "_places"};
+  Largest largest{new_name(name + "_values"), new_name(name + "_places")};
   add_node_message("TopK", {of, numbers({count})}, {largest.values, largest.places}, {});
   return largest;
 }
@@ -60,37 +77,48 @@ std::string OnnxBuilder::add_integers(const std::string& name, std::initializer_
 
 std::string OnnxBuilder::add_integers(const std::string& name, std::span<const std::int64_t> extents,
                                       std::span<const std::int64_t> numbers) {
+  const std::string own = new_name(name);
+  add_usual_value(own, extents, numbers);
+  return own;
+}
+
+void OnnxBuilder::add_usual_value(const std::string& name, std::span<const std::int64_t> extents,
+                                  std::span<const std::int64_t> numbers) {
   add_initializer(tensor_message(name, extents, int64).text(raw_data, raw_of(numbers)));
-  return name;
 }
 
 std::string OnnxBuilder::add_floats(const std::string& name, std::span<const std::int64_t> extents,
                                     std::span<const float> values) {
-  add_initializer(tensor_message(name, extents, float32).text(raw_data, raw_of(values)));
-  return name;
+  const std::string own = new_name(name);
+  add_initializer(tensor_message(own, extents, float32).text(raw_data, raw_of(values)));
+  return own;
 }
 
 std::string OnnxBuilder::add_tensor(const nn::TensorView& view, const std::vector<float>& buffer) {
-  if (!stored_.insert(view.name).second) return view.name;
+  const std::string& name = tensor_name(view);
+  if (!stored_.insert(name).second) return name;
   const std::span values(buffer.data() + view.offset, static_cast<std::size_t>(view.size));
-  add_initializer(tensor_message(view.name, view.shape, float32).borrowed_bytes(raw_data, std::as_bytes(values)));
-  return view.name;
+  add_initializer(tensor_message(name, view.shape, float32).borrowed_bytes(raw_data, std::as_bytes(values)));
+  return name;
 }
 
 std::string OnnxBuilder::add_ones(const nn::TensorView& view) {
-  if (!stored_.insert(view.name).second) return view.name;
+  const std::string& name = tensor_name(view);
+  if (!stored_.insert(name).second) return name;
   const std::vector<float> ones(static_cast<std::size_t>(view.size), 1.0f);
-  return add_floats(view.name, view.shape, ones);
+  add_initializer(tensor_message(name, view.shape, float32).text(raw_data, raw_of(std::span<const float>(ones))));
+  return name;
 }
 
 template <typename T>
 std::string OnnxBuilder::constant(const std::string& name, std::span<const std::int64_t> extents,
                                   std::span<const T> values) {
   constexpr DataType kType = std::is_same_v<T, float> ? float32 : int64;
-  if (stored_.insert(name).second) {
-    add_initializer(tensor_message(name, extents, kType).text(raw_data, raw_of(values)));
+  const std::string& own = name_of("constant " + name, name);
+  if (stored_.insert(own).second) {
+    add_initializer(tensor_message(own, extents, kType).text(raw_data, raw_of(values)));
   }
-  return name;
+  return own;
 }
 
 std::string OnnxBuilder::number(float value) {

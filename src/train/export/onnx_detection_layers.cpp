@@ -60,6 +60,10 @@ void OnnxGraph::require_known_use(const nn::Node& each) const {
   }
 }
 
+void OnnxGraph::take_detector_names() {
+  for (const char* const name : {kSizes, kBoxes, kScores, kLabels, kMasks}) new_name(name);
+}
+
 void OnnxGraph::read_picture_sizes() {
   set_scope(kSizes);
   const std::string edges = part("Gather", {kSizes, numbers({1, 0, 1, 0})}, {integer("axis", 1)});
@@ -74,7 +78,7 @@ void OnnxGraph::add_zeros_outside(const std::string& pixels, const std::string& 
     return part("Less", {counted(h * w, extents), size});
   };
   const std::string both = part("And", {is_inside(0, image.h, 1), is_inside(1, 1, image.w)});
-  add("Where", {both, pixels, number(0.0f)}, result);
+  add_output("Where", {both, pixels, number(0.0f)}, result, {});
 }
 
 // Each pixel is the nearest one of the smaller value, found in whole numbers.
@@ -165,18 +169,18 @@ Value OnnxGraph::add_objects(const nn::Node& each, const nn::DetectionLoss& laye
 // The sizes may be left out: pictures fill their images then. Rows without an object are 0.
 ProtoMessage OnnxGraph::write_detector() {
   const nn::Shape& image = graph_.input();
-  add_integers(kSizes, std::array<std::int64_t, 2>{1, 2}, std::array<std::int64_t, 2>{image.h, image.w});
+  add_usual_value(kSizes, std::array<std::int64_t, 2>{1, 2}, std::array<std::int64_t, 2>{image.h, image.w});
   message_.message(GraphField::input, value_info(kSizes, {2}, int64, "one_or_n"));
   const std::string in_boxes = with_axis(*this, found_.are_there, 2);
-  add("Where", {in_boxes, found_.boxes, number(0.0f)}, kBoxes);
-  add("Where", {found_.are_there, found_.scores, number(0.0f)}, kScores);
-  add("Where", {found_.are_there, found_.labels, number(std::int64_t{0})}, kLabels);
+  add_output("Where", {in_boxes, found_.boxes, number(0.0f)}, kBoxes, {});
+  add_output("Where", {found_.are_there, found_.scores, number(0.0f)}, kScores, {});
+  add_output("Where", {found_.are_there, found_.labels, number(std::int64_t{0})}, kLabels, {});
   message_.message(GraphField::output, value_info(kBoxes, {found_.count, 4}));
   message_.message(GraphField::output, value_info(kScores, {found_.count}));
   message_.message(GraphField::output, value_info(kLabels, {found_.count}, int64));
   if (!masks_.empty()) {
     const std::int64_t points = nn::detection_of(graph_)->mask;
-    add("Where", {with_axis(*this, in_boxes, 3), masks_, number(0.0f)}, kMasks);
+    add_output("Where", {with_axis(*this, in_boxes, 3), masks_, number(0.0f)}, kMasks, {});
     message_.message(GraphField::output, value_info(kMasks, {found_.count, points, points}));
   }
   return std::move(message_);

@@ -24,13 +24,14 @@ ProtoMessage metadata(const char* name, const std::string& content) {
 ProtoMessage onnx_model(const Checkpoint& checkpoint, const OnnxOptions& options) {
   ProtoMessage model;
   model.integer(ir_version, kIrVersion).text(producer_name, "dtrain").text(producer_version, DTRAIN_VERSION);
-  model.message(graph, OnnxGraph(checkpoint, options).write());
+  OnnxGraph writer(checkpoint, options);
+  model.message(graph, writer.write());
   model.message(opset_import, ProtoMessage().integer(version, kOpset));
   const Json& preprocessing = checkpoint.job.preprocessing;
   model.message(metadata_props, metadata(kOnnxPreprocessing, preprocessing.dump()));
   const Json* classes = preprocessing.is_object() ? preprocessing.find("classes") : nullptr;
   if (classes) model.message(metadata_props, metadata(kOnnxClasses, classes->dump()));
-  model.message(metadata_props, metadata(kOnnxGraph, nn::graph_to_json(checkpoint.graph).dump()));
+  model.message(metadata_props, metadata(kOnnxGraph, nn::graph_to_json(writer.named_graph()).dump()));
   return model;
 }
 

@@ -17,7 +17,7 @@
 
 namespace dtrain::train::onnx {
 
-inline constexpr const char* kOutput = "logits";
+inline constexpr const char* kLogits = "logits";
 inline constexpr const char* kProbabilities = "probabilities";
 inline constexpr const char* kPixels = "pixels";
 
@@ -52,51 +52,31 @@ class OnnxGraph : private OnnxBuilder {
   ProtoMessage write() {
     message_.text(graph_name, graph_.name);
     const nn::Shape& image = graph_.input();
+    take_names();
     if (detects_) read_picture_sizes();
-    if (options_.preprocessing) add_preprocessing(graph_.nodes.front().name, image.c);
+    if (options_.preprocessing) add_preprocessing(input_, image.c);
     for (const nn::Node& each : graph_.nodes) {
       set_scope(each.name);
       values_.push_back(add_layer(each));
     }
-    message_.message(GraphField::input, options_.preprocessing
-                                            ? value_info(kPixels, {image.h, image.w, image.c}, uint8)
-                                            : value_info(values_.front().name, {image.c, image.h, image.w}));
+    message_.message(GraphField::input, options_.preprocessing ? value_info(kPixels, {image.h, image.w, image.c}, uint8)
+                                                               : value_info(input_, {image.c, image.h, image.w}));
     if (detects_) return write_detector();
-    if (options_.softmax) add_node("Softmax", {kOutput}, kProbabilities, true, {integer("axis", 1)});
-    message_.message(GraphField::output, value_info(options_.softmax ? kProbabilities : kOutput, {graph_.classes()}));
+    if (options_.softmax) add_output("Softmax", {values_.back().name}, kProbabilities, {integer("axis", 1)});
+    message_.message(GraphField::output, value_info(options_.softmax ? kProbabilities : kLogits, {graph_.classes()}));
     return std::move(message_);
   }
 
+  // With the names that the tensors have in the model; after write().
+  nn::Graph named_graph();
+
  private:
-  // From bytes [n, h, w, c] to what the network's input is called.
-  void add_preprocessing(const std::string& result, int channels) {
-    const std::vector<float> mean = channel_values("rgb_mean", channels), std = channel_values("rgb_std", channels);
-    add_node("Cast", {kPixels}, "pixels_float", false, {integer("to", float32)});
-    add_node("Transpose", {"pixels_float"}, "pixels_planes", false, {integers("perm", {0, 3, 1, 2})});
-    add_node("Sub", {"pixels_planes", add_channels("rgb_mean", mean)}, "pixels_centred", false, {});
-    const std::string scaled = detects_ ? "pixels_scaled" : result;
-    add_node("Div", {"pixels_centred", add_channels("rgb_std", std)}, scaled, false, {});
-    if (detects_) add_zeros_outside(scaled, result);
-  }
-
-  std::vector<float> channel_values(const char* name, int channels) const {
-    const Json* list = preprocessing_.is_object() ? preprocessing_.find(name) : nullptr;
-    if (!list || list->as_array().size() < static_cast<std::size_t>(channels)) {
-      throw SettingError("with-preprocessing",
-                         "needs the mean and the deviation of the pixels, which the checkpoint does not name",
-                         "leave it out, and normalise the images before they reach the model");
-    }
-    std::vector<float> values;
-    for (int c = 0; c < channels; ++c) {
-      values.push_back(static_cast<float>(list->as_array()[static_cast<std::size_t>(c)].as_number()));
-    }
-    return values;
-  }
-
-  std::string add_channels(const char* name, const std::vector<float>& values) {
-    const std::int64_t extents[] = {1, std::ssize(values), 1, 1};
-    return add_floats(name, extents, values);
-  }
+  // onnx_interface.cpp
+  void take_names();
+  void add_preprocessing(const std::string& result, int channels);
+  std::vector<float> channel_values(const char* name, int channels) const;
+  std::string add_channels(const char* name, const std::vector<float>& values);
+  Value add_logits(const Value& in);
 
   Value add_layer(const nn::Node& each) {
     require_known_use(each);
@@ -107,7 +87,7 @@ class OnnxGraph : private OnnxBuilder {
 
   Value layer_value(const nn::Node& each) {
     return std::visit(Overloaded{
-                          [&](const nn::Input&) { return Value{each.name}; },
+                          [&](const nn::Input&) { return Value{input_}; },
                           [&](const nn::Convolution& layer) {
                             return each_level(each, [&](const nn::Node& part, const Value& in) {
                               return add_convolution(part, layer, in);
@@ -134,7 +114,7 @@ class OnnxGraph : private OnnxBuilder {
                           [&](const nn::Position&) { return add_position(each); },
                           [&](const nn::FirstToken&) { return add_first_token(each); },
                           [&](const nn::Attention& layer) { return add_attention(each, layer); },
-                          [&](const nn::SoftmaxLoss&) { return flat(input_of(each), kOutput); },
+                          [&](const nn::SoftmaxLoss&) { return add_logits(input_of(each)); },
                           [&](const nn::Upsample&) { return add_upsample(each); },
                           [&](const nn::Pyramid&) { return add_pyramid(each); },
                           [&](const nn::KeepLevels&) { return kept_apart(each); },
@@ -334,6 +314,7 @@ class OnnxGraph : private OnnxBuilder {
 
   // onnx_detection_layers.cpp
   void require_known_use(const nn::Node& each) const;
+  void take_detector_names();
   void read_picture_sizes();
   void add_zeros_outside(const std::string& pixels, const std::string& result);
   Value add_upsample(const nn::Node& each);
@@ -376,6 +357,7 @@ class OnnxGraph : private OnnxBuilder {
   const Json& preprocessing_;
   const OnnxOptions options_;
   const bool detects_;
+  std::string input_;                            // what the network's input is called
   std::vector<Value> values_;                    // of the nodes so far
   std::map<std::int64_t, OnnxRegions> regions_;  // by the nodes whose outputs they are
   OnnxRegions found_;                            // what the detector found

@@ -5,10 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
+#include <cmath>
 #include <span>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
@@ -17,6 +18,7 @@
 #include "checkpoint/torch_name.hpp"
 #include "fit_weights.hpp"
 #include "timm_names.hpp"
+#include "weight_sets.hpp"
 #include "weights_file.hpp"
 
 namespace dtrain::train {
@@ -41,6 +43,12 @@ struct Wanted {
   bool in_backbone() const { return backbone_name != torch_name; }
 };
 
+bool has_weight(const nn::Graph& graph, const nn::Node& node) {
+  return std::ranges::any_of(node.parameters, [&](int index) {
+    return graph.parameters[static_cast<std::size_t>(index)].role == nn::TensorRole::weight;
+  });
+}
+
 // The nodes whose outputs are as many as there are classes, or a multiple of it.
 std::vector<const nn::Node*> heads_of(const nn::Graph& graph) {
   const nn::Node& loss = graph.nodes.back();
@@ -51,10 +59,13 @@ std::vector<const nn::Node*> heads_of(const nn::Graph& graph) {
     if (regions->found.mask > 0) heads.push_back(input(6));
     return heads;
   }
-  const auto last = std::ranges::find_if(graph.nodes.rbegin(), graph.nodes.rend(),
-                                         [](const nn::Node& node) { return !node.parameters.empty(); });
-  if (last == graph.nodes.rend()) return {};
-  return {&*last};
+  // The last weight, and what has as many channels behind it, such as a batch norm.
+  std::vector<const nn::Node*> heads;
+  for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
+    if (!node->parameters.empty()) heads.push_back(&*node);
+    if (has_weight(graph, *node)) break;
+  }
+  return heads;
 }
 
 // Of a head of so many outputs.
@@ -65,8 +76,8 @@ int classes_of_outputs(const nn::Graph& graph, int outputs) {
   return nn::detection_of(graph) ? outputs - 1 : outputs;  // the second stage's first class is the background
 }
 
-// A gamma that is held at 1 is no weight.
-std::vector<Wanted> wanted_tensors(const nn::Graph& graph) {
+// The weights, or the gammas that are held at 1, which are none.
+std::vector<Wanted> wanted_tensors(const nn::Graph& graph, bool held = false) {
   const std::vector<const nn::Node*> heads = heads_of(graph);
   const bool detects = nn::detection_of(graph) != nullptr;
   std::vector<Wanted> wanted;
@@ -75,7 +86,8 @@ std::vector<Wanted> wanted_tensors(const nn::Graph& graph) {
     const auto* batch_norm = std::get_if<nn::BatchNorm>(&node.layer);
     const std::optional<std::string> other_name = timm_name(graph.name, node.name);
     const auto add = [&](const nn::TensorView& view, bool statistic) {
-      if (batch_norm && batch_norm->fix_gamma && view.role == nn::TensorRole::gamma) return;
+      const bool is_held = batch_norm && batch_norm->fix_gamma && view.role == nn::TensorRole::gamma;
+      if (is_held != held) return;
       const std::string torch = torch_name(node, view);
       wanted.push_back({.view = &view,
                         .torch_name = torch,
@@ -91,33 +103,21 @@ std::vector<Wanted> wanted_tensors(const nn::Graph& graph) {
   return wanted;
 }
 
-// What stands in front of the network's names in most tensors of the file: "", "module.", "state_dict.", ...
-std::string common_prefix(const std::vector<Wanted>& wanted, const std::vector<ForeignTensor>& tensors) {
+std::unordered_set<std::string_view> names_of(const std::vector<Wanted>& wanted) {
   std::unordered_set<std::string_view> names;
-  std::size_t longest = 0;
   for (const Wanted& each : wanted) {
-    for (const std::string* name : each.names()) {
-      names.insert(*name);
-      longest = std::max(longest, name->size());
-    }
+    for (const std::string* name : each.names()) names.insert(*name);
   }
-  std::map<std::string_view, std::size_t> votes;
-  for (const ForeignTensor& tensor : tensors) {
-    const std::string_view name = tensor.name;
-    for (std::size_t at = name.size() - std::min(name.size(), longest); at < name.size(); ++at) {
-      const bool begins_word = at == 0 || name[at - 1] == '.';
-      if (begins_word && names.contains(name.substr(at))) ++votes[name.substr(0, at)];
-    }
-  }
-  const auto best = std::ranges::max_element(votes, {}, [](const auto& vote) { return vote.second; });
-  return best == votes.end() ? std::string() : std::string(best->first);
+  return names;
 }
 
 // The tensors behind the prefix by the rest of their names.
 class Table {
  public:
   Table(const std::vector<Wanted>& wanted, const std::vector<ForeignTensor>& tensors) {
-    const std::string prefix = common_prefix(wanted, tensors);
+    const std::vector<WeightSet> sets = weight_sets(names_of(wanted), tensors);
+    const std::string_view prefix = sets.empty() ? std::string_view() : sets.front().prefix;
+    choice_ = choice_of_sets(sets);
     for (const ForeignTensor& tensor : tensors) {
       if (!tensor.name.starts_with(prefix)) continue;
       const std::string_view rest = std::string_view(tensor.name).substr(prefix.size());
@@ -125,18 +125,18 @@ class Table {
     }
   }
 
+  const std::string& choice_of_set() const { return choice_; }
+
   const ForeignTensor* take(const Wanted& wanted) {
-    for (const std::string* name : wanted.names()) {
-      const auto found = by_name_.find(*name);
-      if (found == by_name_.end()) continue;
-      taken_.insert(found->first);
-      return found->second;
-    }
-    return nullptr;
+    const auto found = entry(wanted);
+    if (found == by_name_.end()) return nullptr;
+    taken_.insert(found->first);
+    return found->second;
   }
 
-  bool has(const Wanted& wanted) const {
-    return std::ranges::any_of(wanted.names(), [&](const std::string* name) { return by_name_.contains(*name); });
+  const ForeignTensor* find(const Wanted& wanted) const {
+    const auto found = entry(wanted);
+    return found == by_name_.end() ? nullptr : found->second;
   }
 
   // Not those of other things than weights, such as num_batches_tracked.
@@ -150,7 +150,17 @@ class Table {
   const ForeignTensor& at(const std::string& name) const { return *by_name_.at(name); }
 
  private:
-  std::unordered_map<std::string_view, const ForeignTensor*> by_name_;
+  using ByName = std::unordered_map<std::string_view, const ForeignTensor*>;
+
+  ByName::const_iterator entry(const Wanted& wanted) const {
+    for (const std::string* name : wanted.names()) {
+      if (const auto found = by_name_.find(*name); found != by_name_.end()) return found;
+    }
+    return by_name_.end();
+  }
+
+  std::string choice_;
+  ByName by_name_;
   std::vector<std::string_view> order_;
   std::unordered_set<std::string_view> taken_;
 };
@@ -177,6 +187,19 @@ std::string why_not(const Wanted& wanted, const ForeignTensor& tensor) {
   if (!same_values(tensor.shape, wanted.view->shape))
     return fmt::format("[{}] in the file", fmt::join(tensor.shape, ", "));
   return is_real(tensor) ? std::string() : fmt::format("{} in the file", tensor.dtype);
+}
+
+// Files of dtrain and MXNet hold the gammas that the network does not learn. One that is not 1 stays among the unused
+// tensors: the network of the file computes something else.
+void take_held_gammas(const nn::Graph& graph, Table& table) {
+  constexpr float kMostAway = 1e-3f;  // of an average of ones, which is rounded at each step
+  for (const Wanted& each : wanted_tensors(graph, true)) {
+    const ForeignTensor* tensor = table.find(each);
+    if (!tensor || !why_not(each, *tensor).empty()) continue;
+    std::vector<float> values(static_cast<std::size_t>(each.view->size));
+    copy_values(*tensor, values);
+    if (std::ranges::all_of(values, [](float value) { return std::abs(value - 1) <= kMostAway; })) table.take(each);
+  }
 }
 
 struct Missing {
@@ -219,7 +242,7 @@ backend::ModelState first_values(const nn::Graph& graph, const WeightsRequest& r
 bool is_backbone(const std::vector<Wanted>& wanted, const Table& table) {
   const auto is_there = [&](bool in_backbone) {
     return std::ranges::any_of(
-        wanted, [&](const Wanted& each) { return each.in_backbone() == in_backbone && table.has(each); });
+        wanted, [&](const Wanted& each) { return each.in_backbone() == in_backbone && table.find(each); });
   };
   return is_there(true) && !is_there(false);
 }
@@ -258,6 +281,8 @@ WeightsFit fit_weights(const std::vector<ForeignTensor>& tensors, const nn::Grap
                                                    static_cast<std::size_t>(each.view->size)));
     ++fit.fitted;
   }
+  take_held_gammas(graph, table);
+  fit.set = table.choice_of_set();
   fit.missing = describe(missing, table);
   for (const std::string& name : table.left_names()) fit.unused.push_back(with_shape(name, table.at(name).shape));
   return fit;
@@ -278,8 +303,14 @@ std::optional<std::size_t> whole_fit(const std::vector<ForeignTensor>& tensors, 
   return fitting;
 }
 
+// The tensors of an ONNX model as its network for images of this size has them, where there is one.
+static WeightsFile weights_for(const Path& file, const nn::Shape& image) {
+  WeightsFile weights(file, image);
+  return weights.no_graph() ? WeightsFile(file) : std::move(weights);
+}
+
 StartingWeights load_weights(const WeightsRequest& request, const nn::Graph& graph) {
-  const WeightsFile weights(request.file);
+  const WeightsFile weights = weights_for(request.file, graph.input());
   StartingWeights start;
   start.checkpoint.graph = graph;
   start.checkpoint.state = first_values(graph, request);
@@ -293,7 +324,7 @@ StartingWeights load_weights(const WeightsRequest& request, const nn::Graph& gra
 }
 
 std::optional<int> classes_of_weights(const Path& file, const nn::Graph& graph) {
-  const WeightsFile weights(file);
+  const WeightsFile weights = weights_for(file, graph.input());
   const std::vector<Wanted> wanted = wanted_tensors(graph);
   Table table(wanted, weights.tensors());
   for (const Wanted& each : wanted) {

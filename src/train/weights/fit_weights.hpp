@@ -7,7 +7,7 @@
 
 #include <dtrain/nn/graph.hpp>
 
-#include "foreign_tensor.hpp"
+#include "foreign/foreign_tensor.hpp"
 
 namespace dtrain::train {
 

@@ -17,7 +17,8 @@ const Json& network_document(const WeightsFile& weights, const Path& file) {
   return weights.graph();
 }
 
-// The document with images of this size, and with a last layer of so many outputs.
+// The document with images of this size, which dtrain's own layers take as they are, and with a last layer of so many
+// outputs. The network of another program was read for this size already.
 Json changed(const Json& network, std::optional<nn::Shape> image, std::optional<int> classes) {
   Json::Array nodes = network.at("nodes").as_array();
   if (image && !nodes.empty()) nodes.front()["shape"] = Json::array({image->c, image->h, image->w});
@@ -41,7 +42,7 @@ Checkpoint import_onnx(const Path& file) {
 }
 
 nn::Graph network_of_onnx_model(const Path& file, std::optional<nn::Shape> image, std::optional<int> classes) {
-  const WeightsFile weights(file);
+  const WeightsFile weights(file, image);
   return nn::graph_from_json(changed(network_document(weights, file), image, classes), file.string());
 }
 

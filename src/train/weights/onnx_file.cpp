@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
 #include <optional>
+#include <span>
 
 #include <dtrain/base/error.hpp>
 
@@ -15,10 +17,12 @@
 namespace dtrain::train {
 namespace {
 
+constexpr const char* kOwnDomain = "ai.onnx";
 constexpr const char* kOnnxHint = "the file is damaged, cut short or no ONNX model";
 
 // Field numbers and constants of onnx/onnx.proto.
-enum Model { graph = 7, metadata_props = 14 };
+enum Model { graph = 7, opset_import = 8, metadata_props = 14 };
+enum OperatorSet { set_domain = 1, set_version = 2 };
 enum MapEntry { key = 1, value = 2 };
 enum GraphField { node = 1, initializer = 5, graph_input = 11, graph_output = 12 };
 enum Node { node_input = 1, node_output = 2, node_name = 3, op_type = 4, attribute = 5, domain = 7 };
@@ -33,6 +37,7 @@ enum Tensor {
   int64_data = 7,
   tensor_name = 8,
   raw_data = 9,
+  double_data = 10,
   data_location = 14
 };
 
@@ -59,6 +64,7 @@ class Reader {
     while (const auto field = model.next()) {
       if (field->is_varint) continue;
       if (field->number == graph) read_graph(field->bytes);
+      if (field->number == opset_import) read_operator_set(field->bytes);
       if (field->number == metadata_props) read_metadata(field->bytes);
     }
     return std::move(onnx_);
@@ -66,6 +72,17 @@ class Reader {
 
  private:
   ProtoReader message(ByteView bytes) const { return {bytes, source_, kOnnxHint}; }
+
+  void read_operator_set(ByteView bytes) {
+    std::string space;
+    std::int64_t stated = 0;
+    ProtoReader reader = message(bytes);
+    while (const auto field = reader.next()) {
+      if (field->number == set_domain && !field->is_varint) space = text_of(field->bytes);
+      if (field->number == set_version && field->is_varint) stated = static_cast<std::int64_t>(field->value);
+    }
+    if (space.empty() || space == kOwnDomain) onnx_.operator_set = stated;
+  }
 
   void read_metadata(ByteView bytes) {
     std::array<std::string, 2> words;
@@ -103,7 +120,7 @@ class Reader {
       if (field->number == domain) space = text_of(field->bytes);
       if (field->number == attribute) read_attribute(field->bytes, read, constant);
     }
-    if (!space.empty() && space != "ai.onnx") read.op = fmt::format("{}.{}", space, read.op);
+    if (!space.empty() && space != kOwnDomain) read.op = fmt::format("{}.{}", space, read.op);
     if (constant && read.op != "Constant") {  // the number that a ConstantOfShape repeats
       if (!constant->integers.empty()) read.attributes["value"].integer = constant->integers.front();
     }
@@ -191,6 +208,7 @@ class Reader {
           add_integers(*field, listed);
           break;
         case float_data:
+        case double_data:
         case raw_data:
           found.real.bytes = field->bytes;
           break;
@@ -210,7 +228,18 @@ class Reader {
     if (dtype == "BOOL") found.integers = numbers_in<std::uint8_t>(found.real.bytes);
     const bool is_whole = dtype == "I64" || dtype == "I32" || dtype == "BOOL";
     if (is_whole && !listed.empty()) found.integers = std::move(listed);
+    const bool is_half = dtype == "F16" || dtype == "BF16";
+    if (is_half && found.real.bytes.empty() && !listed.empty()) found.real.bytes = halves_of(listed);
     return found;
+  }
+
+  // Numbers of 16 bits may stand as the whole numbers of the same bits.
+  ByteView halves_of(const std::vector<std::int64_t>& listed) {
+    auto halves = std::make_shared<std::vector<std::uint16_t>>();
+    for (const std::int64_t bits : listed) halves->push_back(static_cast<std::uint16_t>(bits));
+    const ByteView bytes = std::as_bytes(std::span(*halves));
+    onnx_.owners.push_back(std::move(halves));
+    return bytes;
   }
 
   template <class Whole>
@@ -232,7 +261,10 @@ class Reader {
     ForeignTensor& tensor = found.real;
     if (found.location != 0) fail(tensor.name, "its numbers lie in another file", "save the model as one file");
     if (!found.integers.empty()) onnx_.integers[tensor.name] = {tensor.shape, std::move(found.integers)};
-    if (tensor.dtype.empty() || !is_real(tensor)) return;
+    if (tensor.dtype.empty() || !is_real(tensor)) {
+      onnx_.others.insert(tensor.name);
+      return;
+    }
     tensor.strides = packed_strides(tensor.shape);
     try {
       check_tensor_bytes(tensor);

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <map>
+#include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
-#include "foreign_tensor.hpp"
+#include "foreign/foreign_tensor.hpp"
 
 namespace dtrain::train {
 
@@ -35,15 +37,18 @@ struct OnnxInput {
   bool is_float32 = false;
 };
 
-// Tensors borrow from the file.
+// Tensors borrow from the file and from `owners`.
 struct OnnxFile {
-  std::vector<ForeignTensor> tensors;            // initializers of real numbers
-  std::vector<ForeignTensor> constants;          // the same of Constant nodes
-  std::map<std::string, OnnxIntegers> integers;  // initializers and Constant nodes of whole numbers
-  std::map<std::string, std::string> metadata;   // metadata_props
-  std::vector<OnnxNode> nodes;                   // but Constant nodes
-  std::vector<OnnxInput> inputs;                 // initializers may be among them
+  std::vector<ForeignTensor> tensors;               // initializers of real numbers
+  std::vector<ForeignTensor> constants;             // the same of Constant nodes
+  std::map<std::string, OnnxIntegers> integers;     // initializers and Constant nodes of whole numbers
+  std::map<std::string, std::string> metadata;      // metadata_props
+  std::set<std::string> others;                     // names of initializers and constants of other than real numbers
+  std::vector<std::shared_ptr<const void>> owners;  // of tensors that the file does not hold as they are in memory
+  std::vector<OnnxNode> nodes;                      // but Constant nodes
+  std::vector<OnnxInput> inputs;                    // initializers may be among them
   std::vector<std::string> outputs;
+  std::int64_t operator_set = 0;  // of ONNX's own operators; 0: the model states none
 };
 
 // Throws DataError naming `source` and the tensor: damage, numbers that lie in other files.

@@ -22,6 +22,10 @@ bool OnnxReader::is_value(const OnnxNode& node, std::size_t input) const {
 const OnnxValue& OnnxReader::value_of(const OnnxNode& node, std::size_t input) const {
   if (!is_value(node, input)) {
     const std::string name = has_input(node, input) ? node.inputs[input] : fmt::format("number {}", input + 1);
+    constexpr const char* kSimplify = "compute the weights of the model first, such as with onnxsim";
+    const bool is_other = has_input(node, input) && onnx_.others.contains(name);
+    if (is_other) refuse(node, fmt::format("its input {} is a tensor of whole numbers", name), kSimplify);
+    if (find_tensor(node, input)) refuse(node, fmt::format("it computes a weight from the tensor {}", name), kSimplify);
     refuse(node, fmt::format("its input {} is not computed from the image", name));
   }
   return values_.at(node.inputs[input]);

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -33,6 +34,20 @@ bool is_order(Extents order, std::size_t rank) {
 Extents with_ones(Extents shape, const Extents& axes) {
   for (const std::int64_t axis : axes) shape.insert(shape.begin() + axis, 1);
   return shape;
+}
+
+// By the numbers of onnx.proto's TensorProto.DataType.
+std::string element_type(std::int64_t type) {
+  constexpr std::array<const char*, 17> kNames = {"UNDEFINED", "FLOAT",  "UINT8",     "INT8",       "UINT16",  "INT16",
+                                                  "INT32",     "INT64",  "STRING",    "BOOL",       "FLOAT16", "DOUBLE",
+                                                  "UINT32",    "UINT64", "COMPLEX64", "COMPLEX128", "BFLOAT16"};
+  const bool is_known = type >= 0 && std::cmp_less(type, kNames.size());
+  return is_known ? kNames.at(static_cast<std::size_t>(type)) : fmt::format("type {}", type);
+}
+
+bool is_real_type(std::int64_t type) {
+  const std::string name = element_type(type);
+  return name == "FLOAT" || name == "FLOAT16" || name == "DOUBLE" || name == "BFLOAT16";
 }
 
 bool broadcasts_to_itself(const Extents& wanted, const Extents& given) {
@@ -69,7 +84,7 @@ bool OnnxReader::change_constant(const OnnxNode& node) {
   if (!tensor) return false;
   const std::size_t rank = tensor->shape.size();
   std::optional<ForeignTensor> made;
-  if (node.op == "Identity" || node.op == "Cast") {
+  if (node.op == "Identity" || (node.op == "Cast" && is_real_type(integer(node, "to", 0)))) {
     made = *tensor;  // PyTorch writes tensors of equal values once, and names the others by Identity
   } else if (node.op == "Transpose") {
     const Extents order = node.attributes.contains("perm") ? integers_of(node, "perm", 1) : turned_around(rank);
@@ -92,6 +107,14 @@ bool OnnxReader::change_constant(const OnnxNode& node) {
   made_.push_back(*std::move(made));
   constants_[node.outputs.front()] = &made_.back();
   return true;
+}
+
+// dtrain computes in float32, whatever the width of the model's real numbers.
+void OnnxReader::cast(const OnnxNode& node) {
+  const std::int64_t type = integer(node, "to", 0);
+  require(is_real_type(type), node,
+          fmt::format("it makes numbers of {}, and a layer has real ones", element_type(type)));
+  hand_on(node);
 }
 
 void OnnxReader::reshape(const OnnxNode& node) {

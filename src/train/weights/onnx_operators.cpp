@@ -14,6 +14,8 @@
 namespace dtrain::train {
 namespace {
 
+constexpr std::int64_t kSingleAxisSoftmax = 13;  // the operator set since which a softmax is that of one axis
+
 bool is_near(float a, float b) { return std::fabs(a - b) < 1e-4f; }
 
 // `zeros`: above, left, below, right.
@@ -101,6 +103,7 @@ void OnnxReader::add_convolution(const OnnxNode& node) {
   name_tensors(bias ? std::vector{weight, *bias} : std::vector{weight});
 }
 
+// `training_mode` is not read: an export in training mode is the same network.
 void OnnxReader::add_batch_norm(const OnnxNode& node) {
   const OnnxValue value = value_of(node, 0);
   const int in = layer_of(node, 0);
@@ -253,9 +256,14 @@ void OnnxReader::add_scaling(const OnnxNode& node) {
   if (add_gelu(node)) return;
   const auto is_factor = [&](std::size_t input) { return pixels_of(value_of(node, input)) == 1; };
   const std::size_t factor = is_factor(1) ? 1 : 0;
-  const OnnxLayout layout = value_of(node, 1 - factor).layout;
-  require(channel_axis(value_of(node, factor)) == channel_axis(value_of(node, 1 - factor)), node,
-          "the factors are not those of its channels");
+  const OnnxLayout layout = value_of(node, 1 - factor).layout, factors = value_of(node, factor).layout;
+  // ONNX aligns the last axes: a list [n, c] multiplies the columns of an image.
+  const auto stretches = [](const auto& wide, const auto& narrow) { return narrow.empty() || narrow == wide; };
+  require(channel_axis(value_of(node, factor)) == channel_axis(value_of(node, 1 - factor)) &&
+              std::ranges::equal(layout, factors, stretches),
+          node,
+          fmt::format("its factors [{}] are not those of the channels of [{}]", fmt::join(extents_of(factors), ", "),
+                      fmt::join(extents_of(layout), ", ")));
   const int image = layer_of(node, 1 - factor);
   give(node, {.layer = add(node, nn::Multiply{}, {image, layer_of(node, factor)}), .layout = layout});
 }
@@ -303,10 +311,30 @@ void OnnxReader::add_dropout(const OnnxNode& node) {
 
 void OnnxReader::hand_on(const OnnxNode& node) { give(node, value_of(node, 0)); }
 
+// Whether nothing but other axes or another width of the numbers lies between the value and the output.
+bool OnnxReader::is_output(std::string value) const {
+  constexpr std::array<std::string_view, 6> kMoves = {"Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"};
+  while (value != onnx_.outputs.front()) {
+    const OnnxNode* next = only_reader(value);
+    const bool moves = next && std::ranges::find(kMoves, next->op) != kMoves.end() && next->outputs.size() == 1;
+    if (!moves || next->inputs.front() != value) return false;
+    value = next->outputs.front();
+  }
+  return true;
+}
+
+// The loss computes the softmax over the channels. Before operator set 13 it was that of all axes from one on.
 void OnnxReader::end_in_softmax(const OnnxNode& node) {
-  if (value_of(node, 0).form == OnnxForm::scores) return end_scores(node, value_of(node, 0));
-  require(node.outputs.front() == onnx_.outputs.front(), node,
+  const OnnxValue& value = value_of(node, 0);
+  if (value.form == OnnxForm::scores && node.op == "Softmax") return end_scores(node, value);
+  require(is_output(node.outputs.front()), node,
           "dtrain has a softmax in an attention and at the end of a network only");
+  const bool joins = onnx_.operator_set < kSingleAxisSoftmax;
+  const std::size_t rank = value.layout.size();
+  const Extents named = axes_of(node, {integer(node, "axis", joins ? 1 : -1)}, rank);
+  const auto axis = static_cast<std::size_t>(named[0]);
+  require(is_whole(joined(value.layout, axis, joins ? rank - axis : 1), OnnxAxis::channel, shape_of(value).c), node,
+          fmt::format("its axis {} is not that of the classes", axis));
   hand_on(node);
 }
 
@@ -314,7 +342,7 @@ const std::vector<OnnxOperator>& onnx_operators() {
   static const std::vector<OnnxOperator> kOperators = {{"Add", &OnnxReader::add_sum},
                                                        {"AveragePool", &OnnxReader::add_pooling},
                                                        {"BatchNormalization", &OnnxReader::add_batch_norm},
-                                                       {"Cast", &OnnxReader::hand_on},
+                                                       {"Cast", &OnnxReader::cast},
                                                        {"Clip", &OnnxReader::add_clip},
                                                        {"Concat", &OnnxReader::add_concat},
                                                        {"Conv", &OnnxReader::add_convolution},
@@ -333,6 +361,7 @@ const std::vector<OnnxOperator>& onnx_operators() {
                                                        {"Identity", &OnnxReader::hand_on},
                                                        {"LRN", &OnnxReader::add_local_response_norm},
                                                        {"LayerNormalization", &OnnxReader::add_layer_norm},
+                                                       {"LogSoftmax", &OnnxReader::end_in_softmax},
                                                        {"MatMul", &OnnxReader::add_product},
                                                        {"MaxPool", &OnnxReader::add_pooling},
                                                        {"Mul", &OnnxReader::add_scaling},

@@ -22,7 +22,7 @@ const OnnxInput& image_input(const OnnxFile& onnx, const std::string& source) {
   for (const OnnxInput& input : onnx.inputs) {
     const bool is_weight =
         std::ranges::any_of(onnx.tensors, [&](const auto& each) { return each.name == input.name; }) ||
-        onnx.integers.contains(input.name);
+        onnx.others.contains(input.name);
     if (is_weight) continue;
     if (found)
       throw DataError(
@@ -63,6 +63,7 @@ std::string stem_of(const std::string& source) { return Path(source).stem().stri
 OnnxReader::OnnxReader(const OnnxFile& onnx, const std::string& source, std::optional<nn::Shape> image)
     : onnx_(onnx),
       source_(source),
+      is_other_image_(image && *image != stated_image(onnx, source, {})),
       batch_(batch_of(image_input(onnx, source))),
       builder_(stem_of(source), stated_image(onnx, source, image), image_input(onnx, source).name) {
   for (const std::vector<ForeignTensor>* list : {&onnx.tensors, &onnx.constants}) {
@@ -106,6 +107,7 @@ OnnxNetwork OnnxReader::read() {
     for (const int each : layer.statistics) take(network.graph.statistics[static_cast<std::size_t>(each)]);
   }
   network.owners = std::move(owners_);
+  network.owners.insert(network.owners.end(), onnx_.owners.begin(), onnx_.owners.end());
   return network;
 }
 

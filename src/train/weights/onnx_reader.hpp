@@ -44,6 +44,7 @@ class OnnxReader {
   void add_error_function(const OnnxNode& node);
 
   // onnx_layout_operators.cpp: the same numbers with other axes.
+  void cast(const OnnxNode& node);
   void reshape(const OnnxNode& node);  // Reshape and Flatten
   void transpose(const OnnxNode& node);
   void squeeze(const OnnxNode& node);
@@ -116,6 +117,7 @@ class OnnxReader {
   [[noreturn]] void refuse(const OnnxNode& node, const std::string& what, const std::string& hint = {}) const;
 
   // onnx_operators.cpp
+  bool is_output(std::string value) const;
   // kernel, stride and pad of a convolution or a pooling; without kernel_shape, kernel_h and kernel_w stay. The pads
   // are those of all four sides, in ONNX's order.
   Extents read_window(const OnnxNode& node, const nn::Shape& in, auto& window) const;
@@ -148,6 +150,7 @@ class OnnxReader {
 
   const OnnxFile& onnx_;
   const std::string& source_;
+  const bool is_other_image_;  // than the one that the model states
   std::int64_t batch_ = 1;
   std::unordered_map<std::string, const ForeignTensor*> constants_;
   std::unordered_map<std::string, OnnxNumbers> numbers_;

@@ -59,7 +59,8 @@ void OnnxReader::add_dense(const OnnxNode& node, ForeignTensor weight, const For
   const OnnxValue value = value_of(node, 0);
   const int in = layer_of(node, 0);
   const std::int64_t channels = shape_of(value).c, last = extents_of(value.layout).back();
-  require(weight.shape[1] == last, node,
+  // Of images of another size a layer of all pixels has another weight, which then begins anew.
+  require(weight.shape[1] == last || is_other_image_, node,
           fmt::format("its weight takes {} values, and its input has {}: is the size of the images another one?",
                       weight.shape[1], last));
   require(is_whole(value.layout.back(), OnnxAxis::channel, channels), node,
@@ -102,7 +103,9 @@ void OnnxReader::add_constant(const OnnxNode& node, std::size_t input, std::size
   OnnxValue value = value_of(node, input);
   const auto number = number_of(node, constant);
   if (number && value.form == OnnxForm::erf) {
-    require(*number == 1, node, "it adds another number than 1 to an error function");
+    require(
+        *number == 1 && value.factor == 1, node,
+        fmt::format("it adds {} to an error function times {}: a gelu adds 1 to one times 1", *number, value.factor));
     value.form = OnnxForm::one_plus_erf;
     return give(node, std::move(value));
   }
@@ -147,6 +150,11 @@ void OnnxReader::multiply_constant(const OnnxNode& node, std::size_t input, cons
 void OnnxReader::add_mean(const OnnxNode& node) {
   const OnnxValue value = value_of(node, 0);
   const Extents axes = axes_of(node, integers_of(node, "axes", 1), value.layout.size());
+  if (axes.empty()) {
+    require(!has_input(node, 1) && integer(node, "noop_with_empty_axes", 0) == 1, node,
+            "it names no axes: it is the mean over all of them, samples too");
+    return hand_on(node);
+  }
   std::vector<OnnxPart> parts;
   for (const std::int64_t axis : axes) {
     const std::vector<OnnxPart>& each = value.layout[static_cast<std::size_t>(axis)];

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "foreign_tensor.hpp"
+#include "foreign/foreign_tensor.hpp"
 
 namespace dtrain::train {
 

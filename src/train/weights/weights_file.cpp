@@ -17,10 +17,10 @@
 #include "checkpoint/mxnet_params.hpp"
 #include "export/onnx_documents.hpp"
 #include "far_weights.hpp"
+#include "foreign/npz_file.hpp"
+#include "foreign/torch_file.hpp"
 #include "metadata_names.hpp"
-#include "npz_file.hpp"
 #include "onnx_network.hpp"
-#include "torch_file.hpp"
 
 namespace dtrain::train {
 namespace {
@@ -113,10 +113,10 @@ bool is_safetensors(ByteView file) { return file.size() > 8 && file[8] == std::b
 
 }  // namespace
 
-WeightsFile::WeightsFile(const Path& place) {
+WeightsFile::WeightsFile(const Path& place, std::optional<nn::Shape> image) {
   const Path path = weights_on_this_machine(place);
   file_ = MappedFile(path);
-  read(path);
+  read(path, image);
   for (ForeignTensor& tensor : tensors_) {
     renew_name_of_classifier(tensor.name);
     renew_name_of_detector(tensor.name);
@@ -126,11 +126,11 @@ WeightsFile::WeightsFile(const Path& place) {
     throw DataError(path.string() + ": holds no tensors", "name a file with the weights of a network");
 }
 
-void WeightsFile::read(const Path& path) {
+void WeightsFile::read(const Path& path, const std::optional<nn::Shape>& image) {
   const ByteView bytes = file_.bytes();
   const std::string source = path.string();
   if (path.extension() == ".onnx") {
-    read_onnx(source);
+    read_onnx(source, image);
   } else if (is_safetensors(bytes)) {
     tensors_ = tensors_of_safetensors(bytes, source);
     preprocessing_ = preprocessing_of(path, bytes);
@@ -150,7 +150,7 @@ void WeightsFile::read(const Path& path) {
   }
 }
 
-void WeightsFile::read_onnx(const std::string& source) {
+void WeightsFile::read_onnx(const std::string& source, const std::optional<nn::Shape>& image) {
   OnnxFile onnx = parse_onnx_file(file_.bytes(), source);
   const auto document = [&](const char* name) {
     const auto found = onnx.metadata.find(name);
@@ -160,13 +160,15 @@ void WeightsFile::read_onnx(const std::string& source) {
     graph_ = document(kOnnxGraph);
     preprocessing_ = document(kOnnxPreprocessing);
   } else {  // not dtrain's: its documents may be of another meaning
-    read_onnx_network(onnx, source);
+    read_onnx_network(onnx, source, image);
   }
+  std::ranges::move(onnx.owners, std::back_inserter(owners_));
   std::ranges::move(onnx.tensors, std::back_inserter(tensors_));
 }
 
-void WeightsFile::read_onnx_network(OnnxFile& onnx, const std::string& source) try {
-  OnnxNetwork network = network_of_onnx(onnx, source);
+void WeightsFile::read_onnx_network(OnnxFile& onnx, const std::string& source,
+                                    const std::optional<nn::Shape>& image) try {
+  OnnxNetwork network = network_of_onnx(onnx, source, image);
   graph_ = nn::graph_to_json(network.graph);
   const std::vector<std::string> names = names_in_metadata(onnx.metadata, network.graph.classes());
   if (!names.empty()) preprocessing_ = Json::object({{"classes", Json(Json::Array(names.begin(), names.end()))}});

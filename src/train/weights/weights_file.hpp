@@ -7,9 +7,10 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/json.hpp>
+#include <dtrain/nn/graph.hpp>
 
 #include "checkpoint/safetensors.hpp"
-#include "foreign_tensor.hpp"
+#include "foreign/foreign_tensor.hpp"
 
 namespace dtrain::train {
 
@@ -19,7 +20,8 @@ class WeightsFile {
  public:
   // Throws DataError, also for a file of another format.
   // `place` may be a URL with a hash (far_weights.hpp).
-  explicit WeightsFile(const Path& place);
+  // `image` as of network_of_onnx(): a model of another program has another network for another size of its images.
+  explicit WeightsFile(const Path& place, std::optional<nn::Shape> image = {});
   // In the order of the file; they borrow from this object.
   const std::vector<ForeignTensor>& tensors() const { return tensors_; }
   // What dtrain wrote into its own exports. In files of others only the names of their classes, or null.
@@ -29,9 +31,9 @@ class WeightsFile {
   const std::optional<DataError>& no_graph() const { return no_graph_; }
 
  private:
-  void read(const Path& path);
-  void read_onnx(const std::string& source);
-  void read_onnx_network(OnnxFile& onnx, const std::string& source);
+  void read(const Path& path, const std::optional<nn::Shape>& image);
+  void read_onnx(const std::string& source, const std::optional<nn::Shape>& image);
+  void read_onnx_network(OnnxFile& onnx, const std::string& source, const std::optional<nn::Shape>& image);
 
   MappedFile file_;
   std::vector<ForeignTensor> tensors_;

@@ -100,6 +100,7 @@ ExitCode act(const ImportCommand& given, const config::OptionSet& set, Reporter&
     reporter.warn(fmt::format("{} is newer, and stays the one that is used: --load-epoch 0 takes the import",
                               names.front().stem()));
   }
+  if (!weights.fit.set.empty()) reporter.note(fmt::format("{}: {}", options.file.string(), weights.fit.set));
   if (!weights.fit.unused.empty()) {
     reporter.warn(fmt::format("{} of the tensors of {} are not used, such as {}", weights.fit.unused.size(),
                               options.file.string(), weights.fit.unused.front()));

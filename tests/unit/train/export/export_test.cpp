@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include <dtrain/nn/graph_json.hpp>
 #include <dtrain/train/export.hpp>
 
@@ -7,6 +9,7 @@
 #include "checkpoint/safetensors.hpp"
 #include "data/temporary_folder.hpp"
 #include "train/small_checkpoint.hpp"
+#include "weights/onnx_file.hpp"
 
 namespace dtrain::train {
 namespace {
@@ -25,6 +28,54 @@ TEST(ExportSafetensors, HoldsWeightsAndStatisticsOnly) {
                                              "bn0.running_mean", "bn0.running_var"}));
   EXPECT_EQ(text_of(file.bytes(file.entries()[0])),
             text_of(std::as_bytes(std::span(checkpoint.state.parameters).first(18))));
+}
+
+// The names of an imported network may be those that the exporter makes up.
+TEST(ExportOnnx, GivesEachValueANameOfItsOwn) {
+  const TemporaryFolder folder;
+  const auto checkpoint_of = [](const char* input, const char* first) {
+    nn::GraphBuilder builder("n", {1, 4, 4}, input);
+    int x = builder.add(first, nn::Convolution{.out = 2, .kernel_h = 3, .kernel_w = 3}, {0});
+    x = builder.add("softmax0", nn::Activation{nn::ActivationKind::relu}, {x});
+    Checkpoint checkpoint = small_checkpoint();
+    checkpoint.graph = builder.finish(builder.add("fc1", nn::Dense{3}, {x}));
+    checkpoint.graph.parameters.front().name = "fc1_output";
+    checkpoint.graph.parameters.back().name = "logits";
+    checkpoint.state.parameters = random_floats(checkpoint.graph.parameter_count, 1);
+    checkpoint.state.statistics.clear();
+    checkpoint.job.preprocessing = Json::object({{"rgb_mean", Json::array({1})}, {"rgb_std", Json::array({2})}});
+    return checkpoint;
+  };
+  for (const char* const input :
+       {"data", "pixels", "rgb_mean", "pixels_float", "probabilities", "logits", "c_output"}) {
+    for (const OnnxOptions& options : {OnnxOptions{}, OnnxOptions{.preprocessing = true, .softmax = true}}) {
+      const Checkpoint checkpoint = checkpoint_of(input, "c");
+      export_onnx(checkpoint, folder / "x.onnx", options);
+      const std::string content = read_file(folder / "x.onnx");
+      const OnnxFile file = parse_onnx_file(bytes_of(content), "x.onnx");
+      std::vector<std::string> made;
+      std::set<std::string> known;
+      for (const OnnxInput& each : file.inputs) made.push_back(each.name);
+      for (const ForeignTensor& each : file.tensors) made.push_back(each.name);
+      for (const auto& [name, integers] : file.integers) made.push_back(name);
+      for (const std::string& name : made) EXPECT_TRUE(known.insert(name).second) << input << " " << name;
+      for (const OnnxNode& node : file.nodes) {
+        for (const std::string& name : node.inputs) EXPECT_TRUE(known.contains(name)) << input << " " << name;
+        for (const std::string& name : node.outputs) EXPECT_TRUE(known.insert(name).second) << input << " " << name;
+      }
+      EXPECT_EQ(file.outputs, std::vector<std::string>{options.softmax ? "probabilities" : "logits"});
+      EXPECT_TRUE(known.contains(file.outputs.front()));
+      EXPECT_EQ(import_onnx(folder / "x.onnx").state.parameters, checkpoint.state.parameters) << input;
+    }
+  }
+}
+
+TEST(ExportOnnx, SaysHowPixelsAreNamedWhereTheyAreNot) {
+  const TemporaryFolder folder;
+  Checkpoint checkpoint = small_checkpoint();
+  checkpoint.job.preprocessing = {};
+  expect_error<SettingError>([&] { export_onnx(checkpoint, folder / "x.onnx", {.preprocessing = true}); },
+                             "`dtrain import` makes one of an ONNX model");
 }
 
 TEST(ExportMxnet, NamesArgumentsAndAuxiliaryStates) {

@@ -40,8 +40,19 @@ class Sketch {
                        .text(onnx::raw_data, std::string(text_of(std::as_bytes(std::span(values))))));
     return *this;
   }
+  Sketch& initializer(const ProtoMessage& tensor) {
+    graph_.message(onnx::initializer, tensor);
+    return *this;
+  }
+  Sketch& operator_set(int number) {
+    operator_set_ = number;
+    return *this;
+  }
   std::string file() {
     ProtoMessage model;
+    if (operator_set_ > 0) {
+      model.message(onnx::opset_import, ProtoMessage().integer(onnx::OperatorSet::version, operator_set_));
+    }
     graph_.message(onnx::input, onnx::value_info("image", {2, 4, 4}))
         .message(onnx::output, onnx::value_info(last_, {3}));
     model.message(onnx::Model::graph, graph_);
@@ -53,6 +64,7 @@ class Sketch {
  private:
   ProtoMessage graph_;
   std::string last_;
+  int operator_set_ = 0;
 };
 
 inline OnnxNetwork read_sketch(const std::string& file) {

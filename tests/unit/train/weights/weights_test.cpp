@@ -4,8 +4,8 @@
 #include <dtrain/train/weights.hpp>
 
 #include "data/temporary_folder.hpp"
+#include "foreign/npz_file.hpp"
 #include "train/small_checkpoint.hpp"
-#include "weights/npz_file.hpp"
 
 namespace dtrain::train {
 namespace {
@@ -87,6 +87,20 @@ TEST(Weights, CutShortAreDamaged) {
       write_file_atomic(cut, whole.substr(0, length));
       EXPECT_THROW(load_weights({.file = cut}, small_graph()), DataError) << name << " " << length;
     }
+  }
+}
+
+TEST(Weights, OfAChangedByteAreDamaged) {
+  const TemporaryFolder folder;
+  for (const char* name : {"state_dict.pt", "arrays.npz"}) {
+    std::string content = read_file(golden(name));
+    const std::vector<float> first = counted({{0, 18}});
+    const std::size_t at = content.find(text_of(std::as_bytes(std::span(first))));
+    ASSERT_NE(at, content.npos) << name;
+    content[at] = '\1';
+    write_file_atomic(folder / name, content);
+    expect_error<DataError>([&] { load_weights({.file = folder / name}, small_graph()); },
+                            "its bytes differ from their checksum");
   }
 }
 
@@ -185,6 +199,25 @@ TEST(Weights, OfDtrainBringTheirPreprocessing) {
     EXPECT_EQ(weights.checkpoint.state.statistics, checkpoint.state.statistics) << name;
     EXPECT_EQ(preprocessing_of_weights(folder / name), checkpoint.job.preprocessing) << name;
   }
+}
+
+TEST(Weights, OfDtrainHaveGammasThatAreHeldAtOneAndNotNeeded) {
+  nn::GraphBuilder builder("held", {1, 4, 4});
+  const int x = builder.add("bn_data", nn::BatchNorm{.fix_gamma = true}, {0});
+  Checkpoint checkpoint = small_checkpoint();
+  checkpoint.graph = builder.finish(builder.add("fc1", nn::Dense{3}, {x}));
+  checkpoint.state.parameters.assign(static_cast<std::size_t>(checkpoint.graph.parameter_count), 1.0f);
+  checkpoint.state.statistics.assign(static_cast<std::size_t>(checkpoint.graph.statistic_count), 1.0f);
+  checkpoint.state.optimizer = checkpoint.state.parameters;
+  const TemporaryFolder folder;
+  save_checkpoint({folder / "m", 1, 0}, checkpoint);
+  const auto fit_of_saved = [&] {
+    return load_weights({.file = folder / "m-0001.safetensors", .whole = true}, checkpoint.graph).fit;
+  };
+  EXPECT_TRUE(fit_of_saved().unused.empty());
+  checkpoint.state.parameters.assign(checkpoint.state.parameters.size(), 0.5f);
+  save_checkpoint({folder / "m", 1, 0}, checkpoint);
+  EXPECT_EQ(fit_of_saved().unused, std::vector<std::string>{"bn_data_gamma [1]"});
 }
 
 // The average is what evaluations of the training saw.

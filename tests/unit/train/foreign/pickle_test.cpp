@@ -1,4 +1,4 @@
-#include "weights/pickle.hpp"
+#include "foreign/pickle.hpp"
 
 #include <gtest/gtest.h>
 
