@@ -13,13 +13,13 @@
 namespace dtrain::backend::cpu {
 
 // The number of threads must not change the bits, so the size of a block does not depend on it. Small blocks divide a
-// batch that is no larger than a shard among all threads, but each block reads all weights. A detector's pictures are
-// so large that one of them makes a block.
+// batch that is no larger than a shard among all threads: four of them or more. But each block reads all weights. A
+// detector's pictures are so large that one of them makes a block.
 int CpuExecutable::evaluation_block() const {
   constexpr int kThumbnail = 64 * 64;
   if (nn::detection_of(graph_)) return 1;
   const nn::Shape image = graph_.input();
-  return std::min(options_.max_samples, image.h * image.w <= kThumbnail ? 4 : 8);
+  return std::clamp(options_.max_samples / 4, 1, image.h * image.w <= kThumbnail ? 4 : 8);
 }
 
 StepMetrics CpuExecutable::evaluate(const HostBatch& batch, std::span<const nn::ImageView> views,
