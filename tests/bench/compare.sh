@@ -8,7 +8,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-all="cifar-16 cifar-64 resnet18 resnet50 mobilenet_v2 efficientnet_b0 vgg16 convnext_tiny vit_b_16"
+all="cifar-16 cifar-64 resnet18 resnet50 mobilenet_v2 efficientnet_b0 vgg16 convnext_tiny vit_b_16 vit_small_patch16_224"
 networks="cifar-16 cifar-64" shards="1 8" dtypes="float32 bfloat16" alternations=5 seconds=8 threads=2 compile=1
 while [ $# -gt 0 ]; do
   case $1 in

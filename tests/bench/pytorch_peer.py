@@ -86,6 +86,8 @@ class OneBatch:
 
 def torchvision_network(name):
     import torchvision
+    if name == "vit_small_patch16_224":  # torchvision has the class, and no name for this size of it
+        return torchvision.models.VisionTransformer(224, 16, num_layers=12, num_heads=6, hidden_dim=384, mlp_dim=1536)
     kinds = {"aux_logits": False} if name in ("googlenet", "inception_v3") else {}
     return getattr(torchvision.models, name)(num_classes=1000, **kinds)
 
