@@ -122,6 +122,13 @@ std::vector<std::string> meant(const std::string& name, const std::vector<std::s
 
 }  // namespace
 
+std::string hint_of_option(const std::string& name, const std::vector<std::string>& names, std::string_view dashes) {
+  auto near = meant(name, names);
+  for (std::string& one : near) one.insert(0, dashes);
+  if (near.size() > 1) return fmt::format("it could be {}", join(near, ", "));
+  return near.empty() ? std::string() : fmt::format("did you mean '{}'?", near.front());
+}
+
 void refuse_command(const CommandTree& tree, const std::string& path, const std::string& word) {
   const auto choices = tree.next_words(path);
   const auto near = nearest_name(word, choices);
@@ -133,12 +140,8 @@ void refuse_command(const CommandTree& tree, const std::string& path, const std:
 
 void refuse_option(const CommandTree& tree, const std::string& path, const std::string& word) {
   const std::size_t dashes = std::min(word.find_first_not_of('-'), word.size());
-  auto near = meant(word.substr(dashes, word.find('=') - dashes), option_names(tree, path));
-  for (std::string& name : near) name.insert(0, "--");
-  const std::string hint = near.empty()
-                               ? fmt::format("`dtrain {}--help` lists the options", path.empty() ? "" : path + " ")
-                           : near.size() == 1 ? fmt::format("did you mean '{}'?", near.front())
-                                              : fmt::format("it could be {}", join(near, ", "));
+  std::string hint = hint_of_option(word.substr(dashes, word.find('=') - dashes), option_names(tree, path), "--");
+  if (hint.empty()) hint = fmt::format("`dtrain {}--help` lists the options", path.empty() ? "" : path + " ");
   throw UsageError(
       fmt::format("{}: unknown option{}", word.substr(0, word.find('=')), tree.find(path) ? "" : " before a command"),
       hint);

@@ -2,10 +2,16 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "command.hpp"
 
 namespace dtrain::cli {
+
+// The option that `name` may mean, such as that of another program or a misspelt one, among the `names` that are valid
+// there; "" where it is like none of them. All are without dashes; the hint puts `dashes` before each.
+std::string hint_of_option(const std::string& name, const std::vector<std::string>& names, std::string_view dashes);
 
 // `path`: the command that the words before name; a group's name or "" where they stop early.
 [[noreturn]] void refuse_command(const CommandTree& tree, const std::string& path, const std::string& word);

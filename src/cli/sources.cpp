@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 
 #include <dtrain/base/environment.hpp>
@@ -9,6 +10,7 @@
 #include <dtrain/base/text.hpp>
 
 #include "config/config_file.hpp"
+#include "hints.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -111,11 +113,14 @@ void apply_sources(config::Option& option, const std::vector<ConfigFile>& files,
   if (option.given) set_value(option, *option.given, config::Source::flag, option.shown_name());
 }
 
-void refuse(const ConfigFile& file, const config::ConfigEntry& entry, const std::string& what, const std::string& word,
-            const std::vector<std::string>& known) {
+[[noreturn]] void refuse(const ConfigFile& file, const config::ConfigEntry& entry, const std::string& what,
+                         const std::string& hint) {
+  throw UsageError(fmt::format("{}:{}: {}", file.name, entry.line, what), hint);
+}
+
+std::string hint_of_nearest(const std::string& word, const std::vector<std::string>& known) {
   const auto near = nearest_name(word, known);
-  throw UsageError(fmt::format("{}:{}: {}", file.name, entry.line, what),
-                   near ? fmt::format("did you mean '{}'?", *near) : "");
+  return near ? fmt::format("did you mean '{}'?", *near) : std::string();
 }
 
 std::vector<std::string> config_keys(const config::OptionSet& set) {
@@ -137,6 +142,23 @@ std::vector<std::string> config_keys(const config::OptionSet& set) {
                   user ? user->string() : "~/.config/dtrain/config.toml", entry.key, file.name));
 }
 
+const config::Option* key_of(const config::OptionSet& set, const std::string& name) {
+  const config::Option* option = set.find(name);
+  return option && !option->flag_only ? option : nullptr;
+}
+
+// What stands in no section is an option of every command.
+std::string hint_of_key(const CommandTree& tree, const config::ConfigEntry& entry, const config::OptionSet& set) {
+  std::vector<std::string> sections;
+  for (const auto& command : tree.commands) {
+    if (entry.section.empty() && key_of(command->options, entry.key)) sections.push_back(section_of(*command));
+  }
+  if (sections.empty()) return hint_of_option(entry.key, config_keys(set), "");
+  const bool of_train = std::ranges::find(sections, "train") != sections.end();
+  return fmt::format("put it below a line {}[{}]", sections.size() > 1 ? "that names its command, such as " : "",
+                     of_train ? "train" : sections.front());
+}
+
 void check_names(const CommandTree& tree, const ConfigFile& file) {
   std::vector<std::string> sections;
   for (const auto& command : tree.commands) sections.push_back(section_of(*command));
@@ -145,11 +167,11 @@ void check_names(const CommandTree& tree, const ConfigFile& file) {
     for (const auto& command : tree.commands) {
       if (section_of(*command) == entry.section) set = &command->options;
     }
-    if (!set) refuse(file, entry, fmt::format("unknown section '{}'", entry.section), entry.section, sections);
-    const config::Option* option = set->find(entry.key);
-    if (!option || option->flag_only) {
-      refuse(file, entry, fmt::format("unknown option '{}'", entry.key), entry.key, config_keys(*set));
+    if (!set) {
+      refuse(file, entry, fmt::format("unknown section '{}'", entry.section), hint_of_nearest(entry.section, sections));
     }
+    const config::Option* option = key_of(*set, entry.key);
+    if (!option) refuse(file, entry, fmt::format("unknown option '{}'", entry.key), hint_of_key(tree, entry, *set));
     if (option->not_from_project && file.source == config::Source::project_config) refuse_from_project(file, entry);
   }
 }

@@ -39,8 +39,9 @@ constexpr std::string_view kConfiguration =
   8. the default
 
 Files are TOML, with one table for each command. Keys are the names of long
-options without dashes; keys before the first table apply to every command.
-Texts stand in quotes, and an option that takes several values has a list.
+options without dashes. Before the first table stand the options that all
+commands share: json, color, quiet and verbose. Texts stand in quotes, and an
+option that takes several values has a list.
 
   color = "never"
   [train]

@@ -97,6 +97,7 @@ check "the environment page names NO_COLOR" answers NO_COLOR
 check "the environment page names the variables of a cluster" answers_line '^  DEEPLEARNING_WORKERS_PATH +train, launch, run, sync, doctor$'
 run help configuration
 check "the configuration page shows a section" answers "[train]"
+check "and what stands before the first one" answers "commands share: json, color, quiet and verbose."
 run help exit-cods
 check "an unknown topic is a usage error" exits 2
 check "an unknown topic gets advice" says 'dtrain help exit-codes'

@@ -83,6 +83,18 @@ printf '[train]\nbatchsize = 3\n' >dtrain.toml
 run train
 refused "an unknown key" "dtrain.toml:2: unknown option 'batchsize'"
 check "an unknown key gets advice" says "did you mean 'batch-size'?"
+printf '[train]\nepochs = 3\n' >dtrain.toml
+run train
+refused "another program's name as a key" "dtrain.toml:2: unknown option 'epochs'"
+check "and dtrain's name is given" says "did you mean 'num-epochs'?"
+printf 'lr = 0.3\n' >dtrain.toml
+run train
+refused "a command's key outside of a section" "dtrain.toml:1: unknown option 'lr'"
+check "and the section is named" says "put it below a line [train]"
+printf 'seed = 3\n' >dtrain.toml
+run train
+refused "an option of several commands outside of a section" "dtrain.toml:1: unknown option 'seed'"
+check "and the likeliest is named" says "put it below a line that names its command, such as [train]"
 printf '\n[trian]\nlr = 3\n' >dtrain.toml
 run --version
 refused "an unknown section" "dtrain.toml:3: unknown section 'trian'"

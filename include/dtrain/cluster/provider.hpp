@@ -50,6 +50,12 @@ class Provider {
 std::unique_ptr<Provider> provider_of(const std::string& name);
 std::unique_ptr<Provider> provider_of(Fleet fleet);
 std::unique_ptr<Provider> provider_of(RegisteredCluster cluster);
+
+// The calls of the account that may have the cluster of this name, which is not registered. Throws UsageError for want
+// of a region, with a hint at the clusters of the user's own hosts, which need none.
+net::AwsCalls calls_for(const std::string& name, const net::AwsSettings& settings = {},
+                        const net::AwsLimits& limits = {});
+
 // ssh_options() of the cluster of this name, without a call of AWS.
 net::SshOptions ssh_options_of(const std::string& name);
 

@@ -81,6 +81,17 @@ class Ec2Provider final : public Provider {
 
 }  // namespace
 
+net::AwsCalls calls_for(const std::string& name, const net::AwsSettings& settings, const net::AwsLimits& limits) {
+  try {
+    return net::AwsCalls(settings, limits);
+  } catch (const UsageError& error) {
+    throw UsageError(error.what(),
+                     fmt::format("{}{}for hosts of your own, `dtrain cluster list` shows the registered clusters, and "
+                                 "`dtrain cluster register {} --hosts FILE` registers one",
+                                 error.hint(), error.hint().empty() ? "" : "; ", name));
+  }
+}
+
 std::unique_ptr<Provider> provider_of(Fleet fleet) { return std::make_unique<Ec2Provider>(std::move(fleet)); }
 
 std::unique_ptr<Provider> provider_of(const std::string& name) {
@@ -92,7 +103,7 @@ std::unique_ptr<Provider> provider_of(const std::string& name) {
     Fleet fleet = read_fleet(aws, name);
     if (fleet.exists() && !is_only_begun(fleet)) return provider_of(std::move(fleet));
   }
-  net::AwsCalls aws;
+  net::AwsCalls aws = calls_for(name);
   Fleet fleet = read_fleet(aws, name);
   require_there(fleet, aws);
   return provider_of(std::move(fleet));

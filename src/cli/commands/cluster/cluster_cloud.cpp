@@ -7,6 +7,7 @@
 #include <dtrain/base/signals.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/cluster/provider.hpp>
 #include <dtrain/cluster/regions.hpp>
 #include <dtrain/launcher/program_archive.hpp>
 
@@ -31,6 +32,12 @@ net::AwsLimits limits_of(const config::ClusterPlace& place, std::chrono::steady_
   limits.until = begin + std::chrono::seconds(place.timeout_seconds);
   if (!net::process_environment()("AWS_MAX_ATTEMPTS")) limits.attempts = kAttempts;
   return limits;
+}
+
+// A place without a name is one of no certain cluster.
+net::AwsCalls calls_at(const config::ClusterPlace& place, std::chrono::steady_clock::time_point begin) {
+  if (place.name.empty()) return net::AwsCalls(settings_of(place), limits_of(place, begin));
+  return cluster::calls_for(place.name, settings_of(place), limits_of(place, begin));
 }
 
 // The same place, with the one region that has the cluster.
@@ -71,7 +78,7 @@ ClusterCloud::ClusterCloud(const config::ClusterPlace& place, Reporter& reporter
       reporter_(reporter),
       limited_since_(std::chrono::steady_clock::now()),
       begin_(limited_since_),
-      aws_(settings_of(place_), limits_of(place_, begin_)) {
+      aws_(calls_at(place_, begin_)) {
   watch_stop_signals();
   aws_.watch([this](const net::CallRecord& call) { note(call); });
 }

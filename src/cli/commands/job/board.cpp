@@ -65,14 +65,16 @@ void bind(config::OptionSet& set, BoardCommand& options) {
   config::bind_cluster_choice(set);
 }
 
-// With a word for each that is not there, which may come later.
+// With a word for each that is not there, which may come later. A file never becomes a folder.
 std::vector<std::string> folders_of(const BoardCommand& options, Reporter& reporter) {
   std::vector<std::string> folders;
   for (const Path& folder : options.folders) {
     folders.push_back(folder.string());
-    const bool far = net::is_s3_url(folder.string());
-    if (!options.out && !far && !std::filesystem::exists(folder) &&
-        !std::filesystem::exists(job::folder_of_prefix(folder).path))
+    const bool is_prefix = std::filesystem::exists(job::folder_of_prefix(folder).path);
+    if (net::is_s3_url(folder.string()) || is_prefix || std::filesystem::is_directory(folder)) continue;
+    if (std::filesystem::exists(folder))
+      throw UsageError(fmt::format("{}: is a file", folder.string()), "name a folder, a --model-prefix or a --job-dir");
+    if (!options.out)
       reporter.warn(fmt::format("{}: not there yet; the board shows what appears in it", folder.string()));
   }
   if (folders.empty()) folders.emplace_back(".");
