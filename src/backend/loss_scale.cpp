@@ -14,9 +14,10 @@ constexpr float kSmallest = 0x1p-14f;
 LossScale after_step(LossScale scale, bool overflowed) {
   if (overflowed) {
     if (scale.value <= kSmallest) {
-      throw Error(
-          "gradients are not finite in float16, however small they are made",
-          "the last checkpoint is good: resume from it with a smaller setting 'lr', or with setting 'dtype' bfloat16");
+      throw Error("gradients are not finite in float16, however small they are made",
+                  "resume from the last checkpoint, or begin again where there is none, with a smaller setting 'lr' or "
+                  "with setting "
+                  "'dtype' bfloat16");
     }
     return {scale.value / 2, 0};
   }

@@ -28,8 +28,24 @@ std::uint64_t checkpoint_bytes(const nn::Graph& graph, const nn::Optimizer& opti
                                const train::GradientCompression& compression) {
   const auto slots = static_cast<std::uint64_t>(train::optimizer_slots(optimizer.kind, local, compression));
   const auto parameters = static_cast<std::uint64_t>(graph.parameter_count);
-  const std::uint64_t weights = parameters + static_cast<std::uint64_t>(graph.statistic_count);
-  return sizeof(float) * (slots * parameters + (optimizer.average > 0 ? 2 : 1) * weights);
+  return sizeof(float) * slots * parameters + (optimizer.average > 0 ? 2 : 1) * weight_bytes(graph);
+}
+
+std::uint64_t weight_bytes(const nn::Graph& graph) {
+  return sizeof(float) * static_cast<std::uint64_t>(graph.parameter_count + graph.statistic_count);
+}
+
+double mean_step_seconds(const train::ProgressiveSizes& sizes, const nn::Shape& whole, double done,
+                         double seconds_of_first, double seconds_of_whole) {
+  constexpr int kLooks = 1000;
+  const std::int64_t first = sizes.at(0, whole).size();
+  if (first == whole.size()) return seconds_of_whole;
+  double grown = 0;
+  for (int look = 0; look < kLooks; ++look) {
+    const std::int64_t pixels = sizes.at(done + (1 - done) * (look + 0.5) / kLooks, whole).size();
+    grown += static_cast<double>(pixels - first) / static_cast<double>(whole.size() - first);
+  }
+  return seconds_of_first + (seconds_of_whole - seconds_of_first) * grown / kLooks;
 }
 
 double validation_seconds_per_image(backend::Executable& executable, data::Loader& loader, int block, int views) {

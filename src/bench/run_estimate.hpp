@@ -6,6 +6,7 @@
 #include <dtrain/backend/backend.hpp>
 #include <dtrain/data/loader.hpp>
 #include <dtrain/train/gradient_compression.hpp>
+#include <dtrain/train/progressive_sizes.hpp>
 
 namespace dtrain::bench {
 
@@ -29,6 +30,14 @@ RunEstimate estimate_run(const RunSize& size, double step_seconds, double valida
 // Parameters, statistics and the optimizer's slots.
 std::uint64_t checkpoint_bytes(const nn::Graph& graph, const nn::Optimizer& optimizer,
                                const train::LocalSteps& local = {}, const train::GradientCompression& compression = {});
+
+// Of one model without its optimizer, as MXNet's .params have it.
+std::uint64_t weight_bytes(const nn::Graph& graph);
+
+// The mean step of a run whose images grow, from where the share `done` of it is over, by the times of a step on its
+// first images and on whole ones: in between time follows the pixels. Pure.
+double mean_step_seconds(const train::ProgressiveSizes& sizes, const nn::Shape& whole, double done,
+                         double seconds_of_first, double seconds_of_whole);
 
 // By a few blocks of `block` images, loading included.
 double validation_seconds_per_image(backend::Executable& executable, data::Loader& loader, int block, int views);

@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
 #include <dtrain/data/remote.hpp>
 #include <dtrain/train/export.hpp>
+
+#include "option_values.hpp"
 
 namespace dtrain::config {
 namespace {
@@ -28,17 +32,66 @@ bool is_bare(const Path& file) {
       fmt::format("`dtrain import {} --network NAME --out PREFIX` makes a checkpoint of weights", file.string()));
 }
 
+// The prefix of "m/r8-0004.json", "m/r8-0004-step00000120.json" and, of MXNet, "m/r8-symbol.json".
+std::optional<Path> prefix_of_file(const Path& file) {
+  if (file.extension() != ".json") return std::nullopt;
+  const std::string whole = Path(file).replace_extension().string();
+  for (std::size_t cut = whole.rfind('-'); cut != whole.npos && cut > 0; cut = whole.rfind('-', cut - 1)) {
+    const Path prefix = whole.substr(0, cut);
+    if (!prefix.has_filename()) break;
+    if (train::name_of_manifest(prefix, file) || whole.substr(cut) == "-symbol") return prefix;
+  }
+  return std::nullopt;
+}
+
+// Of the checkpoints in the folder, in the order of their names.
+std::vector<std::string> prefixes_in(const Path& folder) {
+  std::set<std::string> prefixes;
+  std::error_code error;
+  for (std::filesystem::directory_iterator file(folder, error); !error && file != end(file); file.increment(error)) {
+    if (const auto prefix = prefix_of_file(folder / file->path().filename())) prefixes.insert(prefix->string());
+  }
+  return {prefixes.begin(), prefixes.end()};
+}
+
+std::string hint_of_prefixes(const Path& given) {
+  constexpr std::size_t kMostPrefixes = 6;
+  std::vector<std::string> prefixes = data::is_remote(given) ? std::vector<std::string>() : prefixes_in(given);
+  if (prefixes.empty())
+    return "`dtrain train --model-prefix PREFIX` writes PREFIX-0001.safetensors and PREFIX-0001.json";
+  const bool are_many = prefixes.size() > kMostPrefixes;
+  prefixes.resize(std::min(prefixes.size(), kMostPrefixes));
+  return fmt::format("it is a folder; name a prefix that is in it: {}{}", join(prefixes, ", "),
+                     are_many ? ", ..." : "");
+}
+
 train::Checkpoint load_newest(const Path& prefix, std::optional<nn::Shape> image) {
   const auto names = train::list_checkpoints(prefix);
   if (!names.empty()) return train::load_checkpoint_file(names.front().stem() + ".json");
   if (const auto epoch = train::newest_mxnet_epoch(prefix)) return train::load_checkpoint(prefix, *epoch, image);
   const bool is_foreign = std::ranges::find(kForeignWeights, prefix.extension().string()) != kForeignWeights.end();
   if (is_foreign && is_bare(prefix)) refuse_bare(prefix);
-  throw DataError(fmt::format("{}: no checkpoint of this prefix", prefix.string()),
-                  "`dtrain train --model-prefix PREFIX` writes PREFIX-0001.safetensors and PREFIX-0001.json");
+  throw DataError(fmt::format("{}: no checkpoint of this prefix", prefix.string()), hint_of_prefixes(prefix));
 }
 
 }  // namespace
+
+void bind_epoch(OptionSet& set, std::optional<int>& epoch, std::string help) {
+  constexpr const char* kBest = "best";
+  set.add_number(
+         "--load-epoch", "N|best", std::move(help), at_least(0),
+         [&epoch](const std::string& text) {
+           epoch = text == kBest ? kBestEpoch : whole_number<int>(text, at_least(0));
+         },
+         [&epoch] { return !epoch                 ? std::string()
+                           : *epoch == kBestEpoch ? kBest
+                                                  : std::to_string(*epoch); })
+      .offers = Offers::epochs;
+}
+
+int settled_epoch(const Path& prefix, int epoch, const train::SharedStore& store) {
+  return epoch == kBestEpoch ? static_cast<int>(train::best_checkpoint(prefix, store).epoch) : epoch;
+}
 
 void bind_checkpoint(OptionSet& set, CheckpointChoice& choice) {
   set.group("Checkpoint");
@@ -48,8 +101,8 @@ void bind_checkpoint(OptionSet& set, CheckpointChoice& choice) {
               "model");
   prefix.required = true;
   prefix.offers = Offers::checkpoints;
-  set.add("--load-epoch", choice.epoch, "N", "epoch of the checkpoint to load (default the newest)", at_least(0))
-      .offers = Offers::epochs;
+  bind_epoch(set, choice.epoch,
+             "epoch of the checkpoint to load, or best: that of the highest validation accuracy (default the newest)");
 }
 
 void bind_weights(OptionSet& set, CheckpointChoice& choice) {
@@ -66,7 +119,10 @@ train::Checkpoint load_weights(const CheckpointChoice& choice, std::optional<nn:
 }
 
 train::Checkpoint load(const CheckpointChoice& choice, std::optional<nn::Shape> image) {
-  if (choice.epoch) return train::load_checkpoint(choice.prefix, static_cast<std::uint32_t>(*choice.epoch), image);
+  if (choice.epoch) {
+    const int epoch = settled_epoch(choice.prefix, *choice.epoch);
+    return train::load_checkpoint(choice.prefix, static_cast<std::uint32_t>(epoch), image);
+  }
   const Path ending = choice.prefix.extension();
   if (ending == ".safetensors" && is_bare(choice.prefix)) refuse_bare(choice.prefix);
   if (ending == ".json" || ending == ".safetensors")

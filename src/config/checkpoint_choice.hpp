@@ -1,4 +1,4 @@
-// The checkpoint that eval, inspect and export are about: PREFIX with --load-epoch, or a file.
+// The checkpoint that eval, inspect, predict and export are about: PREFIX with --load-epoch, or a file.
 #pragma once
 
 #include <optional>
@@ -9,11 +9,18 @@
 
 namespace dtrain::config {
 
+constexpr int kBestEpoch = -1;  // in the place of a number: that of the best validation
+
 struct CheckpointChoice {
   Path prefix;
   std::optional<int> epoch;
   bool last_weights = false;  // in the place of their average, where there is one
 };
+
+// --load-epoch, a number or `best`.
+void bind_epoch(OptionSet& set, std::optional<int>& epoch, std::string help);
+// The number that --load-epoch means. Throws DataError.
+int settled_epoch(const Path& prefix, int epoch, const train::SharedStore& store = {});
 
 void bind_checkpoint(OptionSet& set, CheckpointChoice& choice);
 

@@ -1,6 +1,7 @@
 #include "pretrained.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/nn/networks.hpp>
@@ -96,13 +97,31 @@ static void require_image_of(const train::Checkpoint& checkpoint, const OptionSe
                    "leave --image-shape out; a run of `train --pretrained` or `import` chooses another size");
 }
 
+std::string pixels_text(const DataOptions& data) {
+  const data::Augment& augment = data.augment;
+  const std::string text = fmt::format("--image-shape {},{},{} --rgb-mean {} --rgb-std {}", data.image.c, data.image.h,
+                                       data.image.w, fmt::join(augment.mean, ","), fmt::join(augment.std, ","));
+  return augment.resize > 0 ? fmt::format("{} --resize {}", text, augment.resize) : text;
+}
+
+// MXNet's files say nothing at all.
+static void note_pixels_of_mxnet(const Path& file, const OptionSet& set, const DataOptions& data, Reporter& reporter) {
+  if (set.chosen("image-shape") && set.chosen("rgb-mean") && set.chosen("rgb-std")) return;
+  reporter.note(
+      fmt::format("{} does not say how its pixels are prepared: they are taken as by {}; these options choose "
+                  "otherwise",
+                  file.string(), pixels_text(data)));
+}
+
 static void take_stored_pixels(const train::Checkpoint& checkpoint, const Path& file, const OptionSet& set,
                                DataOptions& data, Reporter& reporter) {
   data.image = checkpoint.graph.input();
   data.classes = checkpoint.graph.classes();
   const Json& stored = checkpoint.job.preprocessing;
   data.aspect_groups = aspect_groups_of(stored);
-  if (says_pixels(stored) || file.extension() != ".onnx") return take_preprocessing(stored, set, data);
+  const bool is_onnx = file.extension() == ".onnx";
+  if (!stored.is_object() && !is_onnx) return note_pixels_of_mxnet(file, set, data, reporter);
+  if (says_pixels(stored) || !is_onnx) return take_preprocessing(stored, set, data);
   suit_weights(file, file.string(), set, data);
   data.image = checkpoint.graph.input();
   if (set.chosen("rgb-mean") && set.chosen("rgb-std")) return;

@@ -30,8 +30,12 @@ nn::Shape image_of_weights(const Path& file, const std::string& network);
 // images alone. Throws DataError for a file that cannot be read.
 void suit_weights(const Path& file, const std::string& network, const OptionSet& set, DataOptions& data);
 
+// "--image-shape 3,28,28 --rgb-mean 0,0,0 --rgb-std 58,58,58", and --resize where images are resized.
+std::string pixels_text(const DataOptions& data);
+
 // The pixels of a trained network: its image, and what its checkpoint says about mean, deviation and resizing. An ONNX
-// model of another program says nothing: it gets ImageNet's, and the reporter says so.
+// model of another program says nothing: it gets ImageNet's. MXNet's files say nothing either: they get those of the
+// options. The reporter says so.
 void take_pixels(const train::Checkpoint& checkpoint, const Path& file, const OptionSet& set, DataOptions& data,
                  Reporter& reporter);
 

@@ -238,6 +238,7 @@ static void fields(Fields& each, TrainOptions& train) {
   each("model_prefix", train.model_prefix);
   each("load_epoch", train.load_epoch);
   each("resume", train.resume);
+  each("force", train.force);
   each("checkpoint_every", train.checkpoint_every);
   each("checkpoint_format", train.checkpoint_format);
   each("keep_checkpoints", train.keep_checkpoints);

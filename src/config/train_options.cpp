@@ -6,6 +6,7 @@
 #include <dtrain/base/text.hpp>
 #include <dtrain/nn/optimizer_ranges.hpp>
 
+#include "checkpoint_choice.hpp"
 #include "exchange/local_steps_options.hpp"
 #include "exchange/synchronized_norms.hpp"
 #include "gpu_choice.hpp"
@@ -200,9 +201,9 @@ void bind_checkpoints(OptionSet& set, TrainOptions& options) {
   set.add("--model-prefix", options.model_prefix,
           "prefix of the checkpoints: PATH-0001.safetensors and PATH-0001.json after epoch 1, and so on")
       .offers = Offers::checkpoints;
-  set.add("--load-epoch", options.load_epoch, "N", "start from the checkpoint of --model-prefix after epoch N",
-          at_least(0))
-      .offers = Offers::epochs;
+  bind_epoch(set, options.load_epoch,
+             "start from the checkpoint of --model-prefix after epoch N, or after the one of the highest validation "
+             "accuracy");
   set.add("--resume", options.resume, "continue from the newest undamaged checkpoint of --model-prefix");
   set.add("--force", options.force, "train again over the checkpoints that --model-prefix has already");
   set.add_custom(

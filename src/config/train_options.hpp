@@ -50,7 +50,7 @@ struct TrainOptions {
 
   Pretrained pretrained;
   std::optional<Path> model_prefix;
-  std::optional<int> load_epoch;
+  std::optional<int> load_epoch;  // kBestEpoch until the run is settled
   bool resume = false;
   bool force = false;  // train over the checkpoints of a run before
   std::uint64_t checkpoint_every = 0;

@@ -27,4 +27,8 @@ run train "${small_training[@]}" --num-epochs 1 --brightness 2
 check "--brightness goes up to 1" exits 2
 run train "${small_training[@]}" --num-epochs 1 --auto-augment imagent
 check "--auto-augment names what there is" says "imagenet"
+run train "${small_training[@]}" --num-epochs 1 --rand-augment-ops 3 --mom 0.5 --optimizer adamw
+check "options without effect stop no run" exits 0
+check "what they need is named" says "--rand-augment-ops has no effect without --auto-augment rand"
+check "for each of them" says "--mom has no effect without --optimizer sgd, nag, muon, lars or signum"
 finish

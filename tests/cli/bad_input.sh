@@ -20,6 +20,20 @@ run eval --data-val d/shapes_val.rec
 refused "a missing prefix" "eval: PREFIX is missing"
 run eval m/x
 refused "a missing --data-val" "eval: --data-val is missing"
+run board d/shapes_train.rec --export page.html
+refused "a file in the place of a folder" "d/shapes_train.rec: is a file"
+check "with what may stand there" says "name a folder, a --model-prefix or a --job-dir"
+run data ls d
+fails "a folder in the place of record files" "d: is a folder"
+check "the sets in it are named" says "name a set that is in it: d/shapes_train, d/shapes_val"
+unset AWS_REGION AWS_DEFAULT_REGION AWS_PROFILE AWS_CONFIG_FILE
+export AWS_EC2_METADATA_DISABLED=true
+for command in "cluster status lab" "jobs list --cluster lab"; do
+  # shellcheck disable=SC2086  # words of the command
+  run $command
+  refused "$command of a cluster that nobody registered" "no AWS region is known"
+  check "$command names what registers one" says '`dtrain cluster register lab --hosts FILE` registers one'
+done
 run bench allreduce --simulate 8 --link 10gbt,50us
 refused "a link with a typing error" "'10gbt' is no bandwidth: give a number above 0 with kbit, mbit or gbit"
 run bench allreduce --simulate 64 --shards 32 --link 10gbit,50us

@@ -20,6 +20,14 @@ run train "${training[@]}" --dry-run --json
 check "--json gives numbers" json out 'd["schema"] == "dtrain.dry-run/1" and d["epochs"] == 7 and d["steps_per_epoch"] == 8 and d["training_images"] == 400 and 0 < d["epoch_seconds"] < d["run_seconds"] and d["checkpoint_bytes"] > 7 * 4 * d["parameters"]'
 run train "${training[@]}" --dry-run --keep-checkpoints 2 --json
 check "of the checkpoints that stay" json out 'd["checkpoints"] == 2'
+run train "${training[@]}" --dry-run --keep-checkpoints best,2 --json
+check "the best one stays beside them" json out 'd["checkpoints"] == 3'
+run train "${training[@]}" --dry-run --keep-checkpoints best,0 --json
+check "best beside all is all" json out 'd["checkpoints"] == 7'
+run train "${training[@]}" --dry-run --checkpoint-format mxnet --json
+check "MXNet's files take room, too" json out 'd["checkpoint_bytes"] >= 7 * 12 * d["parameters"]'
+run train "${training[@]}" --network resnet --num-layers 8 --dry-run --progressive-resizing --json
+check "growing images are measured where they are whole, too" json out '0 < d["step_seconds"] < d["whole_step_seconds"] and abs(d["epoch_seconds"] - 8 * d["step_seconds"]) < 1e-6'
 run train "${training[@]}" --num-epochs 1000000000 --dry-run
 check "too little room is an error" exits 1
 check "with what to do" says 'hint: --keep-checkpoints N keeps the newest N'

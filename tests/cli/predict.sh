@@ -22,7 +22,7 @@ open("odd/text.png", "w").write("no picture\n")
 PYTHON
 run data pack photos --out p --train-ratio 1 --encoding png
 check "pack prints the classes with their pictures" says '2 classes with their pictures: blue (12), red, dark (12)'
-check "and the command that trains on them" says 'next: dtrain train --recipe imagenet --network resnet --num-layers 18 --data-train p '
+check "and the command that trains on them" says 'next: dtrain train --recipe imagenet --network resnet --num-layers 18 --rgb-mean 124,117,104 --rgb-std 58,57,57 --data-train p '
 run train --network mlp --image-shape 3,28,28 --resize 32 --batch-size 8 --num-epochs 2 --lr 0.0005 --rgb-std 58,57,56 \
   --data-train p.rec --model-prefix m/p
 check "a network is trained on two colours, with as many classes" exits 0
@@ -99,6 +99,19 @@ check "the first one stays" cmp -s sorted/blue/4.png photos/blue/4.png
 run predict m/p nothing.jpg
 check "a missing picture is named" says 'nothing.jpg: no such file or folder'
 check "without any picture predict fails" exits 1
+check "which is the error itself" says 'dtrain: nothing.jpg: no such file or folder'
+check "and nothing speaks of kinds of pictures" says_not 'dtrain reads'
+run predict m/p nothing.jpg none.jpg
+check "of several each is named" says 'none.jpg: no such file or folder'
+check "and the error counts them" says 'none of the 2 names stands for a picture'
+run predict m/p nothing.jpg --json
+check "--json still has a line for each" json out 'd["path"] == "nothing.jpg" and "error" in d'
+run predict m/p p.rec
+check "a record file is no picture" exits 1
+check "and the command that takes it is named" says '`dtrain eval m/p --data-val p.rec` takes record files'
+run predict photos m/p
+check "pictures in the place of the network are refused" says 'photos: no checkpoint of this prefix'
+check "with the right order" says 'the network comes first: `dtrain predict m/p photos`'
 mkdir empty
 run predict m/p empty photos/blue/1.png
 check "an empty folder is named" says 'empty: no picture in this folder or below it'
@@ -128,6 +141,9 @@ run predict foreign.onnx photos
 check "one of another program that takes bytes is refused" says 'foreign.onnx: the input pixels is no float32 [n, channels, height, width]'
 run predict m/other photos
 check "a network that is not there is named" says 'm/other: no checkpoint of this prefix'
+run predict m photos
+check "a folder is no prefix" says 'm: no checkpoint of this prefix'
+check "those in it are named" says_line 'hint: it is a folder; name a prefix that is in it: m/p$'
 run predict m/p photos --csv --json
 check "two forms at once are refused" exits 2
 run predict m/p photos --out-dir s3://bucket/x

@@ -31,8 +31,30 @@ run train "${small_training[@]}" --num-epochs 20 --lr 1e-9 --model-prefix m/earl
 check "a run that gets no better ends early" answers_line '^3 epochs trained; '
 check "it says why" says "early stop: no validation accuracy of the last 2 epochs is above"
 check "every epoch was saved" same "$(cd m && echo early-*.json)" "early-0001.json early-0002.json early-0003.json"
+check "its last line names the best checkpoint" answers_line '; best: m/early-0001$'
+run train "${small_training[@]}" --num-epochs 20 --lr 1e-9 --model-prefix m/early --early-stop 2 --resume
+check "to resume it trains nothing and says why" says "Nothing is left to train: the run stopped early after 3 epochs"
+check "with what to give" says "than --early-stop 2, or none, trains on; best: m/early-0001"
+run train "${small_training[@]}" --num-epochs 4 --lr 1e-9 --model-prefix m/early --early-stop 2 --load-epoch best --force
+check "--load-epoch best begins with the best" says 'Loaded model "m/early-0001"'
+check "it knows no best of the run before" answers_line '^4 epochs trained; '
 run train "${small_training[@]}" --num-epochs 4 --lr 1e-9 --model-prefix m/best --keep-checkpoints best,1
 check "the best checkpoint stays beside the newest" same "$(cd m && echo best-*.json)" "best-0001.json best-0004.json"
+check "the last line names it" answers_line '; best: m/best-0001$'
+for checkpoint in m/best m/best-0004.json; do
+  run inspect $checkpoint --json
+  check "inspect of $checkpoint names the best" json out 'd["best"] == "m/best-0001" and d["epoch"] == 4 and d["best_accuracy"] >= 0'
+done
+run inspect m/best --load-epoch best --json
+check "inspect --load-epoch best takes the best" json out 'd["epoch"] == 1'
+run eval m/best --load-epoch best --data-val d/shapes_val.rec
+check "eval --load-epoch best takes it too" exits 0
+run train "${small_training[@]}" --num-epochs 1 --model-prefix m/any
+run eval m/any --load-epoch best --data-val d/shapes_val.rec
+check "a run that does not choose has no best" exits 1
+check "it says how to have one" says "with --keep-checkpoints best,N a run looks for the best"
+run eval m/any --load-epoch worst --data-val d/shapes_val.rec
+check "--load-epoch takes no other word" exits 2
 run train "${small_training[@]}" --num-epochs 1 --keep-checkpoints best,best
 check "--keep-checkpoints refuses what it does not know" exits 2
 check "it says what it takes" says "must be a number from 0 on, best, or both as in best,3"

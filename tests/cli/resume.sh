@@ -18,6 +18,7 @@ check "stopping between epochs does not change a bit" same "$(hash m/two)" "$who
 run train "${training[@]}" --model-prefix m/two --resume
 check "--resume of a finished run succeeds" exits 0
 check "--resume of a finished run trains nothing" says_not "Batch ["
+check "--resume of a finished run says so" says "Nothing is left to train: 3 epochs are trained already, and --num-epochs 3"
 run train "${training[@]}" --model-prefix m/fresh --resume
 check "--resume without a checkpoint starts from the beginning" says "No checkpoint of m/fresh yet"
 
@@ -54,6 +55,17 @@ mkdir n && cp m/every-0000-step00000007.* n/
 run train "${training[@]}" --model-prefix n/every --resume
 check "a checkpoint inside an epoch can be resumed" says "epoch 0, step 7"
 check "resuming inside an epoch does not change a bit" same "$(hash n/every)" "$whole"
+
+run train "${training[@]}" --model-prefix n/every --resume --num-epochs 4 --num-examples 500
+check "--resume over other data at an epoch's end succeeds" exits 0
+check "it says what is other" says "the training data has 500 samples an epoch, not the 1000 of the checkpoint: the rates go on by whole epochs"
+run inspect n/every --json
+check "the run goes on by epochs" json out 'd["samples_seen"] == 4 * 500 and d["samples"] == 500'
+mkdir o && cp m/every-0001-step00000007.* o/
+run train "${training[@]}" --model-prefix o/every --resume --num-examples 500
+check "--resume over other data inside an epoch is refused" exits 1
+check "it says why" says "stands at sample 350 of an epoch, and the training data has 500 samples an epoch, not the 1000"
+check "with another way" says "or begin with these data by --load-epoch 1"
 
 run train "${training[@]}" --model-prefix m/two --load-epoch 1 --force
 check "--load-epoch begins with that checkpoint" says 'Loaded model "m/two-0001"'

@@ -36,6 +36,8 @@ check "in its records, too" json m/bad-run/events.jsonl 'd["event"] == "finish" 
 
 run plot m/a --out a.png
 check "plot finds the records of a prefix" exits 0
+run plot m/a --out new/a.svg
+check "plot makes the folder of the picture" exists new/a.svg
 run plot m/a m/b m/c-run --out all.svg
 check "plot compares runs" exits 0
 check "with a line of figures for each" answers_line '^c-run +3\.0 +[0-9]+ +[0-9.]+ +[01]\.[0-9]{4} +[01]\.[0-9]{4}$'
@@ -54,4 +56,17 @@ check "which make the same job" same "$(hash m/k)" "$(hash m/j)"
 run train "${small_training[@]}" --num-epochs 1 --job-dir other --model-prefix m/l
 check "--job-dir chooses the folder" exists other/train.toml
 check "and nothing else is left" missing m/l-run
+check "its options leave the folder out" bash -c '! grep -q "^job-dir" other/train.toml'
+run train --config other/train.toml --model-prefix m/n
+check "so that they train again beside the new checkpoints" exists m/n-run/steps.jsonl
+cp other/steps.jsonl first.jsonl
+run train --config other/train.toml --model-prefix m/o --job-dir other
+check "a folder with the records of another prefix is taken" exits 0
+check "it says where those are" says "other has the records of another run, --model-prefix m/l: they are in other/run-1 now"
+check "they are whole" cmp -s first.jsonl other/run-1/steps.jsonl
+check "the new ones are of one run" json other/events.jsonl 'sum(line["event"] == "finish" for line in lines) == 1'
+run train --config other/train.toml --job-dir other --resume --num-epochs 2
+check "a resumed run goes on with its records" json other/steps.jsonl 'sum("begins" in line for line in lines) == 2'
+run train "${small_training[@]}" --num-epochs 1 -n 2 --launcher local --logical-shards 2 --job-dir job --model-prefix m/p
+check "a job keeps the records of another one apart, too" exists job/run-1/steps.jsonl
 finish

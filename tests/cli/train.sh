@@ -86,7 +86,12 @@ for format in onnx mxnet safetensors; do
   check "export to $format succeeds" exits 0
   check "export to $format wrote what it names" all_written
 done
+run export m/s --load-epoch 2 --to mxnet --out x/mxnet
+check "export to mxnet says what its files lack" says_line "eval and predict need --image-shape 3,28,28 --rgb-mean 123.68,116.779,103.939 --rgb-std 58,58,58$"
 run eval x/mxnet --load-epoch 2 --data-val d/shapes_val.rec --image-shape 3,28,28 --rgb-std 58
 check "MXNet's files give the same accuracy" answers "accuracy=$accuracy"
+check "eval says which pixels it assumes" says "x/mxnet does not say how its pixels are prepared: they are taken as by --image-shape 3,28,28 --rgb-mean 123.68,116.779,103.939 --rgb-std 58,58,58"
+run eval x/mxnet --load-epoch 2 --data-val d/shapes_val.rec --image-shape 3,28,28 --rgb-mean 0 --rgb-std 58
+check "but where it is told" says_not "does not say how its pixels"
 
 finish

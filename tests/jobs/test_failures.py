@@ -99,7 +99,7 @@ def test_newcomer_that_dies(world: World):
 
 def test_first_failure_is_told(world: World):
     """Without --elastic a dead worker ends the job, which names worker, signal and what to do next."""
-    job = world.job(elastic=False).start().wait_running()
+    job = world.job(elastic=False, arguments=["--checkpoint-every", 2]).start().wait_running().wait_steps(6)
     send_signal(job.training()["w2"], signal.SIGKILL)
     assert job.wait() == 1
     for words in ("w2", "signal 9", "--resume"):

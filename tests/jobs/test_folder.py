@@ -6,9 +6,10 @@ import os
 import pathlib
 import signal
 import subprocess
+import time
 
 from runner import Skip
-from world import World, eventually, send_signal
+from world import SLOWNESS, World, eventually, send_signal
 
 
 @contextlib.contextmanager
@@ -43,12 +44,34 @@ def test_full_disk(world: World):
         eventually(lambda: "the job goes on" in job.said(), "the coordinator complains", job=job)
         complaints = [line for line in job.said().splitlines() if "No space left on device" in line]
         assert complaints and len(set(complaints)) == len(complaints), complaints
+        assert all("free some space" in line for line in complaints if "ledger" not in line), complaints
         (job.folder / "ballast").unlink()
         job.hosts_command("drain", "w3")
         job.wait_members("w1", "w2")
         job.wait_steps(5).expect_undisturbed_bits()
         assert len(job.events()) > events and [event["seq"] for event in job.events()] == list(range(len(job.events())))
         assert ("REMOVED", "w3") in job.member_log()
+
+
+def test_takeover_without_room(world: World):
+    """The coordinator is killed while the job folder is full: the first one that takes over stays, and writes its records
+    when there is room."""
+    job = world.job(hosts=3)
+    with small_disk(job.folder, "8m"):
+        job.start().wait_running()
+        workers = job.training()
+        fill(job.folder / "ballast")
+        with open(job.folder / "journal.jsonl", "ab") as journal:  # a torn line up to the end of a page: no byte more fits
+            journal.write(b"x" * (-journal.tell() % os.sysconf("SC_PAGE_SIZE")))
+        send_signal(job.process.pid, signal.SIGKILL)
+        job.process.wait()
+        job.process = None
+        time.sleep(10 * SLOWNESS)  # enough for several elections, were the first one in vain
+        (job.folder / "ballast").unlink()
+        job.wait_for_term(2)
+        eventually(lambda: job.record()["term"] == 2 and job.training() == workers, "the same workers train")
+        assert [event["term"] for event in job.events() if event["event"] == "takeover"] == [2]
+        job.wait_steps(5).expect_calm_bits()
 
 
 @contextlib.contextmanager

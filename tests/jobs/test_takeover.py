@@ -1,5 +1,6 @@
 """The launcher of a job on this machine is lost or held up: the job goes on, and its command returns what the job does."""
 
+import pathlib
 import signal
 import subprocess
 
@@ -15,6 +16,12 @@ def lose_coordinator(job: Job, term: int) -> None:
         job.process = None
     job.wait_for_term(term)
     eventually(lambda: job.training() == before, "the same workers train")
+
+
+def agent_of(worker: int) -> int:
+    """The parent of this process."""
+    with open(f"/proc/{worker}/stat", encoding="utf-8") as stat:
+        return int(stat.read().rsplit(")", 1)[1].split()[1])
 
 
 def finite(world: World, epochs: int) -> Job:
@@ -63,14 +70,46 @@ def test_kill_the_coordinator_of_a_detached_job(world: World):
     job.expect_calm_bits()
 
 
+def test_takeover_beside_a_refused_list(world: World):
+    """A host list that was refused as an accident removes no worker after a takeover either; an accepted one does."""
+    job = world.job(hosts=3).start().wait_running()
+    job.edit("w1\n")
+    eventually(lambda: "looks like an accident" in job.said(), "the list is refused", job=job)
+    lose_coordinator(job, 2)
+    eventually(lambda: any(event["event"] == "hosts_refused" and event["seq"] > takeover_number(job) for event in job.events()),
+               "the next coordinator refuses it too")
+    job.wait_steps(3)
+    assert set(job.training()) == {"w1", "w2", "w3"}, job.training()
+    job.edit("w1\nw2\n")
+    job.wait_members("w1", "w2").wait_steps(2)
+    job.expect_calm_bits()
+
+
+def takeover_number(job: Job) -> int:
+    return next(event["seq"] for event in job.events() if event["event"] == "takeover")
+
+
+def test_takeover_without_a_host_list(world: World):
+    """host_worker is missing, then empty, when a coordinator takes over: the hosts stay, and the file counts once it is back."""
+    job = world.job(hosts=3).start().wait_running()
+    (job.folder / "host_worker").unlink()
+    lose_coordinator(job, 2)
+    (job.folder / "host_worker").write_text("")
+    lose_coordinator(job, 3)
+    job.wait_steps(3)
+    log = (job.folder / "logs" / "coordinator.log").read_text()
+    assert "names no host" in log and "the job keeps its hosts, w1, w2, w3" in log, log
+    job.edit("w1\nw2\nw3\nw4\n")
+    job.wait_members("w1", "w2", "w3", "w4").wait_steps(2)
+    job.expect_calm_bits()
+
+
 def test_kill_an_agent_after_a_takeover(world: World):
     """An agent that is no child of the coordinator dies: its worker is gone with it, and its host comes back."""
     job = world.job(hosts=3).start().wait_running().wait_steps(3)
     lose_coordinator(job, 2)
     worker = job.training()["w3"]
-    with open(f"/proc/{worker}/stat", encoding="utf-8") as stat:
-        agent = int(stat.read().rsplit(")", 1)[1].split()[1])
-    send_signal(agent, signal.SIGKILL)
+    send_signal(agent_of(worker), signal.SIGKILL)
     eventually(lambda: not alive(worker), "its worker is gone", 5)
     eventually(lambda: job.training().get("w3", worker) != worker, "w3 is back", 120)
     job.expect_calm_bits()
@@ -120,6 +159,28 @@ def test_all_processes_are_killed(world: World):
     world.expect_no_process_left()
     answer = job.hosts_command("list", check=False)
     assert answer.returncode == 4 and "--resume" in answer.stderr, answer.stderr
+    job.start("--resume").wait_running().expect_undisturbed_bits()
+
+
+def test_agents_without_a_coordinator(world: World):
+    """Too few agents are left to choose one: commands say so, and no other job takes the folder or the prefix."""
+    job = world.job(hosts=3, arguments=["--checkpoint-every", 5]).start().wait_running().wait_steps(12)
+    left, *lost = map(agent_of, job.training().values())
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in (job.process.pid, *lost):
+            send_signal(pid, number)
+    job.process.wait()
+    latest = (job.folder / "latest_checkpoint").read_text()
+    other = list(job.arguments)
+    other[other.index("--job-dir") + 1] = world.folder / "other"
+    for words, code in ((["stop", "--job-dir", job.folder], 4), ([*job.arguments, "--resume"], 1), ([*other, "--resume"], 1)):
+        answer = world.run(*words, check=False)
+        assert answer.returncode == code and "no coordinator" in answer.stderr, answer.stderr
+        if str(left) in pathlib.Path("/proc/locks").read_text():
+            assert f"kill -HUP {left}" in answer.stderr, answer.stderr
+    assert (job.folder / "latest_checkpoint").read_text() == latest
+    send_signal(left, signal.SIGHUP)
+    eventually(lambda: not world.processes(), "the agent is gone", 20)
     job.start("--resume").wait_running().expect_undisturbed_bits()
 
 

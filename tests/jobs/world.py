@@ -219,8 +219,10 @@ class Job:
         return next((host["name"], host["pids"][0]) for host in self.list()["hosts"] if host["ranks"] == [rank])
 
     def events(self) -> list[dict]:
+        """A line that a killed coordinator could not write to its end is left out, as dtrain's readers do."""
         path = self.folder / "events.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [json.loads(line) for line in lines if line.endswith("}")]
 
     def member_log(self) -> list[tuple[str, str]]:
         """[(ADDED | REMOVED, host)], with the grammar checked."""

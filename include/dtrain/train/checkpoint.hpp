@@ -85,8 +85,8 @@ Path save_checkpoint(const CheckpointName& name, const Checkpoint& checkpoint, c
 // Error where checkpoints could not be written.
 void try_prefix(const Path& prefix, const SharedStore& store = {});
 
-// Removes the files of a checkpoint, its manifest first. Throws Error.
-void remove_checkpoint(const CheckpointName& name, const SharedStore& store = {});
+// Removes the files of a checkpoint, its manifest first, and with_mxnet the .params beside them. Throws Error.
+void remove_checkpoint(const CheckpointName& name, const SharedStore& store = {}, bool with_mxnet = false);
 
 // Whether the file on this machine is the manifest of a checkpoint, or its tensors beside it.
 bool is_checkpoint_file(const Path& file);
@@ -103,6 +103,13 @@ Checkpoint load_checkpoint_file(const Path& manifest, const SharedStore& store =
 
 // Complete checkpoints of a prefix, newest first, by (epoch, step). Names only, content unverified.
 std::vector<CheckpointName> list_checkpoints(const Path& prefix, const SharedStore& store = {});
+
+// The checkpoint of the prefix that has this manifest, by its name alone; nullopt: the name is no such one.
+std::optional<CheckpointName> name_of_manifest(const Path& prefix, const Path& manifest);
+
+// That of the best validation accuracy, as the newest checkpoint of the prefix knows it; it may be removed. Throws
+// DataError where there is none, or its run did not look for the best.
+CheckpointName best_checkpoint(const Path& prefix, const SharedStore& store = {});
 
 // The newest epoch that MXNet's files of a prefix hold: PREFIX-symbol.json and PREFIX-0001.params. nullopt: none.
 std::optional<std::uint32_t> newest_mxnet_epoch(const Path& prefix, const SharedStore& store = {});

@@ -110,6 +110,13 @@ struct LedgerOptions {
   std::string worker;  // names the file; no two workers of a job share it
 };
 
+// The run is known to have saved a checkpoint that this worker cannot read.
+struct LostStart {
+  std::uint32_t epoch = 0;  // where that checkpoint stands
+  std::uint64_t step = 0;
+  std::string reason;  // why it cannot be read
+};
+
 enum class CheckpointFormat {
   safetensors,
   mxnet,  // at the end of an epoch, MXNet's files beside those of safetensors
@@ -154,6 +161,8 @@ struct TrainerOptions {
   ElasticRate elastic_rate = ElasticRate::smooth;
   int ramp_steps = 8;  // smooth: how many steps the rate takes to follow the batch
   std::optional<LedgerOptions> ledger;
+  // Set: this worker needs the state of another rank, or a start of another that stands there at least.
+  std::optional<LostStart> lost_start;
   // A step that is computed again, here or elsewhere, has the same bits. Else equal cursors do not mean equal states.
   bool same_bits = true;
   // Compute every size of shard once before the membership hears that the model is ready, and report the hash of the
@@ -187,11 +196,12 @@ class Diverged : public Error {
 
 // Runs until options.epochs are complete or no evaluation was better for long (early_stop), or the membership says that
 // this worker or the whole job ends. Starts from `start` or fresh weights of options.seed, unless other ranks are
-// further: then their state is received. `validation` may be null. Throws PeerLost where the membership does not
-// survive one, Diverged (naming step and learning rate; nothing of that step is saved), and Error when this rank's
-// state differs from that of the others. A checkpoint that cannot be written is a warning: training goes on, the last
-// good one stays and the save is tried again. Checkpoints are written beside the steps; the last one is written before
-// train() returns, or else `lost` says why not.
+// further: then their state is received. `validation` may be null. Throws DataError where no rank has the state of a
+// run that is known to have trained (lost_start). Throws PeerLost where the membership does not survive one, Diverged
+// (naming step and learning rate; nothing of that step is saved), and Error when this rank's state differs from that of
+// the others. A checkpoint that cannot be written is a warning: training goes on, the last good one stays and the save
+// is tried again. Checkpoints are written beside the steps; the last one is written before train() returns, or else
+// `lost` says why not.
 TrainResult train(const nn::Graph& graph, backend::Executable& executable, data::Loader& training,
                   data::Loader* validation, elastic::Membership& membership, const TrainerOptions& options,
                   const Checkpoint* start, Observer& observer);

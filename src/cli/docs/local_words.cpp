@@ -97,6 +97,7 @@ WordSet epochs(const LocalPlaces& places) {
   for (const train::CheckpointName& name : train::list_checkpoints(places.here / places.prefix)) {
     if (name.step == 0) words.insert(std::to_string(name.epoch));
   }
+  if (!words.empty()) words.insert("best");
   return words;
 }
 

@@ -25,7 +25,7 @@ ExitCode exit_code_of(const JobEnd& end, const JobWork& work) {
   return end.first_failure ? work.exit_code_of(*end.first_failure, code) : code;
 }
 
-std::string what_next(ExitCode code, const JobWork& work) {
+std::string what_next(ExitCode code, JobWork& work) {
   if (code == ExitCode::refused && work.job().is_over_ssh()) {
     return fmt::format("`dtrain run -H {} -- true` tries the hosts alone", work.job().hostfile->string());
   }
@@ -51,11 +51,11 @@ ExitCode conclude(const JobEnd& end, JobWork& work, const JobFolder& folder, Rep
     throw Interrupted(end.signal, "all processes of the job were ended at once", work.keeps() ? work.what_next() : "");
   }
   const bool resumable = finish.exit_code == ExitCode::resumable;
-  if (const std::string lost = work.lost(); resumable && !lost.empty()) {
-    throw JobFailed(ExitCode::failed, fmt::format("{}: {}", finish.reason, lost), work.what_next());
-  }
+  const std::string lost = resumable ? work.lost() : std::string();
+  const std::string how = lost.empty() ? finish.reason : fmt::format("{}: {}", finish.reason, lost);
+  if (!lost.empty() && (end.asked || work.failed_to_save())) throw JobFailed(ExitCode::failed, how, work.what_next());
   if (resumable && work.keeps()) {
-    throw Stopped(finish.reason, "run the same command with --resume to continue, with any number of workers");
+    throw Stopped(how, "run the same command with --resume to continue, with any number of workers");
   }
   if (resumable && end.signal != 0) {
     throw Interrupted(end.signal, finish.reason + ", nothing saved", work.what_next());

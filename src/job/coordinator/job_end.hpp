@@ -17,6 +17,9 @@ struct JobEnd {
   std::optional<elastic::Failure> first_failure;
   int signals = 0;  // stop signals received
   int signal = 0;   // the first of them; 0: none
+  // A user asked for the stop, and expects that it saves. Else the job may have ended for want of workers, and is worth
+  // continuing from its last checkpoint although steps are lost.
+  bool asked = false;
 };
 
 // Returns ok for a complete job, after JobWork::end(). Throws Stopped if the job can be resumed, Interrupted if a

@@ -39,7 +39,7 @@ constexpr int kEverySignal = std::numeric_limits<int>::max();
 constexpr std::size_t kTokenBytes = 32;
 // Time for the agents to connect to a coordinator that takes over, and time after the last one where some do not come.
 constexpr elastic::CollectTimes kCollectTimes{.wait = 2s, .quiet = 500ms};
-constexpr auto kLookInterval = 2s;
+constexpr auto kLookInterval = 2s, kPublishInterval = 2s;
 
 // The agents that elected this coordinator, or that it needs.
 std::vector<elastic::Voter> voters_of(const elastic::CoordinatorOrder* order) {
@@ -50,6 +50,26 @@ std::vector<elastic::Voter> voters_of(const elastic::CoordinatorOrder* order) {
   return voters;
 }
 
+std::string with_hint(const std::string& text, const std::string& hint) {
+  return hint.empty() ? text : fmt::format("{} ({})", text, hint);
+}
+
+// The error with what to do, and what it means for the job.
+std::string complaint_about(const Error& error, const std::string& meaning) {
+  return with_hint(error.what(), error.hint().empty() ? meaning : fmt::format("{}; {}", error.hint(), meaning));
+}
+
+bool asks_to_stop(const Json& request) {
+  const Json* ask = request.find("ask");
+  return ask != nullptr && *ask == Json("stop");
+}
+
+std::string meaning_of_lost(const Json& report) {
+  const Json* kind = report.find("event");
+  if (kind == nullptr || *kind != Json("checkpoint")) return "the job goes on";
+  return "the job goes on, but a worker that starts again needs to know its newest checkpoint";
+}
+
 }  // namespace
 
 // Everything runs on the thread of `loop`, which is the caller's: messages of agents, the coordinator's decisions,
@@ -57,8 +77,8 @@ std::vector<elastic::Voter> voters_of(const elastic::CoordinatorOrder* order) {
 // lock (CredentialForwarder). Signals are polled by tick(). The crew is a local variable of until_over() and outlives
 // the loop's run; `crew_in_use` points to it from then on. The launcher is declared after the loop and so is destroyed
 // before it, when its starts end; nothing that is posted afterwards runs. Errors of reports and of coordinator.json
-// become warnings, because they must not end a job that trains; every other exception ends the process, and the agents
-// then elect another coordinator or end their workers.
+// become warnings, because they must not end a job that trains; only the first coordinator needs the file at its start.
+// Every other exception ends the process, and the agents then elect another coordinator or end their workers.
 struct JobRun::State {
   State(JobWork& chosen, int count, const JobFolder& where, const elastic::CoordinatorOrder* inherited,
         Reporter& output)
@@ -94,7 +114,8 @@ struct JobRun::State {
     return conclude_and_retire({.finish = finish,
                                 .first_failure = coordinator->first_failure(),
                                 .signals = stop_signals(),
-                                .signal = stop_signal()});
+                                .signal = stop_signal(),
+                                .asked = stop_asked || stop_signal() != 0});
   }
 
   // The last words come before the record of the end, up to which watchers read the log.
@@ -105,8 +126,7 @@ struct JobRun::State {
       retire(end.finish, code);
       return code;
     } catch (const Error& error) {
-      const std::string hint = error.hint().empty() ? "" : fmt::format(" ({})", error.hint());
-      if (order) reporter.note(fmt::format("The job ended: {}{}", error.what(), hint));
+      if (order) reporter.note(fmt::format("The job ended: {}", with_hint(error.what(), error.hint())));
       retire(end.finish, error.exit_code());
       if (order) return error.exit_code();
       throw;
@@ -119,14 +139,18 @@ struct JobRun::State {
   void begin(elastic::NetworkAgentPool& agent_pool) {
     work.begin(workers);
     coordinator.emplace(coordinator_options(), agent_pool, elastic::Moment::now());
-    publish(agent_pool);
+    about = description(agent_pool);
+    write_coordinator(folder, about);
+    is_published = true;
     follow_tags();
     tick();
   }
 
-  // The agents find this process through the file. Its port also goes to stdout, for the agent that started it.
+  // The port goes to stdout, for the agent that started this process: it tells the other agents. Commands, and agents
+  // that hear nothing of it, find this process through the file, which is written later where the disk is full.
   void inherit(elastic::NetworkAgentPool& agent_pool) {
-    publish(agent_pool);
+    about = description(agent_pool);
+    publish();
     reporter.answer(std::to_string(agent_pool.port()));
     // The agent that reads this pipe may end before the job does.
     std::fflush(stdout);
@@ -191,6 +215,7 @@ struct JobRun::State {
     if (credentials) credentials->hear(event);
     if (const auto* up = std::get_if<elastic::HostUp>(&event)) starts.joined(up->host);
     auto* request = std::get_if<elastic::Request>(&event);
+    if (request) stop_asked = stop_asked || asks_to_stop(request->body);
     if (!request || !starts.hear(*request, now.time)) coordinator->feed(std::move(event), now);
   }
 
@@ -199,12 +224,20 @@ struct JobRun::State {
     try {
       work.show(report);
     } catch (const Error& error) {
-      if (complaints.insert(error.what()).second) reporter.warn(error.what());
+      if (complaints.insert(error.what()).second) reporter.warn(complaint_about(error, meaning_of_lost(report)));
+    }
+  }
+
+  void catch_up() {
+    try {
+      work.catch_up();
+    } catch (const Error& error) {
+      if (complaints.insert(error.what()).second) reporter.warn(complaint_about(error, "the job goes on"));
     }
   }
 
   void say(const elastic::Say& line) {
-    const std::string text = line.hint.empty() ? line.text : fmt::format("{} ({})", line.text, line.hint);
+    const std::string text = with_hint(line.text, line.hint);
     if (line.kind == elastic::Say::Kind::note) {
       reporter.note(text);
     } else {
@@ -219,24 +252,48 @@ struct JobRun::State {
 
   bool survives() const { return job.outlives_coordinator(); }
 
-  // Writes coordinator.json, by which commands find this coordinator.
-  void publish(const elastic::NetworkAgentPool& agent_pool) {
-    about = {.pid = ::getpid(),
-             .host = host_name(),
-             .addresses = addresses_of(agent_pool),
-             .port = agent_pool.port(),
-             .launcher = job.used_launcher(),
-             .sync = synced_folder(job, folder),
-             .token = token,
-             .term = term,
-             .survives = survives(),
-             .data = job.transport != comm::Transport::tcp ? enum_name(config::kTransportNames, job.transport)
-                     : job.plain_data                      ? "plain"
-                                                           : "tls",
-             .runs_program = work.runs_program()};
-    if (order && about.addresses.front() != order->address)
-      about.addresses.insert(about.addresses.begin(), order->address);
-    write_coordinator(folder, about);
+  // For coordinator.json, by which commands find this coordinator.
+  CoordinatorFile description(const elastic::NetworkAgentPool& agent_pool) const {
+    CoordinatorFile file{.pid = ::getpid(),
+                         .host = host_name(),
+                         .addresses = addresses_of(agent_pool),
+                         .port = agent_pool.port(),
+                         .launcher = job.used_launcher(),
+                         .sync = synced_folder(job, folder),
+                         .token = token,
+                         .term = term,
+                         .survives = survives(),
+                         .data = job.transport != comm::Transport::tcp
+                                     ? enum_name(config::kTransportNames, job.transport)
+                                 : job.plain_data ? "plain"
+                                                  : "tls",
+                         .runs_program = work.runs_program()};
+    if (order && file.addresses.front() != order->address)
+      file.addresses.insert(file.addresses.begin(), order->address);
+    return file;
+  }
+
+  // A folder that cannot be written now must not end a job that trains: its workers run, and their agents know the
+  // port.
+  void publish() {
+    try {
+      write_coordinator(folder, about);
+      is_published = true;
+    } catch (const Error& error) {
+      if (!complaints.insert(error.what()).second) return;
+      reporter.warn(complaint_about(error, "until it is written, commands do not find this coordinator"));
+    }
+  }
+
+  // A coordinator that may have been replaced must not put its address before its successor's.
+  void publish_again(elastic::Moment now) {
+    if (is_published || now.time < next_publish || !coordinator->may_write()) return;
+    next_publish = now.time + kPublishInterval;
+    give_way_to_successor();
+    if (coordinator->stepped_down()) return;
+    publish();
+    if (is_published)
+      reporter.note(fmt::format("{} is written: commands find this coordinator", folder.coordinator().string()));
   }
 
   void follow_tags() {
@@ -264,6 +321,8 @@ struct JobRun::State {
     hear_signals(now);
     look_for_successor(now);
     coordinator->tick(now);
+    publish_again(now);
+    catch_up();
     starts.tick(now.time);
     reporter.flush();
     if (credentials && agent_pool_in_use) credentials->send_news(*agent_pool_in_use);
@@ -309,12 +368,15 @@ struct JobRun::State {
   elastic::Term term = 0;
   elastic::Time next_look{};
   CoordinatorFile about;
+  bool is_published = false;  // `about` is in the job folder
+  elastic::Time next_publish{};
   std::optional<elastic::Coordinator> coordinator;
   std::optional<CredentialForwarder> credentials;  // set if files of the run are behind s3://
   std::optional<TagWatch> tags;                    // set if the environment names the cluster that the job runs in
   elastic::AgentPool* agent_pool_in_use = nullptr;
   std::function<void()> tell_running;
   int signals_heard = 0;
+  bool stop_asked = false;           // by `dtrain stop` or another command
   std::set<std::string> complaints;  // warnings about reports that could not be shown
 };
 

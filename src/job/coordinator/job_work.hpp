@@ -30,6 +30,8 @@ class JobWork {
   virtual void begin(int workers) = 0;
   // Shows a report of the rank that reports for all.
   virtual void show(const Json& report) = 0;
+  // Called several times a second: writes what show() could not write. Throws Error if that still fails.
+  virtual void catch_up() {}
   // Whether output of the workers is shown as it comes. `worker`: its host, with its slot if the host has several.
   virtual bool shows_output() const = 0;
   virtual void show_output(const std::string& worker, std::string_view line) = 0;
@@ -41,9 +43,11 @@ class JobWork {
   virtual std::string first_signal_words() const = 0;  // shown after the first stop signal
   // Whether a job that stops early keeps enough for the same command to continue.
   virtual bool keeps() const = 0;
-  virtual std::string what_next() const = 0;
-  // What was to be kept and could not be saved, and why; empty: nothing is lost.
-  virtual std::string lost() const = 0;
+  virtual std::string what_next() = 0;
+  // What was to be kept and is not saved, and why if that is known; empty: nothing is lost.
+  virtual std::string lost() = 0;
+  // Whether that is because the last save failed.
+  virtual bool failed_to_save() const { return false; }
   // A stop on request is no failure even if nothing is kept.
   virtual bool may_go_on() const = 0;
   // The exit code of a failed job.

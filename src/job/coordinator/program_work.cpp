@@ -128,7 +128,7 @@ std::string ProgramWork::first_signal_words() const {
                      std::chrono::duration<double>(program_.grace).count());
 }
 
-std::string ProgramWork::what_next() const { return "logs/ of the job folder has what every rank printed"; }
+std::string ProgramWork::what_next() { return "logs/ of the job folder has what every rank printed"; }
 
 // On one machine the exit code is that of the program.
 ExitCode ProgramWork::exit_code_of(const elastic::Failure& failure, ExitCode of_job) const {

@@ -29,8 +29,8 @@ class ProgramWork final : public JobWork {
   void fail(const elastic::Failure* first, const std::string& reason, ExitCode code) override;
   std::string first_signal_words() const override;
   bool keeps() const override { return false; }
-  std::string what_next() const override;
-  std::string lost() const override { return {}; }  // the program saves by itself
+  std::string what_next() override;
+  std::string lost() override { return {}; }        // the program saves by itself
   bool may_go_on() const override { return true; }  // if the program itself can
   ExitCode exit_code_of(const elastic::Failure& failure, ExitCode of_job) const override;
 

@@ -8,6 +8,7 @@
 #include "config/gpu_choice.hpp"
 #include "job.hpp"
 #include "job/report/run_records.hpp"
+#include "job/spec/job_client.hpp"
 #include "train_work.hpp"
 
 namespace dtrain::job {
@@ -46,6 +47,10 @@ std::unique_ptr<JobWork> make_work(const config::TrainOptions& given, const conf
   options.compute.hosts = static_cast<int>(hosts.hosts.size());
   share_processors(workers_of_a_machine(hosts, options.job), set, options);
   TrainRun run = settle_run(options, set, workers_of(hosts), reporter);
+  if (!options.resume) {
+    refuse_living_job(folder);
+    set_other_records_aside(folder, options, reporter);
+  }
   keep_configuration(folder, set, options.resume, reporter);
   return std::make_unique<TrainWork>(std::move(run), folder, reporter);
 }

@@ -5,26 +5,16 @@
 #include <utility>
 
 #include "config/gpu_choice.hpp"
+#include "job/spec/newest_start.hpp"
 
 namespace dtrain::job {
-
-// A worker that was rank 0 before may report its last checkpoint after the next rank 0 reported a newer one. Names of
-// checkpoints without their ending are in the order of their age.
-void LastReports::on_checkpoint(const Path& file) {
-  if (file.extension() != ".safetensors") return;
-  lost.clear();
-  const Path manifest = Path(file).replace_extension(".json");
-  if (manifest.stem() < newest_.stem()) return;
-  newest_ = manifest;
-  write_file_atomic(folder_.latest(), manifest.string());
-}
 
 TrainWork::TrainWork(TrainRun run, const JobFolder& folder, Reporter& reporter)
     : run_(std::move(run)),
       folder_(folder),
       reporter_(reporter),
       watch_(reporter, run_),
-      last_(folder),
+      last_(folder, run_.options.model_prefix, !run_.options.job.is_by_servers()),
       steps_(folder.steps()),
       news_(watch_.observers()) {
   watch_.observers().add(last_);
@@ -47,8 +37,14 @@ int TrainWork::slots() const { return config::workers_of_host(run_.options.compu
 
 void TrainWork::begin(int workers) {
   watch_.begin(workers);
-  std::filesystem::remove(folder_.latest());
+  last_.begin(begin_of(run_));
   steps_.begin(run_.options.resume);
+}
+
+void TrainWork::show(const Json& report) {
+  const train::ReportEvent event = train::report_from_json(report);
+  if (const auto* step = std::get_if<train::StepReport>(&event)) last_.on_trained(*step);
+  news_.on_event(event);
 }
 
 void TrainWork::show_output(const std::string& worker, std::string_view line) {
@@ -57,10 +53,13 @@ void TrainWork::show_output(const std::string& worker, std::string_view line) {
 
 void TrainWork::end() {
   steps_.end();
-  if (!last_.lost.empty()) throw Error(last_.lost, what_next());
+  if (!last_.unsaved().empty()) throw Error(last_.unsaved(), what_next());
+  const train::TrainerOptions options = config::trainer_options(run_.options, run_.dtype);
   train::TrainResult result;
   const bool may_end_early = run_.options.early_stop > 0 && last_.evaluation;
   result.cursor.epoch = may_end_early ? last_.evaluation->epoch + 1 : static_cast<std::uint32_t>(run_.options.epochs);
+  if (run_.start && !last_.evaluation && train::is_over(run_.start->cursor, run_.start->best, options))
+    result.cursor = run_.start->cursor;
   result.evaluation = last_.evaluation;
   watch_.end(result);
 }
@@ -69,9 +68,10 @@ std::string TrainWork::first_signal_words() const {
   return "Stopping: the workers finish their step and save; once more ends everything at once";
 }
 
-std::string TrainWork::what_next() const {
-  return keeps() ? "the same command with --resume goes on from the last checkpoint"
-                 : "give --model-prefix to keep what was trained";
+std::string TrainWork::what_next() {
+  if (!keeps()) return "give --model-prefix to keep what was trained";
+  if (last_.has_checkpoint()) return "the same command with --resume goes on from the last checkpoint";
+  return "no checkpoint was saved: the same command begins again";
 }
 
 }  // namespace dtrain::job

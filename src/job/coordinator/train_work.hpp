@@ -7,24 +7,9 @@
 #include "job/report/steps_file.hpp"
 #include "job/spec/train_run.hpp"
 #include "job_work.hpp"
+#include "last_reports.hpp"
 
 namespace dtrain::job {
-
-// Keeps the last reports of rank 0: the evaluation for the result line, and the checkpoint for workers that start after
-// all others died.
-class LastReports final : public train::IgnoringObserver {
- public:
-  explicit LastReports(const JobFolder& folder) : folder_(folder) {}
-  void on_evaluation(const train::EvaluationReport& report) override { evaluation = report; }
-  void on_checkpoint(const Path& file) override;
-  void on_lost(const std::string& text) override { lost = text; }
-  std::optional<train::EvaluationReport> evaluation;
-  std::string lost;  // what the last save could not write; empty: it did
-
- private:
-  const JobFolder folder_;
-  Path newest_;  // manifest
-};
 
 class TrainWork final : public JobWork {
  public:
@@ -37,16 +22,18 @@ class TrainWork final : public JobWork {
   bool uses_s3() const override { return job::uses_s3(run_); }
   void adjust(elastic::Policy& policy) const override;
   void begin(int workers) override;
-  void show(const Json& report) override { train::replay(report, news_); }
+  void show(const Json& report) override;
+  void catch_up() override { last_.catch_up(std::chrono::steady_clock::now()); }
   bool shows_output() const override { return job().log_per_worker; }
   void show_output(const std::string& worker, std::string_view line) override;
   void end() override;
   std::string first_signal_words() const override;
   bool keeps() const override { return run_.options.model_prefix.has_value(); }
-  std::string what_next() const override;
+  std::string what_next() override;
   bool may_go_on() const override { return keeps(); }
   ExitCode exit_code_of(const elastic::Failure&, ExitCode of_job) const override { return of_job; }
-  std::string lost() const override { return last_.lost; }
+  std::string lost() override { return last_.lost(); }
+  bool failed_to_save() const override { return !last_.unsaved().empty(); }
 
  private:
   const TrainRun run_;

@@ -25,6 +25,7 @@ bool JobLife::goes_on() {
   look_ = now + kLifeLook;
   if ((file->host == host_name() && is_coordinated(folder_)) || answers(*file)) alive_ = now;
   if (now - alive_ < kSuccession) return true;
+  if (has_agents_of_unfinished_job(folder_)) throw without_coordinator(folder_.path.string(), folder_);
   throw RemoteError(fmt::format("{}: the coordinator (process {}) ended without recording the job's end",
                                 folder_.path.string(), file->pid),
                     "repeat the job's command with --resume");

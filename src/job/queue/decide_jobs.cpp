@@ -69,10 +69,8 @@ class JobDecision {
       const bool saved = ended && is_code(attempt, ExitCode::resumable);
       return finish(record, JobState::cancelled, saved ? "with a checkpoint" : "without a checkpoint");
     }
-    if (ended && is_code(attempt, ExitCode::resumable)) {
-      if (attempt.by_user) return finish(record, JobState::stopped, attempt.cause);
-      return again(record, kFirstPause, attempt.cause);
-    }
+    if (ended && attempt.by_user) return finish(record, JobState::stopped, attempt.cause);  // saved or not
+    if (ended && is_code(attempt, ExitCode::resumable)) return again(record, kFirstPause, attempt.cause);
     if (ended && is_code(attempt, ExitCode::no_progress)) return finish(record, JobState::failed, attempt.cause);
     const bool refused = ended && is_code(attempt, ExitCode::refused);
     int& times = refused ? record.refusals : ended ? record.failures : record.losses;

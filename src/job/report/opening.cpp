@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <dtrain/data/loader.hpp>
 
 namespace dtrain::job {
 namespace {
@@ -19,8 +19,7 @@ std::string counted(std::uint64_t count, std::string_view thing) {
 }
 
 std::uint64_t trained_records(const OpeningFacts& facts) {
-  const std::uint64_t all = *facts.training.records;
-  return facts.num_examples > 0 ? std::min(all, static_cast<std::uint64_t>(facts.num_examples)) : all;
+  return data::samples_of_epoch(*facts.training.records, facts.num_examples);
 }
 
 std::string images_of(const OpeningData& data) {

@@ -1,5 +1,7 @@
 #include "run_records.hpp"
 
+#include <fmt/format.h>
+
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/stop.hpp>
 
@@ -9,11 +11,33 @@
 namespace dtrain::job {
 namespace {
 
-FileLock claim(const JobFolder& folder) {
+FileLock claim(const JobFolder& folder, const config::TrainOptions& options, Reporter& reporter) {
   make_folder(folder.path);
   FileLock lock = coordinate(folder);
   refuse_living_job(folder);
+  if (!options.resume) set_other_records_aside(folder, options, reporter);
   return lock;
+}
+
+// The --model-prefix that train.toml names; empty: none. nullopt: the file does not say.
+std::optional<std::string> recorded_prefix(const Path& configuration) {
+  if (!std::filesystem::exists(configuration)) return std::nullopt;
+  try {
+    for (const config::ConfigEntry& entry : config::parse_config(read_file(configuration), configuration.string())) {
+      if (entry.key == "model-prefix" && !entry.is_list) return entry.values.front();
+    }
+    return "";
+  } catch (const Error&) {  // somebody changed it
+    return std::nullopt;
+  }
+}
+
+// "job/run-1", the first that is free.
+Path folder_aside(const JobFolder& folder) {
+  for (int number = 1;; ++number) {
+    Path aside = folder.path / fmt::format("run-{}", number);
+    if (!std::filesystem::exists(aside)) return aside;
+  }
 }
 
 ExitCode exit_code_of(const train::TrainResult& result) {
@@ -29,9 +53,9 @@ std::string reason_of(const train::TrainResult& result) {
 
 }  // namespace
 
-RunRecords::RunRecords(const JobFolder& folder, bool resumed, Reporter& reporter)
-    : reporter_(reporter), lock_(claim(folder)), steps_(folder.steps()), events_(folder.events()) {
-  steps_.begin(resumed);
+RunRecords::RunRecords(const JobFolder& folder, const config::TrainOptions& options, Reporter& reporter)
+    : reporter_(reporter), lock_(claim(folder, options, reporter)), steps_(folder.steps()), events_(folder.events()) {
+  steps_.begin(options.resume);
 }
 
 void RunRecords::on_event(const train::ReportEvent& event) {
@@ -54,16 +78,36 @@ void RunRecords::append(const Json& event) {
   record([&] { events_.append(event, std::chrono::system_clock::now()); });
 }
 
+void set_other_records_aside(const JobFolder& folder, const config::TrainOptions& options, Reporter& reporter) {
+  const auto& prefix = options.model_prefix;
+  if (!std::filesystem::exists(folder.steps()) && !std::filesystem::exists(folder.events())) return;
+  if (prefix && folder.path == folder_of_prefix(*prefix).path) return;
+  const std::optional<std::string> theirs = recorded_prefix(folder.configuration());
+  if (!theirs || *theirs == (prefix ? prefix->string() : "")) return;
+  const Path aside = folder_aside(folder);
+  try {
+    make_folder(aside);
+    for (const Path& file : {folder.steps(), folder.events(), folder.configuration()}) {
+      if (std::filesystem::exists(file)) std::filesystem::rename(file, aside / file.filename());
+    }
+  } catch (const std::exception& error) {
+    reporter.warn(fmt::format("{}: its records stay beside those of this run: {}", folder.path.string(), error.what()));
+    return;
+  }
+  reporter.note(fmt::format("{} has the records of another run, {}: they are in {} now", folder.path.string(),
+                            theirs->empty() ? "without --model-prefix" : "--model-prefix " + *theirs, aside.string()));
+}
+
 void keep_configuration(const JobFolder& folder, const config::OptionSet& set, bool resumed, Reporter& reporter) {
   if (resumed && std::filesystem::exists(folder.configuration())) return;
   const std::string head =
-      "# The options of a training: `dtrain train --config FILE --model-prefix NEW` takes them again. In comments: "
-      "what\n"
-      "# another option chose.\n";
+      "# The options of a training: `dtrain train --config FILE --model-prefix NEW` takes them again, but for "
+      "--job-dir,\n"
+      "# which each run has for itself. In comments: what another option chose.\n";
   try {
     make_folder(folder.path);
     write_file_atomic(folder.configuration(),
-                      head + config::config_table(set, "train", {"resume", "force", "dry-run", "detach"}));
+                      head + config::config_table(set, "train", {"resume", "force", "dry-run", "detach", "job-dir"}));
   } catch (const Error& error) {
     reporter.warn(error.what());
   }

@@ -11,6 +11,7 @@
 #include <dtrain/elastic/records.hpp>
 #include <dtrain/train/report_json.hpp>
 
+#include "config/train_options.hpp"
 #include "job/spec/job_folder.hpp"
 #include "steps_file.hpp"
 
@@ -19,9 +20,9 @@ namespace dtrain::job {
 // Borrows the reporter. What the disk does not take is reported once and written later; the training goes on.
 class RunRecords final : public train::EventObserver {
  public:
-  // Makes the folder and holds its lock, so that no job begins there. `resumed`: the records go on. Throws Error if a
-  // job or another training uses the folder.
-  RunRecords(const JobFolder& folder, bool resumed, Reporter& reporter);
+  // Makes the folder and holds its lock, so that no job begins there. The records of a run that is resumed go on.
+  // Throws Error if a job or another training uses the folder.
+  RunRecords(const JobFolder& folder, const config::TrainOptions& options, Reporter& reporter);
   void on_event(const train::ReportEvent& event) override;
   void end(const train::TrainResult& result);
   void fail(const Error& error);  // which ended the training
@@ -37,6 +38,10 @@ class RunRecords final : public train::EventObserver {
   elastic::EventLog events_;
   std::set<std::string> complaints_;
 };
+
+// Before a run that is not resumed begins its records: moves those that a run with another --model-prefix left in the
+// folder to one inside it. Nothing else may write them. A disk that does not let it is only reported.
+void set_other_records_aside(const JobFolder& folder, const config::TrainOptions& options, Reporter& reporter);
 
 // Writes train.toml, with the options that were chosen, for --config. `resumed`: the file of the beginning stays. A
 // full disk is only reported.

@@ -18,8 +18,13 @@
 namespace dtrain::job {
 
 RunWatch::RunWatch(Reporter& reporter, const TrainRun& run)
-    : reporter_(reporter), run_(run), log_(reporter, run.options), json_(reporter) {
+    : reporter_(reporter),
+      run_(run),
+      log_(reporter, run.options),
+      best_(run.start ? run.start->best : train::BestEpoch{}),
+      json_(reporter) {
   observers_.add(log_);
+  observers_.add(best_);
   if (reporter.json()) observers_.add(json_);
   if (run.options.tensorboard) observers_.add(board_.emplace(*run.options.tensorboard, run.options.data));
 }
@@ -71,8 +76,13 @@ void show_details(const TrainRun& run, Reporter& reporter) {
     reporter.detail(fmt::format("G = {} samples a step in V = {} logical {}; {}", compute.samples_per_step(), shards,
                                 shards == 1 ? "shard" : "shards", config::efficiency_line(shards)));
   }
-  reporter.detail(fmt::format("setting 'prefetch' {}: up to {} of samples in the memory of each worker",
-                              run.options.data.prefetch, format_bytes(buffer_bytes_of(run))));
+  const config::DataOptions& data = run.options.data;
+  const auto mask = static_cast<std::uint64_t>(data.image.h) * static_cast<std::uint64_t>(data.image.w);
+  reporter.detail(fmt::format("setting 'prefetch' {}: up to {} of samples in the memory of each worker{}",
+                              data.prefetch, format_bytes(buffer_bytes_of(run)),
+                              data.detection && data.detection->masks
+                                  ? fmt::format(", and {} for the mask of each object in them", format_bytes(mask))
+                                  : ""));
 }
 
 }  // namespace
@@ -92,6 +102,7 @@ void show_opening(const TrainRun& run, int workers, Reporter& reporter) {
 }
 
 void RunWatch::begin(int workers) {
+  saw_begin_ = true;
   show_opening(run_, workers, reporter_);
   if (reporter_.json()) reporter_.answer_json(start_event(workers));
 }
@@ -124,6 +135,9 @@ void RunWatch::end(const train::TrainResult& result) {
         fmt::format("; validation accuracy {:.6f}, loss {:.6f}", result.evaluation->accuracy, result.evaluation->loss);
   }
   if (log_.last_checkpoint()) line += fmt::format("; checkpoint {}", log_.last_checkpoint()->string());
+  const std::string best =
+      train::best_words(best_.best(), result.cursor.epoch, config::trainer_options(run_.options, run_.dtype));
+  if (saw_begin_ && !best.empty()) line += "; " + best;
   if (!reporter_.json()) reporter_.answer(line);
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include <dtrain/base/reporter.hpp>
+#include <dtrain/train/run_ends.hpp>
 
 #include "job/spec/train_run.hpp"
 #include "train_events.hpp"
@@ -13,6 +14,17 @@ namespace dtrain::job {
 
 // Shows data, network, batch and device, with --verbose also G, V and libraries. `workers`: number at the start.
 void show_opening(const TrainRun& run, int workers, Reporter& reporter);
+
+// Knows the best validation of the run, that of before its start included.
+class BestWatch final : public train::IgnoringObserver {
+ public:
+  explicit BestWatch(const train::BestEpoch& best) : best_(best) {}
+  void on_evaluation(const train::EvaluationReport& report) override { best_ = train::after_evaluation(best_, report); }
+  const train::BestEpoch& best() const { return best_; }
+
+ private:
+  train::BestEpoch best_;
+};
 
 // Borrows reporter and run. The same for one process and for the coordinator of many.
 class RunWatch {
@@ -29,6 +41,8 @@ class RunWatch {
   Reporter& reporter_;
   const TrainRun& run_;
   TrainLog log_;
+  BestWatch best_;
+  bool saw_begin_ = false;  // a coordinator that took over did not, and missed evaluations
   JsonEvents json_;
   std::optional<BoardEvents> board_;
   Observers observers_;

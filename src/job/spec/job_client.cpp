@@ -1,6 +1,7 @@
 #include "job_client.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <string.h>
 
@@ -96,6 +97,10 @@ std::string name_of(const JobFolder& folder, const CoordinatorFile& file) {
   if (file.host != host_name() || is_coordinated(folder)) {
     throw RemoteError(fmt::format("{}: {}", name_of(folder, file), error.what()), "try again, or from another machine");
   }
+  if (has_agents_of_unfinished_job(folder)) {
+    const Error why = without_coordinator(folder.path.string(), folder);
+    throw RemoteError(why.what(), why.hint());
+  }
   throw RemoteError(fmt::format("{}: the coordinator (process {}) ended without recording the job's end",
                                 folder.path.string(), file.pid),
                     "repeat the job's command with --resume");
@@ -143,13 +148,25 @@ void ask_to_stop(const JobFolder& folder, const std::string& reason, bool at_onc
   ask_coordinator(folder, Json::object({{"ask", "stop"}, {"now", at_once}, {"reason", reason}}));
 }
 
+Error without_coordinator(const std::string& where, const JobFolder& folder) {
+  const std::vector<std::int64_t> agents = agents_of(folder);
+  const std::string way =
+      agents.empty()
+          ? "they end by themselves after --hold-timeout"
+          : fmt::format("`kill -HUP {}` ends them and their workers, without a checkpoint", fmt::join(agents, " "));
+  return Error(
+      fmt::format("{}: its agents still run and have no coordinator", where),
+      fmt::format("wait until they have chosen one; or {}, and --resume goes on from the last checkpoint", way));
+}
+
 bool has_living_job(const JobFolder& folder) {
   const auto end = std::chrono::steady_clock::now() + kTakeoverPatience;
   for (;;) {
     const auto file = read_coordinator(folder);
     if (!file || file->over() || !file->survives) return false;
     if (answers(*file)) return true;
-    if (!may_have_successor(folder, *file) || std::chrono::steady_clock::now() > end) return false;
+    if (!may_have_successor(folder, *file)) return false;
+    if (std::chrono::steady_clock::now() > end) return has_agents_of_unfinished_job(folder);
     std::this_thread::sleep_for(kBetweenTries);
   }
 }
@@ -157,6 +174,8 @@ bool has_living_job(const JobFolder& folder) {
 // The coordinator may be on another machine, where a lock has no effect.
 void refuse_living_job(const JobFolder& folder) {
   if (!has_living_job(folder)) return;
+  if (const auto file = read_coordinator(folder); file && !answers(*file) && has_agents_of_unfinished_job(folder))
+    throw without_coordinator(folder.path.string(), folder);
   throw Error(fmt::format("{}: a job runs there already", folder.path.string()),
               fmt::format("use another --job-dir, or end it with `dtrain stop --job-dir {}`", folder.path.string()));
 }

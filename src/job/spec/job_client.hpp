@@ -1,6 +1,7 @@
 // Requests of commands to the coordinator of a running job.
 #pragma once
 
+#include <dtrain/base/error.hpp>
 #include <dtrain/base/json.hpp>
 
 #include "job_folder.hpp"
@@ -22,9 +23,11 @@ void ask_to_stop(const JobFolder& folder, const std::string& reason, bool at_onc
 std::string converse(const CoordinatorFile& file, const std::string& request);
 // Whether the coordinator of the file still answers, on whatever machine. Blocks for at most some seconds.
 bool answers(const CoordinatorFile& file);
-// Whether a job that survives its coordinator runs there. Where another coordinator may be about to take over, waits
-// until that is certain.
+// Whether a job that survives its coordinator runs there, be it only its agents on this machine. Where another
+// coordinator may be about to take over, waits until that is certain.
 bool has_living_job(const JobFolder& folder);
+// The error for a folder or a prefix whose job has agents on this machine and no coordinator. `where` begins its text.
+Error without_coordinator(const std::string& where, const JobFolder& folder);
 // Throws Error if it does.
 void refuse_living_job(const JobFolder& folder);
 

@@ -8,10 +8,12 @@
 
 #include <cerrno>
 #include <cstring>
+#include <sstream>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/file_exists.hpp>
 #include <dtrain/base/json.hpp>
+#include <dtrain/base/text.hpp>
 
 #include "process_facts.hpp"
 
@@ -121,6 +123,35 @@ FileLock coordinate(const JobFolder& folder) {
 bool is_held(const Path& lock) { return is_locked(lock, LOCK_SH); }
 
 bool is_coordinated(const JobFolder& folder) { return is_held(folder.lock()); }
+
+std::vector<std::int64_t> holders_in(const std::string& locks, std::uint64_t inode) {
+  std::vector<std::int64_t> holders;
+  for (const std::string& line : split(locks, '\n')) {
+    // 7: FLOCK  ADVISORY  READ 4711 08:01:123456 0 EOF
+    std::istringstream words(line);
+    std::string number, kind, mode, access, file;
+    std::int64_t pid = 0;
+    if (!(words >> number >> kind >> mode >> access >> pid >> file) || kind != "FLOCK" || pid <= 0) continue;
+    if (file.substr(file.rfind(':') + 1) == std::to_string(inode)) holders.push_back(pid);
+  }
+  return holders;
+}
+
+std::vector<std::int64_t> agents_of(const JobFolder& folder) {
+  struct stat status {};
+  if (::stat(folder.agents_lock().c_str(), &status) != 0) return {};
+  try {
+    return holders_in(read_file("/proc/locks"), status.st_ino);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+bool has_agents_of_unfinished_job(const JobFolder& folder) {
+  if (!is_locked(folder.agents_lock(), LOCK_EX)) return false;
+  const auto file = read_coordinator(folder);
+  return file && file->survives && !file->over();
+}
 
 bool may_have_successor(const JobFolder& folder, const CoordinatorFile& file) {
   const bool is_here = file.launcher == config::Launcher::local && file.host == host_name();

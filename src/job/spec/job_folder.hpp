@@ -87,6 +87,12 @@ bool is_held(const Path& lock);
 FileLock coordinate(const JobFolder& folder);
 // Whether a live process holds the lock.
 bool is_coordinated(const JobFolder& folder);
+// The agents that hold agents.lock, as the kernel lists them; empty: none, or they are not visible here.
+std::vector<std::int64_t> agents_of(const JobFolder& folder);
+// Process ids of those who hold a lock on the file with this inode, by the content of /proc/locks. Pure.
+std::vector<std::int64_t> holders_in(const std::string& locks, std::uint64_t inode);
+// Whether agents of this machine's launcher live, though the job has not ended: they are to choose a coordinator.
+bool has_agents_of_unfinished_job(const JobFolder& folder);
 // Whether another coordinator may take over from this one: for a job on this machine, whether any agent lives.
 bool may_have_successor(const JobFolder& folder, const CoordinatorFile& file);
 

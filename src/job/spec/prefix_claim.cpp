@@ -1,12 +1,17 @@
 #include "prefix_claim.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <tuple>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/temporaries.hpp>
 #include <dtrain/data/remote.hpp>
+
+#include "job_client.hpp"
 
 namespace dtrain::job {
 namespace {
@@ -48,11 +53,41 @@ bool can_lock(const config::TrainOptions& options) {
   return options.model_prefix && !data::is_remote(*options.model_prefix) && !options.job.is_on_other_machines();
 }
 
-FileLock lock_prefix(const Path& prefix) {
-  make_folder(prefix.parent_path());
-  if (auto lock = FileLock::take(lock_of(prefix))) return std::move(*lock);
+// What a job writes into the lock: agents and workers live on when its coordinator, which holds the lock, is lost.
+std::string folder_of_job(const config::JobOptions& job) {
+  return job.is_job() ? std::filesystem::absolute(job.folder).lexically_normal().string() : std::string();
+}
+
+[[noreturn]] void refuse_other_run(const Path& prefix) {
   throw Error(fmt::format("--model-prefix {}: another run is writing its checkpoints there", prefix.string()),
               "wait for its end, or choose another --model-prefix");
+}
+
+// The job in the own folder is left to refuse_living_job().
+void refuse_living_agents(const Path& prefix, const std::string& own) {
+  const std::string other = read_file(lock_of(prefix));
+  if (other.empty() || other == own || !has_agents_of_unfinished_job({other})) return;
+  if (const auto file = read_coordinator({other}); file && answers(*file)) refuse_other_run(prefix);
+  throw without_coordinator(fmt::format("--model-prefix {}: the job in {} saves there", prefix.string(), other),
+                            {other});
+}
+
+void write_into(const FileLock& lock, const Path& file, const std::string& text) {
+  const int fd = lock.descriptor().get();
+  const auto size = static_cast<ssize_t>(text.size());
+  if (::pwrite(fd, text.data(), text.size(), 0) == size && ::ftruncate(fd, size) == 0) return;
+  throw Error(fmt::format("{}: cannot write: {}", file.string(), std::strerror(errno)),
+              "make room there, or choose another --model-prefix");
+}
+
+FileLock lock_prefix(const Path& prefix, const config::JobOptions& job) {
+  make_folder(prefix.parent_path());
+  auto lock = FileLock::take(lock_of(prefix));
+  if (!lock) refuse_other_run(prefix);
+  const std::string own = folder_of_job(job);
+  refuse_living_agents(prefix, own);
+  write_into(*lock, lock_of(prefix), own);
+  return std::move(*lock);
 }
 
 }  // namespace
@@ -67,7 +102,7 @@ std::optional<FileLock> claim_prefix(const config::TrainOptions& options, const 
   const Path& prefix = *options.model_prefix;
   const bool is_far = data::is_remote(prefix);
   std::optional<FileLock> lock;
-  if (can_lock(options)) lock = lock_prefix(prefix);
+  if (can_lock(options)) lock = lock_prefix(prefix, options.job);
   refuse_to_overwrite(options, store);
   if (is_far || lock) train::try_prefix(prefix, store);
   if (lock) {

@@ -11,7 +11,10 @@
 #include <dtrain/data/class_names.hpp>
 #include <dtrain/nn/graph_json.hpp>
 #include <dtrain/train/image_sizes.hpp>
+#include <dtrain/train/run_ends.hpp>
 
+#include "config/checkpoint_choice.hpp"
+#include "config/checks/detector_options.hpp"
 #include "config/exchange/compression_options.hpp"
 #include "config/exchange/local_steps_options.hpp"
 #include "config/exchange/server_options.hpp"
@@ -116,7 +119,7 @@ data::RemoteOptions with_cache(const TrainRun& run) {
 }
 
 // What needs something that other settings may leave out.
-void check_choices(const TrainRun& run) {
+void check_choices(const TrainRun& run, const config::OptionSet& set) {
   const config::TrainOptions& options = run.options;
   nn::require_warmup(options.schedule);
   if (options.resizing.any()) {
@@ -128,6 +131,7 @@ void check_choices(const TrainRun& run) {
                                  options.early_stop > 0 ? "early-stop" : "keep-checkpoints best"),
                      "add --data-val");
   }
+  config::refuse_options_of_classifiers(options, set);
   if (options.mix.any() && options.data.detection) {
     throw UsageError("--mixup and --cutmix: pictures of a detector are not mixed", "leave them out");
   }
@@ -230,6 +234,7 @@ void load_start(TrainRun& run) {
   } else if (options.load_epoch) {
     run.start = train::load_checkpoint(*options.model_prefix, static_cast<std::uint32_t>(*options.load_epoch),
                                        run.graph.input(), run.graph.classes(), run.remote.store);
+    run.start->best = {};  // as find_start() has it
   } else if (options.pretrained.file) {
     run.start = pretrained_start(options, run.graph, nullptr);
   }
@@ -246,6 +251,16 @@ void count_classes(const config::OptionSet& set, const train::SharedStore& store
   options.network.counted_classes = options.data.classes;
 }
 
+// What the workers would only find out later: of data behind URLs they alone do. A run that is over would end without a
+// word.
+void check_start(const TrainRun& run, Reporter& reporter) {
+  if (!run.start) return;
+  if (const auto records = count_records(run.sources.train))
+    train::starting_cursor(*run.start, data::samples_of_epoch(*records, run.options.data.num_examples));
+  const std::string over = train::why_over(*run.start, config::trainer_options(run.options, run.dtype));
+  if (!over.empty()) reporter.note("Nothing is left to train: " + over);
+}
+
 TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& set, int workers, Reporter& reporter) {
   TrainRun run;
   run.options = given;
@@ -257,6 +272,8 @@ TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& 
   run.dtype = config::choose_dtype(options.compute, *run.backend);
   note_idle_gpu(options.compute, reporter);
   run.remote = remote_of_run(reporter);
+  if (options.load_epoch && options.model_prefix && !options.resume)
+    options.load_epoch = config::settled_epoch(*options.model_prefix, *options.load_epoch, run.remote.store);
   run.prefix_lock = claim_prefix(options, run.remote.store, reporter);
   if (auto start = find_start(options, set, run.remote.store, reporter)) {
     run.start = std::move(start->checkpoint);
@@ -287,8 +304,9 @@ TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& 
     options.data.class_names = names_at(run.sources.train, run.remote.store);
     run.start = pretrained_start(options, run.graph, &reporter);
   }
-  check_choices(run);
+  check_choices(run, set);
   options.data.class_names = names_of_run(run);
+  check_start(run, reporter);
   settle_loss(set, run, reporter);
   return run;
 }
@@ -345,7 +363,8 @@ std::unique_ptr<data::Loader> validation_loader(const TrainRun& run) {
   return std::make_unique<data::Loader>(*run.sources.validation, std::move(options));
 }
 
-std::unique_ptr<backend::Executable> compile(const TrainRun& run) {
+static std::unique_ptr<backend::Executable> compile_with_sizes(const TrainRun& run,
+                                                               const train::ProgressiveSizes& sizes) {
   backend::CompileOptions options =
       config::compile_options(config::compute_of_worker(run.options), run.dtype, run.options.top_k);
   options.optimizer = run.options.optimizer.kind;
@@ -353,11 +372,20 @@ std::unique_ptr<backend::Executable> compile(const TrainRun& run) {
   options.layer_decay = run.options.optimizer.layer_decay != 1;
   if (run.options.local.any())
     return train::compile_local(*run.backend, run.graph, options, run.options.local, run.options.optimizer.kind);
-  if (run.options.resizing.any())
-    return train::compile_resizing(*run.backend, run.graph, options, run.options.resizing);
+  if (sizes.any()) return train::compile_resizing(*run.backend, run.graph, options, sizes);
   if (!run.options.data.aspect_groups.empty())
     return train::compile_grouped(*run.backend, run.graph, options, config::group_shapes(run.options.data));
   return run.backend->compile(run.graph, options);
+}
+
+std::unique_ptr<backend::Executable> compile(const TrainRun& run) {
+  return compile_with_sizes(run, run.options.resizing);
+}
+
+std::unique_ptr<backend::Executable> compile_at_whole_size(const TrainRun& run) {
+  train::ProgressiveSizes sizes = run.options.resizing;
+  sizes.delay = 0, sizes.finetune = 1;
+  return compile_with_sizes(run, sizes);
 }
 
 }  // namespace dtrain::job

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include <dtrain/base/reporter.hpp>
-#include <dtrain/train/checkpoint.hpp>
+#include <dtrain/train/trainer.hpp>
 
 #include "config/run_spec.hpp"
 #include "config/train_sources.hpp"
@@ -17,7 +17,8 @@ namespace dtrain::job {
 struct TrainRun {
   config::TrainOptions options;
   std::optional<train::Checkpoint> start;
-  Path start_file;  // manifest of `start` if --resume chose it; otherwise empty
+  Path start_file;                             // manifest of `start` if --resume chose it; otherwise empty
+  std::optional<train::LostStart> lost_start;  // of a worker that cannot read the newest checkpoint of its job
   nn::Graph graph;
   config::TrainSources sources;
   std::unique_ptr<backend::Backend> backend;
@@ -49,5 +50,7 @@ std::uint64_t buffer_bytes_of(const TrainRun& run);
 std::unique_ptr<data::Loader> training_loader(const TrainRun& run);
 std::unique_ptr<data::Loader> validation_loader(const TrainRun& run);  // nullptr: none
 std::unique_ptr<backend::Executable> compile(const TrainRun& run);
+// Of a run whose images grow: for whole ones from its beginning on.
+std::unique_ptr<backend::Executable> compile_at_whole_size(const TrainRun& run);
 
 }  // namespace dtrain::job

@@ -71,6 +71,7 @@ std::optional<Start> find_start(const config::TrainOptions& options, const confi
   const Path& prefix = needed_prefix(options, "--load-epoch");
   train::Checkpoint checkpoint = train::load_checkpoint(prefix, static_cast<std::uint32_t>(*options.load_epoch),
                                                         options.data.image, classes, store);
+  checkpoint.best = {};  // of another run
   reporter.note(fmt::format("Loaded model \"{}-{:04}\"", prefix.string(), *options.load_epoch));
   return Start{.checkpoint = std::move(checkpoint), .file = {}};
 }

@@ -8,7 +8,6 @@
 
 #include <dtrain/backend/accelerator.hpp>
 #include <dtrain/base/error.hpp>
-#include <dtrain/base/file_exists.hpp>
 #include <dtrain/base/machine.hpp>
 #include <dtrain/base/numa.hpp>
 #include <dtrain/base/reporter.hpp>
@@ -27,8 +26,8 @@
 #include "job/spec/data_facts.hpp"
 #include "job/spec/fingerprint.hpp"
 #include "job/spec/job_folder.hpp"
+#include "job/spec/newest_start.hpp"
 #include "job/spec/train_run.hpp"
-#include "job/spec/train_start.hpp"
 #include "logging_membership.hpp"
 #include "program_worker.hpp"
 
@@ -76,26 +75,13 @@ train::TrainerOptions worker_options(const TrainRun& run, const elastic::WorkerJ
   return options;
 }
 
-// If no worker has the state in memory any more, the run continues from its newest checkpoint.
-void prefer_latest(TrainRun& run, const JobFolder& folder, Reporter& reporter) {
-  try {
-    if (!file_exists(folder.latest())) return;
-    train::Checkpoint latest = train::load_checkpoint_file(read_file(folder.latest()), run.remote.store);
-    complete_optimizer_state(latest, run.options);
-    run.start = std::move(latest);
-  } catch (const Error& error) {
-    reporter.warn(fmt::format("{}; this worker needs the state of another", error.what()));
-  }
-}
-
 // Opens what the run needs beyond its document: credentials, remote files, the start.
 void open_run(TrainRun& run, const Json& facts, const elastic::WorkerJob& me, AgentLink& link, Reporter& reporter) {
   if (uses_s3(run) && !link.wait_for_credentials()) {
     reporter.warn("the coordinator sent no AWS credentials in time: using those of this host");
   }
   check_far_facts(facts, *run.remote.store);
-  load_start(run);
-  prefer_latest(run, JobFolder{me.job_folder}, reporter);
+  load_newest_start(run, JobFolder{me.job_folder}, reporter);
 }
 
 elastic::Left::How how_of(train::TrainResult::Ended ended) {
@@ -156,7 +142,7 @@ ExitCode run_worker(Reporter& reporter) {
   const auto& training = std::get<config::TrainSpec>(spec.work);
   TrainRun run = run_of(training, me.slot);
   run.remote = remote_of_run(reporter, link.delegated());
-  const train::TrainerOptions options = worker_options(run, me);
+  train::TrainerOptions options = worker_options(run, me);
   const std::optional<int> gpu = config::gpu_of_slot(run.options.compute, me.slot);
   reporter.note(fmt::format("worker {} on {}, process {}, {}{} threads", me.worker, me.host, ::getpid(),
                             gpu ? fmt::format("GPU {}, ", *gpu) : "", run.options.compute.threads));
@@ -169,6 +155,7 @@ ExitCode run_worker(Reporter& reporter) {
   try {
     membership.progress(elastic::Phase::building);
     open_run(run, training.data, me, link, reporter);
+    options.lost_start = run.lost_start;
     const train::TrainResult result = train_in(run, membership, options, reporter);
     session.leave(how_of(result.ended), result.reason);
     link.finish();

@@ -191,9 +191,11 @@ void try_prefix(const Path& prefix, const SharedStore& store) {
   file.sync();
 }
 
-void remove_checkpoint(const CheckpointName& name, const SharedStore& store) {
+void remove_checkpoint(const CheckpointName& name, const SharedStore& store, bool with_mxnet) {
   const std::string stem = name.stem();
-  for (const char* ending : {".json", ".safetensors"}) {
+  std::vector<const char*> endings{".json", ".safetensors"};
+  if (with_mxnet) endings.push_back(".params");
+  for (const char* ending : endings) {
     if (is_far(name.prefix)) {
       remove_far(stem + ending, store);
     } else {
@@ -219,6 +221,18 @@ Checkpoint load_checkpoint_file(const Path& manifest_file, const SharedStore& st
   const auto text = read_manifest(manifest_file, store);
   if (!text) throw DataError(manifest_file.string() + ": is not there", "check the name");
   return load(*text, manifest_file, store);
+}
+
+CheckpointName best_checkpoint(const Path& prefix, const SharedStore& store) {
+  const std::vector<CheckpointName> names = list_checkpoints(prefix, store);
+  const Path newest = names.empty() ? Path() : Path(names.front().stem() + ".json");
+  const auto text = names.empty() ? std::nullopt : read_manifest(newest, store);
+  if (!text) throw DataError(fmt::format("{}: no checkpoint of this prefix", prefix.string()), "check the prefix");
+  const BestEpoch best = parse_manifest(*text, newest.string()).checkpoint.best;
+  if (best.accuracy >= 0) return {prefix, best.epoch};
+  throw DataError(
+      fmt::format("{}: names no best epoch: its run did not choose by validation accuracy", newest.string()),
+      "give the number of an epoch; with setting 'keep-checkpoints' best,N a run looks for the best");
 }
 
 Checkpoint load_checkpoint(const Path& prefix, std::uint32_t epoch, std::optional<nn::Shape> image,

@@ -35,10 +35,6 @@ std::optional<CheckpointName> parse_name(const Path& prefix, const Path& file, s
   return name;
 }
 
-std::optional<CheckpointName> parse_manifest_name(const Path& prefix, const Path& file) {
-  return parse_name(prefix, file, ".json");
-}
-
 // Everything in the folder of the prefix, or behind a URL all that begins with it.
 std::vector<Path> files_by(const Path& prefix, const SharedStore& store) {
   if (is_far(prefix)) return list_far(prefix, store);
@@ -62,6 +58,10 @@ std::string CheckpointName::stem() const {
   return step == 0 ? end_of_epoch : fmt::format("{}{}{:08}", end_of_epoch, kStep, step);
 }
 
+std::optional<CheckpointName> name_of_manifest(const Path& prefix, const Path& manifest) {
+  return parse_name(prefix, manifest, ".json");
+}
+
 std::vector<Path> orphaned_tensors(const Path& prefix) {
   if (is_far(prefix)) return {};
   const std::vector<Path> files = files_by(prefix, {});
@@ -69,7 +69,7 @@ std::vector<Path> orphaned_tensors(const Path& prefix) {
   for (const Path& file : files) {
     if (file.extension() != ".safetensors") continue;
     const std::string manifest = Path(file).replace_extension(".json").filename().string();
-    if (!parse_manifest_name(prefix, Path(file).replace_extension(".json"))) continue;
+    if (!name_of_manifest(prefix, Path(file).replace_extension(".json"))) continue;
     const bool has_manifest = std::ranges::any_of(  // or was about to get it: NAME.json.tmp.PID
         files, [&](const Path& other) { return other.filename().string().starts_with(manifest); });
     if (!has_manifest) orphans.push_back(file);
@@ -84,7 +84,7 @@ std::vector<CheckpointName> list_checkpoints(const Path& prefix, const SharedSto
   };
   std::vector<CheckpointName> found;
   for (const Path& file : files) {
-    const auto name = parse_manifest_name(prefix, file);
+    const auto name = name_of_manifest(prefix, file);
     if (name && is_there(name->stem() + ".safetensors")) found.push_back(*name);
   }
   std::ranges::sort(found, std::greater(),

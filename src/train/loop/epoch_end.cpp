@@ -61,11 +61,13 @@ elastic::Verdict Generation::close_epoch() {
 std::vector<ReportEvent> Generation::findings_of_epoch() const {
   if (!context_.validation) return {};
   std::vector<ReportEvent> findings = {*run_.evaluation};
-  if (stops_early(run_, context_.options) && run_.cursor.epoch < context_.options.epochs) {
-    findings.push_back(
-        WarningReport{fmt::format("early stop: no validation accuracy of the last {} epochs is above {:.6f}, that of "
-                                  "epoch {}",
-                                  run_.cursor.epoch - run_.best.epoch, run_.best.accuracy, run_.best.epoch - 1)});
+  const std::uint32_t epochs = run_.cursor.epoch;
+  if (stops_early(run_.cursor, run_.best, context_.options) && epochs < context_.options.epochs) {
+    const std::string best = best_words(run_.best, epochs, context_.options);
+    findings.push_back(WarningReport{fmt::format(
+        "early stop: no validation accuracy of the last {} epochs is above {:.6f}, that of "
+        "epoch {}{}{}",
+        epochs - run_.best.epoch, run_.best.accuracy, run_.best.epoch - 1, best.empty() ? "" : "; ", best)});
   }
   return findings;
 }
@@ -85,12 +87,24 @@ void Generation::report_epoch() {
 // Rank 0 saves; the state is already that with which the next epoch begins. The last epoch is not over before its
 // weights are written.
 std::vector<ReportEvent> Generation::save_next_epoch(const RunState& next) {
-  if (!speaks()) return {};
+  if (!speaks()) {
+    keep_next_epoch(next);
+    return {};
+  }
   if (!context_.saver.has_taken(next.cursor)) save(next);
   if (is_over(next, context_.options)) finish_saving();
   std::vector<ReportEvent> reports = context_.saver.news();
   tell(reports);
   return reports;
+}
+
+// Rank 1 is the next rank 0. The end of the last epoch is not left before it is saved.
+void Generation::keep_next_epoch(const RunState& next) {
+  if (comm_.rank() == 1 && !is_over(next, context_.options)) {
+    context_.saver.keep(next, number_);
+  } else {
+    context_.saver.drop_kept();
+  }
 }
 
 void Generation::evaluate() {

@@ -79,6 +79,7 @@ Generation::Generation(const RunContext& context, comm::Communicator& comm, std:
       window_(context.executable, run),
       step_(context.executable, comm, shape_of(context, plan_.shards), compressor_.get()) {
   open_window();
+  step_.give_signs_of_life([this] { context_.membership.progress(Phase::computing); });
   if (plan_.shards > 1 && nn::has_synchronized_norms(context.graph)) step_.meet_at_norms(context.membership);
   const bool is_update_of_all = !context.options.servers.is_asynchronous();
   const double share = is_update_of_all ? static_cast<double>(plan_.global_batch) / context.options.global_batch : 1;
@@ -90,7 +91,10 @@ Generation::End Generation::train() {
   if (context_.ledger) context_.ledger->begin_generation(number_, run_.cursor, plan_.samples, run_.ahead);
   tell_share();
   tell(run_.settled);
-  if (speaks()) tell(context_.saver.try_place());
+  if (speaks()) {
+    tell(context_.saver.try_place());
+    context_.saver.save_kept([this] { context_.membership.progress(Phase::saving); });
+  }
   while (!is_over(run_, context_.options)) {
     Verdict verdict = train_epoch();
     if (verdict == Verdict::go_on) {
@@ -280,7 +284,7 @@ void Generation::apply(bool closes) {
   const TrainerOptions& options = context_.options;
   const backend::StepMetrics metrics = step_.metrics();
   const double rate = options.schedule.rate(run_.cursor.samples_seen, plan_.samples) * gamma_of(run_.ramp);
-  require_finite_loss(metrics, run_.cursor, rate);
+  require_finite_loss(metrics, run_.cursor, rate, has_checkpoint(context_, run_.cursor));
   const double norm = gradient_norm();
 
   context_.membership.progress(Phase::applying);
@@ -334,12 +338,14 @@ void Generation::advance(const backend::StepMetrics& m, double rate, double grad
   run_.pending.emplace_back(report);
 }
 
-void require_finite_loss(const backend::StepMetrics& metrics, const Cursor& cursor, double rate) {
+void require_finite_loss(const backend::StepMetrics& metrics, const Cursor& cursor, double rate, bool can_resume) {
   if (std::isfinite(metrics.loss_sum)) return;
   throw Diverged(
       fmt::format("the loss is not finite at epoch {} step {} with learning rate {:g}", cursor.epoch, cursor.step,
                   rate),
-      "the step was not applied and the last checkpoint is good: resume from it with a smaller setting 'lr'");
+      can_resume
+          ? "the step was not applied and the last checkpoint is good: resume from it with a smaller setting 'lr'"
+          : "no checkpoint has been saved yet: begin again with a smaller setting 'lr'");
 }
 
 // All ranks have applied the step before the one that is being made, and the state still stands there: the step before
@@ -352,32 +358,6 @@ void Generation::settle() {
   if (save_is_due()) save(run_);
 }
 
-void Generation::save(const RunState& run) {
-  const auto sign_of_life = [this] { context_.membership.progress(Phase::saving); };
-  sign_of_life();
-  context_.saver.save(run, number_, sign_of_life);
-}
-
-// Before another rank may save: reports of checkpoints then come in their order.
-void Generation::report_saves() {
-  context_.saver.settle([this] { context_.membership.progress(Phase::saving); });
-  context_.reporter.tell(context_.saver.news());
-}
-
-void Generation::finish_saving() {
-  context_.saver.finish(context_.options.save_patience, [this] { context_.membership.progress(Phase::saving); });
-}
-
-// Where a window ends that has such a step in it, which may not be its last one.
-bool Generation::save_is_due() const {
-  const std::uint64_t every = context_.options.checkpoint_every_steps, step = run_.cursor.step;
-  if (every == 0 || step == 0 || !speaks()) return false;
-  const auto window = static_cast<std::uint64_t>(window_steps());
-  const std::uint64_t before = (step - 1) / window * window;
-  return step / every > before / every && run_.cursor.position < plan_.samples &&
-         !context_.saver.has_taken(run_.cursor);
-}
-
 void Generation::tell(const std::vector<ReportEvent>& events) {
   if (speaks()) context_.reporter.tell(events);
 }
@@ -386,15 +366,6 @@ void Generation::note_time() {
   const Clock::time_point now = Clock::now();
   run_.epoch_time += now - mark_;
   mark_ = now;
-}
-
-// Only between steps, so what is saved is a state that an undisturbed run passes through too.
-void Generation::stop() {
-  tell(std::exchange(run_.pending, {}));
-  if (!speaks()) return;
-  if (!context_.saver.has_taken(run_.cursor)) save(run_);
-  finish_saving();
-  tell(context_.saver.news());
 }
 
 }  // namespace dtrain::train

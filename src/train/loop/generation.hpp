@@ -34,12 +34,15 @@ struct RunContext {
   RankZeroReporter& reporter;
   LedgerWriter* ledger;
   ShardMemory* shards;  // where parameters live on servers; else null
+  bool began_trained;   // the run began with a checkpoint
 };
 
 // Which samples this worker is about to train, for the ledger where there is one.
 void note_in_ledger(const RunContext& context, const Cursor& cursor, const data::Batch& batch);
-// Throws Diverged naming the step and its learning rate.
-void require_finite_loss(const backend::StepMetrics& metrics, const Cursor& cursor, double rate);
+// Throws Diverged naming the step and its learning rate. `can_resume`: has_checkpoint().
+void require_finite_loss(const backend::StepMetrics& metrics, const Cursor& cursor, double rate, bool can_resume);
+// Whether the run began with a checkpoint or has come to a place where one is saved. The same on all ranks.
+bool has_checkpoint(const RunContext& context, const Cursor& cursor);
 
 // The plan of an epoch among so many workers.
 EpochPlan plan_for(const TrainerOptions& options, const data::Loader& training, int workers);
@@ -92,11 +95,13 @@ class Generation {
   Verdict close_epoch();
   void report_epoch();
   std::vector<ReportEvent> save_next_epoch(const RunState& next);
+  void keep_next_epoch(const RunState& next);
   std::vector<ReportEvent> findings_of_epoch() const;
   void evaluate();
   void let_peers_finish();
   std::vector<std::uint64_t> gather_votes(std::vector<ReportEvent>& reports);
   void stop();
+  bool gather_saving(bool saves);
 
   bool speaks() const { return comm_.rank() == 0; }
   void tell(const std::vector<ReportEvent>& events);

@@ -36,20 +36,7 @@ void RunState::begin_next_epoch() {
   epoch_time = {};
 }
 
-bool chooses_by_accuracy(const TrainerOptions& options) { return options.early_stop > 0 || options.keep_best; }
-
-BestEpoch after_evaluation(const BestEpoch& best, const EvaluationReport& report) {
-  return report.accuracy > best.accuracy ? BestEpoch{report.accuracy, report.epoch + 1} : best;
-}
-
-bool stops_early(const RunState& run, const TrainerOptions& options) {
-  const std::uint32_t patience = options.early_stop;
-  return patience > 0 && run.best.accuracy >= 0 && run.cursor.epoch >= run.best.epoch + patience;
-}
-
-bool is_over(const RunState& run, const TrainerOptions& options) {
-  return run.cursor.epoch >= options.epochs || stops_early(run, options);
-}
+bool is_over(const RunState& run, const TrainerOptions& options) { return is_over(run.cursor, run.best, options); }
 
 elastic::TrainingPosition training_position_of(const RunState& run) {
   return {

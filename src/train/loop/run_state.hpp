@@ -7,6 +7,7 @@
 
 #include <dtrain/elastic/membership.hpp>
 #include <dtrain/train/report_json.hpp>
+#include <dtrain/train/run_ends.hpp>
 
 namespace dtrain::train {
 
@@ -33,13 +34,6 @@ elastic::TrainingPosition training_position_of(const RunState& run);  // of a ra
 // The share of correct samples; NaN while a detector trains.
 double accuracy_of(const nn::Graph& graph, double correct, double count);
 
-// Whether evaluations decide when the run ends, or which checkpoints stay: then an epoch is evaluated before it is
-// saved.
-bool chooses_by_accuracy(const TrainerOptions& options);
-// Behind the evaluation of an epoch, counted from 0. Of equals the first one is the best.
-BestEpoch after_evaluation(const BestEpoch& best, const EvaluationReport& report);
-// No better evaluation for as many epochs as the options say.
-bool stops_early(const RunState& run, const TrainerOptions& options);
 bool is_over(const RunState& run, const TrainerOptions& options);
 
 // Exact round trips. Reading throws DataError.

@@ -41,6 +41,7 @@ Saver::~Saver() {
   {
     const std::lock_guard lock(mutex_);
     ending_ = abandon_ = true;
+    if (written_) written_->is_reported = written_->is_handed_out;
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
@@ -61,17 +62,42 @@ void Saver::save(const RunState& run, std::uint64_t generation, const SignOfLife
   Lock lock(mutex_);
   give_up(lock, alive);
   lock.unlock();
-  Checkpoint copy = snapshot(run, generation);  // without the lock: the thread has nothing to do
-  lock.lock();
-  copy_ = std::move(copy);
-  taken_ = run.cursor;
-  abandon_ = hurry_ = tried_ = finishing_ = false;
-  lock.unlock();
+  kept_.reset();
+  take(snapshot(run, generation), false);  // without the lock: the thread does not use the executable
+}
+
+void Saver::take(Checkpoint copy, bool may_be_there) {
+  {
+    const std::lock_guard lock(mutex_);
+    taken_ = copy.cursor;
+    copy_ = std::move(copy);
+    may_be_there_ = may_be_there;
+    abandon_ = hurry_ = tried_ = finishing_ = false;
+  }
   changed_.notify_all();
+}
+
+void Saver::keep(const RunState& run, std::uint64_t generation) {
+  if (!options_.checkpoint_prefix) return;
+  kept_ = snapshot(run, generation);
+}
+
+void Saver::drop_kept() { kept_.reset(); }
+
+void Saver::save_kept(const SignOfLife& alive) {
+  if (!kept_) return;
+  Lock lock(mutex_);
+  give_up(lock, alive);
+  lock.unlock();
+  take(*std::exchange(kept_, std::nullopt), true);
 }
 
 std::vector<ReportEvent> Saver::news() {
   const std::lock_guard lock(mutex_);
+  if (written_ && std::exchange(written_->is_handed_out, true)) {
+    written_->is_reported = true;
+    changed_.notify_all();
+  }
   return std::exchange(news_, {});
 }
 
@@ -87,7 +113,7 @@ void Saver::finish(std::chrono::milliseconds patience, const SignOfLife& alive) 
   changed_.notify_all();
   wait_until_written(lock, alive, Clock::now() + patience);
   if (!copy_) return;
-  const std::string stem = CheckpointName{*options_.checkpoint_prefix, taken_->epoch, taken_->step}.stem();
+  const std::string stem = name_of(*taken_).stem();
   give_up(lock, alive);
   if (saved_ == taken_) return;
   lost_ = fmt::format("the weights of {} are lost: {}; {}", stem, failure_, last_good_words());
@@ -127,12 +153,24 @@ void Saver::wait_a_moment(Lock& lock, const SignOfLife& alive) {
 void Saver::work() {
   Lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return copy_ || ending_; });
-    if (!copy_) return;
+    changed_.wait(lock, [this] { return copy_ || ending_ || (written_ && written_->is_reported); });
+    remove_reported(lock);
+    if (!copy_ && ending_) return;
+    if (!copy_) continue;
     write_until_done(lock);
     copy_.reset();
     changed_.notify_all();
   }
+}
+
+void Saver::remove_reported(Lock& lock) {
+  if (!written_ || !written_->is_reported) return;
+  const Written written = *std::exchange(written_, std::nullopt);
+  lock.unlock();
+  std::vector<ReportEvent> reports;
+  remove_older(written.name, written.best, reports);
+  lock.lock();
+  news_.insert(news_.end(), reports.begin(), reports.end());
 }
 
 void Saver::write_until_done(Lock& lock) {
@@ -149,6 +187,7 @@ void Saver::write_until_done(Lock& lock) {
       saved_ = copy_->cursor;
       last_good_ = std::get<SavedReport>(reports.front()).path;
       last_good_at_ = Clock::now();
+      written_ = Written{.name = name_of(copy_->cursor), .best = copy_->best};
     }
     news_.insert(news_.end(), reports.begin(), reports.end());
     if (failure.empty()) return;
@@ -172,8 +211,10 @@ std::string Saver::write(const Checkpoint& checkpoint, std::vector<ReportEvent>&
   try {
     if (!is_finite(checkpoint)) throw Error("the weights are no longer finite");
     const Cursor& cursor = checkpoint.cursor;
-    const CheckpointName name{*options_.checkpoint_prefix, cursor.epoch, cursor.step};
-    reports.push_back(SavedReport{save_checkpoint(name, checkpoint, options_.store)});
+    const CheckpointName name = name_of(cursor);
+    reports.push_back(SavedReport{may_be_there_ && is_there(name, checkpoint)
+                                      ? Path(name.stem() + ".safetensors")
+                                      : save_checkpoint(name, checkpoint, options_.store)});
     if (options_.checkpoint_format == CheckpointFormat::mxnet && cursor.step == 0) {
       Checkpoint exported = checkpoint;
       use_average(exported);
@@ -182,11 +223,19 @@ std::string Saver::write(const Checkpoint& checkpoint, std::vector<ReportEvent>&
         reports.push_back(SavedReport{path});
       }
     }
-    remove_older(name, checkpoint.best, reports);
     return {};
   } catch (const std::exception& error) {
     reports.clear();
     return error.what();
+  }
+}
+
+// Under this name there may be the checkpoint of another run.
+bool Saver::is_there(const CheckpointName& name, const Checkpoint& checkpoint) const {
+  try {
+    return state_sha256(load_checkpoint_file(name.stem() + ".json", options_.store)) == state_sha256(checkpoint);
+  } catch (const Error&) {
+    return false;
   }
 }
 
@@ -199,11 +248,16 @@ void Saver::remove_older(const CheckpointName& newest, const BestEpoch& best, st
       const bool later = std::pair(name.epoch, name.step) > std::pair(newest.epoch, newest.step);
       if (later || ++kept <= options_.keep_checkpoints) continue;
       const bool is_best = best.accuracy >= 0 && name.epoch == best.epoch && name.step == 0;
-      if (!options_.keep_best || !is_best) remove_checkpoint(name, options_.store);
+      const bool with_mxnet = options_.checkpoint_format == CheckpointFormat::mxnet && name.step == 0;
+      if (!options_.keep_best || !is_best) remove_checkpoint(name, options_.store, with_mxnet);
     }
   } catch (const Error& error) {
     reports.emplace_back(WarningReport{fmt::format("an older checkpoint stays: {}", error.what())});
   }
+}
+
+CheckpointName Saver::name_of(const Cursor& cursor) const {
+  return {*options_.checkpoint_prefix, cursor.epoch, cursor.step};
 }
 
 std::string Saver::last_good_words() const {

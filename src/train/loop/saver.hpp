@@ -14,7 +14,11 @@ namespace dtrain::train {
 // The trainer's thread copies the state; a thread of this object writes it while the next steps are made. At most one
 // copy exists at a time: the next save waits until the last is written. A copy that cannot be written is tried again
 // with growing pauses, until it is written, the next one takes its place or finish() runs out of patience. Files appear
-// by a rename, so a crash leaves the old checkpoint or the new one.
+// by a rename, so a crash leaves the old checkpoint or the new one. Older checkpoints are removed only once the new one
+// is reported: until the job has heard of it, a worker that starts begins with an older one.
+//
+// Rank 0 may die while it writes the checkpoint of an epoch, which no other rank passes through again. So the next rank
+// keeps a copy too, until the next epoch ends.
 //
 // All members but work() and what it calls belong to the trainer's thread. `mutex_` guards what both threads use, and
 // is not held while files are written.
@@ -34,7 +38,13 @@ class Saver {
   // Takes a copy of the executable's state, which stands at run.cursor. Calls `alive` several times a second while it
   // waits. Nothing without options.checkpoint_prefix.
   void save(const RunState& run, std::uint64_t generation, const SignOfLife& alive);
-  // What to report since the last call: files, and warnings that name the last good checkpoint.
+  // For a rank that does not save: keeps a copy of that state in place of the one before.
+  void keep(const RunState& run, std::uint64_t generation);
+  void drop_kept();
+  // For a rank that saves now in place of another: writes what keep() copied, unless its checkpoint is there.
+  void save_kept(const SignOfLife& alive);
+  // What to report since the last call: files, and warnings that name the last good checkpoint. What the last call gave
+  // counts as reported now.
   std::vector<ReportEvent> news();
   // Waits for a write that has begun or is about to, and for none that failed.
   void settle(const SignOfLife& alive);
@@ -53,9 +63,13 @@ class Saver {
 
   void start_thread();
   void work();
+  void take(Checkpoint copy, bool may_be_there);
+  void remove_reported(Lock& lock);
   void write_until_done(Lock& lock);
   std::string write(const Checkpoint& checkpoint, std::vector<ReportEvent>& reports);
   void remove_older(const CheckpointName& newest, const BestEpoch& best, std::vector<ReportEvent>& reports) const;
+  bool is_there(const CheckpointName& name, const Checkpoint& checkpoint) const;
+  CheckpointName name_of(const Cursor& cursor) const;
   void pause(Lock& lock, std::chrono::milliseconds time);
   void give_up(Lock& lock, const SignOfLife& alive);
   void wait_until_written(Lock& lock, const SignOfLife& alive, std::optional<Clock::time_point> until);
@@ -68,12 +82,14 @@ class Saver {
   const TrainerOptions& options_;
   const std::uint64_t samples_;
   std::optional<Cursor> taken_;
+  std::optional<Checkpoint> kept_;  // of keep()
   std::string lost_;
   bool tried_place_ = false;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<Checkpoint> copy_;  // until it is written or given up
+  bool may_be_there_ = false;       // another process may have written it already; set before the thread sees copy_
   bool writing_ = false;            // the thread reads copy_ without the lock
   bool tried_ = false;              // at least once
   bool hurry_ = false;              // no pause before the next try
@@ -82,6 +98,14 @@ class Saver {
   bool ending_ = false;
   std::string failure_;  // of the last try; empty: it succeeded
   std::vector<ReportEvent> news_;
+  // The checkpoint that was written last, until older ones are removed.
+  struct Written {
+    CheckpointName name;
+    BestEpoch best;
+    bool is_handed_out = false;  // news() has given its report
+    bool is_reported = false;
+  };
+  std::optional<Written> written_;
   Path last_good_;
   Clock::time_point last_good_at_;
   std::optional<Cursor> saved_;

@@ -7,6 +7,8 @@
 
 #include <dtrain/base/error.hpp>
 
+#include "sign_of_life_sink.hpp"
+
 namespace dtrain::train {
 namespace {
 
@@ -233,12 +235,16 @@ void ServerSection::compute_and_push(const Ticket& ticket, const FedBatch& batch
   const std::vector<backend::ShardRange> shards = step_of(ticket).shards;
   const backend::ContributionLayout layout(context_.graph);
   leaves_->begin(shards);
-  context_.executable.enqueue(batch.host(), shards, {context_.options.seed, run_.cursor.epoch}, *leaves_);
+  const std::function<void()> sign_of_life = [this] { context_.membership.progress(Phase::computing); };
+  SignOfLifeSink watched(*leaves_, sign_of_life);
+  context_.executable.enqueue(batch.host(), shards, {context_.options.seed, run_.cursor.epoch}, watched);
   context_.executable.synchronize();
+  watched.rethrow();
   const double rate = rate_of(ticket.number);
   for (const backend::ShardRange& shard : shards) {
     const backend::StepMetrics metrics = metrics_of(layout, leaves_->of(shard));
-    require_finite_loss(metrics, {.epoch = run_.cursor.epoch, .step = ticket.number}, rate);
+    require_finite_loss(metrics, {.epoch = run_.cursor.epoch, .step = ticket.number}, rate,
+                        has_checkpoint(context_, run_.cursor));
   }
   context_.membership.progress(Phase::reducing);
   for (const backend::ShardRange& shard : shards) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/hash.hpp>
@@ -40,23 +41,27 @@ struct StateSync::Offer {
   std::uint64_t parameters = 0, statistics = 0, optimizer = 0, average = 0;  // floats
   std::string bits;                                                          // as in Claim
   RunState run;
+  std::optional<LostStart> lost;
 
   Claim claim() const { return {has_state, run.cursor, updates, bits}; }
 
   Json json() const {
-    return Json::object({{"has_state", has_state},
-                         {"updates", updates},
-                         {"loss_scale", to_json(loss_scale)},
-                         {"parameters", parameters},
-                         {"statistics", statistics},
-                         {"optimizer", optimizer},
-                         {"average", average},
-                         {"bits", bits},
-                         {"run", to_json(run)}});
+    Json json = Json::object({{"has_state", has_state},
+                              {"updates", updates},
+                              {"loss_scale", to_json(loss_scale)},
+                              {"parameters", parameters},
+                              {"statistics", statistics},
+                              {"optimizer", optimizer},
+                              {"average", average},
+                              {"bits", bits},
+                              {"run", to_json(run)}});
+    if (lost) json["lost"] = Json::object({{"epoch", lost->epoch}, {"step", lost->step}, {"reason", lost->reason}});
+    return json;
   }
 
   static Offer from(const Json& json) {
     const auto count = [&](const char* key) { return static_cast<std::uint64_t>(json.at(key).as_integer()); };
+    const Json* const lost = json.find("lost");
     return {.has_state = json.at("has_state").as_bool(),
             .updates = count("updates"),
             .loss_scale = loss_scale_from(json.at("loss_scale")),
@@ -65,7 +70,14 @@ struct StateSync::Offer {
             .optimizer = count("optimizer"),
             .average = count("average"),
             .bits = json.at("bits").as_string(),
-            .run = run_state_from_json(json.at("run"))};
+            .run = run_state_from_json(json.at("run")),
+            .lost = lost ? std::optional(lost_from(*lost)) : std::nullopt};
+  }
+
+  static LostStart lost_from(const Json& json) {
+    return {.epoch = static_cast<std::uint32_t>(json.at("epoch").as_integer()),
+            .step = static_cast<std::uint64_t>(json.at("step").as_integer()),
+            .reason = json.at("reason").as_string()};
   }
 };
 
@@ -95,6 +107,7 @@ void StateSync::bring_together(comm::Communicator& comm, RunState& run) {
   }
   const Roles roles = roles_of(claims);
   const Offer& leader = offers[static_cast<std::size_t>(roles.leader)];
+  require_trained(offers, leader);
   backend::ModelState received = exchange(comm, roles, leader);
 
   membership_.begin_apply();
@@ -109,6 +122,20 @@ void StateSync::bring_together(comm::Communicator& comm, RunState& run) {
   membership_.end_apply(training_position(run));
 }
 
+// No rank has the state in memory any more: the leader begins with what it could read, which may be from before the
+// steps that a checkpoint has. Training these again in silence would look like progress.
+void StateSync::require_trained(const std::vector<Offer>& offers, const Offer& leader) {
+  if (leader.has_state) return;
+  const std::tuple start(leader.run.cursor.epoch, leader.run.cursor.step);
+  for (const Offer& offer : offers) {
+    if (!offer.lost || std::tuple(offer.lost->epoch, offer.lost->step) <= start) continue;
+    throw DataError(fmt::format("the run has trained up to epoch {} step {}, and no worker can go on from there: {}",
+                                offer.lost->epoch, offer.lost->step, offer.lost->reason),
+                    "make that file readable again; or stop the job and give setting 'resume', which finds the newest "
+                    "undamaged checkpoint");
+  }
+}
+
 StateSync::Offer StateSync::offer(const RunState& run) {
   const backend::ModelState& state = own_state();
   return {.has_state = has_state_,
@@ -119,7 +146,8 @@ StateSync::Offer StateSync::offer(const RunState& run) {
           .optimizer = state.optimizer.size(),
           .average = state.average.size(),
           .bits = has_state_ && !options_.same_bits ? bits_of(state) : std::string(),
-          .run = run};
+          .run = run,
+          .lost = has_state_ ? std::nullopt : options_.lost_start};
 }
 
 // What this rank received; empty on those that need nothing.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include <dtrain/comm/communicator.hpp>
 #include <dtrain/train/transfer_plan.hpp>
@@ -25,12 +26,14 @@ class StateSync {
   elastic::TrainingPosition training_position(const RunState& run) const;
 
   // All ranks call it, each with the run as it stands. Afterwards the executable's state and `run` are the same
-  // everywhere; until then both are untouched. Throws PeerLost; DataError when this rank trains another network.
+  // everywhere; until then both are untouched. Throws PeerLost; DataError when this rank trains another network, or
+  // when no rank can go on from where the run is known to stand (TrainerOptions::lost_start).
   void bring_together(comm::Communicator& comm, RunState& run);
 
  private:
   struct Offer;
   Offer offer(const RunState& run);
+  static void require_trained(const std::vector<Offer>& offers, const Offer& leader);
   backend::ModelState exchange(comm::Communicator& comm, const Roles& roles, const Offer& from);
   const backend::ModelState& own_state();
   backend::ModelState staging(const Offer& from);

@@ -10,6 +10,8 @@
 
 #include <dtrain/base/mutex.hpp>
 
+#include "sign_of_life_sink.hpp"
+
 namespace dtrain::train {
 namespace {
 
@@ -168,8 +170,10 @@ void StepRunner::compute(const backend::HostBatch& batch, std::span<const backen
     if (meeting_) {
       meeting_->hand_over(shards, sink);
     } else {
-      executable_.enqueue(batch, shards, key, sink);
+      SignOfLifeSink watched(sink, sign_of_life_);
+      executable_.enqueue(batch, shards, key, watched);
       executable_.synchronize();
+      watched.rethrow();
     }
     sink.rethrow();
   };

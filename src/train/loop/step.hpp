@@ -2,8 +2,10 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <dtrain/backend/backend.hpp>
@@ -31,6 +33,8 @@ class StepRunner {
   void meet_at_norms(elastic::Membership& membership) {
     meeting_ = std::make_unique<NormMeeting>(comm_, shape_.size, membership);
   }
+  // During compute(), about once a second as shards are computed on the host: from any thread.
+  void give_signs_of_life(std::function<void()> sign) { sign_of_life_ = std::move(sign); }
   // Contributes this rank's shards of `batch`; what is complete is on its way to the others before this returns, or, on
   // a GPU, will be without being waited for. Changes no persistent state.
   void compute(const backend::HostBatch& batch, std::span<const backend::ShardRange> shards,
@@ -62,6 +66,7 @@ class StepRunner {
   GradientCompressor* compressor_;        // null: gradients travel as they are
   const std::vector<FloatRange> parts_;   // of a contribution that the executable leaves on a GPU
   std::unique_ptr<NormMeeting> meeting_;  // null: norms count over a shard
+  std::function<void()> sign_of_life_;
   // The reduction under way: between GPUs, or of contributions on the host. Neither: the executable adds up itself.
   std::unique_ptr<comm::DeviceReduction> on_device_;
   std::unique_ptr<comm::Reduction> on_host_;

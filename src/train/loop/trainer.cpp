@@ -21,17 +21,12 @@ using Ended = TrainResult::Ended;
 RunState start_of_run(const Checkpoint* start, std::uint64_t samples) {
   RunState run;
   if (!start) return run;
-  run.cursor = start->cursor;
+  run.cursor = starting_cursor(*start, samples);
   run.ramp = start->ramp;
   run.totals = start->epoch_totals;
   run.best = start->best;
-  // A checkpoint that came from MXNet does not know it; the schedule must.
-  if (run.cursor.samples_seen == 0) run.cursor.samples_seen = run.cursor.epoch * samples;
-  if (run.cursor.position > samples) {
-    throw DataError(fmt::format("the checkpoint stands at sample {} of an epoch, the training data has only {}",
-                                run.cursor.position, samples),
-                    "resume with the data that it was trained on");
-  }
+  if (const std::string other = other_samples(*start, samples); !other.empty())
+    run.settled.emplace_back(WarningReport{other + ": the rates go on by whole epochs"});
   return run;
 }
 
@@ -92,7 +87,8 @@ class Run {
                  saver_,
                  reporter_,
                  nullptr,
-                 options.servers.any() ? &shards_ : nullptr} {
+                 options.servers.any() ? &shards_ : nullptr,
+                 start && start->cursor != Cursor{}} {
     if (options.ledger) context_.ledger = &ledger_.emplace(*options.ledger);
     if (options.warm_up) {
       const int block = validation ? options.evaluation_block : 0;

@@ -38,6 +38,23 @@ TEST(RunEstimate, ACheckpointHoldsWeightsStatisticsAndTheOptimizersSlots) {
   EXPECT_EQ(checkpoint_bytes(graph, {.kind = nn::OptimizerKind::sgd}), 4 * (2 * parameters + statistics));
   EXPECT_EQ(checkpoint_bytes(graph, {.kind = nn::OptimizerKind::adam}), 4 * (3 * parameters + statistics));
   EXPECT_EQ(checkpoint_bytes(graph, {.average = 0.9f}), 4 * (3 * parameters + 2 * statistics));
+  EXPECT_EQ(weight_bytes(graph), 4 * (parameters + statistics));
+}
+
+TEST(RunEstimate, AStepOfGrowingImagesTakesLongerTowardsTheEnd) {
+  constexpr nn::Shape kWhole{3, 32, 32};
+  const auto mean = [&](const train::ProgressiveSizes& sizes, double done) {
+    return mean_step_seconds(sizes, kWhole, done, 1, 5);
+  };
+  EXPECT_DOUBLE_EQ(mean({.enabled = true, .delay = 0, .finetune = 1}, 0), 5);
+  EXPECT_DOUBLE_EQ(mean({.enabled = true, .delay = 1, .finetune = 0}, 0), 1);
+  EXPECT_NEAR(mean({.enabled = true, .delay = 0.5, .finetune = 0.5}, 0), 3, 0.01);
+  EXPECT_DOUBLE_EQ(mean({.enabled = true}, 0.9), 5);
+  const double whole_run = mean({.enabled = true}, 0);
+  EXPECT_GT(whole_run, 0.5 * 1 + 0.3 * 1 + 0.2 * 5);
+  EXPECT_LT(whole_run, 0.5 * 1 + 0.3 * 5 + 0.2 * 5);
+  EXPECT_GT(mean({.enabled = true}, 0.4), whole_run);
+  EXPECT_DOUBLE_EQ(mean({.enabled = true, .initial_scale = 1}, 0), 5);
 }
 
 }  // namespace

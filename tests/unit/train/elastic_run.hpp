@@ -246,6 +246,7 @@ class ElasticTraining : public TinyTraining {
   }
 
   bool validates_ = true;
+  std::map<int, Path> prefixes_;                   // worker, for checkpoints that no other one sees
   std::map<int, int> flawed_;                      // worker, good steps
   std::map<int, std::chrono::microseconds> slow_;  // worker, for a shard
   bool wavers_ = false;                            // what the workers compute
@@ -266,6 +267,7 @@ class ElasticTraining : public TinyTraining {
     TrainerOptions options = options_;
     options.servers.backend = backend.get();
     options.ledger->worker = "w" + std::to_string(worker);
+    if (prefixes_.contains(worker)) options.checkpoint_prefix = prefixes_.at(worker);
     try {
       end.result =
           train(graph, *executable, training, validates_ ? &validation : nullptr, membership, options, start, observer);

@@ -9,6 +9,7 @@
 
 #include "bench/bench_run.hpp"
 #include "bench/run_estimate.hpp"
+#include "job/report/run_watch.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -25,8 +26,37 @@ bench::RunSize size_of(const job::TrainRun& run, const data::Loader& training, c
                       .epochs = epochs - std::min(epochs, trained)};
   if (!options.model_prefix) return size;
   size.checkpoint_bytes = bench::checkpoint_bytes(run.graph, options.optimizer, options.local, options.job.compression);
-  size.checkpoints_kept = static_cast<std::uint64_t>(options.keep_checkpoints) + (options.keep_best ? 1 : 0);
+  if (options.checkpoint_format == "mxnet") size.checkpoint_bytes += bench::weight_bytes(run.graph);
+  const int kept = options.keep_checkpoints;  // 0: all, that of the best among them
+  size.checkpoints_kept = static_cast<std::uint64_t>(kept > 0 && options.keep_best ? kept + 1 : kept);
   return size;
+}
+
+// What a few steps say of all steps of the run.
+struct MeasuredSteps {
+  bench::StepTimes times;  // on whole images
+  double mean = 0;         // of the steps that the run has before it
+};
+
+// Growing images are measured where they are smallest and where they are whole, which `executable` is for afterwards.
+// The first one is gone before the second one is made, as in the run, so that the memory is that of whole images.
+MeasuredSteps measure_steps(const job::TrainRun& run, std::unique_ptr<backend::Executable>& executable,
+                            data::Loader& training, const train::TrainerOptions& options) {
+  const auto time = [&] { return bench::time_steps(run.graph, *executable, training, options, kLength); };
+  const train::ProgressiveSizes& sizes = run.options.resizing;
+  if (!sizes.any()) {
+    MeasuredSteps steps{.times = time()};
+    steps.mean = steps.times.median();
+    return steps;
+  }
+  const double first = time().median();
+  executable.reset();
+  executable = job::compile_at_whole_size(run);
+  MeasuredSteps steps{.times = time()};
+  const double trained = run.start ? run.start->cursor.epoch : 0;
+  const double done = options.epochs == 0 ? 1 : std::min(1.0, trained / options.epochs);
+  steps.mean = bench::mean_step_seconds(sizes, run.graph.input(), done, first, steps.times.median());
+  return steps;
 }
 
 // On the disk of the checkpoints; nullopt where there are none, or they are not on a disk of this machine.
@@ -40,7 +70,7 @@ std::optional<std::uint64_t> free_bytes(const config::TrainOptions& options) {
 
 std::string duration(double seconds) { return format_duration(std::chrono::duration<double>(seconds)); }
 
-Json document(const job::TrainRun& run, const bench::RunSize& size, const bench::StepTimes& times,
+Json document(const job::TrainRun& run, const bench::RunSize& size, const MeasuredSteps& steps,
               const bench::RunEstimate& estimate, const std::optional<std::uint64_t>& room) {
   Json json = Json::object({{"schema", "dtrain.dry-run/1"},
                             {"network", run.graph.name},
@@ -50,22 +80,25 @@ Json document(const job::TrainRun& run, const bench::RunSize& size, const bench:
   json["validation_images"] = size.validation_images;
   json["epochs"] = size.epochs;
   json["steps_per_epoch"] = estimate.steps;
-  json["step_seconds"] = times.median();
+  json["step_seconds"] = steps.mean;
+  if (run.options.resizing.any()) json["whole_step_seconds"] = steps.times.median();
   json["epoch_seconds"] = estimate.epoch_seconds;
   json["validation_seconds"] = estimate.validation_seconds;
   json["run_seconds"] = estimate.run_seconds;
-  json["peak_memory_bytes"] = times.peak_memory;
+  json["peak_memory_bytes"] = steps.times.peak_memory;
   json["checkpoints"] = size.checkpoint_bytes > 0 ? estimate.checkpoints : 0;
   json["checkpoint_bytes"] = estimate.checkpoint_bytes;
   json["free_bytes"] = room ? Json(*room) : Json();
   return json;
 }
 
-void answer(const bench::RunSize& size, const bench::StepTimes& times, const bench::RunEstimate& estimate,
+void answer(const bench::RunSize& size, const MeasuredSteps& steps, const bench::RunEstimate& estimate,
             const std::optional<std::uint64_t>& room, Reporter& reporter) {
-  const double rate = static_cast<double>(size.batch) / times.median();
-  reporter.answer(fmt::format("A step takes {}, {:.0f} images/sec, and the process {} of memory",
-                              duration(times.median()), rate, format_bytes(times.peak_memory)));
+  const double rate = static_cast<double>(size.batch) / steps.mean, whole = steps.times.median();
+  const std::string of_whole =
+      whole == steps.mean ? "" : fmt::format(" in the mean, {} of whole images", duration(whole));
+  reporter.answer(fmt::format("A step takes {}{}, {:.0f} images/sec, and the process {} of memory",
+                              duration(steps.mean), of_whole, rate, format_bytes(steps.times.peak_memory)));
   const std::string validation =
       size.validation_images > 0 ? fmt::format(", its validation {}", duration(estimate.validation_seconds)) : "";
   reporter.answer(fmt::format("An epoch takes {}{}; the run takes about {}", duration(estimate.epoch_seconds),
@@ -79,22 +112,23 @@ void answer(const bench::RunSize& size, const bench::StepTimes& times, const ben
 
 }  // namespace
 
-void dry_run(const job::TrainRun& run, data::Loader& training, data::Loader* validation,
-             backend::Executable& executable, Reporter& reporter) {
+void dry_run(const job::TrainRun& run, data::Loader& training, data::Loader* validation, Reporter& reporter) {
+  std::unique_ptr<backend::Executable> executable = job::compile(run);
+  job::show_opening(run, 1, reporter);
   train::TrainerOptions options = config::trainer_options(run.options, run.dtype);
   options.checkpoint_prefix.reset();
-  const bench::StepTimes times = bench::time_steps(run.graph, executable, training, options, kLength);
-  for (const std::string& warning : times.warnings) reporter.warn(warning);
-  const double of_image = validation ? bench::validation_seconds_per_image(executable, *validation,
+  const MeasuredSteps steps = measure_steps(run, executable, training, options);
+  for (const std::string& warning : steps.times.warnings) reporter.warn(warning);
+  const double of_image = validation ? bench::validation_seconds_per_image(*executable, *validation,
                                                                            options.evaluation_block, options.test_views)
                                      : 0;
   const bench::RunSize size = size_of(run, training, validation);
-  const bench::RunEstimate estimate = bench::estimate_run(size, times.median(), of_image);
+  const bench::RunEstimate estimate = bench::estimate_run(size, steps.mean, of_image);
   const auto room = free_bytes(run.options);
   if (reporter.json()) {
-    reporter.answer_json(document(run, size, times, estimate, room));
+    reporter.answer_json(document(run, size, steps, estimate, room));
   } else {
-    answer(size, times, estimate, room, reporter);
+    answer(size, steps, estimate, room, reporter);
   }
   if (room && estimate.checkpoint_bytes > *room) {
     throw Error(fmt::format("the {} checkpoints of this run take {}, and the disk has room for {}",

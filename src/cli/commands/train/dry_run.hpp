@@ -7,8 +7,7 @@
 
 namespace dtrain::cli {
 
-// Trains a few steps and discards them. Throws Error where the checkpoints do not fit on the disk.
-void dry_run(const job::TrainRun& run, data::Loader& training, data::Loader* validation,
-             backend::Executable& executable, Reporter& reporter);
+// Shows the run, trains a few steps and discards them. Throws Error where the checkpoints do not fit on the disk.
+void dry_run(const job::TrainRun& run, data::Loader& training, data::Loader* validation, Reporter& reporter);
 
 }  // namespace dtrain::cli

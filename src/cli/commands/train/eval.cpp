@@ -226,6 +226,7 @@ ExitCode act(const EvalCommand& given, const config::OptionSet& set, Reporter& r
   if (options.data.detection && options.report) {
     throw UsageError("--report: judges classifiers", "--per-class prints what a detector finds of each class");
   }
+  if (options.data.detection && set.chosen("top-k")) throw UsageError("--top-k: judges classifiers", "leave it out");
   check_classes(checkpoint, *options.data.validation);
   const Evaluation evaluation = evaluate(options, checkpoint);
   if (evaluation.bad_records > 0) reporter.warn(evaluation.bad_records_warning);

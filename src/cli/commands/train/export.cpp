@@ -6,6 +6,7 @@
 
 #include "cli/command.hpp"
 #include "config/checkpoint_choice.hpp"
+#include "config/pretrained.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -53,10 +54,23 @@ void refuse_what_only_onnx_has(const ExportCommand& options) {
                    "give --to onnx, or leave it out");
 }
 
+void note_what_mxnet_lacks(const train::Checkpoint& checkpoint, Reporter& reporter) {
+  const Json& preprocessing = checkpoint.job.preprocessing;
+  if (!preprocessing.is_object()) return;
+  config::DataOptions data;
+  data.image = checkpoint.graph.input();
+  config::take_preprocessing(preprocessing, {}, data);
+  reporter.note(
+      fmt::format("MXNet's files hold neither how pixels are prepared nor the names of the classes: to read them, eval "
+                  "and predict need {}",
+                  config::pixels_text(data)));
+}
+
 ExitCode act(const ExportCommand& options, const config::OptionSet&, Reporter& reporter) {
   refuse_what_only_onnx_has(options);
   refuse_to_overwrite(options.out);
   const train::Checkpoint checkpoint = config::load_weights(options.checkpoint);
+  if (options.to == "mxnet") note_what_mxnet_lacks(checkpoint, reporter);
   const auto write = [&](const Path& out) { return export_checkpoint(options, checkpoint, out); };
   Json files = Json::array();
   for (const Path& file : train::export_to(options.out, write)) {

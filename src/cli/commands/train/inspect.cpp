@@ -29,7 +29,14 @@ Json tensors_json(const std::vector<nn::TensorView>& tensors) {
   return list;
 }
 
-Json document(const train::Checkpoint& checkpoint) {
+// "m/r8" of "m/r8-0004.json", which stands where the cursor says.
+Path prefix_of(const Path& choice, const train::Cursor& cursor) {
+  const std::string place = train::CheckpointName{"", cursor.epoch, cursor.step}.stem();
+  const std::string stem = Path(choice).replace_extension().string();
+  return choice.has_extension() && stem.ends_with(place) ? Path(stem.substr(0, stem.size() - place.size())) : choice;
+}
+
+Json document(const train::Checkpoint& checkpoint, const Path& choice) {
   const train::JobFacts& job = checkpoint.job;
   Json json = Json::object({{"schema", "dtrain.inspect/1"}, {"network", checkpoint.graph.name}});
   json["weights_sha256"] = train::weights_sha256(checkpoint);
@@ -38,6 +45,10 @@ Json document(const train::Checkpoint& checkpoint) {
   json["step"] = checkpoint.cursor.step;
   json["samples_seen"] = checkpoint.cursor.samples_seen;
   json["updates"] = checkpoint.state.updates;
+  if (const train::BestEpoch& best = checkpoint.best; best.accuracy >= 0) {
+    json["best"] = train::CheckpointName{prefix_of(choice, checkpoint.cursor), best.epoch}.stem();
+    json["best_accuracy"] = best.accuracy;
+  }
   json["seed"] = job.seed;
   json["samples"] = job.samples;
   json["global_batch"] = job.global_batch;
@@ -59,8 +70,8 @@ Json document(const train::Checkpoint& checkpoint) {
   return json;
 }
 
-void answer_table(const train::Checkpoint& checkpoint, Reporter& reporter) {
-  const Json all = document(checkpoint);
+void answer_table(const train::Checkpoint& checkpoint, const Path& choice, Reporter& reporter) {
+  const Json all = document(checkpoint, choice);
   for (const auto& [key, value] : all.as_object()) {
     if (key == "tensors" || key == "statistics" || key == "schema") continue;
     reporter.answer(fmt::format("{:<16}{}", key, value.is_string() ? value.as_string() : value.dump()));
@@ -77,9 +88,9 @@ ExitCode act(const InspectCommand& options, const config::OptionSet&, Reporter& 
   if (options.graph) {
     reporter.answer(nn::graph_to_json(checkpoint.graph).dump(reporter.json() ? -1 : 1));
   } else if (reporter.json()) {
-    reporter.answer_json(document(checkpoint));
+    reporter.answer_json(document(checkpoint, options.checkpoint.prefix));
   } else {
-    answer_table(checkpoint, reporter);
+    answer_table(checkpoint, options.checkpoint.prefix, reporter);
   }
   return ExitCode::ok;
 }

@@ -125,6 +125,7 @@ ExitCode act(const PlotCommand& options, const config::OptionSet&, Reporter& rep
                      "the ending chooses the format");
   }
   const std::vector<plot::NamedRun> runs = read_runs(options.runs);
+  make_folder(options.out.parent_path());
   const plot::Drawing drawing =
       runs.size() == 1 ? plot::draw_run(runs.front().curves, runs.front().name) : plot::draw_comparison(runs);
   write_file_atomic(options.out, picture_of(drawing, options.out));

@@ -12,6 +12,8 @@
 #include <dtrain/data/image.hpp>
 #include <dtrain/data/picture_files.hpp>
 #include <dtrain/data/remote.hpp>
+#include <dtrain/net/ssh.hpp>
+#include <dtrain/train/checkpoint.hpp>
 #include <dtrain/train/classification.hpp>
 #include <dtrain/train/found_objects.hpp>
 #include <dtrain/train/predict.hpp>
@@ -60,7 +62,8 @@ void bind(config::OptionSet& set, PredictCommand& options) {
   set.group("Network");
   config::bind_checkpoint_image(set, options.data);
   set.add("--resize", options.data.augment.resize, "PIXELS",
-          "length in pixels to which the shorter edge of each picture is resized first (default the checkpoint's)",
+          "length in pixels to which the shorter edge of each picture is resized first, by a classifier (default the "
+          "checkpoint's)",
           data::kAugmentRanges.resize);
   set.add("--batch-size", options.compute.batch_size, "N", "pictures per batch; of a detector 8 by default",
           config::at_least(1));
@@ -77,19 +80,22 @@ std::vector<std::string> names_on_input() {
   return names;
 }
 
+struct MissingPicture {
+  std::string name, reason, hint;
+  std::string whole() const { return hint.empty() ? reason : reason + "; " + hint; }
+};
 struct Listed {
   std::vector<Path> files;
-  std::vector<std::pair<std::string, std::string>> missing;  // name, reason
+  std::vector<MissingPicture> missing;
 };
 
 void list_one(const std::string& name, const std::shared_ptr<net::ObjectStore>& store, Listed& listed) {
   try {
     const data::FoundPictures found = data::find_pictures(name, store);
     listed.files.insert(listed.files.end(), found.files.begin(), found.files.end());
-    for (const std::string& problem : found.problems) listed.missing.emplace_back(name, problem);
+    for (const std::string& problem : found.problems) listed.missing.push_back({name, problem, {}});
   } catch (const DataError& error) {
-    listed.missing.emplace_back(name, error.what());
-    if (!error.hint().empty()) listed.missing.back().second += "; " + error.hint();
+    listed.missing.push_back({name, error.what(), error.hint()});
   }
 }
 
@@ -215,8 +221,29 @@ void check_folders(const Path& out_dir, const std::vector<std::string>& names) {
   }
 }
 
+// The word that is a prefix of checkpoints, where pictures were given in its place.
+std::optional<std::string> swapped_prefix(const PredictCommand& options) {
+  if (data::is_remote(options.checkpoint.prefix) || !std::filesystem::exists(options.checkpoint.prefix)) return {};
+  const auto found = std::ranges::find_if(options.pictures, [](const Path& path) {
+    return !data::is_remote(path) && (!train::list_checkpoints(path).empty() || train::is_checkpoint_file(path));
+  });
+  return found == options.pictures.end() ? std::nullopt : std::optional(found->string());
+}
+
+train::Checkpoint load_chosen_network(const PredictCommand& options) {
+  try {
+    return config::load_weights(options.checkpoint, options.data.image);
+  } catch (const DataError& error) {
+    const auto prefix = swapped_prefix(options);
+    if (!prefix) throw;
+    throw DataError(error.what(),
+                    fmt::format("the network comes first: `dtrain predict {} {}`", net::shell_quoted(*prefix),
+                                net::shell_quoted(options.checkpoint.prefix.string())));
+  }
+}
+
 train::Checkpoint load_network(PredictCommand& options, const config::OptionSet& set, Reporter& reporter) {
-  train::Checkpoint checkpoint = config::load_weights(options.checkpoint, options.data.image);
+  train::Checkpoint checkpoint = load_chosen_network(options);
   config::take_pixels(checkpoint, options.checkpoint.prefix, set, options.data, reporter);
   const nn::Detections* const detector = nn::detection_of(checkpoint.graph);
   const bool detects = detector != nullptr;
@@ -224,14 +251,17 @@ train::Checkpoint load_network(PredictCommand& options, const config::OptionSet&
     config::suit_evaluation_of_detector(set, options.compute);
     nn::set_score_threshold(checkpoint.graph, std::min(detector->score_threshold, options.objects.min_score));
   }
-  for (const char* const option : {"min-score", "coco-results", "top"}) {
-    const bool of_classifiers = std::string_view(option) == "top";
-    if (set.chosen(option) && of_classifiers == detects) {
-      throw UsageError(
-          fmt::format("--{}: {} is a {}", option, checkpoint.graph.name,
-                      detects ? "detector, which names all that it finds" : "classifier, which finds no objects"),
-          "leave it out");
-    }
+  struct Unfit {
+    const char *option, *why;
+    bool by_detectors;
+  };
+  constexpr Unfit kUnfit[] = {{"min-score", "classifier, which finds no objects", false},
+                              {"coco-results", "classifier, which finds no objects", false},
+                              {"top", "detector, which names all that it finds", true},
+                              {"resize", "detector, which scales pictures to fit into its input", true}};
+  for (const auto& [option, why, by_detectors] : kUnfit) {
+    if (set.chosen(option) && by_detectors == detects)
+      throw UsageError(fmt::format("--{}: {} is a {}", option, checkpoint.graph.name, why), "leave it out");
   }
   return checkpoint;
 }
@@ -301,6 +331,20 @@ void answer_all(const PredictCommand& options, const train::Checkpoint& checkpoi
   objects.finish();
 }
 
+[[noreturn]] void refuse_missing_pictures(const std::vector<MissingPicture>& missing) {
+  if (missing.size() == 1) throw DataError(missing.front().reason, missing.front().hint);
+  throw DataError(fmt::format("none of the {} names stands for a picture", missing.size()),
+                  "the warnings above give the reasons");
+}
+
+std::string hint_of_unreadable(const Path& prefix, const std::vector<Path>& files) {
+  const auto record = std::ranges::find(files, ".rec", [](const Path& file) { return file.extension(); });
+  if (record == files.end())
+    return fmt::format("dtrain reads {} files; the warnings above give the reasons", data::kImagesRead);
+  return fmt::format("`dtrain eval {} --data-val {}` takes record files", net::shell_quoted(prefix.string()),
+                     net::shell_quoted(record->string()));
+}
+
 ExitCode act(const PredictCommand& given, const config::OptionSet& set, Reporter& reporter) {
   PredictCommand options = given;
   check(options, reporter);
@@ -309,17 +353,20 @@ ExitCode act(const PredictCommand& given, const config::OptionSet& set, Reporter
   const Listed listed = list_pictures(options.pictures, store);
   Answers answers(options, checkpoint, listed.files, reporter);
   if (options.out_dir && !nn::detection_of(checkpoint.graph)) check_folders(*options.out_dir, answers.names());
-  for (const auto& [name, reason] : listed.missing) answers.problem(name, reason);
-  if (!listed.files.empty()) {
-    const auto most = static_cast<std::size_t>(options.compute.batch_size);
-    options.compute.batch_size = static_cast<int>(std::min(most, listed.files.size()));
-    answer_all(options, checkpoint, listed.files, store, answers, reporter);
+  // A single name that is missing is the error itself, which needs no warning before it.
+  const bool is_only_one = listed.files.empty() && listed.missing.size() == 1;
+  if (reporter.json() || !is_only_one) {
+    for (const MissingPicture& missing : listed.missing) answers.problem(missing.name, missing.whole());
   }
+  if (listed.files.empty()) refuse_missing_pictures(listed.missing);
+  const auto most = static_cast<std::size_t>(options.compute.batch_size);
+  options.compute.batch_size = static_cast<int>(std::min(most, listed.files.size()));
+  answer_all(options, checkpoint, listed.files, store, answers, reporter);
   const std::size_t pictures = listed.files.size() + listed.missing.size();
   if (answers.problems() == pictures) {
     throw DataError(pictures == 1 ? std::string("the picture cannot be read")
                                   : fmt::format("none of the {} pictures can be read", pictures),
-                    fmt::format("dtrain reads {} files; the warnings above give the reasons", data::kImagesRead));
+                    hint_of_unreadable(options.checkpoint.prefix, listed.files));
   }
   return answers.problems() == 0 ? ExitCode::ok : ExitCode::partly_done;
 }

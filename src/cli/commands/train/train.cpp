@@ -8,6 +8,7 @@
 
 #include "bench/loader_speed.hpp"
 #include "cli/command.hpp"
+#include "config/checks/idle_options.hpp"
 #include "config/gpu_choice.hpp"
 #include "dry_run.hpp"
 #include "job/coordinator/train_job.hpp"
@@ -25,6 +26,7 @@ namespace {
 void say_what_is_accepted(const config::TrainOptions& options, const config::OptionSet& set, Reporter& reporter) {
   if (options.job.servers && !options.job.is_by_servers())
     reporter.note("-s has no effect: the workers add their gradients themselves, without servers");
+  for (const std::string& line : config::idle_options(options, set)) reporter.warn(line);
   const bool of_recipe = !set.chosen("recipe") && !set.chosen("num-epochs") && !set.chosen("lr");
   if (options.pretrained.file && !options.pretrained.finetune && of_recipe && !options.resume) {
     reporter.note(
@@ -104,16 +106,14 @@ ExitCode train_alone(const config::TrainOptions& options, const config::OptionSe
   const auto validation = validation_loader(run);
 
   if (options.dry_run) {
-    const auto executable = job::compile(run);
-    job::show_opening(run, 1, reporter);
-    dry_run(run, *training, validation.get(), *executable, reporter);
+    dry_run(run, *training, validation.get(), reporter);
     return ExitCode::ok;
   }
 
   job::RunWatch watch(reporter, run);
   std::optional<job::RunRecords> records;
   if (const auto folder = record_folder(run.options, set)) {
-    watch.observers().add(records.emplace(*folder, options.resume, reporter));
+    watch.observers().add(records.emplace(*folder, run.options, reporter));
     job::keep_configuration(*folder, set, options.resume, reporter);
   }
   watch.begin(1);

@@ -26,13 +26,14 @@ class FakeWork final : public JobWork {
   void end() override { ended = true; }
   std::string first_signal_words() const override { return ""; }
   bool keeps() const override { return keeps_state; }
-  std::string what_next() const override { return "start again"; }
-  std::string lost() const override { return {}; }
+  std::string what_next() override { return "start again"; }
+  std::string lost() override { return lost_steps; }
   bool may_go_on() const override { return keeps_state; }
   ExitCode exit_code_of(const elastic::Failure&, ExitCode) const override { return ExitCode::no_progress; }
 
   config::JobOptions options;
   bool keeps_state = false, ended = false;
+  std::string lost_steps;
 };
 
 class JobEndTest : public ::testing::Test {
@@ -54,6 +55,22 @@ TEST_F(JobEndTest, AStopWithACheckpointIsResumable) {
   EXPECT_THROW(conclude(end), Interrupted) << "nothing is saved";
   work_.keeps_state = true;
   EXPECT_THROW(conclude(end), Stopped);
+}
+
+TEST_F(JobEndTest, AStopThatSavedNothingFailsAndSaysWhatIsLost) {
+  work_.keeps_state = true;
+  work_.lost_steps = "the steps since m-0003 are lost";
+  JobEnd end{.finish = {ExitCode::resumable, "stopped"}, .first_failure = {}, .asked = true};
+  try {
+    conclude(end);
+    FAIL() << "it must throw";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), ExitCode::failed);
+    EXPECT_STREQ(error.what(), "stopped: the steps since m-0003 are lost");
+    EXPECT_EQ(error.hint(), "start again");
+  }
+  end.asked = false;
+  EXPECT_THROW(conclude(end), Stopped) << "for want of workers: whoever watches goes on from the last checkpoint";
 }
 
 TEST_F(JobEndTest, ASecondSignalEndsAtOnce) {

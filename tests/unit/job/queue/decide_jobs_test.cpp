@@ -142,6 +142,9 @@ TEST(DecideJobs, ResumesWhatStoppedWithACheckpointUnlessTheUserStoppedIt) {
   EXPECT_EQ(after_attempts(1, stopped).failures, 0);
   stopped.by_user = true;
   EXPECT_EQ(after_attempts(1, stopped).state, JobState::stopped);
+  AttemptSeen unsaved = ended(ExitCode::failed, "the steps since m-0001 are lost");
+  unsaved.by_user = true;
+  EXPECT_EQ(after_attempts(1, unsaved).state, JobState::stopped) << "the user wants it to end, saved or not";
 }
 
 TEST(DecideJobs, CancelsAWaitingJobAtOnceAndStopsARunningOne) {

@@ -84,5 +84,27 @@ TEST_F(JobFolderTest, OnThisMachineASuccessorComesOnlyFromAnAgentThatLives) {
   EXPECT_TRUE(may_have_successor(folder_, elsewhere));
 }
 
+TEST_F(JobFolderTest, AgentsOutliveTheCoordinatorOfAJobThatHasNotEnded) {
+  EXPECT_FALSE(has_agents_of_unfinished_job(folder_));
+  const FileLock agent = FileLock::share(folder_.agents_lock());
+  EXPECT_FALSE(has_agents_of_unfinished_job(folder_)) << "no job is recorded";
+  write_coordinator(folder_, {.token = "t", .survives = true});
+  EXPECT_TRUE(has_agents_of_unfinished_job(folder_));
+  write_coordinator(folder_, {.survives = true, .ended = "done"});
+  EXPECT_FALSE(has_agents_of_unfinished_job(folder_));
+}
+
+TEST(LockHolders, AreThoseOfTheFileInTheKernelsTable) {
+  const std::string table =
+      "1: FLOCK  ADVISORY  READ 4711 08:01:123456 0 EOF\n"
+      "1: -> FLOCK  ADVISORY  WRITE 99 08:01:123456 0 EOF\n"
+      "2: POSIX  ADVISORY  WRITE 12 08:01:123456 0 EOF\n"
+      "3: FLOCK  ADVISORY  READ 4712 08:01:123456 0 EOF\n"
+      "4: FLOCK  ADVISORY  READ 0 08:01:123456 0 EOF\n"
+      "5: FLOCK  ADVISORY  READ 4713 08:01:23456 0 EOF\n";
+  EXPECT_EQ(holders_in(table, 123456), (std::vector<std::int64_t>{4711, 4712}));
+  EXPECT_EQ(holders_in("", 1), std::vector<std::int64_t>());
+}
+
 }  // namespace
 }  // namespace dtrain::job

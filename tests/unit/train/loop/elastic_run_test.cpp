@@ -175,6 +175,50 @@ TEST_F(ElasticTraining, ASurvivorThatIsToldToSaveDoesSo) {
   expect_same_bits(alone.survivor().state, run({{.workers = {4}}}, {{4, &saved}}).survivor().state);
 }
 
+TEST_F(ElasticTraining, AStopSavesThoughRankZeroDiesBeforeItHas) {
+  const JobEnd alone = undisturbed();
+  options_.checkpoint_prefix = folder_ / "m";
+  on_point_ = [](int worker, Point point, std::uint64_t) {
+    if (worker == 0 && point == Point::saving) throw Killed();
+  };
+  const JobEnd job = run(
+      {{.workers = {0, 1}, .until = 20, .stops = true}, {.workers = {1}, .told = elastic::Entry::Kind::checkpoint}});
+  on_point_ = {};
+  EXPECT_TRUE(job.workers.at(0).killed);
+  EXPECT_EQ(job.workers.at(1).error, "");
+  EXPECT_TRUE(job.workers.at(1).result.saved) << "it left before rank 0 had saved";
+  const Checkpoint saved = load_checkpoint_file(list_checkpoints(folder_ / "m").at(0).stem() + ".json");
+  EXPECT_EQ(saved.cursor.position, 20u);
+  expect_same_bits(alone.survivor().state, run({{.workers = {4}}}, {{4, &saved}}).survivor().state);
+}
+
+TEST_F(ElasticTraining, TheNextRankZeroSavesTheEpochThatTheOneBeforeItDidNot) {
+  const JobEnd alone = undisturbed();
+  options_.checkpoint_prefix = folder_ / "m";
+  prefixes_ = {{0, folder_ / "lost" / "m"}};
+  const JobEnd job = run({{.workers = {0, 1}, .until = 65, .killed = 0}, {.workers = {1, 2}}});
+  expect_same_run(alone, job);
+  const std::vector<CheckpointName> names = list_checkpoints(folder_ / "m");
+  ASSERT_EQ(names.size(), 2u) << "of epochs 2 and 1";
+  EXPECT_EQ(state_sha256(load_checkpoint_file(names.at(1).stem() + ".json")),
+            state_sha256(load_checkpoint_file(folder_ / "lost" / "m-0001.json")));
+}
+
+TEST_F(ElasticTraining, DoesNotBeginAgainWhereTheRunHasTrained) {
+  const JobEnd alone = undisturbed();
+  options_.checkpoint_prefix = folder_ / "m";
+  run({{.workers = {0}, .until = 45, .stops = true}});
+  const Checkpoint saved = load_checkpoint_file(list_checkpoints(folder_ / "m").at(0).stem() + ".json");
+  options_.checkpoint_prefix.reset();
+  options_.lost_start = LostStart{saved.cursor.epoch, saved.cursor.step, "the disk is away"};
+  const JobEnd job = run({{.workers = {0, 1}}});
+  for (const auto& [worker, end] : job.workers) {
+    EXPECT_NE(end.error.find("no worker can go on from there: the disk is away"), std::string::npos) << end.error;
+  }
+  EXPECT_TRUE(job.log.steps.empty());
+  expect_same_bits(alone.survivor().state, run({{.workers = {0, 1}}}, {{1, &saved}}).survivor().state);
+}
+
 TEST_F(ElasticTraining, ThrowsOutAWorkerThatComputesOtherBits) {
   const JobEnd alone = undisturbed();
   flawed_ = {{1, 5}};  // the next look is at the parameters: nothing wrong is contributed before it is seen

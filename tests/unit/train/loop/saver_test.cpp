@@ -2,6 +2,7 @@
 #include <fcntl.h>
 
 #include <cstdio>
+#include <set>
 
 #include <dtrain/train/trainer.hpp>
 
@@ -78,6 +79,17 @@ TEST_F(Saving, KeepsTheBestCheckpointBesideTheNewest) {
   EXPECT_EQ(load_checkpoint(*options_.checkpoint_prefix, 6).best.epoch, best);
 }
 
+TEST_F(Saving, RemovesTheParametersOfMxnetWithTheirCheckpoint) {
+  options_.epochs = 3;
+  options_.keep_checkpoints = 1;
+  options_.checkpoint_format = CheckpointFormat::mxnet;
+  Heard heard;
+  train_with(heard);
+  std::set<Path> left;
+  for (const auto& file : std::filesystem::directory_iterator(folder_ / "place")) left.insert(file.path().filename());
+  EXPECT_EQ(left, (std::set<Path>{"m-0003.json", "m-0003.params", "m-0003.safetensors", "m-symbol.json"}));
+}
+
 TEST_F(Saving, ARunWithoutItsLastWeightsNamesWhatIsLost) {
   block();
   Heard heard;
@@ -135,6 +147,42 @@ TEST_F(Saving, KeepsTheNewestCheckpointsOnly) {
   EXPECT_EQ(names[0].epoch, 4u);
   EXPECT_EQ(names[1].epoch, 3u);
   EXPECT_FALSE(std::filesystem::exists(names[1].prefix.string() + "-0001.safetensors"));
+}
+
+// A worker that starts before the report has come begins with the checkpoint before it.
+TEST_F(Saving, RemovesAnOlderCheckpointOnlyWhenTheNewOneIsReported) {
+  class Looks final : public Heard {
+   public:
+    explicit Looks(Path prefix) : prefix_(std::move(prefix)) {}
+    void on_checkpoint(const Path& path) override {
+      Heard::on_checkpoint(path);
+      for (const CheckpointName& name : list_checkpoints(prefix_)) seen.back().insert(name.epoch);
+      seen.emplace_back();
+    }
+    std::vector<std::set<std::uint32_t>> seen{1};
+
+   private:
+    const Path prefix_;
+  } heard(*options_.checkpoint_prefix);
+  options_.epochs = 3;
+  options_.keep_checkpoints = 1;
+  train_with(heard);
+  ASSERT_EQ(heard.saved.size(), 3u);
+  for (const std::uint32_t epoch : {2u, 3u}) EXPECT_TRUE(heard.seen.at(epoch - 1).contains(epoch - 1)) << epoch;
+  const auto left = list_checkpoints(*options_.checkpoint_prefix);
+  ASSERT_EQ(left.size(), 1u);
+  EXPECT_EQ(left.front().epoch, 3u);
+}
+
+TEST_F(Saving, ALossThatIsNotFiniteBeforeTheFirstCheckpointNamesNone) {
+  options_.schedule.base = 1e30;
+  Heard heard;
+  try {
+    train_with(heard);
+    FAIL() << "it must diverge";
+  } catch (const Diverged& error) {
+    EXPECT_NE(error.hint().find("no checkpoint has been saved yet"), std::string::npos) << error.hint();
+  }
 }
 
 TEST_F(Saving, TensorsWithoutManifestAreFound) {

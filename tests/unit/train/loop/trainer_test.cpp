@@ -289,9 +289,11 @@ TEST_F(Trainer, StopsEarlyAfterSoManyEpochsWithoutABetterValidation) {
   EXPECT_EQ(first.evaluated.size(), 3u);
   ASSERT_EQ(first.warnings.size(), 1u);
   EXPECT_NE(first.warnings[0].find("early stop: no validation accuracy of the last 2 epochs"), std::string::npos);
+  EXPECT_TRUE(first.warnings[0].ends_with("; best: " + CheckpointName{*options_.checkpoint_prefix, 1}.stem()));
 
   const Checkpoint second = load_checkpoint(*options_.checkpoint_prefix, 2);
   EXPECT_EQ(second.best.epoch, 1u);
+  EXPECT_EQ(best_checkpoint(*options_.checkpoint_prefix).epoch, 1u);
   EXPECT_EQ(run(&second).evaluated.size(), 1u) << "it forgot the epochs before the checkpoint";
   const Checkpoint last = load_checkpoint(*options_.checkpoint_prefix, 3);
   EXPECT_TRUE(run(&last).evaluated.empty()) << "it is over";

@@ -1,0 +1,71 @@
+#include <dtrain/train/run_ends.hpp>
+
+#include <fmt/format.h>
+
+#include <dtrain/base/error.hpp>
+
+namespace dtrain::train {
+
+// A checkpoint that came from MXNet does not know its data.
+std::string other_samples(const Checkpoint& start, std::uint64_t samples) {
+  if (start.job.samples == 0 || start.job.samples == samples) return {};
+  return fmt::format("the training data has {} samples an epoch, not the {} of the checkpoint", samples,
+                     start.job.samples);
+}
+
+Cursor starting_cursor(const Checkpoint& start, std::uint64_t samples) {
+  Cursor cursor = start.cursor;
+  const std::string other = other_samples(start, samples);
+  const bool is_inside = cursor.step != 0 || cursor.position != 0;
+  if (is_inside && (!other.empty() || cursor.position > samples)) {
+    throw DataError(fmt::format("the checkpoint stands at sample {} of an epoch, and {}", cursor.position,
+                                other.empty() ? fmt::format("the training data has only {}", samples) : other),
+                    fmt::format("resume with the data that it was trained on{}",
+                                cursor.epoch == 0 ? ""
+                                                  : fmt::format(", or begin with these data by setting 'load-epoch' {}",
+                                                                cursor.epoch)));
+  }
+  if (!other.empty() || cursor.samples_seen == 0) cursor.samples_seen = cursor.epoch * samples;
+  return cursor;
+}
+
+bool chooses_by_accuracy(const TrainerOptions& options) { return options.early_stop > 0 || options.keep_best; }
+
+BestEpoch after_evaluation(const BestEpoch& best, const EvaluationReport& report) {
+  return report.accuracy > best.accuracy ? BestEpoch{report.accuracy, report.epoch + 1} : best;
+}
+
+bool stops_early(const Cursor& cursor, const BestEpoch& best, const TrainerOptions& options) {
+  const std::uint32_t patience = options.early_stop;
+  return patience > 0 && best.accuracy >= 0 && cursor.epoch >= best.epoch + patience;
+}
+
+bool is_over(const Cursor& cursor, const BestEpoch& best, const TrainerOptions& options) {
+  return cursor.epoch >= options.epochs || stops_early(cursor, best, options);
+}
+
+std::string why_over(const Checkpoint& start, const TrainerOptions& options) {
+  const std::uint32_t epochs = start.cursor.epoch;
+  if (epochs >= options.epochs) {
+    if (options.epochs == 0) return {};
+    return fmt::format(
+        "{} epochs are trained already, and setting 'num-epochs' {} asks for no more: a larger number "
+        "trains on",
+        epochs, options.epochs);
+  }
+  if (!stops_early(start.cursor, start.best, options)) return {};
+  const std::string best = best_words(start.best, epochs, options);
+  return fmt::format(
+      "the run stopped early after {} epochs, {} of them without a better validation: a larger number "
+      "than setting 'early-stop' {}, or none, trains on{}{}",
+      epochs, epochs - start.best.epoch, options.early_stop, best.empty() ? "" : "; ", best);
+}
+
+std::string best_words(const BestEpoch& best, std::uint32_t epochs, const TrainerOptions& options) {
+  if (!chooses_by_accuracy(options) || best.accuracy < 0 || !options.checkpoint_prefix) return {};
+  const std::string words = "best: " + CheckpointName{*options.checkpoint_prefix, best.epoch}.stem();
+  const bool is_kept = options.keep_best || options.keep_checkpoints == 0 || best.epoch == epochs;
+  return is_kept ? words : words + ", which was not kept";
+}
+
+}  // namespace dtrain::train

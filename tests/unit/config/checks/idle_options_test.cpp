@@ -1,0 +1,83 @@
+#include "config/checks/idle_options.hpp"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+namespace dtrain::config {
+namespace {
+
+using GivenTexts = std::vector<std::pair<const char*, const char*>>;
+
+std::vector<std::string> idle_among(const GivenTexts& given) {
+  TrainOptions options;
+  OptionSet set;
+  bind(set, options);
+  for (const auto& [name, text] : given) {
+    Option& option = *set.find(name);
+    option.set(text);
+    option.source = Source::flag;
+  }
+  return idle_options(options, set);
+}
+
+using Lines = std::vector<std::string>;
+
+TEST(IdleOptions, NameTheOptionThatTheyNeed) {
+  EXPECT_EQ(idle_among({{"ema-warmup", "true"}}), Lines{"--ema-warmup has no effect without --ema"});
+  EXPECT_EQ(idle_among({{"mom", "0.8"}, {"optimizer", "adamw"}}),
+            Lines{"--mom has no effect without --optimizer sgd, nag, muon, lars or signum"});
+  EXPECT_EQ(idle_among({{"lr-final", "0.1"}, {"warmup-lr", "0.01"}}),
+            (Lines{"--lr-final has no effect without --lr-schedule cosine, one-cycle or poly",
+                   "--warmup-lr has no effect without --warmup-epochs"}));
+  EXPECT_EQ(idle_among({{"rand-augment-ops", "3"}, {"auto-augment", "trivial"}}),
+            Lines{"--rand-augment-ops has no effect without --auto-augment rand"});
+}
+
+TEST(IdleOptions, EachHasALineAlone) {
+  const GivenTexts alone = {{"ema-warmup", "true"},
+                            {"min-random-area", "0.5"},
+                            {"max-random-area", "0.5"},
+                            {"min-random-aspect-ratio", "0.5"},
+                            {"rand-augment-ops", "3"},
+                            {"rand-augment-magnitude", "3"},
+                            {"random-erasing-mode", "rand"},
+                            {"lr-final", "0.1"},
+                            {"lr-cycles", "2"},
+                            {"lr-rise", "0.1"},
+                            {"lr-power", "3"},
+                            {"warmup-strategy", "sqrt"},
+                            {"warmup-lr", "0.01"},
+                            {"muon-steps", "4"},
+                            {"muon-coefficients", "3,-4,2"},
+                            {"muon-rest-mom", "0.8"}};
+  for (const auto& [name, text] : alone) EXPECT_EQ(idle_among({{name, text}}).size(), 1u) << name;
+}
+
+TEST(IdleOptions, AreSilentWhereTheyHaveAnEffect) {
+  for (const GivenTexts& given : {GivenTexts{{"ema-warmup", "true"}, {"ema", "0.99"}},
+                                  {{"min-random-area", "0.3"}, {"random-resized-crop", "1"}},
+                                  {{"rand-augment-magnitude", "5"}, {"auto-augment", "rand"}},
+                                  {{"random-erasing-mode", "rand"}, {"random-erasing", "0.5"}},
+                                  {{"lr-factor", "0.5"}, {"lr-step-epochs", "1,2"}},
+                                  {{"lr-final", "0.1"}, {"lr-cycles", "2"}, {"lr-schedule", "cosine"}},
+                                  {{"lr-rise", "0.1"}, {"lr-schedule", "one-cycle"}},
+                                  {{"warmup-lr", "0.01"}, {"warmup-epochs", "2"}},
+                                  {{"mom", "0.8"}},
+                                  {{"mom", "0.8"}, {"muon-steps", "4"}, {"optimizer", "muon"}}})
+    EXPECT_EQ(idle_among(given), Lines{}) << given.front().first;
+}
+
+TEST(IdleOptions, ThoseOfARecipeAreNotTheUsersChoice) {
+  TrainOptions options;
+  OptionSet set;
+  bind(set, options);
+  set.find("recipe")->set("speednet");
+  set.find("recipe")->source = Source::flag;
+  set.apply_preset();
+  set.find("optimizer")->set("adamw");
+  EXPECT_EQ(idle_options(options, set), Lines{});
+}
+
+}  // namespace
+}  // namespace dtrain::config

@@ -1,0 +1,78 @@
+#include <gtest/gtest.h>
+
+#include <dtrain/base/error.hpp>
+#include <dtrain/train/run_ends.hpp>
+
+namespace dtrain::train {
+namespace {
+
+Checkpoint checkpoint_at(const Cursor& cursor, std::uint64_t samples) {
+  Checkpoint checkpoint;
+  checkpoint.cursor = cursor;
+  checkpoint.job.samples = samples;
+  return checkpoint;
+}
+
+TEST(RunEnds, GoesOnWhereACheckpointOfTheSameDataStands) {
+  const Cursor inside{.epoch = 2, .step = 3, .samples_seen = 120, .position = 30};
+  EXPECT_EQ(starting_cursor(checkpoint_at(inside, 45), 45), inside);
+  EXPECT_EQ(other_samples(checkpoint_at(inside, 45), 45), "");
+}
+
+TEST(RunEnds, CountsTheSamplesOfACheckpointThatDoesNotKnowThem) {
+  EXPECT_EQ(starting_cursor(checkpoint_at({.epoch = 2}, 0), 45).samples_seen, 90u);
+  EXPECT_EQ(other_samples(checkpoint_at({.epoch = 2}, 0), 45), "");
+}
+
+TEST(RunEnds, GoesOnByEpochsOverOtherData) {
+  const Checkpoint start = checkpoint_at({.epoch = 2, .samples_seen = 90}, 45);
+  EXPECT_EQ(starting_cursor(start, 40).samples_seen, 80u);
+  EXPECT_EQ(other_samples(start, 40), "the training data has 40 samples an epoch, not the 45 of the checkpoint");
+}
+
+TEST(RunEnds, RefusesOtherDataInTheMiddleOfAnEpoch) {
+  for (const std::uint64_t samples : {20u, 40u, 60u}) {
+    try {
+      starting_cursor(checkpoint_at({.epoch = 2, .step = 3, .samples_seen = 120, .position = 30}, 45), samples);
+      ADD_FAILURE() << samples;
+    } catch (const DataError& error) {
+      EXPECT_NE(std::string(error.what()).find("stands at sample 30 of an epoch"), std::string::npos);
+      EXPECT_NE(std::string(error.hint()).find("setting 'load-epoch' 2"), std::string::npos);
+    }
+  }
+}
+
+TEST(RunEnds, SaysWhyThereIsNothingToTrain) {
+  TrainerOptions options;
+  options.epochs = 5;
+  Checkpoint start = checkpoint_at({.epoch = 3}, 45);
+  EXPECT_EQ(why_over(start, options), "");
+  options.early_stop = 2;
+  EXPECT_EQ(why_over(start, options), "");
+  start.best = {.accuracy = 0.5, .epoch = 1};
+  options.checkpoint_prefix = "m/p";
+  EXPECT_EQ(why_over(start, options),
+            "the run stopped early after 3 epochs, 2 of them without a better validation: a larger number than setting "
+            "'early-stop' 2, or none, trains on; best: m/p-0001");
+  options.epochs = 3;
+  EXPECT_EQ(why_over(start, options),
+            "3 epochs are trained already, and setting 'num-epochs' 3 asks for no more: a larger number trains on");
+}
+
+TEST(RunEnds, NamesTheBestCheckpointWhereTheRunChooses) {
+  const BestEpoch best{.accuracy = 0.5, .epoch = 2};
+  TrainerOptions options;
+  options.checkpoint_prefix = "m/p";
+  EXPECT_EQ(best_words(best, 4, options), "");
+  options.early_stop = 2;
+  EXPECT_EQ(best_words({}, 4, options), "");
+  EXPECT_EQ(best_words(best, 4, options), "best: m/p-0002");
+  options.keep_checkpoints = 1;
+  EXPECT_EQ(best_words(best, 4, options), "best: m/p-0002, which was not kept");
+  EXPECT_EQ(best_words(best, 2, options), "best: m/p-0002");
+  options.keep_best = true;
+  EXPECT_EQ(best_words(best, 4, options), "best: m/p-0002");
+}
+
+}  // namespace
+}  // namespace dtrain::train
