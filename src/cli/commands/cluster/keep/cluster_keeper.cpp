@@ -14,7 +14,7 @@ namespace dtrain::cli {
 namespace {
 
 // A loss is to be noticed within half a minute, with few calls while nothing happens.
-constexpr std::chrono::seconds kEvery{20};
+constexpr std::chrono::seconds kEvery{25};
 constexpr std::chrono::seconds kInAHurry{3};  // while a worker takes the place of another one
 constexpr std::size_t kRandomBytes = 3;
 constexpr std::chrono::seconds kToLeave{10};
