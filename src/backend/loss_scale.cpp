@@ -16,8 +16,7 @@ LossScale after_step(LossScale scale, bool overflowed) {
     if (scale.value <= kSmallest) {
       throw Error("gradients are not finite in float16, however small they are made",
                   "resume from the last checkpoint, or begin again where there is none, with a smaller setting 'lr' or "
-                  "with setting "
-                  "'dtype' bfloat16");
+                  "with setting 'dtype' bfloat16");
     }
     return {scale.value / 2, 0};
   }

@@ -31,7 +31,7 @@ RunEstimate estimate_run(const RunSize& size, double step_seconds, double valida
 std::uint64_t checkpoint_bytes(const nn::Graph& graph, const nn::Optimizer& optimizer,
                                const train::LocalSteps& local = {}, const train::GradientCompression& compression = {});
 
-// Of one model without its optimizer, as MXNet's .params have it.
+// The bytes of weights and statistics alone, which is what MXNet's .params hold.
 std::uint64_t weight_bytes(const nn::Graph& graph);
 
 // The mean step of a run whose images grow, from where the share `done` of it is over, by the times of a step on its

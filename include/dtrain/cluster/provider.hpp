@@ -51,8 +51,8 @@ std::unique_ptr<Provider> provider_of(const std::string& name);
 std::unique_ptr<Provider> provider_of(Fleet fleet);
 std::unique_ptr<Provider> provider_of(RegisteredCluster cluster);
 
-// The calls of the account that may have the cluster of this name, which is not registered. Throws UsageError for want
-// of a region, with a hint at the clusters of the user's own hosts, which need none.
+// The calls of the account that may have the cluster of this name, which is not registered. Throws UsageError
+// where no region is known; its hint names the commands for clusters of one's own hosts, which need none.
 net::AwsCalls calls_for(const std::string& name, const net::AwsSettings& settings = {},
                         const net::AwsLimits& limits = {});
 

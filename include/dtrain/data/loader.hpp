@@ -98,7 +98,7 @@ struct LoaderRanges {
 };
 inline constexpr LoaderRanges kLoaderRanges;
 
-// Of so many records, where 0 or more than there are mean all.
+// How many of the records an epoch takes; --num-examples 0, or one above their number, takes all.
 std::uint64_t samples_of_epoch(std::uint64_t records, std::int64_t num_examples);
 
 // Bytes of the batches of `samples` each that a loader holds at most, with one that its consumer has not let go of.

@@ -25,7 +25,7 @@ struct PictureObjects {
   // Of each box its mask in the original picture: lengths of runs of 0 and of 1 by turns, 0 first, down the columns
   // from the left one; empty: none asked for.
   std::vector<std::vector<std::uint32_t>> runs = {};
-  std::vector<AnnotatedBox> annotated = {};  // of each box; an evaluation compares these, as pycocotools does
+  std::vector<AnnotatedBox> annotated = {};  // one for each box; evaluations score by these, as pycocotools does
   int height = 0, width = 0;                 // what the picture fills of the input, from the left upper corner
   float scale = 1;                           // input pixels per pixel of the original picture
   int original_height = 0, original_width = 0;

@@ -7,8 +7,8 @@
 
 namespace dtrain::train {
 
-// Where a run of `samples` an epoch goes on from a checkpoint. Of other data than the checkpoint's the schedule goes on
-// by whole epochs. Throws DataError in the middle of an epoch of other data: its order of samples is no more.
+// Where a run of `samples` an epoch goes on from a checkpoint. With other data than the checkpoint's the schedule goes
+// on by whole epochs; in the middle of an epoch that throws DataError, because the order of its samples is lost.
 Cursor starting_cursor(const Checkpoint& start, std::uint64_t samples);
 // "the training data has 40 samples an epoch, not the 45 of the checkpoint"; empty: they agree, or it is not known.
 std::string other_samples(const Checkpoint& start, std::uint64_t samples);
@@ -16,7 +16,7 @@ std::string other_samples(const Checkpoint& start, std::uint64_t samples);
 // Whether evaluations decide when the run ends, or which checkpoints stay: then an epoch is evaluated before it is
 // saved.
 bool chooses_by_accuracy(const TrainerOptions& options);
-// Behind the evaluation of an epoch, counted from 0. Of equals the first one is the best.
+// The best epoch once this evaluation is known; of two that are equal, the earlier one.
 BestEpoch after_evaluation(const BestEpoch& best, const EvaluationReport& report);
 // No better evaluation for as many epochs as the options say.
 bool stops_early(const Cursor& cursor, const BestEpoch& best, const TrainerOptions& options);
@@ -25,7 +25,7 @@ bool is_over(const Cursor& cursor, const BestEpoch& best, const TrainerOptions& 
 std::string why_over(const Checkpoint& start, const TrainerOptions& options);
 
 // "best: m/p-0004", or that its checkpoint is not kept. Empty where the run does not choose, or saves nothing.
-// `epochs`: as many are complete.
+// `epochs`: how many are complete.
 std::string best_words(const BestEpoch& best, std::uint32_t epochs, const TrainerOptions& options);
 
 }  // namespace dtrain::train

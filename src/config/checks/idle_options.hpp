@@ -1,4 +1,4 @@
-// Options that the user chose in vain: another option, which they need, is not as they need it.
+// Options that have no effect, because an option that they depend on is not set for them.
 #pragma once
 
 #include <string>

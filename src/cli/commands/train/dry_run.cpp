@@ -35,7 +35,7 @@ bench::RunSize size_of(const job::TrainRun& run, const data::Loader& training, c
 // What a few steps say of all steps of the run.
 struct MeasuredSteps {
   bench::StepTimes times;  // on whole images
-  double mean = 0;         // of the steps that the run has before it
+  double mean = 0;         // over all steps that are left, in seconds
 };
 
 // Growing images are measured where they are smallest and where they are whole, which `executable` is for afterwards.
