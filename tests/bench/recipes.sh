@@ -89,7 +89,7 @@ dtrain_curve() {  # dtrain_curve NAME SEED: one accuracy in per cent a line
   read -ra options <<<"${recipes[$1]}"
   "$dtrain" train "${common[@]}" "${options[@]}" --num-epochs "$epochs" --seed "$2" --threads "$threads" >"$1-$2.log" 2>&1 ||
     { tail -n 5 "$1-$2.log" >&2; exit 1; }
-  grep -oE 'validation accuracy [0-9.]+' "$1-$2.log" | head -n "$epochs" | awk '{ printf "%.2f\n", 100 * $3 }'
+  sed -n 's|^.*Validation-accuracy=||p' "$1-$2.log" | awk '{ printf "%.2f\n", 100 * $1 }'
 }
 
 timm_curve() {  # likewise
