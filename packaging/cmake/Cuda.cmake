@@ -40,7 +40,6 @@ message(STATUS "GPUs: ${DTRAIN_HAS_CUDA}")
 # #if on __CUDA_ARCH_FEAT_SM90_ALL.
 function(dtrain_cuda_source target source)
   set(hopper 90)
-  set(template_depth 2048)  # std::variant has a level for each alternative, and Work (backend/cuda/call.hpp) has many
   if("NATIVE" IN_LIST ARGN)
     set(hopper 90a)
   endif()
@@ -48,7 +47,7 @@ function(dtrain_cuda_source target source)
   set(object ${CMAKE_CURRENT_BINARY_DIR}/${name}.o)
   add_custom_command(
     OUTPUT ${object}
-    COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${DTRAIN_NVCC} -std=c++20 -O3 --expt-relaxed-constexpr -ftemplate-depth ${template_depth}
+    COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${DTRAIN_NVCC} -std=c++20 -O3 --expt-relaxed-constexpr
       -gencode arch=compute_80,code=sm_80 -gencode arch=compute_${hopper},code=sm_${hopper} -gencode arch=compute_90,code=compute_90
       -I${CMAKE_SOURCE_DIR}/include -MD -MF ${object}.d -c ${CMAKE_CURRENT_SOURCE_DIR}/${source} -o ${object}
     DEPENDS ${source}

@@ -133,9 +133,9 @@ class Counting final : public Recording {
       : chip_(chip), counts_(counts), calls_(std::move(calls)) {}
   void run() override {
     for (const Call& call : calls_) {
-      if (std::holds_alternative<EventMarker>(call.work)) ++counts_.markers;
-      counts_.launches += std::visit(Launches{chip_}, call.work);
-      counts_.update_bytes += std::visit(UpdateBytes{}, call.work);
+      if (call.work.holds<EventMarker>()) ++counts_.markers;
+      counts_.launches += call.work.visit(Launches{chip_});
+      counts_.update_bytes += call.work.visit(UpdateBytes{});
     }
   }
   DeviceMark mark(int) const override { return {}; }
@@ -225,13 +225,13 @@ std::optional<Convolution> with_moments(const Convolution* product, const std::v
   if (!product || behind.empty() || !own) return std::nullopt;
   const auto calls = fused({{"product", *product}, behind.front()},
                            [](const Convolution& work) { return product_of(work).has_value(); });
-  const Convolution& asked = std::get<Convolution>(calls.front().work);
+  const Convolution& asked = *calls.front().work.get_if<Convolution>();
   return asked.moments ? std::optional(asked) : std::nullopt;
 }
 
 // Statistics and what is made with them; else they are an operation of their own.
 bool is_whole_norm(const Call& call) {
-  return std::visit([]<typename W>(const W&) { return GoesBySlabs<W>; }, call.work);
+  return call.work.visit([]<typename W>(const W&) { return GoesBySlabs<W>; });
 }
 
 const char* part_of(Direction direction) {
@@ -258,7 +258,7 @@ void print(const Case& of, const Ceilings& ceilings, const ChipFacts& chip) {
   std::optional<Convolution> before;
   for (const Operation& operation : program.operations()) {
     const std::vector<Call> calls = calls_of(program, operation, of.batch);
-    const auto* const product = calls.empty() ? nullptr : std::get_if<Convolution>(&calls.front().work);
+    const auto* const product = calls.empty() ? nullptr : calls.front().work.get_if<Convolution>();
     const auto asked = with_moments(before ? &*before : nullptr, calls, of.own_products);
     before = product ? std::optional(*product) : std::nullopt;
     if (product) {
@@ -276,7 +276,7 @@ void print(const Case& of, const Ceilings& ceilings, const ChipFacts& chip) {
     if (!asked || is_whole_norm(calls.front())) bytes += static_cast<double>(program.bytes_of(operation, of.batch));
     for (const Call& call : calls) {
       if (asked) continue;
-      bytes += static_cast<double>(std::visit([&](const auto& work) { return read_again(work, chip); }, call.work));
+      bytes += static_cast<double>(call.work.visit([&](const auto& work) { return read_again(work, chip); }));
     }
     const std::string kind = operation.kind;
     parts[kind].add(bytes, 0, ceilings);

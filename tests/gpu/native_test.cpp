@@ -39,7 +39,7 @@ std::vector<Call> definitions_of(std::vector<Call> calls) {
   std::vector<Call> kernels;
   for (Call& call : calls) {
     std::vector<Call> definition;
-    if (!std::holds_alternative<Convolution>(call.work)) definition = definitions_of(definition_of(call));
+    if (!call.work.holds<Convolution>()) definition = definitions_of(definition_of(call));
     if (definition.empty()) definition.push_back(std::move(call));
     for (Call& kernel : definition) kernels.push_back(std::move(kernel));
   }

@@ -123,7 +123,7 @@ TEST_F(GpuNccl, ARankAloneMeetsItselfSendsAndReceives) {
   const std::atomic<bool> aborted{false};
   const auto soon = [] { return Clock::now() + 60s; };
   for (int generation = 0; generation < 3; ++generation) {
-    comm::nccl::Link link(api, *mesh, *device, aborted, soon());
+    comm::nccl::Link link(api, *mesh, *device, aborted, 60s);
     const std::vector<float> values = awkward(1'000'003, 1);
     const OnGpu from(*device, values), to(*device, std::vector<float>(values.size()));
     link.group(

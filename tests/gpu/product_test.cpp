@@ -81,6 +81,7 @@ class Operands {
     return work;
   }
   std::int64_t values() const { return layout_.result_values(); }
+  std::uint64_t result_bytes() const { return layout_.results_bytes(); }
 
  private:
   static std::uint64_t sums_of(const Convolution& work) {
@@ -115,6 +116,8 @@ TEST_F(GpuProducts, AgreeWithTheirDefinitionAtEveryEdge) {
           const ProductTile tile{n};
           ASSERT_LE(product_workspace(wanted, tile), workspace.size());
           device_->synchronize();
+          // What the tile before left would hide values that this one does not write.
+          ASSERT_EQ(cudaMemset(operands.work().result, 0xff, operands.result_bytes()), cudaSuccess);
           // Another stream than the device's, so that both sides wait.
           ASSERT_EQ(launch_product(operands.work(), tile, workspace.data(), nullptr), cudaSuccess) << name_of(wanted);
           ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess) << name_of(wanted) << " by " << engine_name(tile);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -28,7 +29,7 @@ struct HostBatch {
   int n = 0;
   const float* images = nullptr;              // [n, c, h, w], normalised, 64-byte aligned
   const std::int32_t* labels = nullptr;       // [n], each in [0, classes)
-  const std::uint32_t* sample_ids = nullptr;  // [n], the record's position in its file: keys of dropout
+  const std::uint32_t* sample_ids = nullptr;  // [n], of record and copy: keys of dropout
   nn::Pixels pixels = {};                     // in the place of images, which are null, where BatchWish asks for them
   std::uint64_t staged = 0;                   // handle returned by stage(); 0: the batch was not staged
   // Images of training that are mixtures of two samples have two labels. Null: none is one.
@@ -120,6 +121,8 @@ class DeviceSink {
 // The executable adds the contributions up itself and keeps the sum on its device. For a rank without peers: its shards
 // are all of the step, 0 to V - 1 in order, V a power of two, and are added by the canonical tree (left + right).
 struct OwnSum {};
+// Subtrees of so many shards that wait for their siblings, at most.
+constexpr int waiting_subtrees(int shards) { return std::bit_width(static_cast<unsigned>(shards)) - 1; }
 
 // Where the contributions of a step go. An executable whose device_parts() are empty computes on the host and takes a
 // ContributionSink only; one whose norms can meet takes a MeetingSink too.
@@ -181,6 +184,10 @@ struct CompileOptions {
   std::optional<nn::OptimizerKind> optimizer = {};
   bool average = false;      // of weights: its memory is reserved with the rest
   bool layer_decay = false;  // the rates of layers differ: likewise
+  // Of a training step, so that what it needs is refused before the first one where it does not fit.
+  int shards = 1;                 // of this rank: its batch has so many times max_samples
+  bool batches_as_bytes = false;  // as BatchWish asks; else as floats
+  int waiting_sums = 0;           // contributions on the device beside the shard's own: subtrees, what others sent
 };
 
 // One operation of a step: what it takes of one lane in a pass.

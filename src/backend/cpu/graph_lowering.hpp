@@ -353,6 +353,7 @@ class Lowering {
     } else if (const auto* dropout = as<nn::Dropout>(n)) {
       add(make_dropout(*dropout, index, shape_of(x), kernels_, gradient, result), index, ".gradient");
     } else {
+      DTRAIN_CHECK(as<nn::Flatten>(n), "a layer whose gradient the cpu backend does not know");
       add(make_flatten_gradient(shape_of(x), kernels_, gradient, result), index, ".gradient");
     }
     pass_on(source, result);

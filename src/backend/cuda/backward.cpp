@@ -250,6 +250,7 @@ void Lowering::backward_node(int index) {
   } else if (const auto* dropout = as<nn::Dropout>(n)) {
     drop(index, ".gradient", *dropout, dy, dx);
   } else {
+    DTRAIN_CHECK(as<nn::Flatten>(n), "a layer whose gradient the cuda backend does not know");
     reorder(index, ".gradient", dy, dx, shape, false);
   }
   pass_on(source, dx);

@@ -77,7 +77,7 @@ const char* direction_name(Direction direction) {
 
 Calls definition_of(const Call& call) {
   Definition definition{call.name};
-  std::visit(definition, call.work);
+  call.work.visit(definition);
   return std::move(definition.calls);
 }
 

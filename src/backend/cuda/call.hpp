@@ -5,8 +5,6 @@
 
 #include <string>
 #include <tuple>
-#include <utility>
-#include <variant>
 #include <vector>
 
 #include <dtrain/backend/dtype.hpp>
@@ -21,6 +19,7 @@
 #include "kernels/layer_wise.hpp"
 #include "kernels/loss.hpp"
 #include "kernels/norm_pooling.hpp"
+#include "kernels/one_of.hpp"
 #include "kernels/orthogonalise.hpp"
 #include "kernels/scale.hpp"
 #include "kernels/tokens.hpp"
@@ -95,17 +94,10 @@ using OperationsOn =
                WhiteningTotals<T>, NormForward<T>, NormForward<T, true>, NormForward<T, false, true>, NormBackward<T>,
                NormBackward<T, true>, Tiled<MuonGram<T>>, Tiled<MuonPolynomial<T>>, Tiled<MuonAdvance<T>>>;
 
-template <typename List>
-struct VariantOf;
-template <typename... Types>
-struct VariantOf<std::tuple<Types...>> {
-  using type = std::variant<Types...>;
-};
-template <typename... Lists>
-using AnyOf = typename VariantOf<decltype(std::tuple_cat(std::declval<Lists>()...))>::type;
-
-using Work = AnyOf<std::tuple<Convolution, EventMarker, DetectionWork>, OtherKernels, KernelsOn<float>, KernelsOn<Bf16>,
-                   KernelsOn<Half>, OperationsOn<float>, OperationsOn<Bf16>, OperationsOn<Half>>;
+struct AllWork
+    : TypesOf<std::tuple<Convolution, EventMarker, DetectionWork>, OtherKernels, KernelsOn<float>, KernelsOn<Bf16>,
+              KernelsOn<Half>, OperationsOn<float>, OperationsOn<Bf16>, OperationsOn<Half>> {};
+using Work = OneOf<AllWork>;
 
 // A kernel or operation as work.
 template <typename W>

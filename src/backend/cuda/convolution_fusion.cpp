@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <optional>
 #include <utility>
-#include <variant>
 
 namespace dtrain::backend::cuda {
 namespace {
@@ -42,14 +41,12 @@ std::optional<Fusion> fused_with(Convolution convolution, const NormForward<T, G
 }
 
 std::optional<Fusion> fuse_at(const Calls& calls, std::size_t at) {
-  const auto* const convolution = std::get_if<Convolution>(&calls[at].work);
+  const auto* const convolution = calls[at].work.get_if<Convolution>();
   if (!convolution || convolution->direction != Direction::forward || at + 1 >= calls.size()) return std::nullopt;
-  return std::visit(
-      [&]<typename Next>(const Next& next) -> std::optional<Fusion> {
-        if constexpr (requires { fused_with(*convolution, next); }) return fused_with(*convolution, next);
-        return std::nullopt;
-      },
-      calls[at + 1].work);
+  return calls[at + 1].work.visit([&]<typename Next>(const Next& next) -> std::optional<Fusion> {
+    if constexpr (requires { fused_with(*convolution, next); }) return fused_with(*convolution, next);
+    return std::nullopt;
+  });
 }
 
 // The factors that a norm's pass would compute by; null: no such pass. What else the call does goes to `rest`.
@@ -76,7 +73,7 @@ using Readers = std::vector<std::pair<std::size_t, Convolution>>;
 Readers fused_readers(const Calls& calls, const void* factors, const Fuses& fuses) {
   Readers readers;
   for (std::size_t at = 0; at < calls.size(); ++at) {
-    const auto* const convolution = std::get_if<Convolution>(&calls[at].work);
+    const auto* const convolution = calls[at].work.get_if<Convolution>();
     if (!convolution || !convolution->normed.x || convolution->normed.factors != factors) continue;
     readers.emplace_back(at, *convolution);
     readers.back().second.normed.fused = true;
@@ -90,7 +87,7 @@ Calls without_passes(Calls calls, const Fuses& fuses) {
   Calls result;
   for (std::size_t at = 0; at < calls.size(); ++at) {
     std::optional<Work> rest;
-    const void* const factors = std::visit(FactorsOf{rest}, calls[at].work);
+    const void* const factors = calls[at].work.visit(FactorsOf{rest});
     const Readers readers = factors ? fused_readers(calls, factors, fuses) : Readers{};
     for (const auto& [reader, convolution] : readers) calls[reader].work = convolution;
     if (readers.empty()) {

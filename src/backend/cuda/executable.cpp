@@ -26,7 +26,8 @@ Programs make_programs(const Model& model, const CompileOptions& options) {
 MemoryLayout fitting_layout(const Device& device, const Model& model, const Programs& programs,
                             const CompileOptions& options) {
   const int samples = std::max(1, options.max_samples);
-  const std::string reason = why_too_large(model, programs, samples, update_bytes(model, options), device.free_bytes());
+  const std::string reason =
+      why_too_large(model, programs, samples, needs_of_step(model, options), device.free_bytes());
   if (!reason.empty())
     throw UsageError(reason, "use a smaller setting 'batch-size', or more setting 'logical-shards' in a new run");
   return MemoryLayout(model, programs, samples);

@@ -62,28 +62,39 @@ std::uint64_t update_bytes(const Model& model, const CompileOptions& options) {
          (options.layer_decay ? static_cast<std::uint64_t>(model.graph.parameter_count) * sizeof(float) : 0);
 }
 
-std::uint64_t bytes_needed(const Model& model, const Programs& programs, int samples, std::uint64_t update) {
-  // A batch that is computed and the next one. A loader's are bytes: so there is room for four shards in each.
-  const std::uint64_t batches = 2 * (InputSlots::bytes_for(model.graph.input(), samples) +
-                                     InputSlots::object_bytes(nn::detection_of(model.graph), samples));
-  return MemoryLayout(model, programs, samples).bytes() + update + batches;
+StepNeeds needs_of_step(const Model& model, const CompileOptions& options) {
+  if (!options.training) return {};
+  const auto contribution = static_cast<std::uint64_t>(ContributionLayout(model.graph).size()) * sizeof(float);
+  return {.fixed = update_bytes(model, options) + static_cast<std::uint64_t>(options.waiting_sums) * contribution,
+          .shards = options.shards,
+          .as_bytes = options.batches_as_bytes};
 }
 
-int largest_fitting(const Model& model, const Programs& programs, int wanted, std::uint64_t update,
+std::uint64_t bytes_needed(const Model& model, const Programs& programs, int samples, const StepNeeds& needs) {
+  const auto of_batch = [&](int shards, bool as_bytes) {
+    return InputSlots::bytes_for(model.graph.input(), shards * samples, as_bytes) +
+           InputSlots::object_bytes(nn::detection_of(model.graph), shards * samples);
+  };
+  // A batch that is computed and the next one, in slots that once had a shard of floats to warm up with.
+  const std::uint64_t slot = std::max(of_batch(needs.shards, needs.as_bytes), of_batch(1, false));
+  return MemoryLayout(model, programs, samples).bytes() + needs.fixed + 2 * slot;
+}
+
+int largest_fitting(const Model& model, const Programs& programs, int wanted, const StepNeeds& needs,
                     std::uint64_t bytes) {
   int fits = 0, too_many = wanted + 1;
   while (too_many - fits > 1) {
     const int middle = fits + (too_many - fits) / 2;
-    (bytes_needed(model, programs, middle, update) <= bytes ? fits : too_many) = middle;
+    (bytes_needed(model, programs, middle, needs) <= bytes ? fits : too_many) = middle;
   }
   return fits;
 }
 
-std::string why_too_large(const Model& model, const Programs& programs, int samples, std::uint64_t update,
+std::string why_too_large(const Model& model, const Programs& programs, int samples, const StepNeeds& needs,
                           std::uint64_t free_bytes) {
-  const std::uint64_t needed = bytes_needed(model, programs, samples, update);
+  const std::uint64_t needed = bytes_needed(model, programs, samples, needs);
   if (needed <= free_bytes) return {};
-  const int fits = largest_fitting(model, programs, samples, update, free_bytes);
+  const int fits = largest_fitting(model, programs, samples, needs, free_bytes);
   return fmt::format("{} samples at once need {:.1f} GiB of the GPU's memory, {:.1f} GiB are free; {}", samples,
                      gibibytes(needed), gibibytes(free_bytes),
                      fits > 0 ? fmt::format("the most that fit are {}", fits) : "not even one sample fits");

@@ -55,13 +55,22 @@ class MemoryLayout {
 
 // Bytes of what updates need beside the layout; optimizer state of the most slots where the rule is not known yet.
 std::uint64_t update_bytes(const Model& model, const CompileOptions& options);
-// Bytes for `samples` a shard, with those for updates.
-std::uint64_t bytes_needed(const Model& model, const Programs& programs, int samples, std::uint64_t update);
+
+// What a step needs beside the layout.
+struct StepNeeds {
+  std::uint64_t fixed = 0;  // whatever the samples: for updates, and for contributions that wait
+  int shards = 1;           // of a batch
+  bool as_bytes = false;    // batches
+};
+StepNeeds needs_of_step(const Model& model, const CompileOptions& options);
+
+// Bytes for `samples` a shard.
+std::uint64_t bytes_needed(const Model& model, const Programs& programs, int samples, const StepNeeds& needs);
 // The largest number of samples, at most `wanted`, that fits into `bytes`; 0 where not even one does.
-int largest_fitting(const Model& model, const Programs& programs, int wanted, std::uint64_t update,
+int largest_fitting(const Model& model, const Programs& programs, int wanted, const StepNeeds& needs,
                     std::uint64_t bytes);
 // Empty where `samples` fit, else what is needed, what is there and what would fit, in one sentence.
-std::string why_too_large(const Model& model, const Programs& programs, int samples, std::uint64_t update,
+std::string why_too_large(const Model& model, const Programs& programs, int samples, const StepNeeds& needs,
                           std::uint64_t free_bytes);
 
 }  // namespace dtrain::backend::cuda

@@ -73,7 +73,7 @@ struct Launch {
 
 }  // namespace
 
-cudaError_t launch(const Work& work, cudaStream_t stream) { return std::visit(Launch{stream}, work); }
+cudaError_t launch(const Work& work, cudaStream_t stream) { return work.visit(Launch{stream}); }
 std::optional<cudaError_t> launch_native(const Work& work, cudaStream_t stream) {
   return natives ? natives(work, stream) : std::nullopt;
 }

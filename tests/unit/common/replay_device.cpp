@@ -14,20 +14,18 @@ namespace {
 // Operations by their definition.
 void replay(const Call& call) {
   for (const Call& kernel : definition_of(call)) replay(kernel);
-  std::visit(
-      []<typename W>(const W& work) {
-        if constexpr (IsKernel<W>) {
-          // From the last thread to the first: no thread may count on an earlier one.
-          for (std::int64_t i = work.threads() - 1; i >= 0; --i) work(i);
-        }
-      },
-      call.work);
+  call.work.visit([]<typename W>(const W& work) {
+    if constexpr (IsKernel<W>) {
+      // From the last thread to the first: no thread may count on an earlier one.
+      for (std::int64_t i = work.threads() - 1; i >= 0; --i) work(i);
+    }
+  });
 }
 
 // Moves a gradient by what no other computation, in this process or another, moves it by.
 void waver(const Call& call) {
   thread_local std::minstd_rand random{std::random_device{}()};
-  const auto* const convolution = std::get_if<Convolution>(&call.work);
+  const auto* const convolution = call.work.get_if<Convolution>();
   if (!convolution || !convolution->any_order || convolution->direction != Direction::backward_weights) return;
   with_type(convolution->dtype, [&]<typename T>(T) {
     T& first = *static_cast<T*>(convolution->result);
@@ -42,7 +40,7 @@ class Replay final : public Recording {
     for (const Call& call : calls_) {
       replay(call);
       if (ways_.wavers) waver(call);
-      const auto* const marker = std::get_if<EventMarker>(&call.work);
+      const auto* const marker = call.work.get_if<EventMarker>();
       if (marker && ways_.at_marker) ways_.at_marker(marker->number);
     }
   }
@@ -50,7 +48,7 @@ class Replay final : public Recording {
   RecordingFacts facts() const override {
     RecordingFacts facts{.settled = true, .one_launch = true};
     for (const Call& call : calls_) {
-      const auto* const work = std::get_if<Convolution>(&call.work);
+      const auto* const work = call.work.get_if<Convolution>();
       if (work) facts.convolutions.push_back({call.name, work->direction, "replay"});
     }
     return facts;

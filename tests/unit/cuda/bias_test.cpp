@@ -12,7 +12,7 @@ namespace {
 
 auto passes_for_bias(const nn::Graph& graph) {
   return std::ranges::count_if(training_calls(graph, DType::bfloat16, 2),
-                               [](const Call& call) { return std::holds_alternative<AddBias<Bf16>>(call.work); });
+                               [](const Call& call) { return call.work.holds<AddBias<Bf16>>(); });
 }
 
 TEST(CudaBias, IsAddedWithTheActivationBehindIt) {

@@ -20,12 +20,12 @@ using Calls = std::vector<Call>;
 
 template <typename T>
 bool sums_up_on(const Call& call) {
-  return std::holds_alternative<NormStatistics<T>>(call.work) || std::holds_alternative<NormForward<T>>(call.work) ||
-         std::holds_alternative<NormForward<T, false, true>>(call.work);
+  return call.work.holds<NormStatistics<T>>() || call.work.holds<NormForward<T>>() ||
+         call.work.holds<NormForward<T, false, true>>();
 }
 bool sums_up(const Call& call) { return sums_up_on<float>(call) || sums_up_on<Bf16>(call); }
 bool leaves_moments(const Call& call) {
-  const auto* const work = std::get_if<Convolution>(&call.work);
+  const auto* const work = call.work.get_if<Convolution>();
   return work && work->moments;
 }
 bool always(const Convolution&) { return true; }
@@ -65,15 +65,13 @@ TEST(ConvolutionFusion, LeavesAllAsItIsWhereTheDeviceJoinsNothing) {
 }
 
 bool reads_a_norm(const Call& call) {
-  const auto* const work = std::get_if<Convolution>(&call.work);
+  const auto* const work = call.work.get_if<Convolution>();
   return work && work->normed.x;
 }
 bool computes_what_it_reads(const Call& call) {
-  return reads_a_norm(call) && std::get<Convolution>(call.work).normed.fused;
+  return reads_a_norm(call) && call.work.get_if<Convolution>()->normed.fused;
 }
-bool applies(const Call& call) {
-  return std::holds_alternative<NormApply<float>>(call.work) || std::holds_alternative<NormForward<float>>(call.work);
-}
+bool applies(const Call& call) { return call.work.holds<NormApply<float>>() || call.work.holds<NormForward<float>>(); }
 
 // Each such convolution comes twice: forward, and for the gradient of its weights.
 TEST(ConvolutionFusion, WritesNothingThatANormMakesForOneConvolution) {

@@ -69,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(All, CudaDescribedGpu, ::testing::Values(DType::float32
 std::vector<Convolution> convolutions_among(const std::vector<Call>& calls) {
   std::vector<Convolution> found;
   for (const Call& call : calls) {
-    const auto* const work = std::get_if<Convolution>(&call.work);
+    const auto* const work = call.work.get_if<Convolution>();
     const auto same = [&](const Convolution& other) {
       return other.direction == work->direction && other.shape == work->shape;
     };

@@ -283,8 +283,7 @@ TEST(CudaFirstLayer, WhitensInOneLaunchInEachDirection) {
   const auto calls = training_calls(nn::build_network({.name = "speednet", .image = {3, 32, 32}}), DType::bfloat16, 4);
   std::vector<std::string> whitening;
   for (const Call& call : calls) {
-    const bool is_final =
-        std::holds_alternative<UnpackGradients<Bf16>>(call.work) || std::holds_alternative<EventMarker>(call.work);
+    const bool is_final = call.work.holds<UnpackGradients<Bf16>>() || call.work.holds<EventMarker>();
     if (!is_final && (call.name.starts_with("whiten") || call.name.starts_with("gelu0")))
       whitening.push_back(call.name);
   }

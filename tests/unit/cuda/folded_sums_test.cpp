@@ -27,11 +27,9 @@ void run_folded(const Kernel& kernel) {
 template <typename Sums, typename Finish>
 void run_by_definition(const FoldedSums<Sums, Finish>& work) {
   for (const Call& call : definition_of({"", work})) {
-    std::visit(
-        []<typename W>(const W& kernel) {
-          if constexpr (IsKernel<W>) run_folded(kernel);
-        },
-        call.work);
+    call.work.visit([]<typename W>(const W& kernel) {
+      if constexpr (IsKernel<W>) run_folded(kernel);
+    });
   }
 }
 

@@ -19,10 +19,10 @@ struct Planned {
 
 TEST(CudaMemory, TheMostThatFitsFitsAndOneMoreDoesNot) {
   const Planned p;
-  const std::uint64_t bytes = bytes_needed(p.model, p.programs, 100, 7000) + 1000;
-  EXPECT_EQ(largest_fitting(p.model, p.programs, 512, 7000, bytes), 100);
-  EXPECT_EQ(largest_fitting(p.model, p.programs, 64, 7000, bytes), 64);
-  EXPECT_EQ(largest_fitting(p.model, p.programs, 512, 7000, 1000), 0);
+  const std::uint64_t bytes = bytes_needed(p.model, p.programs, 100, {.fixed = 7000}) + 1000;
+  EXPECT_EQ(largest_fitting(p.model, p.programs, 512, {.fixed = 7000}, bytes), 100);
+  EXPECT_EQ(largest_fitting(p.model, p.programs, 64, {.fixed = 7000}, bytes), 64);
+  EXPECT_EQ(largest_fitting(p.model, p.programs, 512, {.fixed = 7000}, 1000), 0);
 }
 
 TEST(CudaMemory, PartsBeginAtMultiplesOf256Bytes) {
@@ -43,7 +43,7 @@ TEST(CudaMemory, TensorsThatAreDeadLeaveTheirPlaceToOthers) {
 
 TEST(CudaMemory, TooLargeAShardIsAnsweredWithWhatFits) {
   const Planned p;
-  const std::uint64_t room = bytes_needed(p.model, p.programs, 32, update_bytes(p.model, {})) + 1000;
+  const std::uint64_t room = bytes_needed(p.model, p.programs, 32, needs_of_step(p.model, {})) + 1000;
   const auto backend = make_replay_backend(room);
   EXPECT_NO_THROW(backend->compile(p.model.graph, {.max_samples = 32}));
   try {
@@ -63,10 +63,57 @@ TEST(CudaMemory, WhatARuleNeedsIsPlannedWhereTheRuleIsKnown) {
   EXPECT_EQ(bytes(std::nullopt), 2 * slot);
   EXPECT_GT(bytes(nn::OptimizerKind::muon), 3 * slot);
   EXPECT_EQ(update_bytes(p.model, {.training = false}), 0u);
-  const std::uint64_t room = bytes_needed(p.model, p.programs, 32, bytes(nn::OptimizerKind::nag)) + 1000;
+  const std::uint64_t room = bytes_needed(p.model, p.programs, 32, {.fixed = bytes(nn::OptimizerKind::nag)}) + 1000;
   const auto backend = make_replay_backend(room);
   EXPECT_NO_THROW(backend->compile(p.model.graph, {.max_samples = 32, .optimizer = nn::OptimizerKind::nag}));
   EXPECT_THROW(backend->compile(p.model.graph, {.max_samples = 32, .optimizer = nn::OptimizerKind::muon}), UsageError);
+}
+
+// A batch has all shards of the rank, and contributions wait on the device for others to be added to.
+TEST(CudaMemory, WhatAStepOfSeveralShardsTakesIsPlanned) {
+  const Planned p;
+  constexpr int kSamples = 4, kShards = 8, kOfStep = kSamples * kShards;
+  const std::vector<float> images(static_cast<std::size_t>(kOfStep * p.model.graph.input().size()), 0.5f);
+  const std::vector<std::uint8_t> pixels(images.size(), 7);
+  const std::vector<nn::PixelPlace> places(kOfStep);
+  const std::vector<std::int32_t> labels(kOfStep, 1);
+  const std::vector<std::uint32_t> ids(kOfStep);
+  for (const bool as_bytes : {false, true}) {
+    const CompileOptions options{.max_samples = kSamples,
+                                 .optimizer = nn::OptimizerKind::nag,
+                                 .shards = kShards,
+                                 .batches_as_bytes = as_bytes,
+                                 .waiting_sums = waiting_subtrees(kShards)};
+    HostBatch batch{.n = kOfStep, .images = images.data(), .labels = labels.data(), .sample_ids = ids.data()};
+    if (as_bytes) {
+      batch.images = nullptr;
+      batch.pixels = {.bytes = pixels.data(), .places = places.data(), .rows = 32, .columns = 32, .scale = {}};
+    }
+    std::vector<ShardRange> shards;
+    for (int shard = 0; shard < kShards; ++shard) shards.push_back({shard, shard * kSamples, kSamples});
+    const auto executable = make_replay_backend()->compile(p.model.graph, options);
+    // The one that is computed and the next one, from the first step on.
+    HostBatch staged = batch;
+    staged.staged = executable->stage(batch);
+    executable->stage(batch);
+    executable->enqueue(staged, shards, {}, OwnSum{});
+    executable->set_sum(OwnSum{});
+    executable->apply({{.kind = nn::OptimizerKind::nag}, 0.1f});
+    const std::uint64_t planned = bytes_needed(p.model, p.programs, kSamples, needs_of_step(p.model, options));
+    EXPECT_LE(executable->planned_bytes(), planned) << as_bytes;
+    EXPECT_GE(executable->planned_bytes(), planned - planned / 10) << as_bytes;
+  }
+}
+
+TEST(CudaMemory, ContributionsThatWaitAreCountedWhole) {
+  const Planned p;
+  const auto fixed = [&](int sums) { return needs_of_step(p.model, {.waiting_sums = sums}).fixed; };
+  EXPECT_EQ(fixed(3) - fixed(0),
+            3 * sizeof(float) * static_cast<std::uint64_t>(ContributionLayout(p.model.graph).size()));
+  EXPECT_EQ(needs_of_step(p.model, {.training = false, .shards = 8, .waiting_sums = 3}).shards, 1);
+  EXPECT_EQ(waiting_subtrees(1), 0);
+  EXPECT_EQ(waiting_subtrees(2), 1);
+  EXPECT_EQ(waiting_subtrees(32), 5);
 }
 
 // So that what does not fit is told before the first step.

@@ -85,7 +85,7 @@ double passes_of(const Model& model, int samples, const ChipFacts& chip) {
     operation.bind(binding, calls);
     moved += static_cast<double>(program.bytes_of(operation, samples));
     for (const Call& call : calls) {
-      moved += static_cast<double>(std::visit([&](const auto& work) { return read_again(work, chip); }, call.work));
+      moved += static_cast<double>(call.work.visit([&](const auto& work) { return read_again(work, chip); }));
     }
   }
   for (const nn::Node& node : model.graph.nodes) {
@@ -137,7 +137,7 @@ TEST(CudaNormPasses, NormsThatDoNotLearnAreNoOperationWithSums) {
   const auto slabs = [](const nn::Graph& of) {
     int number = 0;
     for (const Call& call : training_calls(of, DType::bfloat16, 2)) {
-      number += std::visit([]<typename W>(const W&) { return GoesBySlabs<W> ? 1 : 0; }, call.work);
+      number += call.work.visit([]<typename W>(const W&) { return GoesBySlabs<W> ? 1 : 0; });
     }
     return number;
   };

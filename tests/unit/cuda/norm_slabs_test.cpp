@@ -15,13 +15,11 @@ namespace {
 
 void run_by_definition(const Call& call) {
   for (const Call& part : definition_of(call)) run_by_definition(part);
-  std::visit(
-      []<typename W>(const W& kernel) {
-        if constexpr (IsKernel<W>) {
-          for (std::int64_t i = kernel.threads() - 1; i >= 0; --i) kernel(i);
-        }
-      },
-      call.work);
+  call.work.visit([]<typename W>(const W& kernel) {
+    if constexpr (IsKernel<W>) {
+      for (std::int64_t i = kernel.threads() - 1; i >= 0; --i) kernel(i);
+    }
+  });
 }
 
 // Blocks and threads from the last to the first; a block's sums are gone when others have come so far.

@@ -69,28 +69,26 @@ TEST(SlabPlan, FitsTheChipAndCoversAllOfANorm) {
       for (const ChipFacts& chip : {kA100, kH100}) {
         int norms = 0, by_slabs = 0;
         for (const Call& call : training_calls(nn::build_network(network), dtype, n)) {
-          std::visit(
-              [&]<typename W>(const W& work) {
-                if constexpr (GoesBySlabs<W>) {
-                  ++norms;
-                  const SlabPlan found = slabs_of(work, chip);
-                  if (!found.worth_it()) return;
-                  ++by_slabs;
-                  const RowParts& cut = [&]() -> const RowParts& {
-                    if constexpr (requires { work.statistics; })
-                      return work.statistics.sums.cut;
-                    else
-                      return work.totals.sums.cut;
-                  }();
-                  EXPECT_LE(found.shared_bytes(), chip.block_bytes) << call.name;
-                  EXPECT_LE(found.at_once * found.blocks, chip.processors) << call.name;
-                  EXPECT_LE(found.threads, kSlabThreads) << call.name;
-                  EXPECT_GE(found.blocks * found.folds, cut.folded_parts) << call.name;
-                  EXPECT_EQ(found.threads, found.folds * cut.parts_per_fold * found.packs) << call.name;
-                  EXPECT_GE(found.slabs() * found.at_once, found.tiles) << call.name;
-                }
-              },
-              call.work);
+          call.work.visit([&]<typename W>(const W& work) {
+            if constexpr (GoesBySlabs<W>) {
+              ++norms;
+              const SlabPlan found = slabs_of(work, chip);
+              if (!found.worth_it()) return;
+              ++by_slabs;
+              const RowParts& cut = [&]() -> const RowParts& {
+                if constexpr (requires { work.statistics; })
+                  return work.statistics.sums.cut;
+                else
+                  return work.totals.sums.cut;
+              }();
+              EXPECT_LE(found.shared_bytes(), chip.block_bytes) << call.name;
+              EXPECT_LE(found.at_once * found.blocks, chip.processors) << call.name;
+              EXPECT_LE(found.threads, kSlabThreads) << call.name;
+              EXPECT_GE(found.blocks * found.folds, cut.folded_parts) << call.name;
+              EXPECT_EQ(found.threads, found.folds * cut.parts_per_fold * found.packs) << call.name;
+              EXPECT_GE(found.slabs() * found.at_once, found.tiles) << call.name;
+            }
+          });
         }
         EXPECT_GT(norms, 30);
         EXPECT_GT(by_slabs, norms / 4) << network.name << network.num_layers << ' ' << dtype_name(dtype);

@@ -119,6 +119,17 @@ TEST(CudaStateUpdate, LetsRatesDecayByLayerAsTheReferenceDoes) {
   }
 }
 
+TEST(CudaStateUpdate, AdaptsLarsWithoutDecayAsTheReferenceDoes) {
+  const Problem problem = matrix_problem();
+  const auto actual = compiled_for_update(*make_replay_backend(), problem);
+  const auto expected = compiled_for_update(*backend::make_reference_backend(), problem);
+  backend::Update update = update_of_step(OptimizerKind::lars, 0);
+  update.rule.weight_decay = 0;
+  actual->apply(sum_of_step(problem, 0), update);
+  expected->apply(sum_of_step(problem, 0), update);
+  EXPECT_LT(relative_difference(actual->state().parameters, expected->state().parameters), 1e-4);
+}
+
 // The norm is computed where the step is recorded: nothing is recorded again for another norm.
 TEST(CudaStateUpdate, CutsTheNormInTheSameRecording) {
   const Problem problem = matrix_problem();

@@ -76,7 +76,7 @@ class GpuNatives : public testing::InEveryOrder {
   // Plays natives of whole norms, and of no other work.
   void play(std::function<cudaError_t(const Call&, cudaStream_t)> launch) {
     runtime::play_natives([=, this](const Work& work, cudaStream_t stream) -> std::optional<cudaError_t> {
-      if (!std::holds_alternative<Norm>(work)) return std::nullopt;
+      if (!work.holds<Norm>()) return std::nullopt;
       ++started_;
       return launch({"native", work}, stream);
     });
@@ -112,7 +112,7 @@ TEST_P(GpuNatives, ThatDoNotStartAreNotTriedAgain) {
 TEST_P(GpuNatives, ThatComputeSomethingElseAreNotUsed) {
   const auto expected = by_definition();
   play([](const Call& call, cudaStream_t stream) {
-    Norm other = std::get<Norm>(call.work);
+    Norm other = *call.work.get_if<Norm>();
     other.apply.relu = false;
     return launch_all({"native", other}, stream);
   });
@@ -125,7 +125,7 @@ TEST_P(GpuNatives, ThatComputeSomethingElseAreNotUsed) {
 TEST_P(GpuNatives, ThatLeaveOutAResultAreNotUsed) {
   const auto expected = by_definition();
   play([](const Call& call, cudaStream_t stream) {
-    return launch_all({"native", std::get<Norm>(call.work).statistics}, stream);
+    return launch_all({"native", call.work.get_if<Norm>()->statistics}, stream);
   });
   EXPECT_EQ(results(), expected);
   EXPECT_EQ(recording_->facts().refused_kernels.size(), 1U);
@@ -136,8 +136,8 @@ TEST_P(GpuNatives, LeaveTheirPlaceToThoseOfTheirParts) {
   const auto expected = by_definition();
   int wrong = 0, of_parts = 0;
   runtime::play_natives([&](const Work& work, cudaStream_t stream) -> std::optional<cudaError_t> {
-    if (std::holds_alternative<Norm>(work)) return ++wrong, cudaSuccess;
-    if (!std::holds_alternative<NormStatistics<float>>(work)) return std::nullopt;
+    if (work.holds<Norm>()) return ++wrong, cudaSuccess;
+    if (!work.holds<NormStatistics<float>>()) return std::nullopt;
     ++of_parts;
     return launch_all({"native", work}, stream);
   });
@@ -177,8 +177,8 @@ TEST_P(GpuNatives, ThatAddInAnotherOrderAreUsedWhereTheyAreNear) {
     float* const other = floats(matrix.cells());
     device_->upload(other, values.data(), values.size() * sizeof(float));
     runtime::play_natives([=](const Work& played, cudaStream_t stream) -> std::optional<cudaError_t> {
-      if (!std::holds_alternative<Tiled<Gram>>(played)) return std::nullopt;
-      Tiled<Gram> near = std::get<Tiled<Gram>>(played);
+      if (!played.holds<Tiled<Gram>>()) return std::nullopt;
+      Tiled<Gram> near = *played.get_if<Tiled<Gram>>();
       near.product.y = other;
       return launch_all({"native", near}, stream);
     });

@@ -74,13 +74,11 @@ class GpuOwnProducts : public testing::InEveryOrder {
   }
   static void compute(const Convolution& work) {
     for (const Call& call : definition_of({"conv", work})) {
-      std::visit(
-          []<typename W>(const W& kernel) {
-            if constexpr (IsKernel<W>) {
-              for (std::int64_t i = 0; i < kernel.threads(); ++i) kernel(i);
-            }
-          },
-          call.work);
+      call.work.visit([]<typename W>(const W& kernel) {
+        if constexpr (IsKernel<W>) {
+          for (std::int64_t i = 0; i < kernel.threads(); ++i) kernel(i);
+        }
+      });
     }
   }
   cudaError_t start_own(const Convolution& work, cudaStream_t stream) {

@@ -117,8 +117,7 @@ TEST_P(GpuTraining, StaysWithTheDefinitionWhereANativeKernelFailsOrComputesSomet
        {std::pair{cudaErrorMemoryAllocation, "out of memory"}, std::pair{cudaSuccess, "not that of its definition"}}) {
     bool tried = false;
     cuda_runtime::play_natives([&](const backend::cuda::Work& work, cudaStream_t) -> std::optional<cudaError_t> {
-      if (!std::holds_alternative<backend::cuda::NormForward<float>>(work) || std::exchange(tried, true))
-        return std::nullopt;
+      if (!work.holds<backend::cuda::NormForward<float>>() || std::exchange(tried, true)) return std::nullopt;
       return error;
     });
     const auto executable = gpu_->compile(problem.graph, {.max_samples = problem.n});

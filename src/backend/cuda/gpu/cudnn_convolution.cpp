@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 Clock::time_point when_done(cudaStream_t stream) {
   const cudaError_t error = cudaStreamSynchronize(stream);
   if (error == cudaSuccess) return Clock::now();
-  throw Error(fmt::format("the GPU failed while plans were timed: {}", cudaGetErrorString(error)));
+  throw DeviceFailure(fmt::format("the GPU failed, noticed while plans were timed: {}", cudaGetErrorString(error)));
 }
 
 constexpr const char* kProof = "a copy of the result of a proof";

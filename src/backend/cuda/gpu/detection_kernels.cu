@@ -5,7 +5,7 @@
 namespace dtrain::backend::cuda {
 
 cudaError_t launch_detection(const DetectionWork& work, cudaStream_t stream) {
-  return std::visit([stream](const auto& kernel) { return launch_kernel(kernel, stream); }, work.kernel);
+  return work.kernel.visit([stream](const auto& kernel) { return launch_kernel(kernel, stream); });
 }
 
 }  // namespace dtrain::backend::cuda

@@ -80,7 +80,7 @@ struct Step {
 int markers_in(const std::vector<Call>& calls) {
   int number = 0;
   for (const Call& call : calls) {
-    if (const auto* const marker = std::get_if<EventMarker>(&call.work)) number = std::max(number, marker->number + 1);
+    if (const auto* const marker = call.work.get_if<EventMarker>()) number = std::max(number, marker->number + 1);
   }
   return number;
 }
@@ -97,7 +97,7 @@ class GpuRecording final : public Recording {
         marks_(static_cast<std::size_t>(markers_in(calls))),
         natives_(natives) {
     for (Call& call : calls) {
-      const auto* const convolution = std::get_if<Convolution>(&call.work);
+      const auto* const convolution = call.work.get_if<Convolution>();
       auto plan = convolution ? std::make_unique<CudnnConvolution>(cudnn, *convolution) : nullptr;
       steps_.push_back({.call = std::move(call), .convolution = std::move(plan)});
     }
@@ -124,7 +124,7 @@ class GpuRecording final : public Recording {
                          .refusal = refusal_,
                          .refused_kernels = natives_.refusals()};
     for (const Step& step : steps_) {
-      if (const auto* const work = std::get_if<Convolution>(&step.call.work)) {
+      if (const auto* const work = step.call.work.get_if<Convolution>()) {
         const CudnnConvolution* const plan = step.convolution.get();
         const OwnRefused own = plan ? plan->own_refused() : OwnRefused{};
         facts.convolutions.push_back(
@@ -142,7 +142,7 @@ class GpuRecording final : public Recording {
   }
 
   void start(Step& step) {
-    if (const auto* const marker = std::get_if<EventMarker>(&step.call.work)) return set(mark(marker->number));
+    if (const auto* const marker = step.call.work.get_if<EventMarker>()) return set(mark(marker->number));
     if (step.convolution && step.convolution->run()) return;
     step.convolution.reset();
     natives_.start(step.call);

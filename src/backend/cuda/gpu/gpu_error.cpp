@@ -9,9 +9,9 @@ namespace dtrain::backend::cuda {
 void check(cudaError_t error, const std::string& what) {
   if (error == cudaSuccess) return;
   cudaGetLastError();  // reported here, and not again behind the next launch
-  throw Error(fmt::format("the GPU failed at {}: {} ({})", what, cudaGetErrorString(error), cudaGetErrorName(error)),
-              "the step was not applied and the last checkpoint is good: resume from it; nvidia-smi and the kernel's "
-              "log say whether the GPU is still well");
+  throw DeviceFailure(
+      fmt::format("the GPU failed, noticed at {}: {} ({})", what, cudaGetErrorString(error), cudaGetErrorName(error)),
+      "nvidia-smi and the kernel's log say whether the GPU is still well");
 }
 
 }  // namespace dtrain::backend::cuda

@@ -6,7 +6,7 @@
 
 namespace dtrain::backend::cuda {
 
-// Throws Error that names the work where the GPU reports a failure.
+// Throws DeviceFailure where the GPU reports a failure, which may be that of earlier work than `what`.
 void check(cudaError_t error, const std::string& what);
 
 }  // namespace dtrain::backend::cuda

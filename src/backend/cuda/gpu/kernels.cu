@@ -22,6 +22,6 @@ struct Launch {
 
 }  // namespace
 
-cudaError_t launch(const Work& work, cudaStream_t stream) { return std::visit(Launch{stream}, work); }
+cudaError_t launch(const Work& work, cudaStream_t stream) { return work.visit(Launch{stream}); }
 
 }  // namespace dtrain::backend::cuda

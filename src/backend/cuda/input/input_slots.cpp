@@ -71,9 +71,12 @@ Samples lay_out(const HostBatch& batch, const nn::Shape& image, const InputPictu
 
 }  // namespace
 
-std::uint64_t InputSlots::bytes_for(const nn::Shape& image, int samples) {
+std::uint64_t InputSlots::bytes_for(const nn::Shape& image, int samples, bool as_bytes) {
+  static constexpr std::uint8_t kAny = 0;  // its address alone counts: there are bytes
   Parts parts(0);
-  lay_out({.n = samples}, image, nullptr, parts);
+  HostBatch batch{.n = samples};
+  if (as_bytes) batch.pixels = {.bytes = &kAny, .places = nullptr, .rows = image.h, .columns = image.w, .scale = {}};
+  lay_out(batch, image, nullptr, parts);
   return parts.bytes();
 }
 

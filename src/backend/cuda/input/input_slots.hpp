@@ -23,8 +23,8 @@ class InputSlots {
   Samples from(const Samples& samples, std::int64_t first) const;
   std::uint64_t bytes() const;
 
-  // Bytes of a batch of so many floats.
-  static std::uint64_t bytes_for(const nn::Shape& image, int samples);
+  // Bytes of a batch of so many images, which are stored as bytes or as floats.
+  static std::uint64_t bytes_for(const nn::Shape& image, int samples, bool as_bytes);
   // Bytes of what the pictures of a batch show, as many objects as is usual; null: of a classifier.
   static std::uint64_t object_bytes(const nn::Detections* detection, int samples);
 

@@ -111,7 +111,7 @@ struct MoveLayerWise {
     const TensorSquares of = squares[table.find<&UpdatedTensor::flat>(i)];
     const float decay = flags[i] & kDecays ? rule.weight_decay : 0.0f;
     const float factor = UpdateParameters::factor_of(rule, flags[i]);
-    const float rate = s.learning_rate * ratio(rule, decay, sqrtf(of.weight), sqrtf(of.sum));
+    const float rate = s.learning_rate * ratio(rule, !(flags[i] & kVector), decay, sqrtf(of.weight), sqrtf(of.sum));
     const float value = values[i], direction = s.sum[i];
     if (rule.kind == nn::OptimizerKind::lamb) {
       values[i] = value - factor * rate * direction;
@@ -123,10 +123,11 @@ struct MoveLayerWise {
   }
 
  private:
-  DTRAIN_KERNEL static float ratio(const nn::Optimizer& rule, float decay, float weight, float direction) {
+  DTRAIN_KERNEL static float ratio(const nn::Optimizer& rule, bool is_weight, float decay, float weight,
+                                   float direction) {
     if (!(weight > 0) || !(direction > 0)) return 1;
     if (rule.kind == nn::OptimizerKind::lamb) return weight / direction;
-    return decay != 0 ? nn::Optimizer::kTrust * weight / (direction + decay * weight + rule.epsilon) : 1.0f;
+    return is_weight ? nn::Optimizer::kTrust * weight / (direction + decay * weight + rule.epsilon) : 1.0f;
   }
 };
 

@@ -43,8 +43,6 @@ struct Launch {
 
 }  // namespace
 
-std::optional<cudaError_t> launch_native(const Work& work, cudaStream_t stream) {
-  return std::visit(Launch{stream}, work);
-}
+std::optional<cudaError_t> launch_native(const Work& work, cudaStream_t stream) { return work.visit(Launch{stream}); }
 
 }  // namespace dtrain::backend::cuda

@@ -116,7 +116,7 @@ inline void add_outputs(const EventMarker&, Outputs&) {}
 // Empty: the work has no native kernel.
 inline Outputs outputs_of(const Work& work) {
   Outputs outputs;
-  std::visit([&](const auto& each) { add_outputs(each, outputs); }, work);
+  work.visit([&](const auto& each) { add_outputs(each, outputs); });
   return outputs;
 }
 

@@ -2,9 +2,8 @@
 #pragma once
 
 #include <tuple>
-#include <type_traits>
-#include <variant>
 
+#include "../one_of.hpp"
 #include "align.hpp"
 #include "losses.hpp"
 #include "results.hpp"
@@ -23,30 +22,20 @@ using OtherDetectionKernels =
                RankBoxes, OverlapBits, KeepBest, MergeKept, WriteBoxes, MatchItems, DrawItems, PlaceItems, FindTaps,
                FindSpans, ListRegions, SumTerms, FinishTerms, CountMatches, ShareOfMatches, DrawKeys, CountRegions,
                KeepObjects, WriteDetections, ClearFloats>;
-using DetectionKernels =
-    decltype(std::tuple_cat(std::declval<OtherDetectionKernels>(), std::declval<DetectionKernelsOn<float>>(),
-                            std::declval<DetectionKernelsOn<Bf16>>(), std::declval<DetectionKernelsOn<Half>>()));
-
-template <typename List>
-struct OneOf;
-template <typename... Types>
-struct OneOf<std::tuple<Types...>> {
-  using Variant = std::variant<Types...>;
-  template <typename Type>
-  static constexpr bool has = (std::is_same_v<Type, Types> || ...);
-};
+struct DetectionKernels
+    : TypesOf<OtherDetectionKernels, DetectionKernelsOn<float>, DetectionKernelsOn<Bf16>, DetectionKernelsOn<Half>> {};
 
 // Itself a kernel, for whoever calls it thread by thread.
 struct DetectionWork {
-  OneOf<DetectionKernels>::Variant kernel;
+  OneOf<DetectionKernels> kernel;
   std::int64_t threads() const {
-    return std::visit([](const auto& each) { return each.threads(); }, kernel);
+    return kernel.visit([](const auto& each) { return each.threads(); });
   }
   void operator()(std::int64_t i) const {
-    std::visit([i](const auto& each) { each(i); }, kernel);
+    kernel.visit([i](const auto& each) { each(i); });
   }
 };
 template <typename W>
-concept IsDetectionKernel = OneOf<DetectionKernels>::has<W>;
+concept IsDetectionKernel = IsOf<W, DetectionKernels>;
 
 }  // namespace dtrain::backend::cuda
