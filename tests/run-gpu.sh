@@ -157,7 +157,7 @@ take_steps() {
     printf '\n== %s (%s s)\n' "$step" $SECONDS
     take_step "$step"
     status=$?
-    if cut_off; then failed=3; break; fi
+    if [ $status -eq "$no_time" ] || cut_off; then failed=3; break; fi
     note_done "$step"
     if [ $status -ne 0 ]; then failed=1; fi
     pack_results "$results"

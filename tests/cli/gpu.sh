@@ -27,6 +27,49 @@ run train --device tpu
 check "an unknown device is a usage error" exits 2
 check "an unknown device is answered with the known ones" says "must be one of auto, cpu, cuda"
 
+# The functions of the script for machines with a GPU, in a shell of their own: in_script COMMANDS
+in_script() {
+  bash -c '. "$1/../run-gpu.sh" --help >help; eval "$2"' - "$here" "$1" >out 2>err
+  code=$?
+}
+
+unset OUT
+in_script '
+  find_pytorch() { :; }
+  summarise() { :; }
+  bench() { echo "bench $1 $2 $3"; }
+  seconds_left() { if [ -e measured/asked ]; then echo 29; else touch measured/asked; echo 31; fi; }
+  DTRAIN_GPU_SECONDS=600 DTRAIN_GPU_ONLY=compare
+  take_steps measured'
+check "a comparison that has no time for its parts is not done" exits 3
+check "it says which part did not begin" answers "not begun: 29 s are left of this call"
+check "the next call goes on with it" missing measured/done.txt
+
+mkdir packed
+echo "a row" >packed/table.txt
+for try in 1 2 3 4 5 6 7 8; do
+  rm -f packed/results.tgz
+  in_script 'pack_results packed'
+  check "results are packed into their own folder, try $try" exits 0
+  check "all of them, try $try" same "$(tar -tzf packed/results.tgz 2>/dev/null | sort | tr '\n' ' ')" "packed/ packed/table.txt "
+done
+check "nothing is left beside them" same "$(find packed -type f | sort | tr '\n' ' ')" "packed/results.tgz packed/table.txt "
+
+in_script '
+  within() { echo "$1 s for ${*:3}"; }
+  dtrain() { echo "no limit for $*" >&2; }
+  row() { :; }
+  dtrain=dtrain results=limited DTRAIN_GPU_CIFAR=. races=0
+  mkdir limited
+  doctor
+  speednet_on_drawings
+  race_dtrain limited .
+  cat limited/*'
+check "no part of a step takes as long as it likes" same "$(grep "no limit" out)" ""
+for part in doctor "bench train" "data prepare shapes" "data prepare cifar10" "bench train --network speednet"; do
+  check "$part has a limit" answers_line "^[0-9]+ s for $part"
+done
+
 if [ -e /dev/nvidia0 ]; then
   skip "without a GPU" "this machine has one"
 else

@@ -55,8 +55,9 @@ race_dtrain() {  # race_dtrain RESULTS FOLDER
   options=(--recipe speednet --device "$device" --dtype "$race_dtype" "${race_options[@]}"
     --data-train "$2/cifar10_train.rec" --data-val "$2/cifar10_val.rec" --json)
   {
-    "$dtrain" data prepare cifar10 --from "$DTRAIN_GPU_CIFAR" --out "$2" &&
-      "$dtrain" train "${options[@]}" --show-config >"$1/race-config.json" && time_plans "$1/race-config.json" "$1/race-plans.json"
+    within 60 "$dtrain" data prepare cifar10 --from "$DTRAIN_GPU_CIFAR" --out "$2" &&
+      within 60 "$dtrain" train "${options[@]}" --show-config >"$1/race-config.json" &&
+      time_plans "$1/race-config.json" "$1/race-plans.json"
   } </dev/null >"$1/race.log" 2>&1 || { race_failed "$1/race.log"; return 1; }
   for ((seed = 1; seed <= races; ++seed)); do
     begin=$EPOCHREALTIME
@@ -73,8 +74,9 @@ race_failed() { row race "failed: $(grep -m 1 -E '^dtrain: |^\{"error"' "$1" || 
 # A later run takes the plans that this one finds fastest; a CPU has none. time_plans CONFIG FILE
 time_plans() {
   [ "$device" = cuda ] || return 0
-  "$dtrain" bench train --network speednet --width "$(setting width "$1")" --batch-size "$(setting batch-size "$1")" \
-    --dtype "$race_dtype" --device "$device" --time-plans $race_plans --own-products "$(own_products)" --warmup 2 --steps 10 --json >"$2"
+  within 170 "$dtrain" bench train --network speednet --width "$(setting width "$1")" \
+    --batch-size "$(setting batch-size "$1")" --dtype "$race_dtype" --device "$device" --time-plans $race_plans \
+    --own-products "$(own_products)" --warmup 2 --steps 10 --json >"$2"
 }
 
 setting() { sed -nE 's/.*"name":"'"$1"'","value":"([^"]*)".*/\1/p' "$2"; }  # setting NAME CONFIG

@@ -51,8 +51,12 @@ summarise() {  # summarise RESULTS FAILED
 
 # All results as one file: a machine that is lent hands back only a few. pack_results RESULTS
 pack_results() {
-  local from to=${OUT:-$1}
+  local from to=${OUT:-$1} packed status=0
   from=$(realpath "$1")
-  tar -C "$(dirname "$from")" -czf "$to/.results.tgz" --exclude=home --exclude='*results.tgz' "$(basename "$from")" &&
-    mv "$to/.results.tgz" "$to/results.tgz"
+  # Outside the folder: tar calls it a failure when what it reads changes meanwhile, and a new file changes its folder.
+  packed=$(mktemp) || return
+  { tar -C "$(dirname "$from")" -czf "$packed" --exclude=home --exclude='*results.tgz' "$(basename "$from")" &&
+    chmod 644 "$packed" && mv "$packed" "$to/results.tgz"; } || status=1
+  rm -f "$packed"
+  return $status
 }

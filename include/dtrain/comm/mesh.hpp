@@ -38,6 +38,10 @@ struct NcclSite {
   bool any_order = false;  // NCCL chooses the order of additions: the ranks get equal sums, two runs may not
 };
 
+// Contributions, of floats, that a rank keeps on its GPU for a reduction of so many shards by NCCL: subtrees of its
+// own, the sum, and its chunk of what others send. The most that any of the ranks has.
+int contributions_kept_for_nccl(int shards, int ranks, bool any_order);
+
 // Points of a collective where a test may end a rank: see tests/unit/comm and tests/world.
 enum class CommPoint { before_send, after_send, before_receive, after_receive, before_add, after_add };
 

@@ -34,6 +34,13 @@ UniqueId id_of_rank_0(const Api& api, Communicator& mesh) {
   return id;
 }
 
+double seconds_of(std::chrono::milliseconds time) { return std::chrono::duration<double>(time).count(); }
+
+void require_in_time(bool ended, const char* what) {
+  if (ended) return;
+  throw PeerLost(fmt::format("NCCL did not end {} in time: a rank is gone, or does not answer", what));
+}
+
 }  // namespace
 
 std::chrono::microseconds pause_after(Clock::duration waited) {
@@ -42,7 +49,7 @@ std::chrono::microseconds pause_after(Clock::duration waited) {
 }
 
 Link::Link(const Api& api, Communicator& mesh, Accelerator& device, const std::atomic<bool>& aborted,
-           Clock::time_point deadline)
+           std::chrono::milliseconds patience)
     : api_(api), device_(device), aborted_(aborted) {
   const UniqueId id = id_of_rank_0(api, mesh);
   device.stream();
@@ -50,7 +57,12 @@ Link::Link(const Api& api, Communicator& mesh, Accelerator& device, const std::a
   const Result result = api.init(&handle_, mesh.size(), id, mesh.rank(), &config);
   try {
     require(result, "the meeting of the ranks");
-    settle("the meeting of the ranks", deadline);
+    if (!settle("the meeting of the ranks", Clock::now() + patience)) {
+      throw PeerLost(
+          fmt::format("the ranks did not meet in NCCL within {} s: a rank is gone, or NCCL needs longer to "
+                      "begin; a longer setting 'comm-timeout' gives it more time",
+                      seconds_of(patience)));
+    }
   } catch (...) {
     if (handle_) api_.abort(handle_);
     throw;
@@ -70,7 +82,7 @@ void Link::group(const std::function<void()>& operations, Clock::time_point dead
     throw;
   }
   require(api_.group_end(), "the end of a group");
-  settle("the start of a transfer", deadline);
+  require_in_time(settle("the start of a transfer", deadline), "the start of a transfer");
 }
 
 void Link::send(const void* from, std::int64_t count, DataType type, int peer) {
@@ -84,15 +96,22 @@ void Link::receive(void* to, std::int64_t count, DataType type, int peer) {
 void Link::all_reduce(const void* from, void* to, std::int64_t count, DataType type, Clock::time_point deadline) {
   require(api_.all_reduce(from, to, static_cast<std::size_t>(count), type, Operation::sum, handle_, device_.stream()),
           "a sum");
-  settle("the start of a sum", deadline);
+  require_in_time(settle("the start of a sum", deadline), "the start of a sum");
 }
 
 void Link::wait_for_device(Clock::time_point deadline) {
-  wait_until([this] { return device_.is_idle(); }, "a transfer", deadline);
+  require_in_time(wait_until([this] { return device_.is_idle(); }, "a transfer", deadline), "a transfer");
 }
 
-void Link::wait_for_mark(DeviceMark mark, Clock::time_point deadline) {
-  wait_until([this, mark] { return device_.is_reached(mark); }, "a transfer that the computation waits for", deadline);
+void Link::wait_for_computation(DeviceMark mark, std::chrono::milliseconds patience) {
+  const bool reached = wait_until([this, mark] { return device_.is_reached(mark); },
+                                  "a transfer beside the computation", Clock::now() + patience);
+  if (reached) return;
+  throw PeerLost(
+      fmt::format("this rank's GPU did not end its own computation within {} s, which is setting "
+                  "'comm-timeout' for each shard: it needs more time, or a transfer to a rank that is gone "
+                  "holds it up",
+                  seconds_of(patience)));
 }
 
 void Link::require(Result result, const char* what) {
@@ -102,8 +121,8 @@ void Link::require(Result result, const char* what) {
   throw Error(text, kHint);
 }
 
-void Link::settle(const char* what, Clock::time_point deadline) {
-  wait_until(
+bool Link::settle(const char* what, Clock::time_point deadline) {
+  return wait_until(
       [&] {
         Result state = Result::success;
         require(api_.async_error(handle_, &state), what);
@@ -120,21 +139,20 @@ void Link::look_for_errors(const char* what) {
 }
 
 template <typename Done>
-void Link::wait_until(Done done, const char* what, Clock::time_point deadline) {
+bool Link::wait_until(Done done, const char* what, Clock::time_point deadline) {
   const Clock::time_point begin = Clock::now();
   while (!done()) {
     if (aborted_) throw PeerLost("the communicator was aborted");
     look_for_errors(what);
     const Clock::time_point now = Clock::now();
-    if (now >= deadline) {
-      throw PeerLost(fmt::format("NCCL did not end {} in time: a rank is gone, or does not answer", what));
-    }
+    if (now >= deadline) return false;
     if (const auto pause = pause_after(now - begin); pause > 0us) {
       std::this_thread::sleep_for(pause);
     } else {
       std::this_thread::yield();
     }
   }
+  return true;
 }
 
 }  // namespace dtrain::comm::nccl

@@ -30,7 +30,7 @@ class Link {
   // All ranks of `mesh` at once, which carries the name of the communicator from rank 0. Blocks until they have met.
   // `device`, `mesh` and `aborted` must outlive this.
   Link(const Api& api, Communicator& mesh, Accelerator& device, const std::atomic<bool>& aborted,
-       Clock::time_point deadline);
+       std::chrono::milliseconds patience);
   ~Link();
   Link(const Link&) = delete;
 
@@ -43,14 +43,15 @@ class Link {
   void all_reduce(const void* from, void* to, std::int64_t count, DataType type, Clock::time_point deadline);
   // Until the device has done all its work.
   void wait_for_device(Clock::time_point deadline);
-  // Until another queue of the device has reached it.
-  void wait_for_mark(DeviceMark mark, Clock::time_point deadline);
+  // Until another queue of the device, on which this rank computes, has reached it.
+  void wait_for_computation(DeviceMark mark, std::chrono::milliseconds patience);
 
  private:
   void require(Result result, const char* what);
-  void settle(const char* what, Clock::time_point deadline);
+  // False: not done at the deadline.
+  [[nodiscard]] bool settle(const char* what, Clock::time_point deadline);
   template <typename Done>
-  void wait_until(Done done, const char* what, Clock::time_point deadline);
+  [[nodiscard]] bool wait_until(Done done, const char* what, Clock::time_point deadline);
   void look_for_errors(const char* what);
 
   const Api& api_;

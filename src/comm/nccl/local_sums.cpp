@@ -2,6 +2,10 @@
 
 #include <algorithm>
 
+#include <dtrain/comm/mesh.hpp>
+
+#include "merge_plan.hpp"
+
 namespace dtrain::comm::nccl {
 
 LocalSums plan_local_sums(ShardSpan span) {
@@ -25,3 +29,20 @@ LocalSums plan_local_sums(ShardSpan span) {
 }
 
 }  // namespace dtrain::comm::nccl
+
+namespace dtrain::comm {
+
+// As DeviceSums has them.
+int contributions_kept_for_nccl(int shards, int ranks, bool any_order) {
+  const ShardSpans spans = even_spans(ranks, shards);
+  const MergePlan merge(spans);
+  int most = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const int subtrees = nccl::plan_local_sums(spans[static_cast<std::size_t>(rank)]).slots;
+    const int received = (merge.pieces() - merge.pieces_of(rank) + ranks - 1) / ranks;
+    most = std::max(most, any_order ? std::max(1, subtrees) + 1 : subtrees + 1 + received);
+  }
+  return most;
+}
+
+}  // namespace dtrain::comm

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -24,6 +25,8 @@ namespace {
 // Waiting: a step has one gathering over the mesh, in exchange(), while the GPU still computes. It carries the notes by
 // which the ranks prove that they hold the same bits, and shows that all ranks have ended the reduction before.
 // finish() waits for this rank's own stream alone: when that is idle, NCCL has no more use for memory of sums_.
+// Patience: the ranks meet in exchange() when all of them have queued their work, and the waits behind that cover the
+// computation of all shards of the rank that has most of them. So each shard has its own operation_deadline.
 // Lifetime: NCCL itself may still hold what a peer has not received. So the ranks gather once more after their last
 // reduction, before they let go of the communicator (Communicator::all_gather). The executable may read the sum until
 // the next reduction begins. The last owner destroys the communicator: the trainer's thread, or after a freeze the
@@ -68,7 +71,8 @@ class NcclCommunicator final : public Communicator {
   DeviceSums& sums(const ReductionShape& shape, const std::vector<FloatRange>& parts);
   Link& link();
   FloatPool& leaves() { return leaves_; }
-  Clock::time_point deadline() const { return Clock::now() + operation_deadline_; }
+  // For what takes as long as so many shards need to be computed, here or on another rank.
+  std::chrono::milliseconds patience(int shards) const { return operation_deadline_ * std::max(1, shards); }
 
  private:
   const std::unique_ptr<Communicator> mesh_;
@@ -86,7 +90,9 @@ class NcclDeviceReduction final : public DeviceReduction {
  public:
   NcclDeviceReduction(NcclCommunicator& owner, const ReductionShape& shape, const std::vector<FloatRange>& parts,
                       const Note& note)
-      : owner_(owner), device_(owner.device()), sums_(owner.sums(shape, parts)), shape_(shape), note_(note) {}
+      : owner_(owner), device_(owner.device()), sums_(owner.sums(shape, parts)), shape_(shape), note_(note) {
+    for (const ShardSpan& span : shape.spans_of(owner.size())) most_shards_ = std::max(most_shards_, span.size());
+  }
   ~NcclDeviceReduction() override {
     if (!finished_) owner_.die();
   }
@@ -109,20 +115,24 @@ class NcclDeviceReduction final : public DeviceReduction {
     notes_ = owner_.agree(shape_, note_);
     for (const TakenPart& taken : last_leaf_) {
       add_up(taken);
-      sums_.exchange(taken.part, owner_.link(), owner_.deadline());
+      sums_.exchange(taken.part, owner_.link(), end_of_shards());
     }
     if (sums_.has_leaves()) return;
-    for (int part = 0; part < sums_.parts(); ++part) sums_.exchange(part, owner_.link(), owner_.deadline());
+    for (int part = 0; part < sums_.parts(); ++part) sums_.exchange(part, owner_.link(), end_of_shards());
   }
 
+  // The marks of the last leaf are the only ones that are still there: the first of them stands behind the computation
+  // of all other shards, each later one behind a part of one shard.
   void wait_for_leaves() override {
-    const Clock::time_point deadline = owner_.deadline();
-    for (const TakenPart& taken : last_leaf_) owner_.link().wait_for_mark(taken.ready, deadline);
+    int shards = shape_.span_of(owner_.rank(), owner_.size()).size();
+    for (const TakenPart& taken : last_leaf_) {
+      owner_.link().wait_for_computation(taken.ready, owner_.patience(std::exchange(shards, 1)));
+    }
   }
 
   DeviceSum finish() override {
     if (notes_.empty()) exchange();
-    owner_.link().wait_for_device(owner_.deadline());
+    owner_.link().wait_for_device(end_of_shards());
     finished_ = true;
     return {sums_.sum(), std::move(notes_)};
   }
@@ -134,6 +144,7 @@ class NcclDeviceReduction final : public DeviceReduction {
     DeviceMark ready;
   };
 
+  Clock::time_point end_of_shards() const { return Clock::now() + owner_.patience(most_shards_); }
   void add_up(const TakenPart& taken) {
     device_.wait_for(taken.ready);
     sums_.take(taken.shard, taken.part, taken.values);
@@ -144,6 +155,7 @@ class NcclDeviceReduction final : public DeviceReduction {
   DeviceSums& sums_;
   const ReductionShape shape_;
   const Note note_;
+  int most_shards_ = 0;  // of a rank
   std::vector<TakenPart> last_leaf_;
   std::vector<Note> notes_;  // of all, once they have agreed
   bool finished_ = false;
@@ -233,7 +245,7 @@ std::vector<Note> NcclCommunicator::agree(const ReductionShape& shape, const Not
 }
 
 Link& NcclCommunicator::link() {
-  if (!link_) link_.emplace(api_, *mesh_, *device_, aborted_, Clock::now() + connect_deadline_);
+  if (!link_) link_.emplace(api_, *mesh_, *device_, aborted_, meeting_time(connect_deadline_, operation_deadline_));
   return *link_;
 }
 
@@ -246,6 +258,13 @@ DeviceSums& NcclCommunicator::sums(const ReductionShape& shape, const std::vecto
 }
 
 }  // namespace
+
+std::chrono::milliseconds meeting_time(std::chrono::milliseconds connect_deadline,
+                                       std::chrono::milliseconds operation_deadline) {
+  constexpr std::chrono::milliseconds kShortest = std::chrono::seconds(60);
+  return std::max({kShortest, connect_deadline, operation_deadline});
+}
+
 }  // namespace nccl
 
 std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<Communicator> mesh, const NcclSite& site,

@@ -6,7 +6,9 @@
 // is answered by end_apply(), so a Frozen message always states a position that stays true.
 //
 // A communicator belongs to the trainer, through SharedCommunicator; the session keeps a weak pointer to abort it.
-// Communicators that the session gives up go to discarded_, and the heartbeat thread destroys them without the lock.
+// A frozen one goes to frozen_: the session may be its last owner then, and its end can wait for a GPU for seconds. The
+// trainer's thread, which has used it, destroys it in enter(), so that no heartbeat waits. Meshes that nobody entered
+// go to discarded_; they have computed nothing, and the heartbeat thread destroys them without the lock.
 // The destructor stops the heartbeat, aborts the communicator that the trainer may still hold, and joins the builder.
 // After a loss of the coordinator (on_control_lost) nothing is sent any more, and the ranks vote to stop.
 #include <dtrain/elastic/session.hpp>
@@ -39,6 +41,11 @@ struct Prepared {
 
 // Communicators that are no longer needed. Destroying them may take a while, so their owner does it without the lock.
 using Discarded = std::vector<std::shared_ptr<comm::Communicator>>;
+
+SessionOptions counting(SessionOptions options, const comm::Endpoint& endpoint) {
+  if (!options.traffic) options.traffic = [&endpoint] { return endpoint.traffic(); };
+  return options;
+}
 
 }  // namespace
 
@@ -93,9 +100,8 @@ class WorkerSession::Impl {
   }
 
   Entry enter(const TrainingPosition& position) {
+    hold_at(position);
     const MutexLock lock(mutex_);
-    position_ = position;
-    set_phase(Phase::holding);
     clock_.start_steps();
     if (!std::exchange(announced_, true)) send(Ready{position, probe_});
     std::optional<Entry> entry;
@@ -172,6 +178,14 @@ class WorkerSession::Impl {
   }
 
  private:
+  void hold_at(const TrainingPosition& position) {
+    Discarded frozen;  // destroyed after the mutex is free
+    const MutexLock lock(mutex_);
+    position_ = position;
+    set_phase(Phase::holding);
+    frozen.swap(frozen_);
+  }
+
   void receive(const Prepare& prepare, Discarded& discarded) DTRAIN_REQUIRES(mutex_) {
     if (prepare.generation <= newest_known()) return;
     drop_unless_committed(discarded);
@@ -223,7 +237,8 @@ class WorkerSession::Impl {
     frozen_through_ = std::max(frozen_through_, generation);
     if (auto communicator = communicator_.lock()) {
       communicator->abort();
-      discarded.push_back(std::move(communicator));
+      communicator_.reset();  // from now on frozen_ and the trainer alone own it
+      frozen_.push_back(std::move(communicator));
     }
     builder_.cancel_through(generation);
     forget_through(generation, discarded);
@@ -341,7 +356,7 @@ class WorkerSession::Impl {
   bool announced_ DTRAIN_GUARDED_BY(mutex_) = false;  // Ready was sent
   bool signalled_ DTRAIN_GUARDED_BY(mutex_) = false;
   bool silent_ DTRAIN_GUARDED_BY(mutex_) = false;
-  Discarded discarded_ DTRAIN_GUARDED_BY(mutex_);
+  Discarded frozen_ DTRAIN_GUARDED_BY(mutex_), discarded_ DTRAIN_GUARDED_BY(mutex_);
 
   MeshBuilder builder_;
   std::jthread heart_;
@@ -349,15 +364,6 @@ class WorkerSession::Impl {
 
 WorkerSession::WorkerSession(ControlLink& link, comm::PeerAddress data, MeshMaker make_mesh, SessionOptions options)
     : impl_(std::make_unique<Impl>(link, std::move(data), std::move(make_mesh), std::move(options))) {}
-
-namespace {
-
-SessionOptions counting(SessionOptions options, const comm::Endpoint& endpoint) {
-  if (!options.traffic) options.traffic = [&endpoint] { return endpoint.traffic(); };
-  return options;
-}
-
-}  // namespace
 
 WorkerSession::WorkerSession(ControlLink& link, comm::Endpoint& endpoint, SessionOptions options)
     : WorkerSession(

@@ -24,6 +24,7 @@ class HostAccelerator final : public Accelerator {
     constexpr std::uint64_t step = 256;
     auto* const memory = static_cast<std::byte*>(std::aligned_alloc(step, (bytes + step - 1) / step * step));
     std::memset(memory, 0xff, bytes);
+    allocated_ += bytes;
     return memory;
   }
   void release(std::byte* memory) noexcept override {
@@ -64,12 +65,15 @@ class HostAccelerator final : public Accelerator {
     return !mark.event || static_cast<const std::atomic<bool>*>(mark.event)->load();
   }
 
+  std::uint64_t allocated() const { return allocated_; }  // in all
+
  private:
   void give(std::function<void()> work) {
     if (stream_) return stream_->enqueue(std::move(work));
     work();
   }
   std::optional<testing::HostStream> stream_;
+  std::uint64_t allocated_ = 0;
 };
 
 }  // namespace dtrain::comm

@@ -22,7 +22,7 @@ struct Pair {
   Pair() {
     const auto thrown = run_ranks(mesh, [this](Communicator& comm) {
       const auto rank = static_cast<std::size_t>(comm.rank());
-      links[rank].emplace(api, comm, devices[rank], aborted, in(60s));
+      links[rank].emplace(api, comm, devices[rank], aborted, 60s);
     });
     EXPECT_EQ(thrown, std::vector<std::string>(2));
   }
@@ -86,10 +86,20 @@ TEST(NcclLink, GivesUpWhereARankDoesNotCome) {
   HostAccelerator device;
   const std::atomic<bool> aborted{false};
   const auto thrown = run_ranks(mesh, [&](Communicator& comm) {
-    if (comm.rank() == 0) Link(api, comm, device, aborted, in(100ms));
+    if (comm.rank() == 0) Link(api, comm, device, aborted, 100ms);
     if (comm.rank() == 1) comm.all_gather({});  // the name of the communicator, which it does not use
   });
-  EXPECT_NE(thrown[0].find("did not end the meeting of the ranks in time"), std::string::npos) << thrown[0];
+  EXPECT_NE(thrown[0].find("did not meet in NCCL within 0.1 s"), std::string::npos) << thrown[0];
+  EXPECT_NE(thrown[0].find("setting 'comm-timeout'"), std::string::npos) << thrown[0];
+}
+
+// What the user can do about a computation that is slow is another thing than what helps against a lost rank.
+TEST(NcclLink, SaysThatTheOwnComputationTookTooLong) {
+  Pair pair;
+  std::atomic<bool> computed{false};
+  EXPECT_EQ(lost([&] { pair.rank(0).wait_for_computation({&computed}, 100ms); }),
+            "this rank's GPU did not end its own computation within 0.1 s, which is setting 'comm-timeout' for each "
+            "shard: it needs more time, or a transfer to a rank that is gone holds it up");
 }
 
 // At first it spins; later a look comes late by a small part of the wait, and never by more than a millisecond.

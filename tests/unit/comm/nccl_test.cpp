@@ -133,6 +133,37 @@ TEST(Nccl, WaitsForItsOwnLeavesNoLongerThanForPeers) {
   EXPECT_NE(thrown[0], "");
 }
 
+// A GPU gets the work of all shards at once, so the marks of the last one come after all of them. The other rank waits
+// as long for what is added up there.
+TEST(Nccl, WaitsForEachOfTheOwnShardsAsLongAsForOne) {
+  NcclWorld world(2, true, false, 1s);
+  const ReductionShape shape{.shards = 8, .size = 1000, .rounded = 0};
+  static const std::vector<float> leaf(1000);
+  static std::atomic<bool> computed[2];
+  computed[0] = computed[1] = false;
+  const auto thrown = run_ranks(world.communicators, [&](Communicator& comm) {
+    std::atomic<bool>& mine = computed[comm.rank()];
+    const auto reduction = comm.begin_device_reduction(shape, {{0, 1000}}, {});
+    const ShardSpan span = shape.span_of(comm.rank(), 2);
+    for (int shard = span.first; shard < span.last; ++shard) reduction->take(shard, 0, leaf.data(), {&mine});
+    const std::jthread gpu([&] {
+      std::this_thread::sleep_for(1500ms);
+      mine = true;
+    });
+    reduction->exchange();
+    reduction->wait_for_leaves();
+    reduction->finish();
+  });
+  EXPECT_EQ(thrown, nothing_from(2));
+}
+
+// Not less than NCCL may need to begin, and more where the user allows more.
+TEST(Nccl, HasItsOwnTimeForTheMeeting) {
+  EXPECT_EQ(nccl::meeting_time(10s, 30s), 60s);
+  EXPECT_EQ(nccl::meeting_time(10s, 300s), 300s);
+  EXPECT_EQ(nccl::meeting_time(90s, 30s), 90s);
+}
+
 TEST(Nccl, ReducesAnyShapeOneAfterAnother) {
   NcclWorld world(3);
   const auto thrown = run_ranks(world.communicators, [&](Communicator& comm) {

@@ -224,10 +224,9 @@ TEST(Session, HeartbeatsTellPhaseStandingAndTheTimeOfASteps) {
   EXPECT_LE(progress.compute_seconds, progress.step_seconds - 0.002);
 }
 
-// Answers a device reduction, which no communicator of LocalMeshes does, and counts what reaches it.
-class DeviceWorld final : public comm::Communicator {
+// A rank alone that reduces nothing.
+class Idle : public comm::Communicator {
  public:
-  explicit DeviceWorld(int& calls) : calls_(calls) {}
   int rank() const override { return 0; }
   int size() const override { return 1; }
   std::unique_ptr<comm::Reduction> begin_reduction(const comm::ReductionShape&, const comm::Note&) override {
@@ -236,7 +235,6 @@ class DeviceWorld final : public comm::Communicator {
   std::unique_ptr<comm::DeviceReduction> begin_device_reduction(const comm::ReductionShape&,
                                                                 const std::vector<FloatRange>&,
                                                                 const comm::Note&) override {
-    ++calls_;
     return nullptr;
   }
   void recycle(comm::FloatBuffer) override {}
@@ -244,6 +242,18 @@ class DeviceWorld final : public comm::Communicator {
   void send(int, ByteView) override {}
   void receive(int, std::span<std::byte>) override {}
   void abort() noexcept override {}
+};
+
+// Answers a device reduction, which no communicator of LocalMeshes does, and counts what reaches it.
+class DeviceWorld final : public Idle {
+ public:
+  explicit DeviceWorld(int& calls) : calls_(calls) {}
+  std::unique_ptr<comm::DeviceReduction> begin_device_reduction(const comm::ReductionShape&,
+                                                                const std::vector<FloatRange>&,
+                                                                const comm::Note&) override {
+    ++calls_;
+    return nullptr;
+  }
 
  private:
   int& calls_;
@@ -263,6 +273,52 @@ TEST(Session, HandsDeviceReductionsToTheTransport) {
   const Entry entry = session.enter(at(0));
   std::ignore = entry.communicator->begin_device_reduction({}, {}, {});
   EXPECT_EQ(calls, 1);
+}
+
+// The end of a communicator of GPUs may wait for all that a GPU has to do: here, for 30 heartbeats, or in vain.
+class SlowToEnd final : public Idle {
+ public:
+  SlowToEnd(Inbox& inbox, std::promise<std::thread::id>& ended) : inbox_(inbox), ended_(ended) {}
+  ~SlowToEnd() override {
+    const int before = inbox_.count<Progress>();
+    const auto late = std::chrono::steady_clock::now() + kPatience;
+    while (inbox_.count<Progress>() < before + 30) {
+      if (std::chrono::steady_clock::now() > late) {
+        ADD_FAILURE() << "no heartbeat leaves while a communicator ends";
+        break;
+      }
+      std::this_thread::sleep_for(1ms);
+    }
+    ended_.set_value(std::this_thread::get_id());
+  }
+
+ private:
+  Inbox& inbox_;
+  std::promise<std::thread::id>& ended_;
+};
+
+TEST(Session, HeartbeatsGoOnWhileAFrozenCommunicatorEndsOnTheTrainersThread) {
+  Inbox inbox;
+  std::promise<std::thread::id> ended;
+  std::future<std::thread::id> thread = ended.get_future();
+  WorkerSession session(inbox, data_of(1),
+                        [&](const comm::MeshPlan&, std::chrono::milliseconds, const std::stop_token&) {
+                          return std::make_unique<SlowToEnd>(inbox, ended);
+                        },
+                        {.worker = 1, .fingerprint = "f", .heartbeat = 10ms, .mesh_deadline = kLong});
+  session.on_message(Prepare{1, {{1, "w1", 0, data_of(1)}}});
+  inbox.next<Meshed>();
+  session.on_message(Commit{1, Boundary::now});
+  Entry entry = session.enter(at(0));
+  session.on_message(Freeze{1});
+  session.on_message(Freeze{1});  // the coordinator may say it twice
+  entry.communicator.reset();
+  const int before = inbox.count<Progress>();
+  while (inbox.count<Progress>() < before + 3) inbox.next<Progress>();
+  EXPECT_EQ(thread.wait_for(0s), std::future_status::timeout) << "the trainer is not back yet";
+  session.on_message(Leave{"removed"});
+  EXPECT_EQ(session.enter(at(0)).kind, Entry::Kind::leave);
+  EXPECT_EQ(thread.get(), std::this_thread::get_id());
 }
 
 TEST(Session, NothingIsSentAfterTheLastMessage) {
