@@ -135,6 +135,13 @@ def goes_on_when_the_disk_of_the_cache_is_full(world):
         subprocess.run(["umount", small], check=True)
 
 
+def reads_labels_through_the_chosen_cache(world):
+    make_shapes(world, world.s3("d"))
+    world.run(*far_words(world), "--num-epochs", 0, "--class-weights", "balanced")
+    assert list((world.folder / "c").rglob("0")), "nothing was cached"
+    assert not list((world.folder / "cache").rglob("blocks-1")), "another cache than the chosen one was used"
+
+
 def a_job_lends_its_workers_what_only_its_coordinator_may_ask_for(world):
     make_shapes(world, world.s3("d"))
     asked = world.folder / "asked"
@@ -154,7 +161,8 @@ def a_job_lends_its_workers_what_only_its_coordinator_may_ask_for(world):
 
 TESTS = [gives_the_same_bits_from_a_bucket_and_to_one, goes_on_from_a_bucket, evaluates_and_exports_there,
          names_pictures_there, takes_sets_of_several_objects, says_at_the_start_that_checkpoints_cannot_be_kept, two_processes_share_a_cache,
-         goes_on_when_the_disk_of_the_cache_is_full, a_job_lends_its_workers_what_only_its_coordinator_may_ask_for]
+         goes_on_when_the_disk_of_the_cache_is_full, reads_labels_through_the_chosen_cache,
+         a_job_lends_its_workers_what_only_its_coordinator_may_ask_for]
 
 if __name__ == "__main__":
     sys.exit(0 if lib.run_tests(TESTS, os.path.abspath(sys.argv[1])) else 1)

@@ -67,7 +67,8 @@ struct Augment {
   std::array<float, 3> std{1, 1, 1};  // divided by
 };
 
-// The fields' ranges; that of max_random_aspect_ratio ends at kMostAspectChange without random_resized_crop.
+// The fields' ranges; that of max_random_aspect_ratio ends at kMostAspectChange without
+// min_random_aspect_ratio, which random_resized_crop has.
 struct AugmentRanges {
   ValueRange resize = between(0, 65500), min_size_train = between(1, 65500), pad_size = between(0, 4096),
              fill_value = between(0, 255);

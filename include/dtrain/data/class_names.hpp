@@ -11,9 +11,10 @@
 
 namespace dtrain::data {
 
-// The names for these files, as find_records() gives them. PREFIX is the first file's name without its ending, without
-// the number of a shard and without _train, _val or _test. Empty where there are none, where the JSON file lists the
-// files of a set and the first is not among them, and behind a URL without `store`.
+// The names for these files, as find_records() gives them. PREFIX is a file's name without its ending, without the
+// number of a shard and without _train, _val or _test. A file has no names where there is no such JSON file, where it
+// lists the files of a set and this one is not among them, and behind a URL without `store`. Throws DataError that
+// names the first class in which two files differ: the same label would mean two classes. Files without names fit.
 std::vector<std::string> class_names(std::span<const Path> files, const std::shared_ptr<net::ObjectStore>& store = {});
 
 struct ClassList {

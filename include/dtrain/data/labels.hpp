@@ -9,11 +9,20 @@
 
 namespace dtrain::data {
 
-// The labels that a loader gives the first `count` records, read on all processors. Throws DataError naming the record
-// that cannot be read, or has a label outside [0, classes).
-std::vector<std::int32_t> read_labels(const RecordSet& set, std::uint32_t count, int classes);
+inline constexpr std::int32_t kUnknownLabel = -1;
 
-// How many of the labels are each class.
+// The labels of the first `count` records, read on all processors; kUnknownLabel for records that cannot be read.
+// Throws DataError naming the first of those where they are more than max_bad_records, or all, and naming a record with
+// a label outside [0, classes).
+std::vector<std::int32_t> read_labels(const RecordSet& set, std::uint32_t count, int classes,
+                                      std::int64_t max_bad_records = 0);
+
+// The same as the loader gives them: a record that cannot be read has the label of the next good one, round the end,
+// which comes in its place.
+std::vector<std::int32_t> labels_of_samples(const RecordSet& set, std::uint32_t count, int classes,
+                                            std::int64_t max_bad_records);
+
+// How many of the labels are each class; unknown ones count for none.
 std::vector<std::uint32_t> class_counts(std::span<const std::int32_t> labels, int classes);
 
 }  // namespace dtrain::data

@@ -43,10 +43,11 @@ EpochOrder grouped(const EpochOrder& order, std::span<const std::uint8_t> groups
 
 // One batch. Its buffers return to the loader's pool when the last copy is destroyed, which may be after the loader.
 struct Batch {
-  int n = 0;                                  // as many as its slice counts, or fewer with LoaderOptions::leave_out_bad
-  const float* images = nullptr;              // [n, c, h, w], 64-byte aligned; null where there are pixels
-  const std::int32_t* labels = nullptr;       // [n], each in [0, classes)
-  const std::uint32_t* sample_ids = nullptr;  // [n], positions in the set
+  int n = 0;                             // as many as its slice counts, or fewer with LoaderOptions::leave_out_bad
+  const float* images = nullptr;         // [n, c, h, w], 64-byte aligned; null where there are pixels
+  const std::int32_t* labels = nullptr;  // [n], each in [0, classes)
+  // [n], positions in the set; of copy k of a record k times Loader::size() more.
+  const std::uint32_t* sample_ids = nullptr;
   std::shared_ptr<void> storage;
   nn::Pixels pixels = {};  // where LoaderOptions::as_bytes asks for them
   // [n], where LoaderOptions::detection asks for them: labels are 0 then, and images are never bytes. Else null.
@@ -74,7 +75,7 @@ struct LoaderOptions {
   std::int64_t num_examples = 0;    // use only the first so many records; 0 or more than there are: all
   // Records that cannot be read or decoded. Up to so many of them (counted once each, however often they come up) are
   // replaced by pixels and label of the next good record, under their own sample id; one more is a DataError. Never
-  // silently: bad_records() counts them and the first is named.
+  // silently: bad_records() counts them, and remote.tell gets the first when it comes up.
   std::int64_t max_bad_records = 0;
   // For an evaluation, whose numbers a replacement would falsify: a batch holds only the good records of its slice, and
   // may be empty. A file without any good record is a DataError all the same.

@@ -16,8 +16,9 @@ namespace {
 
 constexpr std::uint64_t kPiece = 16u << 20;
 
+// A "?" begins the query of a web address; in the name of a file or of an object it is a character like any other.
 std::string file_name_of(std::string_view from) {
-  from = from.substr(0, from.find('?'));
+  if (net::is_object_url(from) && !net::is_s3_url(from)) from = from.substr(0, from.find('?'));
   return std::string(from.substr(from.rfind('/') + 1));
 }
 
@@ -35,7 +36,8 @@ class Copier {
       throw UsageError("neither of the two names is remote", "use cp: this copies to or from s3:// or https://");
     }
     if (to_far && !net::is_s3_url(options_.to)) {
-      throw UsageError(fmt::format("{}: cannot be written to", options_.to), "write to s3://BUCKET/KEY or to a file");
+      throw UsageError(fmt::format("{}: cannot be written to", net::shown_url(options_.to)),
+                       "write to s3://BUCKET/KEY or to a file");
     }
     if (options_.recursive) {
       copy_all(from_far);
@@ -60,7 +62,7 @@ class Copier {
 
   void copy_all(bool from_far) {
     if (from_far && !net::is_s3_url(options_.from)) {
-      throw UsageError(fmt::format("{}: has no list of its files", options_.from), "name each file");
+      throw UsageError(fmt::format("{}: has no list of its files", net::shown_url(options_.from)), "name each file");
     }
     if (from_far) return copy_bucket();
     if (!std::filesystem::is_directory(options_.from)) {
@@ -101,14 +103,14 @@ class Copier {
 
   void tell(std::string_view file, std::uint64_t done, std::uint64_t total) {
     const MutexLock lock(telling_);
-    if (options_.progress) options_.progress(file, done, total);
+    if (options_.progress) options_.progress(net::shown_url(file), done, total);
   }
 
   // Whether the object is there with this content already, by its checksum.
   bool holds(const std::string& url, ByteView content) {
     try {
       const auto state = store_.find(url);
-      return state && !state->checksum.empty() && state->size == content.size() && store_.checks(url, *state, content);
+      return state && store_.compare(url, *state, content) == net::ContentMatch::same;
     } catch (const net::AwsError& error) {
       if (error.facts().problem == net::AwsProblem::denied) return false;  // who may write need not be let read
       throw;

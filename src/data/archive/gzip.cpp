@@ -15,6 +15,7 @@ namespace {
 constexpr std::uint64_t kMaxInflatedBytes = 1u << 30;
 constexpr std::size_t kChunk = 1 << 20;
 constexpr int kGzipOrZlib = 32 + MAX_WBITS, kRawDeflate = -MAX_WBITS;
+constexpr std::string_view kGzipStart = "\x1f\x8b";
 
 struct Inflater {
   z_stream stream{};
@@ -35,6 +36,26 @@ std::size_t likely_size(ByteView packed) {
   return std::min({hint, kMaxInflatedBytes, std::uint64_t{1032} * packed.size()});
 }
 
+// Such content is held in memory, so that there is a limit; unpacked files are not.
+[[noreturn]] void refuse_size(const SourceBytes& packed, std::string_view why) {
+  const std::string how = is_archive(packed.name) ? fmt::format("dtrain data unpack {} --out DIR", packed.name)
+                                                  : fmt::format("gunzip {}", packed.name);
+  throw DataError(fmt::format("{}: gzip: {}", packed.name, why), "unpack it first: " + how);
+}
+
+// A gzip file is one member or several behind each other, as pigz, bgzip and `cat a.gz b.gz` write it; tapes fill the
+// rest of their block with zeros. False: that was the last one.
+bool begin_next_member(const SourceBytes& packed, z_stream& stream) {
+  const std::string_view rest(reinterpret_cast<const char*>(stream.next_in), stream.avail_in);
+  if (!text_of(packed.bytes).starts_with(kGzipStart) || rest.find_first_not_of('\0') == rest.npos) return false;
+  if (!rest.starts_with(kGzipStart)) {
+    const std::size_t at = packed.bytes.size() - rest.size();
+    fail(packed, fmt::format("what follows its end, at byte {}, is no gzip", at));
+  }
+  inflateReset(&stream);
+  return true;
+}
+
 }  // namespace
 
 SourceBytes gunzip(const SourceBytes& packed) {
@@ -43,11 +64,11 @@ SourceBytes gunzip(const SourceBytes& packed) {
   Inflater inflater(kGzipOrZlib);
   z_stream& stream = inflater.stream;
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(packed.bytes.data()));
-  if (packed.bytes.size() > std::numeric_limits<uInt>::max()) fail(packed, "larger than 4 GiB");
+  if (packed.bytes.size() > std::numeric_limits<uInt>::max()) refuse_size(packed, "is larger than 4 GiB");
   stream.avail_in = static_cast<uInt>(packed.bytes.size());
-  for (int status = Z_OK; status != Z_STREAM_END;) {
+  for (int status = Z_OK; status != Z_STREAM_END || begin_next_member(packed, stream);) {
     const std::size_t done = out->size();
-    if (done > kMaxInflatedBytes) fail(packed, fmt::format("holds more than {} bytes", kMaxInflatedBytes));
+    if (done > kMaxInflatedBytes) refuse_size(packed, fmt::format("holds more than {} bytes", kMaxInflatedBytes));
     out->resize(done + kChunk);
     stream.next_out = reinterpret_cast<Bytef*>(out->data() + done);
     stream.avail_out = kChunk;
@@ -55,7 +76,8 @@ SourceBytes gunzip(const SourceBytes& packed) {
     out->resize(done + kChunk - stream.avail_out);
     if (status == Z_BUF_ERROR) fail(packed, fmt::format("ends early, after {} bytes", packed.bytes.size()));
     if (status != Z_OK && status != Z_STREAM_END) {
-      fail(packed, fmt::format("{} near byte {}", stream.msg ? stream.msg : "damaged", stream.total_in));
+      fail(packed,
+           fmt::format("{} near byte {}", stream.msg ? stream.msg : "damaged", packed.bytes.size() - stream.avail_in));
     }
   }
   return {packed.name, bytes_of(*out), out};

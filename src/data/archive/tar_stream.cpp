@@ -45,8 +45,8 @@ class Header {
     for (const char c : field.substr(4)) value = value << 8 | static_cast<unsigned char>(c);
     return value;
   }
-  [[noreturn]] void fail(std::string_view why) const {
-    throw DataError(fmt::format("{}: tar: byte {}: {}", source_, at_, why), "copy it again, or make it again");
+  [[noreturn]] void fail(std::string_view why, const char* hint = "copy it again, or make it again") const {
+    throw DataError(fmt::format("{}: tar: byte {}: {}", source_, at_, why), hint);
   }
 
  private:
@@ -111,7 +111,10 @@ std::optional<TarEntry> next_tar_entry(const std::string& source, std::uint64_t 
       entry.folder = true;
       return entry;
     }
-    if (type != 'L' && type != 'x' && type != 'g') header.fail(fmt::format("{} is a link or a device", entry.name));
+    if (type != 'L' && type != 'x' && type != 'g') {
+      header.fail(fmt::format("{} is a link or a device", entry.name),
+                  "make the archive again with the files in the place of the links: tar -c -h --hard-dereference");
+    }
     if (entry.size > kLongestName) header.fail("a name is too long");
     std::string text(entry.size, '\0');
     read(entry.content, std::as_writable_bytes(std::span(text)));

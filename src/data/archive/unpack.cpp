@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <future>
 #include <utility>
@@ -9,6 +10,7 @@
 #include <dtrain/data/copy.hpp>
 #include <dtrain/data/remote.hpp>
 #include <dtrain/data/zip.hpp>
+#include <dtrain/net/http.hpp>
 
 #include "archive.hpp"
 #include "gzip_stream.hpp"
@@ -78,12 +80,31 @@ class Archive {
 // What an archive is, by its first bytes.
 enum class ArchiveKind { tar, gzip, zip };
 
-ArchiveKind kind_of(Archive& archive) {
-  constexpr std::size_t kFirst = 4;
-  if (archive.size() < kFirst) return ArchiveKind::tar;
-  std::string first(kFirst, '\0');
+struct ForeignArchive {
+  std::string_view start, name, tool;
+};
+constexpr std::array<ForeignArchive, 5> kForeignArchives{{{"\xfd"
+                                                           "7zXZ",
+                                                           "xz", "xz -d"},
+                                                          {"BZh", "bzip2", "bzip2 -d"},
+                                                          {"\x28\xb5\x2f\xfd", "zstd", "zstd -d"},
+                                                          {"7z\xbc\xaf", "7-Zip", "7z x"},
+                                                          {"Rar!", "RAR", "unrar x"}}};
+
+void refuse_foreign(const std::string& from, std::string_view first) {
+  for (const ForeignArchive& foreign : kForeignArchives) {
+    if (!first.starts_with(foreign.start)) continue;
+    throw DataError(fmt::format("{}: is packed by {}; dtrain unpacks tar, tar.gz and zip", from, foreign.name),
+                    fmt::format("decompress it first: {} {}", foreign.tool, Path(from).filename().string()));
+  }
+}
+
+ArchiveKind kind_of(Archive& archive, const std::string& from) {
+  constexpr std::uint64_t kFirst = 8;
+  std::string first(std::min(kFirst, archive.size()), '\0');
   archive.read(0, std::as_writable_bytes(std::span(first)));
-  if (first == kZipStart) return ArchiveKind::zip;
+  refuse_foreign(from, first);
+  if (first.starts_with(kZipStart)) return ArchiveKind::zip;
   return first.starts_with("\x1f\x8b") ? ArchiveKind::gzip : ArchiveKind::tar;
 }
 
@@ -93,8 +114,9 @@ class Unpacker {
       : options_(options), archive_(store, options.from), folder_(options.out, options.from, archive_.version()) {}
 
   UnpackResult run() {
-    if (archive_.size() == 0) throw DataError(options_.from + ": is empty, no archive", "copy it again");
-    switch (kind_of(archive_)) {
+    if (archive_.size() == 0)
+      throw DataError(net::shown_url(options_.from) + ": is empty, no archive", "copy it again");
+    switch (kind_of(archive_, options_.from)) {
       case ArchiveKind::zip:
         unpack_zip();
         break;
@@ -155,8 +177,9 @@ class Unpacker {
 
   void unpack_zip() {
     if (is_remote(options_.from)) {
-      throw UsageError(fmt::format("{}: a zip archive is read from its end, which needs a copy of it", options_.from),
-                       fmt::format("dtrain data cp {} . first", options_.from));
+      throw UsageError(fmt::format("{}: a zip archive is read from its end, which needs a copy of it",
+                                   net::shown_url(options_.from)),
+                       fmt::format("dtrain data cp {} . first", net::shown_url(options_.from)));
     }
     const SourceBytes zip = map_source(options_.from);
     std::vector<ArchiveMember> members = list_zip(zip);

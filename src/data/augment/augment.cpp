@@ -32,8 +32,9 @@ Window draw_window(const Canvas& canvas, const Augment& options, const Draws& dr
   const double cover =
       std::max({1.0, static_cast<double>(shape.h) / canvas.h(), static_cast<double>(shape.w) / canvas.w()});
   Window window;
-  window.h = std::max(shape.h, static_cast<int>(canvas.h() * cover));
-  window.w = std::max(shape.w, static_cast<int>(canvas.w() * cover));
+  const Sides covered = checked_sides(canvas.h() * cover, canvas.w() * cover);
+  window.h = std::max(shape.h, covered.h);
+  window.w = std::max(shape.w, covered.w);
   const int room_y = window.h - shape.h, room_x = window.w - shape.w;
   window.y = options.random_crop ? draws.crop_y.below(room_y + 1) : room_y / 2;
   window.x = options.random_crop ? draws.crop_x.below(room_x + 1) : room_x / 2;
@@ -95,6 +96,20 @@ void check_channels(const Image& image, const nn::Shape& shape) {
                   "give setting 'image-shape' the number of channels of the data");
 }
 
+// The largest ratio itself only beside a smallest one, otherwise a change of the ratio.
+void check_aspect_ratios(const Augment& options) {
+  require_in(kAugmentRanges.random_aspect_ratio, options.min_random_aspect_ratio, "min-random-aspect-ratio");
+  const float most = options.max_random_aspect_ratio;
+  if (options.random_resized_crop && options.min_random_aspect_ratio > 0)
+    return require_in(kAugmentRanges.random_aspect_ratio, most, "max-random-aspect-ratio");
+  if (options.random_resized_crop && most >= 1) {
+    throw SettingError("max-random-aspect-ratio",
+                       fmt::format("{} is no change of the aspect ratio, which is below 1", most),
+                       fmt::format("give setting 'min-random-aspect-ratio' 0.75 too if {} is the largest ratio", most));
+  }
+  require_in(between(0, kMostAspectChange), most, "max-random-aspect-ratio");
+}
+
 // Options that a window of random area takes the place of, or cannot be had with.
 void check_resized_crop(const Augment& options) {
   require_in(kAugmentRanges.random_area, options.min_random_area, "min-random-area");
@@ -103,7 +118,6 @@ void check_resized_crop(const Augment& options) {
     throw SettingError("min-random-area", fmt::format("{} is more than the largest area, {}", options.min_random_area,
                                                       options.max_random_area));
   }
-  require_in(kAugmentRanges.random_aspect_ratio, options.min_random_aspect_ratio, "min-random-aspect-ratio");
   if (!options.random_resized_crop) return;
   if (options.max_random_scale != 1 || options.min_random_scale != 1 || options.resize > 0) {
     throw SettingError("random-resized-crop", "cannot be combined with a resize or a random scale",
@@ -142,8 +156,7 @@ void check_augment(const Augment& options) {
   require_in(ranges.max_random_s, options.max_random_s, "max-random-s");
   require_in(ranges.max_random_l, options.max_random_l, "max-random-l");
   require_in(ranges.max_random_rotate_angle, options.max_random_rotate_angle, "max-random-rotate-angle");
-  require_in(options.random_resized_crop ? ranges.random_aspect_ratio : between(0, kMostAspectChange),
-             options.max_random_aspect_ratio, "max-random-aspect-ratio");
+  check_aspect_ratios(options);
   require_in(ranges.resize, options.resize, "resize");
   for (const int size : options.min_size_train) require_in(ranges.min_size_train, size, "min-size-train");
   check_resized_crop(options);

@@ -1,9 +1,13 @@
 #include "resample.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
 #include <dtrain/base/error.hpp>
+
+#include "codec/codecs.hpp"
 
 namespace dtrain::data {
 namespace {
@@ -87,6 +91,11 @@ void to_rgbx(const std::uint8_t* pixels, int channels, int count, std::uint8_t* 
 
 Image resize_image(const Image& image, int h, int w) {
   if (image.h == h && image.w == w) return image;
+  if (static_cast<std::uint64_t>(h) * static_cast<std::uint64_t>(w) > kMaxPixels) {
+    throw DataError(fmt::format(
+        "{} x {} pixels resized to {} x {} are more than the {} that dtrain accepts: the picture is too thin", image.w,
+        image.h, w, h, kMaxPixels));
+  }
   ResampleScratch scratch;
   make_taps({0, static_cast<double>(image.w), 0, image.w}, w, Filter::smooth, false, scratch.across);
   make_taps({0, static_cast<double>(image.h), 0, image.h}, h, Filter::smooth, false, scratch.down);

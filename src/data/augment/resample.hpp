@@ -77,7 +77,7 @@ void resample_rows(ResampleScratch& scratch, const NextRow& next_row, const Take
 // Grey or colour to RGBX; grey is repeated.
 void to_rgbx(const std::uint8_t* pixels, int channels, int count, std::uint8_t* out);
 
-// The whole image as h x w.
+// The whole image as h x w. Throws DataError where these are more pixels than a picture may have.
 Image resize_image(const Image& image, int h, int w);
 
 }  // namespace dtrain::data

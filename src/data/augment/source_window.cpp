@@ -1,11 +1,15 @@
 #include "source_window.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
+#include <dtrain/base/error.hpp>
 #include <dtrain/base/random.hpp>
 
 #include "augment_steps.hpp"
+#include "codec/codecs.hpp"
 
 namespace dtrain::data {
 namespace {
@@ -70,14 +74,22 @@ SourceWindow crop_of_resized(int h, int w, const Sides& sides, const Augment& op
 // The smallest picture of the same aspect that covers the crop.
 Sides covering(Sides sides, const nn::Shape& shape) {
   const double cover = std::max({1.0, static_cast<double>(shape.h) / sides.h, static_cast<double>(shape.w) / sides.w});
-  return {std::max(shape.h, static_cast<int>(sides.h * cover)), std::max(shape.w, static_cast<int>(sides.w * cover))};
+  const Sides covered = checked_sides(sides.h * cover, sides.w * cover);
+  return {std::max(shape.h, covered.h), std::max(shape.w, covered.w)};
 }
 
 }  // namespace
 
+Sides checked_sides(double h, double w) {
+  if (std::max(h, w) > kMaxPixels)
+    throw DataError(fmt::format("resized to {:.0f} x {:.0f} pixels, a side is longer than the {} that dtrain accepts",
+                                w, h, kMaxPixels));
+  return {static_cast<int>(h), static_cast<int>(w)};
+}
+
 Sides with_shorter_edge(int h, int w, int edge) {
-  const auto side = [&](int length) { return static_cast<int>(std::int64_t{edge} * length / std::min(h, w)); };
-  return {side(h), side(w)};
+  const auto side = [&](int length) { return static_cast<double>(std::int64_t{edge} * length / std::min(h, w)); };
+  return checked_sides(side(h), side(w));
 }
 
 std::optional<SourceWindow> draw_source_window(int h, int w, const Augment& options, const SampleKey& key,

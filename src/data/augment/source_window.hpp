@@ -21,11 +21,13 @@ struct SourceWindow {
 std::optional<SourceWindow> draw_source_window(int h, int w, const Augment& options, const SampleKey& key,
                                                const nn::Shape& shape);
 
-// The sides of a picture whose shorter edge becomes `edge`; the longer one is cut to whole pixels, as MXNet and
-// torchvision do.
 struct Sides {
   int h = 0, w = 0;
 };
+// Throws DataError where one is longer than a picture may be: the longer side of a thin picture knows no bound.
+Sides checked_sides(double h, double w);
+// The sides of a picture whose shorter edge becomes `edge`; the longer one is cut to whole pixels, as MXNet and
+// torchvision do. Throws as checked_sides().
 Sides with_shorter_edge(int h, int w, int edge);
 
 }  // namespace dtrain::data

@@ -108,7 +108,7 @@ Loader::State::State(const Path& rec, LoaderOptions loader_options)
       pool(options.memory),
       ahead(file, options.remote.cache_size) {
   check_loader(file, options);
-  if (options.balanced) labels = read_labels(file, size, options.classes);
+  if (options.balanced) labels = labels_of_samples(file, size, options.classes, options.max_bad_records);
   groups = group_pictures(file, size, options);
   try {
     for (int i = 0; i < options.threads; ++i) threads.emplace_back([this] { work(); });
@@ -225,7 +225,8 @@ Findings Loader::State::load(const Claim& claim, SampleReader& reader) const {
         found.failures.push_back({index, nullptr});
       }
       batch.buffer->labels[at] = reader.label();
-      batch.buffer->sample_ids[at] = turn.position;
+      // Copies need names of their own: dropout and stochastic depth draw by them.
+      batch.buffer->sample_ids[at] = turn.position + turn.copy * size;
     } catch (...) {
       found.failures.push_back({index, std::current_exception()});
     }
@@ -275,7 +276,10 @@ void Loader::State::check(Findings& findings) {
 void Loader::State::count_bad_records(std::vector<Findings::Bad>& bad) {
   std::stable_sort(bad.begin(), bad.end(), [](const auto& a, const auto& b) { return a.index < b.index; });
   for (const Findings::Bad& each : bad) {
-    if (bad_positions.empty()) first_bad = each.record.what;
+    if (bad_positions.empty()) {
+      first_bad = each.record.what;
+      if (options.remote.tell && options.max_bad_records > 0) options.remote.tell(first_bad + "; passed over");
+    }
     bad_positions.insert(each.record.position);
   }
 }

@@ -19,6 +19,11 @@ std::string text_of_shape(const nn::Shape& shape) { return fmt::format("{},{},{}
 std::int32_t checked_label(const RecordSet& file, std::uint32_t position, const std::vector<float>& labels,
                            int classes) {
   if (labels.empty()) throw DataError(file.place(position) + " has no label");
+  if (labels.size() > 1) {
+    throw DataError(
+        fmt::format("{} has {} labels, and a classifier trains on one class", file.place(position), labels.size()),
+        "pack the pictures again with one label each");
+  }
   const float label = labels.front();
   const bool fits = label >= 0 && label < static_cast<float>(classes);
   if (fits && label == static_cast<float>(static_cast<int>(label))) return static_cast<int>(label);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/data/class_names.hpp>
 #include <dtrain/data/record.hpp>
 
 #include "pictures.hpp"
@@ -49,10 +50,14 @@ class RecordStore : public PictureStore {
 
 }  // namespace
 
-// Ids are given anew: those of several files need not differ.
+// Ids are given anew: those of several files need not differ. The names of classes must not, since labels stay.
 Pictures open_records(const std::vector<Path>& sources) {
-  auto store = std::make_unique<RecordStore>(all_files(sources));
-  return {store->list(), std::move(store)};
+  const std::vector<Path> files = all_files(sources);
+  std::vector<std::string> classes = class_names(files);
+  auto store = std::make_unique<RecordStore>(files);
+  PackList list = store->list();
+  list.classes = std::move(classes);
+  return {std::move(list), std::move(store)};
 }
 
 }  // namespace dtrain::data

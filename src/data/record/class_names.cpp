@@ -4,47 +4,35 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <optional>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/json.hpp>
 #include <dtrain/data/remote.hpp>
 
+#include "set_document.hpp"
+
 namespace dtrain::data {
 namespace {
 
-// p_train_3 is the shard 3 of the split p_train of p: each may be the PREFIX that was packed.
-std::vector<std::string> prefixes_of(const Path& rec) {
-  std::string stem = Path(rec).replace_extension().string();
-  std::vector<std::string> prefixes{stem};
-  const auto shorten = [&](std::size_t length) {
-    stem = stem.substr(0, length);
-    prefixes.push_back(stem);
-  };
+// The name of a set whose shard this may be: p_train of p_train_3.rec, else the name without its ending.
+std::string without_shard(const Path& rec) {
+  const std::string stem = Path(rec).replace_extension().string();
   const std::size_t mark = stem.rfind('_');
+  if (mark == stem.npos || mark + 1 == stem.size()) return stem;
   const auto is_digit = [](unsigned char c) { return std::isdigit(c) != 0; };
-  if (mark != stem.npos && mark + 1 < stem.size() &&
-      std::all_of(stem.begin() + static_cast<std::ptrdiff_t>(mark) + 1, stem.end(), is_digit))
-    shorten(mark);
-  for (const std::string_view split : {"_train", "_val", "_test"}) {
-    if (stem.ends_with(split)) {
-      shorten(stem.size() - split.size());
-      break;
-    }
-  }
-  return prefixes;
+  const bool is_number = std::all_of(stem.begin() + static_cast<std::ptrdiff_t>(mark) + 1, stem.end(), is_digit);
+  return is_number ? stem.substr(0, mark) : stem;
 }
 
-// nullopt: the file is not there.
-std::optional<std::string> content_of(const Path& file, net::ObjectStore* store) {
-  if (!is_remote(file)) {
-    std::error_code error;
-    if (!std::filesystem::is_regular_file(file, error)) return std::nullopt;
-    return read_file(file);
-  }
-  const auto state = store->find(file.string());
-  if (!state) return std::nullopt;
-  return store->content(file.string(), *state);
+// p_train_3 is the shard 3 of the split p_train of p: each may be the PREFIX that was packed.
+std::vector<std::string> prefixes_of(const Path& rec) {
+  std::vector<std::string> prefixes{Path(rec).replace_extension().string()};
+  const std::string set = without_shard(rec);
+  if (set != prefixes.back()) prefixes.push_back(set);
+  if (const auto packed = without_split(set)) prefixes.push_back(*packed);
+  return prefixes;
 }
 
 // The journal of `data pack` names the files that it is about: others of the prefix are of an earlier set, whose
@@ -57,9 +45,8 @@ bool is_about(const Json& document, const Path& rec) {
                              [&](const Json& each) { return each.at("file").as_string() == rec.filename().string(); });
 }
 
-std::vector<std::string> names_in(const std::string& content, const Path& file, const Path& rec) {
+std::vector<std::string> names_for(const Path& rec, const Json& document) {
   std::vector<std::string> names;
-  const Json document = Json::parse(content, file.string());
   if (!is_about(document, rec)) return names;
   if (const Json* classes = document.find("classes")) {
     for (const Json& name : classes->as_array()) names.push_back(name.as_string());
@@ -67,26 +54,60 @@ std::vector<std::string> names_in(const std::string& content, const Path& file, 
   return names;
 }
 
-std::vector<std::string> names_beside(const Path& rec, net::ObjectStore* store) {
-  for (const std::string& prefix : prefixes_of(rec)) {
-    const Path file = prefix + ".pack.json";
-    if (const auto content = content_of(file, store)) return names_in(*content, file, rec);
+// Looks up the names of files. A set may have thousands of shards behind a URL, so that what was asked for one shard is
+// not asked again for the next.
+class NamesReader {
+ public:
+  explicit NamesReader(const std::shared_ptr<net::ObjectStore>& store) : store_(store.get()) {}
+
+  // Records are whole without their names, so a file that cannot be read names nothing.
+  std::vector<std::string> names_of(const Path& rec) {
+    if (is_remote(rec) && !store_) return {};
+    try {
+      return look_up(rec);
+    } catch (const DataError&) {
+      return {};
+    } catch (const RemoteError&) {
+      return {};
+    }
   }
-  return {};
-}
+
+ private:
+  std::vector<std::string> look_up(const Path& rec) {
+    const auto known = documents_.find(without_shard(rec));
+    if (known != documents_.end() && known->second && is_about(*known->second, rec))
+      return names_for(rec, *known->second);
+    for (const std::string& prefix : prefixes_of(rec)) {
+      if (const auto& document = document_of(prefix)) return names_for(rec, *document);
+    }
+    return {};
+  }
+
+  // nullopt: there is none.
+  const std::optional<Json>& document_of(const std::string& prefix) {
+    const auto known = documents_.find(prefix);
+    if (known != documents_.end()) return known->second;
+    return documents_.emplace(prefix, read_set_document(prefix, store_)).first->second;
+  }
+
+  net::ObjectStore* store_;
+  std::map<std::string, std::optional<Json>> documents_;  // by the prefix
+};
 
 }  // namespace
 
-// Records are whole without their names, so a file that cannot be read names nothing.
 std::vector<std::string> class_names(std::span<const Path> files, const std::shared_ptr<net::ObjectStore>& store) {
-  if (files.empty() || (is_remote(files.front()) && !store)) return {};
-  try {
-    return names_beside(files.front(), store.get());
-  } catch (const DataError&) {
-    return {};
-  } catch (const RemoteError&) {
-    return {};
+  NamesReader reader(store);
+  std::vector<std::string> names;
+  Path named;
+  for (const Path& file : files) {
+    const std::vector<std::string> found = reader.names_of(file);
+    require_same_classes({named.string(), names}, {file.string(), found});
+    if (!names.empty() || found.empty()) continue;
+    names = found;
+    named = file;
   }
+  return names;
 }
 
 void require_same_classes(const ClassList& expected, const ClassList& found) {

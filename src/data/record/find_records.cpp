@@ -10,6 +10,7 @@
 #include <dtrain/net/ssh.hpp>
 
 #include "file_patterns.hpp"
+#include "set_document.hpp"
 
 namespace dtrain::data {
 namespace {
@@ -34,15 +35,47 @@ std::vector<Path> files_beside(const std::string& prefix) {
   return files;
 }
 
+constexpr const char* kIncompleteHint = "copy every part of the set, or name the wanted files one by one";
+
+// The shards of this prefix that the document names.
+std::vector<Path> shards_in(const Json& document, const std::string& prefix) {
+  std::vector<Path> named;
+  const Json* files = document.find("files");
+  if (!files) return named;
+  for (const Json& each : files->as_array()) {
+    const Path file = Path(prefix).parent_path() / each.at("file").as_string();
+    if (shard_number(prefix, file)) named.push_back(file);
+  }
+  return named;
+}
+
+// Without the last shards of a set the others have no gap, so that only what `data pack` wrote down shows it.
+void require_packed_shards(const std::string& prefix, const std::vector<Path>& there, net::ObjectStore* store) {
+  for (const auto& packed : {std::optional(prefix), without_split(prefix)}) {
+    std::vector<Path> named;
+    try {
+      if (const auto document = packed ? read_set_document(*packed, store) : std::nullopt)
+        named = shards_in(*document, prefix);
+    } catch (const DataError&) {  // a damaged one, which says nothing
+    }
+    for (const Path& file : named) {
+      if (std::find(there.begin(), there.end(), file) != there.end()) continue;
+      throw DataError(fmt::format("{} is not there, but {} names it as a part of the set", file.string(),
+                                  set_document_path(*packed).string()),
+                      kIncompleteHint);
+    }
+  }
+}
+
 // PREFIX_0.rec, PREFIX_1.rec, ... of these files: a missing one must not pass unseen.
-std::vector<Path> shards(const std::string& prefix, std::vector<Path> files) {
+std::vector<Path> shards(const std::string& prefix, std::vector<Path> files, net::ObjectStore* store) {
   std::erase_if(files, [&](const Path& file) { return !shard_number(prefix, file); });
   std::sort(files.begin(), files.end(), naturally_less);
   for (std::size_t i = 0; i < files.size(); ++i) {
     if (shard_number(prefix, files[i]) == i) continue;
-    throw DataError(fmt::format("{}_{}.rec is not there, but {} is", prefix, i, files[i].string()),
-                    "copy every part of the set, or name the wanted files one by one");
+    throw DataError(fmt::format("{}_{}.rec is not there, but {} is", prefix, i, files[i].string()), kIncompleteHint);
   }
+  if (!files.empty()) require_packed_shards(prefix, files, store);
   return files;
 }
 
@@ -52,18 +85,18 @@ std::vector<Path> far_files_of(const std::string& part, std::shared_ptr<net::Obj
   if (!store) store = std::make_shared<net::ObjectStore>();
   std::vector<Path> files = pattern ? far_matches(part, *store) : far_files(part, *store);
   if (!pattern && std::find(files.begin(), files.end(), part + ".rec") != files.end()) return {part + ".rec"};
-  if (!pattern) files = shards(part, std::move(files));
+  if (!pattern) files = shards(part, std::move(files), store.get());
   if (files.empty())
     throw DataError(fmt::format("{}: no object has such a name", part), "dtrain data cp copies files there");
   return files;
 }
 
-// Empty where none is there.
+// Empty where none is there. A name counts as a pattern last, since folders may be called a[1].
 std::vector<Path> near_files_of(const std::string& part) {
   if (std::filesystem::is_regular_file(part)) return {part};
-  if (is_pattern(part)) return matches(part);
   if (std::filesystem::is_regular_file(part + ".rec")) return {part + ".rec"};
-  return shards(part, files_beside(part));
+  std::vector<Path> files = shards(part, files_beside(part), nullptr);
+  return files.empty() && is_pattern(part) ? matches(part) : files;
 }
 
 // What data pack makes of one prefix: a set for each split.

@@ -6,6 +6,22 @@
 #include <dtrain/data/record.hpp>
 
 namespace dtrain::data {
+namespace {
+
+std::string name_of_files(const std::vector<Path>& files) {
+  const std::string first = files.front().string();
+  return files.size() == 1 ? first : fmt::format("{} and {} more", first, files.size() - 1);
+}
+
+// Whether their blocks go into the cache is decided by their sizes together. nullopt: a local file.
+std::vector<std::optional<net::ObjectState>> states_of(const std::vector<Path>& files, net::ObjectStore* store) {
+  std::vector<std::optional<net::ObjectState>> states;
+  for (const Path& file : files)
+    states.push_back(is_remote(file) ? std::optional(store->state(file.string())) : std::nullopt);
+  return states;
+}
+
+}  // namespace
 
 RecordSet::RecordSet(const std::vector<Path>& files, RemoteOptions remote) {
   DTRAIN_CHECK(!files.empty(), "a set has a file");
@@ -13,8 +29,13 @@ RecordSet::RecordSet(const std::vector<Path>& files, RemoteOptions remote) {
   if (!remote.store && std::any_of(files.begin(), files.end(), data::is_remote)) {
     remote.store = std::make_shared<net::ObjectStore>();
   }
-  for (const Path& file : files) {
-    files_.emplace_back(file, remote);
+  const std::vector<std::optional<net::ObjectState>> states = states_of(files, remote.store.get());
+  std::uint64_t far_bytes = 0;
+  for (const auto& state : states) far_bytes += state ? state->size : 0;
+  remote.without_cache = remote.without_cache || is_too_much_to_cache(remote, name_of_files(files), far_bytes);
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    remote.state = states[i];
+    files_.emplace_back(files[i], remote);
     ends_.push_back((ends_.empty() ? 0 : ends_.back()) + files_.back().size());
   }
 }
@@ -39,8 +60,9 @@ std::string RecordSet::place(std::size_t position) const {
 }
 
 std::string RecordSet::name() const {
-  const std::string first = files_.front().path().string();
-  return files_.size() == 1 ? first : fmt::format("{} and {} more", first, files_.size() - 1);
+  std::vector<Path> paths;
+  for (const RecordFile& file : files_) paths.push_back(file.path());
+  return name_of_files(paths);
 }
 
 RecordSet::Located RecordSet::locate(std::size_t position) const {

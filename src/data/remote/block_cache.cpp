@@ -10,7 +10,9 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <dtrain/base/hash.hpp>
@@ -21,6 +23,8 @@ namespace {
 constexpr std::uint32_t kMagic = 0x31425444;  // "DTB1"
 constexpr auto kLongestWait = std::chrono::seconds(30);
 constexpr auto kLookEvery = std::chrono::milliseconds(5);
+// The folder is measured each time that this process has written so small a part of the limit.
+constexpr std::uint64_t kMeasuresInLimit = 128;
 
 struct BlockHead {
   std::uint32_t magic = kMagic;
@@ -78,12 +82,29 @@ std::vector<KeptBlock> kept_blocks(const Path& folder) {
   return blocks;
 }
 
+std::uint64_t bytes_of_blocks(const std::vector<KeptBlock>& blocks) {
+  std::uint64_t bytes = 0;
+  for (const KeptBlock& block : blocks) bytes += block.size;
+  return bytes;
+}
+
 }  // namespace
 
-BlockCache::BlockCache(const Path& folder, std::uint64_t limit, std::function<void(const std::string&)> tell)
-    : folder_(folder / "blocks-1"), limit_(limit), tell_(std::move(tell)) {
-  make_folder(folder_);
-  for (const KeptBlock& block : kept_blocks(folder_)) used_ += block.size;
+// A folder that cannot be made is found out, and told, by the first block that is to be kept.
+BlockCache::BlockCache(const Path& folder, std::uint64_t limit) : folder_(folder / "blocks-1"), limit_(limit) {
+  std::error_code error;
+  std::filesystem::create_directories(folder_, error);
+  used_ = bytes_of_blocks(kept_blocks(folder_));
+}
+
+std::shared_ptr<BlockCache> BlockCache::of_folder(const Path& folder, std::uint64_t limit) {
+  static Mutex mutex;
+  static std::map<std::pair<Path, std::uint64_t>, std::weak_ptr<BlockCache>> all;
+  const MutexLock lock(mutex);
+  std::weak_ptr<BlockCache>& known = all[{folder, limit}];
+  std::shared_ptr<BlockCache> cache = known.lock();
+  if (!cache) known = cache = std::make_shared<BlockCache>(folder, limit);
+  return cache;
 }
 
 bool BlockCache::read(const BlockName& name, std::uint64_t begin, std::span<std::byte> into, bool check) {
@@ -102,21 +123,29 @@ bool BlockCache::read(const BlockName& name, std::uint64_t begin, std::span<std:
   return good;
 }
 
-void BlockCache::put(const BlockName& name, ByteView content) {
+void BlockCache::put(const BlockName& name, ByteView content, const Tell& tell) {
   if (broken_) return;
   const Path file = file_of(name);
   std::error_code error;
   std::filesystem::create_directories(file.parent_path(), error);
-  if (used_ + content.size() > limit_) make_room(limit_ - std::min(limit_, limit_ / 10 + content.size()));
-  if (write(file, content)) return;
-  make_room(used_ / 2);
+  if (used_ + content.size() > limit_) make_room(limit_ - std::min(limit_, limit_ / 10 + content.size()), Busy::go_on);
+  if (write(file, content)) return measure_now_and_then(content.size());
+  // Half of what there is now: when another thread or process has made that room meanwhile, nothing more goes.
+  make_room(used_ / 2, Busy::wait);
   if (write(file, content) || broken_.exchange(true)) return;
-  if (tell_)
-    tell_(fmt::format("{}: cannot be written to ({}); going on without it", folder_.string(), std::strerror(errno)));
+  if (tell)
+    tell(fmt::format("{}: cannot be written to ({}); going on without it", folder_.string(), std::strerror(errno)));
+}
+
+void BlockCache::measure_now_and_then(std::uint64_t written) {
+  if ((unmeasured_ += written) < limit_ / kMeasuresInLimit) return;
+  unmeasured_ = 0;
+  used_ = bytes_of_blocks(kept_blocks(folder_));
 }
 
 bool BlockCache::write(const Path& file, ByteView content) {
-  const Path temporary = fmt::format("{}.{}.{}", file.string(), ::getpid(), writes_++);
+  static std::atomic<std::uint64_t> writes = 0;  // of this process: two caches of one folder write no file together
+  const Path temporary = fmt::format("{}.{}.{}", file.string(), ::getpid(), writes++);
   const BlockHead head{.crc32c = crc32c(content), .size = content.size()};
   const FileDescriptor fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   const bool written = fd && write_all(fd.get(), std::as_bytes(std::span(&head, 1))) && write_all(fd.get(), content) &&
@@ -128,15 +157,17 @@ bool BlockCache::write(const Path& file, ByteView content) {
   return written;
 }
 
-void BlockCache::make_room(std::uint64_t target) {
-  if (!evicting_.try_lock()) return;  // another thread makes room
+void BlockCache::make_room(std::uint64_t target, Busy busy) {
+  if (!evicting_.try_lock()) {
+    if (busy == Busy::go_on) return;
+    evicting_.lock();
+  }
   const MutexLock evicting(evicting_, std::adopt_lock);
   const FileDescriptor lock(::open((folder_ / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return;  // another process makes room
+  if (!lock || ::flock(lock.get(), busy == Busy::wait ? LOCK_EX : LOCK_EX | LOCK_NB) != 0) return;
   std::vector<KeptBlock> blocks = kept_blocks(folder_);
   std::sort(blocks.begin(), blocks.end(), [](const KeptBlock& a, const KeptBlock& b) { return a.used < b.used; });
-  std::uint64_t used = 0;
-  for (const KeptBlock& block : blocks) used += block.size;
+  std::uint64_t used = bytes_of_blocks(blocks);
   for (const KeptBlock& block : blocks) {
     if (used <= target) break;
     if (::unlink(block.path.c_str()) == 0) used -= block.size;

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <optional>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -23,18 +23,23 @@ struct BlockName {
 // reader sees a whole block or none; a block that is removed while it is read stays readable through its descriptor.
 // Locks: claim() holds a lock of one byte of OBJECT/lock (an open-file-description lock, which also excludes threads of
 // this process) while the block is fetched; the kernel releases it if the process dies. Eviction holds `evicting_` and
-// an flock of the file `lock`, without waiting: while another thread or process evicts, this one does not. `used_` is
-// an estimate between evictions. After construction nothing throws: a block that cannot be read counts as missing, and
-// a cache that cannot be written to warns once through `tell` and is only read from then on.
+// an flock of the file `lock`; only a thread that found the disk full waits for them: while another thread or process
+// evicts, the others go on. `used_` counts what this process writes and, at every measurement of the folder, what
+// others wrote, so that with n processes the folder exceeds its limit by n / 128 of it at most. Nothing throws: a block
+// that cannot be read counts as missing, and a cache that cannot be written to warns once and is only read from then
+// on.
 class BlockCache {
  public:
-  // Throws Error when the folder cannot be made.
-  BlockCache(const Path& folder, std::uint64_t limit, std::function<void(const std::string&)> tell);
+  using Tell = std::function<void(const std::string&)>;
+
+  BlockCache(const Path& folder, std::uint64_t limit);
+  // The one of this process for a folder and a limit: the files that share it are counted together.
+  static std::shared_ptr<BlockCache> of_folder(const Path& folder, std::uint64_t limit);
   // Bytes of the block from `begin` on. False: it is not there, shorter, or damaged (then it is removed). `check`: the
   // whole block is compared with its checksum; once a process is enough.
   [[nodiscard]] bool read(const BlockName& name, std::uint64_t begin, std::span<std::byte> into, bool check);
-  // Keeps it, if there is room or room can be made.
-  void put(const BlockName& name, ByteView content);
+  // Keeps it, if there is room or room can be made. `tell`, which may be empty, gets the warning.
+  void put(const BlockName& name, ByteView content, const Tell& tell);
 
   // While it lives no other thread or process holds the same block's claim, unless it waited too long for it.
   class [[nodiscard]] Claim {
@@ -51,14 +56,15 @@ class BlockCache {
  private:
   Path file_of(const BlockName& name) const { return folder_ / name.object / std::to_string(name.number); }
   bool write(const Path& file, ByteView content);
-  void make_room(std::uint64_t target) DTRAIN_EXCLUDES(evicting_);
+  enum class Busy { go_on, wait };  // while another thread or process makes room
+  void measure_now_and_then(std::uint64_t written);
+  void make_room(std::uint64_t target, Busy busy) DTRAIN_EXCLUDES(evicting_);
 
   Path folder_;
   const std::uint64_t limit_;
-  std::function<void(const std::string&)> tell_;
-  std::atomic<std::uint64_t> writes_{0};
-  std::atomic<std::uint64_t> used_{0};  // about: other processes write too
-  std::atomic<bool> broken_{false};     // the user was warned; not written to any more
+  std::atomic<std::uint64_t> used_{0};        // about: other processes write too
+  std::atomic<std::uint64_t> unmeasured_{0};  // bytes written since the folder was measured
+  std::atomic<bool> broken_{false};           // the user was warned; not written to any more
   Mutex evicting_;
 };
 

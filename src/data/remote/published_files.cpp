@@ -16,7 +16,7 @@ void fetch_object(const net::Download& request) {
   store.download(request.url, request.to, request.progress);
   if (request.sha256.empty() || sha256_hex(MappedFile(request.to).bytes()) == request.sha256) return;
   std::filesystem::remove(request.to);
-  throw DataError(fmt::format("{}: is not the published file: its SHA-256 is another", request.url),
+  throw DataError(fmt::format("{}: is not the published file: its SHA-256 is another", net::shown_url(request.url)),
                   "copy it there again from its home");
 }
 

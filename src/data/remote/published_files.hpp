@@ -24,7 +24,8 @@ struct SourceBytes {
 };
 
 SourceBytes map_source(const Path& path);
-// The plain content of a gzip file or zlib stream. Throws DataError for damage, an early end and more than 1 GiB.
+// The plain content of a gzip file, of all its members, or of a zlib stream. Throws DataError for damage, an early end
+// and more than 1 GiB.
 SourceBytes gunzip(const SourceBytes& packed);
 // The regular file inside a tar whose path ends in /NAME or is NAME. Throws DataError when it is missing or cut short.
 SourceBytes file_in_tar(const SourceBytes& tar, std::string_view name);

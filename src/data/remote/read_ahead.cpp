@@ -1,8 +1,10 @@
 #include "read_ahead.hpp"
 
 #include <algorithm>
+#include <system_error>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/thread_error.hpp>
 
 namespace dtrain::data {
 namespace {
@@ -25,7 +27,14 @@ std::size_t farthest_in(const RecordSet& set, std::uint64_t cache_size) {
 ReadAhead::ReadAhead(const RecordSet& set, std::uint64_t cache_size)
     : set_(set), farthest_(farthest_in(set, cache_size)) {
   if (!set.is_remote()) return;
-  for (int i = 0; i < kThreads; ++i) threads_.emplace_back([this] { work(); });
+  threads_.reserve(kThreads);
+  try {
+    for (int i = 0; i < kThreads; ++i) threads_.emplace_back([this] { work(); });
+  } catch (const std::system_error& refused) {
+    // Fewer threads fetch more slowly. Nothing may leave this constructor once there is one: it would wait for ever to
+    // be told to end, which the destructor does.
+    if (threads_.empty()) throw no_thread("that reads ahead", refused);
+  }
 }
 
 ReadAhead::~ReadAhead() {

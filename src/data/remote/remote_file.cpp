@@ -10,6 +10,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/hash.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/net/http.hpp>
 
 namespace dtrain::data {
 namespace {
@@ -26,32 +27,35 @@ Path cache_folder(const RemoteOptions& options) {
 
 bool is_remote(const Path& path) { return net::is_object_url(path.string()); }
 
+bool is_too_much_to_cache(const RemoteOptions& options, const std::string& name, std::uint64_t bytes) {
+  if (bytes <= options.cache_size / 2 || options.in_runs) return false;
+  if (options.tell) {
+    options.tell(
+        fmt::format("{}: {} are too much for a cache of {}: each record is fetched alone, every time; "
+                    "setting 'shuffle-block' 1024, or a larger setting 'cache-size', is faster",
+                    name, format_bytes(bytes), format_bytes(options.cache_size)));
+  }
+  return true;
+}
+
 RemoteFile::RemoteFile(std::string url, const RemoteOptions& options)
     : url_(std::move(url)),
       store_(options.store ? options.store : std::make_shared<net::ObjectStore>()),
-      state_(store_->state(url_)),
+      state_(options.state ? *options.state : store_->state(url_)),
+      tell_(options.tell),
       checked_((state_.size + kBlock - 1) / kBlock),
       asked_(checked_.size()) {
   // Without an ETag, versions of the object cannot be distinguished.
-  if (state_.etag.empty()) return;
-  if (state_.size > options.cache_size / 2 && !options.in_runs) {
-    if (options.tell) {
-      options.tell(
-          fmt::format("{}: {} are too much for a cache of {}: each record is fetched alone, every time; "
-                      "setting 'shuffle-block' 1024, or a larger setting 'cache-size', is faster",
-                      url_, format_bytes(state_.size), format_bytes(options.cache_size)));
-    }
-    return;
-  }
+  if (state_.etag.empty() || options.without_cache || is_too_much_to_cache(options, url_, state_.size)) return;
   object_ = sha256_hex(bytes_of(fmt::format("{}\n{}\n{}\n{}", url_, state_.etag, state_.size, kBlock))).substr(0, 32);
-  cache_ = std::make_unique<BlockCache>(cache_folder(options), options.cache_size, options.tell);
+  cache_ = BlockCache::of_folder(cache_folder(options), options.cache_size);
 }
 
 void RemoteFile::read(std::uint64_t offset, std::span<std::byte> into) {
   if (offset > state_.size || into.size() > state_.size - offset) {
-    throw DataError(
-        fmt::format("{}: has {} bytes, so none from {} to {}", url_, state_.size, offset, offset + into.size()),
-        "its .idx belongs to another file");
+    throw DataError(fmt::format("{}: has {} bytes, so none from {} to {}", net::shown_url(url_), state_.size, offset,
+                                offset + into.size()),
+                    "its .idx belongs to another file");
   }
   if (!cache_) return store_->read(url_, state_, offset, into);
   while (!into.empty()) {
@@ -77,7 +81,7 @@ void RemoteFile::read_block(std::uint64_t block, std::uint64_t begin, std::span<
 std::string RemoteFile::fetch(std::uint64_t block) {
   std::string content(std::min(kBlock, state_.size - block * kBlock), '\0');
   store_->read(url_, state_, block * kBlock, std::as_writable_bytes(std::span(content)));
-  cache_->put(name_of(block), bytes_of(content));
+  cache_->put(name_of(block), bytes_of(content), tell_);
   checked_[block] = true;
   return content;
 }

@@ -36,7 +36,8 @@ class RemoteFile {
   std::shared_ptr<net::ObjectStore> store_;
   net::ObjectState state_;
   std::string object_;
-  std::unique_ptr<BlockCache> cache_;              // null: read without one
+  std::function<void(const std::string&)> tell_;
+  std::shared_ptr<BlockCache> cache_;              // null: read without one
   std::vector<std::atomic<bool>> checked_;         // the block was there and whole, or came from the server
   std::vector<std::atomic<std::uint32_t>> asked_;  // the last round in which it was fetched ahead
 };

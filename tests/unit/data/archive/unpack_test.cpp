@@ -65,5 +65,30 @@ TEST_F(Unpack, RefusesDamageAndNamesThatLeadAway) {
   expect_error([&] { unpack(""); }, "is empty");
 }
 
+TEST_F(Unpack, SaysHowToUnpackWhatItCannot) {
+  const std::string rest(600, 'x');
+  expect_error(
+      [&] {
+        unpack(std::string("\xfd"
+                           "7zXZ\0",
+                           6) +
+               rest);
+      },
+      "packed by xz; dtrain unpacks tar, tar.gz and zip");
+  expect_error([&] { unpack("BZh9" + rest); }, "decompress it first: bzip2 -d a");
+}
+
+// The checksum of a tar header counts the byte of its kind.
+std::string with_link(std::string tar) {
+  constexpr std::size_t kChecksumAt = 148, kChecksumDigits = 6, kKindAt = 156;
+  const unsigned long sum = std::stoul(tar.substr(kChecksumAt, kChecksumDigits), nullptr, 8);
+  tar[kKindAt] = '2';
+  return tar.replace(kChecksumAt, kChecksumDigits, fmt::format("{:06o}", sum + '2' - '0'));
+}
+
+TEST_F(Unpack, SaysHowToMakeAnArchiveWithoutLinks) {
+  expect_error([&] { unpack(with_link(tar_of({{"a", ""}}))); }, "tar -c -h --hard-dereference");
+}
+
 }  // namespace
 }  // namespace dtrain::data

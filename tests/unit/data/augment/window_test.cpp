@@ -22,6 +22,27 @@ Image window_noise(int c, int h, int w) {
   return image;
 }
 
+TEST(Window, SidesOfAThinPictureAreBounded) {
+  const Sides sides = with_shorter_edge(2, 60'000, 256);
+  EXPECT_EQ(sides.h, 256);
+  EXPECT_EQ(sides.w, 7'680'000);
+  expect_error([] { with_shorter_edge(1, 60'000, 65'500); }, "resized to 3930000000 x 65500 pixels, a side is longer");
+}
+
+TEST(Window, TheLargestAspectRatioStandsBesideASmallest) {
+  Augment options{.random_resized_crop = true, .max_random_aspect_ratio = 1.33f};
+  expect_error<UsageError>([&] { check_augment(options); }, "give setting 'min-random-aspect-ratio' 0.75 too if 1.33");
+  options.min_random_aspect_ratio = 0.75f;
+  EXPECT_NO_THROW(check_augment(options));
+  for (const float odd : {std::nanf(""), INFINITY}) {
+    options.max_random_aspect_ratio = odd;
+    expect_error<UsageError>([&] { check_augment(options); }, "setting 'max-random-aspect-ratio'");
+    options.min_random_aspect_ratio = 0;
+    expect_error<UsageError>([&] { check_augment(options); }, "setting 'max-random-aspect-ratio'");
+    options.min_random_aspect_ratio = 0.75f;
+  }
+}
+
 // Waves that a reduction to an eighth still shows.
 Image waves(int h, int w) {
   Image image{3, h, w, {}};

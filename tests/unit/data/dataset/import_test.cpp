@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <dtrain/data/class_names.hpp>
 #include <dtrain/data/pack.hpp>
 #include <dtrain/data/record.hpp>
 
@@ -174,6 +175,31 @@ TEST_F(Import, MakesOtherRecordFilesOfRecordFiles) {
   options = {.sources = {folder / "out"}, .out = folder / "same", .encoding = std::nullopt};
   pack(options);
   EXPECT_EQ(read_file(folder / "same.rec"), read_file(folder / "out.rec"));
+}
+
+TEST_F(Import, TakesAllMembersOfAGzipFile) {
+  const std::string tar = tar_of({{"a/1.jpg", jpeg(1)}, {"b/1.jpg", jpeg(2)}, {"b/2.jpg", jpeg(3)}});
+  const auto member = [](const std::string& content) { return zlib_packed(content, 16 + MAX_WBITS); };
+  const std::string members = member(tar.substr(0, 700)) + member("") + member(tar.substr(700));
+  import({write("a.tar.gz", members + std::string(100, '\0'))});
+  EXPECT_EQ(labels(), (std::vector<float>{0, 1, 1}));
+  expect_error([&] { import({write("a.tar.gz", member(tar) + "rest")}); }, "is no gzip");
+  expect_error([&] { import({write("a.tar.gz", members.substr(0, members.size() - 9))}); }, "gzip: ends early");
+}
+
+TEST_F(Import, KeepsTheNamesOfTheClassesOfRecordFiles) {
+  const auto pack_folders = [&](const char* out, const char* first, const char* second) {
+    const std::string tar =
+        tar_of({{fmt::format("{}/1.jpg", first), jpeg(1)}, {fmt::format("{}/1.jpg", second), jpeg(2)}});
+    pack({.sources = {write(fmt::format("{}.tar", out), tar)}, .out = folder / out, .encoding = std::nullopt});
+  };
+  pack_folders("a", "cat", "dog");
+  pack_folders("same", "cat", "dog");
+  pack_folders("b", "bird", "dog");
+  const PackResult result = import({folder / "a", folder / "same"});
+  EXPECT_EQ(result.classes, (std::vector<std::string>{"cat", "dog"}));
+  EXPECT_EQ(class_names(std::vector<Path>{folder / "out.rec"}), result.classes);
+  expect_error([&] { import({folder / "a", folder / "b"}); }, "b.rec: class 0 is \"bird\", but in ");
 }
 
 TEST_F(Import, RefusesSourcesThatDoNotGoTogether) {

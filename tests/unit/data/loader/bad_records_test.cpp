@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <dtrain/data/labels.hpp>
+
 #include "data/loader/noise_records.hpp"
 
 namespace dtrain::data {
@@ -29,6 +31,8 @@ TEST(Loader, BadRecordsAreReplacedByTheNextGoodOneCountedOnceAndNamed) {
   chosen.shuffle = false;
   chosen.max_bad_records = 3;
   chosen.augment = {};
+  std::vector<std::string> told;
+  chosen.remote.tell = [&](const std::string& text) { told.push_back(text); };
   Loader loader(rec, chosen);
   for (std::uint32_t epoch = 0; epoch < 3; ++epoch) {
     loader.start(epoch, slices_of(20, 6));
@@ -42,6 +46,8 @@ TEST(Loader, BadRecordsAreReplacedByTheNextGoodOneCountedOnceAndNamed) {
     EXPECT_EQ(loader.bad_records(), 3);
     EXPECT_NE(loader.first_bad_record().find("record 4 at byte"), std::string::npos) << loader.first_bad_record();
   }
+  ASSERT_EQ(told.size(), 1u) << "only the first one, when it came up";
+  EXPECT_NE(told[0].find("record 4 at byte"), std::string::npos) << told[0];
 }
 
 TEST(Loader, AnEvaluationLeavesBadRecordsOut) {
@@ -103,6 +109,51 @@ TEST(Loader, ABatchIsPackedWithoutTheSampleInItsMiddle) {
   EXPECT_EQ(std::vector(batch->labels, batch->labels + 4), (std::vector<std::int32_t>{0, 0, 1, 2}));
 }
 
+// Overwrites the frame's first word of some records, so that not even their labels can be read.
+void break_frames(const Path& rec, std::initializer_list<std::size_t> positions) {
+  std::vector<std::uint64_t> offsets;
+  {
+    const RecordFile file(rec);
+    for (const std::size_t position : positions) offsets.push_back(file.offset(position));
+  }
+  std::string bytes = read_file(rec);
+  for (const std::uint64_t offset : offsets) bytes[offset] ^= 1;
+  write_file_atomic(rec, bytes);
+}
+
+TEST(Loader, BalancesRecordsThatCannotBeReadAsThoseInTheirPlace) {
+  const TemporaryFolder folder;
+  const Path rec = write_records(folder, 30);
+  break_frames(rec, {4, 28});
+  LoaderOptions chosen = options();
+  chosen.balanced = true;
+  expect_error([&] { load(rec, chosen, 0, 6); }, "2 records cannot be read, more than setting 'max-bad-records' 0");
+  chosen.max_bad_records = 2;
+  const Everything all = load(rec, chosen, 0, 6);
+  for (std::int32_t label = 0; label < 3; ++label) EXPECT_EQ(std::ranges::count(all.labels, label), 10);
+}
+
+TEST(Labels, OfRecordsThatCannotBeReadAreThoseOfTheNextGoodOne) {
+  const TemporaryFolder folder;
+  const Path rec = write_records(folder, 10);
+  break_frames(rec, {3, 4, 8});
+  const RecordSet set({rec});
+  expect_error([&] { read_labels(set, 9, 3, 2); }, "no record begins here");
+  const std::vector<std::int32_t> labels = read_labels(set, 9, 3, 3);
+  EXPECT_EQ(labels, (std::vector<std::int32_t>{0, 1, 2, -1, -1, 2, 0, 1, -1}));
+  EXPECT_EQ(class_counts(labels, 3), (std::vector<std::uint32_t>{2, 2, 2}));
+  EXPECT_EQ(labels_of_samples(set, 9, 3, 3), (std::vector<std::int32_t>{0, 1, 2, 2, 2, 2, 0, 1, 0}));
+}
+
+TEST(Loader, RefusesRecordsOfSeveralLabels) {
+  const TemporaryFolder folder;
+  RecordWriter writer(folder / "x.rec");
+  const std::vector<float> labels{1, 2, 0, 1};
+  writer.add(0, labels, bytes_of(encode_image(noise(3, 8, 0), Encoding::raw)));
+  writer.finish();
+  expect_error([&] { load(folder / "x.rec", options(), 0, 1); }, "has 4 labels, and a classifier trains on one class");
+}
+
 TEST(Loader, BadRecordsComeOutTheSameForAnyNumberOfThreads) {
   const TemporaryFolder folder;
   const Path rec = write_records(folder, 150, 3, [](std::uint32_t i, Sample& sample) {
@@ -145,6 +196,18 @@ TEST(Loader, TheFirstBadRecordIsFirstInOrderAndNotInTime) {
   loader.start(0, {{0, 30}});
   EXPECT_TRUE(loader.next());
   EXPECT_NE(loader.first_bad_record().find("record 1 at byte"), std::string::npos) << loader.first_bad_record();
+}
+
+TEST(Loader, APictureThatIsTooThinToResizeIsABadRecord) {
+  const TemporaryFolder folder;
+  const Path rec = write_records(folder, 3, 3, [](std::uint32_t i, Sample& sample) {
+    if (i == 1) sample.payload = encode_image({3, 1, 60'000, std::vector<std::uint8_t>(180'000)}, Encoding::raw);
+  });
+  LoaderOptions chosen = options();
+  chosen.augment.resize = 256;
+  expect_error([&] { load(rec, chosen, 0, 3); }, "the picture is too thin");
+  chosen.max_bad_records = 1;
+  EXPECT_EQ(load(rec, chosen, 0, 3).ids.size(), 3u);
 }
 
 TEST(Loader, AFileWithoutAnyGoodRecordIsAnErrorHoweverManyMayBeBad) {

@@ -53,7 +53,7 @@ TEST(Loader, PixelsAreTheAugmentedRecordKeyedByItsPosition) {
   }
 }
 
-TEST(Loader, CopiesOfARecordAreAugmentedAnewAndKeepItsLabelAndName) {
+TEST(Loader, CopiesOfARecordAreAugmentedAnewUnderNamesOfTheirOwnAndKeepItsLabel) {
   const TemporaryFolder folder;
   LoaderOptions chosen = options();
   chosen.repeats = 3;
@@ -63,9 +63,10 @@ TEST(Loader, CopiesOfARecordAreAugmentedAnewAndKeepItsLabelAndName) {
   std::vector<float> expected(108);
   int same = 0;
   for (std::uint32_t i = 0; i < 40; ++i) {
-    EXPECT_EQ(all.ids[i], plain.ids[i / 3]);
+    EXPECT_EQ(all.ids[i], plain.ids[i / 3] + i % 3 * 40);
     EXPECT_EQ(all.labels[i], plain.labels[i / 3]);
-    augment(noise(3, 8, all.ids[i]), chosen.augment, {5, 2, all.ids[i], i % 3}, chosen.shape, expected);
+    const std::uint32_t record = plain.ids[i / 3];
+    augment(noise(3, 8, record), chosen.augment, {5, 2, record, i % 3}, chosen.shape, expected);
     EXPECT_TRUE(std::equal(expected.begin(), expected.end(), &all.images[i * 108])) << "sample " << i;
     same += std::equal(expected.begin(), expected.end(), &plain.images[i / 3 * 108]);
   }
@@ -80,6 +81,7 @@ TEST(Loader, ABalancedEpochHasEquallyManyOfEachClass) {
   chosen.balanced = true;
   const Everything all = load(rec, chosen, 1, 9);
   EXPECT_EQ(all.ids.size(), 100u);
+  EXPECT_EQ(std::set(all.ids.begin(), all.ids.end()).size(), 100u) << "each copy draws its own dropout";
   for (std::int32_t label = 0; label < 3; ++label) EXPECT_GE(std::ranges::count(all.labels, label), 33);
   EXPECT_TRUE(all == load(rec, chosen, 1, 32));
   EXPECT_FALSE(all == load(rec, chosen, 2, 32));

@@ -71,6 +71,18 @@ TEST(Pack, ResizesTheShorterEdge) {
   EXPECT_EQ(image.w, 30);
 }
 
+TEST(Pack, LeavesAPictureOutThatIsTooThinToResize) {
+  TemporaryFolder folder;
+  write_pictures(folder, 2);
+  write_file_atomic(folder / "photos/cat/thin.png", encode_image(slope(1, 60'000, 0), Encoding::png));
+  PackOptions options = options_of(folder);
+  options.resize = 256;
+  const PackResult result = pack(options);
+  ASSERT_EQ(result.problems.size(), 1u);
+  EXPECT_EQ(result.problems[0].file, "cat/thin.png");
+  EXPECT_NE(result.problems[0].what.find("resized to 15360000 x 256"), std::string::npos) << result.problems[0].what;
+}
+
 TEST(Pack, WritesTheSameFilesWhateverTheNumberOfThreads) {
   TemporaryFolder folder;
   write_pictures(folder, 40);

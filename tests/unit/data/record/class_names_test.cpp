@@ -30,6 +30,23 @@ TEST(ClassNames, AreOfTheFilesThatTheSetLists) {
   EXPECT_EQ(class_names(std::vector<Path>{folder / "p_train.rec"}), Names{"cat"});
 }
 
+TEST(ClassNames, AreTheSameInAllFilesOfATraining) {
+  TemporaryFolder folder;
+  write_file_atomic(folder / "a.pack.json", R"({"classes": ["cat", "dog"]})");
+  write_file_atomic(folder / "b.pack.json", R"({"classes": ["bird", "dog"]})");
+  write_file_atomic(folder / "day_2.pack.json", R"({"classes": ["owl"]})");
+  write_file_atomic(folder / "day_1.pack.json", R"({"classes": ["cat"]})");
+  const auto names_of = [&](const Names& files) {
+    std::vector<Path> paths;
+    for (const std::string& file : files) paths.push_back(folder / file);
+    return class_names(paths);
+  };
+  EXPECT_EQ(names_of({"a_0.rec", "a_1.rec", "a_val.rec"}), (Names{"cat", "dog"}));
+  EXPECT_EQ(names_of({"x.rec", "a_0.rec", "y.rec"}), (Names{"cat", "dog"})) << "files without names fit";
+  expect_error([&] { names_of({"a_0.rec", "a_1.rec", "x.rec", "b.rec"}); }, "b.rec: class 0 is \"bird\", but in ");
+  expect_error([&] { names_of({"day_1.rec", "day_2.rec"}); }, "day_2.rec: class 0 is \"owl\", but in ");
+}
+
 TEST(ClassNames, AreNoneWhereTheFileIsDamaged) {
   TemporaryFolder folder;
   write_file_atomic(folder / "p.pack.json", "{");

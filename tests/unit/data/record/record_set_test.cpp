@@ -66,6 +66,32 @@ TEST(FindRecords, SaysWhichPartOfASetIsMissing) {
   expect_error([&] { find_records(folder / "x*.rec"); }, "no file has such a name");
 }
 
+TEST(FindRecords, KnowsTheLastPartsOfASetFromWhatWasPacked) {
+  TemporaryFolder folder;
+  for (const char* name : {"p_0", "p_train_0", "p_train_1", "p_val_0"}) records(folder, name, 1);
+  const auto pack_wrote = [&](const std::string& files) {
+    write_file_atomic(folder / "p.pack.json", fmt::format(R"({{"plan": "1f", "files": [{}]}})", files));
+  };
+  pack_wrote(R"({"file": "p_0.rec"}, {"file": "p_1.rec"})");
+  expect_error([&] { find_records(folder / "p"); }, "p_1.rec is not there, but ");
+  EXPECT_EQ(found(folder, folder / "p_0.rec"), Names{"p_0.rec"}) << "who names a file means this one";
+  EXPECT_EQ(found(folder, folder / "p_train").size(), 2u) << "of another set";
+  pack_wrote(
+      R"({"file": "p_train_0.rec"}, {"file": "p_train_1.rec"}, {"file": "p_val_0.rec"}, {"file": "p_val_1.rec"})");
+  EXPECT_EQ(found(folder, folder / "p_train").size(), 2u);
+  expect_error([&] { find_records(folder / "p_val"); }, "p_val_1.rec is not there, but ");
+  write_file_atomic(folder / "p.pack.json", "{");
+  EXPECT_EQ(found(folder, folder / "p_val"), Names{"p_val_0.rec"});
+}
+
+TEST(FindRecords, TakesAPrefixInAFolderWhoseNameLooksLikeAPattern) {
+  TemporaryFolder folder;
+  make_folder(folder / "r[1]");
+  for (const char* name : {"r[1]/p", "r[1]/q_0", "r[1]/q_1"}) records(folder, name, 1);
+  EXPECT_EQ(found(folder, folder / "r[1]/p"), Names{"r[1]/p.rec"});
+  EXPECT_EQ(found(folder, folder / "r[1]/q"), (Names{"r[1]/q_0.rec", "r[1]/q_1.rec"}));
+}
+
 TEST(FindRecords, NamesTheSplitsOfAPrefix) {
   TemporaryFolder folder;
   for (const char* name : {"p_train_0", "p_train_1", "p_val"}) records(folder, name, 1);

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include <dtrain/base/error.hpp>
@@ -11,7 +12,10 @@
 #include <dtrain/data/remote.hpp>
 
 #include "common/far_settings.hpp"
+#include "common/few_threads.hpp"
 #include "data/temporary_folder.hpp"
+#include "remote/block_cache.hpp"
+#include "remote/read_ahead.hpp"
 #include "remote/remote_file.hpp"
 
 namespace dtrain::data {
@@ -43,6 +47,11 @@ class Remote : public testing::Test {
       if (entry.is_regular_file() && entry.path().filename() != "lock") found.push_back(entry.path());
     }
     return found;
+  }
+  std::uint64_t size_of_blocks() {
+    std::uint64_t size = 0;
+    for (const Path& block : blocks()) size += std::filesystem::file_size(block);
+    return size;
   }
   // A record file of `count` records at the server, with its index.
   std::string records(int count) {
@@ -129,10 +138,58 @@ TEST_F(Remote, TheCacheStaysBelowItsLimitAndKeepsWhatWasReadLast) {
     RemoteFile file(url(word), options);
     read(file, 0, content.size());
   }
-  std::uint64_t size = 0;
-  for (const Path& block : blocks()) size += std::filesystem::file_size(block);
-  EXPECT_LE(size, options.cache_size);
-  EXPECT_GE(size, 3 * kMegabyte);
+  EXPECT_LE(size_of_blocks(), options.cache_size);
+  EXPECT_GE(size_of_blocks(), 3 * kMegabyte);
+}
+
+TEST_F(Remote, FilesThatAreOpenTogetherShareTheLimit) {
+  options.cache_size = 7 * kMegabyte;
+  std::vector<std::unique_ptr<RemoteFile>> files;
+  for (const char* word : {"one", "two", "three", "four", "five"}) {
+    options.store->put(url(word), bytes_of(word + content));
+    files.push_back(std::make_unique<RemoteFile>(url(word), options));
+    read(*files.back(), 0, content.size());
+  }
+  EXPECT_LE(size_of_blocks(), options.cache_size);
+}
+
+TEST_F(Remote, TheCacheCountsWhatOtherProcessesWrite) {
+  constexpr std::uint64_t kLimit = 32 * kMegabyte;
+  const std::string block(kMegabyte, 'x');
+  BlockCache here(options.cache_dir, kLimit), there(options.cache_dir, kLimit);
+  for (std::uint64_t i = 0; i < 40; ++i) {
+    here.put({"here", i}, bytes_of(block), {});
+    there.put({"there", i}, bytes_of(block), {});
+    EXPECT_LE(size_of_blocks(), kLimit + 2 * kMegabyte);
+  }
+  EXPECT_GE(size_of_blocks(), kLimit / 2);
+}
+
+TEST_F(Remote, ASetThatTheCacheCannotHoldIsReadWithoutIt) {
+  const std::string where = records(100);
+  const std::uint64_t size = options.store->state(where).size;
+  std::vector<std::string> told;
+  options.tell = [&](const std::string& text) { told.push_back(text); };
+  options.cache_size = 3 * size;
+  EXPECT_EQ(RecordSet({where}, options).size(), 100u);
+  EXPECT_EQ(blocks().size(), 1u);
+  std::filesystem::remove_all(options.cache_dir);
+  EXPECT_EQ(RecordSet({where, where, where}, options).size(), 300u);
+  EXPECT_FALSE(std::filesystem::exists(options.cache_dir));
+  ASSERT_EQ(told.size(), 1u) << "once for all files";
+  EXPECT_NE(told[0].find("and 2 more: "), told[0].npos) << told[0];
+}
+
+TEST_F(Remote, AFolderThatCannotBeMadeIsToldOnceAndDoneWithout) {
+  options.store->put(url("plain"), bytes_of(content));
+  std::ofstream(options.cache_dir) << "in the way";
+  std::vector<std::string> told;
+  options.tell = [&](const std::string& text) { told.push_back(text); };
+  RemoteFile file(url("plain"), options), again(url("plain"), options);
+  EXPECT_TRUE(read(file, 0, content.size()) == content);
+  EXPECT_TRUE(read(again, 0, content.size()) == content);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_NE(told[0].find("cache/blocks-1: cannot be written to (Not a directory)"), told[0].npos) << told[0];
 }
 
 TEST_F(Remote, AFullCacheIsToldOnceAndDoneWithout) {
@@ -221,6 +278,14 @@ TEST_F(Remote, RecordsMayBeReadAheadInAnyOrder) {
   const RecordSet set({records(100)}, options);
   for (const std::size_t position : {99u, 0u, 50u}) set.fetch_ahead(position, 1);
   EXPECT_EQ(blocks().size(), 1u);
+}
+
+// Ends at all: a constructor that fails while some threads wait for work must not wait for them.
+TEST_F(Remote, RecordsAreReadAheadByTheThreadsThatTheSystemGives) {
+  const RecordSet set({records(100)}, options);
+  std::optional<ReadAhead> ahead;
+  const FewThreads few;
+  EXPECT_NO_THROW(ahead.emplace(set, options.cache_size));
 }
 
 TEST_F(Remote, ABlockIsAskedForOnceARound) {

@@ -1,0 +1,73 @@
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include <dtrain/data/copy.hpp>
+
+#include "common/far_settings.hpp"
+#include "data/temporary_folder.hpp"
+
+namespace dtrain::data {
+namespace {
+
+class Copy : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { server = std::make_unique<net::TestServer>("s3_server.py"); }
+  static void TearDownTestSuite() { server.reset(); }
+
+  CopyResult copy(const std::string& from, const std::string& to) {
+    return copy_files(store, {.from = from, .to = to});
+  }
+  std::string at_server(const std::string& url) { return store.content(url, store.state(url)); }
+
+  static inline std::unique_ptr<net::TestServer> server;
+  TemporaryFolder folder;
+  net::ObjectLimits limits{.tries = {}, .part_size = 64 << 10};
+  net::ObjectStore store{far_settings(*server), limits};
+};
+
+TEST_F(Copy, LeavesOutWhatIsThereByItsChecksum) {
+  const std::string file = folder / "a", url = "s3://bucket/plain/copied";
+  write_file_atomic(file, net::server_content());
+  EXPECT_EQ(copy(file, url).already_there, 0u);
+  EXPECT_EQ(copy(file, url).already_there, 1u);
+  EXPECT_EQ(copy(url, file).already_there, 1u);
+}
+
+TEST_F(Copy, CopiesAFileOfTheSameSizeWhereNothingSaysThatItIsTheSame) {
+  const std::string file = folder / "a", url = "s3://bucket/ignores-part-numbers/copied";
+  std::string content = net::server_content();
+  write_file_atomic(file, content);
+  copy(file, url);
+  content[5] ^= 1;
+  write_file_atomic(file, content);
+  EXPECT_EQ(copy(file, url).already_there, 0u);
+  EXPECT_TRUE(at_server(url) == content);
+  write_file_atomic(file, net::server_content());
+  EXPECT_EQ(copy(url, file).already_there, 0u);
+  EXPECT_TRUE(read_file(file) == content);
+}
+
+TEST_F(Copy, KeepsTheWholeNameOfAFileAndOfAnObject) {
+  write_file_atomic(folder / "is it?.txt", "yes");
+  copy(folder / "is it?.txt", "s3://names/in/");
+  EXPECT_EQ(at_server("s3://names/in/is it?.txt"), "yes");
+  std::filesystem::create_directory(folder / "out");
+  copy("s3://names/in/is it?.txt", folder / "out");
+  EXPECT_EQ(read_file(folder / "out" / "is it?.txt"), "yes");
+}
+
+TEST_F(Copy, NamesAFileFromTheWebWithoutItsQuery) {
+  store.put("s3://public/in/web.txt", bytes_of("yes"));
+  std::vector<std::string> told;
+  copy_files(store,
+             {.from = server->url("public/in/web.txt?token=secret"),
+              .to = folder.path(),
+              .progress = [&](std::string_view file, std::uint64_t, std::uint64_t) { told.emplace_back(file); }});
+  EXPECT_EQ(read_file(folder / "web.txt"), "yes");
+  for (const std::string& file : told) EXPECT_EQ(file, server->url("public/in/web.txt"));
+}
+
+}  // namespace
+}  // namespace dtrain::data
