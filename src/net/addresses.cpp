@@ -6,7 +6,9 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <memory>
+#include <optional>
 
 #include <dtrain/base/releaser.hpp>
 
@@ -36,7 +38,36 @@ std::vector<Card> cards() {
   return cards;
 }
 
+// As IPv6 has it, an IPv4 address as ::ffff:a.b.c.d. nullopt: no numeric address.
+std::optional<in6_addr> parse_numeric(const std::string& address) {
+  in6_addr parsed{};
+  for (const std::string& text : {address, "::ffff:" + address}) {
+    if (::inet_pton(AF_INET6, text.c_str(), &parsed) == 1) return parsed;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
+
+bool is_loopback(const std::string& address) {
+  constexpr unsigned char kLoopbackNet = 127;
+  const std::optional<in6_addr> parsed = parse_numeric(address);
+  if (!parsed) return false;
+  return IN6_IS_ADDR_LOOPBACK(&*parsed) ||
+         (IN6_IS_ADDR_V4MAPPED(&*parsed) && parsed->s6_addr[sizeof parsed->s6_addr - 4] == kLoopbackNet);
+}
+
+bool is_any_address(const std::string& address) {
+  const std::optional<in6_addr> parsed = parse_numeric(address);
+  if (!parsed) return false;
+  const unsigned char* const v4 = parsed->s6_addr + sizeof parsed->s6_addr - 4;
+  return IN6_IS_ADDR_UNSPECIFIED(&*parsed) ||
+         (IN6_IS_ADDR_V4MAPPED(&*parsed) && std::all_of(v4, v4 + 4, [](unsigned char byte) { return byte == 0; }));
+}
+
+std::string in_brackets(const std::string& host) {
+  return host.find(':') == std::string::npos ? host : "[" + host + "]";
+}
 
 std::vector<std::string> own_addresses() {
   std::vector<std::string> addresses, loopback;

@@ -2,8 +2,10 @@
 """An S3 server that checks every signature strictly and misbehaves on request: s3_server.py [ADDRESS] prints its port and
 serves until stdin ends.
 
-Its objects are /BUCKET/KEY. The key's first word says how it misbehaves (a method of Faults), anything else is served
-as it should be. The bucket "elsewhere" lives in eu-west-1, all others in us-east-1. Counts are kept per path.
+Its objects are /BUCKET/KEY, and the same below /storage/v1/s3, as behind a gateway. The key's first word says how it
+misbehaves (s3_faults.py), anything else is served as it should be. The bucket "elsewhere" lives in eu-west-1, all others
+in us-east-1. Lists of uploads in buckets "unsaid..." do not tell which checksums their parts have, as on servers other
+than AWS. Counts are kept per path.
 """
 import base64
 import hashlib
@@ -19,12 +21,14 @@ import time
 import urllib.parse
 
 from key_giver import KeyGiver
+from s3_faults import Faults
 
 SECRETS = {"key": "secret", "fresh": "secret"}
 EXPIRED_TOKENS = {"old"}
 REGIONS = {"elsewhere": "eu-west-1"}
 SKEW = 20 * 60  # seconds that this server's clock is ahead, for the keys "skewed/..."
 TOLERANCE = 300
+GATEWAY = "/storage/v1/s3"
 
 
 class Refusal(Exception):
@@ -104,73 +108,6 @@ def verify(method, target, headers, body, now):
         raise Refusal(403, "SignatureDoesNotMatch", canonical)
 
 
-class Faults:
-    """How a GET of "NAME/..." goes wrong; `count` is which GET of this path it is. Returns whether it answered."""
-
-    def slow_down_once(self, count):
-        return count == 1 and self.refuse(503, "SlowDown")
-
-    def slow_down(self, _):
-        return self.refuse(503, "SlowDown")
-
-    def internal_once(self, count):
-        return count == 1 and self.refuse(500, "InternalError")
-
-    def busy_page_once(self, count):
-        return count == 1 and self.send(b"<html>busy", 502)
-
-    def denied(self, _):
-        return self.refuse(403, "AccessDenied")
-
-    def reset_once(self, count):
-        return count == 1 and self.send_range(half=True) and self.reset()
-
-    def truncated_once(self, count):
-        return count == 1 and self.send_range(half=True) and self.hang_up()
-
-    def truncated(self, _):
-        return self.send_range(half=True) and self.hang_up()
-
-    def short_once(self, count):
-        """Half of what was asked for, in an answer that claims no more."""
-        return count == 1 and self.send_range(half=True, honest=True)
-
-    def short(self, _):
-        """Nothing at all of what was asked for, every time."""
-        first, last = self.range()
-        return self.send(b"", 206, self.range_headers(first, last), length=0)
-
-    def drip_once(self, count):
-        if count > 1:
-            return False
-        first, last = self.range()
-        self.send(b"", 206, self.range_headers(first, last), length=last - first + 1)
-        for byte in self.object()[first:first + 300]:
-            self.wfile.write(bytes([byte]))
-            self.wfile.flush()
-            time.sleep(0.1)
-        return self.hang_up()
-
-    def replaced(self, count):
-        if count == 2:
-            Server.objects[self.path] = Server.objects[self.path][::-1]
-        return False
-
-    def replaced_unsaid(self, count):
-        """Replaced, at a server that knows no If-Match."""
-        if count == 2:
-            Server.objects[self.path] = Server.objects[self.path][::-1]
-        del self.headers["If-Match"]
-        return False
-
-    def no_ranges(self, _):
-        return self.send(self.object(), headers=[("ETag", self.etag())])
-
-    def slow(self, _):
-        time.sleep(0.05)
-        return False
-
-
 class Handler(http.server.BaseHTTPRequestHandler, Faults, KeyGiver):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # a body behind its head would wait for the client's delayed acknowledgement
@@ -193,6 +130,7 @@ class Handler(http.server.BaseHTTPRequestHandler, Faults, KeyGiver):
             return self.send(b"", 302, [("Location", target.replace("moved", "trainer"))])
         if path == "/federation/credentials":
             return self.give_keys(dict(urllib.parse.parse_qsl(query)))
+        path = path.removeprefix(GATEWAY)
         self.bucket, _, self.key = urllib.parse.unquote(path[1:]).partition("/")
         self.query = dict(urllib.parse.parse_qsl(query, keep_blank_values=True))
         self.path = path
@@ -236,9 +174,9 @@ class Handler(http.server.BaseHTTPRequestHandler, Faults, KeyGiver):
         if self.headers.get("If-Match", self.etag()) != self.etag():
             raise Refusal(412, "PreconditionFailed")
         headers = [("ETag", self.etag())]
-        if self.headers.get("x-amz-checksum-mode"):
+        if self.headers.get("x-amz-checksum-mode") and not self.word.endswith("_plain"):
             headers.append(("x-amz-checksum-crc32c", Server.checksums.get(self.path, "")))
-        if "partNumber" in self.query:
+        if "partNumber" in self.query and self.word != "ignores_part_numbers":
             return self.send(b"", 206, headers, length=Server.part_sizes.get(self.path, len(content)))
         if "Range" in self.headers and content:
             return self.send_range()
@@ -269,6 +207,8 @@ class Handler(http.server.BaseHTTPRequestHandler, Faults, KeyGiver):
             number = int(self.query["partNumber"])
             if self.word == "denied_part" and number == 2:
                 raise Refusal(403, "AccessDenied")
+            if given and upload["algorithm"] != "CRC32C":
+                raise Refusal(400, "InvalidRequest", "the upload was begun with other checksums")
             upload["parts"][number] = body
             return self.send(b"", headers=[("ETag", f'"{hashlib.md5(body).hexdigest()}"')])
         Server.objects[self.path] = body
@@ -292,13 +232,15 @@ class Handler(http.server.BaseHTTPRequestHandler, Faults, KeyGiver):
 
     def on_get(self, _):
         if "uploadId" in self.query:
+            own = self.upload()["algorithm"] == "CRC32C"
             parts = "".join(f"<Part><PartNumber>{number}</PartNumber><Size>{len(body)}</Size>"
-                            f'<ETag>"{hashlib.md5(body).hexdigest()}"</ETag><ChecksumCRC32C>{checksum(body)}</ChecksumCRC32C>'
-                            f"</Part>" for number, body in sorted(self.upload()["parts"].items()))
+                            f'<ETag>"{hashlib.md5(body).hexdigest()}"</ETag>'
+                            + (f"<ChecksumCRC32C>{checksum(body)}</ChecksumCRC32C>" if own else "") + "</Part>"
+                            for number, body in sorted(self.upload()["parts"].items()))
             return self.send_xml(f"<ListPartsResult><IsTruncated>false</IsTruncated>{parts}</ListPartsResult>")
         if "uploads" in self.query:
             uploads = "".join(f"<Upload><Key>{upload['key']}</Key><UploadId>{name}</UploadId>"
-                              f"<Initiated>{upload['begun']}</Initiated></Upload>"
+                              f"<Initiated>{upload['begun']}</Initiated>{self.algorithm_of(upload)}</Upload>"
                               for name, upload in Server.uploads.items() if upload["bucket"] == self.bucket
                               and upload["key"].startswith(self.query.get("prefix", "")))
             return self.send_xml(f"<ListMultipartUploadsResult>{uploads}</ListMultipartUploadsResult>")
@@ -315,15 +257,21 @@ class Handler(http.server.BaseHTTPRequestHandler, Faults, KeyGiver):
         return self.send_xml(f"<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>{str(more).lower()}"
                              f"</IsTruncated>{token}{entries}</ListBucketResult>")
 
+    def algorithm_of(self, upload):
+        is_said = upload["algorithm"] and not self.bucket.startswith("unsaid")
+        return f"<ChecksumAlgorithm>{upload['algorithm']}</ChecksumAlgorithm>" if is_said else ""
+
     def on_post(self, body):
         if "uploads" in self.query:
             with Server.lock:
                 name = f"upload-{len(Server.counts)}-{time.monotonic_ns()}"
-                Server.uploads[name] = {"bucket": self.bucket, "key": self.key, "parts": {}, "begun": f"{time.time():020.6f}"}
+                Server.uploads[name] = {"bucket": self.bucket, "key": self.key, "parts": {},
+                                        "begun": f"{time.time():020.6f}",
+                                        "algorithm": self.headers.get("x-amz-checksum-algorithm", "")}
             return self.send_xml("<InitiateMultipartUploadResult><UploadId>"
                                  f"{name}</UploadId></InitiateMultipartUploadResult>")
-        if self.word == "fails_at_last":
-            return self.send_xml("<Error><Code>InvalidPart</Code><Message>no such part</Message></Error>")
+        if self.fail_at_last():
+            return None
         parts = self.upload()["parts"]
         numbers = [int(number) for number in re.findall(rb"<PartNumber>(\d+)<", body)]
         if numbers != sorted(parts):
@@ -333,7 +281,7 @@ class Handler(http.server.BaseHTTPRequestHandler, Faults, KeyGiver):
         sums = b"".join(struct.pack(">I", crc32c(parts[number])) for number in numbers)
         Server.checksums[self.path] = f"{checksum(sums)}-{len(numbers)}"
         del Server.uploads[self.query["uploadId"]]
-        if self.word == "lost_answer" and not Server.seen_once(self.path):
+        if self.word.startswith("lost_answer") and not Server.seen_once(self.path):
             return self.hang_up()
         return self.send_xml("<CompleteMultipartUploadResult/>")
 
@@ -375,7 +323,7 @@ class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 64
     lock = threading.Lock()
-    objects, etags, checksums, part_sizes, uploads, counts, seen = {}, {}, {}, {}, {}, {}, set()
+    objects, etags, checksums, part_sizes, uploads, counts, completions, seen = {}, {}, {}, {}, {}, {}, {}, set()
 
     @classmethod
     def seen_once(cls, what):

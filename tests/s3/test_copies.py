@@ -56,6 +56,25 @@ def names_what_is_not_there(world):
     assert sorted(path.name for path in world.folder.iterdir()) == []
 
 
+def copies_a_file_whose_name_has_a_question_mark(world):
+    (world.folder / "is it?.txt").write_text("yes")
+    world.run("data", "cp", "is it?.txt", world.s3("in/"))
+    assert world.keys() == ["in/is it?.txt"], world.keys()
+
+
+def names_no_secret_of_a_url(world):
+    error = world.run("data", "cp", "http://user:hunter2@127.0.0.1:1/x?X-Amz-Signature=SECRET", "y", status=4)
+    assert "http://127.0.0.1:1/x" in error and "hunter2" not in error and "SECRET" not in error, error
+
+
+def leaves_the_unfinished_upload_of_another_program(world):
+    world.client.create_multipart_upload(Bucket=world.bucket, Key="a", ChecksumAlgorithm="CRC32")
+    (world.folder / "a").write_bytes(CONTENT)
+    world.run("data", "cp", "a", world.s3("a"))
+    assert world.get("a") == CONTENT
+    assert len(world.fragments()) == 1, world.fragments()
+
+
 def says_where_credentials_and_region_come_from_when_there_are_none(world):
     del world.environment["AWS_ACCESS_KEY_ID"], world.environment["AWS_SECRET_ACCESS_KEY"]
     error = world.run("data", "cp", world.s3("x"), "x", status=2)
@@ -209,7 +228,8 @@ def a_bundle_refuses_what_it_could_not_hold(world):
 
 
 TESTS = [copies_a_file_there_and_back, copies_keys_of_all_kinds, copies_folders_and_leaves_what_is_there,
-         refuses_keys_that_would_leave_the_folder, names_what_is_not_there,
+         refuses_keys_that_would_leave_the_folder, names_what_is_not_there, names_no_secret_of_a_url,
+         copies_a_file_whose_name_has_a_question_mark, leaves_the_unfinished_upload_of_another_program,
          says_where_credentials_and_region_come_from_when_there_are_none, takes_a_role_that_a_profile_names,
          an_upload_that_is_killed_is_gone_on_with, a_download_that_is_killed_is_gone_on_with,
          an_unpacking_that_is_killed_is_gone_on_with, unpacks_an_archive_as_it_comes,

@@ -9,6 +9,13 @@ namespace dtrain::net {
 // A listener bound to it is reached at all IPv4 addresses of the machine.
 constexpr const char* kAnyAddress = "0.0.0.0";
 
+// Whether this numeric address leads to the machine that uses it: 127.0.0.0/8, also as IPv6 writes it, or ::1. False
+// for a text that is no address.
+bool is_loopback(const std::string& address);
+// 0.0.0.0 or ::, which a listener binds to be reached at all addresses of its machine.
+bool is_any_address(const std::string& address);
+// As a URL and a "host:port" take it: an IPv6 address stands in brackets.
+std::string in_brackets(const std::string& host);
 // Numeric IPv4 addresses of the network cards that are up; the loopback's only where there is no other.
 std::vector<std::string> own_addresses();
 // Numeric address of the other end of a connection; empty for a Unix socket.

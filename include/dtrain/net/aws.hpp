@@ -83,13 +83,15 @@ struct AwsService {
 inline constexpr AwsService kS3{.name = "s3", .variable = "S3", .signs_path_as_sent = true};
 inline constexpr AwsService kSts{.name = "sts", .variable = "STS"};
 
-// Scheme, host and port, without a last slash: "https://s3.eu-west-1.amazonaws.com". `custom`: the user chose it, so
-// it may be another service than AWS.
+// Scheme, host, port and path, if it has one, without a last slash: "https://s3.eu-west-1.amazonaws.com". `custom`: the
+// user chose it, so it may be another service than AWS.
 struct AwsEndpoint {
   std::string url;
   bool custom = false;
 };
 AwsEndpoint aws_endpoint(const AwsService& service, const std::string& region, const AwsSettings& settings);
+// The file of trusted certificates that the profile names (ca_bundle); empty: none, or AWS_CA_BUNDLE takes its place.
+std::string aws_ca_bundle(const AwsSettings& settings);
 
 using HttpField = std::pair<std::string, std::string>;
 
@@ -102,7 +104,7 @@ struct AwsAnswer {
 
 struct AwsRequest {
   std::string method = "GET";
-  std::string endpoint{};          // scheme://host[:port]
+  std::string endpoint{};          // scheme://host[:port][/path]
   std::string path = "/";          // not encoded yet
   std::vector<HttpField> query{};  // not encoded yet, in any order
   std::vector<HttpField> headers{};
@@ -114,6 +116,8 @@ struct AwsRequest {
   bool follow_redirects = false;
   // False: where no answer came, or one that leaves open whether it happened, the call is not made again.
   bool call_again = true;
+  // The body of a 2xx answer may hold an error, which then counts like any other.
+  bool error_in_success = false;
   std::string purpose{};  // what errors say was done; empty: method and URL
   // A 2xx answer's body goes here, piece by piece, instead of AwsAnswer::body. Exceptions pass through.
   std::function<void(const AwsAnswer& head, ByteView piece)> sink{};
@@ -123,6 +127,7 @@ struct AwsRequest {
 enum class AwsProblem {
   throttled,            // slow down, then again
   transient,            // the service or the way to it failed: again
+  untrusted,            // its certificate is not one of an authority that is trusted here
   expired_credentials,  // ask the sources again, then again
   clock_skew,           // sign with the server's time, then again
   wrong_region,         // the bucket lives elsewhere

@@ -116,6 +116,7 @@ class AwsCalls {
   std::chrono::milliseconds patience() const;
   // The user chose another endpoint for EC2, so it may be another service than AWS.
   bool talks_to_another() const;
+  std::string ca_bundle() const;  // aws_ca_bundle() of its settings
   // The service's clock, as its answers show it. It is the machine's own clock where the two differ by less than an
   // answer and its way leave open, and before the first answer.
   WallTime now() const;

@@ -5,10 +5,15 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include <dtrain/base/files.hpp>
 
 namespace dtrain::net {
+
+// The URL as messages and logs show it: user, password, query and fragment may hold secrets, such as the signature of a
+// URL that was given out for a while. The names of objects (s3://) and files have none of these.
+std::string shown_url(std::string_view url);
 
 struct Download {
   std::string url;  // http, https or file

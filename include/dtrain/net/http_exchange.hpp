@@ -15,13 +15,15 @@ struct HttpCall {
   std::chrono::milliseconds deadline{1'000};  // for the whole exchange
   std::string body{};
   bool stop_on_signal = false;  // SIGINT and SIGTERM end it: Stopped is thrown
+  bool direct = false;          // past any proxy, for addresses that only this machine or its network reaches
+  std::string ca_bundle{};      // as aws_ca_bundle()
 };
 struct [[nodiscard]] HttpAnswer {
   long status = 0;
   std::string body;  // at most 1 MiB
 };
 
-// Blocks. Neither proxies nor redirects are followed. Throws RemoteError when no whole answer came in time, or
+// Blocks. Redirects are not followed. Throws RemoteError when no whole answer came in time, or
 // `cancel` was asked for.
 HttpAnswer exchange_http(const HttpCall& request, const std::stop_token& cancel = {});
 

@@ -45,15 +45,17 @@ struct HttpResponse {
   std::function<void(Reply)> later{};
   // Set: called with the body once the head is sent. It ends with its client or the server.
   std::function<void(std::shared_ptr<HttpStream>)> stream{};
+  // The connection closes after it, and may be closed for others until then, as after each status of 400 and above.
+  bool last = false;
 };
 
 struct HttpServerOptions {
   std::size_t most_body = 64 << 10;  // bytes of a request's body
-  // Where more come, connections that have sent no whole request are closed first; without such, newcomers wait in the
-  // listen queue, and those of an address that has too many are closed.
+  // Where more come, connections that have sent no whole request, or none that was not refused, are closed first;
+  // without such, newcomers wait in the listen queue, and those of an address that has too many are closed.
   std::size_t most_connections = 256;
   std::size_t most_of_address = most_connections;
-  bool keep_alive = false;                  // serve the next request of a connection; else close it
+  bool keep_alive = false;                  // serve the next request of a connection unless one was refused
   std::chrono::seconds read_deadline{30};   // for a whole request; 0: none
   std::chrono::seconds write_deadline{30};  // for each 256 KiB of a response
   // A connection whose request names a path that does not begin with / and this secret is closed before the body is

@@ -37,6 +37,13 @@ struct ObjectEntry {
   std::string etag;
 };
 
+// How content compares with an object's checksum.
+enum class ContentMatch {
+  same,
+  differs,
+  unknown,  // the server keeps no checksum of a known kind, or nothing says which bytes each part has
+};
+
 struct ObjectLimits {
   AwsLimits tries;
   // Bytes of a part in ranged reads and uploads; an upload grows it so that there are at most 10,000 parts. S3 refuses
@@ -60,12 +67,12 @@ class ObjectStore {
   void read(const std::string& url, const ObjectState& pinned, std::uint64_t offset, std::span<std::byte> into,
             const std::function<void(std::uint64_t)>& progress = {});
   std::string content(const std::string& url, const ObjectState& pinned);  // all of it, for small objects
-  // Leaves TO complete and checked, or not there: TO.part keeps the parts that came for the next try. `progress`
-  // gets the bytes that are there and the total, from several threads.
+  // Leaves TO complete, with the object's checksum where that can be known, or not there: TO.part keeps the parts that
+  // came for the next try. `progress` gets the bytes that are there and the total, from several threads.
   void download(const std::string& url, const Path& to,
                 const std::function<void(std::uint64_t, std::uint64_t)>& progress = {});
-  // Whether `content`, the whole object, has the object's checksum; true where the server keeps none of a known kind.
-  [[nodiscard]] bool checks(const std::string& url, const ObjectState& pinned, ByteView content);
+  // Compares `content`, the whole object, with the object's checksum.
+  [[nodiscard]] ContentMatch compare(const std::string& url, const ObjectState& pinned, ByteView content);
 
   // The rest is for s3:// alone.
   // All objects whose keys begin with the URL's key, by key.
@@ -81,11 +88,14 @@ class ObjectStore {
 
 // Writes one object from its beginning to its end, in parts that are sent while further ones are written. There is one
 // writer to a key at a time: parts of an upload that was killed are used where they fit, and removed otherwise.
+// Unfinished uploads of other programs stay as they are.
 class ObjectUpload {
  public:
   ObjectUpload(ObjectStore& store, const std::string& url);
-  ~ObjectUpload();  // without finish(): nothing of it stays at the server, as far as that can be reached
+  // Without finish(): nothing of it stays at the server, as far as that can be reached.
+  ~ObjectUpload();
   void write(ByteView bytes);
+  // Where the server stays busy or fails at the end, the parts stay there, and the next upload uses them.
   void finish();
   ObjectState sent() const;      // after finish(): size and checksum that the object must have
   std::uint64_t reused() const;  // bytes that an earlier upload had sent already

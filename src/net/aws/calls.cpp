@@ -189,6 +189,7 @@ void AwsCalls::limit_until(std::chrono::steady_clock::time_point until) {
   state_->services.clear();  // each client has the limits that it was made with
 }
 bool AwsCalls::talks_to_another() const { return aws_endpoint(kEc2.service, state_->region, state_->settings).custom; }
+std::string AwsCalls::ca_bundle() const { return aws_ca_bundle(state_->settings); }
 std::chrono::milliseconds AwsCalls::patience() const {
   return std::chrono::duration_cast<std::chrono::milliseconds>(state_->patience);
 }

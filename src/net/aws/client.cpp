@@ -3,13 +3,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <thread>
+#include <mutex>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/hash.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/net/aws.hpp>
+#include <dtrain/net/http.hpp>
 
 #include "http/exchange.hpp"
 #include "pause.hpp"
@@ -23,7 +24,16 @@ constexpr int kUsualAttempts = 5;
 // A signature holds for five minutes around the server's time; below that a refusal has another cause.
 constexpr auto kTolerableSkew = std::chrono::minutes(4);
 
-std::string host_of(std::string_view endpoint) { return std::string(endpoint.substr(endpoint.find("://") + 3)); }
+// "https://host:port" and "/path" of an endpoint; the path is usually empty.
+struct EndpointParts {
+  std::string origin, path;
+  std::string host() const { return origin.substr(origin.find("://") + 3); }
+};
+
+EndpointParts parts_of_endpoint(const std::string& endpoint) {
+  const std::size_t slash = std::min(endpoint.find('/', endpoint.find("://") + 3), endpoint.size());
+  return {endpoint.substr(0, slash), endpoint.substr(slash)};
+}
 
 // What may be signed as the clock's fault when the clock is far off.
 bool may_mean_skew(const AwsError::Facts& facts) {
@@ -52,8 +62,11 @@ struct AwsClient::State {
   std::shared_ptr<AwsIdentity> identity;
   HttpConnections connections;
   std::atomic<std::int64_t> skew_seconds{0};  // the server's clock less ours
+  std::once_flag has_ca_bundle;
+  std::string ca_bundle;  // see trust()
 
-  Exchange exchange_of(const AwsRequest& request, const std::optional<AwsCredentials>& credentials) const;
+  Exchange exchange_of(const AwsRequest& request, const std::optional<AwsCredentials>& credentials);
+  const std::string& trust(const AwsRequest& request);
   std::vector<HttpField> signed_headers(const AwsRequest& request, const std::string& path, const std::string& query,
                                         const AwsCredentials& credentials) const;
   bool learn_skew(const AwsAnswer& answer);
@@ -76,7 +89,7 @@ std::vector<HttpField> AwsClient::State::signed_headers(const AwsRequest& reques
                        .time = amazon_time(now),
                        .region = request.region,
                        .service = std::string(service.name)};
-  to_sign.headers.emplace_back("Host", host_of(request.endpoint));
+  to_sign.headers.emplace_back("Host", parts_of_endpoint(request.endpoint).host());
   to_sign.headers.emplace_back("X-Amz-Date", key.time);
   if (service.signs_path_as_sent) to_sign.headers.emplace_back("X-Amz-Content-Sha256", to_sign.payload_hash);
   if (!credentials.session_token.empty()) {
@@ -87,8 +100,16 @@ std::vector<HttpField> AwsClient::State::signed_headers(const AwsRequest& reques
   return headers;
 }
 
-Exchange AwsClient::State::exchange_of(const AwsRequest& request,
-                                       const std::optional<AwsCredentials>& credentials) const {
+// The profile's file of trusted certificates. Public objects, which no profile is about, do without the profile's
+// files.
+const std::string& AwsClient::State::trust(const AwsRequest& request) {
+  static const std::string none;
+  if (!request.endpoint.starts_with("https://") || request.follow_redirects) return none;
+  std::call_once(has_ca_bundle, [this] { ca_bundle = aws_ca_bundle(settings); });
+  return ca_bundle;
+}
+
+Exchange AwsClient::State::exchange_of(const AwsRequest& request, const std::optional<AwsCredentials>& credentials) {
   Exchange exchange{.method = request.method,
                     .url = request.endpoint + request.path,
                     .headers = request.headers,
@@ -99,10 +120,12 @@ Exchange AwsClient::State::exchange_of(const AwsRequest& request,
                     .follow_redirects = request.follow_redirects,
                     .stop_on_signal = limits.stop_on_signal,
                     .fresh = !request.call_again,
+                    .ca_bundle = trust(request),
                     .sink = request.sink};
   if (!credentials) return exchange;
-  const std::string path = encode_path(request.path), query = encode_query(request.query);
-  exchange.url = request.endpoint + path + (query.empty() ? "" : "?" + query);
+  const EndpointParts endpoint = parts_of_endpoint(request.endpoint);
+  const std::string path = encode_path(endpoint.path + request.path), query = encode_query(request.query);
+  exchange.url = endpoint.origin + path + (query.empty() ? "" : "?" + query);
   exchange.headers = signed_headers(request, path, query, *credentials);
   return exchange;
 }
@@ -150,8 +173,13 @@ std::optional<AwsAnswer> AwsClient::Tries::attempt(const AwsRequest& request) {
   std::optional<AwsCredentials> credentials;
   if (request.sign) credentials = state.identity->credentials();
   ExchangeResult result = state.connections.exchange(state.exchange_of(request, credentials));
-  if (result.failure.empty() && result.answer.status / 100 == 2) return std::move(result.answer);
-  AwsError::Facts facts = result.failure.empty() ? facts_of(result.answer) : facts_of_failure(result.failure);
+  const bool succeeded = result.failure.empty() && result.answer.status / 100 == 2;
+  if (succeeded && !request.error_in_success) return std::move(result.answer);
+  AwsError::Facts facts =
+      result.failure.empty()
+          ? facts_of(result.answer)
+          : facts_of_failure(result.failure, result.untrusted ? AwsProblem::untrusted : AwsProblem::transient);
+  if (succeeded && facts.code.empty()) return std::move(result.answer);
   const bool may_have_happened = facts.problem == AwsProblem::transient;
   const bool mended = state.make_good(facts, result.answer, credentials) && (request.call_again || !may_have_happened);
   give_up_or_pause(request, std::move(facts), result.answer, mended);
@@ -170,8 +198,8 @@ void AwsClient::Tries::give_up_or_pause(const AwsRequest& request, AwsError::Fac
   const bool too_late = limits.until && std::chrono::steady_clock::now() + pause >= *limits.until;
   if (!mended || failed_ >= limits.attempts || too_late) {
     facts.tries = failed_;
-    throw error_of(request.purpose.empty() ? fmt::format("{} {}{}", request.method, request.endpoint, request.path)
-                                           : request.purpose,
+    const std::string address = shown_url(request.endpoint + request.path);
+    throw error_of(request.purpose.empty() ? fmt::format("{} {}", request.method, address) : request.purpose,
                    std::move(facts));
   }
   pause_between_tries(pause, limits);

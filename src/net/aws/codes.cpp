@@ -158,6 +158,7 @@ std::string_view cause_class(AwsProblem problem) {
       return "quota";
     case AwsProblem::other:
       return "bug";
+    case AwsProblem::untrusted:
     case AwsProblem::clock_skew:
     case AwsProblem::wrong_region:
     case AwsProblem::not_found:

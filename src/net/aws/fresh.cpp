@@ -41,12 +41,12 @@ bool is_mentioned(const std::string& value, const std::string& message) {
 }  // namespace
 
 void FreshResources::note(const std::string& resource, Clock::time_point now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   made_[resource] = now;
 }
 
 bool FreshResources::is_fresh(const std::string& resource, Clock::time_point now) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = made_.find(resource);
   return found != made_.end() && now - found->second < kUntilSeen;
 }

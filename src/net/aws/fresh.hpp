@@ -4,10 +4,10 @@
 
 #include <chrono>
 #include <map>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include <dtrain/base/mutex.hpp>
 #include <dtrain/net/aws.hpp>
 
 namespace dtrain::net {
@@ -27,8 +27,8 @@ class FreshResources {
  private:
   bool is_fresh(const std::string& resource, Clock::time_point now) const;
 
-  mutable std::mutex mutex_;
-  std::map<std::string, Clock::time_point> made_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<std::string, Clock::time_point> made_ DTRAIN_GUARDED_BY(mutex_);
 };
 
 }  // namespace dtrain::net

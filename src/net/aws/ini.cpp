@@ -2,19 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <cctype>
-
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 
 namespace dtrain::net {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
 
 // " # ..." behind a value is a comment; a '#' without a blank before it belongs to the value.
 std::string_view without_comment(std::string_view line) {
@@ -54,7 +46,7 @@ Ini parse_ini(std::string_view text, std::string_view source) {
       throw UsageError(fmt::format("{}: line {}: neither \"[section]\" nor \"key = value\"", source, number),
                        "correct the line, or put a # before it");
     }
-    const std::string key = lower(trim(content.substr(0, equals)));
+    const std::string key = lower_case(trim(content.substr(0, equals)));
     const bool indented = line.front() == ' ' || line.front() == '\t';
     if (!indented) parent = key;
     (*section)[indented && !parent.empty() ? parent + "." + key : key] = without_comment(content.substr(equals + 1));

@@ -25,11 +25,6 @@ constexpr auto kInstanceTimeout = std::chrono::milliseconds(1000);
 constexpr auto kContainerTimeout = std::chrono::milliseconds(2000);
 constexpr int kContainerTries = 3;
 
-std::string text_in(const Json& document, std::string_view key) {
-  const Json* value = document.find(key);
-  return value && value->is_string() ? value->as_string() : std::string();
-}
-
 // A part of the URL as libcurl, which will ask it, reads it; empty: it has none, or is no URL.
 std::string part_of(const std::string& url, CURLUPart part) {
   const std::unique_ptr<CURLU, Releaser<curl_url_cleanup>> parsed(curl_url());
@@ -110,12 +105,12 @@ std::string credentials_text(const AwsCredentials& credentials) {
 // A document with AccessKeyId, SecretAccessKey, Token or SessionToken, and Expiration, as AWS gives them everywhere.
 AwsCredentials credentials_from(std::string_view text, std::string source) {
   const Json document = Json::parse(text, source);
-  AwsCredentials found{.access_key = text_in(document, "AccessKeyId"),
-                       .secret_key = text_in(document, "SecretAccessKey"),
-                       .session_token = text_in(document, "Token"),
-                       .expires = time_of(text_in(document, "Expiration")),
+  AwsCredentials found{.access_key = document.find_text("AccessKeyId"),
+                       .secret_key = document.find_text("SecretAccessKey"),
+                       .session_token = document.find_text("Token"),
+                       .expires = time_of(document.find_text("Expiration")),
                        .source = std::move(source)};
-  if (found.session_token.empty()) found.session_token = text_in(document, "SessionToken");
+  if (found.session_token.empty()) found.session_token = document.find_text("SessionToken");
   if (found.access_key.empty() || found.secret_key.empty()) {
     throw DataError(fmt::format("{}: holds no AccessKeyId and SecretAccessKey", found.source));
   }

@@ -30,7 +30,7 @@ std::string InstanceMetadata::get(const std::string& path, const std::stop_token
 }
 
 HttpAnswer InstanceMetadata::ask(const std::string& path, const std::stop_token& cancel) {
-  HttpCall call{.deadline = options_.deadline, .stop_on_signal = options_.stop_on_signal};
+  HttpCall call{.deadline = options_.deadline, .stop_on_signal = options_.stop_on_signal, .direct = true};
   if (token_.empty()) {
     call.url = options_.url + "/latest/api/token";
     call.method = "PUT";

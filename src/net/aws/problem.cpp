@@ -6,6 +6,8 @@
 #include <dtrain/base/json.hpp>
 #include <dtrain/base/text.hpp>
 
+#include "http/exchange.hpp"
+
 namespace dtrain::net {
 namespace {
 
@@ -28,11 +30,10 @@ void read_xml(const std::string& body, AwsError::Facts& facts) {
 void read_json(const AwsAnswer& answer, AwsError::Facts& facts) try {
   const Json document = Json::parse(answer.body, "the answer");
   for (const char* key : {"message", "Message"}) {
-    if (const Json* text = document.find(key); text && text->is_string()) facts.message = text->as_string();
+    facts.message = document.find_text(key, facts.message);
   }
-  const Json* type = document.find("__type");
-  std::string code = type && type->is_string() ? type->as_string() : answer.header("x-amzn-errortype");
-  if (const Json* own = document.find("ErrorCode"); code.empty() && own && own->is_string()) code = own->as_string();
+  std::string code = document.find_text("__type", answer.header("x-amzn-errortype"));
+  if (code.empty()) code = document.find_text("ErrorCode");
   code = code.substr(0, code.find(':'));
   facts.code = code.substr(code.find('#') == code.npos ? 0 : code.find('#') + 1);
 } catch (const DataError&) {
@@ -51,6 +52,8 @@ std::string_view hint_of(AwsProblem problem) {
       return "the service asks for fewer requests: try again later";
     case AwsProblem::transient:
       return "check the network and the endpoint, then run the same command again";
+    case AwsProblem::untrusted:
+      return kTrustHint;
     case AwsProblem::expired_credentials:
       return "get new credentials, for example with aws sso login";
     case AwsProblem::clock_skew:
@@ -105,9 +108,9 @@ AwsError::Facts facts_of(const AwsAnswer& answer) {
   return facts;
 }
 
-AwsError::Facts facts_of_failure(std::string message) {
+AwsError::Facts facts_of_failure(std::string message, AwsProblem problem) {
   AwsError::Facts facts;
-  facts.problem = AwsProblem::transient;
+  facts.problem = problem;
   facts.message = std::move(message);
   return facts;
 }

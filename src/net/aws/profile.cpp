@@ -1,9 +1,9 @@
 #include "profile.hpp"
 
-#include <algorithm>
-#include <cctype>
-#include <cstdlib>
 #include <filesystem>
+
+#include <dtrain/base/environment.hpp>
+#include <dtrain/base/text.hpp>
 
 namespace dtrain::net {
 namespace {
@@ -33,10 +33,7 @@ std::string value_in(const std::map<std::string, std::string>* section, const st
 }  // namespace
 
 Environment process_environment() {
-  return [](const std::string& name) -> std::optional<std::string> {
-    const char* value = std::getenv(name.c_str());
-    return value ? std::optional<std::string>(value) : std::nullopt;
-  };
+  return [](const std::string& name) { return environment(name); };
 }
 
 std::optional<std::string> variable_of(const AwsSettings& settings, const std::string& name) {
@@ -60,14 +57,16 @@ std::string AwsProfile::value(const std::string& key) const {
 std::string AwsProfile::service_endpoint(std::string_view variable) const {
   const std::string services = value("services");
   if (services.empty()) return {};
-  std::string key(variable);
-  std::transform(key.begin(), key.end(), key.begin(), [](unsigned char c) { return std::tolower(c); });
-  return value_in(find(config, "services " + services), key + ".endpoint_url");
+  return value_in(find(config, "services " + services), lower_case(variable) + ".endpoint_url");
 }
 
 std::string AwsProfile::session_value(const std::string& session, const std::string& key) const {
   const std::string own = value(key);
   return own.empty() ? value_in(find(config, "sso-session " + session), key) : own;
+}
+
+std::string aws_ca_bundle(const AwsSettings& settings) {
+  return variable_of(settings, "AWS_CA_BUNDLE") ? std::string() : read_profile(settings).value("ca_bundle");
 }
 
 AwsProfile read_profile(const AwsSettings& settings) {

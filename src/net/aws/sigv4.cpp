@@ -31,14 +31,6 @@ std::string encode(std::string_view text, std::string_view kept) {
   return out;
 }
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return out;
-}
-
 // Without blanks at both ends, each run of them inside as one.
 std::string squeeze(std::string_view text) {
   std::string out;
@@ -53,7 +45,7 @@ std::string squeeze(std::string_view text) {
 std::map<std::string, std::string> canonical_headers(const RequestToSign& request) {
   std::map<std::string, std::string> headers;
   for (const auto& [name, value] : request.headers) {
-    const auto [place, is_new] = headers.try_emplace(lower(name), squeeze(value));
+    const auto [place, is_new] = headers.try_emplace(lower_case(name), squeeze(value));
     if (!is_new) place->second.append(",").append(squeeze(value));
   }
   return headers;

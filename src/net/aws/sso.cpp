@@ -29,11 +29,6 @@ UsageError not_signed_in(const AwsProfile& profile, const std::string& why) {
   return UsageError(fmt::format("AWS profile {}: {}", profile.name, why), "aws sso login --profile " + profile.name);
 }
 
-std::string text_of(const Json& document, std::string_view key) {
-  const Json* value = document.find(key);
-  return value && value->is_string() ? value->as_string() : std::string();
-}
-
 SignIn sign_in_of(const AwsSettings& settings, const AwsProfile& profile) {
   const std::string session = profile.value("sso_session");
   const auto value = [&](const char* key) {
@@ -57,24 +52,24 @@ Json cached_token(const SignIn& sign_in, const AwsProfile& profile) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(sign_in.cache, error)) throw not_signed_in(profile, "nobody is signed in");
   Json token = Json::parse(read_file(sign_in.cache), sign_in.cache.string());
-  if (text_of(token, "accessToken").empty()) throw not_signed_in(profile, sign_in.cache.string() + " holds no token");
+  if (token.find_text("accessToken").empty()) throw not_signed_in(profile, sign_in.cache.string() + " holds no token");
   return token;
 }
 
 bool lives_until(const Json& token, WallTime time) {
-  const auto end = time_of(text_of(token, "expiresAt"));
+  const auto end = time_of(token.find_text("expiresAt"));
   return end && *end > time;
 }
 
 // False: it cannot be renewed, only a person can sign in again.
 bool renew(Json& token, const SignIn& sign_in, const AwsSettings& settings) {
   for (const char* key : {"refreshToken", "clientId", "clientSecret"}) {
-    if (text_of(token, key).empty()) return false;
+    if (token.find_text(key).empty()) return false;
   }
   const Json asked = Json::object({{"grantType", "refresh_token"},
-                                   {"clientId", text_of(token, "clientId")},
-                                   {"clientSecret", text_of(token, "clientSecret")},
-                                   {"refreshToken", text_of(token, "refreshToken")}});
+                                   {"clientId", token.find_text("clientId")},
+                                   {"clientSecret", token.find_text("clientSecret")},
+                                   {"refreshToken", token.find_text("refreshToken")}});
   const std::string body = asked.dump();
   AwsClient client(kOidc, settings);
   Json given;
@@ -92,7 +87,7 @@ bool renew(Json& token, const SignIn& sign_in, const AwsSettings& settings) {
     return false;  // what there is may still live for some minutes
   }
   token["accessToken"] = given.at("accessToken").as_string();
-  if (const std::string next = text_of(given, "refreshToken"); !next.empty()) token["refreshToken"] = next;
+  if (const std::string next = given.find_text("refreshToken"); !next.empty()) token["refreshToken"] = next;
   token["expiresAt"] = time_text(settings.clock() + std::chrono::seconds(given.at("expiresIn").as_integer()));
   write_file_atomic(sign_in.cache, token.dump(), 0600);
   return true;
@@ -104,7 +99,7 @@ std::string valid_token(const AwsSettings& settings, const AwsProfile& profile, 
   if (!lives_until(token, now + kRenewBefore) && !renew(token, sign_in, settings) && !lives_until(token, now)) {
     throw not_signed_in(profile, "its sign-in through a browser (SSO) has expired");
   }
-  return text_of(token, "accessToken");
+  return token.find_text("accessToken");
 }
 
 AwsCredentials keys_from(const std::string& answer, const SignIn& sign_in) {

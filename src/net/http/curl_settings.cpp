@@ -1,8 +1,8 @@
 #include "curl_settings.hpp"
 
-#include <cstdlib>
 #include <filesystem>
 
+#include <dtrain/base/environment.hpp>
 #include <dtrain/base/text.hpp>
 
 namespace dtrain::net {
@@ -11,15 +11,18 @@ namespace {
 constexpr long kMaxRedirects = 10;
 
 // Distributions keep the trusted certificates in different places and libcurl was built for one of them.
-const char* trusted_certificates() {
-  for (const char* variable : {"AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"}) {
-    if (const char* path = std::getenv(variable)) return path;
+// Empty: libcurl's own.
+std::string trusted_certificates(const std::string& chosen) {
+  for (const std::string& path :
+       {environment("AWS_CA_BUNDLE").value_or(""), chosen, environment("CURL_CA_BUNDLE").value_or(""),
+        environment("SSL_CERT_FILE").value_or("")}) {
+    if (!path.empty()) return path;
   }
   for (const char* path : {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
                            "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"}) {
     if (std::filesystem::exists(path)) return path;
   }
-  return nullptr;
+  return {};
 }
 
 void allow_protocols(CURL* curl, const CurlAddress& address) {
@@ -40,8 +43,11 @@ void set_common_options(CURL* curl, const CurlAddress& address) {
   allow_protocols(curl, address);
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl, CURLOPT_USERAGENT, "dtrain/" DTRAIN_VERSION);
-  if (const char* path = trusted_certificates()) curl_easy_setopt(curl, CURLOPT_CAINFO, path);
+  const std::string trusted = trusted_certificates(address.ca_bundle);
+  if (!trusted.empty()) curl_easy_setopt(curl, CURLOPT_CAINFO, trusted.c_str());
 }
+
+bool is_untrusted(CURLcode code) { return code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE; }
 
 void follow_redirects(CURL* curl) {
   curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);

@@ -14,10 +14,12 @@ struct CurlAddress {
   const std::string& url;
   bool files = false;              // file:// is a URL too
   bool redirects_to_http = false;  // also from https://, for what is checked by its hash
+  std::string ca_bundle{};         // the user's choice of trusted certificates behind AWS_CA_BUNDLE; empty: none
 };
 
 // The URL and the protocols that it may use, the user agent, the trusted certificates, and no signals.
 void set_common_options(CURL* curl, const CurlAddress& address);
+bool is_untrusted(CURLcode code);   // the server's certificate is not, or the trusted ones cannot be read
 void follow_redirects(CURL* curl);  // a few, as far as the address allows
 
 using CurlHandle = std::unique_ptr<CURL, Releaser<curl_easy_cleanup>>;

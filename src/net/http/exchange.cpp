@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstring>
 #include <exception>
 
 #include <dtrain/base/stop.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/net/http.hpp>
 
 #include "curl_settings.hpp"
 
@@ -29,19 +29,13 @@ struct Running {
   bool too_long = false;
 };
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
-
 std::size_t on_header(char* data, std::size_t, std::size_t size, void* user) {
   auto& running = *static_cast<Running*>(user);
   const std::string_view line(data, size);
   if (line.starts_with("HTTP/")) running.answer.headers.clear();
   const std::size_t colon = line.find(':');
   if (colon == line.npos) return size;
-  running.answer.headers.emplace_back(lower(trim(line.substr(0, colon))), trim(line.substr(colon + 1)));
+  running.answer.headers.emplace_back(lower_case(trim(line.substr(0, colon))), trim(line.substr(colon + 1)));
   return size;
 }
 
@@ -155,7 +149,7 @@ ExchangeResult HttpConnections::exchange(const Exchange& request) {
   Running running{.request = request, .curl = curl};
   std::array<char, CURL_ERROR_SIZE> message{};
   const HeaderList headers = header_list(request);
-  set_common_options(curl, {.url = request.url});
+  set_common_options(curl, {.url = request.url, .ca_bundle = request.ca_bundle});
   set_limits(curl, request);
   set_method(curl, running);
   set_callbacks(curl, {on_header, on_body, on_progress}, &running);
@@ -168,13 +162,14 @@ ExchangeResult HttpConnections::exchange(const Exchange& request) {
   give_back(std::move(handle));
   if (running.thrown) std::rethrow_exception(running.thrown);
   if (request.stop_on_signal && stop_signal()) {
-    throw Stopped(fmt::format("{}: stopped", request.url), "run the same command again to go on");
+    throw Stopped(fmt::format("{}: stopped", shown_url(request.url)), "run the same command again to go on");
   }
   ExchangeResult result;
   result.answer = std::move(running.answer);
   if (code != CURLE_OK) result.failure = message[0] ? message.data() : curl_easy_strerror(code);
   if (running.too_long) result.failure = "the answer is longer than any should be";
   result.timed_out = code == CURLE_OPERATION_TIMEDOUT;
+  result.untrusted = is_untrusted(code);
   return result;
 }
 

@@ -27,17 +27,25 @@ struct Exchange {
   bool stop_on_signal = true;
   // Over a new connection: an old one that turns out to be closed makes libcurl send the request a second time.
   bool fresh = false;
-  bool direct = false;  // past any proxy, for addresses of this machine
+  bool direct = false;      // past any proxy, for addresses that only this machine or its network reaches
+  std::string ca_bundle{};  // a file of trusted certificates that the user chose; empty: the usual ones
   std::function<void(const AwsAnswer& head, ByteView piece)>
       sink{};                            // for the body of a 2xx answer; exceptions pass through
   std::size_t largest_body = 64u << 20;  // of an answer that no sink takes; a longer one is a failure
   std::stop_token cancel{};              // ends the exchange as a failure
 };
 
+// What a person can do about a certificate that is not trusted.
+inline constexpr const char* kTrustHint =
+    "if a proxy or an authority of your own signs it, name the file of trusted certificates: AWS_CA_BUNDLE, ca_bundle "
+    "of "
+    "the AWS profile, CURL_CA_BUNDLE or SSL_CERT_FILE";
+
 struct [[nodiscard]] ExchangeResult {
   AwsAnswer answer;     // status 0: there was none
   std::string failure;  // empty: the exchange was complete, whatever the status
   bool timed_out = false;
+  bool untrusted = false;  // no certificate that is trusted here: a further try changes nothing
 };
 
 // Safe for concurrent use; each exchange holds one connection.

@@ -13,6 +13,7 @@
 #include <dtrain/base/stop.hpp>
 #include <dtrain/base/text.hpp>
 
+#include "exchange.hpp"
 #include "partial_file.hpp"
 #include "transfer.hpp"
 
@@ -52,7 +53,7 @@ TransferResult try_once(const Download& request, PartialFile& part) {
             if (std::exchange(first, false) && looks_like_html(head, text_of(bytes))) {
               part.remove();
               throw RemoteError(
-                  fmt::format("{}: the server sent an HTML page in place of the file", request.url),
+                  fmt::format("{}: the server sent an HTML page in place of the file", shown_url(request.url)),
                   "open the URL in a browser: a login or a proxy may stand in between, or the file moved");
             }
             part.write(bytes);
@@ -80,10 +81,11 @@ void pause_before(int attempt, const Download& request, std::chrono::seconds ret
 [[noreturn]] void give_up(const Download& request, const PartialFile& part, const TransferResult& result,
                           int attempts) {
   const std::string tries = attempts > 1 ? fmt::format(" ({} tries)", attempts) : "";
-  std::string hint = part.size() > 0 ? fmt::format("{} are kept: run the same command again to go on from there",
-                                                   format_bytes(part.size()))
-                                     : "check the URL and the network";
-  throw RemoteError(fmt::format("{}: {}{}", request.url, result.message, tries), hint);
+  std::string hint = result.untrusted  ? kTrustHint
+                     : part.size() > 0 ? fmt::format("{} are kept: run the same command again to go on from there",
+                                                     format_bytes(part.size()))
+                                       : "check the URL and the network";
+  throw RemoteError(fmt::format("{}: {}{}", shown_url(request.url), result.message, tries), hint);
 }
 
 // The size that the whole body should have; 0 if it is unknown.
@@ -123,6 +125,16 @@ std::string what_is_wrong(const Download& request, const PartialFile& part) {
 
 }  // namespace
 
+std::string shown_url(std::string_view url) {
+  const std::size_t scheme = url.find("://");
+  if (scheme == url.npos || url.starts_with("s3:") || starts_with_ignoring_case(url, "file:")) return std::string(url);
+  const std::size_t begin = scheme + 3;
+  url = url.substr(0, url.find_first_of("?#", begin));
+  const std::string_view authority = url.substr(begin, url.find('/', begin) - begin);
+  const std::size_t at = authority.rfind('@');
+  return fmt::format("{}{}", url.substr(0, begin), url.substr(at == authority.npos ? begin : begin + at + 1));
+}
+
 void download(const Download& request) {
   if (already_there(request)) return;
   PartialFile part(request.to, request.url);
@@ -136,7 +148,7 @@ void download(const Download& request) {
   }
   if (!wrong.empty()) {
     part.remove();
-    throw DataError(fmt::format("{}: {}", request.url, wrong),
+    throw DataError(fmt::format("{}: {}", shown_url(request.url), wrong),
                     "the file there changed, or something on the way did it");
   }
   part.complete();

@@ -4,6 +4,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/net/http.hpp>
 
 #include "exchange.hpp"
 
@@ -22,7 +23,8 @@ HttpAnswer exchange_http(const HttpCall& call, const std::stop_token& cancel) {
                     .whole_timeout = call.deadline,
                     .slowest_rate = 0,
                     .stop_on_signal = call.stop_on_signal,
-                    .direct = true,
+                    .direct = call.direct,
+                    .ca_bundle = call.ca_bundle,
                     .largest_body = kLongestBody,
                     .cancel = cancel};
   for (const std::string& header : call.headers) {
@@ -30,7 +32,9 @@ HttpAnswer exchange_http(const HttpCall& call, const std::stop_token& cancel) {
     exchange.headers.emplace_back(header.substr(0, colon), trim(std::string_view(header).substr(colon + 1)));
   }
   ExchangeResult result = HttpConnections().exchange(exchange);
-  if (!result.failure.empty()) throw RemoteError(fmt::format("{}: {}", call.url, result.failure));
+  if (!result.failure.empty()) {
+    throw RemoteError(fmt::format("{}: {}", shown_url(call.url), result.failure), result.untrusted ? kTrustHint : "");
+  }
   return {.status = result.answer.status, .body = std::move(result.answer.body)};
 }
 

@@ -10,6 +10,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/net/http.hpp>
 
 namespace dtrain::net {
 namespace {
@@ -51,7 +52,7 @@ PartialFile::~PartialFile() {
 
 void PartialFile::begin_at(std::uint64_t offset, const std::string& validator) {
   if (offset != 0 && offset != size_) {
-    throw RemoteError(fmt::format("{}: asked for byte {}, the server sent byte {}", url_, size_, offset));
+    throw RemoteError(fmt::format("{}: asked for byte {}, the server sent byte {}", shown_url(url_), size_, offset));
   }
   if (::ftruncate(fd_.get(), static_cast<off_t>(offset)) != 0) fail("cut", part_);
   size_ = offset;

@@ -115,7 +115,7 @@ int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   const Download& download = exchange.request.download;
   const bool go_on = keep_exception(exchange, [&] {
     if (stop_signal()) {
-      throw Stopped(fmt::format("{}: the download was stopped", download.url),
+      throw Stopped(fmt::format("{}: the download was stopped", shown_url(download.url)),
                     "run the same command again to resume it");
     }
     if (!download.progress || !exchange.begun) return;
@@ -159,6 +159,7 @@ TransferResult transfer(const TransferRequest& request, const BodySink& sink) {
   if (code == CURLE_OK && !exchange.begun) begin_body(exchange);  // an empty file
   complete_head(exchange);
   exchange.result.curl_code = code;
+  exchange.result.untrusted = is_untrusted(code);
   exchange.result.message = message[0] ? message.data() : curl_easy_strerror(code);
   if (code == CURLE_UNSUPPORTED_PROTOCOL && starts_with_ignoring_case(request.download.url, "https:"))
     exchange.result.message +=

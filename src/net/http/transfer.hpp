@@ -28,6 +28,7 @@ struct [[nodiscard]] TransferResult {
   ResponseHead head;
   int curl_code = 0;    // CURLcode
   std::string message;  // curl's words when curl_code is not 0
+  bool untrusted = false;
   std::chrono::seconds retry_after{0};
   std::uint64_t total = 0;  // size of the whole file as the server says; 0: it did not
   bool ok() const { return curl_code == 0; }

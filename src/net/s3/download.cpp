@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/net/http.hpp>
 
 #include "parallel.hpp"
 #include "part_file.hpp"
@@ -29,10 +30,11 @@ void ObjectStore::download(const std::string& url, const Path& to,
                                     });
                    file.has_come(number);
                  });
-  if (!pinned.checksum.empty() && !checks(url, pinned, file.content().bytes())) {
+  if (compare(url, pinned, file.content().bytes()) == ContentMatch::differs) {
     file.drop();
-    throw DataError(fmt::format("{}: what came has another checksum than the object, {}", url, pinned.checksum),
-                    "run the same command again; should it stay so, the object is damaged");
+    throw DataError(
+        fmt::format("{}: what came has another checksum than the object, {}", shown_url(url), pinned.checksum),
+        "run the same command again; should it stay so, the object is damaged");
   }
   file.complete();
 }

@@ -65,7 +65,8 @@ std::vector<UploadEntry> parse_uploads(std::string_view xml) {
   pugi::xml_document document;
   std::vector<UploadEntry> uploads;
   for (const pugi::xml_node& node : root_of(document, xml, "ListMultipartUploadsResult").children("Upload")) {
-    uploads.push_back({node.child_value("Key"), node.child_value("UploadId"), node.child_value("Initiated")});
+    uploads.push_back({node.child_value("Key"), node.child_value("UploadId"), node.child_value("Initiated"),
+                       node.child_value("ChecksumAlgorithm"), node.child_value("ChecksumType")});
   }
   return uploads;
 }

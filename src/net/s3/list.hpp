@@ -17,6 +17,7 @@ ObjectPage parse_object_page(std::string_view xml);
 
 struct UploadEntry {
   std::string key, id, initiated;
+  std::string algorithm, checksum_type;  // of its parts' checksums: "CRC32C", "COMPOSITE"; empty: the list does not say
 };
 std::vector<UploadEntry> parse_uploads(std::string_view xml);
 

@@ -4,6 +4,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/net/http.hpp>
 
 #include "aws/problem.hpp"
 #include "store_state.hpp"
@@ -60,9 +61,9 @@ AwsRequest request_of(const Arrived& arrived) {
 
 void ObjectStore::State::tell_replaced(const std::string& url, const ObjectState& pinned, std::string now) {
   if (now.empty()) now = look(url).etag;
-  throw DataError(
-      fmt::format("{}: was replaced while it was read: its ETag was {}, now it is {}", url, pinned.etag, now),
-      "begin again with the new object, or put the old one back");
+  throw DataError(fmt::format("{}: was replaced while it was read: its ETag was {}, now it is {}", shown_url(url),
+                              pinned.etag, now),
+                  "begin again with the new object, or put the old one back");
 }
 
 void ObjectStore::State::read_range(const std::string& url, const ObjectState& pinned, ByteRange range,
@@ -84,7 +85,7 @@ void ObjectStore::State::read_range(const std::string& url, const ObjectState& p
       }
     } catch (const Useless&) {
       if (arrived.replaced) tell_replaced(url, pinned, arrived.etag_now);
-      throw RemoteError(fmt::format("{}: the server does not send parts of it", url), "download it first");
+      throw RemoteError(fmt::format("{}: the server does not send parts of it", shown_url(url)), "download it first");
     } catch (const AwsError& error) {
       if (error.facts().problem == AwsProblem::precondition) tell_replaced(url, pinned, {});
       if (++moves > kMaxMoves || !places.learn(url, error.facts())) throw named(url, error);

@@ -2,6 +2,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/net/http.hpp>
 
 #include "aws/problem.hpp"
 #include "checksum.hpp"
@@ -17,7 +18,7 @@ std::uint64_t size_in(const std::string& url, const AwsAnswer& answer) {
   if (range) return range->total;
   const auto length = parse_integer(answer.header("content-length"));
   if (length && *length >= 0) return static_cast<std::uint64_t>(*length);
-  throw RemoteError(fmt::format("{}: the server does not say how long it is", url), "download it first");
+  throw RemoteError(fmt::format("{}: the server does not say how long it is", shown_url(url)), "download it first");
 }
 
 // How many parts a checksum is over stands behind it, "...-3"; some servers say it in the ETag alone.
@@ -38,11 +39,12 @@ AwsRequest placed(ObjectPlaces& places, const std::string& url, const AwsRequest
   request.query = shape.query;
   request.headers = shape.headers;
   request.body = shape.body;
+  request.error_in_success = shape.error_in_success;
   request.sink = shape.sink;
   return request;
 }
 
-AwsError named(const std::string& url, const AwsError& error) { return error_of(url, error.facts()); }
+AwsError named(const std::string& url, const AwsError& error) { return error_of(shown_url(url), error.facts()); }
 
 std::optional<ContentRange> parse_content_range(std::string_view value) {
   const std::size_t space = value.find(' '), dash = value.find('-'), slash = value.find('/');
@@ -84,19 +86,21 @@ ObjectState ObjectStore::State::look(const std::string& url) {
   return ask(url, "GET", {"Range", "bytes=0-0"});
 }
 
+std::optional<ObjectState> ObjectStore::State::find(const std::string& url) try {
+  return is_s3_url(url) ? ask(url, "HEAD", {"x-amz-checksum-mode", "ENABLED"}) : look(url);
+} catch (const AwsError& error) {
+  if (error.facts().problem == AwsProblem::not_found) return std::nullopt;
+  if (error.facts().code.empty() && error.facts().status != 0) return look(url);  // says why
+  throw;
+}
+
 ObjectStore::ObjectStore(AwsSettings settings, ObjectLimits limits)
     : state_(std::make_unique<State>(std::move(settings), limits)) {}
 ObjectStore::~ObjectStore() = default;
 
 ObjectState ObjectStore::state(const std::string& url) { return state_->look(url); }
 
-std::optional<ObjectState> ObjectStore::find(const std::string& url) try {
-  return is_s3_url(url) ? state_->ask(url, "HEAD", {"x-amz-checksum-mode", "ENABLED"}) : state_->look(url);
-} catch (const AwsError& error) {
-  if (error.facts().problem == AwsProblem::not_found) return std::nullopt;
-  if (error.facts().code.empty() && error.facts().status != 0) return state_->look(url);  // says why
-  throw;
-}
+std::optional<ObjectState> ObjectStore::find(const std::string& url) { return state_->find(url); }
 
 void ObjectStore::put(const std::string& url, ByteView content) {
   state_->call(url, {.method = "PUT", .headers = {{"x-amz-checksum-crc32c", checksum_text(content)}}, .body = content});

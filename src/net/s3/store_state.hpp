@@ -25,6 +25,7 @@ struct ObjectStore::State {
   ObjectState look(const std::string& url);
   ObjectState ask(const std::string& url, const char* method, HttpField header);
   std::optional<ObjectState> head(const std::string& url);
+  std::optional<ObjectState> find(const std::string& url);  // as ObjectStore::find
 
   ObjectLimits limits;
   AwsClient client;

@@ -8,7 +8,6 @@
 
 #include <dtrain/base/error.hpp>
 
-#include "aws/problem.hpp"
 #include "checksum.hpp"
 #include "list.hpp"
 #include "store_state.hpp"
@@ -17,8 +16,7 @@ namespace dtrain::net {
 namespace {
 
 constexpr std::size_t kPartsInFlight = 4;
-// After so many parts the size doubles: 10,000 parts then hold S3's largest object.
-constexpr int kPartsOfOneSize = 1000;
+constexpr std::string_view kOurChecksums = "CRC32C";
 
 struct SentPart {
   int number = 0;
@@ -32,6 +30,24 @@ std::string complete_document(const std::vector<SentPart>& parts) {
                        part.number, part.etag, part.checksum);
   }
   return xml + "</CompleteMultipartUpload>";
+}
+
+// Whether an unfinished upload may be one of ours, by what the list says. nullopt: the server does not tell there.
+std::optional<bool> has_our_checksums(const UploadEntry& upload) {
+  if (upload.algorithm.empty()) return std::nullopt;
+  return upload.algorithm == kOurChecksums && upload.checksum_type != "FULL_OBJECT";
+}
+
+bool all_have_checksums(const std::map<int, PartEntry>& parts) {
+  return !parts.empty() && std::ranges::none_of(parts, [](const auto& part) { return part.second.checksum.empty(); });
+}
+
+// Whether `now` is what was sent, and not what stood there before. Their sizes may well be equal: all checkpoints of
+// one network have the same. `before`: nullopt where that is not known.
+bool is_what_was_sent(const ObjectState& now, const ObjectState& sent, const std::optional<ObjectState>& before) {
+  if (now.size != sent.size) return false;
+  if (now.checksum.find('-') != now.checksum.npos) return now.checksum == sent.checksum;
+  return before && !now.etag.empty() && now.etag != before->etag;
 }
 
 }  // namespace
@@ -49,6 +65,7 @@ struct ObjectUpload::State {
   std::vector<SentPart> sent{};
   std::string whole_checksum{};
   bool finished = false;
+  bool may_go_on = false;  // the server failed, so that the parts stay for the next try
 
   AwsAnswer call(const std::string& method, std::vector<HttpField> query, std::vector<HttpField> headers = {},
                  ByteView body = {}) {
@@ -56,12 +73,14 @@ struct ObjectUpload::State {
   }
   std::vector<UploadEntry> unfinished_uploads();
   void begin();
-  void adopt(const std::string& upload);
+  std::optional<std::map<int, PartEntry>> parts_of(const std::string& upload);
   void abort(const std::string& upload);
   void flush_part();
   SentPart send(int number, const std::string& content);
   void take_oldest();
   void complete();
+  std::optional<ObjectState> look_if_allowed();
+  ObjectState what_was_sent() const { return {.size = size, .checksum = whole_checksum}; }
   int next_number() const { return static_cast<int>(sent.size() + in_flight.size()) + 1; }
 };
 
@@ -80,28 +99,43 @@ std::vector<UploadEntry> ObjectUpload::State::unfinished_uploads() try {
   return {};
 }
 
+// Goes on with the newest upload that a killed process of ours left, and removes the others. Uploads of other programs
+// stay as they are: their parts have no CRC32C. Where the list does not tell, the parts do; an upload that shows no
+// checksums then holds nothing that could be used.
 void ObjectUpload::State::begin() {
   for (const UploadEntry& upload : unfinished_uploads()) {
-    if (id.empty()) {
-      adopt(upload.id);
-    } else {
+    const std::optional<bool> ours = has_our_checksums(upload);
+    if (!ours.value_or(true)) continue;
+    std::optional<std::map<int, PartEntry>> parts = parts_of(upload.id);
+    if (!parts || (!ours && !all_have_checksums(*parts))) continue;
+    if (!id.empty()) {
       abort(upload.id);
+      continue;
     }
+    id = upload.id;
+    earlier = std::move(*parts);
   }
   if (!id.empty()) return;
-  id = parse_upload_id(call("POST", {{"uploads", ""}}, {{"x-amz-checksum-algorithm", "CRC32C"}}).body);
+  id =
+      parse_upload_id(call("POST", {{"uploads", ""}}, {{"x-amz-checksum-algorithm", std::string(kOurChecksums)}}).body);
 }
 
-void ObjectUpload::State::adopt(const std::string& upload) {
+// nullopt: the upload is gone by now, or this user may not look into it.
+std::optional<std::map<int, PartEntry>> ObjectUpload::State::parts_of(const std::string& upload) try {
+  std::map<int, PartEntry> parts;
   std::string marker;
   do {
     std::vector<HttpField> query{{"uploadId", upload}};
     if (!marker.empty()) query.emplace_back("part-number-marker", marker);
     PartPage page = parse_parts(call("GET", query).body);
-    for (PartEntry& part : page.parts) earlier[part.number] = std::move(part);
+    for (PartEntry& part : page.parts) parts[part.number] = std::move(part);
     marker = page.next;
   } while (!marker.empty());
-  id = upload;
+  return parts;
+} catch (const AwsError& error) {
+  const AwsProblem problem = error.facts().problem;
+  if (problem != AwsProblem::denied && problem != AwsProblem::not_found) throw;
+  return std::nullopt;
 }
 
 void ObjectUpload::State::abort(const std::string& upload) {
@@ -130,7 +164,7 @@ void ObjectUpload::State::flush_part() {
   const int number = next_number();
   in_flight.push_back(std::async(
       std::launch::async, [this, number, content = std::exchange(buffer, {})] { return send(number, content); }));
-  if (number % kPartsOfOneSize == 0) part_size *= 2;
+  part_size = own_part_size(number + 1, store.limits.part_size);
 }
 
 void ObjectUpload::State::take_oldest() {
@@ -139,18 +173,35 @@ void ObjectUpload::State::take_oldest() {
   sent.push_back(oldest.get());
 }
 
+// What stands at the URL, of size 0 and without an ETag where nothing does. nullopt: who may write may not look.
+std::optional<ObjectState> ObjectUpload::State::look_if_allowed() try {
+  return store.find(url).value_or(ObjectState{});
+} catch (const AwsError& error) {
+  if (error.facts().problem != AwsProblem::denied) throw;
+  return std::nullopt;
+}
+
 void ObjectUpload::State::complete() {
   while (!in_flight.empty()) take_oldest();
+  std::vector<std::string> checksums;
+  for (const SentPart& part : sent) checksums.push_back(part.checksum);
+  whole_checksum = checksum_of_checksums(checksums);
   const std::string document = complete_document(sent);
+  std::optional<ObjectState> before;
   try {
-    const AwsAnswer answer =
-        call("POST", {{"uploadId", id}}, {{"Content-Type", "application/xml"}}, bytes_of(document));
-    const AwsError::Facts facts = facts_of(answer);
-    // S3 says 200 before it has begun, and what went wrong in the body.
-    if (!facts.code.empty()) throw error_of(url, facts);
+    before = look_if_allowed();
+    store.call(url, {.method = "POST",
+                     .query = {{"uploadId", id}},
+                     .headers = {{"Content-Type", "application/xml"}},
+                     .body = bytes_of(document),
+                     .error_in_success = true});
   } catch (const AwsError& error) {
+    const AwsProblem problem = error.facts().problem;
+    may_go_on = problem == AwsProblem::throttled || problem == AwsProblem::transient;
     // An answer that was lost on its way: a further try finds no upload, but the object.
-    if (error.facts().code != "NoSuchUpload" || store.look(url).size != size) throw;
+    if (error.facts().code != "NoSuchUpload") throw;
+    const std::optional<ObjectState> now = look_if_allowed();
+    if (!now || !is_what_was_sent(*now, what_was_sent(), before)) throw;
   }
 }
 
@@ -160,7 +211,7 @@ ObjectUpload::ObjectUpload(ObjectStore& store, const std::string& url)
 }
 
 ObjectUpload::~ObjectUpload() {
-  if (state_->finished) return;
+  if (state_->finished || state_->may_go_on) return;
   for (auto& part : state_->in_flight) part.wait();
   try {
     if (!state_->id.empty()) state_->abort(state_->id);
@@ -188,14 +239,11 @@ void ObjectUpload::finish() {
   } else {
     state.flush_part();
     state.complete();
-    std::vector<std::string> parts;
-    for (const SentPart& part : state.sent) parts.push_back(part.checksum);
-    state.whole_checksum = checksum_of_checksums(parts);
   }
   state.finished = true;
 }
 
-ObjectState ObjectUpload::sent() const { return {.size = state_->size, .checksum = state_->whole_checksum}; }
+ObjectState ObjectUpload::sent() const { return state_->what_was_sent(); }
 
 std::uint64_t ObjectUpload::reused() const { return state_->reused; }
 

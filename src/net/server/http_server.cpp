@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cctype>
 #include <chrono>
 #include <fstream>
 #include <map>
@@ -44,9 +43,7 @@ struct RequestHead {
 std::pair<std::string, std::string> parse_header(std::string_view line) {
   const auto colon = line.find(':');
   if (colon == line.npos) return {};
-  std::string name(trim(line.substr(0, colon)));
-  std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return {std::move(name), std::string(trim(line.substr(colon + 1)))};
+  return {lower_case(trim(line.substr(0, colon))), std::string(trim(line.substr(colon + 1)))};
 }
 
 // Reads the lines of `text` up to the blank one. nullopt for what is no request of HTTP/1, or has a longer body.
@@ -73,30 +70,23 @@ bool has_secret(std::string_view path, const std::string& secret) {
   return path.starts_with('/') && equal_secrets(path.substr(1, secret.size()), secret);
 }
 
+constexpr int kFirstRefusal = 400;  // of the statuses
+constexpr std::pair<int, const char*> kReasons[] = {{200, "OK"},
+                                                    {303, "See Other"},
+                                                    {400, "Bad Request"},
+                                                    {401, "Unauthorized"},
+                                                    {403, "Forbidden"},
+                                                    {404, "Not Found"},
+                                                    {405, "Method Not Allowed"},
+                                                    {413, "Payload Too Large"},
+                                                    {429, "Too Many Requests"}};
+
 const char* reason_of(int status) {
-  switch (status) {
-    case 200:
-      return "OK";
-    case 303:
-      return "See Other";
-    case 400:
-      return "Bad Request";
-    case 401:
-      return "Unauthorized";
-    case 403:
-      return "Forbidden";
-    case 404:
-      return "Not Found";
-    case 405:
-      return "Method Not Allowed";
-    case 413:
-      return "Payload Too Large";
-    case 429:
-      return "Too Many Requests";
-    default:
-      return "Error";
-  }
+  const auto* const found = std::ranges::find(kReasons, status, &std::pair<int, const char*>::first);
+  return found == std::end(kReasons) ? "Error" : found->second;
 }
+
+bool is_refusal(const HttpResponse& answer) { return answer.last || answer.status >= kFirstRefusal; }
 
 std::string head_of(const HttpResponse& answer, const std::optional<std::uint64_t>& size, bool keep_alive) {
   std::string head = fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\nConnection: {}\r\n", answer.status,
@@ -207,8 +197,11 @@ class HttpServer::State::Session : public std::enable_shared_from_this<Session> 
   void answer() {
     const auto server = server_.lock();
     if (!server || !server->answer) return end();
-    server->quota.spoke(this, std::chrono::steady_clock::now());
-    respond(server->answer(request_));
+    HttpResponse answer = server->answer(request_);
+    // Who is refused stays a stranger. What comes later, and the secret of the path, are for guests.
+    if (answer.later || !options_.path_secret.empty() || !is_refusal(answer))
+      server->quota.spoke(this, std::chrono::steady_clock::now());
+    respond(std::move(answer));
   }
 
   void respond(HttpResponse answer) {
@@ -230,7 +223,8 @@ class HttpServer::State::Session : public std::enable_shared_from_this<Session> 
     }
     open_ = std::move(answer.stream);
     if (open_) size.reset();
-    outgoing_ = head_of(answer, size, options_.keep_alive && size) + answer.body;
+    stays_ = options_.keep_alive && size && !is_refusal(answer);
+    outgoing_ = head_of(answer, size, stays_) + answer.body;
     send();
   }
 
@@ -249,7 +243,7 @@ class HttpServer::State::Session : public std::enable_shared_from_this<Session> 
     if (file_.is_open()) file_.read(outgoing_.data(), static_cast<std::streamsize>(kPiece));
     outgoing_.resize(file_.is_open() ? static_cast<std::size_t>(file_.gcount()) : 0);
     if (!outgoing_.empty()) return send();
-    if (!options_.keep_alive) return end();
+    if (!stays_) return end();
     if (file_.is_open()) file_.close();
     serve();
   }
@@ -323,6 +317,7 @@ class HttpServer::State::Session : public std::enable_shared_from_this<Session> 
   tcp::socket socket_;
   std::string incoming_;  // at most a head, and a body once the head is accepted
   HttpRequest request_;
+  bool stays_ = false;  // for the next request
   std::ifstream file_;
   std::string outgoing_;
   std::function<void(std::shared_ptr<HttpStream>)> open_;  // set until the stream begins

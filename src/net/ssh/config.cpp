@@ -40,12 +40,6 @@ struct Line {
   std::vector<std::string> values;
 };
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return result;
-}
-
 template <std::size_t size>
 bool is_one_of(const std::array<std::string_view, size>& words, std::string_view word) {
   return std::ranges::find(words, word) != words.end();
@@ -67,7 +61,7 @@ std::optional<Line> parse_line(std::string_view text) {
   text = trim(text);
   if (text.empty() || text.starts_with('#')) return std::nullopt;
   const std::size_t end = std::min(text.find_first_of(" \t="), text.size());
-  Line line{lower(text.substr(0, end)), {}, {}};
+  Line line{lower_case(text.substr(0, end)), {}, {}};
   text = trim(text.substr(end));
   if (text.starts_with('=')) text = trim(text.substr(1));
   line.rest = text;
@@ -81,7 +75,7 @@ std::optional<Line> parse_line(std::string_view text) {
 // A line of `ssh -G`: nothing is quoted there, and only lists of files have several values.
 Line parse_resolved_line(std::string_view text) {
   const std::size_t end = std::min(text.find(' '), text.size());
-  Line line{lower(text.substr(0, end)), std::string(trim(text.substr(end))), {}};
+  Line line{lower_case(text.substr(0, end)), std::string(trim(text.substr(end))), {}};
   line.values = is_one_of(kFileLists, line.keyword) ? split(line.rest, ' ') : std::vector{line.rest};
   return line;
 }
@@ -130,7 +124,8 @@ class Collector {
     } else if (keyword == "port") {
       if (config_.port == 0) config_.port = port_of(value, where);
     } else if (keyword == "addressfamily") {
-      if (is_first(keyword)) config_.family = lower(value) == "inet" ? AF_INET : lower(value) == "inet6" ? AF_INET6 : 0;
+      if (is_first(keyword))
+        config_.family = lower_case(value) == "inet" ? AF_INET : lower_case(value) == "inet6" ? AF_INET6 : 0;
     } else if (keyword == "proxyjump" || keyword == "proxycommand") {
       take_way(line);
     } else {
@@ -149,8 +144,8 @@ class Collector {
         std::ranges::transform(**files, (*files)->begin(), [&](const Path& file) { return file_of(file.string()); });
     }
     if (config.agent_socket) config.agent_socket = agent_of(*config.agent_socket);
-    if (lower(config.jump) == "none") config.jump.clear();
-    config.proxy_command = lower(config.proxy_command) == "none" ? "" : command_of(config.proxy_command);
+    if (lower_case(config.jump) == "none") config.jump.clear();
+    config.proxy_command = lower_case(config.proxy_command) == "none" ? "" : command_of(config.proxy_command);
     return config;
   }
 
@@ -174,17 +169,17 @@ class Collector {
     const std::string& keyword = line.keyword;
     const std::string& value = line.values[0];
     if (keyword == "identityfile") {
-      if (lower(value) != "none") config_.identities.push_back(value);
+      if (lower_case(value) != "none") config_.identities.push_back(value);
     } else if (keyword == "certificatefile") {
-      if (lower(value) != "none") config_.certificates.push_back(value);
+      if (lower_case(value) != "none") config_.certificates.push_back(value);
     } else if (keyword == "identitiesonly") {
-      if (is_first(keyword)) config_.identities_only = lower(value) == "yes";
+      if (is_first(keyword)) config_.identities_only = lower_case(value) == "yes";
     } else if (keyword == "identityagent") {
       if (is_first(keyword)) config_.agent_socket = value;
     } else if (keyword == "hostkeyalias") {
       if (config_.host_key_alias.empty()) config_.host_key_alias = value;
     } else if (keyword == "stricthostkeychecking") {
-      if (is_first(keyword)) config_.strict = strictness(lower(value));
+      if (is_first(keyword)) config_.strict = strictness(lower_case(value));
     } else if (is_one_of(kFileLists, keyword)) {
       auto& files = keyword == kFileLists[0] ? config_.user_known_hosts : config_.global_known_hosts;
       if (!files) files.emplace(line.values.begin(), line.values.end());
@@ -202,7 +197,7 @@ class Collector {
   }
 
   void refuse(const Line& line, const std::string& where) {
-    const std::string value = lower(line.values[0]);
+    const std::string value = lower_case(line.values[0]);
     const bool is_off = value.empty() || value == "none" || value == "no" || value == "false";
     if (!is_first(line.keyword) || is_off || (resolved_ && line.keyword == kResolvedByClient)) return;
     throw UsageError(fmt::format("{}: dtrain cannot follow '{}' for {}", where, line.keyword, to_string(target_)),
@@ -282,7 +277,7 @@ class Collector {
   Path file_of(const std::string& text) const { return with_home(expanded(with_variables(text))); }
 
   std::string agent_of(const std::string& text) const {
-    if (lower(text) == "none") return "";
+    if (lower_case(text) == "none") return "";
     if (text == "SSH_AUTH_SOCK") return environment(text).value_or("");
     if (text.starts_with('$') && !text.starts_with("${")) return environment(text.substr(1)).value_or("");
     return file_of(text);
@@ -330,7 +325,7 @@ class Reader {
     if (line.keyword == "host") {
       applies_ = fits(line.values, alias_);
     } else if (line.keyword == "match") {
-      if (lower(line.rest) != "all") {
+      if (lower_case(line.rest) != "all") {
         throw UsageError(fmt::format("{}: only an ssh client can evaluate 'Match {}'", where_, line.rest),
                          "install openssh-client, or name a file without Match: setting 'ssh-config'");
       }

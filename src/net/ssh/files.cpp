@@ -104,6 +104,8 @@ std::string SshSession::read_file(const std::string& path, std::size_t most_byte
 
 void SshSession::rename(const std::string& from, const std::string& to) { state_->files().rename(from, to); }
 
+void SshSession::set_mode(const std::string& path, unsigned mode) { state_->files().set_mode(path, mode); }
+
 void SshSession::remove(const std::string& path) { state_->files().remove(path); }
 
 std::optional<std::string> SshSession::sha256(const std::string& path) {

@@ -29,10 +29,18 @@ std::string fingerprint_of(ssh_session session) {
   return result;
 }
 
+bool ends_within_a_line(int file) {
+  const off_t size = ::lseek(file, 0, SEEK_END);
+  char last = '\n';
+  return size > 0 && ::pread(file, &last, 1, size - 1) == 1 && last != '\n';
+}
+
 // One line in one write: several connections may add theirs at the same time.
-void append_line(const Path& path, const std::string& line) {
+void append_line(const Path& path, std::string line) {
   if (path.has_parent_path()) make_folder(path.parent_path());
-  const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
+  const FileDescriptor file(::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
+  // A last line that an editor or a copy left without its end would swallow this one, and be spoilt by it.
+  if (file && ends_within_a_line(file.get())) line.insert(0, 1, '\n');
   if (!file || ::write(file.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
     throw Error(fmt::format("cannot add a host key to {}: {}", path.string(), std::strerror(errno)));
   }

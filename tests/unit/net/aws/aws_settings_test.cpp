@@ -7,6 +7,8 @@
 #include "aws/ini.hpp"
 #include "aws/problem.hpp"
 #include "aws_sources.hpp"
+#include "common/set_variable.hpp"
+#include "common/test_server.hpp"
 
 namespace dtrain::net {
 namespace {
@@ -108,6 +110,25 @@ TEST_F(AwsSetup, FollowsTheOrderOfEndpoints) {
   EXPECT_EQ(url(), "http://a");
   variables["AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"] = "true";
   EXPECT_EQ(url(), "https://s3.r.amazonaws.com");
+}
+
+TEST_F(AwsSetup, TrustsTheCertificatesThatTheProfileNames) {
+  const std::string certificate = folder / "certificate";
+  const SetVariable made("TEST_CERTIFICATE", certificate), aws("AWS_CA_BUNDLE", ""), other("SSL_CERT_FILE", "/none");
+  const TestServer server("https_server.py");
+  const AwsRequest request{.endpoint = "https" + server.url("").substr(4), .path = "ok", .sign = false};
+  try {
+    AwsClient(kSts, settings).call(request);
+    ADD_FAILURE() << "it trusted the server";
+  } catch (const AwsError& refused) {
+    EXPECT_EQ(refused.facts().problem, AwsProblem::untrusted);
+    EXPECT_EQ(refused.facts().tries, 1);
+    EXPECT_TRUE(holds(refused.hint(), "ca_bundle")) << refused.hint();
+  }
+  write("config", "[default]\nca_bundle = " + certificate + "\n");
+  EXPECT_EQ(AwsClient(kSts, settings).call(request).body, "safe");
+  variables["AWS_CA_BUNDLE"] = "/of/the/environment";
+  EXPECT_EQ(aws_ca_bundle(settings), "");
 }
 
 TEST(Ini, ReadsCommentsAndNestedKeys) {

@@ -1,15 +1,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <fstream>
 #include <memory>
 
-#include <dtrain/base/environment.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/hash.hpp>
 #include <dtrain/net/http.hpp>
+#include <dtrain/net/http_exchange.hpp>
 
+#include "common/set_variable.hpp"
 #include "common/temporary_folder.hpp"
 #include "common/test_server.hpp"
 
@@ -167,10 +167,8 @@ TEST_F(Http, FollowsRedirects) {
 }
 
 TEST_F(Http, LeadsFromHttpsToHttpOnlyWhereAHashIsKnown) {
-  const Path certificate = folder / "certificate";
-  ::setenv("TEST_CERTIFICATE", certificate.c_str(), 1);
-  const auto usual = environment("AWS_CA_BUNDLE");
-  ::setenv("AWS_CA_BUNDLE", certificate.c_str(), 1);
+  const std::string certificate = folder / "certificate";
+  const SetVariable made("TEST_CERTIFICATE", certificate), trusted("AWS_CA_BUNDLE", certificate);
   const TestServer encrypted("https_server.py");
   const std::string secure = "https" + encrypted.url("").substr(4), plain = server->url(own("ok"));
   request.url = secure + "to/" + plain;
@@ -187,7 +185,52 @@ TEST_F(Http, LeadsFromHttpsToHttpOnlyWhereAHashIsKnown) {
   request.sha256 = sha256_hex(bytes_of(content));
   download(request);
   EXPECT_EQ(read_file(request.to), content);
-  usual ? ::setenv("AWS_CA_BUNDLE", usual->c_str(), 1) : ::unsetenv("AWS_CA_BUNDLE");
+}
+
+TEST_F(Http, PassesOverEmptyVariablesOfTrustAndNamesThemWhenItTrustsNobody) {
+  const std::string certificate = folder / "certificate";
+  const SetVariable made("TEST_CERTIFICATE", certificate), aws("AWS_CA_BUNDLE", ""), curl("CURL_CA_BUNDLE", "");
+  const TestServer encrypted("https_server.py");
+  request.url = "https" + encrypted.url("ok").substr(4);
+  {
+    const SetVariable trusted("SSL_CERT_FILE", certificate);
+    download(request);
+    EXPECT_EQ(read_file(request.to), "safe");
+  }
+  std::filesystem::remove(request.to);
+  const SetVariable nobody("SSL_CERT_FILE", folder / "none");
+  try {
+    download(request);
+    ADD_FAILURE() << "it trusted the server";
+  } catch (const RemoteError& error) {
+    EXPECT_TRUE(holds(error.hint(), "SSL_CERT_FILE")) << error.hint();
+  }
+}
+
+TEST_F(Http, AsksThroughTheProxyUnlessTheCallIsDirect) {
+  const SetVariable proxy("http_proxy", server->url("")), all("no_proxy", ""), capital("NO_PROXY", "");
+  const std::string url = "http://somewhere.invalid/x";
+  EXPECT_EQ(exchange_http({.url = url}).status, 404);  // the test server's word
+  EXPECT_THROW((void)exchange_http({.url = url, .direct = true}), RemoteError);
+}
+
+TEST(ShownUrl, HoldsNoSecrets) {
+  EXPECT_EQ(shown_url("https://user:pw@example.org:1/a/b@c?X-Amz-Signature=s#f"), "https://example.org:1/a/b@c");
+  EXPECT_EQ(shown_url("http://example.org?token=s"), "http://example.org");
+  EXPECT_EQ(shown_url("s3://bucket/is it?@#"), "s3://bucket/is it?@#");
+  EXPECT_EQ(shown_url("file:///is it?"), "file:///is it?");
+  EXPECT_EQ(shown_url("d/is it?"), "d/is it?");
+}
+
+TEST_F(Http, ShowsNoSecretsOfTheUrlInAnError) {
+  request.url = "http://user:pw@127.0.0.1:1/file?X-Amz-Signature=secret";
+  request.attempts = 1;
+  try {
+    download(request);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const RemoteError& error) {
+    EXPECT_TRUE(std::string(error.what()).starts_with("http://127.0.0.1:1/file: ")) << error.what();
+  }
 }
 
 TEST_F(Http, WritesThroughNoLinkThatStandsWhereItsPartialFileBelongs) {

@@ -51,7 +51,8 @@ class HttpServerTest : public testing::Test {
     return exchange_http({.url = "http://127.0.0.1:" + std::to_string(server_.port()) + path,
                           .method = method,
                           .deadline = std::chrono::seconds(60),
-                          .body = body});
+                          .body = body,
+                          .direct = true});
   }
 
   Path file_;
@@ -78,7 +79,8 @@ TEST_F(HttpServerTest, TakesAMessageAndSaysNo) {
 TEST_F(HttpServerTest, HeadersReachTheAnswerAndTheClient) {
   EXPECT_EQ(exchange_http({.url = "http://127.0.0.1:" + std::to_string(server_.port()) + "/header",
                            .headers = {"X-Word: hello "},
-                           .deadline = std::chrono::seconds(60)})
+                           .deadline = std::chrono::seconds(60),
+                           .direct = true})
                 .body,
             "hello");
   const FileDescriptor client = connect_to("127.0.0.1", server_.port(), std::chrono::seconds(10));
@@ -124,6 +126,41 @@ TEST_F(HttpServerTest, ARequestKnowsItsConnection) {
   }
 }
 
+TEST_F(HttpServerTest, ARefusalEndsTheConnection) {
+  HttpServer keeping(loop_, "127.0.0.1", 0,
+                     [](const HttpRequest& request) {
+                       return HttpResponse{.status = request.path == "/no" ? 401 : 200,
+                                           .last = request.path == "/last"};
+                     },
+                     {.keep_alive = true});
+  for (const char* const path : {"/no", "/last"}) {
+    const FileDescriptor client = connect_to("127.0.0.1", keeping.port(), std::chrono::seconds(10));
+    write_raw(client, fmt::format("GET /a HTTP/1.1\r\n\r\nGET {} HTTP/1.1\r\n\r\n", path));
+    const std::string seen = read_raw(client);
+    EXPECT_NE(seen.find("Connection: keep-alive"), seen.npos) << seen;
+    EXPECT_NE(seen.find("Connection: close"), seen.npos) << seen;
+  }
+}
+
+TEST_F(HttpServerTest, StrangersThatAreRefusedDoNotKeepOthersOut) {
+  HttpServer narrow(loop_, "127.0.0.1", 0,
+                    [](const HttpRequest& request) {
+                      return request.path == "/" ? HttpResponse{.body = "served"} : HttpResponse{.status = 401};
+                    },
+                    {.most_of_address = 4, .keep_alive = true, .read_deadline = std::chrono::seconds(0)});
+  std::vector<FileDescriptor> strangers;
+  for (int i = 0; i < 4; ++i) {
+    strangers.push_back(connect_to("127.0.0.1", narrow.port(), std::chrono::seconds(10)));
+    write_raw(strangers.back(), "GET /no HTTP/1.1\r\n\r\n");
+  }
+  for (const FileDescriptor& stranger : strangers) {
+    pollfd entry{stranger.get(), POLLIN, 0};
+    ASSERT_GT(::poll(&entry, 1, 10'000), 0);
+  }
+  const std::string url = "http://127.0.0.1:" + std::to_string(narrow.port()) + "/";
+  EXPECT_EQ(exchange_http({.url = url, .deadline = std::chrono::seconds(60), .direct = true}).body, "served");
+}
+
 TEST_F(HttpServerTest, ClosesOnWhoSaysTooMuch) {
   EXPECT_THROW(ask("/", "POST", std::string(100'000, 'x')), RemoteError);
   EXPECT_EQ(ask("/", "POST", "still there").status, 200);
@@ -146,7 +183,7 @@ TEST_F(HttpServerTest, IsNotFilledUpByStrangersThatSendNoRequest) {
   }
   const std::string url = "http://127.0.0.1:" + std::to_string(narrow.port());
   for (int i = 0; i < 10; ++i) {
-    EXPECT_EQ(exchange_http({.url = url, .deadline = std::chrono::seconds(60)}).body, "served");
+    EXPECT_EQ(exchange_http({.url = url, .deadline = std::chrono::seconds(60), .direct = true}).body, "served");
   }
 }
 

@@ -49,6 +49,19 @@ TEST_F(SshConnect, AcceptsANewHostKeyOnceAndRefusesAnother) {
   EXPECT_EQ(failure_of([&] { SshSession::connect(server.target(), options); }), "");
 }
 
+TEST_F(SshConnect, AddsAHostKeyBehindALastLineWithoutItsEnd) {
+  const SshServer server;
+  const SshOptions options = server.options();
+  const std::string other = "other.example " + std::string(trim(read_file(server.folder() / "id.pub")));
+  write_file_atomic(options.known_hosts, other);
+  SshSession::connect(server.target(), options);
+  const std::vector<std::string> lines = split(read_file(options.known_hosts), '\n');
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[0], other);
+  EXPECT_TRUE(lines[2].empty());
+  EXPECT_EQ(failure_of([&] { SshSession::connect(server.target(), options); }), "");
+}
+
 TEST_F(SshConnect, RefusesAnUnknownHostUnlessItMayAcceptIt) {
   const SshServer server;
   SshOptions options = server.options();
