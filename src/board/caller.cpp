@@ -20,13 +20,15 @@ constexpr std::size_t kMostRemembered = 1024;
 // the end of its form in IPv6. Empty: no address.
 std::string table_address(const std::string& address) {
   std::array<unsigned char, 16> bytes{};
-  std::size_t size = 4;
+  std::size_t first = 0, end = 4;
   if (::inet_pton(AF_INET, address.c_str(), bytes.data()) != 1) {
     if (::inet_pton(AF_INET6, address.c_str(), bytes.data()) != 1) return {};
-    size = 16;
+    end = 16;
+    // What a port of both kinds says of a caller by IPv4, whose own socket may be of either kind.
+    if (address.starts_with("::ffff:") && address.find('.') != address.npos) first = 12;
   }
   std::string text;
-  for (std::size_t word = 0; word < size; word += 4) {
+  for (std::size_t word = first; word < end; word += 4) {
     for (std::size_t byte = 4; byte-- > 0;) text += fmt::format("{:02X}", bytes[word + byte]);
   }
   return text;

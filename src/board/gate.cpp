@@ -7,6 +7,7 @@
 
 #include <dtrain/base/secret.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/net/addresses.hpp>
 
 namespace dtrain::board {
 namespace {
@@ -47,14 +48,25 @@ std::string Gate::cookie() const {
 bool Gate::is_own_host(std::string_view host) const {
   constexpr std::array<std::string_view, 3> kLocal = {"localhost", "127.0.0.1", "[::1]"};
   const std::string_view name = without_port(host);
-  return std::ranges::find(kLocal, name) != kLocal.end();
+  return std::ranges::find(kLocal, name) != kLocal.end() || name == net::in_brackets(address_);
 }
 
+bool Gate::open_with(const std::string& word) {
+  if (was_opened_ || open_word_.empty() || !equal_secrets(word, open_word_)) return false;
+  return was_opened_ = true;
+}
+
+// Only tokens in the address are counted. A page that was opened before the board started anew shows a wrong cookie
+// many times a minute, and its user, or any other at the same address, must not keep out who knows the token: at its
+// length nobody guesses it, with or without a limit.
 Gate::Verdict Gate::judge(const net::HttpRequest& request, const Target& target, Time now) {
   const std::string_view origin = request.header("origin"), host = request.header("host");
   if (!origin.empty() && origin != fmt::format("http://{}", host)) return Verdict::stranger;
   if (token_.empty()) return is_own_host(host) ? Verdict::enter : Verdict::stranger;
 
+  const std::string shown = target.text("token"), kept = cookie_of(request.header("cookie"), cookie_name());
+  if (knows(shown)) return Verdict::remember;
+  if (shown.empty()) return knows(kept) ? Verdict::enter : Verdict::refused;
   auto& wrong = wrong_[request.peer];
   while (!wrong.empty() && wrong.front() + kWhile < now) wrong.pop_front();
   if (wrong.size() >= kTries) return Verdict::exhausted;
@@ -63,10 +75,7 @@ Gate::Verdict Gate::judge(const net::HttpRequest& request, const Target& target,
     wrong_.clear();
     wrong_[request.peer] = mine;
   }
-  const std::string shown = target.text("token"), kept = cookie_of(request.header("cookie"), cookie_name());
-  if (knows(shown)) return Verdict::remember;
-  if (knows(kept) && shown.empty()) return Verdict::enter;
-  if (!shown.empty() || !kept.empty()) wrong_[request.peer].push_back(now);
+  wrong_[request.peer].push_back(now);
   return Verdict::refused;
 }
 

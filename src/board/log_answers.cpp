@@ -21,14 +21,21 @@ std::string in_lower_case(std::string_view text) {
   return lower;
 }
 
+// What may be handed out of a piece that begins there: whole lines, for the rest of the last one comes with the next
+// piece. A piece of one unfinished line, such as of a progress bar, is handed out as it is, or the log would stand
+// still.
+std::string whole_lines(std::string text) {
+  const std::size_t end = text.rfind('\n');
+  if (end != text.npos || text.size() < kPiece) text.resize(end == text.npos ? 0 : end + 1);
+  return text;
+}
+
 Json tail_of(Files& files, const std::string& path, const Target& target) {
   const std::uint64_t size = files.size(path).value_or(0);
   const auto asked = target.number("from");
   std::uint64_t from = asked && *asked >= 0 ? static_cast<std::uint64_t>(*asked) : size - std::min(size, kPiece);
   if (from > size) from = 0;  // it was cut
-  std::string text = files.read(path, from, kPiece);
-  const std::size_t end = text.rfind('\n');
-  text.resize(end == text.npos ? 0 : end + 1);
+  std::string text = whole_lines(files.read(path, from, kPiece));
   const bool cut = !asked && from > 0;
   const std::uint64_t next = from + text.size();
   if (cut) text.erase(0, text.find('\n') + 1);

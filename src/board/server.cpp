@@ -13,6 +13,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/mutex.hpp>
 #include <dtrain/base/secret.hpp>
+#include <dtrain/net/addresses.hpp>
 #include <dtrain/net/http_exchange.hpp>
 #include <dtrain/net/loop_thread.hpp>
 
@@ -45,8 +46,6 @@ net::HttpResponse with_safety(net::HttpResponse response) {
                                                    {"Cache-Control", "no-store"}});
   return response;
 }
-
-bool is_loopback(const std::string& address) { return address.starts_with("127.") || address == "::1"; }
 
 // A few threads that carry out work in the order in which it came.
 class Workers {
@@ -116,9 +115,10 @@ class Pages {
 
 // Who has the port: {"program", "pid", "folders"} of another board.
 std::string holder_of(const std::string& address, std::uint16_t port) {
+  const std::string at = !net::is_any_address(address) ? address : address == net::kAnyAddress ? "127.0.0.1" : "::1";
   try {
     const net::HttpAnswer answer = net::exchange_http(
-        {.url = fmt::format("http://{}:{}/who", address == "0.0.0.0" ? "127.0.0.1" : address, port), .deadline = 2s});
+        {.url = fmt::format("http://{}:{}/who", net::in_brackets(at), port), .deadline = 2s, .direct = true});
     const Json json = Json::parse(answer.body, "the answer");
     return fmt::format("`dtrain board` as process {} shows {} there", json.at("pid").dump(),
                        json.at("machine").as_string());
@@ -132,13 +132,19 @@ std::shared_ptr<net::ObjectStore> store_for(const std::vector<std::string>& fold
   return far ? std::make_shared<net::ObjectStore>() : nullptr;
 }
 
-std::string token_for(const BoardOptions& options) {
+// What a browser on this machine, or on another one where the port is open to it, calls the board's machine.
+std::string shown_host(const std::string& address) {
+  if (net::is_any_address(address)) return job::host_name();
+  return address == "127.0.0.1" || address == "::1" ? "localhost" : net::in_brackets(address);
+}
+
+std::string secret_for(const BoardOptions& options) {
   return needs_token(options) ? to_hex(unpredictable_bytes(kTokenBytes)) : std::string();
 }
 
 }  // namespace
 
-bool needs_token(const BoardOptions& options) { return options.may_act || !is_loopback(options.address); }
+bool needs_token(const BoardOptions& options) { return options.may_act || !net::is_loopback(options.address); }
 
 struct BoardServer::State {
   State(BoardOptions chosen, std::function<void(const std::string&)> complaining)
@@ -150,7 +156,7 @@ struct BoardServer::State {
         answers(catalog, {job::host_name(), options.folders, options.may_act, store, &clusters}),
         http(listen()),
         port(http->port()),
-        gate(token_for(options), port),
+        gate(secret_for(options), port, options.address, secret_for(options)),
         watcher([this](const std::stop_token& stop) { watch(stop); }) {
     ready = true;
   }
@@ -178,15 +184,16 @@ struct BoardServer::State {
   net::HttpResponse answer(const net::HttpRequest& request) {
     const auto target = parse_target(request.path);
     if (!ready || !target) return refuse(400, "no such address");
-    if (target->path == "/who" && is_loopback(request.peer))
-      return reply(Json::object({{"program", "dtrain board"}, {"pid", ::getpid()}, {"machine", job::host_name()}}));
-    if (gate.token().empty() && !callers.has(request.connection, {request.peer, request.peer_port, port}))
+    if (target->path == "/who" && net::is_loopback(request.peer)) return who();
+    if (gate.token().empty() && !is_own(request))
       return refuse(403, "this page is for the user who started it", "start a board of your own");
+    const std::string word = target->text("open");
+    if (!word.empty() && is_own(request) && gate.open_with(word)) return remember();
     switch (gate.judge(request, *target, std::chrono::steady_clock::now())) {
       case Gate::Verdict::enter:
         return answer_guest(request, *target);
       case Gate::Verdict::remember:
-        return {.status = 303, .headers = {{"Location", "/"}, {"Set-Cookie", gate.cookie()}}};
+        return remember();
       case Gate::Verdict::refused:
         return refuse(401, "this board asks for its token", "open the address that `dtrain board` printed");
       case Gate::Verdict::exhausted:
@@ -195,6 +202,22 @@ struct BoardServer::State {
         return refuse(403, "a page of another site may not ask", "open the address that `dtrain board` printed");
     }
     return refuse(403, "no");
+  }
+
+  bool is_own(const net::HttpRequest& request) {
+    return callers.has(request.connection, {request.peer, request.peer_port, port});
+  }
+
+  // Every user of the machine may ask for it, so it keeps no connection.
+  static net::HttpResponse who() {
+    net::HttpResponse response =
+        reply(Json::object({{"program", "dtrain board"}, {"pid", ::getpid()}, {"machine", job::host_name()}}));
+    response.last = true;
+    return response;
+  }
+
+  net::HttpResponse remember() const {
+    return {.status = 303, .headers = {{"Location", "/"}, {"Set-Cookie", gate.cookie()}}};
   }
 
   net::HttpResponse answer_guest(const net::HttpRequest& request, const Target& target) {
@@ -240,6 +263,11 @@ struct BoardServer::State {
     return Json::object({{"rows", rows}, {"gone", gone}});
   }
 
+  std::string url_with(const char* name, const std::string& secret) const {
+    const std::string url = fmt::format("http://{}:{}/", shown_host(options.address), port);
+    return secret.empty() ? url : fmt::format("{}?{}={}", url, name, secret);
+  }
+
   const BoardOptions options;
   const std::function<void(const std::string&)> complain;
   const std::shared_ptr<net::ObjectStore> store;
@@ -273,11 +301,7 @@ BoardServer::~BoardServer() = default;
 std::uint16_t BoardServer::port() const { return state_->http->port(); }
 std::size_t BoardServer::runs() const { return state_->catalog.ids().size(); }
 
-std::string BoardServer::url() const {
-  const std::string& address = state_->options.address;
-  const std::string host = is_loopback(address) ? "localhost" : address == "0.0.0.0" ? job::host_name() : address;
-  const std::string url = fmt::format("http://{}:{}/", host.find(':') == host.npos ? host : "[" + host + "]", port());
-  return state_->gate.token().empty() ? url : fmt::format("{}?token={}", url, state_->gate.token());
-}
+std::string BoardServer::url() const { return state_->url_with("token", state_->gate.token()); }
+std::string BoardServer::url_to_open() const { return state_->url_with("open", state_->gate.open_word()); }
 
 }  // namespace dtrain::board

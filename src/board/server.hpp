@@ -29,6 +29,9 @@ class BoardServer {
   BoardServer(const BoardServer&) = delete;
 
   std::string url() const;  // with the token, for the user's browser
+  // For the arguments of a browser on this machine, which all users of it can read: in place of the token a word that
+  // opens the page once, and only for this user.
+  std::string url_to_open() const;
   std::uint16_t port() const;
   std::size_t runs() const;  // found until now
 

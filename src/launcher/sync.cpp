@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 
 #include <dtrain/base/error.hpp>
@@ -13,12 +14,31 @@ namespace dtrain::launcher {
 namespace {
 
 constexpr std::size_t kHashSize = 64;
-constexpr int kNotFound = 127;  // exit code of xargs: no such program
+constexpr unsigned kSyncedMode = 0777;  // as read_tree() has it
+constexpr int kNotFound = 127;          // exit code of xargs: no such program
 
 std::string join_names(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += name + '\0';
   return text;
+}
+
+std::string input_of(const std::vector<SyncFile>& files) {
+  std::vector<std::string> names;
+  for (const SyncFile& file : files) names.push_back(file.name);
+  return join_names(names);
+}
+
+// One octal number per line.
+std::vector<unsigned> parse_modes(const std::string& output) {
+  std::vector<unsigned> modes;
+  for (const std::string& line : split(trim(output), '\n')) {
+    unsigned mode = 0;
+    const auto read = std::from_chars(line.data(), line.data() + line.size(), mode, 8);
+    if (read.ec != std::errc() || read.ptr != line.data() + line.size()) return {};
+    modes.push_back(mode & kSyncedMode);
+  }
+  return modes;
 }
 
 // sha256sum escapes a name that has a line end or a backslash.
@@ -52,16 +72,19 @@ class Copy {
 
   SyncResult run() {
     make_folders();
-    std::vector<SyncFile> wrong = different(tree_.files);
-    for (SyncFile& file : wrong) {
+    Parted parted = parted_by_content(tree_.files);
+    for (const SyncFile& file : of_another_mode(parted.same)) {
+      if (!set_mode(file)) parted.different.push_back(file);
+    }
+    for (SyncFile& file : parted.different) {
       const MappedFile content(file.path);
       file.sha256 = sha256_hex(content.bytes());  // the file may have grown since the tree was read
       session_.put_text(text_of(content.bytes()), path_of(file), file.mode);
       result_.bytes += content.bytes().size();
     }
-    check(wrong);
+    check(parted.different);
     result_.files = tree_.files.size();
-    result_.copied = wrong.size();
+    result_.copied = parted.different.size();
     return result_;
   }
 
@@ -80,22 +103,62 @@ class Copy {
     }
   }
 
-  // The files that are missing there or differ.
-  std::vector<SyncFile> different(std::vector<SyncFile> files) {
+  struct Parted {
+    std::vector<SyncFile> same, different;  // different: or missing there
+  };
+  Parted parted_by_content(const std::vector<SyncFile>& files) {
     const std::map<std::string, std::string> hashes = hashes_of(files);
-    std::erase_if(files, [&](const SyncFile& file) {
+    Parted parted;
+    for (const SyncFile& file : files) {
       const auto found = hashes.find(file.name);
-      return found != hashes.end() && found->second == file.sha256;
-    });
-    return files;
+      const bool is_same = found != hashes.end() && found->second == file.sha256;
+      (is_same ? parted.same : parted.different).push_back(file);
+    }
+    return parted;
+  }
+
+  std::vector<SyncFile> of_another_mode(const std::vector<SyncFile>& files) {
+    const std::vector<unsigned> modes = modes_of(files);
+    std::vector<SyncFile> wrong;
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      if (modes[i] != files[i].mode) wrong.push_back(files[i]);
+    }
+    return wrong;
+  }
+
+  // false: not allowed, for the file is another user's. It can be replaced where the folder is open to this one.
+  bool set_mode(const SyncFile& file) {
+    try {
+      session_.set_mode(path_of(file), file.mode);
+      ++result_.modes;
+      return true;
+    } catch (const RemoteError&) {
+      return false;
+    }
+  }
+
+  // In the order of the files, which are there.
+  std::vector<unsigned> modes_of(const std::vector<SyncFile>& files) {
+    if (files.empty()) return {};
+    std::string output;
+    net::SshCommand command{
+        .argv = {"xargs", "-0", "stat", "-L", "-c", "%a", "--"}, .folder = folder_, .input = input_of(files)};
+    command.on_output = [&](std::string_view bytes) { output += bytes; };
+    const bool is_known = session_.run(command).ok();
+    std::vector<unsigned> modes = parse_modes(output);
+    if (is_known && modes.size() == files.size()) return modes;
+    modes.clear();  // a host with another stat, or none
+    for (const SyncFile& file : files) {
+      const auto there = session_.stat(path_of(file));
+      modes.push_back(there ? there->mode & kSyncedMode : file.mode);
+    }
+    return modes;
   }
 
   std::map<std::string, std::string> hashes_of(const std::vector<SyncFile>& files) {
     if (files.empty()) return {};
-    std::vector<std::string> names;
-    for (const SyncFile& file : files) names.push_back(file.name);
     std::string output;
-    net::SshCommand command{.argv = {"xargs", "-0", "sha256sum", "--"}, .folder = folder_, .input = join_names(names)};
+    net::SshCommand command{.argv = {"xargs", "-0", "sha256sum", "--"}, .folder = folder_, .input = input_of(files)};
     command.on_output = [&](std::string_view bytes) { output += bytes; };
     if (session_.run(command).code != kNotFound) return parse_hashes(output);
     std::map<std::string, std::string> hashes;  // a host without these programs: read the files back
@@ -106,7 +169,7 @@ class Copy {
   }
 
   void check(const std::vector<SyncFile>& copied) {
-    const std::vector<SyncFile> wrong = different(copied);
+    const std::vector<SyncFile> wrong = parted_by_content(copied).different;
     if (wrong.empty()) return;
     throw RemoteError(fmt::format("{}: {} differs from what was sent", session_.name(), path_of(wrong.front())),
                       "it changed here or there during the copy: sync again");

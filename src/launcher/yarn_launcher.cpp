@@ -51,7 +51,8 @@ class ResourceManager {
                           .method = method,
                           .headers = {"Content-Type: application/json", "Accept: application/json"},
                           .deadline = kAnswerTime,
-                          .body = std::move(body)};
+                          .body = std::move(body),
+                          .direct = true};
     if (!options_.user.empty()) request.url += "?user.name=" + options_.user;
     return net::exchange_http(request);
   }

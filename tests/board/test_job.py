@@ -165,8 +165,11 @@ def test_without_leave_nothing_acts(world: BoardWorld):
     assert acting.ask("/api/action?run=none", cookie, wish)[0] == 404
     assert acting.ask(address, cookie, b"{broken")[0] in (400, 500)
     assert acting.ask(address, cookie, b'{"action":"reboot","host":"w1"}')[0] == 400
-    wrong = [acting.ask("/", {"Cookie": cookie["Cookie"] + str(i)})[0] for i in range(12)]
+    old_page = [acting.ask("/api/board", {"Cookie": cookie["Cookie"] + str(i)})[0] for i in range(12)]
+    assert set(old_page) == {401}, old_page
+    wrong = [acting.ask(f"/?token=guess{i}")[0] for i in range(12)]
     assert wrong[0] == 401 and wrong[-1] == 429, wrong
+    assert acting.ask("/api/board", cookie)[0] == 200, "wrong tokens keep out who knows the right one"
     job.wait_steps(1).stop()
 
 

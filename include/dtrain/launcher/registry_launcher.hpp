@@ -14,7 +14,7 @@ class RegistryLauncher final : public elastic::AgentLauncher {
  public:
   // `announce`: numeric address where nodes reach the coordinator; empty: all addresses of this machine.
   RegistryLauncher(AgentRegistry registry, std::string announce);
-  // Cancels starts in progress; running agents go on.
+  // Cancels starts in progress; running agents go on. Takes up to 10 s where the head does not answer.
   ~RegistryLauncher() override;
   RegistryLauncher(const RegistryLauncher&) = delete;
 

@@ -1,4 +1,5 @@
-// Copies files of this machine to other hosts: only differences are sent, and everything sent is checked.
+// Copies files of this machine, and their permissions, to other hosts: only differences are sent, and everything sent
+// is checked.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +31,8 @@ struct SyncTree {
 SyncTree read_tree(const Path& source, const std::vector<std::string>& excluded);
 
 struct SyncResult {
-  std::size_t files = 0, copied = 0;
-  std::uint64_t bytes = 0;  // of the copied files
+  std::size_t files = 0, copied = 0, modes = 0;  // modes: files of which only the permissions were set
+  std::uint64_t bytes = 0;                       // of the copied files
 };
 
 // Makes `destination` on the host hold the file, or the content of the folder; other files there stay. A file goes into

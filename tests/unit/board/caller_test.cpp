@@ -27,6 +27,8 @@ TEST(Caller, IsTheUserOfTheOtherEnd) {
   EXPECT_TRUE(is_of_user(kTable, {"127.0.0.1", 0xD432, 0x1777}, 1000)) << "root";
   EXPECT_FALSE(is_of_user(kTable, {"127.0.0.1", 0xD433, 0x1777}, 1000)) << "IPv4 in a socket of IPv6";
   EXPECT_TRUE(is_of_user(kTable, {"::1", 0xD434, 0x1777}, 1000));
+  EXPECT_TRUE(is_of_user(kTable, {"::ffff:127.0.0.1", 0xD431, 0x1777}, 1000)) << "a port of both kinds";
+  EXPECT_TRUE(is_of_user(kTable, {"::ffff:127.0.0.1", 0xD433, 0x1777}, 1001)) << "a port of both kinds";
 }
 
 TEST(Caller, WithoutASocketIsRefused) {

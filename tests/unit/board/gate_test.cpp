@@ -30,10 +30,30 @@ TEST_F(GateTest, TheTokenOfTheAddressBecomesACookie) {
 
 TEST_F(GateTest, AFewWrongTokensAreAllowedThenTimeMustPass) {
   for (int i = 0; i < 10; ++i) EXPECT_EQ(ask("/?token=guess"), Verdict::refused);
-  EXPECT_EQ(ask("/?token=secret"), Verdict::exhausted);
-  EXPECT_EQ(ask("/?token=secret", {}, "10.0.0.9"), Verdict::remember);
+  EXPECT_EQ(ask("/?token=guess"), Verdict::exhausted);
+  EXPECT_EQ(ask("/?token=guess", {}, "10.0.0.9"), Verdict::refused);
   now_ += 61s;
+  EXPECT_EQ(ask("/?token=guess"), Verdict::refused);
+}
+
+TEST_F(GateTest, WrongTokensOfOthersDoNotKeepOutWhoKnowsIt) {
+  for (int i = 0; i < 20; ++i) ask("/?token=guess");
   EXPECT_EQ(ask("/?token=secret"), Verdict::remember);
+  EXPECT_EQ(ask("/", {{"cookie", "dtrain_board_6007=secret"}}), Verdict::enter);
+}
+
+TEST_F(GateTest, ThePageOfAnEarlierBoardMayAskOn) {
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(ask("/api/board", {{"cookie", "dtrain_board_6007=old"}}), Verdict::refused);
+  EXPECT_EQ(ask("/?token=guess"), Verdict::refused) << "its cookies were counted";
+}
+
+TEST(Gate, OpensOnceWithTheWordThatABrowserIsGiven) {
+  Gate gate("secret", 6007, "127.0.0.1", "word");
+  EXPECT_FALSE(gate.open_with(""));
+  EXPECT_FALSE(gate.open_with("secret"));
+  EXPECT_TRUE(gate.open_with("word"));
+  EXPECT_FALSE(gate.open_with("word"));
+  EXPECT_FALSE(Gate("secret", 6007).open_with(""));
 }
 
 TEST_F(GateTest, ACrowdOfAddressesDoesNotFillTheMemoryNorFreeItself) {
@@ -58,6 +78,16 @@ TEST(Gate, WithoutATokenOnlyTheNamesOfThisMachineLeadToThePage) {
   EXPECT_EQ(ask("[::1]:6007"), Verdict::enter);
   for (const char* host : {"", "evil.example:6007", "localhost.evil.example", "127.0.0.1:6007:1"})
     EXPECT_EQ(ask(host), Verdict::stranger) << host;
+}
+
+TEST(Gate, TheAddressThatTheUserChoseLeadsToThePage) {
+  const auto ask = [](const std::string& address, const std::string& host) {
+    return Gate("", 6007, address)
+        .judge({.method = "GET", .path = "/", .headers = {{"host", host}}}, *parse_target("/"), {});
+  };
+  EXPECT_EQ(ask("127.0.0.2", "127.0.0.2:6007"), Verdict::enter);
+  EXPECT_EQ(ask("127.0.0.2", "127.0.0.3:6007"), Verdict::stranger);
+  EXPECT_EQ(ask("127.0.0.1", "127.0.0.2:6007"), Verdict::stranger);
 }
 
 }  // namespace

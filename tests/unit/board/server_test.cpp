@@ -8,6 +8,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/json.hpp>
+#include <dtrain/base/machine.hpp>
 #include <dtrain/net/http_exchange.hpp>
 
 #include "export_page.hpp"
@@ -30,7 +31,8 @@ class BoardServerTest : public testing::Test {
                              std::vector<std::string> headers = {}) {
     return net::exchange_http({.url = "http://127.0.0.1:" + std::to_string(server.port()) + path,
                                .headers = std::move(headers),
-                               .deadline = std::chrono::seconds(60)});
+                               .deadline = std::chrono::seconds(60),
+                               .direct = true});
   }
   const Path folder_ = std::filesystem::temp_directory_path() / ("board_server_" + std::to_string(::getpid()));
 };
@@ -61,8 +63,40 @@ TEST_F(BoardServerTest, ABoardThatMayActAsksForItsToken) {
   EXPECT_EQ(token.size(), 32u);
   EXPECT_EQ(ask(server, "/?token=" + token).status, 303);
   EXPECT_EQ(ask(server, "/", {"Cookie: dtrain_board_" + std::to_string(server.port()) + "=" + token}).status, 200);
+  EXPECT_EQ(ask(server, "/?open=guess").status, 401);
+  const std::string to_open = server.url_to_open();
+  EXPECT_EQ(to_open.find(token), to_open.npos) << "the arguments of the browser are for all to read";
+  const std::string word = to_open.substr(to_open.find("open=") + 5);
+  EXPECT_EQ(ask(server, "/?open=" + word).status, 303);
+  EXPECT_EQ(ask(server, "/?open=" + word).status, 401) << "it opens the page twice";
   EXPECT_TRUE(needs_token({.folders = {}, .address = "0.0.0.0"}));
   EXPECT_FALSE(needs_token({.folders = {}, .address = "::1"}));
+}
+
+TEST_F(BoardServerTest, TheAddressThatIsPrintedWorks) {
+  const auto printed = [&](const std::string& address) {
+    BoardOptions elsewhere = options();
+    elsewhere.address = address;
+    const BoardServer server(elsewhere, complain);
+    const net::HttpAnswer answer =
+        net::exchange_http({.url = server.url(), .deadline = std::chrono::seconds(60), .direct = true});
+    EXPECT_EQ(answer.status, 200) << server.url();
+    return server.url();
+  };
+  EXPECT_TRUE(printed("127.0.0.1").starts_with("http://localhost:"));
+  EXPECT_TRUE(printed("127.0.0.2").starts_with("http://127.0.0.2:"));
+}
+
+TEST_F(BoardServerTest, AllAddressesAreCalledByTheNameOfTheMachine) {
+  BoardOptions everywhere = options();
+  for (const char* const address : {"0.0.0.0", "::"}) {
+    everywhere.address = address;
+    try {
+      EXPECT_TRUE(BoardServer(everywhere, complain).url().starts_with("http://" + host_name() + ":"));
+    } catch (const Error&) {
+      EXPECT_STREQ(address, "::") << "only IPv6 may be missing here";
+    }
+  }
 }
 
 TEST_F(BoardServerTest, TheSecondBoardOfAPortNamesTheFirst) {
