@@ -1,7 +1,7 @@
 """Optimizer rules in torch that torch itself has not, or has with other formulas: what pytorch_step.py holds dtrain's against.
 
 RMSProp and AdaGrad after MXNet's optimizer_op-inl.h and optimizer.py, LAMB after You et al. 2020 (arXiv 1904.00962,
-algorithm 2), LARS after You et al. 2017 (arXiv 1708.03888) as MXNet's lars.py applies it: not to what does not decay; Nadam after
+algorithm 2), LARS after You et al. 2017 (arXiv 1708.03888) as MXNet's lars.py applies it: not to gamma, beta and bias; Nadam after
 MXNet's optimizer.py (torch's own has one momentum too many in version 1.13); Signum and FTML after MXNet's
 optimizer_op-inl.h, FTML with all of its states.
 """
@@ -47,7 +47,8 @@ class Rule:
 
     def lars(self, w, g, momentum, _, factor, decay):
         ratio = 1
-        if decay > 0 and w.norm() > 0 and g.norm() > 0:
+        is_weight = w.dim() in (2, 4)  # of dense layers and convolutions
+        if is_weight and w.norm() > 0 and g.norm() > 0:
             ratio = 0.001 * w.norm() / (g.norm() + decay * w.norm() + self.rule["epsilon"])
         momentum.mul_(self.rule["momentum"]).sub_(self.rate * ratio * (factor * g + decay * w))
         w += momentum

@@ -14,4 +14,6 @@ namespace dtrain::nn {
 // Throws UsageError for a part that names no layer with parameters, and where nothing is left to learn.
 std::int64_t freeze(Graph& graph, const std::string& which);
 
+std::int64_t frozen_tensors(const Graph& graph);  // how many do not learn
+
 }  // namespace dtrain::nn

@@ -58,11 +58,11 @@ struct Schedule {
 
 ScheduleKind parse_schedule(std::string_view name);  // step | cosine | one-cycle | poly; UsageError: the nearest name
 const char* schedule_name(ScheduleKind kind);
-void require_valid(const Schedule& schedule);   // UsageError naming the value that makes no sense
-void require_warmup(const Schedule& schedule);  // the same of the rate at which it begins alone
+// UsageError naming the value that makes no sense, alone or beside the others. A run checks it before it trains.
+void require_valid(const Schedule& schedule);
 
 // Exact round trips. Reading throws DataError for a missing or wrong kind of member, UsageError for a value out of
-// range.
+// range. A schedule whose values contradict each other is read: its weights are as good as those of another.
 Json to_json(const Optimizer& optimizer);
 Optimizer optimizer_from_json(const Json& json);
 Json to_json(const Schedule& schedule);

@@ -50,7 +50,7 @@ struct NewtonSchulz {
 //   lamb   m and v as adamw; u = m^/(sqrt(v^)+epsilon) + wd*w; w -= f*lr*|w|/|u| * u, each tensor with its own norms,
 //          1 in the place of |w|/|u| where one of them is 0                                  (You et al. 2020)
 //   lars   r = kTrust*|w|/(|g| + wd*|w| + epsilon), g without f and decay; m = momentum*m - lr*r*g; w += m. r is 1 for
-//          tensors that do not decay, and where |w| or |g| is 0                              (You et al. 2017, MXNet's
+//          biases, gammas and betas, and where |w| or |g| is 0                              (You et al. 2017, MXNet's
 //          LARS)
 //   adamax m as adam; u = max(b2*u, |g| + epsilon); w -= f*lr/(1-b1^t) * m/u                (Kingma and Ba 2015)
 //   nadam  m and v as adam; w -= f*lr * (a*g + b*m)/(sqrt(v^)+epsilon), a and b of nn::nadam_shares  (Dozat 2016)

@@ -32,6 +32,15 @@ struct Cursor {
   friend bool operator==(const Cursor&, const Cursor&) = default;
 };
 
+// What orders the samples of an epoch besides the seed: with another order, a run that goes on inside an epoch would
+// see some samples twice and others never.
+struct SampleOrder {
+  int shuffle_block = 0;
+  bool balanced = false;
+  int repeats = 1;
+  friend bool operator==(const SampleOrder&, const SampleOrder&) = default;
+};
+
 // All that a resumed job must agree on.
 struct JobFacts {
   std::uint64_t seed = 0;
@@ -47,7 +56,8 @@ struct JobFacts {
   std::string dtype = "float32";
   nn::Optimizer optimizer;
   nn::Schedule schedule;
-  Json preprocessing;  // image shape, mean, std: what eval needs to see the same pixels
+  Json preprocessing;                  // image shape, mean, std: what eval needs to see the same pixels
+  std::optional<SampleOrder> order{};  // nullopt: a version of dtrain that did not write it
 };
 
 // The best validation of the run so far.
@@ -64,7 +74,7 @@ struct Checkpoint {
   JobFacts job;
   RateRamp ramp{};
   backend::StepMetrics epoch_totals{};  // sums over the epoch's steps so far
-  BestEpoch best{};                     // where the run chooses by it
+  BestEpoch best{};                     // where the run follows it: follows_best()
 };
 
 // Puts the average of the weights, where there is one, in their place, and drops what only training needs.

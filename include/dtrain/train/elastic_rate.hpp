@@ -1,8 +1,7 @@
 // What the size of a step and the learning rate do when workers come and go: pure functions.
 #pragma once
 
-#include <string_view>
-
+#include <dtrain/base/enum_names.hpp>
 #include <dtrain/base/json.hpp>
 #include <dtrain/nn/optimizer.hpp>
 
@@ -11,13 +10,13 @@ namespace dtrain::train {
 // fixed_global: a step always has G samples in V shards, so the bits do not depend on the workers.
 // per_worker: a step has b samples for each worker, one shard a worker; the learning rate follows the batch.
 enum class ElasticBatch { fixed_global, per_worker };
-ElasticBatch parse_elastic_batch(std::string_view name);  // fixed-global | per-worker; UsageError with the nearest
-const char* elastic_batch_name(ElasticBatch batch);
+constexpr EnumName<ElasticBatch> kElasticBatchNames[] = {{ElasticBatch::fixed_global, "fixed-global"},
+                                                         {ElasticBatch::per_worker, "per-worker"}};
 
 // How the rate follows the batch of per_worker. smooth: in steps towards the new size; linear: at once; none: not.
 enum class ElasticRate { smooth, linear, none };
-ElasticRate parse_elastic_rate(std::string_view name);  // UsageError with the nearest
-const char* elastic_rate_name(ElasticRate rate);
+constexpr EnumName<ElasticRate> kElasticRateNames[] = {
+    {ElasticRate::smooth, "smooth"}, {ElasticRate::linear, "linear"}, {ElasticRate::none, "none"}};
 
 // The factor gamma on the schedule's learning rate (Lin et al. 2019, arXiv 1904.12043): at step t of a ramp that began
 // at t0, gamma_t = from + (to - from) * (t - t0) / T while t - t0 < T, then `to`. State of the run, the same on all

@@ -3,7 +3,7 @@
 //   {"generation": 3, "start": {"epoch": 0, "step": 12}, "samples": 960}    when it enters a generation; of an epoch.
 //       With "kept": [14] where the generation does not take that later step of the epoch again
 //   {"generation": 3, "epoch": 0, "step": 12, "at": 576, "ids": [7, 2]}     before each reduction: its samples, as
-//       decoded, of a step that begins at that sample of the epoch
+//       data::Batch names them, of a step that begins at that sample of the epoch
 // A step that a generation began but did not finish stands there again in the next one, which begins at that step.
 #pragma once
 

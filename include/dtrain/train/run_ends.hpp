@@ -13,9 +13,11 @@ Cursor starting_cursor(const Checkpoint& start, std::uint64_t samples);
 // "the training data has 40 samples an epoch, not the 45 of the checkpoint"; empty: they agree, or it is not known.
 std::string other_samples(const Checkpoint& start, std::uint64_t samples);
 
-// Whether evaluations decide when the run ends, or which checkpoints stay: then an epoch is evaluated before it is
-// saved.
+// Whether evaluations decide when the run ends, or which checkpoints stay.
 bool chooses_by_accuracy(const TrainerOptions& options);
+// Whether an epoch is evaluated before it is saved, so that its checkpoint knows the best: where the run chooses by it,
+// or goes on from a checkpoint that names one, which would be wrong otherwise.
+bool follows_best(const BestEpoch& best, const TrainerOptions& options);
 // The best epoch once this evaluation is known; of two that are equal, the earlier one.
 BestEpoch after_evaluation(const BestEpoch& best, const EvaluationReport& report);
 // No better evaluation for as many epochs as the options say.

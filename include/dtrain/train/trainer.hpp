@@ -141,6 +141,9 @@ struct TrainerOptions {
   CheckpointFormat checkpoint_format = CheckpointFormat::safetensors;
   int keep_checkpoints = 0;  // the newest so many stay; 0: all
   bool keep_best = false;    // and with them that of the best validation
+  // The first checkpoint that a process saves removes those that come later in the order of names: an earlier run left
+  // them, and a later command would take them for this run's newest.
+  bool replaces_later = false;
   // The run ends when so many epochs in a row had no better validation accuracy than the best one; 0: it does not.
   std::uint32_t early_stop = 0;
   data::MixOptions mix;
@@ -150,6 +153,7 @@ struct TrainerOptions {
   int evaluation_block = 128;
   int test_views = 1;  // of each image in an evaluation: nn::image_views()
   Json preprocessing;
+  std::optional<SampleOrder> order{};  // of the training loader, for the manifests
   backend::DType dtype = backend::DType::float32;
 
   // What gradients are rounded to in each shard and after each addition, and travel as: float32 or bfloat16.

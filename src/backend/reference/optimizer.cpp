@@ -125,6 +125,7 @@ struct Tensor {
   std::span<float> values, slot1, slot2;
   std::span<const double> gradients;
   double decay, factor;
+  bool is_weight;  // not a bias, gamma or beta
   Weight weight(std::size_t k) const { return {values[k], slot1[k], slot2[k], gradients[k], decay, factor}; }
 };
 
@@ -147,7 +148,7 @@ void lars(const Rates& r, const Tensor& t) {
   std::vector<double> directions(t.gradients.size());
   std::ranges::transform(t.gradients, directions.begin(), narrow);
   const double weights = norm(t.values), length = norm(directions);
-  const bool adapts = t.decay != 0 && weights > 0 && length > 0;
+  const bool adapts = t.is_weight && weights > 0 && length > 0;
   const double ratio = adapts ? r.rule.kTrust * weights / (length + t.decay * weights + r.rule.epsilon) : 1;
   for (std::size_t k = 0; k < directions.size(); ++k) {
     const double gradient = t.factor * directions[k] + t.decay * t.values[k];
@@ -245,7 +246,8 @@ void update_parameters(const nn::Graph& graph, std::span<const float> sums, doub
                        .slot2 = part(slot2),
                        .gradients = part(std::span(gradients)),
                        .decay = view.decays() ? rule.weight_decay * shares[tensor] : 0.0,
-                       .factor = nn::lr_factor(rule, groups[tensor]) * shares[tensor]});
+                       .factor = nn::lr_factor(rule, groups[tensor]) * shares[tensor],
+                       .is_weight = view.role == nn::TensorRole::weight});
   }
 }
 

@@ -63,13 +63,18 @@ void freeze_part(Graph& graph, const std::string& part) {
 
 }  // namespace
 
-std::int64_t freeze(Graph& graph, const std::string& which) {
-  for (Node& node : graph.nodes) node.learns = true;
-  for (const std::string& part : split(which, ',')) freeze_part(graph, std::string(trim(part)));
+std::int64_t frozen_tensors(const Graph& graph) {
   std::int64_t frozen = 0;
   for (const Node& node : graph.nodes) {
     if (!node.learns) frozen += static_cast<std::int64_t>(node.parameters.size());
   }
+  return frozen;
+}
+
+std::int64_t freeze(Graph& graph, const std::string& which) {
+  for (Node& node : graph.nodes) node.learns = true;
+  for (const std::string& part : split(which, ',')) freeze_part(graph, std::string(trim(part)));
+  const std::int64_t frozen = frozen_tensors(graph);
   if (frozen == static_cast<std::int64_t>(graph.parameters.size())) {
     throw UsageError(fmt::format("setting 'freeze' {}: nothing of {} is left to learn", which, graph.name), kHint);
   }

@@ -46,10 +46,16 @@ void add_matrices(const Graph& graph, int index, std::vector<WeightMatrix>& matr
 
 bool ends_in_digit(const std::string& part) { return !part.empty() && part.back() >= '0' && part.back() <= '9'; }
 
+// Modules of Inception v3 and of GoogLeNet: their branches lie side by side, so none of them is a block of its own.
+constexpr std::string_view kModules[] = {"Mixed_", "inception"};
+
 // "layer1.0" of "layer1.0.conv2", "stage1_unit2" of "stage1_unit2_conv1", "conv1" of "conv1": up to the first run of
-// numbered parts, where something stands behind it.
+// numbered parts, where something stands behind it. "Mixed_5b" of "Mixed_5b.branch5x5_1.conv".
 std::string block_of(const std::string& node) {
-  const char separator = node.find('.') == node.npos ? '_' : '.';
+  const std::size_t dot = node.find('.');
+  const char separator = dot == node.npos ? '_' : '.';
+  const bool in_module = std::ranges::any_of(kModules, [&](std::string_view name) { return node.starts_with(name); });
+  if (in_module && dot != node.npos) return node.substr(0, dot);
   const std::vector<std::string> parts = split(node, separator);
   std::size_t length = 0;
   for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
@@ -60,10 +66,52 @@ std::string block_of(const std::string& node) {
   return join(std::span(parts).first(length), std::string_view(&separator, 1));
 }
 
+bool holds_weight(const Graph& graph, const Node& node) {
+  return std::ranges::any_of(node.parameters, [&](int index) {
+    return graph.parameters[static_cast<std::size_t>(index)].role == TensorRole::weight;
+  });
+}
+
+// Of each node the number of its block, from the images on. A norm may stand before the first weight of its block; what
+// has no block by its name belongs to the weight before it.
+std::vector<int> blocks_of_nodes(const Graph& graph) {
+  std::map<std::string, int> blocks;
+  for (const Node& node : graph.nodes) {
+    if (has_weight(node)) blocks.try_emplace(block_of(node.name), static_cast<int>(blocks.size()));
+  }
+  std::vector<int> of_nodes;
+  int last = 0;
+  for (const Node& node : graph.nodes) {
+    const auto own = blocks.find(block_of(node.name));
+    if (own != blocks.end() && has_weight(node)) last = own->second;
+    of_nodes.push_back(own != blocks.end() ? own->second : last);
+  }
+  return of_nodes;
+}
+
 }  // namespace
 
 bool has_weight(const Node& node) {
   return std::holds_alternative<Convolution>(node.layer) || std::holds_alternative<Dense>(node.layer);
+}
+
+std::vector<const Node*> heads_of(const Graph& graph) {
+  if (graph.nodes.empty()) return {};
+  const Node& loss = graph.nodes.back();
+  const auto input = [&](std::size_t which) { return &graph.nodes[static_cast<std::size_t>(loss.inputs[which])]; };
+  if (std::holds_alternative<DetectionLoss>(loss.layer)) return {input(0)};
+  if (const auto* regions = std::get_if<RegionLoss>(&loss.layer)) {
+    std::vector<const Node*> heads{input(3), input(4)};
+    if (regions->found.mask > 0) heads.push_back(input(6));
+    return heads;
+  }
+  // The last weight, and what has as many channels behind it, such as a batch norm.
+  std::vector<const Node*> heads;
+  for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
+    if (!node->parameters.empty()) heads.push_back(&*node);
+    if (holds_weight(graph, *node)) break;
+  }
+  return heads;
 }
 
 std::vector<ParameterGroup> parameter_groups(const Graph& graph) {
@@ -71,8 +119,9 @@ std::vector<ParameterGroup> parameter_groups(const Graph& graph) {
   for (const TensorView& view : graph.parameters) {
     groups.push_back(view.role == TensorRole::weight ? ParameterGroup::matrix : ParameterGroup::vector);
   }
-  const auto head = std::find_if(graph.nodes.rbegin(), graph.nodes.rend(), has_weight);
-  if (head != graph.nodes.rend()) groups[static_cast<std::size_t>(weight_of(*head))] = ParameterGroup::head;
+  for (const Node* head : heads_of(graph)) {
+    if (has_weight(*head)) groups[static_cast<std::size_t>(weight_of(*head))] = ParameterGroup::head;
+  }
   return groups;
 }
 
@@ -84,17 +133,11 @@ float lr_factor(const Optimizer& rule, ParameterGroup group) {
 std::vector<float> layer_shares(const Graph& graph, float decay) {
   std::vector<float> shares(graph.parameters.size(), 1);
   if (decay == 1) return shares;
-  std::vector<int> block_of_node;
-  std::map<std::string, int> blocks;
-  int block = 0;  // what has no weight of its own belongs to the block before it
-  for (const Node& node : graph.nodes) {
-    if (has_weight(node))
-      block = blocks.try_emplace(block_of(node.name), static_cast<int>(blocks.size())).first->second;
-    block_of_node.push_back(block);
-  }
+  const std::vector<int> blocks = blocks_of_nodes(graph);
+  const int last = blocks.empty() ? 0 : *std::ranges::max_element(blocks);
   for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
     float share = 1;
-    for (int left = static_cast<int>(blocks.size()) - 1 - block_of_node[node]; left > 0; --left) share *= decay;
+    for (int left = last - blocks[node]; left > 0; --left) share *= decay;
     for (const int tensor : graph.nodes[node].parameters) shares[static_cast<std::size_t>(tensor)] = share;
   }
   return shares;

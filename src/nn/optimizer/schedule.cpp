@@ -90,6 +90,37 @@ void require(bool holds, const char* what) {
   if (!holds) throw UsageError(fmt::format("learning rate schedule: {}", what));
 }
 
+void require_ranges(const Schedule& s) {
+  const ScheduleRanges& ranges = kScheduleRanges;
+  require_in(ranges.base, s.base, "lr");
+  require_in(ranges.factor, s.factor, "lr-factor");
+  require_in(ranges.warmup_epochs, s.warmup_epochs, "warmup-epochs");
+  if (s.warmup_start) require_in(ranges.warmup_start, *s.warmup_start, "warmup-lr");
+  require_in(ranges.final_share, s.final_share, "lr-final");
+  require_in(ranges.rise_share, s.rise_share, "lr-rise");
+  require_in(ranges.cycles, s.cycles, "lr-cycles");
+  require_in(ranges.power, s.power, "lr-power");
+  require(std::ranges::all_of(s.boundaries, [](double b) { return std::isfinite(b) && b >= 0; }) &&
+              std::ranges::is_sorted(s.boundaries),
+          "the epochs of its steps must ascend");
+  require(std::isfinite(s.total_epochs) && s.total_epochs >= 0, "the number of epochs must be 0 or more");
+}
+
+void require_warmup(const Schedule& s) {
+  if (s.warmup_start && *s.warmup_start > s.base) {
+    throw SettingError("warmup-lr",
+                       fmt::format("must be at most the learning rate {}, not {}", s.base, *s.warmup_start));
+  }
+  if (s.kind == ScheduleKind::one_cycle && s.warmup_epochs > 0)
+    throw SettingError("warmup-epochs", "one-cycle rises by itself and takes no warm-up", "use 0");
+  const bool falls_behind_warm_up = s.kind == ScheduleKind::cosine || s.kind == ScheduleKind::poly;
+  if (!falls_behind_warm_up || s.warmup_epochs < s.total_epochs) return;
+  throw SettingError("warmup-epochs",
+                     fmt::format("the warm-up of {} must end before the run, which has {} epoch{}",
+                                 schedule_name(s.kind), s.total_epochs, s.total_epochs == 1 ? "" : "s"),
+                     "use fewer, or a larger number of epochs");
+}
+
 }  // namespace
 
 double Schedule::rate(std::uint64_t samples_seen, std::uint64_t samples_per_epoch) const {
@@ -101,31 +132,12 @@ double Schedule::rate(std::uint64_t samples_seen, std::uint64_t samples_per_epoc
   return base * share_after_warmup(*this, epochs);
 }
 
-void require_warmup(const Schedule& s) {
-  if (!s.warmup_start) return;
-  require_in(kScheduleRanges.warmup_start, *s.warmup_start, "warmup-lr");
-  if (*s.warmup_start <= s.base) return;
-  throw SettingError("warmup-lr", fmt::format("must be at most the learning rate {}, not {}", s.base, *s.warmup_start));
-}
-
 void require_valid(const Schedule& s) {
-  const ScheduleRanges& ranges = kScheduleRanges;
-  require_in(ranges.base, s.base, "lr");
-  require_in(ranges.factor, s.factor, "lr-factor");
-  require_in(ranges.warmup_epochs, s.warmup_epochs, "warmup-epochs");
+  require_ranges(s);
+  require(s.total_epochs > 0, "the number of epochs must be more than 0");
+  if (s.cycles != whole_part(s.cycles))
+    throw SettingError("lr-cycles", fmt::format("must be a whole number, not {}", s.cycles));
   require_warmup(s);
-  require_in(ranges.final_share, s.final_share, "lr-final");
-  require_in(ranges.rise_share, s.rise_share, "lr-rise");
-  require_in(ranges.cycles, s.cycles, "lr-cycles");
-  require_in(ranges.power, s.power, "lr-power");
-  require(std::ranges::all_of(s.boundaries, [](double b) { return std::isfinite(b) && b >= 0; }) &&
-              std::ranges::is_sorted(s.boundaries),
-          "the epochs of its steps must ascend");
-  require(std::isfinite(s.total_epochs) && s.total_epochs > 0, "the number of epochs must be more than 0");
-  require(s.cycles == whole_part(s.cycles), "its cycles must be a whole number");
-  const bool falls_behind_warm_up = s.kind == ScheduleKind::cosine || s.kind == ScheduleKind::poly;
-  require(!falls_behind_warm_up || s.warmup_epochs < s.total_epochs, "the warm-up must end before the run");
-  require(s.kind != ScheduleKind::one_cycle || s.warmup_epochs == 0, "one-cycle rises by itself and takes no warm-up");
 }
 
 ScheduleKind parse_schedule(std::string_view name) {
@@ -172,7 +184,7 @@ Schedule schedule_from_json(const Json& json) {
   }
   if (json.find("warmup_start")) schedule.warmup_start = number("warmup_start");
   for (const Json& boundary : json.at("boundaries").as_array()) schedule.boundaries.push_back(boundary.as_number());
-  require_valid(schedule);
+  require_ranges(schedule);
   return schedule;
 }
 

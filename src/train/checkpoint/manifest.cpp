@@ -38,6 +38,18 @@ std::uint64_t count_from(const Json& document, std::string_view key) {
   return static_cast<std::uint64_t>(document.at(key).as_integer());
 }
 
+Json to_json(const SampleOrder& order) {
+  return Json::object({{"shuffle_block", order.shuffle_block},
+                       {"balanced_sampler", order.balanced},
+                       {"repeated_augment", order.repeats}});
+}
+
+SampleOrder order_from(const Json& json) {
+  return {.shuffle_block = static_cast<int>(json.at("shuffle_block").as_integer()),
+          .balanced = json.at("balanced_sampler").as_bool(),
+          .repeats = static_cast<int>(json.at("repeated_augment").as_integer())};
+}
+
 void add_job(Json& document, const JobFacts& job) {
   document["seed"] = job.seed;
   document["samples"] = job.samples;
@@ -51,6 +63,7 @@ void add_job(Json& document, const JobFacts& job) {
   document["optimizer"] = nn::to_json(job.optimizer);
   document["schedule"] = nn::to_json(job.schedule);
   document["preprocessing"] = job.preprocessing;
+  if (job.order) document["sample_order"] = to_json(*job.order);
 }
 
 JobFacts job_from(const Json& document) {
@@ -67,6 +80,7 @@ JobFacts job_from(const Json& document) {
   job.optimizer = nn::optimizer_from_json(document.at("optimizer"));
   job.schedule = nn::schedule_from_json(document.at("schedule"));
   job.preprocessing = document.at("preprocessing");
+  if (const Json* order = document.find("sample_order")) job.order = order_from(*order);
   return job;
 }
 

@@ -36,13 +36,13 @@ elastic::Verdict Generation::close_epoch() {
   if (comm_.size() > 1) gather_votes(saved);  // all ranks have applied the last step
   settle();
   report_epoch();
-  const bool chooses = context_.validation && chooses_by_accuracy(context_.options);
-  if (chooses) evaluate();
+  const bool follows = context_.validation && follows_best(run_.best, context_.options);
+  if (follows) evaluate();
   RunState next = run_;
-  if (chooses) next.best = after_evaluation(run_.best, *run_.evaluation);
+  if (follows) next.best = after_evaluation(run_.best, *run_.evaluation);
   next.begin_next_epoch();
   saved = save_next_epoch(next);
-  if (!chooses) evaluate();
+  if (!follows) evaluate();
   const std::vector<std::uint64_t> votes = gather_votes(saved);
 
   context_.membership.begin_apply();

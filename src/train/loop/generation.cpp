@@ -13,6 +13,7 @@
 #include "agreement.hpp"
 #include "compression/holding_executable.hpp"
 #include "server_section.hpp"
+#include "step_report.hpp"
 
 namespace dtrain::train {
 namespace {
@@ -202,20 +203,7 @@ elastic::Verdict Generation::make_step() {
 }
 
 FedBatch Generation::load(const data::Slice& slice) {
-  context_.membership.progress(Phase::loading);
-  const std::optional<FedBatch> fed = slice.count > 0 ? feed_.next() : FedBatch{};
-  DTRAIN_CHECK(fed && fed->batch.n == slice.count, "the loader gave another batch than asked for");
-  if (speaks() && slice.count > 0) context_.reporter.show_first(fed->batch);
-  note_in_ledger(context_, run_.cursor, fed->batch);
-  return *fed;
-}
-
-void note_in_ledger(const RunContext& context, const Cursor& cursor, const data::Batch& batch) {
-  if (!context.ledger) return;
-  context.ledger->add(cursor, {batch.sample_ids, static_cast<std::size_t>(batch.n)});
-  const std::string complaint = context.ledger->take_complaint();
-  if (!complaint.empty())
-    context.reporter.tell({WarningReport{complaint + ": the job goes on, the ledger catches up"}});
+  return load_batch(context_, feed_, slice, run_.cursor, speaks());
 }
 
 const std::vector<comm::Note>& Generation::contribute(const FedBatch& batch,
@@ -315,21 +303,15 @@ double Generation::gradient_norm() {
 void Generation::advance(const backend::StepMetrics& m, double rate, double gradient_norm) {
   Cursor& cursor = run_.cursor;
   const int samples = plan_.step_size(cursor.position);
-  StepReport report{.epoch = cursor.epoch,
-                    .step = cursor.step,
-                    .steps = cursor.step + plan_.steps_from(cursor.position),
-                    .samples = samples,
-                    .samples_seen = cursor.samples_seen + static_cast<std::uint64_t>(samples),
-                    .loss = m.loss_sum / m.count,
-                    .accuracy = accuracy_of(context_.graph, m.correct, m.count),
-                    .top_k_accuracy = accuracy_of(context_.graph, m.top_k_correct, m.count),
-                    .learning_rate = rate,
-                    .gradient_norm = gradient_norm,
-                    .time = mark_ - step_begin_};
-  const std::span<const char* const> parts = nn::loss_parts(context_.graph);
-  for (std::size_t part = 0; part < parts.size(); ++part) {
-    report.parts.push_back({parts[part], m.parts[part] / m.count});
-  }
+  StepReport report = step_report(context_.graph, m);
+  report.epoch = cursor.epoch;
+  report.step = cursor.step;
+  report.steps = cursor.step + plan_.steps_from(cursor.position);
+  report.samples = samples;
+  report.samples_seen = cursor.samples_seen + static_cast<std::uint64_t>(samples);
+  report.learning_rate = rate;
+  report.gradient_norm = gradient_norm;
+  report.time = mark_ - step_begin_;
   ++cursor.step;
   cursor.samples_seen = report.samples_seen;
   cursor.position += static_cast<std::uint64_t>(samples);

@@ -37,8 +37,6 @@ struct RunContext {
   bool began_trained;   // the run began with a checkpoint
 };
 
-// Which samples this worker is about to train, for the ledger where there is one.
-void note_in_ledger(const RunContext& context, const Cursor& cursor, const data::Batch& batch);
 // Throws Diverged naming the step and its learning rate. `can_resume`: has_checkpoint().
 void require_finite_loss(const backend::StepMetrics& metrics, const Cursor& cursor, double rate, bool can_resume);
 // Whether the run began with a checkpoint or has come to a place where one is saved. The same on all ranks.

@@ -21,7 +21,7 @@ struct RunState {
   backend::StepMetrics totals;                 // sums over the epoch's steps so far
   std::chrono::duration<double> epoch_time{};  // spent on the epoch's steps so far
   std::optional<EvaluationReport> evaluation;  // the last one
-  BestEpoch best;                              // where the run chooses by it: chooses_by_accuracy()
+  BestEpoch best;                              // where the run follows it: follows_best()
   // Reports of the last step whose end all ranks reached, and of the step after it, which some may not have applied.
   std::vector<ReportEvent> settled, pending;
 

@@ -223,6 +223,7 @@ std::string Saver::write(const Checkpoint& checkpoint, std::vector<ReportEvent>&
         reports.push_back(SavedReport{path});
       }
     }
+    remove_later(name, reports);
     return {};
   } catch (const std::exception& error) {
     reports.clear();
@@ -239,6 +240,26 @@ bool Saver::is_there(const CheckpointName& name, const Checkpoint& checkpoint) c
   }
 }
 
+// Before the new checkpoint is reported. Later in the run a later name could be that of the run itself, saved by a rank
+// that has taken over.
+void Saver::remove_later(const CheckpointName& newest, std::vector<ReportEvent>& reports) {
+  if (!options_.replaces_later || removed_later_) return;
+  try {
+    for (const CheckpointName& name : list_checkpoints(newest.prefix, options_.store)) {
+      if (std::pair(name.epoch, name.step) <= std::pair(newest.epoch, newest.step)) break;
+      remove(name);
+    }
+    removed_later_ = true;
+  } catch (const Error& error) {
+    reports.emplace_back(WarningReport{fmt::format("a later checkpoint of an earlier run stays: {}", error.what())});
+  }
+}
+
+void Saver::remove(const CheckpointName& name) const {
+  const bool with_mxnet = options_.checkpoint_format == CheckpointFormat::mxnet && name.step == 0;
+  remove_checkpoint(name, options_.store, with_mxnet);
+}
+
 // Checkpoints that come later in the order of names are those of another run, and stay.
 void Saver::remove_older(const CheckpointName& newest, const BestEpoch& best, std::vector<ReportEvent>& reports) const {
   if (options_.keep_checkpoints <= 0) return;
@@ -248,8 +269,7 @@ void Saver::remove_older(const CheckpointName& newest, const BestEpoch& best, st
       const bool later = std::pair(name.epoch, name.step) > std::pair(newest.epoch, newest.step);
       if (later || ++kept <= options_.keep_checkpoints) continue;
       const bool is_best = best.accuracy >= 0 && name.epoch == best.epoch && name.step == 0;
-      const bool with_mxnet = options_.checkpoint_format == CheckpointFormat::mxnet && name.step == 0;
-      if (!options_.keep_best || !is_best) remove_checkpoint(name, options_.store, with_mxnet);
+      if (!options_.keep_best || !is_best) remove(name);
     }
   } catch (const Error& error) {
     reports.emplace_back(WarningReport{fmt::format("an older checkpoint stays: {}", error.what())});
@@ -282,7 +302,8 @@ Checkpoint Saver::snapshot(const RunState& run, std::uint64_t generation) const 
                   .dtype = backend::dtype_name(options_.dtype),
                   .optimizer = options_.optimizer,
                   .schedule = options_.schedule,
-                  .preprocessing = options_.preprocessing},
+                  .preprocessing = options_.preprocessing,
+                  .order = options_.order},
           .ramp = run.ramp,
           .epoch_totals = run.totals,
           .best = run.best};

@@ -67,6 +67,8 @@ class Saver {
   void remove_reported(Lock& lock);
   void write_until_done(Lock& lock);
   std::string write(const Checkpoint& checkpoint, std::vector<ReportEvent>& reports);
+  void remove_later(const CheckpointName& newest, std::vector<ReportEvent>& reports);
+  void remove(const CheckpointName& name) const;
   void remove_older(const CheckpointName& newest, const BestEpoch& best, std::vector<ReportEvent>& reports) const;
   bool is_there(const CheckpointName& name, const Checkpoint& checkpoint) const;
   CheckpointName name_of(const Cursor& cursor) const;
@@ -109,7 +111,8 @@ class Saver {
   Path last_good_;
   Clock::time_point last_good_at_;
   std::optional<Cursor> saved_;
-  std::thread thread_;  // last: it uses all of the above
+  bool removed_later_ = false;  // of the thread alone
+  std::thread thread_;          // last: it uses all of the above
 };
 
 }  // namespace dtrain::train

@@ -8,6 +8,7 @@
 #include <dtrain/base/error.hpp>
 
 #include "sign_of_life_sink.hpp"
+#include "step_report.hpp"
 
 namespace dtrain::train {
 namespace {
@@ -201,14 +202,8 @@ RankStep ServerSection::step_of(const Ticket& ticket) const {
 }
 
 FedBatch ServerSection::load(const Ticket& ticket) {
-  context_.membership.progress(Phase::loading);
-  const data::Slice slice = step_of(ticket).slice;
-  const std::optional<FedBatch> fed = slice.count > 0 ? feed_.next() : FedBatch{};
-  DTRAIN_CHECK(fed && fed->batch.n == slice.count, "the loader gave another batch than asked for");
-  if (speaks() && slice.count > 0) context_.reporter.show_first(fed->batch);
-  note_in_ledger(context_, {.epoch = run_.cursor.epoch, .step = ticket.number, .position = ticket.slice.first},
-                 fed->batch);
-  return *fed;
+  const Cursor place{.epoch = run_.cursor.epoch, .step = ticket.number, .position = ticket.slice.first};
+  return load_batch(context_, feed_, step_of(ticket).slice, place, speaks());
 }
 
 // Running statistics are the servers' too, and training does not look at them.
@@ -282,21 +277,15 @@ void ServerSection::look_for_agreement() {
 void ServerSection::report() {
   if (!speaks()) return;
   for (const AppliedBatch& batch : server_->take_done()) {
-    const backend::StepMetrics& m = batch.metrics;
-    const auto samples = static_cast<int>(std::llround(m.count));
-    StepReport report{.epoch = run_.cursor.epoch,
-                      .step = run_.cursor.step + run_.ahead.size() + told_,
-                      .steps = run_.cursor.step + plan_.steps_from(run_.cursor.position),
-                      .samples = samples,
-                      .samples_seen = run_.cursor.samples_seen + samples_told_ + static_cast<std::uint64_t>(samples),
-                      .loss = m.loss_sum / m.count,
-                      .accuracy = accuracy_of(context_.graph, m.correct, m.count),
-                      .top_k_accuracy = accuracy_of(context_.graph, m.top_k_correct, m.count),
-                      .learning_rate = rate_of(batch.number),
-                      .time = batch.done - mark_};
-    const std::span<const char* const> parts = nn::loss_parts(context_.graph);
-    for (std::size_t part = 0; part < parts.size(); ++part)
-      report.parts.push_back({parts[part], m.parts[part] / m.count});
+    const auto samples = static_cast<int>(std::llround(batch.metrics.count));
+    StepReport report = step_report(context_.graph, batch.metrics);
+    report.epoch = run_.cursor.epoch;
+    report.step = run_.cursor.step + run_.ahead.size() + told_;
+    report.steps = run_.cursor.step + plan_.steps_from(run_.cursor.position);
+    report.samples = samples;
+    report.samples_seen = run_.cursor.samples_seen + samples_told_ + static_cast<std::uint64_t>(samples);
+    report.learning_rate = rate_of(batch.number);
+    report.time = batch.done - mark_;
     context_.reporter.tell({report});
     ++told_;
     samples_told_ += static_cast<std::uint64_t>(samples);

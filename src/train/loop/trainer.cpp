@@ -36,6 +36,13 @@ LocalExecutable* local_of(backend::Executable& executable, const TrainerOptions&
   return local;
 }
 
+// What the state on the GPU was is lost.
+DeviceFailure with_way_out(const DeviceFailure& failure, bool can_resume) {
+  const char* const way =
+      can_resume ? "the last checkpoint is good: resume from it" : "no checkpoint has been saved yet: begin again";
+  return DeviceFailure(failure.what(), failure.hint().empty() ? way : fmt::format("{}; {}", way, failure.hint()));
+}
+
 // Of every group, as an epoch has its batches.
 std::string grouped_probe(const RunContext& context, EpochPlan plan, int block) {
   std::string probe;
@@ -102,6 +109,9 @@ class Run {
       TrainResult end = train_to_its_end();
       finish_ledger(std::chrono::seconds(1));
       return end;
+    } catch (const DeviceFailure& failure) {
+      save_what_is_left();
+      throw with_way_out(failure, has_checkpoint(context_, run_.cursor));
     } catch (...) {
       save_what_is_left();
       throw;

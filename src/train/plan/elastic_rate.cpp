@@ -1,29 +1,11 @@
 #include <dtrain/train/elastic_rate.hpp>
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <span>
-#include <string>
-#include <vector>
 
 #include <dtrain/base/error.hpp>
-#include <dtrain/base/text.hpp>
 
 namespace dtrain::train {
 namespace {
-
-constexpr const char* kBatchNames[] = {"fixed-global", "per-worker"};  // in the order of ElasticBatch
-constexpr const char* kRateNames[] = {"smooth", "linear", "none"};     // in the order of ElasticRate
-
-std::size_t index_of(std::span<const char* const> names, std::string_view name, std::string_view what) {
-  const auto found = std::ranges::find(names, name);
-  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
-  const std::vector<std::string> all(names.begin(), names.end());
-  const auto near = nearest_name(name, all);
-  throw UsageError(fmt::format("there is no {} \"{}\"", what, name),
-                   near ? fmt::format("did you mean {}?", *near) : fmt::format("known: {}", join(all, ", ")));
-}
 
 double gamma_at(const RateRamp& ramp, int taken) {
   if (taken >= ramp.length) return ramp.to;
@@ -31,16 +13,6 @@ double gamma_at(const RateRamp& ramp, int taken) {
 }
 
 }  // namespace
-
-ElasticBatch parse_elastic_batch(std::string_view name) {
-  return static_cast<ElasticBatch>(index_of(kBatchNames, name, "way to size an elastic batch called"));
-}
-const char* elastic_batch_name(ElasticBatch batch) { return kBatchNames[static_cast<std::size_t>(batch)]; }
-
-ElasticRate parse_elastic_rate(std::string_view name) {
-  return static_cast<ElasticRate>(index_of(kRateNames, name, "rule for the elastic learning rate called"));
-}
-const char* elastic_rate_name(ElasticRate rate) { return kRateNames[static_cast<std::size_t>(rate)]; }
 
 double gamma_of(const RateRamp& ramp) { return gamma_at(ramp, ramp.taken); }
 

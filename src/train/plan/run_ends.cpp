@@ -31,6 +31,10 @@ Cursor starting_cursor(const Checkpoint& start, std::uint64_t samples) {
 
 bool chooses_by_accuracy(const TrainerOptions& options) { return options.early_stop > 0 || options.keep_best; }
 
+bool follows_best(const BestEpoch& best, const TrainerOptions& options) {
+  return chooses_by_accuracy(options) || best.accuracy >= 0;
+}
+
 BestEpoch after_evaluation(const BestEpoch& best, const EvaluationReport& report) {
   return report.accuracy > best.accuracy ? BestEpoch{report.accuracy, report.epoch + 1} : best;
 }

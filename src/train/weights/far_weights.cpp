@@ -8,6 +8,7 @@
 #include <dtrain/base/cache_folder.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/hash.hpp>
+#include <dtrain/net/http.hpp>
 
 #include "checkpoint/far_checkpoint.hpp"
 
@@ -57,7 +58,7 @@ Path weights_on_this_machine(const Path& place, const SharedStore& store) {
   const std::string found = sha256_hex(MappedFile(fresh).bytes());
   if (found != wanted.sha256) {
     std::filesystem::remove(fresh);
-    throw DataError(fmt::format("{}: has the SHA-256 {}, not {}", wanted.url, found, wanted.sha256),
+    throw DataError(fmt::format("{}: has the SHA-256 {}, not {}", net::shown_url(wanted.url), found, wanted.sha256),
                     "was it replaced since its hash was written down?");
   }
   std::filesystem::rename(fresh, copy);

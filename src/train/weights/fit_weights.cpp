@@ -14,6 +14,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/nn/initialize.hpp>
+#include <dtrain/nn/parameter_groups.hpp>
 
 #include "checkpoint/torch_name.hpp"
 #include "fit_weights.hpp"
@@ -43,31 +44,6 @@ struct Wanted {
   bool in_backbone() const { return backbone_name != torch_name; }
 };
 
-bool has_weight(const nn::Graph& graph, const nn::Node& node) {
-  return std::ranges::any_of(node.parameters, [&](int index) {
-    return graph.parameters[static_cast<std::size_t>(index)].role == nn::TensorRole::weight;
-  });
-}
-
-// The nodes whose outputs are as many as there are classes, or a multiple of it.
-std::vector<const nn::Node*> heads_of(const nn::Graph& graph) {
-  const nn::Node& loss = graph.nodes.back();
-  const auto input = [&](std::size_t which) { return &graph.nodes[static_cast<std::size_t>(loss.inputs[which])]; };
-  if (std::holds_alternative<nn::DetectionLoss>(loss.layer)) return {input(0)};
-  if (const auto* regions = std::get_if<nn::RegionLoss>(&loss.layer)) {
-    std::vector<const nn::Node*> heads{input(3), input(4)};
-    if (regions->found.mask > 0) heads.push_back(input(6));
-    return heads;
-  }
-  // The last weight, and what has as many channels behind it, such as a batch norm.
-  std::vector<const nn::Node*> heads;
-  for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
-    if (!node->parameters.empty()) heads.push_back(&*node);
-    if (has_weight(graph, *node)) break;
-  }
-  return heads;
-}
-
 // Of a head of so many outputs.
 int classes_of_outputs(const nn::Graph& graph, int outputs) {
   if (std::holds_alternative<nn::DetectionLoss>(graph.nodes.back().layer)) {
@@ -78,7 +54,7 @@ int classes_of_outputs(const nn::Graph& graph, int outputs) {
 
 // The weights, or the gammas that are held at 1, which are none.
 std::vector<Wanted> wanted_tensors(const nn::Graph& graph, bool held = false) {
-  const std::vector<const nn::Node*> heads = heads_of(graph);
+  const std::vector<const nn::Node*> heads = nn::heads_of(graph);
   const bool detects = nn::detection_of(graph) != nullptr;
   std::vector<Wanted> wanted;
   for (const nn::Node& node : graph.nodes) {

@@ -69,6 +69,13 @@ TEST(CpuUpdates, MoveEveryGroupByEveryRuleAsTheReferenceDoes) {
   }
 }
 
+TEST(CpuUpdates, AdaptLarsWithoutDecayAsTheReferenceDoes) {
+  TraceOptions options;
+  options.update.rule = {.kind = nn::OptimizerKind::lars, .weight_decay = 0};
+  options.updates = 3;
+  EXPECT_EQ(difference(layer_problems().back(), options), "");
+}
+
 TEST(CpuUpdates, LetRatesDecayByLayerAsTheReferenceDoes) {
   using nn::OptimizerKind;
   const auto cpu = backend::make_cpu_backend();

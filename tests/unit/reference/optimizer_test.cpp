@@ -134,6 +134,15 @@ TEST(Optimizer, LarsTrustsATensorByItsLengthAndBiasesFully) {
   EXPECT_NEAR(Training(once).step(rule, 0).weight(), once.weight() + 0.5 * (once.weight() - 1), 1e-6);
 }
 
+TEST(Optimizer, LarsTrustsAWeightWithoutDecayTooAndAGammaFully) {
+  nn::Optimizer rule{.kind = OptimizerKind::lars, .momentum = 0, .weight_decay = 0, .epsilon = 0.01f};
+  EXPECT_NEAR(Training().step(rule, 10.0f).weight(), 1 - 10 * 0.001 / (0.5 + 0.01) * 0.5, 1e-6);
+  rule.weight_decay = 0.1f;
+  Training scaled;
+  scaled.graph.parameters[1].role = nn::TensorRole::gamma;
+  EXPECT_NEAR(scaled.step(rule, 10.0f).bias(), 2 - 10 * (0.5 + 0.1 * 2), 1e-5);
+}
+
 // The mean gradients are 0.5 and 0.5.
 TEST(Optimizer, CutsTheNormOfAllGradientsTogether) {
   nn::Optimizer rule{.momentum = 0, .weight_decay = 0.1f, .clip_norm = 0.1f};

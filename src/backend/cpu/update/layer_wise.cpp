@@ -22,11 +22,11 @@ std::vector<Squares> squares_of_tensors(std::size_t tensors, const std::vector<T
 }
 
 // What the learning rate of a tensor is multiplied with.
-double ratio(const nn::Optimizer& rule, double decay, const Squares& squares) {
+double ratio(const nn::Optimizer& rule, bool is_weight, double decay, const Squares& squares) {
   const double weight = std::sqrt(squares.weight), direction = std::sqrt(squares.direction);
   if (!(weight > 0) || !(direction > 0)) return 1;
   if (rule.kind == nn::OptimizerKind::lamb) return weight / direction;
-  return decay != 0 ? nn::Optimizer::kTrust * weight / (direction + decay * weight + rule.epsilon) : 1;
+  return is_weight ? nn::Optimizer::kTrust * weight / (direction + decay * weight + rule.epsilon) : 1;
 }
 
 }  // namespace
@@ -37,8 +37,10 @@ std::vector<TensorChunk> chunks_of(const nn::Graph& graph, const std::vector<boo
     const nn::TensorView& view = graph.parameters[tensor];
     if (apart[tensor]) continue;
     for (std::int64_t first = 0; first < view.size; first += kTensorChunk) {
-      chunks.push_back(
-          {.tensor = tensor, .first = view.offset + first, .count = std::min(kTensorChunk, view.size - first)});
+      chunks.push_back({.tensor = tensor,
+                        .is_weight = view.role == nn::TensorRole::weight,
+                        .first = view.offset + first,
+                        .count = std::min(kTensorChunk, view.size - first)});
     }
   }
   return chunks;
@@ -78,7 +80,7 @@ void LayerWise::move(const Kernels& kernels, const nn::Optimizer& rule, std::spa
   share(chunks, in_parts, [&](const TensorChunk& chunk, int) {
     const std::int64_t at = chunk.first;
     StepNumbers s = numbers[chunk.tensor];
-    s.rate *= ratio(rule, s.decay, squares[chunk.tensor]);
+    s.rate *= ratio(rule, chunk.is_weight, s.decay, squares[chunk.tensor]);
     if (is_lamb) return kernels.lamb_step(s, directions + at, weights + at, chunk.count);
     s.count = 1;  // directions are means already
     kernels.sgd(s, directions + at, weights + at, slot1 + at, chunk.count);

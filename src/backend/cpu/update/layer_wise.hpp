@@ -13,6 +13,7 @@ namespace dtrain::backend::cpu {
 // Elements [first, first + count) of the flat buffers, all of one tensor.
 struct TensorChunk {
   std::size_t tensor = 0;
+  bool is_weight = false;  // not a bias, gamma or beta
   std::int64_t first = 0, count = 0;
   double squares = 0, weight_squares = 0;
 };

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include <dtrain/nn/networks.hpp>
 #include <dtrain/nn/parameter_groups.hpp>
 
@@ -31,6 +34,27 @@ TEST(ParameterGroups, TheHeadIsTheLastLayersWeightAndAllElseThatIsNoWeightIsAVec
   EXPECT_EQ(group_of(lenet, "fullyconnected1_bias"), ParameterGroup::vector);
 }
 
+// What a detector of other classes has anew, and not what moves boxes in the last place.
+TEST(ParameterGroups, TheHeadsOfADetectorAreThoseThatCountClasses) {
+  const auto heads = [](const char* name) {
+    const int proposals = has_proposals(name) ? 64 : 0;
+    const Graph graph = build_network(
+        {.name = name, .image = {3, 64, 64}, .classes = 2, .backbone = "resnet-18", .proposals = proposals});
+    const std::vector<ParameterGroup> groups = parameter_groups(graph);
+    std::vector<std::string> names;
+    for (std::size_t k = 0; k < groups.size(); ++k) {
+      if (groups[k] == ParameterGroup::head) names.push_back(graph.parameters[k].name);
+    }
+    return names;
+  };
+  EXPECT_EQ(heads("retinanet"), (std::vector<std::string>{"head.classification_head.cls_logits_weight"}));
+  std::vector<std::string> two_stages{"roi_heads.box_predictor.cls_score_weight",
+                                      "roi_heads.box_predictor.bbox_pred_weight"};
+  EXPECT_EQ(heads("faster-rcnn"), two_stages);
+  two_stages.emplace_back("roi_heads.mask_predictor.mask_fcn_logits_weight");
+  EXPECT_EQ(heads("mask-rcnn"), two_stages);
+}
+
 TEST(ParameterGroups, FactorsAreThoseOfTheGroup) {
   const Optimizer rule{.bias_lr_factor = 3, .head_lr_factor = 5};
   EXPECT_EQ(lr_factor(rule, ParameterGroup::matrix), 1);
@@ -38,14 +62,15 @@ TEST(ParameterGroups, FactorsAreThoseOfTheGroup) {
   EXPECT_EQ(lr_factor(rule, ParameterGroup::head), 5);
 }
 
+float share_of(const Graph& graph, std::string_view name) {
+  const std::vector<float> shares = layer_shares(graph, 0.5f);
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    if (graph.parameters[i].name == name) return shares[i];
+  }
+  throw std::out_of_range("no such tensor");
+}
+
 TEST(LayerShares, FallFromBlockToBlockTowardsTheImages) {
-  const auto share_of = [](const Graph& graph, std::string_view name) {
-    const std::vector<float> shares = layer_shares(graph, 0.5f);
-    for (std::size_t i = 0; i < shares.size(); ++i) {
-      if (graph.parameters[i].name == name) return shares[i];
-    }
-    throw std::out_of_range("no such tensor");
-  };
   const Graph resnet = build_network({.name = "resnet18", .image = {3, 64, 64}, .classes = 10});
   EXPECT_EQ(share_of(resnet, "fc_weight"), 1);
   EXPECT_EQ(share_of(resnet, "layer4.1.conv2_weight"), 0.5f);
@@ -58,6 +83,29 @@ TEST(LayerShares, FallFromBlockToBlockTowardsTheImages) {
   const Graph mxnet = build_network({.name = "resnet-v1", .num_layers = 20, .image = {3, 28, 28}, .classes = 10});
   EXPECT_EQ(share_of(mxnet, "stage3_unit3_conv1_weight"), 0.5f);
   EXPECT_EQ(layer_shares(resnet, 1), std::vector<float>(resnet.parameters.size(), 1));
+}
+
+TEST(LayerShares, AreOneForAllOfABlockThatBeginsWithANorm) {
+  const Graph vit = build_network({.name = "vit_b_16", .image = {3, 32, 32}, .classes = 10});
+  const std::string last = "encoder.layers.encoder_layer_11.";
+  EXPECT_EQ(share_of(vit, last + "ln_1_gamma"), 0.5f);
+  EXPECT_EQ(share_of(vit, last + "ln_1_gamma"), share_of(vit, last + "mlp.0_weight"));
+  const Graph densenet = build_network({.name = "densenet121", .image = {3, 64, 64}, .classes = 10});
+  EXPECT_EQ(share_of(densenet, "features.denseblock4.denselayer16.norm1_gamma"),
+            share_of(densenet, "features.denseblock4.denselayer16.conv1_weight"));
+  const Graph resnet = build_network({.name = "resnet", .num_layers = 20, .image = {3, 28, 28}, .classes = 10});
+  EXPECT_EQ(share_of(resnet, "stage3_unit3_bn1_gamma"), share_of(resnet, "stage3_unit3_conv1_weight"));
+}
+
+TEST(LayerShares, AreOneForParallelBranches) {
+  const Graph inception = build_network({.name = "inception_v3", .image = {3, 128, 128}, .classes = 10});
+  EXPECT_EQ(share_of(inception, "Mixed_7c.branch1x1.conv_weight"), 0.5f);
+  EXPECT_EQ(share_of(inception, "Mixed_7c.branch3x3dbl_2.bn_gamma"), 0.5f);
+  EXPECT_EQ(share_of(inception, "Conv2d_1a_3x3.conv_weight"), 1 / 65536.0f);  // 15 blocks lie between it and the last
+  const Graph googlenet = build_network({.name = "googlenet", .image = {3, 64, 64}, .classes = 10});
+  EXPECT_EQ(share_of(googlenet, "inception5b.branch1.conv_weight"), 0.5f);
+  EXPECT_EQ(share_of(googlenet, "inception5b.branch4.1.conv_weight"), 0.5f);
+  EXPECT_EQ(share_of(googlenet, "conv1.conv_weight"), 1 / 4096.0f);
 }
 
 TEST(WeightMatrices, AreOneForEachGroupAndTheHeadIsNone) {

@@ -114,6 +114,26 @@ TEST(Schedule, SurvivesJsonExactly) {
   EXPECT_EQ(schedule_from_json(json).boundaries, schedule.boundaries);
 }
 
+// Checkpoints hold such schedules: what they hold besides is not lost with them.
+TEST(Schedule, IsReadThoughItsValuesContradictEachOther) {
+  const Schedule contradictions[] = {
+      {.kind = ScheduleKind::cosine, .warmup_epochs = 2, .total_epochs = 2},
+      {.kind = ScheduleKind::poly, .warmup_epochs = 3, .total_epochs = 2},
+      {.kind = ScheduleKind::one_cycle, .warmup_epochs = 1, .total_epochs = 2},
+      {.kind = ScheduleKind::cosine, .total_epochs = 2, .cycles = 2.5},
+      {.base = 0.1, .warmup_epochs = 1, .total_epochs = 2, .warmup_start = 0.2},
+      {.total_epochs = 0},
+  };
+  for (const Schedule& schedule : contradictions) {
+    const Json json = to_json(schedule);
+    EXPECT_THROW(require_valid(schedule), UsageError) << json.dump();
+    EXPECT_EQ(to_json(schedule_from_json(json)), json);
+  }
+  Json negative = to_json(Schedule{});
+  negative["base"] = -1.0;
+  EXPECT_THROW(schedule_from_json(negative), UsageError);
+}
+
 TEST(Schedule, NamesReadBackAndATypoGetsTheNearest) {
   for (const char* name : {"step", "cosine", "one-cycle", "poly"})
     EXPECT_STREQ(schedule_name(parse_schedule(name)), name);

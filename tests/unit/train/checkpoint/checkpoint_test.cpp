@@ -46,6 +46,16 @@ TEST_F(CheckpointFiles, HoldTheWholeState) {
   EXPECT_EQ(state_sha256(loaded), state_sha256(saved));
 }
 
+// Older versions trained by such schedules.
+TEST_F(CheckpointFiles, OfAScheduleThatIsRefusedNowAreRead) {
+  Checkpoint saved = small_checkpoint();
+  saved.job.schedule = {.kind = nn::ScheduleKind::cosine, .warmup_epochs = 2, .total_epochs = 2};
+  save_checkpoint({prefix(), 1}, saved);
+  const Checkpoint loaded = load_checkpoint(prefix(), 1);
+  EXPECT_EQ(loaded.job.schedule.warmup_epochs, 2);
+  EXPECT_EQ(loaded.state.parameters, saved.state.parameters);
+}
+
 TEST_F(CheckpointFiles, HoldTheLossScaleOfFloat16Alone) {
   Checkpoint saved = small_checkpoint();
   saved.state.loss_scale = {256, 17};
@@ -66,6 +76,7 @@ TEST_F(CheckpointFiles, HoldWhatAResumedJobMustAgreeOn) {
   saved.epoch_totals = {12.5, 3, 4, 456};
   saved.job.optimizer = {.kind = nn::OptimizerKind::adamw, .momentum = 0.8f};
   saved.job.schedule = {.base = 0.3, .boundaries = {10, 20.5}};
+  saved.job.order = {.shuffle_block = 1024, .balanced = true, .repeats = 3};
   save_checkpoint({prefix(), 3, 17}, saved);
   const Checkpoint loaded = load_checkpoint_file(file("r8-0003-step00000017.json"));
   EXPECT_EQ(loaded.cursor, saved.cursor);
@@ -78,6 +89,7 @@ TEST_F(CheckpointFiles, HoldWhatAResumedJobMustAgreeOn) {
   EXPECT_EQ(loaded.job.optimizer.momentum, 0.8f);
   EXPECT_EQ(loaded.job.schedule.boundaries, saved.job.schedule.boundaries);
   EXPECT_EQ(loaded.job.preprocessing, saved.job.preprocessing);
+  EXPECT_EQ(loaded.job.order, saved.job.order);
 }
 
 TEST_F(CheckpointFiles, HoldTheAverageOfTheWeightsAndTheBestEpoch) {

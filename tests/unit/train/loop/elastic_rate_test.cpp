@@ -79,11 +79,5 @@ TEST(RateRamp, LeavesRulesAloneThatKeepBareGradients) {
   }
 }
 
-TEST(ElasticNames, AreReadAndWritten) {
-  EXPECT_EQ(parse_elastic_batch("per-worker"), ElasticBatch::per_worker);
-  EXPECT_STREQ(elastic_rate_name(parse_elastic_rate("linear")), "linear");
-  EXPECT_THROW(parse_elastic_rate("smoth"), UsageError);
-}
-
 }  // namespace
 }  // namespace dtrain::train

@@ -74,5 +74,13 @@ TEST(RunEnds, NamesTheBestCheckpointWhereTheRunChooses) {
   EXPECT_EQ(best_words(best, 4, options), "best: m/p-0002");
 }
 
+TEST(RunEnds, FollowTheBestWhereTheRunChoosesOrTheCheckpointNamesOne) {
+  TrainerOptions options;
+  EXPECT_FALSE(follows_best({}, options));
+  EXPECT_TRUE(follows_best({.accuracy = 0, .epoch = 1}, options));
+  options.keep_best = true;
+  EXPECT_TRUE(follows_best({}, options));
+}
+
 }  // namespace
 }  // namespace dtrain::train

@@ -55,6 +55,13 @@ TEST_F(Saving, EndsWithTheLastWeightsOnDisk) {
   EXPECT_EQ(heard.saved, (std::vector<Path>{"m-0001.safetensors", "m-0002.safetensors"}));
 }
 
+class Accuracies final : public IgnoringObserver {
+ public:
+  void on_evaluation(const EvaluationReport& report) override { all.push_back(report.accuracy); }
+  std::uint32_t best() const { return static_cast<std::uint32_t>(std::ranges::max_element(all) - all.begin()) + 1; }
+  std::vector<double> all;
+};
+
 // The best of all epochs is among those that are left, wherever it is.
 TEST_F(Saving, KeepsTheBestCheckpointBesideTheNewest) {
   options_.epochs = 6;
@@ -63,20 +70,38 @@ TEST_F(Saving, KeepsTheBestCheckpointBesideTheNewest) {
   options_.schedule.base = 0.3;
   const auto executable = compile(*backend::make_reference_backend());
   data::Loader training = loader(), validation = loader(false);
-  class Accuracies final : public IgnoringObserver {
-   public:
-    void on_evaluation(const EvaluationReport& report) override { all.push_back(report.accuracy); }
-    std::vector<double> all;
-  } heard;
+  Accuracies heard;
   train(tiny_network(), *executable, training, &validation, *elastic::make_fixed_membership(comm::make_single()),
         options_, nullptr, heard);
-  const auto best = static_cast<std::uint32_t>(std::ranges::max_element(heard.all) - heard.all.begin()) + 1;
+  const std::uint32_t best = heard.best();
   std::vector<std::uint32_t> expected = {6, best};
   if (best == 6) expected.pop_back();
   std::vector<std::uint32_t> left;
   for (const CheckpointName& name : list_checkpoints(*options_.checkpoint_prefix)) left.push_back(name.epoch);
   EXPECT_EQ(left, expected);
   EXPECT_EQ(load_checkpoint(*options_.checkpoint_prefix, 6).best.epoch, best);
+}
+
+// A run that goes on without choosing would leave a best behind that others have passed.
+TEST_F(Saving, FollowsTheBestOfTheRunBeforeThoughItDoesNotChoose) {
+  options_.schedule.base = 0.3;
+  options_.keep_best = true;
+  Accuracies heard;
+  const auto go_on = [&](std::uint32_t epochs, const Checkpoint* start) {
+    options_.epochs = epochs;
+    const auto executable = compile(*backend::make_reference_backend());
+    data::Loader training = loader(), validation = loader(false);
+    train(tiny_network(), *executable, training, &validation, *elastic::make_fixed_membership(comm::make_single()),
+          options_, start, heard);
+  };
+  go_on(1, nullptr);
+  options_.keep_best = false;
+  Checkpoint start = load_checkpoint(*options_.checkpoint_prefix, 1);
+  start.best.accuracy = heard.all[0] = 0;  // so that a later epoch is better
+  go_on(4, &start);
+  ASSERT_EQ(heard.all.size(), 4u);
+  EXPECT_GT(heard.best(), 1u);
+  EXPECT_EQ(load_checkpoint(*options_.checkpoint_prefix, 4).best.epoch, heard.best());
 }
 
 TEST_F(Saving, RemovesTheParametersOfMxnetWithTheirCheckpoint) {
@@ -147,6 +172,24 @@ TEST_F(Saving, KeepsTheNewestCheckpointsOnly) {
   EXPECT_EQ(names[0].epoch, 4u);
   EXPECT_EQ(names[1].epoch, 3u);
   EXPECT_FALSE(std::filesystem::exists(names[1].prefix.string() + "-0001.safetensors"));
+}
+
+// The run is of two epochs, and an earlier one had five.
+TEST_F(Saving, TheFirstCheckpointRemovesTheLaterOnesOfAnEarlierRun) {
+  Heard heard;
+  options_.epochs = 5;
+  train_with(heard);
+  const auto epochs_left = [&] {
+    std::set<std::uint32_t> left;
+    for (const CheckpointName& name : list_checkpoints(*options_.checkpoint_prefix)) left.insert(name.epoch);
+    return left;
+  };
+  options_.epochs = 2;
+  train_with(heard);
+  EXPECT_EQ(epochs_left(), (std::set<std::uint32_t>{1, 2, 3, 4, 5}));
+  options_.replaces_later = true;
+  train_with(heard);
+  EXPECT_EQ(epochs_left(), (std::set<std::uint32_t>{1, 2}));
 }
 
 // A worker that starts before the report has come begins with the checkpoint before it.
