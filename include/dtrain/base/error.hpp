@@ -62,6 +62,12 @@ class PeerLost : public Error {
   std::string_view kind() const override { return "peer-lost"; }
 };
 
+// A GPU reported a failure. It does so late: what() names the call that noticed it, not the work that failed.
+class DeviceFailure : public Error {
+ public:
+  using Error::Error;
+};
+
 // The job stopped on request and can go on later from its checkpoint.
 class Stopped : public Error {
  public:

@@ -17,6 +17,9 @@ using ByteView = std::span<const std::byte>;
 inline ByteView bytes_of(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
 inline std::string_view text_of(ByteView bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
+// The permissions of a file that its owner alone may read and write.
+inline constexpr unsigned kOwnerOnly = 0600;
+
 std::string read_file(const Path& path);
 
 // Owns one file descriptor; -1 is "none".
@@ -82,5 +85,24 @@ void write_file_atomic(const Path& path, std::string_view content, unsigned perm
 bool is_listed(const Path& path);
 // Creates the folder and its parents; an Error names the part that is in the way.
 void make_folder(const Path& path);
+// Where temporary files go: $TMPDIR, or /tmp where it is not set or empty. Throws Error that names TMPDIR where there
+// is no such folder.
+Path temporary_folder();
+// Makes a folder with a name of its own, which begins with `stem`, where temporary files go (TMPDIR). `hint`: what to
+// do where there is no room for it.
+Path make_temporary_folder(std::string_view stem,
+                           const std::string& hint = "set TMPDIR to a writable folder with free space");
+
+// Such a folder, which is removed with all its content on destruction.
+class ScratchFolder {
+ public:
+  explicit ScratchFolder(std::string_view stem = "dtrain") : path_(make_temporary_folder(stem)) {}
+  ~ScratchFolder();
+  ScratchFolder(const ScratchFolder&) = delete;
+  const Path& path() const { return path_; }
+
+ private:
+  Path path_;
+};
 
 }  // namespace dtrain

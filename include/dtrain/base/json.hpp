@@ -58,6 +58,8 @@ class Json {
   // The member, or nullptr. at() throws DataError that names the missing key.
   const Json* find(std::string_view key) const;
   const Json& at(std::string_view key) const;
+  // The text of a member; `otherwise` where there is no such member, or it is no text.
+  std::string find_text(std::string_view key, std::string_view otherwise = {}) const;
   // Adds the member at the end, or replaces it; a null value becomes an object first.
   Json& operator[](std::string_view key);
   // Appends to an array; a null value becomes an array first.
@@ -68,5 +70,11 @@ class Json {
  private:
   std::variant<std::nullptr_t, bool, std::int64_t, double, std::string, Array, Object> value_;
 };
+
+// The array of the texts of a list or a set.
+template <typename Texts>
+Json json_texts(const Texts& texts) {
+  return Json(Json::Array(texts.begin(), texts.end()));
+}
 
 }  // namespace dtrain

@@ -1,6 +1,8 @@
 // Ending by a signal that leaves nothing to resume.
 #pragma once
 
+#include <optional>
+
 #include <dtrain/base/error.hpp>
 
 namespace dtrain {
@@ -18,5 +20,22 @@ class Interrupted : public Error {
  private:
   int signal_;
 };
+
+// For work whose failure is reported, and ends nothing. Stopped and Interrupted are Errors too, but they are no failure
+// of this work: they go on to the caller.
+// Calls work(), and returns the text and the hint of the Error that it threw; its kind is lost.
+template <typename Work>
+std::optional<Error> attempt(const Work& work) {
+  try {
+    work();
+  } catch (const Stopped&) {
+    throw;
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const Error& error) {
+    return Error(error.what(), error.hint());
+  }
+  return std::nullopt;
+}
 
 }  // namespace dtrain

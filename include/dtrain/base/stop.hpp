@@ -1,16 +1,25 @@
 // SIGINT, SIGTERM and SIGHUP as a question that long work asks between steps.
 #pragma once
 
+#include <chrono>
+
 namespace dtrain {
 
 // The first `heard` signals are counted, the next of the same kind ends the process as if unhandled. SIGHUP counts as
-// the first signal only, and stays ignored where the process was started so (nohup).
+// the first signal only, and stays ignored where the process was started so (nohup). The same signal again within 0.3 s
+// is the same request.
 void watch_stop_signals(int heard = 1);
 // This signal means the same. Call after watch_stop_signals().
 void watch_stop_signal(int signal);
+// From now on a reader of stdout or stderr that has gone is a request to stop too, by SIGPIPE; it counts as the first
+// signal only. SIGPIPE of other files is ignored then, and all of it where the process was started so. Programs that
+// this process starts get the default again.
+void watch_for_lost_reader();
 // The first signal that came, or 0; and how many did. Safe from any thread.
 int stop_signal();
 int stop_signals();
+// Waits for the time, or until a signal comes; returns whether none did.
+bool pause_unless_stopped(std::chrono::milliseconds time);
 // For tests: forget the signal.
 void reset_stop_signal();
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
+#include <dtrain/base/enum_names.hpp>
 #include <dtrain/base/json.hpp>
 #include <dtrain/cluster/fleet.hpp>
 
@@ -25,7 +25,11 @@ struct AgentWord {
   std::string text() const;  // "registered", "failed: prepare ended with exit code 7"
   friend bool operator==(const AgentWord&, const AgentWord&) = default;
 };
-std::string_view name_of(AgentWord::State state);
+constexpr EnumName<AgentWord::State> kAgentStateNames[] = {
+    {AgentWord::State::registered, "registered"}, {AgentWord::State::lost, "lost"},
+    {AgentWord::State::failed, "failed"},         {AgentWord::State::waiting, "waiting"},
+    {AgentWord::State::absent, "absent"},         {AgentWord::State::none, "none"},
+    {AgentWord::State::unknown, "unknown"}};
 
 // Pure. `list`: the head's document dtrain.cluster-nodes/1. Throws DataError if it is another document.
 AgentWord agent_of(const Node& node, const Fleet& fleet, const Json& list);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <dtrain/base/enum_names.hpp>
 #include <dtrain/cluster/account.hpp>
 #include <dtrain/cluster/cost.hpp>
 #include <dtrain/cluster/fleet.hpp>
@@ -31,7 +32,20 @@ enum class Step {
   options,
   emr,
 };
-std::string_view name_of(Step step);
+constexpr EnumName<Step> kStepNames[] = {{Step::security_group, "security-group"},
+                                         {Step::ssh_rule, "ssh-rule"},
+                                         {Step::own_rules, "own-rules"},
+                                         {Step::key_pair, "key-pair"},
+                                         {Step::placement_group, "placement-group"},
+                                         {Step::file_system, "file-system"},
+                                         {Step::role, "role"},
+                                         {Step::head, "head"},
+                                         {Step::mount_target, "mount-target"},
+                                         {Step::launch_template, "launch-template"},
+                                         {Step::workers, "workers"},
+                                         {Step::names, "names"},
+                                         {Step::options, "options"},
+                                         {Step::emr, "emr"}};
 
 struct Action {
   Step step;

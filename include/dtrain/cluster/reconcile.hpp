@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <dtrain/base/enum_names.hpp>
 #include <dtrain/cluster/change.hpp>
 #include <dtrain/cluster/health.hpp>
 #include <dtrain/cluster/tag_sync.hpp>
@@ -123,7 +124,15 @@ struct HealAction {
   std::vector<std::string> ids{};  // of close: the workers that are ended
   std::string reason{};            // a sentence for the user
 };
-std::string_view name_of(HealAction::Kind kind);
+constexpr EnumName<HealAction::Kind> kHealActionNames[] = {{HealAction::Kind::restore_head, "restore-head"},
+                                                           {HealAction::Kind::count_out, "count-out"},
+                                                           {HealAction::Kind::start_workers, "start-workers"},
+                                                           {HealAction::Kind::replace, "replace"},
+                                                           {HealAction::Kind::join, "join"},
+                                                           {HealAction::Kind::drain, "drain"},
+                                                           {HealAction::Kind::finish_replace, "finish-replace"},
+                                                           {HealAction::Kind::end, "end"},
+                                                           {HealAction::Kind::close, "close"}};
 
 struct HealDecision {
   std::vector<HealAction> actions{};

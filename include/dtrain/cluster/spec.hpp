@@ -91,7 +91,17 @@ int machines_for(int workers, int weight);
 // The minimum number of workers.
 int least_workers(const Spec& spec);
 enum class SharedKind { none, new_efs, given_efs, new_lustre, given_lustre, path };
-SharedKind shared_kind(const Spec& spec);
+// The shared folder as the user writes it: see Spec::shared.
+struct Shared {
+  SharedKind kind = SharedKind::none;
+  std::string id{};  // of a file system that is given: "fs-..."
+  bool on_efs() const { return kind == SharedKind::new_efs || kind == SharedKind::given_efs; }
+  bool on_lustre() const { return kind == SharedKind::new_lustre || kind == SharedKind::given_lustre; }
+};
+Shared shared_of(std::string_view text);
+// Of the options that a cluster's tags keep; without one, the cluster has the default, none.
+Shared shared_of(const std::map<std::string, std::string>& options);
+inline SharedKind shared_kind(const Spec& spec) { return shared_of(spec.shared).kind; }
 int lustre_gb(const Spec& spec);  // size of a new one
 inline bool wants_own_role(const Spec& spec) {
   return spec.elastic_role == "own" || (spec.heal && spec.elastic_role.empty());

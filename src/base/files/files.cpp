@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include <dtrain/base/environment.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 
@@ -18,11 +20,16 @@ namespace {
 
 constexpr std::size_t kBufferSize = 1 << 20;
 
+// What is done to files that are read.
+constexpr std::string_view kOpen = "open", kRead = "read", kMap = "map";
+
 [[noreturn]] void fail(std::string_view action, const Path& path, int error) {
   std::string hint;
   if (error == ENOSPC || error == EDQUOT) hint = "free some space there or choose another folder";
   if (error == EFBIG) hint = "the file system or a limit (ulimit -f) allows no larger file";
-  if (error == EACCES || error == EROFS) hint = "choose a folder that you may write to";
+  const bool reads = action == kOpen || action == kRead || action == kMap;
+  if (error == EROFS || (error == EACCES && !reads)) hint = "choose a folder that you may write to";
+  if (error == EACCES && reads) hint = "its owner can let you read it: chmod, also of the folders above it";
   if (error == ENOTDIR) hint = "a part of this path is a file, not a folder; choose another path";
   throw Error(fmt::format("{}: cannot {}: {}", path.string(), action, std::strerror(error)), hint);
 }
@@ -40,10 +47,10 @@ Path folder_of(const Path& path) { return path.has_parent_path() ? path.parent_p
 
 FileDescriptor open_for_reading(const Path& path) {
   FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) fail("open", path, errno);
+  if (!fd) fail(kOpen, path, errno);
   struct stat status {};
-  if (::fstat(fd.get(), &status) != 0) fail("read", path, errno);
-  if (S_ISDIR(status.st_mode)) fail("read", path, EISDIR);
+  if (::fstat(fd.get(), &status) != 0) fail(kRead, path, errno);
+  if (S_ISDIR(status.st_mode)) fail(kRead, path, EISDIR);
   return fd;
 }
 
@@ -61,7 +68,7 @@ void sync_folder(const Path& folder) {
 std::string read_file(const Path& path) {
   const FileDescriptor fd = open_for_reading(path);
   struct stat status {};
-  if (::fstat(fd.get(), &status) != 0) fail("read", path, errno);
+  if (::fstat(fd.get(), &status) != 0) fail(kRead, path, errno);
   // A device such as /dev/zero may never end, and a file with holes is longer than the memory.
   const std::uint64_t most = S_ISREG(status.st_mode) ? kLongestFile : kLongestStream;
   std::string content;
@@ -76,7 +83,7 @@ std::string read_file(const Path& path) {
     const ssize_t got = ::read(fd.get(), content.data() + old_size, kBufferSize);
     content.resize(old_size + static_cast<std::size_t>(got > 0 ? got : 0));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail("read", path, errno);
+    if (got < 0) fail(kRead, path, errno);
     if (got == 0) return content;
   }
 }
@@ -98,11 +105,11 @@ int FileDescriptor::release() { return std::exchange(fd_, -1); }
 MappedFile::MappedFile(const Path& path) {
   const FileDescriptor fd = open_for_reading(path);
   struct stat status {};
-  if (::fstat(fd.get(), &status) != 0) fail("read", path, errno);
+  if (::fstat(fd.get(), &status) != 0) fail(kRead, path, errno);
   size_ = static_cast<std::size_t>(status.st_size);
   if (size_ == 0) return;
   void* mapped = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd.get(), 0);
-  if (mapped == MAP_FAILED) fail("map", path, errno);
+  if (mapped == MAP_FAILED) fail(kMap, path, errno);
   data_ = static_cast<const std::byte*>(mapped);
 }
 
@@ -190,6 +197,26 @@ void make_folder(const Path& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (error) fail("make the folder", path, error.value());
+}
+
+Path temporary_folder() {
+  const std::string named = environment("TMPDIR").value_or("");
+  const Path folder = named.empty() ? "/tmp" : named;
+  std::error_code unreachable;
+  if (std::filesystem::is_directory(folder, unreachable)) return folder;
+  throw Error(fmt::format("{}{}: no such folder for temporary files", named.empty() ? "" : "TMPDIR ", folder.string()),
+              "set TMPDIR to a folder that exists");
+}
+
+Path make_temporary_folder(std::string_view stem, const std::string& hint) {
+  std::string name = (temporary_folder() / fmt::format("{}-XXXXXX", stem)).string();
+  if (::mkdtemp(name.data())) return name;
+  throw Error(fmt::format("{}: cannot make a folder: {}", name, std::strerror(errno)), hint);
+}
+
+ScratchFolder::~ScratchFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
 }
 
 }  // namespace dtrain

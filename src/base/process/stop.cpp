@@ -1,19 +1,61 @@
 #include <dtrain/base/stop.hpp>
 
+#include <poll.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
 #include <csignal>
+#include <cstdint>
+#include <ctime>
 #include <initializer_list>
+#include <thread>
 
 namespace dtrain {
 namespace {
 
-volatile std::sig_atomic_t first_signal = 0, count = 0, limit = 1;
+constexpr std::chrono::milliseconds kPauseSlice{50};  // within which a pause sees a signal
 
-// A terminal that closes may send SIGHUP twice, by the kernel and by the shell: it is one request.
+// Programs such as timeout(1) signal their child and then its process group: it is one request.
+constexpr std::int64_t kOneRequest = 300'000'000;  // nanoseconds
+
+volatile std::sig_atomic_t first_signal = 0, last_signal = 0, count = 0, limit = 1;
+volatile std::sig_atomic_t ends_next[NSIG] = {};  // the next one of this kind ends the process
+std::atomic<std::int64_t> last_time = 0;
+static_assert(std::atomic<std::int64_t>::is_always_lock_free);  // used by a handler
+
+std::int64_t nanoseconds() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+bool is_same_request(int signal) { return signal == last_signal && nanoseconds() - last_time < kOneRequest; }
+
+// A terminal that closes may send SIGHUP twice, by the kernel and by the shell, and each line that nobody reads sends
+// SIGPIPE: it is one request.
 void remember(int signal) {
-  if (signal == SIGHUP && first_signal != 0) return;
+  const bool only_begins = signal == SIGHUP || signal == SIGPIPE;
+  if (only_begins ? first_signal != 0 : is_same_request(signal)) return;
+  if (ends_next[signal] != 0) {
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);  // comes once this handler has returned
+    return;
+  }
   if (first_signal == 0) first_signal = signal;
+  last_signal = signal;
+  last_time = nanoseconds();
   count = count + 1;
-  if (count >= limit && signal != SIGHUP) std::signal(signal, SIG_DFL);
+  if (count >= limit && !only_begins) ends_next[signal] = 1;
+}
+
+// A socket or a pipe to another process may be the one that is broken.
+void remember_if_unread(int signal) {
+  const int error = errno;
+  pollfd outputs[] = {{STDOUT_FILENO, 0, 0}, {STDERR_FILENO, 0, 0}};
+  poll(outputs, 2, 0);
+  if (((outputs[0].revents | outputs[1].revents) & (POLLERR | POLLHUP)) != 0) remember(signal);
+  errno = error;
 }
 
 bool is_ignored(int signal) {
@@ -31,17 +73,33 @@ void watch_stop_signals(int heard) {
 }
 
 void watch_stop_signal(int signal) {
+  ends_next[signal] = 0;
   struct sigaction action {};
   action.sa_handler = remember;
   sigaction(signal, &action, nullptr);
+}
+
+void watch_for_lost_reader() {
+  if (is_ignored(SIGPIPE)) return;
+  struct sigaction action {};
+  action.sa_handler = remember_if_unread;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGPIPE, &action, nullptr);
 }
 
 int stop_signal() { return first_signal; }
 
 int stop_signals() { return count; }
 
+bool pause_unless_stopped(std::chrono::milliseconds time) {
+  const auto end = std::chrono::steady_clock::now() + time;
+  while (stop_signal() == 0 && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(kPauseSlice);
+  return stop_signal() == 0;
+}
+
 void reset_stop_signal() {
   first_signal = 0;
+  last_signal = 0;
   count = 0;
 }
 

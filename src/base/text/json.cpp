@@ -192,6 +192,11 @@ const Json* Json::find(std::string_view key) const {
   return nullptr;
 }
 
+std::string Json::find_text(std::string_view key, std::string_view otherwise) const {
+  const Json* value = find(key);
+  return value && value->is_string() ? value->as_string() : std::string(otherwise);
+}
+
 const Json& Json::at(std::string_view key) const {
   if (const Json* value = find(key)) return *value;
   throw DataError(fmt::format("JSON: the key \"{}\" is missing", key));

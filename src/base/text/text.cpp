@@ -35,6 +35,12 @@ std::string join_first(std::span<const std::string> parts, std::size_t most, std
   return fmt::format("{}{}and {} more", join(parts.first(most), separator), separator, parts.size() - most);
 }
 
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower;
+}
+
 bool starts_with_ignoring_case(std::string_view text, std::string_view prefix) {
   const auto same = [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); };
   return text.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), text.begin(), same);

@@ -120,8 +120,8 @@ class AdoptionPlan {
       while (taken.contains(worker_name(number)));
       made_.workers[one->node.instance_id] = worker_name(number);
     }
-    made_.actions.push_back(fmt::format("take {} as the head, and {} {} as {}", made_.head, made_.workers.size(),
-                                        made_.workers.size() == 1 ? "machine" : "machines", names_text()));
+    made_.actions.push_back(fmt::format("take {} as the head, and {} as {}", made_.head,
+                                        count_text(made_.workers.size(), "machine"), names_text()));
     made_.actions.emplace_back(
         "tag them, and give them and the mount targets of their file system the security group that the cluster gets");
     made_.actions.emplace_back("make a launch template for further workers, and install dtrain on the machines by ssh");

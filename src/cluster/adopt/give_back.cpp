@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/signals.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/cluster/stack.hpp>
 
@@ -25,23 +26,17 @@ class GiveBack {
       if (is_adopted(node)) ids.push_back(node.instance_id);
     }
     const std::vector<StackMachine> machines = read_machines(context_.aws, ids);
-    attempt("Auto Scaling groups", fleet_.name, [this] { let_scale(); });
-    attempt("file system", "mount targets", [this] { close_mount_targets(); });
+    do_part("Auto Scaling groups", fleet_.name, [this] { let_scale(); });
+    do_part("file system", "mount targets", [this] { close_mount_targets(); });
     for (const StackMachine& one : machines) {
-      attempt("instance", one.node.instance_id, [&] { release(one); });
+      do_part("instance", one.node.instance_id, [&] { release(one); });
     }
     return std::move(made_);
   }
 
  private:
-  void attempt(const std::string& kind, const std::string& id, const std::function<void()>& part) {
-    try {
-      part();
-    } catch (const Stopped&) {
-      throw;
-    } catch (const Error& problem) {
-      made_.leftover.push_back({kind, id, problem.what()});
-    }
+  void do_part(const std::string& kind, const std::string& id, const std::function<void()>& part) {
+    if (const auto problem = attempt(part)) made_.leftover.push_back({kind, id, problem->what()});
   }
 
   std::vector<std::string> without_own(std::vector<std::string> groups) const {
@@ -67,9 +62,9 @@ class GiveBack {
   }
 
   void close_mount_targets() {
-    const auto shared = fleet_.options.find("shared");
-    if (shared == fleet_.options.end() || !shared->second.starts_with("efs:")) return;
-    const auto system = file_system_if_there(context_.aws, shared->second.substr(4));
+    const Shared shared = shared_of(fleet_.options);
+    if (shared.kind != SharedKind::given_efs) return;
+    const auto system = file_system_if_there(context_.aws, shared.id);
     if (!system) return;  // it went with its stack
     for (const auto& target : system->mount_targets) {
       const auto there = groups_of_target(context_.aws, target.id);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/files.hpp>
+#include <dtrain/base/signals.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/cluster_head.hpp>
 
@@ -12,7 +14,6 @@ namespace dtrain::cluster {
 namespace {
 
 constexpr std::chrono::seconds kForACommand{60};
-constexpr unsigned kOwnersFile = 0600;
 
 // The way through the head, then all that the user's own files say: keys, agents and further hops.
 std::string jump_config(const Node& node, const Node& head, const std::string& user, const net::SshOptions& options) {
@@ -56,7 +57,7 @@ net::SshOptions MachineLogins::options_for(const Node& node, const std::string& 
   const Node* head = fleet_.head();
   if (!node.public_ip.empty() || !head || head->public_ip.empty() || node.role == Role::head) return options;
   const Path file = options.known_hosts.parent_path() / fmt::format("jump_{}", node.private_ip);
-  write_file_atomic(file, jump_config(node, *head, user, options), kOwnersFile);
+  write_file_atomic(file, jump_config(node, *head, user, options), kOwnerOnly);
   net::use_only(file, options);
   return options;
 }
@@ -66,13 +67,8 @@ std::vector<std::string> on_each(const std::vector<const Node*>& nodes, const st
   std::vector<std::function<void()>> pieces;
   for (std::size_t at = 0; at < nodes.size(); ++at) {
     pieces.push_back([&, at] {
-      try {
-        act(*nodes[at]);
-      } catch (const Stopped&) {
-        throw;
-      } catch (const Error& error) {
-        failures[at] = fmt::format("{} ({}): {}", nodes[at]->name, nodes[at]->instance_id, error.what());
-      }
+      if (const auto failure = attempt([&] { act(*nodes[at]); }))
+        failures[at] = fmt::format("{} ({}): {}", nodes[at]->name, nodes[at]->instance_id, failure->what());
     });
   }
   do_all(pieces);

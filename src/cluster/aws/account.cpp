@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <future>
 
+#include <dtrain/base/environment.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/files.hpp>
 #include <dtrain/base/text.hpp>
@@ -155,23 +155,19 @@ struct Refusal {
 };
 
 Refusal refusal_of(const Json& key) {
-  const auto text = [&](const char* name) {
-    const Json* const found = key.find(name);
-    return found && found->is_string() ? found->as_string() : std::string();
-  };
-  if (text("KeyManager") == "AWS")
+  if (key.find_text("KeyManager") == "AWS")
     return {"is one that AWS keeps for a service", "give a key of yours, or leave it out"};
-  if (const std::string state = text("KeyState"); state != "Enabled") {
+  if (const std::string state = key.find_text("KeyState"); state != "Enabled") {
     return {fmt::format("is in state {}", state),
             state == "Disabled" ? "aws kms enable-key makes it usable again"
             : state == "PendingDeletion"
                 ? "aws kms cancel-key-deletion and then aws kms enable-key make it usable again"
                 : "give a key that is enabled"};
   }
-  if (const std::string usage = text("KeyUsage"); !usage.empty() && usage != "ENCRYPT_DECRYPT") {
+  if (const std::string usage = key.find_text("KeyUsage"); !usage.empty() && usage != "ENCRYPT_DECRYPT") {
     return {fmt::format("is for {}", usage), "give one for ENCRYPT_DECRYPT"};
   }
-  if (const std::string kind = text("KeySpec"); !kind.empty() && kind != "SYMMETRIC_DEFAULT") {
+  if (const std::string kind = key.find_text("KeySpec"); !kind.empty() && kind != "SYMMETRIC_DEFAULT") {
     return {fmt::format("is of kind {}", kind), "disks take symmetric keys, SYMMETRIC_DEFAULT"};
   }
   return {};
@@ -192,14 +188,19 @@ std::string read_kms_key(net::AwsCalls& aws, const std::string& key) {
 // The public address of this machine.
 std::string own_source(net::AwsCalls& aws) {
   if (aws.talks_to_another()) return "127.0.0.1/32";  // the endpoint is a stand-in of AWS on this machine or near it
+  constexpr const char* kHint = "give setting 'ssh-from' with it, such as 203.0.113.7/32";
+  net::HttpAnswer answer;
   try {
-    const net::HttpAnswer answer = net::exchange_http({.url = kAddressService, .deadline = kAddressPatience});
-    const std::string address(trim(answer.body));
-    if (answer.status == 200 && !address.empty()) return address + (address.find(':') == address.npos ? "/32" : "/128");
-  } catch (const RemoteError&) {  // reported below
+    answer = net::exchange_http({.url = kAddressService, .deadline = kAddressPatience, .ca_bundle = aws.ca_bundle()});
+  } catch (const RemoteError& error) {
+    throw RemoteError(fmt::format("cannot find this machine's public address: {}", error.what()),
+                      error.hint().empty() ? kHint : fmt::format("{}; or {}", error.hint(), kHint));
   }
-  throw RemoteError(fmt::format("{} does not return this machine's public address", kAddressService),
-                    "give setting 'ssh-from' with it, such as 203.0.113.7/32");
+  const std::string address(trim(answer.body));
+  if (answer.status == 200 && !address.empty()) return address + (address.find(':') == address.npos ? "/32" : "/128");
+  throw RemoteError(
+      fmt::format("{} does not return this machine's public address: its status is {}", kAddressService, answer.status),
+      kHint);
 }
 
 void read_identity(net::AwsCalls& aws, Account& account) {
@@ -210,10 +211,10 @@ void read_identity(net::AwsCalls& aws, Account& account) {
 
 // The first ~/.ssh/id_*.pub of a kind that EC2 accepts, as one line; nullopt: there is none.
 std::optional<std::string> own_public_key() {
-  const char* home = std::getenv("HOME");
+  const std::optional<std::string> home = environment("HOME");
   if (!home) return std::nullopt;
   for (const char* name : {"id_ed25519.pub", "id_rsa.pub"}) {
-    const Path file = Path(home) / ".ssh" / name;
+    const Path file = Path(*home) / ".ssh" / name;
     if (std::filesystem::exists(file)) return std::string(trim(read_file(file)));
   }
   return std::nullopt;

@@ -32,9 +32,8 @@ void name_workers(const AwsContext& context, const std::string& cluster,
                   const std::map<std::string, std::string>& names) {
   std::vector<std::function<void()>> calls;
   for (const auto& [id, name] : names) {
-    calls.push_back([&context, &cluster, id = id, name = name] {
-      set_tags(context.aws, {id}, {{tag::kNode, name}, {tag::kName, fmt::format("dtrain-{}-{}", cluster, name)}});
-    });
+    calls.push_back(
+        [&context, &cluster, id = id, name = name] { set_tags(context.aws, {id}, name_tags(cluster, name)); });
   }
   do_all(calls);
 }

@@ -172,10 +172,9 @@ Json instance(const std::string& from, const ClusterRequest& request, const Acco
 
 Tags node_tags(const ClusterRequest& request, const Account& account, Role role, const std::string& node) {
   Tags tags = common_tags(request.name, account);
+  tags.merge(name_tags(request.name, node));
   tags.insert({{tag::kRole, role == Role::head ? "head" : "worker"},
-               {tag::kNodeType, role == Role::head ? "Master" : "Worker"},
-               {tag::kNode, node},
-               {tag::kName, fmt::format("dtrain-{}-{}", request.name, node)}});
+               {tag::kNodeType, role == Role::head ? "Master" : "Worker"}});
   if (role == Role::worker) tags.insert({{tag::kBase, "yes"}, {elastic_tag(request.name), ""}});
   return tags;
 }
@@ -185,7 +184,7 @@ Tags further_worker_tags(const ClusterRequest& request, const Account& account) 
   Tags tags = common_tags(request.name, account);
   tags.insert({{tag::kRole, "worker"},
                {tag::kNodeType, "Worker"},
-               {tag::kName, fmt::format("dtrain-{}-worker", request.name)},
+               {tag::kName, shown_name(request.name, "worker")},
                {elastic_tag(request.name), ""}});
   return tags;
 }

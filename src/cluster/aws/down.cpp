@@ -6,6 +6,7 @@
 #include <set>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/signals.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/change.hpp>
 #include <dtrain/cluster/emr.hpp>
@@ -30,15 +31,10 @@ class Removal {
 
   void remove(const std::string& kind, const std::string& id, const std::function<void()>& call,
               std::chrono::milliseconds patience = kUntilUnused) {
-    try {
-      wait_until(patience, id, [&] { return is_removed(call); });
-      context_.say(fmt::format("removed {} {}", kind, id));
-      result_.removed.push_back(id);
-    } catch (const Stopped&) {
-      throw;
-    } catch (const Error& problem) {
-      result_.leftover.push_back({kind, id, last_ ? last_->what() : problem.what()});
-    }
+    const auto problem = attempt([&] { wait_until(patience, id, [&] { return is_removed(call); }); });
+    if (problem) return result_.leftover.push_back({kind, id, last_ ? last_->what() : problem->what()});
+    context_.say(fmt::format("removed {} {}", kind, id));
+    result_.removed.push_back(id);
   }
 
  private:
@@ -100,11 +96,6 @@ void remove_mount_targets(const AwsContext& context, const FileSystem& system, c
   });
 }
 
-bool is_on_efs(const Fleet& fleet) {
-  const auto shared = fleet.options.find("shared");
-  return shared != fleet.options.end() && (shared->second == "efs" || shared->second.starts_with("efs:"));
-}
-
 // nullopt: these keys may not read EFS.
 std::optional<std::vector<FileSystem>> systems_if_allowed(net::AwsCalls& aws, const std::string& cluster) {
   try {
@@ -129,14 +120,14 @@ void remove_storage(const AwsContext& context, const Fleet& fleet, bool delete_s
   for (const FileSystem& system : lustre_of(context.aws, fleet)) {
     remove_lustre(context, system, delete_storage, result);
   }
+  const Shared shared = shared_of(fleet.options);
   auto systems = systems_if_allowed(context.aws, fleet.name);
   if (!systems) {
-    if (is_on_efs(fleet)) result.leftover.push_back({"file system", "efs", "these keys may not read EFS"});
+    if (shared.on_efs()) result.leftover.push_back({"file system", "efs", "these keys may not read EFS"});
     return;
   }
-  if (const auto shared = fleet.options.find("shared");
-      shared != fleet.options.end() && shared->second.starts_with("efs:")) {
-    if (auto given = file_system_if_there(context.aws, shared->second.substr(4))) systems->push_back(*std::move(given));
+  if (shared.kind == SharedKind::given_efs) {
+    if (auto given = file_system_if_there(context.aws, shared.id)) systems->push_back(*std::move(given));
   }
   for (const FileSystem& system : *systems) {
     remove_mount_targets(context, system, group, result);
@@ -211,14 +202,8 @@ std::set<std::string> ids_there(net::AwsCalls& aws, const std::string& name) {
 }
 
 // One part of `down`. Its failure is listed, and the other parts go on.
-void attempt(DownResult& result, const std::string& kind, const std::string& id, const std::function<void()>& part) {
-  try {
-    part();
-  } catch (const Stopped&) {
-    throw;
-  } catch (const Error& problem) {
-    result.leftover.push_back({kind, id, problem.what()});
-  }
+void do_part(DownResult& result, const std::string& kind, const std::string& id, const std::function<void()>& part) {
+  if (const auto problem = attempt(part)) result.leftover.push_back({kind, id, problem->what()});
 }
 
 // Ends instances until AWS shows none that goes on, including those that start or show only now. Instances that were
@@ -306,7 +291,7 @@ DownResult bring_down(const AwsContext& context, const Fleet& known, bool delete
     fleet = read_fleet(context.aws, name);
   }
   // Without the template, no further instance can start while the instances end.
-  attempt(result, "launch templates", name, [&] {
+  do_part(result, "launch templates", name, [&] {
     auto ids = tagged(context.aws, "DescribeLaunchTemplates", "launchTemplates", "launchTemplateId", name);
     for (const auto& one : {fleet.launch_template, fleet.head_template}) {
       ids = and_known(std::move(ids), one ? one->id : "");
@@ -315,25 +300,25 @@ DownResult bring_down(const AwsContext& context, const Fleet& known, bool delete
   });
   EndOfInstances instances(context, fleet, result);
   instances.run();
-  attempt(result, "storage", name, [&] { remove_storage(context, fleet, delete_storage, result); });
+  do_part(result, "storage", name, [&] { remove_storage(context, fleet, delete_storage, result); });
   if (fleet.options.contains("placement")) {
-    attempt(result, "placement groups", name, [&] {
+    do_part(result, "placement groups", name, [&] {
       remove_all(context, result, "placement group", "DeletePlacementGroup", "GroupName",
                  tagged(context.aws, "DescribePlacementGroups", "placementGroupSet", "groupName", name));
     });
   }
-  attempt(result, "key pairs", name, [&] {
+  do_part(result, "key pairs", name, [&] {
     remove_all(context, result, "key pair", "DeleteKeyPair", "KeyName",
                tagged(context.aws, "DescribeKeyPairs", "keySet", "keyName", name));
   });
   // The group is removed last: its tags hold the state of the cluster.
-  attempt(result, "security groups", name, [&] {
+  do_part(result, "security groups", name, [&] {
     const bool in_use = instances.any_kept() || (!delete_storage && !lustre_of(context.aws, fleet).empty());
     remove_groups(context, fleet, in_use, result);
   });
   forget_tags(context.aws, result.removed);
-  attempt(result, "roles", name, [&] { remove_roles(context, fleet, result); });
-  attempt(result, "cluster", name, [&] {
+  do_part(result, "roles", name, [&] { remove_roles(context, fleet, result); });
+  do_part(result, "cluster", name, [&] {
     for (Leftover& left : sweep(context.aws, name)) {
       if (!is_listed(result, left.id)) result.leftover.push_back(std::move(left));
     }

@@ -14,11 +14,6 @@
 namespace dtrain::cluster {
 namespace {
 
-std::string text_of(const Json& object, const char* name) {
-  const Json* found = object.find(name);
-  return found && found->is_string() ? found->as_string() : std::string();
-}
-
 // EMR counts the seconds since 1970.
 std::string launch_time(const Json& status) {
   const Json* timeline = status.find("Timeline");
@@ -28,12 +23,12 @@ std::string launch_time(const Json& status) {
 }
 
 EmrInstance instance_of(const Json& found) {
-  return {.instance_id = text_of(found, "Ec2InstanceId"),
-          .type = text_of(found, "InstanceType"),
-          .market = text_of(found, "Market"),
-          .state = text_of(found.at("Status"), "State"),
-          .private_ip = text_of(found, "PrivateIpAddress"),
-          .public_ip = text_of(found, "PublicIpAddress"),
+  return {.instance_id = found.find_text("Ec2InstanceId"),
+          .type = found.find_text("InstanceType"),
+          .market = found.find_text("Market"),
+          .state = found.at("Status").find_text("State"),
+          .private_ip = found.find_text("PrivateIpAddress"),
+          .public_ip = found.find_text("PublicIpAddress"),
           .launch_time = launch_time(found.at("Status"))};
 }
 
@@ -51,7 +46,7 @@ std::vector<Json> all_pages(net::AwsCalls& aws, const std::string& action, Json 
     net::read_answer(call, [&] {
       for (const Json& one : page.at(name).as_array()) all.push_back(one);
     });
-    const std::string marker = text_of(page, "Marker");
+    const std::string marker = page.find_text("Marker");
     if (marker.empty()) return all;
     pages.turn(marker);
     question["Marker"] = marker;
@@ -62,7 +57,7 @@ bool has_tag(const Json& described, const std::string& cluster) {
   const Json* tags = described.find("Tags");
   if (!tags || !tags->is_array()) return false;
   return std::ranges::any_of(tags->as_array(), [&](const Json& one) {
-    return text_of(one, "Key") == tag::kCluster && text_of(one, "Value") == cluster;
+    return one.find_text("Key") == tag::kCluster && one.find_text("Value") == cluster;
   });
 }
 
@@ -100,9 +95,9 @@ struct WorkerGroup {
 WorkerGroup worker_group(net::AwsCalls& aws, const EmrCluster& emr) {
   for (const Json& one :
        all_pages(aws, "ListInstanceGroups", Json::object({{"ClusterId", emr.id}}), "InstanceGroups")) {
-    if (text_of(one, "InstanceGroupType") != "CORE") continue;
-    return {text_of(one, "Id"), static_cast<int>(one.at("RequestedInstanceCount").as_integer()),
-            text_of(one.at("Status"), "State")};
+    if (one.find_text("InstanceGroupType") != "CORE") continue;
+    return {one.find_text("Id"), static_cast<int>(one.at("RequestedInstanceCount").as_integer()),
+            one.at("Status").find_text("State")};
   }
   throw DataError(fmt::format("EMR cluster {} has no core instance group", emr.id));
 }
@@ -136,10 +131,10 @@ std::optional<EmrCluster> find_emr(net::AwsCalls& aws, const std::string& cluste
   const Json question = Json::object(
       {{"ClusterStates", Json::array({"STARTING", "BOOTSTRAPPING", "RUNNING", "WAITING", "TERMINATING"})}});
   for (const Json& one : all_pages(aws, "ListClusters", question, "Clusters")) {
-    if (text_of(one, "Name") != cluster) continue;
-    const Json found = describe(aws, text_of(one, "Id"));
+    if (one.find_text("Name") != cluster) continue;
+    const Json found = describe(aws, one.find_text("Id"));
     if (!has_tag(found, cluster)) continue;
-    return EmrCluster{text_of(found, "Id"), text_of(found.at("Status"), "State"), text_of(found, "LogUri")};
+    return EmrCluster{found.find_text("Id"), found.at("Status").find_text("State"), found.find_text("LogUri")};
   }
   return std::nullopt;
 }
@@ -155,7 +150,7 @@ void end_emr(const AwsContext& context, const EmrCluster& emr) {
   context.say(fmt::format("ending EMR cluster {}", emr.id));
   context.aws.json(net::kEmr, "TerminateJobFlows", Json::object({{"JobFlowIds", Json::array({emr.id})}}));
   wait_until(context.patience, fmt::format("EMR cluster {} has ended", emr.id),
-             [&] { return text_of(describe(context.aws, emr.id).at("Status"), "State").starts_with("TERMINATED"); });
+             [&] { return describe(context.aws, emr.id).at("Status").find_text("State").starts_with("TERMINATED"); });
 }
 
 // The new size is given as a number, so a repeated call changes nothing more.

@@ -21,7 +21,7 @@ std::string mount_script(const Spec& spec, const std::string& region) {
       "for i in $(seq 24); do sudo mount -t nfs4 "
       "-o nfsvers=4.1,rsize=1048576,wsize=1048576,hard,timeo=600,retrans=2,noresvport "
       "{1}.efs.{2}.amazonaws.com:/ {0} && break; sleep 5; done; mountpoint {0}; sudo chown hadoop: {0}",
-      folder, spec.shared.substr(std::string("efs:").size()), region);
+      folder, shared_of(spec.shared).id, region);
 }
 
 Json instance_group(const char* role, const std::string& type, int count) {

@@ -19,22 +19,17 @@ constexpr int kMostTokens = 5;
 
 std::string path_of(const std::string& rest) { return fmt::format("{}/{}", kRoot, rest); }
 
-std::string text_of(const Json& object, std::string_view key) {
-  const Json* found = object.find(key);
-  return found && found->is_string() ? found->as_string() : std::string();
-}
-
 bool is_own(const Json& system, const std::string& cluster) {
   const Json* tags = system.find("Tags");
   if (!tags || !tags->is_array()) return false;
   return std::ranges::any_of(tags->as_array(), [&](const Json& one) {
-    return text_of(one, "Key") == tag::kCluster && text_of(one, "Value") == cluster;
+    return one.find_text("Key") == tag::kCluster && one.find_text("Value") == cluster;
   });
 }
 
 FileSystem system_of(const Json& found, const std::string& cluster) {
   FileSystem system{
-      .id = text_of(found, "FileSystemId"), .state = text_of(found, "LifeCycleState"), .own = is_own(found, cluster)};
+      .id = found.find_text("FileSystemId"), .state = found.find_text("LifeCycleState"), .own = is_own(found, cluster)};
   if (const Json* size = found.find("SizeInBytes"); size && size->is_object()) {
     if (const Json* value = size->find("Value"); value && value->is_number()) system.bytes = value->as_number();
   }
@@ -42,8 +37,8 @@ FileSystem system_of(const Json& found, const std::string& cluster) {
 }
 
 FileSystem::MountTarget target_of(const Json& found) {
-  return {text_of(found, "MountTargetId"), text_of(found, "SubnetId"), text_of(found, "AvailabilityZoneName"),
-          text_of(found, "IpAddress"), text_of(found, "LifeCycleState")};
+  return {found.find_text("MountTargetId"), found.find_text("SubnetId"), found.find_text("AvailabilityZoneName"),
+          found.find_text("IpAddress"), found.find_text("LifeCycleState")};
 }
 
 std::vector<Json> all_pages(net::AwsCalls& aws, const std::string& what, std::vector<net::HttpField> query,
@@ -57,7 +52,7 @@ std::vector<Json> all_pages(net::AwsCalls& aws, const std::string& what, std::ve
     net::read_answer(call, [&] {
       for (const Json& one : page.at(list).as_array()) all.push_back(one);
     });
-    const std::string next = text_of(page, "NextMarker");
+    const std::string next = page.find_text("NextMarker");
     if (next.empty()) return all;
     pages.turn(next);
     query.resize(fixed);
@@ -75,15 +70,15 @@ std::vector<FileSystem::MountTarget> targets_of(net::AwsCalls& aws, const std::s
 
 FileSystem lustre_of(const Json& found, const std::string& cluster) {
   constexpr double kBytesOfAGigabyte = 1e9;
-  FileSystem system{.id = text_of(found, "FileSystemId"),
-                    .state = text_of(found, "Lifecycle"),
+  FileSystem system{.id = found.find_text("FileSystemId"),
+                    .state = found.find_text("Lifecycle"),
                     .own = is_own(found, cluster),
                     .lustre = true};
   if (const Json* size = found.find("StorageCapacity"); size && size->is_number()) {
     system.bytes = size->as_number() * kBytesOfAGigabyte;
   }
   if (const Json* own = found.find("LustreConfiguration"); own && own->is_object()) {
-    system.mount_name = text_of(*own, "MountName");
+    system.mount_name = own->find_text("MountName");
   }
   return system;
 }
@@ -99,10 +94,10 @@ std::vector<FileSystem> lustre_systems(net::AwsCalls& aws, const std::string& id
     const Json page = aws.json(net::kFsx, "DescribeFileSystems", asked);
     net::read_answer(call, [&] {
       for (const Json& one : page.at("FileSystems").as_array()) {
-        if (text_of(one, "FileSystemType") == "LUSTRE") all.push_back(lustre_of(one, cluster));
+        if (one.find_text("FileSystemType") == "LUSTRE") all.push_back(lustre_of(one, cluster));
       }
     });
-    const std::string next = text_of(page, "NextToken");
+    const std::string next = page.find_text("NextToken");
     if (next.empty()) return all;
     pages.turn(next);
     asked["NextToken"] = next;
@@ -121,11 +116,6 @@ FileSystem read_lustre(net::AwsCalls& aws, const std::string& id, const std::str
                      "aws fsx describe-file-systems lists those that it has");
   }
   return std::move(found.front());
-}
-
-bool is_on_lustre(const Fleet& fleet) {
-  const auto shared = fleet.options.find("shared");
-  return shared != fleet.options.end() && (shared->second == "fsx" || shared->second.starts_with("fsx:"));
 }
 
 Json tag_list(const Tags& tags) {
@@ -167,16 +157,16 @@ std::vector<FileSystem> own_file_systems(net::AwsCalls& aws, const std::string& 
 }
 
 std::optional<FileSystem> find_file_system(net::AwsCalls& aws, const Spec& spec, const std::string& cluster) {
-  const SharedKind kind = shared_kind(spec);
-  if (kind == SharedKind::given_efs) return read_file_system(aws, spec.shared.substr(4), cluster);
-  if (kind == SharedKind::given_lustre) {
-    FileSystem system = read_lustre(aws, spec.shared.substr(4), cluster);
+  const Shared shared = shared_of(spec.shared);
+  if (shared.kind == SharedKind::given_efs) return read_file_system(aws, shared.id, cluster);
+  if (shared.kind == SharedKind::given_lustre) {
+    FileSystem system = read_lustre(aws, shared.id, cluster);
     if (system.state == "AVAILABLE" || system.state == "UPDATING") return system;
     throw UsageError(fmt::format("file system {} is in state {}", system.id, system.state),
                      "give one that is available");
   }
-  if (kind != SharedKind::new_efs && kind != SharedKind::new_lustre) return std::nullopt;
-  auto own = kind == SharedKind::new_efs ? own_file_systems(aws, cluster) : own_lustre(aws, cluster);
+  if (!shared.on_efs() && !shared.on_lustre()) return std::nullopt;
+  auto own = shared.on_efs() ? own_file_systems(aws, cluster) : own_lustre(aws, cluster);
   if (own.empty()) return std::nullopt;
   return std::move(own.front());
 }
@@ -242,9 +232,7 @@ std::vector<std::string> groups_of_target(net::AwsCalls& aws, const std::string&
 }
 
 void set_groups_of_target(net::AwsCalls& aws, const std::string& mount_target, const std::vector<std::string>& groups) {
-  Json list = Json::array();
-  for (const std::string& one : groups) list.push_back(one);
-  aws.rest(net::kEfs, "PUT", groups_path(mount_target), {}, Json::object({{"SecurityGroups", std::move(list)}}));
+  aws.rest(net::kEfs, "PUT", groups_path(mount_target), {}, Json::object({{"SecurityGroups", json_texts(groups)}}));
 }
 
 void delete_mount_target(net::AwsCalls& aws, const std::string& id) {
@@ -259,7 +247,7 @@ std::vector<FileSystem> own_lustre(net::AwsCalls& aws, const std::string& cluste
 
 // Without a group, nothing says whether the cluster had one: then a call that fails counts as none.
 std::vector<FileSystem> lustre_of(net::AwsCalls& aws, const Fleet& fleet) {
-  if (fleet.group && !is_on_lustre(fleet)) return {};
+  if (fleet.group && !shared_of(fleet.options).on_lustre()) return {};
   try {
     return own_lustre(aws, fleet.name);
   } catch (const net::AwsError&) {

@@ -96,11 +96,8 @@ Fields head_fields(const LaunchOrder& order, const HeadOrder& head, const Pool& 
   }
   Tags tags = common_tags(head.request.name, head.account);
   add_tags(fields, "", 2, "volume", tags);
-  tags.insert({{tag::kName, fmt::format("dtrain-{}-head", head.request.name)},
-               {tag::kRole, "head"},
-               {tag::kNode, "head"},
-               {tag::kNodeType, "Master"},
-               {tag::kLaunch, order.launch_tag()}});
+  tags.merge(name_tags(head.request.name, "head"));
+  tags.insert({{tag::kRole, "head"}, {tag::kNodeType, "Master"}, {tag::kLaunch, order.launch_tag()}});
   add_tags(fields, "", 1, "instance", tags);
   return fields;
 }

@@ -1,12 +1,11 @@
 #include <dtrain/cluster/power.hpp>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
 #include <set>
 
+#include <dtrain/base/clock.hpp>
 #include <dtrain/base/text.hpp>
 
 #include "ec2_fields.hpp"
@@ -21,8 +20,6 @@ constexpr std::size_t kMostInstances = 200;  // values of one filter
 constexpr std::size_t kMostNamed = 8;
 constexpr const char* kPricedDisk = "gp3";                  // what `up` makes
 constexpr const char* kBetween = "IncorrectInstanceState";  // EC2's code while a machine starts or stops
-
-std::string stamp() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
 
 std::string ended_by_hand(const Fleet& fleet, const Node& node) {
   if (node.role == Role::head) {
@@ -76,8 +73,8 @@ class PowerChange {
       if (!asked_.contains(id)) fresh.push_back(name_of_node(id));
     }
     if (!fresh.empty()) {
-      context_.say(fmt::format("{} {} machine{}: {}", verb(), fresh.size(), fresh.size() == 1 ? "" : "s",
-                               join_first(fresh, kMostNamed, ", ")));
+      context_.say(
+          fmt::format("{} {}: {}", verb(), count_text(fresh.size(), "machine"), join_first(fresh, kMostNamed, ", ")));
     }
     std::vector<Refused> refused = request_each(context_.aws, action, ids);
     std::set<std::string> taken(ids.begin(), ids.end());
@@ -205,7 +202,7 @@ bool is_stopped(const Fleet& fleet) {
 
 void note_stopped(net::AwsCalls& aws, Fleet& fleet, bool stopped) {
   if (!fleet.group || is_stopped(fleet) == stopped) return;
-  const std::string since = stopped ? stamp() : "";
+  const std::string since = stopped ? utc_text(unix_now()) : "";
   set_tags(aws, {fleet.group->id}, {{tag::kStopped, since}});
   fleet.group->tags[tag::kStopped] = since;
 }
@@ -220,8 +217,7 @@ PowerResult start_machines(const AwsContext& context, const Fleet& fleet) { retu
 
 std::string StoppedDisks::text() const {
   if (machines == 0) return {};
-  const std::string disks =
-      fmt::format("the disks of {} stopped machine{} ({} GB)", machines, machines == 1 ? "" : "s", gigabytes);
+  const std::string disks = fmt::format("the disks of {} ({} GB)", count_text(machines, "stopped machine"), gigabytes);
   if (monthly) return fmt::format("{} cost ${:.2f} a month", disks, *monthly);
   return disks + " cost money, at a price that is unknown here";
 }

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <dtrain/cluster/change.hpp>
 
 #include "resources.hpp"
@@ -8,7 +6,7 @@ namespace dtrain::cluster {
 namespace {
 
 void name_node(net::AwsCalls& aws, const Fleet& fleet, const Node& node, const std::string& name) {
-  set_tags(aws, {node.instance_id}, {{tag::kNode, name}, {tag::kName, fmt::format("dtrain-{}-{}", fleet.name, name)}});
+  set_tags(aws, {node.instance_id}, name_tags(fleet.name, name));
 }
 
 }  // namespace

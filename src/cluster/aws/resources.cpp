@@ -106,6 +106,14 @@ Tags common_tags(const std::string& cluster, const Account& account) {
   return tags;
 }
 
+std::string shown_name(const std::string& cluster, const std::string& node) {
+  return fmt::format("dtrain-{}-{}", cluster, node);
+}
+
+Tags name_tags(const std::string& cluster, const std::string& node) {
+  return {{tag::kNode, node}, {tag::kName, shown_name(cluster, node)}};
+}
+
 void set_tags(net::AwsCalls& aws, const std::vector<std::string>& resources, const Tags& tags) {
   Fields fields;
   add_list(fields, "ResourceId", resources);
@@ -276,7 +284,7 @@ TemplateOrder template_of_workers(const ClusterRequest& request, const Account& 
   }
   const Tags tags = common_tags(request.name, account);
   Tags worker = tags;
-  worker.insert({{tag::kName, fmt::format("dtrain-{}-worker", request.name)},
+  worker.insert({{tag::kName, shown_name(request.name, "worker")},
                  {tag::kRole, "worker"},
                  {tag::kNodeType, "Worker"},
                  {elastic_tag(request.name), ""}});

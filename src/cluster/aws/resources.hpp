@@ -11,6 +11,10 @@ namespace dtrain::cluster {
 
 // Tags of everything that belongs to the cluster.
 Tags common_tags(const std::string& cluster, const Account& account);
+// The name of a node as the console of AWS shows it; `node` is "worker" for those that have no name yet.
+std::string shown_name(const std::string& cluster, const std::string& node);
+// The tags that name a node: its name in the cluster, and that one.
+Tags name_tags(const std::string& cluster, const std::string& node);
 
 struct GroupMade {
   SecurityGroup group;

@@ -17,20 +17,14 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-Json texts(const Names& names) {
-  Json list = Json::array();
-  for (const std::string& name : names) list.push_back(name);
-  return list;
-}
-
-Json one_or_all(const Names& names) { return names.size() == 1 ? Json(names.front()) : texts(names); }
+Json one_or_all(const Names& names) { return names.size() == 1 ? Json(names.front()) : json_texts(names); }
 
 // The conditions of a statement: operator, key, values.
 class Conditions {
  public:
   Conditions& add(const std::string& comparison, const std::string& key, const Names& values) {
     if (!all_.find(comparison)) all_[comparison] = Json::object();
-    all_[comparison][key] = comparison.starts_with("For") ? texts(values) : one_or_all(values);
+    all_[comparison][key] = comparison.starts_with("For") ? json_texts(values) : one_or_all(values);
     return *this;
   }
   bool empty() const { return all_.as_object().empty(); }

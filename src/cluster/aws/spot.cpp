@@ -1,23 +1,15 @@
 #include <dtrain/cluster/spot.hpp>
 
-#include <fmt/chrono.h>
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
-#include <ctime>
 
+#include <dtrain/base/clock.hpp>
 #include <dtrain/base/stats.hpp>
 #include <dtrain/base/text.hpp>
 
 #include "ec2_fields.hpp"
 
 namespace dtrain::cluster {
-namespace {
-
-std::string now_text() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
-
-}  // namespace
 
 std::optional<double> SpotPrices::of(const std::string& type, const std::string& zone) const {
   const auto zones = by_type.find(type);
@@ -45,7 +37,7 @@ SpotPrices spot_prices_in(const std::vector<net::Element>& history) {
 
 // A history that begins now holds the present price of each type and zone.
 SpotPrices read_spot_prices(net::AwsCalls& aws, const std::vector<std::string>& types) {
-  Fields fields{{"ProductDescription.1", "Linux/UNIX"}, {"StartTime", now_text()}};
+  Fields fields{{"ProductDescription.1", "Linux/UNIX"}, {"StartTime", utc_text(unix_now())}};
   add_list(fields, "InstanceType", types);
   try {
     return spot_prices_in(aws.query_all(net::kEc2, "DescribeSpotPriceHistory", fields, "spotPriceHistorySet"));

@@ -301,10 +301,7 @@ class Provisioner {
     int last = last_node(fleet_);
     for (const auto& [id, name] : to_name_) {
       last = std::max(last, worker_number(name).value_or(0));
-      pieces.push_back([this, id = id, name = name] {
-        set_tags(context_.aws, {id},
-                 {{tag::kNode, name}, {tag::kName, fmt::format("dtrain-{}-{}", request_.name, name)}});
-      });
+      pieces.push_back([this, id = id, name = name] { set_tags(context_.aws, {id}, name_tags(request_.name, name)); });
     }
     Tags noted;
     if (finished_ > 0) noted = {{tag::kLaunches, std::to_string(finished_)}, {tag::kLastNode, std::to_string(last)}};

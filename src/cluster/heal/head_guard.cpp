@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <thread>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/signals.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/node.hpp>
@@ -102,22 +102,17 @@ std::string HeadGuard::start(Fleet fleet, const std::string& holder) {
   const bool is_first = memory_.failures == 0;
   std::vector<Attempt> attempts;
   std::string outcome;
-  bool started = false;
-  try {
+  const auto failure = attempt([&] {
     const Node head = start_head_again(context_.aws, fleet, types_of_head(fleet), memory_.lost, attempts);
     outcome = fmt::format("{} started {} at {}", holder, head.instance_id, head.private_ip);
     if (const std::string others = attempts_text(attempts); !others.empty()) outcome += "; " + others;
-    started = true;
-  } catch (const Stopped&) {
-    throw;
-  } catch (const Error& error) {
-    outcome = fmt::format("{} could not start one: {}", holder, error.what());
-  }
-  memory_ = after_start(std::move(memory_), started, clock_());
+  });
+  if (failure) outcome = fmt::format("{} could not start one: {}", holder, failure->what());
+  memory_ = after_start(std::move(memory_), !failure, clock_());
   std::string text = fmt::format("{}; {}", decision.why, outcome);
   // The events have little room: one for a head that is tried for again and again. The new head keeps the cluster at
   // once.
-  const Tags events = started || is_first ? event_tags(fleet, {{clock_(), text}}) : Tags{};
+  const Tags events = !failure || is_first ? event_tags(fleet, {{clock_(), text}}) : Tags{};
   write_lease(context_.aws, fleet, {}, clock_(), events);
   return text;
 }
@@ -132,7 +127,7 @@ void guard_head(const GuardOptions& options) {
   const auto reaches = [&] {
     const std::string url = fmt::format("http://{}:{}/", order.head, order.port);
     try {
-      return net::exchange_http({.url = url, .deadline = kProbe, .stop_on_signal = true}).status > 0;
+      return net::exchange_http({.url = url, .deadline = kProbe, .stop_on_signal = true, .direct = true}).status > 0;
     } catch (const RemoteError&) {
       return false;
     }
@@ -157,8 +152,7 @@ void guard_head(const GuardOptions& options) {
     said = std::move(words);
     const auto pause =
         std::min<std::chrono::seconds>(kGuardTick, std::max<std::chrono::seconds>(1s, order.replace_head_after / 8));
-    const auto until = std::chrono::steady_clock::now() + pause;
-    while (stop_signal() == 0 && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(200ms);
+    pause_unless_stopped(pause);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <dtrain/base/hash.hpp>
 
 #include "aws/ec2_fields.hpp"
+#include "aws/resources.hpp"
 
 namespace dtrain::cluster {
 namespace {
@@ -22,7 +23,7 @@ Tags tags_of_head(const Fleet& fleet) {
   tags[tag::kRole] = "head";
   tags[tag::kNode] = "head";
   tags[tag::kNodeType] = "Master";
-  tags[tag::kName] = fmt::format("dtrain-{}-head", fleet.name);
+  tags[tag::kName] = shown_name(fleet.name, "head");
   return tags;
 }
 

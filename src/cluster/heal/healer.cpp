@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/signals.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/health.hpp>
@@ -97,7 +98,7 @@ void Healer::require_ec2(const Fleet& fleet) const {
     throw UsageError(fmt::format("there is no cluster {} in {}", cluster_, context_.aws.region()),
                      fmt::format("dtrain cluster up {} creates it", cluster_));
   }
-  if (fleet.on_emr()) throw UsageError("Amazon EMR keeps its clusters itself", "leave out --heal");
+  if (fleet.on_emr()) throw UsageError("Amazon EMR keeps its clusters itself", "leave out setting 'heal'");
 }
 
 // With what this started, until AWS shows it.
@@ -148,8 +149,6 @@ std::string Healer::read_spot_again(std::vector<std::string> types, UnixTime now
   SpotPrices read;
   try {
     read = read_spot_prices(context_.aws, types);
-  } catch (const Stopped&) {
-    throw;
   } catch (const RemoteError& error) {
     read.why_not = error.what();
   }
@@ -192,13 +191,10 @@ std::string Healer::count_spending(Fleet& fleet, const Wish& wish, UnixTime now,
 // What the options name may be gone since `up`: a reservation, an image, a key. What was read before then counts on.
 std::string Healer::read_account_again(const ClusterRequest& request, UnixTime now) {
   if (now < account_until_) return account_problem_;
-  try {
-    account_ = read_account(context_.aws, request.spec, cluster_);
-    account_problem_.clear();
-  } catch (const Stopped&) {
-    throw;
-  } catch (const Error& error) {
-    account_problem_ = fmt::format("machines are {}: {}", account_ ? "started as before" : "not started", error.what());
+  account_problem_.clear();
+  if (const auto failure = attempt([&] { account_ = read_account(context_.aws, request.spec, cluster_); })) {
+    account_problem_ =
+        fmt::format("machines are {}: {}", account_ ? "started as before" : "not started", failure->what());
   }
   account_until_ = now + (account_problem_.empty() ? kAccountEvery : kAccountAgain);
   return account_problem_;
@@ -255,12 +251,8 @@ Healer::Look Healer::look() {
     if (action.kind == Kind::restore_head && !account_) continue;  // look.waits says why
     write(fleet, {}, holder_);
     std::string outcome;
-    try {
-      outcome = carry_out(action, fleet, request, wish, now);
-    } catch (const Stopped&) {
-      throw;
-    } catch (const Error& error) {
-      outcome = fmt::format("failed: {}", error.what());
+    if (const auto failure = attempt([&] { outcome = carry_out(action, fleet, request, wish, now); })) {
+      outcome = fmt::format("failed: {}", failure->what());
     }
     look.events.push_back({now, fmt::format("{}; {}", action.reason, outcome)});
   }

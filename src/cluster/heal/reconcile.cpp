@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 
 #include <dtrain/base/text.hpp>
@@ -17,12 +16,7 @@ namespace {
 using Kind = HealAction::Kind;
 using State = WorkerSeen::State;
 
-constexpr std::array<std::string_view, 9> kKindNames{
-    "restore-head", "count-out", "start-workers", "replace", "join", "drain", "finish-replace", "end", "close"};
-
-std::string workers_text(int count, bool base) {
-  return fmt::format("{} {}{}", count, base ? "" : "added ", count == 1 ? "worker" : "workers");
-}
+std::string workers_text(int count, bool base) { return count_text(count, base ? "worker" : "added worker"); }
 
 class Decision {
  public:
@@ -389,8 +383,6 @@ class Decision {
 };
 
 }  // namespace
-
-std::string_view name_of(HealAction::Kind kind) { return kKindNames[static_cast<std::size_t>(kind)]; }
 
 HealDecision reconcile(const Observed& observed, const Wish& wish, int least, HealMemory memory, UnixTime now) {
   return Decision(observed, wish, least, std::move(memory), now).run();

@@ -1,3 +1,4 @@
+#include <dtrain/base/files.hpp>
 #include <dtrain/cluster/member.hpp>
 
 #include <fmt/format.h>
@@ -18,7 +19,6 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto kGpuTime = 8s;
-constexpr unsigned kOwnersFile = 0600;
 
 std::int64_t wall_nanoseconds() {
   return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -91,7 +91,7 @@ void set_key(const std::string& key, bool opens) {
     make_folder(file.parent_path());
     std::filesystem::permissions(file.parent_path(), std::filesystem::perms::owner_all);
   }
-  write_file_atomic(file, after, kOwnersFile);
+  write_file_atomic(file, after, kOwnerOnly);
 }
 
 Json join(const Json& question) {
@@ -107,7 +107,7 @@ Json join(const Json& question) {
           {{"schema", "dtrain.cluster-member/1"}, {"cluster", question.at("cluster").as_string()}, {"folder", folder}})
               .dump() +
           "\n",
-      kOwnersFile);
+      kOwnerOnly);
   return Json::object();
 }
 

@@ -1,3 +1,4 @@
+#include <dtrain/base/files.hpp>
 #include <dtrain/cluster/registered.hpp>
 
 #include <fmt/format.h>
@@ -17,7 +18,6 @@ constexpr int kNewestSchema = 1;
 constexpr const char* kRegistered = "registered.json";
 constexpr const char* kHeadFile = "head.json";
 constexpr const char* kClusterFile = "cluster.json";
-constexpr unsigned kOwnersAlone = 0600;
 constexpr double kSecondsOfAnHour = 3600;
 constexpr std::chrono::seconds kToConnect{8};
 
@@ -74,9 +74,8 @@ const RegisteredHost* RegisteredCluster::find(std::string_view host) const {
 }
 
 Json to_json(const RegisteredCluster& cluster) {
-  Json hosts = Json::array(), unpriced = Json::array();
+  Json hosts = Json::array();
   for (const RegisteredHost& host : cluster.hosts) hosts.push_back(host_json(host));
-  for (const std::string& name : cluster.unpriced) unpriced.push_back(name);
   return Json::object({{"schema", fmt::format("{}{}", kSchema, kNewestSchema)},
                        {"name", cluster.name},
                        {"shared", cluster.shared},
@@ -85,7 +84,7 @@ Json to_json(const RegisteredCluster& cluster) {
                        {"hosts", std::move(hosts)},
                        {"budget", price_json(cluster.budget)},
                        {"spent_by_others", cluster.spent_by_others},
-                       {"unpriced", std::move(unpriced)},
+                       {"unpriced", json_texts(cluster.unpriced)},
                        {"own_key", cluster.own_key},
                        {"ends", cluster.ends}});
 }
@@ -143,7 +142,7 @@ std::vector<RegisteredCluster> all_registered() {
 void remember(const RegisteredCluster& cluster) {
   const Path folder = folder_of_user(cluster.name);
   make_folder(folder);
-  write_file_atomic(folder / kRegistered, to_json(cluster).dump() + "\n", kOwnersAlone);
+  write_file_atomic(folder / kRegistered, to_json(cluster).dump() + "\n", kOwnerOnly);
 }
 
 void forget(const std::string& name) {
@@ -175,7 +174,7 @@ std::optional<RegisteredCluster> headed_here(const std::string& name) {
 void become_head(const RegisteredCluster& cluster) {
   make_folder(folder_of_user(cluster.name));
   const Json json = Json::object({{"schema", "dtrain.cluster-head/1"}, {"folder", cluster.folder}});
-  write_file_atomic(folder_of_user(cluster.name) / kHeadFile, json.dump() + "\n", kOwnersAlone);
+  write_file_atomic(folder_of_user(cluster.name) / kHeadFile, json.dump() + "\n", kOwnerOnly);
 }
 
 void leave_headship(const std::string& name) {
@@ -191,7 +190,7 @@ void write_cluster(const RegisteredCluster& cluster) {
       fmt::format("# The hosts of cluster {}. Change them by `dtrain cluster add` and `remove`.\n", cluster.name);
   for (const RegisteredHost& host : cluster.hosts) lines += host.line() + "\n";
   write_file_atomic(cluster.host_file(), lines);
-  write_file_atomic(Path(cluster.folder) / kClusterFile, to_json(cluster).dump() + "\n", kOwnersAlone);
+  write_file_atomic(Path(cluster.folder) / kClusterFile, to_json(cluster).dump() + "\n", kOwnerOnly);
 }
 
 }  // namespace dtrain::cluster

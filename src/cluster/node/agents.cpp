@@ -1,15 +1,11 @@
 #include <fmt/format.h>
 
-#include <array>
-
 #include <dtrain/cluster/agents.hpp>
 
 namespace dtrain::cluster {
 namespace {
 
 using AgentState = AgentWord::State;
-constexpr std::array<std::string_view, 7> kNames{"registered", "lost", "failed", "waiting",
-                                                 "absent",     "none", "unknown"};
 
 // The entry of the list with this value of `key`; nullptr: there is none.
 const Json* entry(const Json& list, const char* name, const char* key, const std::string& value) {
@@ -21,10 +17,9 @@ const Json* entry(const Json& list, const char* name, const char* key, const std
 
 }  // namespace
 
-std::string_view name_of(AgentState state) { return kNames[static_cast<std::size_t>(state)]; }
-
 std::string AgentWord::text() const {
-  return why.empty() ? std::string(name_of(state)) : fmt::format("{}: {}", name_of(state), why);
+  const std::string name = enum_name(kAgentStateNames, state);
+  return why.empty() ? name : fmt::format("{}: {}", name, why);
 }
 
 AgentWord agent_of(const Node& node, const Fleet& fleet, const Json& list) {

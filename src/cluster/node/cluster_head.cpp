@@ -140,7 +140,7 @@ void ClusterHead::bring_program(std::chrono::seconds patience) {
   const std::string wanted(trim(session_.read_file(on_node("incoming/wanted"))));
   const std::string place = on_node(fmt::format("incoming/{}.tar", wanted).c_str());
   if (session_.stat(place)) return;  // an earlier upload is being unpacked
-  const Path file = std::filesystem::temp_directory_path() / fmt::format("dtrain_{}.tar", ::getpid());
+  const Path file = temporary_folder() / fmt::format("dtrain_{}.tar", ::getpid());
   const launcher::ProgramArchive archive = launcher::write_program_archive(file);
   std::error_code ignored;
   if (archive.sha256 == wanted) {

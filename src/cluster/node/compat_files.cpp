@@ -58,12 +58,10 @@ std::string with_cluster_names(std::string_view hosts_file, std::string_view nam
 }
 
 Json to_json(const ClusterFacts& facts) {
-  Json workers = Json::array();
-  for (const std::string& address : facts.workers) workers.push_back(address);
   return Json::object({{"cluster", facts.cluster},
                        {"region", facts.region},
                        {"head", facts.head},
-                       {"workers", std::move(workers)},
+                       {"workers", json_texts(facts.workers)},
                        {"shared_folder", facts.shared_folder},
                        {"launch_template", facts.launch_template},
                        {"elastic_tag", facts.elastic_tag}});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <dtrain/base/clock.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/cluster/cluster_head.hpp>
 #include <dtrain/cluster/provider.hpp>
@@ -54,8 +55,7 @@ class Ec2Provider final : public Provider {
           fmt::format("leave setting 'down-when-done' out; dtrain cluster down {} gives them back later", fleet_.name));
     }
     const Lease lease = tagged_lease(fleet_);
-    const auto now = std::chrono::duration_cast<UnixTime>(std::chrono::system_clock::now().time_since_epoch());
-    if (down_when_done && lease_state(lease, "", now) == LeaseState::taken) {
+    if (down_when_done && lease_state(lease, "", unix_now()) == LeaseState::taken) {
       throw UsageError(fmt::format("setting 'down-when-done': {} keeps cluster {}, and would start its machines again",
                                    lease.holder, fleet_.name),
                        "end `dtrain cluster watch --heal` first, or leave setting 'down-when-done' out");

@@ -1,3 +1,4 @@
+#include <dtrain/base/files.hpp>
 #include <dtrain/cluster/head.hpp>
 
 #include <fmt/format.h>
@@ -33,7 +34,6 @@ constexpr auto kLongestDown = 180s;
 constexpr auto kSilence = 20s;
 constexpr auto kLongestCheck = 20s;
 constexpr std::size_t kTokenBytes = 32;
-constexpr unsigned kOwnerOnly = 0600;
 // A node that boots fetches one file at a time.
 constexpr std::size_t kMostHttp = 256, kMostHttpOfAddress = 16;
 constexpr const char* kAnnounced = "announced.json";

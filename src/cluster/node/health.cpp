@@ -84,8 +84,7 @@ std::string NodeHealth::why() const { return join(troubles(), "; "); }
 std::string NodeHealth::gpu_text() const {
   if (!checkup) return gpus_of_type == 0 ? "no GPU" : "GPUs unknown";
   if (checkup->gpus.empty() && checkup->gpu_error.empty() && gpus_of_type.value_or(0) == 0) return "no GPU";
-  const std::size_t count = checkup->gpus.size();
-  return fmt::format("{} GPU{}", count, count == 1 ? "" : "s");
+  return count_text(checkup->gpus.size(), "GPU");
 }
 
 std::vector<NodeHealth> read_health(net::AwsCalls& aws, const Fleet& fleet) {

@@ -277,8 +277,7 @@ void run_node(const NodeOptions& options) {
       if (options.on_note && said != error.what()) options.on_note(error.what());
       said = error.what();
     }
-    const auto until = std::chrono::steady_clock::now() + kPause;
-    while (stop_signal() == 0 && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(kTick);
+    pause_unless_stopped(kPause);
   }
 }
 

@@ -1,3 +1,4 @@
+#include <dtrain/base/files.hpp>
 #include <dtrain/cluster/ssh_entries.hpp>
 
 #include <fmt/format.h>
@@ -16,7 +17,6 @@ namespace dtrain::cluster {
 namespace {
 
 constexpr const char* kFile = "ssh_config";
-constexpr unsigned kMine = 0600;
 
 Path home() { return environment("HOME").value_or("/"); }
 Path clusters() { return home() / ".dtrain" / "clusters"; }
@@ -37,7 +37,7 @@ void replace(const Path& link, const std::string& text) {
   const Path file = std::filesystem::weakly_canonical(link);
   struct stat before {};
   const bool was_there = ::stat(file.c_str(), &before) == 0;
-  const unsigned mode = was_there ? before.st_mode & 07777 : kMine;
+  const unsigned mode = was_there ? before.st_mode & 07777 : kOwnerOnly;
   write_file_atomic(file, text, mode);
   if (!was_there) return;
   // Restores what the umask removed and what root took over.
@@ -60,7 +60,7 @@ void change_config(const std::function<std::string(std::string_view config, std:
 
 Path write_entries(const std::string& cluster, const std::string& text) {
   Path file = entries_of(cluster);
-  write_file_atomic(file, text, kMine);
+  write_file_atomic(file, text, kOwnerOnly);
   change_config(with_include);
   return file;
 }

@@ -13,11 +13,10 @@ namespace {
 constexpr std::size_t kTagsOfGroup = 50, kOwnTags = 12 + kKeptEvents;
 
 SharedFolder shared_folder(const ClusterRequest& request, const std::optional<FileSystem>& system) {
-  const SharedKind kind = shared_kind(request.spec);
-  if (kind == SharedKind::none) return {};
-  if (kind == SharedKind::path) return {.kind = SharedFolder::Kind::path, .folder = request.spec.shared};
-  const bool is_lustre = kind == SharedKind::new_lustre || kind == SharedKind::given_lustre;
-  return {.kind = is_lustre ? SharedFolder::Kind::lustre : SharedFolder::Kind::efs,
+  const Shared shared = shared_of(request.spec.shared);
+  if (shared.kind == SharedKind::none) return {};
+  if (shared.kind == SharedKind::path) return {.kind = SharedFolder::Kind::path, .folder = request.spec.shared};
+  return {.kind = shared.on_lustre() ? SharedFolder::Kind::lustre : SharedFolder::Kind::efs,
           .file_system = system ? system->id : "",
           .mount_name = system ? system->mount_name : "",
           .folder = request.spec.mount};

@@ -32,8 +32,7 @@ void add_notes(const Spec& spec, const Account& account, Plan& plan) {
                     "or a grant (aws kms create-grant), must allow that",
                     account.kms_key));
   }
-  const SharedKind shared = shared_kind(spec);
-  if ((shared == SharedKind::new_lustre || shared == SharedKind::given_lustre) && spec.image == "ubuntu") {
+  if (shared_of(spec.shared).on_lustre() && spec.image == "ubuntu") {
     note(
         "setting 'shared' fsx: nodes need a client of Lustre, which the images of Ubuntu lack: give setting 'image' "
         "amazon-linux, whose packages have it, or an image of yours");

@@ -14,9 +14,6 @@
 namespace dtrain::cluster {
 namespace {
 
-constexpr std::array<std::string_view, 14> kStepNames{
-    "security-group", "ssh-rule",     "own-rules",       "key-pair", "placement-group", "file-system", "role",
-    "head",           "mount-target", "launch-template", "workers",  "names",           "options",     "emr"};
 constexpr std::size_t kMostStoppedNamed = 8;
 // Options that can change on an existing cluster; the others are in the user data of its nodes.
 constexpr std::array<std::string_view, 6> kChangeable{"workers", "min-workers",   "ssh-from",
@@ -83,7 +80,7 @@ void refuse_changes(const std::map<std::string, std::string>& options, const Fle
     const bool both = now != options.end() && then != fleet.options.end();
     if (both ? now->second == then->second : (now == options.end()) == (then == fleet.options.end())) return;
     if (std::ranges::find(kChangeable, name) != kChangeable.end()) return;
-    changed.push_back("--" + name);
+    changed.push_back(fmt::format("setting '{}'", name));
   };
   for (const auto& [name, text] : options) differs(name);
   for (const auto& [name, text] : fleet.options) {
@@ -107,8 +104,8 @@ std::string what_of_workers(const std::vector<std::string>& names, const std::ve
   const int weight = pools.empty() ? 1 : pools.front().weight;
   if (weight > 1) {
     const int machines = machines_for(static_cast<int>(names.size()), weight);
-    return fmt::format("start {} {}, from {} on, which count as {} workers{}", machines,
-                       machines == 1 ? "machine" : "machines", names.front(), machines * weight, kind);
+    return fmt::format("start {}, from {} on, which count as {} workers{}", count_text(machines, "machine"),
+                       names.front(), machines * weight, kind);
   }
   if (names.size() == 1) return fmt::format("start worker {}{}", names.front(), kind);
   return fmt::format("start {} workers, {} to {}{}", names.size(), names.front(), names.back(), kind);
@@ -166,9 +163,7 @@ void plan_nodes(const Spec& spec, const Account& account, const Fleet& fleet, Pl
     const auto choices = head_pools(spec, account);
     add(Step::head, "start the head, " + (choices.empty() ? "nowhere" : choices.front().text()));
   }
-  const SharedKind shared = shared_kind(spec);
-  const bool on_efs = shared == SharedKind::new_efs || shared == SharedKind::given_efs;
-  if (on_efs && !(head && has_mount_targets(account, fleet))) {
+  if (shared_of(spec.shared).on_efs() && !(head && has_mount_targets(account, fleet))) {
     add(Step::mount_target, "give the file system an address in each zone in use");
   }
   if (!fleet.launch_template) add(Step::launch_template, fmt::format("make launch template dtrain-{}", fleet.name));
@@ -217,7 +212,7 @@ void plan_emr(const Spec& spec, const std::map<std::string, std::string>& option
   };
   for (const char* name : {"workers", "instance-type"}) {
     if (text(options, name) == text(fleet.options, name)) continue;
-    throw UsageError(fmt::format("EMR cluster {} exists with other --{}", fleet.emr->id, name),
+    throw UsageError(fmt::format("EMR cluster {} exists with another setting '{}'", fleet.emr->id, name),
                      fmt::format("dtrain cluster add {0} and remove {0} change how many workers it has", fleet.name));
   }
 }
@@ -298,8 +293,6 @@ std::string quota_of(const std::string& type) {
   }
   return "standard";
 }
-
-std::string_view name_of(Step step) { return kStepNames[static_cast<std::size_t>(step)]; }
 
 std::string Pool::text() const {
   return fmt::format("{} {} in {}{}", enum_name(kMarketNames, market), type, zone,

@@ -17,7 +17,6 @@ namespace {
 
 constexpr const char* kSchema = "dtrain.cluster-regions/1";
 constexpr const char* kRegionsFile = "regions.json";
-constexpr unsigned kOwnersAlone = 0600;
 constexpr double kMostBytesOfNothing = 1 << 20;
 
 Path clusters_of_user() { return Path(environment("HOME").value_or("/")) / ".dtrain" / "clusters"; }
@@ -123,11 +122,9 @@ void remember_regions(const std::string& cluster, const std::vector<std::string>
     std::filesystem::remove(folder, ignored);  // unless something else is in it
     return;
   }
-  Json list = Json::array();
-  for (const std::string& region : regions) list.push_back(region);
   make_folder(folder);
   write_file_atomic(folder / kRegionsFile,
-                    Json::object({{"schema", kSchema}, {"regions", std::move(list)}}).dump() + "\n", kOwnersAlone);
+                    Json::object({{"schema", kSchema}, {"regions", json_texts(regions)}}).dump() + "\n", kOwnerOnly);
 }
 
 std::vector<std::string> all_remembered_regions() {

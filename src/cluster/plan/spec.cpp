@@ -82,12 +82,20 @@ std::vector<std::string> types_of(const Spec& spec) {
 
 int least_workers(const Spec& spec) { return std::min(spec.min_workers.value_or(spec.workers), spec.workers); }
 
-SharedKind shared_kind(const Spec& spec) {
-  if (spec.shared == "none" || spec.shared.empty()) return SharedKind::none;
-  if (spec.shared == "efs") return SharedKind::new_efs;
-  if (spec.shared.starts_with("fsx:fs-")) return SharedKind::given_lustre;
-  if (spec.shared == "fsx" || spec.shared.starts_with("fsx:")) return SharedKind::new_lustre;
-  return spec.shared.starts_with("efs:") ? SharedKind::given_efs : SharedKind::path;
+Shared shared_of(std::string_view text) {
+  constexpr std::string_view kEfs = "efs:", kLustre = "fsx:";
+  if (text == "none" || text.empty()) return {};
+  if (text == "efs") return {SharedKind::new_efs};
+  if (text == "fsx") return {SharedKind::new_lustre};
+  if (text.starts_with(kEfs)) return {SharedKind::given_efs, std::string(text.substr(kEfs.size()))};
+  if (!text.starts_with(kLustre)) return {SharedKind::path};
+  const std::string_view rest = text.substr(kLustre.size());  // an id, or a size
+  return rest.starts_with("fs-") ? Shared{SharedKind::given_lustre, std::string(rest)} : Shared{SharedKind::new_lustre};
+}
+
+Shared shared_of(const std::map<std::string, std::string>& options) {
+  const auto found = options.find("shared");
+  return found == options.end() ? Shared{} : shared_of(found->second);
 }
 
 int lustre_gb(const Spec& spec) {

@@ -77,17 +77,17 @@ std::string thing_of_key(const std::string& text) {
 constexpr int kLustreStep = 2'400, kMostLustre = 240'000;
 
 void check_shared(const Spec& spec) {
-  const SharedKind shared = shared_kind(spec);
-  if (shared == SharedKind::path && !spec.shared.starts_with('/')) {
+  const Shared shared = shared_of(spec.shared);
+  if (shared.kind == SharedKind::path && !spec.shared.starts_with('/')) {
     throw UsageError(
         fmt::format("setting 'shared' {} is neither none, efs, efs:ID, fsx, fsx:GB, fsx:ID nor a folder", spec.shared),
         "a folder begins with /");
   }
-  if (shared == SharedKind::given_efs && !spec.shared.starts_with("efs:fs-")) {
+  if (shared.kind == SharedKind::given_efs && !shared.id.starts_with("fs-")) {
     throw UsageError(fmt::format("setting 'shared' {} names no file system", spec.shared),
                      "such as efs:fs-0123456789abcdef0");
   }
-  if (shared != SharedKind::new_lustre) return;
+  if (shared.kind != SharedKind::new_lustre) return;
   const int size = lustre_gb(spec);
   if (size == kLeastLustre || (size > 0 && size <= kMostLustre && size % kLustreStep == 0)) return;
   throw UsageError(fmt::format("setting 'shared' {} names no size of FSx for Lustre, in GB", spec.shared),

@@ -167,5 +167,26 @@ TEST_F(Files, ADescriptorIsClosedOnceAndMovesItsOwnership) {
   EXPECT_EQ(::read(reader.get(), &byte, 1), 0);  // the writing end is closed
 }
 
+TEST(ScratchFolderTest, IsRemovedWithItsContent) {
+  Path path;
+  {
+    const ScratchFolder folder("dtrain-test");
+    path = folder.path();
+    EXPECT_TRUE(path.filename().string().starts_with("dtrain-test-"));
+    write_file_atomic(path / "file", "content");
+  }
+  EXPECT_FALSE(is_listed(path));
+}
+
+TEST(ScratchFolderTest, SaysWhatToDoWithoutAPlaceForIt) {
+  try {
+    make_temporary_folder("no/such/folder", "give another one");
+    FAIL() << "a folder was made";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("cannot make a folder"), std::string::npos) << error.what();
+    EXPECT_EQ(error.hint(), "give another one");
+  }
+}
+
 }  // namespace
 }  // namespace dtrain

@@ -1,11 +1,17 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <csignal>
+#include <cstdlib>
+#include <thread>
 
 #include <dtrain/base/stop.hpp>
 
 namespace dtrain {
 namespace {
+
+constexpr std::chrono::milliseconds kNextRequest{350};
 
 class StopTest : public testing::Test {
  protected:
@@ -28,6 +34,7 @@ TEST_F(StopTest, TheSecondOfAKindEndsTheProcess) {
   const auto twice = [] {
     watch_stop_signals();
     std::raise(SIGINT);
+    std::this_thread::sleep_for(kNextRequest);
     std::raise(SIGINT);
   };
   EXPECT_EXIT(twice(), testing::KilledBySignal(SIGINT), "");
@@ -36,11 +43,37 @@ TEST_F(StopTest, TheSecondOfAKindEndsTheProcess) {
 TEST_F(StopTest, TheThirdEndsOneThatHearsTwo) {
   const auto thrice = [] {
     watch_stop_signals(2);
-    std::raise(SIGINT);
-    std::raise(SIGINT);
+    for (int i = 0; i < 2; ++i) {
+      std::raise(SIGINT);
+      std::this_thread::sleep_for(kNextRequest);
+    }
     if (stop_signals() == 2) std::raise(SIGINT);
   };
   EXPECT_EXIT(thrice(), testing::KilledBySignal(SIGINT), "");
+}
+
+// As timeout(1) sends it: to the process, and then to its group.
+TEST_F(StopTest, TheSameSignalAtOnceIsOneRequest) {
+  watch_stop_signals();
+  for (int i = 0; i < 3; ++i) std::raise(SIGTERM);
+  EXPECT_EQ(stop_signals(), 1);
+}
+
+TEST_F(StopTest, ALostReaderOfTheOutputIsARequest) {
+  const auto write_to_nobody = [] {
+    std::signal(SIGPIPE, SIG_DFL);
+    watch_stop_signals();
+    watch_for_lost_reader();
+    int ends[2];
+    if (::pipe(ends) != 0) std::abort();
+    ::close(ends[0]);
+    (void)!::write(ends[1], "x", 1);
+    const bool ignored = stop_signal() == 0;  // it is not stdout
+    ::dup2(ends[1], STDOUT_FILENO);
+    for (int i = 0; i < 3; ++i) (void)!::write(STDOUT_FILENO, "x", 1);
+    ::_exit(ignored && stop_signal() == SIGPIPE && stop_signals() == 1 ? 0 : 1);
+  };
+  EXPECT_EXIT(write_to_nobody(), testing::ExitedWithCode(0), "");
 }
 
 TEST_F(StopTest, HangUpsAreOneRequestHoweverOftenTheyCome) {
@@ -57,6 +90,13 @@ TEST_F(StopTest, AHangUpIsIgnoredWhereItWas) {
   watch_stop_signals();
   std::raise(SIGHUP);
   EXPECT_EQ(stop_signal(), 0);
+}
+
+TEST_F(StopTest, ASignalEndsAPause) {
+  watch_stop_signals();
+  EXPECT_TRUE(pause_unless_stopped(std::chrono::milliseconds(1)));
+  std::raise(SIGTERM);
+  EXPECT_FALSE(pause_unless_stopped(std::chrono::hours(1)));
 }
 
 }  // namespace

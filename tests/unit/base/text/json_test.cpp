@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <set>
+#include <string>
+#include <vector>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/json.hpp>
@@ -85,6 +88,19 @@ TEST(Json, GrowsFromNull) {
 }
 
 TEST(Json, BadUtf8IsReplacedOnWriting) { EXPECT_EQ(Json("a\xff").dump(), "\"a\xef\xbf\xbd\""); }
+
+TEST(Json, FindsATextOrSaysTheOther) {
+  const Json json = Json::object({{"name", "demo"}, {"count", 3}});
+  EXPECT_EQ(json.find_text("name"), "demo");
+  EXPECT_EQ(json.find_text("count"), "");
+  EXPECT_EQ(json.find_text("missing", "unknown"), "unknown");
+}
+
+TEST(Json, MakesAnArrayOfTexts) {
+  EXPECT_EQ(json_texts(std::vector<std::string>{"b", "a"}).dump(), R"(["b","a"])");
+  EXPECT_EQ(json_texts(std::set<std::string>{"b", "a"}).dump(), R"(["a","b"])");
+  EXPECT_EQ(json_texts(std::vector<std::string>()).dump(), "[]");
+}
 
 }  // namespace
 }  // namespace dtrain

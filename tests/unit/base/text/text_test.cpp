@@ -18,6 +18,8 @@ TEST(Text, SplitKeepsEmptyParts) {
   EXPECT_EQ(join(split("200,250", ','), " "), "200 250");
 }
 
+TEST(Text, LowerCaseLeavesAllButLetters) { EXPECT_EQ(lower_case("Content-TYPE 1\xc3\x89"), "content-type 1\xc3\x89"); }
+
 TEST(Text, PrefixesIgnoreCaseButNotLength) {
   EXPECT_TRUE(starts_with_ignoring_case("<!DOCTYPE html>", "<!doctype"));
   EXPECT_FALSE(starts_with_ignoring_case("<!", "<!doctype"));
@@ -52,6 +54,12 @@ TEST(Text, SizesAndTimesReadWell) {
   EXPECT_EQ(format_duration(duration<double>(3.2)), "3.2 s");
   EXPECT_EQ(format_duration(duration<double>(125)), "2:05");
   EXPECT_EQ(format_duration(duration<double>(3723)), "1:02:03");
+}
+
+TEST(Text, CountsThings) {
+  EXPECT_EQ(count_text(0, "worker"), "0 workers");
+  EXPECT_EQ(count_text(1u, "worker"), "1 worker");
+  EXPECT_EQ(count_text(std::size_t{2}, "added worker"), "2 added workers");
 }
 
 }  // namespace

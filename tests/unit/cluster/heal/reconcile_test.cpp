@@ -28,7 +28,7 @@ Observed observed(std::vector<WorkerSeen> workers) {
 Words actions(const HealDecision& decision) {
   Words all;
   for (const HealAction& one : decision.actions) {
-    std::string text(name_of(one.kind));
+    std::string text = enum_name(kHealActionNames, one.kind);
     if (!one.id.empty()) text += " " + one.id;
     if (!one.host.empty()) text += " " + one.host;
     if (one.kind == Kind::start_workers) text += fmt::format(" {}{}", one.count, one.base ? "" : " added");

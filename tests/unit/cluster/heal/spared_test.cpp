@@ -37,7 +37,7 @@ HealDecision decide(const Observed& what, const Wish& wish, HealMemory memory = 
 Words actions(const HealDecision& made) {
   Words all;
   for (const HealAction& one : made.actions) {
-    all.push_back(fmt::format("{}{}{}", name_of(one.kind), one.id.empty() ? "" : " ", one.id));
+    all.push_back(fmt::format("{}{}{}", enum_name(kHealActionNames, one.kind), one.id.empty() ? "" : " ", one.id));
   }
   return all;
 }

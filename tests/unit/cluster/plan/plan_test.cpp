@@ -45,7 +45,7 @@ Fleet complete_fleet() {
 
 std::vector<std::string> steps(const Plan& plan) {
   std::vector<std::string> names;
-  for (const Action& action : plan.actions) names.emplace_back(name_of(action.step));
+  for (const Action& action : plan.actions) names.push_back(enum_name(kStepNames, action.step));
   return names;
 }
 

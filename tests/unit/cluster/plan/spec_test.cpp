@@ -41,6 +41,26 @@ TEST(Spec, HasValuesThatAreInvalidWhateverTheOthersAre) {
   EXPECT_THROW(check_values({.capacity_reservation = "mine"}), UsageError);
 }
 
+TEST(Spec, ReadsTheSharedFolder) {
+  EXPECT_EQ(shared_of("none").kind, SharedKind::none);
+  EXPECT_EQ(shared_of("efs").kind, SharedKind::new_efs);
+  EXPECT_EQ(shared_of("fsx").kind, SharedKind::new_lustre);
+  EXPECT_EQ(shared_of("fsx:2400").kind, SharedKind::new_lustre);
+  EXPECT_EQ(shared_of("/data").kind, SharedKind::path);
+  const Shared efs = shared_of("efs:fs-1"), lustre = shared_of("fsx:fs-2");
+  EXPECT_EQ(efs.kind, SharedKind::given_efs);
+  EXPECT_EQ(efs.id, "fs-1");
+  EXPECT_EQ(lustre.kind, SharedKind::given_lustre);
+  EXPECT_EQ(lustre.id, "fs-2");
+  EXPECT_TRUE(efs.on_efs() && !efs.on_lustre() && lustre.on_lustre() && !lustre.on_efs());
+}
+
+TEST(Spec, ReadsTheSharedFolderOfACluster) {
+  using Options = std::map<std::string, std::string>;
+  EXPECT_EQ(shared_of(Options{}).kind, SharedKind::none);
+  EXPECT_EQ(shared_of(Options{{"shared", "efs:fs-1"}}).id, "fs-1");
+}
+
 TEST(Spec, ReplacesAHeadNoSoonerThanAwsShowsItsEnd) {
   EXPECT_THROW(check_values({.replace_head_after = std::chrono::minutes(1)}), UsageError);
   EXPECT_THROW(check_values({.replace_head_after = kLeastHeadPatience - std::chrono::seconds(1)}), UsageError);
