@@ -8,6 +8,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/json.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/elastic/job_files.hpp>
 
 #include "placeholders.hpp"
 #include "run_folder.hpp"
@@ -223,7 +224,7 @@ void add_tensorflow(const ProcessIdentity& who, Variables& variables) {
 }
 
 void add_mxnet(const ProcessIdentity& who, Variables& variables) {
-  variables.set("WORKER_HOST_FILE", (who.here.job_folder / "host_worker").string());
+  variables.set("WORKER_HOST_FILE", (who.here.job_folder / elastic::job_file::kHosts).string());
   variables.set("INSTANCE_POOL", "DEFAULT");
   variables.set("TRAINING_CMD", fmt::format("{}", fmt::join(who.program.command, " ")));
   if (who.program.elastic) variables.set("ELASTIC_TRAINING_ENABLED", "1");

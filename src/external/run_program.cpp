@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/elastic/job_files.hpp>
 #include <dtrain/net/addresses.hpp>
 
 #include "environments.hpp"
@@ -170,7 +171,7 @@ class Rank {
                              error_file(here_.job_folder, rank)}) {
       std::filesystem::remove(file, ignored);
     }
-    processes_.emplace(processes_of(program_, placement, rank, here_), here_.job_folder / "logs",
+    processes_.emplace(processes_of(program_, placement, rank, here_), here_.job_folder / elastic::job_file::kLogs,
                        fmt::format("{}.{}", here_.host, here_.slot), here_.mark);
     if (rank != 0) return;
     membership_.report(Json::object({{"event", "started"},

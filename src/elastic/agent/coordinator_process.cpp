@@ -11,6 +11,7 @@
 #include <dtrain/base/pipe.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/elastic/job_files.hpp>
 
 namespace dtrain::elastic {
 namespace {
@@ -18,7 +19,7 @@ namespace {
 // The job goes on without the log where that cannot be written.
 FileDescriptor coordinator_log(const Path& job_folder) {
   try {
-    return open_log(job_folder / "logs" / "coordinator.log");
+    return open_log(job_folder / job_file::kLogs / job_file::kCoordinatorLog);
   } catch (const Error&) {
     return open_log("/dev/null");
   }

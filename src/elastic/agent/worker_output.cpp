@@ -7,6 +7,7 @@
 
 #include <dtrain/base/text.hpp>
 #include <dtrain/elastic/agent.hpp>
+#include <dtrain/elastic/job_files.hpp>
 
 namespace dtrain::elastic {
 std::string file_name_of(std::string host) {
@@ -20,15 +21,15 @@ std::string file_name_of(std::string host) {
 }
 
 Path worker_log(const Path& job_folder, const std::string& host, int slot) {
-  return job_folder / "logs" / fmt::format("{}.{}.log", file_name_of(host), slot);
+  return job_folder / job_file::kLogs / fmt::format("{}.{}.log", file_name_of(host), slot);
 }
 
 Path prepare_log(const Path& job_folder, const std::string& host) {
-  return job_folder / "logs" / fmt::format("prepare_{}.log", file_name_of(host));
+  return job_folder / job_file::kLogs / fmt::format("prepare_{}.log", file_name_of(host));
 }
 
 Path agent_log(const AgentOrder& order) {
-  return Path(order.job_folder) / "logs" / fmt::format("agent_{}.log", file_name_of(order.host));
+  return Path(order.job_folder) / job_file::kLogs / fmt::format("agent_{}.log", file_name_of(order.host));
 }
 
 std::string WorkerOutput::add(std::string_view bytes) {

@@ -20,6 +20,7 @@
 #include <dtrain/base/error_json.hpp>
 #include <dtrain/base/file_exists.hpp>
 #include <dtrain/base/secret.hpp>
+#include <dtrain/elastic/job_files.hpp>
 
 #include "decide/decide.hpp"
 #include "job_tables.hpp"
@@ -48,11 +49,11 @@ struct Coordinator::Impl {
   Impl(CoordinatorOptions chosen, AgentPool& pool, Moment now)
       : options(std::move(chosen)),
         agent_pool(pool),
-        host_file(options.host_file.empty() ? options.folder / "host_worker" : options.host_file),
+        host_file(options.host_file.empty() ? options.folder / job_file::kHosts : options.host_file),
         watcher(host_file, options.settle, options.slots),
-        member_log(options.folder / "host_worker_log"),
-        events(options.folder / "events.jsonl"),
-        journal(options.folder / "journal.jsonl"),
+        member_log(options.folder / job_file::kMemberLog),
+        events(options.folder / job_file::kEvents),
+        journal(options.folder / job_file::kJournal),
         clock(now),
         tiebreaker_owner(fmt::format("coordinator {} {}", options.term, to_hex(unpredictable_bytes(8)))) {
     Origin origin{journal.next_generation(), journal.next_worker(), member_log.present()};
@@ -62,7 +63,7 @@ struct Coordinator::Impl {
       return;
     }
     write_now([this] { journal.begin_term(options.term); });  // a full disk must not end a job that trains
-    pending_requests = pending_requests_in(read_events(options.folder / "events.jsonl"));
+    pending_requests = pending_requests_in(read_events(options.folder / job_file::kEvents));
     origin.listed = pending_requests.listed;
     origin.unlisted.assign(pending_requests.unlisted.begin(), pending_requests.unlisted.end());
     first = recover_state(options.policy, origin, *options.takeover, now.time);
@@ -339,7 +340,7 @@ struct Coordinator::Impl {
   void write_metrics(Moment now) {
     metrics_due = now.time + kMetricsInterval;
     if (!may_write()) return;
-    write_now([&] { write_file_atomic(options.folder / "metrics.prom", prometheus_text(state, meter, now.time)); });
+    write_now([&] { write_file_atomic(options.folder / job_file::kMetrics, prometheus_text(state, meter, now.time)); });
   }
 
   const CoordinatorOptions options;

@@ -34,7 +34,7 @@ class HostRow {
     const Explanation why = explain(state_, host_, now_);
     Json row = Json::object({{"name", host_.line.name},
                              {"address", host_.address},
-                             {"state", phase_name(phase_of(state_, host_, now_))},
+                             {"state", enum_name(kHostPhaseNames, phase_of(state_, host_, now_))},
                              {"ranks", ranks_},
                              {"pids", pids_},
                              {"generation", generation_},

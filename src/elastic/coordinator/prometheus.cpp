@@ -54,7 +54,7 @@ void by_rank(Text& text, const State& state, Value value_of) {
 
 void hosts_by_state(Text& text, const State& state, Time now) {
   std::map<std::string, int> counts;
-  for (const auto& [name, host] : state.hosts) ++counts[phase_name(phase_of(state, host, now))];
+  for (const auto& [name, host] : state.hosts) ++counts[enum_name(kHostPhaseNames, phase_of(state, host, now))];
   text.family("hosts", "gauge", "Hosts of the job by what they are.");
   for (const auto& [name, count] : counts) text.value(count, fmt::format("{{state=\"{}\"}}", name));
 }

@@ -12,6 +12,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/elastic/host_file.hpp>
+#include <dtrain/elastic/host_phase.hpp>
 #include <dtrain/elastic/policy.hpp>
 #include <dtrain/elastic/protocol.hpp>
 #include <dtrain/elastic/voters.hpp>
@@ -197,9 +198,7 @@ struct Origin {
 };
 State initial_state(const Policy& policy, const Origin& origin, Time now);
 
-// The state of a host, as the user sees it.
-enum class HostPhase { absent, starting, preparing, ready, member, leaving, failed, quarantined, spare, drained };
-const char* phase_name(HostPhase phase);
+// The host, as the user sees it.
 HostPhase phase_of(const State& state, const Host& host, Time now);
 // Why the host is no member, and the command that changes it; each may be empty.
 struct Explanation {

@@ -33,32 +33,6 @@ Time since_of(const State& state, const Host& host) {
 
 }  // namespace
 
-const char* phase_name(HostPhase phase) {
-  switch (phase) {
-    case HostPhase::absent:
-      return "absent";
-    case HostPhase::starting:
-      return "starting";
-    case HostPhase::preparing:
-      return "preparing";
-    case HostPhase::ready:
-      return "ready";
-    case HostPhase::member:
-      return "member";
-    case HostPhase::leaving:
-      return "leaving";
-    case HostPhase::failed:
-      return "failed";
-    case HostPhase::quarantined:
-      return "quarantined";
-    case HostPhase::spare:
-      return "spare";
-    case HostPhase::drained:
-      return "drained";
-  }
-  return "unknown";
-}
-
 HostPhase phase_of(const State& state, const Host& host, Time now) {
   const std::optional<WorkerPhase> best = best_worker(state, host);
   const bool goes = !host.wanted || host.drained;

@@ -24,6 +24,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using WaitClock = std::chrono::steady_clock;
+using elastic::HostPhase;
 using launcher::WaitingState;
 
 constexpr int kAnyNumberOfSignals = std::numeric_limits<int>::max();
@@ -53,12 +54,12 @@ Json edit(const char* what, const std::string& host) {
   return Json::object({{"ask", "edit-hosts"}, {what, Json::array({host})}, {"any_number", true}});
 }
 
-// How the coordinator sees the host; empty: it does not know it.
-std::string state_in(const Json& list, const std::string& host) {
-  for (const Json& row : list.at("hosts").as_array()) {
-    if (row.at("name").as_string() == host) return row.at("state").as_string();
-  }
-  return "";
+bool has_worker(std::optional<HostPhase> phase) {
+  return phase == HostPhase::preparing || phase == HostPhase::ready || phase == HostPhase::member;
+}
+// The coordinator waits, or has given the host up.
+bool is_out(std::optional<HostPhase> phase) {
+  return phase == HostPhase::drained || phase == HostPhase::failed || phase == HostPhase::quarantined;
 }
 
 // What this host has to do with the coordinators of the folder. Each coordinator is asked until it has answered; after
@@ -90,8 +91,8 @@ class Membership {
     try {
       const auto file = coordinator();
       if (!file) return true;
-      const std::string state = state_in(asked(*file, Json::object({{"ask", "list"}})), host_);
-      return state.empty() || state == "drained";
+      const auto phase = phase_in(asked(*file, Json::object({{"ask", "list"}})), host_);
+      return !phase || phase == HostPhase::drained;
     } catch (const Error&) {
       return false;
     }
@@ -121,15 +122,14 @@ class Membership {
   bool enlist(const CoordinatorFile& file, bool has_agent) {
     const Json list = asked(file, Json::object({{"ask", "list"}}));
     if (!list.at("elastic").as_bool()) return true;
-    const std::string state = state_in(list, host_);
+    const auto phase = phase_in(list, host_);
     const bool is_former = is_new_ && !has_agent;
-    if (state == "leaving" || (is_former && (state == "member" || state == "ready" || state == "preparing")))
-      return false;
-    const bool is_lost = is_former && state == "starting";
+    if (phase == HostPhase::leaving || (is_former && has_worker(phase))) return false;
+    const bool is_lost = is_former && phase == HostPhase::starting;
     if (is_lost && ++looks_at_lost_ < kLooksAtLost) return false;
-    const bool has_failed = is_lost || state == "drained" || state == "failed" || state == "quarantined";
+    const bool has_failed = is_lost || is_out(phase);
     if (has_failed && is_new_ && list.at("hosts").as_array().size() > 1) asked(file, edit("remove", host_));
-    if (state.empty() || (has_failed && is_new_)) {
+    if (!phase || (has_failed && is_new_)) {
       asked(file, edit("add", host_));
       reporter_.note(fmt::format("{} asks coordinator {} to join", host_, file.term));
     }

@@ -74,11 +74,12 @@ std::string meaning_of_lost(const Json& report) {
 
 // Everything runs on the thread of `loop`, which is the caller's: messages of agents, the coordinator's decisions,
 // timers and reports. Other threads touch it only by posting to the loop (notes of the launcher) or behind their own
-// lock (CredentialForwarder). Signals are polled by tick(). The crew is a local variable of until_over() and outlives
-// the loop's run; `crew_in_use` points to it from then on. The launcher is declared after the loop and so is destroyed
-// before it, when its starts end; nothing that is posted afterwards runs. Errors of reports and of coordinator.json
-// become warnings, because they must not end a job that trains; only the first coordinator needs the file at its start.
-// Every other exception ends the process, and the agents then elect another coordinator or end their workers.
+// lock (CredentialForwarder). Signals are polled by tick(). The agent pool is a local variable of until_over() and
+// outlives the loop's run; `agent_pool_in_use` points to it from then on. The launcher is declared after the loop and
+// so is destroyed before it, when its starts end; nothing that is posted afterwards runs. Errors of reports and of
+// coordinator.json become warnings, because they must not end a job that trains; only the first coordinator needs the
+// file at its start. Every other exception ends the process, and the agents then elect another coordinator or end
+// their workers.
 struct JobRun::State {
   State(JobWork& chosen, int count, const JobFolder& where, const elastic::CoordinatorOrder* inherited,
         Reporter& output)
@@ -96,7 +97,7 @@ struct JobRun::State {
     watch_stop_signals(survives() ? kEverySignal : 2);
     tell_running = tell;
     token = order ? order->token : to_hex(unpredictable_bytes(kTokenBytes));
-    term = order ? order->election.term : elastic::GenerationJournal(folder.path / "journal.jsonl").term() + 1;
+    term = order ? order->election.term : elastic::GenerationJournal(folder.journal()).term() + 1;
     if (work.uses_s3()) credentials.emplace(net::AwsSettings{});
     elastic::NetworkAgentPool agent_pool(loop, starts, agent_pool_options(), [this](elastic::AgentPoolEvent event) {
       hear(std::move(event), elastic::Moment::now());

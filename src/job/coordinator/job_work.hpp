@@ -31,14 +31,14 @@ class JobWork {
   // Shows a report of the rank that reports for all.
   virtual void show(const Json& report) = 0;
   // Called several times a second: writes what show() could not write. Throws Error if that still fails.
-  virtual void catch_up() {}
+  virtual void catch_up() = 0;
   // Whether output of the workers is shown as it comes. `worker`: its host, with its slot if the host has several.
   virtual bool shows_output() const = 0;
   virtual void show_output(const std::string& worker, std::string_view line) = 0;
   // Called when all workers are done.
   virtual void end() = 0;
   // Called when the job failed, with its exit code and, if it is known, what failed first.
-  virtual void fail(const elastic::Failure* /*first*/, const std::string& /*reason*/, ExitCode) {}
+  virtual void fail(const elastic::Failure* first, const std::string& reason, ExitCode code) = 0;
 
   virtual std::string first_signal_words() const = 0;  // shown after the first stop signal
   // Whether a job that stops early keeps enough for the same command to continue.
@@ -47,7 +47,7 @@ class JobWork {
   // What was to be kept and is not saved, and why if that is known; empty: nothing is lost.
   virtual std::string lost() = 0;
   // Whether that is because the last save failed.
-  virtual bool failed_to_save() const { return false; }
+  virtual bool failed_to_save() const = 0;
   // A stop on request is no failure even if nothing is kept.
   virtual bool may_go_on() const = 0;
   // The exit code of a failed job.

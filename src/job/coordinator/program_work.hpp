@@ -23,6 +23,7 @@ class ProgramWork final : public JobWork {
   void adjust(elastic::Policy& policy) const override;
   void begin(int workers) override;
   void show(const Json& report) override;
+  void catch_up() override {}  // show() only prints
   bool shows_output() const override { return !options_.quiet_ranks; }
   void show_output(const std::string& worker, std::string_view line) override;
   void end() override;
@@ -30,7 +31,8 @@ class ProgramWork final : public JobWork {
   std::string first_signal_words() const override;
   bool keeps() const override { return false; }
   std::string what_next() override;
-  std::string lost() override { return {}; }        // the program saves by itself
+  std::string lost() override { return {}; }  // the program saves by itself
+  bool failed_to_save() const override { return false; }
   bool may_go_on() const override { return true; }  // if the program itself can
   ExitCode exit_code_of(const elastic::Failure& failure, ExitCode of_job) const override;
 

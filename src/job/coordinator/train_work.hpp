@@ -27,6 +27,8 @@ class TrainWork final : public JobWork {
   bool shows_output() const override { return job().log_per_worker; }
   void show_output(const std::string& worker, std::string_view line) override;
   void end() override;
+  // The error that ends the command says why.
+  void fail(const elastic::Failure*, const std::string&, ExitCode) override {}
   std::string first_signal_words() const override;
   bool keeps() const override { return run_.options.model_prefix.has_value(); }
   std::string what_next() override;

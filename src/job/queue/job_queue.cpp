@@ -82,7 +82,7 @@ Path queue_of_cluster(const std::string& shared_folder, const std::string& clust
 FileLock JobQueue::lock_submissions() const {
   const auto end = std::chrono::steady_clock::now() + kLockPatience;
   for (;;) {
-    if (auto lock = FileLock::take(folder_ / "submit.lock")) return std::move(*lock);
+    if (auto lock = FileLock::take(folder_ / "submit.lock", "--job-queue")) return std::move(*lock);
     if (std::chrono::steady_clock::now() > end) {
       throw Error(fmt::format("{}: other processes have held submit.lock for {}", folder_.string(),
                               format_duration(kLockPatience)),
@@ -207,7 +207,7 @@ std::vector<int> jobs_over_for(const std::vector<QueuedJob>& jobs, int days, std
 
 std::optional<FileLock> JobQueue::take_runner_lock() const {
   make_folder(folder_);
-  return FileLock::take(folder_ / "runner.lock");
+  return FileLock::take(folder_ / "runner.lock", "--job-queue");
 }
 
 bool JobQueue::close() {

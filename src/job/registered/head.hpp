@@ -1,13 +1,11 @@
 // What the head of a registered cluster does: it keeps the cluster's list of hosts and runs its queue of jobs. A user's
 // machine asks it over ssh; `dtrain agent --registered` on the head answers.
 //   {"ask": "place", "name", "shared"}         -> {"shared", "folder", "probe", "cluster"}: makes the folder, and a
-//   file
-//                                                 that all hosts must see; "cluster" is null where none is there yet
+//                                                 file that all hosts must see; "cluster" is null before the first one
 //   {"ask": "unplace", "probe"}                -> {}
 //   {"ask": "reach", "cluster"}                -> {"failed": [{"host", "why"}]}: hosts in which the head cannot log in
 //   {"ask": "key", "cluster"}                  -> {"key"}: the public half of the cluster's own key, made where missing
-//   {"ask": "claim", "cluster"}                -> {"cluster", "is_new"}: registers it, or changes prices and budget of
-//   it
+//   {"ask": "claim", "cluster"}                -> {"cluster", "is_new"}: registers it, or changes its prices and budget
 //   {"ask": "describe", "name"}                -> {"cluster", "runner", "jobs", "events", "time"}
 //   {"ask": "add", "name", "hosts"}            -> {"cluster", "notes"}: they join the jobs that run, too
 //   {"ask": "remove", "name", "host", "force"} -> {"cluster", "notes"}: it has left the jobs that run

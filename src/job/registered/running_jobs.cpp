@@ -48,10 +48,7 @@ std::optional<RunningJob> attached_job(const cluster::RegisteredCluster& cluster
 
 // Whether the host's workers are in the generation now: one that was lost is not.
 bool is_member(const JobFolder& folder, const std::string& host) {
-  const Json listed = ask_coordinator(folder, Json::object({{"ask", "list"}}));
-  return std::ranges::any_of(listed.at("hosts").as_array(), [&](const Json& one) {
-    return one.at("name").as_string() == host && one.at("state").as_string() == "member";
-  });
+  return phase_in(ask_coordinator(folder, Json::object({{"ask", "list"}})), host) == elastic::HostPhase::member;
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "config/resizing/aspect_groups.hpp"
 #include "config/resizing/progressive_options.hpp"
 #include "job/spec/data_facts.hpp"
+#include "job/spec/newest_start.hpp"
 #include "opening.hpp"
 
 namespace dtrain::job {
@@ -58,7 +59,9 @@ OpeningFacts facts_of(const TrainRun& run, int workers) {
   if (run.sources.validation) facts.validation = opening_data(*run.sources.validation);
   if (const auto gpu = config::gpu_of_slot(compute, 0))
     facts.gpus = compute.gpus.empty() ? std::to_string(*gpu) : compute.gpus;
-  if (options.model_prefix) {
+  const bool trains =
+      !run.start || !train::is_over(run.start->cursor, run.start->best, config::trainer_options(options, run.dtype));
+  if (options.model_prefix && trains) {
     facts.begins_at = run.start ? run.start->cursor.epoch : 0;
     facts.checkpoint = train::CheckpointName{*options.model_prefix, facts.begins_at + 1}.stem();
   }
@@ -70,8 +73,8 @@ void show_details(const TrainRun& run, Reporter& reporter) {
   const int shards = compute.logical_shards;
   reporter.detail(fmt::format("dtrain {} on {}", DTRAIN_VERSION, run.backend->description()));
   if (run.options.job.is_per_worker()) {
-    reporter.detail(
-        fmt::format("The learning rate follows the batch: {}", train::elastic_rate_name(run.options.job.rate)));
+    reporter.detail(fmt::format("The learning rate follows the batch: {}",
+                                enum_name(train::kElasticRateNames, run.options.job.rate)));
   } else if (!run.options.job.is_asynchronous()) {
     reporter.detail(fmt::format("G = {} samples a step in V = {} logical {}; {}", compute.samples_per_step(), shards,
                                 shards == 1 ? "shard" : "shards", config::efficiency_line(shards)));
@@ -125,6 +128,36 @@ Json RunWatch::start_event(int workers) const {
                        {"seed", compute.seed}});
 }
 
+// That of `result`: where the run saved none, the one that it began with and did not go beyond.
+std::optional<Path> RunWatch::checkpoint_of(const train::TrainResult& result) const {
+  if (log_.last_checkpoint()) return log_.last_checkpoint();
+  const bool went_on = !run_.start || run_.start->cursor != result.cursor;
+  const auto begin = went_on ? std::nullopt : begin_of(run_);
+  return begin ? std::optional<Path>(begin->stem() + ".safetensors") : std::nullopt;
+}
+
+Json RunWatch::result_event(const train::TrainResult& result, bool has_best) const {
+  Json json = Json::object({{"schema", "dtrain.train/1"},
+                            {"event", "result"},
+                            {"exit_code", 0},
+                            {"epochs", std::int64_t{result.cursor.epoch}}});
+  const auto checkpoint = checkpoint_of(result);
+  json["checkpoint"] = checkpoint ? Json(checkpoint->string()) : Json();
+  const train::BestEpoch& best = best_.best();
+  json["best"] = has_best ? Json::object({{"epoch", std::int64_t{best.epoch}}, {"accuracy", best.accuracy}}) : Json();
+  if (!result.evaluation) {
+    json["evaluation"] = Json();
+    return json;
+  }
+  Json evaluation = Json::object({});
+  const Json report = train::to_json(*result.evaluation);
+  for (const auto& [key, value] : report.as_object()) {
+    if (key != "event") evaluation[key] = value;
+  }
+  json["evaluation"] = std::move(evaluation);
+  return json;
+}
+
 void RunWatch::end(const train::TrainResult& result) {
   std::string line = fmt::format("{} epochs trained", result.cursor.epoch);
   if (result.evaluation && result.evaluation->boxes) {
@@ -134,11 +167,13 @@ void RunWatch::end(const train::TrainResult& result) {
     line +=
         fmt::format("; validation accuracy {:.6f}, loss {:.6f}", result.evaluation->accuracy, result.evaluation->loss);
   }
-  if (log_.last_checkpoint()) line += fmt::format("; checkpoint {}", log_.last_checkpoint()->string());
+  if (const auto checkpoint = checkpoint_of(result)) line += fmt::format("; checkpoint {}", checkpoint->string());
   const std::string best =
       train::best_words(best_.best(), result.cursor.epoch, config::trainer_options(run_.options, run_.dtype));
-  if (saw_begin_ && !best.empty()) line += "; " + best;
-  if (!reporter_.json()) reporter_.answer(line);
+  const bool has_best = saw_begin_ && !best.empty();
+  if (has_best) line += "; " + best;
+  if (reporter_.json()) return reporter_.answer_json(result_event(result, has_best));
+  reporter_.answer(line);
 }
 
 }  // namespace dtrain::job

@@ -32,11 +32,14 @@ class RunWatch {
   RunWatch(Reporter& reporter, const TrainRun& run);
   // show_opening(); with --json also the start event.
   void begin(int workers);
+  // Of a run that is complete: its last line, or with --json the result event.
   void end(const train::TrainResult& result);
   Observers& observers() { return observers_; }
 
  private:
   Json start_event(int workers) const;
+  std::optional<Path> checkpoint_of(const train::TrainResult& result) const;
+  Json result_event(const train::TrainResult& result, bool has_best) const;
 
   Reporter& reporter_;
   const TrainRun& run_;

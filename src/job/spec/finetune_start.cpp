@@ -41,6 +41,7 @@ std::uint64_t pictures_of(const config::TrainOptions& options, const std::vector
                           const train::SharedStore& store) {
   data::RemoteOptions remote;
   remote.store = store;
+  config::set_cache(options.data, remote);
   const std::uint64_t all = data::RecordSet(records, remote).size();
   const auto wanted = static_cast<std::uint64_t>(options.data.num_examples);
   return wanted > 0 ? std::min(all, wanted) : all;
@@ -98,6 +99,9 @@ config::FinetuneFacts facts_of(const config::TrainOptions& options, const config
   facts.pictures = pictures_of(options, records, store);
   if (set.chosen("batch-size") || set.chosen("global-batch")) facts.batch = options.compute.samples_per_step();
   if (set.chosen("num-epochs")) facts.epochs = options.epochs;
+  if (set.chosen("optimizer")) facts.optimizer = options.optimizer.kind;
+  facts.has_rate = set.chosen("lr");
+  facts.one_cycle = set.chosen("lr-schedule") && options.schedule.kind == nn::ScheduleKind::one_cycle;
   if (set.chosen("freeze")) facts.head_alone = options.pretrained.freeze == "backbone";
   return facts;
 }

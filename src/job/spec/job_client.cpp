@@ -171,6 +171,17 @@ bool has_living_job(const JobFolder& folder) {
   }
 }
 
+std::optional<elastic::HostPhase> phase_in(const Json& list, const std::string& host) {
+  for (const Json& row : list.at("hosts").as_array()) {
+    if (row.at("name").as_string() != host) continue;
+    const std::string& state = row.at("state").as_string();
+    if (const auto phase = enum_value(elastic::kHostPhaseNames, state)) return phase;
+    throw DataError(fmt::format("the coordinator's list of hosts: {} has the unknown state \"{}\"", host, state),
+                    "use the same version of dtrain on all hosts of the job");
+  }
+  return std::nullopt;
+}
+
 // The coordinator may be on another machine, where a lock has no effect.
 void refuse_living_job(const JobFolder& folder) {
   if (!has_living_job(folder)) return;

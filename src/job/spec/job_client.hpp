@@ -1,8 +1,12 @@
 // Requests of commands to the coordinator of a running job.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/json.hpp>
+#include <dtrain/elastic/host_phase.hpp>
 
 #include "job_folder.hpp"
 
@@ -17,6 +21,9 @@ inline constexpr const char* kStoppedByCommand = "requested by `dtrain stop`";
 // Sends {"ask": ..., ...} and returns the answer. Throws UsageError if the folder never had a job or the coordinator
 // refuses, Error if the job is over, and RemoteError if the coordinator is gone or does not answer in time.
 Json ask_coordinator(const JobFolder& folder, const Json& request);
+// What the host is, by the answer to {"ask": "list"}. nullopt: it is no host of the job. Throws DataError for a state
+// that this version does not know. Pure.
+std::optional<elastic::HostPhase> phase_in(const Json& list, const std::string& host);
 // Asks the coordinator to stop the job. at_once: without a checkpoint. Throws like ask_coordinator().
 void ask_to_stop(const JobFolder& folder, const std::string& reason, bool at_once);
 // Sends these bytes to the coordinator of the file and returns its answer. Throws RemoteError.

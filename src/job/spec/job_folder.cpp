@@ -26,11 +26,11 @@ FileDescriptor open_lock(const Path& path, int flags) {
   return FileDescriptor(::open(path.c_str(), flags | O_RDWR | O_CLOEXEC, 0666));
 }
 
-FileDescriptor create_lock(const Path& path) {
+FileDescriptor create_lock(const Path& path, std::string_view option) {
   FileDescriptor fd = open_lock(path, O_CREAT);
   if (fd) return fd;
   throw Error(fmt::format("{}: cannot create: {}", path.string(), std::strerror(errno)),
-              "choose a folder that this user can write to: --job-dir");
+              fmt::format("choose a folder that this user can write to: {}", option));
 }
 
 bool is_locked(const Path& path, int kind) {
@@ -99,14 +99,14 @@ void write_coordinator(const JobFolder& folder, const CoordinatorFile& file) {
   write_file_atomic(folder.coordinator(), json.dump() + "\n", kOwnerOnly);
 }
 
-std::optional<FileLock> FileLock::take(const Path& path) {
-  FileDescriptor fd = create_lock(path);
+std::optional<FileLock> FileLock::take(const Path& path, std::string_view option) {
+  FileDescriptor fd = create_lock(path, option);
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return std::nullopt;
   return FileLock(std::move(fd));
 }
 
 FileLock FileLock::share(const Path& path) {
-  FileDescriptor fd = create_lock(path);
+  FileDescriptor fd = create_lock(path, "--job-dir");
   if (::flock(fd.get(), LOCK_SH) != 0)
     throw Error(fmt::format("{}: cannot lock: {}", path.string(), std::strerror(errno)));
   return FileLock(std::move(fd));

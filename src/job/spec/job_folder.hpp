@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <dtrain/base/files.hpp>
 #include <dtrain/base/reporter.hpp>
 #include <dtrain/elastic/host_file.hpp>
+#include <dtrain/elastic/job_files.hpp>
 
 #include "config/job_options.hpp"
 
@@ -16,14 +18,16 @@ namespace dtrain::job {
 
 struct JobFolder {
   Path path;
-  Path hosts() const { return path / "host_worker"; }
-  Path log() const { return path / "host_worker_log"; }
-  Path events() const { return path / "events.jsonl"; }
+  Path hosts() const { return path / elastic::job_file::kHosts; }
+  Path log() const { return path / elastic::job_file::kMemberLog; }
+  Path events() const { return path / elastic::job_file::kEvents; }
+  Path journal() const { return path / elastic::job_file::kJournal; }
+  Path tiebreakers() const { return path / elastic::job_file::kTiebreakers; }
   Path steps() const { return path / "steps.jsonl"; }
   Path configuration() const { return path / "train.toml"; }
-  Path logs() const { return path / "logs"; }
+  Path logs() const { return path / elastic::job_file::kLogs; }
   // The log of a coordinator without a terminal: of a detached job, or one that took over.
-  Path coordinator_log() const { return logs() / "coordinator.log"; }
+  Path coordinator_log() const { return logs() / elastic::job_file::kCoordinatorLog; }
   Path ledger() const { return path / "ledger"; }
   Path latest() const { return path / "latest_checkpoint"; }  // path of the manifest of this run's newest checkpoint
   Path known_hosts() const { return path / "known_hosts"; }
@@ -69,8 +73,9 @@ void write_coordinator(const JobFolder& folder, const CoordinatorFile& file);
 // A lock that one process holds at a time; released when the process ends, in whatever way.
 class FileLock {
  public:
-  // nullopt: another process holds it. Throws Error if the file cannot be created.
-  static std::optional<FileLock> take(const Path& path);
+  // nullopt: another process holds it. Throws Error if the file cannot be created; it refers to the option that chose
+  // the folder.
+  static std::optional<FileLock> take(const Path& path, std::string_view option = "--job-dir");
   // Held together with others that share it. Throws Error if the file cannot be created or locked.
   static FileLock share(const Path& path);
   // For a child that is to hold the lock as well: it is free once all of them have ended.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
 #include <dtrain/base/csv.hpp>
 #include <dtrain/base/error.hpp>
@@ -19,17 +20,21 @@ namespace {
 constexpr std::array kLossOptions = {"label-smoothing", "bce-loss", "bce-target-thresh", "focal-gamma",
                                      "class-weights"};
 
-// By the number of images, so that the mean over all images is 1. A class without images weighs nothing.
+// By the number of images, so that the mean over all images is 1. A class without images weighs nothing, and records
+// that cannot be read count for none.
 std::vector<float> balanced_weights(const TrainRun& run) {
   const int classes = run.graph.classes();
-  const data::RecordSet set(data::find_records(run.sources.train.string(), run.remote.store), run.remote);
+  const data::RecordSet set(data::find_records(run.sources.train.string(), run.remote.store), with_cache(run));
   const auto wanted = static_cast<std::uint64_t>(run.options.data.num_examples);
   const std::uint64_t count = wanted > 0 ? std::min<std::uint64_t>(wanted, set.size()) : set.size();
-  const auto counts = data::class_counts(data::read_labels(set, static_cast<std::uint32_t>(count), classes), classes);
+  const auto labels =
+      data::read_labels(set, static_cast<std::uint32_t>(count), classes, run.options.data.max_bad_records);
+  const auto counts = data::class_counts(labels, classes);
+  const double all = std::accumulate(counts.begin(), counts.end(), 0.0);
   const auto present = static_cast<double>(std::ranges::count_if(counts, [](auto n) { return n > 0; }));
   std::vector<float> weights;
   for (const std::uint32_t images : counts) {
-    weights.push_back(images > 0 ? static_cast<float>(static_cast<double>(count) / (present * images)) : 0);
+    weights.push_back(images > 0 ? static_cast<float>(all / (present * images)) : 0);
   }
   return weights;
 }

@@ -19,8 +19,8 @@ namespace {
 [[noreturn]] void refuse(const std::string& found) {
   throw UsageError(
       found,
-      "--resume continues the newest complete checkpoint, --force trains again over what is there; or choose "
-      "another --model-prefix");
+      "--resume continues the newest complete checkpoint, --force trains again and replaces what is there; "
+      "or choose another --model-prefix");
 }
 
 // A run from --load-epoch N continues what is not newer than epoch N.
@@ -30,10 +30,35 @@ bool is_continued(const train::CheckpointName& newest, const config::TrainOption
   return std::tuple(newest.epoch, newest.step) <= std::tuple(static_cast<std::uint32_t>(*options.load_epoch), 0u);
 }
 
-void refuse_to_overwrite(const config::TrainOptions& options, const train::SharedStore& store) {
-  if (options.force || options.epochs == 0) return;
+// The run would remove what it began with, and workers that start later read it again.
+void refuse_own_weights(const std::vector<train::CheckpointName>& names, const config::TrainOptions& options) {
+  if (!options.pretrained.file) return;
+  const std::string stem = Path(*options.pretrained.file).replace_extension().lexically_normal().string();
+  for (const train::CheckpointName& name : names) {
+    if (stem != Path(name.stem()).lexically_normal().string()) continue;
+    throw UsageError(
+        fmt::format("--force: replaces {}, the weights of --pretrained", options.pretrained.file->string()),
+        "choose another --model-prefix");
+  }
+}
+
+void prepare_to_replace(const std::vector<train::CheckpointName>& names, const config::TrainOptions& options,
+                        Reporter& reporter) {
+  refuse_own_weights(names, options);
+  const bool replaces = !names.empty() && !options.dry_run && !is_continued(names.front(), options);
+  if (!replaces) return;
+  reporter.note(fmt::format(
+      "--force: replaces the checkpoints of {} up to {}; those later than the first that this run saves are "
+      "removed once it is saved",
+      options.model_prefix->string(), names.front().stem()));
+}
+
+void settle_earlier_checkpoints(const config::TrainOptions& options, const train::SharedStore& store,
+                                Reporter& reporter) {
+  if (options.epochs == 0) return;
   const Path& prefix = *options.model_prefix;
   const auto names = train::list_checkpoints(prefix, store);
+  if (options.force) return prepare_to_replace(names, options, reporter);
   if (!names.empty() && !is_continued(names.front(), options)) {
     refuse(fmt::format("--model-prefix {}: has checkpoints already, the newest is {}", prefix.string(),
                        names.front().stem()));
@@ -82,7 +107,7 @@ void write_into(const FileLock& lock, const Path& file, const std::string& text)
 
 FileLock lock_prefix(const Path& prefix, const config::JobOptions& job) {
   make_folder(prefix.parent_path());
-  auto lock = FileLock::take(lock_of(prefix));
+  auto lock = FileLock::take(lock_of(prefix), "--model-prefix");
   if (!lock) refuse_other_run(prefix);
   const std::string own = folder_of_job(job);
   refuse_living_agents(prefix, own);
@@ -102,8 +127,9 @@ std::optional<FileLock> claim_prefix(const config::TrainOptions& options, const 
   const Path& prefix = *options.model_prefix;
   const bool is_far = data::is_remote(prefix);
   std::optional<FileLock> lock;
-  if (can_lock(options)) lock = lock_prefix(prefix, options.job);
-  refuse_to_overwrite(options, store);
+  if (can_lock(options) && !options.dry_run) lock = lock_prefix(prefix, options.job);
+  settle_earlier_checkpoints(options, store, reporter);
+  if (options.dry_run) return std::nullopt;
   if (is_far || lock) train::try_prefix(prefix, store);
   if (lock) {
     for (const Path& file : remove_abandoned_temporaries(prefix.parent_path(), start_of_names(prefix)))
@@ -113,7 +139,7 @@ std::optional<FileLock> claim_prefix(const config::TrainOptions& options, const 
 }
 
 std::optional<FileLock> lock_prefix_again(const config::TrainOptions& options) {
-  return can_lock(options) ? FileLock::take(lock_of(*options.model_prefix)) : std::nullopt;
+  return can_lock(options) ? FileLock::take(lock_of(*options.model_prefix), "--model-prefix") : std::nullopt;
 }
 
 }  // namespace dtrain::job

@@ -15,6 +15,7 @@
 
 #include "config/checkpoint_choice.hpp"
 #include "config/checks/detector_options.hpp"
+#include "config/checks/schedule.hpp"
 #include "config/exchange/compression_options.hpp"
 #include "config/exchange/local_steps_options.hpp"
 #include "config/exchange/server_options.hpp"
@@ -112,16 +113,10 @@ data::LoaderOptions options_of_validation(const TrainRun& run) {
   return options;
 }
 
-data::RemoteOptions with_cache(const TrainRun& run) {
-  data::RemoteOptions remote = run.remote;
-  config::set_cache(run.options.data, remote);
-  return remote;
-}
-
 // What needs something that other settings may leave out.
 void check_choices(const TrainRun& run, const config::OptionSet& set) {
   const config::TrainOptions& options = run.options;
-  nn::require_warmup(options.schedule);
+  config::check_schedule(options);
   if (options.resizing.any()) {
     for (const nn::Shape& size : options.resizing.all(run.graph.input())) train::with_image(run.graph, size);
   }
@@ -219,6 +214,12 @@ data::RemoteOptions remote_of_run(Reporter& reporter, std::shared_ptr<const net:
   return remote;
 }
 
+data::RemoteOptions with_cache(const TrainRun& run) {
+  data::RemoteOptions remote = run.remote;
+  config::set_cache(run.options.data, remote);
+  return remote;
+}
+
 bool uses_s3(const TrainRun& run) {
   std::string paths = run.sources.train.string() + "," + run.start_file.string();
   for (const auto& path : {run.sources.validation, run.options.model_prefix}) {
@@ -288,6 +289,7 @@ TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& 
   config::settle_servers(options, run.dtype, set, workers);
   config::check_compression(options, run.dtype, set);
   settle_round(set, options);
+  if (const std::string fitted = config::settle_schedule(set, options); !fitted.empty()) reporter.note(fitted);
   settle_shards(set, run.start && options.resume, workers, options);
   settle_workers(set, workers, options);
   settle_transport(set, options, reporter);
@@ -350,8 +352,7 @@ std::unique_ptr<data::Loader> training_loader(const TrainRun& run) {
   data::LoaderOptions options = options_of_training(run);
   options.remote = with_cache(run);
   config::load_for(*run.backend, options);
-  // Images are mixed, and the batches of a round are cut into those of its steps, on the host and as floats.
-  if (run.options.mix.any() || run.options.local.any()) options.as_bytes = false;
+  options.as_bytes = config::trains_on_bytes(run.options, *run.backend);
   return std::make_unique<data::Loader>(run.sources.train, std::move(options));
 }
 
@@ -365,11 +366,7 @@ std::unique_ptr<data::Loader> validation_loader(const TrainRun& run) {
 
 static std::unique_ptr<backend::Executable> compile_with_sizes(const TrainRun& run,
                                                                const train::ProgressiveSizes& sizes) {
-  backend::CompileOptions options =
-      config::compile_options(config::compute_of_worker(run.options), run.dtype, run.options.top_k);
-  options.optimizer = run.options.optimizer.kind;
-  options.average = run.options.optimizer.average > 0;
-  options.layer_decay = run.options.optimizer.layer_decay != 1;
+  const backend::CompileOptions options = config::compile_options(run.options, *run.backend, run.dtype);
   if (run.options.local.any())
     return train::compile_local(*run.backend, run.graph, options, run.options.local, run.options.optimizer.kind);
   if (sizes.any()) return train::compile_resizing(*run.backend, run.graph, options, sizes);

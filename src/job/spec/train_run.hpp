@@ -31,6 +31,8 @@ struct TrainRun {
 // The store works on after a stop signal, so that the last step and checkpoint can be finished. `delegated`:
 // credentials of a worker.
 data::RemoteOptions remote_of_run(Reporter& reporter, std::shared_ptr<const net::DelegatedCredentials> delegated = {});
+// run.remote with the cache that the options choose.
+data::RemoteOptions with_cache(const TrainRun& run);
 // Whether any file of the run is behind s3://.
 bool uses_s3(const TrainRun& run);
 

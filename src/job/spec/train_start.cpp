@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include <dtrain/backend/checks.hpp>
 #include <dtrain/base/error.hpp>
@@ -95,6 +96,15 @@ static void agree_on_groups(const std::vector<data::ScaledSize>& saved, const co
   mine = saved;
 }
 
+// At the end of an epoch each choice is as good as another.
+static void agree_on_order(const train::Checkpoint& start, const config::OptionSet& set, config::DataOptions& mine) {
+  const std::optional<train::SampleOrder>& saved = start.job.order;
+  if (!saved || start.cursor.position == 0) return;
+  agree(set, "shuffle-block", mine.shuffle_block, saved->shuffle_block);
+  agree(set, "balanced-sampler", mine.balanced_sampler, saved->balanced);
+  agree(set, "repeated-augment", mine.repeated_augment, saved->repeats);
+}
+
 void agree_with_checkpoint(const train::Checkpoint& start, const config::OptionSet& set,
                            config::TrainOptions& options) {
   if (!options.resume) return;
@@ -102,6 +112,7 @@ void agree_with_checkpoint(const train::Checkpoint& start, const config::OptionS
   agree(set, "logical-shards", options.compute.logical_shards, start.job.logical_shards);
   agree_on_local_steps(start.job.local, set, options.local);
   agree_on_groups(config::aspect_groups_of(start.job.preprocessing), set, options.data.aspect_groups);
+  agree_on_order(start, set, options.data);
   // Where the batch followed the workers, its size says nothing about this run, and the rates stay those of the first.
   const int batch = start.job.rate_batch > 0 ? start.job.rate_batch : start.job.global_batch;
   const bool chosen = set.chosen("global-batch") || (set.chosen("batch-size") && !options.job.is_job());
@@ -112,21 +123,21 @@ void agree_with_checkpoint(const train::Checkpoint& start, const config::OptionS
                      "leave it out to resume, or use another --model-prefix");
   }
   options.compute.global_batch = batch;
-  if (!set.chosen("ema")) {  // a part of what was trained
-    options.optimizer.average = start.job.optimizer.average;
-    options.optimizer.average_warms_up = start.job.optimizer.average_warms_up;
-  }
+  // A part of what was trained.
+  if (!set.chosen("ema")) options.optimizer.average = start.job.optimizer.average;
+  if (!set.chosen("ema-warmup")) options.optimizer.average_warms_up = start.job.optimizer.average_warms_up;
 }
 
 namespace {
 
-Json network_json(nn::Graph graph) {
+// What is left to compare where training may differ.
+nn::Graph bare_network(nn::Graph graph) {
   for (nn::Node& node : graph.nodes) {
     node.learns = true;
     if (auto* const norm = std::get_if<nn::BatchNorm>(&node.layer)) norm->synchronized = false;
     if (auto* const loss = std::get_if<nn::SoftmaxLoss>(&node.layer)) *loss = {};
   }
-  return nn::graph_to_json(graph);
+  return graph;
 }
 
 // The defaults come from the recipe, which follows --network where that is given: those for images of classes would
@@ -145,18 +156,20 @@ nn::Graph network_of_run(const std::optional<train::Checkpoint>& start, const co
                          config::TrainOptions& options) {
   if (start && !config::network_is_chosen(set)) {
     check_recipe_of_detector(start->graph, set, options);
+    if (set.chosen("drop-path")) config::require_drop_path(start->graph, options.network.options.drop_path);
     options.data.image = start->graph.input();
     options.data.classes = start->graph.classes();
     return start->graph;
   }
   if (start && !set.chosen("num-classes")) options.data.classes = start->graph.classes();
   nn::Graph graph = config::choose_graph(options.network, set, options.data);
-  if (start && network_json(graph) != network_json(start->graph)) {
-    throw UsageError(
-        fmt::format("the checkpoint holds {}, not the {} that the options describe", start->graph.name, graph.name),
-        "leave --network, --num-layers, --image-shape and --num-classes out to take the checkpoint's");
-  }
-  return start ? start->graph : graph;
+  if (!start) return graph;
+  const std::string difference = config::difference_of(bare_network(start->graph), bare_network(graph));
+  if (difference.empty()) return start->graph;
+  throw UsageError(fmt::format("the checkpoint holds {}, not the {} that the options describe: {}", start->graph.name,
+                               graph.name, difference),
+                   "leave --network, --num-layers, --image-shape, --num-classes and --drop-path out to take the "
+                   "checkpoint's");
 }
 
 // What options change of a network must have been so from the beginning of a run that is resumed.
@@ -177,7 +190,15 @@ nn::Graph graph_of_run(const std::optional<train::Checkpoint>& start, const conf
     nn::synchronize_norms(graph);
     require_unchanged(graph, start, options.resume, "--sync-bn", "without it");
   }
-  if (options.pretrained.freeze.empty()) return graph;
+  if (options.pretrained.freeze.empty()) {
+    const std::int64_t held = nn::frozen_tensors(graph);
+    if (start && held > 0) {
+      reporter.note(fmt::format("{} of the {} tensors of {} stay as they are, as the checkpoint says{}", held,
+                                graph.parameters.size(), graph.name,
+                                options.resume ? "" : "; --freeze 0 lets all learn"));
+    }
+    return graph;
+  }
   const std::int64_t frozen = nn::freeze(graph, options.pretrained.freeze);
   require_unchanged(graph, start, options.resume, "--freeze " + options.pretrained.freeze, "with other layers frozen");
   reporter.note(
@@ -199,6 +220,7 @@ bool complete_optimizer_state(train::Checkpoint& start, const config::TrainOptio
   const bool same_rule = start.job.optimizer.kind == optimizer.kind;
   if (!same_rule || state.size() != own + held) {
     state.assign(needed, 0.0f);
+    start.state.updates = 0;  // what corrects the bias of moments counts from where they begin
     return true;
   }
   if (state.size() == needed) return false;
@@ -207,16 +229,19 @@ bool complete_optimizer_state(train::Checkpoint& start, const config::TrainOptio
   return false;
 }
 
-void fit_optimizer_state(train::Checkpoint& start, const config::TrainOptions& options, Reporter& reporter) {
+void fit_optimizer_state(train::Checkpoint& start, config::TrainOptions& options, Reporter& reporter) {
   if (start.job.compression.any() && !options.job.compression.any()) {
     reporter.note("The run goes on without what the checkpoint's compressed gradients held back");
   }
   if (!start.state.average.empty() && options.optimizer.average == 0) {
     reporter.note("The run goes on without the checkpoint's average of weights");
   }
-  if (complete_optimizer_state(start, options)) {
-    reporter.note("The checkpoint has no state of this optimizer: it begins at zero");
-  }
+  const bool goes_on_averaging = !start.state.average.empty() && options.optimizer.average > 0;
+  if (!complete_optimizer_state(start, options)) return;
+  reporter.note("The checkpoint has no state of this optimizer: it begins at zero");
+  // A warm-up counts updates, too: it would throw the average away at the first one.
+  if (goes_on_averaging && std::exchange(options.optimizer.average_warms_up, false))
+    reporter.note("The checkpoint's average of weights goes on without --ema-warmup");
 }
 
 }  // namespace dtrain::job

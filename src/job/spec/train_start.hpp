@@ -22,7 +22,7 @@ std::optional<Start> find_start(const config::TrainOptions& options, const confi
 
 // With --resume: takes seed, batch and shards of the checkpoint unless the user chose them; a different choice throws
 // UsageError, because the run would not be the same. --batch-size of a job is exempt: it counts for the initial hosts,
-// which may be others now.
+// which may be others now. Inside an epoch the order of its samples counts as well.
 void agree_with_checkpoint(const train::Checkpoint& start, const config::OptionSet& set, config::TrainOptions& options);
 
 // The checkpoint's graph unless the user chose one; a chosen graph must be the same network. Layers learn as --freeze
@@ -31,8 +31,9 @@ nn::Graph graph_of_run(const std::optional<train::Checkpoint>& start, const conf
                        config::TrainOptions& options, Reporter& reporter);
 
 // Adds missing optimizer state, which begins at zero: imported weights have none, and another rule needs other slots.
-// Returns true if it did.
+// The updates count from there. Returns true if it did.
 bool complete_optimizer_state(train::Checkpoint& start, const config::TrainOptions& options);
-void fit_optimizer_state(train::Checkpoint& start, const config::TrainOptions& options, Reporter& reporter);
+// The same with reports. An average of weights that the checkpoint has does not warm up again.
+void fit_optimizer_state(train::Checkpoint& start, config::TrainOptions& options, Reporter& reporter);
 
 }  // namespace dtrain::job

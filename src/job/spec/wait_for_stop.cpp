@@ -9,6 +9,7 @@
 #include <dtrain/base/stop.hpp>
 
 #include "job_client.hpp"
+#include "process_facts.hpp"
 
 namespace dtrain::job {
 namespace {
@@ -50,6 +51,27 @@ void wait_until_over(const JobFolder& folder) {
     }
     std::this_thread::sleep_for(kStopLook);
   }
+}
+
+StopOutcome stop_outcome(ExitCode of_job) {
+  return of_job == ExitCode::resumable ? StopOutcome::resumable : StopOutcome::unsaved;
+}
+
+StopOutcome stop_job_in(const JobFolder& folder, const std::string& why) {
+  const auto file = read_coordinator(folder);
+  if (!file || file->over()) return StopOutcome::no_job;
+  try {
+    ask_to_stop(folder, why, false);
+  } catch (const Error&) {
+    const auto now = read_coordinator(folder);
+    if (!now) return StopOutcome::no_job;
+    if (now->over()) return stop_outcome(now->exit_code);
+    // One of this machine that holds no lock has ended without a record, and nobody took over.
+    if (now->host == host_name() && !is_coordinated(folder)) return StopOutcome::no_job;
+    throw;
+  }
+  wait_until_over(folder);
+  return stop_outcome(read_coordinator(folder).value_or(CoordinatorFile{}).exit_code);
 }
 
 }  // namespace dtrain::job

@@ -73,7 +73,8 @@ std::string DecideSim::describe() const {
     text += fmt::format("\n  worker {} on {}: phase {}", id, worker.host, static_cast<int>(worker.phase));
   }
   for (const auto& [name, host] : state_.hosts) {
-    text += fmt::format("\n  {}: {} ({})", name, phase_name(phase_of(state_, host, now_)), host.last_failure);
+    text += fmt::format("\n  {}: {} ({})", name, enum_name(kHostPhaseNames, phase_of(state_, host, now_)),
+                        host.last_failure);
   }
   return text;
 }

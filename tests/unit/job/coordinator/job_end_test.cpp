@@ -21,13 +21,16 @@ class FakeWork final : public JobWork {
   void adjust(elastic::Policy& policy) const override { policy.failure_limit = 7; }
   void begin(int) override {}
   void show(const Json&) override {}
+  void catch_up() override {}
   bool shows_output() const override { return false; }
   void show_output(const std::string&, std::string_view) override {}
   void end() override { ended = true; }
+  void fail(const elastic::Failure*, const std::string&, ExitCode) override {}
   std::string first_signal_words() const override { return ""; }
   bool keeps() const override { return keeps_state; }
   std::string what_next() override { return "start again"; }
   std::string lost() override { return lost_steps; }
+  bool failed_to_save() const override { return false; }
   bool may_go_on() const override { return keeps_state; }
   ExitCode exit_code_of(const elastic::Failure&, ExitCode) const override { return ExitCode::no_progress; }
 

@@ -4,12 +4,10 @@
 #include <dtrain/base/machine.hpp>
 
 #include "common/temporary_folder.hpp"
-#include "job/queue/cluster_tag_sync.hpp"
+#include "job/spec/wait_for_stop.hpp"
 
 namespace dtrain::job {
 namespace {
-
-using Stop = TagSyncJob::Stop;
 
 class StopJobInTest : public ::testing::Test {
  protected:
@@ -25,14 +23,14 @@ class StopJobInTest : public ::testing::Test {
 };
 
 TEST_F(StopJobInTest, SaysThatNoJobRuns) {
-  EXPECT_EQ(stop_job_in(folder, "test"), Stop::no_job);
+  EXPECT_EQ(stop_job_in(folder, "test"), StopOutcome::no_job);
   coordinate_from("elsewhere", "all epochs are done");
-  EXPECT_EQ(stop_job_in(folder, "test"), Stop::no_job);
+  EXPECT_EQ(stop_job_in(folder, "test"), StopOutcome::no_job);
 }
 
 TEST_F(StopJobInTest, TakesAJobWhoseCoordinatorOnThisMachineWasKilledForOver) {
   coordinate_from(host_name());
-  EXPECT_EQ(stop_job_in(folder, "test"), Stop::no_job);
+  EXPECT_EQ(stop_job_in(folder, "test"), StopOutcome::no_job);
 }
 
 TEST_F(StopJobInTest, FailsWhereACoordinatorMayRunAndDoesNotAnswer) {
