@@ -1,7 +1,6 @@
 #include "membership_simulation.hpp"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <cmath>
@@ -16,6 +15,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/files.hpp>
 #include <dtrain/elastic/coordinator.hpp>
+#include <dtrain/elastic/job_files.hpp>
 #include <dtrain/train/transfer_plan.hpp>
 
 #include "timetable.hpp"
@@ -48,20 +48,13 @@ struct SimulatedWorker {
 class SimulatedJob final : public AgentPool {
  public:
   explicit SimulatedJob(const MembershipModel& model) : model_(model) {
-    std::string name = std::filesystem::temp_directory_path() / "dtrain-membership-XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) throw Error("cannot make a temporary folder for a simulation");
-    folder_ = name;
     write_hosts(model.ranks);
     coordinator_ = std::make_unique<Coordinator>(options(), *this, moment_at(0));
     tick();
     beat();
     until([&] { return trains(model_.ranks); }, "the job starts");
   }
-  ~SimulatedJob() override {
-    coordinator_.reset();
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
+  ~SimulatedJob() override { coordinator_.reset(); }
 
   SimulatedChange join() {
     write_hosts(model_.ranks + model_.newcomers);
@@ -139,7 +132,7 @@ class SimulatedJob final : public AgentPool {
  private:
   CoordinatorOptions options() const {
     CoordinatorOptions options;
-    options.folder = folder_;
+    options.folder = folder_.path();
     options.policy.elastic = options.policy.quorum = true;
     options.policy.boundary = Boundary::step;
     options.policy.heartbeat_timeout = std::chrono::milliseconds(static_cast<int>(1e3 * kSilence));
@@ -149,7 +142,7 @@ class SimulatedJob final : public AgentPool {
   void write_hosts(int count) const {
     std::string text;
     for (int i = 0; i < count; ++i) text += fmt::format("host{}\n", i);
-    write_file_atomic(folder_ / "host_worker", text);
+    write_file_atomic(folder_.path() / job_file::kHosts, text);
   }
 
   Hello hello_of(WorkerId worker) const {
@@ -331,7 +324,7 @@ class SimulatedJob final : public AgentPool {
   };
 
   const MembershipModel model_;
-  Path folder_;
+  ScratchFolder folder_{"dtrain-membership"};
   Timetable clock_;
   double busy_until_ = 0;  // the coordinator's thread
   bool is_led_ = true;

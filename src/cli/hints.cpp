@@ -141,7 +141,12 @@ void refuse_command(const CommandTree& tree, const std::string& path, const std:
 void refuse_option(const CommandTree& tree, const std::string& path, const std::string& word) {
   const std::size_t dashes = std::min(word.find_first_not_of('-'), word.size());
   std::string hint = hint_of_option(word.substr(dashes, word.find('=') - dashes), option_names(tree, path), "--");
-  if (hint.empty()) hint = fmt::format("`dtrain {}--help` lists the options", path.empty() ? "" : path + " ");
+  if (hint.empty()) {
+    const Command* command = tree.find(path);
+    const bool takes_names = command && std::ranges::any_of(command->options.options(), &config::Option::positional);
+    hint = fmt::format("`dtrain {}--help` lists the options{}", path.empty() ? "" : path + " ",
+                       takes_names ? "; a name that begins with - stands after --" : "");
+  }
   throw UsageError(
       fmt::format("{}: unknown option{}", word.substr(0, word.find('=')), tree.find(path) ? "" : " before a command"),
       hint);

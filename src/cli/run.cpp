@@ -1,5 +1,6 @@
 #include <dtrain/cli/run.hpp>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/signals.hpp>
+#include <dtrain/base/stop.hpp>
 
 #include "cli/commands/cluster/cluster_choice.hpp"
 #include "cli/commands/cluster/hosts/commands.hpp"
@@ -25,6 +27,7 @@
 #include "help.hpp"
 #include "parse.hpp"
 #include "sources.hpp"
+#include "unknown_variables.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -76,21 +79,49 @@ ExitCode act(CommandTree& tree, const Parsed& parsed, const std::vector<std::str
   return ExitCode::ok;
 }
 
-ExitCode dispatch(const std::vector<std::string>& given) {
+void warn_of_sources(const CommandTree& tree, const std::vector<std::string>& warnings, Console& console) {
+  for (const std::string& warning : warnings) console.warn(warning);
+  if (tree.help || tree.long_help || tree.version) return;
+  for (const std::string& warning : warnings_of_variables(tree, environment_names())) console.warn(warning);
+}
+
+// Sets `shape` to what the options say about the output once they are read.
+ExitCode dispatch(const std::vector<std::string>& given, ReportOptions& shape) {
   CommandTree tree;
   const Parsed parsed = parse(tree, given);
-  resolve_globals(tree);
+  const std::vector<std::string> warnings = resolve_globals(tree, parsed.command);
+  shape = tree.globals;
   Console console(tree.globals);
+  // An agent has the variables of the command that began its job, which has warned of them.
+  const bool is_agent_process = parsed.command && parsed.command->path == "agent";
+  if (!is_agent_process) warn_of_sources(tree, warnings, console);
   const ExitCode code = act(tree, parsed, given, console);
-  console.finish();
+  if (stop_signal() != SIGPIPE) console.finish();  // else the work has ended because nobody reads what it says
   return code;
 }
 
-// Errors may come before the options are read, so the shape of errors is decided by a look at the bare words.
-void report(const std::vector<std::string>& given, const Error& error) {
-  ReportOptions options;
-  options.json = std::find(given.begin(), given.end(), "--json") != given.end() || environment("DTRAIN_JSON") == "1";
-  Console(options).error(error);
+// The shape of errors that come before the options are read, by a look at the bare words. What follows `--` belongs to
+// another program.
+ReportOptions shape_of_words(const std::vector<std::string>& given) {
+  ReportOptions shape;
+  const auto end = std::ranges::find(given, "--");
+  const auto is_true = [](const std::string& text) { return text == "1" || text == "true"; };
+  shape.json = is_true(environment("DTRAIN_JSON").value_or(""));
+  shape.color = environment("DTRAIN_COLOR").value_or(shape.color);
+  for (auto word = given.begin(); word != end; ++word) {
+    if (*word == "--json" || *word == "--json=true") shape.json = true;
+    if (word->starts_with("--color=")) shape.color = word->substr(word->find('=') + 1);
+    if (*word == "--color" && word + 1 != end) shape.color = *(word + 1);
+  }
+  return shape;
+}
+
+// Files and sockets that the program opens would get the numbers of descriptors that it was started without, and what
+// it says would be written into them. Reading and writing still fail on these, as on closed ones.
+void fill_standard_descriptors() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(fd, F_GETFD) < 0) (void)!::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
 }
 
 int end_by_signal(int signal) {
@@ -130,28 +161,31 @@ constexpr const char* kMemoryHint = "use a smaller --batch-size or network";
 }  // namespace
 
 int run(int argc, char** argv) {
+  fill_standard_descriptors();
   const std::vector<std::string> given(argv + std::min(argc, 1), argv + argc);
+  ReportOptions shape = shape_of_words(given);
+  const auto report = [&shape](const Error& error) { Console(shape).error(error); };
   std::set_terminate(end_by_exception);
   std::signal(SIGXFSZ, SIG_IGN);  // a write past a limit then fails with EFBIG, and nothing half written stays
   try {
-    return static_cast<int>(dispatch(given));
+    return static_cast<int>(dispatch(given, shape));
   } catch (const Interrupted& stop) {
-    report(given, stop);
+    report(stop);
     std::fflush(nullptr);
     return end_by_signal(stop.signal());
   } catch (const Error& error) {
-    report(given, error);
+    report(error);
     return static_cast<int>(error.exit_code());
   } catch (const std::bad_alloc&) {
-    report(given, Error(kOutOfMemory, kMemoryHint));
+    report(Error(kOutOfMemory, kMemoryHint));
   } catch (const std::filesystem::filesystem_error& error) {
-    report(given, Error(fmt::format("{}: {}", error.path1().empty() ? "the current folder" : error.path1().string(),
-                                    error.code().message()),
-                        hint_of(error.code())));
+    report(Error(fmt::format("{}: {}", error.path1().empty() ? "the current folder" : error.path1().string(),
+                             error.code().message()),
+                 hint_of(error.code())));
   } catch (const std::system_error& error) {
-    report(given, Error(fmt::format("the system refused: {}", error.code().message()), hint_of(error.code())));
+    report(Error(fmt::format("the system refused: {}", error.code().message()), hint_of(error.code())));
   } catch (const std::exception& error) {
-    report(given, Error(fmt::format("unexpected: {}", error.what())));
+    report(Error(fmt::format("unexpected: {}", error.what())));
   }
   return static_cast<int>(ExitCode::failed);
 }

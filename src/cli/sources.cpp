@@ -41,20 +41,44 @@ void read_config(std::vector<ConfigFile>& files, config::Source source, const Pa
   files.push_back({source, path.string(), config::parse_config(read_file(path), path.string())});
 }
 
+// Agents start in whatever folder their job is in: its files are those of the command that began the job.
+bool is_agent(const Command* command) { return command && command->path == "agent"; }
+
+bool stands_in_words(const CommandTree& tree, std::string_view option) {
+  return tree.global_options.find(option)->given.has_value();
+}
+
+// They must work where a configuration file is broken: it is left out with a warning then.
+bool does_without_files(const CommandTree& tree, const Command* command) {
+  if (!command || stands_in_words(tree, "help") || stands_in_words(tree, "help-all") ||
+      stands_in_words(tree, "version"))
+    return true;
+  return is_agent(command) || command->path == "help" || command->path == "completion" || command->path == "stop";
+}
+
+std::optional<Path> named_config(const CommandTree& tree, const Command* command) {
+  const config::Option& named = *tree.global_options.find("config");
+  if (named.given && trim(*named.given).empty()) {
+    throw UsageError("--config is empty", "give the path of a configuration file, or leave --config out");
+  }
+  const auto variable = is_agent(command) ? std::nullopt : environment(named.variable());
+  const std::string name = named.given ? *named.given : variable.value_or("");
+  if (name.empty()) return std::nullopt;
+  if (std::error_code unreachable; std::filesystem::exists(name, unreachable)) return name;
+  throw UsageError(fmt::format("{} {}: no such file", named.given ? "--config" : named.variable(), name),
+                   "give the path of a configuration file");
+}
+
 // From the weakest to the strongest. The user trusts the file that --config names, also where it is ./dtrain.toml.
-std::vector<ConfigFile> config_files(const CommandTree& tree) {
-  std::vector<ConfigFile> files;
-  if (const auto user = user_config()) read_config(files, config::Source::user_config, *user);
+std::vector<std::pair<config::Source, Path>> config_paths(const CommandTree& tree, const Command* command) {
+  std::vector<std::pair<config::Source, Path>> paths;
+  if (auto user = user_config()) paths.emplace_back(config::Source::user_config, std::move(*user));
   const std::optional<Path>& named = tree.config_file;
   std::error_code not_there;
   const bool is_project = named && std::filesystem::equivalent(*named, kProjectFile, not_there);
-  if (!is_project) read_config(files, config::Source::project_config, kProjectFile);
-  if (named && !std::filesystem::exists(*named)) {
-    throw UsageError(fmt::format("--config {}: no such file", named->string()),
-                     "give the path of a configuration file");
-  }
-  if (named) read_config(files, config::Source::named_config, *named);
-  return files;
+  if (!is_project && !is_agent(command)) paths.emplace_back(config::Source::project_config, kProjectFile);
+  if (named) paths.emplace_back(config::Source::named_config, *named);
+  return paths;
 }
 
 std::string section_of(const Command& command) {
@@ -159,21 +183,78 @@ std::string hint_of_key(const CommandTree& tree, const config::ConfigEntry& entr
                      of_train ? "train" : sections.front());
 }
 
-void check_names(const CommandTree& tree, const ConfigFile& file) {
+std::vector<std::string> section_names(const CommandTree& tree) {
   std::vector<std::string> sections;
   for (const auto& command : tree.commands) sections.push_back(section_of(*command));
-  for (const config::ConfigEntry& entry : file.entries) {
-    const config::OptionSet* set = entry.section.empty() ? &tree.global_options : nullptr;
-    for (const auto& command : tree.commands) {
-      if (section_of(*command) == entry.section) set = &command->options;
-    }
-    if (!set) {
-      refuse(file, entry, fmt::format("unknown section '{}'", entry.section), hint_of_nearest(entry.section, sections));
-    }
-    const config::Option* option = key_of(*set, entry.key);
-    if (!option) refuse(file, entry, fmt::format("unknown option '{}'", entry.key), hint_of_key(tree, entry, *set));
-    if (option->not_from_project && file.source == config::Source::project_config) refuse_from_project(file, entry);
+  return sections;
+}
+
+void check_entry(const CommandTree& tree, const ConfigFile& file, const config::ConfigEntry& entry) {
+  const config::OptionSet* set = entry.section.empty() ? &tree.global_options : nullptr;
+  for (const auto& command : tree.commands) {
+    if (section_of(*command) == entry.section) set = &command->options;
   }
+  if (!set) {
+    refuse(file, entry, fmt::format("unknown section '{}'", entry.section),
+           hint_of_nearest(entry.section, section_names(tree)));
+  }
+  const config::Option* option = key_of(*set, entry.key);
+  if (!option) refuse(file, entry, fmt::format("unknown option '{}'", entry.key), hint_of_key(tree, entry, *set));
+  if (option->not_from_project && file.source == config::Source::project_config) refuse_from_project(file, entry);
+  for (const config::ConfigEntry& other : file.entries) {  // "lr_factor" and "lr-factor" are two keys of TOML
+    if (&other == &entry) break;
+    if (other.section != entry.section || other.key != entry.key) continue;
+    refuse(file, entry, fmt::format("'{}' is set twice, first in line {}", entry.key, other.line), "keep one of them");
+  }
+}
+
+// Whether an error there may change what the command does. A misspelt section may be the command's own.
+bool concerns(const CommandTree& tree, const Command* command, const config::ConfigEntry& entry) {
+  if (entry.section.empty()) return true;
+  if (!command) return false;
+  const std::string own = section_of(*command);
+  if (entry.section == own) return true;
+  const std::vector<std::string> sections = section_names(tree);
+  if (std::ranges::find(sections, entry.section) != sections.end()) return false;
+  return nearest_name(entry.section, sections) == own;
+}
+
+std::string warning_of(const Error& error) {
+  return error.hint().empty() ? error.what() : fmt::format("{} ({})", error.what(), error.hint());
+}
+
+// What is wrong in the sections of other commands is a warning: a job that runs is managed by several commands.
+void check_names(const CommandTree& tree, const Command* command, const ConfigFile& file,
+                 std::vector<std::string>& warnings) {
+  for (const config::ConfigEntry& entry : file.entries) {
+    try {
+      check_entry(tree, file, entry);
+    } catch (const UsageError& error) {
+      if (concerns(tree, command, entry)) throw;
+      warnings.push_back(warning_of(error));
+    }
+  }
+}
+
+std::vector<ConfigFile> config_files(const CommandTree& tree, const Command* command,
+                                     std::vector<std::string>& warnings) {
+  std::vector<ConfigFile> files;
+  for (const auto& [source, path] : config_paths(tree, command)) {
+    const std::size_t before = files.size();
+    try {
+      read_config(files, source, path);
+      if (files.size() > before) check_names(tree, command, files.back(), warnings);
+    } catch (const Error& error) {
+      if (!does_without_files(tree, command)) throw;
+      files.resize(before);
+      warnings.push_back(fmt::format("{}; goes on without this file", error.what()));
+    }
+  }
+  return files;
+}
+
+void apply_globals(CommandTree& tree, const std::vector<ConfigFile>& files) {
+  for (config::Option& option : tree.global_options.options()) apply_sources(option, files, "");
 }
 
 void check_required(const Command& command) {
@@ -193,16 +274,23 @@ std::string plain_origin(const config::Option& option) {
 
 }  // namespace
 
-void resolve_globals(CommandTree& tree) {
-  const config::Option& named = *tree.global_options.find("config");
-  if (named.given) named.set(*named.given);
-  const auto files = config_files(tree);
-  for (const ConfigFile& file : files) check_names(tree, file);
-  for (config::Option& option : tree.global_options.options()) apply_sources(option, files, "");
+std::vector<std::string> resolve_globals(CommandTree& tree, const Command* command) {
+  tree.config_file = named_config(tree, command);
+  std::vector<std::string> warnings;
+  const auto files = config_files(tree, command, warnings);
+  try {
+    apply_globals(tree, files);
+  } catch (const UsageError& error) {
+    if (!does_without_files(tree, command)) throw;
+    warnings.emplace_back(error.what());
+    apply_globals(tree, {});
+  }
+  return warnings;
 }
 
 void resolve(const CommandTree& tree, Command& command) {
-  const auto files = config_files(tree);
+  std::vector<std::string> said_before;
+  const auto files = config_files(tree, &command, said_before);
   const std::string section = section_of(command);
   config::OptionSet& set = command.options;
   for (const std::string& chooser : set.preset_choosers()) apply_sources(*set.find(chooser), files, section);

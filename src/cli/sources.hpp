@@ -7,8 +7,9 @@
 
 namespace dtrain::cli {
 
-// Options that hold for every command; a section or key of a file that no command knows is refused here too.
-void resolve_globals(CommandTree& tree);
+// Options that hold for every command. A mistake in a file is refused here where it concerns the command (null: none);
+// returns the warnings about others. Help, --version, `completion`, `stop` and agents go on without a broken file.
+std::vector<std::string> resolve_globals(CommandTree& tree, const Command* command);
 // Throws UsageError that names the flag, variable or file:line.
 void resolve(const CommandTree& tree, Command& command);
 

@@ -12,11 +12,14 @@ namespace dtrain::cli {
 namespace {
 
 constexpr std::string_view kEnvironment =
-    R"(Every option of every command is also read from an environment variable: DTRAIN_
-and the option's name in capitals, with _ for -. A flag overrides a variable, and
-a variable overrides a configuration file (`dtrain help configuration`).
+    R"(Most options are also read from an environment variable: DTRAIN_ and the option's
+name in capitals, with _ for -. A flag overrides a variable, and a variable
+overrides a configuration file (`dtrain help configuration`). Options that are not
+in the list below, such as --now, are read from the command line only. A variable
+that is like one of an option, but is that of none, gives a warning.
 
 Other variables:
+  DTRAIN_CONFIG     as --config
   NO_COLOR          if it is not empty, output has no colour
   COLUMNS           width of help texts, from 60 to 120; otherwise the terminal's,
                     or 100 without one
@@ -50,7 +53,9 @@ option that takes several values has a list.
   [data.prepare]
   out = "d"
 
-An invalid value or an unknown key is an error, which names its file and line.
+An invalid value or an unknown key is an error, which names its file and line; in
+the table of another command it is a warning. Help, --version, `completion` and
+`stop` go on with a warning without a file that they cannot read.
 The project's file must not set options that run commands, choose machines or
 give rights, because it may come with a downloaded folder: --prepare, -H,
 --launcher, --ssh-config and others. These belong into the user's file, into a
@@ -83,6 +88,11 @@ AWS_DEFAULT_REGION, the profile or the instance. AWS_ENDPOINT_URL_S3,
 AWS_ENDPOINT_URL or the profile's endpoint_url select a server other than AWS,
 which needs no region. AWS_MAX_ATTEMPTS is the number of attempts for a request
 (default 5).
+
+Where a proxy or an authority of your own signs the certificates of a server,
+AWS_CA_BUNDLE, ca_bundle of the profile, CURL_CA_BUNDLE or SSL_CERT_FILE names
+the file of trusted certificates; the first that is set counts. The variables
+https_proxy, http_proxy and no_proxy have their usual meaning.
 
 An object is pinned to its ETag when it is opened. If the object is replaced
 while a run reads it, the run ends with an error that names both ETags. All
@@ -152,7 +162,8 @@ copied to hosts that lack it.
           the manifests. Tested with a simulated cluster only.
 
 Ctrl-C, SIGTERM and SIGHUP stop a job like `dtrain stop`, wherever its coordinator runs;
-a second signal ends it at once. A host whose starter receives a request to end
+a second signal ends it at once. A reader of the output that goes away (`| head`)
+stops it, too. A host whose starter receives a request to end
 (scancel, qdel, a time limit with a warning) leaves the job at its next step. An
 elastic job outlives its coordinator with local, ssh, agents, folder and
 kubernetes, and with mpi and -H. On hosts that a scheduler granted, all processes end when the coordinator does,

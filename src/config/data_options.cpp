@@ -51,7 +51,8 @@ void bind_validation_data(OptionSet& set, DataOptions& options) {
   bind_data_threads(set, options);
   bind_prefetch(set, options);
   set.add("--max-bad-records", options.max_bad_records, "N",
-          "number of undecodable images to skip before the run fails", data::kLoaderRanges.max_bad_records);
+          "number of undecodable images to skip before the run fails; in a job each worker counts its own",
+          data::kLoaderRanges.max_bad_records);
   set.add("--cache-dir", options.cache_dir,
           "folder for cached blocks of s3:// and https:// files (default ~/.cache/dtrain)");
   set.add("--cache-size", options.cache_size_gib, "GIB",
@@ -175,7 +176,8 @@ void bind_augmentation(OptionSet& set, DataOptions& options) {
   set.add("--rand-augment-magnitude", augment.rand_augment_magnitude, "N",
           "strength of the operations with --auto-augment rand", data::kAugmentRanges.rand_augment_magnitude);
   bind_colors(set, augment);
-  set.add("--max-random-h", augment.max_random_h, "DEGREES", "largest random change of the hue, in degrees",
+  set.add("--max-random-h", augment.max_random_h, "N",
+          "largest random change of the hue, in units of 2 degrees, on OpenCV's scale 0 to 180",
           data::kAugmentRanges.max_random_h);
   set.add("--max-random-s", augment.max_random_s, "N", "largest random change of the saturation, on the scale 0 to 255",
           data::kAugmentRanges.max_random_s);
@@ -183,9 +185,10 @@ void bind_augmentation(OptionSet& set, DataOptions& options) {
           data::kAugmentRanges.max_random_l);
   set.add("--max-random-rotate-angle", augment.max_random_rotate_angle, "DEGREES",
           "largest random rotation, in degrees", data::kAugmentRanges.max_random_rotate_angle);
-  set.add("--max-random-aspect-ratio", augment.max_random_aspect_ratio, "SHARE",
-          "largest random change of the aspect ratio; with --min-random-aspect-ratio, the largest aspect ratio",
-          data::kAugmentRanges.random_aspect_ratio);
+  set.add(
+      "--max-random-aspect-ratio", augment.max_random_aspect_ratio, "SHARE",
+      "largest random change of the aspect ratio, below 1; with --min-random-aspect-ratio, the largest aspect ratio",
+      data::kAugmentRanges.random_aspect_ratio);
   set.add("--min-random-aspect-ratio", augment.min_random_aspect_ratio, "RATIO",
           "smallest aspect ratio of --random-resized-crop; 0 for 1 minus --max-random-aspect-ratio",
           data::kAugmentRanges.random_aspect_ratio);

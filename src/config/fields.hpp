@@ -17,7 +17,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 #include <dtrain/base/enum_names.hpp>
@@ -27,7 +26,7 @@
 
 namespace dtrain::config {
 
-// How single values are written. An enum is written by its name: enum_name(E) and enum_from(std::string_view, E&).
+// How single values are written. An enum is written by its name: named() below.
 inline Json field_json(bool value) { return value; }
 inline Json field_json(const std::string& value) { return value; }
 inline Json field_json(const Path& value) { return value.string(); }
@@ -43,8 +42,6 @@ template <typename Rep, typename Period>
 Json field_json(std::chrono::duration<Rep, Period> value) {
   return std::chrono::duration<double>(value).count();  // seconds
 }
-template <typename E>
-requires std::is_enum_v<E> Json field_json(E value) { return std::string(enum_name(value)); }
 template <typename T>
 Json field_json(const std::optional<T>& value) {
   return value ? field_json(*value) : Json();
@@ -80,9 +77,6 @@ void read_field(const Json& json, std::chrono::duration<Rep, Period>& value) {
   value =
       std::chrono::duration_cast<std::chrono::duration<Rep, Period>>(std::chrono::duration<double>(json.as_number()));
 }
-template <typename E>
-requires std::is_enum_v<E>
-void read_field(const Json& json, E& value) { enum_from(json.as_string(), value); }
 template <typename T>
 void read_field(const Json& json, std::optional<T>& value) {
   value.reset();

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <variant>
 
+#include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 
 #include "recipes.hpp"
@@ -18,7 +19,6 @@ constexpr int kSmallImage = 64;   // pixels of an image that is shifted, not cut
 constexpr int kFewPictures = 10;  // of a class
 constexpr int kWarmUpShare = 10;
 constexpr double kRateBatch = 32;  // samples that the rates are meant for
-constexpr double kSgdRate = 0.01, kHeadRate = 0.05, kAdamRate = 1e-4;
 constexpr int kHeadFactor = 10;
 constexpr double kDetectionWarmUpShare = 20;
 
@@ -63,12 +63,49 @@ void add_network(const nn::NetworkOptions& network, Choices& choices) {
   if (network.proposals > 0) choices.add("proposals", network.proposals);
 }
 
+// A new layer alone has nothing to spoil, so it learns faster than a whole network.
+struct UsualRates {
+  double rate, head_rate;
+  const char* decay;
+};
+constexpr UsualRates kOfSgd{0.01, 0.05, "0.0001"}, kOfAdam{1e-4, 1e-3, "0.0001"}, kOfAdamw{1e-4, 1e-3, "0.05"};
+
+std::optional<UsualRates> usual_rates(nn::OptimizerKind kind) {
+  switch (kind) {
+    case nn::OptimizerKind::sgd:
+    case nn::OptimizerKind::nag:
+      return kOfSgd;
+    case nn::OptimizerKind::adam:
+    case nn::OptimizerKind::nadam:
+      return kOfAdam;
+    case nn::OptimizerKind::adamw:
+      return kOfAdamw;
+    default:
+      return std::nullopt;
+  }
+}
+
+void require_rate(const FinetuneFacts& facts, nn::OptimizerKind kind) {
+  if (facts.has_rate) return;
+  throw UsageError(fmt::format("--finetune: knows no learning rate for --optimizer {}", nn::optimizer_name(kind)),
+                   "give --lr as well, or leave --optimizer out");
+}
+
+void add_warmup(const FinetuneFacts& facts, const std::string& epochs, Choices& choices) {
+  if (!facts.one_cycle) choices.add("warmup-epochs", epochs);
+}
+
 void add_rates(const FinetuneFacts& facts, int batch, bool head_alone, Choices& choices) {
-  const bool adam = facts.suits_adam;
-  const double rate = (adam ? kAdamRate : head_alone ? kHeadRate : kSgdRate) * std::sqrt(batch / kRateBatch);
-  choices.add("optimizer", adam ? "adamw" : "sgd");
-  choices.add("lr", fmt::format("{:.2g}", rate));
-  choices.add("wd", adam ? "0.05" : "0.0001");
+  const auto suited = facts.suits_adam ? nn::OptimizerKind::adamw : nn::OptimizerKind::sgd;
+  const nn::OptimizerKind kind = facts.optimizer.value_or(suited);
+  choices.add("optimizer", nn::optimizer_name(kind));
+  if (const auto usual_of_kind = usual_rates(kind)) {
+    const double rate = head_alone ? usual_of_kind->head_rate : usual_of_kind->rate;
+    choices.add("lr", fmt::format("{:.2g}", rate * std::sqrt(batch / kRateBatch)));
+    choices.add("wd", usual_of_kind->decay);
+  } else {
+    require_rate(facts, kind);
+  }
   if (head_alone) {
     choices.add("freeze", "backbone");
   } else {
@@ -108,10 +145,15 @@ std::vector<FinetuneChoice> choices_of_detector(const FinetuneFacts& facts, bool
   add_network(network, choices);
   choices.add("global-batch", batch);
   choices.add("num-epochs", epochs);
-  choices.add("warmup-epochs", fmt::format("{:.2g}", epochs / kDetectionWarmUpShare));
-  choices.add("optimizer", usual("optimizer"));
-  choices.add("lr", fmt::format("{:.2g}", parse_number(usual("lr")).value() * std::sqrt(batch / usual_batch)));
-  choices.add("wd", usual("wd"));
+  add_warmup(facts, fmt::format("{:.2g}", epochs / kDetectionWarmUpShare), choices);
+  const nn::OptimizerKind usual_kind = nn::parse_optimizer(usual("optimizer"));
+  if (facts.optimizer.value_or(usual_kind) == usual_kind) {
+    choices.add("optimizer", usual("optimizer"));
+    choices.add("lr", fmt::format("{:.2g}", parse_number(usual("lr")).value() * std::sqrt(batch / usual_batch)));
+    choices.add("wd", usual("wd"));
+  } else {
+    require_rate(facts, *facts.optimizer);
+  }
   choices.add("lr-schedule", usual("lr-schedule"));
   if (backbone_stays) choices.add("freeze", "backbone");
   return choices.take();
@@ -135,7 +177,7 @@ std::vector<FinetuneChoice> finetune_choices(const FinetuneFacts& facts) {
   add_network(facts.network, choices);
   choices.add("global-batch", batch);
   choices.add("num-epochs", epochs);
-  choices.add("warmup-epochs", epochs / kWarmUpShare);
+  add_warmup(facts, fmt::format("{}", epochs / kWarmUpShare), choices);
   add_rates(facts, batch, head_alone, choices);
   add_augmentation(facts.network.image, choices);
   return choices.take();

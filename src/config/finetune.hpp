@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <dtrain/nn/networks.hpp>
+#include <dtrain/nn/optimizer.hpp>
 
 namespace dtrain::config {
 
@@ -18,6 +19,9 @@ struct FinetuneFacts {
   std::optional<int> batch = {};
   std::optional<int> epochs = {};
   std::optional<bool> head_alone = {};  // the last layer learns, and no other; of a detector all but the backbone
+  std::optional<nn::OptimizerKind> optimizer = {};
+  bool has_rate = false;   // the learning rate
+  bool one_cycle = false;  // a schedule that rises by itself
 };
 
 // Whether the network has attentions or layer norms, as transformers and ConvNeXt have: sgd teaches these badly.
@@ -33,7 +37,8 @@ struct FinetuneChoice {
 // - So many epochs that there are about 600 steps, between 5 and 30, with a warm-up and a cosine.
 // - Fewer than 10 pictures of a class teach the last layer alone; otherwise it learns 10 times as fast as the others.
 // - Large images are cut out at random, small ones are shifted.
-// - What suits adam learns by adamw, the others by sgd.
+// - What suits adam learns by adamw, the others by sgd. Rate and decay are usual ones of the optimizer, which the user
+//   may have chosen; an optimizer that has none throws UsageError unless the user chose the rate too.
 // - A detector has the optimizer and the schedule of the recipe for detectors, and its rate for a batch of that size;
 //   about 1500 steps, between 6 and 36 epochs. Fewer than 10 pictures of a class leave its backbone as it is.
 std::vector<FinetuneChoice> finetune_choices(const FinetuneFacts& facts);

@@ -307,29 +307,20 @@ void bind_training_elastic(OptionSet& set, JobOptions& options) {
   bind_elastic(set, options);
   add_choice(set, "--elastic-boundary", options.boundary, kBoundaryNames,
              "when a planned change of hosts takes effect: at the next epoch or the next step");
-  set.add_custom(
-      "--elastic-batch", "fixed-global|per-worker",
+  add_choice(
+      set, "--elastic-batch", options.batch, train::kElasticBatchNames,
       "fixed-global keeps the samples per step, so that the result has the same bits with any number of workers. "
-      "per-worker keeps --batch-size for each worker, so that steps grow with their number",
-      [&options](const std::string& text) { options.batch = train::parse_elastic_batch(text); },
-      [&options] { return std::string(train::elastic_batch_name(options.batch)); });
-  set.add_custom(
-      "--elastic-lr", "smooth|linear|none",
+      "per-worker keeps --batch-size for each worker, so that steps grow with their number");
+  add_choice(
+      set, "--elastic-lr", options.rate, train::kElasticRateNames,
       "with --elastic-batch per-worker, how the learning rate follows the batch: smooth over --elastic-ramp steps, "
-      "linear at once, none not at all",
-      [&options](const std::string& text) { options.rate = train::parse_elastic_rate(text); },
-      [&options] { return std::string(train::elastic_rate_name(options.rate)); });
+      "linear at once, none not at all");
   set.add("--elastic-ramp", options.ramp, "STEPS",
           "number of steps over which --elastic-lr smooth changes the learning rate", at_least(1));
-  set.add_custom(
-      "--mixed-hardware", "refuse|allow",
+  add_choice(
+      set, "--mixed-hardware", options.mixed_hardware, kMixedHardwareNames,
       "refuse or allow workers that would compute different bits because of their processor features, libraries or "
-      "program",
-      [&options](const std::string& text) {
-        static const std::vector<std::string> known = {"refuse", "allow"};
-        options.mixed_hardware = one_of(text, known) == "allow";
-      },
-      [&options] { return std::string(options.mixed_hardware ? "allow" : "refuse"); });
+      "program");
 }
 
 void check_hosts(const JobOptions& options, const OptionSet& set) {

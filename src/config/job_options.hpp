@@ -45,6 +45,7 @@ constexpr EnumName<backend::DType> kGradientDTypeNames[] = {{backend::DType::flo
                                                             {backend::DType::bfloat16, "bfloat16"}};
 constexpr EnumName<elastic::Boundary> kBoundaryNames[] = {{elastic::Boundary::epoch, "epoch"},
                                                           {elastic::Boundary::step, "step"}};
+constexpr EnumName<bool> kMixedHardwareNames[] = {{false, "refuse"}, {true, "allow"}};
 
 // EC2 limits a flow to 5 Gbit/s outside of a placement group, and many instances have a link of up to 25.
 constexpr int kConnectionsOnEc2 = 4;

@@ -105,4 +105,47 @@ bool network_is_chosen(const OptionSet& set) {
   return std::any_of(names.begin(), names.end(), [&](const char* name) { return set.chosen(name); });
 }
 
+static std::vector<float> drop_shares(const nn::Graph& graph) {
+  std::vector<float> shares;
+  for (const nn::Node& node : graph.nodes) {
+    const auto* const dropout = std::get_if<nn::Dropout>(&node.layer);
+    if (dropout && dropout->whole_samples) shares.push_back(dropout->p);
+  }
+  return shares;
+}
+
+static std::string extents(const nn::Shape& shape) { return fmt::format("{},{},{}", shape.c, shape.h, shape.w); }
+
+std::string difference_of(const nn::Graph& saved, const nn::Graph& mine) {
+  const Json saved_json = nn::graph_to_json(saved), my_json = nn::graph_to_json(mine);
+  if (saved_json == my_json) return {};
+  const std::string saved_images = extents(saved.input()), my_images = extents(mine.input());
+  if (saved_images != my_images) return fmt::format("its images are {}, not {}", saved_images, my_images);
+  if (saved.classes() != mine.classes())
+    return fmt::format("it has {} classes, not {}", saved.classes(), mine.classes());
+  if (saved.name == mine.name && drop_shares(saved) != drop_shares(mine))
+    return "it was trained with another --drop-path";
+  const Json::Array &saved_nodes = saved_json.at("nodes").as_array(), &my_nodes = my_json.at("nodes").as_array();
+  const auto [first, other] = std::ranges::mismatch(saved_nodes, my_nodes);
+  if (first == saved_nodes.end() || other == my_nodes.end())
+    return fmt::format("it has {} layers, not {}", saved_nodes.size(), my_nodes.size());
+  const std::string &saved_name = first->at("name").as_string(), &my_name = other->at("name").as_string();
+  if (saved_name == my_name) return fmt::format("its layer {} is another", saved_name);
+  return fmt::format("it has the layer {} where they have {}", saved_name, my_name);
+}
+
+void require_drop_path(const nn::Graph& saved, float share) {
+  std::vector<float> wanted;
+  std::optional<nn::NetworkOptions> options = nn::options_of_network(saved);
+  if (options) {
+    options->drop_path = share;
+    wanted = drop_shares(nn::build_network(*options));
+  }
+  const bool is_known = options || share == 0;
+  if (is_known && drop_shares(saved) == wanted) return;
+  throw UsageError(fmt::format("--drop-path {}: the checkpoint's {} was built with another share", share, saved.name),
+                   "leave --drop-path out to train that network; with --network and --pretrained in the place of the "
+                   "checkpoint, its weights begin a network of another share");
+}
+
 }  // namespace dtrain::config

@@ -31,4 +31,11 @@ nn::Graph choose_graph(const NetworkChoice& choice, const OptionSet& set, DataOp
 // The person said something about the network, so a checkpoint's graph must agree.
 bool network_is_chosen(const OptionSet& set);
 
+// What a checkpoint's network has that `mine` has not: "it was trained with another --drop-path", or its first layer
+// that differs. Empty: they are the same.
+std::string difference_of(const nn::Graph& saved, const nn::Graph& mine);
+
+// Of a checkpoint's network, which no other option describes. Throws UsageError where it has other shares.
+void require_drop_path(const nn::Graph& saved, float share);
+
 }  // namespace dtrain::config

@@ -40,8 +40,6 @@ static void fields(Fields& each, NetworkOptions& network) {
 
 namespace dtrain::train {
 
-static const char* enum_name(ElasticBatch batch) { return elastic_batch_name(batch); }
-static void enum_from(std::string_view text, ElasticBatch& batch) { batch = parse_elastic_batch(text); }
 static Json field_json(const GradientCompression& compression) { return compression_text(compression); }
 static void read_field(const Json& json, GradientCompression& compression) {
   compression = compression_from(json.as_string());
@@ -56,8 +54,6 @@ static void fields(Fields& each, ProgressiveSizes& sizes) {
 }
 static Json field_json(const LocalSteps& local) { return to_json(local); }
 static void read_field(const Json& json, LocalSteps& local) { local = local_steps_from_json(json); }
-static const char* enum_name(ElasticRate rate) { return elastic_rate_name(rate); }
-static void enum_from(std::string_view text, ElasticRate& rate) { rate = parse_elastic_rate(text); }
 
 }  // namespace dtrain::train
 
@@ -190,8 +186,8 @@ static void fields(Fields& each, JobOptions& job) {
   each("prometheus", job.prometheus);
   each("elastic", job.elastic);
   each.named("boundary", job.boundary, kBoundaryNames);
-  each("batch", job.batch);
-  each("rate", job.rate);
+  each.named("batch", job.batch, train::kElasticBatchNames);
+  each.named("rate", job.rate, train::kElasticRateNames);
   each("ramp_steps", job.ramp);
   each("min_workers", job.min_workers);
   each("max_workers", job.max_workers);

@@ -1,11 +1,8 @@
 #include "synthetic_data.hpp"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/random.hpp>
@@ -63,20 +60,6 @@ Path write_records(const Path& folder, const std::string& name, const DataOption
 }
 
 }  // namespace
-
-TemporaryFolder::TemporaryFolder() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "dtrain-bench-XXXXXX").string();
-  if (!mkdtemp(pattern.data())) {
-    throw Error(pattern + ": cannot make a folder: " + std::strerror(errno),
-                "set TMPDIR to a writable folder with free space");
-  }
-  path_ = pattern;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
 
 Path shared_synthetic_records(const Path& folder, const DataOptions& options, int batch) {
   const nn::Shape& image = options.image;

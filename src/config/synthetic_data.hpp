@@ -8,17 +8,7 @@
 
 namespace dtrain::config {
 
-// Made on construction, removed with all its content on destruction.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  const Path& path() const { return path_; }
-
- private:
-  Path path_;
-};
+using TemporaryFolder = ScratchFolder;
 
 // Random labels teach nothing: a learning rate that moves weights could only end in a loss that is not finite.
 inline constexpr double kHarmlessRate = 1e-9;
@@ -35,7 +25,7 @@ class SyntheticData {
   int batches() const { return batches_; }
 
  private:
-  TemporaryFolder folder_;
+  ScratchFolder folder_{"dtrain-bench"};
   int batches_;
   Path records_;
 };

@@ -4,6 +4,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/comm/mesh.hpp>
 #include <dtrain/nn/optimizer_ranges.hpp>
 
 #include "checkpoint_choice.hpp"
@@ -26,7 +27,8 @@ void bind_factors(OptionSet& set, nn::Optimizer& rule) {
   set.add("--bias-lr-factor", rule.bias_lr_factor, "FACTOR",
           "factor on the learning rate of biases and of batch norm's gamma and beta", nn::kOptimizerRanges.lr_factor);
   set.add("--head-lr-factor", rule.head_lr_factor, "FACTOR",
-          "factor on the learning rate of the last layer's weight, which computes the logits",
+          "factor on the learning rate of the last layer's weight, which computes the logits; of a detector, of the "
+          "weights with outputs for each class",
           nn::kOptimizerRanges.lr_factor);
   set.add("--layer-decay", rule.layer_decay, "FACTOR",
           "for sgd, nag and adamw, factor on the learning rate of each block of layers against the block "
@@ -205,7 +207,9 @@ void bind_checkpoints(OptionSet& set, TrainOptions& options) {
              "start from the checkpoint of --model-prefix after epoch N, or after the one of the highest validation "
              "accuracy");
   set.add("--resume", options.resume, "continue from the newest undamaged checkpoint of --model-prefix");
-  set.add("--force", options.force, "train again over the checkpoints that --model-prefix has already");
+  set.add("--force", options.force,
+          "train again over the checkpoints that --model-prefix has already; those later than the first that the run "
+          "saves are removed once it is saved");
   set.add_custom(
          "--keep-checkpoints", "[best,]N",
          "keep the newest N checkpoints of --model-prefix and remove older ones; 0 keeps all. best also keeps the one "
@@ -247,6 +251,27 @@ void bind_reports(OptionSet& set, TrainOptions& options) {
   set.add_zero_or_one("--test-io", options.test_io, "1 only loads the data, to measure the speed of loading");
   set.add("--dry-run", options.dry_run,
           "check data, network and disk, train a few steps without keeping them, and print what the run will need");
+}
+
+// What a worker's GPU holds in a step beside one shard. A list of hosts may give a host fewer workers than it has GPUs:
+// each then has more shards than are counted here. So less may be planned than is needed, and never more.
+struct MemoryOfStep {
+  int shards = 1, waiting_sums = 0;
+};
+MemoryOfStep memory_of_step(const TrainOptions& options) {
+  const int workers = options.job.is_job() ? options.compute.hosts * workers_of_host(options.compute) : 1;
+  const bool own_batches = options.job.has_own_batches();
+  const int shards = own_batches ? comm::power_of_two_at_least(workers) : options.compute.logical_shards;
+  const bool rounds = options.job.gradient_dtype == backend::DType::bfloat16;
+  MemoryOfStep memory{.shards = own_batches ? 1 : (shards + workers - 1) / workers};
+  if (options.job.compression.any()) return memory;  // on the host
+  if (workers == 1) {
+    memory.waiting_sums = rounds ? 0 : backend::waiting_subtrees(shards);
+  } else if (options.job.transport == comm::Transport::nccl) {
+    const int kept = comm::contributions_kept_for_nccl(shards, workers, !options.compute.cuda.deterministic);
+    memory.waiting_sums = rounds ? kept + kept / 2 : kept;  // what travels lies there too, in half of the bytes
+  }
+  return memory;
 }
 
 }  // namespace
@@ -300,6 +325,27 @@ ComputeOptions compute_of_worker(const TrainOptions& options) {
   return compute;
 }
 
+// Images are mixed, and the batches of a round are cut into those of its steps, on the host and as floats; the noise of
+// an erased rectangle is made of floats.
+bool trains_on_bytes(const TrainOptions& options, const backend::Backend& backend) {
+  const bool floats = options.mix.any() || options.local.any() || options.data.augment.random_erasing > 0;
+  return backend.batches().as_bytes && !floats;
+}
+
+backend::CompileOptions compile_options(const TrainOptions& options, const backend::Backend& backend,
+                                        backend::DType dtype) {
+  backend::CompileOptions compile = compile_options(compute_of_worker(options), dtype, options.top_k);
+  compile.optimizer = options.optimizer.kind;
+  compile.average = options.optimizer.average > 0;
+  compile.layer_decay = options.optimizer.layer_decay != 1;
+  compile.batches_as_bytes = trains_on_bytes(options, backend);
+  if (options.local.any()) return compile;  // of an inner step, which is one shard
+  const MemoryOfStep memory = memory_of_step(options);
+  compile.shards = memory.shards;
+  compile.waiting_sums = memory.waiting_sums;
+  return compile;
+}
+
 train::TrainerOptions trainer_options(const TrainOptions& options, backend::DType dtype) {
   train::TrainerOptions trainer;
   trainer.epochs = static_cast<std::uint32_t>(options.epochs);
@@ -318,6 +364,7 @@ train::TrainerOptions trainer_options(const TrainOptions& options, backend::DTyp
       options.checkpoint_format == "mxnet" ? train::CheckpointFormat::mxnet : train::CheckpointFormat::safetensors;
   trainer.keep_checkpoints = options.keep_checkpoints;
   trainer.keep_best = options.keep_best;
+  trainer.replaces_later = options.force;
   trainer.early_stop = static_cast<std::uint32_t>(options.early_stop);
   trainer.local = options.local;
   if (options.job.is_by_servers()) {
@@ -329,6 +376,9 @@ train::TrainerOptions trainer_options(const TrainOptions& options, backend::DTyp
   trainer.evaluation_block = largest_shard(compute_of_worker(options));
   trainer.test_views = test_views(options.data);
   trainer.preprocessing = preprocessing_of(options.data);
+  trainer.order = {.shuffle_block = options.data.shuffle_block,
+                   .balanced = options.data.balanced_sampler,
+                   .repeats = options.data.repeated_augment};
   trainer.dtype = dtype;
   trainer.gradient_dtype = options.job.gradient_dtype;
   trainer.compression = options.job.compression;

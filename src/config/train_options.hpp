@@ -73,6 +73,12 @@ int samples_between_exchanges(const TrainOptions& options);
 // What one worker's executable computes at once: with a batch for each worker its step is one shard of its own.
 ComputeOptions compute_of_worker(const TrainOptions& options);
 
+// Whether the batches of a training step are bytes, as the backend may wish.
+bool trains_on_bytes(const TrainOptions& options, const backend::Backend& backend);
+// Of one worker's executable, with what a step needs while the job has as many workers as at its start.
+backend::CompileOptions compile_options(const TrainOptions& options, const backend::Backend& backend,
+                                        backend::DType dtype);
+
 train::TrainerOptions trainer_options(const TrainOptions& options, backend::DType dtype);
 
 }  // namespace dtrain::config

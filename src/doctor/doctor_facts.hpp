@@ -56,6 +56,11 @@ struct MachineFacts {
   NvidiaFacts nvidia;
   ClusterVariables cluster;
   AwsFacts aws;
+  // What could not be looked at.
+  struct Unread {
+    std::string about, error;
+  };
+  std::vector<Unread> unread;
 };
 
 // The variables of a cluster, in the order in which its guide lists them.

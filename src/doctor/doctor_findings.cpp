@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
@@ -18,8 +17,6 @@ constexpr std::uint64_t kLittleMemory = 2 * kGiB, kLittleDisk = 2 * kGiB;
 constexpr std::uint64_t kLeastFiles = 1000;
 // Enough for a coordinator: some descriptors for each host, and those of its files.
 constexpr std::uint64_t kFewDescriptors = 1024;
-
-constexpr std::array<std::string_view, 4> kLevels = {"fine", "note", "warning", "problem"};
 
 void append(std::vector<Finding>& all, std::vector<Finding> more) {
   for (Finding& finding : more) all.push_back(std::move(finding));
@@ -148,10 +145,8 @@ void judge_gpu_count(const ClusterVariables& facts, int gpus, std::vector<Findin
 
 }  // namespace
 
-std::string_view level_name(Level level) { return kLevels[static_cast<std::size_t>(level)]; }
-
 Json to_json(const Finding& finding) {
-  return Json::object({{"level", level_name(finding.level)},
+  return Json::object({{"level", enum_name(kLevelNames, finding.level)},
                        {"about", finding.about},
                        {"what", finding.what},
                        {"why", finding.why},
@@ -159,11 +154,11 @@ Json to_json(const Finding& finding) {
 }
 
 Finding finding_from_json(const Json& json) {
-  const auto level = std::ranges::find(kLevels, json.at("level").as_string());
-  if (level == kLevels.end()) throw DataError(fmt::format("a finding of level '{}'", json.at("level").as_string()));
+  const auto level = enum_value(kLevelNames, json.at("level").as_string());
+  if (!level) throw DataError(fmt::format("a finding of level '{}'", json.at("level").as_string()));
   const Json* const fix = json.find("fix");  // hosts with an older dtrain call it "mend"
-  return {static_cast<Level>(level - kLevels.begin()), json.at("about").as_string(), json.at("what").as_string(),
-          json.at("why").as_string(), fix ? fix->as_string() : json.at("mend").as_string()};
+  return {*level, json.at("about").as_string(), json.at("what").as_string(), json.at("why").as_string(),
+          fix ? fix->as_string() : json.at("mend").as_string()};
 }
 
 std::vector<Finding> judge_compute(const MachineFacts& facts) {
@@ -269,6 +264,10 @@ std::vector<Finding> judge(const MachineFacts& facts) {
   append(found, judge_gpus(facts.nvidia));
   append(found, judge_cluster_variables(facts.cluster, static_cast<int>(facts.nvidia.found.gpus.size())));
   append(found, judge_aws(facts.aws));
+  for (const MachineFacts::Unread& part : facts.unread) {
+    found.push_back({Level::warning, part.about, "cannot be looked at: " + part.error,
+                     "what dtrain needs there may fail in the same way", "run dtrain doctor as the user who trains"});
+  }
   return found;
 }
 

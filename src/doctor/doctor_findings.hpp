@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <dtrain/base/enum_names.hpp>
 #include <dtrain/base/json.hpp>
 
 #include "doctor_facts.hpp"
@@ -16,6 +17,8 @@ enum class Level {
   warning,  // works, but slowly or not for long
   problem,  // will fail
 };
+constexpr EnumName<Level> kLevelNames[] = {
+    {Level::fine, "fine"}, {Level::note, "note"}, {Level::warning, "warning"}, {Level::problem, "problem"}};
 
 struct Finding {
   Level level = Level::fine;
@@ -26,7 +29,6 @@ struct Finding {
   friend bool operator==(const Finding&, const Finding&) = default;
 };
 
-std::string_view level_name(Level level);
 Json to_json(const Finding& finding);
 Finding finding_from_json(const Json& json);  // throws DataError
 

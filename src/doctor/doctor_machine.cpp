@@ -70,7 +70,8 @@ std::optional<bool> clock_is_kept() {
 
 // The folder, or the nearest one above it that is there: it is made when it is needed.
 Path existing_folder(Path folder) {
-  while (!folder.empty() && !std::filesystem::exists(folder) && folder != folder.parent_path())
+  std::error_code unreadable;
+  while (!folder.empty() && !std::filesystem::exists(folder, unreadable) && folder != folder.parent_path())
     folder = folder.parent_path();
   return folder.empty() ? Path(".") : folder;
 }
@@ -104,7 +105,8 @@ SshFacts read_ssh() {
   facts.agent_named = !socket.empty();
   if (facts.agent_named) facts.agent_keys = keys_of_agent(socket);
   const net::SshOptions own = net::user_ssh_options(environment("HOME").value_or("/"), socket);
-  for (const Path& key : own.identities) facts.key_files += std::filesystem::exists(key) ? 1 : 0;
+  std::error_code unreadable;
+  for (const Path& key : own.identities) facts.key_files += std::filesystem::exists(key, unreadable) ? 1 : 0;
   return facts;
 }
 
@@ -161,6 +163,16 @@ const std::vector<std::string>& cluster_variables() {
   return names;
 }
 
+// An error in one part does not hide the others.
+template <typename Look>
+static void look_at(const char* about, MachineFacts& facts, const Look& look) {
+  try {
+    look();
+  } catch (const std::exception& error) {
+    facts.unread.push_back({about, error.what()});
+  }
+}
+
 MachineFacts read_machine(const Path& job_folder, bool ask_aws) {
   MachineFacts facts;
   facts.host = job::host_name();
@@ -174,21 +186,20 @@ MachineFacts read_machine(const Path& job_folder, bool ask_aws) {
   facts.free_memory_bytes = memory_info("MemAvailable");
   facts.descriptors = most_descriptors();
   facts.clock_is_kept = clock_is_kept();
-  facts.disks = read_disks(job_folder);
-  facts.ssh = read_ssh();
-  facts.nvidia = read_nvidia();
+  look_at("disk", facts, [&] { facts.disks = read_disks(job_folder); });
+  look_at("ssh", facts, [&] { facts.ssh = read_ssh(); });
+  look_at("gpu", facts, [&] { facts.nvidia = read_nvidia(); });
   facts.cluster = read_cluster();
-  if (ask_aws) facts.aws = read_aws();
+  if (ask_aws) look_at("aws", facts, [&] { facts.aws = read_aws(); });
   return facts;
 }
 
 Json to_json(const MachineFacts& facts) {
-  Json features = Json::array(), variables = Json::object({});
-  for (const std::string& name : facts.features) features.push_back(name);
+  Json variables = Json::object({});
   for (const auto& [name, value] : facts.cluster.variables) variables[name] = value;
   return Json::object({{"kernel", facts.kernel},
                        {"processor", facts.processor},
-                       {"features", features},
+                       {"features", json_texts(facts.features)},
                        {"usable_threads", facts.usable_threads},
                        {"threads", facts.threads},
                        {"load", facts.load},

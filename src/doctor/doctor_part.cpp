@@ -1,7 +1,5 @@
 #include "doctor_part.hpp"
 
-#include <fmt/format.h>
-
 #include <chrono>
 #include <iostream>
 #include <iterator>
@@ -34,12 +32,11 @@ FolderTrial trial_of(const Json& order) {
 }
 
 Json answer_of_server(const net::Listener& listener, const FolderTrial::Written& written, const std::string& folder) {
-  Json addresses = Json::array(), findings = Json::array();
-  for (const std::string& address : net::own_addresses()) addresses.push_back(address);
+  Json findings = Json::array();
   const MachineFacts facts = read_machine(folder, false);
   for (const Finding& finding : judge(facts)) findings.push_back(to_json(finding));
   return Json::object(
-      {{"addresses", addresses},
+      {{"addresses", json_texts(net::own_addresses())},
        {"port", std::int64_t{listener.port()}},
        {"write_error", written.error},
        {"made_link", written.made_link},

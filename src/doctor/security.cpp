@@ -180,8 +180,8 @@ std::vector<FileFacts> read_files(const job::JobFolder& folder, const job::Coord
   list.add(folder.coordinator(), "coordinator", coordinator.token.empty() ? Kind::trusted : Kind::secret);
   list.add(folder.hosts(), "hosts", Kind::trusted);
   list.add(folder.known_hosts(), "host keys", Kind::trusted);
-  list.add(folder.path / "journal.jsonl", "journal", Kind::trusted);
-  list.add(folder.path / "gen", "tie-breakers", Kind::trusted);
+  list.add(folder.journal(), "journal", Kind::trusted);
+  list.add(folder.tiebreakers(), "tie-breakers", Kind::trusted);
   list.add(folder.events(), "events", Kind::trusted);
   list.add_all_in(folder.logs(), "logs");
   list.add(folder.latest(), "checkpoint", Kind::trusted);

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include <dtrain/base/text.hpp>
+
 namespace dtrain::plot {
 namespace {
 
@@ -123,7 +125,7 @@ class Figure {
       const double to = i + 1 < paper_.crews.size() ? across_(paper_.crews[i + 1].at) : kRightEdge;
       drawing_.marks.emplace_back(Area{{from, bands_top_}, {to, bands_top_ + kBand}, kCrewBands[i % 2]});
       const std::string number = std::to_string(crew.workers);
-      const std::string text = number + (crew.workers == 1 ? " worker" : " workers");
+      const std::string text = count_text(crew.workers, "worker");
       const double room = to - from;
       if (room > static_cast<double>(text.size()) * kLetter + 8) {
         label({(from + to) / 2, bands_top_ + 14}, text, 11, kInk, Anchor::middle);

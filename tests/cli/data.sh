@@ -114,6 +114,17 @@ check "--force packs it" exists many.rec
 check "and removes the earlier one" missing many_train.rec
 run data pack many --out whole --train-ratio 1 --json
 check "--train-ratio 1 makes one set" json out 'd["files"][0]["file"] == "whole.rec" and d["shares"] is None'
+mkdir renamed && cp -r many/a renamed/x && cp -r many/b renamed/b
+run data pack renamed --out renamed --train-ratio 1
+run data ls whole,renamed
+check "sets with other classes are not one set" exits 1
+check "the first difference is said" says 'renamed.rec: class 0 is "b", but in whole.rec it is "a"'
+run train --network mlp --data-train whole,renamed --image-shape 1,8,8 --num-epochs 0
+check "nor can they be trained on together" says 'renamed.rec: class 0 is "b", but in whole.rec it is "a"'
+run data import whole.rec renamed.rec --out both
+check "nor imported into one set" says 'renamed.rec: class 0 is "b", but in whole.rec it is "a"'
+run data import whole --out copy --shuffle --json
+check "import keeps the names of the classes" json out 'd["classes"] == ["a", "b"]'
 run data pack photos --out q --encoding png --quality 3
 check "--quality without JPEG is a usage error" exits 2
 run data pack nowhere --out q
@@ -131,6 +142,9 @@ check "without what macOS adds" says "1 file was left out (hidden): __MACOSX/gre
 check "and packs it as the folder" cmp -s t_1.rec p_1.rec
 run data import t --out again --encoding png --json
 check "import makes new records of old ones" json out 'd["files"][0]["records"] == 5 and d["schema"] == "dtrain.data-pack/1"'
+mkdir part && cp t.pack.json t_0.rec t_0.idx part/
+run data ls part/t
+check "a set without its last part is incomplete" says "part/t_1.rec is not there, but part/t.pack.json names it"
 run data import t photos.tar --out u
 check "import takes one kind at a time" says "are of different kinds"
 

@@ -11,6 +11,15 @@ export AWS_EC2_METADATA_DISABLED=true
 run doctor
 check "it answers with findings" answers_line '^(fine|note|warning|problem) +processor '
 check "it speaks of memory, disk and ssh" bash -c 'grep -q memory out && grep -q disk out && grep -q ssh out'
+stranger=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+if [ "$(id -u)" = 0 ] && "${stranger[@]}" test -x "$DTRAIN" 2>/dev/null; then
+  chmod 700 "$HOME" && chmod 755 "$scratch" "$scratch/work"
+  "${stranger[@]}" "$DTRAIN" doctor >out 2>err </dev/null
+  code=$?
+  check "a home that cannot be looked at does not end it" answers_line '^(fine|note|warning|problem) +processor '
+else
+  skip "a home that cannot be looked at" "it needs another user"
+fi
 run doctor --json
 check "--json is one document with a schema" json out 'len(lines) == 1 and d["schema"] == "dtrain.doctor/1"'
 check "every finding that is not fine says why and how to fix it" json out \

@@ -13,7 +13,7 @@ check "the speed and the memory of a step" answers_line '^A step takes .*, [0-9]
 check "the time of an epoch and of the run" answers_line '^An epoch takes .*, its validation .*; the run takes about '
 check "the room for checkpoints" answers_line '^Its checkpoints take .* of .* on the disk$'
 check "and that nothing was saved" answers_line '^Nothing was saved'
-check "no checkpoint is there" test -z "$(find m -name 'p-*' 2>/dev/null)"
+check "neither a checkpoint nor its folder is there" missing m
 check "and no event file" missing board
 
 run train "${training[@]}" --dry-run --json

@@ -109,6 +109,12 @@ touch src/large
 run sync src there/all --exclude .git -H one
 check "only what changed travels" answers "1 of 7 files copied"
 check "the change is there" grep -q changed "$at/all/a b"
+chmod 700 src/large
+run sync src there/all --exclude .git -H one
+check "permissions that changed travel alone" answers "0 of 7 files copied, permissions of 2 set"  # of the link too
+check "the permissions are there" same "$(stat -c %a "$at/all/large")" 700
+run sync src there/all --exclude .git -H one --json
+check "then nothing is left to do" json out 'lines[0]["copied"] == 0 and lines[0]["modes"] == 0'
 run sync src/large there/new -H one
 check "a file gets the name that is asked for" cmp src/large "$at/new"
 run sync src/large there/all/deep -H one

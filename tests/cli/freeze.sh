@@ -53,6 +53,14 @@ run train "${training[@]}" --num-epochs 3 --load-epoch 1 --freeze backbone -n 2 
 check "workers of a job freeze them, too" exits 0
 check "and end with the same bits" same "$(hash job2/start)" "$alone"
 
+mkdir loaded
+cp tuned/start-0002.* loaded/
+run train "${training[@]}" --num-epochs 3 --load-epoch 2 --model-prefix loaded/start
+check "a run that begins with frozen layers says so" says_line '^[0-9]+ of the [0-9]+ tensors of resnet-v1-8 stay as they are, as the checkpoint says; --freeze 0 lets all learn$'
+run train "${training[@]}" --num-epochs 3 --load-epoch 2 --freeze 0 --force --model-prefix loaded/start
+check "--freeze 0 lets them learn" exits 0
+check "all of them" grep -q '^conv0_weight$' <(differing loaded/start-0002.safetensors loaded/start-0003.safetensors)
+
 run train "${training[@]}" --num-epochs 1 --freeze fc9 --model-prefix m/x
 check "a pattern without a layer is refused" exits 2
 check "with the nearest name" says 'the nearest name is fc1'

@@ -23,11 +23,17 @@ run train --json "${small_training[@]}" --num-epochs 1 --model-prefix m/s
 check "training under --json succeeds" exits 0
 check "every line has a schema" json out 'all(line["schema"] == "dtrain.train/1" for line in lines)'
 check "the events come in their order" \
-  json out '[line["event"] for line in lines] == ["start"] + ["step"] * 6 + ["epoch", "checkpoint", "evaluation"]'
+  json out '[line["event"] for line in lines] == ["start"] + ["step"] * 6 + ["epoch", "checkpoint", "evaluation", "result"]'
 check "the steps count the samples" json out '[line["samples_seen"] for line in lines if line["event"] == "step"][-1] == 300'
 check "steps, epochs and evaluations say how long they took" \
   json out 'all(line["seconds"] > 0 for line in lines if line["event"] in ("step", "epoch", "evaluation"))'
 check "the log lines stay on stderr" says "Epoch[0] Train-accuracy="
+check "the result names the checkpoint and the evaluation" json out 'd["exit_code"] == 0 and d["epochs"] == 1 and d["checkpoint"] == "m/s-0001.safetensors" and d["best"] is None and 0 <= d["evaluation"]["accuracy"] <= 1'
+run train --json "${small_training[@]}" --num-epochs 1 --model-prefix m/s --resume
+check "that of a run that was complete does, too" json out 'd["event"] == "result" and d["checkpoint"] == "m/s-0001.safetensors"'
+run train "${small_training[@]}" --num-epochs 1 --model-prefix m/s --resume
+check "so does its last line" answers "1 epochs trained; checkpoint m/s-0001.safetensors"
+check "no epoch is announced that is not trained" says_not "ends with"
 run train --json --quiet "${small_training[@]}" --num-epochs 1
 check "--quiet leaves stderr empty" silent_on err
 

@@ -96,9 +96,26 @@ run train
 refused "an option of several commands outside of a section" "dtrain.toml:1: unknown option 'seed'"
 check "and the likeliest is named" says "put it below a line that names its command, such as [train]"
 printf '\n[trian]\nlr = 3\n' >dtrain.toml
-run --version
+run train
 refused "an unknown section" "dtrain.toml:3: unknown section 'trian'"
+for words in --version "help configuration" "completion bash" "train --help" "stop --job-dir none"; do
+  # shellcheck disable=SC2086  # several words
+  run $words
+  check "$words does without a broken file" says "dtrain: warning: dtrain.toml:3: unknown section 'trian'"
+done
+check "stop looks for the job" says "none"
+printf '\n[eval]\nlr = 3\n[nonsense]\nx = 1\n' >dtrain.toml
+run train --show-config
+check "what other commands would refuse is no error" exits 0
+check "it is a warning" says "warning: dtrain.toml:3: unknown option 'lr'"
+check "so is a section of no command" says "warning: dtrain.toml:5: unknown section 'nonsense'"
+printf '[train]\nlr-factor = 0.1\nlr_factor = 0.2\n' >dtrain.toml
+run train
+refused "a key in two spellings" "dtrain.toml:3: 'lr-factor' is set twice, first in line 2"
 printf 'lr\n' >dtrain.toml
+run --version
+check "--version does without a file that is not TOML" exits 0
+check "and says so" says "goes on without this file"
 run train
 refused "a line without a value" "dtrain.toml:1: "
 check "a line that is not TOML gets advice" says "texts stand in quotes"
@@ -134,11 +151,36 @@ run hosts add ""
 refused "an empty host" "hosts add: HOST is empty"
 run train --config none.toml
 refused "a file of --config that is not there" "--config none.toml: no such file"
+run train --config ""
+refused "an empty --config" "--config is empty"
+DTRAIN_CONFIG=none.toml run train
+refused "a file of DTRAIN_CONFIG that is not there" "DTRAIN_CONFIG none.toml: no such file"
+printf '[train]\nlr = 0.6\n' >named.toml
+check "DTRAIN_CONFIG names a file" same "$(DTRAIN_CONFIG=named.toml value)" "0.6  (named.toml:2)"
+DTRAIN_NUM_EPOCH=7 DTRAIN_HELP=1 DTRAIN_WORLD=2 DTRAIN_SOMETHING_ELSE=1 run train --show-config
+check "a misspelt variable is a warning" says "warning: DTRAIN_NUM_EPOCH has no effect: there is no option --num-epoch; did you mean '--num-epochs'?"
+check "so is that of a flag" says "warning: DTRAIN_HELP has no effect: --help is read from the command line only"
+check "dtrain's own variables and those of others are none" same "$(grep -c warning err)" 2
+
+# The shape of errors is that of the options.
+DTRAIN_JSON=true run inspect none
+check "errors are JSON by a variable" json err '"none" in d["error"]["message"]'
+printf 'json = true\n' >dtrain.toml
+run inspect none
+check "and by a file" json err '"none" in d["error"]["message"]'
+rm dtrain.toml
+run launch --launcher nonsense -- prog --json
+check "the words of another program do not choose it" says_line '^dtrain: --launcher'
+run inspect none --color always
+check "--color holds for errors" grep -q $'\033' err
+DTRAIN_COLOR=always run inspect none --color never
+check "and --color never does" plain err
 
 # The project's file may come with a downloaded folder: it chooses no machine and runs no command.
 untrusted() {  # untrusted SECTION KEY VALUE
   printf '[%s]\n%s = %s\n' "$1" "$2" "$3" >dtrain.toml
-  run train --show-config
+  # shellcheck disable=SC2086  # a command of two words
+  run ${1//./ } --show-config
   refused "$2 of [$1] in the project's file" "dtrain.toml:2: $2: the file of a folder must not set it"
   check "$2 of [$1] is referred to the user's file" says "hint: move it to $HOME/.config/dtrain/config.toml, give --$2, or trust this file with --config dtrain.toml"
 }

@@ -51,6 +51,12 @@ check "pictures are found by their content, and what is named as one is reported
 check "by its name" says 'odd/text.png: no image of a kind that dtrain reads'
 check "a name with a line end is one line" answers 'odd/below/line^Jend.png'
 check "a table has a line for each" same "$(wc -l <out)" 3
+printf 'photos/blue/10.png\r\nphotos/blue/11.png\r\n' | "$DTRAIN" predict m/p - --csv >out 2>err
+code=$?
+check "lines of a list may end with CRLF" exits 0
+run predict m/p -p.png
+check "a name that begins with a dash is no option" exits 2
+check "it says where to put it" says "a name that begins with - stands after --"
 printf '' | "$DTRAIN" predict m/p - >out 2>err
 code=$?
 check "an empty list is refused" exits 2

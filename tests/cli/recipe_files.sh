@@ -22,6 +22,7 @@ check "it takes 128 images a step in 4 shards" says "Each step takes 128 images 
 check "it keeps what it chose" grep -q '^lr-schedule = "one-cycle"' m/r20-run/train.toml
 run train --config "$files/photos.toml" "${small[@]}" --image-shape 3,32,32 --num-epochs 1 --num-examples 64 --model-prefix m/p
 check "that of photographs trains" exits 0
+check "its warm-up is fitted to a short run" says "would fill the run: it takes 0.5"
 run train --config "$files/photos.toml" "${small[@]}" --image-shape 3,32,32 --num-epochs 0 --batch-size 16 --accumulate 2
 check "--batch-size beside a file comes before its --global-batch" says "Each step takes 32 images in 2 logical shards"
 cp "$files/photos.toml" wrong.toml

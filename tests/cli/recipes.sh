@@ -74,4 +74,24 @@ run train "${small_training[@]}" --num-epochs 2 --lr-schedule poly --lr-power 1 
 check "--lr-schedule poly trains" exits 0
 run train "${small_training[@]}" --num-epochs 2 --lr-schedule cosine --lr-cycles 2
 check "cosine restarts" exits 0
+
+schedule() { run train "${small_training[@]}" --num-epochs 2 --model-prefix m/never "$@"; }
+for kind in cosine poly; do
+  schedule --lr-schedule $kind --warmup-epochs 2
+  check "a warm-up that $kind never leaves is a usage error" exits 2
+  check "which names both numbers" says "--warmup-epochs: the warm-up of $kind must end before the run, which has 2 epochs"
+done
+schedule --lr-schedule one-cycle --warmup-epochs 1
+check "one-cycle takes no warm-up" says "--warmup-epochs: one-cycle rises by itself and takes no warm-up"
+schedule --lr-schedule cosine --lr-cycles 2.5
+check "cosine has whole cycles" says "--lr-cycles: must be a whole number, not 2.5"
+check "none of these runs left a checkpoint" missing m/never-0002.json
+schedule --lr-schedule cosine --warmup-epochs 1
+check "a warm-up that ends before the run is taken" exits 0
+
+run train "${small_training[@]}" --num-epochs 1 --model-prefix m/rule --seed 1
+run train "${small_training[@]}" --num-epochs 2 --model-prefix m/rule --load-epoch 1 --optimizer adamw --lr 0.001
+check "another optimizer begins at zero" says "The checkpoint has no state of this optimizer: it begins at zero"
+run inspect m/rule --json
+check "and counts its updates from there" json out 'd["updates"] == 4'
 finish

@@ -48,6 +48,16 @@ check "SIGINT without a checkpoint says that nothing was saved" says "nothing sa
 interrupted TERM train "${training[@]}" --num-epochs 30
 check "SIGTERM without a checkpoint ends by the signal" exits 143
 
+mkdir bad && cp d/shapes_train.rec d/shapes_train.idx bad/
+# Every tenth record: its picture begins 32 bytes after its frame.
+awk 'NR % 10 == 0 { print $2 + 32 }' bad/shapes_train.idx | while read -r offset; do
+  printf '\x55\x55' | dd of=bad/shapes_train.rec bs=1 seek="$offset" conv=notrunc status=none
+done
+interrupted TERM train "${training[@]}" --num-epochs 30 --data-train bad/shapes_train.rec --max-bad-records 200
+check "SIGTERM ends a training with replaced records" exits 143
+check "the first of them is said when it comes up" says_line "bad/shapes_train.rec: record [0-9]+ .*; passed over"
+check "all are counted at the end, stopped or not" says_line "[0-9]+ records could not be decoded and were replaced"
+
 run train "${training[@]}" --model-prefix m/every --checkpoint-every 7
 check "--checkpoint-every saves inside an epoch" exists m/every-0000-step00000007.json
 check "checkpoints inside epochs do not change a bit" same "$(hash m/every)" "$whole"
@@ -66,6 +76,9 @@ run train "${training[@]}" --model-prefix o/every --resume --num-examples 500
 check "--resume over other data inside an epoch is refused" exits 1
 check "it says why" says "stands at sample 350 of an epoch, and the training data has 500 samples an epoch, not the 1000"
 check "with another way" says "or begin with these data by --load-epoch 1"
+run train "${training[@]}" --model-prefix o/every --resume --shuffle-block 50
+check "--resume in another order inside an epoch is a usage error" exits 2
+check "which names the order of the checkpoint" says "--shuffle-block 50: the checkpoint was trained with 0"
 
 run train "${training[@]}" --model-prefix m/two --load-epoch 1 --force
 check "--load-epoch begins with that checkpoint" says 'Loaded model "m/two-0001"'

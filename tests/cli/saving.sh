@@ -38,6 +38,16 @@ check "it names them" says "m/s-0001.safetensors is there without its manifest"
 run train "${training[@]}" --num-epochs 1 --model-prefix m/s --force
 check "--force trains over them" exits 0
 
+run train "${training[@]}" --num-epochs 4 --model-prefix m/again
+run train "${training[@]}" --num-epochs 2 --model-prefix m/again --force --pretrained m/again-0004.safetensors
+check "--force does not remove the weights that the run begins with" exits 2
+check "it says which" says "--force: replaces m/again-0004.safetensors, the weights of --pretrained"
+run train "${training[@]}" --num-epochs 2 --model-prefix m/again --force --lr 0.02
+check "--force says what it replaces" says "--force: replaces the checkpoints of m/again up to m/again-0004"
+check "no later checkpoint of the earlier run is left" same "$(cd m && echo again-*.json)" "again-0001.json again-0002.json"
+run train "${training[@]}" --num-epochs 3 --model-prefix m/again --resume --lr 0.02
+check "--resume continues the new run" says 'Resuming from "m/again-0002"'
+
 "$DTRAIN" train "${training[@]}" --num-epochs 100000 --model-prefix m/two --resume >first 2>&1 </dev/null &
 first=$!
 for _ in $(seq 100); do [ -e m/two-0001.json ] && break; sleep 0.1; done
@@ -148,6 +158,23 @@ run data ls "$(printf 'x%.0s' $(seq 300)).rec"
 check "a long name is no surprise" says_not unexpected
 run train "${training[@]}" --num-epochs 1 --model-prefix "m/$(printf 'x%.0s' $(seq 300))"
 check "a long prefix is no surprise" says_not unexpected
+
+# The hint of a refusal is about what was refused.
+stranger=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+if [ "$(id -u)" = 0 ] && "${stranger[@]}" test -x "$DTRAIN" 2>/dev/null; then
+  chmod 755 "$scratch" "$scratch/work" d && mkdir -m 755 closed && chmod 644 d/*
+  HOME=$scratch/none "${stranger[@]}" "$DTRAIN" train "${training[@]}" --num-epochs 1 --model-prefix closed/s >out 2>err </dev/null
+  code=$?
+  check "a folder that takes no files is refused" exits 1
+  check "the hint names the option" says "choose a folder that this user can write to: --model-prefix"
+  chmod 755 m && chmod 600 m/s-0001.json
+  HOME=$scratch/none "${stranger[@]}" "$DTRAIN" inspect m/s --load-epoch 1 >out 2>err </dev/null
+  check "who may not read a file learns how to" says "hint: its owner can let you read it"
+  chmod 644 m/s-0001.json
+else
+  skip "hints where permission is denied" "they need another user"
+fi
+
 HOME=$PWD/loop run data ls d/shapes_val.rec
 check "a home folder that cannot be reached has no configuration" exits 0
 mkdir gone && cd gone && rmdir ../gone

@@ -4,6 +4,7 @@ import os
 import pty
 import select
 import signal
+import subprocess
 import time
 
 from world import PATIENCE, World, eventually
@@ -73,6 +74,21 @@ def test_launch_ends_its_programs(world: World):
         terminal.read_until(f"ready.{rank}")
     assert terminal.close() == -signal.SIGHUP
     assert (world.folder / "saved.0").exists() and (world.folder / "saved.1").exists()
+    world.expect_no_process_left()
+
+
+def test_a_job_whose_reader_goes(world: World):
+    """`train --json | head`: the launcher stops the job with a checkpoint, and no process is left."""
+    job = world.job()
+    (world.folder / "job.hosts").write_text("w1\nw2\n")
+    with open(job.log_path, "ab") as log:
+        process = subprocess.Popen(world.command([*job.arguments, "--json"]), cwd=world.folder, env=world.environment,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
+    job.wait_running()
+    assert process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(PATIENCE) == 75
+    assert any(event["event"] == "stop" and "SIGPIPE" in event["reason"] for event in job.events())
     world.expect_no_process_left()
 
 

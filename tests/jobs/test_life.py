@@ -2,6 +2,7 @@
 
 import json
 import signal
+import time
 
 from world import World, alive, eventually, send_signal
 
@@ -49,6 +50,7 @@ def test_second_interrupt_ends_at_once(world: World):
         send_signal(pid, signal.SIGSTOP)
     send_signal(job.process.pid, signal.SIGINT)
     eventually(lambda: "Stopping" in job.said(), "the first one is heard", job=job)
+    time.sleep(0.4)  # at once, it would be the same request
     send_signal(job.process.pid, signal.SIGINT)
     assert job.wait(20) in (130, -signal.SIGINT)
 

@@ -1,5 +1,6 @@
 """Joining and leaving on purpose."""
 
+import json
 import signal
 
 from world import World, alive, eventually, send_signal
@@ -52,7 +53,8 @@ def test_sigterm_to_a_worker_is_a_wish_to_leave(world: World):
 def test_too_many_are_spares(world: World):
     """Above --max-workers a host is a spare, says which option changes it, and takes the place of one that leaves."""
     job = world.job(arguments=["--max-workers", 2]).start().wait_running()
-    job.hosts_command("add", "w3")
+    added = json.loads(job.hosts_command("add", "w3", "--json").stdout)
+    assert added["schema"] == "dtrain.hosts-add/1" and added["added"] == ["w3"], added
     row = eventually(lambda: job.row("w3") if job.row("w3")["state"] == "spare" else None, "w3 is a spare", job=job)
     assert "--max-workers" in row["reason"] + row["next"], row
     job.hosts_command("remove", "w1")

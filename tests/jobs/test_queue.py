@@ -91,8 +91,10 @@ def test_order_cancel_and_bad_input(world: World):
     for name, priority in (("low", -1), ("a", 0), ("b", 0), ("high", 5)):
         queue.give("launch", "--", "sh", "-c", f"echo {name} >>{order}", before=["--priority", priority])
     queue.give("launch", "--", "sleep", "600")
+    assert queue.show(5)["exit_code"] is None
     assert queue.jobs("cancel", 5).stdout == "job 5 will be cancelled by the next runner of the queue\n"
-    assert "already" in queue.jobs("cancel", 5).stderr
+    again = queue.jobs("cancel", 5, "--json")
+    assert "already" in again.stderr and json.loads(again.stdout)["cancelled"], again
     spoiled = queue.folder / "0006"
     spoiled.mkdir()
     (spoiled / "spec.json").write_text('{"schema": "dtrain.managed-job/2", "command": ["train"]}')

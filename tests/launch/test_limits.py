@@ -1,7 +1,10 @@
 """What cannot run is refused at once, with the reason."""
 
 import json
+import pathlib
+import re
 import resource
+import shutil
 import subprocess
 import time
 
@@ -39,6 +42,22 @@ def test_the_current_folder_stays_clean(world):
     answer = world.run("launch", "-n", 2, "--", "true")
     assert "The job folder is /" in answer.stderr, answer.stderr
     assert not list(world.folder.iterdir()), list(world.folder.iterdir())
+
+
+def own_folder(said: str) -> pathlib.Path:
+    return pathlib.Path(re.search(r"The job folder is (/\S*?)(,|$)", said, re.MULTILINE)[1])
+
+
+def test_the_folder_of_a_launch_goes_with_it(world):
+    """It stays where it holds what the command has not shown: after a failure, and with --no-output."""
+    for words, stays in ((("--", "true"), False), (("--", "false"), True), (("--no-output", "--", "true"), True),
+                         (("--hostfile", "/dev/full", "--launcher", "local", "--", "true"), False)):
+        said = world.run("launch", "-n", 1, *words, check=False).stderr
+        if "The job folder is" not in said:
+            continue  # refused before
+        folder = own_folder(said)
+        assert folder.exists() == stays, (words, said)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def test_the_result_as_json(world):

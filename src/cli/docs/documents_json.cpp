@@ -8,11 +8,6 @@
 namespace dtrain::cli {
 namespace {
 
-template <typename List>
-Json texts(const List& list) {
-  return Json(Json::Array(list.begin(), list.end()));
-}
-
 Json range_of(const ValueRange& range) {
   const ValueRange open;
   Json json = Json::object();
@@ -31,11 +26,11 @@ Json refusals_of(const config::Option& option) {
 
 Json option_json(const config::Option& option) {
   return Json::object({{"name", option.shown_name()},
-                       {"spellings", texts(spellings(option))},
+                       {"spellings", json_texts(spellings(option))},
                        {"group", option.group},
                        {"help", option.help},
                        {"value", option.value},
-                       {"choices", texts(choices_of(option))},
+                       {"choices", json_texts(choices_of(option))},
                        {"range", range_of(option.range)},
                        {"default", option.is_switch() ? Json() : Json(option.show())},
                        {"positional", option.positional()},
@@ -70,12 +65,12 @@ Json help_json(const CommandTree& tree, const std::string& about) {
     command->options.apply_preset();
     commands.push_back(Json::object({{"path", command->path},
                                      {"sentence", command->sentence},
-                                     {"examples", texts(command->examples)},
+                                     {"examples", json_texts(command->examples)},
                                      {"options", options_json(command->options)}}));
   }
   json["commands"] = std::move(commands);
   json["common_options"] = options_json(tree.global_options);
-  json["topics"] = texts(topic_names());
+  json["topics"] = json_texts(topic_names());
   return json;
 }
 

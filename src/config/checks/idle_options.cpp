@@ -26,6 +26,10 @@ bool takes_momentum(const TrainOptions& options) {
   return is_one_of(options.optimizer.kind, {sgd, nag, muon, lars, signum});
 }
 
+// A file says all of its network itself.
+bool builds_network(const TrainOptions& options) { return !options.network.is_file(); }
+constexpr const char* kByName = "a --network by its name";
+
 struct Need {
   const char* option;
   const char* what;
@@ -33,6 +37,12 @@ struct Need {
 };
 
 constexpr Need kNeeds[] = {
+    {"num-layers", kByName, builds_network},
+    {"backbone", kByName, builds_network},
+    {"proposals", kByName, builds_network},
+    {"width", kByName, builds_network},
+    {"batch-norm", kByName, builds_network},
+    {"drop-path", kByName, builds_network},
     {"ema-warmup", "--ema", [](const TrainOptions& options) { return options.optimizer.average > 0; }},
     {"min-random-area", "--random-resized-crop", cuts_windows},
     {"max-random-area", "--random-resized-crop", cuts_windows},

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
 
 #include "config/gpu_choice.hpp"
 #include "config/option_values.hpp"
@@ -79,12 +80,11 @@ void settle_servers(TrainOptions& options, backend::DType dtype, const OptionSet
 
 std::string servers_line(const JobOptions& options) {
   const int servers = options.servers.value_or(0);
-  const std::string kinds = fmt::format("{} parameter {}", servers, servers == 1 ? "server" : "servers");
+  const std::string kinds = count_text(servers, "parameter server");
   if (options.max_staleness == 0) return kinds + "; all workers take each step together";
-  const std::string ahead = options.max_staleness
-                                ? fmt::format("at most {} {} ahead of the slowest one", *options.max_staleness,
-                                              *options.max_staleness == 1 ? "step" : "steps")
-                                : "as far ahead of the slowest one as it gets";
+  const std::string ahead = options.max_staleness ? fmt::format("at most {} ahead of the slowest one",
+                                                                count_text(*options.max_staleness, "step"))
+                                                  : "as far ahead of the slowest one as it gets";
   return fmt::format("{}; each worker is {}, so two runs do not end in the same bits", kinds, ahead);
 }
 

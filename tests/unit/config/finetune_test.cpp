@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include <dtrain/base/error.hpp>
+
 #include "finetune.hpp"
 
 namespace dtrain::config {
@@ -49,7 +51,7 @@ TEST(Finetune, ChoosesByWeightsAndPictures) {
       {facts_of("resnet-v1", 32, 10, 50000), {{"global-batch", "128"}, {"pad-size", "4"}, {"lr", "0.02"}}},
       {for_adam(facts_of("m.onnx", 224, 10, 1000)), {{"optimizer", "adamw"}, {"lr", "0.0001"}, {"wd", "0.05"}}},
       {for_adam(facts_of("m.onnx", 224, 10, 1)),
-       {{"optimizer", "adamw"}, {"global-batch", "8"}, {"freeze", "backbone"}}},
+       {{"optimizer", "adamw"}, {"global-batch", "8"}, {"freeze", "backbone"}, {"lr", "0.0005"}}},
   };
   for (const Case& each : cases) {
     const auto chosen = choices(each.facts);
@@ -82,6 +84,44 @@ TEST(Finetune, FollowsWhatTheUserChose) {
   EXPECT_EQ(choices(facts).at("warmup-epochs"), "10");
   facts.head_alone = true;
   EXPECT_EQ(choices(facts).at("lr"), "0.071");
+}
+
+TEST(Finetune, HasRateAndDecayOfTheOptimizerThatTheUserChose) {
+  FinetuneFacts facts = facts_of("resnet50", 224, 10, 1000);
+  const auto rates = [&](nn::OptimizerKind kind) {
+    facts.optimizer = kind;
+    const auto chosen = choices(facts);
+    return chosen.at("lr") + " " + chosen.at("wd");
+  };
+  EXPECT_EQ(rates(nn::OptimizerKind::nag), "0.01 0.0001");
+  EXPECT_EQ(rates(nn::OptimizerKind::adamw), "0.0001 0.05");
+  EXPECT_EQ(rates(nn::OptimizerKind::adam), "0.0001 0.0001");
+  facts.suits_adam = true;
+  EXPECT_EQ(rates(nn::OptimizerKind::sgd), "0.01 0.0001");
+  facts.head_alone = true;
+  EXPECT_EQ(rates(nn::OptimizerKind::sgd), "0.05 0.0001");
+  EXPECT_EQ(rates(nn::OptimizerKind::adamw), "0.001 0.05");
+}
+
+TEST(Finetune, GuessesNoRateOfAnOptimizerThatHasNoUsualOne) {
+  FinetuneFacts facts = facts_of("resnet50", 224, 10, 1000), detector = facts_of("retinanet", 512, 6, 1000);
+  facts.optimizer = nn::OptimizerKind::lamb;
+  detector.optimizer = nn::OptimizerKind::sgd;
+  for (FinetuneFacts* each : {&facts, &detector}) {
+    EXPECT_THROW(choices(*each), UsageError);
+    each->has_rate = true;
+    EXPECT_FALSE(choices(*each).contains("lr"));
+    EXPECT_FALSE(choices(*each).contains("wd"));
+  }
+}
+
+TEST(Finetune, WarmsNoCycleUpThatRisesByItself) {
+  for (const char* network : {"resnet50", "retinanet"}) {
+    FinetuneFacts facts = facts_of(network, 512, 10, 1000);
+    EXPECT_TRUE(choices(facts).contains("warmup-epochs"));
+    facts.one_cycle = true;
+    EXPECT_FALSE(choices(facts).contains("warmup-epochs"));
+  }
 }
 
 TEST(Finetune, GivesADetectorTheRatesOfItsRecipeAndEpochsByItsPictures) {

@@ -35,6 +35,12 @@ TEST(DoctorFindings, AGoodMachineIsFine) {
   for (const Finding& finding : judge(good_machine())) EXPECT_EQ(finding.level, Level::fine) << finding.what;
 }
 
+TEST(DoctorFindings, APartThatCannotBeLookedAtIsAWarning) {
+  MachineFacts facts = good_machine();
+  facts.unread.push_back({"ssh", "~/.ssh: Permission denied"});
+  EXPECT_EQ(level_of(judge(facts), "ssh"), Level::warning);
+}
+
 TEST(DoctorFindings, LittleMemoryIsAWarningAndLessAProblem) {
   MachineFacts facts = good_machine();
   facts.free_memory_bytes = 1 << 30;

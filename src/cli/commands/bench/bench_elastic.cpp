@@ -5,6 +5,7 @@
 
 #include <dtrain/base/cpus.hpp>
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/files.hpp>
 #include <dtrain/base/stats.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/base/text.hpp>
@@ -219,7 +220,7 @@ ExitCode act(const ElasticBenchOptions& given, const config::OptionSet& set, Rep
   const ElasticBenchOptions options = with_depth(given, set);
   state_bytes(options);  // refuses a network that there is not, before anything is measured
   watch_stop_signals();
-  const config::TemporaryFolder folder;
+  const ScratchFolder folder("dtrain-bench");
   const Json result = document(options, measure(options, folder.path()));
   if (reporter.json()) {
     reporter.answer_json(result);

@@ -120,6 +120,9 @@ BenchResult measure(const TrainBenchOptions& options, const config::OptionSet& s
   result.compile = config::compile_options(options.compute, dtype, 0);
   result.samples = samples;
   result.shards = options.compute.logical_shards;
+  result.compile.shards = result.shards;
+  result.compile.batches_as_bytes = loading.as_bytes;
+  result.compile.waiting_sums = backend::waiting_subtrees(result.shards);
   const auto executable = backend->compile(graph, result.compile);
   train::TrainerOptions trainer;
   trainer.global_batch = samples;

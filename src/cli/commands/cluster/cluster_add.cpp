@@ -10,7 +10,7 @@
 #include "cli/command.hpp"
 #include "cluster_cloud.hpp"
 #include "hosts/host_words.hpp"
-#include "job/queue/cluster_tag_sync.hpp"
+#include "job/tag_sync/sync.hpp"
 #include "keep/cluster_budget.hpp"
 
 namespace dtrain::cli {

@@ -160,10 +160,6 @@ cluster::ClusterRequest cluster_request(const std::string& name, const cluster::
   return request;
 }
 
-cluster::UnixTime unix_now() {
-  return std::chrono::duration_cast<cluster::UnixTime>(std::chrono::system_clock::now().time_since_epoch());
-}
-
 void require_consent(bool yes, const std::string& question, Reporter& reporter) {
   if (yes) return;
   if (!isatty(STDIN_FILENO)) throw UsageError(question, "repeat the command with --yes");

@@ -58,8 +58,6 @@ cluster::ClusterRequest cluster_request(const std::string& name, const cluster::
 // Goes on only when the person agrees: by --yes, or at the terminal. Throws UsageError.
 void require_consent(bool yes, const std::string& question, Reporter& reporter);
 
-cluster::UnixTime unix_now();
-
 // Lines with the fields of each row in columns as wide as their longest field.
 std::vector<std::string> aligned(const std::vector<std::vector<std::string>>& rows);
 // Such lines, the first of them painted as the heading.

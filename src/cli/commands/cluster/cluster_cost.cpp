@@ -10,7 +10,7 @@
 #include "cluster_cloud.hpp"
 #include "cluster_spot.hpp"
 #include "forecast_view.hpp"
-#include "job/queue/cluster_tag_sync.hpp"
+#include "job/tag_sync/tag_sync_job.hpp"
 #include "keep/cluster_budget.hpp"
 
 namespace dtrain::cli {
@@ -68,10 +68,9 @@ Json days_json(const cluster::DayCosts& days) {
 
 Json by_day_json(const cluster::Fleet& fleet, const cluster::DayCosts& days, const BudgetView& budget) {
   const auto before = before_the_days(fleet, days, budget);
-  Json unknown = Json::array();
-  for (const std::string& id : days.unknown) unknown.push_back(id);
-  return Json::object(
-      {{"days", days_json(days)}, {"dollars_before", before ? Json(*before) : Json()}, {"unknown_end", unknown}});
+  return Json::object({{"days", days_json(days)},
+                       {"dollars_before", before ? Json(*before) : Json()},
+                       {"unknown_end", json_texts(days.unknown)}});
 }
 
 void answer_days(const cluster::Fleet& fleet, const cluster::DayCosts& days, const BudgetView& budget,

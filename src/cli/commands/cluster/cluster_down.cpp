@@ -41,9 +41,7 @@ struct Returned {
 };
 
 Json document(const std::string& name, const cluster::DownResult& result, const Returned& returned) {
-  Json removed = Json::array(), kept = Json::array(), leftover = Json::array(), machines = Json::array();
-  for (const std::string& id : returned.machines) machines.push_back(id);
-  for (const std::string& id : result.removed) removed.push_back(id);
+  Json kept = Json::array(), leftover = Json::array();
   for (const cluster::Kept& one : result.kept) {
     kept.push_back(Json::object({{"file_system", one.file_system}, {"dollars_per_month", one.monthly}}));
   }
@@ -53,11 +51,11 @@ Json document(const std::string& name, const cluster::DownResult& result, const 
   return Json::object({{"schema", "dtrain.cluster-down/1"},
                        {"cluster", name},
                        {"instances", result.instances},
-                       {"removed", removed},
+                       {"removed", json_texts(result.removed)},
                        {"kept", kept},
                        {"leftover", leftover},
                        {"stack", returned.stack.empty() ? Json() : Json(returned.stack)},
-                       {"given_back", machines}});
+                       {"given_back", json_texts(returned.machines)}});
 }
 
 void answer(const std::string& name, const cluster::DownResult& result, const Returned& returned, Reporter& reporter) {
@@ -89,7 +87,7 @@ std::string machines_text(const cluster::Fleet& fleet) {
     }
   }
   if (names.empty()) return "no machines";
-  return fmt::format("{} machine{}: {}", names.size(), names.size() == 1 ? "" : "s", join(names, ", "));
+  return fmt::format("{}: {}", count_text(names.size(), "machine"), join(names, ", "));
 }
 
 std::string storage_text(const DownCommand& options, const cluster::Fleet& fleet, net::AwsCalls& aws) {
@@ -112,7 +110,7 @@ std::string stack_text(const cluster::Fleet& fleet) {
   const std::string stack = adopted_stack(fleet);
   if (stack.empty()) return {};
   const auto count = std::ranges::count_if(fleet.nodes, cluster::is_adopted);
-  return fmt::format("; give {} machine{} back to stack {}, where {} on", count, count == 1 ? "" : "s", stack,
+  return fmt::format("; give {} back to stack {}, where {} on", count_text(count, "machine"), stack,
                      count == 1 ? "it goes" : "they go");
 }
 

@@ -67,7 +67,7 @@ Json node_document(const cluster::NodeHealth& one) {
                        {"system", one.system},
                        {"instance", one.instance},
                        {"event", one.event},
-                       {"agent", name_of(one.agent.state)},
+                       {"agent", enum_name(cluster::kAgentStateNames, one.agent.state)},
                        {"agent_why", one.agent.why},
                        {"gpus_of_type", one.gpus_of_type ? Json(*one.gpus_of_type) : Json()},
                        {"gpus", gpus_json(one)},
@@ -110,7 +110,8 @@ std::string next_step(const cluster::Fleet& fleet, const cluster::Node& node) {
 void answer_node(const cluster::Fleet& fleet, const cluster::NodeHealth& one, Reporter& reporter) {
   const std::string clock = one.clock ? fmt::format(", clock {:+.3f} s", one.clock->seconds) : "";
   reporter.answer(fmt::format("{:<21}{:<21}{:<10}agent {}, {}{}", one.node.name, one.node.instance_id,
-                              one.well() ? "well" : "impaired", name_of(one.agent.state), one.gpu_text(), clock));
+                              one.well() ? "well" : "impaired", enum_name(cluster::kAgentStateNames, one.agent.state),
+                              one.gpu_text(), clock));
   for (const std::string& trouble : one.troubles()) reporter.answer("    " + trouble);
   if (one.well()) return;
   if (!one.node.alive()) return reporter.answer(fmt::format("    next: dtrain cluster start {}", fleet.name));

@@ -112,13 +112,11 @@ Listing list_all_regions(const ListCommand& options, Reporter& reporter) {
 
 Json cluster_json(const Found& found) {
   const cluster::Fleet& fleet = found.fleet;
-  Json types = Json::array();
-  for (const std::string& type : types_in(fleet)) types.push_back(type);
   return Json::object({{"name", fleet.name},
                        {"region", found.region},
                        {"state", state_of(fleet)},
                        {"machines", fleet.nodes.size()},
-                       {"types", types},
+                       {"types", json_texts(types_in(fleet))},
                        {"age_hours", age_in_hours(fleet)},
                        {"dollars_per_hour", hourly_json(found.cost)},
                        {"unpriced", unpriced_json(found.cost)},
@@ -166,17 +164,16 @@ void answer_registered(const std::vector<cluster::RegisteredCluster>& clusters, 
 }
 
 Json document(const ListCommand& options, const Listing& listing) {
-  Json clusters = Json::array(), regions = Json::array(), unknown = Json::array(), registered = Json::array();
+  Json clusters = Json::array(), unknown = Json::array(), registered = Json::array();
   for (const cluster::RegisteredCluster& one : listing.registered) registered.push_back(registered_json(one));
   for (const Found& found : listing.clusters) clusters.push_back(cluster_json(found));
-  for (const std::string& region : listing.regions) regions.push_back(region);
   for (const auto& [region, why] : listing.unknown) {
     unknown.push_back(Json::object({{"region", region}, {"why", why}}));
   }
   return Json::object(
       {{"schema", "dtrain.cluster-list/1"},
        {"region", options.all_regions || listing.regions.size() != 1 ? Json() : Json(listing.regions.front())},
-       {"regions", regions},
+       {"regions", json_texts(listing.regions)},
        {"unknown", unknown},
        {"clusters", clusters},
        {"registered", registered}});

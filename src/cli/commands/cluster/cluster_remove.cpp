@@ -9,7 +9,7 @@
 
 #include "cli/command.hpp"
 #include "cluster_cloud.hpp"
-#include "job/queue/cluster_tag_sync.hpp"
+#include "job/tag_sync/sync.hpp"
 
 namespace dtrain::cli {
 namespace {

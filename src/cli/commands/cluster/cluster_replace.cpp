@@ -9,7 +9,7 @@
 #include <dtrain/cluster/agents.hpp>
 #include <dtrain/cluster/cluster_head.hpp>
 
-#include "job/queue/cluster_tag_sync.hpp"
+#include "job/tag_sync/sync.hpp"
 
 namespace dtrain::cli {
 namespace {

@@ -48,7 +48,7 @@ Json document(const std::string& region, const cluster::Fleet& fleet, const Head
   for (const cluster::Node& node : fleet.nodes) {
     const cluster::AgentWord agent = look.agent_of(node, fleet);
     Json one = node_json(node);
-    one["agent"] = name_of(agent.state);
+    one["agent"] = enum_name(cluster::kAgentStateNames, agent.state);
     one["agent_why"] = agent.why;
     const auto trouble = troubles.find(node.instance_id);
     one["trouble"] = trouble == troubles.end() ? "" : trouble->second;

@@ -46,11 +46,7 @@ void warn_of_other_region(const cluster::PriceList& prices, const net::AwsCalls&
                   prices.region, aws.region(), aws.region()));
 }
 
-Json unpriced_json(const cluster::Cost& cost) {
-  Json types = Json::array();
-  for (const std::string& type : cost.unpriced) types.push_back(type);
-  return types;
-}
+Json unpriced_json(const cluster::Cost& cost) { return json_texts(cost.unpriced); }
 
 Json stopped_json(const cluster::StoppedDisks& disks) {
   if (disks.machines == 0) return {};
@@ -93,7 +89,7 @@ Json plan_json(const cluster::ClusterRequest& request, const cluster::Account& a
                const cluster::Fleet& fleet) {
   Json actions = Json::array(), notes = Json::array(), zones = Json::array(), quotas = Json::array();
   for (const cluster::Action& one : plan.actions) {
-    actions.push_back(Json::object({{"step", cluster::name_of(one.step)}, {"what", one.what}}));
+    actions.push_back(Json::object({{"step", enum_name(cluster::kStepNames, one.step)}, {"what", one.what}}));
   }
   for (const std::string& note : plan.notes) notes.push_back(with_flags(note));
   for (const cluster::Subnet& subnet : account.subnets) zones.push_back(subnet.zone);
@@ -103,8 +99,6 @@ Json plan_json(const cluster::ClusterRequest& request, const cluster::Account& a
                                    {"limit", one.limit ? Json(*one.limit) : Json()},
                                    {"enough", one.enough()}}));
   }
-  Json types = Json::array();
-  for (const std::string& type : request.spec.instance_types) types.push_back(type);
   return Json::object({{"schema", "dtrain.cluster-plan/1"},
                        {"cluster", request.name},
                        {"region", account.region},
@@ -116,7 +110,7 @@ Json plan_json(const cluster::ClusterRequest& request, const cluster::Account& a
                        {"image", account.image.id},
                        {"image_name", account.image.name},
                        {"kms_key", account.kms_key.empty() ? Json() : Json(account.kms_key)},
-                       {"instance_types", types},
+                       {"instance_types", json_texts(request.spec.instance_types)},
                        {"instances", request.spec.workers + 1},
                        {"there", fleet.nodes.size()},
                        {"actions", actions},

@@ -54,8 +54,6 @@ std::string left_text(const cluster::TypeOffer& offer) {
 Json number_or_null(const std::optional<double>& number) { return number ? Json(*number) : Json(); }
 
 Json offer_json(const cluster::TypeOffer& offer) {
-  Json zones = Json::array();
-  for (const std::string& zone : offer.type.zones) zones.push_back(zone);
   const auto left = offer.machines_left();
   return Json::object({{"type", offer.type.name},
                        {"vcpus", offer.type.vcpus},
@@ -71,7 +69,7 @@ Json offer_json(const cluster::TypeOffer& offer) {
                        {"quota", offer.quota},
                        {"quota_vcpus_left", number_or_null(offer.vcpus_left)},
                        {"quota_machines_left", left ? Json(*left) : Json()},
-                       {"zones", zones}});
+                       {"zones", json_texts(offer.type.zones)}});
 }
 
 void answer_table(const std::vector<cluster::TypeOffer>& offers, Reporter& reporter) {

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <thread>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/signals.hpp>
@@ -10,7 +9,7 @@
 #include "cli/command.hpp"
 #include "cluster_cloud.hpp"
 #include "cluster_look.hpp"
-#include "job/queue/cluster_tag_sync.hpp"
+#include "job/tag_sync/sync.hpp"
 #include "keep/cluster_budget.hpp"
 #include "keep/cluster_keeper.hpp"
 #include "keep/watched_job.hpp"
@@ -122,12 +121,7 @@ class Watch {
   }
 
   bool pause() const {
-    const auto until = std::chrono::steady_clock::now() +
-                       cluster::pause_between_looks(std::chrono::seconds(options_.every), failures_);
-    while (stop_signal() == 0 && std::chrono::steady_clock::now() < until) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    }
-    return stop_signal() == 0;
+    return pause_unless_stopped(cluster::pause_between_looks(std::chrono::seconds(options_.every), failures_));
   }
 
   const WatchCommand& options_;

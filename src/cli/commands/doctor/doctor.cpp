@@ -37,7 +37,8 @@ void bind(config::OptionSet& set, DoctorCommand& options) {
 bool uses_aws() {
   if (environment("AWS_ACCESS_KEY_ID") || environment("AWS_PROFILE") || environment("AWS_WEB_IDENTITY_TOKEN_FILE"))
     return true;
-  return std::filesystem::exists(Path(environment("HOME").value_or("/")) / ".aws");
+  std::error_code unreadable;  // the home of another user
+  return std::filesystem::exists(Path(environment("HOME").value_or("/")) / ".aws", unreadable);
 }
 
 Json links_of(const doctor::HostFacts& facts, const std::vector<doctor::HostDiagnosis>& reports) {

@@ -21,7 +21,7 @@ doctor::Finding shown(doctor::Finding finding) {
 }
 
 void answer_finding(const doctor::Finding& finding, Reporter& reporter) {
-  const std::string level = fmt::format("{:<8}", doctor::level_name(finding.level));
+  const std::string level = fmt::format("{:<8}", enum_name(doctor::kLevelNames, finding.level));
   reporter.answer(
       fmt::format("{} {:<14} {}", reporter.paint_answer(style_of(finding.level), level), finding.about, finding.what));
   if (!finding.why.empty()) reporter.answer(fmt::format("{:24}why: {}", "", finding.why));

@@ -70,8 +70,10 @@ class Sync {
     if (reporter_.json()) {
       reporter_.answer_json(json_of(host, failure, took));
     } else if (!failure) {
-      reporter_.answer(fmt::format("{}: {} of {} files copied, {} in {}", hosts_.names[host], results_[host].copied,
-                                   results_[host].files, format_bytes(results_[host].bytes), format_duration(took)));
+      const launcher::SyncResult& result = results_[host];
+      const std::string modes = result.modes > 0 ? fmt::format(", permissions of {} set", result.modes) : "";
+      reporter_.answer(fmt::format("{}: {} of {} files copied{}, {} in {}", hosts_.names[host], result.copied,
+                                   result.files, modes, format_bytes(result.bytes), format_duration(took)));
     }
     if (!failure || endings_[host] == launcher::HostEnding::stopped) return;
     reporter_.warn(failure->what);
@@ -85,6 +87,7 @@ class Sync {
                          {"host", hosts_.names[host]},
                          {"files", result.files},
                          {"copied", result.copied},
+                         {"modes", result.modes},
                          {"bytes", result.bytes},
                          {"error", failure ? Json(failure->what) : Json()},
                          {"hint", failure ? Json(failure->hint) : Json()},

@@ -121,7 +121,7 @@ ExitCode act(const BoardCommand& options, const config::OptionSet&, Reporter& re
     reporter.answer(server.url());
   }
   reporter.flush();
-  if (options.open) open_browser(server.url(), reporter);
+  if (options.open) open_browser(server.url_to_open(), reporter);
   while (stop_signal() == 0) std::this_thread::sleep_for(kStopCheck);
   return ExitCode::ok;
 }

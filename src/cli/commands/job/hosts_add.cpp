@@ -43,6 +43,11 @@ ExitCode act(const AddCommand& options, const config::OptionSet&, Reporter& repo
   std::vector<std::string> others = lines;
   std::erase_if(others, [&](const std::string& line) { return job::add_and_start(options.job, line, reporter); });
   if (!others.empty()) job::edit_hosts(options.job, {.add = others});
+  if (reporter.json()) {
+    reporter.answer_json(Json::object(
+        {{"schema", "dtrain.hosts-add/1"}, {"added", json_texts(lines)}, {"file", options.job.hosts().string()}}));
+    return ExitCode::ok;
+  }
   reporter.note(fmt::format("Added {} to {}; `dtrain hosts list --job-dir {}` shows their state", join(lines, ", "),
                             options.job.hosts().string(), options.job.path.string()));
   return ExitCode::ok;

@@ -30,6 +30,11 @@ void bind(config::OptionSet& set, RemoveCommand& options) {
 ExitCode act(const RemoveCommand& options, const config::OptionSet&, Reporter& reporter) {
   const std::vector<std::string> names = split(options.hosts, ' ');
   job::edit_hosts(options.job, {.remove = names, .any_number = options.yes || options.allow_mass_remove});
+  if (reporter.json()) {
+    reporter.answer_json(Json::object(
+        {{"schema", "dtrain.hosts-remove/1"}, {"removed", json_texts(names)}, {"file", options.job.hosts().string()}}));
+    return ExitCode::ok;
+  }
   reporter.note(fmt::format("Removed {} from {}", join(names, ", "), options.job.hosts().string()));
   return ExitCode::ok;
 }

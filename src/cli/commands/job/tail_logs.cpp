@@ -29,10 +29,14 @@ void bind(config::OptionSet& set, TailCommand& options) {
   set.group("Job");
   config::bind_job_folder(set, options.job.path);
   set.group("Options");
+  // `dtrain launch` sets DTRAIN_RANK and DTRAIN_HOST for its programs, which may call this command.
   set.add("--rank", options.rank, "R", "show only lines of the worker that had rank R at that time",
-          config::at_least(0));
-  set.add("--host", options.host, "HOST", "show only the workers and the preparation of this host").offers =
-      config::Offers::hosts;
+          config::at_least(0))
+      .flag_only = true;
+  config::Option& host =
+      set.add("--host", options.host, "HOST", "show only the workers and the preparation of this host");
+  host.offers = config::Offers::hosts;
+  host.flag_only = true;
   set.add("--since", options.since, "TIME",
           "show only lines written later: since 90s, 10m, 2h or 1d ago, or since 2026-01-31T12:00:00Z");
   set.add("--grep", options.grep, "PATTERN", "show only lines that match this extended regular expression");

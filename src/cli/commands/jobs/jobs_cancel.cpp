@@ -27,15 +27,14 @@ ExitCode act(const JobsCancelCommand& options, const config::OptionSet&, Reporte
   if (!queue.cancel(options.job, options.now)) {
     reporter.note(fmt::format("job {} is being cancelled already; waits for its end", options.job));
   }
-  if (!queue.has_runner()) {
-    reporter.answer(fmt::format("job {} will be cancelled by the next runner of the queue", options.job));
+  const bool has_runner = queue.has_runner();
+  const job::QueuedJob job = has_runner ? wait_for_job(queue, options.job) : queue.at(options.job);
+  if (reporter.json()) {
+    reporter.answer_json(job_document(job));
     return ExitCode::ok;
   }
-  const job::QueuedJob job = wait_for_job(queue, options.job);
-  if (reporter.json()) {
-    Json json = job_json(job);
-    json["schema"] = "dtrain.job/1";
-    reporter.answer_json(json);
+  if (!has_runner) {
+    reporter.answer(fmt::format("job {} will be cancelled by the next runner of the queue", options.job));
     return ExitCode::ok;
   }
   reporter.answer(

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <dtrain/base/clock.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 

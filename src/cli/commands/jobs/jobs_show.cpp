@@ -22,9 +22,7 @@ ExitCode act(const JobsShowCommand& options, const config::OptionSet&, Reporter&
   job::JobQueue queue = open_queue(options.queue);
   const job::QueuedJob job = queue.at(options.job);
   if (reporter.json()) {
-    Json json = job_json(job);
-    json["schema"] = "dtrain.job/1";
-    reporter.answer_json(json);
+    reporter.answer_json(job_document(job));
     return ExitCode::ok;
   }
   const auto line = [&](const char* name, const std::string& value) {

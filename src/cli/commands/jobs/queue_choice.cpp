@@ -1,10 +1,10 @@
 #include "queue_choice.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <thread>
 
+#include <dtrain/base/clock.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/signals.hpp>
 #include <dtrain/base/stop.hpp>
@@ -49,10 +49,7 @@ std::string state_name(const job::QueuedJob& job) {
   return job.spec ? enum_name(job::kJobStateNames, job.record.state) : "unreadable";
 }
 
-std::string time_text(std::int64_t seconds) {
-  if (seconds == 0) return "-";
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(seconds)));
-}
+std::string time_text(std::int64_t seconds) { return seconds == 0 ? "-" : utc_text(std::chrono::seconds(seconds)); }
 
 Json job_json(const job::QueuedJob& job) {
   Json json = Json::object({{"job", job.number}, {"state", state_name(job)}, {"folder", job.folder.string()}});
@@ -68,11 +65,17 @@ Json job_json(const job::QueuedJob& job) {
   json["job_dir"] = job.job_folder().path.string();
   json["output"] = job.output().string();
   json["attempts"] = job.record.attempts;
-  json["exit_code"] = job.record.exit_code;
+  json["exit_code"] = job.record.is_over() ? Json(job.record.exit_code) : Json();
   json["submitted"] = time(job.spec->submitted);
   json["begun"] = time(job.record.begun);
   json["ended"] = time(job.record.ended);
   json["cancelled"] = job.cancelled;
+  return json;
+}
+
+Json job_document(const job::QueuedJob& job) {
+  Json json = job_json(job);
+  json["schema"] = "dtrain.job/1";
   return json;
 }
 

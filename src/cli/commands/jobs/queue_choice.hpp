@@ -24,7 +24,8 @@ job::JobQueue open_queue(const QueueChoice& choice);
 
 std::string state_name(const job::QueuedJob& job);  // "unreadable" for a job that this program cannot read
 std::string time_text(std::int64_t seconds);        // UTC; "-" for 0
-Json job_json(const job::QueuedJob& job);
+Json job_json(const job::QueuedJob& job);           // one of a list; exit_code is null until the job is over
+Json job_document(const job::QueuedJob& job);       // schema dtrain.job/1
 
 // Blocks until the job is over, and returns it. Throws Interrupted on a stop signal, DataError for a job that cannot be
 // read.

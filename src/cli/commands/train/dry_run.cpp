@@ -59,11 +59,13 @@ MeasuredSteps measure_steps(const job::TrainRun& run, std::unique_ptr<backend::E
   return steps;
 }
 
-// On the disk of the checkpoints; nullopt where there are none, or they are not on a disk of this machine.
+// On the disk of the checkpoints; nullopt where there are none, or they are not on a disk of this machine. A folder
+// that the run would make is on the disk of the one above it.
 std::optional<std::uint64_t> free_bytes(const config::TrainOptions& options) {
   if (!options.model_prefix || data::is_remote(*options.model_prefix)) return std::nullopt;
-  const Path folder = options.model_prefix->parent_path();
+  Path folder = options.model_prefix->parent_path();
   std::error_code error;
+  while (!folder.empty() && !std::filesystem::exists(folder, error)) folder = folder.parent_path();
   const auto space = std::filesystem::space(folder.empty() ? Path(".") : folder, error);
   return error ? std::nullopt : std::optional<std::uint64_t>(space.available);
 }

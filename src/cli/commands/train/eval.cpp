@@ -4,6 +4,7 @@
 
 #include <dtrain/comm/communicator.hpp>
 #include <dtrain/data/class_names.hpp>
+#include <dtrain/data/numbered_names.hpp>
 #include <dtrain/data/record.hpp>
 #include <dtrain/train/classification.hpp>
 #include <dtrain/train/trainer.hpp>
@@ -141,7 +142,7 @@ Json document(const EvalCommand& options, const train::Checkpoint& checkpoint, c
                             {"top_k", options.top_k},
                             {"top_k_accuracy", report.top_k_accuracy},
                             {"loss", report.loss},
-                            {"classes", Json(Json::Array(names.begin(), names.end()))},
+                            {"classes", json_texts(names)},
                             {"per_class", scores_json(evaluation.judgement)},
                             {"macro_f1", evaluation.judgement.macro_f1()},
                             {"calibration_error", evaluation.judgement.calibration_error()},
@@ -161,10 +162,8 @@ void answer_detection(const EvalCommand& options, const train::Checkpoint& check
   const train::CocoScore boxes{*report.boxes, report.boxes_by_class};
   std::optional<train::CocoScore> masks;
   if (report.masks) masks = {*report.masks, report.masks_by_class};
-  std::vector<std::string> names = config::class_names_of(checkpoint.job.preprocessing);
-  for (std::size_t label = names.size(); label < boxes.by_category.size(); ++label) {
-    names.push_back(fmt::format("{}", label));
-  }
+  const std::vector<std::string> names =
+      data::numbered_names(config::class_names_of(checkpoint.job.preprocessing), boxes.by_category.size());
   if (reporter.json()) {
     return reporter.answer_json(Json::object({{"schema", "dtrain.eval-detector/1"},
                                               {"network", checkpoint.graph.name},

@@ -5,6 +5,7 @@
 #include <dtrain/base/csv.hpp>
 #include <dtrain/data/contact_sheet.hpp>
 #include <dtrain/data/image.hpp>
+#include <dtrain/data/numbered_names.hpp>
 
 #include "cli/printable.hpp"
 #include "plot/drawing_raster.hpp"
@@ -100,7 +101,7 @@ double Judgement::macro_f1() const {
 }
 
 Judgement judge(std::vector<train::JudgedSample> samples, std::vector<std::string> names, int classes) {
-  for (auto label = static_cast<int>(names.size()); label < classes; ++label) names.push_back(fmt::format("{}", label));
+  names = data::numbered_names(std::move(names), static_cast<std::size_t>(classes));
   names.resize(static_cast<std::size_t>(classes));
   Judgement judgement{.samples = std::move(samples), .scores = {}, .names = std::move(names)};
   judgement.scores = train::class_scores(judgement.samples, classes);

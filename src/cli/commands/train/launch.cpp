@@ -1,12 +1,8 @@
 #include <fmt/format.h>
-#include <stdlib.h>
-
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/files.hpp>
+#include <dtrain/base/stop.hpp>
 
 #include "cli/command.hpp"
 #include "config/launch_options.hpp"
@@ -18,13 +14,6 @@
 namespace dtrain::cli {
 namespace {
 
-// A folder of this launch alone, so that its files do not fill the current folder.
-Path new_job_folder() {
-  std::string name = (std::filesystem::temp_directory_path() / "dtrain-launch-XXXXXX").string();
-  if (::mkdtemp(name.data())) return name;
-  throw Error(fmt::format("{}: cannot make a job folder: {}", name, std::strerror(errno)), "give one with --job-dir");
-}
-
 // What depends on the machine of the ranks is settled in the pods.
 ExitCode launch_on_kubernetes(const config::LaunchOptions& options, const config::OptionSet& set, Reporter& reporter) {
   config::check_hosts(options.job, set);
@@ -32,16 +21,7 @@ ExitCode launch_on_kubernetes(const config::LaunchOptions& options, const config
                                 job::pod_command("launch", options.job, set, options.words), reporter);
 }
 
-ExitCode act(const config::LaunchOptions& given, const config::OptionSet& set, Reporter& reporter) {
-  if (given.job.is_on_kubernetes()) return launch_on_kubernetes(given, set, reporter);
-  config::LaunchOptions options = given;
-  job::settle_queue(options.job, set);
-  options = config::settled(std::move(options), set);
-  if (options.job.is_for_queue()) return job::submit_program(options, set, reporter);
-  if (options.job_folder_is_open) {
-    options.job.folder = new_job_folder();
-    reporter.note(fmt::format("The job folder is {}", options.job.folder.string()));
-  }
+ExitCode launch_here(const config::LaunchOptions& options, const config::OptionSet& set, Reporter& reporter) {
   const job::JobStart start{options.job, set.chosen("num-workers"), false, true};
   return job::run_job(
       start,
@@ -49,6 +29,36 @@ ExitCode act(const config::LaunchOptions& given, const config::OptionSet& set, R
         return std::make_unique<job::ProgramWork>(options, config::program_of(options), hosts, own);
       },
       reporter);
+}
+
+// In a folder of this launch alone, so that its files do not fill the current folder. It stays where it holds more than
+// the command has shown: why ranks failed, their output, or a job that runs on.
+ExitCode launch_in_own_folder(config::LaunchOptions options, const config::OptionSet& set, Reporter& reporter) {
+  const bool is_passing = !options.job.detach && !options.quiet_ranks && !reporter.json();
+  const Path folder = make_temporary_folder("dtrain-launch", "give a job folder with --job-dir");
+  options.job.folder = folder;
+  reporter.note(fmt::format("The job folder is {}{}", folder.string(),
+                            is_passing ? ", until all ranks are done; --job-dir chooses one that stays" : ""));
+  std::error_code stays;
+  try {
+    const ExitCode code = launch_here(options, set, reporter);
+    if (code == ExitCode::ok && is_passing) std::filesystem::remove_all(folder, stays);
+    return code;
+  } catch (const Error&) {
+    if (!std::filesystem::exists(job::JobFolder{folder}.logs(), stays)) std::filesystem::remove_all(folder, stays);
+    throw;
+  }
+}
+
+ExitCode act(const config::LaunchOptions& given, const config::OptionSet& set, Reporter& reporter) {
+  watch_for_lost_reader();
+  if (given.job.is_on_kubernetes()) return launch_on_kubernetes(given, set, reporter);
+  config::LaunchOptions options = given;
+  job::settle_queue(options.job, set);
+  options = config::settled(std::move(options), set);
+  if (options.job.is_for_queue()) return job::submit_program(options, set, reporter);
+  return options.job_folder_is_open ? launch_in_own_folder(std::move(options), set, reporter)
+                                    : launch_here(options, set, reporter);
 }
 
 }  // namespace

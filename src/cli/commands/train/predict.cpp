@@ -10,6 +10,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/data/image.hpp>
+#include <dtrain/data/numbered_names.hpp>
 #include <dtrain/data/picture_files.hpp>
 #include <dtrain/data/remote.hpp>
 #include <dtrain/net/ssh.hpp>
@@ -75,6 +76,9 @@ std::vector<std::string> names_on_input() {
   const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
   const bool zeros = text.find('\0') != text.npos;
   std::vector<std::string> names = split(text, zeros ? '\0' : '\n');
+  for (std::string& name : names) {
+    if (!zeros && name.ends_with('\r')) name.pop_back();  // lists from other systems end lines with CRLF
+  }
   std::erase(names, "");
   if (names.empty()) throw UsageError("PATH -: standard input names no picture", "give a name on each line");
   return names;
@@ -111,13 +115,9 @@ Listed list_pictures(const std::vector<Path>& given, const std::shared_ptr<net::
   return listed;
 }
 
-// Classes without a name go by their number.
 std::vector<std::string> class_names(const train::Checkpoint& checkpoint) {
-  std::vector<std::string> names = config::class_names_of(checkpoint.job.preprocessing);
-  for (int label = static_cast<int>(names.size()); label < checkpoint.graph.classes(); ++label) {
-    names.push_back(fmt::format("{}", label));
-  }
-  return names;
+  return data::numbered_names(config::class_names_of(checkpoint.job.preprocessing),
+                              static_cast<std::size_t>(checkpoint.graph.classes()));
 }
 
 // Prints what became of each picture, in the form that was asked for.

@@ -129,11 +129,11 @@ ExitCode train_alone(const config::TrainOptions& options, const config::OptionSe
     throw;
   }
   if (records) records->end(result);
-  throw_if_stopped(result);
-  refuse_loss(result, fmt::format("{} epochs trained, but ", result.cursor.epoch));
   for (const data::Loader* loader : {training.get(), validation.get()}) {
     if (loader && loader->bad_records() > 0) watch.observers().on_warning(loader->bad_records_warning());
   }
+  throw_if_stopped(result);
+  refuse_loss(result, fmt::format("{} epochs trained, but ", result.cursor.epoch));
   watch.end(result);
   return ExitCode::ok;
 }
@@ -168,6 +168,7 @@ ExitCode train_on_kubernetes(const config::TrainOptions& options, const config::
 }
 
 ExitCode act(const config::TrainOptions& options, const config::OptionSet& set, Reporter& reporter) {
+  watch_for_lost_reader();
   if (options.job.is_on_kubernetes()) return train_on_kubernetes(options, set, reporter);
   return options.pretrained.finetune ? fine_tune(options, set, reporter) : train_anywhere(options, set, reporter);
 }

@@ -34,6 +34,18 @@ TEST(IdleOptions, NameTheOptionThatTheyNeed) {
             Lines{"--rand-augment-ops has no effect without --auto-augment rand"});
 }
 
+TEST(IdleOptions, AreThoseOfANetworkBesideAFileOfOne) {
+  const GivenTexts given = {{"num-layers", "50"}, {"backbone", "resnet-18"}, {"proposals", "8"},
+                            {"width", "32"},      {"batch-norm", "true"},    {"drop-path", "0.3"}};
+  for (const auto& [name, text] : given) {
+    EXPECT_EQ(idle_among({{"network", "vgg"}, {name, text}}), Lines{}) << name;
+    for (const char* file : {"g.json", "g.onnx"}) {
+      EXPECT_EQ(idle_among({{"network", file}, {name, text}}),
+                Lines{"--" + std::string(name) + " has no effect without a --network by its name"});
+    }
+  }
+}
+
 TEST(IdleOptions, EachHasALineAlone) {
   const GivenTexts alone = {{"ema-warmup", "true"},
                             {"min-random-area", "0.5"},

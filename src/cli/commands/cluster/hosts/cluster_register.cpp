@@ -122,10 +122,9 @@ Json document(const RegisteredCluster& cluster, bool is_new) {
 
 void answer(const RegisteredCluster& cluster, bool is_new, Reporter& reporter) {
   if (reporter.json()) return reporter.answer_json(document(cluster, is_new));
-  reporter.answer(fmt::format("cluster {} {} {} host{}, {} is the head; {} an hour", cluster.name,
-                              is_new ? "has" : "was registered already, with", cluster.hosts.size(),
-                              cluster.hosts.size() == 1 ? "" : "s", cluster.head().name,
-                              cost_text(cluster::hourly_cost(cluster))));
+  reporter.answer(fmt::format("cluster {} {} {}, {} is the head; {} an hour", cluster.name,
+                              is_new ? "has" : "was registered already, with", count_text(cluster.hosts.size(), "host"),
+                              cluster.head().name, cost_text(cluster::hourly_cost(cluster))));
   reporter.answer(fmt::format("  dtrain train --cluster {} ...   in {}", cluster.name, cluster.shared));
   reporter.answer(fmt::format("  dtrain cluster status {}", cluster.name));
 }

@@ -49,12 +49,6 @@ std::vector<std::string> take_answer(const Json& answer, Reporter& reporter) {
   return notes;
 }
 
-Json strings(const std::vector<std::string>& texts) {
-  Json json = Json::array();
-  for (const std::string& text : texts) json.push_back(text);
-  return json;
-}
-
 std::vector<std::string> names_of(const std::vector<RegisteredHost>& hosts) {
   std::vector<std::string> names;
   for (const RegisteredHost& host : hosts) names.push_back(host.name);
@@ -84,8 +78,8 @@ ExitCode dismiss(Site& site, const RegisteredCluster& cluster, const std::vector
 std::string question_of(const RegisteredLook& look) {
   std::size_t open = 0;
   for (const Json& job : look.jobs.as_array()) open += job.at("over").as_bool() ? 0 : 1;
-  return fmt::format("cluster {}: end {} job{} on {} hosts, and forget the cluster? The machines stay on",
-                     look.cluster.name, open, open == 1 ? "" : "s", look.cluster.hosts.size());
+  return fmt::format("cluster {}: end {} on {} hosts, and forget the cluster? The machines stay on", look.cluster.name,
+                     count_text(open, "job"), look.cluster.hosts.size());
 }
 
 }  // namespace
@@ -116,8 +110,8 @@ ExitCode add_hosts(const RegisteredCluster& known, const std::string& words, con
   if (reporter.json()) {
     reporter.answer_json(Json::object({{"schema", "dtrain.registered-add/1"},
                                        {"cluster", known.name},
-                                       {"hosts", strings(names_of(fresh))},
-                                       {"notes", strings(notes)}}));
+                                       {"hosts", json_texts(names_of(fresh))},
+                                       {"notes", json_texts(notes)}}));
   } else {
     reporter.answer(fmt::format("{} {} cluster {}", join(names_of(fresh), ", "),
                                 fresh.size() == 1 ? "is a host of" : "are hosts of", known.name));
@@ -144,7 +138,7 @@ ExitCode remove_host(const RegisteredCluster& known, const std::string& host, bo
     reporter.answer_json(Json::object({{"schema", "dtrain.registered-remove/1"},
                                        {"cluster", known.name},
                                        {"host", host},
-                                       {"notes", strings(notes)}}));
+                                       {"notes", json_texts(notes)}}));
   } else {
     reporter.answer(fmt::format("{} is no host of cluster {} any more; the machine stays on", host, known.name));
   }
@@ -181,7 +175,7 @@ ExitCode take_down(const RegisteredCluster& known, bool yes, Reporter& reporter)
   if (reporter.json()) {
     reporter.answer_json(Json::object({{"schema", "dtrain.registered-down/1"},
                                        {"cluster", known.name},
-                                       {"ended_jobs", strings(ended)},
+                                       {"ended_jobs", json_texts(ended)},
                                        {"head_told", code == ExitCode::ok}}));
     return code;
   }

@@ -14,22 +14,21 @@ constexpr std::chrono::seconds kToReach{120};
 // Throws only Stopped, after a signal.
 RegisteredLook ask(Site& site, const cluster::RegisteredCluster& known) {
   RegisteredLook look{.cluster = known};
-  try {
-    const Json answer = site.ask_head(known.head(), Json::object({{"ask", "describe"}, {"name", known.name}}));
-    look.cluster = cluster::registered_cluster_from(answer.at("cluster"), "the answer of the head");
-    look.runner = answer.at("runner").as_bool();
-    look.jobs = answer.at("jobs");
-    look.events = answer.at("events");
-    look.answers = true;
-    cluster::remember(look.cluster);
-  } catch (const Stopped&) {
-    throw;
-  } catch (const UsageError& refusal) {  // for one, that the cluster is being taken down
-    look.answers = true;
-    look.unknown = refusal.what();
-  } catch (const Error& error) {
-    look.unknown = error.what();
-  }
+  const auto failure = attempt([&] {
+    try {
+      const Json answer = site.ask_head(known.head(), Json::object({{"ask", "describe"}, {"name", known.name}}));
+      look.cluster = cluster::registered_cluster_from(answer.at("cluster"), "the answer of the head");
+      look.runner = answer.at("runner").as_bool();
+      look.jobs = answer.at("jobs");
+      look.events = answer.at("events");
+      look.answers = true;
+      cluster::remember(look.cluster);
+    } catch (const UsageError&) {  // for one, that the cluster is being taken down
+      look.answers = true;
+      throw;
+    }
+  });
+  if (failure) look.unknown = failure->what();
   return look;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include <dtrain/base/clock.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/budget.hpp>
@@ -98,8 +99,8 @@ Json status_document(const RegisteredLook& look) {
 
 void answer_status(const RegisteredLook& look, Reporter& reporter) {
   const RegisteredCluster& cluster = look.cluster;
-  reporter.answer(fmt::format("cluster {}: {} registered host{} in {}, {}", cluster.name, cluster.hosts.size(),
-                              cluster.hosts.size() == 1 ? "" : "s", cluster.shared, cost_line(cluster)));
+  reporter.answer(fmt::format("cluster {}: {} in {}, {}", cluster.name,
+                              count_text(cluster.hosts.size(), "registered host"), cluster.shared, cost_line(cluster)));
   for (const Json* job : open_jobs(look)) {
     reporter.answer(fmt::format("job {} is {}: {}", job->at("job").as_integer(), job->at("state").as_string(),
                                 job->at("command").as_string()));

@@ -42,12 +42,6 @@ std::map<std::string, cluster::MachineType> types_in(net::AwsCalls& aws, const c
   return cluster::read_types(aws, {names.begin(), names.end()});
 }
 
-Json text_list(const std::vector<std::string>& texts) {
-  Json list = Json::array();
-  for (const std::string& text : texts) list.push_back(text);
-  return list;
-}
-
 Json document(const AdoptCommand& options, const cluster::Stack& stack, const cluster::Adoption& adoption,
               const cluster::Fleet& fleet, const std::vector<std::string>& failures) {
   Json nodes = Json::array(), suspended = Json::object();
@@ -58,12 +52,12 @@ Json document(const AdoptCommand& options, const cluster::Stack& stack, const cl
                        {"stack", stack.name},
                        {"head", adoption.head},
                        {"workers", adoption.workers.size()},
-                       {"actions", text_list(adoption.actions)},
+                       {"actions", json_texts(adoption.actions)},
                        {"suspended", suspended},
-                       {"notes", text_list(adoption.notes)},
+                       {"notes", json_texts(adoption.notes)},
                        {"changed", !options.dry_run},
                        {"nodes", nodes},
-                       {"not_installed", text_list(failures)}});
+                       {"not_installed", json_texts(failures)}});
 }
 
 void show_plan(const AdoptCommand& options, const cluster::Stack& stack, const cluster::Adoption& adoption,

@@ -78,12 +78,10 @@ void require_budget(const BudgetView& view, const std::vector<std::string>& type
 
 Json budget_json(const BudgetView& view) {
   if (!view.budget) return {};
-  Json unpriced = Json::array();
-  for (const std::string& type : view.spending.unpriced) unpriced.push_back(type);
   const auto hours = hours_left(view);
   return Json::object({{"dollars", *view.budget},
                        {"spent", view.spending.dollars},
-                       {"unpriced", unpriced},
+                       {"unpriced", json_texts(view.spending.unpriced)},
                        {"left", view.spending.unpriced.empty() ? Json(left_of(view)) : Json()},
                        {"hours_left", hours ? Json(*hours) : Json()}});
 }

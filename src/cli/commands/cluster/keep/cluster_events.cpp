@@ -1,6 +1,6 @@
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <dtrain/base/clock.hpp>
 #include <dtrain/cluster/wish.hpp>
 
 #include "cli/commands/cluster/cluster_cloud.hpp"
@@ -15,18 +15,14 @@ struct EventsCommand {
 
 void bind(config::OptionSet& set, EventsCommand& options) { config::bind_cluster(set, options.place); }
 
-std::string time_text(cluster::UnixTime at) {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(at.count())));
-}
-
 Json document(const cluster::Fleet& fleet, const std::optional<cluster::Wish>& wish, const cluster::Lease& lease) {
   Json events = Json::array();
   for (const cluster::HealEvent& one : cluster::tagged_events(fleet)) {
-    events.push_back(Json::object({{"time", time_text(one.at)}, {"text", one.text}}));
+    events.push_back(Json::object({{"time", utc_text(one.at)}, {"text", one.text}}));
   }
   const Json wanted = wish ? Json::object({{"base", wish->base}, {"added", wish->elastic}}) : Json();
   const Json keeper =
-      lease.holder.empty() ? Json() : Json::object({{"holder", lease.holder}, {"last_seen", time_text(lease.at)}});
+      lease.holder.empty() ? Json() : Json::object({{"holder", lease.holder}, {"last_seen", utc_text(lease.at)}});
   return Json::object({{"schema", "dtrain.cluster-events/1"},
                        {"cluster", fleet.name},
                        {"wanted_workers", wanted},
@@ -43,9 +39,9 @@ void answer_lines(const cluster::Fleet& fleet, const std::optional<cluster::Wish
   }
   reporter.note(lease.holder.empty()
                     ? fmt::format("it is not kept: dtrain cluster watch {} --heal keeps it", fleet.name)
-                    : fmt::format("{} keeps it, last seen {}", lease.holder, time_text(lease.at)));
+                    : fmt::format("{} keeps it, last seen {}", lease.holder, utc_text(lease.at)));
   const std::vector<cluster::HealEvent> events = cluster::tagged_events(fleet);
-  for (const cluster::HealEvent& one : events) reporter.answer(fmt::format("{}  {}", time_text(one.at), one.text));
+  for (const cluster::HealEvent& one : events) reporter.answer(fmt::format("{}  {}", utc_text(one.at), one.text));
   if (events.empty()) reporter.answer("nothing was done for the cluster yet");
 }
 

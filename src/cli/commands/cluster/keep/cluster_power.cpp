@@ -64,8 +64,6 @@ std::string names_of(const std::vector<cluster::Node>& nodes) {
   return join_first(names, kMost, ", ");
 }
 
-std::string machines_text(std::size_t count) { return fmt::format("{} machine{}", count, count == 1 ? "" : "s"); }
-
 std::string price_of(const std::vector<cluster::Node>& nodes, ClusterCloud& cloud) {
   std::vector<std::string> types;
   for (const cluster::Node& node : nodes) types.push_back(node.type);
@@ -123,7 +121,7 @@ ExitCode change_power(const config::ClusterPlace& place, const char* what, const
 // A cluster whose job goes on is not to stop: its queue and its reconciler go on too.
 void release(cluster::Fleet& fleet, ClusterCloud& cloud) {
   cluster::note_stopped(cloud.aws(), fleet, false);
-  std::ignore = why_not_done([&] { cluster::ClusterHead(fleet, std::chrono::seconds(0)).announce(fleet); });
+  std::ignore = attempt([&] { cluster::ClusterHead(fleet, std::chrono::seconds(0)).announce(fleet); });
 }
 
 // The queue would start its next job as soon as this one has stopped, so the mark that holds it comes first.
@@ -132,10 +130,11 @@ void stop_job_first(const StopMachines& options, cluster::Fleet& fleet, ClusterC
   if (options.no_head || !head || head->state != "running") return;
   const bool was_stopped = cluster::is_stopped(fleet);
   cluster::note_stopped(cloud.aws(), fleet, true);
-  const std::string why_not = why_not_done([&] { reporter.note(stop_job_on(fleet, "the cluster is to stop")); });
+  const auto failure = attempt([&] { reporter.note(stop_job_on(fleet, "the cluster is to stop")); });
   cloud.begin_again();  // that may have taken minutes
-  if (why_not.empty()) return;
-  const std::string why = fmt::format("the job of cluster {} could not be stopped first: {}", fleet.name, why_not);
+  if (!failure) return;
+  const std::string why =
+      fmt::format("the job of cluster {} could not be stopped first: {}", fleet.name, failure->what());
   if (options.force) return reporter.warn(why);
   if (!was_stopped) release(fleet, cloud);
   throw Error(why, "--force stops the machines anyway; what the job has not saved is then lost");
@@ -143,7 +142,8 @@ void stop_job_first(const StopMachines& options, cluster::Fleet& fleet, ClusterC
 
 std::string question_of_stop(const cluster::Fleet& fleet, const std::vector<cluster::Node>& stops,
                              ClusterCloud& cloud) {
-  std::string text = fmt::format("cluster {}: stop {}: {}", fleet.name, machines_text(stops.size()), names_of(stops));
+  std::string text =
+      fmt::format("cluster {}: stop {}: {}", fleet.name, count_text(stops.size(), "machine"), names_of(stops));
   if (const auto stay = nodes_that(fleet, runs_on); !stay.empty()) {
     text += fmt::format("; {} cannot be stopped and cost {} an hour", names_of(stay), price_of(stay, cloud));
   }
@@ -223,8 +223,8 @@ ExitCode start(const StartMachines& options, Reporter& reporter) {
     for (const cluster::Node& node : off) types.push_back(node.type);
     require_budget(read_budget(cloud, fleet), types, cloud, fleet);
     require_consent(options.yes,
-                    fmt::format("cluster {}: start {}, for {} an hour: {}?", fleet.name, machines_text(off.size()),
-                                price_of(off, cloud), names_of(off)),
+                    fmt::format("cluster {}: start {}, for {} an hour: {}?", fleet.name,
+                                count_text(off.size(), "machine"), price_of(off, cloud), names_of(off)),
                     reporter);
   }
   const cluster::PowerResult result = cluster::start_machines(cloud.context(!options.no_wait), fleet);

@@ -9,8 +9,8 @@
 
 namespace dtrain::cli {
 
-std::string stopped_text(job::TagSyncJob::Stop stop) {
-  using Stop = job::TagSyncJob::Stop;
+std::string stopped_text(job::StopOutcome stop) {
+  using Stop = job::StopOutcome;
   if (stop == Stop::no_job) return "no job ran";
   return stop == Stop::resumable ? "the job was stopped with a checkpoint" : "the job was stopped without a checkpoint";
 }
@@ -21,28 +21,15 @@ std::string stop_job_on(const cluster::Fleet& fleet, const std::string& why) {
 }
 
 void end_jobs_on(const cluster::Fleet& fleet, Reporter& reporter) {
-  const std::string why_not = why_not_done([&] {
+  const auto failure = attempt([&] {
     cluster::ClusterHead head(fleet, std::chrono::seconds(0));
     if (!head.has_program()) return;  // it was never installed, so nothing runs
     job::cancel_jobs(head);
     reporter.note(stopped_text(job::make_remote_job(head, {})->stop("the cluster is to end", fleet)));
   });
-  if (!why_not.empty()) {
-    reporter.warn(fmt::format("the jobs of cluster {} could not be stopped first: {}", fleet.name, why_not));
+  if (failure) {
+    reporter.warn(fmt::format("the jobs of cluster {} could not be stopped first: {}", fleet.name, failure->what()));
   }
-}
-
-std::string why_not_done(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const Stopped&) {
-    throw;
-  } catch (const Interrupted&) {
-    throw;
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
 }
 
 }  // namespace dtrain::cli

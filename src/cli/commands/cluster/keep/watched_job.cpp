@@ -30,27 +30,23 @@ void WatchedJob::lose() {
 // A head that boots or is away tells nothing, and the next look asks it again.
 std::optional<cluster::TagSyncView> WatchedJob::look(const cluster::Fleet& fleet) {
   if (!place_.ask) return std::nullopt;
-  try {
-    return job().look(fleet);
-  } catch (const Stopped&) {
-    throw;
-  } catch (const Interrupted&) {
-    throw;
-  } catch (const Error& error) {
+  cluster::TagSyncView view;
+  if (const auto failure = attempt([&] { view = job().look(fleet); })) {
     lose();
-    reporter_.detail(error.what());
-    return cluster::TagSyncView{.unknown = error.what()};
+    reporter_.detail(failure->what());
+    return cluster::TagSyncView{.unknown = failure->what()};
   }
+  return view;
 }
 
 std::string WatchedJob::stop_job(const cluster::Fleet& fleet) {
   if (!place_.ask) return "the job was not stopped first, because of --no-head";
   std::string said;
-  const std::string why_not = why_not_done([&] { said = stopped_text(job().stop("the budget is spent", fleet)); });
+  const auto failure = attempt([&] { said = stopped_text(job().stop("the budget is spent", fleet)); });
   cloud_.begin_again();  // that may have taken minutes
-  if (why_not.empty()) return said;
+  if (!failure) return said;
   lose();
-  return fmt::format("the job could not be stopped first: {}", why_not);
+  return fmt::format("the job could not be stopped first: {}", failure->what());
 }
 
 }  // namespace dtrain::cli

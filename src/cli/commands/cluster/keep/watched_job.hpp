@@ -9,7 +9,7 @@
 #include <dtrain/cluster/healer.hpp>
 
 #include "cli/commands/cluster/cluster_cloud.hpp"
-#include "job/queue/cluster_tag_sync.hpp"
+#include "job/tag_sync/tag_sync_job.hpp"
 
 namespace dtrain::cli {
 

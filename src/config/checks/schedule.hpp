@@ -1,0 +1,19 @@
+// The learning rates' schedule beside the number of epochs.
+#pragma once
+
+#include <string>
+
+#include "config/train_options.hpp"
+
+namespace dtrain::config {
+
+// Fits a warm-up that comes from a recipe or from a file, which knew another schedule or another number of epochs, to
+// the run: one-cycle takes none, and one that would fill the whole of a falling schedule takes half of it. Returns what
+// to say about that; empty: nothing.
+std::string settle_schedule(const OptionSet& set, TrainOptions& options);
+
+// Throws SettingError where the schedule cannot be. Nothing depends on the rates of a run that has no epochs, or that
+// measures speed alone.
+void check_schedule(const TrainOptions& options);
+
+}  // namespace dtrain::config

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# What the program is started with: readers of its output, standard descriptors, signals and a folder for temporary files.
+set -uo pipefail
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+shapes 200
+training=("${small_training[@]}" --data-val "")
+endless=("${training[@]}" --num-epochs 100000)
+
+"$DTRAIN" train "${endless[@]}" --model-prefix m/unread 2>&1 </dev/null | head -n 12 >out
+code=${PIPESTATUS[0]}
+check "a run whose reader has gone stops like one whose terminal has closed" exits 75
+check "with a checkpoint" bash -c 'ls m/unread-*.json >/dev/null'
+"$DTRAIN" train "${endless[@]}" 2>&1 </dev/null | head -n 12 >out
+code=${PIPESTATUS[0]}
+check "without --model-prefix it ends by the signal" exits 141
+run help exit-codes
+check "the exit codes name it" answers_line '^ *141  ended by SIGPIPE'
+
+"$DTRAIN" train "${training[@]}" --num-epochs 2 --model-prefix m/closed >out 2>&- </dev/null
+code=$?
+check "a run without stderr succeeds" exits 0
+check "and writes nothing into its own files" silent_on m/.closed.lock
+"$DTRAIN" train "${training[@]}" --num-epochs 2 --model-prefix m/none <&- >&- 2>&-
+check "nor does one without any descriptor" silent_on m/.none.lock
+
+# timeout(1) sends SIGTERM to its child and to its group.
+timeout --preserve-status 3 "$DTRAIN" train "${endless[@]}" --model-prefix m/timed >out 2>err </dev/null
+code=$?
+check "a signal that comes twice at once is one request" exits 75
+
+TMPDIR=/missing run launch -n 1 -- true
+check "a TMPDIR that is not there is a failure" exits 1
+check "which is named" says "dtrain: TMPDIR /missing: no such folder for temporary files"
+check "with what to do" says "hint: set TMPDIR to a folder that exists"
+TMPDIR="" run launch -n 1 -- true
+check "an empty TMPDIR is none" exits 0
+
+finish
