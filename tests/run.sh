@@ -16,7 +16,7 @@ failed=0
 readonly computing=(quickstart unit lint tidy locks judge bundle image package)
 readonly timed=(cli jobs board launch hosts strangers faults launchers s3 cluster)
 readonly quick=(build "${computing[@]}" "${timed[@]}")
-readonly slow=(world judge-all jobs-all launch-all hosts-all faults-all launchers-all cluster-all asan tsan fuzz libfuzzer tidy-all toolkit root)
+readonly slow=(world judge-all jobs-all launch-all hosts-all faults-all launchers-all cluster-all asan tsan fuzz libfuzzer tidy-all doors-all toolkit root)
 
 main() {
   local group=test rest=() chosen=() name
@@ -339,6 +339,10 @@ part_locks() {
 part_tidy-all() {
   need_program
   bash tests/lint/tidy.sh
+}
+
+part_doors-all() {
+  DTRAIN_LINT_ALL=1 /usr/bin/python3 tests/lint/run.py doors
 }
 
 part_toolkit() {  # downloads 470 MB

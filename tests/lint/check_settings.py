@@ -1,15 +1,15 @@
 """Below config, messages name settings and no flags of dtrain: "setting 'num-examples'", see src/cli/settings.hpp.
 
-Commands of other programs keep their flags: `aws ec2 ... --region`.
+Commands of other programs keep their flags: `aws ec2 ... --region`, `tar -c --hard-dereference`.
 """
 
 import re
 
 from lint import Finding, Tree
 
-FOLDERS = ("src/base/", "src/nn/", "src/data/", "src/backend/", "src/comm/", "src/elastic/", "src/train/", "src/external/", "src/net/aws/", "src/net/s3/", "src/net/http/", "src/plot/", "src/cluster/plan/", "src/cluster/aws/")
+FOLDERS = ("src/base/", "src/nn/", "src/data/", "src/backend/", "src/comm/", "src/elastic/", "src/train/", "src/external/", "src/net/aws/", "src/net/s3/", "src/net/http/", "src/plot/", "src/cluster/plan/", "src/cluster/aws/", "src/cluster/heal/")
 TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
-COMMAND = re.compile(r"\b(dtrain|aws) [a-z]")
+COMMAND = re.compile(r"\b(dtrain|aws) [a-z]|\btar -")
 FLAG = re.compile(r"(?<![\w-])--[a-z]")
 
 CLEAN = {"src/data/pack.cpp": 'fail("limit it with setting \'num-examples\'", "`dtrain data ls --json` lists them");  // --lr\n'}
