@@ -114,6 +114,7 @@ def test_a_second_interrupt_ends_all(world: Cluster):
         send_signal(pid, signal.SIGSTOP)
     send_signal(job.coordinator(), signal.SIGINT)
     eventually(lambda: "Stopping" in job.said(), "the first one is heard", job=job)
+    time.sleep(0.4)  # at once, it would be the same request
     send_signal(job.coordinator(), signal.SIGINT)
     assert job.wait(20) in (130, -signal.SIGINT)
     time.sleep(5)  # longer than agents look for a coordinator before they choose one
