@@ -83,7 +83,7 @@ def guards(cloud):
     made.end()
 
 
-def wait_for(condition, log, seconds=60):
+def wait_for(condition, log, seconds=180):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, log.read_text()

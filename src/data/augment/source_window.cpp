@@ -88,7 +88,10 @@ Sides checked_sides(double h, double w) {
 }
 
 Sides with_shorter_edge(int h, int w, int edge) {
-  const auto side = [&](int length) { return static_cast<double>(std::int64_t{edge} * length / std::min(h, w)); };
+  const auto side = [&](int length) {
+    const std::int64_t whole = std::int64_t{edge} * length / std::min(h, w);
+    return static_cast<double>(whole);
+  };
   return checked_sides(side(h), side(w));
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 // The name of a set whose shard this may be: p_train of p_train_3.rec, else the name without its ending.
 std::string without_shard(const Path& rec) {
-  const std::string stem = Path(rec).replace_extension().string();
+  std::string stem = Path(rec).replace_extension().string();
   const std::size_t mark = stem.rfind('_');
   if (mark == stem.npos || mark + 1 == stem.size()) return stem;
   const auto is_digit = [](unsigned char c) { return std::isdigit(c) != 0; };
