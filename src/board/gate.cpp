@@ -57,8 +57,8 @@ bool Gate::open_with(const std::string& word) {
 }
 
 // Only tokens in the address are counted. A page that was opened before the board started anew shows a wrong cookie
-// many times a minute, and its user, or any other at the same address, must not keep out who knows the token: at its
-// length nobody guesses it, with or without a limit.
+// many times a minute, and its user, or any other at the same address, must not keep out those who know the token: a
+// text of its length cannot be guessed, with or without a limit.
 Gate::Verdict Gate::judge(const net::HttpRequest& request, const Target& target, Time now) {
   const std::string_view origin = request.header("origin"), host = request.header("host");
   if (!origin.empty() && origin != fmt::format("http://{}", host)) return Verdict::stranger;

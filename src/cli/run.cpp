@@ -96,7 +96,7 @@ ExitCode dispatch(const std::vector<std::string>& given, ReportOptions& shape) {
   const bool is_agent_process = parsed.command && parsed.command->path == "agent";
   if (!is_agent_process) warn_of_sources(tree, warnings, console);
   const ExitCode code = act(tree, parsed, given, console);
-  if (stop_signal() != SIGPIPE) console.finish();  // else the work has ended because nobody reads what it says
+  if (stop_signal() != SIGPIPE) console.finish();  // else the work has ended for want of a reader
   return code;
 }
 

@@ -184,8 +184,8 @@ struct CompileOptions {
   std::optional<nn::OptimizerKind> optimizer = {};
   bool average = false;      // of weights: its memory is reserved with the rest
   bool layer_decay = false;  // the rates of layers differ: likewise
-  // Of a training step, so that what it needs is refused before the first one where it does not fit.
-  int shards = 1;                 // of this rank: its batch has so many times max_samples
+  // Of a training step: compile() refuses a step that does not fit into the device's memory.
+  int shards = 1;                 // of this rank, each of up to max_samples; a batch has all of them
   bool batches_as_bytes = false;  // as BatchWish asks; else as floats
   int waiting_sums = 0;           // contributions on the device beside the shard's own: subtrees, what others sent
 };

@@ -21,8 +21,8 @@ class Interrupted : public Error {
   int signal_;
 };
 
-// For work whose failure is reported, and ends nothing. Stopped and Interrupted are Errors too, but they are no failure
-// of this work: they go on to the caller.
+// For work whose failure is reported, and ends nothing. Stopped and Interrupted are Errors too, but the work did not
+// fail then: they pass through to the caller.
 // Calls work(), and returns the text and the hint of the Error that it threw; its kind is lost.
 template <typename Work>
 std::optional<Error> attempt(const Work& work) {

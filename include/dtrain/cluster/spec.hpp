@@ -94,7 +94,7 @@ enum class SharedKind { none, new_efs, given_efs, new_lustre, given_lustre, path
 // The shared folder as the user writes it: see Spec::shared.
 struct Shared {
   SharedKind kind = SharedKind::none;
-  std::string id{};  // of a file system that is given: "fs-..."
+  std::string id{};  // of the given file system, "fs-..."
   bool on_efs() const { return kind == SharedKind::new_efs || kind == SharedKind::given_efs; }
   bool on_lustre() const { return kind == SharedKind::new_lustre || kind == SharedKind::given_lustre; }
 };

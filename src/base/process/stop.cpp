@@ -32,7 +32,7 @@ std::int64_t nanoseconds() {
 
 bool is_same_request(int signal) { return signal == last_signal && nanoseconds() - last_time < kOneRequest; }
 
-// A terminal that closes may send SIGHUP twice, by the kernel and by the shell, and each line that nobody reads sends
+// A terminal that closes may send SIGHUP twice, by the kernel and by the shell, and each line without a reader sends
 // SIGPIPE: it is one request.
 void remember(int signal) {
   const bool only_begins = signal == SIGHUP || signal == SIGPIPE;

@@ -90,7 +90,7 @@ std::uint64_t bytes_of_blocks(const std::vector<KeptBlock>& blocks) {
 
 }  // namespace
 
-// A folder that cannot be made is found out, and told, by the first block that is to be kept.
+// The first block that is to be kept finds, and says, that the folder cannot be made.
 BlockCache::BlockCache(const Path& folder, std::uint64_t limit) : folder_(folder / "blocks-1"), limit_(limit) {
   std::error_code error;
   std::filesystem::create_directories(folder_, error);

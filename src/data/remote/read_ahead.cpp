@@ -31,8 +31,8 @@ ReadAhead::ReadAhead(const RecordSet& set, std::uint64_t cache_size)
   try {
     for (int i = 0; i < kThreads; ++i) threads_.emplace_back([this] { work(); });
   } catch (const std::system_error& refused) {
-    // Fewer threads fetch more slowly. Nothing may leave this constructor once there is one: it would wait for ever to
-    // be told to end, which the destructor does.
+    // Fewer threads fetch more slowly. No exception may leave this constructor once a thread runs: only the destructor
+    // ends them, and their join would last for ever.
     if (threads_.empty()) throw no_thread("that reads ahead", refused);
   }
 }

@@ -64,7 +64,8 @@ inline AnchorGrid anchor_grid(const AnchorSet& set, const nn::Levels& levels, nn
     grid.first[level] = static_cast<std::int32_t>(set.level_begins[index]);
     grid.steps[level] = set.steps[index];
     for (int shape = 0; shape < grid.at_pixel; ++shape) {
-      grid.shapes[level][shape] = set.boxes[static_cast<std::size_t>(grid.first[level] + shape)];
+      grid.shapes[level][shape] =
+          set.boxes[static_cast<std::size_t>(grid.first[level]) + static_cast<std::size_t>(shape)];
     }
   }
   grid.first[levels.count] = static_cast<std::int32_t>(set.level_begins.back());
