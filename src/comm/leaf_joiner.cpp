@@ -1,6 +1,7 @@
 #include "leaf_joiner.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include <dtrain/base/error.hpp>
 
@@ -16,7 +17,7 @@ LeafJoiner::LeafJoiner(const ReductionShape& shape, ShardSpan span, FloatPool& p
       pool_(pool),
       on_piece_(std::move(on_piece)),
       leaves_(static_cast<std::size_t>(span.last - span.first)),
-      children_(buckets_.size() * static_cast<std::size_t>(shape.shards)) {
+      complete_parts_(buckets_.size() * static_cast<std::size_t>(shape.shards)) {
   DTRAIN_CHECK(is_power_of_two(shape.shards), "the tree needs a power of two of shards");
   for (Leaf& leaf : leaves_) {
     leaf.missing = std::make_unique<std::atomic<std::int64_t>[]>(buckets_.size());
@@ -65,18 +66,40 @@ bool LeafJoiner::is_covered(TreeNode node) const {
 }
 
 void LeafJoiner::climb(TreeNode node, int bucket) {
-  for (TreeNode parent = parent_of(node); is_covered(parent); parent = parent_of(node)) {
-    const auto heap_number = static_cast<std::size_t>((shape_.shards >> parent.level) + parent.index);
-    auto& complete = children_[static_cast<std::size_t>(bucket * shape_.shards) + heap_number];
-    if (complete.fetch_add(1, std::memory_order_acq_rel) == 0) return;  // the sibling's thread goes on from here
-    const TreeNode left{node.level, 2 * parent.index}, right{node.level, 2 * parent.index + 1};
-    float* const sum = values_of(left, bucket);
-    const Bucket& part = buckets_[static_cast<std::size_t>(bucket)];
-    add(sum, sum, values_of(right, bucket), part.size, part.rounded);
-    release(right);
-    node = parent;
+  while (const std::optional<TreeNode> sum = next_sum(node)) {
+    const int parts = 1 << (sum->level - node.level);
+    const auto heap_number = static_cast<std::size_t>((shape_.shards >> sum->level) + sum->index);
+    auto& complete = complete_parts_[static_cast<std::size_t>(bucket * shape_.shards) + heap_number];
+    const bool is_last = complete.fetch_add(1, std::memory_order_acq_rel) + 1 == parts;
+    if (!is_last) return;  // the thread of the last part goes on from here
+    join(*sum, parts, bucket);
+    node = *sum;
   }
   on_piece_({bucket, node, values_of(node, bucket)});
+}
+
+// The node that `node` is next added into; nullopt: these shards do not complete any.
+std::optional<TreeNode> LeafJoiner::next_sum(TreeNode node) const {
+  const TreeNode parent = parent_of(node), above = parent_of(parent);
+  if (node.level == 0 && is_covered(above)) return above;
+  return is_covered(parent) ? std::optional(parent) : std::nullopt;
+}
+
+void LeafJoiner::join(TreeNode sum, int parts, int bucket) {
+  std::array<TreeNode, 4> nodes;
+  std::array<float*, 4> values{};
+  for (int i = 0; i < parts; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    nodes[at] = {sum.level - (parts == 4 ? 2 : 1), parts * sum.index + i};
+    values[at] = values_of(nodes[at], bucket);
+  }
+  const Bucket& part = buckets_[static_cast<std::size_t>(bucket)];
+  if (parts == 4) {
+    add_pairs(values[0], values[1], values[2], values[3], part.size, part.rounded);
+  } else {
+    add(values[0], values[0], values[1], part.size, part.rounded);
+  }
+  for (int i = 1; i < parts; ++i) release(nodes[static_cast<std::size_t>(i)]);
 }
 
 // The memory of a leaf whose last bucket was added to another serves the next leaf.

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -28,8 +29,10 @@ struct Piece {
 // visible to it. mutex_ guards only the creation of memory. Lifetime: the memory of a piece stays until the joiner is
 // destroyed; a leaf that was added to another returns to the pool at once.
 //
-// The second child of a node to be complete in a bucket is added at
-// once by the thread that completed it, left + right, into the memory of the left one.
+// Four neighbouring leaves are added in one pass, (first + second) + (third + fourth), which moves half as much memory
+// as three additions; where the span ends between them, and above them, two nodes are, left + right. The thread that
+// completed the last of them adds, into the memory of the first. So a rank that computes one shard after the other
+// holds one leaf more than with pairs alone.
 class LeafJoiner {
  public:
   // Leaves are of the shards in `span` of shape.shards. on_piece is called once for each piece and bucket, from
@@ -55,6 +58,8 @@ class LeafJoiner {
   float* values_of(TreeNode node, int bucket);
   bool is_covered(TreeNode node) const;
   void climb(TreeNode node, int bucket);
+  std::optional<TreeNode> next_sum(TreeNode node) const;
+  void join(TreeNode sum, int parts, int bucket);
   void release(TreeNode node);
 
   const ReductionShape shape_;
@@ -64,8 +69,8 @@ class LeafJoiner {
   const std::function<void(const Piece&)> on_piece_;
   Mutex mutex_;  // held while the memory of a leaf is created; ready() orders all later accesses
   std::vector<Leaf> leaves_;
-  // [bucket][heap number of a node]: the children of the node that are complete.
-  std::vector<std::atomic<std::uint8_t>> children_;
+  // [bucket][heap number of a node that is added up]: its parts that are complete.
+  std::vector<std::atomic<std::uint8_t>> complete_parts_;
 };
 
 }  // namespace dtrain::comm

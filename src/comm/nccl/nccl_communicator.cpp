@@ -29,8 +29,8 @@ namespace {
 // computation of all shards of the rank that has most of them. So each shard has its own operation_deadline.
 // Lifetime: NCCL itself may still hold what a peer has not received. So the ranks gather once more after their last
 // reduction, before they let go of the communicator (Communicator::all_gather). The executable may read the sum until
-// the next reduction begins. The last owner destroys the communicator: the trainer's thread, or after a freeze the
-// session's heartbeat thread.
+// the next reduction begins. The trainer's thread destroys the communicator, after a freeze when it enters
+// the next generation.
 // Failure: PeerLost from a deadline, an error that NCCL reports, or an abort leaves the communicator dead. die() ends
 // the NCCL communicator before anything waits for the stream, which may hold a transfer to a lost rank.
 class NcclCommunicator final : public Communicator {

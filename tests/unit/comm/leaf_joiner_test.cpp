@@ -55,6 +55,30 @@ TEST(LeafJoiner, KeepsWhatItCannotJoin) {
   EXPECT_EQ(joining.pieces[2].values[0], awkward(4, 0) + awkward(5, 0));
 }
 
+TEST(LeafJoiner, AddsFourNeighboursPairByPairAndPairsAtTheEndsOfItsSpan) {
+  Joining joining({.shards = 16, .size = 1}, {2, 11});
+  for (int shard : {7, 10, 2, 4, 9, 6, 8, 3, 5}) joining.add(shard);
+  std::map<TreeNode, float> sums;
+  for (const Piece& piece : joining.pieces) sums[piece.node] = piece.values[0];
+  const auto pair = [](int first) { return awkward(first, 0) + awkward(first + 1, 0); };
+  EXPECT_EQ(sums, (std::map<TreeNode, float>{
+                      {{1, 1}, pair(2)}, {{2, 1}, pair(4) + pair(6)}, {{1, 4}, pair(8)}, {{0, 10}, awkward(10, 0)}}));
+}
+
+TEST(LeafJoiner, NeedsFiveLeavesForEightShardsThatComeInTheirOrder) {
+  int made = 0;
+  FloatPool pool([&](std::int64_t size) {
+    ++made;
+    return FloatBuffer(size);
+  });
+  LeafJoiner joiner({.shards = 8, .size = 100}, {0, 8}, pool, [](const Piece&) {});
+  for (int shard = 0; shard < 8; ++shard) {
+    std::ranges::fill(joiner.leaf(shard), 1.0f);
+    joiner.ready(shard, 0, 100);
+  }
+  EXPECT_EQ(made, 5);
+}
+
 TEST(LeafJoiner, HandsOutABucketAsSoonAsItsLeavesAreReady) {
   constexpr std::int64_t kSize = 700'000;
   Joining joining({.shards = 2, .size = kSize}, {0, 2});
