@@ -19,18 +19,24 @@ if(CMAKE_UNITY_BUILD)
   target_compile_options(dtrain_warnings INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endif()
 
+# What mostly waits for others: -O1 compiles a third faster than -O3.
+set(dtrain_waiting_folders external launcher cluster config job cli)
+function(dtrain_optimise_less target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+endfunction()
+
 # The headers that most sources begin with, compiled once. Parsing them was two thirds of the time of a build.
 option(DTRAIN_PCH "Precompile the standard headers, fmt and base's" ON)
 
-# Every source of `target` begins with them. What is compiled for another instruction set or with OpenMP cannot take part:
-# a precompiled header is valid for one set of flags.
-function(dtrain_precompile target)
+# Every source of `target` begins with them, as those of `first` do: a precompiled header is valid for one set of flags.
+# What is compiled for another instruction set or with OpenMP cannot take part.
+function(dtrain_precompile target first)
   if(NOT DTRAIN_PCH)
     return()
-  elseif(target STREQUAL dtrain_base)
-    target_precompile_headers(dtrain_base PRIVATE ${CMAKE_SOURCE_DIR}/src/precompiled.hpp)
+  elseif(target STREQUAL first)
+    target_precompile_headers(${target} PRIVATE ${CMAKE_SOURCE_DIR}/src/precompiled.hpp)
   else()
-    target_precompile_headers(${target} REUSE_FROM dtrain_base)
+    target_precompile_headers(${target} REUSE_FROM ${first})
   endif()
 endfunction()
 
@@ -46,7 +52,12 @@ function(dtrain_folder name)
   target_link_libraries(dtrain_${name} PUBLIC dtrain_settings ${arg_LINK} PRIVATE dtrain_warnings fmt::fmt ${arg_PRIVATE_LINK})
   # Quoted includes name a file of this folder, or of an application folder to its left (tests/lint/check_direction.py).
   target_include_directories(dtrain_${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/src)
+  set(first base)
+  if(name IN_LIST dtrain_waiting_folders)
+    dtrain_optimise_less(dtrain_${name})
+    list(GET dtrain_waiting_folders 0 first)
+  endif()
   if(NOT arg_PRIVATE_LINK MATCHES OpenMP)
-    dtrain_precompile(dtrain_${name})
+    dtrain_precompile(dtrain_${name} dtrain_${first})
   endif()
 endfunction()
