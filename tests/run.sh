@@ -11,11 +11,12 @@ readonly root=$PWD logs=$PWD/build/test-logs
 cores=$(nproc) || cores=2
 failed=0
 
-# After the build the quick tier runs in two lanes side by side: parts that only compute, and wait for nobody, fill the
-# time in which the others wait.
+# After the build the quick tier runs in three lanes side by side: parts that only compute, and wait for nobody, fill the
+# time in which the two others wait.
 readonly computing=(quickstart unit lint tidy locks judge bundle image package)
-readonly timed=(cli jobs board launch hosts strangers faults launchers s3 cluster)
-readonly quick=(build "${computing[@]}" "${timed[@]}")
+readonly shells=(cli board launch hosts s3)
+readonly machines=(cluster jobs strangers faults launchers)
+readonly quick=(build "${computing[@]}" "${shells[@]}" "${machines[@]}")
 readonly slow=(world judge-all jobs-all launch-all hosts-all faults-all launchers-all cluster-all asan tsan fuzz libfuzzer tidy-all doors-all toolkit root)
 
 main() {
@@ -50,7 +51,8 @@ main() {
 
 run_lanes() {
   ( renice -n 19 $BASHPID >/dev/null; run_parts "${computing[@]}" ) &
-  run_parts "${timed[@]}"
+  ( run_parts "${machines[@]}" ) &
+  run_parts "${shells[@]}"
   wait
 }
 
@@ -108,7 +110,7 @@ cpu_seconds() {  # cpu_seconds PID: what its ended children computed
   awk -v hz="$(getconf CLK_TCK)" '{ sub(/.*\) /, ""); print int(($14 + $15) / hz) }' "/proc/$1/stat"
 }
 
-report() {  # report NAME LINE FAILED: at once, because two lanes write
+report() {  # report NAME LINE FAILED: at once, because several lanes write
   local text
   text=$(
     printf '%-12s%s\n' "$1" "$2"

@@ -12,6 +12,7 @@ for script in *.sh; do
   name=${script%.sh}
   case "$name" in lib | run | sshd) continue ;; esac
   [ $# -eq 0 ] || [[ " $* " == *" $name "* ]] || continue
+  begin=$SECONDS
   output=$(bash "$script" 2>&1)
   sum=$(tail -n 1 <<<"$output")
   if [[ $sum =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]]; then
@@ -21,7 +22,7 @@ for script in *.sh; do
     echo "FAIL $name: ended without a sum"
   fi
   grep -v ' passed, ' <<<"$output"
-  echo "$name: $sum"
+  echo "$name: $sum ($((SECONDS - begin)) s)"
 done
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]
