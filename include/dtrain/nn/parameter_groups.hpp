@@ -16,16 +16,17 @@ bool has_weight(const Node& node);  // a convolution or a dense layer
 std::vector<const Node*> heads_of(const Graph& graph);
 
 // head: the weight of the last layer that has one, which gives the logits, and of a detector those of heads_of();
-// matrix: all other weights; vector: biases, gammas and betas.
-enum class ParameterGroup { matrix, head, vector };
+// matrix: the other weights of convolutions and dense layers; weight: those of layers whose weight is no matrix for
+// muon, such as a transposed convolution; vector: biases, gammas and betas.
+enum class ParameterGroup { matrix, head, weight, vector };
 std::vector<ParameterGroup> parameter_groups(const Graph& graph);  // per tensor of Graph::parameters
 
 float lr_factor(const Optimizer& rule, ParameterGroup group);
 
 // Per tensor: 1 in the last block of layers, and times `decay` for each block further towards the images (as timm's
 // --layer-decay). A block is one residual block, "layer1.0" or "features.2.1", with all that has its name, or one
-// module of parallel branches, "Mixed_5b" or "inception3a"; elsewhere one convolution or dense layer with what follows
-// it.
+// module of parallel branches, "Mixed_5b" or "inception3a"; of a detector all heads together, and before them its
+// feature pyramid; elsewhere one convolution or dense layer with what follows it.
 std::vector<float> layer_shares(const Graph& graph, float decay);
 
 // [rows, columns] of the flat parameter buffer from element `first` on, row by row.

@@ -48,6 +48,8 @@ int group_flag(nn::ParameterGroup group) {
       return kMatrix;
     case nn::ParameterGroup::head:
       return kHead;
+    case nn::ParameterGroup::weight:
+      return 0;
     case nn::ParameterGroup::vector:
       break;
   }

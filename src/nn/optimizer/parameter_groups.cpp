@@ -51,7 +51,7 @@ constexpr std::string_view kModules[] = {"Mixed_", "inception"};
 
 // "layer1.0" of "layer1.0.conv2", "stage1_unit2" of "stage1_unit2_conv1", "conv1" of "conv1": up to the first run of
 // numbered parts, where something stands behind it. "Mixed_5b" of "Mixed_5b.branch5x5_1.conv".
-std::string block_of(const std::string& node) {
+std::string block_by_number(const std::string& node) {
   const std::size_t dot = node.find('.');
   const char separator = dot == node.npos ? '_' : '.';
   const bool in_module = std::ranges::any_of(kModules, [&](std::string_view name) { return node.starts_with(name); });
@@ -66,6 +66,16 @@ std::string block_of(const std::string& node) {
   return join(std::span(parts).first(length), std::string_view(&separator, 1));
 }
 
+// The branches of a detector's pyramid lie side by side, and so do its heads behind them.
+constexpr std::string_view kPyramid = "backbone.fpn.", kHeadsOfDetector[] = {"rpn.", "roi_heads.", "head."};
+
+std::string block_of(const std::string& node, bool is_of_detector) {
+  const auto is_in = [&](std::string_view module) { return node.starts_with(module); };
+  if (is_of_detector && is_in(kPyramid)) return "pyramid";
+  if (is_of_detector && std::ranges::any_of(kHeadsOfDetector, is_in)) return "heads";
+  return block_by_number(node);
+}
+
 bool holds_weight(const Graph& graph, const Node& node) {
   return std::ranges::any_of(node.parameters, [&](int index) {
     return graph.parameters[static_cast<std::size_t>(index)].role == TensorRole::weight;
@@ -75,14 +85,15 @@ bool holds_weight(const Graph& graph, const Node& node) {
 // Of each node the number of its block, from the images on. A norm may stand before the first weight of its block; what
 // has no block by its name belongs to the weight before it.
 std::vector<int> blocks_of_nodes(const Graph& graph) {
+  const bool detects = !graph.nodes.empty() && detection_of(graph);
   std::map<std::string, int> blocks;
   for (const Node& node : graph.nodes) {
-    if (has_weight(node)) blocks.try_emplace(block_of(node.name), static_cast<int>(blocks.size()));
+    if (has_weight(node)) blocks.try_emplace(block_of(node.name, detects), static_cast<int>(blocks.size()));
   }
   std::vector<int> of_nodes;
   int last = 0;
   for (const Node& node : graph.nodes) {
-    const auto own = blocks.find(block_of(node.name));
+    const auto own = blocks.find(block_of(node.name, detects));
     if (own != blocks.end() && has_weight(node)) last = own->second;
     of_nodes.push_back(own != blocks.end() ? own->second : last);
   }
@@ -117,7 +128,10 @@ std::vector<const Node*> heads_of(const Graph& graph) {
 std::vector<ParameterGroup> parameter_groups(const Graph& graph) {
   std::vector<ParameterGroup> groups;
   for (const TensorView& view : graph.parameters) {
-    groups.push_back(view.role == TensorRole::weight ? ParameterGroup::matrix : ParameterGroup::vector);
+    groups.push_back(view.role == TensorRole::weight ? ParameterGroup::weight : ParameterGroup::vector);
+  }
+  for (const Node& node : graph.nodes) {
+    if (has_weight(node)) groups[static_cast<std::size_t>(weight_of(node))] = ParameterGroup::matrix;
   }
   for (const Node* head : heads_of(graph)) {
     if (has_weight(*head)) groups[static_cast<std::size_t>(weight_of(*head))] = ParameterGroup::head;

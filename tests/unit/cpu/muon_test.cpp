@@ -42,6 +42,24 @@ TEST(CpuMuon, GivesTheSameBitsOnAnyNumberOfThreads) {
   EXPECT_EQ(parameters(3), alone);
 }
 
+// The weight of a layer that no matrix step moves.
+TEST(CpuMuon, MovesATransposedConvolutionAsTheReferenceDoes) {
+  TraceOptions options;
+  options.update.rule = {.kind = nn::OptimizerKind::muon};
+  options.updates = 1;
+  for (const Problem& problem : detection_problems()) {
+    for (const nn::TensorView& view : problem.graph.parameters) {
+      if (view.name != "transposed_weight") continue;
+      const auto expected = trace_steps(*backend::make_reference_backend(), problem, options).after.parameters;
+      const auto actual = trace_steps(*backend::make_cpu_backend(), problem, options).after.parameters;
+      for (auto k = static_cast<std::size_t>(view.offset); k < static_cast<std::size_t>(view.offset + view.size); ++k) {
+        EXPECT_NE(actual[k], problem.state.parameters[k]) << problem.name;
+        EXPECT_NEAR(actual[k], expected[k], 1e-4) << problem.name;
+      }
+    }
+  }
+}
+
 std::vector<float> numbers(std::size_t count, std::uint32_t stream) {
   RandomStream random(1, RandomUse::drawing, stream, 0);
   std::vector<float> values(count);

@@ -89,6 +89,22 @@ TEST(Muon, MovesTheHeadByItsOwnMomentumAndFactor) {
   EXPECT_NEAR(run.state.parameters[4], 1 - 0.5 * (1 + 0.5) * 2 * 0.25, 1e-6);
 }
 
+// It is no matrix, and a weight all the same: it decays, and has not the factor of biases.
+TEST(Muon, MovesATransposedConvolutionByItsOtherMomentum) {
+  nn::GraphBuilder b("transposed", {2, 1, 1});
+  const int larger = b.add("larger", nn::TransposedConvolution{.out = 1}, {b.input()});
+  MuonTraining run(2, 2, false);
+  run.graph = b.finish(b.add("logits", nn::Dense{.out = 2, .bias = false}, {larger}));
+  run.state.parameters.assign(static_cast<std::size_t>(run.graph.parameter_count), 1.0f);
+  nn::Optimizer rule = kRule;
+  rule.weight_decay = 0.1f;
+  rule.bias_lr_factor = 3;
+  run.step({0.25f}, rule);
+  EXPECT_NEAR(run.state.parameters[0], 1 - 0.5 * (1 + 0.5) * (0.25 + 0.1), 1e-6);
+  EXPECT_NEAR(run.state.parameters[7], 1 - 0.5 * (1 + 0.5) * 0.1, 1e-6);
+  EXPECT_EQ(run.state.parameters[8], 1) << "the bias";
+}
+
 TEST(Muon, LeavesAWeightWithoutGradientAlone) {
   const MuonTraining run = MuonTraining(2, 2, false).step({});
   EXPECT_EQ(run.state.parameters, std::vector<float>(run.state.parameters.size(), 1.0f));

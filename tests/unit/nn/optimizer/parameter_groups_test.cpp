@@ -1,10 +1,13 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include <dtrain/nn/networks.hpp>
 #include <dtrain/nn/parameter_groups.hpp>
+
+#include "nn/same_graph.hpp"
 
 namespace dtrain::nn {
 namespace {
@@ -60,6 +63,30 @@ TEST(ParameterGroups, FactorsAreThoseOfTheGroup) {
   EXPECT_EQ(lr_factor(rule, ParameterGroup::matrix), 1);
   EXPECT_EQ(lr_factor(rule, ParameterGroup::vector), 3);
   EXPECT_EQ(lr_factor(rule, ParameterGroup::head), 5);
+  EXPECT_EQ(lr_factor(rule, ParameterGroup::weight), 1);
+}
+
+// Muon leaves the tensors of group matrix to the steps of matrices, and moves all others by nag.
+TEST(ParameterGroups, MatricesAreThoseThatMuonMovesAsMatrices) {
+  for (const std::string& name : network_names()) {
+    const Graph graph = build_network({.name = name, .image = images_for(name), .classes = 10});
+    const std::vector<ParameterGroup> groups = parameter_groups(graph);
+    std::vector<std::int64_t> moved(groups.size(), 0);
+    for (const WeightMatrix& matrix : weight_matrices(graph)) {
+      const auto behind = std::ranges::upper_bound(graph.parameters, matrix.first, {}, &TensorView::offset);
+      moved[static_cast<std::size_t>(behind - graph.parameters.begin()) - 1] += matrix.size();
+    }
+    for (const Node& node : graph.nodes) {
+      for (std::size_t which = 0; which < node.parameters.size(); ++which) {
+        if (is_held(node, which)) continue;
+        const auto k = static_cast<std::size_t>(node.parameters[which]);
+        const TensorView& view = graph.parameters[k];
+        EXPECT_EQ(moved[k], groups[k] == ParameterGroup::matrix ? view.size : 0) << name << ": " << view.name;
+        const bool is_weight = view.role == TensorRole::weight;
+        EXPECT_EQ(groups[k] != ParameterGroup::vector, is_weight) << name << ": " << view.name;
+      }
+    }
+  }
 }
 
 float share_of(const Graph& graph, std::string_view name) {
@@ -106,6 +133,35 @@ TEST(LayerShares, AreOneForParallelBranches) {
   EXPECT_EQ(share_of(googlenet, "inception5b.branch1.conv_weight"), 0.5f);
   EXPECT_EQ(share_of(googlenet, "inception5b.branch4.1.conv_weight"), 0.5f);
   EXPECT_EQ(share_of(googlenet, "conv1.conv_weight"), 1 / 4096.0f);
+}
+
+// The heads learn alike, and so do the branches of the pyramid below them; the backbone then counts as a classifier.
+TEST(LayerShares, CountTheHeadsOfADetectorAsOneBlockAndItsPyramidAsOne) {
+  const auto detector = [](const char* name) {
+    const int proposals = has_proposals(name) ? 64 : 0;
+    return build_network(
+        {.name = name, .image = {3, 64, 64}, .classes = 2, .backbone = "resnet-18", .proposals = proposals});
+  };
+  const Graph mask = detector("mask-rcnn"), faster = detector("faster-rcnn"), retina = detector("retinanet");
+  for (const Graph* graph : {&mask, &faster, &retina}) {
+    EXPECT_EQ(share_of(*graph, "backbone.fpn.inner_blocks.1.0_weight"), 0.5f) << graph->name;
+    EXPECT_EQ(share_of(*graph, "backbone.fpn.layer_blocks.2.0_bias"), 0.5f) << graph->name;
+    EXPECT_EQ(share_of(*graph, "backbone.body.layer4.1.conv2_weight"), 0.25f) << graph->name;
+    EXPECT_EQ(share_of(*graph, "backbone.body.layer4.0.conv1_weight"), 0.125f) << graph->name;
+    EXPECT_EQ(share_of(*graph, "backbone.body.bn1_gamma"), 1 / 1024.0f) << graph->name;  // nine blocks of a resnet-18
+  }
+  for (const Graph* graph : {&mask, &faster}) {
+    for (const char* name : {"rpn.head.conv.0.0_weight", "rpn.head.cls_logits_weight", "rpn.head.bbox_pred_bias",
+                             "roi_heads.box_head.fc6_weight", "roi_heads.box_predictor.cls_score_weight"}) {
+      EXPECT_EQ(share_of(*graph, name), 1) << graph->name << ": " << name;
+    }
+  }
+  for (const char* name : {"mask_head.0.0_weight", "mask_predictor.conv5_mask_weight"}) {
+    EXPECT_EQ(share_of(mask, std::string("roi_heads.") + name), 1) << name;
+  }
+  EXPECT_EQ(share_of(retina, "backbone.fpn.extra_blocks.p7_weight"), 0.5f);
+  EXPECT_EQ(share_of(retina, "head.classification_head.conv.0.0_weight"), 1);
+  EXPECT_EQ(share_of(retina, "head.regression_head.bbox_reg_weight"), 1);
 }
 
 TEST(WeightMatrices, AreOneForEachGroupAndTheHeadIsNone) {
