@@ -121,8 +121,24 @@ std::optional<CheckpointName> name_of_manifest(const Path& prefix, const Path& m
 // DataError where there is none, or its run did not look for the best.
 CheckpointName best_checkpoint(const Path& prefix, const SharedStore& store = {});
 
-// The newest epoch that MXNet's files of a prefix hold: PREFIX-symbol.json and PREFIX-0001.params. nullopt: none.
+// What there is of a prefix in MXNet's format: PREFIX-symbol.json, and PREFIX-0001.params by epoch, newest first.
+struct MxnetExports {
+  bool has_symbol = false;
+  std::vector<std::uint32_t> epochs;
+};
+MxnetExports list_mxnet(const Path& prefix, const SharedStore& store = {});
+// The newest epoch that they hold; nullopt: none.
 std::optional<std::uint32_t> newest_mxnet_epoch(const Path& prefix, const SharedStore& store = {});
+
+// What a run that replaces an earlier one writes or reads in MXNet's format.
+struct MxnetUse {
+  bool writes_params = false;
+  bool needs_symbol = false;
+};
+// Removes the .params of epochs later than `first`, the first checkpoint of a run that replaces an earlier one:
+// load_checkpoint() would take them, with a manifest or without. So too that of the same epoch, unless the run writes
+// it, and with the last of them the symbol, unless the run needs it. Throws Error.
+void remove_replaced_mxnet(const CheckpointName& first, MxnetUse use, const SharedStore& store = {});
 
 // Hash of the parameters; and of parameters, statistics, optimizer, average and cursor: SHA-256 of lines "NAME
 // [EXTENTS] SHA256", one for each tensor; for the state also "updates N" and "epoch N step N samples_seen N" and, in

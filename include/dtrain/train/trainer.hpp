@@ -144,6 +144,7 @@ struct TrainerOptions {
   // The first checkpoint that a process saves removes those that come later in the order of names: an earlier run left
   // them, and a later command would take them for this run's newest.
   bool replaces_later = false;
+  bool needs_symbol = false;  // the network is of a file, which PREFIX-symbol.json may be: then it stays
   // The run ends when so many epochs in a row had no better validation accuracy than the best one; 0: it does not.
   std::uint32_t early_stop = 0;
   data::MixOptions mix;

@@ -35,6 +35,9 @@ struct WeightsRequest {
   nn::Initializer initializer = nn::Initializer::standard;
 };
 
+// The file that `place` names: itself, also where it is a URL, or the newest checkpoint of this prefix on this machine.
+Path file_of_weights(const Path& place);
+
 // The tensors of a file that fit the graph by name and shape; the others have the first values of the seed. Names are
 // the graph's own, or PyTorch's for layers of these names ("NODE.weight", "NODE.running_mean") or of timm's names for
 // them, all behind one prefix such as "module."; of several whole sets of weights the trained ones, not their average.

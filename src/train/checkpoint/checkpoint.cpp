@@ -191,16 +191,36 @@ void try_prefix(const Path& prefix, const SharedStore& store) {
   file.sync();
 }
 
+static void remove_anywhere(const Path& file, const SharedStore& store) {
+  if (is_far(file)) {
+    remove_far(file, store);
+  } else {
+    remove_file(file);
+  }
+}
+
 void remove_checkpoint(const CheckpointName& name, const SharedStore& store, bool with_mxnet) {
-  const std::string stem = name.stem();
   std::vector<const char*> endings{".json", ".safetensors"};
   if (with_mxnet) endings.push_back(".params");
-  for (const char* ending : endings) {
-    if (is_far(name.prefix)) {
-      remove_far(stem + ending, store);
-    } else {
-      remove_file(stem + ending);
-    }
+  for (const char* ending : endings) remove_anywhere(name.stem() + ending, store);
+}
+
+void remove_replaced_mxnet(const CheckpointName& first, MxnetUse use, const SharedStore& store) {
+  const MxnetExports there = list_mxnet(first.prefix, store);
+  const auto is_replaced = [&](std::uint32_t epoch) {
+    const auto place = std::pair(epoch, std::uint64_t{0}), of_first = std::pair(first.epoch, first.step);
+    return place > of_first || (place == of_first && !use.writes_params);
+  };
+  std::size_t removed = 0;
+  for (const std::uint32_t epoch : there.epochs) {
+    if (!is_replaced(epoch)) break;
+    remove_anywhere(CheckpointName{first.prefix, epoch}.stem() + ".params", store);
+    ++removed;
+  }
+  // A symbol that never had a .params beside it may be a network that the user wrote.
+  const bool took_the_last = removed > 0 && removed == there.epochs.size();
+  if (there.has_symbol && took_the_last && !use.writes_params && !use.needs_symbol) {
+    remove_anywhere(first.prefix.string() + "-symbol.json", store);
   }
 }
 

@@ -92,16 +92,22 @@ std::vector<CheckpointName> list_checkpoints(const Path& prefix, const SharedSto
   return found;
 }
 
-std::optional<std::uint32_t> newest_mxnet_epoch(const Path& prefix, const SharedStore& store) {
+MxnetExports list_mxnet(const Path& prefix, const SharedStore& store) {
   const std::string symbol = prefix.filename().string() + "-symbol.json";
-  std::optional<std::uint32_t> newest;
-  bool has_symbol = false;
+  MxnetExports there;
   for (const Path& file : files_by(prefix, store)) {
-    has_symbol |= file.filename() == symbol;
+    there.has_symbol |= file.filename() == symbol;
     const auto name = parse_name(prefix, file, ".params");
-    if (name && name->step == 0) newest = std::max(newest.value_or(0), name->epoch);
+    if (name && name->step == 0) there.epochs.push_back(name->epoch);
   }
-  return has_symbol ? newest : std::nullopt;
+  std::ranges::sort(there.epochs, std::greater());
+  return there;
+}
+
+std::optional<std::uint32_t> newest_mxnet_epoch(const Path& prefix, const SharedStore& store) {
+  const MxnetExports there = list_mxnet(prefix, store);
+  if (!there.has_symbol || there.epochs.empty()) return {};
+  return there.epochs.front();
 }
 
 }  // namespace dtrain::train

@@ -24,7 +24,8 @@ void write_far(const std::string& stem, std::string_view header, std::span<const
                std::string_view manifest, const SharedStore& store) {
   const SharedStore used = or_own(store);
   if (used->find(stem + ".json")) used->remove(stem + ".json");
-  net::ObjectUpload data(*used, stem + ".safetensors");
+  // The name has a step: once a newer checkpoint takes its place, no upload of this key comes that could use the parts.
+  net::ObjectUpload data(*used, stem + ".safetensors", net::FailedParts::remove);
   data.write(bytes_of(header));
   for (const NamedTensor& tensor : tensors) data.write(std::as_bytes(tensor.values));
   data.finish();

@@ -249,6 +249,9 @@ void Saver::remove_later(const CheckpointName& newest, std::vector<ReportEvent>&
       if (std::pair(name.epoch, name.step) <= std::pair(newest.epoch, newest.step)) break;
       remove(name);
     }
+    const bool writes_params = options_.checkpoint_format == CheckpointFormat::mxnet;
+    remove_replaced_mxnet(newest, {.writes_params = writes_params, .needs_symbol = options_.needs_symbol},
+                          options_.store);
     removed_later_ = true;
   } catch (const Error& error) {
     reports.emplace_back(WarningReport{fmt::format("a later checkpoint of an earlier run stays: {}", error.what())});

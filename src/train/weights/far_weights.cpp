@@ -9,6 +9,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/hash.hpp>
 #include <dtrain/net/http.hpp>
+#include <dtrain/train/weights.hpp>
 
 #include "checkpoint/far_checkpoint.hpp"
 
@@ -37,17 +38,16 @@ HashedUrl parse(const std::string& text) {
                                hashed.url, kMark));
 }
 
-// What other commands take as PREFIX: the newest checkpoint, where no file has the name.
-Path file_of(const Path& place) {
-  if (std::filesystem::exists(place)) return place;
+}  // namespace
+
+Path file_of_weights(const Path& place) {
+  if (is_far(place) || std::filesystem::exists(place)) return place;
   const std::vector<CheckpointName> checkpoints = list_checkpoints(place);
   return checkpoints.empty() ? place : Path(checkpoints.front().stem() + ".safetensors");
 }
 
-}  // namespace
-
 Path weights_on_this_machine(const Path& place, const SharedStore& store) {
-  if (!is_far(place)) return file_of(place);
+  if (!is_far(place)) return file_of_weights(place);
   const HashedUrl wanted = parse(place.string());
   Path copy = user_cache_folder() / "weights" / wanted.sha256 / wanted.name();
   if (std::filesystem::exists(copy)) return copy;  // a name that only a checked copy gets

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstring>
 #include <fstream>
+#include <set>
 
 #include <dtrain/base/hash.hpp>
 #include <dtrain/train/checkpoint.hpp>
@@ -204,6 +205,28 @@ TEST_F(CheckpointFiles, OfMXNetAreFoundByTheirSymbolAndTheNewestEpoch) {
   EXPECT_FALSE(newest_mxnet_epoch(prefix())) << "there is no symbol";
   write("-symbol.json");
   EXPECT_EQ(newest_mxnet_epoch(prefix()), 12u);
+}
+
+// An earlier run's, which a run that begins anew replaces with its first checkpoint.
+TEST_F(CheckpointFiles, OfMXNetGoWithTheRunThatTheyAreOf) {
+  make_folder(folder_ / "m");
+  using Left = std::set<std::string>;
+  const auto left_after = [&](const Left& there, std::uint32_t epoch, std::uint64_t step, MxnetUse use) {
+    for (const std::string& ending : there) overwrite(prefix().string() + "-" + ending, "x");
+    remove_replaced_mxnet({prefix(), epoch, step}, use);
+    Left left;
+    for (const std::string& ending : there) {
+      if (std::filesystem::remove(prefix().string() + "-" + ending)) left.insert(ending);
+    }
+    return left;
+  };
+  const Left all{"symbol.json", "0001.params", "0002.params"};
+  EXPECT_EQ(left_after(all, 1, 0, {}), Left{});
+  EXPECT_EQ(left_after(all, 1, 0, {.needs_symbol = true}), Left{"symbol.json"});
+  EXPECT_EQ(left_after(all, 1, 0, {.writes_params = true}), (Left{"symbol.json", "0001.params"}));
+  EXPECT_EQ(left_after(all, 0, 5, {.writes_params = true}), Left{"symbol.json"}) << "the next epoch writes it anew";
+  EXPECT_EQ(left_after(all, 1, 5, {}), (Left{"symbol.json", "0001.params"})) << "what the run began with";
+  EXPECT_EQ(left_after({"symbol.json"}, 1, 0, {}), Left{"symbol.json"}) << "a network that the user wrote";
 }
 
 TEST_F(CheckpointFiles, AFailureBetweenTheTwoWritesLeavesTheOldOne) {

@@ -31,6 +31,16 @@ class FarCheckpoints : public testing::Test {
     store->read(url, state, 0, std::as_writable_bytes(std::span(bytes)));
     return bytes;
   }
+  // The server's list of them, as XML.
+  static std::string unfinished_uploads(const std::string& bucket) {
+    const net::AwsSettings settings = far_settings(*server);
+    return net::AwsClient(net::kS3, settings)
+        .call({.endpoint = settings.endpoint_url.substr(0, settings.endpoint_url.size() - 1),
+               .path = "/" + bucket + "/",
+               .query = {{"uploads", ""}},
+               .region = "us-east-1"})
+        .body;
+  }
 
   static inline std::unique_ptr<net::TestServer> server;
   SharedStore store;
@@ -78,6 +88,20 @@ TEST_F(FarCheckpoints, AreListedNewestFirstOnceTheyAreComplete) {
   const auto names = list_checkpoints(prefix(), store);
   ASSERT_EQ(names.size(), 2u);
   EXPECT_EQ(names[0].stem(), prefix().string() + "-0001-step00000030");
+}
+
+// A newer one takes its place, so that no upload of this name uses what is left.
+TEST_F(FarCheckpoints, LeaveNoPartsWhenTheServerFailsAtTheEnd) {
+  net::ObjectLimits limits;
+  limits.part_size = 256;
+  limits.tries.attempts = 2;
+  limits.tries.first_pause = std::chrono::milliseconds(1);
+  const auto small = std::make_shared<net::ObjectStore>(far_settings(*server), limits);
+  const Path failing = "s3://failed/fails_twice_at_last/r8";
+  expect_error<RemoteError>([&] { save_checkpoint({failing, 1}, small_checkpoint(), small); }, "InternalError");
+  EXPECT_EQ(unfinished_uploads("failed").find("<Upload>"), std::string::npos);
+  save_checkpoint({failing, 1}, small_checkpoint(), small);  // the third completion of this key succeeds
+  EXPECT_EQ(list_checkpoints(failing, small).size(), 1u);
 }
 
 TEST_F(FarCheckpoints, ThatAreDamagedOrMissingAreNamed) {

@@ -192,6 +192,22 @@ TEST_F(Saving, TheFirstCheckpointRemovesTheLaterOnesOfAnEarlierRun) {
   EXPECT_EQ(epochs_left(), (std::set<std::uint32_t>{1, 2}));
 }
 
+// --load-epoch would take them, in whichever format this run saves.
+TEST_F(Saving, TheFirstCheckpointRemovesTheParametersOfMxnetOfAnEarlierRun) {
+  Heard heard;
+  options_.epochs = 3;
+  options_.checkpoint_format = CheckpointFormat::mxnet;
+  train_with(heard);
+  for (const char* name : {"m-0003.json", "m-0003.safetensors"}) std::filesystem::remove(folder_ / "place" / name);
+  options_.epochs = 1;
+  options_.checkpoint_format = CheckpointFormat::safetensors;
+  options_.replaces_later = true;
+  train_with(heard);
+  std::set<Path> left;
+  for (const auto& file : std::filesystem::directory_iterator(folder_ / "place")) left.insert(file.path().filename());
+  EXPECT_EQ(left, (std::set<Path>{"m-0001.json", "m-0001.safetensors"}));
+}
+
 // A worker that starts before the report has come begins with the checkpoint before it.
 TEST_F(Saving, RemovesAnOlderCheckpointOnlyWhenTheNewOneIsReported) {
   class Looks final : public Heard {
