@@ -47,7 +47,9 @@ Json data_of(const RunPlace& run) {
   const auto files = data::find_records(records_of(run));
   const data::RecordSet set(files);
   const data::DatasetStats stats = data::read_dataset_stats(set, kDecoded);
-  const std::vector<std::string> names = data::class_names(files);
+  std::string warning;
+  const std::vector<std::string> names =
+      data::class_names_to_show(files, [&](const std::string& text) { warning = text; });
   Json list = Json::array(), paths = Json::array();
   for (const auto& [label, records] : stats.classes) {
     const bool named = label >= 0 && label < std::ssize(names);
@@ -56,8 +58,11 @@ Json data_of(const RunPlace& run) {
                                  {"records", std::uint64_t{records}}}));
   }
   for (const Path& path : files) paths.push_back(path.string());
-  return Json::object(
-      {{"files", paths}, {"records", std::uint64_t{stats.records}}, {"bytes", stats.payload_bytes}, {"classes", list}});
+  return Json::object({{"files", paths},
+                       {"records", std::uint64_t{stats.records}},
+                       {"bytes", stats.payload_bytes},
+                       {"classes", list},
+                       {"warning", warning}});
 }
 
 net::HttpResponse sheet_of(const RunPlace& run) {

@@ -10,8 +10,8 @@
 
 namespace dtrain::board {
 
-// {"files", "records", "bytes", "classes": [{"label", "name", "records"}]}. Throws Missing where train.toml names no
-// records, DataError where they are not there.
+// {"files", "records", "bytes", "classes": [{"label", "name", "records"}], "warning"}; the warning says why the classes
+// have no names, or is empty. Throws Missing where train.toml names no records, DataError where they are not there.
 Json data_of(const RunPlace& run);
 
 // A PNG of the first training images, augmented as train.toml says.

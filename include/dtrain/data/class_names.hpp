@@ -1,6 +1,7 @@
 // What the labels of record files mean: names by label, in the "classes" of PREFIX.pack.json beside the files.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -13,9 +14,14 @@ namespace dtrain::data {
 
 // The names for these files, as find_records() gives them. PREFIX is a file's name without its ending, without the
 // number of a shard and without _train, _val or _test. A file has no names where there is no such JSON file, where it
-// lists the files of a set and this one is not among them, and behind a URL without `store`. Throws DataError that
-// names the first class in which two files differ: the same label would mean two classes. Files without names fit.
+// lists the files of a set and this one is not among them, where it is damaged or cannot be read, and behind a URL
+// without `store`. The names are those of the file that has most. Throws DataError that names the first label for which
+// two files have two names. Files without names, and those that name fewer classes, fit.
 std::vector<std::string> class_names(std::span<const Path> files, const std::shared_ptr<net::ObjectStore>& store = {});
+// The same for commands that only show what is there: where two files have two names for a label, `warn` gets that
+// error, and there are no names.
+std::vector<std::string> class_names_to_show(std::span<const Path> files,
+                                             const std::function<void(const std::string&)>& warn);
 
 struct ClassList {
   std::string where;                      // for messages

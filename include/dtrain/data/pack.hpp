@@ -136,7 +136,8 @@ struct PackResult {
   std::map<std::string, std::vector<std::string>> objects_left_out = {};  // as of PackList
   std::vector<std::string> without_objects = {}, polygons_left_out = {}, without_mask = {};
   std::string found_elsewhere = {};
-  std::uint64_t taken_up = 0;  // records that an earlier, stopped run had made
+  std::uint64_t taken_up = 0;        // records that an earlier, stopped run had made
+  std::uint64_t several_labels = 0;  // records with several labels that are no boxes: no network trains on these
 };
 
 // A picture whose bytes are what the options ask for already (no resize, no quality, the same encoding, upright) is

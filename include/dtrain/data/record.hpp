@@ -100,6 +100,7 @@ struct VerifyProblem {
 struct VerifyReport {
   std::size_t records = 0;                // whole records that were found
   std::vector<std::size_t> class_counts;  // of the good records, by label; those with several labels are not counted
+  std::size_t several_labels = 0;         // good records with several labels that are no boxes
   std::size_t objects = 0;                // with boxes, in good records
   std::size_t problem_count = 0;          // 0: the file is good
   std::vector<VerifyProblem> problems;    // the first `limit` of them by offset

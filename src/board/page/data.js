@@ -42,6 +42,7 @@ export class DataPage {
       replace(this.content,
         panel("As the network sees it", sheet),
         panel("Classes", el("p", {}, whole(data.records) + " records, " + bytes(data.bytes) + ", in " + data.files.join(", ")),
+          data.warning ? note(data.warning) : null,
           table("Records of each class", ["Label", "Class", "Records", "Share"], data.classes.map((each) => {
             const bar = el("span", { class: "meter", "aria-hidden": "true" });
             bar.style.width = Math.round((140 * each.records) / most) + "px";

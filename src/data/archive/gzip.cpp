@@ -43,15 +43,12 @@ std::size_t likely_size(ByteView packed) {
   throw DataError(fmt::format("{}: gzip: {}", packed.name, why), "unpack it first: " + how);
 }
 
-// A gzip file is one member or several behind each other, as pigz, bgzip and `cat a.gz b.gz` write it; tapes fill the
-// rest of their block with zeros. False: that was the last one.
+// A gzip file is one member or several behind each other, as pigz, bgzip and `cat a.gz b.gz` write it. Anything else
+// behind a member is ignored as gzip(1) does it: tapes fill the rest of their block with zeros, and some programs
+// append notes of their own. False: that was the last member.
 bool begin_next_member(const SourceBytes& packed, z_stream& stream) {
   const std::string_view rest(reinterpret_cast<const char*>(stream.next_in), stream.avail_in);
-  if (!text_of(packed.bytes).starts_with(kGzipStart) || rest.find_first_not_of('\0') == rest.npos) return false;
-  if (!rest.starts_with(kGzipStart)) {
-    const std::size_t at = packed.bytes.size() - rest.size();
-    fail(packed, fmt::format("what follows its end, at byte {}, is no gzip", at));
-  }
+  if (!text_of(packed.bytes).starts_with(kGzipStart) || !rest.starts_with(kGzipStart)) return false;
   inflateReset(&stream);
   return true;
 }

@@ -91,19 +91,19 @@ constexpr std::array<ForeignArchive, 5> kForeignArchives{{{"\xfd"
                                                           {"7z\xbc\xaf", "7-Zip", "7z x"},
                                                           {"Rar!", "RAR", "unrar x"}}};
 
-void refuse_foreign(const std::string& from, std::string_view first) {
+void refuse_foreign(const std::string& shown, std::string_view first) {
   for (const ForeignArchive& foreign : kForeignArchives) {
     if (!first.starts_with(foreign.start)) continue;
-    throw DataError(fmt::format("{}: is packed by {}; dtrain unpacks tar, tar.gz and zip", from, foreign.name),
-                    fmt::format("decompress it first: {} {}", foreign.tool, Path(from).filename().string()));
+    throw DataError(fmt::format("{}: is packed by {}; dtrain unpacks tar, tar.gz and zip", shown, foreign.name),
+                    fmt::format("decompress it first: {} {}", foreign.tool, Path(shown).filename().string()));
   }
 }
 
-ArchiveKind kind_of(Archive& archive, const std::string& from) {
+ArchiveKind kind_of(Archive& archive, const std::string& shown) {
   constexpr std::uint64_t kFirst = 8;
   std::string first(std::min(kFirst, archive.size()), '\0');
   archive.read(0, std::as_writable_bytes(std::span(first)));
-  refuse_foreign(from, first);
+  refuse_foreign(shown, first);
   if (first.starts_with(kZipStart)) return ArchiveKind::zip;
   return first.starts_with("\x1f\x8b") ? ArchiveKind::gzip : ArchiveKind::tar;
 }
@@ -111,12 +111,14 @@ ArchiveKind kind_of(Archive& archive, const std::string& from) {
 class Unpacker {
  public:
   Unpacker(net::ObjectStore& store, const UnpackOptions& options)
-      : options_(options), archive_(store, options.from), folder_(options.out, options.from, archive_.version()) {}
+      : options_(options),
+        shown_(net::shown_url(options.from)),
+        archive_(store, options.from),
+        folder_(options.out, options.from, archive_.version()) {}
 
   UnpackResult run() {
-    if (archive_.size() == 0)
-      throw DataError(net::shown_url(options_.from) + ": is empty, no archive", "copy it again");
-    switch (kind_of(archive_, options_.from)) {
+    if (archive_.size() == 0) throw DataError(shown_ + ": is empty, no archive", "copy it again");
+    switch (kind_of(archive_, shown_)) {
       case ArchiveKind::zip:
         unpack_zip();
         break;
@@ -138,7 +140,7 @@ class Unpacker {
   }
 
   void unpack_tar(std::uint64_t size, std::uint64_t offset, const TarRead& read) {
-    while (const auto entry = next_tar_entry(options_.from, size, offset, read)) {
+    while (const auto entry = next_tar_entry(shown_, size, offset, read)) {
       write(*entry, read);
       offset = entry->end;
       folder_.reached(offset);
@@ -163,11 +165,11 @@ class Unpacker {
   // From front to end in one go: a stream cannot be taken up in its middle.
   void unpack_gzip() {
     constexpr std::uint64_t kUnknownSize = std::uint64_t{1} << 62;
-    GzipStream stream(options_.from, archive_.size(),
+    GzipStream stream(shown_, archive_.size(),
                       [&](std::uint64_t at, std::span<std::byte> into) { archive_.read(at, into); });
     const TarRead read = [&](std::uint64_t at, std::span<std::byte> into) { stream.read(at, into); };
     for (std::uint64_t offset = 0;;) {
-      const auto entry = next_tar_entry(options_.from, kUnknownSize, offset, read);
+      const auto entry = next_tar_entry(shown_, kUnknownSize, offset, read);
       if (!entry) return;
       write(*entry, read);
       offset = entry->end;
@@ -177,9 +179,8 @@ class Unpacker {
 
   void unpack_zip() {
     if (is_remote(options_.from)) {
-      throw UsageError(fmt::format("{}: a zip archive is read from its end, which needs a copy of it",
-                                   net::shown_url(options_.from)),
-                       fmt::format("dtrain data cp {} . first", net::shown_url(options_.from)));
+      throw UsageError(fmt::format("{}: a zip archive is read from its end, which needs a copy of it", shown_),
+                       fmt::format("dtrain data cp {} . first", shown_));
     }
     const SourceBytes zip = map_source(options_.from);
     std::vector<ArchiveMember> members = list_zip(zip);
@@ -204,6 +205,7 @@ class Unpacker {
   }
 
   const UnpackOptions& options_;
+  const std::string shown_;  // the archive's name in messages: its URL may hold secrets
   Archive archive_;
   UnpackFolder folder_;
   UnpackResult result_;

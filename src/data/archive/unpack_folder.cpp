@@ -8,7 +8,9 @@
 #include <cstring>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/hash.hpp>
 #include <dtrain/base/json.hpp>
+#include <dtrain/net/http.hpp>
 
 #include "safe_names.hpp"
 
@@ -53,23 +55,32 @@ void bring_to_disk(const Path& folder) {
   if (!fd || ::syncfs(fd.get()) != 0) cannot("write to disk", folder);
 }
 
+// The whole URL tells two archives apart and may hold a secret: then its hash stands for it.
+std::string name_for_note(const std::string& archive, const std::string& shown) {
+  return shown == archive ? archive : fmt::format("{} {}", shown, sha256_hex(bytes_of(archive)));
+}
+
 }  // namespace
 
-UnpackFolder::UnpackFolder(Path out, std::string archive, std::string version)
-    : out_(std::move(out)), note_(out_ / kNote), archive_(std::move(archive)), version_(std::move(version)) {
+UnpackFolder::UnpackFolder(Path out, const std::string& archive, std::string version)
+    : out_(std::move(out)),
+      note_(out_ / kNote),
+      shown_(net::shown_url(archive)),
+      noted_as_(name_for_note(archive, shown_)),
+      version_(std::move(version)) {
   dtrain::make_folder(out_);
 }
 
 std::uint64_t UnpackFolder::where_it_ended() const {
   if (!std::filesystem::exists(note_)) return 0;
   const Json note = Json::parse(read_file(note_), note_.string());
-  const bool same = note.at("from").as_string() == archive_ && note.at("version").as_string() == version_;
+  const bool same = note.at("from").as_string() == noted_as_ && note.at("version").as_string() == version_;
   return same ? static_cast<std::uint64_t>(note.at("offset").as_integer()) : 0;
 }
 
 // A link inside the folder would lead the files of the archive elsewhere.
 void UnpackFolder::check(const std::string& name) const {
-  check_stays_inside(name, archive_);
+  check_stays_inside(name, shown_);
   Path below = out_;
   for (const Path& part : Path(name)) {
     below /= part;
@@ -98,7 +109,7 @@ void UnpackFolder::reached(std::uint64_t offset) {
   if (now - noted_ < kNoteEvery) return;
   bring_to_disk(out_);
   noted_ = std::chrono::steady_clock::now();
-  write_file_atomic(note_, Json::object({{"from", archive_}, {"version", version_}, {"offset", offset}}).dump());
+  write_file_atomic(note_, Json::object({{"from", noted_as_}, {"version", version_}, {"offset", offset}}).dump());
 }
 
 void UnpackFolder::finish() {

@@ -13,8 +13,8 @@ namespace dtrain::data {
 // How far an archive was unpacked, as OUT/.dtrain-unpack.json says it while the archive is not at its end.
 class UnpackFolder {
  public:
-  // Makes the folder. `version` distinguishes the archive from another of the same name.
-  UnpackFolder(Path out, std::string archive, std::string version);
+  // Makes the folder. `archive` is a path or a URL, `version` distinguishes it from another of the same name.
+  UnpackFolder(Path out, const std::string& archive, std::string version);
   // The byte up to which an earlier run unpacked this very archive; 0: it did not.
   std::uint64_t where_it_ended() const;
   // Writes a file under this name, which appears when it is whole: `read` gives the bytes piece after piece, the last
@@ -30,7 +30,9 @@ class UnpackFolder {
   void check(const std::string& name) const;
 
   Path out_, note_;
-  std::string archive_, version_;
+  std::string shown_;     // the archive's name in messages
+  std::string noted_as_;  // its name in the note, which others may read
+  std::string version_;
   std::chrono::steady_clock::time_point noted_ = std::chrono::steady_clock::now();
 };
 

@@ -33,7 +33,7 @@ void require_enough_good(const RecordSet& set, std::span<const std::int32_t> lab
                     max_bad_records, first.what()),
         fmt::format("dtrain data verify {} lists them; setting 'max-bad-records' N trains without up to N of "
                     "them",
-                    set.files().front().path().string()));
+                    shown_path(set.files().front().path()).string()));
   }
 }
 

@@ -270,7 +270,7 @@ void Loader::State::check(Findings& findings) {
                                "first: {}",
                                bad_positions.size(), limit, first_bad),
       fmt::format("dtrain data verify {} lists them; setting 'max-bad-records' N trains without up to N of them",
-                  file.files().front().path().string()));
+                  shown_path(file.files().front().path()).string()));
 }
 
 void Loader::State::count_bad_records(std::vector<Findings::Bad>& bad) {

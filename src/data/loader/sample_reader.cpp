@@ -22,7 +22,7 @@ std::int32_t checked_label(const RecordSet& file, std::uint32_t position, const 
   if (labels.size() > 1) {
     throw DataError(
         fmt::format("{} has {} labels, and a classifier trains on one class", file.place(position), labels.size()),
-        "pack the pictures again with one label each");
+        "pack the pictures again, from a list (.lst) with one label in each line or from a folder for each class");
   }
   const float label = labels.front();
   const bool fits = label >= 0 && label < static_cast<float>(classes);

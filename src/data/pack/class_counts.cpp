@@ -17,6 +17,7 @@ void count_boxes(const PackItem& item, PackResult& result) {
 
 void count_item(const PackItem& item, PackResult& result) {
   if (has_boxes(item.labels)) return count_boxes(item, result);
+  if (item.labels.size() > 1) ++result.several_labels;
   if (item.labels.size() != 1) return;
   const float label = item.labels.front();
   if (label >= 0 && label < static_cast<float>(result.classes.size()))

@@ -1,4 +1,4 @@
-// How many pictures of each class, and objects where they have boxes, the packed files hold.
+// How many pictures of each class or of several labels, and objects where they have boxes, the packed files hold.
 #pragma once
 
 #include <span>

@@ -9,6 +9,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/json.hpp>
+#include <dtrain/base/text.hpp>
 #include <dtrain/data/remote.hpp>
 
 #include "set_document.hpp"
@@ -26,12 +27,13 @@ std::string without_shard(const Path& rec) {
   return is_number ? stem.substr(0, mark) : stem;
 }
 
-// p_train_3 is the shard 3 of the split p_train of p: each may be the PREFIX that was packed.
+// p_train_3 is the shard 3 of the split p_train of p: each may be the PREFIX that was packed. The prefix of the shard
+// alone comes last: the others are shared by all shards, of which there may be thousands behind a URL.
 std::vector<std::string> prefixes_of(const Path& rec) {
-  std::vector<std::string> prefixes{Path(rec).replace_extension().string()};
-  const std::string set = without_shard(rec);
-  if (set != prefixes.back()) prefixes.push_back(set);
-  if (const auto packed = without_split(set)) prefixes.push_back(*packed);
+  std::vector<std::string> prefixes{without_shard(rec)};
+  if (const auto packed = without_split(prefixes.front())) prefixes.push_back(*packed);
+  const std::string own = Path(rec).replace_extension().string();
+  if (own != prefixes.front()) prefixes.push_back(own);
   return prefixes;
 }
 
@@ -45,54 +47,65 @@ bool is_about(const Json& document, const Path& rec) {
                              [&](const Json& each) { return each.at("file").as_string() == rec.filename().string(); });
 }
 
-std::vector<std::string> names_for(const Path& rec, const Json& document) {
+// nullopt: the document is about other files.
+std::optional<std::vector<std::string>> names_for(const Path& rec, const Json& document) {
+  if (!is_about(document, rec)) return std::nullopt;
   std::vector<std::string> names;
-  if (!is_about(document, rec)) return names;
   if (const Json* classes = document.find("classes")) {
     for (const Json& name : classes->as_array()) names.push_back(name.as_string());
   }
   return names;
 }
 
-// Looks up the names of files. A set may have thousands of shards behind a URL, so that what was asked for one shard is
-// not asked again for the next.
+// Looks up the names of files. A document is asked for once, also where it is missing or cannot be read.
 class NamesReader {
  public:
   explicit NamesReader(const std::shared_ptr<net::ObjectStore>& store) : store_(store.get()) {}
 
-  // Records are whole without their names, so a file that cannot be read names nothing.
   std::vector<std::string> names_of(const Path& rec) {
     if (is_remote(rec) && !store_) return {};
-    try {
-      return look_up(rec);
-    } catch (const DataError&) {
-      return {};
-    } catch (const RemoteError&) {
-      return {};
-    }
-  }
-
- private:
-  std::vector<std::string> look_up(const Path& rec) {
-    const auto known = documents_.find(without_shard(rec));
-    if (known != documents_.end() && known->second && is_about(*known->second, rec))
-      return names_for(rec, *known->second);
     for (const std::string& prefix : prefixes_of(rec)) {
-      if (const auto& document = document_of(prefix)) return names_for(rec, *document);
+      const std::optional<Json>& document = document_of(prefix);
+      if (!document) continue;
+      if (const auto names = advice_of([&] { return names_for(rec, *document); })) return *names;
     }
     return {};
   }
 
-  // nullopt: there is none.
+ private:
+  // nullopt: there is none that can be read.
   const std::optional<Json>& document_of(const std::string& prefix) {
     const auto known = documents_.find(prefix);
     if (known != documents_.end()) return known->second;
-    return documents_.emplace(prefix, read_set_document(prefix, store_)).first->second;
+    return documents_.emplace(prefix, advice_of([&] { return read_set_document(prefix, store_); })).first->second;
   }
 
   net::ObjectStore* store_;
   std::map<std::string, std::optional<Json>> documents_;  // by the prefix
 };
+
+// The first number that only one of the lists names, or that they name differently.
+std::size_t first_difference(const ClassList& a, const ClassList& b) {
+  return static_cast<std::size_t>(std::ranges::mismatch(a.names, b.names).in1 - a.names.begin());
+}
+
+// As messages show the files of a training, which may be several with commas between them.
+std::string shown_files(const std::string& files) {
+  std::vector<std::string> shown = split(files, ',');
+  for (std::string& file : shown) file = shown_path(file).string();
+  return join(shown, ",");
+}
+
+[[noreturn]] void refuse_class(const ClassList& expected, const ClassList& found, std::size_t label) {
+  const auto name_in = [&](const ClassList& list) {
+    return label < list.names.size() ? fmt::format("\"{}\"", list.names[label]) : std::string("missing");
+  };
+  throw DataError(
+      fmt::format("{}: class {} is {}, but in {} it is {}", shown_files(found.where), label, name_in(found),
+                  shown_files(expected.where), name_in(expected)),
+      "labels count the classes in their order, so both sides need the same ones: pack the pictures again with the "
+      "classes of the other side, which are the folders, or the categories of a COCO file in the order of their ids");
+}
 
 }  // namespace
 
@@ -102,33 +115,34 @@ std::vector<std::string> class_names(std::span<const Path> files, const std::sha
   Path named;
   for (const Path& file : files) {
     const std::vector<std::string> found = reader.names_of(file);
-    require_same_classes({named.string(), names}, {file.string(), found});
-    if (!names.empty() || found.empty()) continue;
+    const ClassList before{named.string(), names}, here{file.string(), found};
+    const std::size_t label = first_difference(before, here);
+    if (label < std::min(names.size(), found.size())) refuse_class(before, here, label);
+    if (found.size() <= names.size()) continue;
     names = found;
     named = file;
   }
   return names;
 }
 
+std::vector<std::string> class_names_to_show(std::span<const Path> files,
+                                             const std::function<void(const std::string&)>& warn) try {
+  return class_names(files);
+} catch (const DataError& contradiction) {
+  warn(fmt::format("{}; the classes are shown without names", contradiction.what()));
+  return {};
+}
+
 void require_same_classes(const ClassList& expected, const ClassList& found) {
   if (expected.names.empty() || found.names.empty()) return;
-  const auto name_in = [](const ClassList& list, std::size_t label) {
-    return label < list.names.size() ? fmt::format("\"{}\"", list.names[label]) : std::string("missing");
-  };
-  for (std::size_t label = 0; label < std::max(expected.names.size(), found.names.size()); ++label) {
-    const std::string wanted = name_in(expected, label), here = name_in(found, label);
-    if (wanted == here) continue;
-    throw DataError(
-        fmt::format("{}: class {} is {}, but in {} it is {}", found.where, label, here, expected.where, wanted),
-        "labels count the classes in their order, so both sides need the same ones: pack the pictures again with the "
-        "classes of the other side, which are the folders, or the categories of a COCO file in the order of their ids");
-  }
+  const std::size_t label = first_difference(expected, found);
+  if (label < std::max(expected.names.size(), found.names.size())) refuse_class(expected, found, label);
 }
 
 void require_class_count(int classes, const ClassList& found) {
   if (found.names.empty() || std::ssize(found.names) == classes) return;
-  throw DataError(fmt::format("{}: names {} classes, but the checkpoint has {}, without names", found.where,
-                              found.names.size(), classes),
+  throw DataError(fmt::format("{}: names {} classes, but the checkpoint has {}, without names",
+                              shown_files(found.where), found.names.size(), classes),
                   "the same label means another class on each side: choose data with the classes that the checkpoint "
                   "was trained on, or begin a training on these data with its weights: setting 'pretrained'");
 }

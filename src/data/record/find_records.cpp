@@ -37,10 +37,11 @@ std::vector<Path> files_beside(const std::string& prefix) {
 
 constexpr const char* kIncompleteHint = "copy every part of the set, or name the wanted files one by one";
 
-// The shards of this prefix that the document names.
-std::vector<Path> shards_in(const Json& document, const std::string& prefix) {
+// The shards of this prefix that the document of `packed` names.
+std::vector<Path> named_shards(const std::string& prefix, const std::string& packed, net::ObjectStore* store) {
   std::vector<Path> named;
-  const Json* files = document.find("files");
+  const std::optional<Json> document = read_set_document(packed, store);
+  const Json* files = document ? document->find("files") : nullptr;
   if (!files) return named;
   for (const Json& each : files->as_array()) {
     const Path file = Path(prefix).parent_path() / each.at("file").as_string();
@@ -52,13 +53,8 @@ std::vector<Path> shards_in(const Json& document, const std::string& prefix) {
 // Without the last shards of a set the others have no gap, so that only what `data pack` wrote down shows it.
 void require_packed_shards(const std::string& prefix, const std::vector<Path>& there, net::ObjectStore* store) {
   for (const auto& packed : {std::optional(prefix), without_split(prefix)}) {
-    std::vector<Path> named;
-    try {
-      if (const auto document = packed ? read_set_document(*packed, store) : std::nullopt)
-        named = shards_in(*document, prefix);
-    } catch (const DataError&) {  // a damaged one, which says nothing
-    }
-    for (const Path& file : named) {
+    if (!packed) continue;
+    for (const Path& file : advice_of([&] { return named_shards(prefix, *packed, store); })) {
       if (std::find(there.begin(), there.end(), file) != there.end()) continue;
       throw DataError(fmt::format("{} is not there, but {} names it as a part of the set", file.string(),
                                   set_document_path(*packed).string()),

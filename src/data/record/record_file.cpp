@@ -66,8 +66,9 @@ void RecordFile::State::open_remote(const RemoteOptions& options) {
     offsets = parse_index(shared.store->content(idx.string(), shared.store->state(idx.string())), idx);
   } catch (const net::AwsError& error) {
     if (error.facts().problem != net::AwsProblem::not_found) throw;
-    throw DataError(fmt::format("{}: has no {} beside it", path.string(), idx.filename().string()),
-                    "copy the .idx there too: a file so far away is not scanned");
+    throw DataError(
+        fmt::format("{}: has no {} beside it", shown_path(path).string(), shown_path(idx).filename().string()),
+        "copy the .idx there too: a file so far away is not scanned");
   }
   starts = offsets;
   std::sort(starts.begin(), starts.end());

@@ -116,7 +116,7 @@ void split_header(const RecordBytes& file, std::uint64_t offset, Record& record)
 }  // namespace
 
 RecordError::RecordError(const Path& path, std::uint64_t offset, const std::string& reason, const std::string& hint)
-    : DataError(fmt::format("{}: byte {}: {}", path.string(), offset, reason), hint),
+    : DataError(fmt::format("{}: byte {}: {}", shown_path(path).string(), offset, reason), hint),
       offset_(offset),
       reason_(reason) {}
 

@@ -41,7 +41,8 @@ std::vector<std::uint64_t> parse_index(std::string_view text, const Path& idx) {
     if (line.empty()) continue;
     const std::optional<std::uint64_t> offset = offset_of_line(line);
     if (!offset) {
-      throw DataError(fmt::format("{}: line {}: not \"id<TAB>offset\"", idx.string(), line_number), kRebuildHint);
+      throw DataError(fmt::format("{}: line {}: not \"id<TAB>offset\"", shown_path(idx).string(), line_number),
+                      kRebuildHint);
     }
     offsets.push_back(*offset);
   }
@@ -50,7 +51,8 @@ std::vector<std::uint64_t> parse_index(std::string_view text, const Path& idx) {
 
 void check_index_fits(const std::vector<std::uint64_t>& offsets, const RecordBytes& file, const Path& idx) {
   const auto refuse = [&](const std::string& why) {
-    throw DataError(fmt::format("{}: does not fit {}: {}", idx.string(), file.path.filename().string(), why),
+    throw DataError(fmt::format("{}: does not fit {}: {}", shown_path(idx).string(),
+                                shown_path(file.path).filename().string(), why),
                     kRebuildHint);
   };
   if (offsets.empty()) refuse("it lists no records");

@@ -9,7 +9,7 @@ namespace dtrain::data {
 namespace {
 
 std::string name_of_files(const std::vector<Path>& files) {
-  const std::string first = files.front().string();
+  const std::string first = shown_path(files.front()).string();
   return files.size() == 1 ? first : fmt::format("{} and {} more", first, files.size() - 1);
 }
 
@@ -56,7 +56,7 @@ void RecordSet::fetch_ahead(std::size_t position, std::uint32_t round) const {
 
 std::string RecordSet::place(std::size_t position) const {
   const auto [file, inside] = locate(position);
-  return fmt::format("{}: record {} at byte {}", file->path().string(), inside, file->offset(inside));
+  return fmt::format("{}: record {} at byte {}", shown_path(file->path()).string(), inside, file->offset(inside));
 }
 
 std::string RecordSet::name() const {

@@ -100,6 +100,7 @@ class Verifier {
     }
     decode_image(record.payload, kStoredChannels, image);
     if (has_boxes(record.labels)) return check_objects(record, image);
+    if (record.labels.size() > 1) ++several_labels_;
     const float label = record.labels[0];
     if (record.labels.size() == 1 && label >= 0 && label < kMostClasses && label == std::floor(label)) {
       classes_[position] = static_cast<std::int32_t>(label);
@@ -132,6 +133,7 @@ class Verifier {
     const MutexLock lock(mutex_);
     VerifyReport report;
     report.records = offsets_.size();
+    report.several_labels = several_labels_;
     report.objects = objects_;
     report.problem_count = problems_.size();
     const std::int32_t highest = classes_.empty() ? -1 : *std::max_element(classes_.begin(), classes_.end());
@@ -151,7 +153,7 @@ class Verifier {
   std::vector<std::uint64_t> offsets_;  // of the records whose frames are whole
   std::vector<std::int32_t> classes_;   // of each, -1 where there is none
   std::int32_t class_count_ = 0;        // that are named; 0: unknown
-  std::atomic<std::size_t> objects_ = 0;
+  std::atomic<std::size_t> objects_ = 0, several_labels_ = 0;
   Mutex mutex_;
   std::vector<VerifyProblem> problems_ DTRAIN_GUARDED_BY(mutex_);
 };
@@ -160,8 +162,8 @@ class Verifier {
 
 VerifyReport verify_records(const Path& rec, std::size_t limit) {
   if (is_remote(rec)) {
-    throw UsageError(fmt::format("{}: every byte of it would come over the network twice", rec.string()),
-                     fmt::format("copy it first: dtrain data cp {} .", rec.string()));
+    throw UsageError(fmt::format("{}: every byte of it would come over the network twice", shown_path(rec).string()),
+                     fmt::format("copy it first: dtrain data cp {} .", shown_path(rec).string()));
   }
   return Verifier(rec).run(limit);
 }

@@ -67,18 +67,25 @@ struct KeptBlock {
   Path path;
 };
 
+// An error ends the list: a folder on NFS may vanish while it is listed, which a range-for would throw.
+template <typename Use>
+void for_each_entry(const Path& folder, const Use& use) {
+  std::error_code error;
+  std::filesystem::directory_iterator entry(folder, error);
+  for (const std::filesystem::directory_iterator end; !error && entry != end; entry.increment(error)) use(*entry);
+}
+
 // Every block below the folder; those that vanish meanwhile are none.
 std::vector<KeptBlock> kept_blocks(const Path& folder) {
   std::vector<KeptBlock> blocks;
-  std::error_code error;
-  for (const auto& object : std::filesystem::directory_iterator(folder, error)) {
-    for (const auto& entry : std::filesystem::directory_iterator(object.path(), error)) {
+  for_each_entry(folder, [&](const auto& object) {
+    for_each_entry(object.path(), [&](const auto& entry) {
       std::error_code gone;
       const std::uint64_t size = entry.file_size(gone);
       const auto used = entry.last_write_time(gone);
       if (!gone && entry.path().filename() != "lock") blocks.push_back({used, size, entry.path()});
-    }
-  }
+    });
+  });
   return blocks;
 }
 

@@ -27,6 +27,8 @@ Path cache_folder(const RemoteOptions& options) {
 
 bool is_remote(const Path& path) { return net::is_object_url(path.string()); }
 
+Path shown_path(const Path& path) { return net::shown_url(path.string()); }
+
 bool is_too_much_to_cache(const RemoteOptions& options, const std::string& name, std::uint64_t bytes) {
   if (bytes <= options.cache_size / 2 || options.in_runs) return false;
   if (options.tell) {
@@ -46,7 +48,8 @@ RemoteFile::RemoteFile(std::string url, const RemoteOptions& options)
       checked_((state_.size + kBlock - 1) / kBlock),
       asked_(checked_.size()) {
   // Without an ETag, versions of the object cannot be distinguished.
-  if (state_.etag.empty() || options.without_cache || is_too_much_to_cache(options, url_, state_.size)) return;
+  if (state_.etag.empty() || options.without_cache || is_too_much_to_cache(options, net::shown_url(url_), state_.size))
+    return;
   object_ = sha256_hex(bytes_of(fmt::format("{}\n{}\n{}\n{}", url_, state_.etag, state_.size, kBlock))).substr(0, 32);
   cache_ = BlockCache::of_folder(cache_folder(options), options.cache_size);
 }

@@ -1,7 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include <dtrain/data/copy.hpp>
 
+#include "archive/unpack_folder.hpp"
 #include "data/archive/archive_files.hpp"
 #include "data/temporary_folder.hpp"
 
@@ -54,6 +57,20 @@ TEST_F(Unpack, GoesOnWhereAZipArchiveWasLeft) {
   EXPECT_EQ(result.resumed_at, second);
   EXPECT_EQ(result.files, 2u);
   EXPECT_FALSE(std::filesystem::exists(folder / "out/in/a.txt"));
+}
+
+TEST_F(Unpack, NotesNoSecretOfAUrl) {
+  const auto begin = [&](const char* signature) {
+    return UnpackFolder(folder / "out", fmt::format("http://user:hunter2@host/a.tar?signature={}", signature), "1");
+  };
+  const Path note = folder / "out/.dtrain-unpack.json";
+  UnpackFolder first = begin("SECRET");
+  for (; !std::filesystem::exists(note); std::this_thread::sleep_for(std::chrono::milliseconds(20))) first.reached(5);
+  const std::string text = read_file(note);
+  EXPECT_EQ(text.find("SECRET"), text.npos) << text;
+  EXPECT_EQ(text.find("hunter2"), text.npos) << text;
+  EXPECT_EQ(begin("SECRET").where_it_ended(), 5u);
+  EXPECT_EQ(begin("OTHER").where_it_ended(), 0u);
 }
 
 TEST_F(Unpack, RefusesDamageAndNamesThatLeadAway) {

@@ -306,6 +306,16 @@ TEST(Pack, OneClassAloneAndListsAreOneSet) {
   EXPECT_EQ(pack(options).files.size(), 1u);
 }
 
+TEST(Pack, CountsPicturesWithSeveralLabels) {
+  TemporaryFolder folder;
+  for (const char* name : {"1.jpg", "2.jpg", "3.jpg"}) write_picture(folder / "photos" / name);
+  write_file_atomic(folder / "l.lst", "0\t0\t1.jpg\n1\t1\t2\t2.jpg\n2\t1\t2\t3.jpg\n3\t1\t2\tnone.jpg\n");
+  PackOptions options = options_of(folder);
+  options.sources = {folder / "l.lst"};
+  options.root = folder / "photos";
+  EXPECT_EQ(pack(options).several_labels, 2u) << "without the one that is not there";
+}
+
 TEST(Pack, SaysHowToPackClassesThatAreTooSmallToSplit) {
   TemporaryFolder folder;
   write_pictures(folder, 2);

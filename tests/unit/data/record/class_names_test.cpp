@@ -47,10 +47,42 @@ TEST(ClassNames, AreTheSameInAllFilesOfATraining) {
   expect_error([&] { names_of({"day_1.rec", "day_2.rec"}); }, "day_2.rec: class 0 is \"owl\", but in ");
 }
 
+TEST(ClassNames, AreThoseOfTheLongestList) {
+  TemporaryFolder folder;
+  write_file_atomic(folder / "a.pack.json", R"({"classes": ["cat", "dog"]})");
+  write_file_atomic(folder / "b.pack.json", R"({"classes": ["cat", "dog", "fox"]})");
+  write_file_atomic(folder / "c.pack.json", R"({"classes": ["cat", "dog", "gnu"]})");
+  const Path a = folder / "a.rec", b = folder / "b.rec", c = folder / "c.rec";
+  const Names all{"cat", "dog", "fox"};
+  EXPECT_EQ(class_names(std::vector<Path>{a, b, a}), all);
+  EXPECT_EQ(class_names(std::vector<Path>{b, a}), all);
+  expect_error([&] { class_names(std::vector<Path>{a, b, c}); }, "c.rec: class 2 is \"gnu\", but in " + b.string());
+}
+
+TEST(ClassNames, AreNotShownWhereFilesContradictEachOther) {
+  TemporaryFolder folder;
+  write_file_atomic(folder / "a.pack.json", R"({"classes": ["cat"]})");
+  write_file_atomic(folder / "b.pack.json", R"({"classes": ["owl"]})");
+  std::vector<std::string> warnings;
+  const auto shown = [&](const std::vector<Path>& files) {
+    return class_names_to_show(files, [&](const std::string& text) { warnings.push_back(text); });
+  };
+  EXPECT_EQ(shown({folder / "a.rec"}), Names{"cat"});
+  EXPECT_TRUE(warnings.empty());
+  EXPECT_EQ(shown({folder / "a.rec", folder / "b.rec"}), Names{});
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].find("b.rec: class 0 is \"owl\", but in "), std::string::npos) << warnings[0];
+}
+
 TEST(ClassNames, AreNoneWhereTheFileIsDamaged) {
   TemporaryFolder folder;
   write_file_atomic(folder / "p.pack.json", "{");
   EXPECT_EQ(class_names(std::vector<Path>{folder / "p.rec"}), Names{});
+  write_file_atomic(folder / "p.pack.json", R"({"classes": ["cat"], "files": [7]})");
+  EXPECT_EQ(class_names(std::vector<Path>{folder / "p.rec"}), Names{});
+  std::filesystem::create_symlink("/proc/self/mem", folder / "q.pack.json");  // reading its beginning is an I/O error
+  EXPECT_THROW(read_file(folder / "q.pack.json"), Error);
+  EXPECT_EQ(class_names(std::vector<Path>{folder / "q.rec"}), Names{});
   EXPECT_EQ(class_names({}), Names{});
   EXPECT_EQ(class_names(std::vector<Path>{"s3://bucket/p.rec"}), Names{});
 }
@@ -70,6 +102,16 @@ TEST(ClassNames, NameTheFirstDifference) {
             "d/p_val: class 1 is \"emu\", but in the checkpoint it is \"dog\"");
   EXPECT_EQ(message({"cat", "dog"}, {"cat"}), "d/p_val: class 1 is missing, but in the checkpoint it is \"dog\"");
   EXPECT_EQ(message({"cat"}, {"cat", "dog"}), "d/p_val: class 1 is \"dog\", but in the checkpoint it is missing");
+}
+
+TEST(ClassNames, DifferWithoutTheSecretsOfTheirFiles) {
+  const Names one{"cat"}, other{"dog"};
+  const std::string there = "https://user:pw@example.org/a.rec,https://user:pw@example.org/b.rec?signature=s";
+  const ClassList behind_url{there, one}, local{"p_val", other};
+  expect_error([&] { require_same_classes(behind_url, local); },
+               "in https://example.org/a.rec,https://example.org/b.rec it is \"cat\"");
+  expect_error([&] { require_class_count(3, behind_url); },
+               "https://example.org/a.rec,https://example.org/b.rec: names 1 classes");
 }
 
 TEST(ClassNames, AreAsManyAsACheckpointWithoutNamesHasClasses) {

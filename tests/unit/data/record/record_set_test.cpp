@@ -82,6 +82,10 @@ TEST(FindRecords, KnowsTheLastPartsOfASetFromWhatWasPacked) {
   expect_error([&] { find_records(folder / "p_val"); }, "p_val_1.rec is not there, but ");
   write_file_atomic(folder / "p.pack.json", "{");
   EXPECT_EQ(found(folder, folder / "p_val"), Names{"p_val_0.rec"});
+  std::filesystem::remove(folder / "p.pack.json");
+  std::filesystem::create_symlink("/proc/self/mem", folder / "p.pack.json");  // reading its beginning is an I/O error
+  EXPECT_THROW(read_file(folder / "p.pack.json"), Error);
+  EXPECT_EQ(found(folder, folder / "p_val"), Names{"p_val_0.rec"});
 }
 
 TEST(FindRecords, TakesAPrefixInAFolderWhoseNameLooksLikeAPattern) {

@@ -101,6 +101,22 @@ TEST_F(VerifyRecords, SaysThatAFileIsEmptyOrMissing) {
   EXPECT_THROW(verify_records(folder / "other.rec"), Error);
 }
 
+TEST_F(VerifyRecords, CountsRecordsOfSeveralLabelsThatAreNoBoxes) {
+  EXPECT_EQ(verify_records(rec).several_labels, 0u);
+  const std::string picture = encode_image({3, 2, 2, std::vector<std::uint8_t>(12)}, Encoding::raw);
+  const Annotation object{.box = {0, 0, 1, 1}};
+  const Annotations annotations{2, 2, {object}};
+  const std::string block = objects_block(annotations);
+  RecordWriter writer(rec);
+  writer.add(0, 1, bytes_of(picture));
+  for (const unsigned id : {1u, 2u}) writer.add(id, std::vector<float>{1, 2}, bytes_of(picture));
+  writer.add(3, detection_labels(annotations, block.size()), bytes_of(picture + block));
+  writer.finish();
+  const VerifyReport report = verify_records(rec);
+  EXPECT_EQ(report.problem_count, 0u);
+  EXPECT_EQ(report.several_labels, 2u);
+}
+
 TEST_F(VerifyRecords, NamesFaultsOfBoxesAndMasks) {
   const auto write = [&](const Annotations& annotations, bool labels_of_others = false) {
     const std::string block = objects_block(annotations);

@@ -7,6 +7,8 @@
 #include <thread>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/data/class_names.hpp>
+#include <dtrain/data/labels.hpp>
 #include <dtrain/data/loader.hpp>
 #include <dtrain/data/record.hpp>
 #include <dtrain/data/remote.hpp>
@@ -52,6 +54,13 @@ class Remote : public testing::Test {
     std::uint64_t size = 0;
     for (const Path& block : blocks()) size += std::filesystem::file_size(block);
     return size;
+  }
+  // How many GETs of the object the server saw, below 10.
+  int gets_of(const std::string& object) {
+    std::string count(1, '?');
+    options.store->read(server->url("_count" + object.substr(4)), {.size = 1}, 0,
+                        std::as_writable_bytes(std::span(count)));
+    return count[0] - '0';
   }
   // A record file of `count` records at the server, with its index.
   std::string records(int count) {
@@ -212,10 +221,7 @@ TEST_F(Remote, ThreadsAndProcessesDoNotFetchABlockTwice) {
     readers.emplace_back([&, i] { EXPECT_EQ(read(i % 2 ? first : second, 0, 10), content.substr(0, 10)); });
   }
   readers.clear();
-  std::string count(1, '?');
-  options.store->read(server->url("_count" + url("slow").substr(4)), {.size = 1}, 0,
-                      std::as_writable_bytes(std::span(count)));
-  EXPECT_EQ(count[0] - '0', 1);
+  EXPECT_EQ(gets_of(url("slow")), 1);
 }
 
 TEST_F(Remote, RecordsAreThoseOfTheLocalFile) {
@@ -272,6 +278,65 @@ TEST_F(Remote, SetsAreFoundByPatternAndPrefix) {
   options.store->put(where + ".rec", bytes_of("x"));
   EXPECT_EQ(names(where), (std::vector<std::string>{".rec"}));
   EXPECT_THROW(names("s3://bucket/none/*.rec"), DataError);
+}
+
+TEST_F(Remote, ASetIsWholeWithoutADocumentThatTheServerRefuses) {
+  const std::string prefix = url("denied"), document = prefix + ".pack.json";
+  for (const char* name : {"_0.rec", "_1.rec"}) options.store->put(prefix + name, bytes_of("x"));
+  options.store->put(document, bytes_of(R"({"classes": ["cat"]})"));
+  EXPECT_THROW(options.store->content(document, options.store->state(document)), RemoteError);
+  const std::vector<Path> files = find_records(prefix, options.store);
+  EXPECT_EQ(files.size(), 2u);
+  EXPECT_EQ(class_names(files, options.store), std::vector<std::string>());
+}
+
+TEST_F(Remote, TheClassesOfShardsAreAskedForOnceASet) {
+  const std::string prefix = url("plain"), shard = prefix + "_train_1";
+  const std::string name = Path(prefix).filename().string();
+  options.store->put(prefix + ".pack.json",
+                     bytes_of(R"({"plan": "1f", "classes": ["cat"], "files": [{"file": ")" + name +
+                              R"(_train_0.rec"}, {"file": ")" + name + R"(_train_1.rec"}]})"));
+  options.store->put(shard + ".pack.json", bytes_of(R"({"classes": ["owl"]})"));
+  const std::vector<Path> files{prefix + "_train_0.rec", shard + ".rec"};
+  EXPECT_EQ(class_names(files, options.store), std::vector<std::string>{"cat"});
+  EXPECT_EQ(gets_of(prefix + ".pack.json"), 1);
+  EXPECT_EQ(gets_of(shard + ".pack.json"), 0);
+}
+
+TEST_F(Remote, MessagesHoldNoSecretsOfAUrl) {
+  records(100);
+  std::string damaged = read_file(folder.path() / "local.rec");
+  damaged[0] ^= 1;  // the frame of the first record
+  options.store->put("s3://public/plain/damaged.rec", bytes_of(damaged));
+  std::string told;
+  options.tell = [&](const std::string& text) { told += text + "\n"; };
+  options.cache_size = 1;
+  const Path there = server->url("public/plain/damaged.rec?X-Amz-Signature=hidden");
+  const auto tell_error_of = [&](const auto& act) {
+    try {
+      act();
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const DataError& error) {
+      told += std::string(error.what()) + "\n" + error.hint() + "\n";
+    }
+  };
+  tell_error_of([&] { RecordSet({there}, options); });
+  EXPECT_NE(told.find("damaged.rec: has no damaged.idx beside it"), told.npos) << told;
+  for (const char* wrong : {"bad\n", "0\t1\n"}) {
+    options.store->put("s3://public/plain/damaged.idx", bytes_of(wrong));
+    tell_error_of([&] { RecordSet({there}, options); });
+  }
+  options.store->put("s3://public/plain/damaged.idx", bytes_of(read_file(folder.path() / "local.idx")));
+  const RecordSet set({there}, options);
+  told += set.name() + "\n" + set.place(0) + "\n";
+  tell_error_of([&] {
+    Record record;
+    set.read(0, record);
+  });
+  tell_error_of([&] { read_labels(set, 100, 100); });
+  EXPECT_NE(told.find("are too much for a cache"), told.npos) << told;
+  EXPECT_NE(told.find("damaged.rec: byte 0: no record begins here"), told.npos) << told;
+  EXPECT_EQ(told.find("hidden"), told.npos) << told;
 }
 
 TEST_F(Remote, RecordsMayBeReadAheadInAnyOrder) {
