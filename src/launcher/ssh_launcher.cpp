@@ -61,7 +61,11 @@ class SharedFiles {
   void bring(const elastic::HostLine& host, net::SshSession& session, const SshLauncherOptions& options) {
     if (options.copy_from.empty()) return;
     const SyncResult result = sync_tree(tree(options), session, options.copy_to);
-    if (result.copied == 0 || !options.on_note) return;
+    if (!options.on_note) return;
+    if (const std::string kept = refused_modes_text(result); !kept.empty()) {
+      options.on_note(fmt::format("{}:{}: {}", host.name, options.copy_to, kept));
+    }
+    if (result.copied == 0) return;
     options.on_note(
         fmt::format("Copied {} of {} files to {}:{}", result.copied, result.files, host.name, options.copy_to));
   }

@@ -74,7 +74,8 @@ class Copy {
     make_folders();
     Parted parted = parted_by_content(tree_.files);
     for (const SyncFile& file : of_another_mode(parted.same)) {
-      if (!set_mode(file)) parted.different.push_back(file);
+      const bool is_set = session_.set_mode(path_of(file), file.mode);
+      ++(is_set ? result_.modes : result_.refused_modes);
     }
     for (SyncFile& file : parted.different) {
       const MappedFile content(file.path);
@@ -124,17 +125,6 @@ class Copy {
       if (modes[i] != files[i].mode) wrong.push_back(files[i]);
     }
     return wrong;
-  }
-
-  // false: not allowed, for the file is another user's. It can be replaced where the folder is open to this one.
-  bool set_mode(const SyncFile& file) {
-    try {
-      session_.set_mode(path_of(file), file.mode);
-      ++result_.modes;
-      return true;
-    } catch (const RemoteError&) {
-      return false;
-    }
   }
 
   // In the order of the files, which are there.
@@ -200,6 +190,12 @@ std::string in_home(std::string path) {
 }
 
 }  // namespace
+
+std::string refused_modes_text(const SyncResult& result) {
+  if (result.refused_modes == 0) return {};
+  return fmt::format("permissions of {} file{} differ and stay: the user who logs in may not set them",
+                     result.refused_modes, result.refused_modes == 1 ? "" : "s");
+}
 
 SyncResult sync_tree(const SyncTree& tree, net::SshSession& session, std::string destination) {
   const bool names_folder = destination.empty() || destination.ends_with('/');

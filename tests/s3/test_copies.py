@@ -2,11 +2,14 @@
 """Files there and back, and archives: data cp, data unpack and cluster prepare-s3 against moto. test_copies.py DTRAIN"""
 
 import contextlib
+import functools
+import http.server
 import io
 import os
 import re
 import sys
 import tarfile
+import threading
 
 import lib
 
@@ -65,6 +68,52 @@ def copies_a_file_whose_name_has_a_question_mark(world):
 def names_no_secret_of_a_url(world):
     error = world.run("data", "cp", "http://user:hunter2@127.0.0.1:1/x?X-Amz-Signature=SECRET", "y", status=4)
     assert "http://127.0.0.1:1/x" in error and "hunter2" not in error and "SECRET" not in error, error
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+@contextlib.contextmanager
+def plain_server(folder):
+    """The folder's files over HTTP, whatever user, password and query a URL has: yields HOST:PORT."""
+    handler = functools.partial(QuietHandler, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+def packed(name):
+    """A tar archive of one small file."""
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        info = tarfile.TarInfo(name)
+        info.size = 1
+        tar.addfile(info, io.BytesIO(b"x"))
+    return archive.getvalue()
+
+
+def names_no_secret_of_an_archives_url(world):
+    """Neither in answers nor in errors and their hints."""
+    refused = {"a.tar.xz": b"\xfd7zXZ\0" + bytes(600), "damaged.tar": b"x" * 1024,
+               "damaged.tar.gz": b"\x1f\x8b" + b"x" * 600, "leads-away.tar": packed("../x")}
+    for name, content in {"a.tar": packed("a"), "a.zip": b"PK\3\4" + bytes(600), **refused}.items():
+        (world.folder / name).write_bytes(content)
+    with plain_server(world.folder) as address:
+        def url(name):
+            return f"http://user:hunter2@{address}/{name}?X-Amz-Signature=SECRET"
+
+        said = {name: world.run("data", "unpack", url(name), "--out", "o", status=1) for name in refused}
+        said["a.zip"] = world.run("data", "unpack", url("a.zip"), "--out", "o", status=2)
+        said["a.tar"] = world.run("data", "cp", url("a.tar"), "copy", "--json")
+        for name, text in said.items():
+            assert f"http://{address}/{name}" in text and "hunter2" not in text and "SECRET" not in text, text
+        assert "xz -d a.tar.xz" in said["a.tar.xz"], said
+        answer = world.json("data", "unpack", url("a.tar"), "--out", "o")
+        assert answer["from"] == f"http://{address}/a.tar" and answer["files"] == 1, answer
+    assert (world.folder / "copy").read_bytes() == packed("a") and (world.folder / "o/a").read_bytes() == b"x"
 
 
 def leaves_the_unfinished_upload_of_another_program(world):
@@ -229,7 +278,8 @@ def a_bundle_refuses_what_it_could_not_hold(world):
 
 TESTS = [copies_a_file_there_and_back, copies_keys_of_all_kinds, copies_folders_and_leaves_what_is_there,
          refuses_keys_that_would_leave_the_folder, names_what_is_not_there, names_no_secret_of_a_url,
-         copies_a_file_whose_name_has_a_question_mark, leaves_the_unfinished_upload_of_another_program,
+         names_no_secret_of_an_archives_url, copies_a_file_whose_name_has_a_question_mark,
+         leaves_the_unfinished_upload_of_another_program,
          says_where_credentials_and_region_come_from_when_there_are_none, takes_a_role_that_a_profile_names,
          an_upload_that_is_killed_is_gone_on_with, a_download_that_is_killed_is_gone_on_with,
          an_unpacking_that_is_killed_is_gone_on_with, unpacks_an_archive_as_it_comes,

@@ -32,12 +32,16 @@ SyncTree read_tree(const Path& source, const std::vector<std::string>& excluded)
 
 struct SyncResult {
   std::size_t files = 0, copied = 0, modes = 0;  // modes: files of which only the permissions were set
+  std::size_t refused_modes = 0;                 // files with the right content whose permissions the host keeps
   std::uint64_t bytes = 0;                       // of the copied files
 };
+// A warning for refused_modes: what stays, and why. Empty: nothing does.
+std::string refused_modes_text(const SyncResult& result);
 
 // Makes `destination` on the host hold the file, or the content of the folder; other files there stay. A file goes into
-// `destination` if that ends in '/' or is a folder. "~/" at its front, or an empty path, is the user's home. Throws
-// RemoteError; every file there is then complete, old or new.
+// `destination` if that ends in '/' or is a folder. "~/" at its front, or an empty path, is the user's home. Content is
+// never sent for permissions alone: where the host refuses to set them, as for the files of another user, the file
+// stays as it is and counts in refused_modes. Throws RemoteError; every file there is then complete, old or new.
 SyncResult sync_tree(const SyncTree& tree, net::SshSession& session, std::string destination);
 
 }  // namespace dtrain::launcher

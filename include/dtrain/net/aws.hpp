@@ -158,6 +158,7 @@ class AwsError : public RemoteError {
     std::string request_id;  // may be empty
     std::string region;      // where the bucket lives, when the answer says so
     std::string endpoint;    // scheme and host to go to instead, when the answer says so
+    bool by_profile = true;  // false: a public object, for which the AWS profile does not count
   };
   AwsError(const std::string& what, std::string hint, Facts facts)
       : RemoteError(what, std::move(hint)), facts_(std::move(facts)) {}

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -16,7 +17,8 @@ struct HttpCall {
   std::string body{};
   bool stop_on_signal = false;  // SIGINT and SIGTERM end it: Stopped is thrown
   bool direct = false;          // past any proxy, for addresses that only this machine or its network reaches
-  std::string ca_bundle{};      // as aws_ca_bundle()
+  // A file of trusted certificates, as aws_ca_bundle(); nullopt: the AWS profile does not count for this server.
+  std::optional<std::string> ca_bundle{};
 };
 struct [[nodiscard]] HttpAnswer {
   long status = 0;

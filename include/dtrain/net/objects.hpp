@@ -86,16 +86,21 @@ class ObjectStore {
   std::unique_ptr<State> state_;
 };
 
+// What becomes of the parts at the server when it stays busy or fails at the end of an upload.
+enum class FailedParts {
+  keep,    // the next upload of the same key uses them
+  remove,  // for keys that are soon given up: no upload would use them, and they are billed
+};
+
 // Writes one object from its beginning to its end, in parts that are sent while further ones are written. There is one
 // writer to a key at a time: parts of an upload that was killed are used where they fit, and removed otherwise.
 // Unfinished uploads of other programs stay as they are.
 class ObjectUpload {
  public:
-  ObjectUpload(ObjectStore& store, const std::string& url);
-  // Without finish(): nothing of it stays at the server, as far as that can be reached.
+  ObjectUpload(ObjectStore& store, const std::string& url, FailedParts failed = FailedParts::keep);
+  // Without finish(), or where that failed for good: nothing of it stays at the server, as far as that can be reached.
   ~ObjectUpload();
   void write(ByteView bytes);
-  // Where the server stays busy or fails at the end, the parts stay there, and the next upload uses them.
   void finish();
   ObjectState sent() const;      // after finish(): size and checksum that the object must have
   std::uint64_t reused() const;  // bytes that an earlier upload had sent already

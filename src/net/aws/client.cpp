@@ -35,6 +35,9 @@ EndpointParts parts_of_endpoint(const std::string& endpoint) {
   return {endpoint.substr(0, slash), endpoint.substr(slash)};
 }
 
+// Public objects, whose requests follow redirects, are no matter of the AWS profile.
+bool profile_counts(const AwsRequest& request) { return !request.follow_redirects; }
+
 // What may be signed as the clock's fault when the clock is far off.
 bool may_mean_skew(const AwsError::Facts& facts) {
   return facts.code == "SignatureDoesNotMatch" || facts.code == "InvalidSignatureException" ||
@@ -100,11 +103,10 @@ std::vector<HttpField> AwsClient::State::signed_headers(const AwsRequest& reques
   return headers;
 }
 
-// The profile's file of trusted certificates. Public objects, which no profile is about, do without the profile's
-// files.
+// The profile's file of trusted certificates.
 const std::string& AwsClient::State::trust(const AwsRequest& request) {
   static const std::string none;
-  if (!request.endpoint.starts_with("https://") || request.follow_redirects) return none;
+  if (!request.endpoint.starts_with("https://") || !profile_counts(request)) return none;
   std::call_once(has_ca_bundle, [this] { ca_bundle = aws_ca_bundle(settings); });
   return ca_bundle;
 }
@@ -180,6 +182,7 @@ std::optional<AwsAnswer> AwsClient::Tries::attempt(const AwsRequest& request) {
           ? facts_of(result.answer)
           : facts_of_failure(result.failure, result.untrusted ? AwsProblem::untrusted : AwsProblem::transient);
   if (succeeded && facts.code.empty()) return std::move(result.answer);
+  facts.by_profile = profile_counts(request);
   const bool may_have_happened = facts.problem == AwsProblem::transient;
   const bool mended = state.make_good(facts, result.answer, credentials) && (request.call_again || !may_have_happened);
   give_up_or_pause(request, std::move(facts), result.answer, mended);

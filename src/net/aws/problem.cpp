@@ -46,14 +46,14 @@ std::string origin_of(const std::string& url) {
   return url.substr(0, url.find('/', url.find("://") + 3));
 }
 
-std::string_view hint_of(AwsProblem problem) {
-  switch (problem) {
+std::string hint_of(const AwsError::Facts& facts) {
+  switch (facts.problem) {
     case AwsProblem::throttled:
       return "the service asks for fewer requests: try again later";
     case AwsProblem::transient:
       return "check the network and the endpoint, then run the same command again";
     case AwsProblem::untrusted:
-      return kTrustHint;
+      return trust_hint(facts.by_profile);
     case AwsProblem::expired_credentials:
       return "get new credentials, for example with aws sso login";
     case AwsProblem::clock_skew:
@@ -127,7 +127,7 @@ AwsError error_of(const std::string& what, AwsError::Facts facts) {
     text += fmt::format(" ({}, status {}, request {})", cause, facts.status, facts.request_id);
   }
   if (facts.tries > 1) text += fmt::format(" ({} tries)", facts.tries);
-  std::string hint(hint_of(facts.problem));
+  std::string hint = hint_of(facts);
   return AwsError(text, std::move(hint), std::move(facts));
 }
 

@@ -120,6 +120,13 @@ void set_method(CURL* curl, Running& running) {
 
 }  // namespace
 
+std::string trust_hint(bool by_profile) {
+  return fmt::format(
+      "if a proxy or an authority of your own signs it, name the file of trusted certificates: AWS_CA_BUNDLE, "
+      "{}CURL_CA_BUNDLE or SSL_CERT_FILE",
+      by_profile ? "ca_bundle of the AWS profile, " : "");
+}
+
 struct HttpConnections::Handle {
   CURL* curl = curl_easy_init();
   ~Handle() { curl_easy_cleanup(curl); }

@@ -35,11 +35,8 @@ struct Exchange {
   std::stop_token cancel{};              // ends the exchange as a failure
 };
 
-// What a person can do about a certificate that is not trusted.
-inline constexpr const char* kTrustHint =
-    "if a proxy or an authority of your own signs it, name the file of trusted certificates: AWS_CA_BUNDLE, ca_bundle "
-    "of "
-    "the AWS profile, CURL_CA_BUNDLE or SSL_CERT_FILE";
+// What a person can do about a certificate that is not trusted. `by_profile`: the AWS profile's ca_bundle counts there.
+std::string trust_hint(bool by_profile);
 
 struct [[nodiscard]] ExchangeResult {
   AwsAnswer answer;     // status 0: there was none

@@ -81,9 +81,9 @@ void pause_before(int attempt, const Download& request, std::chrono::seconds ret
 [[noreturn]] void give_up(const Download& request, const PartialFile& part, const TransferResult& result,
                           int attempts) {
   const std::string tries = attempts > 1 ? fmt::format(" ({} tries)", attempts) : "";
-  std::string hint = result.untrusted  ? kTrustHint
-                     : part.size() > 0 ? fmt::format("{} are kept: run the same command again to go on from there",
-                                                     format_bytes(part.size()))
+  std::string hint = result.untrusted  ? trust_hint(/*by_profile=*/false)
+                      : part.size() > 0 ? fmt::format("{} are kept: run the same command again to go on from there",
+                                                      format_bytes(part.size()))
                                        : "check the URL and the network";
   throw RemoteError(fmt::format("{}: {}{}", shown_url(request.url), result.message, tries), hint);
 }

@@ -24,7 +24,7 @@ HttpAnswer exchange_http(const HttpCall& call, const std::stop_token& cancel) {
                     .slowest_rate = 0,
                     .stop_on_signal = call.stop_on_signal,
                     .direct = call.direct,
-                    .ca_bundle = call.ca_bundle,
+                    .ca_bundle = call.ca_bundle.value_or(""),
                     .largest_body = kLongestBody,
                     .cancel = cancel};
   for (const std::string& header : call.headers) {
@@ -33,7 +33,8 @@ HttpAnswer exchange_http(const HttpCall& call, const std::stop_token& cancel) {
   }
   ExchangeResult result = HttpConnections().exchange(exchange);
   if (!result.failure.empty()) {
-    throw RemoteError(fmt::format("{}: {}", shown_url(call.url), result.failure), result.untrusted ? kTrustHint : "");
+    throw RemoteError(fmt::format("{}: {}", shown_url(call.url), result.failure),
+                      result.untrusted ? trust_hint(call.ca_bundle.has_value()) : "");
   }
   return {.status = result.answer.status, .body = std::move(result.answer.body)};
 }

@@ -56,6 +56,7 @@ struct ObjectUpload::State {
   ObjectStore::State& store;
   std::string url;
   std::uint64_t part_size;
+  FailedParts failed;
   std::string id{};                    // empty: no upload in parts was begun
   std::map<int, PartEntry> earlier{};  // parts that a killed upload left, by number
   std::string buffer{};
@@ -65,7 +66,7 @@ struct ObjectUpload::State {
   std::vector<SentPart> sent{};
   std::string whole_checksum{};
   bool finished = false;
-  bool may_go_on = false;  // the server failed, so that the parts stay for the next try
+  bool may_go_on = false;  // the server failed, and the parts stay for the next try
 
   AwsAnswer call(const std::string& method, std::vector<HttpField> query, std::vector<HttpField> headers = {},
                  ByteView body = {}) {
@@ -197,7 +198,7 @@ void ObjectUpload::State::complete() {
                      .error_in_success = true});
   } catch (const AwsError& error) {
     const AwsProblem problem = error.facts().problem;
-    may_go_on = problem == AwsProblem::throttled || problem == AwsProblem::transient;
+    may_go_on = failed == FailedParts::keep && (problem == AwsProblem::throttled || problem == AwsProblem::transient);
     // An answer that was lost on its way: a further try finds no upload, but the object.
     if (error.facts().code != "NoSuchUpload") throw;
     const std::optional<ObjectState> now = look_if_allowed();
@@ -205,8 +206,9 @@ void ObjectUpload::State::complete() {
   }
 }
 
-ObjectUpload::ObjectUpload(ObjectStore& store, const std::string& url)
-    : state_(new State{.store = *store.state_, .url = url, .part_size = store.state_->limits.part_size}) {
+ObjectUpload::ObjectUpload(ObjectStore& store, const std::string& url, FailedParts failed)
+    : state_(new State{
+          .store = *store.state_, .url = url, .part_size = store.state_->limits.part_size, .failed = failed}) {
   if (parse_s3_url(url).key.empty()) throw UsageError(url + ": names no object", "write s3://BUCKET/KEY");
 }
 

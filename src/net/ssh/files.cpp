@@ -104,7 +104,7 @@ std::string SshSession::read_file(const std::string& path, std::size_t most_byte
 
 void SshSession::rename(const std::string& from, const std::string& to) { state_->files().rename(from, to); }
 
-void SshSession::set_mode(const std::string& path, unsigned mode) { state_->files().set_mode(path, mode); }
+bool SshSession::set_mode(const std::string& path, unsigned mode) { return state_->files().try_set_mode(path, mode); }
 
 void SshSession::remove(const std::string& path) { state_->files().remove(path); }
 

@@ -117,10 +117,15 @@ bool Sftp::remove(const std::string& path) {
   return status.code == kOk;
 }
 
-void Sftp::set_mode(const std::string& path, unsigned mode) {
-  expect_ok(ask(kSetStat, Packer().text(path).raw(mode_attributes(mode)).bytes()),
-            fmt::format("set the permissions of {}", path));
+Sftp::Reply Sftp::ask_mode(const std::string& path, unsigned mode) {
+  return ask(kSetStat, Packer().text(path).raw(mode_attributes(mode)).bytes());
 }
+
+void Sftp::set_mode(const std::string& path, unsigned mode) {
+  expect_ok(ask_mode(path, mode), fmt::format("set the permissions of {}", path));
+}
+
+bool Sftp::try_set_mode(const std::string& path, unsigned mode) { return status_of(ask_mode(path, mode)).code == kOk; }
 
 std::string Sftp::open(const std::string& path, Open how, unsigned mode) {
   const std::uint32_t flags = how == Open::read ? kForReading : kForWriting | kCreate | kTruncate;

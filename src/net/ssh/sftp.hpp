@@ -32,6 +32,7 @@ class Sftp {
   void rename(const std::string& from, const std::string& to);
   bool remove(const std::string& path);  // false: there is none
   void set_mode(const std::string& path, unsigned mode);
+  bool try_set_mode(const std::string& path, unsigned mode);  // false: refused
 
   enum class Open { read, create };                                           // create: empty, whatever was there
   std::string open(const std::string& path, Open how, unsigned mode = 0600);  // a handle
@@ -54,6 +55,7 @@ class Sftp {
 
   std::uint32_t send(std::uint8_t type, std::string_view body);
   Reply ask(std::uint8_t type, std::string_view body);
+  Reply ask_mode(const std::string& path, unsigned mode);
   Reply receive();
   void take_write_answer(const Reply& reply);
   Status status_of(const Reply& reply) const;

@@ -2,6 +2,7 @@
 
 #include <dtrain/net/aws.hpp>
 #include <dtrain/net/aws_calls.hpp>
+#include <dtrain/net/objects.hpp>
 
 #include "aws/home.hpp"
 #include "aws/ini.hpp"
@@ -124,6 +125,13 @@ TEST_F(AwsSetup, TrustsTheCertificatesThatTheProfileNames) {
     EXPECT_EQ(refused.facts().problem, AwsProblem::untrusted);
     EXPECT_EQ(refused.facts().tries, 1);
     EXPECT_TRUE(holds(refused.hint(), "ca_bundle")) << refused.hint();
+  }
+  try {  // of a public object, for which no profile counts
+    (void)ObjectStore(settings).state(request.endpoint + "ok");
+    ADD_FAILURE() << "it trusted the server";
+  } catch (const AwsError& refused) {
+    EXPECT_TRUE(holds(refused.hint(), "CURL_CA_BUNDLE")) << refused.hint();
+    EXPECT_FALSE(holds(refused.hint(), "profile")) << refused.hint();
   }
   write("config", "[default]\nca_bundle = " + certificate + "\n");
   EXPECT_EQ(AwsClient(kSts, settings).call(request).body, "safe");

@@ -204,6 +204,7 @@ TEST_F(Http, PassesOverEmptyVariablesOfTrustAndNamesThemWhenItTrustsNobody) {
     ADD_FAILURE() << "it trusted the server";
   } catch (const RemoteError& error) {
     EXPECT_TRUE(holds(error.hint(), "SSL_CERT_FILE")) << error.hint();
+    EXPECT_FALSE(holds(error.hint(), "profile")) << error.hint();
   }
 }
 
