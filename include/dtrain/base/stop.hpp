@@ -9,6 +9,8 @@ namespace dtrain {
 // the first signal only, and stays ignored where the process was started so (nohup). The same signal again within 0.3 s
 // is the same request.
 void watch_stop_signals(int heard = 1);
+// From now on the first signal ends the process as if unhandled: before long work that asks no more and may be lost.
+void end_at_stop_signals();
 // This signal means the same. Call after watch_stop_signals().
 void watch_stop_signal(int signal);
 // From now on a reader of stdout or stderr that has gone is a request to stop too, by SIGPIPE; it counts as the first

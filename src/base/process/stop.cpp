@@ -72,6 +72,12 @@ void watch_stop_signals(int heard) {
   if (!is_ignored(SIGHUP)) watch_stop_signal(SIGHUP);
 }
 
+void end_at_stop_signals() {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    if (!is_ignored(signal)) std::signal(signal, SIG_DFL);
+  }
+}
+
 void watch_stop_signal(int signal) {
   ends_next[signal] = 0;
   struct sigaction action {};

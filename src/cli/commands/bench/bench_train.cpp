@@ -9,7 +9,7 @@
 #include "cli/command.hpp"
 #include "config/compute_options.hpp"
 #include "config/data_options.hpp"
-#include "config/gpu_choice.hpp"
+#include "config/gpu/gpu_choice.hpp"
 #include "config/network_choice.hpp"
 #include "config/option_values.hpp"
 #include "config/synthetic_data.hpp"
@@ -135,6 +135,7 @@ BenchResult measure(const TrainBenchOptions& options, const config::OptionSet& s
   result.execution = executable->execution();
   result.determinism = measure_determinism(options, graph, result.compile, *executable, time);
   result.planned_bytes = executable->planned_bytes();
+  end_at_stop_signals();  // a profile takes several steps, which may be long
   result.profile = bench::profile_shard(*executable, loader, result.compile.max_samples);
   result.parts = bench::step_parts(result.profile, {.seconds = result.times.median(),
                                                     .loading = result.times.loading,

@@ -52,6 +52,15 @@ TEST_F(StopTest, TheThirdEndsOneThatHearsTwo) {
   EXPECT_EXIT(thrice(), testing::KilledBySignal(SIGINT), "");
 }
 
+TEST_F(StopTest, TheFirstEndsAProcessThatAsksNoMore) {
+  const auto once = [] {
+    watch_stop_signals();
+    end_at_stop_signals();
+    std::raise(SIGTERM);
+  };
+  EXPECT_EXIT(once(), testing::KilledBySignal(SIGTERM), "");
+}
+
 // As timeout(1) sends it: to the process, and then to its group.
 TEST_F(StopTest, TheSameSignalAtOnceIsOneRequest) {
   watch_stop_signals();
