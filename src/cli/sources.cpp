@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/files.hpp>
@@ -48,6 +49,8 @@ bool stands_in_words(const CommandTree& tree, std::string_view option) {
   return tree.global_options.find(option)->given.has_value();
 }
 
+std::string without_file(std::string_view why) { return fmt::format("{}; goes on without this file", why); }
+
 // They must work where a configuration file is broken: it is left out with a warning then.
 bool does_without_files(const CommandTree& tree, const Command* command) {
   if (!command || stands_in_words(tree, "help") || stands_in_words(tree, "help-all") ||
@@ -56,7 +59,9 @@ bool does_without_files(const CommandTree& tree, const Command* command) {
   return is_agent(command) || command->path == "help" || command->path == "completion" || command->path == "stop";
 }
 
-std::optional<Path> named_config(const CommandTree& tree, const Command* command) {
+// nullopt: none is named, or the variable names one that is not there, of which commands that do without files only
+// warn: an exported variable outlives its file. --config was given for this very command.
+std::optional<Path> named_config(const CommandTree& tree, const Command* command, std::vector<std::string>& warnings) {
   const config::Option& named = *tree.global_options.find("config");
   if (named.given && trim(*named.given).empty()) {
     throw UsageError("--config is empty", "give the path of a configuration file, or leave --config out");
@@ -65,8 +70,11 @@ std::optional<Path> named_config(const CommandTree& tree, const Command* command
   const std::string name = named.given ? *named.given : variable.value_or("");
   if (name.empty()) return std::nullopt;
   if (std::error_code unreachable; std::filesystem::exists(name, unreachable)) return name;
-  throw UsageError(fmt::format("{} {}: no such file", named.given ? "--config" : named.variable(), name),
-                   "give the path of a configuration file");
+  const std::string missing = fmt::format("{} {}: no such file", named.given ? "--config" : named.variable(), name);
+  if (named.given || !does_without_files(tree, command))
+    throw UsageError(missing, "give the path of a configuration file");
+  warnings.push_back(without_file(missing));
+  return std::nullopt;
 }
 
 // From the weakest to the strongest. The user trusts the file that --config names, also where it is ./dtrain.toml.
@@ -142,11 +150,6 @@ void apply_sources(config::Option& option, const std::vector<ConfigFile>& files,
   throw UsageError(fmt::format("{}:{}: {}", file.name, entry.line, what), hint);
 }
 
-std::string hint_of_nearest(const std::string& word, const std::vector<std::string>& known) {
-  const auto near = nearest_name(word, known);
-  return near ? fmt::format("did you mean '{}'?", *near) : std::string();
-}
-
 std::vector<std::string> config_keys(const config::OptionSet& set) {
   std::vector<std::string> keys;
   for (const config::Option& option : set.options()) {
@@ -189,6 +192,27 @@ std::vector<std::string> section_names(const CommandTree& tree) {
   return sections;
 }
 
+bool is_known_section(const CommandTree& tree, const std::string& section) {
+  return section.empty() || std::ranges::count(section_names(tree), section) > 0;
+}
+
+// Apart from misspelt names, a table may have the name of a group of commands ([cluster]), lack it ([up]), or have more
+// than the name ([dtrain.train], [training]).
+std::string hint_of_section(const std::string& word, const std::vector<std::string>& sections) {
+  std::vector<std::string> meant;
+  if (const auto near = nearest_name(word, sections)) meant.push_back(*near);
+  std::ranges::copy_if(sections, std::back_inserter(meant), [&](const std::string& section) {
+    const bool is_part = section.starts_with(word + ".") || section.ends_with("." + word);
+    const bool is_longer = word.starts_with(section) || word.ends_with("." + section);
+    return (is_part || is_longer) && !std::ranges::count(meant, section);
+  });
+  if (meant.empty())
+    return "tables have the names of commands, such as [train]; `dtrain help configuration` shows a file";
+  constexpr std::size_t kMostMeant = 8;
+  for (std::string& section : meant) section = fmt::format("[{}]", section);
+  return fmt::format("did you mean {}{}?", meant.size() > 1 ? "one of " : "", join_first(meant, kMostMeant, ", "));
+}
+
 void check_entry(const CommandTree& tree, const ConfigFile& file, const config::ConfigEntry& entry) {
   const config::OptionSet* set = entry.section.empty() ? &tree.global_options : nullptr;
   for (const auto& command : tree.commands) {
@@ -196,7 +220,7 @@ void check_entry(const CommandTree& tree, const ConfigFile& file, const config::
   }
   if (!set) {
     refuse(file, entry, fmt::format("unknown section '{}'", entry.section),
-           hint_of_nearest(entry.section, section_names(tree)));
+           hint_of_section(entry.section, section_names(tree)));
   }
   const config::Option* option = key_of(*set, entry.key);
   if (!option) refuse(file, entry, fmt::format("unknown option '{}'", entry.key), hint_of_key(tree, entry, *set));
@@ -208,15 +232,11 @@ void check_entry(const CommandTree& tree, const ConfigFile& file, const config::
   }
 }
 
-// Whether an error there may change what the command does. A misspelt section may be the command's own.
+// Whether an error there may change what the command does. A section of no command was meant for some command, and only
+// the user knows for which: to train for hours with the defaults is worse than to stop.
 bool concerns(const CommandTree& tree, const Command* command, const config::ConfigEntry& entry) {
-  if (entry.section.empty()) return true;
-  if (!command) return false;
-  const std::string own = section_of(*command);
-  if (entry.section == own) return true;
-  const std::vector<std::string> sections = section_names(tree);
-  if (std::ranges::find(sections, entry.section) != sections.end()) return false;
-  return nearest_name(entry.section, sections) == own;
+  if (!is_known_section(tree, entry.section)) return !does_without_files(tree, command);
+  return entry.section.empty() || (command && entry.section == section_of(*command));
 }
 
 std::string warning_of(const Error& error) {
@@ -247,7 +267,7 @@ std::vector<ConfigFile> config_files(const CommandTree& tree, const Command* com
     } catch (const Error& error) {
       if (!does_without_files(tree, command)) throw;
       files.resize(before);
-      warnings.push_back(fmt::format("{}; goes on without this file", error.what()));
+      warnings.push_back(without_file(error.what()));
     }
   }
   return files;
@@ -275,8 +295,8 @@ std::string plain_origin(const config::Option& option) {
 }  // namespace
 
 std::vector<std::string> resolve_globals(CommandTree& tree, const Command* command) {
-  tree.config_file = named_config(tree, command);
   std::vector<std::string> warnings;
+  tree.config_file = named_config(tree, command, warnings);
   const auto files = config_files(tree, command, warnings);
   try {
     apply_globals(tree, files);

@@ -19,12 +19,23 @@ in the list below, such as --now, are read from the command line only. A variabl
 that is like one of an option, but is that of none, gives a warning.
 
 Other variables:
-  DTRAIN_CONFIG     as --config
+  DTRAIN_CONFIG     as --config; workers on other machines get it with --env
+                    only
+  DTRAIN_CUDA_PATH  folders, with : between them, where --device cuda looks for
+                    CUDA's libraries before all others
   NO_COLOR          if it is not empty, output has no colour
   COLUMNS           width of help texts, from 60 to 120; otherwise the terminal's,
                     or 100 without one
   TERM              dumb turns off colour and the progress bar
   XDG_CONFIG_HOME   folder of dtrain/config.toml (default $HOME/.config)
+
+Variables by which `launch` names files to its ranks:
+  DTRAIN_PROGRESS_FILE   the program writes a growing number here, by which
+                         --stop-when no-progress knows that it makes progress
+  DTRAIN_DEADLINE_FILE   JSON with the time when a rank that was asked to end is
+                         killed, in seconds since 1970; made with the request
+  DTRAIN_SAVED_FILE      the program writes it after --save-signal, once its state
+                         is saved
 
 Variables of options, with the commands that read them:
 )";
@@ -54,12 +65,13 @@ option that takes several values has a list.
   out = "d"
 
 An invalid value or an unknown key is an error, which names its file and line; in
-the table of another command it is a warning. Help, --version, `completion` and
-`stop` go on with a warning without a file that they cannot read.
-The project's file must not set options that run commands, choose machines or
-give rights, because it may come with a downloaded folder: --prepare, -H,
---launcher, --ssh-config and others. These belong into the user's file, into a
-file that --config names, or on the command line.
+the table of another command it is a warning. A table of no command is an error.
+Help, --version, `completion` and `stop` only warn, and go on without a file that
+they cannot read.
+The project's file must not set options that run commands, choose machines, give
+rights or lift protection, because it may come with a downloaded folder:
+--prepare, -H, --launcher, --ssh-config, --force and others. These belong into
+the user's file, into a file that --config names, or on the command line.
 
 `dtrain COMMAND --show-config` prints the source of each value.
 )";
@@ -91,8 +103,9 @@ which needs no region. AWS_MAX_ATTEMPTS is the number of attempts for a request
 
 Where a proxy or an authority of your own signs the certificates of a server,
 AWS_CA_BUNDLE, ca_bundle of the profile, CURL_CA_BUNDLE or SSL_CERT_FILE names
-the file of trusted certificates; the first that is set counts. The variables
-https_proxy, http_proxy and no_proxy have their usual meaning.
+the file of trusted certificates; the first that is set counts. ca_bundle counts
+for AWS and s3:// alone, not for http(s):// URLs. The variables https_proxy,
+http_proxy and no_proxy have their usual meaning.
 
 An object is pinned to its ETag when it is opened. If the object is replaced
 while a run reads it, the run ends with an error that names both ETags. All

@@ -77,10 +77,13 @@ train::Checkpoint load_newest(const Path& prefix, std::optional<nn::Shape> image
 }  // namespace
 
 void bind_epoch(OptionSet& set, std::optional<int>& epoch, std::string help) {
-  constexpr const char* kBest = "best";
+  static constexpr const char* kBest = "best";
   set.add_number(
          "--load-epoch", "N|best", std::move(help), at_least(0),
          [&epoch](const std::string& text) {
+           if (text != kBest && !parse_integer(text)) {
+             throw UsageError(fmt::format("must be a whole number or {}, not '{}'", kBest, text));
+           }
            epoch = text == kBest ? kBestEpoch : whole_number<int>(text, at_least(0));
          },
          [&epoch] { return !epoch                 ? std::string()

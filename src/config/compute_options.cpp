@@ -9,7 +9,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/comm/tree.hpp>
 
-#include "gpu_choice.hpp"
+#include "gpu/gpu_choice.hpp"
 #include "option_values.hpp"
 
 namespace dtrain::config {

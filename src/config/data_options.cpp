@@ -89,6 +89,15 @@ void bind_image(OptionSet& set, DataOptions& options) {
                    "standard deviation of each channel, which divides after the mean is subtracted");
 }
 
+void bind_image_of_any_class(OptionSet& set, DataOptions& options) {
+  constexpr int kAnyClasses = 1 << 20;
+  options.classes = kAnyClasses;
+  bind_image(set, options);
+  Option& classes = *set.find("num-classes");
+  classes.help = "number of classes; labels are 0 to N-1 (default any)";
+  classes.show = [&options] { return options.classes == kAnyClasses ? "" : std::to_string(options.classes); };
+}
+
 void bind_checkpoint_image(OptionSet& set, DataOptions& options) {
   set.add_shape("--image-shape", options.image,
                 "size of the network's input; needed only for MXNet files, which do not store it");

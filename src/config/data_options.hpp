@@ -49,6 +49,8 @@ void bind_validation_data(OptionSet& set, DataOptions& options);
 void bind_data_threads(OptionSet& set, DataOptions& options);
 void bind_prefetch(OptionSet& set, DataOptions& options);
 void bind_image(OptionSet& set, DataOptions& options);  // shape, classes, mean and deviation
+// The same for commands that only look at images: any number of classes is right unless the user gives one.
+void bind_image_of_any_class(OptionSet& set, DataOptions& options);
 // The same of a trained network, whose checkpoint knows them.
 void bind_checkpoint_image(OptionSet& set, DataOptions& options);
 void bind_test_views(OptionSet& set, DataOptions& options);

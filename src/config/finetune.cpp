@@ -153,6 +153,7 @@ std::vector<FinetuneChoice> choices_of_detector(const FinetuneFacts& facts, bool
     choices.add("wd", usual("wd"));
   } else {
     require_rate(facts, *facts.optimizer);
+    if (const auto usual_of_kind = usual_rates(*facts.optimizer)) choices.add("wd", usual_of_kind->decay);
   }
   choices.add("lr-schedule", usual("lr-schedule"));
   if (backbone_stays) choices.add("freeze", "backbone");

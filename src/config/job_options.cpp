@@ -29,8 +29,11 @@ std::string notice_url(const std::string& text) {
 }
 
 void bind_start(OptionSet& set, JobOptions& options) {
-  set.add("-n,--num-workers", options.hosts, "N",
-          "number of hosts that train together; with -H, the first N hosts of the file", at_least(1))
+  set.add(
+         "-n,--num-workers", options.hosts, "N",
+         "number of hosts that train together; with -H, the first N hosts of the file (default all hosts of -H, of the "
+         "batch job or of the cluster, else 1)",
+         at_least(1))
       .legacy_variable = "DEEPLEARNING_WORKERS_COUNT";
   bind_hostfile(set, options.hostfile);
   add_choice(
@@ -93,7 +96,8 @@ void bind_ssh(OptionSet& set, JobOptions& options) {
   Option& variables = set.add_custom(
       "--env", "NAME[=VALUE]",
       "environment variable for the workers; NAME alone passes on this process's value, and NAME:VALUE is the same as "
-      "NAME=VALUE. Workers on other machines get these and dtrain's own variables only. The option may be repeated",
+      "NAME=VALUE. Workers on other machines get only these and dtrain's own variables, without DTRAIN_CONFIG. The "
+      "option may be repeated",
       [&options](const std::string& text) { options.environment = variables_from(text); },
       [&options] { return joined_names(options.environment); });
   variables.flag_only = variables.repeats = true;
@@ -152,8 +156,10 @@ void bind_waits(OptionSet& set, JobOptions& options) {
       "evict a worker that sends no heartbeat for S seconds. A coordinator on another machine is replaced after S "
       "seconds, at least 3",
       more_than(0));
-  add_seconds(set, "--comm-timeout", options.comm_timeout, "longest wait for other workers within a step, in seconds",
-              more_than(0));
+  add_seconds(
+      set, "--comm-timeout", options.comm_timeout,
+      "longest wait for other workers within a step, in seconds; between GPUs (--transport nccl) for each shard",
+      more_than(0));
   add_seconds(set, "--hold-timeout", options.hold_timeout,
               "seconds to wait for hosts while fewer than --min-workers are left; the job then saves a checkpoint and "
               "stops. 0 waits without limit",
@@ -299,7 +305,8 @@ void bind_elastic(OptionSet& set, JobOptions& options) {
           "maximum number of workers; further hosts are spares. 0 for twice the initial number of hosts, at least 8",
           at_least(0));
   set.add("--allow-mass-remove", options.allow_mass_remove,
-          "allow an edit of host_worker to remove more than half of the hosts");
+          "allow an edit of host_worker to remove more than half of the hosts")
+      .not_from_project = true;
   bind_gate(set, options);
 }
 

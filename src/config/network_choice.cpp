@@ -118,14 +118,14 @@ static std::string extents(const nn::Shape& shape) { return fmt::format("{},{},{
 
 std::string difference_of(const nn::Graph& saved, const nn::Graph& mine) {
   const Json saved_json = nn::graph_to_json(saved), my_json = nn::graph_to_json(mine);
-  if (saved_json == my_json) return {};
+  const Json::Array &saved_nodes = saved_json.at("nodes").as_array(), &my_nodes = my_json.at("nodes").as_array();
+  if (saved_nodes == my_nodes) return {};
   const std::string saved_images = extents(saved.input()), my_images = extents(mine.input());
   if (saved_images != my_images) return fmt::format("its images are {}, not {}", saved_images, my_images);
   if (saved.classes() != mine.classes())
     return fmt::format("it has {} classes, not {}", saved.classes(), mine.classes());
   if (saved.name == mine.name && drop_shares(saved) != drop_shares(mine))
     return "it was trained with another --drop-path";
-  const Json::Array &saved_nodes = saved_json.at("nodes").as_array(), &my_nodes = my_json.at("nodes").as_array();
   const auto [first, other] = std::ranges::mismatch(saved_nodes, my_nodes);
   if (first == saved_nodes.end() || other == my_nodes.end())
     return fmt::format("it has {} layers, not {}", saved_nodes.size(), my_nodes.size());

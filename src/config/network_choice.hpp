@@ -32,7 +32,7 @@ nn::Graph choose_graph(const NetworkChoice& choice, const OptionSet& set, DataOp
 bool network_is_chosen(const OptionSet& set);
 
 // What a checkpoint's network has that `mine` has not: "it was trained with another --drop-path", or its first layer
-// that differs. Empty: they are the same.
+// that differs. Empty: they are the same, except perhaps for the name of the whole: MXNet's symbol has none.
 std::string difference_of(const nn::Graph& saved, const nn::Graph& mine);
 
 // Of a checkpoint's network, which no other option describes. Throws UsageError where it has other shares.

@@ -4,13 +4,13 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
-#include <dtrain/comm/mesh.hpp>
 #include <dtrain/nn/optimizer_ranges.hpp>
 
 #include "checkpoint_choice.hpp"
 #include "exchange/local_steps_options.hpp"
 #include "exchange/synchronized_norms.hpp"
-#include "gpu_choice.hpp"
+#include "gpu/gpu_choice.hpp"
+#include "gpu/step_memory.hpp"
 #include "mxnet_options.hpp"
 #include "option_values.hpp"
 #include "recipes.hpp"
@@ -32,7 +32,8 @@ void bind_factors(OptionSet& set, nn::Optimizer& rule) {
           nn::kOptimizerRanges.lr_factor);
   set.add("--layer-decay", rule.layer_decay, "FACTOR",
           "for sgd, nag and adamw, factor on the learning rate of each block of layers against the block "
-          "behind it, so that the first layers learn least",
+          "behind it, so that the first layers learn least; all heads of a detector are its last block, its feature "
+          "pyramid the one before",
           nn::kOptimizerRanges.layer_decay);
 }
 
@@ -209,7 +210,8 @@ void bind_checkpoints(OptionSet& set, TrainOptions& options) {
   set.add("--resume", options.resume, "continue from the newest undamaged checkpoint of --model-prefix");
   set.add("--force", options.force,
           "train again over the checkpoints that --model-prefix has already; those later than the first that the run "
-          "saves are removed once it is saved");
+          "saves are removed once it is saved")
+      .not_from_project = true;
   set.add_custom(
          "--keep-checkpoints", "[best,]N",
          "keep the newest N checkpoints of --model-prefix and remove older ones; 0 keeps all. best also keeps the one "
@@ -251,27 +253,6 @@ void bind_reports(OptionSet& set, TrainOptions& options) {
   set.add_zero_or_one("--test-io", options.test_io, "1 only loads the data, to measure the speed of loading");
   set.add("--dry-run", options.dry_run,
           "check data, network and disk, train a few steps without keeping them, and print what the run will need");
-}
-
-// What a worker's GPU holds in a step beside one shard. A list of hosts may give a host fewer workers than it has GPUs:
-// each then has more shards than are counted here. So less may be planned than is needed, and never more.
-struct MemoryOfStep {
-  int shards = 1, waiting_sums = 0;
-};
-MemoryOfStep memory_of_step(const TrainOptions& options) {
-  const int workers = options.job.is_job() ? options.compute.hosts * workers_of_host(options.compute) : 1;
-  const bool own_batches = options.job.has_own_batches();
-  const int shards = own_batches ? comm::power_of_two_at_least(workers) : options.compute.logical_shards;
-  const bool rounds = options.job.gradient_dtype == backend::DType::bfloat16;
-  MemoryOfStep memory{.shards = own_batches ? 1 : (shards + workers - 1) / workers};
-  if (options.job.compression.any()) return memory;  // on the host
-  if (workers == 1) {
-    memory.waiting_sums = rounds ? 0 : backend::waiting_subtrees(shards);
-  } else if (options.job.transport == comm::Transport::nccl) {
-    const int kept = comm::contributions_kept_for_nccl(shards, workers, !options.compute.cuda.deterministic);
-    memory.waiting_sums = rounds ? kept + kept / 2 : kept;  // what travels lies there too, in half of the bytes
-  }
-  return memory;
 }
 
 }  // namespace
@@ -365,6 +346,7 @@ train::TrainerOptions trainer_options(const TrainOptions& options, backend::DTyp
   trainer.keep_checkpoints = options.keep_checkpoints;
   trainer.keep_best = options.keep_best;
   trainer.replaces_later = options.force;
+  trainer.needs_symbol = options.network.is_file();
   trainer.early_stop = static_cast<std::uint32_t>(options.early_stop);
   trainer.local = options.local;
   if (options.job.is_by_servers()) {

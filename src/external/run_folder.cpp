@@ -1,19 +1,42 @@
 #include "run_folder.hpp"
 
+#include <limits>
+#include <optional>
+
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/json.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/external/program.hpp>
 
 namespace dtrain::external {
 namespace {
 
 constexpr std::uintmax_t kLongestErrorFile = 1 << 20;
+constexpr const char* kRun = "run";
+
+// "run/3/saved" -> 3; nothing for a place that is of no rank.
+std::optional<int> rank_of_place(const Path& place) {
+  auto part = place.begin();
+  if (part == place.end() || *part != kRun || ++part == place.end()) return std::nullopt;
+  const auto rank = parse_integer(part->string());
+  if (!rank || *rank < 0 || *rank > std::numeric_limits<int>::max()) return std::nullopt;
+  return static_cast<int>(*rank);
+}
 
 }  // namespace
 
-Path rank_folder(const Path& job_folder, int rank) { return job_folder / "run" / std::to_string(rank); }
+Path rank_folder(const Path& job_folder, int rank) { return job_folder / kRun / std::to_string(rank); }
 
-Path progress_file(const Path& job_folder) { return job_folder / "run" / "progress"; }
+Path progress_file(const Path& job_folder) { return job_folder / kRun / "progress"; }
+
+bool is_run_file(const Path& place, bool is_folder) {
+  const Path here;
+  const std::optional<int> rank = rank_of_place(place);
+  if (is_folder) return place == kRun || (rank && place == rank_folder(here, *rank));
+  if (place == progress_file(here)) return true;
+  return rank &&
+         (place == deadline_file(here, *rank) || place == saved_file(here, *rank) || place == error_file(here, *rank));
+}
 
 std::int64_t read_progress(const Path& job_folder) {
   std::error_code ignored;

@@ -117,14 +117,24 @@ check "--train-ratio 1 makes one set" json out 'd["files"][0]["file"] == "whole.
 mkdir renamed && cp -r many/a renamed/x && cp -r many/b renamed/b
 run data pack renamed --out renamed --train-ratio 1
 run data ls whole,renamed
-check "sets with other classes are not one set" exits 1
-check "the first difference is said" says 'renamed.rec: class 0 is "b", but in whole.rec it is "a"'
+check "sets with other classes can be looked at" answers "whole,renamed: 20 records"
+check "without the names, and the first difference is said" says 'renamed.rec: class 0 is "b", but in whole.rec it is "a"'
+run data show whole,renamed --out other.png --count 2
+check "which show says too" says 'renamed.rec: class 0 is "b", but in whole.rec it is "a"'
+check "and draws them" exists other.png
 run train --network mlp --data-train whole,renamed --image-shape 1,8,8 --num-epochs 0
-check "nor can they be trained on together" says 'renamed.rec: class 0 is "b", but in whole.rec it is "a"'
+check "but not trained on together" says 'renamed.rec: class 0 is "b", but in whole.rec it is "a"'
 run data import whole.rec renamed.rec --out both
 check "nor imported into one set" says 'renamed.rec: class 0 is "b", but in whole.rec it is "a"'
 run data import whole --out copy --shuffle --json
 check "import keeps the names of the classes" json out 'd["classes"] == ["a", "b"]'
+printf '0\t0\t1.jpg\n1\t0\t1\t2.jpg\n' >two.lst
+run data pack two.lst --root many/a --out several
+check "pack takes pictures with several labels, and says who does not" says "1 record carries several labels, and a classifier takes one label"
+run data verify several
+check "as verify does" answers "several.rec: 1 record carries several labels, and a classifier takes one label"
+run data verify several --json
+check "also in JSON" json out 'd["several_labels"] == 1 and d["good"]'
 run data pack photos --out q --encoding png --quality 3
 check "--quality without JPEG is a usage error" exits 2
 run data pack nowhere --out q

@@ -94,7 +94,20 @@ done
 run help environment
 check "the environment page names the variable of an option" answers DTRAIN_BATCH_SIZE
 check "the environment page names NO_COLOR" answers NO_COLOR
+for name in DTRAIN_CUDA_PATH DTRAIN_PROGRESS_FILE DTRAIN_DEADLINE_FILE DTRAIN_SAVED_FILE; do
+  check "the environment page names $name" answers_line "^  $name +[a-zJ]"
+done
 check "the environment page names the variables of a cluster" answers_line '^  DEEPLEARNING_WORKERS_PATH +train, launch, run, sync, doctor$'
+for command in "data show" "data bench"; do
+  # shellcheck disable=SC2086  # a command of two words
+  run $command --help-all
+  check "$command takes any class" bash -c "tr -s ' \\n' ' ' <out | grep -qF 'labels are 0 to N-1 (default any)'"
+  # shellcheck disable=SC2086
+  run $command --show-config
+  check "$command shows no number of classes" answers_line '^num-classes =   .default.$'
+done
+run train --help-all
+check "the help of -n says what -H makes of it" bash -c "tr -s ' \\n' ' ' <out | grep -qF '(default all hosts of -H, of the batch job or of the cluster, else 1)'"
 run help configuration
 check "the configuration page shows a section" answers "[train]"
 check "and what stands before the first one" answers "commands share: json, color, quiet and verbose."

@@ -50,6 +50,15 @@ refused "kubernetes without kubectl" "there is no program kubectl in PATH (/nowh
 check "nothing was made" [ ! -e in-pods ]
 run_without_programs "${kube[@]}" --kube-image i --kube-print
 check "manifests need no kubectl" exits 0
+printf '[train]\nlr-schedule = "cosine"\nwarmup-epochs = 5\n' >warm.toml
+kube_warmup() { grep -A1 -- '"--warmup-epochs"' out | sed -n 's/^ *- "\([0-9.]*\)"$/\1/p' | sort -u; }
+run_without_programs "${kube[@]}" --kube-image i --kube-print --config warm.toml --num-epochs 2
+check "the warm-up of a file is fitted to the run before the pods see it" same "$(kube_warmup)" 1
+check "which is said" says "The warm-up of 5 epochs would fill the run: it takes 1"
+run_without_programs "${kube[@]}" --kube-image i --kube-print --config warm.toml --lr-schedule one-cycle
+check "one-cycle has none in the pods" same "$(kube_warmup)" 0
+run_without_programs "${kube[@]}" --kube-image i --kube-print --config warm.toml --num-epochs 2 --warmup-epochs 3
+refused "a warm-up that fills the run of pods" "--warmup-epochs: the warm-up of cosine must end before the run, which has 2 epochs"
 run "${job[@]}" -n 2 --queue q
 refused "a queue without a scheduler" "--queue: not supported by --launcher local"
 check "who knows queues is named" says "use it with --launcher slurm, sge, yarn"

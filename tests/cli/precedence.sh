@@ -104,11 +104,27 @@ for words in --version "help configuration" "completion bash" "train --help" "st
   check "$words does without a broken file" says "dtrain: warning: dtrain.toml:3: unknown section 'trian'"
 done
 check "stop looks for the job" says "none"
-printf '\n[eval]\nlr = 3\n[nonsense]\nx = 1\n' >dtrain.toml
+printf '\n[eval]\nlr = 3\n' >dtrain.toml
 run train --show-config
 check "what other commands would refuse is no error" exits 0
 check "it is a warning" says "warning: dtrain.toml:3: unknown option 'lr'"
-check "so is a section of no command" says "warning: dtrain.toml:5: unknown section 'nonsense'"
+# The file is dtrain's alone: a section of no command was meant for one, which would run with its defaults.
+strange() {  # strange SECTION HINT
+  printf '[%s]\nlr = 0.7\n' "$1" >dtrain.toml
+  run train --show-config
+  refused "the section [$1] of no command" "dtrain.toml:2: unknown section '$1'"
+  check "[$1] gets advice" says "hint: $2"
+}
+strange training "did you mean [train]?"
+strange dtrain.train "did you mean [train]?"
+strange cluster "did you mean one of [cluster.plan], [cluster.up], "
+strange pack "did you mean [data.pack]?"
+strange nonsense "tables have the names of commands, such as [train]"
+run events
+refused "a section of no command for another command" "dtrain.toml:2: unknown section 'nonsense'"
+run stop --job-dir none
+check "stop warns of it" says "warning: dtrain.toml:2: unknown section 'nonsense'"
+check "and goes on" says "dtrain: none: no job in this folder"
 printf '[train]\nlr-factor = 0.1\nlr_factor = 0.2\n' >dtrain.toml
 run train
 refused "a key in two spellings" "dtrain.toml:3: 'lr-factor' is set twice, first in line 2"
@@ -155,6 +171,17 @@ run train --config ""
 refused "an empty --config" "--config is empty"
 DTRAIN_CONFIG=none.toml run train
 refused "a file of DTRAIN_CONFIG that is not there" "DTRAIN_CONFIG none.toml: no such file"
+for words in --version --help "help configuration" "completion bash" "train --help" "stop --job-dir none"; do
+  # shellcheck disable=SC2086  # several words
+  DTRAIN_CONFIG=none.toml run $words
+  check "$words does without it" says "warning: DTRAIN_CONFIG none.toml: no such file; goes on without this file"
+  case $words in
+    stop*) check "$words looks for the job" says "dtrain: none: no job in this folder" ;;
+    *) check "$words answers" exits 0 ;;
+  esac
+done
+run train --help --config none.toml
+refused "a file of --config that is not there, for help" "--config none.toml: no such file"
 printf '[train]\nlr = 0.6\n' >named.toml
 check "DTRAIN_CONFIG names a file" same "$(DTRAIN_CONFIG=named.toml value)" "0.6  (named.toml:2)"
 DTRAIN_NUM_EPOCH=7 DTRAIN_HELP=1 DTRAIN_WORLD=2 DTRAIN_SOMETHING_ELSE=1 run train --show-config
@@ -189,6 +216,22 @@ for key in prepare hostfile ssh-config launcher; do untrusted launch "$key" '"no
 for key in hostfile identity known-hosts; do untrusted run "$key" '"none"'; done
 untrusted doctor accept-new-hosts true
 for key in prepare image key ssh-from profile; do untrusted cluster.up "$key" '"none"'; done
+# Nor does it lift protection. Neither it nor a variable says what is done once, to a job that runs.
+for section in train import data.pack data.import data.prepare; do untrusted $section force true; done
+for section in train launch; do untrusted $section allow-mass-remove true; done
+by_flag_only() {  # by_flag_only SECTION KEY ARGUMENTS...
+  printf '[%s]\n%s = true\n' "$1" "$2" >dtrain.toml
+  run "${@:3}"
+  check "$2 of [$1] is no option of a file" says "dtrain.toml:2: unknown option '$2'"
+}
+by_flag_only stop now stop --job-dir none
+for key in yes allow-mass-remove; do by_flag_only hosts.remove $key hosts remove w1 --job-dir none; done
+rm dtrain.toml
+DTRAIN_NOW=true DTRAIN_YES=true run stop --job-dir none
+check "no variable makes stop end a job at once" says "DTRAIN_NOW has no effect: --now is read from the command line only"
+check "nor agrees to a removal" says "DTRAIN_YES has no effect: --yes is read from the command line only"
+run help environment
+check "nor allows one of most hosts" answers_line '^  DTRAIN_ALLOW_MASS_REMOVE +train, launch$'
 printf '[train]\nprepare = "true"\n' >dtrain.toml
 run train --show-config --config dtrain.toml
 check "--config trusts the project's file" answers "prepare = true  (dtrain.toml:2)"
@@ -224,5 +267,14 @@ run train --show-config --json
 check "--show-config --json is one document" json out 'd["schema"] == "dtrain.config/1" and d["command"] == "train"'
 check "--show-config --json holds names, values and origins" \
   json out '{"name": "lr", "value": "0.05", "origin": "recipe cifar10", "env": "DTRAIN_LR"} in d["values"]'
+
+# Variables of these names belong to batch scripts: one that made the agent another program would end every job.
+export DTRAIN_HEAD=h1 DTRAIN_NODE=4 DTRAIN_JOBS=4 DTRAIN_HEAL=true DTRAIN_GUARD=1
+run launch -n 1 -- echo "a rank ran"
+check "an agent is what its command line says, whatever the variables are" exits 0
+check "and runs the program" answers "a rank ran"
+unset DTRAIN_HEAD DTRAIN_NODE DTRAIN_JOBS DTRAIN_HEAL DTRAIN_GUARD
+run agent --show-config
+check "no variable or file says what an agent is" bash -c '! grep -E "^(head|node|jobs|heal|guard) = " out'
 
 finish

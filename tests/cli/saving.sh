@@ -42,6 +42,12 @@ run train "${training[@]}" --num-epochs 4 --model-prefix m/again
 run train "${training[@]}" --num-epochs 2 --model-prefix m/again --force --pretrained m/again-0004.safetensors
 check "--force does not remove the weights that the run begins with" exits 2
 check "it says which" says "--force: replaces m/again-0004.safetensors, the weights of --pretrained"
+ln -s m linked
+for weights in "$PWD/m/again-0004.safetensors" linked/again-0004.safetensors m/../m/again-0004.safetensors m/again; do
+  run train "${training[@]}" --num-epochs 2 --model-prefix m/again --force --pretrained "$weights"
+  check "nor by another name, $weights" says "-0004.safetensors, the weights of --pretrained"
+done
+check "they are still there" exists m/again-0004.safetensors
 run train "${training[@]}" --num-epochs 2 --model-prefix m/again --force --lr 0.02
 check "--force says what it replaces" says "--force: replaces the checkpoints of m/again up to m/again-0004"
 check "no later checkpoint of the earlier run is left" same "$(cd m && echo again-*.json)" "again-0001.json again-0002.json"

@@ -55,6 +55,9 @@ run train --help extra
 check "a word after --help is a usage error" exits 2
 check "a word after --help is named" says "dtrain: train: 'extra' is one word too many"
 
+run train --load-epoch beste --show-config
+check "a word that is no epoch is a usage error" exits 2
+check "it says what it takes" says "dtrain: --load-epoch: must be a whole number or best, not 'beste'"
 run train --gpus "" --show-config
 check "an empty --gpus means the CPU" exits 0
 check "an empty --gpus is empty" answers "gpus =   (--gpus)"

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import time
 import urllib.request
@@ -135,6 +136,26 @@ def test_at_a_terminal_no_idle_limit_is_added(cloud):
                           capture_output=True, text=True, timeout=120)
     os.close(ours), os.close(its)
     assert done.returncode == 0 and "terminal" not in done.stderr and "a day" in done.stderr
+
+
+def bundle_with(program, folder):
+    """Starts the program as packaging/launcher.cpp does; returns the words."""
+    for part in ("bin", "lib"):
+        (folder / part).mkdir(parents=True)
+    loader = folder / "lib" / "ld-linux-x86-64.so.2"
+    shutil.copy("/lib64/ld-linux-x86-64.so.2", loader)
+    shutil.copy(program, folder / "bin" / "dtrain")
+    (folder / "dtrain").write_text("the launcher, which nothing starts here")
+    return [loader, "--argv0", "dtrain", folder / "bin" / "dtrain"]
+
+
+def test_plan_and_up_warn_of_a_program_that_other_machines_may_not_start(cloud, up):
+    plan = ("cluster", "plan", "demo", "-w", 1, "--instance-type", "c5.large", "--ami", cloud.image())
+    assert "this dtrain is no bundle" in cloud.run(*plan).stderr and "this dtrain is no bundle" in up().stderr
+    words = bundle_with(cloud.program, cloud.folder / "bundle")
+    done = subprocess.run([*map(str, words), *map(str, plan)], env=cloud.environment, cwd=cloud.folder, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and "bundle" not in done.stderr, done.stderr
 
 
 def test_a_template_is_the_same_with_and_without_a_terminal(cloud):

@@ -271,7 +271,9 @@ def test_hosts_that_cannot_be_registered(world: Cluster):
     refused(other.register(check=False), 2, "h2 belongs to cluster lab")
     world.lab["h3"].boot().wait_for_ssh()
     elsewhere = ["cluster", "register", "other", "--hosts", other.file, "--shared", world.folder]
-    refused(world.run_on("h3", *elsewhere, check=False), 2, "h2 belongs to cluster lab")
+    refused(world.run_on("h3", *elsewhere, check=False), 2, "h2 belongs to cluster lab", "dtrain cluster remove")
+    refused(world.run_on("h3", "cluster", "register", "lab", "--hosts", site.file, check=False), 2, "h2 belongs to cluster lab",
+            "give the --shared FOLDER that cluster lab was registered with")
     refused(site.cluster("add", "h2", check=False), 2, "h2 is a host of cluster lab already")
     refused(site.cluster("add", world.lab["h2"].address, check=False), 2, "are one machine")
     refused(site.cluster("remove", "h2", check=False), 2, "is the head")

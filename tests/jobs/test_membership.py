@@ -33,7 +33,9 @@ def test_every_worker_can_leave(world: World):
 def test_drain_leaves_the_file(world: World):
     """A drained host leaves at the next step, also where changes wait for epochs, and stays in host_worker."""
     job = world.job(boundary="epoch").start().wait_running()
-    job.hosts_command("drain", "w2", "--reason", "new disk")
+    drained = json.loads(job.hosts_command("drain", "w2", "--reason", "new disk", "--json").stdout)
+    hosts = str(job.folder / "host_worker")
+    assert drained == {"schema": "dtrain.hosts-drain/1", "drained": ["w2"], "file": hosts}, drained
     job.wait_members("w1")
     assert "w2" in (job.folder / "host_worker").read_text()
     row = eventually(lambda: job.row("w2") if job.row("w2")["state"] == "drained" else None, "w2 is drained", job=job)

@@ -60,6 +60,20 @@ def test_the_folder_of_a_launch_goes_with_it(world):
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def test_the_folder_of_a_launch_stays_for_what_the_program_keeps(world):
+    """A program may keep files in $DTRAIN_JOB_FOLDER and $DTRAIN_RUN_DIR; its messages to dtrain go."""
+    for script, kept in (("echo 7 >$DTRAIN_PROGRESS_FILE; echo >$DTRAIN_SAVED_FILE", ""),
+                         ("echo x >$DTRAIN_JOB_FOLDER/weights.pt", "weights.pt"),
+                         ("mkdir $DTRAIN_RUN_DIR/$RANK/best; echo x >$DTRAIN_RUN_DIR/$RANK/best/w.pt", "run/0/best"),
+                         ("echo x >$DTRAIN_JOB_FOLDER/logs/loss.0.log", "logs/loss.0.log")):
+        said = world.run("launch", "-n", 1, "--", "sh", "-c", script).stderr
+        folder = own_folder(said)
+        assert (folder / kept if kept else folder).exists() == bool(kept), (script, said)
+        note = f"{folder} stays, because it holds files that dtrain did not make: {kept}\n"
+        assert (note in said) == bool(kept), (script, said)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def test_the_result_as_json(world):
     """launch --json ends with a result, also of a failure; events --json names its schema."""
     rows = [json.loads(line) for line in world.launch("true", options=["--json"], name="good").stdout.splitlines()]

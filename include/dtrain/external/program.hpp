@@ -47,6 +47,10 @@ bool mentions(const std::vector<std::string>& command, const std::vector<std::st
 // The number that a program of the job wrote into $DTRAIN_PROGRESS_FILE. 0: no file yet, or no number.
 std::int64_t read_progress(const Path& job_folder);
 
+// Whether dtrain and a program of the job inform each other through this file or folder. `place`: its path in the job
+// folder. A program may write the files, but nothing that it will want later.
+bool is_run_file(const Path& place, bool is_folder);
+
 Json to_json(const Program& program);
 Program program_from_json(const Json& json);  // throws DataError
 

@@ -10,7 +10,10 @@ std::string settle_schedule(const OptionSet& set, TrainOptions& options) {
   nn::Schedule& schedule = options.schedule;
   const Option* const given = set.find("warmup-epochs");
   if (given && given->source >= Source::environment) return {};
-  if (schedule.kind == nn::ScheduleKind::one_cycle && !set.chosen("warmup-epochs")) schedule.warmup_epochs = 0;
+  if (schedule.kind == nn::ScheduleKind::one_cycle && schedule.warmup_epochs > 0) {
+    return fmt::format("The warm-up of {} epochs is left out: one-cycle rises by itself",
+                       std::exchange(schedule.warmup_epochs, 0.0));
+  }
   const bool falls_behind_warm_up =
       schedule.kind == nn::ScheduleKind::cosine || schedule.kind == nn::ScheduleKind::poly;
   if (!falls_behind_warm_up || options.epochs == 0 || schedule.warmup_epochs < options.epochs) return {};

@@ -8,8 +8,8 @@
 namespace dtrain::config {
 
 // Fits a warm-up that comes from a recipe or from a file, which knew another schedule or another number of epochs, to
-// the run: one-cycle takes none, and one that would fill the whole of a falling schedule takes half of it. Returns what
-// to say about that; empty: nothing.
+// the run: one-cycle takes none, and a warm-up that would fill the whole of a falling schedule takes half of it. One
+// from a flag or from the environment stays as it is. Returns what to say about that; empty: nothing.
 std::string settle_schedule(const OptionSet& set, TrainOptions& options);
 
 // Throws SettingError where the schedule cannot be. Nothing depends on the rates of a run that has no epochs, or that

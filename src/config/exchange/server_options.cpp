@@ -5,7 +5,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 
-#include "config/gpu_choice.hpp"
+#include "config/gpu/gpu_choice.hpp"
 #include "config/option_values.hpp"
 #include "conflicts.hpp"
 

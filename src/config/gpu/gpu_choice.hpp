@@ -8,7 +8,7 @@
 #include <dtrain/backend/cuda.hpp>
 #include <dtrain/elastic/host_file.hpp>
 
-#include "compute_options.hpp"
+#include "config/compute_options.hpp"
 
 namespace dtrain::config {
 

@@ -5,7 +5,7 @@
 #include <dtrain/base/cpus.hpp>
 #include <dtrain/base/error.hpp>
 
-#include "config/gpu_choice.hpp"
+#include "config/gpu/gpu_choice.hpp"
 #include "job.hpp"
 #include "job/report/run_records.hpp"
 #include "job/spec/job_client.hpp"

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "config/gpu_choice.hpp"
+#include "config/gpu/gpu_choice.hpp"
 #include "job/spec/newest_start.hpp"
 
 namespace dtrain::job {

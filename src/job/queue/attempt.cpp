@@ -87,7 +87,7 @@ std::uint64_t last_term_in(const JobFolder& folder) {
 
 void Attempt::start() try {
   const FileLock lock = [&] {
-    if (auto taken = FileLock::take(job_.attempt_lock())) return std::move(*taken);
+    if (auto taken = FileLock::take(job_.attempt_lock(), "--job-queue")) return std::move(*taken);
     throw Error(fmt::format("{}: an earlier attempt still runs", job_.attempt_lock().string()));
   }();
   const FileDescriptor log = open_log(job_.output());

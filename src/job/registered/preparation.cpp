@@ -52,7 +52,7 @@ FileLock lock_cluster(const Path& folder) {
   std::optional<FileLock> lock;
   const bool taken = wait_until(
       [&] {
-        lock = FileLock::take(folder / "cluster.lock");
+        lock = FileLock::take(folder / "cluster.lock", "--shared");
         return lock.has_value();
       },
       kFolderPatience);

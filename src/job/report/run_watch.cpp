@@ -9,7 +9,7 @@
 #include "config/exchange/local_steps_options.hpp"
 #include "config/exchange/server_options.hpp"
 #include "config/exchange/synchronized_norms.hpp"
-#include "config/gpu_choice.hpp"
+#include "config/gpu/gpu_choice.hpp"
 #include "config/resizing/aspect_groups.hpp"
 #include "config/resizing/progressive_options.hpp"
 #include "job/spec/data_facts.hpp"

@@ -105,9 +105,9 @@ void check_far_facts(const Json& facts, net::ObjectStore& store) {
     const std::string& then = expected.at("etag").as_string();
     const std::string now = store.state(path).etag;
     if (now == then) continue;
-    throw DataError(
-        fmt::format("{}: was replaced since the job was begun: its ETag was {}, now it is {}", path, then, now),
-        "put the old object back, or begin the job again");
+    throw DataError(fmt::format("{}: was replaced since the job was begun: its ETag was {}, now it is {}",
+                                data::shown_path(path).string(), then, now),
+                    "put the old object back, or begin the job again");
   }
 }
 

@@ -38,15 +38,24 @@ constexpr std::array<std::string_view, 13> kTravelling = {"DTRAIN_",
                                                           "DNNL_"};
 
 // What a program needs to be found and to start as it would here; no credentials.
-constexpr std::array<std::string_view, 12> kSubmitted = {
-    "PATH=",        "LD_LIBRARY_PATH=", "PYTHONPATH=", "PYTHONHOME=", "LANG=", "LC_",
-    "VIRTUAL_ENV=", "CONDA_PREFIX=",    "TERM=",       "NO_COLOR=",   "XDG_",  "AWS_PROFILE="};
+constexpr std::array<std::string_view, 13> kSubmitted = {
+    "PATH=", "LD_LIBRARY_PATH=", "PYTHONPATH=", "PYTHONHOME=",  "LANG=",         "LC_", "VIRTUAL_ENV=", "CONDA_PREFIX=",
+    "TERM=", "NO_COLOR=",        "XDG_",        "AWS_PROFILE=", "DTRAIN_CONFIG="};
+
+// The path of a file of this machine: dtrain refuses a file that is not there, so a host without it could run no
+// dtrain command for the job. Workers get the options that it gave with their job.
+constexpr std::string_view kConfigOfThisMachine = "DTRAIN_CONFIG=";
 
 void append_chosen(const std::vector<std::string>& from, std::span<const std::string_view> leads,
                    std::vector<std::string>& to) {
   std::ranges::copy_if(from, std::back_inserter(to), [&](const std::string& variable) {
     return std::ranges::any_of(leads, [&](std::string_view lead) { return variable.starts_with(lead); });
   });
+}
+
+std::vector<std::string> without_config(std::vector<std::string> environment) {
+  std::erase_if(environment, [](const std::string& variable) { return variable.starts_with(kConfigOfThisMachine); });
+  return environment;
 }
 
 bool same_file_system(const Path& one, const Path& other) {
@@ -61,7 +70,7 @@ std::vector<std::string> travelling_environment(const std::vector<std::string>& 
                                                 const std::vector<std::string>& chosen) {
   std::vector<std::string> variables;
   append_chosen(own, kTravelling, variables);
-  return with_variables(std::move(variables), chosen);
+  return with_variables(without_config(std::move(variables)), chosen);
 }
 
 std::vector<std::string> submitted_environment(const std::vector<std::string>& own,
@@ -69,6 +78,10 @@ std::vector<std::string> submitted_environment(const std::vector<std::string>& o
   std::vector<std::string> variables;
   append_chosen(own, kSubmitted, variables);
   return with_variables(std::move(variables), travelling_environment(own, chosen));
+}
+
+std::vector<std::string> environment_of_starter(std::vector<std::string> own) {
+  return launcher::without_secrets(without_config(std::move(own)));
 }
 
 SyncedFolder synced_folder(const config::JobOptions& options, const JobFolder& folder) {
@@ -128,7 +141,7 @@ std::unique_ptr<elastic::AgentLauncher> make_starter_launcher(const config::JobO
   return std::make_unique<launcher::StarterLauncher>(
       launcher::StarterLauncherOptions{.starter = starter.starter,
                                        .program = starter.program,
-                                       .environment = launcher::without_secrets(own_environment()),
+                                       .environment = environment_of_starter(own_environment()),
                                        .announce = options.announce,
                                        .job_goes_on = [folder] { return goes_on(folder); }});
 }

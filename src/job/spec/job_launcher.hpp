@@ -42,12 +42,15 @@ SyncedFolder synced_folder(const config::JobOptions& options, const JobFolder& f
 bool is_here(const SyncedFolder& sync, const CoordinatorFile& coordinator, const JobFolder& folder);
 void take_along(const SyncedFolder& sync, const JobFolder& folder, launcher::SshLauncherOptions& ssh);
 
-// The environment of workers on other machines: variables of dtrain and of the libraries that it calls, and those that
-// --env names.
+// The environment of workers on other machines: variables of dtrain, except DTRAIN_CONFIG, and of the libraries that it
+// calls, and those that --env names.
 std::vector<std::string> travelling_environment(const std::vector<std::string>& own,
                                                 const std::vector<std::string>& chosen);
 // The same with what the command itself needs to start again on a host that a scheduler chooses.
 std::vector<std::string> submitted_environment(const std::vector<std::string>& own,
                                                const std::vector<std::string>& chosen);
+// The environment of a process starter, which passes all of it on to other machines: this process's without
+// DTRAIN_CONFIG and keys of AWS.
+std::vector<std::string> environment_of_starter(std::vector<std::string> own);
 
 }  // namespace dtrain::job

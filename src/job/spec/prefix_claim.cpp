@@ -3,13 +3,17 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <tuple>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/temporaries.hpp>
 #include <dtrain/data/remote.hpp>
+#include <dtrain/train/weights.hpp>
 
 #include "job_client.hpp"
 
@@ -30,21 +34,38 @@ bool is_continued(const train::CheckpointName& newest, const config::TrainOption
   return std::tuple(newest.epoch, newest.step) <= std::tuple(static_cast<std::uint32_t>(*options.load_epoch), 0u);
 }
 
-// The run would remove what it began with, and workers that start later read it again.
-void refuse_own_weights(const std::vector<train::CheckpointName>& names, const config::TrainOptions& options) {
+// Compares the files themselves: another text may lead to the same one, as an absolute path does, one with "..", or one
+// through a symbolic link. Behind URLs there is nothing but the text.
+bool has_file(const Path& stem, const Path& file) {
+  if (data::is_remote(stem) || data::is_remote(file))
+    return stem.lexically_normal() == Path(file).replace_extension().lexically_normal();
+  constexpr std::array<const char*, 3> kEndings = {".safetensors", ".json", ".params"};
+  return std::ranges::any_of(kEndings, [&](const char* ending) {
+    std::error_code not_there;
+    return std::filesystem::equivalent(stem.string() + ending, file, not_there);
+  });
+}
+
+// The run would remove what it began with, and workers that start later read it again. Tensors without their manifest
+// are no checkpoint, but a save of the same name replaces them too.
+void refuse_own_weights(const std::vector<train::CheckpointName>& names, const config::TrainOptions& options,
+                        const train::SharedStore& store) {
   if (!options.pretrained.file) return;
-  const std::string stem = Path(*options.pretrained.file).replace_extension().lexically_normal().string();
-  for (const train::CheckpointName& name : names) {
-    if (stem != Path(name.stem()).lexically_normal().string()) continue;
-    throw UsageError(
-        fmt::format("--force: replaces {}, the weights of --pretrained", options.pretrained.file->string()),
-        "choose another --model-prefix");
+  const Path weights = train::file_of_weights(*options.pretrained.file);
+  std::vector<Path> stems;
+  for (const train::CheckpointName& name : names) stems.emplace_back(name.stem());
+  for (Path orphan : train::orphaned_tensors(*options.model_prefix)) stems.push_back(orphan.replace_extension());
+  for (const std::uint32_t epoch : train::list_mxnet(*options.model_prefix, store).epochs) {
+    if (epoch > 0) stems.emplace_back(train::CheckpointName{*options.model_prefix, epoch}.stem());
   }
+  if (std::ranges::none_of(stems, [&](const Path& stem) { return has_file(stem, weights); })) return;
+  throw UsageError(fmt::format("--force: replaces {}, the weights of --pretrained", weights.string()),
+                   "choose another --model-prefix");
 }
 
 void prepare_to_replace(const std::vector<train::CheckpointName>& names, const config::TrainOptions& options,
-                        Reporter& reporter) {
-  refuse_own_weights(names, options);
+                        const train::SharedStore& store, Reporter& reporter) {
+  refuse_own_weights(names, options, store);
   const bool replaces = !names.empty() && !options.dry_run && !is_continued(names.front(), options);
   if (!replaces) return;
   reporter.note(fmt::format(
@@ -58,7 +79,7 @@ void settle_earlier_checkpoints(const config::TrainOptions& options, const train
   if (options.epochs == 0) return;
   const Path& prefix = *options.model_prefix;
   const auto names = train::list_checkpoints(prefix, store);
-  if (options.force) return prepare_to_replace(names, options, reporter);
+  if (options.force) return prepare_to_replace(names, options, store, reporter);
   if (!names.empty() && !is_continued(names.front(), options)) {
     refuse(fmt::format("--model-prefix {}: has checkpoints already, the newest is {}", prefix.string(),
                        names.front().stem()));

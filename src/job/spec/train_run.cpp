@@ -21,7 +21,7 @@
 #include "config/exchange/server_options.hpp"
 #include "config/exchange/synchronized_norms.hpp"
 #include "config/exchange/transport_choice.hpp"
-#include "config/gpu_choice.hpp"
+#include "config/gpu/gpu_choice.hpp"
 #include "config/resizing/aspect_groups.hpp"
 #include "config/resizing/progressive_options.hpp"
 #include "config/shard_choice.hpp"

@@ -130,11 +130,13 @@ void agree_with_checkpoint(const train::Checkpoint& start, const config::OptionS
 
 namespace {
 
-// What is left to compare where training may differ.
+// What is left to compare where training may differ. How weights begin does not matter to a checkpoint's, and a symbol
+// of MXNet does not say it.
 nn::Graph bare_network(nn::Graph graph) {
   for (nn::Node& node : graph.nodes) {
     node.learns = true;
     if (auto* const norm = std::get_if<nn::BatchNorm>(&node.layer)) norm->synchronized = false;
+    if (auto* const convolution = std::get_if<nn::Convolution>(&node.layer)) convolution->initial = {};
     if (auto* const loss = std::get_if<nn::SoftmaxLoss>(&node.layer)) *loss = {};
   }
   return graph;

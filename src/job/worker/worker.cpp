@@ -20,7 +20,7 @@
 
 #include "agent_link.hpp"
 #include "config/exchange/transport_choice.hpp"
-#include "config/gpu_choice.hpp"
+#include "config/gpu/gpu_choice.hpp"
 #include "job/report/train_events.hpp"
 #include "job/report/train_log.hpp"
 #include "job/spec/data_facts.hpp"

@@ -103,10 +103,19 @@ TEST(Finetune, HasRateAndDecayOfTheOptimizerThatTheUserChose) {
   EXPECT_EQ(rates(nn::OptimizerKind::adamw), "0.001 0.05");
 }
 
+TEST(Finetune, GivesADetectorTheDecayOfTheOptimizerThatTheUserChose) {  // that of the recipe is meant for adamw
+  FinetuneFacts facts = facts_of("retinanet", 512, 6, 1000);
+  facts.has_rate = true;
+  facts.optimizer = nn::OptimizerKind::sgd;
+  EXPECT_EQ(choices(facts).at("wd"), "0.0001");
+  EXPECT_FALSE(choices(facts).contains("lr"));
+  facts.optimizer = nn::OptimizerKind::adamw;
+  EXPECT_EQ(choices(facts).at("wd"), "0.01");
+}
+
 TEST(Finetune, GuessesNoRateOfAnOptimizerThatHasNoUsualOne) {
   FinetuneFacts facts = facts_of("resnet50", 224, 10, 1000), detector = facts_of("retinanet", 512, 6, 1000);
-  facts.optimizer = nn::OptimizerKind::lamb;
-  detector.optimizer = nn::OptimizerKind::sgd;
+  facts.optimizer = detector.optimizer = nn::OptimizerKind::lamb;
   for (FinetuneFacts* each : {&facts, &detector}) {
     EXPECT_THROW(choices(*each), UsageError);
     each->has_rate = true;

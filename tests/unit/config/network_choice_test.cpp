@@ -35,6 +35,14 @@ TEST(NetworkChoice, NamesTheFirstLayerThatDiffers) {
   EXPECT_EQ(difference_of(one_layer("a", 3), one_layer("b", 3)), "it has the layer a where they have b");
 }
 
+// MXNet's symbol, which holds no name of the whole.
+TEST(NetworkChoice, FindsNoDifferenceInTheNameOfTheWhole) {
+  const nn::Graph built = nn::build_network({.name = "mlp", .image = {3, 28, 28}});
+  nn::Graph read = built;
+  read.name = "mxnet-symbol";
+  EXPECT_EQ(difference_of(read, built), "");
+}
+
 TEST(NetworkChoice, TakesADropPathBesideACheckpointThatHasIt) {
   const nn::Graph saved = nn::build_network(vit(0.25f)), plain = nn::build_network(vit(0));
   EXPECT_NO_THROW(require_drop_path(saved, 0.25f));

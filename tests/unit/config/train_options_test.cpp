@@ -50,6 +50,22 @@ TEST(TrainOptions, WorkersOnGpusPlanForTheirOwnShardsAndTheExchange) {
   EXPECT_GT(compiled(options).waiting_sums, comm::contributions_kept_for_nccl(8, 4, false));
 }
 
+// A GPU that joins later holds less than those of the start.
+TEST(TrainOptions, AnElasticJobPlansForTheLeastThatAWorkerHoldsWhileItGrows) {
+  TrainOptions options = of_shards(16);
+  options.job.elastic = true;
+  options.job.transport = comm::Transport::nccl;
+  options.compute.hosts = 2;
+  options.job.max_workers = 16;
+  EXPECT_EQ(compiled(options).shards, 1);
+  EXPECT_EQ(compiled(options).waiting_sums, comm::contributions_kept_for_nccl(16, 16, false));
+  options.job.max_workers = 3;  // whose uneven shares have more pieces to exchange than those of two workers
+  EXPECT_EQ(compiled(options).shards, 6);
+  EXPECT_EQ(compiled(options).waiting_sums, comm::contributions_kept_for_nccl(16, 2, false));
+  options.job.max_workers = 0;
+  EXPECT_EQ(compiled(options).shards, 8);
+}
+
 TEST(TrainOptions, WhatIsMixedOrErasedIsMadeOfFloats) {
   TrainOptions erased = of_shards(1), mixed = of_shards(1);
   erased.data.augment.random_erasing = 0.5f;

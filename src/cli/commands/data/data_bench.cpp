@@ -23,7 +23,6 @@ struct BenchCommand {
 
 void bind(config::OptionSet& set, BenchCommand& options) {
   options.data.threads = usable_cpus();
-  options.data.classes = 1 << 20;  // labels do not matter here
   set.group("Options").add("FILES", options.files, "record files: a prefix, a pattern, or names separated by commas");
   set.add("--data-train", options.files, "same as FILES, under the name that `train` uses");
   set.add("--batch-size", options.batch_size, "N", "samples per batch", config::at_least(1));
@@ -33,7 +32,7 @@ void bind(config::OptionSet& set, BenchCommand& options) {
   config::bind_prefetch(set, options.data);
   set.add("--seconds", options.seconds, "N", "duration of the measurement in seconds", config::at_least(1));
   set.add("--seed", options.seed, "N", "random seed for order and augmentation");
-  config::bind_image(set, options.data);
+  config::bind_image_of_any_class(set, options.data);
   config::bind_augmentation(set, options.data);
 }
 

@@ -2,6 +2,7 @@
 
 #include <dtrain/base/text.hpp>
 #include <dtrain/data/copy.hpp>
+#include <dtrain/net/http.hpp>
 
 #include "cli/command.hpp"
 #include "job/report/progress_line.hpp"
@@ -35,7 +36,7 @@ data::CopyResult copy_with_progress(net::ObjectStore& store, const CopyCommand& 
 
 Json document(const CopyCommand& options, const data::CopyResult& result) {
   return Json::object({{"schema", "dtrain.data-cp/1"},
-                       {"from", options.from},
+                       {"from", net::shown_url(options.from)},
                        {"to", options.to},
                        {"files", result.files},
                        {"bytes", result.bytes},

@@ -109,7 +109,7 @@ void answer_table(const Path& path, const data::DatasetStats& stats, const Names
 ExitCode act(const ListCommand& options, const config::OptionSet&, Reporter& reporter) {
   config::require_records(options.files);
   const std::vector<Path> files = data::find_records(options.files.string());
-  const Names names = data::class_names(files);
+  const Names names = data::class_names_to_show(files, [&](const std::string& text) { reporter.warn(text); });
   const data::RecordSet set(files);
   const data::DatasetStats stats = data::read_dataset_stats(set, static_cast<std::size_t>(options.sample));
   if (reporter.json()) {

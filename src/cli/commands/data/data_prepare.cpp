@@ -38,7 +38,7 @@ void bind(config::OptionSet& set, PrepareCommand& options) {
   set.add("--out", options.out, "folder or s3:// URL for NAME_train.rec, NAME_val.rec and their .idx files");
   set.add("--from", options.from, "FOLDER|URL",
           "location of the published files (default download from the publisher)");
-  set.add("--force", options.force, "write over record files of other content");
+  set.add("--force", options.force, "write over record files of other content").not_from_project = true;
   std::vector<std::string> encodings = data::encoding_names();
   encodings.insert(encodings.begin(), kAuto);
   set.add_choice(

@@ -17,7 +17,6 @@
 namespace dtrain::cli {
 namespace {
 
-constexpr int kMostClasses = 1 << 20;  // labels are not looked at here
 constexpr int kLargestSide = 224;
 constexpr int kLargestScene = 480;  // of pictures with boxes, which are shown whole
 
@@ -30,7 +29,6 @@ struct ShowCommand {
 
 void bind(config::OptionSet& set, ShowCommand& options) {
   options.data.threads = usable_cpus();
-  options.data.classes = kMostClasses;
   set.group("Options")
       .add("FILES", options.files, "record files: a prefix, a pattern, or names separated by commas")
       .required = true;
@@ -42,7 +40,7 @@ void bind(config::OptionSet& set, ShowCommand& options) {
           config::between(1, 64));
   set.add("--epoch", options.epoch, "N", "epoch for which the augmentation is drawn", config::at_least(0));
   set.add("--seed", options.seed, "N", "random seed for the augmentation");
-  config::bind_image(set, options.data);
+  config::bind_image_of_any_class(set, options.data);
   set.find("image-shape")->help =
       "size of the network's input: channels, height, width (default the size of the first image)";
   config::bind_augmentation(set, options.data);
@@ -220,7 +218,8 @@ ExitCode act(const ShowCommand& options, const config::OptionSet& set, Reporter&
   config::DataOptions data = options.data;
   const Shown shown = look_at(options.files);
   if (!set.chosen("image-shape")) data.image = shown.shape;
-  const Names names = data::class_names(data::find_records(options.files.string()));
+  const Names names = data::class_names_to_show(data::find_records(options.files.string()),
+                                                [&](const std::string& text) { reporter.warn(text); });
   make_folder(options.out.parent_path());
   const Sheet sheet = draw_sheet(options, data, shown, names);
   remove_abandoned_temporaries(options.out.parent_path(), options.out.filename().string());

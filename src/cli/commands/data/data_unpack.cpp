@@ -2,6 +2,7 @@
 
 #include <dtrain/base/text.hpp>
 #include <dtrain/data/copy.hpp>
+#include <dtrain/net/http.hpp>
 
 #include "cli/command.hpp"
 #include "job/report/progress_line.hpp"
@@ -26,7 +27,7 @@ data::UnpackResult unpack_with_progress(net::ObjectStore& store, const UnpackCom
   job::ProgressLine progress(reporter);
   return data::unpack_archive(
       store, {.from = options.from, .out = options.out, .progress = [&](std::uint64_t done, std::uint64_t total) {
-                progress.show(options.from, done, total, "bytes");
+                progress.show(net::shown_url(options.from), done, total, "bytes");
               }});
 }
 
@@ -35,7 +36,7 @@ ExitCode act(const UnpackCommand& options, const config::OptionSet&, Reporter& r
   const data::UnpackResult result = unpack_with_progress(store, options, reporter);
   if (reporter.json()) {
     reporter.answer_json(Json::object({{"schema", "dtrain.data-unpack/1"},
-                                       {"from", options.from},
+                                       {"from", net::shown_url(options.from)},
                                        {"out", options.out.string()},
                                        {"files", result.files},
                                        {"bytes", result.bytes},

@@ -4,6 +4,7 @@
 
 #include "cli/command.hpp"
 #include "config/data_options.hpp"
+#include "pack_command.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -37,6 +38,7 @@ Json document(const Path& file, const data::VerifyReport& report) {
                        {"file", file.string()},
                        {"records", std::uint64_t{report.records}},
                        {"objects", std::uint64_t{report.objects}},
+                       {"several_labels", std::uint64_t{report.several_labels}},
                        {"good", report.problems.empty()},
                        {"problems", problems}});
 }
@@ -45,12 +47,14 @@ void tell(const Path& file, const data::VerifyReport& report, Reporter& reporter
   if (reporter.json()) return reporter.answer_json(document(file, report));
   if (report.problems.empty()) {
     const std::string objects = report.objects > 0 ? fmt::format(" with {} objects", report.objects) : std::string();
-    return reporter.answer(fmt::format("{}: {} records{}, no damage", file.string(), report.records, objects));
+    reporter.answer(fmt::format("{}: {} records{}, no damage", file.string(), report.records, objects));
   }
   for (const data::VerifyProblem& problem : report.problems) {
     reporter.answer(
         fmt::format("{}: offset {}, record {}: {}", file.string(), problem.offset, problem.position, problem.what));
   }
+  if (report.several_labels > 0)
+    reporter.answer(fmt::format("{}: {}", file.string(), several_labels_text(report.several_labels)));
 }
 
 ExitCode act(const VerifyCommand& options, const config::OptionSet&, Reporter& reporter) {

@@ -21,7 +21,8 @@ void bind_pack(config::OptionSet& set, PackCommand& options) {
   set.group("Files");
   set.add("--out", pack.out, "prefix of the files to write: PREFIX.rec, PREFIX.idx and PREFIX.lst").required = true;
   set.add("--force", pack.force,
-          "replace record files of other content, and remove the other files of an earlier set of PREFIX");
+          "replace record files of other content, and remove the other files of an earlier set of PREFIX")
+      .not_from_project = true;
   set.add("--shards", pack.shards, "N", "number of files: PREFIX_0.rec to PREFIX_<N-1>.rec", data::kPackRanges.shards);
   set.add("--shuffle", pack.shuffle, "shuffle the pictures before writing");
   set.add("--seed", pack.seed, "N", "random seed for --shuffle");
@@ -94,10 +95,16 @@ Json document(const data::PackResult& result) {
                        {"polygons_left_out", names_json(result.polygons_left_out)},
                        {"without_mask", names_json(result.without_mask)},
                        {"found_elsewhere", result.found_elsewhere},
-                       {"taken_up", result.taken_up}});
+                       {"taken_up", result.taken_up},
+                       {"several_labels", result.several_labels}});
 }
 
 }  // namespace
+
+std::string several_labels_text(std::uint64_t records) {
+  return fmt::format("{} {} several labels, and a classifier takes one label", count_text(records, "record"),
+                     records == 1 ? "carries" : "carry");
+}
 
 void tell_problems(const std::vector<data::PackProblem>& problems, Reporter& reporter) {
   constexpr std::size_t kShown = 10;
@@ -210,7 +217,7 @@ void tell_split(const PackCommand& options, const data::PackResult& result, Repo
 // The command that trains on these files, where they are sets to train on. The recipe leaves the pixels unscaled, so
 // the mean and the deviation of ImageNet stand for those of the pictures; other weights bring their own.
 void tell_next_command(const PackCommand& options, const data::PackResult& result, Reporter& reporter) {
-  if (result.classes.size() < 2 || !result.class_objects.empty()) return;
+  if (result.classes.size() < 2 || !result.class_objects.empty() || result.several_labels > 0) return;
   const std::string prefix = options.pack.out.string();
   const auto made = [&](std::string_view split) {
     return std::ranges::any_of(result.files, [&](const auto& file) {
@@ -243,6 +250,7 @@ ExitCode pack_pictures(const PackCommand& options, Reporter& reporter) {
   tell_objects(result, reporter);
   warn_of_stray_pictures(result, reporter);
   warn_of_missing_pictures(result, reporter);
+  if (result.several_labels > 0) reporter.warn(several_labels_text(result.several_labels));
   tell_problems(result.problems, reporter);
   if (reporter.json()) {
     reporter.answer_json(document(result));

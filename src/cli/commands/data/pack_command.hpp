@@ -1,6 +1,7 @@
 // What `data pack` and `data import` have in common: pictures become record files.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ struct PackCommand {
 void bind_pack(config::OptionSet& set, PackCommand& options);
 // Packs, answers, and warns of what was left out, which makes the work partly done.
 ExitCode pack_pictures(const PackCommand& options, Reporter& reporter);
+// About so many records with several labels that are no boxes.
+std::string several_labels_text(std::uint64_t records);
 void tell_problems(const std::vector<data::PackProblem>& problems, Reporter& reporter);
 
 }  // namespace dtrain::cli

@@ -75,9 +75,17 @@ class Sync {
       reporter_.answer(fmt::format("{}: {} of {} files copied{}, {} in {}", hosts_.names[host], result.copied,
                                    result.files, modes, format_bytes(result.bytes), format_duration(took)));
     }
-    if (!failure || endings_[host] == launcher::HostEnding::stopped) return;
+    if (!failure) return warn_of_modes(host);
+    if (endings_[host] == launcher::HostEnding::stopped) return;
     reporter_.warn(failure->what);
     if (!failure->hint.empty()) reporter_.note("hint: " + failure->hint);
+  }
+
+  void warn_of_modes(std::size_t host) {
+    const std::string kept = launcher::refused_modes_text(results_[host]);
+    if (kept.empty()) return;
+    reporter_.warn(fmt::format("{}: {}", hosts_.names[host], kept));
+    reporter_.note("hint: log in as their owner, or let the owner set them");
   }
 
   Json json_of(std::size_t host, const std::optional<launcher::HostFailure>& failure,
@@ -88,6 +96,7 @@ class Sync {
                          {"files", result.files},
                          {"copied", result.copied},
                          {"modes", result.modes},
+                         {"refused_modes", result.refused_modes},
                          {"bytes", result.bytes},
                          {"error", failure ? Json(failure->what) : Json()},
                          {"hint", failure ? Json(failure->hint) : Json()},

@@ -48,16 +48,16 @@ void bind(config::OptionSet& set, AgentCommand& options) {
           "return once the agent has joined the job, and keep it running in the background")
       .flag_only = true;
   set.add("--join", options.start.join, "read the job to join from this file, and remove the file").flag_only = true;
-  set.add("--head", options.head, "run as the head of the cluster described in this file").not_from_project = true;
+  set.add("--head", options.head, "run as the head of the cluster described in this file").flag_only = true;
   set.add("--node", options.node, "register this machine with the head of the cluster described in this file")
-      .not_from_project = true;
+      .flag_only = true;
   set.add("--jobs", options.jobs, "run the queue of jobs of the cluster described in this file, as its login user")
-      .not_from_project = true;
+      .flag_only = true;
   set.add("--heal", options.heal, "keep the cluster described in this file as it is wanted, as its login user")
-      .not_from_project = true;
+      .flag_only = true;
   set.add("--guard", options.guard,
           "start the head of the cluster described in this file again when EC2 has ended it, as its login user")
-      .not_from_project = true;
+      .flag_only = true;
   set.add("--ask", options.ask, "send the request on standard input to the head of this machine's cluster").flag_only =
       true;
   set.add("--registered", options.registered,

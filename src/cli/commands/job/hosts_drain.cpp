@@ -26,9 +26,15 @@ void bind(config::OptionSet& set, DrainCommand& options) {
 }
 
 ExitCode act(const DrainCommand& options, const config::OptionSet&, Reporter& reporter) {
-  for (const std::string& host : split(options.hosts, ' ')) {
+  const std::vector<std::string> names = split(options.hosts, ' ');
+  for (const std::string& host : names) {
     job::ask_coordinator(options.job, Json::object({{"ask", "drain"}, {"host", host}, {"reason", options.reason}}));
+    if (reporter.json()) continue;
     reporter.note(fmt::format("{} leaves at the next step; its line stays in {}", host, options.job.hosts().string()));
+  }
+  if (reporter.json()) {
+    reporter.answer_json(Json::object(
+        {{"schema", "dtrain.hosts-drain/1"}, {"drained", json_texts(names)}, {"file", options.job.hosts().string()}}));
   }
   return ExitCode::ok;
 }

@@ -21,8 +21,8 @@ void bind(config::OptionSet& set, RemoveCommand& options) {
   hosts.required = true;
   hosts.many = true;
   hosts.offers = config::Offers::hosts;
-  set.add("--yes", options.yes, "allow removing more than half of the hosts");
-  set.add("--allow-mass-remove", options.allow_mass_remove, "same as --yes");
+  set.add("--yes", options.yes, "allow removing more than half of the hosts").flag_only = true;
+  set.add("--allow-mass-remove", options.allow_mass_remove, "same as --yes").flag_only = true;
   set.group("Job");
   config::bind_job_folder(set, options.job.path);
 }

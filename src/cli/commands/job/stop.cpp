@@ -16,7 +16,7 @@ struct StopCommand {
 void bind(config::OptionSet& set, StopCommand& options) {
   set.group("Job");
   config::bind_job_folder(set, options.job.path);
-  set.add("--now", options.now, "kill all processes at once, without a checkpoint");
+  set.add("--now", options.now, "kill all processes at once, without a checkpoint").flag_only = true;
 }
 
 ExitCode act(const StopCommand& options, const config::OptionSet&, Reporter& reporter) {

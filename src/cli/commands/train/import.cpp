@@ -28,7 +28,7 @@ void bind(config::OptionSet& set, ImportCommand& options) {
   file.required = true;
   file.offers = config::Offers::files;
   set.add("--out", options.out, "prefix of the checkpoint: PATH-0000.safetensors and PATH-0000.json").required = true;
-  set.add("--force", options.force, "import over the checkpoints that --out has already");
+  set.add("--force", options.force, "import over the checkpoints that --out has already").not_from_project = true;
   config::bind_network(set, options.network);
   set.find("network")->required = true;
   config::bind_image(set, options.data);

@@ -3,6 +3,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/files.hpp>
 #include <dtrain/base/stop.hpp>
+#include <dtrain/base/text.hpp>
 
 #include "cli/command.hpp"
 #include "config/launch_options.hpp"
@@ -10,6 +11,7 @@
 #include "job/coordinator/program_work.hpp"
 #include "job/kubernetes/kubernetes_run.hpp"
 #include "job/queue/submission.hpp"
+#include "job/spec/program_files.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -31,20 +33,36 @@ ExitCode launch_here(const config::LaunchOptions& options, const config::OptionS
       reporter);
 }
 
+// The ranks' program learns of the folder too (DTRAIN_JOB_FOLDER, DTRAIN_RUN_DIR), and may keep its results there.
+void remove_unless_used(const Path& folder, Reporter& reporter) {
+  constexpr std::size_t kMostNamed = 3;
+  const std::vector<std::string> kept = job::files_of_program({folder});
+  std::error_code stays;
+  if (kept.empty()) {
+    std::filesystem::remove_all(folder, stays);
+    return;
+  }
+  reporter.note(fmt::format("The job folder {} stays, because it holds files that dtrain did not make: {}",
+                            folder.string(), join_first(kept, kMostNamed, ", ")));
+}
+
 // In a folder of this launch alone, so that its files do not fill the current folder. It stays where it holds more than
-// the command has shown: why ranks failed, their output, or a job that runs on.
+// the command has shown: why ranks failed, their output, what their program keeps there, or a job that runs on.
 ExitCode launch_in_own_folder(config::LaunchOptions options, const config::OptionSet& set, Reporter& reporter) {
   const bool is_passing = !options.job.detach && !options.quiet_ranks && !reporter.json();
   const Path folder = make_temporary_folder("dtrain-launch", "give a job folder with --job-dir");
   options.job.folder = folder;
-  reporter.note(fmt::format("The job folder is {}{}", folder.string(),
-                            is_passing ? ", until all ranks are done; --job-dir chooses one that stays" : ""));
-  std::error_code stays;
+  reporter.note(fmt::format(
+      "The job folder is {}{}", folder.string(),
+      is_passing
+          ? ", until all ranks are done, or for longer if they keep files there; --job-dir chooses one that stays"
+          : ""));
   try {
     const ExitCode code = launch_here(options, set, reporter);
-    if (code == ExitCode::ok && is_passing) std::filesystem::remove_all(folder, stays);
+    if (code == ExitCode::ok && is_passing) remove_unless_used(folder, reporter);
     return code;
   } catch (const Error&) {
+    std::error_code stays;
     if (!std::filesystem::exists(job::JobFolder{folder}.logs(), stays)) std::filesystem::remove_all(folder, stays);
     throw;
   }

@@ -9,7 +9,8 @@
 #include "bench/loader_speed.hpp"
 #include "cli/command.hpp"
 #include "config/checks/idle_options.hpp"
-#include "config/gpu_choice.hpp"
+#include "config/checks/schedule.hpp"
+#include "config/gpu/gpu_choice.hpp"
 #include "dry_run.hpp"
 #include "job/coordinator/train_job.hpp"
 #include "job/kubernetes/kubernetes_run.hpp"
@@ -148,23 +149,39 @@ ExitCode train_anywhere(const config::TrainOptions& given, const config::OptionS
   return options.job.is_job() ? job::train_in_job(options, set, reporter) : train_alone(options, set, reporter);
 }
 
-// --finetune chooses options after the user's are known, in a copy of them.
-ExitCode fine_tune(const config::TrainOptions& given, const config::OptionSet& set, Reporter& reporter) {
+// A copy of the user's options, in which more is chosen once these are known.
+struct OwnOptions {
+  OwnOptions(const config::TrainOptions& given, const config::OptionSet& of_given) {
+    config::bind(set, options);
+    options = given;
+    set.take_sources(of_given);
+  }
   config::TrainOptions options;
-  config::OptionSet own;
-  config::bind(own, options);
-  options = given;
-  own.take_sources(set);
-  job::choose_finetuning(options, own, reporter);
-  return train_anywhere(options, own, reporter);
+  config::OptionSet set;
+};
+
+ExitCode fine_tune(const config::TrainOptions& given, const config::OptionSet& set, Reporter& reporter) {
+  OwnOptions own(given, set);
+  job::choose_finetuning(own.options, own.set, reporter);
+  return train_anywhere(own.options, own.set, reporter);
 }
 
-ExitCode train_on_kubernetes(const config::TrainOptions& options, const config::OptionSet& set, Reporter& reporter) {
-  config::check_training_job(options.job, set);
-  if (!options.model_prefix && options.epochs > 0)
+// In the pods the values of files are flags, which are not fitted to the run any more; and what is wrong with them
+// shows here before a pod is made. With --finetune the epochs are only known where the pictures are, in the pods.
+void settle_schedule_for_pods(OwnOptions& own, Reporter& reporter) {
+  if (own.options.pretrained.finetune) return;
+  if (const std::string fitted = config::settle_schedule(own.set, own.options); !fitted.empty()) reporter.note(fitted);
+  config::check_schedule(own.options);
+}
+
+ExitCode train_on_kubernetes(const config::TrainOptions& given, const config::OptionSet& set, Reporter& reporter) {
+  config::check_training_job(given.job, set);
+  OwnOptions own(given, set);
+  settle_schedule_for_pods(own, reporter);
+  if (!given.model_prefix && given.epochs > 0)
     reporter.warn("without --model-prefix a pod of the coordinator that is replaced begins from the start");
-  return job::run_on_kubernetes(options.job, job::pod_job_folder(options.job, set),
-                                job::pod_command("train", options.job, set, {}), reporter);
+  return job::run_on_kubernetes(own.options.job, job::pod_job_folder(own.options.job, own.set),
+                                job::pod_command("train", own.options.job, own.set, {}), reporter);
 }
 
 ExitCode act(const config::TrainOptions& options, const config::OptionSet& set, Reporter& reporter) {

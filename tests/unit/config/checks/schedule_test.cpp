@@ -46,10 +46,17 @@ TEST(ScheduleOfRun, KeepsAWarmUpThatTheUserGave) {
   }
 }
 
-TEST(ScheduleOfRun, OneCycleTakesNoWarmUpOfARecipe) {
-  ShortRun run("one-cycle", "2", "5", Source::recipe);
-  EXPECT_EQ(run.settled_warmup(), 0);
-  ShortRun given("one-cycle", "2", "5", Source::named_config);
+TEST(ScheduleOfRun, OneCycleTakesNoWarmUpOfARecipeOrAFile) {
+  for (const Source from : {Source::recipe, Source::user_config, Source::project_config, Source::named_config}) {
+    ShortRun run("one-cycle", "2", "5", from);
+    EXPECT_EQ(run.settled_warmup(), 0);
+    EXPECT_EQ(run.said, "The warm-up of 2 epochs is left out: one-cycle rises by itself");
+    EXPECT_NO_THROW(check_schedule(run.options));
+  }
+  ShortRun none("one-cycle", "0", "5", Source::named_config);
+  EXPECT_EQ(none.settled_warmup(), 0);
+  EXPECT_EQ(none.said, "");
+  ShortRun given("one-cycle", "2", "5", Source::environment);
   EXPECT_EQ(given.settled_warmup(), 2);
   EXPECT_THROW(check_schedule(given.options), UsageError);
 }

@@ -2,7 +2,7 @@
 
 #include <dtrain/base/error.hpp>
 
-#include "gpu_choice.hpp"
+#include "gpu/gpu_choice.hpp"
 
 namespace dtrain::config {
 namespace {

@@ -28,6 +28,23 @@ TEST(TravellingEnvironment, WhatThePersonNamesComesTooAndWins) {
             (Strings{"DTRAIN_X=two words", "MINE=\n"}));
 }
 
+TEST(TravellingEnvironment, HasNoConfigurationFileOfThisMachineUnlessItIsNamed) {
+  const Strings own = {"DTRAIN_CONFIG=/etc/my.toml", "DTRAIN_CONFIGS=1", "DTRAIN_LR=0.1"};
+  EXPECT_EQ(travelling_environment(own, {}), (Strings{"DTRAIN_CONFIGS=1", "DTRAIN_LR=0.1"}));
+  EXPECT_EQ(travelling_environment(own, {"DTRAIN_CONFIG=/nfs/my.toml"}),
+            (Strings{"DTRAIN_CONFIGS=1", "DTRAIN_LR=0.1", "DTRAIN_CONFIG=/nfs/my.toml"}));
+}
+
+TEST(EnvironmentOfStarter, HasNoConfigurationFileOfThisMachineAndNoKeys) {
+  EXPECT_EQ(environment_of_starter({"DTRAIN_CONFIG=/etc/my.toml", "AWS_SECRET_ACCESS_KEY=s", "PATH=/bin"}),
+            Strings{"PATH=/bin"});
+}
+
+TEST(SubmittedEnvironment, HoldsTheConfigurationFileOfTheCommandThatStartsAgain) {
+  EXPECT_EQ(submitted_environment({"DTRAIN_CONFIG=/etc/my.toml", "DTRAIN_LR=0.1"}, {}),
+            (Strings{"DTRAIN_CONFIG=/etc/my.toml", "DTRAIN_LR=0.1"}));
+}
+
 // Remembers what it was asked to start.
 class Recorder final : public elastic::AgentLauncher {
  public:

@@ -6,6 +6,8 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/nn/freeze.hpp>
+#include <dtrain/nn/graph_json.hpp>
+#include <dtrain/nn/networks.hpp>
 
 #include "common/recording_reporter.hpp"
 #include "train/small_checkpoint.hpp"
@@ -76,6 +78,19 @@ TEST_F(TrainStart, SaysThatLayersStayFrozenAsTheyWere) {
   nn::freeze(start_.graph, "backbone");
   graph_of_run(start_, set_, options_, reporter_);
   EXPECT_TRUE(noted("stay as they are, as the checkpoint says; --freeze 0 lets all learn"));
+}
+
+// As MXNet's scripts are called to go on: the symbol knows neither the network's name nor how its weights began.
+TEST_F(TrainStart, TakesASymbolOfTheNetworkThatIsChosen) {
+  options_.data.image = {3, 32, 32};
+  for (const char* name : {"lenet", "speednet", "resnet-v1"}) {
+    const nn::Graph built = nn::build_network({.name = name, .image = options_.data.image});
+    start_.graph = nn::graph_from_json(nn::graph_to_mxnet_symbol(built), "m/x-symbol.json", built.input());
+    choose("network", name);
+    EXPECT_EQ(graph_of_run(start_, set_, options_, reporter_).name, start_.graph.name) << name;
+  }
+  choose("network", "mlp");
+  EXPECT_THROW(graph_of_run(start_, set_, options_, reporter_), UsageError);
 }
 
 TEST_F(TrainStart, TakesNoDropPathThatTheCheckpointsNetworkHasNot) {

@@ -19,6 +19,16 @@ constexpr std::chrono::seconds kToReachAll{120};
 
 std::string joined(const std::vector<std::string>& names) { return join_first(names, 8, ", "); }
 
+// `other`: "NAME (FOLDER)" of the cluster that has the host. One of the name that was asked for is most likely the same
+// cluster, which somebody registered with another shared folder.
+std::string hint_of_member(const std::string& host, const std::string& other, const std::string& name) {
+  if (other.starts_with(name + " (")) {
+    return fmt::format("give the --shared FOLDER that cluster {} was registered with, the part before /dtrain-jobs",
+                       name);
+  }
+  return fmt::format("`dtrain cluster remove` with that cluster and {} takes it out, where it is registered", host);
+}
+
 }  // namespace
 
 Admission::Admission(Site& site, cluster::RegisteredCluster cluster, bool yes, Reporter& reporter)
@@ -71,9 +81,7 @@ void Admission::refuse_unfit(const std::vector<SeenHost>& fresh) const {
   for (const SeenHost& host : fresh) {
     if (host.facts->other_cluster) {
       throw UsageError(fmt::format("{} belongs to cluster {}", host.name, *host.facts->other_cluster),
-                       fmt::format("`dtrain cluster remove` with that cluster and {} takes it out, where it is "
-                                   "registered",
-                                   host.name));
+                       hint_of_member(host.name, *host.facts->other_cluster, cluster_.name));
     }
     if (!host.facts->sees_shared) blind.push_back(host.name);
   }

@@ -5,8 +5,10 @@
 #include <algorithm>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/process.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/regions.hpp>
+#include <dtrain/launcher/program_files.hpp>
 
 namespace dtrain::cli {
 namespace {
@@ -118,6 +120,14 @@ std::string attempts_text(const cluster::Launched& launched) {
   return texts.empty() ? "no capacity" : join_first(texts, 4, ", ");
 }
 
+// The nodes get the files of this program. They are not asked, as they are not there yet.
+void warn_without_bundle(Reporter& reporter) {
+  if (!launcher::bundle_of(own_command()).empty()) return;
+  reporter.warn(
+      "this dtrain is no bundle: nodes cannot start it where they lack its libraries, or the processor for which it "
+      "was built. packaging/bundle.sh makes a bundle, which starts on all of them; run the dtrain in it");
+}
+
 void remember(const Asked& asked, const RegionOrder& order) {
   std::vector<std::string> regions = order.to_clear;
   for (const Candidate& one : order.tried) {
@@ -129,6 +139,7 @@ void remember(const Asked& asked, const RegionOrder& order) {
 }  // namespace
 
 RegionOrder order_regions(const Asked& asked, Reporter& reporter) {
+  warn_without_bundle(reporter);
   const std::vector<std::string> regions = cluster::regions_in(asked.place.region);
   if (regions.size() < 2) return one_region(asked, look_at(asked, asked.place.region, reporter), reporter);
   cluster::refuse_ties(asked.spec);

@@ -1,0 +1,85 @@
+#include "spec/prefix_claim.hpp"
+
+#include <gtest/gtest.h>
+
+#include <dtrain/base/error.hpp>
+
+#include "common/recording_reporter.hpp"
+#include "train/small_checkpoint.hpp"
+
+namespace dtrain::job {
+namespace {
+
+// `--force` over the checkpoints m/x-0001 and m/x-0003.
+class ForcedPrefix : public ::testing::Test {
+ protected:
+  ForcedPrefix() {
+    config::OptionSet set;
+    bind(set, options_);
+    options_.model_prefix = prefix_;
+    options_.force = true;
+    options_.dry_run = true;  // refuses, and makes nothing
+    make_folder(folder_.path() / "m");
+    for (const std::uint32_t epoch : {1u, 3u}) save(prefix_, epoch);
+  }
+
+  static void save(const Path& prefix, std::uint32_t epoch) {
+    train::save_checkpoint({prefix, epoch, 0}, train::small_checkpoint(epoch));
+  }
+  // What the refusal calls the weights; empty: they are not refused.
+  std::string refused(const Path& weights) {
+    options_.pretrained.file = weights;
+    try {
+      claim_prefix(options_, {}, reporter_);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return {};
+  }
+  static std::string replaces(const Path& file) {
+    return "--force: replaces " + file.string() + ", the weights of --pretrained";
+  }
+
+  const ScratchFolder folder_{"dtrain-claim"};
+  const Path prefix_ = folder_.path() / "m/x";
+  config::TrainOptions options_;
+  RecordingReporter reporter_;
+};
+
+TEST_F(ForcedPrefix, KeepsTheWeightsThatTheRunBeginsWith) {
+  std::filesystem::create_directory_symlink(folder_.path() / "m", folder_.path() / "linked");
+  std::filesystem::create_symlink(prefix_.string() + "-0001.safetensors", folder_.path() / "w.safetensors");
+  for (const char* name : {"m/x-0003.safetensors", "m/../m/x-0001.safetensors", "linked/x-0003.safetensors",
+                           "w.safetensors", "m/x-0003.json"}) {
+    EXPECT_EQ(refused(folder_.path() / name), replaces(folder_.path() / name));
+  }
+  const Path from_here = std::filesystem::relative(folder_.path() / "m/x-0003.safetensors");
+  EXPECT_EQ(refused(from_here), replaces(from_here));
+}
+
+TEST_F(ForcedPrefix, KeepsTheCheckpointThatAPrefixNames) {
+  EXPECT_EQ(refused(prefix_), replaces(prefix_.string() + "-0003.safetensors"));
+}
+
+TEST_F(ForcedPrefix, KeepsTensorsWithoutManifest) {
+  const Path tensors = prefix_.string() + "-0003.safetensors";
+  for (const char* stem : {"-0001", "-0003"}) std::filesystem::remove(prefix_.string() + stem + ".json");
+  EXPECT_EQ(refused(tensors), replaces(tensors));
+}
+
+TEST_F(ForcedPrefix, KeepsParametersOfMxnetWithoutManifest) {
+  const Path params = prefix_.string() + "-0007.params";
+  write_file_atomic(params, "x");
+  EXPECT_EQ(refused(params), replaces(params));
+}
+
+TEST_F(ForcedPrefix, TakesOtherWeights) {
+  save(folder_.path() / "m/y", 3);
+  std::filesystem::copy_file(prefix_.string() + "-0003.safetensors", folder_.path() / "m/copy.safetensors");
+  for (const char* name : {"m/y-0003.safetensors", "m/y", "m/copy.safetensors", "m/none.safetensors"}) {
+    EXPECT_EQ(refused(folder_.path() / name), "") << name;
+  }
+}
+
+}  // namespace
+}  // namespace dtrain::job
