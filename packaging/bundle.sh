@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes the relocatable bundle and prints the path of its archive.
 #   packaging/bundle.sh [BUILD_DIR [OUT_DIR]]      (default: build/release build)
+# BUILD_DIR is what `cmake --preset release && cmake --build --preset release` makes.
 # The bundle runs on any x86-64 Linux with a kernel of 2019 or newer, because it contains every library that the program
 # needs, its own loader and its own libc:
 #   dtrain-VERSION-linux-x86_64/dtrain                       launcher, static: runs the next line
@@ -21,7 +22,7 @@ main() {
   for tool in patchelf zstd ldd strip c++; do
     command -v $tool >/dev/null || fail "$tool is missing: run packaging/install-deps.sh build"
   done
-  [ -x "$build/dtrain" ] || fail "$build/dtrain does not exist: build it with 'cmake --build --preset release'"
+  [ -x "$build/dtrain" ] || fail "$build/dtrain does not exist: build it with 'cmake --preset release && cmake --build --preset release'"
   if grep -q 'was built without CUDA' "$build/dtrain"; then
     echo "bundle: this program trains on CPUs only; packaging/cuda-toolkit.sh brings nvcc for a build" >&2
   fi
