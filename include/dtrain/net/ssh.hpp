@@ -137,7 +137,7 @@ class SshSession {
   void put_text(std::string_view content, const std::string& remote, unsigned mode);
   std::string read_file(const std::string& path, std::size_t most_bytes = 1 << 20);  // RemoteError: longer than that
   void rename(const std::string& from, const std::string& to);                       // replaces `to`, in one step
-  // Of a file that is there. False: the host refuses it, as for the files of another user.
+  // The file must exist. False: the host refuses, for example because the file belongs to another user.
   [[nodiscard]] bool set_mode(const std::string& path, unsigned mode);
   void remove(const std::string& path);  // a file; one that is not there is fine
   // Lower-case hex, computed there by sha256sum, else here from what is read back. nullopt: no such file.

@@ -47,8 +47,8 @@ std::set<std::string> hosts_in_records(const JobFolder& folder) {
   return hosts;
 }
 
-// `place`: its path in the job folder. `hosts`: all that the job had. False where it is doubtful: what is no file of
-// dtrain's may be the only copy of somebody's work.
+// `place`: its path in the job folder. `hosts`: all that the job had. False in doubt, because a file of the program may
+// be the only copy of a result.
 bool is_made_by_dtrain(const Path& place, bool is_folder, const std::set<std::string>& hosts) {
   const JobFolder here{};
   if (external::is_run_file(place, is_folder)) return true;

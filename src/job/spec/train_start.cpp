@@ -130,8 +130,8 @@ void agree_with_checkpoint(const train::Checkpoint& start, const config::OptionS
 
 namespace {
 
-// What is left to compare where training may differ. How weights begin does not matter to a checkpoint's, and a symbol
-// of MXNet does not say it.
+// The network without what may differ between a checkpoint and the run that continues it. That includes the initial
+// values of weights: the checkpoint replaces them, and a symbol file of MXNet does not hold them.
 nn::Graph bare_network(nn::Graph graph) {
   for (nn::Node& node : graph.nodes) {
     node.learns = true;

@@ -19,8 +19,8 @@ constexpr std::chrono::seconds kToReachAll{120};
 
 std::string joined(const std::vector<std::string>& names) { return join_first(names, 8, ", "); }
 
-// `other`: "NAME (FOLDER)" of the cluster that has the host. One of the name that was asked for is most likely the same
-// cluster, which somebody registered with another shared folder.
+// `other`: "NAME (FOLDER)" of the cluster that has the host. If its name is the one that was asked for, it is most
+// likely the same cluster, registered with another shared folder.
 std::string hint_of_member(const std::string& host, const std::string& other, const std::string& name) {
   if (other.starts_with(name + " (")) {
     return fmt::format("give the --shared FOLDER that cluster {} was registered with, the part before /dtrain-jobs",
