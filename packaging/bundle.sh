@@ -22,7 +22,8 @@ main() {
   for tool in patchelf zstd ldd strip c++; do
     command -v $tool >/dev/null || fail "$tool is missing: run packaging/install-deps.sh build"
   done
-  [ -x "$build/dtrain" ] || fail "$build/dtrain does not exist: build it with 'cmake --preset release && cmake --build --preset release'"
+  [ -x "$build/dtrain" ] ||
+    fail "$build/dtrain does not exist: build it with 'cmake --preset release && cmake --build --preset release'"
   if grep -q 'was built without CUDA' "$build/dtrain"; then
     echo "bundle: this program trains on CPUs only; packaging/cuda-toolkit.sh brings nvcc for a build" >&2
   fi

@@ -11,8 +11,8 @@ readonly root=$PWD logs=$PWD/build/test-logs
 cores=$(nproc) || cores=2
 failed=0
 
-# After the build the quick tier runs in three lanes side by side: parts that only compute, and wait for nobody, fill the
-# time in which the two others wait.
+# After the build the quick tier runs in three lanes side by side: parts that only compute fill the time in which the two
+# others wait for machines and processes.
 readonly computing=(quickstart unit lint tidy locks judge bundle image package)
 readonly shells=(cli board launch hosts s3)
 readonly machines=(cluster jobs strangers faults launchers)

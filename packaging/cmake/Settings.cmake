@@ -19,7 +19,7 @@ if(CMAKE_UNITY_BUILD)
   target_compile_options(dtrain_warnings INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endif()
 
-# What mostly waits for others: -O1 compiles a third faster than -O3.
+# Folders that mostly wait for other processes and machines: -O1 compiles them a third faster than -O3.
 set(dtrain_waiting_folders external launcher cluster config job cli)
 function(dtrain_optimise_less target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)

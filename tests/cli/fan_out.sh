@@ -115,7 +115,7 @@ check "permissions that changed travel alone" answers "0 of 7 files copied, perm
 check "the permissions are there" same "$(stat -c %a "$at/all/large")" 700
 run sync src there/all --exclude .git -H one --json
 check "then nothing is left to do" json out 'lines[0]["copied"] == 0 and lines[0]["modes"] == 0'
-cp "/proc/$$/comm" comm && chmod 664 comm  # nobody, not even root, may set the permissions of a file of /proc
+cp "/proc/$$/comm" comm && chmod 664 comm  # not even root may set the permissions of a file of /proc
 run sync comm "/proc/$$/" -H one
 check "a file whose permissions cannot be set is not sent again" answers "0 of 1 files copied"
 check "a warning says that they stay" says_line "warning: 127.0.1.1:$PORT: permissions of 1 file differ and stay"
