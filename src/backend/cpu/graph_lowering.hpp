@@ -130,7 +130,8 @@ class Lowering {
     } else if (layers_.products[at(index)]) {
       ProductLayer& layer = *layers_.products[at(index)];
       const TensorId result = new_value(index, n.output);
-      add(layer.shape().by_tiles ? make_winograd_forward(layer, x, result) : make_product_forward(layer, x, result),
+      add(layer.shape().by_tiles ? make_winograd_forward(layer, x, result, rows_of_regions(index))
+                                 : make_product_forward(layer, x, result),
           index, ".forward");
     } else if (const auto* activation = as<nn::Activation>(n)) {
       add(make_activation(activation->kind, kernels_, x, new_value(index, shape_of(x))), index, ".forward");
@@ -187,6 +188,7 @@ class Lowering {
   RegionTensors region_tensors(const std::vector<TensorId>& inputs);
   std::vector<TensorId> values_of_inputs(int index) const;
   bool forward_region_layer(int index);
+  RegionRows rows_of_regions(int index) const;  // of the value of node `index`
   bool backward_region_layer(int index, TensorId gradient);
   void end_with_results(const nn::RegionLoss& layer);
   void begin_backward(const nn::RegionLoss& layer);
@@ -286,8 +288,11 @@ class Lowering {
     return again;
   }
 
-  std::unique_ptr<Op> weights_gradient(ProductLayer& layer, TensorId source, TensorId gradient) {
-    if (layer.shape().by_tiles) return make_winograd_backward_weights(layer, source, gradient);
+  std::unique_ptr<Op> weights_gradient(int index, TensorId source, TensorId gradient) {
+    ProductLayer& layer = *layers_.products[at(index)];
+    if (layer.shape().by_tiles && sums_minimally(layer.shape())) {
+      return make_winograd_backward_weights(layer, source, gradient, rows_of_regions(index));
+    }
     if (has_matrix_gradient(layer.shape(), this_cpu())) return make_matrix_gradient(layer, source, gradient);
     if (has_dense_gradient(layer.shape(), this_cpu())) return make_dense_gradient(layer, source, gradient);
     if (has_tile_gradient(layer.shape(), this_cpu())) return make_tile_gradient(layer, source, gradient);
@@ -302,14 +307,14 @@ class Lowering {
     const int source = node(index).inputs[0];
     if (wants_gradient(source)) {
       const TensorId result = program().add_tensor(shape_of(value(source)), options_.dtype);
-      add(layer.shape().by_tiles ? make_winograd_backward_data(layer, gradient, result)
+      add(layer.shape().by_tiles ? make_winograd_backward_data(layer, gradient, result, rows_of_regions(index))
                                  : make_product_backward_data(layer, gradient, result),
           index, ".backward_data");
       pass_on(source, result);
     }
     if (!nn::is_held(node(index), 0)) {
       const TensorId x = value_again(source);
-      add(weights_gradient(layer, x, gradient), index, ".backward_weights");
+      add(weights_gradient(index, x, gradient), index, ".backward_weights");
     }
     if (layer.bias_offset() >= 0 && !nn::is_held(node(index), 1))
       add(make_bias_gradient({layer.bias_offset(), shape_of(gradient).c}, kernels_, gradient), index, ".backward_bias");

@@ -4,6 +4,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include <dtrain/base/error.hpp>
@@ -127,6 +128,14 @@ auto with_forward(const Product& p, const memory::desc& weights, Use use) {
   return p.dense ? use(describe_dense(p, w, p.out_dtype)) : use(describe_convolution(p, w, p.out_dtype));
 }
 
+bool is_by_definition(const Product& p, const memory::desc& weights) {
+  return with_forward(p, weights, [](const auto& d) { return std::string_view(d.impl_info_str()).starts_with("ref"); });
+}
+
+bool has_blocks_of_16(const Product& p) {
+  return !p.dense && p.convolution.groups == 1 && p.arithmetic() == DType::float32;
+}
+
 template <typename Use>
 auto with_backward_data(const Product& p, const memory::desc& weights, Use use) {
   const memory::desc w = chosen_weights(p, p.arithmetic(), weights);
@@ -242,8 +251,16 @@ Compiled compile_backward_weights(const Product& p, const memory::desc& weights)
   return compiled;
 }
 
+// The layout that oneDNN prefers for p holds blocks of as many output channels as pay for that number of samples. One
+// sample may want other blocks; oneDNN then computes it by definition, which takes some thousand times as long. Blocks
+// of 16 by 16 channels serve all numbers.
 memory::desc forward_layout(const Product& p) {
-  return with_forward(p, {}, [](const auto& d) { return d.weights_desc(); });
+  const memory::desc preferred = with_forward(p, {}, [](const auto& d) { return d.weights_desc(); });
+  Product one = p;
+  one.n = 1;
+  if (!has_blocks_of_16(p) || !is_by_definition(one, preferred)) return preferred;
+  const memory::desc common{p.weight_dims(), memory::data_type::f32, memory::format_tag::OIhw16i16o};
+  return is_by_definition(one, common) || is_by_definition(p, common) ? preferred : common;
 }
 
 memory::desc backward_data_layout(const Product& p) {

@@ -25,7 +25,7 @@ struct Product {
   DType out_dtype = DType::float32;  // of the forward's result; gradients are of `dtype`
   bool widened = false;              // tensors of bfloat16 are computed on as float32 copies: see bfloat16.hpp
   bool by_matrices = false;          // gradients are matrix products on the pixels in use: see pixel_matrix.hpp
-  bool by_tiles = false;             // by own kernels in all directions: see winograd.hpp
+  bool by_tiles = false;             // by own kernels: see winograd.hpp
   int spread = 0;                    // of a transposed convolution the stride: see transposed.hpp
 
   DType arithmetic() const { return widened ? DType::float32 : dtype; }

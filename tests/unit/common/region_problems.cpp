@@ -1,5 +1,7 @@
 // The layers between the two stages of a detector. Regions have no gradient, so a branch that does not learn proposes
 // them: then the differences of the loss are those of what learns.
+#include <optional>
+
 #include "layer_cases.hpp"
 
 namespace dtrain::testing {
@@ -9,7 +11,11 @@ using nn::GraphBuilder;
 
 constexpr nn::Shape kPicture{3, 36, 44};
 constexpr nn::Levels kLevels{2, 5, 6};
-constexpr int kClasses = 3, kRegions = 16, kFound = 4, kMaskSide = 3;
+constexpr int kClasses = 3, kRegions = 16, kFound = 4;
+
+struct MaskHead {
+  int side = 0, channels = 0;
+};
 
 // A box of ones in a picture of zeros.
 void add_mask(const nn::Box& box, std::vector<std::uint8_t>& masks) {
@@ -52,22 +58,22 @@ nn::Convolution biased(int out, int kernel, bool is_dense = false) {
   return convolution;
 }
 
-int add_masks(GraphBuilder& b, int pyramid, int found) {
-  const nn::RegionAlign align{.size = kMaskSide,
+int add_masks(GraphBuilder& b, const MaskHead& head, int pyramid, int found) {
+  const nn::RegionAlign align{.size = head.side,
                               .apart = true,
                               .levels = kLevels,
                               .used = 2,
                               .image_height = kPicture.h,
                               .image_width = kPicture.w};
   const int points = b.add("mask_points", align, {pyramid, found});
-  const int mixed = b.add("mask_mixed", biased(6, 3), {points});
-  const int kept = b.add("mask_kept", nn::KeepRegions{kMaskSide}, {mixed});
-  const int again = b.add("mask_again", biased(6, 3), {kept});
+  const int mixed = b.add("mask_mixed", biased(head.channels, 3), {points});
+  const int kept = b.add("mask_kept", nn::KeepRegions{head.side}, {mixed});
+  const int again = b.add("mask_again", biased(head.channels, 3), {kept});
   const int larger = b.add("mask_larger", nn::TransposedConvolution{.out = 5}, {again});
   return b.add("mask_logits", biased(kClasses + 1, 1), {larger});
 }
 
-Problem two_stages(const std::string& name, bool has_masks) {
+Problem two_stages(const std::string& name, const std::optional<MaskHead>& masks) {
   constexpr int kAnchors = nn::Proposals::kAnchors;
   GraphBuilder b(name, kPicture);
   const int fixed = add_pyramid(b, "fixed");
@@ -91,7 +97,7 @@ Problem two_stages(const std::string& name, bool has_masks) {
                              .image_height = kPicture.h,
                              .image_width = kPicture.w,
                              .detections = kFound,
-                             .mask = has_masks ? 2 * kMaskSide : 0};
+                             .mask = masks ? 2 * masks->side : 0};
   const int objects = b.add("found", nn::FoundRegions{found}, {proposed, classes, boxes});
   std::vector<int> inputs{b.add("objectness", biased(kAnchors, 1), {pyramid}),
                           b.add("anchor_codes", biased(4 * kAnchors, 1), {pyramid}),
@@ -99,7 +105,7 @@ Problem two_stages(const std::string& name, bool has_masks) {
                           classes,
                           boxes,
                           objects};
-  if (has_masks) inputs.push_back(add_masks(b, pyramid, objects));
+  if (masks) inputs.push_back(add_masks(b, *masks, pyramid, objects));
   nn::Graph graph = b.finish(inputs, nn::RegionLoss{.found = found, .levels = kLevels});
   for (nn::Node& node : graph.nodes) node.learns = !node.name.starts_with("fixed");
   Problem problem = make_problem(std::move(graph), 4);
@@ -110,6 +116,10 @@ Problem two_stages(const std::string& name, bool has_masks) {
 
 }  // namespace
 
-std::vector<Problem> region_problems() { return {two_stages("boxes", false), two_stages("masks", true)}; }
+// The last one's masks are as wide as minimal filtering on the CPU asks for.
+std::vector<Problem> region_problems() {
+  return {two_stages("boxes", std::nullopt), two_stages("masks", MaskHead{3, 6}),
+          two_stages("wide_masks", MaskHead{8, 32})};
+}
 
 }  // namespace dtrain::testing

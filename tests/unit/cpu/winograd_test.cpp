@@ -138,5 +138,11 @@ TEST(WinogradLayers, AreThoseWhereItIsFaster) {
   EXPECT_FALSE(filters_minimally(p, cpu));
 }
 
+TEST(WinogradLayers, LeaveLargeSumsOfFewTilesToDirectOnes) {
+  EXPECT_FALSE(sums_minimally(product_3x3(512, 512, 8)));
+  EXPECT_TRUE(sums_minimally(product_3x3(512, 512, 9))) << "more tiles";
+  EXPECT_TRUE(sums_minimally(product_3x3(64, 64, 8))) << "small sums";
+}
+
 }  // namespace
 }  // namespace dtrain::backend::cpu

@@ -27,6 +27,20 @@ std::vector<TensorId> Lowering::values_of_inputs(int index) const {
   return values;
 }
 
+// Layers that keep the size of a value of regions keep where the regions lie.
+RegionRows Lowering::rows_of_regions(int index) const {
+  const auto has_size_of_index = [&](const nn::Node& n) {
+    return n.output.h == node(index).output.h && n.output.w == node(index).output.w;
+  };
+  for (const nn::Node* n = &node(index); !n->inputs.empty() && has_size_of_index(*n); n = &node(n->inputs[0])) {
+    if (const auto* align = as<nn::RegionAlign>(*n)) {
+      return align->apart ? RegionRows{value(n->inputs[1]), align->size + 1} : RegionRows{};
+    }
+    if (!as<nn::Convolution>(*n) && !as<nn::Activation>(*n) && !as<nn::KeepRegions>(*n)) break;
+  }
+  return {};
+}
+
 bool Lowering::forward_region_layer(int index) {
   const nn::Node& n = node(index);
   const auto x = [&](std::size_t which) { return value(n.inputs[which]); };

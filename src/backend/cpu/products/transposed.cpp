@@ -20,9 +20,12 @@ constexpr int kFewestPixels = 16, kMostPixels = 1024;
 // What the three directions share. `source` and `result` are sides of the layer, or the gradients there.
 class TransposedOp : public Op {
  public:
-  TransposedOp(ProductLayer& layer, const nn::Shape& in, TensorId source, TensorId result)
+  // `read` are those of the two that the direction reads.
+  TransposedOp(ProductLayer& layer, const nn::Shape& in, const RegionRows& rows, TensorId source, TensorId result,
+               std::vector<TensorId> read)
       : layer_(layer),
         in_(in),
+        rows_(rows),
         stride_(layer.shape().spread),
         outputs_(layer.shape().out.c),
         block_(std::clamp(kBlockOutputs / outputs_, kFewestPixels, kMostPixels)),
@@ -30,6 +33,8 @@ class TransposedOp : public Op {
         source_(source),
         result_(result) {
     kind = "convolution";
+    reads = std::move(read);
+    if (rows_.regions != kNoTensor) reads.push_back(rows_.regions);
   }
 
   // Samples are computed one by one, so that it does not matter how many there are.
@@ -80,11 +85,13 @@ class TransposedOp : public Op {
   template <typename Work>
   void each_block(const Context& c, Work work) const {
     for (int sample = 0; sample < c.count; ++sample) {
-      for (int first = 0; first < pixels_of_sample(); first += block_) {
+      const int in_use = rows_.end(c, sample, in_.h) * in_.w;
+      for (int first = 0; first < in_use; first += block_) {
         work(Block{sample, first, std::min(block_, pixels_of_sample() - first)});
       }
     }
   }
+  void clear_unused(const Context& c, TensorId id) const { rows_.clear_below(c, id, in_.h); }
   Call& call_for(const Context& c, const Block& block) {
     return calls_.find(block.pixels)->second[static_cast<std::size_t>(c.worker->id)];
   }
@@ -161,6 +168,7 @@ class TransposedOp : public Op {
   }
 
   const nn::Shape in_;
+  const RegionRows rows_;
   const int stride_, outputs_, block_;  // block_: pixels
   const std::size_t element_;
   const TensorId source_, result_;
@@ -172,9 +180,8 @@ class TransposedOp : public Op {
 
 class TransposedForward final : public TransposedOp {
  public:
-  TransposedForward(ProductLayer& layer, const nn::Shape& in, TensorId source, TensorId result)
-      : TransposedOp(layer, in, source, result) {
-    reads = {source};
+  TransposedForward(ProductLayer& layer, const nn::Shape& in, const RegionRows& rows, TensorId source, TensorId result)
+      : TransposedOp(layer, in, rows, source, result, {source}), result_(result) {
     writes = {result};
   }
   // The bias of each output.
@@ -188,6 +195,7 @@ class TransposedForward final : public TransposedOp {
     }
   }
   void run(Context& c) override {
+    clear_unused(c, result_);
     each_block(c, [&](const Block& block) {
       read_source(c, block);
       call_for(c, block)(*c.worker, source_rows(c, block), result_rows(c), layer_.forward_weights(),
@@ -200,18 +208,22 @@ class TransposedForward final : public TransposedOp {
  protected:
   const Compiled& compile(int pixels) override { return layer_.forward(pixels); }
   Call make_call(const Compiled& compiled) const override { return {compiled, layer_.shape().out.c}; }
+
+ private:
+  TensorId result_;
 };
 
 class TransposedBackwardData final : public TransposedOp {
  public:
-  TransposedBackwardData(ProductLayer& layer, const nn::Shape& in, TensorId gradient, TensorId source_gradient)
-      : TransposedOp(layer, in, source_gradient, gradient) {
-    reads = {gradient};
+  TransposedBackwardData(ProductLayer& layer, const nn::Shape& in, const RegionRows& rows, TensorId gradient,
+                         TensorId source_gradient)
+      : TransposedOp(layer, in, rows, source_gradient, gradient, {gradient}), source_gradient_(source_gradient) {
     writes = {source_gradient};
   }
   std::size_t workspace_bytes() const override { return 0; }
   void begin(Context&) override {}
   void run(Context& c) override {
+    clear_unused(c, source_gradient_);
     each_block(c, [&](const Block& block) {
       read_result(c, block);
       call_for(c, block)(*c.worker, result_rows(c), source_rows(c, block), layer_.backward_weights_packed());
@@ -222,14 +234,17 @@ class TransposedBackwardData final : public TransposedOp {
 
  protected:
   const Compiled& compile(int pixels) override { return layer_.backward_data(pixels); }
+
+ private:
+  TensorId source_gradient_;
 };
 
 // Blocks after the first go to a second buffer and are added.
 class TransposedBackwardWeights final : public TransposedOp {
  public:
-  TransposedBackwardWeights(ProductLayer& layer, const nn::Shape& in, TensorId source, TensorId gradient)
-      : TransposedOp(layer, in, source, gradient) {
-    reads = {source, gradient};
+  TransposedBackwardWeights(ProductLayer& layer, const nn::Shape& in, const RegionRows& rows, TensorId source,
+                            TensorId gradient)
+      : TransposedOp(layer, in, rows, source, gradient, {source, gradient}) {
     gradients = {{layer.weight_offset(), static_cast<std::int64_t>(plain_bytes() / sizeof(float))}};
   }
   void prepare(int count, int workers) override {
@@ -297,17 +312,19 @@ class TransposedBackwardWeights final : public TransposedOp {
 
 }  // namespace
 
-std::unique_ptr<Op> make_transposed_forward(ProductLayer& layer, const nn::Shape& in, TensorId source,
-                                            TensorId result) {
-  return std::make_unique<TransposedForward>(layer, in, source, result);
+std::unique_ptr<Op> make_transposed_forward(ProductLayer& layer, const nn::Shape& in, const RegionRows& rows,
+                                            TensorId source, TensorId result) {
+  return std::make_unique<TransposedForward>(layer, in, rows, source, result);
 }
-std::unique_ptr<Op> make_transposed_backward_data(ProductLayer& layer, const nn::Shape& in, TensorId gradient,
-                                                  TensorId source_gradient) {
-  return std::make_unique<TransposedBackwardData>(layer, in, gradient, source_gradient);
+
+std::unique_ptr<Op> make_transposed_backward_data(ProductLayer& layer, const nn::Shape& in, const RegionRows& rows,
+                                                  TensorId gradient, TensorId source_gradient) {
+  return std::make_unique<TransposedBackwardData>(layer, in, rows, gradient, source_gradient);
 }
-std::unique_ptr<Op> make_transposed_backward_weights(ProductLayer& layer, const nn::Shape& in, TensorId source,
-                                                     TensorId gradient) {
-  return std::make_unique<TransposedBackwardWeights>(layer, in, source, gradient);
+
+std::unique_ptr<Op> make_transposed_backward_weights(ProductLayer& layer, const nn::Shape& in, const RegionRows& rows,
+                                                     TensorId source, TensorId gradient) {
+  return std::make_unique<TransposedBackwardWeights>(layer, in, rows, source, gradient);
 }
 
 }  // namespace dtrain::backend::cpu

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "../thread_clock.hpp"
 
@@ -33,12 +35,33 @@ struct Tiles {
   }
 };
 
+// The tiles of a chunk that are computed, in the samples' order.
+class TilesInUse {
+ public:
+  explicit TilesInUse(int all) : number_(all), all_(true) {}
+  explicit TilesInUse(std::vector<int> some)
+      : number_(static_cast<int>(some.size())), all_(false), some_(std::move(some)) {}
+
+  int number() const { return number_; }
+  int operator[](int k) const { return all_ ? k : some_[static_cast<std::size_t>(k)]; }
+
+ private:
+  int number_;
+  bool all_;
+  std::vector<int> some_;
+};
+
 std::size_t floats(std::int64_t count) { return sizeof(float) * static_cast<std::size_t>(count); }
 
 // What the three directions share: the layer, its tiles, and scratch for a block of them on both sides.
 class WinogradOp : public Op {
  public:
-  explicit WinogradOp(ProductLayer& layer) : layer_(layer), tiles_(layer.shape()) { kind = "convolution"; }
+  WinogradOp(ProductLayer& layer, std::vector<TensorId> read, const RegionRows& rows)
+      : layer_(layer), tiles_(layer.shape()), rows_(rows) {
+    kind = "convolution";
+    reads = std::move(read);
+    if (rows.regions != kNoTensor) reads.push_back(rows.regions);
+  }
 
   std::size_t scratchpad_bytes() const final { return floats(values_size() + sums_size()); }
   std::size_t weight_bytes() const final { return floats(transformed_size()); }
@@ -51,13 +74,26 @@ class WinogradOp : public Op {
     const Product& p = layer_.shape();
     const Buffer in(floats(count * p.in.size())), out(floats(count * p.out.size())), sums(floats(transformed_size()));
     for (const Buffer* buffer : {&in, &out, &sums}) std::fill_n(buffer->as<float>(), buffer->size() / 4, 0.5f);
-    return median_seconds(repeats, [&] { compute(worker, count, in.as<float>(), out.as<float>(), sums.as<float>()); });
+    const TilesInUse all(count * tiles_.of_sample);
+    return median_seconds(repeats, [&] { compute(worker, all, in.as<float>(), out.as<float>(), sums.as<float>()); });
   }
 
  protected:
-  // The direction's work on `count` samples of the layer's source or its gradient, and of its result or its gradient;
-  // `sums`: transformed weights, or what the gradient by these is added to.
-  virtual void compute(Worker& worker, int count, float* in, float* out, float* sums) = 0;
+  // The direction's work on a chunk of the layer's source or its gradient, and of its result or its gradient; `sums`:
+  // transformed weights, or what the gradient by these is added to.
+  virtual void compute(Worker& worker, const TilesInUse& tiles, float* in, float* out, float* sums) = 0;
+
+  TilesInUse tiles_in_use(const Context& c) const {
+    if (rows_.regions == kNoTensor) return TilesInUse(c.count * tiles_.of_sample);
+    std::vector<int> some;
+    for (int i = 0; i < c.count; ++i) {
+      const int end = rows_.end(c, i, layer_.shape().out.h);
+      for (int tile = 0; tile < tiles_.of_sample && tiles_.row(tile) < end; ++tile) {
+        some.push_back(i * tiles_.of_sample + tile);
+      }
+    }
+    return TilesInUse(std::move(some));
+  }
 
   std::int64_t transformed_size() const {
     return std::int64_t{kWinogradPositions} * layer_.shape().in.c * layer_.shape().out.c;
@@ -65,18 +101,20 @@ class WinogradOp : public Op {
   float* values(Worker& worker) const { return worker.scratchpad.as<float>(); }
   float* sums(Worker& worker) const { return values(worker) + values_size(); }
 
-  // Calls work(first tile, number of tiles) for the blocks of `count` samples.
+  // Calls work(first of them, number of them) for blocks of tiles.
   template <typename Work>
-  void each_block(int count, Work work) const {
-    const int all = count * tiles_.of_sample;
-    for (int first = 0; first < all; first += tiles_.block) work(first, std::min(tiles_.block, all - first));
+  void each_block(const TilesInUse& tiles, Work work) const {
+    for (int first = 0; first < tiles.number(); first += tiles_.block) {
+      work(first, std::min(tiles_.block, tiles.number() - first));
+    }
   }
 
   using Transform = decltype(WinogradKernels::values);
   // A block of tiles of a tensor to [36][block][channels].
-  void transform(Transform by, const nn::Shape& shape, const float* tensor, int first, int count, float* out) const {
+  void transform(Transform by, const nn::Shape& shape, const float* tensor, const TilesInUse& tiles, int first,
+                 int count, float* out) const {
     for (int k = 0; k < count; ++k) {
-      const int tile = first + k;
+      const int tile = tiles[first + k];
       by(plane_of(shape), tensor + tiles_.sample(tile) * shape.size(), tiles_.row(tile), tiles_.column(tile),
          out + std::int64_t{k} * shape.c, pitch(shape.c));
     }
@@ -84,13 +122,13 @@ class WinogradOp : public Op {
   std::int64_t pitch(int channels) const { return std::int64_t{tiles_.block} * channels; }
 
   // A convolution of tensors of these shapes with transformed weights.
-  void convolve(Worker& worker, int count, const nn::Shape& from, const float* source, const nn::Shape& to,
-                float* result, const float* weights, const float* bias) const {
+  void convolve(Worker& worker, const TilesInUse& tiles, const nn::Shape& from, const float* source,
+                const nn::Shape& to, float* result, const float* weights, const float* bias) const {
     float* const v = values(worker);
     float* const m = v + kWinogradPositions * pitch(from.c);
     const int panel = kernels_.panel(to.c);
-    each_block(count, [&](int first, int number) {
-      transform(kernels_.winograd->values, from, source, first, number, v);
+    each_block(tiles, [&](int first, int number) {
+      transform(kernels_.winograd->values, from, source, tiles, first, number, v);
       for (int position = 0; position < kWinogradPositions; ++position) {
         kernels_.product({.rows = number,
                           .inner = from.c,
@@ -105,7 +143,7 @@ class WinogradOp : public Op {
                           .out_row = to.c});
       }
       for (int k = 0; k < number; ++k) {
-        const int tile = first + k;
+        const int tile = tiles[first + k];
         kernels_.winograd->results(plane_of(to), m + std::int64_t{k} * to.c, pitch(to.c), bias, tiles_.row(tile),
                                    tiles_.column(tile), result + tiles_.sample(tile) * to.size());
       }
@@ -115,6 +153,7 @@ class WinogradOp : public Op {
   const FusedKernels& kernels_ = fused_kernels();
   ProductLayer& layer_;
   const Tiles tiles_;
+  const RegionRows rows_;
 
  private:
   std::int64_t values_size() const { return kWinogradPositions * pitch(layer_.shape().in.c); }
@@ -123,9 +162,8 @@ class WinogradOp : public Op {
 
 class WinogradForward final : public WinogradOp {
  public:
-  WinogradForward(ProductLayer& layer, TensorId source, TensorId result)
-      : WinogradOp(layer), source_(source), result_(result) {
-    reads = {source};
+  WinogradForward(ProductLayer& layer, TensorId source, TensorId result, const RegionRows& rows)
+      : WinogradOp(layer, {source}, rows), source_(source), result_(result) {
     writes = {result};
   }
   void prepare(int, int) override { layer_.transform_forward_weights(); }
@@ -135,13 +173,14 @@ class WinogradForward final : public WinogradOp {
   void run(Context& c) override {
     const float* const bias = layer_.bias_offset() >= 0 ? c.parameters + layer_.bias_offset() : nullptr;
     const Product& p = layer_.shape();
-    convolve(*c.worker, c.count, p.in, static_cast<float*>(c.data(source_)), p.out,
+    rows_.clear_below(c, result_, p.out.h);
+    convolve(*c.worker, tiles_in_use(c), p.in, static_cast<float*>(c.data(source_)), p.out,
              static_cast<float*>(c.data(result_)), static_cast<const float*>(layer_.forward_weights()), bias);
   }
 
  protected:
-  void compute(Worker& worker, int count, float* in, float* out, float* weights) override {
-    convolve(worker, count, layer_.shape().in, in, layer_.shape().out, out, weights, nullptr);
+  void compute(Worker& worker, const TilesInUse& tiles, float* in, float* out, float* weights) override {
+    convolve(worker, tiles, layer_.shape().in, in, layer_.shape().out, out, weights, nullptr);
   }
 
  private:
@@ -150,9 +189,8 @@ class WinogradForward final : public WinogradOp {
 
 class WinogradBackwardData final : public WinogradOp {
  public:
-  WinogradBackwardData(ProductLayer& layer, TensorId gradient, TensorId source_gradient)
-      : WinogradOp(layer), gradient_(gradient), source_gradient_(source_gradient) {
-    reads = {gradient};
+  WinogradBackwardData(ProductLayer& layer, TensorId gradient, TensorId source_gradient, const RegionRows& rows)
+      : WinogradOp(layer, {gradient}, rows), gradient_(gradient), source_gradient_(source_gradient) {
     writes = {source_gradient};
   }
   void prepare(int, int) override { layer_.transform_backward_weights(); }
@@ -161,14 +199,15 @@ class WinogradBackwardData final : public WinogradOp {
   void finish(Context&) override {}
   void run(Context& c) override {
     const Product& p = layer_.shape();
-    convolve(*c.worker, c.count, p.out, static_cast<float*>(c.data(gradient_)), p.in,
+    rows_.clear_below(c, source_gradient_, p.in.h);
+    convolve(*c.worker, tiles_in_use(c), p.out, static_cast<float*>(c.data(gradient_)), p.in,
              static_cast<float*>(c.data(source_gradient_)), static_cast<const float*>(layer_.backward_weights_packed()),
              nullptr);
   }
 
  protected:
-  void compute(Worker& worker, int count, float* in, float* out, float* weights) override {
-    convolve(worker, count, layer_.shape().out, out, layer_.shape().in, in, weights, nullptr);
+  void compute(Worker& worker, const TilesInUse& tiles, float* in, float* out, float* weights) override {
+    convolve(worker, tiles, layer_.shape().out, out, layer_.shape().in, in, weights, nullptr);
   }
 
  private:
@@ -178,9 +217,8 @@ class WinogradBackwardData final : public WinogradOp {
 // Sums over the tiles in their order, so that chunks and blocks do not show in the bits.
 class WinogradBackwardWeights final : public WinogradOp {
  public:
-  WinogradBackwardWeights(ProductLayer& layer, TensorId source, TensorId gradient)
-      : WinogradOp(layer), source_(source), gradient_(gradient) {
-    reads = {source, gradient};
+  WinogradBackwardWeights(ProductLayer& layer, TensorId source, TensorId gradient, const RegionRows& rows)
+      : WinogradOp(layer, {source, gradient}, rows), source_(source), gradient_(gradient) {
     gradients = {
         {layer.weight_offset(), static_cast<std::int64_t>(layer.shape().plain_weights().get_size() / sizeof(float))}};
   }
@@ -188,7 +226,7 @@ class WinogradBackwardWeights final : public WinogradOp {
   std::size_t workspace_bytes() const override { return floats(transformed_size()); }
   void begin(Context& c) override { std::memset(workspace<float>(c), 0, workspace_bytes()); }
   void run(Context& c) override {
-    compute(*c.worker, c.count, static_cast<float*>(c.data(source_)), static_cast<float*>(c.data(gradient_)),
+    compute(*c.worker, tiles_in_use(c), static_cast<float*>(c.data(source_)), static_cast<float*>(c.data(gradient_)),
             workspace<float>(c));
   }
   void finish(Context& c) override {
@@ -198,13 +236,13 @@ class WinogradBackwardWeights final : public WinogradOp {
   }
 
  protected:
-  void compute(Worker& worker, int count, float* in, float* out, float* sums) override {
+  void compute(Worker& worker, const TilesInUse& tiles, float* in, float* out, float* sums) override {
     const nn::Shape &source = layer_.shape().in, &result = layer_.shape().out;
     float* const v = values(worker);
     float* const z = v + kWinogradPositions * pitch(source.c);
-    each_block(count, [&](int first, int number) {
-      transform(kernels_.winograd->values, source, in, first, number, v);
-      transform(kernels_.winograd->gradients, result, out, first, number, z);
+    each_block(tiles, [&](int first, int number) {
+      transform(kernels_.winograd->values, source, in, tiles, first, number, v);
+      transform(kernels_.winograd->gradients, result, out, tiles, first, number, z);
       for (int position = 0; position < kWinogradPositions; ++position) {
         kernels_.product({.rows = source.c,
                           .inner = number,
@@ -242,16 +280,28 @@ bool filters_minimally(const Product& p, const CpuModel& cpu) {
   return std::min(p.out.h, p.out.w) >= kLeastSide && fills_panels(p.in.c) && fills_panels(p.out.c);
 }
 
-std::unique_ptr<Op> make_winograd_forward(ProductLayer& layer, TensorId source, TensorId result) {
-  return std::make_unique<WinogradForward>(layer, source, result);
+// Each chunk reads and writes all sums. Where these pass out of the caches and pictures have few tiles, that takes
+// longer than the multiplications which it saves.
+bool sums_minimally(const Product& p) {
+  constexpr int kFewTiles = 4;
+  constexpr std::int64_t kLargeSums = 16 << 20;
+  const std::int64_t sums = std::int64_t{kWinogradPositions} * p.in.c * p.out.c * std::int64_t{sizeof(float)};
+  return Tiles(p).of_sample > kFewTiles || sums < kLargeSums;
 }
 
-std::unique_ptr<Op> make_winograd_backward_data(ProductLayer& layer, TensorId gradient, TensorId source_gradient) {
-  return std::make_unique<WinogradBackwardData>(layer, gradient, source_gradient);
+std::unique_ptr<Op> make_winograd_forward(ProductLayer& layer, TensorId source, TensorId result,
+                                          const RegionRows& rows) {
+  return std::make_unique<WinogradForward>(layer, source, result, rows);
 }
 
-std::unique_ptr<Op> make_winograd_backward_weights(ProductLayer& layer, TensorId source, TensorId gradient) {
-  return std::make_unique<WinogradBackwardWeights>(layer, source, gradient);
+std::unique_ptr<Op> make_winograd_backward_data(ProductLayer& layer, TensorId gradient, TensorId source_gradient,
+                                                const RegionRows& rows) {
+  return std::make_unique<WinogradBackwardData>(layer, gradient, source_gradient, rows);
+}
+
+std::unique_ptr<Op> make_winograd_backward_weights(ProductLayer& layer, TensorId source, TensorId gradient,
+                                                   const RegionRows& rows) {
+  return std::make_unique<WinogradBackwardWeights>(layer, source, gradient, rows);
 }
 
 }  // namespace dtrain::backend::cpu

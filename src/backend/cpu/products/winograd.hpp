@@ -5,17 +5,24 @@
 #include <memory>
 
 #include "../bfloat16.hpp"
+#include "../detection/region_rows.hpp"
 #include "../program.hpp"
 #include "product_layer.hpp"
 
 namespace dtrain::backend::cpu {
 
-// Pure. Where this is faster than oneDNN's direct convolution in all three directions.
+// Pure. Where this is faster than oneDNN's direct convolution: forward and by the data.
 bool filters_minimally(const Product& p, const CpuModel& cpu);
+// Pure. Of such a layer: also by the weights.
+bool sums_minimally(const Product& p);
 
-// For such a layer.
-std::unique_ptr<Op> make_winograd_forward(ProductLayer& layer, TensorId source, TensorId result);
-std::unique_ptr<Op> make_winograd_backward_data(ProductLayer& layer, TensorId gradient, TensorId source_gradient);
-std::unique_ptr<Op> make_winograd_backward_weights(ProductLayer& layer, TensorId source, TensorId gradient);
+// For such a layer. Of a value of regions the rows below the last region are not computed: results and gradients there
+// are 0.
+std::unique_ptr<Op> make_winograd_forward(ProductLayer& layer, TensorId source, TensorId result,
+                                          const RegionRows& rows);
+std::unique_ptr<Op> make_winograd_backward_data(ProductLayer& layer, TensorId gradient, TensorId source_gradient,
+                                                const RegionRows& rows);
+std::unique_ptr<Op> make_winograd_backward_weights(ProductLayer& layer, TensorId source, TensorId gradient,
+                                                   const RegionRows& rows);
 
 }  // namespace dtrain::backend::cpu
