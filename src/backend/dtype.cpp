@@ -19,6 +19,8 @@ DType parse_dtype(std::string_view name) {
   throw UsageError(fmt::format("dtype '{}' is unknown", name), fmt::format("use {}", fmt::join(kNames, ", ")));
 }
 
+std::vector<std::string> dtype_names() { return {kNames.begin(), kNames.end()}; }
+
 const char* dtype_name(DType dtype) { return kNames[static_cast<std::size_t>(dtype)]; }
 
 StepMetrics metrics_of(const ContributionLayout& layout, std::span<const float> contribution) {

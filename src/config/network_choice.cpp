@@ -74,13 +74,11 @@ static void take_smoothing_of_recipe(const nn::NetworkOptions& options, const Op
   }
 }
 
-static void require_classes(const nn::NetworkOptions& options) {
-  if (options.classes >= fewest_classes(options.name)) return;
-  throw SettingError("num-classes", fmt::format("{} is a classifier, which needs at least 2 classes", options.name),
+void require_classes(const std::string& network, int classes) {
+  if (classes >= (nn::is_detector(network) ? 1 : 2)) return;
+  throw SettingError("num-classes", fmt::format("{} is a classifier, which needs at least 2 classes", network),
                      "pack pictures of another class as well, or train a detector on boxes");
 }
-
-int fewest_classes(const std::string& network) { return nn::is_detector(network) ? 1 : 2; }
 
 nn::Graph choose_graph(const NetworkChoice& choice, const OptionSet& set, DataOptions& data) {
   if (choice.is_file()) {
@@ -93,7 +91,7 @@ nn::Graph choose_graph(const NetworkChoice& choice, const OptionSet& set, DataOp
   nn::NetworkOptions options = choice.options;
   options.image = data.image;
   options.classes = data.classes;
-  require_classes(options);
+  require_classes(options.name, options.classes);
   // The recipe for detectors has a number of regions, and a detector with one stage has none.
   if (!set.chosen("proposals") && !nn::has_proposals(options.name)) options.proposals = 0;
   return nn::build_network(options);

@@ -21,8 +21,8 @@ struct NetworkChoice {
 
 void bind_network(OptionSet& set, NetworkChoice& choice);
 
-// A detector also tells objects of one class from the background.
-int fewest_classes(const std::string& network);
+// A classifier needs two classes; a detector also tells objects of one class from the background. Throws SettingError.
+void require_classes(const std::string& network, int classes);
 
 // Builds or reads the graph. A file that says image shape and classes itself gives them to `data` where the person
 // chose none. Throws UsageError, DataError.

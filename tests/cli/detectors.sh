@@ -112,6 +112,8 @@ run train "${detector[@]}" --data-train s/shapes_train --num-epochs 1 --model-pr
 check "records without boxes are refused" says "has a class for the whole picture and no boxes, which a detector learns from"
 run train "${detector[@]}" --image-shape 3,32,32 --num-epochs 1 --model-prefix m/x
 check "so are pictures that are too small" says "images of 32 x 32 pixels are too small for retinanet"
+run train "${detector[@]}" --image-shape 3,64,100 --num-epochs 1 --model-prefix m/x
+check "and sides that the stride does not divide" says "hint: give 3,64,128 or 3,64,96; pictures are padded to it"
 run train "${detector[@]}" --backbone resnet-19 --num-epochs 1 --model-prefix m/x
 check "and a backbone that there is not" says "resnet-19 is no backbone of a detector"
 run train "${detector[@]}" --pad-size 4 --num-epochs 1 --model-prefix m/x
@@ -165,6 +167,13 @@ run predict m/older photos --min-score 0.001 --csv
 cut -d , -f 1,2,4- out >from-older
 run predict m/one photos --min-score 0.001 --csv
 check "which find the same" cmp -s <(cut -d , -f 1,2,4- out) from-older
+cp d/shapes-detection_train.rec nameless.rec
+run train "${detector[@]}" --data-train nameless.rec --num-classes 6 --num-epochs 1 --model-prefix m/nameless
+run eval m/nameless --data-val cells
+check "without names, records of another number of classes are a warning" says "cells: names 1 class, but the checkpoint finds 6, without names"
+check "and are evaluated" answers_line '^samples=2$'
+run eval m/nameless --data-val d/shapes-detection_val
+check "those of as many are none" says_not "without names"
 run inspect m/one
 check "inspect shows it" answers "retinanet-resnet-18"
 

@@ -54,9 +54,10 @@ struct Detections {
 int mask_rows(const Detections& found, int height);
 
 // Last node of a one-stage detector (Lin et al., "Focal Loss for Dense Object Detection", 2017), as torchvision's
-// RetinaNet has it. Takes two inputs that hold the levels: for each anchor the logits of all classes, and for each
-// anchor four numbers that move and scale it. A pixel has nine anchors: the shapes 1:2, 1:1 and 2:1 (height to width),
-// each in three sizes of its level, which begin at 32 pixels and double from level to level.
+// RetinaNet has it, which gives up to 300 objects of a picture in place of the 100 here. Takes two inputs that hold the
+// levels: for each anchor the logits of all classes, and for each anchor four numbers that move and scale it. A pixel
+// has nine anchors: the shapes 1:2, 1:1 and 2:1 (height to width), each in three sizes of its level, which begin at 32
+// pixels and double from level to level.
 //
 // Training adds up, for each picture, the focal loss of all anchors that are an object or background, and the distance
 // of the four numbers of those that are objects; both are divided by the number of anchors that are objects, at least
@@ -110,8 +111,8 @@ struct KeepRegions {
 };
 
 // The regions whose masks are asked for. Takes regions, their logits (background first) and their box codes (four
-// numbers a class, background first). In evaluation the rows of Detections without masks; in training the first
-// found.detections regions that are objects, as the input has them.
+// numbers a class, background first). In evaluation the rows of Detections without masks; in training the regions that
+// are objects, as the input has them: all, or found.detections of them, evenly spaced in the order of the input.
 struct FoundRegions {
   Detections found;
 };

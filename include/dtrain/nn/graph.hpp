@@ -194,6 +194,7 @@ struct Node {
   std::vector<int> statistics;  // indices into Graph::statistics, in the order mean, variance
   // False: its parameters stay as they are, and a batch norm computes with its running statistics in training too.
   bool learns = true;
+  bool learns_elsewhere = false;  // another parameter server moves it; `learns` is false here
 };
 
 // Whether the node's parameter `which` stays as it began: it has no gradient (zeros), and no optimizer moves it.

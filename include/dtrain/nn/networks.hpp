@@ -30,10 +30,10 @@ struct NetworkOptions {
 };
 
 // Throws UsageError: an unknown name with the nearest known one, a depth with the list of those that exist, an option
-// that the network does not have, an image that is too small (naming the layer that it does not fit). Image height <=
-// 32 selects the CIFAR resnets: (n-2)/6 basic blocks a stage below 164, (n-2)/9 bottlenecks from there on (He et al.
-// 2016). MXNet's scripts do the same up to 28; at 29 to 32 they would put ImageNet's stages on a CIFAR stem.
-// resnet-v1.5 has ImageNet's stages at every height.
+// that the network does not have, an image that is too small (naming the layer that it does not fit), one of a detector
+// whose sides kDetectorStride does not divide. Image height <= 32 selects the CIFAR resnets: (n-2)/6 basic blocks a
+// stage below 164, (n-2)/9 bottlenecks from there on (He et al. 2016). MXNet's scripts do the same up to 28; at 29 to
+// 32 they would put ImageNet's stages on a CIFAR stem. resnet-v1.5 has ImageNet's stages at every height.
 Graph build_network(const NetworkOptions& options);
 
 // In the order in which help and messages list them.
@@ -43,13 +43,18 @@ std::vector<std::string> detector_names();
 bool is_detector(const std::string& name);
 bool has_proposals(const std::string& name);  // of a detector with two stages
 std::vector<std::string> backbone_names();
+// What height and width of a detector's images are multiples of: the stride of the coarsest level of its backbone. With
+// other sides the anchors would drift away from their pixels.
+inline constexpr int kDetectorStride = 32;
 // In front of the names of a detector's nodes that its backbone, as a classifier, has as well.
 inline constexpr std::string_view kBackbonePrefix = "backbone.body.";
 // Those of the others under torchvision's names, and the rest.
 std::vector<std::string> torch_network_names();
 std::vector<std::string> own_network_names();
 
-// What build_network() makes a graph with these tensors of, by its name; nullopt for a graph of another kind.
+// What build_network() makes a graph with these tensors of, by its name; nullopt for a graph of another kind. The sides
+// of a detector's image are rounded up to multiples of kDetectorStride, which checkpoints of older releases need not
+// have.
 std::optional<NetworkOptions> options_of_network(const Graph& graph);
 
 // How weights that others trained on ImageNet want their images: the centre of so many pixels of one whose shorter edge

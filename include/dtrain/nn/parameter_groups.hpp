@@ -33,7 +33,7 @@ std::vector<float> layer_shares(const Graph& graph, float decay);
 struct WeightMatrix {
   std::int64_t first = 0;
   std::int32_t rows = 0, columns = 0;
-  bool scale_free = false;  // only batch norms see its scale: a positive factor on it changes nothing that is computed
+  bool scale_free = false;  // only batch norms that learn see its scale: a positive factor changes nothing in training
   std::int64_t size() const { return std::int64_t{rows} * columns; }
 };
 

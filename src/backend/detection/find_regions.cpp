@@ -5,6 +5,7 @@
 
 #include "../loss_terms.hpp"
 #include "doubles.hpp"
+#include "kept_objects.hpp"
 #include "regions.hpp"
 
 namespace dtrain::backend {
@@ -56,9 +57,13 @@ std::vector<Region> find_regions(const nn::FoundRegions& layer, std::span<const 
 }
 
 std::vector<Region> object_regions(const nn::FoundRegions& layer, std::span<const Region> regions) {
-  std::vector<Region> kept;
-  std::ranges::copy_if(regions, std::back_inserter(kept), [](const Region& region) { return region.is_object(); });
-  kept.resize(static_cast<std::size_t>(layer.found.detections));
+  std::vector<Region> objects, kept(static_cast<std::size_t>(layer.found.detections));
+  std::ranges::copy_if(regions, std::back_inserter(objects), &Region::is_object);
+  const auto all = static_cast<std::int32_t>(objects.size());
+  for (std::int32_t k = 0; k < all; ++k) {
+    const std::int32_t row = row_of_object(k, all, layer.found.detections);
+    if (row != kNoRow) kept[static_cast<std::size_t>(row)] = objects[static_cast<std::size_t>(k)];
+  }
   return kept;
 }
 

@@ -7,6 +7,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/nn/networks.hpp>
 #include <dtrain/train/image_sizes.hpp>
 
 #include "config/exchange/conflicts.hpp"
@@ -23,9 +24,10 @@ std::string size_text(const data::ScaledSize& size) { return fmt::format("{}x{}"
 
 int side_from(const std::string& text) {
   const auto side = whole_number<int>(text, kGroupSide);
-  if (side % kGroupStride == 0) return side;
-  const int nearest = (side + kGroupStride / 2) / kGroupStride * kGroupStride;
-  throw UsageError(fmt::format("{} is no multiple of {}, the stride of detectors: {} is", side, kGroupStride, nearest));
+  if (side % nn::kDetectorStride == 0) return side;
+  const int nearest = (side + nn::kDetectorStride / 2) / nn::kDetectorStride * nn::kDetectorStride;
+  throw UsageError(
+      fmt::format("{} is no multiple of {}, the stride of detectors: {} is", side, nn::kDetectorStride, nearest));
 }
 
 data::ScaledSize group_from(const std::string& text) {

@@ -5,9 +5,6 @@
 
 namespace dtrain::config {
 
-// What height and width of a group are a multiple of: the coarsest level of a detector's backbone.
-inline constexpr int kGroupStride = 32;
-
 void bind_aspect_groups(OptionSet& set, DataOptions& options);
 
 // "320x448,448x320", height first; empty: none. Reading throws UsageError.

@@ -5,6 +5,8 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 
+#include "detection/feature_pyramid.hpp"
+
 namespace dtrain::nn {
 namespace {
 
@@ -22,6 +24,8 @@ std::optional<NetworkOptions> named(const std::string& name, const Graph& graph)
   const std::string rest = graph.name.substr(name.size() + 1);
   if (detection_of(graph)) {
     options.backbone = rest;
+    options.image.h = whole_strides(options.image.h);
+    options.image.w = whole_strides(options.image.w);
     for (const Node& node : graph.nodes) {
       if (const auto* proposals = std::get_if<Proposals>(&node.layer)) options.proposals = proposals->regions;
     }

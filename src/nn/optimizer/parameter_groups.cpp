@@ -20,12 +20,14 @@ bool keeps_factors(const Layer& layer) {
          std::holds_alternative<Flatten>(layer) || std::holds_alternative<Dropout>(layer);
 }
 
-// Whether a factor on the node's output is lost in batch norms, whichever way it goes.
+// Whether a factor on the node's output is lost in batch norms, whichever way it goes. A frozen one computes with its
+// running statistics, which do not follow the factor.
 bool only_norms_follow(const Graph& graph, int node) {
   for (int next = node + 1; next < static_cast<int>(graph.nodes.size()); ++next) {
     const Node& reader = graph.nodes[static_cast<std::size_t>(next)];
     if (std::ranges::find(reader.inputs, node) == reader.inputs.end()) continue;
-    if (std::holds_alternative<BatchNorm>(reader.layer)) continue;
+    const bool learns = reader.learns || reader.learns_elsewhere;
+    if (std::holds_alternative<BatchNorm>(reader.layer) && learns) continue;
     if (!keeps_factors(reader.layer) || !only_norms_follow(graph, next)) return false;
   }
   return true;

@@ -32,8 +32,9 @@ void fit_detector(Json& node, const nn::Shape& from, const nn::Shape& to) {
 nn::Graph read_graph(const Json& document, const std::string& name, const nn::Shape& image) try {
   return nn::graph_from_json(document, name);
 } catch (const UsageError& problem) {
-  throw UsageError(fmt::format("images of {}x{}: {}", image.h, image.w, problem.what()),
-                   "give larger images (setting 'resizing-initial-scale' or 'aspect-groups'), or a smaller network");
+  throw UsageError(
+      fmt::format("images of {}x{}: {}", image.h, image.w, problem.what()),
+      "give larger images (setting 'resizing-initial-scale' or setting 'aspect-groups'), or a smaller network");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "shard_layout.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <dtrain/base/error.hpp>
 
@@ -82,7 +83,7 @@ std::vector<ShardLayout> cut_into_shards(const nn::Graph& graph, int servers) {
   std::vector<ShardLayout> shards(static_cast<std::size_t>(servers));
   for (ShardLayout& shard : shards) {
     shard.graph = graph;
-    for (nn::Node& node : shard.graph.nodes) node.learns = false;
+    for (nn::Node& node : shard.graph.nodes) node.learns_elsewhere = std::exchange(node.learns, false);
   }
   for (std::size_t k = 0; k < graph.nodes.size(); ++k) {
     const nn::Node& node = graph.nodes[k];
@@ -99,6 +100,7 @@ std::vector<ShardLayout> cut_into_shards(const nn::Graph& graph, int servers) {
     for (const int which : node.statistics)
       add_range(shard.statistics, graph.statistics[static_cast<std::size_t>(which)]);
     shard.graph.nodes[k].learns = node.learns;
+    shard.graph.nodes[k].learns_elsewhere = false;
   }
   for (ShardLayout& shard : shards) {
     shard.parameter_count = floats_in(shard.parameters);

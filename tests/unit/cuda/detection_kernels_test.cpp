@@ -349,6 +349,22 @@ TEST(DetectionKernels, DrawTheRegionsThatAreLearntFrom) {
   }
 }
 
+TEST(DetectionKernels, KeepTheObjectsThatTrainMasks) {
+  constexpr int kRegions = 20, kRows = 6;
+  const nn::FoundRegions layer{{.classes = 5, .detections = kRows}};
+  for (const int objects : {20, 13, 6, 2}) {
+    std::vector<Region> regions;
+    for (int k = 0; k < kRegions; ++k) {
+      const auto left = static_cast<float>(k);
+      regions.push_back({{left, 0, left + 9, 9}, k < objects ? left : kBackground, 0});
+    }
+    const std::vector<float> rows = rows_of(regions);
+    std::vector<float> kept(static_cast<std::size_t>(kRows) * nn::kRegion);
+    run_detection(KeepObjects{rows.data(), kept.data(), 1, kRegions, kRows});
+    EXPECT_EQ(kept, rows_of(object_regions(layer, regions))) << objects;
+  }
+}
+
 // Each tap of a point is the product of two.
 TEST(DetectionKernels, LookIntoRegionsWhereOnePictureDoes) {
   const nn::RegionAlign layer{

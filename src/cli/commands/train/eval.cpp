@@ -6,6 +6,7 @@
 #include <dtrain/data/class_names.hpp>
 #include <dtrain/data/numbered_names.hpp>
 #include <dtrain/data/record.hpp>
+#include <dtrain/data/remote.hpp>
 #include <dtrain/train/classification.hpp>
 #include <dtrain/train/trainer.hpp>
 
@@ -197,18 +198,37 @@ void answer_report(const EvalCommand& options, const train::Checkpoint& checkpoi
 }
 
 // The same label that means something else would make the accuracy meaningless. A checkpoint that knows the names of
-// its classes may have more outputs than names; of one without names only the number of its outputs can be compared,
-// and a detector's outputs may count categories that no picture shows.
-void check_classes(const train::Checkpoint& checkpoint, const Path& records) {
+// its classes may have more outputs than names; of one without names only the number of its outputs can be compared. A
+// detector's outputs may count categories that no picture shows: those of torchvision count COCO's ids, which have
+// gaps, and one that learned from records without names has as many as the recipe.
+void check_classes(const train::Checkpoint& checkpoint, const Path& records, Reporter& reporter) {
   const auto store = data::is_remote(records) ? std::make_shared<net::ObjectStore>() : nullptr;
   const std::vector<std::string> here = data::class_names(data::find_records(records.string(), store), store);
   const std::vector<std::string> trained = config::class_names_of(checkpoint.job.preprocessing);
   data::require_same_classes({"the checkpoint", trained}, {records.string(), here});
-  const bool detects = nn::detection_of(checkpoint.graph) != nullptr;
-  if (trained.empty() && !detects) data::require_class_count(checkpoint.graph.classes(), {records.string(), here});
+  if (!trained.empty()) return;
+  const int classes = checkpoint.graph.classes();
+  if (!nn::detection_of(checkpoint.graph)) return data::require_class_count(classes, {records.string(), here});
+  if (here.empty() || std::ssize(here) == classes) return;
+  reporter.warn(
+      fmt::format("{}: names {} class{}, but the checkpoint finds {}, without names: where a label is another class on "
+                  "each side, the average precision is wrong. `dtrain data ls` and `dtrain predict` show what labels "
+                  "mean; `dtrain train --pretrained` learns the classes of these records",
+                  data::shown_files(records), here.size(), here.size() == 1 ? "" : "es", classes));
+}
+
+void refuse_beside_results(const config::OptionSet& set) {
+  for (const char* name : {"PREFIX", "data-val"}) {
+    const config::Option& other = *set.find(name);
+    if (!other.given) continue;
+    throw UsageError(
+        fmt::format("eval: {}: --results and --annotations are scored without a checkpoint", other.shown_name()),
+        "leave it out; or leave these two out to evaluate a checkpoint");
+  }
 }
 
 ExitCode act(const EvalCommand& given, const config::OptionSet& set, Reporter& reporter) {
+  if (given.results.any()) refuse_beside_results(set);
   if (given.results.any())
     return score_results(given.results, given.per_class, given.report.value_or(Path()), reporter);
   EvalCommand options = given;
@@ -226,7 +246,7 @@ ExitCode act(const EvalCommand& given, const config::OptionSet& set, Reporter& r
     throw UsageError("--report: judges classifiers", "--per-class prints what a detector finds of each class");
   }
   if (options.data.detection && set.chosen("top-k")) throw UsageError("--top-k: judges classifiers", "leave it out");
-  check_classes(checkpoint, *options.data.validation);
+  check_classes(checkpoint, *options.data.validation, reporter);
   const Evaluation evaluation = evaluate(options, checkpoint);
   if (evaluation.bad_records > 0) reporter.warn(evaluation.bad_records_warning);
   answer_report(options, checkpoint, evaluation, reporter);

@@ -35,6 +35,27 @@ Backbone find_backbone(const std::string& name) {
                      fmt::format("choose one of {}", join(backbone_names(), ", ")));
 }
 
+int whole_strides(int side) { return (side + kDetectorStride - 1) / kDetectorStride * kDetectorStride; }
+
+void require_image(const NetworkOptions& options, std::string_view why) {
+  constexpr int kSmallest = 64;
+  const Shape& image = options.image;
+  if (image.h < kSmallest || image.w < kSmallest) {
+    throw SettingError(
+        "image-shape",
+        fmt::format("images of {} x {} pixels are too small for {}, whose {}", image.h, image.w, options.name, why),
+        fmt::format("give at least 3,{0},{0}; usual are 3,512,512 to 3,1024,1024", kSmallest));
+  }
+  if (image.h % kDetectorStride == 0 && image.w % kDetectorStride == 0) return;
+  const auto smaller = [](int side) { return side - side % kDetectorStride; };
+  throw SettingError(
+      "image-shape",
+      fmt::format("height and width of images of {} x {} pixels are not both multiples of {}, the stride of detectors",
+                  image.h, image.w, kDetectorStride),
+      fmt::format("give {0},{1},{2} or {0},{3},{4}; pictures are padded to it", image.c, whole_strides(image.h),
+                  whole_strides(image.w), smaller(image.h), smaller(image.w)));
+}
+
 Convolution pyramid_convolution(int kernel, int stride) {
   Convolution convolution = square_convolution(kPyramidChannels, kernel, stride, kernel / 2);
   convolution.bias = true;

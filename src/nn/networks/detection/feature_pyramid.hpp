@@ -3,7 +3,10 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include <dtrain/nn/networks.hpp>
 
 #include "../chain.hpp"
 
@@ -17,6 +20,12 @@ struct Backbone {
 };
 // Throws UsageError for a name that is none of backbone_names(); "" is resnet-50.
 Backbone find_backbone(const std::string& name);
+
+// The side, rounded up to a multiple of kDetectorStride.
+int whole_strides(int side);
+// Throws SettingError for images that are too small, of a network "whose <why>", and for sides that kDetectorStride
+// does not divide.
+void require_image(const NetworkOptions& options, std::string_view why);
 
 // A 3x3 or 1x1 convolution of the pyramid, which keeps the size and has a bias.
 Convolution pyramid_convolution(int kernel, int stride = 1);

@@ -89,13 +89,8 @@ int add_mask_head(Chain& net, RegionAlign align, int pyramid, int found, int cla
 }
 
 Graph build(const NetworkOptions& options, bool has_masks) {
-  constexpr int kSmallest = 64, kUsualRegions = 512, kFewestRegions = 16;
-  if (options.image.h < kSmallest || options.image.w < kSmallest) {
-    throw SettingError("image-shape",
-                       fmt::format("images of {} x {} pixels are too small for {}, whose regions have 32 and more",
-                                   options.image.h, options.image.w, options.name),
-                       fmt::format("give at least 3,{0},{0}; usual are 3,512,512 to 3,1024,1024", kSmallest));
-  }
+  constexpr int kUsualRegions = 512, kFewestRegions = 16;
+  require_image(options, "regions have 32 and more");
   const int regions = options.proposals == 0 ? kUsualRegions : options.proposals;
   if (regions < kFewestRegions) {
     throw SettingError("proposals", fmt::format("{} regions of a picture are too few to learn from", regions),

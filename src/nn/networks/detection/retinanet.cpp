@@ -1,8 +1,6 @@
 // torchvision's RetinaNet (Lin et al. 2017): two heads on the levels of stride 8 to 128.
 #include <fmt/format.h>
 
-#include <dtrain/base/value_range.hpp>
-
 #include "../families.hpp"
 #include "feature_pyramid.hpp"
 
@@ -33,13 +31,7 @@ int add_head(Chain& net, const std::string& name, const std::string& last, int p
 }  // namespace
 
 Graph build_retinanet(const NetworkOptions& options) {
-  constexpr int kSmallest = 64;
-  if (options.image.h < kSmallest || options.image.w < kSmallest) {
-    throw SettingError("image-shape",
-                       fmt::format("images of {} x {} pixels are too small for {}, whose smallest objects have 32",
-                                   options.image.h, options.image.w, options.name),
-                       fmt::format("give at least 3,{0},{0}; usual are 3,512,512 to 3,1024,1024", kSmallest));
-  }
+  require_image(options, "smallest objects have 32");
   const Backbone backbone = find_backbone(options.backbone);
   Chain net(fmt::format("{}-{}", options.name, backbone.name), options.image);
   std::vector<int> levels = add_feature_pyramid(net, backbone, 2);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "detection/kept_objects.hpp"
 #include "detection/match.hpp"
 #include "detection/region_align.hpp"
 
@@ -135,6 +136,31 @@ TEST(FindRegions, takes_the_objects_in_training) {
   EXPECT_EQ(found[0].box.left, 11);
   EXPECT_EQ(found[1].value, 4);
   EXPECT_FALSE(found[2].is_there());
+}
+
+// The last objects are the true boxes.
+TEST(FindRegions, spreads_over_the_objects_in_training_where_they_are_too_many) {
+  std::vector<Region> regions;
+  for (int k = 0; k < 7; ++k) regions.push_back({{static_cast<float>(k), 0, 20, 20}, static_cast<float>(k), 0});
+  regions.push_back({{50, 50, 60, 60}, kBackground, 0});
+  const std::vector<Region> found = object_regions(finder(), regions);
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(found[0].box.left, 2);
+  EXPECT_EQ(found[1].box.left, 4);
+  EXPECT_EQ(found[2].box.left, 6);
+}
+
+TEST(RowOfObject, is_taken_by_one_object) {
+  for (const int objects : {3, 100, 101, 128, 250}) {
+    std::int32_t next = 0;
+    for (std::int32_t k = 0; k < objects; ++k) {
+      const std::int32_t row = row_of_object(k, objects, 100);
+      if (row == kNoRow) continue;
+      EXPECT_EQ(row, next++) << k << " of " << objects;
+    }
+    EXPECT_EQ(next, std::min(objects, 100));
+    EXPECT_EQ(row_of_object(objects - 1, objects, 100), next - 1);
+  }
 }
 
 }  // namespace

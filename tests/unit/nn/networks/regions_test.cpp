@@ -53,8 +53,10 @@ TEST(Regions, names_what_it_cannot_be) {
   options.proposals = 8;
   EXPECT_THROW(build_network(options), UsageError);
   options.proposals = 0;
-  options.image = {3, 32, 64};
-  EXPECT_THROW(build_network(options), UsageError);
+  for (const Shape& image : {Shape{3, 32, 64}, {3, 500, 512}, {3, 512, 500}}) {
+    options.image = image;
+    EXPECT_THROW(build_network(options), UsageError) << image.h << " x " << image.w;
+  }
   EXPECT_THROW(build_network({.name = "retinanet", .image = {3, 64, 64}, .classes = 2, .proposals = 64}), UsageError);
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <dtrain/nn/freeze.hpp>
 #include <dtrain/nn/networks.hpp>
 #include <dtrain/nn/parameter_groups.hpp>
 
@@ -195,6 +196,19 @@ TEST(WeightMatrices, AreScaleFreeWhereOnlyBatchNormsFollow) {
   for (const char* name : {"with_bias_weight", "curved_weight", "twice_weight"}) {
     EXPECT_FALSE(matrix_of(graph, matrices, name).scale_free) << name;
   }
+}
+
+// It computes with its running statistics: muon must not rescale the weight before it.
+TEST(WeightMatrices, AreNotScaleFreeBeforeAFrozenBatchNorm) {
+  Graph resnet = build_network({.name = "resnet18", .image = {3, 64, 64}, .classes = 10});
+  constexpr std::string_view kLast = "layer4.1.conv2_weight", kFirst = "layer1.0.conv1_weight";
+  const std::vector<WeightMatrix> learning = weight_matrices(resnet);
+  EXPECT_TRUE(matrix_of(resnet, learning, kLast).scale_free);
+  EXPECT_TRUE(matrix_of(resnet, learning, kFirst).scale_free);
+  freeze(resnet, "layer4.1.bn2");
+  const std::vector<WeightMatrix> frozen = weight_matrices(resnet);
+  EXPECT_FALSE(matrix_of(resnet, frozen, kLast).scale_free);
+  EXPECT_TRUE(matrix_of(resnet, frozen, kFirst).scale_free);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // What a detector finds: nn::FoundRegions, and the rows of nn::Detections.
 #pragma once
 
+#include "../../../detection/kept_objects.hpp"
 #include "propose.hpp"
 
 namespace dtrain::backend::cuda {
@@ -57,7 +58,7 @@ struct ScoredBoxes {
 
 // ---- two stages
 
-// In training: the first of the regions that are objects. Rows behind them were filled before. Thread = region.
+// In training: the regions that are objects, those with a row. Rows behind them were filled before. Thread = region.
 struct KeepObjects {
   const float* from;  // [n][regions]
   float* to;          // [n][detections]
@@ -68,10 +69,15 @@ struct KeepObjects {
     const RegionRow region = read_region(from, i);
     if (!region.is_object()) return;
     const std::int64_t first = i / regions * regions;
-    std::int32_t place = 0;
-    for (std::int64_t before = first; before < i; ++before) place += read_region(from, before).is_object();
-    if (place >= detections) return;
-    write_region(region.box, region.value, region.label, to + (i / regions * detections + place) * nn::kRegion);
+    std::int32_t index = 0, objects = 0;
+    for (std::int64_t other = first; other < first + regions; ++other) {
+      const bool is_object = read_region(from, other).is_object();
+      objects += is_object;
+      index += is_object && other < i;
+    }
+    const std::int32_t row = row_of_object(index, objects, detections);
+    if (row == kNoRow) return;
+    write_region(region.box, region.value, region.label, to + (i / regions * detections + row) * nn::kRegion);
   }
 };
 
