@@ -5,7 +5,8 @@ serves until stdin ends.
 Its objects are /BUCKET/KEY, and the same below /storage/v1/s3, as behind a gateway. The key's first word says how it
 misbehaves (s3_faults.py), anything else is served as it should be. The bucket "elsewhere" lives in eu-west-1, all others
 in us-east-1. Lists of uploads in buckets "unsaid..." do not tell which checksums their parts have, as on servers other
-than AWS. Counts are kept per path.
+than AWS. Lists of the bucket "endless" ignore where they are to go on, those of "tokenless" do not say it. A HEAD of
+"boasts/..." states a size that no memory holds. Counts are kept per path.
 """
 import base64
 import hashlib
@@ -28,6 +29,7 @@ EXPIRED_TOKENS = {"old"}
 REGIONS = {"elsewhere": "eu-west-1"}
 SKEW = 20 * 60  # seconds that this server's clock is ahead, for the keys "skewed/..."
 TOLERANCE = 300
+BOAST = 300_000_000_000  # bytes
 GATEWAY = "/storage/v1/s3"
 
 
@@ -180,7 +182,8 @@ class Handler(http.server.BaseHTTPRequestHandler, Faults, KeyGiver):
             return self.send(b"", 206, headers, length=Server.part_sizes.get(self.path, len(content)))
         if "Range" in self.headers and content:
             return self.send_range()
-        return self.send(content, headers=headers)
+        is_boast = self.word == "boasts" and self.command == "HEAD"
+        return self.send(content, headers=headers, length=BOAST if is_boast else None)
 
     def range(self):
         size = len(self.object())
@@ -199,6 +202,8 @@ class Handler(http.server.BaseHTTPRequestHandler, Faults, KeyGiver):
     def on_put(self, body):
         if self.word.startswith("busy_put") and not Server.seen_once(self.path + str(self.query)):
             raise Refusal(503, "SlowDown")
+        if self.word == "slow_put":
+            time.sleep(1)
         given = self.headers.get("x-amz-checksum-crc32c")
         if given and given != checksum(body):
             raise Refusal(400, "BadDigest")
@@ -247,13 +252,14 @@ class Handler(http.server.BaseHTTPRequestHandler, Faults, KeyGiver):
         prefix = f"/{self.bucket}/"
         keys = sorted(key for path in Server.objects for key in [urllib.parse.unquote(path[len(prefix):])]
                       if path.startswith(prefix) and key.startswith(self.query.get("prefix", "")))
-        after = self.query.get("continuation-token", "")
+        after = self.query.get("continuation-token", "") if self.bucket != "endless" else ""
         rest = [key for key in keys if key > after]
         page = rest[:3]  # short pages, so that every test turns them
         entries = "".join(f"<Contents><Key>{encode(key, '/')}</Key><Size>{len(Server.objects[prefix + encode(key, '/')])}"
                           f"</Size><ETag>e</ETag></Contents>" for key in page)
         more = len(rest) > len(page)
-        token = f"<NextContinuationToken>{page[-1]}</NextContinuationToken>" if more else ""
+        says_how = more and self.bucket != "tokenless"
+        token = f"<NextContinuationToken>{page[-1]}</NextContinuationToken>" if says_how else ""
         return self.send_xml(f"<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>{str(more).lower()}"
                              f"</IsTruncated>{token}{entries}</ListBucketResult>")
 

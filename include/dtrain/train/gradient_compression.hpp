@@ -93,6 +93,9 @@ class GradientCompressor {
   FloatRange take(int shard, std::span<float> leaf, FloatRange computed);
   // Of the reduction: the sum of what was sent. Of a whole step, what of it is applied.
   void restore(std::span<float> sum);
+  // After restore() of a whole step: whether the rest of its sum is finite. It is not where a gradient of the window
+  // was not, though what is applied may be: a float that is not a number is sent as 0 by two_bit.
+  bool is_rest_finite() const;
   // After restore() of a whole step: the rest of its sum, to be held back.
   std::vector<float> take_rest() { return std::move(rest_); }
 

@@ -193,7 +193,8 @@ struct TrainResult {
   std::string reason;                          // removed, stopped: for the user; may be empty
 };
 
-// The loss is not finite. Where steps have the same bits, the step ends like this again, here and elsewhere.
+// The loss is not finite, or a gradient that compression held back is not. Where steps have the same bits, the step
+// ends like this again, here and elsewhere.
 class Diverged : public Error {
  public:
   using Error::Error;

@@ -128,7 +128,8 @@ void evict_hung(DecisionContext& context) {
   if (!losses.empty()) lose_workers(context, losses);
 }
 
-// Evicts members that were let into a generation and do not enter: their trainer hangs outside of any phase.
+// Evicts members that were let into a generation and do not enter: their trainer hangs outside of any phase. For one
+// that still saves there is the limit of that phase.
 void evict_absent(DecisionContext& context) {
   const State& state = context.state;
   if (!state.current || state.freezing || state.current->awaited == 0) return;
@@ -136,7 +137,10 @@ void evict_absent(DecisionContext& context) {
   const std::optional<Time> since = current.times.switched ? current.times.switched : current.times.meshed;
   const auto absent_for = [&](Duration limit) {
     std::vector<WorkerId> absent = current.members;
-    std::erase_if(absent, [&](WorkerId id) { return state.workers.at(id).progress.generation == current.number; });
+    std::erase_if(absent, [&](WorkerId id) {
+      const Progress& progress = state.workers.at(id).progress;
+      return progress.generation == current.number || progress.phase == Phase::saving;
+    });
     if (!context.passed(*since, limit)) absent.clear();
     return absent;
   };

@@ -201,6 +201,10 @@ void GradientCompressor::restore(std::span<float> sum) {
   }
 }
 
+bool GradientCompressor::is_rest_finite() const {
+  return std::ranges::all_of(rest_, [](float value) { return std::isfinite(value); });
+}
+
 // `rest` is the sum. What it keeps and what the sum becomes add up to it.
 void GradientCompressor::compress_sum(std::span<float> sum, std::span<float> rest) {
   switch (options_.kind) {

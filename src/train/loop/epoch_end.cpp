@@ -87,12 +87,13 @@ void Generation::report_epoch() {
 // Rank 0 saves; the state is already that with which the next epoch begins. The last epoch is not over before its
 // weights are written.
 std::vector<ReportEvent> Generation::save_next_epoch(const RunState& next) {
-  if (!speaks()) {
-    keep_next_epoch(next);
-    return {};
-  }
-  if (!context_.saver.has_taken(next.cursor)) save(next);
-  if (is_over(next, context_.options)) finish_saving();
+  if (!speaks()) keep_next_epoch(next);
+  save_together([&](const Saver::SignOfLife& alive) {
+    if (!speaks()) return;
+    if (!context_.saver.has_taken(next.cursor)) save(next, alive);
+    if (is_over(next, context_.options)) context_.saver.finish(context_.options.save_patience, alive);
+  });
+  if (!speaks()) return {};
   std::vector<ReportEvent> reports = context_.saver.news();
   tell(reports);
   return reports;

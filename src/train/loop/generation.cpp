@@ -51,6 +51,15 @@ std::vector<backend::ShardRange> mixed_groups(const std::vector<backend::ShardRa
   return groups;
 }
 
+Diverged diverged(const char* what, const Cursor& cursor, double rate, bool can_resume) {
+  return Diverged(
+      fmt::format("{} is not finite at epoch {} step {} with learning rate {:g}", what, cursor.epoch, cursor.step,
+                  rate),
+      can_resume
+          ? "the step was not applied and the last checkpoint is good: resume from it with a smaller setting 'lr'"
+          : "no checkpoint has been saved yet: begin again with a smaller setting 'lr'");
+}
+
 }  // namespace
 
 EpochPlan plan_for(const TrainerOptions& options, const data::Loader& training, int workers) {
@@ -139,7 +148,7 @@ elastic::Verdict Generation::train_by_servers() {
     mark_ = Clock::now();
     context_.reporter.tell(context_.saver.news());
     if (verdict != Verdict::go_on && run_.cursor.position < plan_.samples) return verdict;
-    if (save_is_due()) save(run_);
+    save_where_due();
   }
   return Verdict::go_on;
 }
@@ -273,6 +282,8 @@ void Generation::apply(bool closes) {
   const backend::StepMetrics metrics = step_.metrics();
   const double rate = options.schedule.rate(run_.cursor.samples_seen, plan_.samples) * gamma_of(run_.ramp);
   require_finite_loss(metrics, run_.cursor, rate, has_checkpoint(context_, run_.cursor));
+  if (closes && compressor_ && !compressor_->is_rest_finite())
+    throw diverged("a gradient that compression held back", run_.cursor, rate, has_checkpoint(context_, run_.cursor));
   const double norm = gradient_norm();
 
   context_.membership.progress(Phase::applying);
@@ -321,13 +332,7 @@ void Generation::advance(const backend::StepMetrics& m, double rate, double grad
 }
 
 void require_finite_loss(const backend::StepMetrics& metrics, const Cursor& cursor, double rate, bool can_resume) {
-  if (std::isfinite(metrics.loss_sum)) return;
-  throw Diverged(
-      fmt::format("the loss is not finite at epoch {} step {} with learning rate {:g}", cursor.epoch, cursor.step,
-                  rate),
-      can_resume
-          ? "the step was not applied and the last checkpoint is good: resume from it with a smaller setting 'lr'"
-          : "no checkpoint has been saved yet: begin again with a smaller setting 'lr'");
+  if (!std::isfinite(metrics.loss_sum)) throw diverged("the loss", cursor, rate, can_resume);
 }
 
 // All ranks have applied the step before the one that is being made, and the state still stands there: the step before
@@ -337,7 +342,7 @@ void Generation::settle() {
   if (run_.pending.empty()) return;
   run_.settled = std::exchange(run_.pending, {});
   tell(run_.settled);
-  if (save_is_due()) save(run_);
+  save_where_due();
 }
 
 void Generation::tell(const std::vector<ReportEvent>& events) {

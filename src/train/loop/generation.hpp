@@ -85,9 +85,11 @@ class Generation {
   void advance(const backend::StepMetrics& m, double rate, double gradient_norm);
   double gradient_norm();
   void settle();
-  void save(const RunState& run);
+  void save(const RunState& run, const Saver::SignOfLife& alive);
+  void save_together(const std::function<void(const Saver::SignOfLife&)>& work);
+  bool gather_saving(bool saves);
   void report_saves();
-  void finish_saving();
+  void save_where_due();
   bool save_is_due() const;
 
   Verdict close_epoch();
@@ -99,7 +101,6 @@ class Generation {
   void let_peers_finish();
   std::vector<std::uint64_t> gather_votes(std::vector<ReportEvent>& reports);
   void stop();
-  bool gather_saving(bool saves);
 
   bool speaks() const { return comm_.rank() == 0; }
   void tell(const std::vector<ReportEvent>& events);

@@ -1,4 +1,5 @@
 // When a generation saves, and how it stops.
+#include <algorithm>
 #include <utility>
 
 #include "generation.hpp"
@@ -7,37 +8,53 @@ namespace dtrain::train {
 
 using elastic::Phase;
 
-namespace {
+void Generation::save(const RunState& run, const Saver::SignOfLife& alive) {
+  context_.membership.progress(Phase::saving);
+  context_.saver.save(run, number_, alive);
+}
 
-using namespace std::chrono_literals;
-constexpr auto kWaitInterval = 1s;  // of ranks that wait for rank 0
+// Where all ranks come and one of them may have to wait for files in `work`. The others ask again and again, because a
+// gathering has a deadline, and saving may take longer.
+void Generation::save_together(const std::function<void(const Saver::SignOfLife&)>& work) {
+  work([this] {
+    context_.membership.progress(Phase::saving);
+    context_.membership.require_generation();
+    gather_saving(true);
+  });
+  while (gather_saving(false)) {
+  }
+}
 
-}  // namespace
-
-void Generation::save(const RunState& run) {
-  const auto sign_of_life = [this] { context_.membership.progress(Phase::saving); };
-  sign_of_life();
-  context_.saver.save(run, number_, sign_of_life);
+// Whether any rank still saves.
+bool Generation::gather_saving(bool saves) {
+  if (comm_.size() == 1) return false;
+  if (!saves) context_.membership.progress(Phase::reducing);
+  const std::byte mine{saves};
+  const std::vector<std::string> all = comm_.all_gather(std::span(&mine, 1));
+  return std::ranges::any_of(all, [](const std::string& text) { return text != std::string(1, '\0'); });
 }
 
 // Before another rank may save: reports of checkpoints then come in their order.
 void Generation::report_saves() {
-  context_.saver.settle([this] { context_.membership.progress(Phase::saving); });
+  save_together([this](const Saver::SignOfLife& alive) { context_.saver.settle(alive); });
   context_.reporter.tell(context_.saver.news());
 }
 
-void Generation::finish_saving() {
-  context_.saver.finish(context_.options.save_patience, [this] { context_.membership.progress(Phase::saving); });
+// Rank 0 waits where the save before is still being written.
+void Generation::save_where_due() {
+  if (!save_is_due()) return;
+  save_together([this](const Saver::SignOfLife& alive) {
+    if (speaks() && !context_.saver.has_taken(run_.cursor)) save(run_, alive);
+  });
 }
 
-// Where a window ends that has such a step in it, which may not be its last one.
+// Where a window ends that has such a step in it, which may not be its last one. The same on all ranks.
 bool Generation::save_is_due() const {
   const std::uint64_t every = context_.options.checkpoint_every_steps, step = run_.cursor.step;
-  if (every == 0 || step == 0 || !speaks()) return false;
+  if (every == 0 || step == 0) return false;
   const auto window = static_cast<std::uint64_t>(window_steps());
   const std::uint64_t before = (step - 1) / window * window;
-  return step / every > before / every && run_.cursor.position < plan_.samples &&
-         !context_.saver.has_taken(run_.cursor);
+  return step / every > before / every && run_.cursor.position < plan_.samples;
 }
 
 bool has_checkpoint(const RunContext& context, const Cursor& cursor) {
@@ -53,30 +70,12 @@ void Generation::stop() {
     run_.settled = std::exchange(run_.pending, {});
     tell(run_.settled);
   }
-  if (!speaks()) {
-    while (gather_saving(false)) {
-    }
-    return;
-  }
-  if (!context_.saver.has_taken(run_.cursor)) save(run_);
-  auto next = Clock::now() + kWaitInterval;
-  context_.saver.finish(context_.options.save_patience, [&] {
-    context_.membership.progress(Phase::saving);
-    if (Clock::now() < next) return;
-    gather_saving(true);
-    next = Clock::now() + kWaitInterval;
+  save_together([this](const Saver::SignOfLife& alive) {
+    if (!speaks()) return;
+    if (!context_.saver.has_taken(run_.cursor)) save(run_, alive);
+    context_.saver.finish(context_.options.save_patience, alive);
+    tell(context_.saver.news());
   });
-  tell(context_.saver.news());
-  gather_saving(false);
-}
-
-// Whether rank 0 still saves. Others ask again and again, because a gathering has a deadline, and saving may take
-// longer.
-bool Generation::gather_saving(bool saves) {
-  if (comm_.size() == 1) return false;
-  if (!speaks()) context_.membership.progress(Phase::reducing);
-  const std::byte mine{saves};
-  return comm_.all_gather(std::span(&mine, 1)).front() != std::string(1, '\0');
 }
 
 }  // namespace dtrain::train

@@ -133,7 +133,13 @@ std::string Saver::lost() const { return lost_; }
 void Saver::give_up(Lock& lock, const SignOfLife& alive) {
   abandon_ = true;
   changed_.notify_all();
-  wait_until_written(lock, alive, {});
+  try {
+    wait_until_written(lock, alive, {});
+  } catch (...) {  // of `alive`, which is called without the lock
+    lock.lock();
+    abandon_ = false;
+    throw;
+  }
 }
 
 // At least until the try that runs is over.

@@ -24,6 +24,7 @@ namespace dtrain::train {
 // is not held while files are written.
 class Saver {
  public:
+  // May throw, which ends the wait; what is being written is written all the same.
   using SignOfLife = std::function<void()>;
 
   // All must outlive this.

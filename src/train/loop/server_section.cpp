@@ -251,8 +251,8 @@ void ServerSection::compute_and_push(const Ticket& ticket, const FedBatch& batch
 
 // The rate is that of the batch's place in the epoch, whoever trains it and when.
 double ServerSection::rate_of(std::uint64_t number) const {
-  const std::uint64_t first = number * static_cast<std::uint64_t>(plan_.global_batch);
-  return context_.options.schedule.rate(samples_before_ + std::max(first, run_.cursor.position), plan_.samples);
+  const std::uint64_t first = EpochBook::slice(section_.book, number).first;
+  return context_.options.schedule.rate(samples_before_ + first, plan_.samples);
 }
 
 void ServerSection::note_progress() {

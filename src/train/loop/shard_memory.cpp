@@ -115,7 +115,7 @@ std::optional<Plan> plan_of(const std::vector<Offer>& offers, const OpenSection&
     if (offer.totals && (!plan.book || offer.done.size() > plan.book->done.size())) plan.book = &offer;
   }
   if (!plan.book) return std::nullopt;
-  const bool exact = section.book.max_staleness == 0;
+  const bool exact = section.book.shares();
   const std::uint64_t done = plan.book->done.size();
   for (int shard = 0; shard < std::ssize(section.layouts); ++shard) {
     std::optional<Copy> best;
@@ -154,7 +154,7 @@ backend::ModelState gather_shards(comm::Communicator& comm, const OpenSection& s
                                   const std::function<void()>& alive) {
   backend::ModelState state = section.base;
   const std::size_t slots = state.parameters.empty() ? 0 : state.optimizer.size() / state.parameters.size();
-  const bool exact = section.book.max_staleness == 0;
+  const bool exact = section.book.shares();
   for (std::size_t shard = 0; shard < section.layouts.size(); ++shard) {
     const Copy& copy = plan.copies[shard];
     const ShardLayout& layout = section.layouts[shard];
@@ -177,13 +177,11 @@ backend::ModelState gather_shards(comm::Communicator& comm, const OpenSection& s
 }
 
 void move_on(const OpenSection& section, const Offer& book, RunState& run) {
-  const EpochPlan& epoch = section.book.epoch;
   const EpochBook::Standing standing = EpochBook::standing(section.book, book.done);
-  const auto batch = static_cast<std::uint64_t>(epoch.global_batch);
   Cursor& cursor = run.cursor;
   cursor.samples_seen += standing.position - cursor.position;
   cursor.position = standing.position;
-  cursor.step = standing.position == epoch.samples ? (epoch.samples + batch - 1) / batch : standing.position / batch;
+  cursor.step += standing.batches;
   run.ahead = standing.ahead;
   run.totals = *book.totals;
   run.settled.clear();

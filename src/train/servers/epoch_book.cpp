@@ -9,36 +9,35 @@ namespace {
 
 std::uint64_t batch_of(const EpochPlan& plan) { return static_cast<std::uint64_t>(plan.global_batch); }
 
-std::uint64_t number_at(const EpochPlan& plan, std::uint64_t position) {
-  return (position + batch_of(plan) - 1) / batch_of(plan);
+std::uint64_t first_of(const BookPlan& plan) { return plan.position / batch_of(plan.epoch); }
+
+// A run that was resumed from another training may stand amid a batch. Then shared batches go on from there, as the
+// steps of a training without servers do; else the rest of that batch is one of its own.
+std::uint64_t end_of(const BookPlan& plan, std::uint64_t number) {
+  const std::uint64_t batch = batch_of(plan.epoch), shift = plan.shares() ? plan.position % batch : 0;
+  return std::min(plan.epoch.samples, (number + 1) * batch + shift);
 }
 
 }  // namespace
 
-Ticket EpochBook::ticket(const EpochPlan& plan, std::uint64_t number) {
-  const std::uint64_t first = number * batch_of(plan);
-  return {number, {first, plan.step_size(first)}};
+data::Slice EpochBook::slice(const BookPlan& plan, std::uint64_t number) {
+  const std::uint64_t first = number == first_of(plan) ? plan.position : end_of(plan, number - 1);
+  return {first, static_cast<int>(end_of(plan, number) - first)};
 }
 
-// A run that was resumed from a training without servers may stand amid a batch: its rest is a batch of its own.
 EpochBook::EpochBook(const BookPlan& plan)
     : plan_(plan),
       next_(static_cast<std::size_t>(plan.ranks)),
       clocks_(static_cast<std::size_t>(plan.ranks)),
       taken_(clocks_) {
-  const std::uint64_t batch = batch_of(plan.epoch), rest = plan.position % batch;
-  if (rest != 0) {
-    const std::uint64_t end = std::min(plan.epoch.samples, plan.position - rest + batch);
-    todo_.push_back({plan.position / batch, {plan.position, static_cast<int>(end - plan.position)}});
-  }
-  for (std::uint64_t number = number_at(plan.epoch, plan.position); number * batch < plan.epoch.samples; ++number) {
-    if (!plan.ahead.contains(number)) todo_.push_back(ticket(plan.epoch, number));
+  for (std::uint64_t number = first_of(plan); slice(plan, number).count > 0; ++number) {
+    if (!plan.ahead.contains(number)) todo_.push_back({number, slice(plan, number)});
   }
   if (todo_.size() > plan.most) todo_.resize(plan.most);
 }
 
 std::optional<Ticket> EpochBook::take(int rank) {
-  std::size_t& next = next_[shares() ? static_cast<std::size_t>(rank) : 0];
+  std::size_t& next = next_[plan_.shares() ? static_cast<std::size_t>(rank) : 0];
   if (next < todo_.size()) {
     ++taken_[static_cast<std::size_t>(rank)];
     return todo_[next++];
@@ -61,7 +60,7 @@ bool EpochBook::may_begin(int rank) const {
 void EpochBook::pushed(int rank) { ++clocks_[static_cast<std::size_t>(rank)]; }
 
 void EpochBook::done(int rank, std::uint64_t number) {
-  if (shares()) {
+  if (plan_.shares()) {
     std::set<int>& ranks = by_[number];
     ranks.insert(rank);
     if (std::ssize(ranks) < plan_.ranks) return;
@@ -78,11 +77,11 @@ void EpochBook::stop() {
 }
 
 EpochBook::Standing EpochBook::standing(const BookPlan& plan, const std::set<std::uint64_t>& done) {
-  Standing standing{plan.position, plan.ahead};
+  Standing standing{.position = plan.position, .ahead = plan.ahead};
   standing.ahead.insert(done.begin(), done.end());
-  const std::uint64_t batch = batch_of(plan.epoch);
-  while (standing.position < plan.epoch.samples && standing.ahead.erase(standing.position / batch) > 0) {
-    standing.position = std::min(plan.epoch.samples, (standing.position / batch + 1) * batch);
+  for (std::uint64_t number = first_of(plan); standing.ahead.erase(number) > 0; ++number) {
+    standing.position = end_of(plan, number);
+    ++standing.batches;
   }
   return standing;
 }

@@ -13,7 +13,7 @@
 
 namespace dtrain::train {
 
-// One batch of an epoch. Its number counts batches of the plan from the epoch's begin.
+// One batch of an epoch. Its number counts batches of the plan from the epoch's begin, also where they are shifted.
 struct Ticket {
   std::uint64_t number = 0;
   data::Slice slice;
@@ -26,6 +26,7 @@ struct BookPlan {
   std::uint64_t most = UINT64_MAX;  // batches of this section
   int ranks = 1;
   std::optional<int> max_staleness = {};  // nullopt: no limit; 0: each batch is shared by all ranks
+  bool shares() const { return max_staleness == 0; }
 };
 
 class EpochBook {
@@ -51,13 +52,13 @@ class EpochBook {
   struct Standing {
     std::uint64_t position = 0;
     std::set<std::uint64_t> ahead{};
+    std::uint64_t batches = 0;  // from the plan's position to this one
   };
   static Standing standing(const BookPlan& plan, const std::set<std::uint64_t>& done);
-  static Ticket ticket(const EpochPlan& plan, std::uint64_t number);
+  // The samples of a batch that is not before the plan's position.
+  static data::Slice slice(const BookPlan& plan, std::uint64_t number);
 
  private:
-  bool shares() const { return plan_.max_staleness == 0; }
-
   const BookPlan plan_;
   std::vector<Ticket> todo_;                   // of the section, in order
   std::vector<std::size_t> next_;              // of each rank in todo_; where batches are not shared, only the first

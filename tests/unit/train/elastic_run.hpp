@@ -175,7 +175,7 @@ class ElasticTraining : public TinyTraining {
  protected:
   // `starts`: what some workers could begin with.
   JobEnd run(const Script& script, const std::map<int, const Checkpoint*>& starts = {}) {
-    ScriptedWorld world(script, connect_);
+    ScriptedWorld world(script, connect_, patience_);
     JobEnd job;
     for (const ScriptedGeneration& generation : script) {
       for (const int worker : generation.workers) job.workers[worker];
@@ -251,6 +251,7 @@ class ElasticTraining : public TinyTraining {
   std::map<int, std::chrono::microseconds> slow_;  // worker, for a shard
   bool wavers_ = false;                            // what the workers compute
   Connect connect_;
+  std::optional<std::chrono::milliseconds> patience_;  // as in ScriptedWorld
   std::function<void(int worker, Point point, std::uint64_t samples_seen)> on_point_;
 
  private:

@@ -41,11 +41,13 @@ struct Killed {};
 // How a worker finds the others of a generation, when it is not by way of this process's memory.
 using Connect = std::function<std::unique_ptr<comm::Communicator>(std::size_t generation, int worker)>;
 
-// Hands out the communicators of a generation once all of its workers have come.
+// Hands out the communicators of a generation once all of its workers have come. With `patience`, which is how long
+// ranks wait for each other, it does so once one has come that was in a generation before, as where the connections
+// were made meanwhile.
 class ScriptedWorld {
  public:
-  explicit ScriptedWorld(Script script, Connect connect = {})
-      : script_(std::move(script)), connect_(std::move(connect)), ready_(script_.size()) {}
+  explicit ScriptedWorld(Script script, Connect connect = {}, std::optional<std::chrono::milliseconds> patience = {})
+      : script_(std::move(script)), connect_(std::move(connect)), patience_(patience), ready_(script_.size()) {}
 
   const ScriptedGeneration& generation(std::size_t index) const { return script_[index]; }
 
@@ -58,11 +60,15 @@ class ScriptedWorld {
   }
 
   // Nothing when the job is over meanwhile.
-  std::unique_ptr<comm::Communicator> enter(std::size_t index, int worker) {
+  std::unique_ptr<comm::Communicator> enter(std::size_t index, int worker, bool was_member) {
     Room& room = ready_[index];
     const std::vector<int>& workers = script_[index].workers;
     std::unique_lock lock(mutex_);
-    if (++room.came == workers.size()) room.world = comm::make_local_world(static_cast<int>(workers.size()));
+    const bool opens = ++room.came == workers.size() || (patience_ && was_member);
+    if (opens && room.world.empty()) {
+      room.world =
+          comm::make_local_world(static_cast<int>(workers.size()), patience_.value_or(std::chrono::seconds(30)));
+    }
     changed_.notify_all();
     if (!changed_.wait_for(lock, std::chrono::seconds(60), [&] { return over_ || !room.world.empty(); })) {
       throw Error("a worker of the script never came");
@@ -112,6 +118,7 @@ class ScriptedWorld {
   };
   const Script script_;
   const Connect connect_;
+  const std::optional<std::chrono::milliseconds> patience_;
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   bool over_ = false;
@@ -134,7 +141,7 @@ class ScriptedMembership final : public elastic::Membership {
       index_ = next;
       return {.kind = *world_.generation(*next).told, .generation = *next + 1, .communicator = {}, .reason = "told"};
     }
-    auto communicator = next ? world_.enter(*next, worker_) : nullptr;
+    auto communicator = next ? world_.enter(*next, worker_, index_.has_value()) : nullptr;
     if (!communicator) return {.kind = elastic::Entry::Kind::leave, .generation = 0, .communicator = {}, .reason = {}};
     index_ = next;
     return {.kind = elastic::Entry::Kind::train,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <numeric>
 
 #include <dtrain/base/error.hpp>
@@ -169,6 +170,26 @@ TEST(GradientCompression, AWholeStepAppliesWhatWouldHaveBeenSentAndKeepsTheRest)
     compressed.open(rest);
     for (const int shard : {2, 3}) {
       for (std::size_t i = 0; i < kGradients; ++i) ASSERT_EQ(compressed.residual(shard)[i], rest[i] / 4);
+    }
+  }
+}
+
+// It is sent as 0 or as any large number is.
+TEST(GradientCompression, AGradientThatIsNotFiniteShowsInTheRestOfItsWindow) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), kInfinity, -kInfinity}) {
+    for (const int bad_step : {-1, 0, 1}) {
+      SCOPED_TRACE(testing::Message() << bad << " in step " << bad_step);
+      GradientCompressor compressed = compressor({.kind = Compression::two_bit});
+      for (int step = 0; step < 2; ++step) {
+        std::vector<float> leaf = gradients_of(0, step);
+        if (step == bad_step) leaf[7] = bad;
+        compressed.begin_step(step == 1);
+        compressed.take(0, leaf, {0, kGradients});
+        compressed.restore(leaf);
+        EXPECT_TRUE(std::isfinite(leaf[7])) << "nothing shows in what is applied";
+      }
+      EXPECT_EQ(compressed.is_rest_finite(), bad_step < 0);
     }
   }
 }

@@ -1,5 +1,7 @@
 // Compressed gradients under joins, leaves and deaths: the result has the bits of a run without any. What is held back
 // would show in the bits if a worker took it along, or if another one did not send it again.
+#include <limits>
+
 #include "../elastic_run.hpp"
 
 namespace dtrain::train {
@@ -114,6 +116,61 @@ TEST_P(CompressedRun, EveryRecipeKeepsTheBits) {
   const JobEnd alone = undisturbed();
   expect_same_run(alone,
                   run({{.workers = {0, 1}, .until = 45, .killed = 0, .point = Point::computing}, {.workers = {1, 2}}}));
+}
+
+// One gradient of the first step is not a number.
+class Faulty final : public Around {
+ public:
+  using Around::Around;
+  void enqueue(const backend::HostBatch& batch, std::span<const backend::ShardRange> shards,
+               const backend::StepKey& key, backend::StepSink sink) override {
+    if (std::exchange(began_, true)) return inner_->enqueue(batch, shards, key, sink);
+    Sink faulty(sink.require_host());
+    inner_->enqueue(batch, shards, key, faulty);
+    inner_->synchronize();
+  }
+
+ private:
+  class Sink final : public backend::ContributionSink {
+   public:
+    explicit Sink(backend::ContributionSink& inner) : inner_(inner) {}
+    std::span<float> buffer(const backend::ShardRange& shard) override {
+      const std::span<float> memory = inner_.buffer(shard);
+      const std::lock_guard lock(mutex_);
+      return buffers_[shard.index] = memory;
+    }
+    void ready(const backend::ShardRange& shard, std::int64_t first, std::int64_t size, bool last) override {
+      if (first == 0 && shard.index == 0) {
+        const std::lock_guard lock(mutex_);
+        buffers_.at(0)[0] = std::numeric_limits<float>::quiet_NaN();
+      }
+      inner_.ready(shard, first, size, last);
+    }
+
+   private:
+    backend::ContributionSink& inner_;
+    std::mutex mutex_;  // guards buffers_
+    std::map<int, std::span<float>> buffers_;
+  };
+  bool began_ = false;
+};
+
+// The loss stays finite, because what is sent in its place is 0.
+TEST_F(TinyTraining, EndsWithAWindowThatHidesAGradientThatIsNoNumber) {
+  options_.compression = {.kind = Compression::two_bit, .window = 2};
+  const std::unique_ptr<backend::Backend> backend = make_backend();
+  Faulty executable(compile(*backend));
+  data::Loader training = loader();
+  const auto membership = elastic::make_fixed_membership(comm::make_single());
+  IgnoringObserver observer;
+  try {
+    train(network(), executable, training, nullptr, *membership, options_, nullptr, observer);
+    FAIL() << "it trained on";
+  } catch (const Diverged& error) {
+    EXPECT_NE(std::string(error.what()).find("compression held back is not finite at epoch 0 step 1 "),
+              std::string::npos)
+        << error.what();
+  }
 }
 
 }  // namespace

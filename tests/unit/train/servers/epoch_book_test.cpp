@@ -109,6 +109,30 @@ TEST(EpochBook, BeginsAmidABatchOfATrainingWithoutServers) {
   EXPECT_EQ(EpochBook::standing(plan, {1, 2}).position, 30u);
 }
 
+TEST(EpochBook, SharedBatchesGoOnAmidABatchAsStepsWithoutServersDo) {
+  for (const std::uint64_t begin : {1u, 16u, 39u, 42u}) {
+    SCOPED_TRACE(begin);
+    const BookPlan plan{.epoch = kPlan, .position = begin, .ranks = 1, .max_staleness = 0};
+    EpochBook book(plan);
+    std::uint64_t position = begin;
+    std::set<std::uint64_t> numbers;
+    while (const auto ticket = book.take(0)) {
+      EXPECT_EQ(ticket->slice.first, position);
+      EXPECT_EQ(ticket->slice.count, kPlan.step_size(position));
+      EXPECT_TRUE(numbers.insert(ticket->number).second) << ticket->number;
+      BookPlan next = plan;
+      next.position = position;
+      EXPECT_EQ(EpochBook(next).take(0)->number, ticket->number) << "in a section that begins here";
+      position += static_cast<std::uint64_t>(ticket->slice.count);
+      const EpochBook::Standing standing = EpochBook::standing(plan, numbers);
+      EXPECT_EQ(standing.position, position);
+      EXPECT_EQ(standing.batches, numbers.size());
+      EXPECT_TRUE(standing.ahead.empty());
+    }
+    EXPECT_EQ(position, kPlan.samples);
+  }
+}
+
 TEST(EpochBook, StandsBehindTheLastBatchWithoutAGap) {
   const BookPlan plan{.epoch = kPlan, .ranks = 1};
   EXPECT_EQ(EpochBook::standing(plan, {0, 1, 3}).position, 20u);

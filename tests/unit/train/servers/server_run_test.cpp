@@ -63,6 +63,29 @@ TEST_F(Synchronous, EveryRecipeKeepsTheBits) {
   expect_same_run(without_servers(), run({{.workers = {0, 1, 2}}}));
 }
 
+// The run before it had other batches, which end amid those of this one.
+TEST_F(Synchronous, ResumesAmidABatchWithTheBitsOfATrainingWithoutServers) {
+  const ParameterServers servers = std::exchange(options_.servers, {});
+  options_.checkpoint_prefix = folder_ / "m";
+  options_.global_batch = 8;
+  run({{.workers = {0}, .until = 16, .stops = true}});
+  const Checkpoint saved = load_checkpoint_file(list_checkpoints(folder_ / "m").at(0).stem() + ".json");
+  ASSERT_EQ(saved.cursor.position, 16u);
+  options_.checkpoint_prefix.reset();
+  options_.global_batch = 10;
+  const JobEnd alone = run({{.workers = {0}}}, {{0, &saved}});
+  options_.servers = servers;
+  const JobEnd job =
+      run({{.workers = {0, 1}, .until = 26}, {.workers = {0, 1, 2}}}, {{0, &saved}, {1, &saved}, {2, &saved}});
+  expect_one_state(job);
+  expect_same_bits(alone.survivor().state, job.survivor().state);
+  expect_same_log(alone.log, job.log);
+  for (std::size_t i = 0; i < std::min(alone.log.steps.size(), job.log.steps.size()); ++i) {
+    EXPECT_EQ(job.log.steps[i].step, alone.log.steps[i].step);
+    EXPECT_EQ(job.log.steps[i].learning_rate, alone.log.steps[i].learning_rate);
+  }
+}
+
 TEST_F(Synchronous, JoinsAndLeavesKeepTheBits) {
   expect_same_run(without_servers(),
                   run({{.workers = {0}, .until = 20}, {.workers = {0, 1, 2}, .until = 65}, {.workers = {2, 3}}}));
