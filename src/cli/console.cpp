@@ -128,7 +128,7 @@ void Console::progress(std::string_view line) {
 void Console::draw(std::string_view line) {
   if (line.empty() && !line_is_drawn_) return;
   if (!draws_progress_) return;
-  const std::string_view visible = line.substr(0, static_cast<std::size_t>(columns() - 1));
+  const std::string visible = printable_word(line).substr(0, static_cast<std::size_t>(columns() - 1));
   std::fputs("\r\x1b[K", stderr);
   std::fwrite(visible.data(), 1, visible.size(), stderr);
   std::fflush(stderr);

@@ -21,7 +21,9 @@ std::optional<WaitingHost> host_in(const Path& file) {
     const Json json = Json::parse(read_file(file), file.string());
     const auto state = enum_value(kWaitingStateNames, json.at("state").as_string());
     if (!state) return std::nullopt;
-    return WaitingHost{json.at("host").as_string(), *state, json.at("pid").as_integer(), json.at("time").as_integer()};
+    const Json* process = json.find("process");  // older versions wrote none
+    return WaitingHost{json.at("host").as_string(), *state, json.at("pid").as_integer(), json.at("time").as_integer(),
+                       process ? process->as_string() : ""};
   } catch (const Error&) {  // removed meanwhile, or damaged
     return std::nullopt;
   }
@@ -40,7 +42,8 @@ void WaitingFolder::renew(const WaitingHost& host) const {
                                   {"host", host.name},
                                   {"state", enum_name(kWaitingStateNames, host.state)},
                                   {"pid", host.pid},
-                                  {"time", host.time}});
+                                  {"time", host.time},
+                                  {"process", host.process}});
   write_file_atomic(path_ / (host.name + std::string(kHostEnd)), json.dump() + "\n");
 }
 

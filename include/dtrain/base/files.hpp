@@ -38,7 +38,8 @@ class FileDescriptor {
   int fd_ = -1;
 };
 
-// A whole file mapped read-only. Another process that truncates it while mapped is the caller's risk (SIGBUS).
+// A whole file mapped read-only. Where it is truncated meanwhile or its disk fails, the next access ends the process
+// with a message that names the file.
 class MappedFile {
  public:
   MappedFile() = default;
@@ -51,10 +52,12 @@ class MappedFile {
  private:
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
+  int watch_ = -1;  // slot of the table that names the file after a fault
 };
 
-// Writes PATH.tmp.<pid> and on commit() makes it PATH: fsync of the file, rename, fsync of the folder.
-// Without commit() the destructor removes it, so PATH either holds the whole new content or what it held before.
+// Writes a temporary file (base/temporaries.hpp) beside PATH and on commit() makes it PATH: fsync of the file, rename,
+// fsync of the folder. Without commit() the destructor removes it, so PATH either holds the whole new content or what
+// it held before. Several may be written for one PATH at once, also on different machines: the last commit() stays.
 class AtomicFile {
  public:
   // permissions: as of open(2), less the umask. Throws UsageError where something is there that is no regular file.

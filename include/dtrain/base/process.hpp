@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -62,6 +63,12 @@ std::vector<pid_t> kill_session(pid_t leader, std::string_view mark);
 bool reap_session(pid_t leader);
 // The child ended; it is not reaped yet.
 bool has_ended(pid_t child);
+
+// Where a process number means the same process: this boot of the machine, and this container.
+std::string process_namespace();
+// One process among all that any machine ever ran: its namespace and when it began. Empty: there is no such process,
+// or /proc does not show it. A process id alone may be another's by now, or another machine's.
+std::string process_identity(std::int64_t process);
 
 // For logs: a line for each thread with its number, name, state and where it waits in the kernel, from /proc.
 std::vector<std::string> describe_threads(pid_t process);

@@ -1,4 +1,4 @@
-// Temporary files of AtomicFile that a killed process left behind.
+// The temporary files of AtomicFile, and those that a killed process left behind.
 #pragma once
 
 #include <string_view>
@@ -8,9 +8,13 @@
 
 namespace dtrain {
 
-// Removes the files START*.tmp.PID of the folder that no process is writing: PID does not live on this machine, and the
-// file did not change for a minute, which keeps those of another machine that shares the folder. Returns what it
-// removed. A folder that cannot be read has none.
+// PATH.tmp.PID.PLACE.RANDOM, a new name at each call. PLACE stands for this boot of the machine and this container:
+// processes of others, which may share the folder, may have the same PID.
+Path temporary_for(const Path& path);
+
+// Removes the temporary files of the folder whose names begin with `start` and that no process is writing: PID does not
+// live here and the file did not change for a minute, or it is of another place and did not change for a day. Returns
+// what it removed. A folder that cannot be read has none.
 std::vector<Path> remove_abandoned_temporaries(const Path& folder, std::string_view start = {});
 
 }  // namespace dtrain

@@ -41,6 +41,8 @@ const char* stage_name(AdmissionCheckResult::Stage stage);  // "", "prepare", "h
 
 // <job folder>/prepare_data_success_<host>; characters that a file name cannot have are replaced.
 Path prepare_success_file(const Path& job_folder, const std::string& host);
+// <job folder>/logs/prepare_<host>.log, the output of the prepare command and of the health check.
+Path prepare_log(const Path& job_folder, const std::string& host);
 
 Json to_json(const AdmissionCheckOptions& options);
 Json to_json(const AdmissionCheckResult& result);

@@ -25,6 +25,8 @@ struct WaitingHost {
   WaitingState state = WaitingState::waiting;
   std::int64_t pid = 0;   // of the process that waits, on that host
   std::int64_t time = 0;  // seconds since 1970 by that host's clock, of the last renewal
+  // process_identity() of the pid: whether it is a process of this machine, and still the same one.
+  std::string process{};
   friend bool operator==(const WaitingHost&, const WaitingHost&) = default;
 };
 

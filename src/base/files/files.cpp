@@ -13,7 +13,10 @@
 
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/temporaries.hpp>
 #include <dtrain/base/text.hpp>
+
+#include "mapping_faults.hpp"
 
 namespace dtrain {
 namespace {
@@ -111,18 +114,23 @@ MappedFile::MappedFile(const Path& path) {
   void* mapped = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd.get(), 0);
   if (mapped == MAP_FAILED) fail(kMap, path, errno);
   data_ = static_cast<const std::byte*>(mapped);
+  watch_ = watch_mapping(bytes(), path);
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      watch_(std::exchange(other.watch_, kNoMappingSlot)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(watch_, other.watch_);
   return *this;
 }
 
 MappedFile::~MappedFile() {
+  forget_mapping(watch_);
   if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
@@ -131,10 +139,7 @@ AtomicFile::AtomicFile(Path path, unsigned permissions) : path_(std::move(path))
   if (::stat(path_.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {  // such as /dev/null, which root could replace
     throw UsageError(path_.string() + ": is no file", "name a file, which may be there already");
   }
-  temporary_ = path_;
-  temporary_ += fmt::format(".tmp.{}", ::getpid());
-  // One that a process of the same number left behind may have other permissions.
-  ::unlink(temporary_.c_str());
+  temporary_ = temporary_for(path_);
   fd_ = FileDescriptor(::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, permissions));
   if (!fd_) fail("create", path_, errno);
 }

@@ -1,37 +1,66 @@
+#include <dtrain/base/temporaries.hpp>
+
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <ctime>
 #include <optional>
 
-#include <dtrain/base/temporaries.hpp>
+#include <dtrain/base/hash.hpp>
+#include <dtrain/base/process.hpp>
+#include <dtrain/base/secret.hpp>
 #include <dtrain/base/text.hpp>
 
 namespace dtrain {
 namespace {
 
 constexpr std::string_view kMark = ".tmp.";
-constexpr std::time_t kUnchanged = 60;  // seconds; a writer changes its file much more often
+constexpr std::size_t kPlaceSize = 8, kRandomBytes = 4;  // 2^32 names for each process of a place
+// Seconds without a change: a writer changes its file much more often, unless it is held up. Whether a process of
+// another machine lives cannot be known here, and its clock may be hours away.
+constexpr std::time_t kUnchanged = 60, kUnchangedElsewhere = 24 * 60 * 60;
 
-// The process in NAME.tmp.PID; nothing for any other name.
-std::optional<pid_t> writer_of(std::string_view name) {
+struct Writer {
+  pid_t process = 0;
+  std::string place{};  // empty in names of older versions
+};
+
+const std::string& this_place() {
+  static const std::string place = sha256_hex(bytes_of(process_namespace())).substr(0, kPlaceSize);
+  return place;
+}
+
+// The writer in NAME.tmp.PID.PLACE.RANDOM, or in NAME.tmp.PID; nothing for any other name.
+std::optional<Writer> writer_of(std::string_view name) {
   const std::size_t mark = name.rfind(kMark);
   if (mark == name.npos) return {};
-  const auto process = parse_integer(name.substr(mark + kMark.size()));
-  if (!process || *process <= 0 || *process > INT32_MAX) return {};
-  return static_cast<pid_t>(*process);
+  const std::vector<std::string> words = split(name.substr(mark + kMark.size()), '.');
+  const bool has_place = words.size() == 3 && words[1].size() == kPlaceSize && words[2].size() == 2 * kRandomBytes;
+  const auto process = parse_integer(words.front());
+  if ((words.size() != 1 && !has_place) || !process || *process <= 0 || *process > INT32_MAX) return {};
+  return Writer{static_cast<pid_t>(*process), has_place ? words[1] : ""};
 }
 
 bool is_alive(pid_t process) { return ::kill(process, 0) == 0 || errno != ESRCH; }
 
-bool is_abandoned(const Path& file, pid_t writer) {
+bool is_abandoned(const Path& file, const Writer& writer) {
+  const bool is_of_here = writer.place.empty() || writer.place == this_place();
   struct stat status {};
-  if (is_alive(writer) || ::lstat(file.c_str(), &status) != 0) return false;
-  return S_ISREG(status.st_mode) && std::time(nullptr) - status.st_mtime >= kUnchanged;
+  if ((is_of_here && is_alive(writer.process)) || ::lstat(file.c_str(), &status) != 0) return false;
+  const std::time_t unchanged = std::time(nullptr) - status.st_mtime;
+  return S_ISREG(status.st_mode) && unchanged >= (is_of_here ? kUnchanged : kUnchangedElsewhere);
 }
 
 }  // namespace
+
+Path temporary_for(const Path& path) {
+  Path temporary = path;
+  temporary += fmt::format("{}{}.{}.{}", kMark, ::getpid(), this_place(), to_hex(unpredictable_bytes(kRandomBytes)));
+  return temporary;
+}
 
 std::vector<Path> remove_abandoned_temporaries(const Path& folder, std::string_view start) {
   std::vector<Path> removed;

@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 
+#include <dtrain/base/machine.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/base/text.hpp>
 
@@ -22,9 +23,13 @@ struct Process {
   pid_t parent = 0;
   pid_t session = 0;
   char state = '?';
+  std::int64_t began = 0;  // in clock ticks since the boot
   std::string name;
   bool lives() const { return state != 'Z' && state != 'X'; }
 };
+
+// In the numbers after the state; field 22 of proc(5).
+constexpr std::size_t kStartTime = 18;
 
 // What /proc cannot show, because the process is gone or another user's, reads as empty.
 std::string read_quietly(const Path& path) {
@@ -47,6 +52,7 @@ std::optional<Process> parse_stat(const std::string& text) {
   if (numbers.size() < 3) return std::nullopt;
   process.parent = static_cast<pid_t>(parse_integer(numbers[0]).value_or(0));
   process.session = static_cast<pid_t>(parse_integer(numbers[2]).value_or(0));
+  if (numbers.size() > kStartTime) process.began = parse_integer(numbers[kStartTime]).value_or(0);
   return process;
 }
 
@@ -88,6 +94,18 @@ std::vector<pid_t> kill_all(const std::function<std::vector<pid_t>()>& find) {
 }
 
 }  // namespace
+
+std::string process_namespace() {
+  std::error_code unknown;
+  const Path numbers = std::filesystem::read_symlink("/proc/self/ns/pid", unknown);
+  const std::string boot(trim(read_quietly("/proc/sys/kernel/random/boot_id")));
+  return fmt::format("{} {}", boot.empty() ? host_name() : boot, numbers.string());
+}
+
+std::string process_identity(std::int64_t process) {
+  const auto found = parse_stat(read_quietly(fmt::format("/proc/{}/stat", process)));
+  return found && found->lives() ? fmt::format("{} {}", process_namespace(), found->began) : "";
+}
 
 void adopt_orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
 

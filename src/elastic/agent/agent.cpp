@@ -71,6 +71,7 @@ class Agent {
                 [this](const Welcome& welcome) {
                   if (!std::exchange(joined_, true) && options_.on_joined) options_.on_joined();
                   end_workers_but(welcome.keep);
+                  if (final_notice_) send(*final_notice_);
                   watch_for_the_clouds_notice();
                 },
             .on_frame = [this](const AgentFrame& frame) { obey(frame); },
@@ -115,7 +116,13 @@ class Agent {
     give_notice({true, fmt::format("its agent got signal {}", signal)});
   }
 
+  // A notice may be lost with the coordinator, so the next one gets it again. A recommendation is only recorded.
   void give_notice(const net::EndNotice& notice) {
+    if (notice.is_final) final_notice_ = notice;
+    send(notice);
+  }
+
+  void send(const net::EndNotice& notice) {
     follower_.send(Tag::notice, 0, Json::object({{"leave", notice.is_final}, {"reason", notice.text}}).dump());
   }
 
@@ -270,6 +277,7 @@ class Agent {
   std::map<WorkerId, std::shared_ptr<WorkerProcess>> workers_;
   std::map<WorkerId, std::ptrdiff_t> left_out_;  // lines of output that were dropped
   std::optional<SpotWatch> spot_watch_;
+  std::optional<net::EndNotice> final_notice_;
   bool noticed_ = false;
   bool joined_ = false, ending_ = false, finishing_ = false, coordinator_gone_ = false;
   std::string end_reason_;

@@ -6,6 +6,7 @@
 #include <cctype>
 
 #include <dtrain/base/text.hpp>
+#include <dtrain/elastic/admission_check.hpp>
 #include <dtrain/elastic/agent.hpp>
 #include <dtrain/elastic/job_files.hpp>
 

@@ -16,8 +16,6 @@ namespace dtrain::elastic {
 std::string file_name_of(std::string host);
 // <job folder>/logs/<host>.<slot>.log
 Path worker_log(const Path& job_folder, const std::string& host, int slot);
-// <job folder>/logs/prepare_<host>.log
-Path prepare_log(const Path& job_folder, const std::string& host);
 
 class WorkerOutput {
  public:

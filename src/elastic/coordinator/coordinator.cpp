@@ -18,7 +18,6 @@
 #include <utility>
 
 #include <dtrain/base/error_json.hpp>
-#include <dtrain/base/file_exists.hpp>
 #include <dtrain/base/secret.hpp>
 #include <dtrain/elastic/job_files.hpp>
 
@@ -115,8 +114,11 @@ struct Coordinator::Impl {
       say({Say::Kind::warning, error.what(),
            fmt::format("the job keeps its hosts, {}, until that file lists some", fmt::join(state.order, ", "))});
     }
-    for (const auto& [host, reason] : pending_requests.drained) step(Drain{host, reason}, now);
-    if (pending_requests.stop) step(StopAsked{*pending_requests.stop}, now);
+    for (const auto& [host, reason] : pending_requests.drained) {
+      const bool ends_soon = pending_requests.noticed.contains(host);
+      step(ends_soon ? Event(HostNotice{host, true, reason}) : Event(Drain{host, reason}), now);
+    }
+    if (const auto& stop = pending_requests.stop) step(StopAsked{stop->reason, stop->at_once, stop->exit_code}, now);
   }
 
   void hear(const Request& request, Moment now) {
@@ -154,11 +156,14 @@ struct Coordinator::Impl {
 
   // Returns the lines that are ignored.
   std::vector<std::string> take_host_list(HostList list, bool by_person, Moment now) {
-    for (const std::string& problem : list.problems) {
-      say({Say::Kind::warning, fmt::format("{}: {}", host_file.string(), problem), ""});
-    }
+    warn_of(list.problems);
     step(HostsWanted{std::move(list.hosts), by_person, std::move(list.doubtful)}, now);
     return std::move(list.problems);
+  }
+
+  void warn_of(const std::vector<std::string>& problems) {
+    for (const std::string& problem : problems)
+      say({Say::Kind::warning, fmt::format("{}: {}", host_file.string(), problem), ""});
   }
 
   void watch_host_file(Moment now) {
@@ -208,17 +213,17 @@ struct Coordinator::Impl {
       throw RemoteError("the coordinator does not reach enough of the job's agents to change anything",
                         "try again in a few seconds");
     }
-    const std::string text = file_exists(host_file) ? read_file(host_file) : "";
-    write_file_atomic(host_file, edited_hosts(text, body));
+    std::vector<HostLine> present;
+    for (const std::string& name : state.order) present.push_back(state.hosts.at(name).line);
+    warn_of(edit_host_file(host_file, present, options.slots, body));
     return hosts_changed(now);
   }
 
   Json hosts_changed(Moment now) {
     require_elastic();
     Json problems = Json::array();
-    for (const std::string& problem : take_host_list(host_list_in(host_file, options.slots), true, now)) {
+    for (const std::string& problem : take_host_list(host_list_in(host_file, options.slots), true, now))
       problems.push_back(problem);
-    }
     return Json::object({{"ok", true}, {"problems", std::move(problems)}});
   }
 
@@ -232,9 +237,7 @@ struct Coordinator::Impl {
   }
 
   void act_all(const std::vector<Action>& actions, Moment now) {
-    for (const Action& action : actions) {
-      std::visit([&](const auto& kind) { act(kind, now); }, action);
-    }
+    for (const Action& action : actions) std::visit([&](const auto& kind) { act(kind, now); }, action);
   }
 
   void act(const StartHost& start, Moment) { agent_pool.start_host(start.host); }

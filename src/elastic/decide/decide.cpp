@@ -20,9 +20,9 @@ struct Receive {
   void operator()(const Drain& event) const { drain_host(context, event.host, event.reason); }
   void operator()(const StopAsked& event) const {
     if (event.at_once) {
-      end_at_once(context, event.reason, ExitCode::resumable);
+      end_at_once(context, event.reason, event.exit_code);
     } else {
-      begin_stop(context, event.reason, ExitCode::resumable);
+      begin_stop(context, event.reason, event.exit_code);
     }
   }
   void operator()(const Tick&) const { watch(context); }

@@ -35,6 +35,7 @@ struct Drain {  // the host leaves at the next step and stays in the file
 struct StopAsked {
   std::string reason;
   bool at_once = false;  // kill, without a checkpoint
+  ExitCode exit_code = ExitCode::resumable;
 };
 struct TiebreakerAnswered {  // the answer to AcquireTiebreaker
   Generation generation = 0;

@@ -7,6 +7,11 @@
 namespace dtrain::elastic {
 namespace {
 
+// A coordinator that takes over ends the job in the same way (pending_requests.hpp).
+void emit_ending(DecisionContext& context, std::string_view event, const std::string& reason, ExitCode exit_code) {
+  context.emit(event, {{"exit_code", static_cast<int>(exit_code)}, {"reason", reason}});
+}
+
 void enter_stage(DecisionContext& context, Ending::Stage stage) {
   context.state.ending->stage = stage;
   context.state.ending->since = context.now;
@@ -59,7 +64,7 @@ void begin_stop(DecisionContext& context, const std::string& reason, ExitCode ex
   State& state = context.state;
   if (state.ending) return;
   state.ending = Ending{.since = context.now, .exit_code = exit_code, .reason = reason};
-  context.emit("stop", {{"reason", reason}});
+  emit_ending(context, "stop", reason, exit_code);
   abandon_change(context, "the job stops");
   dismiss_others(context, "the job stops");
   context.settle = true;
@@ -87,7 +92,7 @@ void end_at_once(DecisionContext& context, const std::string& reason, ExitCode e
   State& state = context.state;
   context.settle = true;
   if (state.ending && state.ending->stage != Ending::Stage::asked) return;
-  context.emit("end_at_once", {{"reason", reason}});
+  emit_ending(context, "end_at_once", reason, exit_code);
   abandon_change(context, "the job ends");
   state.ending = Ending{.exit_code = exit_code, .reason = reason};
   enter_stage(context, Ending::Stage::killed);
@@ -132,7 +137,7 @@ void continue_ending(DecisionContext& context) {
   }
   if (ending.stage == Ending::Stage::agents && (!any_agent(state) || is_overdue(context))) {
     enter_stage(context, Ending::Stage::finished);
-    context.emit("finish", {{"exit_code", static_cast<int>(ending.exit_code)}, {"reason", ending.reason}});
+    emit_ending(context, "finish", ending.reason, ending.exit_code);
     context.add(Finish{ending.exit_code, ending.reason});
   }
 }

@@ -219,6 +219,7 @@ void drain_host(DecisionContext& context, const std::string& name, const std::st
 void take_notice(DecisionContext& context, const HostNotice& notice) {
   const auto found = context.state.hosts.find(notice.host);
   if (found == context.state.hosts.end()) return;
+  if (notice.leave && found->second.noticed) return;  // an agent repeats it when it has reconnected
   context.emit("notice", {{"host", notice.host}, {"leave", notice.leave}, {"reason", notice.reason}});
   if (!notice.leave) return;
   found->second.noticed = true;

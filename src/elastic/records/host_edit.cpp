@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <vector>
+#include <algorithm>
+#include <set>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/file_exists.hpp>
 #include <dtrain/base/text.hpp>
-#include <dtrain/elastic/host_file.hpp>
 
 namespace dtrain::elastic {
 namespace {
@@ -26,15 +27,66 @@ void check_share(const std::vector<std::string>& removed, std::size_t present, c
                    fmt::format("`dtrain hosts remove {} --yes` does it all the same", join(removed, " ")));
 }
 
+// Removes what a crash or an unfinished write left: zero bytes, and a last line without an end, unless it is that of a
+// host of the job.
+void cut_torn_end(std::string& text, const std::vector<HostLine>& present, int slots,
+                  std::vector<std::string>& repairs) {
+  if (text.find('\0') != text.npos) {
+    repairs.emplace_back("a crash left zero bytes in it: it is written anew");
+    text.clear();
+  }
+  const std::string last = text.substr(text.rfind('\n') + 1);
+  const auto is_of_job = [&](const HostLine& host) { return std::ranges::find(present, host) != present.end(); };
+  if (std::ranges::all_of(parse_host_file(last, slots).hosts, is_of_job)) return;
+  repairs.push_back(fmt::format("its last line, '{}', has no end and is left out", last));
+  text.resize(text.size() - last.size());
+}
+
+std::set<std::string> name_set(const std::vector<HostLine>& hosts) {
+  std::set<std::string> names;
+  for (const HostLine& host : hosts) names.insert(host.name);
+  return names;
+}
+
+// A damaged line that holds the name of a host keeps its place for it.
+void write_back(std::string& text, const std::vector<HostLine>& present, int slots,
+                const std::vector<std::string>& added, std::vector<std::string>& repairs) {
+  const HostList list = parse_host_file(text, slots);
+  std::set<std::string> named = name_set(list.hosts);
+  named.merge(name_set(parse_host_file(join(added, "\n")).hosts));
+  std::vector<std::string> lacking;
+  for (const HostLine& host : present) {
+    const auto means_it = [&](const std::string& line) { return line.find(host.name) != line.npos; };
+    if (named.contains(host.name) || std::ranges::any_of(list.doubtful, means_it)) continue;
+    if (!text.empty() && !text.ends_with('\n')) text += '\n';
+    text += host.name + (host.slots == slots ? "\n" : fmt::format(" slots={}\n", host.slots));
+    lacking.push_back(host.name);
+  }
+  if (lacking.empty()) return;
+  repairs.push_back(
+      fmt::format("it lacked {}, which the job keeps and which the file lists again; "
+                  "`dtrain hosts remove` removes a host",
+                  join(lacking, ", ")));
+}
+
 }  // namespace
 
-std::string edited_hosts(std::string text, const Json& request) {
-  for (const std::string& line : texts_at(request, "add")) text = with_host(text, line);
-  const std::size_t present = parse_host_file(text).hosts.size();
-  const std::vector<std::string> removed = texts_at(request, "remove");
+std::vector<std::string> edit_host_file(const Path& file, const std::vector<HostLine>& present, int slots,
+                                        const Json& request) {
+  std::vector<std::string> repairs;
+  std::string text = file_exists(file) ? read_file(file) : "";
+  const std::vector<std::string> added = texts_at(request, "add"), removed = texts_at(request, "remove");
+  cut_torn_end(text, present, slots, repairs);
+  write_back(text, present, slots, added, repairs);
+  for (const std::string& line : added) text = with_host(text, line);
+  const std::size_t count = parse_host_file(text).hosts.size();
   for (const std::string& name : removed) text = without_host(text, name);
-  check_share(removed, present, request);
-  return text;
+  check_share(removed, count, request);
+  if (parse_host_file(text).hosts.empty()) {
+    throw UsageError("this leaves the job without a host", "`dtrain stop` ends the job");
+  }
+  write_file_atomic(file, text);
+  return repairs;
 }
 
 }  // namespace dtrain::elastic

@@ -8,13 +8,22 @@
 #include <string>
 #include <vector>
 
+#include <dtrain/base/error.hpp>
 #include <dtrain/base/json.hpp>
 
 namespace dtrain::elastic {
 
+struct PendingStop {
+  std::string reason;
+  ExitCode exit_code = ExitCode::resumable;
+  bool at_once = false;  // kill, without a checkpoint
+  friend bool operator==(const PendingStop&, const PendingStop&) = default;
+};
+
 struct PendingRequests {
   std::map<std::string, std::string> drained;  // hosts to keep out, with the reason
-  std::optional<std::string> stop;             // set: the job is to end, with the reason
+  std::set<std::string> noticed;               // those of them whose machines end soon
+  std::optional<PendingStop> stop;             // set: the job is to end
   std::vector<std::string> listed;             // hosts of the last accepted list, the oldest first
   std::set<std::string> unlisted;              // hosts that an accepted list removed, and that are not listed again
 };

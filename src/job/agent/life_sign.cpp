@@ -8,6 +8,7 @@
 #include <dtrain/base/cache_folder.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/hash.hpp>
+#include <dtrain/base/process.hpp>
 
 namespace dtrain::job {
 namespace {
@@ -25,6 +26,10 @@ std::optional<launcher::WaitingFolder> files_of(const JobFolder& folder) try {
 }  // namespace
 
 std::int64_t seconds_since_1970() { return static_cast<std::int64_t>(::time(nullptr)); }
+
+launcher::WaitingHost own_sign(const std::string& host, launcher::WaitingState state) {
+  return {host, state, ::getpid(), seconds_since_1970(), process_identity(::getpid())};
+}
 
 LifeSign::LifeSign(const JobFolder& folder, std::string host)
     : files_(files_of(folder)),
@@ -60,7 +65,7 @@ void LifeSign::renew_until(const std::stop_token& stop) {
 }
 
 void LifeSign::write() try {
-  if (files_) files_->renew({host_, state_, ::getpid(), seconds_since_1970()});
+  if (files_) files_->renew(own_sign(host_, state_));
 } catch (const Error&) {  // the file of the shared folder is there as well
 }
 

@@ -46,6 +46,9 @@ class LifeSign {
   std::jthread thread_;
 };
 
+// What this process shows under this name.
+launcher::WaitingHost own_sign(const std::string& host, launcher::WaitingState state);
+
 // What the process that waits there under this name on this machine shows; nullopt: nothing within kSilence.
 std::optional<launcher::WaitingHost> life_sign_of(const JobFolder& folder, const std::string& host);
 

@@ -6,12 +6,14 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <limits>
 #include <optional>
 #include <thread>
 #include <tuple>
 #include <utility>
 
+#include <dtrain/base/process.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/launcher/waiting_agents.hpp>
 
@@ -42,7 +44,12 @@ void check_name(const std::string& host) {
                    "a name has letters, digits, and - . _ between them");
 }
 
-bool is_process(std::int64_t pid) { return pid > 1 ? ::kill(static_cast<pid_t>(pid), 0) == 0 : pid == 1; }
+// The process that waits is one of this machine, and lives. Folders are shared, so the number alone may be that of a
+// process here that has nothing to do with it.
+bool is_here(const launcher::WaitingHost& waiting) {
+  return waiting.pid > 0 && waiting.pid <= std::numeric_limits<pid_t>::max() && !waiting.process.empty() &&
+         process_identity(waiting.pid) == waiting.process;
+}
 
 Json asked(const CoordinatorFile& file, const Json& request) {
   Json answer = Json::parse(converse(file, request.dump()), "the coordinator's answer");
@@ -154,7 +161,7 @@ class Waiter {
         reporter_(reporter),
         membership_(folder, host, reporter),
         agents_(files_, host, [&reporter](const std::string& line) { reporter.note(line); }) {
-    if (const auto other = files_.find(host); other && other->pid != ::getpid() && is_process(other->pid) &&
+    if (const auto other = files_.find(host); other && other->pid != ::getpid() && is_here(*other) &&
                                               seconds_since_1970() - other->time < launcher::kRenewInterval.count()) {
       throw Error(fmt::format("{} waits in this folder already, as process {}", host, other->pid),
                   "give this host another name with --name");
@@ -207,7 +214,7 @@ class Waiter {
   void renew(WaitingState state) try {
     renewed_ = WaitClock::now();
     life_->show(state);
-    files_.renew({host_, state, ::getpid(), seconds_since_1970()});
+    files_.renew(own_sign(host_, state));
     shown_ = state;
     complained_ = false;
   } catch (const Error& error) {
@@ -251,14 +258,16 @@ ExitCode wait_in_folder(const JobFolder& folder, const std::string& host, Report
 
 void leave_folder(const JobFolder& folder, const std::string& host, std::chrono::duration<double> limit) {
   const launcher::WaitingHost waiting = found(folder, host);
-  if (!is_process(waiting.pid)) {
+  if (!is_here(waiting)) {
     throw Error(fmt::format("{} is not on this machine, or its process {} is gone", host, waiting.pid),
                 "run the command on the host itself");
   }
   if (waiting.state == WaitingState::left) return;
-  ::kill(static_cast<pid_t>(waiting.pid), SIGUSR1);
+  if (::kill(static_cast<pid_t>(waiting.pid), SIGUSR1) != 0 && errno == EPERM) {
+    throw Error(fmt::format("{}: its process {} is another user's", host, waiting.pid), "run the command as that user");
+  }
   const auto until = WaitClock::now() + limit;
-  while (is_process(waiting.pid)) {
+  while (is_here(waiting)) {
     const auto now = find(folder, host);
     if (!now || now->state == WaitingState::left) break;
     if (WaitClock::now() > until) {

@@ -24,13 +24,12 @@ void LastReports::on_trained(const train::StepReport& report) {
   trained_ = counts_steps_ ? std::pair(report.epoch, report.step + 1) : std::pair(0u, std::uint64_t{0});
 }
 
-// A worker that was rank 0 before may report its last checkpoint after the next rank 0 reported a newer one. Names of
-// checkpoints without their ending are in the order of their age.
+// A worker that was rank 0 before may report its last checkpoint after the next rank 0 reported a newer one.
 void LastReports::on_checkpoint(const Path& file) {
   if (file.extension() != ".safetensors") return;
   unsaved_.clear();
   const Path manifest = Path(file).replace_extension(".json");
-  if (manifest.stem() < newest().stem()) return;
+  if (is_older(manifest, newest())) return;
   newest_ = manifest;
   is_written_ = false;
   write();
@@ -45,6 +44,13 @@ void LastReports::catch_up(Time now) {
 void LastReports::write() {
   write_file_atomic(folder_.latest(), newest_.string());
   is_written_ = true;
+}
+
+// Names that are no checkpoints of the prefix have no age. Texts do not compare: an epoch of five digits follows 9999.
+bool LastReports::is_older(const Path& manifest, const Path& other) const {
+  if (!prefix_) return false;
+  const auto name = train::name_of_manifest(*prefix_, manifest), than = train::name_of_manifest(*prefix_, other);
+  return name && than && std::pair(name->epoch, name->step) < std::pair(than->epoch, than->step);
 }
 
 bool LastReports::has_checkpoint() { return !newest().empty(); }

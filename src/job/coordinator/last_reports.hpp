@@ -46,6 +46,7 @@ class LastReports final : public train::IgnoringObserver {
 
  private:
   const Path& newest();
+  bool is_older(const Path& manifest, const Path& other) const;
   void write();
 
   const JobFolder folder_;

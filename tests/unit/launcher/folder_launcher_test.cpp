@@ -46,7 +46,7 @@ struct Pair {
 
 TEST(WaitingFolder, FindsHostsAndTheirOrders) {
   const Pair pair;
-  const WaitingHost host{"h1", WaitingState::in_job, 7, 1000};
+  const WaitingHost host{"h1", WaitingState::in_job, 7, 1000, "boot 7"};
   pair.files.renew(host);
   pair.files.renew({"h1.example", WaitingState::waiting, 8, 1000});
   EXPECT_EQ(pair.files.find("h1"), host);

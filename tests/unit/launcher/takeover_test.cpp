@@ -57,6 +57,19 @@ TEST(Takeover, WhatWorkersSayMeanwhileIsNotLost) {
   EXPECT_EQ(world.next<elastic::WorkerExited>().signal, SIGKILL);
 }
 
+TEST(Takeover, ANoticeThatCameMeanwhileIsNotLost) {
+  World world(agent_with_worker(), outliving());
+  start_one(world);
+  world.drop_agent_pool();
+  for (const pid_t agent : world.agents()) ::kill(agent, SIGTERM);
+  for (int coordinators = 0; coordinators < 2; ++coordinators) {
+    world.take_over({voter_set_of("w1")});
+    const auto notice = world.next<elastic::HostNotice>();
+    EXPECT_EQ(notice.host, "w1");
+    EXPECT_TRUE(notice.leave);
+  }
+}
+
 TEST(Takeover, AgentsLearnWhoHasASayAndSaySo) {
   World world(agent_with_worker(), outliving());
   start_one(world);

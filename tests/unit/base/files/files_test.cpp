@@ -64,6 +64,19 @@ TEST_F(Files, WithoutCommitTheOldContentStays) {
   EXPECT_EQ(file_count(), 1u);
 }
 
+// Another machine that shares the folder may have a process of the same number.
+TEST_F(Files, TwoWritersOfOnePathBothCommitTheirWholeContent) {
+  AtomicFile first(folder / "a"), second(folder / "a");
+  first.write(std::string(3 << 20, '1'));
+  second.write(std::string(3 << 20, '2'));
+  EXPECT_EQ(file_count(), 2u);
+  second.commit();
+  EXPECT_EQ(read_file(folder / "a"), std::string(3 << 20, '2'));
+  first.commit();
+  EXPECT_EQ(read_file(folder / "a"), std::string(3 << 20, '1'));
+  EXPECT_EQ(file_count(), 1u);
+}
+
 // Stands in for a full disk: the kernel refuses bytes past a limit on the size of files.
 TEST_F(Files, AWriteThatFailsKeepsTheOldContentAndLeavesNothingBehind) {
   write_file_atomic(folder / "a", "old");

@@ -23,11 +23,15 @@ class Temporaries : public testing::Test {
     make_folder(folder_);
   }
   ~Temporaries() override { std::filesystem::remove_all(folder_); }
-  Path old_file(const std::string& name) const {
+  Path old_file(const std::string& name, std::chrono::minutes age = std::chrono::minutes(5)) const {
     write_file_atomic(folder_ / name, "half");
-    std::filesystem::last_write_time(folder_ / name,
-                                     std::filesystem::file_time_type::clock::now() - std::chrono::minutes(5));
+    std::filesystem::last_write_time(folder_ / name, std::filesystem::file_time_type::clock::now() - age);
     return folder_ / name;
+  }
+  // The name that a process of this number gives its temporary file of m-0001.json here.
+  std::string name_by(const std::string& process) const {
+    const std::string own = temporary_for("m-0001.json").string(), start = "m-0001.json.tmp.";
+    return start + process + own.substr(own.find('.', start.size()));
   }
   const Path folder_;
   const std::string dead_ = std::to_string(ended_process());
@@ -48,6 +52,22 @@ TEST_F(Temporaries, OfLiveProcessesOthersAndTheFreshStay) {
   old_file("other-0001.json.tmp." + dead_);
   EXPECT_TRUE(remove_abandoned_temporaries(folder_, "m-").empty());
   EXPECT_TRUE(remove_abandoned_temporaries(folder_ / "none").empty());
+}
+
+TEST_F(Temporaries, OfThisMachineAreRemovedOnceTheirProcessIsDead) {
+  EXPECT_NE(temporary_for("m-0001.json"), temporary_for("m-0001.json"));
+  old_file(name_by(std::to_string(::getpid())), std::chrono::days(2));
+  const Path left = old_file(name_by(dead_));
+  EXPECT_EQ(remove_abandoned_temporaries(folder_, "m-"), std::vector<Path>{left});
+}
+
+// A writer there that is held up for minutes goes on; a process number of there says nothing here.
+TEST_F(Temporaries, OfAnotherMachineStayForADay) {
+  old_file("m-0001.json.tmp." + dead_ + ".0123cdef.01234567", std::chrono::hours(20));
+  EXPECT_TRUE(remove_abandoned_temporaries(folder_, "m-").empty());
+  const Path left =
+      old_file("m-0002.json.tmp." + std::to_string(::getpid()) + ".0123cdef.01234567", std::chrono::hours(30));
+  EXPECT_EQ(remove_abandoned_temporaries(folder_, "m-"), std::vector<Path>{left});
 }
 
 }  // namespace

@@ -123,6 +123,39 @@ TEST_F(CoordinatorTest, KnowsWhatTheOneBeforeItWasAskedFor) {
   EXPECT_EQ(coordinator_->state().ending->reason, "enough");
 }
 
+TEST_F(CoordinatorTest, KnowsWhichHostsEndSoonAfterATakeover) {
+  write_file_atomic(folder_ / "host_worker", "w1\nw2\n");
+  begin();
+  coordinator_->feed(HostNotice{.host = "w2", .reason = "spot notice"}, agent_pool_.now);
+  options_.term = 2;
+  options_.takeover.emplace();
+  begin();
+  EXPECT_TRUE(coordinator_->state().hosts.at("w2").noticed);
+  EXPECT_EQ(coordinator_->state().hosts.at("w2").drain_reason, "spot notice");
+  EXPECT_FALSE(coordinator_->state().hosts.at("w1").noticed);
+}
+
+TEST_F(CoordinatorTest, EndsAJobAtOnceAsTheOneBeforeItWasAsked) {
+  begin();
+  ask(Json::object({{"ask", "stop"}, {"reason", "enough"}, {"now", true}}));
+  options_.term = 2;
+  options_.takeover.emplace();
+  begin();
+  ASSERT_TRUE(coordinator_->state().ending);
+  EXPECT_NE(coordinator_->state().ending->stage, Ending::Stage::asked);
+}
+
+TEST_F(CoordinatorTest, StopsAJobThatWasGivenUpWithTheSameExitCode) {
+  begin();
+  EventLog(folder_ / "events.jsonl")
+      .append(Json::object({{"event", "stop"}, {"exit_code", 93}, {"reason", "no progress"}}), agent_pool_.now.wall);
+  options_.term = 2;
+  options_.takeover.emplace();
+  begin();
+  ASSERT_TRUE(coordinator_->state().ending);
+  EXPECT_EQ(coordinator_->state().ending->exit_code, ExitCode::no_progress);
+}
+
 TEST_F(CoordinatorTest, TakesOverWithoutAHostList) {
   write_file_atomic(folder_ / "host_worker", "w1\nw2\n");
   begin();
@@ -212,6 +245,14 @@ TEST_F(CoordinatorTest, EditsTheFileForWhoeverAsksAndRefusesToLoseMostHosts) {
   EXPECT_NE(refused.at("error").at("hint").as_string().find("--yes"), std::string::npos);
   EXPECT_TRUE(edit(R"({"ask": "edit-hosts", "remove": ["w1", "w2"], "any_number": true})").at("ok").as_bool());
   EXPECT_EQ(read_file(folder_ / "host_worker"), "w3 slots=2\n");
+}
+
+TEST_F(CoordinatorTest, AnEditRemovesNoHostThatALostFileListed) {
+  begin();
+  std::filesystem::remove(folder_ / "host_worker");
+  ask(Json::parse(R"({"ask": "edit-hosts", "add": ["w2"]})", "an edit"));
+  EXPECT_EQ(coordinator_->state().order, (std::vector<std::string>{"w1", "w2"}));
+  EXPECT_EQ(said("it lacked w1"), 1);
 }
 
 TEST_F(CoordinatorTest, TheHostsOfAJobThatIsNotElasticAreFixed) {

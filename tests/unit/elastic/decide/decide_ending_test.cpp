@@ -74,6 +74,17 @@ TEST(DecideEnding, AStopIsAskedOfAllAndEndsWith75) {
   EXPECT_EQ(finish_of(job)->reason, "dtrain stop");
 }
 
+TEST(DecideEnding, IsRecordedWithItsExitCode) {
+  Job job;
+  job.run_on({"w1"});
+  job.feed(StopAsked{"no progress", false, ExitCode::no_progress});
+  job.feed(StopAsked{"no progress", true, ExitCode::no_progress});
+  for (const char* event : {"stop", "end_at_once"}) {
+    ASSERT_EQ(events(job.all(), event).size(), 1u) << event;
+    EXPECT_EQ(events(job.all(), event)[0].at("exit_code").as_integer(), 93) << event;
+  }
+}
+
 TEST(DecideEnding, OfThoseWhoHoldOnlyTheFurthestSaves) {
   Job job;
   job.run_on({"w1", "w2", "w3"});

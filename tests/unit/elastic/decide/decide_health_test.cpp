@@ -92,6 +92,29 @@ TEST(DecideHealth, WhoIsLetInAndDoesNotComeIsEvicted) {
   EXPECT_EQ(job.worker("w1").phase, WorkerPhase::member);
 }
 
+TEST(DecideHealth, WhoIsLetInAndStillSavesHasTheTimeOfASave) {
+  Job job;
+  job.run_on({"w1", "w2", "w3"});
+  job.feed(exited(job.worker_on("w3"), 0, 9));
+  job.freeze();
+  job.mesh();
+  const WorkerId entered = job.worker_on("w1"), saving = job.worker_on("w2");
+  job.silent = {entered};  // its heartbeats would report the old generation
+  const auto wait = [&](Duration time) {
+    for (const Time end = job.now() + time; job.now() < end;) {
+      job.say(entered, Progress{.generation = 2, .phase = Phase::entering, .position = {true, 0, 1, 1}});
+      job.pass(2s);
+    }
+  };
+  job.beat(saving, Phase::saving, 0);
+  wait(100s);
+  EXPECT_EQ(job.state().workers.at(saving).phase, WorkerPhase::member);
+  job.beat(saving, Phase::saving, 301);
+  job.feed(Tick{});
+  EXPECT_EQ(job.state().workers.at(saving).phase, WorkerPhase::ending);
+  EXPECT_EQ(job.worker("w1").phase, WorkerPhase::member);
+}
+
 TEST(DecideHealth, ANewcomerThatWaitsForTheOneWhoDoesNotComeIsNotToBlame) {
   Policy policy = elastic_policy();
   policy.min_workers = 2;

@@ -18,6 +18,14 @@ TEST(DecideNotice, AHostThatGoesSoonLeavesAtTheNextStep) {
   EXPECT_EQ(logged(job.all()), "-w2");
 }
 
+TEST(DecideNotice, MayBeRepeated) {
+  Job job;
+  job.run_on({"w1", "w2"});
+  for (int times = 0; times < 2; ++times) job.feed(HostNotice{.host = "w2", .reason = "spot notice"});
+  EXPECT_EQ(events(job.all(), "notice").size(), 1u);
+  EXPECT_EQ(events(job.all(), "drain").size(), 1u);
+}
+
 TEST(DecideNotice, ARecommendationIsOnlyAnEvent) {
   Job job;
   job.run_on({"w1", "w2"});

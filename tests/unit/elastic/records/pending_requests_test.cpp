@@ -15,12 +15,36 @@ TEST(PendingRequests, AreWhatWasAskedFor) {
   const PendingRequests pending_requests =
       pending_requests_in({hosts(Json::array({"a", "b"}), Json::array()), drain("a"), stop()});
   EXPECT_EQ(pending_requests.drained, (std::map<std::string, std::string>{{"a", "asked for"}}));
-  EXPECT_EQ(pending_requests.stop, "enough");
+  EXPECT_EQ(pending_requests.stop, PendingStop{.reason = "enough"}) << "as older versions wrote it";
 }
 
 TEST(PendingRequests, OfAHostEndWithItsLine) {
   EXPECT_TRUE(pending_requests_in({drain("a"), hosts(Json::array(), Json::array({"a"}))}).drained.empty());
   EXPECT_EQ(pending_requests_in({drain("a"), hosts(Json::array({"b"}), Json::array())}).drained.size(), 1u);
+}
+
+Json notice(const char* host, bool leave) {
+  return Json::object({{"event", "notice"}, {"host", host}, {"leave", leave}, {"reason", "spot notice"}});
+}
+
+TEST(PendingRequests, HostsThatEndSoonAreKnown) {
+  const std::vector<Json> events = {notice("a", true), drain("a"), notice("b", false), drain("c")};
+  EXPECT_EQ(pending_requests_in(events).noticed, std::set<std::string>{"a"});
+  std::vector<Json> later = events;
+  later.push_back(hosts(Json::array(), Json::array({"a"})));
+  EXPECT_TRUE(pending_requests_in(later).noticed.empty());
+}
+
+TEST(PendingRequests, AStopKeepsItsExitCode) {
+  const Json given_up = Json::object({{"event", "stop"}, {"exit_code", 93}, {"reason", "no progress"}});
+  EXPECT_EQ(pending_requests_in({given_up}).stop,
+            (PendingStop{.reason = "no progress", .exit_code = ExitCode::no_progress}));
+}
+
+TEST(PendingRequests, AStopWithoutACheckpointIsOne) {
+  const Json at_once = Json::object({{"event", "end_at_once"}, {"exit_code", 75}, {"reason", "now"}});
+  EXPECT_EQ(pending_requests_in({stop(), at_once}).stop, (PendingStop{.reason = "now", .at_once = true}));
+  EXPECT_FALSE(pending_requests_in({at_once, Json::object({{"event", "finish"}})}).stop);
 }
 
 TEST(PendingRequests, OfAnEarlierRunOfTheJobAreForgotten) {

@@ -40,6 +40,16 @@ TEST_F(LastReportsTest, NameTheNewestCheckpointWhoeverReportsIt) {
   EXPECT_EQ(latest(), "p/m-0001-step00000020.json");
 }
 
+TEST_F(LastReportsTest, CompareEpochsAsNumbers) {
+  LastReports last = reports();
+  last.begin({});
+  last.on_checkpoint("p/m-9999.safetensors");
+  last.on_checkpoint("p/m-10000.safetensors");
+  EXPECT_EQ(latest(), "p/m-10000.json");
+  last.on_checkpoint("p/m-9999-step00000020.safetensors");
+  EXPECT_EQ(latest(), "p/m-10000.json") << "an old rank 0 reports late";
+}
+
 TEST_F(LastReportsTest, AreWrittenAgainUntilTheFolderTakesThem) {
   LastReports last = reports();
   last.begin({});

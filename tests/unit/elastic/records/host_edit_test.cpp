@@ -1,0 +1,61 @@
+#include <gtest/gtest.h>
+
+#include <dtrain/base/error.hpp>
+
+#include "elastic/temporary_folder.hpp"
+#include "records/host_edit.hpp"
+
+namespace dtrain::elastic {
+namespace {
+
+constexpr int kSlots = 2;
+
+class HostEditTest : public testing::Test {
+ protected:
+  std::vector<std::string> edit(const char* request) const {
+    return edit_host_file(file_, present_, kSlots, Json::parse(request, "an edit"));
+  }
+  const TemporaryFolder folder_;
+  const Path file_ = folder_ / "host_worker";
+  const std::string whole_ = "w1\nw2 slots=3\nw3\n";
+  const std::vector<HostLine> present_ = parse_host_file(whole_, kSlots).hosts;
+};
+
+TEST_F(HostEditTest, RemovesNoHostThatTheRequestDoesNotName) {
+  const std::vector<std::pair<std::string, std::string>> damages = {
+      {"", whole_},                          // lost
+      {"w3\n", "w3\nw1\nw2 slots=3\n"},      // an edit that the job refused
+      {"w1\nw2 slo", "w1\nw2 slo\nw3\n"},    // a damaged line that means w2
+      {"w1\nw2", whole_},                    // cut off
+      {"w1\nneighbour", whole_},             // half a name, perhaps
+      {std::string("w1\n\0\0", 5), whole_},  // of a machine that crashed
+  };
+  for (const auto& [text, mended] : damages) {
+    write_in_place(file_, text);
+    EXPECT_FALSE(edit(R"({"add": ["w4"]})").empty()) << text;
+    EXPECT_EQ(read_file(file_), mended + "w4\n") << text;
+  }
+}
+
+TEST_F(HostEditTest, LeavesTheRestOfAGoodFileAsItIs) {
+  for (const char* text : {"# ours\nw3\n\nw1\nw2 slots=4\n", "w1\nw2 slots=3\nw3"}) {
+    write_in_place(file_, text);
+    EXPECT_TRUE(edit(R"({"add": ["w4"]})").empty()) << text;
+    const bool has_end = std::string_view(text).ends_with('\n');
+    EXPECT_EQ(read_file(file_), text + std::string(has_end ? "" : "\n") + "w4\n");
+  }
+}
+
+TEST_F(HostEditTest, MayNameHostsThatALostFileListed) {
+  edit(R"({"add": ["w2 slots=1"], "remove": ["w3"]})");
+  EXPECT_EQ(read_file(file_), "w1\nw2 slots=1\n");
+}
+
+TEST_F(HostEditTest, LeavesTheJobAHost) {
+  write_file_atomic(file_, whole_);
+  EXPECT_THROW(edit(R"({"remove": ["w1", "w2", "w3"], "any_number": true})"), UsageError);
+  EXPECT_EQ(read_file(file_), whole_);
+}
+
+}  // namespace
+}  // namespace dtrain::elastic
