@@ -54,6 +54,8 @@ class Faults:
             self.server.objects[self.path] = self.server.objects[self.path][::-1]
         return False
 
+    replaced_plain = replaced  # of a server without checksums
+
     def replaced_unsaid(self, count):
         """Replaced, at a server that knows no If-Match."""
         if count == 2:

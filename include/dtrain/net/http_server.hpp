@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <dtrain/base/error.hpp>
 #include <dtrain/base/files.hpp>
 #include <dtrain/net/channel.hpp>
 
@@ -63,9 +64,16 @@ struct HttpServerOptions {
   std::string path_secret{};
 };
 
+// Another program listens on this port.
+class PortInUse : public Error {
+ public:
+  using Error::Error;
+};
+
 // Calls `answer` on the loop's thread; it must not block. A connection that misses a deadline, sends no HTTP request or
 // one whose head or body is too long is closed without a response. The loop must outlive the server; once the
-// destructor's close has run on the loop, `answer` is not called any more. Throws Error if the port cannot be bound.
+// destructor's close has run on the loop, `answer` is not called any more. Throws PortInUse, or Error if the port
+// cannot be bound for another reason.
 class HttpServer {
  public:
   using Answer = std::function<HttpResponse(const HttpRequest&)>;

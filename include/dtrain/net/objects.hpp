@@ -31,6 +31,12 @@ struct ObjectState {
   std::string checksum{};  // base64 of CRC-32C, "...-N" over N parts; empty: the server has none
 };
 
+// More than any manifest of a checkpoint or document of a data set has.
+inline constexpr std::uint64_t kLargestDocument = 64u << 20;
+// Throws DataError, naming the URL, for an object of more bytes: for those who are to hold all of it in memory, before
+// they allocate what a server states.
+void require_at_most(std::uint64_t limit, const std::string& url, const ObjectState& state);
+
 struct ObjectEntry {
   std::string key;
   std::uint64_t size = 0;
@@ -66,7 +72,8 @@ class ObjectStore {
   // it ended. `progress` gets the number of bytes that came, from several threads.
   void read(const std::string& url, const ObjectState& pinned, std::uint64_t offset, std::span<std::byte> into,
             const std::function<void(std::uint64_t)>& progress = {});
-  std::string content(const std::string& url, const ObjectState& pinned);  // all of it, for small objects
+  // All of it. Throws DataError for more than `limit` bytes.
+  std::string content(const std::string& url, const ObjectState& pinned, std::uint64_t limit);
   // Leaves TO complete, with the object's checksum where that can be known, or not there: TO.part keeps the parts that
   // came for the next try. `progress` gets the bytes that are there and the total, from several threads.
   void download(const std::string& url, const Path& to,

@@ -33,9 +33,11 @@ struct WeightsRequest {
   bool whole = false;      // all tensors of the network must fit
   std::uint64_t seed = 0;  // of the tensors that begin anew
   nn::Initializer initializer = nn::Initializer::standard;
+  SharedStore store{};  // for a URL; null: one made from the environment
 };
 
-// The file that `place` names: itself, also where it is a URL, or the newest checkpoint of this prefix on this machine.
+// The file that `place` names: itself, also where it is a URL, or on this machine the newest checkpoint of this prefix,
+// or the checkpoint that messages name so ("m/r8-0004").
 Path file_of_weights(const Path& place);
 
 // The tensors of a file that fit the graph by name and shape; the others have the first values of the seed. Names are
@@ -62,7 +64,7 @@ std::optional<nn::NetworkOptions> network_of_weights(const Path& file);
 nn::Graph network_of_onnx_model(const Path& file, std::optional<nn::Shape> image = {}, std::optional<int> classes = {});
 
 // What dtrain wrote into its own file about the pixels. Files of others have the names of their classes at most, or
-// null.
-Json preprocessing_of_weights(const Path& file);
+// null. `store`: for a URL; null: one made from the environment.
+Json preprocessing_of_weights(const Path& file, const SharedStore& store = {});
 
 }  // namespace dtrain::train

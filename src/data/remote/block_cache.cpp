@@ -61,6 +61,10 @@ bool is_whole(int fd, const BlockHead& head) {
   return read_all(fd, sizeof(head), content) && crc32c(content) == head.crc32c;
 }
 
+// After a lock that failed. False: the file system has no locks, so waiting is of no use, and each process goes on by
+// itself.
+bool is_held_by_other() { return errno == EWOULDBLOCK || errno == EACCES || errno == EINTR; }
+
 struct KeptBlock {
   std::filesystem::file_time_type used;
   std::uint64_t size;
@@ -171,7 +175,8 @@ void BlockCache::make_room(std::uint64_t target, Busy busy) {
   }
   const MutexLock evicting(evicting_, std::adopt_lock);
   const FileDescriptor lock(::open((folder_ / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (!lock || ::flock(lock.get(), busy == Busy::wait ? LOCK_EX : LOCK_EX | LOCK_NB) != 0) return;
+  if (!lock) return;
+  if (::flock(lock.get(), busy == Busy::wait ? LOCK_EX : LOCK_EX | LOCK_NB) != 0 && is_held_by_other()) return;
   std::vector<KeptBlock> blocks = kept_blocks(folder_);
   std::sort(blocks.begin(), blocks.end(), [](const KeptBlock& a, const KeptBlock& b) { return a.used < b.used; });
   std::uint64_t used = bytes_of_blocks(blocks);
@@ -192,7 +197,8 @@ BlockCache::Claim BlockCache::claim(const BlockName& name) {
     .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = static_cast<off_t>(name.number), .l_len = 1, .l_pid = 0
   };
   const auto end = std::chrono::steady_clock::now() + kLongestWait;
-  while (lock && ::fcntl(lock.get(), F_OFD_SETLK, &range) != 0 && std::chrono::steady_clock::now() < end) {
+  while (lock && ::fcntl(lock.get(), F_OFD_SETLK, &range) != 0 && is_held_by_other() &&
+         std::chrono::steady_clock::now() < end) {
     if (::access(file.c_str(), F_OK) == 0) return {};
     std::this_thread::sleep_for(kLookEvery);
   }

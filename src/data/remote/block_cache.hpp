@@ -24,10 +24,11 @@ struct BlockName {
 // Locks: claim() holds a lock of one byte of OBJECT/lock (an open-file-description lock, which also excludes threads of
 // this process) while the block is fetched; the kernel releases it if the process dies. Eviction holds `evicting_` and
 // an flock of the file `lock`; only a thread that found the disk full waits for them: while another thread or process
-// evicts, the others go on. `used_` counts what this process writes and, at every measurement of the folder, what
-// others wrote, so that with n processes the folder exceeds its limit by n / 128 of it at most. Nothing throws: a block
-// that cannot be read counts as missing, and a cache that cannot be written to warns once and is only read from then
-// on.
+// evicts, the others go on. On a file system without locks all go on without them: a block may be fetched twice, and
+// more blocks than necessary evicted. `used_` counts what this process writes and, at every measurement of the folder,
+// what others wrote, so that with n processes the folder exceeds its limit by n / 128 of it at most. Nothing throws: a
+// block that cannot be read counts as missing, and a cache that cannot be written to warns once and is only read from
+// then on.
 class BlockCache {
  public:
   using Tell = std::function<void(const std::string&)>;

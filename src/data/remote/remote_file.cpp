@@ -29,6 +29,12 @@ bool is_remote(const Path& path) { return net::is_object_url(path.string()); }
 
 Path shown_path(const Path& path) { return net::shown_url(path.string()); }
 
+std::string shown_files(const Path& files) {
+  std::vector<std::string> shown = split(files.string(), ',');
+  for (std::string& file : shown) file = net::shown_url(file);
+  return join(shown, ",");
+}
+
 bool is_too_much_to_cache(const RemoteOptions& options, const std::string& name, std::uint64_t bytes) {
   if (bytes <= options.cache_size / 2 || options.in_runs) return false;
   if (options.tell) {

@@ -33,6 +33,19 @@ FileDescriptor create_lock(const Path& path, std::string_view option) {
               fmt::format("choose a folder that this user can write to: {}", option));
 }
 
+// False: errno says why.
+bool lock_file(const FileDescriptor& fd, int how) {
+  while (::flock(fd.get(), how) != 0) {
+    if (errno != EINTR) return false;
+  }
+  return true;
+}
+
+[[noreturn]] void cannot_lock(const Path& path, std::string_view option) {
+  throw Error(fmt::format("{}: cannot lock: {}", path.string(), std::strerror(errno)),
+              fmt::format("choose a folder on a file system that is mounted with locks: {}", option));
+}
+
 bool is_locked(const Path& path, int kind) {
   const FileDescriptor fd = open_lock(path, 0);
   return fd && ::flock(fd.get(), kind | LOCK_NB) != 0 && errno == EWOULDBLOCK;
@@ -101,14 +114,15 @@ void write_coordinator(const JobFolder& folder, const CoordinatorFile& file) {
 
 std::optional<FileLock> FileLock::take(const Path& path, std::string_view option) {
   FileDescriptor fd = create_lock(path, option);
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return std::nullopt;
-  return FileLock(std::move(fd));
+  if (lock_file(fd, LOCK_EX | LOCK_NB)) return FileLock(std::move(fd));
+  if (errno == EWOULDBLOCK) return std::nullopt;
+  cannot_lock(path, option);
 }
 
 FileLock FileLock::share(const Path& path) {
-  FileDescriptor fd = create_lock(path, "--job-dir");
-  if (::flock(fd.get(), LOCK_SH) != 0)
-    throw Error(fmt::format("{}: cannot lock: {}", path.string(), std::strerror(errno)));
+  constexpr std::string_view kOption = "--job-dir";
+  FileDescriptor fd = create_lock(path, kOption);
+  if (!lock_file(fd, LOCK_SH)) cannot_lock(path, kOption);
   return FileLock(std::move(fd));
 }
 

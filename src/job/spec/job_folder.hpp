@@ -73,8 +73,8 @@ void write_coordinator(const JobFolder& folder, const CoordinatorFile& file);
 // A lock that one process holds at a time; released when the process ends, in whatever way.
 class FileLock {
  public:
-  // nullopt: another process holds it. Throws Error if the file cannot be created; it refers to the option that chose
-  // the folder.
+  // nullopt: another process holds it. Throws Error if the file cannot be created, or its file system has no locks; it
+  // refers to the option that chose the folder.
   static std::optional<FileLock> take(const Path& path, std::string_view option = "--job-dir");
   // Held together with others that share it. Throws Error if the file cannot be created or locked.
   static FileLock share(const Path& path);

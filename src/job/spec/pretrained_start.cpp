@@ -35,10 +35,10 @@ void report(const Path& file, const train::WeightsFit& fit, const nn::Graph& gra
 }
 
 // Equally many classes of other names fit by shape, and mean something else.
-std::string why_new_head(const config::TrainOptions& options) {
+std::string why_new_head(const config::TrainOptions& options, const train::SharedStore& store) {
   if (options.pretrained.new_head) return "setting 'new-head'";
   const std::vector<std::string> saved =
-      config::class_names_of(train::preprocessing_of_weights(*options.pretrained.file));
+      config::class_names_of(train::preprocessing_of_weights(*options.pretrained.file, store));
   const std::vector<std::string>& names = options.data.class_names;
   if (saved.empty() || names.empty() || saved == names) return {};
   return fmt::format("the weights know the classes {}, the data have {}", listed_classes(saved), listed_classes(names));
@@ -46,12 +46,14 @@ std::string why_new_head(const config::TrainOptions& options) {
 
 }  // namespace
 
-train::Checkpoint pretrained_start(const config::TrainOptions& options, const nn::Graph& graph, Reporter* reporter) {
+train::Checkpoint pretrained_start(const config::TrainOptions& options, const nn::Graph& graph, Reporter* reporter,
+                                   const train::SharedStore& store) {
   const Path& file = *options.pretrained.file;
   train::StartingWeights start = train::load_weights({.file = file,
-                                                      .new_head = why_new_head(options),
+                                                      .new_head = why_new_head(options, store),
                                                       .seed = options.compute.seed,
-                                                      .initializer = options.initializer},
+                                                      .initializer = options.initializer,
+                                                      .store = store},
                                                      graph);
   if (reporter) report(file, start.fit, graph, *reporter);
   start.checkpoint.job.preprocessing = {};  // this run has its own, and classes of its own

@@ -9,7 +9,8 @@
 namespace dtrain::job {
 
 // The beginning of a run on `graph`, the same on every host that has the file. `reporter` gets what fits and what does
-// not; null: nothing is reported.
-train::Checkpoint pretrained_start(const config::TrainOptions& options, const nn::Graph& graph, Reporter* reporter);
+// not; null: nothing is reported. `store`: for weights behind a URL; null: one made from the environment.
+train::Checkpoint pretrained_start(const config::TrainOptions& options, const nn::Graph& graph, Reporter* reporter,
+                                   const train::SharedStore& store = {});
 
 }  // namespace dtrain::job

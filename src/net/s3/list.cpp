@@ -29,8 +29,16 @@ std::uint64_t number_in(const pugi::xml_node& node, const char* name) {
   throw DataError(fmt::format("<{}> in the answer is \"{}\", no size", name, node.child_value(name)));
 }
 
-bool is_true(const pugi::xml_node& node, const char* name) {
-  return std::string_view(node.child_value(name)) == "true";
+// Where the list goes on, which `name` says; empty: nowhere. A server that ignores where a list is to go on sends the
+// same page for ever.
+std::string next_page(const pugi::xml_node& root, const char* name, std::string_view from) {
+  if (std::string_view(root.child_value("IsTruncated")) != "true") return {};
+  std::string next = root.child_value(name);
+  if (!next.empty() && next != from) return next;
+  throw DataError(fmt::format("{}: the server says that there is more, and not how to go on: <{}> {}", root.name(),
+                              name, next.empty() ? "is missing" : "is that of this page"),
+                  "does the server at the endpoint (AWS_ENDPOINT_URL) know S3's lists in pages (list-type=2)? use one "
+                  "that does, or a shorter list");
 }
 
 }  // namespace
@@ -48,7 +56,7 @@ std::string decode_percent(std::string_view text) {
   return out;
 }
 
-ObjectPage parse_object_page(std::string_view xml) {
+ObjectPage parse_object_page(std::string_view xml, std::string_view from) {
   pugi::xml_document document;
   const pugi::xml_node root = root_of(document, xml, "ListBucketResult");
   const bool coded = std::string_view(root.child_value("EncodingType")) == "url";
@@ -57,7 +65,7 @@ ObjectPage parse_object_page(std::string_view xml) {
     const std::string key = node.child_value("Key");
     page.entries.push_back({coded ? decode_percent(key) : key, number_in(node, "Size"), node.child_value("ETag")});
   }
-  if (is_true(root, "IsTruncated")) page.next = root.child_value("NextContinuationToken");
+  page.next = next_page(root, "NextContinuationToken", from);
   return page;
 }
 
@@ -71,7 +79,7 @@ std::vector<UploadEntry> parse_uploads(std::string_view xml) {
   return uploads;
 }
 
-PartPage parse_parts(std::string_view xml) {
+PartPage parse_parts(std::string_view xml, std::string_view from) {
   pugi::xml_document document;
   const pugi::xml_node root = root_of(document, xml, "ListPartsResult");
   PartPage page;
@@ -79,7 +87,7 @@ PartPage parse_parts(std::string_view xml) {
     page.parts.push_back({static_cast<int>(number_in(node, "PartNumber")), number_in(node, "Size"),
                           node.child_value("ETag"), node.child_value("ChecksumCRC32C")});
   }
-  if (is_true(root, "IsTruncated")) page.next = root.child_value("NextPartNumberMarker");
+  page.next = next_page(root, "NextPartNumberMarker", from);
   return page;
 }
 
@@ -95,7 +103,7 @@ void ObjectStore::list(const std::string& url, const std::function<void(const Ob
   do {
     AwsRequest shape{.query = {{"list-type", "2"}, {"encoding-type", "url"}, {"prefix", where.key}}};
     if (!token.empty()) shape.query.emplace_back("continuation-token", token);
-    const ObjectPage page = parse_object_page(state_->call(bucket, shape).body);
+    const ObjectPage page = parse_object_page(state_->call(bucket, shape).body, token);
     for (const ObjectEntry& entry : page.entries) each(entry);
     token = page.next;
   } while (!token.empty());

@@ -12,8 +12,9 @@ struct ObjectPage {
   std::vector<ObjectEntry> entries;
   std::string next;  // continuation token; empty: the last page
 };
-// All throw DataError for an answer that is not what was asked for.
-ObjectPage parse_object_page(std::string_view xml);
+// All throw DataError for an answer that is not what was asked for. `from`: the `next` of the page before, which the
+// request named; an answer that goes on there again, or does not say where, is an error too.
+ObjectPage parse_object_page(std::string_view xml, std::string_view from = {});
 
 struct UploadEntry {
   std::string key, id, initiated;
@@ -30,7 +31,7 @@ struct PartPage {
   std::vector<PartEntry> parts;
   std::string next;  // the part number marker of the next page; empty: the last page
 };
-PartPage parse_parts(std::string_view xml);
+PartPage parse_parts(std::string_view xml, std::string_view from = {});
 
 std::string parse_upload_id(std::string_view xml);
 

@@ -3,16 +3,22 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include <dtrain/base/error.hpp>
 
 namespace dtrain::net {
 namespace {
+
+// One sync serves so many bytes: it would slow small parts down. A killed process loses no more than this, beside the
+// parts that were on their way.
+constexpr std::uint64_t kBytesASync = 128u << 20;
 
 [[noreturn]] void fail(std::string_view action, const Path& path, int error = errno) {
   throw Error(fmt::format("{}: cannot {}: {}", path.string(), action, std::strerror(error)),
@@ -44,11 +50,26 @@ PartFile::PartFile(Path to, const std::string& url, const ObjectState& state, st
   reserve();
 }
 
+PartFile::~PartFile() {
+  try {
+    mark(take_unmarked());
+  } catch (const Error&) {
+    // the next try fetches them again
+  }
+}
+
+// A file that the user removed is made anew, empty: the marks are those of the file before.
+bool PartFile::has_whole_size() const {
+  struct stat status {};
+  if (::fstat(fd_.get(), &status) != 0) fail("read", part_);
+  return static_cast<std::uint64_t>(status.st_size) == size_;
+}
+
 // The text says of which object the parts are; one byte follows for each part, '1' once it has come.
 void PartFile::take_over(const std::string& about) {
   const std::size_t parts = (size_ + part_size_ - 1) / part_size_;
   const std::string left = std::filesystem::exists(from_) ? read_file(from_) : std::string();
-  const bool same = left.starts_with(about) && left.size() == about.size() + parts;
+  const bool same = left.starts_with(about) && left.size() == about.size() + parts && has_whole_size();
   const std::string marks = same ? left.substr(about.size()) : std::string(parts, '0');
   if (!same) write_file_atomic(from_, about + marks);
   if (!same && ::ftruncate(fd_.get(), 0) != 0) fail("empty", part_);
@@ -77,19 +98,39 @@ void PartFile::write(std::uint64_t offset, ByteView bytes) {
   }
 }
 
-// The disk begins with it now, so that complete() does not wait for the whole file at once.
+// The disk begins with it now, so that no sync waits for many parts at once.
 void PartFile::has_come(std::size_t number) {
   const auto begin = static_cast<off_t>(begin_of(number)), size = static_cast<off_t>(size_of(number));
   ::sync_file_range(fd_.get(), begin, size, SYNC_FILE_RANGE_WRITE);
-  if (::pwrite(from_fd_.get(), "1", 1, static_cast<off_t>(header_ + number)) != 1) fail("write", from_);
+  {
+    const MutexLock lock(mutex_);
+    unmarked_.push_back(number);
+    if (unmarked_.size() * part_size_ < kBytesASync) return;
+  }
+  mark(take_unmarked());
+}
+
+std::vector<std::size_t> PartFile::take_unmarked() {
+  const MutexLock lock(mutex_);
+  return std::exchange(unmarked_, {});
+}
+
+void PartFile::mark(const std::vector<std::size_t>& parts) {
+  if (parts.empty()) return;
+  if (::fdatasync(fd_.get()) != 0) fail("write to disk", part_);
+  for (const std::size_t number : parts) {
+    if (::pwrite(from_fd_.get(), "1", 1, static_cast<off_t>(header_ + number)) != 1) fail("write", from_);
+  }
 }
 
 void PartFile::drop() {
+  take_unmarked();
   ::unlink(from_.c_str());
   ::unlink(part_.c_str());
 }
 
 void PartFile::complete() {
+  take_unmarked();
   if (::fsync(fd_.get()) != 0) fail("write to disk", part_);
   if (::rename(part_.c_str(), to_.c_str()) != 0) fail("rename", part_);
   ::unlink(from_.c_str());

@@ -1,12 +1,22 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/net/http.hpp>
 
 #include "parallel.hpp"
 #include "store_state.hpp"
 
 namespace dtrain::net {
+
+void require_at_most(std::uint64_t limit, const std::string& url, const ObjectState& state) {
+  if (state.size <= limit) return;
+  throw DataError(fmt::format("{}: has {} bytes by what the server states, where {} are the most", shown_url(url),
+                              state.size, limit),
+                  "is it another file under this name? else the server is wrong");
+}
 
 void ObjectStore::read(const std::string& url, const ObjectState& pinned, std::uint64_t offset,
                        std::span<std::byte> into, const std::function<void(std::uint64_t)>& progress) {
@@ -25,7 +35,8 @@ void ObjectStore::read(const std::string& url, const ObjectState& pinned, std::u
   });
 }
 
-std::string ObjectStore::content(const std::string& url, const ObjectState& pinned) {
+std::string ObjectStore::content(const std::string& url, const ObjectState& pinned, std::uint64_t limit) {
+  require_at_most(limit, url, pinned);
   std::string content(pinned.size, '\0');
   read(url, pinned, 0, std::as_writable_bytes(std::span(content)));
   return content;

@@ -128,7 +128,7 @@ std::optional<std::map<int, PartEntry>> ObjectUpload::State::parts_of(const std:
   do {
     std::vector<HttpField> query{{"uploadId", upload}};
     if (!marker.empty()) query.emplace_back("part-number-marker", marker);
-    PartPage page = parse_parts(call("GET", query).body);
+    PartPage page = parse_parts(call("GET", query).body, marker);
     for (PartEntry& part : page.parts) parts[part.number] = std::move(part);
     marker = page.next;
   } while (!marker.empty());

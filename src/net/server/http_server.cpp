@@ -379,7 +379,10 @@ HttpServer::HttpServer(Loop& loop, const std::string& bind_address, std::uint16_
   if (!error) state_->acceptor.set_option(tcp::acceptor::reuse_address(true), error);
   if (!error) state_->acceptor.bind(place, error);
   if (!error) state_->acceptor.listen(asio::socket_base::max_listen_connections, error);
-  if (error) throw Error(fmt::format("cannot listen on port {} of {}: {}", port, bind_address, error.message()));
+  const std::string why =
+      error ? fmt::format("cannot listen on port {} of {}: {}", port, bind_address, error.message()) : std::string();
+  if (error == asio::error::address_in_use) throw PortInUse(why);
+  if (error) throw Error(why);
   loop.post([state = state_] { state->accept_next(); });
 }
 

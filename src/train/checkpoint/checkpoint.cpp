@@ -34,7 +34,7 @@ void check_size(const Path& path, std::uint64_t size, const Manifest& manifest) 
 }
 
 SafetensorsFile open_far(const Path& path, const Manifest& manifest, const SharedStore& store) {
-  auto content = read_far(path, store);
+  auto content = read_far(path, manifest.data.size, store);
   if (!content) throw DataError(path.string() + ": is not there, though its manifest is", kDamagedHint);
   check_size(path, content->size(), manifest);
   return SafetensorsFile(std::move(*content), path);
@@ -125,7 +125,7 @@ std::uint64_t bytes_in(std::string_view header, std::span<const NamedTensor> ten
 // nullopt: it is not there.
 std::optional<std::string> read_manifest(const Path& file, const SharedStore& store) {
   if (is_far(file)) {
-    const auto content = read_far(file, store);
+    const auto content = read_far(file, net::kLargestDocument, store);
     return content ? std::optional(std::string(text_of(*content))) : std::nullopt;
   }
   if (!file_exists(file)) return std::nullopt;

@@ -35,7 +35,7 @@ std::optional<CheckpointName> parse_name(const Path& prefix, const Path& file, s
   return name;
 }
 
-// Everything in the folder of the prefix, or behind a URL all that begins with it.
+// Everything in the folder of the prefix, or behind a URL all there that begins with it.
 std::vector<Path> files_by(const Path& prefix, const SharedStore& store) {
   if (is_far(prefix)) return list_far(prefix, store);
   const Path folder = prefix.has_parent_path() ? prefix.parent_path() : Path(".");

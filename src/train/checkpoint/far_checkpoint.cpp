@@ -7,14 +7,18 @@ namespace {
 
 SharedStore or_own(const SharedStore& store) { return store ? store : std::make_shared<net::ObjectStore>(); }
 
+// With its "/"; empty: none. The text alone counts: in a key, "//" and ".." have no meaning.
+std::string_view folder_of(std::string_view key) { return key.substr(0, key.rfind('/') + 1); }
+
 }  // namespace
 
 bool is_far(const Path& path) { return net::is_object_url(path.string()); }
 
-std::optional<std::vector<std::byte>> read_far(const Path& url, const SharedStore& store) {
+std::optional<std::vector<std::byte>> read_far(const Path& url, std::uint64_t limit, const SharedStore& store) {
   const SharedStore used = or_own(store);
   const auto state = used->find(url.string());
   if (!state) return std::nullopt;
+  net::require_at_most(limit, url.string(), *state);
   std::vector<std::byte> content(state->size);
   used->read(url.string(), *state, 0, content);
   return content;
@@ -35,10 +39,10 @@ void write_far(const std::string& stem, std::string_view header, std::span<const
 void remove_far(const Path& url, const SharedStore& store) { or_own(store)->remove(url.string()); }
 
 std::vector<Path> list_far(const Path& prefix, const SharedStore& store) {
-  const std::string bucket = net::parse_s3_url(prefix.string()).bucket;
+  const net::S3Url wanted = net::parse_s3_url(prefix.string());
   std::vector<Path> files;
   or_own(store)->list(prefix.string(), [&](const net::ObjectEntry& entry) {
-    files.emplace_back(net::S3Url{bucket, entry.key}.text());
+    if (folder_of(entry.key) == folder_of(wanted.key)) files.emplace_back(net::S3Url{wanted.bucket, entry.key}.text());
   });
   return files;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,13 +17,13 @@ namespace dtrain::train {
 
 bool is_far(const Path& path);
 
-// The whole file, of any size; nullopt: it is not there.
-std::optional<std::vector<std::byte>> read_far(const Path& url, const SharedStore& store);
+// The whole file; nullopt: it is not there. Throws DataError for more than `limit` bytes, before it allocates them.
+std::optional<std::vector<std::byte>> read_far(const Path& url, std::uint64_t limit, const SharedStore& store);
 // STEM.safetensors, then STEM.json. Meanwhile there is no manifest, so no checkpoint.
 void write_far(const std::string& stem, std::string_view header, std::span<const NamedTensor> tensors,
                std::string_view manifest, const SharedStore& store);
 void remove_far(const Path& url, const SharedStore& store);
-// What begins with PREFIX.
+// What begins with PREFIX and is in its folder: "m/r2" lists m/r2-0001.json, and nothing below m/r2-old/.
 std::vector<Path> list_far(const Path& prefix, const SharedStore& store);
 
 }  // namespace dtrain::train

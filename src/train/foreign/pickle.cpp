@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::size_t kMostValues = 4'000'000;  // a state dict has some ten for each tensor
 constexpr std::size_t kMostDimensions = 16;
+constexpr std::size_t kLongestKey = 1024;  // of a storage; PyTorch's are numbers
 
 struct KnownGlobal {
   std::string_view module, name;
@@ -332,7 +333,9 @@ class PickleMachine {
     if (parts.items.size() > 5 && !std::holds_alternative<std::monostate>(parts.items[5]->value)) {
       reader_.fail("a storage that is part of another one");
     }
-    return {.key = text(parts.items[2]),
+    const std::string& key = text(parts.items[2]);
+    if (key.size() > kLongestKey) reader_.fail(fmt::format("a storage with a key of {} bytes", key.size()));
+    return {.key = key,
             .dtype = get<PickleName>(parts.items[1], "the type of a storage").dtype,
             .elements = number(parts.items[4])};
   }

@@ -6,8 +6,9 @@
 namespace dtrain::train {
 
 // A file of this machine with the weights: `place` itself, the newest checkpoint of this prefix, or for a URL that ends
-// in #sha256=HEX the copy of that content in the user's cache, which is downloaded where it is not there. Throws
-// UsageError for a URL without a hash, DataError for other content. `store`: null for one made from the environment.
+// in #sha256=HEX the copy of that content in the user's cache, which is downloaded where it is not there. One thread of
+// one process downloads it, and the others wait for the copy. Throws UsageError for a URL without a hash, DataError for
+// other content. `store`: null for one made from the environment.
 Path weights_on_this_machine(const Path& place, const SharedStore& store = {});
 
 }  // namespace dtrain::train

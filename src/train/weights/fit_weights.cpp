@@ -199,10 +199,11 @@ std::vector<std::string> describe(const std::vector<Missing>& missing, const Tab
   std::vector<std::string> first = fit.missing;
   if (!fit.new_head.empty()) first.push_back(fit.new_head);
   const std::string unused = join_first(fit.unused, kMostNamed, ", ");
-  throw DataError(fmt::format("{}: the weights of another network: {} of the {} tensors of {} are in it; not {}",
-                              file.string(), fit.fitted, fit.wanted, graph.name, join_first(first, kMostListed, "; ")),
-                  fmt::format("{}choose their network with settings 'network' and 'num-layers'",
-                              unused.empty() ? "" : fmt::format("its other tensors are {}; ", unused)));
+  throw DataError(
+      fmt::format("{}: the weights of another network: {} of the {} tensors of {} are in it; not {}", file.string(),
+                  fit.fitted, fit.wanted, graph.name, join_first(first, kMostListed, "; ")),
+      fmt::format("{}choose their network with setting 'network', setting 'num-layers' and setting 'image-shape'",
+                  unused.empty() ? "" : fmt::format("its other tensors are {}; ", unused)));
 }
 
 backend::ModelState first_values(const nn::Graph& graph, const WeightsRequest& request) {
@@ -280,13 +281,13 @@ std::optional<std::size_t> whole_fit(const std::vector<ForeignTensor>& tensors, 
 }
 
 // The tensors of an ONNX model as its network for images of this size has them, where there is one.
-static WeightsFile weights_for(const Path& file, const nn::Shape& image) {
-  WeightsFile weights(file, image);
-  return weights.no_graph() ? WeightsFile(file) : std::move(weights);
+static WeightsFile weights_for(const Path& file, const nn::Shape& image, const SharedStore& store) {
+  WeightsFile weights(file, image, store);
+  return weights.no_graph() ? WeightsFile(file, {}, store) : std::move(weights);
 }
 
 StartingWeights load_weights(const WeightsRequest& request, const nn::Graph& graph) {
-  const WeightsFile weights = weights_for(request.file, graph.input());
+  const WeightsFile weights = weights_for(request.file, graph.input(), request.store);
   StartingWeights start;
   start.checkpoint.graph = graph;
   start.checkpoint.state = first_values(graph, request);
@@ -300,7 +301,7 @@ StartingWeights load_weights(const WeightsRequest& request, const nn::Graph& gra
 }
 
 std::optional<int> classes_of_weights(const Path& file, const nn::Graph& graph) {
-  const WeightsFile weights = weights_for(file, graph.input());
+  const WeightsFile weights = weights_for(file, graph.input(), {});
   const std::vector<Wanted> wanted = wanted_tensors(graph);
   Table table(wanted, weights.tensors());
   for (const Wanted& each : wanted) {
@@ -313,6 +314,8 @@ std::optional<int> classes_of_weights(const Path& file, const nn::Graph& graph) 
   return std::nullopt;
 }
 
-Json preprocessing_of_weights(const Path& file) { return WeightsFile(file).preprocessing(); }
+Json preprocessing_of_weights(const Path& file, const SharedStore& store) {
+  return WeightsFile(file, {}, store).preprocessing();
+}
 
 }  // namespace dtrain::train

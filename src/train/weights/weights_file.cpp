@@ -113,8 +113,8 @@ bool is_safetensors(ByteView file) { return file.size() > 8 && file[8] == std::b
 
 }  // namespace
 
-WeightsFile::WeightsFile(const Path& place, std::optional<nn::Shape> image) {
-  const Path path = weights_on_this_machine(place);
+WeightsFile::WeightsFile(const Path& place, std::optional<nn::Shape> image, const SharedStore& store) {
+  const Path path = weights_on_this_machine(place, store);
   file_ = MappedFile(path);
   read(path, image);
   for (ForeignTensor& tensor : tensors_) {

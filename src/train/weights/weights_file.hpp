@@ -8,6 +8,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/json.hpp>
 #include <dtrain/nn/graph.hpp>
+#include <dtrain/train/checkpoint.hpp>
 
 #include "checkpoint/safetensors.hpp"
 #include "foreign/foreign_tensor.hpp"
@@ -19,9 +20,9 @@ struct OnnxFile;
 class WeightsFile {
  public:
   // Throws DataError, also for a file of another format.
-  // `place` may be a URL with a hash (far_weights.hpp).
+  // `place` may be a URL with a hash, read through `store` (far_weights.hpp).
   // `image` as of network_of_onnx(): a model of another program has another network for another size of its images.
-  explicit WeightsFile(const Path& place, std::optional<nn::Shape> image = {});
+  explicit WeightsFile(const Path& place, std::optional<nn::Shape> image = {}, const SharedStore& store = {});
   // In the order of the file; they borrow from this object.
   const std::vector<ForeignTensor>& tensors() const { return tensors_; }
   // What dtrain wrote into its own exports. In files of others only the names of their classes, or null.

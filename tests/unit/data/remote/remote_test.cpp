@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -15,6 +16,7 @@
 
 #include "common/far_settings.hpp"
 #include "common/few_threads.hpp"
+#include "common/no_file_locks.hpp"
 #include "data/temporary_folder.hpp"
 #include "remote/block_cache.hpp"
 #include "remote/read_ahead.hpp"
@@ -224,6 +226,21 @@ TEST_F(Remote, ThreadsAndProcessesDoNotFetchABlockTwice) {
   EXPECT_EQ(gets_of(url("slow")), 1);
 }
 
+TEST_F(Remote, BlocksAreKeptWithoutAWaitOnAFileSystemWithoutLocks) {
+  options.cache_size = 7 * kMegabyte;
+  const auto begin = std::chrono::steady_clock::now();
+  const bool refused = without_file_locks([&] {
+    for (const char* word : {"one", "two", "three", "four"}) {
+      options.store->put(url(word), bytes_of(word + content));
+      RemoteFile file(url(word), options);
+      EXPECT_TRUE(read(file, 0, content.size()) == (word + content).substr(0, content.size()));
+    }
+  });
+  if (!refused) GTEST_SKIP() << "this kernel filters no system calls";
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(25)) << "a wait for a lock takes 30 s";
+  EXPECT_LE(size_of_blocks(), options.cache_size);
+}
+
 TEST_F(Remote, RecordsAreThoseOfTheLocalFile) {
   const std::string where = records(100);
   const RecordFile file(where, options);
@@ -275,6 +292,8 @@ TEST_F(Remote, SetsAreFoundByPatternAndPrefix) {
   for (const char* name : {"_0.rec", "_1.rec"}) options.store->put(where + name, bytes_of("x"));
   options.store->remove(where + "_10.rec");
   EXPECT_EQ(names(where), (std::vector<std::string>{"_0.rec", "_1.rec", "_2.rec"}));
+  for (const char* name : {"2/p_0.rec", "2/p_7.rec", "_2/p_4.rec"}) options.store->put(where + name, bytes_of("x"));
+  EXPECT_EQ(names(where), (std::vector<std::string>{"_0.rec", "_1.rec", "_2.rec"})) << "without those of other folders";
   options.store->put(where + ".rec", bytes_of("x"));
   EXPECT_EQ(names(where), (std::vector<std::string>{".rec"}));
   EXPECT_THROW(names("s3://bucket/none/*.rec"), DataError);
@@ -284,7 +303,7 @@ TEST_F(Remote, ASetIsWholeWithoutADocumentThatTheServerRefuses) {
   const std::string prefix = url("denied"), document = prefix + ".pack.json";
   for (const char* name : {"_0.rec", "_1.rec"}) options.store->put(prefix + name, bytes_of("x"));
   options.store->put(document, bytes_of(R"({"classes": ["cat"]})"));
-  EXPECT_THROW(options.store->content(document, options.store->state(document)), RemoteError);
+  EXPECT_THROW(options.store->content(document, options.store->state(document), net::kLargestDocument), RemoteError);
   const std::vector<Path> files = find_records(prefix, options.store);
   EXPECT_EQ(files.size(), 2u);
   EXPECT_EQ(class_names(files, options.store), std::vector<std::string>());
@@ -337,6 +356,12 @@ TEST_F(Remote, MessagesHoldNoSecretsOfAUrl) {
   EXPECT_NE(told.find("are too much for a cache"), told.npos) << told;
   EXPECT_NE(told.find("damaged.rec: byte 0: no record begins here"), told.npos) << told;
   EXPECT_EQ(told.find("hidden"), told.npos) << told;
+}
+
+TEST(ShownFiles, HoldNoSecretsOfTheirUrls) {
+  EXPECT_EQ(shown_files("https://a/x.rec?X-Amz-Signature=hidden,https://u:hidden@b/y.rec,d/z.rec"),
+            "https://a/x.rec,https://b/y.rec,d/z.rec");
+  EXPECT_EQ(shown_files("d/a,b.rec"), "d/a,b.rec");
 }
 
 TEST_F(Remote, RecordsMayBeReadAheadInAnyOrder) {

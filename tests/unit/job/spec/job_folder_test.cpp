@@ -4,6 +4,8 @@
 
 #include <dtrain/base/error.hpp>
 
+#include "common/no_file_locks.hpp"
+#include "data/temporary_folder.hpp"
 #include "spec/job_folder.hpp"
 #include "spec/process_facts.hpp"
 
@@ -62,6 +64,17 @@ TEST_F(JobFolderTest, OneCoordinatesAtATime) {
     EXPECT_THROW(coordinate(folder_), Error);
   }
   EXPECT_FALSE(is_coordinated(folder_));
+}
+
+TEST_F(JobFolderTest, AFileSystemWithoutLocksIsNoOtherJob) {
+  const bool refused = without_file_locks([&] {
+    const std::string reason =
+        ": cannot lock: No locks available | choose a folder on a file system that is mounted "
+        "with locks: --job-dir";
+    data::expect_error<Error>([&] { coordinate(folder_); }, folder_.lock().string() + reason);
+    data::expect_error<Error>([&] { FileLock::share(folder_.agents_lock()); }, folder_.agents_lock().string() + reason);
+  });
+  if (!refused) GTEST_SKIP() << "this kernel filters no system calls";
 }
 
 TEST_F(JobFolderTest, ARecordOfAnEndHasItsExitCode) {

@@ -149,6 +149,47 @@ TEST_F(Objects, AreDownloadedFromWhereAnEarlierTryEnded) {
   expect_same(read_file(folder / "got"), content);
 }
 
+TEST_F(Objects, AreDownloadedAnewWhereWhatAnEarlierTryLeftIsGone) {
+  limits.connections = 1;
+  const std::string content = server_content() + server_content(), where = url("replaced-plain");
+  store().put(where, bytes_of(content));
+  error_of([&] { store().download(where, folder / "got"); });
+  EXPECT_TRUE(holds(read_file(folder / "got.part.from"), "\n10"));  // the first part came
+  std::filesystem::remove(folder / "got.part");
+  store().put(where, bytes_of(content));
+  store().download(where, folder / "got");
+  expect_same(read_file(folder / "got"), content);
+}
+
+TEST_F(Objects, AreNotHeldInMemoryBeyondTheLimit) {
+  store().put(url("plain"), bytes_of("four"));
+  store().put(url("boasts"), bytes_of("four"));
+  const auto content = [&](const std::string& where, std::uint64_t limit) {
+    return store().content(where, store().state(where), limit);
+  };
+  EXPECT_EQ(content(url("plain"), 4), "four");
+  const std::string more = error_of([&] { content(url("plain"), 3); });
+  EXPECT_TRUE(holds(more, url("plain") + ": has 4 bytes") && holds(more, "where 3 are the most")) << more;
+  const std::string boast = error_of([&] { content(url("boasts"), kLargestDocument); });
+  EXPECT_TRUE(holds(boast, "has 300000000000 bytes by what the server states")) << boast;
+}
+
+TEST_F(Objects, AreListedOnlyByServersThatSayHowToGoOn) {
+  for (const std::string bucket : {"s3://endless/", "s3://tokenless/"}) {
+    for (const char* name : {"a", "b", "c", "d"}) store().put(bucket + name, bytes_of("x"));
+    const std::string text = error_of([&] { keys(bucket); });
+    EXPECT_TRUE(holds(text, "ListBucketResult: the server says that there is more, and not how to go on")) << text;
+  }
+}
+
+TEST(PartLists, GoOnElsewhereThanTheyBegan) {
+  const std::string begin = "<ListPartsResult><IsTruncated>true</IsTruncated>", end = "</ListPartsResult>";
+  const std::string page = begin + "<NextPartNumberMarker>2</NextPartNumberMarker>" + end;
+  EXPECT_EQ(parse_parts(page, "1").next, "2");
+  EXPECT_THROW(parse_parts(page, "2"), DataError);
+  EXPECT_THROW(parse_parts(begin + end), DataError);
+}
+
 TEST_F(Objects, AreListedOverSeveralPagesByPrefix) {
   std::vector<std::string> wanted;
   for (const char* name : {"a b", "a&b", "a+b", "c", "d", "e", "\xc3\xa9"}) {

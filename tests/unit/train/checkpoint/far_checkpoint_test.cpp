@@ -1,11 +1,14 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <thread>
 
 #include <dtrain/base/hash.hpp>
 #include <dtrain/train/export.hpp>
+#include <dtrain/train/weights.hpp>
 
 #include "common/far_settings.hpp"
+#include "common/set_variable.hpp"
 #include "data/temporary_folder.hpp"
 #include "train/small_checkpoint.hpp"
 #include "weights/far_weights.hpp"
@@ -70,6 +73,32 @@ TEST_F(FarCheckpoints, AreWeightsOnlyWithTheirHash) {
   before ? ::setenv("XDG_CACHE_HOME", kept.c_str(), 1) : ::unsetenv("XDG_CACHE_HOME");
 }
 
+// As the workers of one host do.
+TEST_F(FarCheckpoints, AreWeightsForManyThatBeginAtOnce) {
+  const TemporaryFolder folder;
+  const SetVariable cache("XDG_CACHE_HOME", folder.path().string());
+  const std::string url = "s3://bucket/slow/weights.safetensors", whole = "not read as tensors";
+  store->put(url, bytes_of(whole));
+  const std::string place = url + "#sha256=" + sha256_hex(bytes_of(whole));
+  std::vector<std::jthread> workers;
+  for (int i = 0; i < 4; ++i) {
+    workers.emplace_back([&] { EXPECT_NO_THROW(EXPECT_EQ(read_file(weights_on_this_machine(place, store)), whole)); });
+  }
+}
+
+// The environment leads to no server, and has no credentials.
+TEST_F(FarCheckpoints, AreWeightsThroughTheStoreOfARun) {
+  const TemporaryFolder folder;
+  const SetVariable cache("XDG_CACHE_HOME", folder.path().string());
+  save_checkpoint({prefix(), 1}, small_checkpoint(), store);
+  const std::string hash = sha256_hex(bytes_of(content("-0001.safetensors")));
+  const Path place = prefix().string() + "-0001.safetensors#sha256=" + hash;
+  EXPECT_TRUE(preprocessing_of_weights(place, store).is_null());
+  std::filesystem::remove_all(folder.path() / "dtrain");
+  const StartingWeights start = load_weights({.file = place, .whole = true, .store = store}, small_graph());
+  EXPECT_EQ(start.checkpoint.state.parameters, small_checkpoint().state.parameters);
+}
+
 TEST_F(FarCheckpoints, AreTheSameFilesAsInAFolder) {
   const TemporaryFolder folder;
   save_checkpoint({folder / "r8", 1}, small_checkpoint());
@@ -88,6 +117,23 @@ TEST_F(FarCheckpoints, AreListedNewestFirstOnceTheyAreComplete) {
   const auto names = list_checkpoints(prefix(), store);
   ASSERT_EQ(names.size(), 2u);
   EXPECT_EQ(names[0].stem(), prefix().string() + "-0001-step00000030");
+}
+
+TEST_F(FarCheckpoints, OfOtherFoldersWhoseNamesBeginAlikeAreNotListed) {
+  const std::string backup = prefix().string() + "-backup/r8";
+  save_checkpoint({prefix(), 2}, small_checkpoint(), store);
+  save_checkpoint({backup, 1}, small_checkpoint(), store);
+  store->put(backup + "-0001.params", bytes_of("x"));
+  const auto names = list_checkpoints(prefix(), store);
+  ASSERT_EQ(names.size(), 1u);
+  EXPECT_EQ(names[0].epoch, 2u);
+  EXPECT_TRUE(list_mxnet(prefix(), store).epochs.empty());
+}
+
+TEST_F(FarCheckpoints, AreNotReadAsLargeAsTheServerSays) {
+  const Path boasting = "s3://bucket/boasts/r8";
+  save_checkpoint({boasting, 1}, small_checkpoint(), store);
+  expect_error([&] { load_checkpoint(boasting, 1, {}, {}, store); }, "r8-0001.json: has 300000000000 bytes");
 }
 
 // A newer one takes its place, so that no upload of this name uses what is left.

@@ -52,6 +52,17 @@ TEST(Pickle, RefusesWhatNoStackHolds) {
   }
 }
 
+// A storage's key is copied with each tensor of it.
+TEST(Pickle, RefusesStoragesWithLongKeys) {
+  const auto storage_with_key_of = [](int size) {
+    const std::string length{static_cast<char>(size % 256), static_cast<char>(size / 256), '\0', '\0'};
+    return "(X\x07\0\0\0storagectorch\nFloatStorage\nX"s + length + std::string(static_cast<std::size_t>(size), '1') +
+           "X\x03\0\0\0cpuK\x01tQ."s;
+  };
+  read(storage_with_key_of(1024));
+  expect_error<DataError>([&] { read(storage_with_key_of(1025)); }, "a storage with a key of 1025 bytes");
+}
+
 TEST(Pickle, MayHoldItself) {
   read("]q\0h\0a."s);
   read("}q\0X\x01\0\0\0ah\0s."s);
