@@ -45,7 +45,8 @@ first_batch_from() {
 
 # Samples a second after the first quarter of an epoch.
 samples_from() {
-  read_from "$1" 50 "${@:2}" | awk '{rates[NR] = $4} END {for (i = int(NR / 4) + 1; i <= NR; ++i) {sum += 1 / rates[i]; ++n}
+  read_from "$1" 50 "${@:2}" | awk '/^Batch/ {rates[++all] = $4}
+    END {for (i = int(all / 4) + 1; i <= all; ++i) {sum += 1 / rates[i]; ++n}
     printf "%.0f", n / sum}'
 }
 

@@ -73,6 +73,8 @@ bool is_unread_picture(std::string_view ending);
 enum class PictureFormat { automatic, folder, list, coco, archive, cifar10, cifar100, idx, records };
 std::vector<std::string> picture_format_names();
 [[nodiscard]] std::optional<PictureFormat> parse_picture_format(std::string_view name);
+// By its name: a .lst file, a .json file or an archive. nullopt: another file.
+[[nodiscard]] std::optional<PictureFormat> picture_format_by_name(const Path& file);
 
 // The pictures of `source`: a folder, a .lst file or a COCO JSON file, as PictureFormat says. `root` is where the files
 // are, a folder or an archive; empty: beside the source. Throws DataError naming file and line.

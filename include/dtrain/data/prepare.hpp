@@ -38,6 +38,8 @@ struct PrepareResult {
 };
 
 std::vector<std::string> prepare_names();
+// Whether the set is packed from pictures of any size, so that it takes a size, a quality and shards.
+bool is_set_of_photographs(const std::string& name);
 // Throws UsageError, DataError (file, what is wrong with it), RemoteError (download), Error (disk). Complete or absent.
 PrepareResult prepare(const PrepareOptions& options);
 

@@ -15,6 +15,8 @@ namespace dtrain::data {
 bool is_remote(const Path& path);
 // The path as messages show it: that of a URL without its user, password and query (net::shown_url).
 Path shown_path(const Path& path);
+// The same of record files as a user names them: several have commas between them.
+std::string shown_files(const Path& files);
 
 struct RemoteOptions {
   // Blocks of objects that were read, for the next time and for other processes; made if missing. Empty:

@@ -20,7 +20,8 @@ struct StoredFile {
 
 // Throws DataError naming `source` for damage, and for a file that is compressed.
 std::vector<StoredFile> stored_files(ByteView zip, const std::string& source);
-// The same, with compressed files unpacked.
+// The same, with compressed files unpacked into memory. Throws DataError also where one of them, or all together, are
+// too large for that.
 std::vector<StoredFile> unpacked_files(ByteView zip, const std::string& source);
 
 }  // namespace dtrain::data

@@ -6,6 +6,8 @@
 
 #include <dtrain/base/error.hpp>
 
+#include "zip_member.hpp"
+
 namespace dtrain::data {
 namespace {
 
@@ -71,10 +73,7 @@ void Archives::index_names() {
 
 SourceBytes Archives::open(std::size_t member) const {
   const ArchiveMember& found = members_[member];
-  const SourceBytes& archive = opened_[found.archive].bytes;
-  const SourceBytes stored{fmt::format("{}({})", archive.name, found.name),
-                           archive.bytes.subspan(found.offset, found.stored), archive.owner};
-  return found.deflated ? inflate_raw(stored, found.size, found.crc32) : stored;
+  return whole_member(opened_[found.archive].bytes, found);
 }
 
 std::optional<std::size_t> Archives::find(std::string_view name) const {

@@ -12,6 +12,9 @@
 
 namespace dtrain::data {
 
+// Limit of what is inflated into memory as one: a packed tar, or a file of a zip archive.
+inline constexpr std::uint64_t kMaxInflatedBytes = 1u << 30;
+
 struct ArchiveMember {
   std::string name;          // its path inside; of a file in a tar within a tar: stem of the inner one, "/", name there
   std::uint64_t offset = 0;  // of its bytes as they are stored
@@ -24,10 +27,8 @@ struct ArchiveMember {
 
 // Calls visit for every file until it says false.
 void for_each_in_tar(const SourceBytes& tar, const std::function<bool(const TarEntry&)>& visit);
-// APPNOTE.TXT 6.3 with zip64; throws DataError for damage, encryption and several disks.
+// APPNOTE.TXT 6.3 with zip64; throws DataError for damage, encryption, several disks, and files that overlap.
 std::vector<ArchiveMember> list_zip(const SourceBytes& zip);
-// The file of `size` bytes whose raw deflate stream (RFC 1951) is `packed`. Throws DataError when it is not.
-SourceBytes inflate_raw(const SourceBytes& packed, std::uint64_t size, std::uint32_t crc32);
 
 // Several archives as one. Memory: the members' names and places; the bytes stay in the files.
 class Archives {

@@ -8,6 +8,8 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/tar.hpp>
 
+#include "safe_names.hpp"
+
 namespace dtrain::data {
 namespace {
 
@@ -58,8 +60,7 @@ class MemberList {
       keep(head, entry.path());
       add_below(entry.path(), name);
     } else {
-      throw DataError(fmt::format("{}: a link to a folder or to nothing, or no file", entry.path().string()),
-                      "take it away, or name the folder that it leads to");
+      refuse_to_send(entry.path());
     }
   }
 

@@ -26,6 +26,22 @@ bool names_a_folder(const std::string& to) {
   return to.ends_with('/') || (!net::is_object_url(to) && std::filesystem::is_directory(to));
 }
 
+// In the order of their names. What would be left out stops it before a file is sent.
+std::vector<Path> files_below(const Path& folder) try {
+  std::vector<Path> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) {
+      files.push_back(entry.path());
+    } else if (!entry.is_directory() || entry.is_symlink()) {
+      refuse_to_send(entry.path());
+    }
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+} catch (const std::filesystem::filesystem_error& error) {
+  throw Error(fmt::format("{}: {}", (error.path1().empty() ? folder : error.path1()).string(), error.code().message()));
+}
+
 class Copier {
  public:
   Copier(net::ObjectStore& store, const CopyOptions& options) : store_(store), options_(options) {}
@@ -68,14 +84,9 @@ class Copier {
     if (!std::filesystem::is_directory(options_.from)) {
       throw DataError(fmt::format("{}: no such folder", options_.from), "check the name");
     }
-    std::vector<Path> files;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(options_.from)) {
-      if (entry.is_regular_file()) files.push_back(entry.path());
-    }
-    std::sort(files.begin(), files.end());
-    for (const Path& file : files) {
-      copy_one(file.string(), below_destination(std::filesystem::relative(file, options_.from).string()));
-    }
+    // relative() would follow a link to a file and give the name of what it leads to.
+    for (const Path& file : files_below(options_.from))
+      copy_one(file.string(), below_destination(file.lexically_relative(options_.from).string()));
   }
 
   void copy_bucket() {

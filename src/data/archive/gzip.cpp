@@ -8,14 +8,13 @@
 
 #include "archive.hpp"
 #include "codec/bytes.hpp"
+#include "gzip_stream.hpp"
 
 namespace dtrain::data {
 namespace {
 
-constexpr std::uint64_t kMaxInflatedBytes = 1u << 30;
 constexpr std::size_t kChunk = 1 << 20;
-constexpr int kGzipOrZlib = 32 + MAX_WBITS, kRawDeflate = -MAX_WBITS;
-constexpr std::string_view kGzipStart = "\x1f\x8b";
+constexpr int kGzipOrZlib = 32 + MAX_WBITS;
 
 struct Inflater {
   z_stream stream{};
@@ -77,25 +76,6 @@ SourceBytes gunzip(const SourceBytes& packed) {
            fmt::format("{} near byte {}", stream.msg ? stream.msg : "damaged", packed.bytes.size() - stream.avail_in));
     }
   }
-  return {packed.name, bytes_of(*out), out};
-}
-
-SourceBytes inflate_raw(const SourceBytes& packed, std::uint64_t size, std::uint32_t crc32) {
-  constexpr std::uint64_t kBestRatio = 1032;
-  const auto refuse = [&] {
-    throw DataError(fmt::format("{}: zip: damaged", packed.name), "copy or download it again");
-  };
-  if (size > kMaxInflatedBytes || size > kBestRatio * (packed.bytes.size() + 1)) refuse();
-  const auto out = std::make_shared<std::string>(size, '\0');
-  Inflater inflater(kRawDeflate);
-  z_stream& stream = inflater.stream;
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(packed.bytes.data()));
-  stream.avail_in = static_cast<uInt>(std::min<std::size_t>(packed.bytes.size(), std::numeric_limits<uInt>::max()));
-  stream.next_out = reinterpret_cast<Bytef*>(out->data());
-  stream.avail_out = static_cast<uInt>(size);
-  const auto* begin = reinterpret_cast<const Bytef*>(out->data());
-  if (inflate(&stream, Z_FINISH) != Z_STREAM_END || stream.total_out != size) refuse();
-  if (::crc32(0, begin, static_cast<uInt>(size)) != crc32) refuse();
   return {packed.name, bytes_of(*out), out};
 }
 

@@ -4,6 +4,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include <dtrain/base/error.hpp>
@@ -23,13 +24,28 @@ struct GzipStream::State {
     throw DataError(fmt::format("{}: gzip: {} near byte {}", source, why, taken), "copy or download it again");
   }
 
+  // Adds the next bytes of the file behind those that are left.
   void refill() {
     if (taken == size) fail("ends early");
-    const std::uint64_t count = std::min<std::uint64_t>(kPiece, size - taken);
-    read_file(taken, std::span(piece).first(count));
+    const std::size_t left = stream.avail_in;
+    if (left > 0) std::memmove(piece.data(), stream.next_in, left);
+    const std::uint64_t count = std::min<std::uint64_t>(kPiece - left, size - taken);
+    read_file(taken, std::span(piece).subspan(left, count));
     taken += count;
     stream.next_in = reinterpret_cast<Bytef*>(piece.data());
-    stream.avail_in = static_cast<uInt>(count);
+    stream.avail_in = static_cast<uInt>(left + count);
+  }
+
+  // Inflates into the room that the stream has; several members may follow each other.
+  void step() {
+    if (stream.avail_in == 0) refill();
+    const int status = inflate(&stream, Z_NO_FLUSH);
+    member_ended = status == Z_STREAM_END;
+    if (member_ended) {
+      inflateReset(&stream);
+    } else if (status != Z_OK) {
+      fail(stream.msg ? stream.msg : "damaged");
+    }
   }
 
   // Some of the next bytes of the content, at least one.
@@ -37,18 +53,23 @@ struct GzipStream::State {
     stream.next_out = reinterpret_cast<Bytef*>(into.data());
     stream.avail_out = static_cast<uInt>(std::min<std::size_t>(into.size(), kPiece));
     const uInt room = stream.avail_out;
-    while (stream.avail_out == room) {
-      if (stream.avail_in == 0) refill();
-      const int status = inflate(&stream, Z_NO_FLUSH);
-      if (status == Z_STREAM_END) {
-        if (stream.avail_in == 0 && taken == size && stream.avail_out == room) fail("ends early");
-        inflateReset(&stream);  // several streams may follow each other
-      } else if (status != Z_OK) {
-        fail(stream.msg ? stream.msg : "damaged");
-      }
-    }
+    while (stream.avail_out == room) step();
     at += room - stream.avail_out;
     return room - stream.avail_out;
+  }
+
+  bool member_begins() {
+    if (stream.avail_in < kGzipStart.size() && taken < size) refill();
+    return std::string_view(reinterpret_cast<const char*>(stream.next_in), stream.avail_in).starts_with(kGzipStart);
+  }
+
+  void finish() {
+    skipped.resize(kPiece);
+    while (!member_ended || member_begins()) {
+      stream.next_out = reinterpret_cast<Bytef*>(skipped.data());
+      stream.avail_out = static_cast<uInt>(skipped.size());
+      step();
+    }
   }
 
   static constexpr std::size_t kPiece = 1 << 20;
@@ -57,13 +78,16 @@ struct GzipStream::State {
   TarRead read_file;
   std::vector<std::byte> piece, skipped = {};
   z_stream stream{};
-  std::uint64_t taken = 0;  // bytes of the file
-  std::uint64_t at = 0;     // bytes of the content
+  bool member_ended = false;  // and no byte of a next one was inflated
+  std::uint64_t taken = 0;    // bytes of the file
+  std::uint64_t at = 0;       // bytes of the content
 };
 
 GzipStream::GzipStream(std::string source, std::uint64_t size, TarRead read)
     : state_(std::make_unique<State>(std::move(source), size, std::move(read))) {}
 GzipStream::~GzipStream() = default;
+
+void GzipStream::finish() { state_->finish(); }
 
 std::uint64_t GzipStream::taken() const { return state_->taken; }
 

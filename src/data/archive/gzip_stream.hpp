@@ -2,10 +2,13 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "tar_stream.hpp"
 
 namespace dtrain::data {
+
+inline constexpr std::string_view kGzipStart = "\x1f\x8b";
 
 class GzipStream {
  public:
@@ -14,6 +17,9 @@ class GzipStream {
   ~GzipStream();
   // Fills the span from this offset of the content; offsets grow. Throws DataError for damage and an early end.
   void read(std::uint64_t offset, std::span<std::byte> into);
+  // Reads on to the end of the file, so that the checksum of each member is compared. What follows the last member and
+  // is no gzip member is ignored, as gunzip() does it. Throws as read().
+  void finish();
   std::uint64_t taken() const;  // bytes of the file that were read
 
  private:

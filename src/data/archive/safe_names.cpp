@@ -21,4 +21,9 @@ void check_stays_inside(std::string_view name, std::string_view source) {
                   "do not trust this source");
 }
 
+void refuse_to_send(const Path& path) {
+  throw DataError(fmt::format("{}: a link to a folder or to nothing, or no file", path.string()),
+                  "take it away, or name the folder that it leads to");
+}
+
 }  // namespace dtrain::data

@@ -16,6 +16,7 @@
 #include "gzip_stream.hpp"
 #include "tar_stream.hpp"
 #include "unpack_folder.hpp"
+#include "zip_member.hpp"
 
 namespace dtrain::data {
 namespace {
@@ -105,7 +106,7 @@ ArchiveKind kind_of(Archive& archive, const std::string& shown) {
   archive.read(0, std::as_writable_bytes(std::span(first)));
   refuse_foreign(shown, first);
   if (first.starts_with(kZipStart)) return ArchiveKind::zip;
-  return first.starts_with("\x1f\x8b") ? ArchiveKind::gzip : ArchiveKind::tar;
+  return first.starts_with(kGzipStart) ? ArchiveKind::gzip : ArchiveKind::tar;
 }
 
 class Unpacker {
@@ -170,7 +171,7 @@ class Unpacker {
     const TarRead read = [&](std::uint64_t at, std::span<std::byte> into) { stream.read(at, into); };
     for (std::uint64_t offset = 0;;) {
       const auto entry = next_tar_entry(shown_, kUnknownSize, offset, read);
-      if (!entry) return;
+      if (!entry) return stream.finish();
       write(*entry, read);
       offset = entry->end;
       entry_done(stream.taken());
@@ -188,11 +189,8 @@ class Unpacker {
     result_.resumed_at = folder_.where_it_ended();
     for (const ArchiveMember& member : members) {
       if (member.offset < result_.resumed_at) continue;
-      SourceBytes content{fmt::format("{}({})", zip.name, member.name), zip.bytes.subspan(member.offset, member.stored),
-                          zip.owner};
-      if (member.deflated) content = inflate_raw(content, member.size, member.crc32);
-      bool given = false;
-      folder_.write(member.name, [&] { return std::exchange(given, true) ? ByteView() : content.bytes; });
+      MemberPieces pieces(zip, member);
+      folder_.write(member.name, [&] { return pieces.next(); });
       count(member.size);
       folder_.reached(member.offset + member.stored);
       entry_done(member.offset + member.stored);

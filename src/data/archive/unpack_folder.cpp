@@ -10,6 +10,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/hash.hpp>
 #include <dtrain/base/json.hpp>
+#include <dtrain/base/temporaries.hpp>
 #include <dtrain/net/http.hpp>
 
 #include "safe_names.hpp"
@@ -18,7 +19,9 @@ namespace dtrain::data {
 namespace {
 
 constexpr auto kNoteEvery = std::chrono::seconds(1);
-constexpr const char* kNote = ".dtrain-unpack.json";
+// Files of the folder that begin so are its own: no archive may hold such names.
+constexpr const char* kOwnFiles = ".dtrain-unpack";
+constexpr const char* kNoteEnding = ".json";
 
 [[noreturn]] void cannot(std::string_view action, const Path& path) {
   const int error = errno;
@@ -26,13 +29,17 @@ constexpr const char* kNote = ".dtrain-unpack.json";
               error == ENOSPC ? "free some space there; the same command goes on" : "");
 }
 
-// Becomes PATH when it is whole. Unlike AtomicFile it is not brought to disk alone: small files would take so long.
+// Grows as PART and becomes PATH when it is whole. Unlike AtomicFile it is not brought to disk alone: small files would
+// take so long.
 class ArrivingFile {
  public:
-  explicit ArrivingFile(Path path) : path_(std::move(path)), part_(path_) {
-    part_ += ".part";
-    fd_ = FileDescriptor(::open(part_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666));
+  ArrivingFile(Path part, Path path) : part_(std::move(part)), path_(std::move(path)) {
+    fd_ = FileDescriptor(::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
     if (!fd_) cannot("create", part_);
+  }
+  ArrivingFile(const ArrivingFile&) = delete;
+  ~ArrivingFile() {
+    if (!arrived_) ::unlink(part_.c_str());
   }
   void write(ByteView bytes) {
     while (!bytes.empty()) {
@@ -43,11 +50,13 @@ class ArrivingFile {
   }
   void arrive() {
     if (::rename(part_.c_str(), path_.c_str()) != 0) cannot("rename", part_);
+    arrived_ = true;
   }
 
  private:
-  Path path_, part_;
+  Path part_, path_;
   FileDescriptor fd_;
+  bool arrived_ = false;
 };
 
 void bring_to_disk(const Path& folder) {
@@ -60,15 +69,21 @@ std::string name_for_note(const std::string& archive, const std::string& shown) 
   return shown == archive ? archive : fmt::format("{} {}", shown, sha256_hex(bytes_of(archive)));
 }
 
+bool is_own_file(const std::string& name) {
+  return Path(name).lexically_normal().begin()->string().starts_with(fmt::format("{}.", kOwnFiles));
+}
+
 }  // namespace
 
 UnpackFolder::UnpackFolder(Path out, const std::string& archive, std::string version)
     : out_(std::move(out)),
-      note_(out_ / kNote),
+      note_(out_ / fmt::format("{}{}", kOwnFiles, kNoteEnding)),
+      part_(temporary_for(out_ / kOwnFiles)),
       shown_(net::shown_url(archive)),
       noted_as_(name_for_note(archive, shown_)),
       version_(std::move(version)) {
   dtrain::make_folder(out_);
+  remove_abandoned_temporaries(out_, kOwnFiles);
 }
 
 std::uint64_t UnpackFolder::where_it_ended() const {
@@ -81,6 +96,10 @@ std::uint64_t UnpackFolder::where_it_ended() const {
 // A link inside the folder would lead the files of the archive elsewhere.
 void UnpackFolder::check(const std::string& name) const {
   check_stays_inside(name, shown_);
+  if (is_own_file(name)) {
+    throw DataError(fmt::format("{}: holds {}, a name that dtrain gives to files of its own there", shown_, name),
+                    "make the archive again without this file: it belongs to an unpacking that was not finished");
+  }
   Path below = out_;
   for (const Path& part : Path(name)) {
     below /= part;
@@ -99,7 +118,7 @@ void UnpackFolder::write(const std::string& name, const std::function<ByteView()
   check(name);
   const Path path = out_ / name;
   dtrain::make_folder(path.parent_path());
-  ArrivingFile file(path);
+  ArrivingFile file(part_, path);
   for (ByteView piece = read(); !piece.empty(); piece = read()) file.write(piece);
   file.arrive();
 }

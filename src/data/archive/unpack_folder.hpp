@@ -18,7 +18,7 @@ class UnpackFolder {
   // The byte up to which an earlier run unpacked this very archive; 0: it did not.
   std::uint64_t where_it_ended() const;
   // Writes a file under this name, which appears when it is whole: `read` gives the bytes piece after piece, the last
-  // one empty. Throws DataError for names and links that lead out of the folder.
+  // one empty. Throws DataError for names and links that lead out of the folder, and for names of its own files.
   void write(const std::string& name, const std::function<ByteView()>& read);
   void make_folder(const std::string& name);
   // Now and then brings everything to disk and says that the archive is unpacked up to this byte.
@@ -29,7 +29,7 @@ class UnpackFolder {
  private:
   void check(const std::string& name) const;
 
-  Path out_, note_;
+  Path out_, note_, part_;
   std::string shown_;     // the archive's name in messages
   std::string noted_as_;  // its name in the note, which others may read
   std::string version_;

@@ -1,14 +1,16 @@
 // Zip archives (PKWARE's APPNOTE.TXT 6.3): the central directory at the end says where every file is.
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include <algorithm>
+#include <utility>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
 #include <dtrain/data/zip.hpp>
 
 #include "archive.hpp"
 #include "codec/bytes.hpp"
+#include "zip_member.hpp"
 
 namespace dtrain::data {
 namespace {
@@ -19,6 +21,8 @@ constexpr std::uint64_t kEndSize = 22, kLongestComment = 65535, kLocatorSize = 2
 constexpr std::uint64_t kLocalSize = 30, kCentralSize = 46;
 constexpr std::uint16_t kZip64Extra = 1, kEncrypted = 1;
 constexpr std::uint16_t kStored = 0, kDeflated = 8;
+// Deflated numbers of networks have at most so many times their size.
+constexpr std::uint64_t kUsualRatio = 8;
 
 // Numbers inside the archive; outside of it is damage.
 class Reader {
@@ -129,6 +133,30 @@ class Entry {
   std::uint64_t size_ = 0, stored_ = 0, head_ = 0;
 };
 
+// Entries that share bytes would make a small archive as large as it likes.
+void require_apart(const Reader& zip, const std::vector<ArchiveMember>& members) {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> places;
+  for (const ArchiveMember& member : members) places.emplace_back(member.offset, member.offset + member.stored);
+  std::ranges::sort(places);
+  for (std::size_t i = 1; i < places.size(); ++i) {
+    if (places[i].first < places[i - 1].second) zip.fail(places[i].first, "two of its files overlap");
+  }
+}
+
+// All files are held in memory at once.
+void require_memory_for(const std::vector<ArchiveMember>& members, const SourceBytes& zip) {
+  const std::uint64_t most = kMaxInflatedBytes + kUsualRatio * zip.bytes.size();
+  std::uint64_t left = most;
+  for (const ArchiveMember& member : members) {
+    const std::uint64_t inflated = member.deflated ? member.size : 0;
+    if (inflated > left) {
+      throw DataError(fmt::format("{}: zip: its compressed files hold more than {}", zip.name, format_bytes(most)),
+                      "make the archive again without compression");
+    }
+    left -= inflated;
+  }
+}
+
 }  // namespace
 
 std::vector<ArchiveMember> list_zip(const SourceBytes& zip) {
@@ -141,36 +169,28 @@ std::vector<ArchiveMember> list_zip(const SourceBytes& zip) {
     if (!entry.is_folder()) members.push_back(entry.member());
     at = entry.end();
   }
+  require_apart(reader, members);
   return members;
 }
 
-// As inflate_raw() does for a file that is compressed. 0 stands for a checksum that the writer left out, as PyTorch
-// can.
-static void check_stored(ByteView stored, const ArchiveMember& member, const std::string& source) {
-  const auto found =
-      static_cast<std::uint32_t>(::crc32_z(0, reinterpret_cast<const Bytef*>(stored.data()), stored.size()));
-  if (member.crc32 == 0 || found == member.crc32) return;
-  throw DataError(fmt::format("{}: zip: {}: its bytes differ from their checksum", source, member.name),
-                  "copy or download it again");
-}
-
 std::vector<StoredFile> stored_files(ByteView zip, const std::string& source) {
+  const SourceBytes archive{source, zip, nullptr};
   std::vector<StoredFile> files;
-  for (ArchiveMember& member : list_zip({source, zip, nullptr})) {
+  for (ArchiveMember& member : list_zip(archive)) {
     if (member.deflated) throw DataError(fmt::format("{}: zip: {} is compressed", source, member.name));
-    const ByteView stored = zip.subspan(member.offset, member.size);
-    check_stored(stored, member, source);
+    const ByteView stored = whole_member(archive, member).bytes;
     files.push_back({std::move(member.name), stored});
   }
   return files;
 }
 
 std::vector<StoredFile> unpacked_files(ByteView zip, const std::string& source) {
+  const SourceBytes archive{source, zip, nullptr};
+  std::vector<ArchiveMember> members = list_zip(archive);
+  require_memory_for(members, archive);
   std::vector<StoredFile> files;
-  for (ArchiveMember& member : list_zip({source, zip, nullptr})) {
-    const SourceBytes stored{source, zip.subspan(member.offset, member.stored), nullptr};
-    if (!member.deflated) check_stored(stored.bytes, member, source);
-    const SourceBytes whole = member.deflated ? inflate_raw(stored, member.size, member.crc32) : stored;
+  for (ArchiveMember& member : members) {
+    const SourceBytes whole = whole_member(archive, member);
     files.push_back({std::move(member.name), whole.bytes, whole.owner});
   }
   return files;

@@ -37,6 +37,10 @@ enum Tag : unsigned {
 enum Photometric { white_is_zero = 0, black_is_zero = 1, rgb = 2, with_palette = 3 };
 constexpr std::uint64_t kMostNumbers = 1u << 20;  // of one tag
 constexpr std::uint64_t kMostBytes = 1u << 30;    // of one strip or tile
+// All tiles together have less than four times the picture's pixels, or it is smaller than a few of them.
+constexpr std::uint64_t kMostOverhang = 4, kMostAnyway = 1u << 24;
+// A part takes more bytes than it holds pixels for only where its rows are packed one by one.
+constexpr std::uint64_t kMostGrowth = 8, kMostHead = 1024;
 
 class File {
  public:
@@ -133,13 +137,19 @@ Layout read_layout(const File& file) {
   layout.parts_in_plane = layout.parts_in_row * ((layout.h + layout.part_h - 1) / layout.part_h);
   const std::uint64_t parts = layout.parts_in_plane * (layout.planar ? layout.samples : 1);
   require(layout.offsets.size() >= parts && layout.sizes.size() >= parts, "its strips or tiles are damaged");
+  // No overflow: kMostNumbers bounds the parts, kMaxPixels one of them.
+  require(layout.parts_in_plane * layout.part_w * layout.part_h <= kMostOverhang * layout.w * layout.h + kMostAnyway,
+          "its strips or tiles are much larger than the picture");
   return layout;
 }
 
 // Samples of one strip or tile as bytes, the high one of 16 bits.
 std::vector<std::uint8_t> read_part(const File& file, const Layout& layout, std::uint64_t part, std::uint64_t rows) {
+  const std::uint64_t size = layout.row_bytes() * rows;
   const ByteView stored = file.part(layout.offsets[part], layout.sizes[part]);
-  std::vector<std::uint8_t> bytes = unpack_tiff(stored, layout.compression, layout.row_bytes() * rows);
+  // Blocks without content could make one part as long as the file, and all parts may be the same one.
+  const ByteView needed = stored.first(std::min<std::uint64_t>(stored.size(), kMostGrowth * size + kMostHead));
+  std::vector<std::uint8_t> bytes = unpack_tiff(needed, layout.compression, size);
   if (layout.predictor == 2)
     add_up_rows(bytes, layout.row_bytes(), layout.samples_in_part(), layout.bits, file.is_swapped());
   if (layout.bits == 16) {

@@ -172,6 +172,8 @@ std::vector<std::string> prepare_names() {
   return names;
 }
 
+bool is_set_of_photographs(const std::string& name) { return find_set(name).photographs != nullptr; }
+
 PrepareResult prepare(const PrepareOptions& options) {
   const KnownSet& set = find_set(options.name);
   make_folder(options.out);

@@ -98,8 +98,9 @@ void check_loader(const RecordSet& file, const LoaderOptions& options) {
   if (options.detection) {
     check_detection(options);
   } else if (!options.augment.min_size_train.empty()) {
-    throw SettingError("min-size-train", "draws the size of a detector's pictures, and the network is a classifier",
-                       "leave it out; settings 'max-random-scale' and 'random-resized-crop' are for classifiers");
+    throw SettingError(
+        "min-size-train", "draws the size of a detector's pictures, and the network is a classifier",
+        "leave it out; setting 'max-random-scale' and setting 'random-resized-crop' are for classifiers");
   }
   check_first_kind(file, options);
   check_channels(file, shape);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <optional>
+#include <ranges>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/data/rle.hpp>
@@ -11,8 +11,8 @@
 namespace dtrain::data {
 namespace {
 
-constexpr double kFiner = 5;
-constexpr double kFarthest = 1e6;  // pixels; keeps the numbers of the grid whole
+constexpr int kFiner = 5, kMiddle = 2;  // the middle of a pixel lies behind its column 2 of the grid
+constexpr double kFarthest = 1e6;       // pixels; keeps the numbers of the grid whole
 
 struct GridPoint {
   int x = 0, y = 0;
@@ -20,33 +20,49 @@ struct GridPoint {
 
 int on_grid(double value) { return static_cast<int>(kFiner * std::clamp(value, -kFarthest, kFarthest) + 0.5); }
 
-// Calls visit for each point of the line, both ends included.
-template <typename Visit>
-void walk_line(GridPoint from, GridPoint to, const Visit& visit) {
-  const int dx = std::abs(to.x - from.x), dy = std::abs(to.y - from.y);
-  const bool flat = dx >= dy;
-  const bool flipped = flat ? from.x > to.x : from.y > to.y;
-  if (flipped) std::swap(from, to);
-  const int length = flat ? dx : dy;
-  const double slope = length == 0 ? 0 : static_cast<double>(flat ? to.y - from.y : to.x - from.x) / length;
-  for (int step = 0; step <= length; ++step) {
-    const int t = flipped ? length - step : step;
-    if (flat) {
-      visit(GridPoint{t + from.x, static_cast<int>(from.y + slope * t + 0.5)});
-    } else {
-      visit(GridPoint{static_cast<int>(from.x + slope * t + 0.5), t + from.y});
-    }
+// The line between two points of the grid, walked from the left or the upper one, a unit of its longer side a step.
+class GridLine {
+ public:
+  GridLine(GridPoint from, GridPoint to) : from_(from), left_(std::min(from.x, to.x)), right_(std::max(from.x, to.x)) {
+    const int dx = right_ - left_, dy = std::abs(to.y - from.y);
+    flat_ = dx >= dy;
+    if (flat_ ? from.x > to.x : from.y > to.y) std::swap(from_, to);
+    length_ = flat_ ? dx : dy;
+    slope_ = length_ == 0 ? 0 : static_cast<double>(flat_ ? to.y - from_.y : to.x - from_.x) / length_;
   }
-}
+  int left() const { return left_; }
+  int right() const { return right_; }
 
-// The pixel, counted down the columns, from which on the crossing turns inside and outside; nullopt where the outline
-// crosses no middle of a column of the picture.
-std::optional<std::uint32_t> crossing(const GridPoint& before, const GridPoint& now, int h, int w) {
-  const double x = ((now.x < before.x ? now.x : now.x - 1) + 0.5) / kFiner - 0.5;
-  if (std::floor(x) != x || x < 0 || x > w - 1) return std::nullopt;
-  const double y = (std::min(now.y, before.y) + 0.5) / kFiner - 0.5;
-  const double row = std::ceil(std::clamp(y, 0.0, static_cast<double>(h)));
-  return static_cast<std::uint32_t>(static_cast<std::int64_t>(x) * h + static_cast<std::int64_t>(row));
+  // y of the upper one of the two points between which the line goes from x to x + 1 or back: x >= 0, from left() on
+  // and below right(). The step is searched, not walked to: lines may be much longer than the picture is large.
+  int upper_y_behind(int x) const {
+    const bool rises = slope_ > 0;
+    const int step =
+        flat_ ? x + 1 - from_.x : *std::ranges::partition_point(std::views::iota(0, length_ + 1), [&](int each) {
+          return rises ? x_at(each) <= x : x_at(each) > x;
+        });
+    return std::min(y_at(step - 1), y_at(step));
+  }
+
+ private:
+  int x_at(int step) const { return flat_ ? from_.x + step : static_cast<int>(from_.x + slope_ * step + 0.5); }
+  int y_at(int step) const { return flat_ ? static_cast<int>(from_.y + slope_ * step + 0.5) : from_.y + step; }
+
+  GridPoint from_;
+  int left_, right_, length_ = 0;
+  bool flat_ = true;
+  double slope_ = 0;
+};
+
+// Adds the pixels, counted down the columns, from which on the line turns inside and outside: one for each middle of a
+// column of the picture that it crosses.
+void add_crossings(const GridLine& line, int h, int w, std::vector<std::uint32_t>& ends) {
+  const int first = line.left() <= kMiddle ? 0 : (line.left() - kMiddle + kFiner - 1) / kFiner;
+  for (int column = first; column < w && kFiner * column + kMiddle < line.right(); ++column) {
+    const double y = (line.upper_y_behind(kFiner * column + kMiddle) + 0.5) / kFiner - 0.5;
+    const double row = std::ceil(std::clamp(y, 0.0, static_cast<double>(h)));
+    ends.push_back(static_cast<std::uint32_t>(static_cast<std::int64_t>(column) * h + static_cast<std::int64_t>(row)));
+  }
 }
 
 // Lengths from the places where a run ends. Two ends at one place leave no run between them.
@@ -82,15 +98,7 @@ Rle mask_of_polygon(std::span<const double> corners, int h, int w) {
     return GridPoint{on_grid(corners[2 * (i % count)]), on_grid(corners[2 * (i % count) + 1])};
   };
   std::vector<std::uint32_t> ends;
-  std::optional<GridPoint> before;
-  for (std::size_t i = 0; i < count; ++i) {
-    walk_line(corner(i), corner(i + 1), [&](const GridPoint& point) {
-      if (before && point.x != before->x) {
-        if (const auto end = crossing(*before, point, h, w)) ends.push_back(*end);
-      }
-      before = point;
-    });
-  }
+  for (std::size_t i = 0; i < count; ++i) add_crossings(GridLine(corner(i), corner(i + 1)), h, w, ends);
   ends.push_back(static_cast<std::uint32_t>(std::int64_t{h} * w));
   return {h, w, runs_between(std::move(ends))};
 }

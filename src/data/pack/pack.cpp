@@ -258,6 +258,10 @@ class Packer {
       if (!journal_.takes_up()) refuse_to_overwrite(shards);
       refuse_to_leave(left_over);
     }
+    // Once the journal names this plan, a run that goes on with it keeps what the parts hold.
+    if (!journal_.takes_up()) {
+      for (const Shard& shard : shards) discard_part(shard.rec);
+    }
     journal_.begin();
     for (const Shard& shard : shards) total_ += shard.items.size();
     for (const Shard& shard : shards) {

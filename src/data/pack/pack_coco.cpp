@@ -119,10 +119,11 @@ void skip_unlisted(const Path& folder, const CocoSet& set, PackList& list) {
   std::set<Path> listed;
   for (const CocoPicture& picture : set.pictures) listed.insert((list.root / picture.file).lexically_normal());
   std::vector<std::string> others;
-  std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
-    if (is_picture(entry.path()) && !listed.contains(entry.path().lexically_normal()))
-      others.push_back(entry.path().filename().string());
+  std::error_code error;
+  std::filesystem::directory_iterator entry(folder, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    if (is_picture(entry->path()) && !listed.contains(entry->path().lexically_normal()))
+      others.push_back(entry->path().filename().string());
   }
   std::ranges::sort(others);
   if (!others.empty()) list.skipped["no image of the JSON file"] = std::move(others);

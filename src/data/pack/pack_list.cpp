@@ -23,14 +23,15 @@ struct FolderContent {
 FolderContent read_folder(const Path& folder) {
   FolderContent content;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename().string();
+  std::filesystem::directory_iterator entry(folder, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
     if (is_of_other_programs(name)) {
       content.hidden.push_back(name);
       continue;
     }
-    if (entry.is_directory()) content.folders.push_back(name);
-    if (entry.is_regular_file()) (is_picture(entry.path()) ? content.pictures : content.others).push_back(name);
+    if (entry->is_directory()) content.folders.push_back(name);
+    if (entry->is_regular_file()) (is_picture(entry->path()) ? content.pictures : content.others).push_back(name);
   }
   if (error) throw DataError(fmt::format("{}: cannot list the folder: {}", folder.string(), error.message()));
   std::sort(content.pictures.begin(), content.pictures.end());

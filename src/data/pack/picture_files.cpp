@@ -25,6 +25,8 @@ namespace {
 
 using Store = std::shared_ptr<net::ObjectStore>;
 
+constexpr std::uint64_t kLargestPicture = 1u << 30;  // behind a URL
+
 Store or_own(const Store& store) { return store ? store : std::make_shared<net::ObjectStore>(); }
 
 // One that cannot be opened is taken for a picture, so that reading it says why.
@@ -166,7 +168,7 @@ std::string read_picture(const Path& file, const Store& store) {
   const Store used = or_own(store);
   const auto state = used->find(file.string());
   if (!state) throw DataError(file.string() + ": is not there");
-  return used->content(file.string(), *state);
+  return used->content(file.string(), *state, kLargestPicture);
 }
 
 bool can_add_file(const Path& name) { return stays_inside(name.string()); }

@@ -70,10 +70,8 @@ PictureFormat cifar_format(const Path& file) {
 
 PictureFormat format_of(const Path& source) {
   if (std::filesystem::is_directory(source)) return PictureFormat::folder;
+  if (const auto format = picture_format_by_name(source)) return *format;
   const std::string ending = source.extension().string();
-  if (ending == ".lst") return PictureFormat::list;
-  if (ending == ".json") return PictureFormat::coco;
-  if (is_archive(source)) return PictureFormat::archive;
   if (!std::filesystem::is_regular_file(source) || ending == ".rec") return PictureFormat::records;
   if (ending == ".bin") return cifar_format(source);
   if (is_idx(source)) return PictureFormat::idx;
@@ -105,6 +103,14 @@ std::optional<PictureFormat> parse_picture_format(std::string_view name) {
   for (const Name& each : kNames) {
     if (each.name == name) return each.format;
   }
+  return std::nullopt;
+}
+
+std::optional<PictureFormat> picture_format_by_name(const Path& file) {
+  const std::string ending = file.extension().string();
+  if (ending == ".lst") return PictureFormat::list;
+  if (ending == ".json") return PictureFormat::coco;
+  if (is_archive(file)) return PictureFormat::archive;
   return std::nullopt;
 }
 

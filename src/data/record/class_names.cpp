@@ -9,7 +9,6 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/json.hpp>
-#include <dtrain/base/text.hpp>
 #include <dtrain/data/remote.hpp>
 
 #include "set_document.hpp"
@@ -87,13 +86,6 @@ class NamesReader {
 // The first number that only one of the lists names, or that they name differently.
 std::size_t first_difference(const ClassList& a, const ClassList& b) {
   return static_cast<std::size_t>(std::ranges::mismatch(a.names, b.names).in1 - a.names.begin());
-}
-
-// As messages show the files of a training, which may be several with commas between them.
-std::string shown_files(const std::string& files) {
-  std::vector<std::string> shown = split(files, ',');
-  for (std::string& file : shown) file = shown_path(file).string();
-  return join(shown, ",");
 }
 
 [[noreturn]] void refuse_class(const ClassList& expected, const ClassList& found, std::size_t label) {

@@ -15,7 +15,9 @@
 namespace dtrain::data {
 namespace {
 
+// A list of objects goes by the text of their names, so that it holds those of other folders too.
 std::optional<std::uint64_t> shard_number(const std::string& prefix, const Path& file) {
+  if (file.parent_path() != Path(prefix).parent_path()) return std::nullopt;
   const std::string stem = file.stem().string();
   const std::string lead = Path(prefix).filename().string() + "_";
   if (file.extension() != ".rec" || !stem.starts_with(lead)) return std::nullopt;
@@ -25,12 +27,26 @@ std::optional<std::uint64_t> shard_number(const std::string& prefix, const Path&
   return number ? std::optional(static_cast<std::uint64_t>(*number)) : std::nullopt;
 }
 
+bool is_file(const Path& path) {
+  std::error_code none;
+  return std::filesystem::is_regular_file(path, none);
+}
+
+// Such a folder cannot be there; several names with commas between them may be longer than one can be.
+bool is_no_folder(const std::error_code& error) {
+  return error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory ||
+         error == std::errc::filename_too_long;
+}
+
 std::vector<Path> files_beside(const std::string& prefix) {
   const Path folder = Path(prefix).has_parent_path() ? Path(prefix).parent_path() : Path(".");
   std::vector<Path> files;
-  std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
-    files.push_back(Path(prefix).parent_path() / entry.path().filename());
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    files.push_back(Path(prefix).parent_path() / entry->path().filename());
+  if (error && !is_no_folder(error)) {
+    throw DataError(fmt::format("{}: cannot list this folder: {}", folder.string(), error.message()),
+                    "look at its permissions, or name each .rec file");
   }
   return files;
 }
@@ -89,8 +105,8 @@ std::vector<Path> far_files_of(const std::string& part, std::shared_ptr<net::Obj
 
 // Empty where none is there. A name counts as a pattern last, since folders may be called a[1].
 std::vector<Path> near_files_of(const std::string& part) {
-  if (std::filesystem::is_regular_file(part)) return {part};
-  if (std::filesystem::is_regular_file(part + ".rec")) return {part + ".rec"};
+  if (is_file(part)) return {part};
+  if (is_file(part + ".rec")) return {part + ".rec"};
   std::vector<Path> files = shards(part, files_beside(part), nullptr);
   return files.empty() && is_pattern(part) ? matches(part) : files;
 }
@@ -108,7 +124,7 @@ std::string hint_of_splits(const std::string& prefix) {
 std::string prefix_of_records(const Path& file) {
   const std::string whole = Path(file).replace_extension().string();
   const std::string base = whole.substr(0, whole.rfind('_'));
-  return shard_number(base, file) && std::filesystem::is_regular_file(base + "_0.rec") ? base : whole;
+  return shard_number(base, file) && is_file(base + "_0.rec") ? base : whole;
 }
 
 // The sets that lie in it, or how its pictures become one.
@@ -137,8 +153,17 @@ std::string hint_of_folder(const std::string& folder) {
   throw DataError(fmt::format("{}: {}", part, is_folder ? "is a folder" : "no such file"), hint);
 }
 
+// A shell completes the name of a set up to where the endings of its files differ.
+void refuse_index(const Path& file) {
+  const Path records = Path(file).replace_extension(".rec");
+  if (file.extension() != ".idx" || !is_file(file) || !is_file(records)) return;
+  throw DataError(fmt::format("{}: is the index of {}", file.string(), records.filename().string()),
+                  fmt::format("name that file, or {}", prefix_of_records(records)));
+}
+
 std::vector<Path> files_of(const std::string& part, const std::shared_ptr<net::ObjectStore>& store) {
   if (is_remote(part)) return far_files_of(part, store);
+  refuse_index(part);
   std::vector<Path> files = near_files_of(part);
   if (files.empty() && is_pattern(part)) throw DataError(fmt::format("{}: no file has such a name", part));
   if (files.empty()) refuse_missing(part);

@@ -26,10 +26,18 @@ struct RecordFile::State {
   RecordBytes bytes() const { return {file.bytes(), path}; }
   void open_local();
   void open_remote(const RemoteOptions& options);
-  std::uint64_t end_after(std::uint64_t offset) const;
+  std::uint64_t walk_to_end(std::uint64_t offset) const;
+  std::uint64_t next_start(std::uint64_t offset) const;
+  std::uint64_t end_of(std::uint64_t offset) const;
 };
 
 namespace {
+
+// The lines of more than 100 million records.
+constexpr std::uint64_t kLargestIndex = std::uint64_t{4} << 30;
+
+// Up to the next listed record so much is fetched in one go: more than photographs have.
+constexpr std::uint64_t kUsualRecord = 16u << 20;
 
 std::shared_ptr<std::string> bytes_between(RemoteFile& file, std::uint64_t first, std::uint64_t end) {
   const auto bytes = std::make_shared<std::string>(end - first, '\0');
@@ -54,7 +62,8 @@ void RecordFile::State::open_local() {
   }
   const MappedFile index(idx);
   offsets = parse_index(text_of(index.bytes()), idx);
-  check_index_fits(offsets, bytes(), idx);
+  check_index_fits(offsets, idx, path, file.bytes().size(),
+                   [&](std::uint64_t offset) { return record_end(bytes(), offset); });
 }
 
 void RecordFile::State::open_remote(const RemoteOptions& options) {
@@ -63,7 +72,7 @@ void RecordFile::State::open_remote(const RemoteOptions& options) {
   remote = std::make_unique<RemoteFile>(path.string(), shared);
   const Path idx = index_path(path);
   try {
-    offsets = parse_index(shared.store->content(idx.string(), shared.store->state(idx.string())), idx);
+    offsets = parse_index(shared.store->content(idx.string(), shared.store->state(idx.string()), kLargestIndex), idx);
   } catch (const net::AwsError& error) {
     if (error.facts().problem != net::AwsProblem::not_found) throw;
     throw DataError(
@@ -72,14 +81,25 @@ void RecordFile::State::open_remote(const RemoteOptions& options) {
   }
   starts = offsets;
   std::sort(starts.begin(), starts.end());
-  const std::uint64_t last = starts.empty() ? 0 : std::min(starts.back(), remote->size());
-  const auto bytes_of_last = bytes_between(*remote, last, remote->size());
-  check_index_fits(offsets, {dtrain::bytes_of(*bytes_of_last), path, last}, idx);
+  check_index_fits(offsets, idx, path, remote->size(), [&](std::uint64_t offset) { return walk_to_end(offset); });
 }
 
-std::uint64_t RecordFile::State::end_after(std::uint64_t offset) const {
+// By the heads of the record's parts.
+std::uint64_t RecordFile::State::walk_to_end(std::uint64_t offset) const {
+  return record_end(path, remote->size(), offset,
+                    [&](std::uint64_t at, std::span<std::byte> into) { remote->read(at, into); });
+}
+
+std::uint64_t RecordFile::State::next_start(std::uint64_t offset) const {
   const auto next = std::upper_bound(starts.begin(), starts.end(), offset);
   return next == starts.end() ? remote->size() : *next;
+}
+
+// The next record that is listed begins where this one ends, unless the index leaves records out. What lies between may
+// be as large as the file, by what the server states, and is to be allocated.
+std::uint64_t RecordFile::State::end_of(std::uint64_t offset) const {
+  const std::uint64_t next = next_start(offset);
+  return next - offset <= kUsualRecord ? next : std::min(next, walk_to_end(offset));
 }
 
 RecordFile::RecordFile(const Path& rec, const RemoteOptions& options) : state_(std::make_unique<State>()) {
@@ -111,7 +131,7 @@ Record RecordFile::read(std::size_t position) const {
 void RecordFile::read(std::size_t position, Record& into) const {
   const std::uint64_t first = offset(position);
   if (!state_->remote) return record_at(state_->bytes(), first, into);
-  const auto bytes = bytes_between(*state_->remote, first, state_->end_after(first));
+  const auto bytes = bytes_between(*state_->remote, first, state_->end_of(first));
   record_at({bytes_of(*bytes), state_->path, first}, first, into);
   if (!into.owner) into.owner = bytes;
 }
@@ -127,7 +147,7 @@ std::uint64_t RecordFile::bytes() const {
 void RecordFile::fetch_ahead(std::size_t position, std::uint32_t round) const {
   if (!state_->remote) return;
   const std::uint64_t first = offset(position);
-  state_->remote->fetch_ahead(first, state_->end_after(first) - first, round);
+  state_->remote->fetch_ahead(first, std::min(state_->next_start(first) - first, kUsualRecord), round);
 }
 
 }  // namespace dtrain::data

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include <dtrain/data/objects.hpp>
 
 #include "codec/bytes.hpp"
@@ -10,46 +12,56 @@
 namespace dtrain::data {
 namespace {
 
-[[noreturn]] void fail(const RecordBytes& file, std::uint64_t offset, const std::string& reason, const char* hint) {
-  throw RecordError(file.path, offset, reason, hint);
+[[noreturn]] void fail(const Path& path, std::uint64_t offset, const std::string& reason, const char* hint) {
+  throw RecordError(path, offset, reason, hint);
 }
 
 struct Part {
   PartKind kind;
-  ByteView content;
-  std::uint64_t end;  // where the next part begins
+  std::uint64_t begin, length;  // of its content
+  std::uint64_t end;            // where the next part begins
 };
 
-Part part_at(const RecordBytes& file, std::uint64_t offset) {
-  const std::uint64_t size = file.end();
-  if (offset < file.base || offset > size || size - offset < kPartHeadSize) {
-    fail(file, offset, fmt::format("a record should begin here, but the file ends at byte {}", size),
+// A file of `size` bytes whose heads of parts come from head_at(offset).
+template <typename HeadAt>
+struct PartFile {
+  const Path& path;
+  std::uint64_t first, size;  // offsets from `first` on can be read
+  HeadAt head_at;
+};
+
+template <typename HeadAt>
+Part part_at(const PartFile<HeadAt>& file, std::uint64_t offset) {
+  if (offset < file.first || offset > file.size || file.size - offset < kPartHeadSize) {
+    fail(file.path, offset, fmt::format("a record should begin here, but the file ends at byte {}", file.size),
          "the file was cut short: copy or prepare it again");
   }
-  const auto magic = load<std::uint32_t>(file.bytes, offset - file.base);
+  const auto head = file.head_at(offset);
+  const auto magic = load<std::uint32_t>(head, 0);
   if (magic != kRecordMagic) {
-    fail(file, offset, fmt::format("no record begins here (magic {:#010x}, not {:#010x})", magic, kRecordMagic),
+    fail(file.path, offset, fmt::format("no record begins here (magic {:#010x}, not {:#010x})", magic, kRecordMagic),
          "the file is damaged or not a .rec file");
   }
-  const auto word = load<std::uint32_t>(file.bytes, offset - file.base + 4);
+  const auto word = load<std::uint32_t>(head, 4);
   const std::uint32_t length = word & kMaxPartLength;
   const std::uint64_t begin = offset + kPartHeadSize;
   if (word >> 29 > static_cast<std::uint32_t>(PartKind::last)) {
-    fail(file, offset, fmt::format("a part of unknown kind {}", word >> 29), "the file is damaged");
+    fail(file.path, offset, fmt::format("a part of unknown kind {}", word >> 29), "the file is damaged");
   }
-  if (padded(length) > size - begin) {
-    fail(file, offset, fmt::format("the record has {} bytes, but the file ends after {}", length, size - begin),
+  if (padded(length) > file.size - begin) {
+    fail(file.path, offset,
+         fmt::format("the record has {} bytes, but the file ends after {}", length, file.size - begin),
          "the file was cut short or is damaged: copy or prepare it again");
   }
-  return {static_cast<PartKind>(word >> 29), file.bytes.subspan(begin - file.base, length), begin + padded(length)};
+  return {static_cast<PartKind>(word >> 29), begin, length, begin + padded(length)};
 }
 
-// Calls use(content, kind) for every part of one record and returns the byte after it.
-template <typename Use>
-std::uint64_t for_each_part(const RecordBytes& file, std::uint64_t offset, const Use& use) {
+// Calls use(part) for every part of one record and returns the byte after it.
+template <typename HeadAt, typename Use>
+std::uint64_t for_each_part(const PartFile<HeadAt>& file, std::uint64_t offset, const Use& use) {
   Part part = part_at(file, offset);
   if (part.kind != PartKind::whole && part.kind != PartKind::first) {
-    fail(file, offset, "a later part of a record where its first should be", "the file or its .idx is damaged");
+    fail(file.path, offset, "a later part of a record where its first should be", "the file or its .idx is damaged");
   }
   use(part);
   bool more = part.kind == PartKind::first;
@@ -57,7 +69,8 @@ std::uint64_t for_each_part(const RecordBytes& file, std::uint64_t offset, const
     const std::uint64_t next = part.end;
     part = part_at(file, next);
     if (part.kind != PartKind::middle && part.kind != PartKind::last) {
-      fail(file, next, fmt::format("the record that began at byte {} has no last part", offset), "the file is damaged");
+      fail(file.path, next, fmt::format("the record that began at byte {} has no last part", offset),
+           "the file is damaged");
     }
     use(part);
     more = part.kind == PartKind::middle;
@@ -65,12 +78,21 @@ std::uint64_t for_each_part(const RecordBytes& file, std::uint64_t offset, const
   return part.end;
 }
 
+auto parts_of(const RecordBytes& file) {
+  const auto head_at = [&file](std::uint64_t offset) { return file.bytes.subspan(offset - file.base, kPartHeadSize); };
+  return PartFile<decltype(head_at)>{file.path, file.base, file.end(), head_at};
+}
+
+ByteView content_of(const RecordBytes& file, const Part& part) {
+  return file.bytes.subspan(part.begin - file.base, part.length);
+}
+
 // The parts with the magic between them that the writer left out.
 std::shared_ptr<const std::string> join_parts(const RecordBytes& file, std::uint64_t offset) {
   auto joined = std::make_shared<std::string>();
-  for_each_part(file, offset, [&](const Part& part) {
+  for_each_part(parts_of(file), offset, [&](const Part& part) {
     if (part.kind == PartKind::middle || part.kind == PartKind::last) append(*joined, kRecordMagic);
-    *joined += text_of(part.content);
+    *joined += text_of(content_of(file, part));
   });
   return joined;
 }
@@ -91,7 +113,7 @@ void split_objects(Record& record) {
 void split_header(const RecordBytes& file, std::uint64_t offset, Record& record) {
   const ByteView content = record.payload;
   if (content.size() < kImageHeaderSize) {
-    fail(file, offset, fmt::format("{} bytes are too few for a record's header", content.size()),
+    fail(file.path, offset, fmt::format("{} bytes are too few for a record's header", content.size()),
          "the file holds something other than labelled images, or is damaged");
   }
   const auto label_count = load<std::uint32_t>(content, 0);
@@ -104,7 +126,7 @@ void split_header(const RecordBytes& file, std::uint64_t offset, Record& record)
   }
   const std::uint64_t label_bytes = std::uint64_t{label_count} * sizeof(float);
   if (label_bytes > record.payload.size()) {
-    fail(file, offset, fmt::format("the header counts {} labels, more than the record holds", label_count),
+    fail(file.path, offset, fmt::format("the header counts {} labels, more than the record holds", label_count),
          "the file is damaged");
   }
   record.labels.resize(label_count);
@@ -121,7 +143,20 @@ RecordError::RecordError(const Path& path, std::uint64_t offset, const std::stri
       reason_(reason) {}
 
 std::uint64_t record_end(const RecordBytes& file, std::uint64_t offset) {
-  return for_each_part(file, offset, [](const Part&) {});
+  return for_each_part(parts_of(file), offset, [](const Part&) {});
+}
+
+std::uint64_t record_end(const Path& path, std::uint64_t size, std::uint64_t offset, const ReadBytes& read) {
+  std::array<std::byte, kPartHeadSize> head{};
+  const auto head_at = [&](std::uint64_t at) {
+    read(at, head);
+    return ByteView(head);
+  };
+  return for_each_part(PartFile<decltype(head_at)>{path, 0, size, head_at}, offset, [&](const Part& part) {
+    if (part.end - offset <= kLargestRecord) return;
+    fail(path, offset, fmt::format("the record has more than the container's {} bytes", kLargestRecord),
+         "the file is damaged");
+  });
 }
 
 std::uint64_t next_record_start(const RecordBytes& file, std::uint64_t offset) {
@@ -141,10 +176,10 @@ Record record_at(const RecordBytes& file, std::uint64_t offset) {
 }
 
 void record_at(const RecordBytes& file, std::uint64_t offset, Record& into) {
-  const Part part = part_at(file, offset);
+  const Part part = part_at(parts_of(file), offset);
   if (part.kind == PartKind::whole) {
     into.owner = nullptr;
-    into.payload = part.content;
+    into.payload = content_of(file, part);
   } else {
     const auto joined = join_parts(file, offset);
     into.payload = bytes_of(*joined);

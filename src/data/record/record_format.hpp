@@ -10,6 +10,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 
 #include <dtrain/base/error.hpp>
@@ -21,6 +23,8 @@ namespace dtrain::data {
 inline constexpr std::uint32_t kRecordMagic = 0xced7230a;
 inline constexpr std::uint32_t kMaxPartLength = (1u << 29) - 1;
 inline constexpr std::size_t kPartHeadSize = 8;
+// With its frame: where every four bytes are the magic, each pair is replaced by the head of a part.
+inline constexpr std::uint64_t kLargestRecord = 2 * (std::uint64_t{kMaxPartLength} + kPartHeadSize);
 inline constexpr std::size_t kImageHeaderSize = 24;
 
 enum class PartKind : std::uint32_t { whole = 0, first = 1, middle = 2, last = 3 };
@@ -53,6 +57,11 @@ void append_record(std::string& out, std::uint64_t id, std::span<const float> la
 
 // The byte after the record that begins at `offset`. Throws RecordError when no whole record stands there.
 std::uint64_t record_end(const RecordBytes& file, std::uint64_t offset);
+// The same of a file of `size` bytes, which may be far away: reads the heads of the record's parts alone, so that
+// neither the size nor a head makes anything be allocated. Throws RecordError also for a record of more bytes than
+// append_record() makes.
+using ReadBytes = std::function<void(std::uint64_t offset, std::span<std::byte> into)>;
+std::uint64_t record_end(const Path& path, std::uint64_t size, std::uint64_t offset, const ReadBytes& read);
 // The record that begins at `offset`, with its header taken apart.
 Record record_at(const RecordBytes& file, std::uint64_t offset);
 void record_at(const RecordBytes& file, std::uint64_t offset, Record& into);  // reusing its memory

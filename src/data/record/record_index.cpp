@@ -49,11 +49,12 @@ std::vector<std::uint64_t> parse_index(std::string_view text, const Path& idx) {
   return offsets;
 }
 
-void check_index_fits(const std::vector<std::uint64_t>& offsets, const RecordBytes& file, const Path& idx) {
+void check_index_fits(const std::vector<std::uint64_t>& offsets, const Path& idx, const Path& rec, std::uint64_t size,
+                      const std::function<std::uint64_t(std::uint64_t)>& end_of) {
   const auto refuse = [&](const std::string& why) {
-    throw DataError(fmt::format("{}: does not fit {}: {}", shown_path(idx).string(),
-                                shown_path(file.path).filename().string(), why),
-                    kRebuildHint);
+    throw DataError(
+        fmt::format("{}: does not fit {}: {}", shown_path(idx).string(), shown_path(rec).filename().string(), why),
+        kRebuildHint);
   };
   if (offsets.empty()) refuse("it lists no records");
   std::uint64_t lowest = offsets.front(), highest = offsets.front();
@@ -63,13 +64,11 @@ void check_index_fits(const std::vector<std::uint64_t>& offsets, const RecordByt
     highest = std::max(highest, offset);
   }
   if (lowest != 0) refuse(fmt::format("its lowest offset is {}, not 0", lowest));
-  if (highest >= file.end()) {
-    refuse(fmt::format("it lists a record at byte {}, but the file has {} bytes", highest, file.end()));
+  if (highest >= size) {
+    refuse(fmt::format("it lists a record at byte {}, but the file has {} bytes", highest, size));
   }
-  const std::uint64_t end = record_end(file, highest);
-  if (end != file.end()) {
-    refuse(fmt::format("its last record ends at byte {}, but the file has {} bytes", end, file.end()));
-  }
+  const std::uint64_t end = end_of(highest);
+  if (end != size) refuse(fmt::format("its last record ends at byte {}, but the file has {} bytes", end, size));
 }
 
 std::vector<std::uint64_t> scan_records(const RecordBytes& file) {

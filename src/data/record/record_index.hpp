@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,10 +14,11 @@ namespace dtrain::data {
 std::string index_line(std::uint64_t id, std::uint64_t offset);
 // Lines "id<TAB>offset", in the order of the lines. Throws DataError naming the first bad line.
 std::vector<std::uint64_t> parse_index(std::string_view text, const Path& idx);
-// Throws DataError unless the offsets can belong to the file: the lowest is 0, all are multiples of 4, and the record
-// at the highest ends where the file does. Looks at that one record only, so opening stays fast and `file` may be the
-// part that begins with it.
-void check_index_fits(const std::vector<std::uint64_t>& offsets, const RecordBytes& file, const Path& idx);
+// Throws DataError unless the offsets can belong to the file `rec` of `size` bytes: the lowest is 0, all are multiples
+// of 4, and the record at the highest ends where the file does. Asks end_of(offset) for that one record only, so
+// opening stays fast.
+void check_index_fits(const std::vector<std::uint64_t>& offsets, const Path& idx, const Path& rec, std::uint64_t size,
+                      const std::function<std::uint64_t(std::uint64_t)>& end_of);
 std::vector<std::uint64_t> scan_records(const RecordBytes& file);
 
 }  // namespace dtrain::data

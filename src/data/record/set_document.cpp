@@ -15,7 +15,7 @@ std::optional<std::string> content_of(const Path& file, net::ObjectStore* store)
   }
   const auto state = store->find(file.string());
   if (!state) return std::nullopt;
-  return store->content(file.string(), *state);
+  return store->content(file.string(), *state, net::kLargestDocument);
 }
 
 }  // namespace

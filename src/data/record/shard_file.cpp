@@ -28,6 +28,14 @@ constexpr std::uint64_t kSyncEvery = 64 << 20;
       errno == ENOSPC || errno == EDQUOT ? "free some space there; the same command goes on where it stopped" : "");
 }
 
+Path part_path(const Path& rec) { return rec.string() + ".part"; }
+
+void lock(const FileDescriptor& fd, const Path& part) {
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  throw Error(fmt::format("{}: another process writes it", part.string()),
+              "wait for it, or choose another setting 'out'");
+}
+
 bool decodes(const Record& record) try {
   Image image;
   decode_image(record.payload, kStoredChannels, image);
@@ -38,14 +46,21 @@ bool decodes(const Record& record) try {
 
 }  // namespace
 
+// It is emptied in its place, under its lock: a process that opened it before would go on with a removed file.
+void discard_part(const Path& rec) {
+  const Path part = part_path(rec);
+  const FileDescriptor fd(::open(part.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd && errno == ENOENT) return;
+  if (!fd) fail("open", part);
+  lock(fd, part);
+  if (::ftruncate(fd.get(), 0) != 0 || ::fsync(fd.get()) != 0) fail("shorten", part);
+}
+
 ShardFile::ShardFile(const Path& rec, const std::vector<std::uint64_t>& ids, bool take_up)
-    : rec_(rec), part_(rec.string() + ".part"), ids_(ids) {
+    : rec_(rec), part_(part_path(rec)), ids_(ids) {
   fd_ = FileDescriptor(::open(part_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));
   if (!fd_) fail("create", part_);
-  if (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    throw Error(fmt::format("{}: another process writes it", part_.string()),
-                "wait for it, or choose another setting 'out'");
-  }
+  lock(fd_, part_);
   if (take_up) keep_good_records();
   if (::ftruncate(fd_.get(), static_cast<off_t>(size_)) != 0) fail("shorten", part_);
   if (::lseek(fd_.get(), 0, SEEK_END) < 0) fail("write", part_);

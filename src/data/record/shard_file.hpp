@@ -9,6 +9,10 @@
 
 namespace dtrain::data {
 
+// Empties the part that a run of another plan left of this file, if there is one. Throws Error when another process
+// writes it.
+void discard_part(const Path& rec);
+
 class ShardFile {
  public:
   // take_up: keep the whole, decodable records that a part left behind holds, as long as their ids come in the order of

@@ -40,10 +40,10 @@ std::string little(T number) {
 }
 
 // window_bits as deflateInit2() takes them: negative for the bare stream, 16 more for gzip.
-inline std::string zlib_packed(const std::string& content, int window_bits) {
-  std::string packed(content.size() + 64, '\0');
+inline std::string zlib_packed(const std::string& content, int window_bits, int level = 9) {
+  std::string packed(content.size() + content.size() / 100 + 64, '\0');
   z_stream stream{};
-  deflateInit2(&stream, 9, Z_DEFLATED, window_bits, 8, Z_DEFAULT_STRATEGY);
+  deflateInit2(&stream, level, Z_DEFLATED, window_bits, 8, Z_DEFAULT_STRATEGY);
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
   stream.avail_in = static_cast<uInt>(content.size());
   stream.next_out = reinterpret_cast<Bytef*>(packed.data());

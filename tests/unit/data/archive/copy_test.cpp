@@ -19,7 +19,7 @@ class Copy : public testing::Test {
   CopyResult copy(const std::string& from, const std::string& to) {
     return copy_files(store, {.from = from, .to = to});
   }
-  std::string at_server(const std::string& url) { return store.content(url, store.state(url)); }
+  std::string at_server(const std::string& url) { return store.content(url, store.state(url), net::kLargestDocument); }
 
   static inline std::unique_ptr<net::TestServer> server;
   TemporaryFolder folder;
@@ -67,6 +67,24 @@ TEST_F(Copy, NamesAFileFromTheWebWithoutItsQuery) {
               .progress = [&](std::string_view file, std::uint64_t, std::uint64_t) { told.emplace_back(file); }});
   EXPECT_EQ(read_file(folder / "web.txt"), "yes");
   for (const std::string& file : told) EXPECT_EQ(file, server->url("public/in/web.txt"));
+}
+
+TEST_F(Copy, SendsNoFolderOfWhichItWouldLeaveOutAPart) {
+  for (const char* name : {"tree/below", "elsewhere"}) make_folder(folder / name);
+  write_file_atomic(folder / "tree/below/a", "1");
+  write_file_atomic(folder / "elsewhere/b", "2");
+  std::filesystem::create_symlink(folder / "elsewhere/b", folder / "tree/link");
+  const auto copy_tree = [&] {
+    return copy_files(store, {.from = folder / "tree", .to = "s3://bucket/plain/tree", .recursive = true});
+  };
+  EXPECT_EQ(copy_tree().files, 2u);
+  EXPECT_EQ(at_server("s3://bucket/plain/tree/below/a"), "1");
+  EXPECT_EQ(at_server("s3://bucket/plain/tree/link"), "2");
+  for (const char* target : {"elsewhere", "nowhere"}) {
+    std::filesystem::create_symlink(folder / target, folder / "tree/wrong");
+    expect_error(copy_tree, "tree/wrong: a link to a folder or to nothing");
+    std::filesystem::remove(folder / "tree/wrong");
+  }
 }
 
 }  // namespace

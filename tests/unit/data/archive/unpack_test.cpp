@@ -82,6 +82,45 @@ TEST_F(Unpack, RefusesDamageAndNamesThatLeadAway) {
   expect_error([&] { unpack(""); }, "is empty");
 }
 
+TEST_F(Unpack, RefusesChangedContentThatOnlyAChecksumShows) {
+  const auto with_flip = [](std::string archive, std::string_view content) {
+    archive.at(archive.find(content)) ^= 1;
+    return archive;
+  };
+  const std::string gzip = zlib_packed(tar_of(files), 16 + MAX_WBITS, 0);
+  unpack(gzip);
+  expect_files();
+  expect_error([&] { unpack(with_flip(gzip, "first")); }, "gzip: incorrect data check");
+  expect_error([&] { unpack(with_flip(zip_of(files), "first")); }, "a(in/a.txt): zip: damaged: its bytes differ");
+  expect_error([&] { unpack(gzip.substr(0, gzip.size() - 3)); }, "gzip: ends early");
+}
+
+TEST_F(Unpack, TakesZerosAndNotesBehindTheEndOfATarGz) {
+  const auto gzip = [](const std::string& content) { return zlib_packed(content, 16 + MAX_WBITS); };
+  const std::string tar = tar_of(files), zeros(3 << 20, '\0');
+  for (const std::string& archive :
+       {gzip(tar + zeros), gzip(tar) + gzip(zeros), gzip(tar) + std::string(700, '\0'), gzip(tar) + "a note"}) {
+    std::filesystem::remove_all(folder / "out");
+    unpack(archive);
+    expect_files();
+  }
+  expect_error([&] { unpack(gzip(tar) + gzip(zeros).substr(0, 100)); }, "gzip: ends early");
+}
+
+TEST_F(Unpack, KeepsItsOwnFilesApartFromThoseOfTheArchive) {
+  make_folder(folder / "out");
+  write_file_atomic(folder / "out/b.part", "of the user");
+  const NamedFiles parts{{"a.part", "1"}, {"a", "2"}, {"b", "3"}, {"in/.dtrain-unpack.json", "4"}};
+  unpack(tar_of(parts));
+  for (const auto& [name, content] : parts) EXPECT_EQ(read_file(folder / "out" / name), content) << name;
+  EXPECT_EQ(read_file(folder / "out/b.part"), "of the user");
+  for (const char* name : {".dtrain-unpack.json", "./.dtrain-unpack.tmp.1"})
+    expect_error([&] { unpack(tar_of({{name, "x"}})); }, "a name that dtrain gives to files of its own");
+  expect_error([&] { unpack(zlib_packed(tar_of(files), 16 + MAX_WBITS).substr(0, 100)); }, "gzip: ends early");
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "out"))
+    EXPECT_FALSE(entry.path().filename().string().starts_with(".dtrain-unpack.")) << entry.path();
+}
+
 TEST_F(Unpack, SaysHowToUnpackWhatItCannot) {
   const std::string rest(600, 'x');
   expect_error(

@@ -148,6 +148,71 @@ TEST(DecodeImage, NoticesAMissingByteOfBmpAndTiff) {
   }
 }
 
+std::string little_endian(std::uint32_t value, std::size_t size) {
+  std::string bytes;
+  for (std::size_t i = 0; i < size; ++i) bytes += static_cast<char>(value >> 8 * i & 0xff);
+  return bytes;
+}
+
+std::string deflated(const std::string& content) {
+  uLongf size = compressBound(content.size());
+  std::string packed(size, '\0');
+  compress(reinterpret_cast<Bytef*>(packed.data()), &size, reinterpret_cast<const Bytef*>(content.data()),
+           content.size());
+  return packed.substr(0, size);
+}
+
+// A grey TIFF whose strips or tiles are all the same bytes. `numbers`: tags with one number each.
+std::string tiff_of(std::vector<std::pair<std::uint32_t, std::uint32_t>> numbers, bool tiled, std::uint32_t parts,
+                    const std::string& packed) {
+  constexpr std::uint32_t kHead = 8, kShort = 2, kLong = 4, kEntry = 12;
+  for (const auto& grey : {std::pair{258u, 8u}, {259u, 8u}, {262u, 1u}}) numbers.push_back(grey);
+  const auto entries = static_cast<std::uint32_t>(numbers.size()) + 2;
+  const std::uint32_t content = kHead + kShort + entries * kEntry + kLong;
+  const std::uint32_t arrays = content + static_cast<std::uint32_t>(packed.size());
+  const auto entry = [&](std::uint32_t tag, std::uint32_t count, std::uint32_t value) {
+    return little_endian(tag, 2) + little_endian(kLong, 2) + little_endian(count, 4) + little_endian(value, 4);
+  };
+  std::string tiff = "II" + little_endian(42, 2) + little_endian(kHead, 4) + little_endian(entries, 2), offsets, sizes;
+  for (const auto& [tag, value] : numbers) tiff += entry(tag, 1, value);
+  const auto size = static_cast<std::uint32_t>(packed.size());
+  tiff += entry(tiled ? 324 : 273, parts, parts == 1 ? content : arrays);
+  tiff += entry(tiled ? 325 : 279, parts, parts == 1 ? size : arrays + parts * kLong);
+  for (std::uint32_t i = 0; i < parts; ++i) {
+    offsets += little_endian(content, 4);
+    sizes += little_endian(size, 4);
+  }
+  return tiff + little_endian(0, 4) + packed + offsets + sizes;
+}
+
+TEST(Tiff, TilesAndStripsMayBeLargerThanThePicture) {
+  const std::string tile = deflated(std::string(256 * 256, 7)), rows = deflated(std::string(20, 7));
+  const Pixels expected(20, 7);
+  EXPECT_EQ(decoded(tiff_of({{256, 5}, {257, 4}, {322, 256}, {323, 256}}, true, 1, tile)).pixels, expected);
+  EXPECT_EQ(decoded(tiff_of({{256, 5}, {257, 4}, {278, UINT32_MAX}}, false, 1, rows)).pixels, expected);
+}
+
+TEST(Tiff, RefusesPartsThatTakeLongForFewPixels) {
+  const std::string column = deflated(std::string(1u << 24, 7));
+  expect_error(
+      [&] {
+        decoded(tiff_of({{256, 64}, {257, 1}, {322, 1}, {323, 1u << 24}}, true, 64, column));
+      },
+      "TIFF: its strips or tiles are much larger than the picture");
+  // Behind zlib's header 20,000 stored blocks without content, then the pixel.
+  std::string blocks = deflated("7").substr(0, 2);
+  for (int i = 0; i < 20'000; ++i) blocks += std::string("\0\0\0\xff\xff", 5);
+  blocks += std::string(
+      "\1\1\0\xfe\xff"
+      "7\0\x38\0\x38",
+      10);
+  expect_error(
+      [&] {
+        decoded(tiff_of({{256, 3}, {257, 1}, {322, 1}, {323, 1}}, true, 3, blocks));
+      },
+      "TIFF: a deflated part is damaged or cut short");
+}
+
 TEST(WebP, IsRefusedWhereItIsDamagedOrMoves) {
   const std::string payload = golden("still.webp");
   for (std::size_t size = 12; size + 1 < payload.size(); size += 3) {

@@ -157,6 +157,23 @@ TEST(Pack, TakesUpWhatAKilledRunLeft) {
   }
 }
 
+TEST(Pack, KeepsNoRecordsThatAnotherPlanLeft) {
+  TemporaryFolder folder;
+  write_pictures(folder, 10);
+  PackOptions options{
+      .sources = {folder / "photos"}, .out = folder / "p", .quality = 40, .shards = 2, .train_ratio = 1, .force = true};
+  pack(options);
+  std::filesystem::rename(folder / "p_1.rec", folder / "p_1.rec.part");  // as where that run was killed in it
+  options.quality = 90;
+  options.progress = [](std::uint64_t, std::uint64_t) { throw Error("stopped in the first file"); };
+  expect_error<Error>([&] { pack(options); }, "stopped in the first file");
+  options.progress = nullptr;
+  pack(options);
+  options.out = folder / "calm";
+  pack(options);
+  EXPECT_EQ(read_file(folder / "p_1.rec"), read_file(folder / "calm_1.rec"));
+}
+
 TEST(Pack, GoesOnBehindTheLastWholeRecordOfAPart) {
   TemporaryFolder folder;
   write_pictures(folder, 10);

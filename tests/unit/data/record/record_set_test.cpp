@@ -51,6 +51,15 @@ TEST(FindRecords, TakesAPrefixInTheOrderOfItsNumbers) {
   EXPECT_EQ(names[10], "p_10.rec");
 }
 
+TEST(FindRecords, ANameThatIsLongerThanAFilesCanBeIsNotThere) {
+  TemporaryFolder folder;
+  records(folder, "p", 1);
+  expect_error([&] { find_records(folder / std::string(300, 'x')); }, "no such file");
+  std::string many;
+  for (int i = 0; i < 40; ++i) many += fmt::format("{}{}.rec", i == 0 ? "" : ",", "missing");
+  expect_error([&] { find_records(many); }, "missing.rec: no such file");
+}
+
 TEST(FindRecords, TakesPatternsAndListsAndPlainPrefixes) {
   TemporaryFolder folder;
   for (const char* name : {"p_0", "p_1", "q"}) records(folder, name, 1);

@@ -1,12 +1,15 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <fstream>
 
 #include <dtrain/data/image.hpp>
 #include <dtrain/data/record.hpp>
 
 #include "data/temporary_folder.hpp"
+#include "record/record_format.hpp"
 
 namespace dtrain::data {
 namespace {
@@ -200,6 +203,26 @@ TEST(RecordWriter, ShowsNothingBeforeFinish) {
 }
 
 TEST(RecordWriter, RefusesAnotherEnding) { EXPECT_THROW(RecordWriter("data.idx"), UsageError); }
+
+TEST(RecordFormat, TheEndOfAFarRecordComesFromTheHeadsOfItsParts) {
+  constexpr std::uint64_t kStated = std::uint64_t{1} << 40;  // bytes of the file, by what a server says
+  const std::vector<float> labels{1};
+  std::string file;
+  append_record(file, 7, labels, bytes_of(std::string(1000, 'a') + kMagic + std::string(1000, 'b')));
+  std::size_t asked = 0;
+  const ReadBytes read = [&](std::uint64_t at, std::span<std::byte> into) {
+    asked += into.size();
+    std::ranges::copy(bytes_of(file).subspan(at, into.size()), into.begin());
+  };
+  EXPECT_EQ(record_end("far.rec", kStated, 0, read), file.size());
+  EXPECT_EQ(asked, 2 * kPartHeadSize);
+  const ReadBytes endless = [&](std::uint64_t at, std::span<std::byte> into) {
+    const auto kind = static_cast<std::uint32_t>(at == 0 ? PartKind::first : PartKind::middle);
+    const std::array<std::uint32_t, 2> head{kRecordMagic, kind << 29 | kMaxPartLength};
+    std::ranges::copy(std::as_bytes(std::span(head)), into.begin());
+  };
+  expect_error([&] { record_end("far.rec", kStated, 0, endless); }, "the record has more than the container's");
+}
 
 }  // namespace
 }  // namespace dtrain::data

@@ -1,0 +1,40 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+
+#include <dtrain/data/record.hpp>
+
+#include "common/far_settings.hpp"
+#include "data/temporary_folder.hpp"
+
+namespace dtrain::data {
+namespace {
+
+TEST(FarRecords, RecordsThatTheIndexLeavesOutAreNotFetched) {
+  net::TestServer server("s3_server.py");
+  TemporaryFolder folder;
+  RecordWriter writer(folder / "local.rec");
+  writer.add(0, 0, bytes_of("first"));
+  writer.add(1, 1, bytes_of(std::string(20u << 20, 'x')));
+  writer.add(2, 2, bytes_of("last"));
+  writer.finish();
+  const std::string where = "s3://bucket/plain/far-records.rec";
+  const RemoteOptions options{.cache_dir = folder / "cache",
+                              .store = std::make_shared<net::ObjectStore>(far_settings(server))};
+  options.store->put(where, bytes_of(read_file(folder / "local.rec")));
+  options.store->put(index_path(where).string(),
+                     bytes_of(fmt::format("0\t0\n2\t{}\n", RecordFile(folder / "local.rec").offset(2))));
+  const RecordFile file(where, options);
+  ASSERT_EQ(file.size(), 2u);
+  EXPECT_EQ(text_of(file.read(0).payload), "first");
+  EXPECT_EQ(text_of(file.read(1).payload), "last");
+  const std::filesystem::recursive_directory_iterator cached(folder / "cache");
+  EXPECT_LE(std::ranges::count_if(
+                cached, [](const auto& entry) { return entry.is_regular_file() && entry.file_size() >= 1u << 20; }),
+            1);
+}
+
+}  // namespace
+}  // namespace dtrain::data
