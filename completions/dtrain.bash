@@ -485,9 +485,11 @@ _dtrain() {
       'predict --color') choices='auto always never' ;;
       'predict --config') kind='files' ;;
       'inspect --load-epoch') kind='epochs' ;;
+      'inspect --image-shape') kind='none' ;;
       'inspect --color') choices='auto always never' ;;
       'inspect --config') kind='files' ;;
       'export --load-epoch') kind='epochs' ;;
+      'export --image-shape') kind='none' ;;
       'export --to') choices='safetensors onnx mxnet' ;;
       'export --out') kind='files' ;;
       'export --color') choices='auto always never' ;;
@@ -998,8 +1000,8 @@ _dtrain() {
       'doctor security') choices='--job-dir --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'eval') choices='--load-epoch --last-weights --data-val --data-nthreads --prefetch --max-bad-records --cache-dir --cache-size --test-views --image-shape --rgb-mean --rgb-std --batch-size --top-k --per-class --report --device --gpus --tf32 --deterministic --threads --dtype --results --annotations --pictures --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='checkpoints'; fi ;;
       'predict') choices='--load-epoch --last-weights --data-nthreads --top --csv --out-dir --min-score --coco-results --annotations --image-shape --rgb-mean --rgb-std --resize --batch-size --device --gpus --tf32 --deterministic --threads --dtype --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='checkpoints'; fi ;;
-      'inspect') choices='--load-epoch --graph --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='checkpoints'; fi ;;
-      'export') choices='--load-epoch --last-weights --to --out --with-preprocessing --softmax --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='checkpoints'; fi ;;
+      'inspect') choices='--load-epoch --image-shape --graph --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='checkpoints'; fi ;;
+      'export') choices='--load-epoch --last-weights --image-shape --to --out --force --with-preprocessing --softmax --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='checkpoints'; fi ;;
       'import') choices='--out --force --network --num-layers --backbone --proposals --width --batch-norm --drop-path --label-smoothing --image-shape --resize --num-classes --rgb-mean --rgb-std --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then kind='files'; fi ;;
       'data') choices='prepare pack import ls verify show cp unpack bench' ;;
       'data prepare') choices='--out --from --force --encoding --raw --seed --resize --quality --shards --threads --coco-labels --train-count --val-count --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; if [[ $current != -* ]]; then choices='cifar10 fashion-mnist mnist shapes shapes-detection imagenet coco'; fi ;;

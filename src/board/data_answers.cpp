@@ -6,6 +6,7 @@
 #include <dtrain/data/contact_sheet.hpp>
 #include <dtrain/data/dataset_stats.hpp>
 #include <dtrain/data/loader.hpp>
+#include <dtrain/data/remote.hpp>
 
 #include "config/data_options.hpp"
 #include "reply.hpp"
@@ -57,7 +58,7 @@ Json data_of(const RunPlace& run) {
                                  {"name", named ? names[static_cast<std::size_t>(label)] : std::string()},
                                  {"records", std::uint64_t{records}}}));
   }
-  for (const Path& path : files) paths.push_back(path.string());
+  for (const Path& path : files) paths.push_back(data::shown_path(path).string());
   return Json::object({{"files", paths},
                        {"records", std::uint64_t{stats.records}},
                        {"bytes", stats.payload_bytes},

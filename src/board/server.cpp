@@ -175,9 +175,11 @@ struct BoardServer::State {
           loop.loop(), options.address, options.port,
           [this](const net::HttpRequest& request) { return with_safety(answer(request)); },
           net::HttpServerOptions{.most_of_address = 64, .keep_alive = true});
-    } catch (const Error& error) {
+    } catch (const net::PortInUse& error) {
       throw Error(fmt::format("{}; {}", error.what(), holder_of(options.address, options.port)),
                   "choose another one with setting 'port', or 0 for any free one");
+    } catch (const Error& error) {
+      throw Error(error.what(), "name an address of this machine, without a port, in setting 'address'");
     }
   }
 

@@ -120,7 +120,30 @@ std::vector<std::string> meant(const std::string& name, const std::vector<std::s
   return near ? std::vector{*near} : std::vector<std::string>();
 }
 
+// The switch that "no-NAME" is meant to turn off.
+const config::Option* switch_to_turn_off(const CommandTree& tree, const std::string& path, const std::string& name) {
+  constexpr std::string_view kNegation = "no-";
+  if (!name.starts_with(kNegation)) return nullptr;
+  const std::string turned_off = name.substr(kNegation.size());
+  const Command* const command = tree.find(path);
+  const config::Option* option = command ? command->options.find(turned_off) : nullptr;
+  if (!option) option = tree.global_options.find(turned_off);
+  return option && option->is_switch() ? option : nullptr;
+}
+
+// What to do about the unknown option `name`, without dashes; empty: nothing is like it.
+std::string hint_of_stranger(const CommandTree& tree, const std::string& path, const std::string& name) {
+  if (const config::Option* off = switch_to_turn_off(tree, path, name)) return hint_without_switch(*off);
+  return hint_of_option(name, option_names(tree, path), "--");
+}
+
 }  // namespace
+
+std::string hint_without_switch(const config::Option& option) {
+  const std::string hint = fmt::format("leave {} out", option.shown_name());
+  if (option.flag_only) return hint;
+  return fmt::format("{}; where a file or a variable sets it: {}=0", hint, option.variable());
+}
 
 std::string hint_of_option(const std::string& name, const std::vector<std::string>& names, std::string_view dashes) {
   auto near = meant(name, names);
@@ -140,7 +163,7 @@ void refuse_command(const CommandTree& tree, const std::string& path, const std:
 
 void refuse_option(const CommandTree& tree, const std::string& path, const std::string& word) {
   const std::size_t dashes = std::min(word.find_first_not_of('-'), word.size());
-  std::string hint = hint_of_option(word.substr(dashes, word.find('=') - dashes), option_names(tree, path), "--");
+  std::string hint = hint_of_stranger(tree, path, word.substr(dashes, word.find('=') - dashes));
   if (hint.empty()) {
     const Command* command = tree.find(path);
     const bool takes_names = command && std::ranges::any_of(command->options.options(), &config::Option::positional);

@@ -102,8 +102,9 @@ void bind_options(CLI::App& app, config::OptionSet& set, const Words& words) {
   for (const config::OptionSet* set : sets) {
     for (const config::Option& option : set->options()) {
       if (option.shown_name() != name && option.name() != name) continue;
-      throw UsageError(option.is_switch() ? option.shown_name() + ": takes no value"
-                                          : fmt::format("{}: needs a value ({})", option.shown_name(), option.value));
+      if (option.is_switch())
+        throw UsageError(option.shown_name() + ": takes no value", "give it alone, or " + hint_without_switch(option));
+      throw UsageError(fmt::format("{}: needs a value ({})", option.shown_name(), option.value));
     }
   }
   throw UsageError(message);
@@ -164,7 +165,9 @@ config::Option* option_for_words(Command& command) {
   if (word.size() > 1 && word.starts_with('-')) refuse_option(tree, command.path, word);
   throw UsageError(
       fmt::format("{}: '{}' is one word too many", command.path, word),
-      fmt::format("put quotes around a value with spaces; `dtrain {} --help` lists the arguments", command.path));
+      fmt::format("put quotes around a value with spaces, or around a pattern such as 'd/*.rec'; `dtrain {} --help` "
+                  "lists the arguments",
+                  command.path));
 }
 
 // Another program's command line begins after `--`, or at the first word that is none of the command's own.

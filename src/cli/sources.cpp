@@ -186,6 +186,18 @@ std::string hint_of_key(const CommandTree& tree, const config::ConfigEntry& entr
                      of_train ? "train" : sections.front());
 }
 
+// No option of a file: one of the command line, or none at all.
+[[noreturn]] void refuse_key(const CommandTree& tree, const ConfigFile& file, const config::ConfigEntry& entry,
+                             const config::OptionSet& set) {
+  const config::Option* const of_line = set.find(entry.key);
+  if (of_line && !of_line->hidden) {
+    const std::string name = of_line->shown_name();
+    refuse(file, entry, fmt::format("{}: {} is read from the command line only", entry.key, name),
+           fmt::format("remove it from the file, and give {} with the command", name));
+  }
+  refuse(file, entry, fmt::format("unknown option '{}'", entry.key), hint_of_key(tree, entry, set));
+}
+
 std::vector<std::string> section_names(const CommandTree& tree) {
   std::vector<std::string> sections;
   for (const auto& command : tree.commands) sections.push_back(section_of(*command));
@@ -223,7 +235,7 @@ void check_entry(const CommandTree& tree, const ConfigFile& file, const config::
            hint_of_section(entry.section, section_names(tree)));
   }
   const config::Option* option = key_of(*set, entry.key);
-  if (!option) refuse(file, entry, fmt::format("unknown option '{}'", entry.key), hint_of_key(tree, entry, *set));
+  if (!option) refuse_key(tree, file, entry, *set);
   if (option->not_from_project && file.source == config::Source::project_config) refuse_from_project(file, entry);
   for (const config::ConfigEntry& other : file.entries) {  // "lr_factor" and "lr-factor" are two keys of TOML
     if (&other == &entry) break;

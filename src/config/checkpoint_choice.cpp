@@ -65,10 +65,28 @@ std::string hint_of_prefixes(const Path& given) {
                      are_many ? ", ..." : "");
 }
 
+// The manifest of "m/r8-0004", as messages name a checkpoint.
+std::optional<Path> manifest_of_name(const Path& name) {
+  const Path manifest = name.string() + ".json";
+  const auto prefix = prefix_of_file(manifest);
+  if (!prefix) return std::nullopt;
+  const auto names = train::list_checkpoints(*prefix);
+  const bool is_there = std::ranges::find(names, name.string(), &train::CheckpointName::stem) != names.end();
+  return is_there ? std::optional(manifest) : std::nullopt;
+}
+
+// Of one checkpoint there is no epoch to choose.
+void refuse_epoch_of_file(const Path& choice) {
+  if (data::is_remote(choice) || !train::list_checkpoints(choice).empty() || train::newest_mxnet_epoch(choice)) return;
+  if (!train::is_checkpoint_file(choice) && !manifest_of_name(choice)) return;
+  throw SettingError("load-epoch", choice.string() + " is a file of one checkpoint", "leave it out");
+}
+
 train::Checkpoint load_newest(const Path& prefix, std::optional<nn::Shape> image) {
   const auto names = train::list_checkpoints(prefix);
   if (!names.empty()) return train::load_checkpoint_file(names.front().stem() + ".json");
   if (const auto epoch = train::newest_mxnet_epoch(prefix)) return train::load_checkpoint(prefix, *epoch, image);
+  if (const auto manifest = manifest_of_name(prefix)) return train::load_checkpoint_file(*manifest);
   const bool is_foreign = std::ranges::find(kForeignWeights, prefix.extension().string()) != kForeignWeights.end();
   if (is_foreign && is_bare(prefix)) refuse_bare(prefix);
   throw DataError(fmt::format("{}: no checkpoint of this prefix", prefix.string()), hint_of_prefixes(prefix));
@@ -108,6 +126,13 @@ void bind_checkpoint(OptionSet& set, CheckpointChoice& choice) {
              "epoch of the checkpoint to load, or best: that of the highest validation accuracy (default the newest)");
 }
 
+void bind_shape_of_mxnet(OptionSet& set, std::optional<nn::Shape>& image) {
+  set.add_custom(
+         "--image-shape", "C,H,W", kShapeOfMxnet, [&image](const std::string& text) { image = image_shape(text); },
+         [&image] { return image ? fmt::format("{},{},{}", image->c, image->h, image->w) : std::string(); })
+      .comma_list = true;
+}
+
 void bind_weights(OptionSet& set, CheckpointChoice& choice) {
   bind_checkpoint(set, choice);
   set.add("--last-weights", choice.last_weights,
@@ -123,6 +148,7 @@ train::Checkpoint load_weights(const CheckpointChoice& choice, std::optional<nn:
 
 train::Checkpoint load(const CheckpointChoice& choice, std::optional<nn::Shape> image) {
   if (choice.epoch) {
+    refuse_epoch_of_file(choice.prefix);
     const int epoch = settled_epoch(choice.prefix, *choice.epoch);
     return train::load_checkpoint(choice.prefix, static_cast<std::uint32_t>(epoch), image);
   }

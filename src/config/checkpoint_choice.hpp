@@ -24,6 +24,11 @@ int settled_epoch(const Path& prefix, int epoch, const train::SharedStore& store
 
 void bind_checkpoint(OptionSet& set, CheckpointChoice& choice);
 
+// --image-shape, for commands that ask for nothing else about pixels.
+inline constexpr const char* kShapeOfMxnet =
+    "size of the network's input; needed only for MXNet files, which do not store it";
+void bind_shape_of_mxnet(OptionSet& set, std::optional<nn::Shape>& image);
+
 // For commands that use what was trained.
 void bind_weights(OptionSet& set, CheckpointChoice& choice);
 

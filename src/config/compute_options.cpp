@@ -45,14 +45,10 @@ void bind_device(OptionSet& set, ComputeOptions& options, int most_gpus) {
   set.add("--threads", options.threads, "N", "number of compute threads (default the CPUs available to this process)",
           kThreadRange)
       .by_machine = true;
-  set.add_custom(
-      "--dtype", "float32|bfloat16|float16|auto",
-      "number format for computing; weights stay float32. auto takes the fastest format of the device",
-      [&options](const std::string& text) {
-        if (text != "auto") backend::parse_dtype(text);
-        options.dtype = text;
-      },
-      [&options] { return options.dtype; });
+  std::vector<std::string> dtypes = backend::dtype_names();
+  dtypes.emplace_back("auto");
+  set.add_choice("--dtype", options.dtype, std::move(dtypes),
+                 "number format for computing; weights stay float32. auto takes the fastest format of the device");
 }
 
 void bind_batch(OptionSet& set, ComputeOptions& options) {

@@ -12,6 +12,7 @@
 #include <dtrain/base/text.hpp>
 #include <dtrain/data/prepare.hpp>
 
+#include "checkpoint_choice.hpp"
 #include "option_values.hpp"
 #include "resizing/aspect_groups.hpp"
 
@@ -46,7 +47,8 @@ void bind_data(OptionSet& set, DataOptions& options) {
 
 void bind_validation_data(OptionSet& set, DataOptions& options) {
   set.group("Data");
-  set.add("--data-val", options.validation, "record files with the validation images, named like --data-train")
+  set.add_path_or_none("--data-val", options.validation,
+                       "record files with the validation images, named like --data-train")
       .comma_list = true;
   bind_data_threads(set, options);
   bind_prefetch(set, options);
@@ -99,8 +101,7 @@ void bind_image_of_any_class(OptionSet& set, DataOptions& options) {
 }
 
 void bind_checkpoint_image(OptionSet& set, DataOptions& options) {
-  set.add_shape("--image-shape", options.image,
-                "size of the network's input; needed only for MXNet files, which do not store it");
+  set.add_shape("--image-shape", options.image, kShapeOfMxnet);
   set.add_channels("--rgb-mean", options.augment.mean, "mean of each channel (default the checkpoint's)");
   set.add_channels("--rgb-std", options.augment.std, "standard deviation of each channel (default the checkpoint's)");
 }

@@ -78,9 +78,18 @@ Option& OptionSet::add(std::string flags, std::optional<std::string>& field, std
 Option& OptionSet::add(std::string flags, std::optional<Path>& field, std::string help) {
   Option& option = add_custom(
       std::move(flags), "PATH", std::move(help),
-      [&field](const std::string& text) { field = text.empty() ? std::nullopt : std::optional<Path>(text); },
+      [&field](const std::string& text) {
+        if (text.empty()) throw UsageError("must not be empty", "give a path, or leave the option out");
+        field = text;
+      },
       [&field] { return field ? field->string() : std::string(); });
   option.offers = Offers::files;
+  return option;
+}
+
+Option& OptionSet::add_path_or_none(std::string flags, std::optional<Path>& field, std::string help) {
+  Option& option = add(std::move(flags), field, std::move(help));
+  option.set = [&field](const std::string& text) { field = text.empty() ? std::nullopt : std::optional<Path>(text); };
   return option;
 }
 

@@ -94,7 +94,9 @@ class OptionSet {
 
   Option& add(std::string flags, std::string& field, std::string value, std::string help);
   Option& add(std::string flags, std::optional<std::string>& field, std::string value, std::string help);
-  Option& add(std::string flags, std::optional<Path>& field, std::string help);  // an empty text: none
+  Option& add(std::string flags, std::optional<Path>& field, std::string help);
+  // An empty text, too, stands for none: it takes back what a weaker source says.
+  Option& add_path_or_none(std::string flags, std::optional<Path>& field, std::string help);
   Option& add(std::string flags, Path& field, std::string help);
   // Every remaining word is a path.
   Option& add_paths(std::string flags, std::vector<Path>& field, std::string help);

@@ -14,13 +14,21 @@ void check_range(double value, Range range, const std::string& text) {
   if (!range.has(value)) throw UsageError(fmt::format("must be {}, not {}", in_words(range), text));
 }
 
+bool is_whole(std::string_view text) {
+  if (text.starts_with('-')) text.remove_prefix(1);
+  return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+}
+
 }  // namespace
 
 std::int64_t whole_number_in(const std::string& text, Range range, std::int64_t lowest, std::int64_t highest) {
   const auto value = parse_integer(text);
-  if (!value) throw UsageError(fmt::format("must be a whole number, not '{}'", text));
-  if (*value < lowest || *value > highest) throw UsageError(fmt::format("{} is too large", text));
-  check_range(static_cast<double>(*value), range, text);
+  if (!value && !is_whole(text)) throw UsageError(fmt::format("must be a whole number, not '{}'", text));
+  const bool is_negative = text.starts_with('-');
+  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min(), kMost = -(kLeast + 1);
+  check_range(static_cast<double>(value.value_or(is_negative ? kLeast : kMost)), range, text);
+  if (!value || *value < lowest || *value > highest)
+    throw UsageError(fmt::format("{} is too {}", text, is_negative ? "small" : "large"));
   return *value;
 }
 
@@ -105,6 +113,17 @@ nn::Shape image_shape(const std::string& text) {
   if (!good) throw UsageError(fmt::format("must be channels,height,width, such as 3,28,28, not '{}'", text));
   if (size[0] != 1 && size[0] != 3) throw UsageError(fmt::format("must have 1 or 3 channels, not {}", size[0]));
   return {size[0], size[1], size[2]};
+}
+
+Option& refuse_folders(Option& option) {
+  option.set = [set = std::move(option.set)](const std::string& text) {
+    set(text);
+    const std::string name = Path(text).filename().string();
+    if (name.empty() || name == "." || name == "..")
+      throw UsageError(text + " names a folder",
+                       fmt::format("add a name, such as {}", (Path(text) / "model").string()));
+  };
+  return option;
 }
 
 Option& add_seconds(OptionSet& set, std::string flags, Seconds& field, std::string help, Range range) {

@@ -39,6 +39,9 @@ nn::Shape image_shape(const std::string& text);                            // "3
 using Seconds = std::chrono::duration<double>;
 Option& add_seconds(OptionSet& set, std::string flags, Seconds& field, std::string help, Range range);
 
+// Makes the option, whose value names files or is the beginning of their names, refuse a folder.
+Option& refuse_folders(Option& option);
+
 // An option whose value is one of the texts of an enum's table, which must outlive the set.
 template <typename Enum, std::size_t N>
 Option& add_choice(OptionSet& set, std::string flags, Enum& field, const EnumName<Enum> (&names)[N], std::string help) {

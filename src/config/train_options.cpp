@@ -201,8 +201,9 @@ std::string kept(const TrainOptions& options) {
 
 void bind_checkpoints(OptionSet& set, TrainOptions& options) {
   set.group("Checkpoints");
-  set.add("--model-prefix", options.model_prefix,
-          "prefix of the checkpoints: PATH-0001.safetensors and PATH-0001.json after epoch 1, and so on")
+  refuse_folders(
+      set.add("--model-prefix", options.model_prefix,
+              "prefix of the checkpoints: PATH-0001.safetensors and PATH-0001.json after epoch 1, and so on"))
       .offers = Offers::checkpoints;
   bind_epoch(set, options.load_epoch,
              "start from the checkpoint of --model-prefix after epoch N, or after the one of the highest validation "
@@ -246,7 +247,7 @@ void bind_reports(OptionSet& set, TrainOptions& options) {
       "--loss", "ce|nll|ce,nll", "also log the loss, as MXNet's metric cross-entropy, nll-loss or both",
       [&options](const std::string& text) { options.losses = loss_metrics(text); },
       [&options] { return join(options.losses, ","); });
-  set.add("--tensorboard", options.tensorboard, "folder for TensorBoard event files");
+  set.add_path_or_none("--tensorboard", options.tensorboard, "folder for TensorBoard event files");
   set.add("--monitor", options.monitor, "N",
           "log the root mean square of every parameter tensor every N steps; 0 for never", at_least(0));
   set.add_zero_or_one("--benchmark", options.benchmark, "1 trains on synthetic images, to measure the speed");

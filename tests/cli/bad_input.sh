@@ -23,9 +23,25 @@ refused "a missing --data-val" "eval: --data-val is missing"
 run board d/shapes_train.rec --export page.html
 refused "a file in the place of a folder" "d/shapes_train.rec: is a file"
 check "with what may stand there" says "name a folder, a --model-prefix or a --job-dir"
+for address in 127.0.0.1:99999 '[::1]:6007'; do
+  run board d --address "$address"
+  refused "the address $address" "--address $address: holds a port"
+done
+for address in localhost 192.0.2.1; do
+  run board d --address "$address" --port 0
+  fails "the address $address" "cannot listen on port 0 of $address"
+  check "with what to name in the place of $address" says "name an address of this machine, without a port, in --address"
+  check "and no word of another program" says_not "another program"
+done
 run data ls d
 fails "a folder in the place of record files" "d: is a folder"
 check "the sets in it are named" says "name a set that is in it: d/shapes_train, d/shapes_val"
+for command in "data ls" "data verify" "train --network mlp --data-train" "eval m/x --data-val"; do
+  # shellcheck disable=SC2086  # words
+  run $command d/shapes_train.idx
+  fails "$command of an index" "d/shapes_train.idx: is the index of shapes_train.rec"
+  check "$command names what is meant" says "name that file, or d/shapes_train"
+done
 unset AWS_REGION AWS_DEFAULT_REGION AWS_PROFILE AWS_CONFIG_FILE
 export AWS_EC2_METADATA_DISABLED=true
 for command in "cluster status lab" "jobs list --cluster lab"; do
@@ -119,7 +135,7 @@ fails "a network file that is not there" none.json
 run train "${training[@]}" --dtype float16
 refused "a dtype that the CPU lacks" "--dtype float16"
 run train "${training[@]}" --dtype float99
-refused "an unknown dtype" "--dtype"
+refused "an unknown dtype" "--dtype: must be one of float32, bfloat16, float16, auto, not 'float99'"
 run train "${training[@]}" --logical-shards 3
 refused "shards that are no power of two" "--logical-shards: must be a power of two, not 3"
 run train "${training[@]}" --logical-shards 64
@@ -139,5 +155,22 @@ check "a disk without room leaves nothing half written" same "$(find m -name "*0
 
 run export m/none --to onnx --out x
 fails "an export of nothing" m/none
+mkdir e && echo notes >e/t.txt && echo '{"step": 1}' >e/steps.jsonl && cp d/shapes_val.rec e/v.rec && echo '{}' >e/x-symbol.json
+before=$(cat e/* | sha256sum)
+for target in "onnx e/t.txt" "safetensors e/steps.jsonl" "onnx e/v.rec" "mxnet e/x"; do
+  # shellcheck disable=SC2086  # two words
+  set -- $target
+  run export m/full --to "$1" --out "$2"
+  refused "an export over $2" "is there already and is no earlier export"
+  check "with the way to do it" says "--force writes over it; or name another file"
+done
+check "none of these files was touched" same "$(cat e/* | sha256sum)" "$before"
+for format in onnx safetensors mxnet; do
+  run export m/full --to $format --out e/$format
+  run export m/full --to $format --out e/$format
+  check "export to $format writes over its own file" exits 0
+done
+run export m/full --to onnx --out e/t.txt --force
+check "export --force writes over another file" exits 0
 
 finish

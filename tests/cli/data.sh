@@ -19,6 +19,17 @@ check "two encodings are a usage error" exits 2
 check "which names both" says "--raw and --encoding png"
 run data prepare shapes --out d --train-count 40 --val-count 20
 check "prepare can be run again" says "already complete"
+for option in "--shards 2" "--resize 64" "--quality 90" "--coco-labels boxes"; do
+  for name in shapes cifar10; do
+    # shellcheck disable=SC2086  # two words
+    run data prepare $name --out refused $option
+    check "prepare $name $option is a usage error" exits 2
+    check "prepare $name $option says what it is for" says "${option% *}: is for photographs; the images of $name keep their size"
+  done
+done
+run data prepare shapes-detection --out refused --coco-labels boxes
+check "drawn boxes are no labels of COCO" says "--coco-labels: is for coco only"
+check "nothing was written" missing refused
 run data prepare shapes --out e --train-count 40 --val-count 20
 check "prepare draws the same images again" cmp -s d/shapes_train.rec e/shapes_train.rec
 run data prepare shapes --out f --train-count 40 --val-count 20 --seed 2
@@ -80,6 +91,13 @@ check "a picture beside the folders of the classes is named" says "packed as a c
 check "a picture of another kind is named" says "1 file was left out (.gif): a/x.gif; dtrain reads JPEG, PNG, WebP, BMP and TIFF"
 check "a picture that is of another kind than its name is named" says "skipped b/y.jpg: the image is GIF"
 check "and is not counted" says "a (1), b (1)"
+mkdir flat
+cp "$golden/grey.jpg" "$golden"/colour*.jpg flat/
+run data pack flat --out flat
+check "a folder without folders of classes is named" says "no class folders in flat, so all pictures are of one class: name the folder above, or give --labels"
+run train --network mlp --image-shape 3,24,24 --batch-size 1 --num-epochs 1 --data-train flat.rec
+check "a classifier of its one class is refused" exits 2
+check "as one of --num-classes 1 is" says "--num-classes: mlp is a classifier, which needs at least 2 classes"
 mkdir -p few/a few/b
 cp "$golden/grey.jpg" few/a/
 cp "$golden/grey.jpg" few/b/
@@ -137,6 +155,9 @@ run data verify several --json
 check "also in JSON" json out 'd["several_labels"] == 1 and d["good"]'
 run data pack photos --out q --encoding png --quality 3
 check "--quality without JPEG is a usage error" exits 2
+run data pack "$golden/grey.jpg" --out q
+check "a picture in the place of a folder is a usage error" exits 2
+check "with what to name" says "name the folder of the class folders; other files: dtrain data import"
 run data pack nowhere --out q
 check "a source that is not there is a failure" says "nowhere: no such folder or file"
 

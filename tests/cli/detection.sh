@@ -112,6 +112,15 @@ run eval --results found.json --annotations truth.json --pictures photos
 check "pictures need a report" exits 2
 run eval --results found.json
 check "results need annotations" exits 2
+run eval --results truth.json --annotations found.json
+check "files that changed places are named" says "truth.json: is no list of results"
+check "with where such a file belongs" says 'an object with "images" and "categories" is for --annotations'
+for other in "m/one" "--data-val d/shapes-detection_val"; do
+  # shellcheck disable=SC2086  # words
+  run eval $other --results found.json --annotations truth.json
+  check "results are scored without $other" exits 2
+  check "which is named" says "--results and --annotations are scored without a checkpoint"
+done
 echo "[$(result 77 18 0.9 '[1, 1, 6, 4]')]" >found.json
 run eval --results found.json --annotations truth.json
 check "results of other images are an error" says "1 results are of images that the annotations do not list: 77"

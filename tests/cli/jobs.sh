@@ -59,6 +59,10 @@ run_without_programs "${kube[@]}" --kube-image i --kube-print --config warm.toml
 check "one-cycle has none in the pods" same "$(kube_warmup)" 0
 run_without_programs "${kube[@]}" --kube-image i --kube-print --config warm.toml --num-epochs 2 --warmup-epochs 3
 refused "a warm-up that fills the run of pods" "--warmup-epochs: the warm-up of cosine must end before the run, which has 2 epochs"
+run_without_programs "${kube[@]}" --kube-image i --kube-print --model-prefix m/x --force
+refused "--force in pods" "--force: after a loss, the job could continue the checkpoints that it was to replace"
+run_without_programs "${kube[@]}" --kube-image i --kube-print --model-prefix m/x --load-epoch 3
+refused "--load-epoch in pods" "--load-epoch: --launcher kubernetes continues a job from its newest checkpoint"
 run "${job[@]}" -n 2 --queue q
 refused "a queue without a scheduler" "--queue: not supported by --launcher local"
 check "who knows queues is named" says "use it with --launcher slurm, sge, yarn"

@@ -37,6 +37,16 @@ check "no epoch is announced that is not trained" says_not "ends with"
 run train --json --quiet "${small_training[@]}" --num-epochs 1
 check "--quiet leaves stderr empty" silent_on err
 
+run train --json "${small_training[@]}" --test-io 1
+check "--test-io answers documents" json out 'all(line["schema"] == "dtrain.test-io/1" for line in lines)'
+check "one every --disp-batches, and one of the epoch" \
+  json out '[(line["event"], line["batch"], line["samples"]) for line in lines] == [("batch", n, 100) for n in (1, 3, 5)] + [("result", 5, 300)]'
+check "with the speed" json out 'all(line["seconds"] > 0 and line["samples_per_second"] > 0 for line in lines)'
+run train --json "${small_training[@]}" --disp-batches 100 --test-io 1
+check "an epoch of fewer batches is answered, too" json out 'd["event"] == "result" and d["samples"] == 300'
+run train "${small_training[@]}" --disp-batches 100 --test-io 1
+check "also as text" answers_line '^300 samples in [0-9.]+ s: [0-9.]+ samples/sec$'
+
 run eval m/s --load-epoch 1 --data-val d/shapes_val.rec --json
 check "eval answers one document" json out 'd["schema"] == "dtrain.eval/1" and d["samples"] == 100 and d["seconds"] > 0 and 0 <= d["accuracy"] <= d["top_k_accuracy"] <= 1'
 run inspect m/s --load-epoch 1 --json

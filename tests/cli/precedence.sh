@@ -222,10 +222,11 @@ for section in train launch; do untrusted $section allow-mass-remove true; done
 by_flag_only() {  # by_flag_only SECTION KEY ARGUMENTS...
   printf '[%s]\n%s = true\n' "$1" "$2" >dtrain.toml
   run "${@:3}"
-  check "$2 of [$1] is no option of a file" says "dtrain.toml:2: unknown option '$2'"
+  check "$2 of [$1] is no option of a file" says "dtrain.toml:2: $2: --$2 is read from the command line only"
 }
 by_flag_only stop now stop --job-dir none
 for key in yes allow-mass-remove; do by_flag_only hosts.remove $key hosts remove w1 --job-dir none; done
+check "it belongs on the command line" says "hint: remove it from the file, and give --allow-mass-remove with the command"
 rm dtrain.toml
 DTRAIN_NOW=true DTRAIN_YES=true run stop --job-dir none
 check "no variable makes stop end a job at once" says "DTRAIN_NOW has no effect: --now is read from the command line only"

@@ -158,6 +158,7 @@ run import renamed.safetensors "${net[@]}" --out m/x
 check "import takes a whole network only" exits 1
 run "${start[@]}" --pretrained wide.safetensors --model-prefix m/x
 check "weights of another network are refused" exits 1
+check "with the options that choose it" says "choose their network with --network, --num-layers and --image-shape"
 check "with the number that fits and the shapes that differ" says_line 'the weights of another network: 0 of the 102 tensors .* conv1.weight \[2, 3, 7, 7\]: \[4, 3, 7, 7\] in the file'
 run import code.pt "${net[@]}" --out m/x
 check "a pickle that would run code is refused" exits 1

@@ -70,6 +70,25 @@ check "what belongs to another prefix stays" exists "m/other-0002.safetensors.tm
 
 run train "${training[@]}" --num-epochs 4 --model-prefix m/few --keep-checkpoints 2
 check "--keep-checkpoints keeps the newest" same "$(cd m && echo few-*.json)" "few-0003.json few-0004.json"
+for prefix in mm/ . mm/..; do
+  run train "${training[@]}" --num-epochs 1 --model-prefix $prefix
+  check "--model-prefix $prefix is a usage error" exits 2
+  check "which says what $prefix is" says "--model-prefix: $prefix names a folder"
+done
+check "no hidden file was written" same "$(find . -name '.*-0001*' -o -name '-0001*')" ""
+for command in "export m/s --to mxnet" "import m/s-0001.safetensors --network mlp" "data pack d"; do
+  # shellcheck disable=SC2086  # words
+  run $command --out mm/
+  check "$command --out mm/ is a usage error" exits 2
+  check "with a name for $command" says "add a name, such as mm/model"
+done
+for option in --model-prefix --pretrained --hostfile; do
+  run train "${training[@]}" --num-epochs 1 $option ""
+  check "an empty $option is refused" exits 2
+  check "the refusal names $option" says "$option: must not be empty"
+done
+DTRAIN_MODEL_PREFIX="" run train "${training[@]}" --num-epochs 1
+check "so is an empty variable" says "DTRAIN_MODEL_PREFIX: must not be empty"
 run train "${training[@]}" --num-epochs 1
 check "without --model-prefix the run says that nothing is kept" says "Without --model-prefix no checkpoint is written"
 

@@ -36,4 +36,18 @@ check "with what to do" says "hint: set TMPDIR to a folder that exists"
 TMPDIR="" run launch -n 1 -- true
 check "an empty TMPDIR is none" exits 0
 
+# The profile begins once the measurement needs its images no more. It takes long, and asks for no signal.
+mkdir temporary
+TMPDIR=$PWD/temporary "$DTRAIN" bench train --num-layers 50 --image-shape 3,224,224 --batch-size 8 --warmup 0 --steps 1 \
+  >out 2>err </dev/null &
+bench=$!
+has_images() { compgen -G "temporary/dtrain-bench-*" >/dev/null; }
+for _ in $(seq 1000); do has_images && break; sleep 0.02; done
+for _ in $(seq 6000); do has_images || break; sleep 0.02; done
+kill -TERM $bench
+wait $bench
+code=$?
+check "a signal ends the profile of a benchmark at once" exits 143
+check "and leaves no file" same "$(ls temporary)" ""
+
 finish

@@ -76,6 +76,21 @@ check "no epochs is a run that does nothing" exits 0
 run inspect m/s --load-epoch 2
 check "inspect lists hashes" answers weights_sha256
 check "inspect lists tensors" answers_line '^fc1_weight +\[128, 2352\]$'
+for name in m/s-0001 ./m/s-0001; do
+  run inspect $name --json
+  check "$name, as messages name it, is the checkpoint of epoch 1" json out 'd["epoch"] == 1'
+done
+run eval m/s-0001 --data-val d/shapes_val.rec
+check "eval takes that name, too" exits 0
+for name in m/s-0001 m/s-0001.json m/s-0001.safetensors; do
+  run inspect $name --load-epoch 1
+  check "--load-epoch of $name is a usage error" exits 2
+  check "with the reason for $name" says "--load-epoch: $name is a file of one checkpoint"
+done
+run train "${small_training[@]}" --num-epochs 1 --pretrained m/s-0001
+check "--pretrained takes that name, too" exits 0
+run inspect m/s-0009
+check "a checkpoint that is not there is not found" says "m/s-0009: no checkpoint of this prefix"
 "$DTRAIN" inspect m/s --load-epoch 2 --graph >net.json
 run train "${small_training[@]}" --num-epochs 1 --network net.json --model-prefix m/file --seed 1
 check "a graph that inspect printed can be trained" exits 0
@@ -91,6 +106,12 @@ check "export to mxnet says what its files lack" says_line "eval and predict nee
 run eval x/mxnet --load-epoch 2 --data-val d/shapes_val.rec --image-shape 3,28,28 --rgb-std 58
 check "MXNet's files give the same accuracy" answers "accuracy=$accuracy"
 check "eval says which pixels it assumes" says "x/mxnet does not say how its pixels are prepared: they are taken as by --image-shape 3,28,28 --rgb-mean 123.68,116.779,103.939 --rgb-std 58,58,58"
+run inspect x/mxnet --json
+check "inspect of MXNet's files asks for the size of the images" says "--image-shape"
+run inspect x/mxnet --image-shape 3,28,28 --json
+check "and takes it" json out 'len(d["tensors"]) == 6'
+run export x/mxnet --image-shape 3,28,28 --to onnx --out x/of-mxnet.onnx
+check "so does export" exits 0
 run eval x/mxnet --load-epoch 2 --data-val d/shapes_val.rec --image-shape 3,28,28 --rgb-mean 0 --rgb-std 58
 check "but where it is told" says_not "does not say how its pixels"
 

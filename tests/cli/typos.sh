@@ -48,9 +48,18 @@ run train --lr --seed 1
 check "an option is not taken for a value" says "--lr: needs a value"
 run train --resume=yes
 check "a switch takes no value" says "--resume: takes no value"
+check "it says how it is turned on and off" says "hint: give it alone, or leave --resume out; where a file or a variable sets it: DTRAIN_RESUME=0"
+run train --no-elastic
+check "a switch has no opposite" says "--no-elastic: unknown option"
+check "it says what turns it off" says "hint: leave --elastic out; where a file or a variable sets it: DTRAIN_ELASTIC=0"
+printf '[train]\nelastic = true\n' >on.toml
+DTRAIN_ELASTIC=0 run train --config on.toml --show-config
+check "and that does" answers "elastic = false  (DTRAIN_ELASTIC)"
 run train extra
 check "a word too many is a usage error" exits 2
 check "a word too many is named" says "dtrain: train: 'extra' is one word too many"
+run data ls one.rec two.rec
+check "names that a shell made of a pattern are" says "or around a pattern such as 'd/*.rec'"
 run train --help extra
 check "a word after --help is a usage error" exits 2
 check "a word after --help is named" says "dtrain: train: 'extra' is one word too many"

@@ -41,6 +41,8 @@ def test_choices(world: World):
     assert answer.stdout and all(line.startswith("[w2.0] ") for line in answer.stdout.splitlines()), answer.stdout
     assert world.run("tail-logs", "--job-dir", job.folder, "--no-follow", "--since", "0s").stdout == ""
     assert world.run("tail-logs", "--job-dir", job.folder, "--since", "soon", check=False).returncode == 2
+    answer = world.run("tail-logs", "--job-dir", job.folder, "--no-follow", "--rank", 9, check=False)
+    assert answer.returncode == 2 and "no worker had rank 9" in answer.stderr and "ranks are 0 to 1" in answer.stderr, answer
     job.stop()
     assert "left at epoch" in world.run("tail-logs", "--job-dir", job.folder).stdout, "a job that is over is shown whole"
 

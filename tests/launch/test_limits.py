@@ -51,6 +51,7 @@ def own_folder(said: str) -> pathlib.Path:
 def test_the_folder_of_a_launch_goes_with_it(world):
     """It stays where it holds what the command has not shown: after a failure, and with --no-output."""
     for words, stays in ((("--", "true"), False), (("--", "false"), True), (("--no-output", "--", "true"), True),
+                         (("--prepare", "echo ready", "--prepare-all", "--", "true"), False),
                          (("--hostfile", "/dev/full", "--launcher", "local", "--", "true"), False)):
         said = world.run("launch", "-n", 1, *words, check=False).stderr
         if "The job folder is" not in said:

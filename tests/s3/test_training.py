@@ -62,6 +62,28 @@ def evaluates_and_exports_there(world):
     assert world.get("x/e.onnx") == (world.folder / "e.onnx").read_bytes()
 
 
+def replaces_a_prepared_set_only_by_force(world):
+    words = ["data", "prepare", "shapes-detection", "--train-count", 12, "--val-count", 6, "--out", world.s3("d")]
+    train = "d/shapes-detection_train"
+    others = {f"{train}_old.rec", "d/old/shapes-detection_train_7.rec", "d/shapes_train_7.rec"}
+    for key in others:
+        world.put(key, b"x")
+    world.run(*words, "--shards", 3)
+    before = world.get(f"{train}_0.rec")
+    world.run(*words, "--shards", 3)
+    error = world.run(*words, "--shards", 2, status=2)
+    assert f"{world.s3(train)}_2.rec: is there already, of an earlier set" in error, error
+    error = world.run(*words, "--shards", 3, "--seed", 2, status=2)
+    assert ".rec: is there already and holds other records" in error and "--force" in error, error
+    assert world.get(f"{train}_0.rec") == before
+    world.run(*words, "--shards", 2, "--seed", 2, "--force")
+    keys = set(world.keys())
+    assert world.get(f"{train}_0.rec") != before and others < keys, keys
+    assert f"{train}_1.rec" in keys and not [key for key in keys if "_2." in key], keys
+    world.run(*words, "--force")
+    assert not [key for key in world.keys() if key.startswith(f"{train}_1.")], world.keys()
+
+
 def names_pictures_there(world):
     for first, name in enumerate(("circle", "square")):
         folder = world.folder / "photos" / name
@@ -160,6 +182,7 @@ def a_job_lends_its_workers_what_only_its_coordinator_may_ask_for(world):
 
 
 TESTS = [gives_the_same_bits_from_a_bucket_and_to_one, goes_on_from_a_bucket, evaluates_and_exports_there,
+         replaces_a_prepared_set_only_by_force,
          names_pictures_there, takes_sets_of_several_objects, says_at_the_start_that_checkpoints_cannot_be_kept, two_processes_share_a_cache,
          goes_on_when_the_disk_of_the_cache_is_full, reads_labels_through_the_chosen_cache,
          a_job_lends_its_workers_what_only_its_coordinator_may_ask_for]

@@ -15,6 +15,7 @@ namespace dtrain::train {
 std::vector<Path> export_safetensors(const Checkpoint& checkpoint, const Path& file);
 // PREFIX-symbol.json and PREFIX-0001.params as MXNet 1.x loads them.
 std::vector<Path> export_mxnet(const Checkpoint& checkpoint, const Path& prefix, std::uint32_t epoch);
+std::vector<Path> mxnet_export_files(const Path& prefix, std::uint32_t epoch);  // that it writes
 // The checkpoint that export_onnx() wrote: network, weights and preprocessing, at the beginning of a run. Or a model of
 // another program that network_of_onnx_model() reads, with its weights and without preprocessing. Throws DataError.
 Checkpoint import_onnx(const Path& file);
@@ -35,6 +36,10 @@ struct OnnxOptions {
   bool softmax = false;        // the output is "probabilities"
 };
 std::vector<Path> export_onnx(const Checkpoint& checkpoint, const Path& file, const OnnxOptions& options = {});
+
+// Whether the file on this machine holds what one of these functions writes, by what the file itself says. Tensors of a
+// checkpoint may look the same: is_checkpoint_file() knows them.
+bool is_export(const Path& file);
 
 // Calls write(place), or where `place` is behind s3://: write() with a place in a folder of this machine, from which
 // the files are then sent. Returns where the files are.

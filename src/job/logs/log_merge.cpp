@@ -75,6 +75,7 @@ bool LogMerge::poll(const std::function<void(const LogSource& line)>& take) {
   while (!waiting.empty()) {
     LogSource* const first = waiting.top();
     waiting.pop();
+    if (first->rank() >= 0) ranks_.insert(first->rank());
     if (chosen(*first)) take(*first);
     if (first->next()) waiting.push(first);
   }

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "log_source.hpp"
@@ -40,6 +41,8 @@ class LogMerge {
   bool poll(const std::function<void(const LogSource& line)>& take);
   // No more lines will be written.
   void end();
+  // Those that workers had in the lines so far, selected or not, of the selected host.
+  const std::set<int>& ranks() const { return ranks_; }
 
  private:
   void find_sources();
@@ -48,6 +51,7 @@ class LogMerge {
   const Path folder_;
   const LogChoice choice_;
   std::map<std::string, std::unique_ptr<LogSource>> sources_;  // by file name
+  std::set<int> ranks_;
 };
 
 }  // namespace dtrain::job

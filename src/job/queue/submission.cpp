@@ -18,6 +18,7 @@
 #include "config/train_sources.hpp"
 #include "job/spec/prefix_claim.hpp"
 #include "job/spec/train_run.hpp"
+#include "job/spec/train_start.hpp"
 
 namespace dtrain::job {
 namespace {
@@ -106,14 +107,7 @@ void refuse_what_resumes_badly(const config::TrainOptions& options) {
     throw UsageError("--test-io and --dry-run: look at one process here, so there is nothing for a queue to run",
                      "leave --detach out");
   }
-  if (options.load_epoch) {
-    throw UsageError("--load-epoch: a queue continues a job from its newest checkpoint, not from an older one",
-                     "--resume continues the newest; --pretrained FILE begins with the weights of any checkpoint");
-  }
-  if (options.force) {
-    throw UsageError("--force: after a loss, the job could continue the checkpoints that it was to replace",
-                     "choose another --model-prefix, or remove the old checkpoints first");
-  }
+  refuse_other_starts(options, "a queue");
 }
 
 // The weights may be those of a job that is before this one.

@@ -11,7 +11,7 @@
 namespace dtrain::job {
 
 struct OpeningData {
-  std::string name{};                      // as the user wrote it; empty: none
+  std::string name{};                      // as messages show it; empty: none
   std::optional<std::uint64_t> records{};  // nullopt: not known before the workers read them
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <dtrain/base/text.hpp>
+#include <dtrain/data/remote.hpp>
 #include <dtrain/nn/synchronized_norms.hpp>
 
 #include "config/exchange/compression_options.hpp"
@@ -32,7 +33,7 @@ RunWatch::RunWatch(Reporter& reporter, const TrainRun& run)
 
 namespace {
 
-OpeningData opening_data(const Path& files) { return {files.string(), count_records(files)}; }
+OpeningData opening_data(const Path& files) { return {data::shown_files(files), count_records(files)}; }
 
 OpeningFacts facts_of(const TrainRun& run, int workers) {
   const config::TrainOptions& options = run.options;

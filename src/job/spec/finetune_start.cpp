@@ -32,9 +32,12 @@ int classes_of(const config::TrainOptions& options, const config::OptionSet& set
                const std::vector<Path>& records, const train::SharedStore& store) {
   if (set.chosen("num-classes")) return options.data.classes;
   const auto classes = static_cast<int>(data::class_names(records, store).size());
-  if (classes >= config::fewest_classes(network)) return classes;
-  throw UsageError(fmt::format("--finetune: {} does not name its classes", options.data.train->string()),
-                   "give --num-classes");
+  if (classes == 0) {
+    throw UsageError(fmt::format("--finetune: {} does not name its classes", data::shown_files(*options.data.train)),
+                     "give --num-classes");
+  }
+  config::require_classes(network, classes);
+  return classes;
 }
 
 std::uint64_t pictures_of(const config::TrainOptions& options, const std::vector<Path>& records,

@@ -34,6 +34,16 @@ bool is_continued(const train::CheckpointName& newest, const config::TrainOption
   return std::tuple(newest.epoch, newest.step) <= std::tuple(static_cast<std::uint32_t>(*options.load_epoch), 0u);
 }
 
+// The newest parameters in MXNet's format, which may have no manifest; nullopt: none, or only those of epoch 0, with
+// which a run begins.
+std::optional<train::CheckpointName> newest_params(const Path& prefix, const train::SharedStore& store) {
+  const std::vector<std::uint32_t> epochs = train::list_mxnet(prefix, store).epochs;
+  if (epochs.empty() || epochs.front() == 0) return std::nullopt;
+  return train::CheckpointName{prefix, epochs.front()};
+}
+
+std::string file_of_params(const train::CheckpointName& name) { return name.stem() + ".params"; }
+
 // Compares the files themselves: another text may lead to the same one, as an absolute path does, one with "..", or one
 // through a symbolic link. Behind URLs there is nothing but the text.
 bool has_file(const Path& stem, const Path& file) {
@@ -66,12 +76,16 @@ void refuse_own_weights(const std::vector<train::CheckpointName>& names, const c
 void prepare_to_replace(const std::vector<train::CheckpointName>& names, const config::TrainOptions& options,
                         const train::SharedStore& store, Reporter& reporter) {
   refuse_own_weights(names, options, store);
-  const bool replaces = !names.empty() && !options.dry_run && !is_continued(names.front(), options);
-  if (!replaces) return;
+  if (options.dry_run) return;
+  const auto params = newest_params(*options.model_prefix, store);
+  const bool params_are_newest = params && (names.empty() || params->epoch > names.front().epoch);
+  if (names.empty() && !params) return;
+  const train::CheckpointName& newest = params_are_newest ? *params : names.front();
+  if (is_continued(newest, options)) return;
   reporter.note(fmt::format(
       "--force: replaces the checkpoints of {} up to {}; those later than the first that this run saves are "
       "removed once it is saved",
-      options.model_prefix->string(), names.front().stem()));
+      options.model_prefix->string(), params_are_newest ? file_of_params(newest) : newest.stem()));
 }
 
 void settle_earlier_checkpoints(const config::TrainOptions& options, const train::SharedStore& store,
@@ -88,6 +102,15 @@ void settle_earlier_checkpoints(const config::TrainOptions& options, const train
   if (const auto orphans = train::orphaned_tensors(prefix); !orphans.empty()) {
     refuse(fmt::format("--model-prefix {}: {} is there without its manifest, the .json file beside it", prefix.string(),
                        orphans.front().string()));
+  }
+  if (options.resume) return;
+  if (const auto params = newest_params(prefix, store)) {
+    throw UsageError(
+        fmt::format("--model-prefix {}: has parameters in MXNet's format already, the newest are {}", prefix.string(),
+                    file_of_params(*params)),
+        fmt::format("--load-epoch {} begins with them, --force trains again and replaces what is there; or "
+                    "choose another --model-prefix",
+                    params->epoch));
   }
 }
 

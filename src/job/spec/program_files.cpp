@@ -9,21 +9,35 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/elastic/admission_check.hpp>
 #include <dtrain/external/program.hpp>
 
 namespace dtrain::job {
 namespace {
 
-// "worker1.0.log" of a worker, "worker1.0.ps0.log" of a parameter server beside it, "agent_worker1.log".
+// A long log is rotated: NAME.log becomes NAME.log.1.
+std::string_view without_rotation(std::string_view name) {
+  const std::string_view log = name.substr(0, name.rfind('.'));
+  return log.ends_with(".log") && parse_integer(name.substr(log.size() + 1)) ? log : name;
+}
+
+// "worker1.0.log" of a worker, "worker1.0.ps0.log" of a parameter server beside it, "agent_worker1.log",
+// "prepare_worker1.log".
 bool is_log_of(const std::string& host, std::string_view name) {
   if (!name.ends_with(".log")) return false;
-  if (name == "agent_" + host + ".log") return true;
+  if (name == "agent_" + host + ".log" || name == elastic::prepare_log({}, host).filename()) return true;
   return name.starts_with(host + ".") && std::isdigit(static_cast<unsigned char>(name[host.size() + 1])) != 0;
 }
 
 bool is_log(const Path& name, const std::set<std::string>& hosts) {
+  const std::string file = name.string();
   return name == elastic::job_file::kCoordinatorLog ||
-         std::ranges::any_of(hosts, [&](const std::string& host) { return is_log_of(host, name.string()); });
+         std::ranges::any_of(hosts, [&](const std::string& host) { return is_log_of(host, without_rotation(file)); });
+}
+
+bool is_prepare_success(const Path& place, const std::set<std::string>& hosts) {
+  return std::ranges::any_of(hosts,
+                             [&](const std::string& host) { return place == elastic::prepare_success_file({}, host); });
 }
 
 std::string text_or_nothing(const Path& file) {
@@ -55,7 +69,7 @@ bool is_made_by_dtrain(const Path& place, bool is_folder, const std::set<std::st
   if (is_folder) return place == here.logs() || place == here.tiebreakers();
   const std::array files = {here.hosts(),       here.log(),  here.events(),      here.journal(),
                             here.coordinator(), here.lock(), here.agents_lock(), Path(elastic::job_file::kMetrics)};
-  if (std::ranges::find(files, place) != files.end()) return true;
+  if (std::ranges::find(files, place) != files.end() || is_prepare_success(place, hosts)) return true;
   if (place.parent_path() == here.logs()) return is_log(place.filename(), hosts);
   return place.parent_path() == here.tiebreakers() && parse_integer(place.filename().string()).has_value();
 }

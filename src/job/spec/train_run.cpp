@@ -220,9 +220,14 @@ data::RemoteOptions with_cache(const TrainRun& run) {
   return remote;
 }
 
+// A run that resumes reads none.
+static std::optional<Path> weights_of(const TrainRun& run) {
+  return run.start_file.empty() ? run.options.pretrained.file : std::nullopt;
+}
+
 bool uses_s3(const TrainRun& run) {
   std::string paths = run.sources.train.string() + "," + run.start_file.string();
-  for (const auto& path : {run.sources.validation, run.options.model_prefix}) {
+  for (const auto& path : {run.sources.validation, run.options.model_prefix, weights_of(run)}) {
     if (path) paths.append(",").append(path->string());
   }
   return paths.find("s3://") != paths.npos;
@@ -237,7 +242,7 @@ void load_start(TrainRun& run) {
                                        run.graph.input(), run.graph.classes(), run.remote.store);
     run.start->best = {};  // as find_start() has it
   } else if (options.pretrained.file) {
-    run.start = pretrained_start(options, run.graph, nullptr);
+    run.start = pretrained_start(options, run.graph, nullptr, run.remote.store);
   }
   if (run.start) complete_optimizer_state(*run.start, options);
 }
@@ -247,7 +252,7 @@ void count_classes(const config::OptionSet& set, const train::SharedStore& store
   if (set.chosen("num-classes") || options.benchmark || !options.data.train) return;
   config::require_records(*options.data.train);
   const auto classes = static_cast<int>(names_at(*options.data.train, store).size());
-  if (classes < config::fewest_classes(options.network.options.name)) return;
+  if (classes == 0) return;
   options.data.classes = classes;
   options.network.counted_classes = options.data.classes;
 }
@@ -320,10 +325,9 @@ config::TrainSpec spec_of(const TrainRun& run) {
   options.compute.dtype = backend::dtype_name(run.dtype);
   options.data.train = run.sources.train;
   options.data.validation = run.sources.validation;
-  const std::optional<Path> weights = run.start_file.empty() ? options.pretrained.file : std::nullopt;
   return {.options = std::move(options),
           .graph = run.graph,
-          .data = data_facts(run.sources, weights, run.remote.store),
+          .data = data_facts(run.sources, weights_of(run), run.remote.store),
           .start = run.start_file.string()};
 }
 

@@ -54,6 +54,18 @@ void agree(const config::OptionSet& set, const char* name, Value& mine, const Va
 
 }  // namespace
 
+void refuse_other_starts(const config::TrainOptions& options, std::string_view starter) {
+  if (options.load_epoch) {
+    throw UsageError(
+        fmt::format("--load-epoch: {} continues a job from its newest checkpoint, not from an older one", starter),
+        "--resume continues the newest; --pretrained FILE begins with the weights of any checkpoint");
+  }
+  if (options.force) {
+    throw UsageError("--force: after a loss, the job could continue the checkpoints that it was to replace",
+                     "choose another --model-prefix, or remove the old checkpoints first");
+  }
+}
+
 std::optional<Start> find_start(const config::TrainOptions& options, const config::OptionSet& set,
                                 const train::SharedStore& store, Reporter& reporter) {
   if (options.resume && options.load_epoch) {

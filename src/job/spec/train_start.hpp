@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 
 #include <dtrain/base/reporter.hpp>
 #include <dtrain/train/checkpoint.hpp>
@@ -14,6 +15,10 @@ struct Start {
   train::Checkpoint checkpoint;
   Path file;  // the manifest that --resume chose; empty with --load-epoch
 };
+
+// Throws UsageError for options that a start of the job again would contradict: after a loss, `starter` continues the
+// job from its newest checkpoint.
+void refuse_other_starts(const config::TrainOptions& options, std::string_view starter);
 
 // nullopt: fresh weights. With --resume, damaged checkpoints are reported and skipped; if there is none at all the
 // start is fresh, and if all are damaged it throws DataError.

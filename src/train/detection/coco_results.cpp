@@ -187,11 +187,20 @@ class Scorer {
   std::size_t unlisted_count_ = 0;
 };
 
+// An object is what annotations are, so the two files may have changed places.
+std::vector<std::string_view> elements_of(std::string_view results, const std::string& source) {
+  if (trim(results.substr(0, kAtOnce)).starts_with('{')) {
+    throw DataError(source + ": is no list of results",
+                    "an object with \"images\" and \"categories\" is for setting 'annotations'");
+  }
+  return data::coco_elements(results, source);
+}
+
 }  // namespace
 
 CocoReport score_coco_results(const Path& results, const Path& annotations) {
   const MappedFile results_file(results), annotations_file(annotations);
-  const std::vector<std::string_view> elements = data::coco_elements(text_of(results_file.bytes()), results.string());
+  const std::vector<std::string_view> elements = elements_of(text_of(results_file.bytes()), results.string());
   const bool masks = !elements.empty() && has_mask(elements.front());
   const data::CocoSet truth = data::read_coco(text_of(annotations_file.bytes()), annotations.string(), masks);
   const std::vector<Result> found = read_results(elements, results.string(), truth);

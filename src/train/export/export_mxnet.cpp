@@ -72,10 +72,16 @@ backend::ModelState read_params(const nn::Graph& graph, ByteView content, const 
   return state;
 }
 
-std::vector<std::byte> existing(const Path& url, const SharedStore& store) {
-  auto content = read_far(url, store);
+std::vector<std::byte> existing(const Path& url, std::uint64_t limit, const SharedStore& store) {
+  auto content = read_far(url, limit, store);
   if (!content) throw DataError(url.string() + ": is not there", "MXNet's checkpoints are a symbol and its .params");
   return std::move(*content);
+}
+
+// Each value is a float64 at most; the rest are shapes and names.
+std::uint64_t most_bytes_of_params(const nn::Graph& graph) {
+  const auto values = static_cast<std::uint64_t>(graph.parameter_count + graph.statistic_count);
+  return values * sizeof(double) + net::kLargestDocument;
 }
 
 }  // namespace
@@ -85,6 +91,11 @@ bool mxnet_is_there(const Path& prefix, std::uint32_t epoch, const SharedStore& 
   if (!is_far(prefix)) return file_exists(params);
   const std::vector<Path> found = list_far(params, store);
   return std::ranges::find(found, params) != found.end();
+}
+
+std::vector<Path> mxnet_export_files(const Path& prefix, std::uint32_t epoch) {
+  const MxnetFiles files = mxnet_files(prefix, epoch);
+  return {files.symbol, files.params};
 }
 
 std::vector<Path> export_mxnet(const Checkpoint& checkpoint, const Path& prefix, std::uint32_t epoch) {
@@ -109,11 +120,14 @@ Checkpoint import_mxnet(const Path& prefix, std::uint32_t epoch, std::optional<n
   const MxnetFiles files = mxnet_files(prefix, epoch);
   const std::string source = files.symbol.string();
   const bool far = is_far(prefix);
-  const std::string symbol = far ? std::string(text_of(existing(files.symbol, store))) : read_file(files.symbol);
+  const std::string symbol =
+      far ? std::string(text_of(existing(files.symbol, net::kLargestDocument, store))) : read_file(files.symbol);
   Checkpoint checkpoint;
   checkpoint.graph = nn::graph_from_json(Json::parse(symbol, source), source, image, classes);
-  checkpoint.state = far ? read_params(checkpoint.graph, existing(files.params, store), files.params)
-                         : read_params(checkpoint.graph, MappedFile(files.params).bytes(), files.params);
+  checkpoint.state =
+      far ? read_params(checkpoint.graph, existing(files.params, most_bytes_of_params(checkpoint.graph), store),
+                        files.params)
+          : read_params(checkpoint.graph, MappedFile(files.params).bytes(), files.params);
   checkpoint.cursor.epoch = epoch;
   return checkpoint;
 }

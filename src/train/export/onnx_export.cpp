@@ -17,13 +17,15 @@ using namespace onnx;
 constexpr int kIrVersion = 7, kOpset = 13;                                           // of ONNX 1.8
 constexpr std::uint64_t kLargestMessage = std::numeric_limits<std::int32_t>::max();  // what protobuf readers accept
 
+ProtoMessage beginning() { return ProtoMessage().integer(ir_version, kIrVersion).text(producer_name, "dtrain"); }
+
 ProtoMessage metadata(const char* name, const std::string& content) {
   return ProtoMessage().text(key, name).text(onnx::Entry::value, content);
 }
 
 ProtoMessage onnx_model(const Checkpoint& checkpoint, const OnnxOptions& options) {
-  ProtoMessage model;
-  model.integer(ir_version, kIrVersion).text(producer_name, "dtrain").text(producer_version, DTRAIN_VERSION);
+  ProtoMessage model = beginning();
+  model.text(producer_version, DTRAIN_VERSION);
   OnnxGraph writer(checkpoint, options);
   model.message(graph, writer.write());
   model.message(opset_import, ProtoMessage().integer(version, kOpset));
@@ -36,6 +38,8 @@ ProtoMessage onnx_model(const Checkpoint& checkpoint, const OnnxOptions& options
 }
 
 }  // namespace
+
+std::string onnx_beginning() { return beginning().bytes(); }
 
 std::vector<Path> export_onnx(const Checkpoint& checkpoint, const Path& file, const OnnxOptions& options) {
   if (options.softmax && nn::detection_of(checkpoint.graph)) {

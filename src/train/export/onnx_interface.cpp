@@ -45,8 +45,8 @@ std::vector<float> OnnxGraph::channel_values(const char* name, int channels) con
     throw SettingError("with-preprocessing",
                        "needs the mean and the deviation of the pixels, which the checkpoint does not name",
                        "leave it out, and normalise the images before they reach the model; or export a checkpoint "
-                       "that names them: `dtrain import` makes one of an ONNX model with settings 'rgb-mean' and "
-                       "'rgb-std'");
+                       "that names them: `dtrain import` makes one of an ONNX model with setting 'rgb-mean' and "
+                       "setting 'rgb-std'");
   }
   std::vector<float> values;
   for (int c = 0; c < channels; ++c) {

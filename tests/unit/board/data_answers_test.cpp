@@ -4,7 +4,10 @@
 
 #include <dtrain/base/files.hpp>
 #include <dtrain/data/record.hpp>
+#include <dtrain/net/objects.hpp>
 
+#include "common/far_settings.hpp"
+#include "common/set_variable.hpp"
 #include "common/temporary_folder.hpp"
 
 namespace dtrain::board {
@@ -27,6 +30,22 @@ TEST(DataOfARun, HasNoNamesOfClassesWhereItsFilesContradictEachOther) {
   EXPECT_EQ(contradiction.at("records").as_number(), 2);
   EXPECT_EQ(contradiction.at("classes").as_array().at(0).at("name").as_string(), "");
   EXPECT_NE(contradiction.at("warning").as_string().find("b.rec: class 0 is \"owl\", but in "), std::string::npos);
+}
+
+TEST(DataOfARun, ShowsNoSecretOfAUrl) {
+  const TemporaryFolder folder;
+  const SetVariable cache("XDG_CACHE_HOME", folder.path().string());
+  data::RecordWriter writer(folder / "a.rec");
+  writer.add(0, 0, bytes_of("no picture"));
+  writer.finish();
+  const net::TestServer server("s3_server.py");
+  net::ObjectStore store(far_settings(server));
+  for (const std::string name : {"a.rec", "a.idx"})
+    store.put("s3://public/plain/" + name, bytes_of(read_file(folder / name)));
+  const std::string secret = server.url("public/plain/a.rec?X-Amz-Signature=hidden");
+  const Json answer = data_of({"", "data-train = \"" + secret + "\"\n"});
+  EXPECT_EQ(answer.at("records").as_number(), 1);
+  EXPECT_EQ(answer.at("files").as_array().at(0).as_string(), server.url("public/plain/a.rec"));
 }
 
 }  // namespace

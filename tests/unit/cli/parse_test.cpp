@@ -111,10 +111,9 @@ TEST(Parse, NamesOfOtherProgramsGetTheNameHere) {
 }
 
 TEST(Parse, EveryStrangeWordIsNamed) {
-  EXPECT_EQ(
-      refusal({"train", "extra"}),
-      "train: 'extra' is one word too many; put quotes around a value with spaces; `dtrain train --help` lists the "
-      "arguments");
+  EXPECT_EQ(refusal({"train", "extra"}),
+            "train: 'extra' is one word too many; put quotes around a value with spaces, or around a pattern such as "
+            "'d/*.rec'; `dtrain train --help` lists the arguments");
   EXPECT_EQ(refusal({"train", "--help", "extra"}).substr(0, 34), "train: 'extra' is one word too man");
   EXPECT_EQ(refusal({"--bogus", "train"}),
             "--bogus: unknown option before a command; `dtrain --help` lists the options");
@@ -126,7 +125,12 @@ TEST(Parse, MissingAndUnwantedValuesAreRefused) {
   EXPECT_EQ(refusal({"train", "--lr"}), "--lr: needs a value (RATE); ");
   EXPECT_EQ(refusal({"train", "-vn"}), "--num-workers: needs a value (N); ");
   EXPECT_EQ(refusal({"train", "--lr", "--seed", "1"}), "--lr: needs a value (RATE); ");
-  EXPECT_EQ(refusal({"train", "--resume=yes"}), "--resume: takes no value; ");
+  EXPECT_EQ(refusal({"train", "--resume=yes"}),
+            "--resume: takes no value; give it alone, or leave --resume out; where a file or a variable sets it: "
+            "DTRAIN_RESUME=0");
+  EXPECT_EQ(refusal({"train", "--no-elastic"}),
+            "--no-elastic: unknown option; leave --elastic out; where a file or a variable sets it: DTRAIN_ELASTIC=0");
+  EXPECT_EQ(refusal({"train", "--no-lrr"}).find("DTRAIN_"), std::string::npos);
 }
 
 // The table of names in other programs leads somewhere.

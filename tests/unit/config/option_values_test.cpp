@@ -24,6 +24,13 @@ TEST(OptionValues, RangesAreToldInWords) {
   EXPECT_EQ(refusal([] { real_number("0", more_than(0)); }), "must be more than 0, not 0");
   EXPECT_EQ(refusal([] { real_number("1.5", between(0, 1)); }), "must be between 0 and 1, not 1.5");
   EXPECT_EQ(refusal([] { whole_number<int>("3000000000", {}); }), "3000000000 is too large");
+  EXPECT_EQ(refusal([] { whole_number<int>("-99999999999", at_least(1)); }), "must be 1 or more, not -99999999999");
+  EXPECT_EQ(refusal([] { whole_number<int>("3000000000", between(0, 9)); }), "must be between 0 and 9, not 3000000000");
+  EXPECT_EQ(refusal([] { whole_number<int>("-3000000000", {}); }), "-3000000000 is too small");
+  EXPECT_EQ(refusal([] { whole_number<int>("99999999999999999999", at_least(0)); }),
+            "99999999999999999999 is too large");
+  EXPECT_EQ(refusal([] { whole_number<int>("-99999999999999999999", at_least(0)); }),
+            "must be 0 or more, not -99999999999999999999");
 }
 
 TEST(OptionValues, TheEndsOfARangeBelongToIt) {

@@ -2,6 +2,7 @@
 
 #include <dtrain/base/stop.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/data/remote.hpp>
 
 #include "bench/bench_determinism.hpp"
 #include "bench/bench_run.hpp"
@@ -109,9 +110,9 @@ BenchResult measure(const TrainBenchOptions& options, const config::OptionSet& s
   config::load_for(*backend, loading);
   data::Loader loader(*data.train, loading);
   if (loader.size() < static_cast<std::uint32_t>(samples)) {
-    throw UsageError(
-        fmt::format("{}: has {} records, less than the {} of a step", data.train->string(), loader.size(), samples),
-        "choose a smaller --batch-size, or a larger file");
+    throw UsageError(fmt::format("{}: has {} records, less than the {} of a step", data::shown_files(*data.train),
+                                 loader.size(), samples),
+                     "choose a smaller --batch-size, or a larger file");
   }
   BenchResult result;
   result.network = graph.name;
@@ -135,6 +136,7 @@ BenchResult measure(const TrainBenchOptions& options, const config::OptionSet& s
   result.execution = executable->execution();
   result.determinism = measure_determinism(options, graph, result.compile, *executable, time);
   result.planned_bytes = executable->planned_bytes();
+  synthetic.reset();      // the loader still reads the removed files, and a signal from now on leaves none behind
   end_at_stop_signals();  // a profile takes several steps, which may be long
   result.profile = bench::profile_shard(*executable, loader, result.compile.max_samples);
   result.parts = bench::step_parts(result.profile, {.seconds = result.times.median(),

@@ -5,6 +5,7 @@
 #include <dtrain/base/cpus.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/data/remote.hpp>
 
 #include "bench/loader_speed.hpp"
 #include "cli/command.hpp"
@@ -48,7 +49,7 @@ ExitCode act(const BenchCommand& options, const config::OptionSet&, Reporter& re
       bench::measure_loader(loader, options.batch_size, std::chrono::seconds(options.seconds));
   if (reporter.json()) {
     reporter.answer_json(Json::object({{"schema", "dtrain.data-bench/1"},
-                                       {"file", options.files.string()},
+                                       {"file", data::shown_files(options.files)},
                                        {"threads", options.data.threads},
                                        {"batch_size", options.batch_size},
                                        {"prefetch", options.data.prefetch},

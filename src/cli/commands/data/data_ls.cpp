@@ -5,6 +5,7 @@
 #include <dtrain/base/text.hpp>
 #include <dtrain/data/class_names.hpp>
 #include <dtrain/data/dataset_stats.hpp>
+#include <dtrain/data/remote.hpp>
 
 #include "cli/command.hpp"
 #include "config/data_options.hpp"
@@ -52,7 +53,7 @@ Json document(const Path& path, const data::DatasetStats& stats, const Names& na
   Json encodings = Json::object();
   for (const auto& [name, count] : stats.encodings) encodings[name] = std::uint64_t{count};
   return Json::object({{"schema", "dtrain.data-ls/1"},
-                       {"file", path.string()},
+                       {"file", data::shown_files(path)},
                        {"records", std::uint64_t{stats.records}},
                        {"payload_bytes", stats.payload_bytes},
                        {"image_shape", Json::array({stats.first_c, stats.first_h, stats.first_w})},
@@ -99,7 +100,8 @@ void answer_classes(const std::map<std::int64_t, std::size_t>& classes, const Na
 }
 
 void answer_table(const Path& path, const data::DatasetStats& stats, const Names& names, Reporter& reporter) {
-  reporter.answer(fmt::format("{}: {} records, {}", path.string(), stats.records, format_bytes(stats.payload_bytes)));
+  reporter.answer(
+      fmt::format("{}: {} records, {}", data::shown_files(path), stats.records, format_bytes(stats.payload_bytes)));
   answer_pixels(stats, reporter);
   for (const auto& [name, count] : stats.encodings) reporter.answer(fmt::format("encoding {}: {}", name, count));
   if (stats.objects.records > 0) answer_objects(stats.objects, reporter);

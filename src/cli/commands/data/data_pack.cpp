@@ -47,13 +47,23 @@ void take_coco(const PackFiles& given, const config::OptionSet& set, data::PackO
   pack.coco_labels = data::CocoLabels::boxes;
 }
 
+void refuse_other_file(const Path& source) {
+  if (!std::filesystem::is_regular_file(source) || data::picture_format_by_name(source)) return;
+  throw UsageError(fmt::format("{}: is a file, and no .lst, COCO .json or archive", source.string()),
+                   "name the folder of the class folders; other files: dtrain data import");
+}
+
 ExitCode act(const PackFiles& given, const config::OptionSet& set, Reporter& reporter) {
   PackCommand options = given;
   options.pack.sources = {given.source};
   // What is not there is no prefix of record files either, which is what import would take it for.
   if (!std::filesystem::exists(given.source)) options.pack.format = data::PictureFormat::folder;
   options.pack.coco_labels = data::parse_coco_labels(given.coco_labels).value();
-  if (set.chosen("coco")) take_coco(given, set, options.pack);
+  if (set.chosen("coco")) {
+    take_coco(given, set, options.pack);
+  } else if (!options.pack.labels) {
+    refuse_other_file(given.source);
+  }
   return pack_pictures(options, reporter);
 }
 

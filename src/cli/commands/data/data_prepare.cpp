@@ -1,11 +1,17 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <span>
+
 #include <dtrain/base/cpus.hpp>
+#include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/data/copy.hpp>
 #include <dtrain/data/pack.hpp>
 #include <dtrain/data/prepare.hpp>
 #include <dtrain/data/remote.hpp>
+#include <dtrain/net/objects.hpp>
 
 #include "cli/command.hpp"
 #include "config/synthetic_data.hpp"
@@ -38,7 +44,9 @@ void bind(config::OptionSet& set, PrepareCommand& options) {
   set.add("--out", options.out, "folder or s3:// URL for NAME_train.rec, NAME_val.rec and their .idx files");
   set.add("--from", options.from, "FOLDER|URL",
           "location of the published files (default download from the publisher)");
-  set.add("--force", options.force, "write over record files of other content").not_from_project = true;
+  set.add("--force", options.force,
+          "replace record files of other content, and remove the other files of an earlier set of NAME")
+      .not_from_project = true;
   std::vector<std::string> encodings = data::encoding_names();
   encodings.insert(encodings.begin(), kAuto);
   set.add_choice(
@@ -93,19 +101,88 @@ data::PrepareResult prepare_with_progress(const PrepareCommand& options, Reporte
                                         std::string_view unit) { progress.show(what, done, total, unit); }});
 }
 
+// The shard of NAME_train_3.rec, or of its .idx and .lst; -1 of NAME_train.rec, which is whole. nullopt: no such file.
+std::optional<std::int64_t> shard_number(const std::string& set, const Path& file) {
+  constexpr std::array kEndings = {".rec", ".idx", ".lst"};
+  if (std::ranges::find(kEndings, file.extension()) == kEndings.end()) return std::nullopt;
+  const std::string stem = file.stem().string();
+  for (const char* split : {"_train", "_val"}) {
+    const std::string whole = set + split;
+    if (stem == whole) return -1;
+    if (!stem.starts_with(whole + "_")) continue;
+    const auto number = parse_integer(stem.substr(whole.size() + 1));
+    return number && *number >= 0 ? number : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+// Files of an earlier set of this name there, which the new one does not have: readers would take them for its own.
+std::vector<std::string> left_over_urls(const PrepareCommand& options, net::ObjectStore& store) {
+  const std::string start = options.name + "_", url = (options.out / start).string();
+  const std::size_t folder_size = net::parse_s3_url(url).key.size() - start.size();
+  std::vector<std::string> urls;
+  store.list(url, [&](const net::ObjectEntry& entry) {
+    const Path file = entry.key.substr(folder_size);
+    const auto shard = file.has_parent_path() ? std::nullopt : shard_number(options.name, file);
+    if (!shard) return;
+    const bool is_of_new_set = options.shards == 1 ? *shard < 0 : *shard >= 0 && *shard < options.shards;
+    if (!is_of_new_set) urls.push_back((options.out / file).string());
+  });
+  return urls;
+}
+
+void refuse_left_over(const std::vector<std::string>& urls) {
+  const auto rec = std::ranges::find_if(urls, [](const std::string& url) { return url.ends_with(".rec"); });
+  if (rec == urls.end()) return;
+  throw UsageError(*rec + ": is there already, of an earlier set of this name, and is no file of the new one",
+                   "--force removes it; or choose another --out");
+}
+
+// By the object's checksum; where the server keeps none, by the object itself.
+bool holds(net::ObjectStore& store, const std::string& url, const net::ObjectState& state, ByteView content) {
+  const net::ContentMatch match = store.compare(url, state, content);
+  if (match != net::ContentMatch::unknown) return match == net::ContentMatch::same;
+  constexpr std::uint64_t kPiece = 64u << 20;
+  std::string piece;
+  for (std::uint64_t at = 0; at < content.size(); at += piece.size()) {
+    piece.resize(std::min<std::uint64_t>(kPiece, content.size() - at));
+    store.read(url, state, at, std::as_writable_bytes(std::span(piece)));
+    if (!std::ranges::equal(bytes_of(piece), content.subspan(at, piece.size()))) return false;
+  }
+  return true;
+}
+
+// All of them before the first is replaced.
+void refuse_to_overwrite(const Path& folder, const PrepareCommand& options, net::ObjectStore& store) {
+  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+    if (file.path().extension() != ".rec") continue;
+    const std::string url = (options.out / file.path().filename()).string();
+    const auto there = store.find(url);
+    if (!there || holds(store, url, *there, MappedFile(file.path()).bytes())) continue;
+    throw UsageError(url + ": is there already and holds other records",
+                     "--force writes over it; or choose another --out");
+  }
+}
+
 // Made in a folder of this machine, then sent, without the archives that it was made of. What tells readers that a set
 // is there goes last.
 data::PrepareResult prepare_far(const PrepareCommand& options, Reporter& reporter) {
+  net::ObjectStore store;
+  const std::vector<std::string> left_over = left_over_urls(options, store);
+  if (!options.force) refuse_left_over(left_over);
   const config::TemporaryFolder folder;
   PrepareCommand here = options;
   here.out = folder.path();
   data::PrepareResult result = prepare_with_progress(here, reporter);
-  net::ObjectStore store;
+  if (!options.force) refuse_to_overwrite(folder.path(), options, store);
   for (const char* ending : {".lst", ".json", ".idx", ".rec"}) {
     for (const auto& file : std::filesystem::directory_iterator(folder.path())) {
       if (file.path().extension() != ending) continue;
       data::copy_files(store, {.from = file.path().string(), .to = (options.out / file.path().filename()).string()});
     }
+  }
+  if (options.force) {
+    for (const std::string& url : left_over) store.remove(url);
   }
   for (Path* file : {&result.train, &result.val}) *file = options.out / file->filename();
   return result;
@@ -131,6 +208,24 @@ void refuse_count_of_published(const PrepareCommand& options, const config::Opti
   }
 }
 
+void refuse(const char* option, const std::string& why, const config::OptionSet& set) {
+  if (set.chosen(option)) throw UsageError(fmt::format("--{}: {}", option, why), "leave it out");
+}
+
+void refuse_what_photographs_take(const PrepareCommand& options, const config::OptionSet& set) {
+  const bool as_folders = options.raw && options.name == "coco";
+  for (const char* option : {"resize", "quality", "shards", "coco-labels"}) {
+    if (as_folders) refuse(option, "--raw leaves the published folders as they are", set);
+    if (!data::is_set_of_photographs(options.name))
+      refuse(option,
+             fmt::format("is for photographs; the images of {} keep their size, in one file each for training "
+                         "and validation",
+                         options.name),
+             set);
+  }
+  if (options.name != "coco") refuse("coco-labels", "is for coco only", set);
+}
+
 void refuse_two_encodings(const PrepareCommand& options) {
   if (!options.raw || options.encoding == kAuto || options.encoding == "raw") return;
   throw UsageError(fmt::format("--raw and --encoding {}: both choose the encoding", options.encoding),
@@ -140,6 +235,7 @@ void refuse_two_encodings(const PrepareCommand& options) {
 ExitCode act(const PrepareCommand& options, const config::OptionSet& set, Reporter& reporter) {
   refuse_two_encodings(options);
   refuse_count_of_published(options, set);
+  refuse_what_photographs_take(options, set);
   const bool far = data::is_remote(options.out);
   if (far && options.raw && options.name == "coco") {
     throw UsageError("--raw: the folders of COCO are made on this machine",

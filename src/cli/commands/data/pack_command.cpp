@@ -19,7 +19,9 @@ void bind_pack(config::OptionSet& set, PackCommand& options) {
   data::PackOptions& pack = options.pack;
   pack.threads = usable_cpus();
   set.group("Files");
-  set.add("--out", pack.out, "prefix of the files to write: PREFIX.rec, PREFIX.idx and PREFIX.lst").required = true;
+  config::refuse_folders(
+      set.add("--out", pack.out, "prefix of the files to write: PREFIX.rec, PREFIX.idx and PREFIX.lst"))
+      .required = true;
   set.add("--force", pack.force,
           "replace record files of other content, and remove the other files of an earlier set of PREFIX")
       .not_from_project = true;
@@ -163,8 +165,15 @@ void tell_objects(const data::PackResult& result, Reporter& reporter) {
 }
 
 // im2rec takes them for a class too, so the labels are those that it gives.
-void warn_of_stray_pictures(const data::PackResult& result, Reporter& reporter) {
-  if (result.classes.size() < 2 || std::ranges::find(result.classes, ".") == result.classes.end()) return;
+void warn_of_stray_pictures(const data::PackOptions& options, const data::PackResult& result, Reporter& reporter) {
+  if (std::ranges::find(result.classes, ".") == result.classes.end()) return;
+  if (result.classes.size() == 1) {
+    reporter.warn(
+        fmt::format("no class folders in {}, so all pictures are of one class: name the folder above, or "
+                    "give --labels",
+                    options.sources.front().string()));
+    return;
+  }
   reporter.warn("the pictures beside the folders of the classes are packed as a class of their own, named '.'");
 }
 
@@ -248,7 +257,7 @@ ExitCode pack_pictures(const PackCommand& options, Reporter& reporter) {
   if (!result.found_elsewhere.empty()) reporter.warn(result.found_elsewhere);
   tell_skipped(result, reporter);
   tell_objects(result, reporter);
-  warn_of_stray_pictures(result, reporter);
+  warn_of_stray_pictures(options.pack, result, reporter);
   warn_of_missing_pictures(result, reporter);
   if (result.several_labels > 0) reporter.warn(several_labels_text(result.several_labels));
   tell_problems(result.problems, reporter);

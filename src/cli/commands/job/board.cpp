@@ -65,6 +65,13 @@ void bind(config::OptionSet& set, BoardCommand& options) {
   config::bind_cluster_choice(set);
 }
 
+// "127.0.0.1:6007" or "[::1]:6007"; an IPv6 address alone holds several colons.
+void refuse_port_in_address(const std::string& address) {
+  const bool has_port = std::ranges::count(address, ':') == 1 || address.find("]:") != address.npos;
+  if (has_port)
+    throw UsageError(fmt::format("--address {}: holds a port", address), "name the address alone, and give --port");
+}
+
 // With a word for each that is not there, which may come later. A file never becomes a folder.
 std::vector<std::string> folders_of(const BoardCommand& options, Reporter& reporter) {
   std::vector<std::string> folders;
@@ -107,6 +114,7 @@ ExitCode write_page(const BoardCommand& options, Reporter& reporter) {
 
 ExitCode act(const BoardCommand& options, const config::OptionSet&, Reporter& reporter) {
   if (options.out) return write_page(options, reporter);
+  refuse_port_in_address(options.address);
   watch_stop_signals();
   const board::BoardServer server({.folders = folders_of(options, reporter),
                                    .address = options.address,

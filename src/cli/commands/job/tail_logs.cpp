@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <set>
 #include <thread>
 
 #include <dtrain/base/error.hpp>
@@ -111,6 +112,16 @@ void expect_logs(const job::JobFolder& job) {
                    "give --job-dir the folder that was given to `dtrain train --job-dir`");
 }
 
+// Logs of workers that have no rank yet say nothing about it.
+void refuse_unknown_rank(const TailCommand& options, const std::set<int>& ranks) {
+  if (!options.rank || ranks.empty() || ranks.contains(*options.rank)) return;
+  const std::string of_host = options.host.empty() ? "" : " of " + options.host;
+  const std::string known =
+      ranks.size() == 1 ? fmt::format("{}", *ranks.begin()) : fmt::format("{} to {}", *ranks.begin(), *ranks.rbegin());
+  throw UsageError(fmt::format("--rank: no worker{} had rank {}", of_host, *options.rank),
+                   fmt::format("ranks{} are {}", of_host, known));
+}
+
 ExitCode act(const TailCommand& options, const config::OptionSet&, Reporter& reporter) {
   expect_logs(options.job);
   job::LogMerge logs(options.job.logs(), choice_of(options));
@@ -129,6 +140,7 @@ ExitCode act(const TailCommand& options, const config::OptionSet&, Reporter& rep
     logs.end();
     show();
   }
+  refuse_unknown_rank(options, logs.ranks());
   return ExitCode::ok;
 }
 

@@ -6,6 +6,7 @@
 
 #include "cli/command.hpp"
 #include "config/checkpoint_choice.hpp"
+#include "config/option_values.hpp"
 #include "config/pretrained.hpp"
 
 namespace dtrain::cli {
@@ -13,20 +14,26 @@ namespace {
 
 struct ExportCommand {
   config::CheckpointChoice checkpoint;
+  std::optional<nn::Shape> image;
   std::string to = "safetensors";
   Path out;
+  bool force = false;
   train::OnnxOptions onnx;
 };
 
 void bind(config::OptionSet& set, ExportCommand& options) {
   config::bind_weights(set, options.checkpoint);
+  config::bind_shape_of_mxnet(set, options.image);
   set.group("Result");
   set.add_choice("--to", options.to, {"safetensors", "onnx", "mxnet"},
                  "format to write; a safetensors file names tensors as PyTorch does")
       .required = true;
-  set.add("--out", options.out,
-          "file or s3:// URL to write; for mxnet, the prefix of PATH-symbol.json and PATH-0001.params")
+  config::refuse_folders(
+      set.add("--out", options.out,
+              "file or s3:// URL to write; for mxnet, the prefix of PATH-symbol.json and PATH-0001.params"))
       .required = true;
+  set.add("--force", options.force, "write over files that are no earlier exports; those of checkpoints stay")
+      .not_from_project = true;
   set.add("--with-preprocessing", options.onnx.preprocessing,
           "for onnx: take uint8 images [n, height, width, channels] of the network's size, and normalise them in the "
           "model; a detector's model makes the pixels outside of the picture zero");
@@ -40,11 +47,31 @@ std::vector<Path> export_checkpoint(const ExportCommand& options, const train::C
   return train::export_safetensors(checkpoint, out);
 }
 
-// The manifest beside it is what makes a file part of a checkpoint.
-void refuse_to_overwrite(const Path& out) {
-  if (data::is_remote(out) || !train::is_checkpoint_file(out)) return;
-  throw UsageError(fmt::format("--out {}: is a file of a checkpoint, which would be destroyed", out.string()),
-                   "name another file");
+std::vector<Path> files_to_write(const ExportCommand& options, const train::Checkpoint& checkpoint) {
+  if (options.to != "mxnet") return {options.out};
+  return train::mxnet_export_files(options.out, checkpoint.cursor.epoch);
+}
+
+// The manifest beside it is what makes a file part of a checkpoint, also the .params of MXNet.
+bool is_of_checkpoint(const Path& file) {
+  const bool is_params = file.extension() == ".params";
+  return train::is_checkpoint_file(is_params ? Path(file).replace_extension(".json") : file);
+}
+
+void refuse_to_overwrite(const Path& file, bool force) {
+  if (!std::filesystem::is_regular_file(file)) return;
+  if (is_of_checkpoint(file)) {
+    throw UsageError(fmt::format("{}: is a file of a checkpoint, which would be destroyed", file.string()),
+                     "name another file");
+  }
+  if (force || train::is_export(file)) return;
+  throw UsageError(fmt::format("{}: is there already and is no earlier export", file.string()),
+                   "--force writes over it; or name another file");
+}
+
+void refuse_to_overwrite(const ExportCommand& options, const train::Checkpoint& checkpoint) {
+  if (data::is_remote(options.out)) return;
+  for (const Path& file : files_to_write(options, checkpoint)) refuse_to_overwrite(file, options.force);
 }
 
 void refuse_what_only_onnx_has(const ExportCommand& options) {
@@ -68,8 +95,8 @@ void note_what_mxnet_lacks(const train::Checkpoint& checkpoint, Reporter& report
 
 ExitCode act(const ExportCommand& options, const config::OptionSet&, Reporter& reporter) {
   refuse_what_only_onnx_has(options);
-  refuse_to_overwrite(options.out);
-  const train::Checkpoint checkpoint = config::load_weights(options.checkpoint);
+  const train::Checkpoint checkpoint = config::load_weights(options.checkpoint, options.image);
+  refuse_to_overwrite(options, checkpoint);
   if (options.to == "mxnet") note_what_mxnet_lacks(checkpoint, reporter);
   const auto write = [&](const Path& out) { return export_checkpoint(options, checkpoint, out); };
   Json files = Json::array();

@@ -8,6 +8,7 @@
 
 #include "cli/command.hpp"
 #include "config/network_choice.hpp"
+#include "config/option_values.hpp"
 #include "config/pretrained.hpp"
 
 namespace dtrain::cli {
@@ -27,7 +28,9 @@ void bind(config::OptionSet& set, ImportCommand& options) {
               "file with the weights: safetensors, a state dict of PyTorch, an ONNX model, .npz or MXNet's .params");
   file.required = true;
   file.offers = config::Offers::files;
-  set.add("--out", options.out, "prefix of the checkpoint: PATH-0000.safetensors and PATH-0000.json").required = true;
+  config::refuse_folders(
+      set.add("--out", options.out, "prefix of the checkpoint: PATH-0000.safetensors and PATH-0000.json"))
+      .required = true;
   set.add("--force", options.force, "import over the checkpoints that --out has already").not_from_project = true;
   config::bind_network(set, options.network);
   set.find("network")->required = true;

@@ -10,11 +10,13 @@ namespace {
 
 struct InspectCommand {
   config::CheckpointChoice checkpoint;
+  std::optional<nn::Shape> image;
   bool graph = false;
 };
 
 void bind(config::OptionSet& set, InspectCommand& options) {
   config::bind_checkpoint(set, options.checkpoint);
+  config::bind_shape_of_mxnet(set, options.image);
   set.group("Options").add("--graph", options.graph,
                            "print only the network, in the form that `train --network FILE.json` reads");
 }
@@ -29,11 +31,13 @@ Json tensors_json(const std::vector<nn::TensorView>& tensors) {
   return list;
 }
 
-// "m/r8" of "m/r8-0004.json", which stands where the cursor says.
+// "m/r8" of "m/r8-0004.json" and of "m/r8-0004", which stand where the cursor says.
 Path prefix_of(const Path& choice, const train::Cursor& cursor) {
   const std::string place = train::CheckpointName{"", cursor.epoch, cursor.step}.stem();
-  const std::string stem = Path(choice).replace_extension().string();
-  return choice.has_extension() && stem.ends_with(place) ? Path(stem.substr(0, stem.size() - place.size())) : choice;
+  for (const std::string& stem : {choice.string(), Path(choice).replace_extension().string()}) {
+    if (stem.ends_with(place)) return stem.substr(0, stem.size() - place.size());
+  }
+  return choice;
 }
 
 Json document(const train::Checkpoint& checkpoint, const Path& choice) {
@@ -84,7 +88,7 @@ void answer_table(const train::Checkpoint& checkpoint, const Path& choice, Repor
 }
 
 ExitCode act(const InspectCommand& options, const config::OptionSet&, Reporter& reporter) {
-  const train::Checkpoint checkpoint = config::load(options.checkpoint);
+  const train::Checkpoint checkpoint = config::load(options.checkpoint, options.image);
   if (options.graph) {
     reporter.answer(nn::graph_to_json(checkpoint.graph).dump(reporter.json() ? -1 : 1));
   } else if (reporter.json()) {

@@ -20,6 +20,7 @@
 #include "job/report/train_log.hpp"
 #include "job/spec/finetune_start.hpp"
 #include "job/spec/train_run.hpp"
+#include "job/spec/train_start.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -37,21 +38,47 @@ void say_what_is_accepted(const config::TrainOptions& options, const config::Opt
   }
 }
 
+// How fast the batches up to number `batch` were loaded. Of the whole epoch: `is_result`.
+void say_speed_of_loading(std::uint64_t batch, const bench::LoaderSpeed& speed, bool is_result, Reporter& reporter) {
+  if (reporter.json()) {
+    reporter.answer_json(Json::object({{"schema", "dtrain.test-io/1"},
+                                       {"event", is_result ? "result" : "batch"},
+                                       {"batch", batch},
+                                       {"samples", speed.samples},
+                                       {"seconds", speed.seconds},
+                                       {"samples_per_second", speed.rate()}}));
+  } else if (is_result) {
+    reporter.answer(
+        fmt::format("{} samples in {:.2f} s: {:.2f} samples/sec", speed.samples, speed.seconds, speed.rate()));
+  } else {
+    reporter.answer(fmt::format("Batch [{}]\tSpeed: {:.2f} samples/sec", batch, speed.rate()));
+  }
+}
+
 ExitCode test_io(const config::TrainOptions& options, data::Loader& loader, Reporter& reporter) {
+  using Clock = std::chrono::steady_clock;
   const auto every = static_cast<std::uint64_t>(options.disp_batches);
-  auto begin = std::chrono::steady_clock::now();
-  std::uint64_t samples = 0;
+  const auto seconds_since = [](Clock::time_point begin) {
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+  };
+  const auto start = Clock::now();
+  auto begin = start;
+  bench::LoaderSpeed whole, part;
+  std::uint64_t last = 0;
   bench::load_epoch(loader, 0, options.compute.samples_per_step(), [&](std::uint64_t batch, int count) {
-    samples += static_cast<std::uint64_t>(count);
+    last = batch;
+    whole.samples += static_cast<std::uint64_t>(count);
+    part.samples += static_cast<std::uint64_t>(count);
     if ((batch + 1) % every != 0) return stop_signal() == 0;
-    const auto now = std::chrono::steady_clock::now();
-    const double rate = static_cast<double>(samples) / std::chrono::duration<double>(now - begin).count();
-    reporter.answer(fmt::format("Batch [{}]\tSpeed: {:.2f} samples/sec", batch, rate));
-    begin = now;
-    samples = 0;
+    part.seconds = seconds_since(begin);
+    say_speed_of_loading(batch, part, false, reporter);
+    begin = Clock::now();
+    part = {};
     return stop_signal() == 0;
   });
   if (stop_signal() != 0) throw Interrupted(stop_signal(), "stopped by a signal while loading");
+  whole.seconds = seconds_since(start);
+  say_speed_of_loading(last, whole, true, reporter);
   return ExitCode::ok;
 }
 
@@ -176,6 +203,7 @@ void settle_schedule_for_pods(OwnOptions& own, Reporter& reporter) {
 
 ExitCode train_on_kubernetes(const config::TrainOptions& given, const config::OptionSet& set, Reporter& reporter) {
   config::check_training_job(given.job, set);
+  job::refuse_other_starts(given, "--launcher kubernetes");
   OwnOptions own(given, set);
   settle_schedule_for_pods(own, reporter);
   if (!given.model_prefix && given.epochs > 0)

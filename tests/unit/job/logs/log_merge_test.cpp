@@ -49,6 +49,16 @@ TEST_F(LogMergeTest, LinesComeInTheOrderOfTheirTimes) {
   EXPECT_EQ(take(merge), "w1.0:a w2.0:b w2.0:c w1.0:d");
 }
 
+TEST_F(LogMergeTest, RanksAreKnownThatWereNotChosen) {
+  append("w1.0.log", at(1, "generation 1: rank 0 of 2, x") + at(2, "generation 2: rank 3 of 4, x"));
+  append("w2.0.log", at(1, "generation 1: rank 1 of 2, x"));
+  append("coordinator.log", at(1, "a"));
+  LogMerge merge(folder_, {.rank = 9, .host = "", .since = ""});
+  EXPECT_TRUE(merge.ranks().empty());
+  EXPECT_EQ(take(merge), "");
+  EXPECT_EQ(merge.ranks(), (std::set<int>{0, 1, 3}));
+}
+
 TEST_F(LogMergeTest, HalfALineWaitsForTheRest) {
   append("w1.0.log", at(1, "a") + "2026-01-31T23:59:02.000000Z ha");
   LogMerge merge(folder_, {});

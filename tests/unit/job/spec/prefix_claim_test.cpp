@@ -40,6 +40,17 @@ class ForcedPrefix : public ::testing::Test {
     return "--force: replaces " + file.string() + ", the weights of --pretrained";
   }
 
+  // What the run says before it replaces them.
+  std::vector<std::string> said() {
+    options_.dry_run = false;
+    claim_prefix(options_, {}, reporter_);
+    return reporter_.notes;
+  }
+  std::vector<std::string> replaces_up_to(const std::string& newest) const {
+    return {"--force: replaces the checkpoints of " + prefix_.string() + " up to " + newest +
+            "; those later than the first that this run saves are removed once it is saved"};
+  }
+
   const ScratchFolder folder_{"dtrain-claim"};
   const Path prefix_ = folder_.path() / "m/x";
   config::TrainOptions options_;
@@ -79,6 +90,71 @@ TEST_F(ForcedPrefix, TakesOtherWeights) {
   for (const char* name : {"m/y-0003.safetensors", "m/y", "m/copy.safetensors", "m/none.safetensors"}) {
     EXPECT_EQ(refused(folder_.path() / name), "") << name;
   }
+}
+
+TEST_F(ForcedPrefix, NamesTheNewestThatItReplaces) {
+  write_file_atomic(prefix_.string() + "-0003.params", "x");
+  EXPECT_EQ(said(), replaces_up_to(prefix_.string() + "-0003"));
+}
+
+TEST_F(ForcedPrefix, NamesParametersOfMxnetThatItReplaces) {
+  write_file_atomic(prefix_.string() + "-0010.params", "x");
+  EXPECT_EQ(said(), replaces_up_to(prefix_.string() + "-0010.params"));
+}
+
+TEST_F(ForcedPrefix, NamesThemWithoutAnyCheckpoint) {
+  options_.model_prefix = folder_.path() / "m/mxnet";
+  write_file_atomic(options_.model_prefix->string() + "-0000.params", "x");
+  EXPECT_EQ(said(), std::vector<std::string>()) << "a run begins with epoch 0";
+  write_file_atomic(options_.model_prefix->string() + "-0002.params", "x");
+  ASSERT_EQ(said().size(), 1u);
+  EXPECT_NE(reporter_.notes[0].find("up to " + options_.model_prefix->string() + "-0002.params;"), std::string::npos);
+}
+
+// A run without --force, beside the parameters of an MXNet run up to epoch 10.
+class PrefixOfMxnet : public ::testing::Test {
+ protected:
+  PrefixOfMxnet() {
+    config::OptionSet set;
+    bind(set, options_);
+    options_.model_prefix = prefix_;
+    options_.dry_run = true;
+    write("-symbol.json");
+    for (const char* ending : {"-0000.params", "-0001.params", "-0010.params"}) write(ending);
+  }
+
+  void write(const std::string& ending) const { write_file_atomic(prefix_.string() + ending, "x"); }
+  void claim() { claim_prefix(options_, {}, reporter_); }
+
+  const ScratchFolder folder_{"dtrain-claim"};
+  const Path prefix_ = folder_.path() / "m";
+  config::TrainOptions options_;
+  RecordingReporter reporter_;
+};
+
+TEST_F(PrefixOfMxnet, IsNotMixedWithANewRun) {
+  try {
+    claim();
+    FAIL() << "it would train beside them";
+  } catch (const UsageError& error) {
+    EXPECT_EQ(error.what(), "--model-prefix " + prefix_.string() +
+                                ": has parameters in MXNet's format already, the newest are " + prefix_.string() +
+                                "-0010.params");
+    EXPECT_NE(error.hint().find("--load-epoch 10"), std::string::npos);
+  }
+}
+
+TEST_F(PrefixOfMxnet, MayBeContinued) {
+  options_.load_epoch = 10;
+  EXPECT_NO_THROW(claim());
+  options_.load_epoch = std::nullopt;
+  options_.resume = true;
+  EXPECT_NO_THROW(claim());
+}
+
+TEST_F(PrefixOfMxnet, MayHaveTheParametersThatARunBeginsWith) {
+  for (const char* ending : {"-0001.params", "-0010.params"}) std::filesystem::remove(prefix_.string() + ending);
+  EXPECT_NO_THROW(claim());
 }
 
 }  // namespace

@@ -15,8 +15,9 @@ class ProgramFilesTest : public ::testing::Test {
   ProgramFilesTest() {
     for (const char* file :
          {"host_worker_log", "events.jsonl", "journal.jsonl", "metrics.prom", "coordinator.json", "coordinator.lock",
-          "agents.lock", "logs/worker1.0.log", "logs/worker1.0.ps0.log", "logs/agent_worker1.log",
-          "logs/coordinator.log", "run/progress", "run/0/deadline.json", "run/0/saved", "run/0/error.json", "gen/3"})
+          "agents.lock", "logs/worker1.0.log", "logs/worker1.0.log.1", "logs/worker1.0.ps0.log",
+          "logs/agent_worker1.log", "logs/prepare_worker1.log", "prepare_data_success_worker2", "logs/coordinator.log",
+          "run/progress", "run/0/deadline.json", "run/0/saved", "run/0/error.json", "gen/3"})
       write(file);
     write("host_worker", "worker1\nworker2\n");
   }
@@ -31,11 +32,14 @@ class ProgramFilesTest : public ::testing::Test {
 TEST_F(ProgramFilesTest, WhatDtrainMakesIsNotTheirs) { EXPECT_EQ(found(), Strings()); }
 
 TEST_F(ProgramFilesTest, AllElseIs) {
-  for (const char* file : {"weights.pt", "logs/epoch.0.log", "logs/worker1.loss.log", "run/0/weights.pt", "run/x/a",
-                           "run/007/saved", "gen/0.png", "checkpoints/1/w", "checkpoints/2/w"})
+  for (const char* file :
+       {"weights.pt", "logs/epoch.0.log", "logs/epoch.0.log.1", "logs/prepare_data.log", "logs/worker1.0.log.old",
+        "logs/worker1.loss.log", "prepare_data_success", "run/0/weights.pt", "run/x/a", "run/007/saved", "gen/0.png",
+        "checkpoints/1/w", "checkpoints/2/w"})
     write(file);
-  EXPECT_EQ(found(), (Strings{"checkpoints", "gen/0.png", "logs/epoch.0.log", "logs/worker1.loss.log",
-                              "run/0/weights.pt", "run/007", "run/x", "weights.pt"}));
+  EXPECT_EQ(found(), (Strings{"checkpoints", "gen/0.png", "logs/epoch.0.log", "logs/epoch.0.log.1",
+                              "logs/prepare_data.log", "logs/worker1.0.log.old", "logs/worker1.loss.log",
+                              "prepare_data_success", "run/0/weights.pt", "run/007", "run/x", "weights.pt"}));
 }
 
 TEST_F(ProgramFilesTest, LogsOfAHostThatLeftTheListAreDtrains) {

@@ -50,6 +50,15 @@ TEST(TrainRun, TravelsWholeToWorkers) {
   EXPECT_EQ(nn::graph_to_json(got.graph), nn::graph_to_json(sent.graph));
 }
 
+TEST(TrainRun, UsesS3ForItsWeightsToo) {
+  TrainRun run = some_run();
+  EXPECT_FALSE(uses_s3(run));
+  run.options.pretrained.file = "s3://b/w.safetensors#sha256=" + std::string(64, '0');
+  EXPECT_TRUE(uses_s3(run));
+  run.start_file = "m/with blank-0001.json";
+  EXPECT_FALSE(uses_s3(run)) << "it resumes";
+}
+
 TEST(TrainRun, OfAnotherVersionIsRefused) {
   Json document = document_of(some_run());
   document["version"] = "0.0.0";

@@ -43,6 +43,8 @@ TEST_F(CocoResults, AreScoredByBoxes) {
   EXPECT_EQ(score("[]").boxes->figures.ap, 0);
 }
 
+TEST_F(CocoResults, AreNoAnnotations) { expect_refused("\n" + truth, "found.json: is no list of results"); }
+
 TEST_F(CocoResults, AreScoredByMasksAndTheBoxesAroundThem) {
   // The left half of the object's mask: runs of 10 rows.
   const CocoReport report = score(
@@ -54,7 +56,7 @@ TEST_F(CocoResults, AreScoredByMasksAndTheBoxesAroundThem) {
 TEST_F(CocoResults, SayWhatIsWrongWithThem) {
   expect_refused(R"([{"image_id": 3, "category_id": 7, "bbox": [0, 0, 1, 1], "score": 1}])",
                  "1 results are of images that the annotations do not list: 3");
-  expect_refused("{}", "found.json: not valid JSON at byte 1");
+  expect_refused("7", "found.json: not valid JSON at byte 1");
   expect_refused(R"([{"image_id": 1}])", "found.json: result 1: its \"category_id\" is missing");
   expect_refused(R"([{"image_id": 1, "category_id": 7, "score": 1}])", "has neither \"bbox\" nor \"segmentation\"");
   expect_refused(R"([{"image_id": 1, "category_id": 7, "score": 1, "bbox": [1, 2, 3]}])",

@@ -7,6 +7,7 @@
 
 #include "checkpoint/mxnet_params.hpp"
 #include "checkpoint/safetensors.hpp"
+#include "common/small_files.hpp"
 #include "data/temporary_folder.hpp"
 #include "train/small_checkpoint.hpp"
 #include "weights/onnx_file.hpp"
@@ -28,6 +29,34 @@ TEST(ExportSafetensors, HoldsWeightsAndStatisticsOnly) {
                                              "bn0.running_mean", "bn0.running_var"}));
   EXPECT_EQ(text_of(file.bytes(file.entries()[0])),
             text_of(std::as_bytes(std::span(checkpoint.state.parameters).first(18))));
+}
+
+TEST(Exports, AreKnownByTheirContent) {
+  const TemporaryFolder folder;
+  const Checkpoint checkpoint = small_checkpoint();
+  export_safetensors(checkpoint, folder / "x.safetensors");
+  export_onnx(checkpoint, folder / "x.onnx");
+  const auto mxnet = export_mxnet(checkpoint, folder / "x", 2);
+  EXPECT_EQ(mxnet, mxnet_export_files(folder / "x", 2));
+  for (const Path& file : {folder / "x.safetensors", folder / "x.onnx", mxnet[0], mxnet[1]})
+    EXPECT_TRUE(is_export(file)) << file;
+}
+
+TEST(Exports, AreNotFilesOfOthers) {
+  const TemporaryFolder folder;
+  export_mxnet(small_checkpoint(), folder / "x", 2);
+  std::filesystem::rename(folder / "x-0002.params", folder / "foreign-0002.params");
+  Json symbol = Json::parse(read_file(folder / "x-symbol.json"), "x");
+  symbol["node_row_ptr"] = Json::array();
+  write_file_atomic(folder / "x-symbol.json", symbol.dump());
+  AtomicFile foreign(folder / "foreign.safetensors");
+  write_safetensors(foreign, safetensors_header({}, Json::object({{"format", "pt"}})), {});
+  foreign.commit();
+  for (const char* name : {"t.txt", "t.onnx", "t-symbol.json", "t.params"}) write_file_atomic(folder / name, "notes");
+  write_file_atomic(folder / "empty", "");
+  for (const char* name : {"foreign-0002.params", "x-symbol.json", "foreign.safetensors", "t.txt", "t.onnx",
+                           "t-symbol.json", "t.params", "empty", "none"})
+    EXPECT_FALSE(is_export(folder / name)) << name;
 }
 
 // The names of an imported network may be those that the exporter makes up.
@@ -208,11 +237,13 @@ TEST(Exports, LeaveTheOldFileWhenTheNewOneFails) {
   const TemporaryFolder folder;
   for (const char* name : {"x.onnx", "x.safetensors", "x-symbol.json", "x-0001.params"}) {
     write_file_atomic(folder / name, "old");
-    std::filesystem::create_directories((folder / name).string() + ".tmp." + std::to_string(::getpid()));
   }
+  const SmallFiles disk;
+  disk.limit(1);
   EXPECT_THROW(export_onnx(small_checkpoint(), folder / "x.onnx"), Error);
   EXPECT_THROW(export_safetensors(small_checkpoint(), folder / "x.safetensors"), Error);
   EXPECT_THROW(export_mxnet(small_checkpoint(), folder / "x", 1), Error);
+  disk.lift();
   for (const char* name : {"x.onnx", "x.safetensors", "x-symbol.json", "x-0001.params"}) {
     EXPECT_EQ(read_file(folder / name), "old");
   }
