@@ -20,7 +20,7 @@ namespace {
 constexpr std::string_view kMark = ".tmp.";
 constexpr std::size_t kPlaceSize = 8, kRandomBytes = 4;  // 2^32 names for each process of a place
 // Seconds without a change: a writer changes its file much more often, unless it is held up. Whether a process of
-// another machine lives cannot be known here, and its clock may be hours away.
+// another machine lives cannot be known here, and its clock may be hours away; a name without a place may be of one.
 constexpr std::time_t kUnchanged = 60, kUnchangedElsewhere = 24 * 60 * 60;
 
 struct Writer {
@@ -47,11 +47,12 @@ std::optional<Writer> writer_of(std::string_view name) {
 bool is_alive(pid_t process) { return ::kill(process, 0) == 0 || errno != ESRCH; }
 
 bool is_abandoned(const Path& file, const Writer& writer) {
-  const bool is_of_here = writer.place.empty() || writer.place == this_place();
+  const bool is_elsewhere = !writer.place.empty() && writer.place != this_place();
   struct stat status {};
-  if ((is_of_here && is_alive(writer.process)) || ::lstat(file.c_str(), &status) != 0) return false;
-  const std::time_t unchanged = std::time(nullptr) - status.st_mtime;
-  return S_ISREG(status.st_mode) && unchanged >= (is_of_here ? kUnchanged : kUnchangedElsewhere);
+  if ((!is_elsewhere && is_alive(writer.process)) || ::lstat(file.c_str(), &status) != 0) return false;
+  if (!S_ISREG(status.st_mode)) return false;
+  if (writer.place == this_place()) return true;
+  return std::time(nullptr) - status.st_mtime >= (is_elsewhere ? kUnchangedElsewhere : kUnchanged);
 }
 
 }  // namespace

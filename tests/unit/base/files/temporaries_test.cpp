@@ -57,7 +57,7 @@ TEST_F(Temporaries, OfLiveProcessesOthersAndTheFreshStay) {
 TEST_F(Temporaries, OfThisMachineAreRemovedOnceTheirProcessIsDead) {
   EXPECT_NE(temporary_for("m-0001.json"), temporary_for("m-0001.json"));
   old_file(name_by(std::to_string(::getpid())), std::chrono::days(2));
-  const Path left = old_file(name_by(dead_));
+  const Path left = old_file(name_by(dead_), std::chrono::minutes(0));
   EXPECT_EQ(remove_abandoned_temporaries(folder_, "m-"), std::vector<Path>{left});
 }
 
