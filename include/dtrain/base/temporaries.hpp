@@ -13,8 +13,8 @@ namespace dtrain {
 Path temporary_for(const Path& path);
 
 // Removes the temporary files of the folder whose names begin with `start` and that no process is writing: PID does not
-// live here, or the file is of another place and did not change for a day; one without a place, of an older version, did
-// not change for a minute. Returns what it removed. A folder that cannot be read has none.
+// live here, or the file is of another place and did not change for a day; one without a place, of an older version,
+// did not change for a minute. Returns what it removed. A folder that cannot be read has none.
 std::vector<Path> remove_abandoned_temporaries(const Path& folder, std::string_view start = {});
 
 }  // namespace dtrain
