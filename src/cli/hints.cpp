@@ -140,7 +140,7 @@ std::string hint_of_stranger(const CommandTree& tree, const std::string& path, c
 }  // namespace
 
 std::string hint_without_switch(const config::Option& option) {
-  const std::string hint = fmt::format("leave {} out", option.shown_name());
+  std::string hint = fmt::format("leave {} out", option.shown_name());
   if (option.flag_only) return hint;
   return fmt::format("{}; where a file or a variable sets it: {}=0", hint, option.variable());
 }
