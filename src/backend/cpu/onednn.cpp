@@ -132,7 +132,7 @@ bool is_by_definition(const Product& p, const memory::desc& weights) {
   return with_forward(p, weights, [](const auto& d) { return std::string_view(d.impl_info_str()).starts_with("ref"); });
 }
 
-bool has_blocks_of_16(const Product& p) {
+bool takes_blocks_of_16(const Product& p) {
   return !p.dense && p.convolution.groups == 1 && p.arithmetic() == DType::float32;
 }
 
@@ -258,7 +258,7 @@ memory::desc forward_layout(const Product& p) {
   const memory::desc preferred = with_forward(p, {}, [](const auto& d) { return d.weights_desc(); });
   Product one = p;
   one.n = 1;
-  if (!has_blocks_of_16(p) || !is_by_definition(one, preferred)) return preferred;
+  if (!takes_blocks_of_16(p) || !is_by_definition(one, preferred)) return preferred;
   const memory::desc common{p.weight_dims(), memory::data_type::f32, memory::format_tag::OIhw16i16o};
   return is_by_definition(one, common) || is_by_definition(p, common) ? preferred : common;
 }

@@ -63,7 +63,8 @@ Compiled compile_forward(const Product& p, const dnnl::memory::desc& weights);  
 Compiled compile_backward_data(const Product& p, const dnnl::memory::desc& weights);     // gradient, source gradient
 Compiled compile_backward_weights(const Product& p, const dnnl::memory::desc& weights);  // source, gradient
 
-// The layouts of the weights that the library prefers for p. By matrices, that of backward_data is of a matrix.
+// The layouts of the weights that the library prefers for p; forward, one that it can also compute other numbers of
+// samples with. By matrices, that of backward_data is of a matrix.
 dnnl::memory::desc forward_layout(const Product& p);
 dnnl::memory::desc backward_data_layout(const Product& p);
 dnnl::memory::desc backward_weights_layout(const Product& p);
