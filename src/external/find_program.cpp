@@ -47,6 +47,11 @@ Path find_program(const std::string& message, const std::vector<std::string>& en
                       : "programs run in the folder in which dtrain was started, or in setting 'sync-dst-dir'");
   }
   if (const auto file = find_in_path(message, path_of(environment))) return with_interpreter(*file);
+  if (std::error_code ignored; message.ends_with(".py") && std::filesystem::is_regular_file(message, ignored)) {
+    throw Error(fmt::format("{}: a file of {}, and no program in PATH", message,
+                            std::filesystem::current_path(ignored).string()),
+                fmt::format("start it through its interpreter: python3 {}", message));
+  }
   throw Error(fmt::format("{}: no such program in PATH, {}", message, path_of(environment)),
               "give its whole path, or setting 'env' PATH=... for this job");
 }

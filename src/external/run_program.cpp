@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/event_kind.hpp>
 #include <dtrain/elastic/job_files.hpp>
 #include <dtrain/net/addresses.hpp>
 
@@ -174,11 +175,10 @@ class Rank {
     processes_.emplace(processes_of(program_, placement, rank, here_), here_.job_folder / elastic::job_file::kLogs,
                        fmt::format("{}.{}", here_.host, here_.slot), here_.mark);
     if (rank != 0) return;
-    membership_.report(Json::object({{"event", "started"},
-                                     {"generation", placement.generation},
-                                     {"ranks", placement.size()},
-                                     {"machines", placement.machines().size()},
-                                     {"restart", placement.starts}}));
+    membership_.report(make_event(EventKind::started, {{"generation", placement.generation},
+                                                       {"ranks", placement.size()},
+                                                       {"machines", placement.machines().size()},
+                                                       {"restart", placement.starts}}));
   }
 
   enum class RoundResult { go_on, change, stop, done };
@@ -227,13 +227,12 @@ class Rank {
       return Ended{.how = Ended::How::failed, .reason = reason, .end = failure.end};
     }
     failures_ = placement.failures + 1;
-    membership_.report(Json::object({{"event", "rank_failed"},
-                                     {"host", here_.host},
-                                     {"rank", rank_},
-                                     {"reason", reason},
-                                     {"last_lines", Json::array()},
-                                     {"failures", failures_},
-                                     {"max_restarts", program_.max_restarts}}));
+    membership_.report(make_event(EventKind::rank_failed, {{"host", here_.host},
+                                                           {"rank", rank_},
+                                                           {"reason", reason},
+                                                           {"last_lines", Json::array()},
+                                                           {"failures", failures_},
+                                                           {"max_restarts", program_.max_restarts}}));
     throw PeerLost(reason);
   }
 

@@ -17,8 +17,11 @@ std::uint64_t memory_info(std::string_view line);
 
 bool is_on_ec2();  // by the vendor that the firmware names
 
-// GPUs that the NVIDIA driver made a device file for: /dev/nvidia0, /dev/nvidia1, ...
+// GPUs that the NVIDIA driver made a device file for (/dev/nvidia0, ...; a container has those of its GPUs only), as
+// far as CUDA_VISIBLE_DEVICES leaves them to this process.
 int nvidia_device_count();
+// The same of the device files in `folder`, with that variable's value; nullopt: it is not set.
+int nvidia_device_count(const Path& folder, const std::optional<std::string>& visible);
 
 // A regular file that this process may execute.
 bool is_program(const Path& file);

@@ -49,7 +49,8 @@ class Reporter {
   virtual std::string paint_answer(Style style, std::string_view text) const = 0;
   virtual int columns() const = 0;  // width of the terminal that shows notes; 80 where there is none
 
-  // One with the same options for the standard streams as they are now, after a process replaced them.
+  // One with the same options for the standard streams as they are now, after a process replaced them by a log: each
+  // line begins with its time, as in the other logs of a job.
   virtual std::unique_ptr<Reporter> reopened() const = 0;
 };
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <ctime>
 #include <optional>
 
@@ -58,9 +59,10 @@ bool is_abandoned(const Path& file, const Writer& writer) {
 }  // namespace
 
 Path temporary_for(const Path& path) {
-  Path temporary = path;
-  temporary += fmt::format("{}{}.{}.{}", kMark, ::getpid(), this_place(), to_hex(unpredictable_bytes(kRandomBytes)));
-  return temporary;
+  const std::string ending =
+      fmt::format("{}{}.{}.{}", kMark, ::getpid(), this_place(), to_hex(unpredictable_bytes(kRandomBytes)));
+  const std::string name = path.filename().string();
+  return Path(path).replace_filename(name.substr(0, NAME_MAX - ending.size()) + ending);
 }
 
 std::vector<Path> remove_abandoned_temporaries(const Path& folder, std::string_view start) {

@@ -1,16 +1,35 @@
 #include <dtrain/base/machine.hpp>
 
-#include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <fstream>
 #include <string>
+#include <vector>
 
+#include <dtrain/base/environment.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 
 namespace dtrain {
+namespace {
+
+bool is_gpu_file(std::string_view name) {
+  constexpr std::string_view kStart = "nvidia";
+  return name.size() > kStart.size() && name.starts_with(kStart) &&
+         name.find_first_not_of("0123456789", kStart.size()) == name.npos;
+}
+
+// Whether an entry of CUDA_VISIBLE_DEVICES names a GPU: a number below `gpus`, or an identifier such as GPU-8a5f...
+// CUDA sees the GPUs in front of the first entry that names none.
+bool names_gpu(std::string_view entry, int gpus) {
+  const std::string name(trim(entry));
+  const auto number = parse_integer(name);
+  return number ? *number >= 0 && *number < gpus : name.starts_with("GPU-") || name.starts_with("MIG-");
+}
+
+}  // namespace
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -34,10 +53,18 @@ std::uint64_t memory_info(std::string_view line) {
   return 0;
 }
 
-int nvidia_device_count() {
-  int count = 0;
-  while (std::filesystem::exists(fmt::format("/dev/nvidia{}", count))) ++count;
-  return count;
+int nvidia_device_count() { return nvidia_device_count("/dev", environment("CUDA_VISIBLE_DEVICES")); }
+
+int nvidia_device_count(const Path& folder, const std::optional<std::string>& visible) {
+  int files = 0;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    if (is_gpu_file(entry->path().filename().string())) ++files;
+  }
+  if (!visible || files == 0) return files;
+  const std::vector<std::string> names = split(*visible, ',');
+  const auto end = std::ranges::find_if_not(names, [&](const std::string& name) { return names_gpu(name, files); });
+  return std::min(files, static_cast<int>(end - names.begin()));
 }
 
 bool is_program(const Path& file) {

@@ -85,7 +85,7 @@ TEST(KeyValueServer, AnswersManyRequestsOnOneConnection) {
   Client client(server.port());
   client.send("PUT " + base + "/a/b HTTP/1.1\r\nHost: x\r\ncontent-le");
   std::this_thread::sleep_for(std::chrono::milliseconds(20));  // so that it comes in pieces
-  client.send("ngth: 3\r\n\r\nabcGET " + base + "/a/b HTTP/1.0\r\n\r\nGET " + base + "/a/c HTTP/1.1\r\n\r\n");
+  client.send("ngth: 3\r\n\r\nabcGET " + base + "/a/b HTTP/1.1\r\n\r\nGET " + base + "/a/c HTTP/1.1\r\n\r\n");
   const std::string text = client.read_until("404 Not Found");
   EXPECT_TRUE(text.starts_with("HTTP/1.1 200 OK\r\n")) << text;
   EXPECT_NE(text.find("\r\n\r\nabcHTTP/1.1 404 Not Found"), text.npos) << text;

@@ -43,6 +43,14 @@ TEST_F(Temporaries, OfDeadProcessesAreRemoved) {
   EXPECT_FALSE(std::filesystem::exists(left));
 }
 
+TEST_F(Temporaries, OfTheLongestNameFitBesideIt) {
+  const Path longest = folder_ / (std::string(250, 'n') + ".json");
+  EXPECT_NO_THROW(write_file_atomic(longest, "whole"));
+  EXPECT_EQ(read_file(longest), "whole");
+  EXPECT_EQ(temporary_for(longest).parent_path(), folder_);
+  EXPECT_TRUE(temporary_for(longest).filename().string().starts_with(std::string(200, 'n')));
+}
+
 TEST_F(Temporaries, OfLiveProcessesOthersAndTheFreshStay) {
   old_file("m-0001.json.tmp." + std::to_string(::getpid()));
   old_file("m-0001.json.tmp.");

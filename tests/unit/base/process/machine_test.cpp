@@ -13,6 +13,36 @@ TEST(Machine, HasMemory) {
   EXPECT_EQ(memory_info("NoSuchLine"), 0u);
 }
 
+TEST(Machine, HasTheGpusOfItsDeviceFilesWhateverTheirNumbers) {
+  const TemporaryFolder folder;
+  const auto count = [&](const std::optional<std::string>& visible) {
+    return nvidia_device_count(folder.path(), visible);
+  };
+  for (const char* other : {"nvidiactl", "nvidia-uvm", "nvidia", "nvidia0x", "null"})
+    write_file_atomic(folder.path() / other, "");
+  EXPECT_EQ(count(std::nullopt), 0);
+  EXPECT_EQ(count("0"), 0) << "a machine without GPUs";
+  write_file_atomic(folder.path() / "nvidia3", "");
+  EXPECT_EQ(count(std::nullopt), 1) << "a container has the one that it was given";
+  write_file_atomic(folder.path() / "nvidia12", "");
+  EXPECT_EQ(count(std::nullopt), 2);
+  EXPECT_EQ(nvidia_device_count(folder.path() / "none", std::nullopt), 0);
+}
+
+TEST(Machine, HasTheGpusThatItsEnvironmentShows) {
+  const TemporaryFolder folder;
+  for (const char* file : {"nvidia0", "nvidia1"}) write_file_atomic(folder.path() / file, "");
+  const auto count = [&](const char* visible) { return nvidia_device_count(folder.path(), visible); };
+  EXPECT_EQ(count("0"), 1);
+  EXPECT_EQ(count("1, 0"), 2);
+  EXPECT_EQ(count("GPU-8932f937"), 1);
+  EXPECT_EQ(count("MIG-1,MIG-2,MIG-3"), 2) << "parts of GPUs are no more GPUs";
+  EXPECT_EQ(count(""), 0);
+  EXPECT_EQ(count("-1"), 0);
+  EXPECT_EQ(count("0,-1,1"), 1) << "CUDA ends at the first that is none";
+  EXPECT_EQ(count("0,2"), 1);
+}
+
 TEST(Machine, FindsTheFirstProgramOfTheName) {
   const TemporaryFolder folder;
   const Path first = folder.path() / "first", second = folder.path() / "second";
