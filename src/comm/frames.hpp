@@ -18,6 +18,26 @@ enum class FrameKind : std::uint32_t {
   taken = 0x64740007,    // by shared memory: the oldest lent frame that was not given back is no longer read
 };
 
+constexpr const char* kind_name(FrameKind kind) {
+  switch (kind) {
+    case FrameKind::begin:
+      return "begin";
+    case FrameKind::piece:
+      return "piece";
+    case FrameKind::final:
+      return "final";
+    case FrameKind::gather:
+      return "gather";
+    case FrameKind::message:
+      return "message";
+    case FrameKind::lost:
+      return "lost";
+    case FrameKind::taken:
+      return "taken";
+  }
+  return "of an unknown kind";
+}
+
 // In which order a rank serves the others, `step` from 1: each begins with its right neighbour, so that not all send to
 // the same one.
 constexpr int peer_of_step(int rank, int step, int ranks) { return (rank + step) % ranks; }

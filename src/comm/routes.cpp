@@ -157,4 +157,11 @@ std::size_t Station::number_of(const Stop& stop, int owner) const {
   return chunks_[at(owner)].first + static_cast<std::size_t>(&stop - stops(owner).data());
 }
 
+const Station& LastRoute::station(ShardSpans spans, Way way) {
+  if (!route_ || route_->spans != spans || route_->way != way) {
+    route_ = std::make_unique<RankRoute>(std::move(spans), way, rank_);
+  }
+  return route_->station;
+}
+
 }  // namespace dtrain::comm

@@ -13,6 +13,7 @@
 // two: each block does the same, and sends what it has added up to the owner directly.
 #pragma once
 
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -98,6 +99,18 @@ struct RankRoute {
   const Way way;
   const MergePlan plan;
   const Station station;
+};
+
+// A rank's route of the last reduction, which the next one usually takes too.
+class LastRoute {
+ public:
+  explicit LastRoute(int rank) : rank_(rank) {}
+  // Valid until the next call.
+  const Station& station(ShardSpans spans, Way way);
+
+ private:
+  const int rank_;
+  std::unique_ptr<RankRoute> route_;
 };
 
 }  // namespace dtrain::comm

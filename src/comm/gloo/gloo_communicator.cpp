@@ -139,18 +139,15 @@ class GlooCommunicator final : public HostCommunicator {
                    const std::stop_token& cancel)
       : mesh_(std::move(mesh)),
         deadline_(operation_deadline),
+        route_(mesh_->rank()),
         wire_(connect(*mesh_, address, connect_deadline, cancel), names_of(mesh_->size())) {}
 
   int rank() const override { return mesh_->rank(); }
   int size() const override { return mesh_->size(); }
   std::unique_ptr<Reduction> begin_reduction(const ReductionShape& shape, const Note& note) override {
     DTRAIN_CHECK(shape.packed == 0, "Gloo must know the sizes of frames, those of packed ones are not known");
-    ShardSpans spans = shape.spans_of(size());
-    const Way way = way_of(shape, false);
-    if (!route_ || route_->spans != spans || route_->way != way) {
-      route_ = std::make_unique<RankRoute>(std::move(spans), way, rank());
-    }
-    return std::make_unique<GlooReduction>(*mesh_, wire_, route_->station, pools_, shape, note, ++sequence_, deadline_);
+    const Station& station = route_.station(shape.spans_of(size()), way_of(shape, false));
+    return std::make_unique<GlooReduction>(*mesh_, wire_, station, pools_, shape, note, ++sequence_, deadline_);
   }
   void recycle(FloatBuffer sum) override { pools_.leaves.give(std::move(sum)); }
   std::vector<std::string> all_gather(ByteView mine) override { return mesh_->all_gather(mine); }
@@ -165,7 +162,7 @@ class GlooCommunicator final : public HostCommunicator {
   const std::unique_ptr<Communicator> mesh_;
   const std::chrono::milliseconds deadline_;
   Pools pools_;
-  std::unique_ptr<RankRoute> route_;  // of the last reduction
+  LastRoute route_;
   std::uint64_t sequence_ = 0;
   GlooWire wire_;
 };

@@ -214,12 +214,21 @@ std::vector<std::vector<net::Stream>> form_mesh(Reception& reception, const Mesh
   });
   std::vector<std::jthread> threads;
   for (Calls& each : calls) {
-    threads.emplace_back([&] {
-      each.run();
-      if (!each.is_over()) return;
+    try {
+      threads.emplace_back([&] {
+        each.run();
+        if (!each.is_over()) return;
+        over = true;
+        reception.look_again();
+      });
+    } catch (const std::system_error& error) {  // the calls that have begun end soon
       over = true;
-      reception.look_again();
-    });
+      for (Calls& begun : calls) begun.interrupt();
+      throw PeerLost(
+          fmt::format("could not make the mesh of generation {}: no thread is to be had for the call to rank {} "
+                      "({}; see ulimit -u)",
+                      plan.generation, each.peer(), error.what()));
+    }
   }
   std::map<int, std::vector<net::Stream>> called = reception.take(me, plan.rank, end, cancelled);
   threads.clear();

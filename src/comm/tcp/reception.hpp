@@ -1,11 +1,11 @@
 // The listening port of an endpoint, and the Unix socket beside it. A caller has to prove the job's token and
 // say which rank of which generation it is; then its connection waits here until the generation's mesh asks for it.
 //
-//   caller -> reception   TLS 1.3 handshake with the job's token
-//   caller -> reception   u8 size, and the hello: "generation rank ranks rank-called plain|encrypted number
-//   connections" reception -> caller   kTaken or kOver both                  frames; as plain bytes by Unix sockets, or
-//   where both say so, else in records of
-//                         net/tls/bulk.hpp
+// 1. Both make a TLS 1.3 handshake with the job's token.
+// 2. The caller sends one byte, a size, and its hello of that size:
+//    "generation rank ranks rank-called plain|encrypted number connections".
+// 3. The reception answers kTaken or kOver.
+// 4. Both send frames: as plain bytes by Unix sockets and where both say "plain", else in records of net/tls/bulk.hpp.
 #pragma once
 
 #include <compare>

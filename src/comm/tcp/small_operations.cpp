@@ -37,6 +37,7 @@ std::optional<std::span<std::byte>> GatherOperation::place(int peer, const Frame
   if (header.kind != FrameKind::gather || header.sequence < sequence_ || header.bytes > kLargestText) {
     throw PeerLost(exchange_.name_of(peer) + " sent something else than bytes for all_gather()");
   }
+  if (!needs(peer)) throw PeerLost(exchange_.name_of(peer) + " sent its bytes for all_gather() twice");
   std::string& text = texts_[static_cast<std::size_t>(peer)];
   text.resize(header.bytes);
   return std::as_writable_bytes(std::span(text));
@@ -57,9 +58,11 @@ void SendOperation::start() {
 
 std::optional<std::span<std::byte>> ReceiveOperation::place(int peer, const FrameHeader& header) {
   if (peer != from_ || arrived_) return std::nullopt;
+  // A frame of the next reduction has overtaken the message on another connection. It waits until the message is here.
+  if (may_overtake(header.kind)) return std::nullopt;
   if (header.kind != FrameKind::message || header.bytes != bytes_.size()) {
-    throw PeerLost(fmt::format("{} sent {} bytes where a message of {} was expected", exchange_.name_of(peer),
-                               header.bytes, bytes_.size()));
+    throw PeerLost(fmt::format("{} sent a frame {} of {} bytes where a message of {} was expected",
+                               exchange_.name_of(peer), kind_name(header.kind), header.bytes, bytes_.size()));
   }
   return bytes_;
 }

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include <dtrain/base/error.hpp>
@@ -49,9 +50,11 @@ SocketAddress parse(const std::string& address, std::uint16_t port) {
   throw UsageError(fmt::format("{} is no numeric IPv4 or IPv6 address", address));
 }
 
-// A name in Linux's abstract space: it needs no file, and ends with its socket.
-SocketAddress near_name(const PeerAddress& address) {
+// A name in Linux's abstract space: it needs no file, and ends with its socket. None where it does not fit: a peer
+// names its own address, which need not be one.
+std::optional<SocketAddress> near_name(const PeerAddress& address) {
   const std::string name = fmt::format("dtrain-data {} {}", address.address, address.port);
+  if (name.size() + 1 > sizeof sockaddr_un::sun_path) return std::nullopt;
   SocketAddress result;
   auto* near = reinterpret_cast<sockaddr_un*>(&result.storage);
   near->sun_family = AF_UNIX;
@@ -109,9 +112,10 @@ PeerAddress address_of(int listener) {
 }
 
 FileDescriptor listen_near(const PeerAddress& address) {
-  const SocketAddress name = near_name(address);
-  FileDescriptor socket = make_socket(name, SOCK_NONBLOCK);
-  if (::bind(socket.get(), name.get(), name.size) != 0 || ::listen(socket.get(), kBacklog) != 0) return {};
+  const std::optional<SocketAddress> name = near_name(address);
+  if (!name) return {};
+  FileDescriptor socket = make_socket(*name, SOCK_NONBLOCK);
+  if (::bind(socket.get(), name->get(), name->size) != 0 || ::listen(socket.get(), kBacklog) != 0) return {};
   return socket;
 }
 
@@ -125,9 +129,10 @@ FileDescriptor accept_from(std::span<const int> listeners, std::chrono::millisec
 }
 
 FileDescriptor connect_near(const PeerAddress& to) {
-  const SocketAddress name = near_name(to);
-  FileDescriptor socket = make_socket(name, SOCK_NONBLOCK);
-  const bool connected = ::connect(socket.get(), name.get(), name.size) == 0;
+  const std::optional<SocketAddress> name = near_name(to);
+  if (!name) return {};
+  FileDescriptor socket = make_socket(*name, SOCK_NONBLOCK);
+  const bool connected = ::connect(socket.get(), name->get(), name->size) == 0;
   return connected && net::is_same_user(socket.get()) ? std::move(socket) : FileDescriptor();
 }
 

@@ -18,7 +18,7 @@ FileDescriptor listen_on(const std::string& address);
 PeerAddress address_of(int listener);
 
 // The Unix socket that goes with a listener's address; only processes of the same network namespace see it. None when
-// its name is taken.
+// its name is taken or too long.
 FileDescriptor listen_near(const PeerAddress& address);
 
 // The next connection to one of the listeners, or none when none came within `patience` or they were shut down.

@@ -105,18 +105,15 @@ class TcpCommunicator final : public HostCommunicator {
                   const std::shared_ptr<TrafficCount>& traffic, const std::shared_ptr<SharedMemory>& memory)
       : pools_(memory),
         ranks_share_hosts_(some_share_a_host(plan)),
+        route_(plan.rank),
         exchange_(plan.rank, make_links(plan, std::move(streams), traffic, memory), deadline, std::move(on_point)) {}
 
   int rank() const override { return exchange_.rank(); }
   int size() const override { return exchange_.ranks(); }
 
   std::unique_ptr<Reduction> begin_reduction(const ReductionShape& shape, const Note& note) override {
-    ShardSpans spans = shape.spans_of(size());
-    const Way way = way_of(shape, ranks_share_hosts_);
-    if (!route_ || route_->spans != spans || route_->way != way) {
-      route_ = std::make_unique<RankRoute>(std::move(spans), way, rank());
-    }
-    return std::make_unique<TcpReduction>(exchange_, route_->station, pools_, shape, note, ++sequence_);
+    const Station& station = route_.station(shape.spans_of(size()), way_of(shape, ranks_share_hosts_));
+    return std::make_unique<TcpReduction>(exchange_, station, pools_, shape, note, ++sequence_);
   }
   void recycle(FloatBuffer sum) override { pools_.leaves.give(std::move(sum)); }
 
@@ -138,8 +135,8 @@ class TcpCommunicator final : public HostCommunicator {
  private:
   Pools pools_;
   const bool ranks_share_hosts_;
-  std::unique_ptr<RankRoute> route_;  // of the last reduction
-  std::uint64_t sequence_ = 0;        // of the last collective
+  LastRoute route_;
+  std::uint64_t sequence_ = 0;  // of the last collective
   Exchange exchange_;
 };
 

@@ -45,12 +45,12 @@ class OneRank final : public Wire {
 class Many {
  public:
   Many(int ranks, const ReductionShape& shape, Way way = Way::halving)
-      : plan_(even_spans(ranks, shape.shards)), stations_(Station::of_all_ranks(plan_, way)), sent_(stations_.size()) {
+      : plan_(shape.spans_of(ranks)), stations_(Station::of_all_ranks(plan_, way)), sent_(stations_.size()) {
     for (int rank = 0; rank < ranks; ++rank) {
       ranks_.push_back(std::make_unique<OneRank>(*this, rank, stations_[static_cast<std::size_t>(rank)], shape));
     }
     for (const auto& rank : ranks_) rank->operation().start();
-    for (const auto& rank : ranks_) rank->compute(shape, shards_of_rank(rank->rank(), ranks, shape.shards));
+    for (const auto& rank : ranks_) rank->compute(shape, shape.span_of(rank->rank(), ranks));
   }
   int count() const { return static_cast<int>(stations_.size()); }
   OneRank& rank(int number) { return *ranks_[static_cast<std::size_t>(number)]; }
@@ -139,8 +139,7 @@ class Many {
 OneRank::OneRank(Many& all, int rank, const Station& station, const ReductionShape& shape)
     : all_(all),
       rank_(rank),
-      joiner_(shape, shards_of_rank(rank, all.count(), shape.shards), leaves_,
-              [this](const Piece& piece) { operation_.add(piece); }),
+      joiner_(shape, shape.span_of(rank, all.count()), leaves_, [this](const Piece& piece) { operation_.add(piece); }),
       has_leaves_(station.plan().pieces_of(rank) > 0),
       sum_(has_leaves_ ? FloatBuffer() : FloatBuffer(shape.size)),
       operation_(*this, station, joiner_.buckets(), shape, {}, 1,
@@ -197,6 +196,37 @@ TEST(ManyRanks, EndInTheBitsOfTheTreeWhenFramesOvertakeEachOther) {
           many.expect_tree(shape);
         }
       }
+    }
+  }
+}
+
+// Spans that are drawn: also empty ones, and one that has all shards.
+TEST(ManyRanks, EndInTheBitsOfTheTreeOverUnevenSpans) {
+  std::mt19937_64 random(12345);
+  const auto draw = [&](std::uint64_t below) { return static_cast<int>(random() % below); };
+  for (int round = 0; round < 200; ++round) {
+    SCOPED_TRACE(round);
+    const int ranks = 2 + draw(12);
+    std::vector<int> counts(static_cast<std::size_t>(ranks));
+    ReductionShape shape{.shards = 1 << (1 + draw(6)), .size = 1 + draw(700)};
+    if (round % 100 == 99) shape.size = 270'000;  // several buckets
+    for (int shard = 0; shard < shape.shards; ++shard)
+      ++counts[static_cast<std::size_t>(draw(1 + random() % counts.size()))];
+    shape.spans = spans_of_counts(counts);
+    const int kind = draw(3);
+    if (kind == 1) shape.rounded = draw(static_cast<std::uint64_t>(shape.size) + 1);
+    if (kind == 2) {
+      shape.packed = draw(static_cast<std::uint64_t>(shape.size) + 1);
+      shape.packing = Packing::sparse;
+    }
+    for (const Way way : {Way::halving, Way::direct}) {
+      Many many(ranks, shape, way);
+      if (round % 2 == 0) {
+        many.deliver_by_several(random(), 1 + random() % 5);
+      } else {
+        many.deliver(random());
+      }
+      many.expect_tree(shape);
     }
   }
 }

@@ -164,6 +164,27 @@ TEST(Tcp, GathersByRankAndSendsInOrder) {
   EXPECT_EQ(thrown, nothing(3));
 }
 
+// The chunks of the reduction after a message take other connections than the message.
+TEST(Tcp, KeepsChunksThatOvertakeAMessageUntilItIsRead) {
+  const ReductionShape shape{.shards = 2, .size = 1 << 20};
+  for (const int connections : {2, 4}) {
+    TcpWorld world(2, {.plain_data = true, .by_unix_sockets = false, .connections = connections});
+    const std::string message(512 << 10, 'm');
+    const auto thrown = run_ranks(world.communicators, [&](Communicator& comm) {
+      std::string got(message.size(), ' ');
+      if (comm.rank() == 0) {
+        comm.send(1, bytes_of(message));
+      } else {
+        std::this_thread::sleep_for(300ms);  // until the chunks are there
+        comm.receive(0, std::as_writable_bytes(std::span(got)));
+        EXPECT_EQ(got, message);
+      }
+      EXPECT_TRUE(same_bits(reduce(comm, shape).sum, direct_tree(shape)));
+    });
+    EXPECT_EQ(thrown, nothing(2));
+  }
+}
+
 TEST(Tcp, NamesADeadPeerToAllOthersAtOnce) {
   TcpWorld world(3);
   const auto begin = std::chrono::steady_clock::now();

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -92,6 +93,24 @@ std::size_t near_connections(const PeerAddress& address) {
     count += is_connected && line.ends_with(name);
   }
   return count;
+}
+
+// Threads with stacks larger than the address space cannot be made.
+TEST(Mesh, SaysThatNoThreadIsToBeHad) {
+  Endpoint endpoint({.secret = "s"});
+  pthread_attr_t before, huge;
+  ASSERT_EQ(::pthread_getattr_default_np(&before), 0);
+  ASSERT_EQ(::pthread_getattr_default_np(&huge), 0);
+  ASSERT_EQ(::pthread_attr_setstacksize(&huge, std::size_t{1} << 50), 0);
+  ASSERT_EQ(::pthread_setattr_default_np(&huge), 0);
+  std::string why;
+  try {
+    endpoint.connect({1, 0, {endpoint.address(), {"127.0.0.1", 1}}}, 5s);
+  } catch (const std::exception& error) {
+    why = error.what();
+  }
+  ASSERT_EQ(::pthread_setattr_default_np(&before), 0);
+  EXPECT_NE(why.find("no thread is to be had for the call to rank 1"), std::string::npos) << why;
 }
 
 TEST(Mesh, OfOneMachineGoesByUnixSockets) {
