@@ -65,6 +65,11 @@ bool is_any_address(const std::string& address) {
          (IN6_IS_ADDR_V4MAPPED(&*parsed) && std::all_of(v4, v4 + 4, [](unsigned char byte) { return byte == 0; }));
 }
 
+bool is_ipv4(const std::string& address) {
+  in_addr parsed{};
+  return ::inet_pton(AF_INET, address.c_str(), &parsed) == 1;
+}
+
 std::string in_brackets(const std::string& host) {
   return host.find(':') == std::string::npos ? host : "[" + host + "]";
 }

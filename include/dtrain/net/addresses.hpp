@@ -14,6 +14,7 @@ constexpr const char* kAnyAddress = "0.0.0.0";
 bool is_loopback(const std::string& address);
 // 0.0.0.0 or ::, which a listener binds to be reached at all addresses of its machine.
 bool is_any_address(const std::string& address);
+bool is_ipv4(const std::string& address);  // as four numbers
 // As a URL and a "host:port" take it: an IPv6 address stands in brackets.
 std::string in_brackets(const std::string& host);
 // Numeric IPv4 addresses of the network cards that are up; the loopback's only where there is no other.

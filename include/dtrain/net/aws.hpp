@@ -53,6 +53,13 @@ struct AwsSettings {
   std::shared_ptr<const DelegatedCredentials> delegated{};  // go before all other sources, as long as they live
 };
 
+// No source gives credentials at the moment: a sign-in or a command whose keys have ended, or nothing at all. A person
+// can mend that while a program runs, which asks again.
+class NoCredentials : public UsageError {
+ public:
+  using UsageError::UsageError;
+};
+
 // Where credentials come from, in the order of the AWS SDKs: environment, profile files with the roles and commands
 // that they name and `aws sso login`, web identity, container, instance (IMDSv2). Safe for concurrent use; resolves
 // when first asked and again 15 minutes before they expire.
@@ -60,7 +67,8 @@ class AwsIdentity {
  public:
   explicit AwsIdentity(AwsSettings settings);
   ~AwsIdentity();
-  // Throws UsageError that lists every source that was tried and why it had none. Blocks for seconds at most.
+  // Throws NoCredentials that lists every source that was tried and why it had none, or says why one that was chosen
+  // gives none, UsageError for settings that cannot be meant, and AwsError. Blocks for seconds at most.
   AwsCredentials credentials();
   // A service refused these as expired: the next credentials() asks the sources again.
   void refuse(const AwsCredentials& expired);
@@ -90,6 +98,8 @@ struct AwsEndpoint {
   bool custom = false;
 };
 AwsEndpoint aws_endpoint(const AwsService& service, const std::string& region, const AwsSettings& settings);
+// What the names of AWS's hosts in the region end with: "amazonaws.com", "amazonaws.com.cn".
+std::string aws_domain(const std::string& region);
 // The file of trusted certificates that the profile names (ca_bundle); empty: none, or AWS_CA_BUNDLE takes its place.
 std::string aws_ca_bundle(const AwsSettings& settings);
 
@@ -192,7 +202,7 @@ class AwsClient {
   const AwsSettings& settings() const;
 
   // Signs and sends until it succeeds or another try cannot help. Only for calls that may happen twice, and without a
-  // sink. Throws AwsError, Stopped after SIGINT or SIGTERM, UsageError for want of credentials.
+  // sink. Throws AwsError, Stopped after SIGINT or SIGTERM, NoCredentials.
   AwsAnswer call(const AwsRequest& request);
   // The tries of one piece of work, for callers that go on where a try ended.
   class Tries {

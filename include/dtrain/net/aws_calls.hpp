@@ -112,6 +112,9 @@ class AwsCalls {
   // No try of later calls begins after this. Connections are made anew, so it is not for each call. No call may be
   // under way.
   void limit_until(std::chrono::steady_clock::time_point until);
+  // Other calls of the same person in the same region, for what is still to be done after SIGINT or SIGTERM: signals do
+  // not stop them, and no try begins after `time`.
+  AwsCalls after_stop(std::chrono::seconds time) const;
   // The longest time for one listing, or for one wait of the caller.
   std::chrono::milliseconds patience() const;
   // The user chose another endpoint for EC2, so it may be another service than AWS.

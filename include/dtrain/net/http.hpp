@@ -14,6 +14,10 @@ namespace dtrain::net {
 // The URL as messages and logs show it: user, password, query and fragment may hold secrets, such as the signature of a
 // URL that was given out for a while. The names of objects (s3://) and files have none of these.
 std::string shown_url(std::string_view url);
+// The URL as files on disk may hold it, without secrets: as shown_url() gives it. Where that leaves out a query or a
+// fragment, a SHA-256 of the URL without user and password follows, which tells it from other URLs. User and password
+// are not hashed: a short password could be guessed from its hash.
+std::string stored_url(std::string_view url);
 
 struct Download {
   std::string url;  // http, https or file

@@ -21,6 +21,9 @@ struct SshTarget {
   std::string host;    // a name, an alias of the configuration, or a numeric address (IPv6 without brackets)
   std::string user{};  // empty: the configuration's, else the caller's own
   int port = 0;        // 0: the configuration's, else 22
+  // The name under which files of host keys know it, in place of its name or address; before the configuration's
+  // HostKeyAlias. Empty: the configuration's.
+  std::string host_key_alias{};
   friend bool operator==(const SshTarget&, const SshTarget&) = default;
 };
 // "user@host:port" with what the target says, "[v6]:port": what messages call it.
@@ -51,7 +54,9 @@ struct SshOptions {
   // Private keys without a passphrase, tried in this order after the agent's and those of the configuration, each first
   // with its certificate KEY-cert.pub. Missing files are passed over.
   std::vector<Path> identities;
-  std::string agent_socket;  // $SSH_AUTH_SOCK; empty: no agent
+  // $SSH_AUTH_SOCK; empty: no agent. Its keys that are also named here or in the configuration are offered first; with
+  // IdentitiesOnly, no others.
+  std::string agent_socket;
   // For all of it: name, TCP, key exchange, proof of identity, each hop on the way, and the tries after an sshd that
   // turned the connection away before it said a word (MaxStartups).
   std::chrono::milliseconds connect_deadline{std::chrono::seconds(15)};
@@ -62,6 +67,10 @@ struct SshOptions {
 };
 // What the OpenSSH client would use for the user with this home folder: configuration, known hosts, default keys.
 SshOptions user_ssh_options(const Path& home, std::string agent_socket);
+// Whether a login that takes this public key ("KIND BASE64 ...", a line of an id_*.pub) could succeed with what the
+// options and the configuration for `target` name: the agent holds it, or the private key of a file that needs no
+// passphrase belongs to it. Waits at most some seconds for the agent. Throws UsageError as SshSession::connect().
+bool can_log_in_with(std::string_view public_key, const SshTarget& target, const SshOptions& options);
 // A configuration that the user names stands alone, as with `ssh -F`.
 void use_only(const Path& config, SshOptions& options);
 
@@ -110,7 +119,7 @@ struct SshFile {
 class SshSession {
  public:
   // Connected, host key checked, identity proved. Besides RemoteError: Stopped, and Error for files of ours that cannot
-  // be read or written. SshTurnedAway when every try was.
+  // be read or written. SshTurnedAway when every try was, SshHostKeyChanged and SshLoginRefused.
   static SshSession connect(const SshTarget& target, const SshOptions& options);
   SshSession(SshSession&&) noexcept;
   SshSession& operator=(SshSession&&) noexcept;
@@ -136,7 +145,8 @@ class SshSession {
   void put_file(const Path& local, const std::string& remote, unsigned mode);
   void put_text(std::string_view content, const std::string& remote, unsigned mode);
   std::string read_file(const std::string& path, std::size_t most_bytes = 1 << 20);  // RemoteError: longer than that
-  void rename(const std::string& from, const std::string& to);                       // replaces `to`, in one step
+  std::string read_part(const std::string& path, std::uint64_t from, std::size_t most);  // less where the file ends
+  void rename(const std::string& from, const std::string& to);                           // replaces `to`, in one step
   // The file must exist. False: the host refuses, for example because the file belongs to another user.
   [[nodiscard]] bool set_mode(const std::string& path, unsigned mode);
   void remove(const std::string& path);  // a file; one that is not there is fine
@@ -152,6 +162,18 @@ class SshSession {
 
 // sshd closed the connection before it said who it is, on every try until the deadline: too many others are logging in.
 class SshTurnedAway : public RemoteError {
+ public:
+  using RemoteError::RemoteError;
+};
+
+// The key of the host differs from the known one, or is revoked: trying again does not change that.
+class SshHostKeyChanged : public RemoteError {
+ public:
+  using RemoteError::RemoteError;
+};
+
+// sshd took none of the keys that there are.
+class SshLoginRefused : public RemoteError {
  public:
   using RemoteError::RemoteError;
 };

@@ -188,6 +188,14 @@ void AwsCalls::limit_until(std::chrono::steady_clock::time_point until) {
   state_->limits.until = until;
   state_->services.clear();  // each client has the limits that it was made with
 }
+AwsCalls AwsCalls::after_stop(std::chrono::seconds time) const {
+  AwsSettings settings = state_->settings;
+  settings.region = state_->region;
+  AwsLimits limits = state_->limits;
+  limits.stop_on_signal = false;
+  limits.until = Clock::now() + time;
+  return AwsCalls(std::move(settings), limits);
+}
 bool AwsCalls::talks_to_another() const { return aws_endpoint(kEc2.service, state_->region, state_->settings).custom; }
 std::string AwsCalls::ca_bundle() const { return aws_ca_bundle(state_->settings); }
 std::chrono::milliseconds AwsCalls::patience() const {

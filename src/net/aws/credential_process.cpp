@@ -15,7 +15,7 @@ AwsCredentials run_credential_process(const std::string& command, const std::str
   child.error = STDERR_FILENO;  // for people: a code to type, a page to open
   const auto answer = try_asking(child, std::chrono::seconds(60));
   const auto refuse = [&](const std::string& why) {
-    return UsageError(fmt::format("{}: its credential_process {}", source, why), "run it by hand: " + command);
+    return NoCredentials(fmt::format("{}: its credential_process {}", source, why), "run it by hand: " + command);
   };
   if (!answer) throw refuse("did not end in time");
   if (answer->code != 0) throw refuse("failed");

@@ -5,7 +5,7 @@
 
 namespace dtrain::net {
 
-// Runs the command with sh, for a minute at most. Throws UsageError with what it said when it fails, is too slow or
+// Runs the command with sh, for a minute at most. Throws NoCredentials with what it said when it fails, is too slow or
 // prints something else.
 AwsCredentials run_credential_process(const std::string& command, const std::string& source);
 

@@ -85,8 +85,8 @@ CredentialsFound from_profile(const AwsSettings& settings, int roles);
 AwsCredentials source_of(const AwsSettings& settings, const AwsProfile& profile, int roles) {
   const auto needed = [&](CredentialsFound found, const std::string& key) {
     if (found.credentials) return std::move(*found.credentials);
-    throw UsageError(fmt::format("AWS profile {}: its {} has no credentials: {}", profile.name, key, found.why_not),
-                     "correct it in " + profile.config_file);
+    throw NoCredentials(fmt::format("AWS profile {}: its {} has no credentials: {}", profile.name, key, found.why_not),
+                        "correct it in " + profile.config_file);
   };
   AwsSettings asking = settings;
   asking.profile.clear();
@@ -151,8 +151,8 @@ AwsCredentials resolve(const AwsSettings& settings) {
     if (found.credentials) return std::move(*found.credentials);
     if (!found.why_not.empty()) tried.push_back(fmt::format("{} ({})", source.name, found.why_not));
   }
-  throw UsageError(fmt::format("no AWS credentials: tried {}", join(tried, ", ")),
-                   "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or run aws configure");
+  throw NoCredentials(fmt::format("no AWS credentials: tried {}", join(tried, ", ")),
+                      "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or run aws configure");
 }
 
 }  // namespace

@@ -75,6 +75,8 @@ std::string signing_region(const AwsService& service, const std::string& region)
   return service.is_global ? std::string(partition_of(region).home) : region;
 }
 
+std::string aws_domain(const std::string& region) { return std::string(partition_of(region).suffix); }
+
 AwsEndpoint aws_endpoint(const AwsService& service, const std::string& region, const AwsSettings& settings) {
   const AwsProfile profile = read_profile(settings);
   std::string url = chosen_url(service, settings, profile);

@@ -25,8 +25,8 @@ struct SignIn {
   Path cache;  // of its token
 };
 
-UsageError not_signed_in(const AwsProfile& profile, const std::string& why) {
-  return UsageError(fmt::format("AWS profile {}: {}", profile.name, why), "aws sso login --profile " + profile.name);
+NoCredentials not_signed_in(const AwsProfile& profile, const std::string& why) {
+  return NoCredentials(fmt::format("AWS profile {}: {}", profile.name, why), "aws sso login --profile " + profile.name);
 }
 
 SignIn sign_in_of(const AwsSettings& settings, const AwsProfile& profile) {
@@ -51,7 +51,12 @@ SignIn sign_in_of(const AwsSettings& settings, const AwsProfile& profile) {
 Json cached_token(const SignIn& sign_in, const AwsProfile& profile) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(sign_in.cache, error)) throw not_signed_in(profile, "nobody is signed in");
-  Json token = Json::parse(read_file(sign_in.cache), sign_in.cache.string());
+  Json token;
+  try {
+    token = Json::parse(read_file(sign_in.cache), sign_in.cache.string());
+  } catch (const Error& unreadable) {  // for one, `aws sso login` is writing it
+    throw not_signed_in(profile, unreadable.what());
+  }
   if (token.find_text("accessToken").empty()) throw not_signed_in(profile, sign_in.cache.string() + " holds no token");
   return token;
 }

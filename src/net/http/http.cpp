@@ -38,7 +38,12 @@ bool looks_like_html(const ResponseHead& head, std::string_view beginning) {
          starts_with_ignoring_case(text, "<!doctype html") || starts_with_ignoring_case(text, "<html");
 }
 
-// One try: appends to the partial file, or begins it anew when the server sends everything again.
+struct TooLong {
+  std::uint64_t size = 0;  // as far as it came
+};
+
+// One try: appends to the partial file, or begins it anew when the server sends everything again. Throws TooLong
+// where more comes than the file has.
 TransferResult try_once(const Download& request, PartialFile& part) {
   ResponseHead head;
   bool first = true;
@@ -56,6 +61,8 @@ TransferResult try_once(const Download& request, PartialFile& part) {
                   fmt::format("{}: the server sent an HTML page in place of the file", shown_url(request.url)),
                   "open the URL in a browser: a login or a proxy may stand in between, or the file moved");
             }
+            const std::uint64_t size = part.size() + bytes.size();
+            if (request.size && size > request.size) throw TooLong{size};
             part.write(bytes);
           }};
   const bool can_resume = part.size() > 0 && (!part.validator().empty() || !request.sha256.empty());
@@ -112,11 +119,18 @@ void fetch(const Download& request, PartialFile& part) {
   }
 }
 
-// Empty if the content is right, else what is wrong with it.
-std::string what_is_wrong(const Download& request, const PartialFile& part) {
-  if (request.size && part.size() != request.size) {
-    return fmt::format("{} bytes came, {} were expected", part.size(), request.size);
+std::string wrong_size(const Download& request, std::uint64_t size) {
+  return fmt::format("{} bytes came, {} were expected", size, request.size);
+}
+
+// Fetches it. Empty if the content is right, else what is wrong with it.
+std::string fetch_and_check(const Download& request, PartialFile& part) {
+  try {
+    fetch(request, part);
+  } catch (const TooLong& body) {
+    return wrong_size(request, body.size);
   }
+  if (request.size && part.size() != request.size) return wrong_size(request, part.size());
   if (request.sha256.empty()) return {};
   const std::string hash = hash_of(part.path());
   if (hash == request.sha256) return {};
@@ -135,16 +149,21 @@ std::string shown_url(std::string_view url) {
   return fmt::format("{}{}", url.substr(0, begin), url.substr(at == authority.npos ? begin : begin + at + 1));
 }
 
+std::string stored_url(std::string_view url) {
+  const std::string shown = shown_url(url);
+  const std::size_t rest = url.find_first_of("?#");
+  if (shown == url || rest == url.npos) return shown;
+  return fmt::format("{} {}", shown, sha256_hex(bytes_of(shown + std::string(url.substr(rest)))));
+}
+
 void download(const Download& request) {
   if (already_there(request)) return;
   PartialFile part(request.to, request.url);
   const bool resumed = part.size() > 0;
-  fetch(request, part);
-  std::string wrong = what_is_wrong(request, part);
+  std::string wrong = fetch_and_check(request, part);
   if (!wrong.empty() && resumed) {  // the beginning was of another version: once more, from the start
     part.remove();
-    fetch(request, part);
-    wrong = what_is_wrong(request, part);
+    wrong = fetch_and_check(request, part);
   }
   if (!wrong.empty()) {
     part.remove();

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/still_named.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/net/http.hpp>
 
@@ -23,21 +24,28 @@ namespace {
 
 Path with_ending(Path path, const char* ending) { return path += ending; }
 
+FileDescriptor open_locked(const Path& part, const Path& to) {
+  for (;;) {
+    FileDescriptor file(::open(part.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));
+    if (!file) fail("create", part);
+    if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      throw Error(fmt::format("{}: another process is downloading it", to.string()), "wait for it to end");
+    }
+    if (is_still_named(file, part)) return file;
+  }
+}
+
 }  // namespace
 
 PartialFile::PartialFile(Path to, std::string url)
     : to_(std::move(to)), part_(with_ending(to_, ".part")), from_(with_ending(part_, ".from")), url_(std::move(url)) {
   if (to_.has_parent_path()) make_folder(to_.parent_path());
-  fd_ = FileDescriptor(::open(part_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));
-  if (!fd_) fail("create", part_);
-  if (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    throw Error(fmt::format("{}: another process is downloading it", to_.string()), "wait for it to end");
-  }
+  fd_ = open_locked(part_, to_);
   const off_t size = ::lseek(fd_.get(), 0, SEEK_END);
   if (size < 0) fail("read", part_);
   size_ = static_cast<std::uint64_t>(size);
   const std::vector<std::string> from = split(std::filesystem::exists(from_) ? read_file(from_) : std::string(), '\n');
-  if (from.size() >= 2 && from[0] == url_) {
+  if (from.size() >= 2 && from[0] == stored_url(url_)) {
     validator_ = from[1];
   } else {
     remove();
@@ -57,7 +65,7 @@ void PartialFile::begin_at(std::uint64_t offset, const std::string& validator) {
   if (::ftruncate(fd_.get(), static_cast<off_t>(offset)) != 0) fail("cut", part_);
   size_ = offset;
   validator_ = validator;
-  write_file_atomic(from_, fmt::format("{}\n{}\n", url_, validator));
+  write_file_atomic(from_, fmt::format("{}\n{}\n", stored_url(url_), validator));
 }
 
 void PartialFile::write(ByteView bytes) {

@@ -1,4 +1,4 @@
-// TO.part, the beginning of a download, and TO.part.from, which says of what: the URL and the server's validator.
+// TO.part, the beginning of a download, and TO.part.from, which says of what: stored_url() and the server's validator.
 #pragma once
 
 #include <cstdint>

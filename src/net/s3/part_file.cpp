@@ -12,6 +12,8 @@
 #include <utility>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/still_named.hpp>
+#include <dtrain/net/http.hpp>
 
 namespace dtrain::net {
 namespace {
@@ -33,6 +35,16 @@ FileDescriptor open_for_writing(const Path& path) {
   return fd;
 }
 
+FileDescriptor open_part(const Path& part, const Path& to) {
+  for (;;) {
+    FileDescriptor file = open_for_writing(part);
+    if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      throw Error(fmt::format("{}: another process is downloading it", to.string()), "wait for it to end");
+    }
+    if (is_still_named(file, part)) return file;
+  }
+}
+
 }  // namespace
 
 PartFile::PartFile(Path to, const std::string& url, const ObjectState& state, std::uint64_t part_size)
@@ -42,11 +54,8 @@ PartFile::PartFile(Path to, const std::string& url, const ObjectState& state, st
       size_(state.size),
       part_size_(part_size) {
   if (to_.has_parent_path()) make_folder(to_.parent_path());
-  fd_ = open_for_writing(part_);
-  if (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    throw Error(fmt::format("{}: another process is downloading it", to_.string()), "wait for it to end");
-  }
-  take_over(fmt::format("{}\n{}\n{}\n{}\n", url, state.etag, size_, part_size_));
+  fd_ = open_part(part_, to_);
+  take_over(fmt::format("{}\n{}\n{}\n{}\n", stored_url(url), state.etag, size_, part_size_));
   reserve();
 }
 

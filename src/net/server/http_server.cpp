@@ -25,6 +25,7 @@
 #include <dtrain/base/text.hpp>
 #include <dtrain/net/connection_quota.hpp>
 
+#include "http_heads.hpp"
 #include "loop_state.hpp"
 
 namespace dtrain::net {
@@ -34,66 +35,9 @@ using asio::ip::tcp;
 constexpr std::size_t kMostHead = 16 << 10, kPiece = 256 << 10, kMostUnread = 16 << 20;  // the last: of a stream
 constexpr std::chrono::hours kNever{1 << 16};  // a connection that is being answered stays
 
-struct RequestHead {
-  std::string method, path;  // as they were sent
-  std::size_t body = 0;      // bytes that follow
-  std::vector<std::pair<std::string, std::string>> headers{};
-};
-
-std::pair<std::string, std::string> parse_header(std::string_view line) {
-  const auto colon = line.find(':');
-  if (colon == line.npos) return {};
-  return {lower_case(trim(line.substr(0, colon))), std::string(trim(line.substr(colon + 1)))};
-}
-
-// Reads the lines of `text` up to the blank one. nullopt for what is no request of HTTP/1, or has a longer body.
-std::optional<RequestHead> parse_request_head(std::string_view text, std::size_t most_body) {
-  const std::vector<std::string> lines = split(text, '\n');
-  const std::vector<std::string> words = split(trim(lines.front()), ' ');
-  if (words.size() != 3 || !words[2].starts_with("HTTP/1.")) return std::nullopt;
-  RequestHead head{.method = words[0], .path = words[1]};
-  for (const std::string& line : lines) {
-    auto header = parse_header(line);
-    if (header.first.empty()) continue;
-    if (header.first == "content-length") {
-      const auto length = parse_integer(header.second);
-      if (!length || *length < 0 || static_cast<std::size_t>(*length) > most_body) return std::nullopt;
-      head.body = static_cast<std::size_t>(*length);
-    }
-    head.headers.push_back(std::move(header));
-  }
-  return head;
-}
-
 bool has_secret(std::string_view path, const std::string& secret) {
   if (secret.empty()) return true;
   return path.starts_with('/') && equal_secrets(path.substr(1, secret.size()), secret);
-}
-
-constexpr int kFirstRefusal = 400;  // of the statuses
-constexpr std::pair<int, const char*> kReasons[] = {{200, "OK"},
-                                                    {303, "See Other"},
-                                                    {400, "Bad Request"},
-                                                    {401, "Unauthorized"},
-                                                    {403, "Forbidden"},
-                                                    {404, "Not Found"},
-                                                    {405, "Method Not Allowed"},
-                                                    {413, "Payload Too Large"},
-                                                    {429, "Too Many Requests"}};
-
-const char* reason_of(int status) {
-  const auto* const found = std::ranges::find(kReasons, status, &std::pair<int, const char*>::first);
-  return found == std::end(kReasons) ? "Error" : found->second;
-}
-
-bool is_refusal(const HttpResponse& answer) { return answer.last || answer.status >= kFirstRefusal; }
-
-std::string head_of(const HttpResponse& answer, const std::optional<std::uint64_t>& size, bool keep_alive) {
-  std::string head = fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\nConnection: {}\r\n", answer.status,
-                                 reason_of(answer.status), answer.type, keep_alive ? "keep-alive" : "close");
-  if (size) head += fmt::format("Content-Length: {}\r\n", *size);
-  for (const auto& [name, value] : answer.headers) head += fmt::format("{}: {}\r\n", name, value);
-  return head + "\r\n";
 }
 
 }  // namespace
@@ -185,6 +129,7 @@ class HttpServer::State::Session : public std::enable_shared_from_this<Session> 
                 .connection = number_,
                 .headers = head->headers};
     if (error) return end();
+    stays_ = options_.keep_alive && head->stays;
     const std::size_t missing = head->body - std::min(head->body, incoming_.size());
     asio::async_read(socket_, asio::dynamic_buffer(incoming_), asio::transfer_exactly(missing),
                      [self = shared_from_this(), size = head->body](asio::error_code failed, std::size_t) {
@@ -223,17 +168,31 @@ class HttpServer::State::Session : public std::enable_shared_from_this<Session> 
     }
     open_ = std::move(answer.stream);
     if (open_) size.reset();
-    stays_ = options_.keep_alive && size && !is_refusal(answer);
-    outgoing_ = head_of(answer, size, stays_) + answer.body;
+    stays_ = stays_ && size && !is_refusal(answer);
+    outgoing_ = head_of(answer, size, stays_);
+    if (request_.method == "HEAD") {
+      open_ = nullptr;
+      file_.close();
+    } else {
+      outgoing_ += answer.body;
+    }
     send();
   }
 
   void send() {
+    write([this] { send_more(); });
+  }
+
+  // Sends `outgoing_`, with a deadline for each piece of it, then calls `then`.
+  void write(std::function<void()> then, std::size_t from = 0) {
     limit(options_.write_deadline);
-    asio::async_write(socket_, asio::buffer(outgoing_),
-                      [self = shared_from_this()](asio::error_code error, std::size_t) {
+    const std::size_t size = std::min(kPiece, outgoing_.size() - from);
+    asio::async_write(socket_, asio::buffer(outgoing_.data() + from, size),
+                      [self = shared_from_this(), then = std::move(then), next = from + size](asio::error_code error,
+                                                                                              std::size_t) mutable {
                         if (error) return self->end();
-                        self->send_more();
+                        if (next < self->outgoing_.size()) return self->write(std::move(then), next);
+                        then();
                       });
   }
 
@@ -300,14 +259,11 @@ class HttpServer::State::Session : public std::enable_shared_from_this<Session> 
 
   void write_stream() {
     outgoing_ = std::exchange(unsent_, {});
-    limit(options_.write_deadline);
-    asio::async_write(socket_, asio::buffer(outgoing_),
-                      [self = shared_from_this()](asio::error_code error, std::size_t) {
-                        if (error) return self->end();
-                        self->timer_.cancel();
-                        self->outgoing_.clear();
-                        if (!self->unsent_.empty()) self->write_stream();
-                      });
+    write([this] {
+      timer_.cancel();
+      outgoing_.clear();
+      if (!unsent_.empty()) write_stream();
+    });
   }
 
   std::weak_ptr<State> server_;
@@ -317,7 +273,7 @@ class HttpServer::State::Session : public std::enable_shared_from_this<Session> 
   tcp::socket socket_;
   std::string incoming_;  // at most a head, and a body once the head is accepted
   HttpRequest request_;
-  bool stays_ = false;  // for the next request
+  bool stays_ = false;  // for the next request, as far as is known
   std::ifstream file_;
   std::string outgoing_;
   std::function<void(std::shared_ptr<HttpStream>)> open_;  // set until the stream begins
@@ -382,6 +338,7 @@ HttpServer::HttpServer(Loop& loop, const std::string& bind_address, std::uint16_
   const std::string why =
       error ? fmt::format("cannot listen on port {} of {}: {}", port, bind_address, error.message()) : std::string();
   if (error == asio::error::address_in_use) throw PortInUse(why);
+  if (error == asio::error::access_denied) throw Error(why, "choose another port; those below 1024 need root");
   if (error) throw Error(why);
   loop.post([state = state_] { state->accept_next(); });
 }

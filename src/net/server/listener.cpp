@@ -62,9 +62,18 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   // Ends this watch and begins another later.
   bool pause(std::chrono::milliseconds time) {
     loop_.after(time, [self = shared_from_this()] {
-      if (self->listening_) self->watch();
+      if (self->listening_) self->watch_again();
     });
     return false;
+  }
+
+  // A watch needs a descriptor, and the one that the pause gave back may be in use elsewhere.
+  void watch_again() {
+    try {
+      watch();
+    } catch (const Error&) {
+      pause(kPause);
+    }
   }
 
   void admit(FileDescriptor socket) {

@@ -2,31 +2,22 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include <dtrain/base/base64.hpp>
+#include <dtrain/net/ssh.hpp>
 
-#include "watchdog.hpp"
+#include "agent_relay.hpp"
 
 namespace dtrain::net::ssh {
 namespace {
 
 constexpr std::string_view kWhat = "proving who we are";
-
-FileDescriptor connect_to_agent(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof address.sun_path) return {};
-  std::memcpy(address.sun_path, path.data(), path.size());
-  FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!socket || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return {};
-  return socket;
-}
+constexpr std::string_view kTooMany = "Too many authentication failures";  // what sshd says
 
 // The bytes of a public key or a certificate; empty: libssh cannot say.
 std::string blob_of(ssh_key key) {
@@ -37,12 +28,55 @@ std::string blob_of(ssh_key key) {
   return blob;
 }
 
+KeyHandle read_private(const Path& path) {
+  ssh_key raw = nullptr;
+  if (ssh_pki_import_privkey_file(path.c_str(), nullptr, nullptr, nullptr, &raw) != SSH_OK) return nullptr;
+  return KeyHandle(raw);
+}
+
+KeyHandle read_certificate(const Path& path) {
+  ssh_key raw = nullptr;
+  if (ssh_pki_import_cert_file(path.c_str(), &raw) != SSH_OK) return nullptr;
+  return KeyHandle(raw);
+}
+
+KeyHandle public_half(ssh_key key) {
+  ssh_key raw = nullptr;
+  if (ssh_pki_export_privkey_to_pubkey(key, &raw) != SSH_OK) return nullptr;
+  return KeyHandle(raw);
+}
+
+// The public key of a file that holds one, or OpenSSH's private key, which needs no passphrase for that.
+KeyHandle read_public(const Path& path) {
+  ssh_key raw = nullptr;
+  if (ssh_pki_import_pubkey_file(path.c_str(), &raw) != SSH_OK) return nullptr;
+  return KeyHandle(raw);
+}
+
+Path certificate_of(const Path& key) { return key.string() + "-cert.pub"; }
+
+// What the agent's keys are compared with. A key with a passphrase, or one whose private half only the agent has, is
+// known by its file.
+std::vector<std::string> named_keys(const Identity& identity) {
+  std::vector<std::string> blobs;
+  const auto add = [&blobs](const KeyHandle& key) {
+    if (key) blobs.push_back(blob_of(key.get()));
+  };
+  for (const Path& path : identity.certificates) add(read_certificate(path));
+  for (const Path& path : identity.keys) add(read_certificate(certificate_of(path)));
+  for (const Path& path : identity.keys) {
+    KeyHandle key = read_public(path);
+    add(key ? std::move(key) : read_public(path.string() + ".pub"));
+  }
+  std::erase(blobs, std::string());
+  return blobs;
+}
+
 // Whether the certificate is for this private key. Both begin with the name of their kind; the rest of the key stands
 // somewhere in the certificate (PROTOCOL.certkeys of OpenSSH). ssh_key_cmp() calls them different in some versions.
 bool is_for(ssh_key certificate, ssh_key key) {
-  ssh_key raw = nullptr;
-  if (ssh_pki_export_privkey_to_pubkey(key, &raw) != SSH_OK) return false;
-  const KeyHandle open(raw);
+  const KeyHandle open = public_half(key);
+  if (!open) return false;
   const std::string blob = blob_of(open.get());
   const std::size_t behind_kind = 4 + std::strlen(ssh_key_type_to_char(ssh_key_type(open.get())));
   return blob.size() > behind_kind && blob_of(certificate).find(blob.substr(behind_kind)) != std::string::npos;
@@ -57,27 +91,26 @@ class Attempts {
     return accepted([&] { return ssh_userauth_none(connection_.get(), nullptr); });
   }
 
-  // libssh waits for the agent's answers without an end: when half of the time is gone its socket is shut, so that keys
-  // still have the other half.
+  // The agent has half of the time, so that keys still have the other half.
   bool with_agent() {
-    FileDescriptor socket = connect_to_agent(identity_.agent_socket);
-    if (!socket) return false;
-    tried_.push_back("the agent");
-    const Watchdog watchdog(socket.get(), {Clock::now() + (patience_.until - Clock::now()) / 2, patience_.stop});
-    ssh_set_agent_socket(connection_.get(), socket.release());
+    FileDescriptor agent = connect_to_agent(identity_.agent_socket);
+    if (!agent) return false;
+    tried_.push_back(identity_.only_named_keys ? "the agent (IdentitiesOnly)" : "the agent");
+    AgentRelay relay(std::move(agent), {named_keys(identity_), identity_.only_named_keys},
+                     {Clock::now() + (patience_.until - Clock::now()) / 2, patience_.stop});
+    ssh_set_agent_socket(connection_.get(), relay.take_socket().release());
     return accepted([&] { return ssh_userauth_agent(connection_.get(), nullptr); });
   }
 
   bool with_key(const Path& path) {
     if (::access(path.c_str(), F_OK) != 0) return false;
     tried_.push_back(path.string());
-    ssh_key raw = nullptr;
-    if (ssh_pki_import_privkey_file(path.c_str(), nullptr, nullptr, nullptr, &raw) != SSH_OK) {
+    const KeyHandle key = read_private(path);
+    if (!key) {
       tried_.back() += " (cannot be read, or asks for a passphrase)";
       return false;
     }
-    const KeyHandle key(raw);
-    std::vector<Path> certificates = {path.string() + "-cert.pub"};
+    std::vector<Path> certificates = {certificate_of(path)};
     certificates.insert(certificates.end(), identity_.certificates.begin(), identity_.certificates.end());
     for (const Path& certificate : certificates) {
       if (with_certificate(certificate, path)) return true;
@@ -88,9 +121,10 @@ class Attempts {
   [[noreturn]] void give_up() const {
     const std::string tried =
         tried_.empty() ? "there is neither an agent nor a key" : fmt::format("tried {}", fmt::join(tried_, ", "));
-    throw RemoteError(fmt::format("{}: no key opens it for user '{}': {}", connection_.name(), identity_.user, tried),
-                      fmt::format("put a public key there: ssh-copy-id -p {} {}; or load its private one: ssh-add",
-                                  identity_.port, identity_.user + "@HOST"));
+    throw SshLoginRefused(
+        fmt::format("{}: no key opens it for user '{}': {}", connection_.name(), identity_.user, tried),
+        fmt::format("put a public key there: ssh-copy-id -p {} {}; or load its private one: ssh-add", identity_.port,
+                    identity_.user + "@HOST"));
   }
 
  private:
@@ -102,15 +136,13 @@ class Attempts {
   // so each gets a key of its own.
   bool with_certificate(const Path& path, const Path& key_path) {
     if (::access(path.c_str(), F_OK) != 0) return false;
-    ssh_key raw_certificate = nullptr, raw_key = nullptr;
-    if (ssh_pki_import_cert_file(path.c_str(), &raw_certificate) != SSH_OK) {
+    const KeyHandle certificate = read_certificate(path);
+    if (!certificate) {
       tried_.push_back(path.string() + " (cannot be read)");
       return false;
     }
-    const KeyHandle certificate(raw_certificate);
-    if (ssh_pki_import_privkey_file(key_path.c_str(), nullptr, nullptr, nullptr, &raw_key) != SSH_OK) return false;
-    const KeyHandle key(raw_key);
-    if (!is_for(certificate.get(), key.get())) return false;
+    const KeyHandle key = read_private(key_path);
+    if (!key || !is_for(certificate.get(), key.get())) return false;
     if (ssh_pki_copy_cert_to_privkey(certificate.get(), key.get()) != SSH_OK) return false;
     tried_.push_back(path.string());
     return with_loaded(key.get());
@@ -118,9 +150,22 @@ class Attempts {
 
   template <class Step>
   bool accepted(Step step) {
-    const int result = connection_.finish(kWhat, SSH_AUTH_AGAIN, patience_, step);
-    if (result == SSH_AUTH_ERROR && connection_.is_lost()) connection_.fail(kWhat);
+    // Once sshd has ended the connection, libssh says for ever that the answer is still to come.
+    const auto step_or_lost = [&] {
+      const int result = step();
+      return result == SSH_AUTH_AGAIN && connection_.is_lost() ? SSH_AUTH_ERROR : result;
+    };
+    const int result = connection_.finish(kWhat, SSH_AUTH_AGAIN, patience_, step_or_lost);
+    if (result == SSH_AUTH_ERROR && connection_.is_lost()) fail();
     return result == SSH_AUTH_SUCCESS;
+  }
+
+  [[noreturn]] void fail() const {
+    const std::string reason = connection_.reason();
+    if (reason.find(kTooMany) == std::string::npos) connection_.fail(kWhat);
+    throw SshLoginRefused(
+        fmt::format("{}: {}: {}: tried {}", connection_.name(), kWhat, reason, fmt::join(tried_, ", ")),
+        "name the right key for this host by IdentityFile in ~/.ssh/config: it is offered first");
   }
 
   Connection& connection_;
@@ -138,6 +183,16 @@ void authenticate(Connection& connection, const Identity& identity, const Patien
     if (attempts.with_key(key)) return;
   }
   attempts.give_up();
+}
+
+bool has_proof(const Identity& identity, const std::string& key, const Patience& patience) {
+  const std::vector<std::string> named = named_keys(identity);
+  const bool is_offered = !identity.only_named_keys || std::ranges::find(named, key) != named.end();
+  if (is_offered && agent_holds(identity.agent_socket, key, patience)) return true;
+  return std::ranges::any_of(identity.keys, [&](const Path& path) {
+    const KeyHandle secret = read_private(path), open = secret ? public_half(secret.get()) : nullptr;
+    return open && blob_of(open.get()) == key;
+  });
 }
 
 }  // namespace dtrain::net::ssh

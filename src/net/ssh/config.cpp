@@ -219,6 +219,10 @@ class Collector {
   std::string remote_user() const {
     return !target_.user.empty() ? target_.user : config_.user.empty() ? user_.name : config_.user;
   }
+  const std::string& key_name() const {
+    if (!target_.host_key_alias.empty()) return target_.host_key_alias;
+    return config_.host_key_alias.empty() ? target_.host : config_.host_key_alias;
+  }
   int port() const { return target_.port != 0 ? target_.port : config_.port != 0 ? config_.port : 22; }
 
   // What a per cent sign and this letter stand for.
@@ -231,7 +235,7 @@ class Collector {
       case 'n':
         return target_.host;
       case 'k':
-        return config_.host_key_alias.empty() ? target_.host : config_.host_key_alias;
+        return key_name();
       case 'p':
         return std::to_string(port());
       case 'r':

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include <dtrain/base/base64.hpp>
 #include <dtrain/base/text.hpp>
 
 #include "authenticate.hpp"
@@ -21,6 +22,7 @@ namespace {
 
 constexpr std::string_view kGreeting = "agreeing on keys";
 constexpr int kMostHops = 8;
+constexpr std::chrono::seconds kForTheAgent(3);
 
 // A target with everything that the configuration adds to it.
 struct Destination {
@@ -43,12 +45,13 @@ Destination look_up(const SshTarget& target, const SshOptions& options, const Pa
   to.family = config.family;
   to.identity = {.user = to.user,
                  .port = to.port,
-                 .agent_socket = config.identities_only ? "" : config.agent_socket.value_or(options.agent_socket),
+                 .agent_socket = config.agent_socket.value_or(options.agent_socket),
+                 .only_named_keys = config.identities_only,
                  .keys = config.identities,
                  .certificates = config.certificates};
   to.identity.keys.insert(to.identity.keys.end(), options.identities.begin(), options.identities.end());
   to.host_keys = host_key_rules(config, options);
-  to.host_key_alias = config.host_key_alias;
+  to.host_key_alias = target.host_key_alias.empty() ? config.host_key_alias : target.host_key_alias;
   to.jump = config.jump;
   to.proxy_command = config.proxy_command;
   to.algorithms = config.algorithms;
@@ -179,3 +182,14 @@ Connected connect(const SshTarget& target, const SshOptions& options, const Pati
 }
 
 }  // namespace dtrain::net::ssh
+
+namespace dtrain::net {
+
+bool can_log_in_with(std::string_view public_key, const SshTarget& target, const SshOptions& options) {
+  const std::vector<std::string> words = split(trim(public_key), ' ');
+  if (words.size() < 2) return false;
+  const ssh::Patience patience{ssh::Clock::now() + ssh::kForTheAgent, options.stop};
+  return ssh::has_proof(ssh::look_up(target, options, patience).identity, from_base64(words[1]), patience);
+}
+
+}  // namespace dtrain::net

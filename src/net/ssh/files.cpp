@@ -26,11 +26,12 @@ void put(ssh::Sftp& files, std::string_view content, const std::string& path, un
   files.set_mode(path, mode);
 }
 
-// Hands over the pieces of a file until `take` has enough (false).
-void read_pieces(ssh::Sftp& files, const std::string& path, const std::function<bool(std::string_view)>& take) {
+// Hands over the pieces of a file, from byte `at` on, until `take` has enough (false).
+void read_pieces(ssh::Sftp& files, const std::string& path, const std::function<bool(std::string_view)>& take,
+                 std::uint64_t at = 0) {
   const std::string handle = files.open(path, ssh::Sftp::Open::read);
   std::string piece;
-  for (std::uint64_t at = 0; !(piece = files.read(handle, at, kPiece)).empty(); at += piece.size()) {
+  for (; !(piece = files.read(handle, at, kPiece)).empty(); at += piece.size()) {
     if (!take(piece)) break;
   }
   files.close(handle);
@@ -100,6 +101,16 @@ std::string SshSession::read_file(const std::string& path, std::size_t most_byte
   });
   if (content.size() <= most_bytes) return content;
   throw RemoteError(fmt::format("{}: {} is longer than {}", name(), path, format_bytes(most_bytes)));
+}
+
+std::string SshSession::read_part(const std::string& path, std::uint64_t from, std::size_t most) {
+  std::string content;
+  const auto take = [&](std::string_view piece) {
+    content += piece.substr(0, most - content.size());
+    return content.size() < most;
+  };
+  read_pieces(state_->files(), path, take, from);
+  return content;
 }
 
 void SshSession::rename(const std::string& from, const std::string& to) { state_->files().rename(from, to); }

@@ -119,18 +119,19 @@ HostKeyCheck::HostKeyCheck(ssh_session session, HostKeyRules rules, std::string 
 void HostKeyCheck::check(Connection& connection) const {
   const std::string entry = entry_of(connection);
   if (is_revoked(all_of(rules_.files), key_of(entry)))
-    throw RemoteError(fmt::format("{}: its host key {} is revoked in {}", connection.name(),
-                                  fingerprint_of(connection.get()), names_of(rules_.files)),
-                      "another machine may answer in its place: ask who revoked the key");
+    throw SshHostKeyChanged(fmt::format("{}: its host key {} is revoked in {}", connection.name(),
+                                        fingerprint_of(connection.get()), names_of(rules_.files)),
+                            "another machine may answer in its place: ask who revoked the key");
   switch (ssh_session_is_known_server(connection.get())) {
     case SSH_KNOWN_HOSTS_OK:
       return;
     case SSH_KNOWN_HOSTS_CHANGED:
     case SSH_KNOWN_HOSTS_OTHER:
-      throw RemoteError(fmt::format("{}: its host key is not the one in {}: it offers {}; it was installed anew, or "
-                                    "another machine answers in its place",
-                                    connection.name(), names_of(rules_.files), fingerprint_of(connection.get())),
-                        "if the new key is right, forget the old one: " + forget_command());
+      throw SshHostKeyChanged(
+          fmt::format("{}: its host key is not the one in {}: it offers {}; it was installed anew, or "
+                      "another machine answers in its place",
+                      connection.name(), names_of(rules_.files), fingerprint_of(connection.get())),
+          "if the new key is right, forget the old one: " + forget_command());
     case SSH_KNOWN_HOSTS_UNKNOWN:
     case SSH_KNOWN_HOSTS_NOT_FOUND:
       if (!rules_.accept_new) refuse_new(connection);

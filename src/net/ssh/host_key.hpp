@@ -21,8 +21,8 @@ class HostKeyCheck {
   // Before the connection is made, so that libssh prefers the kinds of key that are known. `host` is the name of the
   // keys in the files, with `port` unless it is 22.
   HostKeyCheck(ssh_session session, HostKeyRules rules, std::string host, int port);
-  // After key exchange. RemoteError: a changed or revoked key, or a new one that may not be accepted. Adds an accepted
-  // one.
+  // After key exchange. SshHostKeyChanged: a changed or revoked key. RemoteError: a new one that may not be accepted.
+  // Adds an accepted one.
   void check(Connection& connection) const;
 
  private:

@@ -43,6 +43,8 @@ constexpr std::size_t kLargestPacket = 1 << 20;
 constexpr std::size_t kMostWrites = 64;  // in flight
 constexpr auto kStartDeadline = 20s;
 
+constexpr std::size_t kMostShown = 60;  // of bytes that are not SFTP
+
 std::string mode_attributes(unsigned mode) { return Packer().u32(kHasMode).u32(mode).bytes(); }
 
 }  // namespace
@@ -60,7 +62,9 @@ void Sftp::begin() {
   transmit(Packer().byte(kInit).u32(kProtocol).bytes());
   const std::string packet = next_packet();
   Unpacker fields(packet);
-  if (fields.byte() != kVersion || fields.u32() < kProtocol) connection_.fail("it speaks no SFTP of version 3");
+  if (fields.byte() != kVersion || fields.u32() < kProtocol) {
+    throw RemoteError(fmt::format("{}: it speaks no SFTP of version 3", connection_.name()));
+  }
   while (!fields.empty()) {
     if (fields.text() == "posix-rename@openssh.com") can_replace_ = true;
     fields.text();
@@ -217,6 +221,19 @@ void Sftp::transmit(std::string_view packet) {
   }
 }
 
+// sshd starts an SFTP server that is a program by the user's shell, and what the shell prints stands before its
+// packets.
+void Sftp::refuse_strange_bytes() const {
+  std::string text;
+  for (const char c : std::string_view(received_).substr(0, kMostShown)) {
+    text += c >= ' ' && c <= '~' ? c : ' ';
+  }
+  const bool is_first = last_id_ == 0;
+  throw RemoteError(
+      fmt::format("{}: it sent something that is not SFTP: '{}'", connection_.name(), trim(text)),
+      is_first ? "the user's shell there prints this at login: let .bashrc print only in interactive shells" : "");
+}
+
 std::string Sftp::next_packet() {
   for (Patience wait = patience();; connection_.pump(wait)) {
     if (std::string news = channel_.take_output(); !news.empty()) {
@@ -225,7 +242,7 @@ std::string Sftp::next_packet() {
     }
     if (received_.size() >= 4) {
       const std::size_t size = Unpacker(received_).u32();
-      if (size < 5 || size > kLargestPacket) connection_.fail("it sent something that is not SFTP");
+      if (size < 5 || size > kLargestPacket) refuse_strange_bytes();
       if (received_.size() >= 4 + size) {
         std::string packet = received_.substr(4, size);
         received_.erase(0, 4 + size);

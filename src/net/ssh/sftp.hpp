@@ -65,6 +65,7 @@ class Sftp {
   void begin();
   void transmit(std::string_view packet);
   std::string next_packet();
+  [[noreturn]] void refuse_strange_bytes() const;
   Patience patience() const { return {Clock::now() + silence_, stop_}; }
 
   Connection& connection_;

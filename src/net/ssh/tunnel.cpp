@@ -13,7 +13,7 @@
 namespace dtrain::net::ssh {
 namespace {
 
-constexpr std::size_t kPiece = 32 << 10, kMostKept = 256 << 10;
+constexpr std::size_t kTunnelPiece = 32 << 10, kMostKept = 256 << 10;
 
 bool is_for_later(int error) { return error == EAGAIN || error == EINTR; }
 
@@ -61,7 +61,7 @@ void Tunnel::wait() const {
 
 bool Tunnel::read_socket() {
   if (outward_.size() >= kMostKept) return true;
-  char piece[kPiece];
+  char piece[kTunnelPiece];
   const ssize_t size = ::recv(far_end_.get(), piece, sizeof piece, MSG_DONTWAIT);
   if (size > 0) outward_.append(piece, static_cast<std::size_t>(size));
   return size > 0 || (size < 0 && is_for_later(errno));

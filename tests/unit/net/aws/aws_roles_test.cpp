@@ -84,6 +84,7 @@ TEST_F(AwsRoles, OfACommandThatFailsNameIt) {
   EXPECT_TRUE(holds(error(), "failed | run it by hand: exit 3")) << error();
   use_profile("tool", "[profile tool]\ncredential_process = echo nothing\n");
   EXPECT_TRUE(holds(error(), "printed no credentials")) << error();
+  EXPECT_THROW(credentials(), NoCredentials);
 }
 
 TEST_F(AwsRoles, OfTheCoordinatorGoBeforeAllOthersWhileTheyLive) {

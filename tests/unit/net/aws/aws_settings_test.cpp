@@ -95,6 +95,8 @@ TEST_F(AwsSetup, KnowsTheOneHomeOfAServiceWithoutRegions) {
   EXPECT_EQ(home("cn-northwest-1"), "https://iam.cn-north-1.amazonaws.com.cn cn-north-1");
   EXPECT_EQ(home("us-iso-west-1"), "https://iam.us-iso-east-1.c2s.ic.gov us-iso-east-1");
   EXPECT_EQ(home("eusc-de-east-1"), "https://iam.eusc-de-east-1.amazonaws.eu eusc-de-east-1");
+  EXPECT_EQ(aws_domain("us-gov-east-1"), "amazonaws.com");
+  EXPECT_EQ(aws_domain("us-isob-east-1"), "sc2s.sgov.gov");
   variables["AWS_ENDPOINT_URL_IAM"] = "http://a";
   EXPECT_EQ(home("eu-west-1"), "http://a us-east-1");
   EXPECT_EQ(signing_region(kS3, "eu-west-1"), "eu-west-1");

@@ -92,6 +92,29 @@ TEST_F(AwsSso, NamesTheCommandWhereOnlyAPersonCanSignIn) {
   EXPECT_TRUE(holds(error(), "no longer valid") && holds(error(), kSignIn)) << error();
 }
 
+// A program that goes on tells it from settings that no later look mends.
+TEST_F(AwsSso, SaysWhetherASignInCanMendIt) {
+  const auto is_mended_by_sign_in = [this] {
+    try {
+      credentials();
+    } catch (const NoCredentials&) {
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+    return false;
+  };
+  EXPECT_TRUE(is_mended_by_sign_in());
+  const std::string expired = token("signed in", "2001-01-01T00:00:00Z"), refused = token("no", "2199-01-01T00:00:00Z");
+  for (const std::string& cached : {expired, refused, std::string(R"({"accessToken": "half)"), std::string()}) {
+    write(kOfSession, cached);
+    EXPECT_TRUE(is_mended_by_sign_in()) << cached;
+    EXPECT_TRUE(holds(error(), kSignIn)) << error();
+  }
+  write(".aws/config", "[profile work]\nsso_session = corp\n");
+  EXPECT_FALSE(is_mended_by_sign_in());
+}
+
 TEST_F(AwsSso, NamesWhatTheProfileLacks) {
   write(".aws/config", "[profile work]\nsso_session = corp\n");
   EXPECT_TRUE(holds(error(), "no sso_region") && holds(error(), "aws configure sso --profile work")) << error();

@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <fstream>
 #include <memory>
+#include <thread>
+#include <vector>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/hash.hpp>
@@ -223,6 +226,29 @@ TEST(ShownUrl, HoldsNoSecrets) {
   EXPECT_EQ(shown_url("d/is it?"), "d/is it?");
 }
 
+TEST(StoredUrl, TellsOthersApartWithoutSecrets) {
+  const std::string stored = stored_url("https://user:pw@example.org/a?X-Amz-Signature=s");
+  EXPECT_TRUE(stored.starts_with("https://example.org/a ")) << stored;
+  EXPECT_FALSE(holds(stored, "Signature") || holds(stored, "pw")) << stored;
+  EXPECT_EQ(stored, stored_url("https://example.org/a?X-Amz-Signature=s"));
+  EXPECT_NE(stored, stored_url("https://example.org/a?X-Amz-Signature=other"));
+  for (const char* plain : {"https://example.org/a", "s3://bucket/is it?@#", "file:///is it?"})
+    EXPECT_EQ(stored_url(plain), plain);
+}
+
+TEST_F(Http, LeavesNoSecretsOfTheUrlOnDisk) {
+  request.attempts = 1;
+  request.url = server->url(own("truncate-once") + "?X-Amz-Signature=secret");
+  EXPECT_THROW(download(request), RemoteError);
+  const std::string from = read_file(folder / "file.bin.part.from");
+  EXPECT_FALSE(holds(from, "secret")) << from;
+  std::uint64_t lowest = content.size();
+  request.progress = [&](std::uint64_t done, std::uint64_t) { lowest = std::min(lowest, done); };
+  download(request);
+  expect_complete();
+  EXPECT_GE(lowest, content.size() / 2) << "it was not resumed";
+}
+
 TEST_F(Http, ShowsNoSecretsOfTheUrlInAnError) {
   request.url = "http://user:pw@127.0.0.1:1/file?X-Amz-Signature=secret";
   request.attempts = 1;
@@ -289,6 +315,39 @@ TEST_F(Http, NamesAWrongSizeAndLeavesNothing) {
   const std::string error = error_of<DataError>("ok");
   EXPECT_TRUE(holds(error, "100000 bytes came, 99999 were expected")) << error;
   expect_only({});
+}
+
+TEST_F(Http, TakesNoMoreThanTheFileHas) {
+  request.size = 10;
+  std::uint64_t most = 0;
+  request.progress = [&](std::uint64_t done, std::uint64_t) { most = std::max(most, done); };
+  const std::string error = error_of<DataError>("ok");
+  EXPECT_TRUE(holds(error, "bytes came, 10 were expected")) << error;
+  EXPECT_LT(most, content.size());
+  expect_only({});
+}
+
+// Each of them must leave the whole file, or say that another one downloads it.
+TEST_F(Http, ManyDownloadsOfOneFileDoNotDisturbEachOther) {
+  request.url = server->url(own("ok"));
+  std::atomic<int> complete = 0;
+  std::vector<std::jthread> processes;
+  for (int i = 0; i < 4; ++i) {
+    processes.emplace_back([&] {
+      for (int j = 0; j < 25; ++j) {
+        try {
+          download(request);
+          ++complete;
+        } catch (const Error& error) {
+          EXPECT_TRUE(holds(error.what(), "another process is downloading it")) << error.what();
+        }
+      }
+    });
+  }
+  processes.clear();
+  EXPECT_GT(complete, 0);
+  download(request);
+  expect_complete();
 }
 
 TEST_F(Http, NamesAHostThatIsNotThere) {

@@ -10,6 +10,7 @@
 #include <dtrain/net/http_server.hpp>
 
 #include "net/running_port.hpp"
+#include "server/http_heads.hpp"
 #include "server/sockets.hpp"
 
 namespace dtrain::net {
@@ -140,6 +141,50 @@ TEST_F(HttpServerTest, ARefusalEndsTheConnection) {
     EXPECT_NE(seen.find("Connection: keep-alive"), seen.npos) << seen;
     EXPECT_NE(seen.find("Connection: close"), seen.npos) << seen;
   }
+}
+
+TEST_F(HttpServerTest, HeadHasNoBodyAndTheConnectionStays) {
+  HttpServer keeping(loop_, "127.0.0.1", 0, [this](const HttpRequest& request) { return answer(request); },
+                     {.keep_alive = true});
+  const FileDescriptor client = connect_to("127.0.0.1", keeping.port(), std::chrono::seconds(10));
+  write_raw(client, "HEAD /file HTTP/1.1\r\n\r\nHEAD /a HTTP/1.1\r\n\r\nGET /b HTTP/1.1\r\nConnection: close\r\n\r\n");
+  const std::string seen = read_raw(client);
+  EXPECT_NE(seen.find("Content-Length: 700003\r\n\r\nHTTP/1.1 200 OK\r\n"), seen.npos) << seen.substr(0, 1000);
+  EXPECT_EQ(seen.find("HEAD 127.0.0.1"), seen.npos);
+  EXPECT_NE(seen.find("GET 127.0.0.1"), seen.npos);
+}
+
+TEST_F(HttpServerTest, AClientMayWantTheConnectionClosed) {
+  HttpServer keeping(loop_, "127.0.0.1", 0, [this](const HttpRequest& request) { return answer(request); },
+                     {.keep_alive = true});
+  for (const char* const request : {"GET / HTTP/1.1\r\nConnection: upgrade, Close\r\n\r\n", "GET / HTTP/1.0\r\n\r\n"}) {
+    const FileDescriptor client = connect_to("127.0.0.1", keeping.port(), std::chrono::seconds(10));
+    write_raw(client, request);
+    EXPECT_NE(read_raw(client).find("Connection: close\r\n"), std::string::npos) << request;
+  }
+  EXPECT_TRUE(parse_request_head("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", 0)->stays);
+}
+
+TEST_F(HttpServerTest, ASlowClientGetsALongBodyPieceByPiece) {
+  const std::string body(8 << 20, 'x');
+  HttpServer patient(loop_, "127.0.0.1", 0, [&](const HttpRequest&) { return HttpResponse{.body = body}; },
+                     {.write_deadline = std::chrono::seconds(1)});
+  const FileDescriptor client = connect_to("127.0.0.1", patient.port(), std::chrono::seconds(10));
+  const int small = 64 << 10;
+  ::setsockopt(client.get(), SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+  write_raw(client, "GET / HTTP/1.1\r\n\r\n");
+  std::size_t got = 0;
+  std::vector<char> piece(16 << 10);
+  const auto slow_until = std::chrono::steady_clock::now() + std::chrono::milliseconds(1500);
+  for (;;) {
+    pollfd entry{client.get(), POLLIN, 0};
+    ASSERT_GT(::poll(&entry, 1, 20'000), 0);
+    const ssize_t count = ::recv(client.get(), piece.data(), piece.size(), 0);
+    if (count <= 0) break;
+    got += static_cast<std::size_t>(count);
+    if (std::chrono::steady_clock::now() < slow_until) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_GT(got, body.size());
 }
 
 TEST_F(HttpServerTest, StrangersThatAreRefusedDoNotKeepOthersOut) {

@@ -74,6 +74,33 @@ TEST(Listener, IsNotFilledUpByStrangersThatSayNothing) {
   EXPECT_LE(open_descriptors(), before + strangers.size() + 300) << "the port keeps at most 256 of them";
 }
 
+// Takes every descriptor that this process may still have.
+std::vector<FileDescriptor> take_all_descriptors() {
+  std::vector<FileDescriptor> taken;
+  while (FileDescriptor next{::dup(STDERR_FILENO)}) taken.push_back(std::move(next));
+  return taken;
+}
+
+TEST(Listener, ServesAgainOnceTheProcessHasDescriptors) {
+  Port port;
+  rlimit usual{};
+  ::getrlimit(RLIMIT_NOFILE, &usual);
+  const FileDescriptor highest(::dup(STDERR_FILENO));
+  const rlimit few{static_cast<rlim_t>(highest.get()) + 20, usual.rlim_max};
+  ::setrlimit(RLIMIT_NOFILE, &few);
+  auto taken = take_all_descriptors();
+  taken.pop_back();
+  const FileDescriptor stranger = port.connect_as_stranger();  // the port has none to accept it
+  for (const auto end = std::chrono::steady_clock::now() + 500ms; std::chrono::steady_clock::now() < end;) {
+    if (FileDescriptor freed{::dup(STDERR_FILENO)}) taken.push_back(std::move(freed));
+    std::this_thread::sleep_for(1ms);
+  }
+  taken.clear();
+  ::setrlimit(RLIMIT_NOFILE, &usual);
+  const auto member = port.connect();
+  EXPECT_NE(port.accepted.take(), nullptr);
+}
+
 TEST(Listener, ServesACrowdThatComesAtOnce) {
   Port port;
   std::vector<std::future<ChannelPtr>> crowd;

@@ -8,19 +8,6 @@
 namespace dtrain::net {
 namespace {
 
-// What the message of the RemoteError says that `work` throws, with its hint; "" when it throws none.
-template <typename Work>
-std::string failure_of(Work work) {
-  try {
-    work();
-  } catch (const RemoteError& error) {
-    return std::string(error.what()) + " | " + error.hint();
-  }
-  return "";
-}
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 std::size_t open_descriptors() {
   const std::filesystem::directory_iterator folder("/proc/self/fd");
   return static_cast<std::size_t>(std::distance(begin(folder), end(folder)));
@@ -93,54 +80,6 @@ TEST_F(SshConnect, SaysWhichKeysItTried) {
   EXPECT_TRUE(contains(failure, "/other")) << failure;
   EXPECT_FALSE(contains(failure, "/missing")) << failure;
   EXPECT_TRUE(contains(failure, "host.pub (cannot be read")) << failure;
-}
-
-// ssh-agent with the server's key for the length of a test.
-class Agent {
- public:
-  explicit Agent(const SshServer& server) : socket_((server.folder() / "agent").string()) {
-    process_ = spawn_of_agent();
-    for (int tries = 0; tries < 200 && !std::filesystem::exists(socket_); ++tries) std::this_thread::sleep_for(10ms);
-    const std::string add = fmt::format("SSH_AUTH_SOCK={} ssh-add -q {}/id", socket_, server.folder().string());
-    if (std::system(add.c_str()) != 0) throw std::runtime_error("ssh-add failed");
-  }
-  ~Agent() {
-    ::kill(process_, SIGCONT);
-    ::kill(process_, SIGTERM);
-    ::waitpid(process_, nullptr, 0);
-  }
-  const std::string& socket() const { return socket_; }
-  void freeze() { ::kill(process_, SIGSTOP); }
-
- private:
-  pid_t spawn_of_agent() {
-    Spawn child = spawn_of({"/usr/bin/ssh-agent", "-D", "-a", socket_});
-    child.environment = own_environment();
-    child.death_signal = SIGTERM;
-    return spawn(child);
-  }
-  std::string socket_;
-  pid_t process_;
-};
-
-TEST_F(SshConnect, AsksTheAgent) {
-  const SshServer server;
-  const Agent agent(server);
-  SshOptions options = server.options();
-  options.identities.clear();
-  EXPECT_NE(failure_of([&] { SshSession::connect(server.target(), options); }), "");
-  options.agent_socket = agent.socket();
-  EXPECT_EQ(failure_of([&] { SshSession::connect(server.target(), options); }), "");
-}
-
-TEST_F(SshConnect, GoesOnWithoutAnAgentThatHangs) {
-  const SshServer server;
-  Agent agent(server);
-  SshOptions options = server.options();
-  options.agent_socket = agent.socket();
-  agent.freeze();
-  options.connect_deadline = 6s;
-  EXPECT_EQ(failure_of([&] { SshSession::connect(server.target(), options); }), "");
 }
 
 TEST_F(SshConnect, FollowsTheConfigurationOverTwoHops) {
@@ -234,6 +173,24 @@ TEST_F(SshConnect, KnowsAHostByItsAlias) {
   EXPECT_TRUE(read_file(options.known_hosts).starts_with("farm "));
   options.new_host_keys = NewHostKeys::refuse;
   EXPECT_EQ(failure_of([&] { SshSession::connect({"localhost", "", server.target().port}, options); }), "");
+}
+
+// A machine that takes over the address of another one has another name, and so another key.
+TEST_F(SshConnect, KnowsAHostByTheAliasOfItsTarget) {
+  SshServer server;
+  SshOptions options = server.options();
+  options.config = server.folder() / "config";
+  write_file_atomic(options.config, "HostKeyAlias farm\n");
+  SshTarget target = server.target();
+  target.host_key_alias = "i-0001";
+  SshSession::connect(target, options);
+  EXPECT_TRUE(read_file(options.known_hosts).starts_with("i-0001 "));
+  server.stop();
+  server.make_key("host");
+  server.start();
+  EXPECT_THROW(SshSession::connect(target, options), SshHostKeyChanged);
+  target.host_key_alias = "i-0002";
+  EXPECT_EQ(failure_of([&] { SshSession::connect(target, options); }), "");
 }
 
 TEST_F(SshConnect, GoesThroughAProxyCommandAndEndsIt) {

@@ -103,10 +103,28 @@ TEST_F(SshFiles, SayWhichFileAndHostFailed) {
   session().put_text("still works", path("b"), 0644);
 }
 
+TEST_F(SshFiles, AreReadInPart) {
+  const std::string content = noise(100'000);
+  session().put_text(content, path("a"), 0644);
+  EXPECT_EQ(session().read_part(path("a"), 40'000, 50'000), content.substr(40'000, 50'000));
+  EXPECT_EQ(session().read_part(path("a"), 99'000, 50'000), content.substr(99'000));
+  EXPECT_EQ(session().read_part(path("a"), 200'000, 10), "");
+}
+
 TEST_F(SshFiles, AreRefusedWhenTooLongToRead) {
   session().put_text(noise(100'000), path("a"), 0644);
   EXPECT_THROW(session().read_file(path("a"), 99'999), RemoteError);
   EXPECT_EQ(session().read_file(path("a"), 100'000).size(), 100'000u);
+}
+
+TEST(SshFilesBehindAShell, NameWhatTheShellPrintsAtLogin) {
+  SKIP_WITHOUT_SSHD();
+  const SshServer server("Subsystem sftp echo 'Welcome home'; exec sleep 5\n");
+  SshSession session = server.connect();
+  const std::string failure = failure_of([&] { session.stat("."); });
+  EXPECT_TRUE(contains(failure, "not SFTP: 'Welcome home'")) << failure;
+  EXPECT_TRUE(contains(failure, ".bashrc")) << failure;
+  EXPECT_FALSE(contains(failure, "closed")) << failure;
 }
 
 }  // namespace

@@ -40,9 +40,22 @@ inline int free_port() {
   return ntohs(address.sin_port);
 }
 
+// What the message of the RemoteError says that `work` throws, with its hint; "" when it throws none.
+template <typename Work>
+std::string failure_of(Work work) {
+  try {
+    work();
+  } catch (const RemoteError& error) {
+    return std::string(error.what()) + " | " + error.hint();
+  }
+  return "";
+}
+
+inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
 class SshServer {
  public:
-  // `extra`: more lines for sshd_config.
+  // `extra`: more lines for sshd_config; a Subsystem in it takes the place of the usual one.
   explicit SshServer(const std::string& extra = "") : folder_(make_folder_here()), port_(free_port()) {
     make_key("host");
     make_key("id");
@@ -51,8 +64,9 @@ class SshServer {
         folder_ / "sshd_config",
         fmt::format("Port {1}\nListenAddress 0.0.0.0\nHostKey {0}/host\nAuthorizedKeysFile {0}/authorized\n"
                     "PidFile none\nStrictModes no\nUsePAM no\nPasswordAuthentication no\n"
-                    "KbdInteractiveAuthentication no\nSubsystem sftp internal-sftp\nSetEnv HOME={0}\n{2}",
-                    folder_.string(), port_, extra));
+                    "KbdInteractiveAuthentication no\n{2}SetEnv HOME={0}\n{3}",
+                    folder_.string(), port_,
+                    extra.find("Subsystem") == extra.npos ? "Subsystem sftp internal-sftp\n" : "", extra));
     start();
   }
   ~SshServer() {
