@@ -46,4 +46,9 @@ std::string encode_image(const Image& image, Encoding encoding, const JpegOption
 // pixels. Images of more than 64 KiB are compressed.
 std::string encode_flat_png(const Image& image);
 
+// A PNG for people, which names dtrain as its software.
+std::string encode_own_png(const Image& image);
+// Whether a file that begins so is one. 64 bytes are enough.
+[[nodiscard]] bool is_own_png(ByteView beginning);
+
 }  // namespace dtrain::data

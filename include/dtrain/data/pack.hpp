@@ -41,6 +41,7 @@ struct PackList {
   std::size_t unlabelled = 0;        // pictures that were left out because nothing says what they show
   bool is_split = false;             // the source has folders of training and of validation or test, each with classes
   bool of_folder = false;            // the source is a folder
+  bool of_rows = false;              // the source is a list or a table, of which several rows may name one picture
   std::vector<std::string> empty_folders = {};                   // without a picture in them or below them
   std::map<std::string, std::vector<std::string>> skipped = {};  // files that were left out, by reason
   // Of pictures with boxes: objects that were left out, by reason, and pictures that show none.
@@ -52,7 +53,12 @@ struct PackList {
   std::vector<std::string> without_mask = {};
   std::string found_elsewhere = {};  // where the pictures are in place of where the source says; empty: they are there
   std::string lost_hint = {};        // advice where none of them is there
+  std::vector<std::string> missing = {};  // files that a table of labels names and that are not there
 };
+
+// Reasons of PackList::skipped that point to a mistake in the source.
+inline constexpr const char* kListedTwice = "listed more than once";
+inline constexpr const char* kLeadsBack = "a link that leads back to a folder above it";
 
 // Whether files that end so (".tiff") are pictures that dtrain does not read.
 bool is_unread_picture(std::string_view ending);
@@ -60,9 +66,10 @@ bool is_unread_picture(std::string_view ending);
 // Where the images come from. automatic: recognised by names and first bytes.
 //   folder      every folder below it that holds pictures (kImagesRead, by their endings) is a class, numbered and
 //               walked in the order of names, as im2rec --recursive does; hidden files and folders, and __MACOSX, are
-//               left out; train/ beside val/, validation/ or test/, each with classes below it, are splits, also in
-//               the only folder of the source
-//   list        a .lst file: id, labels, file, with tabs between
+//               left out; train/ beside val/, validation/ or test/, in lower or upper case and each with classes
+//               below it, are splits, also in the only folder of the source
+//   list        a .lst file: id, labels, file, with tabs between; a picture that it names twice counts twice, unless
+//               the set is split by shares
 //   coco        a COCO JSON file for object detection
 //   archive     .tar (also of .tar files, as ImageNet's), .tar.gz and .zip files, in WebDataset's way where they hold
 //               .cls files (KEY.jpg beside KEY.cls or KEY.json), else with classes and splits as a folder
@@ -76,9 +83,11 @@ std::vector<std::string> picture_format_names();
 // By its name: a .lst file, a .json file or an archive. nullopt: another file.
 [[nodiscard]] std::optional<PictureFormat> picture_format_by_name(const Path& file);
 
-// The pictures of `source`: a folder, a .lst file or a COCO JSON file, as PictureFormat says. `root` is where the files
-// are, a folder or an archive; empty: beside the source. Throws DataError naming file and line.
-PackList list_images(const Path& source, const Path& root, CocoLabels labels = CocoLabels::largest);
+// The pictures of `source`: a folder, a .lst file or a COCO JSON file, as PictureFormat says; by its name unless
+// `format` is list or coco. `root` is where the files are, a folder or an archive; empty: beside the source. Throws
+// DataError naming file and line.
+PackList list_images(const Path& source, const Path& root, CocoLabels labels = CocoLabels::largest,
+                     PictureFormat format = PictureFormat::automatic);
 
 struct PackOptions {
   std::vector<Path> sources = {};  // of folder, list and coco one only
@@ -134,7 +143,8 @@ struct PackResult {
   std::size_t unlabelled = 0;
   std::map<std::string, std::vector<std::string>> skipped = {};  // files that are no pictures of a class, by reason
   std::vector<std::string> empty_folders = {};                   // that might be meant for classes
-  std::vector<std::string> untrained = {};  // classes of which the folder of training has no picture
+  std::vector<std::string> untrained = {};    // classes of which the folder of training has no picture
+  std::vector<std::string> unvalidated = {};  // classes with a single picture, which the shares give to training
   std::map<std::string, std::vector<std::string>> objects_left_out = {};  // as of PackList
   std::vector<std::string> without_objects = {}, polygons_left_out = {}, without_mask = {};
   std::string found_elsewhere = {};
@@ -146,9 +156,10 @@ struct PackResult {
 // taken byte for byte once it decodes; every other one is decoded, turned upright, resized and encoded (JPEG with
 // quality 95 unless said, 4:2:0). The files are a pure function of pictures and options, whatever the number of
 // threads. A run that was stopped at any point, also by kill -9, is taken up by the same call; PREFIX.pack.json says
-// what is done. Record files of other content, or of an earlier set of the prefix, stay where they are, unless `force`:
-// nothing is packed then. Throws UsageError, DataError (the source), Error (disk; another run that writes the same
-// files).
+// what is done. Files of other content, or of an earlier set of the prefix, stay where they are, unless `force`:
+// nothing is packed then. With `force` the earlier set goes once the new one is whole. Files that the pictures come
+// from are never replaced, but for a set of one file made from itself. Throws UsageError, DataError (the source), Error
+// (disk; another run that writes the same files).
 PackResult pack(const PackOptions& options);
 
 }  // namespace dtrain::data

@@ -12,7 +12,7 @@ namespace dtrain::data {
 
 struct FoundPictures {
   std::vector<Path> files;
-  std::vector<std::string> problems;  // folders that could not be listed: "FOLDER: reason"
+  std::vector<std::string> problems;  // folders that cannot be listed, links that lead nowhere: "PATH: reason"
 };
 
 // `spec` is a file, a folder, a pattern (* ? [...]) or an s3:// URL of one of these; `store` null: one is made where

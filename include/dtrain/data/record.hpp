@@ -44,13 +44,14 @@ class RecordFile {
   std::unique_ptr<State> state_;
 };
 
-// The index that belongs to a .rec file: the same name with .idx as its ending.
+// The index that belongs to a .rec file: the same name with .idx as its ending, and with the query of a web address.
 Path index_path(const Path& rec);
 
 // The files that a person means, in the order in which they make up a set: names with commas between them, each a file,
 // a pattern (* ? [...]) or a prefix: PREFIX.rec, or PREFIX_0.rec to PREFIX_<N-1>.rec without a gap; or one name that
-// holds commas itself. Numbers in names count as numbers: p_2.rec comes before p_10.rec. Behind s3:// as in a folder;
-// `store` null: one is made where that is needed. Throws DataError that names what is not there.
+// holds commas itself. Blanks beside a comma do not count unless a file has them. Numbers in names count as numbers:
+// p_2.rec comes before p_10.rec. Behind s3:// as in a folder; `store` null: one is made where that is needed. Throws
+// DataError that names what is not there.
 std::vector<Path> find_records(const std::string& spec, const std::shared_ptr<net::ObjectStore>& store = {});
 
 // Several record files as one: positions go on from file to file. Safe for concurrent use; errors as of RecordFile.

@@ -27,8 +27,8 @@ struct RemoteOptions {
   // `in_runs` of neighbours.
   std::uint64_t cache_size = std::uint64_t{32} << 30;
   bool in_runs = false;
-  // Called once, from any thread, when the cache cannot be written to (its disk is full, its folder is another user's)
-  // or is too small; reading goes on without it.
+  // Called from any thread with what a user should know and what stops nothing, each once: the cache cannot be written
+  // to (its disk is full, its folder is another user's) or is too small, so that reading goes on without it.
   std::function<void(const std::string&)> tell = {};
   // Made when first needed; files that share one share its connections.
   std::shared_ptr<net::ObjectStore> store = {};

@@ -6,6 +6,7 @@
 
 #include <dtrain/base/error.hpp>
 
+#include "safe_names.hpp"
 #include "zip_member.hpp"
 
 namespace dtrain::data {
@@ -80,11 +81,27 @@ std::optional<std::size_t> Archives::find(std::string_view name) const {
   const std::string_view last = file_name(name);
   auto at = std::lower_bound(by_file_name_.begin(), by_file_name_.end(), last,
                              [this](std::uint32_t a, std::string_view b) { return file_name(members_[a].name) < b; });
+  const std::string inside = fmt::format("/{}", name);
+  std::optional<std::size_t> found, other, hidden;
   for (; at != by_file_name_.end() && file_name(members_[*at].name) == last; ++at) {
     const std::string& whole = members_[*at].name;
-    if (whole == name || whole.ends_with(fmt::format("/{}", name))) return *at;
+    if (whole == name) return *at;
+    if (!whole.ends_with(inside)) continue;
+    if (is_hidden_path(whole.substr(0, whole.size() - inside.size()))) {
+      hidden = hidden.value_or(*at);
+    } else if (!found) {
+      found = *at;
+    } else if (whole != members_[*found].name) {
+      other = *at;
+    }
   }
-  return std::nullopt;
+  if (other) {
+    throw DataError(
+        fmt::format("{}: holds {} and {}, and {} may be either", opened_[members_[*found].archive].bytes.name,
+                    members_[*found].name, members_[*other].name, name),
+        "name it with its folder inside the archive, or unpack the archive and name that folder");
+  }
+  return found ? found : hidden;
 }
 
 std::string Archives::stamp(std::size_t member) const {

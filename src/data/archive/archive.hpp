@@ -37,7 +37,8 @@ class Archives {
   explicit Archives(const std::vector<Path>& files);
   const std::vector<ArchiveMember>& members() const { return members_; }  // in the order of the archives
   SourceBytes open(std::size_t member) const;
-  // By its whole name, or the part of it behind a "/". The first of several.
+  // By its whole name, else by the part of it behind a "/"; below a hidden folder only where no other one ends so. Of
+  // members with one name the first. Throws DataError where different names end so.
   std::optional<std::size_t> find(std::string_view name) const;
   // Changes with the archive and the member's place.
   std::string stamp(std::size_t member) const;

@@ -21,6 +21,13 @@ void check_stays_inside(std::string_view name, std::string_view source) {
                   "do not trust this source");
 }
 
+bool is_of_other_programs(const Path& name) {
+  const std::string text = name.string();
+  return text == "__MACOSX" || (text.starts_with('.') && text != "." && text != "..");
+}
+
+bool is_hidden_path(const Path& path) { return std::any_of(path.begin(), path.end(), is_of_other_programs); }
+
 void refuse_to_send(const Path& path) {
   throw DataError(fmt::format("{}: a link to a folder or to nothing, or no file", path.string()),
                   "take it away, or name the folder that it leads to");

@@ -29,14 +29,16 @@ class Archive {
   Archive(net::ObjectStore& store, const std::string& from) : store_(store), url_(from) {
     if (is_remote(from)) {
       state_ = store.state(from);
+      version_ = fmt::format("{} {}", state_.size, state_.etag);
     } else {
       local_ = MappedFile(from);
       state_.size = local_.bytes().size();
+      version_ = file_stamp(from);
     }
   }
   std::uint64_t size() const { return state_.size; }
   // Distinguishes this archive from another of the same name.
-  std::string version() const { return fmt::format("{} {}", state_.size, state_.etag); }
+  const std::string& version() const { return version_; }
 
   void read(std::uint64_t offset, std::span<std::byte> into) {
     if (!is_remote(url_)) {
@@ -70,7 +72,7 @@ class Archive {
   }
 
   net::ObjectStore& store_;
-  std::string url_;
+  std::string url_, version_;
   net::ObjectState state_;
   MappedFile local_;
   std::uint64_t begin_ = 0;

@@ -8,7 +8,6 @@
 #include <cstring>
 
 #include <dtrain/base/error.hpp>
-#include <dtrain/base/hash.hpp>
 #include <dtrain/base/json.hpp>
 #include <dtrain/base/temporaries.hpp>
 #include <dtrain/net/http.hpp>
@@ -64,11 +63,6 @@ void bring_to_disk(const Path& folder) {
   if (!fd || ::syncfs(fd.get()) != 0) cannot("write to disk", folder);
 }
 
-// The whole URL tells two archives apart and may hold a secret: then its hash stands for it.
-std::string name_for_note(const std::string& archive, const std::string& shown) {
-  return shown == archive ? archive : fmt::format("{} {}", shown, sha256_hex(bytes_of(archive)));
-}
-
 bool is_own_file(const std::string& name) {
   return Path(name).lexically_normal().begin()->string().starts_with(fmt::format("{}.", kOwnFiles));
 }
@@ -80,7 +74,7 @@ UnpackFolder::UnpackFolder(Path out, const std::string& archive, std::string ver
       note_(out_ / fmt::format("{}{}", kOwnFiles, kNoteEnding)),
       part_(temporary_for(out_ / kOwnFiles)),
       shown_(net::shown_url(archive)),
-      noted_as_(name_for_note(archive, shown_)),
+      noted_as_(net::stored_url(archive)),
       version_(std::move(version)) {
   dtrain::make_folder(out_);
   remove_abandoned_temporaries(out_, kOwnFiles);

@@ -21,6 +21,7 @@ constexpr std::uint64_t kEndSize = 22, kLongestComment = 65535, kLocatorSize = 2
 constexpr std::uint64_t kLocalSize = 30, kCentralSize = 46;
 constexpr std::uint16_t kZip64Extra = 1, kEncrypted = 1;
 constexpr std::uint16_t kStored = 0, kDeflated = 8;
+constexpr std::uint8_t kMadeOnFat = 0, kMadeOnNtfs = 10;
 // Deflated numbers of networks have at most so many times their size.
 constexpr std::uint64_t kUsualRatio = 8;
 
@@ -89,7 +90,7 @@ class Entry {
   }
 
   std::uint64_t end() const { return at_ + kCentralSize + name_length() + extra_length() + u16(32); }
-  bool is_folder() const { return name().ends_with('/'); }
+  bool is_folder() const { return inner_path().ends_with('/'); }
 
   ArchiveMember member() const {
     const std::uint16_t method = u16(10);
@@ -100,7 +101,7 @@ class Entry {
         head_ + kLocalSize + zip_.at<std::uint16_t>(head_ + 26) + zip_.at<std::uint16_t>(head_ + 28);
     zip_.check(offset, stored_);
     if (method == kStored && stored_ != size_) zip_.fail(at_, fmt::format("{}: damaged sizes", name()));
-    return {.name = std::string(name()),
+    return {.name = inner_path(),
             .offset = offset,
             .stored = stored_,
             .size = size_,
@@ -113,6 +114,15 @@ class Entry {
   std::uint64_t name_length() const { return u16(28); }
   std::uint64_t extra_length() const { return u16(30); }
   std::string_view name() const { return zip_.text(at_ + kCentralSize, name_length()); }
+
+  // Some programs for Windows write backslashes between folders, against the format.
+  std::string inner_path() const {
+    std::string path(name());
+    const auto system = zip_.at<std::uint8_t>(at_ + 5);
+    const bool is_of_windows = system == kMadeOnFat || system == kMadeOnNtfs;
+    if (is_of_windows && path.find('/') == path.npos) std::ranges::replace(path, '\\', '/');
+    return path;
+  }
 
   std::uint64_t short_number(const std::uint64_t* which) const {
     return zip_.at<std::uint32_t>(at_ + (which == &size_ ? 24 : which == &stored_ ? 20 : 42));

@@ -18,6 +18,10 @@ std::uint16_t big_endian_16(ByteView bytes, std::size_t at) {
 ByteView exif_block(ByteView jpeg) {
   for (std::size_t at = 2; at + 4 <= jpeg.size();) {
     if (jpeg[at] != std::byte{0xff}) return {};
+    if (jpeg[at + 1] == std::byte{0xff}) {  // any number of these may stand before a marker
+      ++at;
+      continue;
+    }
     const auto marker = static_cast<unsigned>(jpeg[at + 1]);
     if (marker == 0xda || marker == 0xd9) return {};
     const std::size_t length = big_endian_16(jpeg, at + 2);

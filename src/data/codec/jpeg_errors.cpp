@@ -13,9 +13,14 @@ namespace {
   std::longjmp(errors->jump, 1);
 }
 
-// Stray bytes before a marker are common in published sets and harm no pixel; every other warning means lost pixels.
+// Common in published sets, and no pixel is lost: stray bytes before a marker, a version of JFIF that libjpeg does not
+// know, and an unknown transform in Adobe's marker, for which libjpeg takes the usual one.
+bool is_harmless(int warning) {
+  return warning == JWRN_EXTRANEOUS_DATA || warning == JWRN_JFIF_MAJOR || warning == JWRN_ADOBE_XFORM;
+}
+
 void judge_message(j_common_ptr codec, int level) {
-  if (level < 0 && codec->err->msg_code != JWRN_EXTRANEOUS_DATA) leave(codec);
+  if (level < 0 && !is_harmless(codec->err->msg_code)) leave(codec);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <spng.h>
+#include <zlib.h>
 
 #include <cstdlib>
 #include <memory>
@@ -7,6 +8,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/releaser.hpp>
 
+#include "bytes.hpp"
 #include "codecs.hpp"
 
 namespace dtrain::data {
@@ -28,6 +30,19 @@ void keep_every_third(Image& image) {
   for (std::size_t i = 0; i < count; ++i) image.pixels[i] = image.pixels[3 * i];
   image.pixels.resize(count);
   image.c = 1;
+}
+
+// The chunk tEXt (PNG, 11.3.4.3) that says which software made the picture, and its place: behind signature and IHDR.
+constexpr std::string_view kOwnText{"tEXtSoftware\0dtrain", 19};
+constexpr std::size_t kOwnTextAt = 33;
+
+std::string own_text_chunk() {
+  std::string chunk;
+  append(chunk, __builtin_bswap32(static_cast<std::uint32_t>(kOwnText.size() - 4)));
+  chunk += kOwnText;
+  const auto crc = ::crc32(0, reinterpret_cast<const Bytef*>(kOwnText.data()), static_cast<uInt>(kOwnText.size()));
+  append(chunk, __builtin_bswap32(static_cast<std::uint32_t>(crc)));
+  return chunk;
 }
 
 }  // namespace
@@ -65,6 +80,15 @@ std::string encode_png(const Image& image) {
   const std::unique_ptr<void, Releaser<std::free>> bytes(spng_get_png_buffer(context.get(), &size, &error));
   check(error);
   return {static_cast<const char*>(bytes.get()), size};
+}
+
+std::string encode_own_png(const Image& image) {
+  return encode_image(image, Encoding::png).insert(kOwnTextAt, own_text_chunk());
+}
+
+bool is_own_png(ByteView beginning) {
+  return detect_encoding(beginning) == Encoding::png && beginning.size() > kOwnTextAt &&
+         text_of(beginning).substr(kOwnTextAt).starts_with(own_text_chunk());
 }
 
 }  // namespace dtrain::data

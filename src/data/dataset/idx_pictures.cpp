@@ -93,7 +93,8 @@ Pictures open_idx(const std::vector<Path>& files) {
   const std::size_t dimensions = idx_dimensions(bytes[0].bytes);
   if (dimensions < 3 || idx_dimensions(bytes[1].bytes) != 1) refuse();
   auto store = std::make_unique<IdxStore>(parse_idx(bytes[0], dimensions), parse_idx(bytes[1], 1), stamp);
-  return {store->list(), std::move(store)};
+  PackList list = store->list();
+  return {std::move(list), std::move(store), pair};
 }
 
 }  // namespace dtrain::data

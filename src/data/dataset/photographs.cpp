@@ -96,9 +96,12 @@ Path unpacked(const Path& from, const std::string& name, const Path& archive, co
 }
 
 std::uint64_t count_pictures(const Path& folder) {
-  const std::filesystem::directory_iterator files(folder);
-  return static_cast<std::uint64_t>(
-      std::ranges::count_if(files, [](const auto& file) { return is_picture(file.path()); }));
+  std::error_code error;
+  std::uint64_t pictures = 0;
+  for (std::filesystem::directory_iterator file(folder, error), end; !error && file != end; file.increment(error))
+    pictures += is_picture(file->path());
+  if (error) throw DataError(fmt::format("{}: cannot be listed: {}", folder.string(), error.message()));
+  return pictures;
 }
 
 }  // namespace

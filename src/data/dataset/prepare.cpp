@@ -13,6 +13,7 @@
 
 #include "outlines.hpp"
 #include "photographs.hpp"
+#include "record/record_index.hpp"
 #include "sample_source.hpp"
 
 namespace dtrain::data {
@@ -81,7 +82,7 @@ bool holds(const RecordFile& file, const SampleSource& source, Split split, cons
 }
 
 Found look_at(const Path& rec, const SampleSource& source, Split split, const PrepareOptions& options) try {
-  if (!std::filesystem::exists(rec) || !std::filesystem::exists(index_path(rec))) return Found::nothing;
+  if (!std::filesystem::exists(rec)) return Found::nothing;
   return holds(RecordFile(rec), source, split, options) ? Found::same : Found::other;
 } catch (const DataError&) {
   return Found::nothing;
@@ -91,6 +92,16 @@ void refuse_to_overwrite(const Path& rec, Found found, const PrepareOptions& opt
   if (options.force || found != Found::other) return;
   throw UsageError(rec.string() + ": is there already and holds other records",
                    "setting 'force' writes over it; or choose another setting 'out'");
+}
+
+// Writes the index where it is missing: a run that is killed after the records leaves none. RecordFile then reads the
+// records to find their places.
+void complete_index(const Path& rec) {
+  if (std::filesystem::exists(index_path(rec))) return;
+  const RecordFile file(rec);
+  std::string index;
+  for (std::size_t i = 0; i < file.size(); ++i) index += index_line(file.read(i).id, file.offset(i));
+  write_file_atomic(index_path(rec), index);
 }
 
 void write_class_names(const KnownSet& set, const PrepareOptions& options) {
@@ -191,7 +202,10 @@ PrepareResult prepare(const PrepareOptions& options) {
   const Found val_found = look_at(result.val, *source, Split::val, options);
   const Found train_found = look_at(result.train, *source, Split::train, options);
   result.already_there = val_found == Found::same && train_found == Found::same;
-  if (!result.already_there) {
+  if (result.already_there) {
+    complete_index(result.train);
+    complete_index(result.val);
+  } else {
     refuse_to_overwrite(result.val, val_found, options);
     refuse_to_overwrite(result.train, train_found, options);
     write_splits(*source, result, options);

@@ -37,9 +37,9 @@ namespace {
 // How many records of a file are looked at to learn of what kind it is.
 constexpr std::size_t kLookAt = 16;
 
-// A file may mix grey and colour, as photographs collected from the web do: only when none of the first records fits is
-// the file of another kind than the network.
-void check_channels(const RecordSet& file, const nn::Shape& wanted) {
+// The shape of the first picture, where none of the first records has the channels of the network. A file may mix grey
+// and colour, as photographs collected from the web do. nullopt: one fits, or none can be read.
+std::optional<nn::Shape> other_channels(const RecordSet& file, const nn::Shape& wanted) {
   Record record;
   Image image;
   std::optional<nn::Shape> found;
@@ -50,10 +50,27 @@ void check_channels(const RecordSet& file, const nn::Shape& wanted) {
     } catch (const DataError&) {
       continue;  // next() reports it in its turn
     }
-    if (image.c == wanted.c) return;
+    if (image.c == wanted.c) return std::nullopt;
     if (!found) found = nn::Shape{image.c, image.h, image.w};
   }
+  return found;
+}
+
+// Grey pictures lose nothing in a network that takes colour, so that only colour pictures are refused: where none of
+// the first records fits, the file is of another kind than the network.
+void check_channels(const RecordSet& file, const LoaderOptions& options) {
+  const nn::Shape& wanted = options.shape;
+  const auto found = other_channels(file, wanted);
   if (!found) return;
+  if (found->c < wanted.c) {
+    if (options.remote.tell) {
+      options.remote.tell(
+          fmt::format("{}: its first pictures are grey: a network that takes colour sees a grey picture in all {} "
+                      "channels",
+                      file.name(), wanted.c));
+    }
+    return;
+  }
   throw DataError(fmt::format("{} holds images of {} (channels, height, width), the network takes {}", file.name(),
                               text_of_shape(*found), text_of_shape(wanted)),
                   fmt::format("setting 'image-shape' {},{},{} fits this data", found->c, wanted.h, wanted.w));
@@ -103,7 +120,7 @@ void check_loader(const RecordSet& file, const LoaderOptions& options) {
         "leave it out; setting 'max-random-scale' and setting 'random-resized-crop' are for classifiers");
   }
   check_first_kind(file, options);
-  check_channels(file, shape);
+  check_channels(file, options);
 }
 
 nn::Shape stored_shape(const RecordSet& file, const LoaderOptions& options) {

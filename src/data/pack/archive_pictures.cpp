@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <map>
 #include <optional>
 #include <unordered_map>
@@ -10,19 +11,31 @@
 #include <dtrain/base/json.hpp>
 #include <dtrain/base/text.hpp>
 
+#include "archive/safe_names.hpp"
 #include "pictures.hpp"
 #include "split_folders.hpp"
 
 namespace dtrain::data {
 namespace {
 
+// PackItem::place of a picture that no archive holds.
+constexpr std::uint64_t kNoPlace = UINT64_MAX;
+
 class ArchiveStore : public PictureStore {
  public:
-  explicit ArchiveStore(const std::vector<Path>& files) : archives(files) {}
-  SourceBytes read(const PackItem& item) const override { return archives.open(item.place); }
-  std::string stamp(const PackItem& item) const override { return archives.stamp(item.place); }
+  explicit ArchiveStore(const std::vector<Path>& files) : archives(files), name_(files.front().string()) {}
+  SourceBytes read(const PackItem& item) const override {
+    if (item.place == kNoPlace) throw DataError(fmt::format("{}: holds no {}", name_, item.file));
+    return with_content(archives.open(item.place));
+  }
+  std::string stamp(const PackItem& item) const override {
+    return item.place == kNoPlace ? "?" : archives.stamp(item.place);
+  }
 
   const Archives archives;
+
+ private:
+  const std::string name_;
 };
 
 // A name without what follows the first dot behind the last "/": what the files of one sample share.
@@ -34,12 +47,16 @@ std::string_view key_of(std::string_view name) {
 enum class Part { picture, number, document, other };
 
 Part part_of(std::string_view name) {
+  if (is_hidden_path(name)) return Part::other;
   if (name.ends_with(".cls")) return Part::number;
   if (name.ends_with(".json")) return Part::document;
   return is_picture(name) ? Part::picture : Part::other;
 }
 
-float number_in(const SourceBytes& file) {
+// 0000.png is the picture of its sample; 0000.seg.png beside it is a mask or another part of it.
+bool names_sample(std::string_view picture) { return picture.rfind('.') == key_of(picture).size(); }
+
+std::optional<float> number_in(const SourceBytes& file) {
   if (const auto label = parse_number(trim(text_of(file.bytes)))) return static_cast<float>(*label);
   throw DataError(fmt::format("{}: is no number", file.name), "a .cls file holds the label alone");
 }
@@ -52,44 +69,68 @@ std::optional<float> label_in_document(const SourceBytes& file) {
   return static_cast<float>(label->as_number());
 }
 
-// Archives that have .cls files have labels by sample, those with only .json files where these say "label".
-bool has_labels_by_sample(const Archives& archives) {
-  const auto& members = archives.members();
-  const auto has = [&](Part part) {
-    return std::find_if(members.begin(), members.end(),
-                        [&](const ArchiveMember& each) { return part_of(each.name) == part; });
-  };
-  if (has(Part::number) != members.end()) return true;
-  const auto document = has(Part::document);
-  if (document == members.end()) return false;
-  return label_in_document(archives.open(static_cast<std::size_t>(document - members.begin()))).has_value();
-}
-
 // Samples of different archives may have the same name.
 std::string sample_of(const ArchiveMember& member) { return fmt::format("{}/{}", member.archive, key_of(member.name)); }
 
-// By sample. What .cls says counts more.
-std::unordered_map<std::string, float> read_labels(const Archives& archives) {
+struct SamplePicture {
+  std::uint64_t place = kNoPlace;  // the member; kNoPlace: several pictures have two endings, and none has one
+  bool has_one_ending = false;     // names_sample()
+};
+using Samples = std::unordered_map<std::string, SamplePicture>;
+
+Samples find_samples(const Archives& archives) {
+  const auto& members = archives.members();
+  Samples samples;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    if (part_of(members[i].name) != Part::picture) continue;
+    const bool has_one_ending = names_sample(members[i].name);
+    const auto [found, is_new] = samples.emplace(sample_of(members[i]), SamplePicture{i, has_one_ending});
+    SamplePicture& sample = found->second;
+    if (!is_new && !sample.has_one_ending) sample = {has_one_ending ? i : kNoPlace, has_one_ending};
+  }
+  return samples;
+}
+
+// By sample. What .cls says counts more. Files beside no picture label nothing. A document that cannot be read is an
+// error only where the archive has labels: in folders of classes, documents are notes of other programs.
+std::unordered_map<std::string, float> read_labels(const Archives& archives, const Samples& samples) {
   const auto& members = archives.members();
   std::unordered_map<std::string, float> labels;
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    if (part_of(members[i].name) == Part::number) labels[sample_of(members[i])] = number_in(archives.open(i));
+  std::exception_ptr unread;  // the first document that is
+  const auto read_document = [&](std::size_t i) -> std::optional<float> {
+    try {
+      return label_in_document(archives.open(i));
+    } catch (const DataError&) {
+      if (!unread) unread = std::current_exception();
+      return std::nullopt;
+    }
+  };
+  for (const Part part : {Part::number, Part::document}) {
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      if (part_of(members[i].name) != part) continue;
+      const std::string sample = sample_of(members[i]);
+      if (!samples.contains(sample) || (part == Part::document && labels.contains(sample))) continue;
+      const auto label = part == Part::number ? number_in(archives.open(i)) : read_document(i);
+      if (label) labels[sample] = *label;
+    }
   }
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    if (part_of(members[i].name) != Part::document || labels.contains(sample_of(members[i]))) continue;
-    if (const auto label = label_in_document(archives.open(i))) labels[sample_of(members[i])] = *label;
-  }
+  if (unread && !labels.empty()) std::rethrow_exception(unread);
   return labels;
 }
 
-PackList list_samples(const Archives& archives) {
+PackList list_samples(const Archives& archives, const Samples& samples,
+                      const std::unordered_map<std::string, float>& labels) {
   const auto& members = archives.members();
-  const auto labels = read_labels(archives);
   PackList list;
   for (std::size_t i = 0; i < members.size(); ++i) {
-    if (part_of(members[i].name) != Part::picture) continue;
-    const auto label = labels.find(sample_of(members[i]));
-    if (label == labels.end()) {
+    if (!is_picture(members[i].name)) continue;
+    const std::string sample = sample_of(members[i]);
+    const auto label = labels.find(sample);
+    if (is_hidden_path(members[i].name)) {
+      list.skipped[kHidden].push_back(members[i].name);
+    } else if (samples.at(sample).place != i) {
+      list.skipped["another part of a sample"].push_back(members[i].name);
+    } else if (label == labels.end()) {
       ++list.unlabelled;
     } else {
       list.items.push_back({list.items.size(), {label->second}, members[i].name, i});
@@ -106,7 +147,7 @@ MembersByFolder pictures_by_folder(const std::vector<ArchiveMember>& members, Pa
   for (std::size_t i = 0; i < members.size(); ++i) {
     const Path name = members[i].name;
     if (!is_picture(name)) continue;
-    if (std::any_of(name.begin(), name.end(), is_of_other_programs)) {
+    if (is_hidden_path(name)) {
       list.skipped[kHidden].push_back(name.string());
     } else {
       folders[name.parent_path()].push_back(i);
@@ -152,11 +193,11 @@ void add_folders(const MembersByFolder& folders, const Path& below, const std::v
 }
 
 // Lists the members in the order of a folder with the same files.
-PackList list_folders(const Archives& archives) {
+PackList list_folders(const Path& source, const Archives& archives) {
   const auto& members = archives.members();
   PackList list;
   const MembersByFolder folders = pictures_by_folder(members, list);
-  const SplitFolders splits = find_splits([&](const Path& below) { return folders_below(folders, below); });
+  const SplitFolders splits = find_splits(source, [&](const Path& below) { return folders_below(folders, below); });
   if (splits.folders.empty()) {
     add_folders(folders, {}, members, list);
     return list;
@@ -178,7 +219,10 @@ PackList list_folders(const Archives& archives) {
 Pictures open_archives(const std::vector<Path>& files) {
   auto store = std::make_unique<ArchiveStore>(files);
   Pictures pictures;
-  pictures.list = has_labels_by_sample(store->archives) ? list_samples(store->archives) : list_folders(store->archives);
+  const Samples samples = find_samples(store->archives);
+  const auto labels = read_labels(store->archives, samples);
+  pictures.list =
+      labels.empty() ? list_folders(files.front(), store->archives) : list_samples(store->archives, samples, labels);
   pictures.list.root = files.front();
   pictures.store = std::move(store);
   return pictures;
@@ -186,11 +230,14 @@ Pictures open_archives(const std::vector<Path>& files) {
 
 std::unique_ptr<PictureStore> make_archive_store(const std::vector<Path>& files, PackList& list) {
   auto store = std::make_unique<ArchiveStore>(files);
+  std::size_t lost = 0;
   for (PackItem& item : list.items) {
     const auto place = store->archives.find(item.file);
-    if (!place) throw DataError(fmt::format("{}: holds no {}", files.front().string(), item.file));
-    item.place = *place;
+    item.place = place.value_or(kNoPlace);
+    lost += place ? 0 : 1;
   }
+  if (lost > 0 && lost == list.items.size())
+    throw DataError(fmt::format("{}: holds no {}", files.front().string(), list.items.front().file));
   return store;
 }
 

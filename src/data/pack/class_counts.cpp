@@ -1,7 +1,10 @@
 #include "class_counts.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string_view>
 
 #include <dtrain/data/objects.hpp>
@@ -24,7 +27,37 @@ void count_item(const PackItem& item, PackResult& result) {
     ++result.class_pictures[static_cast<std::size_t>(label)];
 }
 
+// Of one split, or of the others.
+std::set<float> labels_where(const PackList& list, bool trains) {
+  std::set<float> labels;
+  for (const PackItem& item : list.items) {
+    if (item.labels.size() == 1 && (item.split == PackSplit::train) == trains) labels.insert(item.labels.front());
+  }
+  return labels;
+}
+
 }  // namespace
+
+std::vector<std::string> classes_without_training(const PackList& list) {
+  std::vector<std::string> untrained;
+  if (!list.is_split) return untrained;
+  const std::set<float> trained = labels_where(list, true);
+  for (std::size_t label = 0; label < list.classes.size(); ++label) {
+    if (!trained.contains(static_cast<float>(label))) untrained.push_back(list.classes[label]);
+  }
+  return untrained;
+}
+
+std::vector<std::string> classes_of_training_alone(const PackList& list) {
+  std::vector<std::string> alone;
+  const std::set<float> others = labels_where(list, false);
+  for (const float label : labels_where(list, true)) {
+    const bool has_name = label >= 0 && label < static_cast<float>(list.classes.size());
+    if (others.contains(label)) continue;
+    alone.push_back(has_name ? list.classes[static_cast<std::size_t>(label)] : fmt::format("{:g}", label));
+  }
+  return alone;
+}
 
 void begin_counts(const PackList& list, PackResult& result) {
   result.class_pictures.assign(list.classes.size(), 0);

@@ -114,6 +114,19 @@ void list_pictures(CocoSet& set, CocoLabels kind, PackList& list) {
   }
 }
 
+// The picture would be packed twice, each time with the objects of one image.
+void refuse_equal_files(const std::vector<CocoPicture>& pictures) {
+  std::unordered_map<std::string_view, std::int64_t> seen;
+  for (const CocoPicture& picture : pictures) {
+    if (picture.file.empty()) continue;
+    const auto [first, is_new] = seen.emplace(picture.file, picture.id);
+    if (is_new) continue;
+    throw DataError(
+        fmt::format("the images {} and {} have the \"file_name\" {}", first->second, picture.id, picture.file),
+        "give the annotations of both to one of them");
+  }
+}
+
 // Pictures in the folder that no image of the file names.
 void skip_unlisted(const Path& folder, const CocoSet& set, PackList& list) {
   std::set<Path> listed;
@@ -146,6 +159,7 @@ PackList parse_coco(std::string_view text, const Path& json, const Path& root, C
   list.found_elsewhere = std::move(place.found_elsewhere);
   list.lost_hint = std::move(place.lost_hint);
   try {
+    refuse_equal_files(set.pictures);
     if (labels == CocoLabels::boxes) read_missing_sizes(list.root, set.pictures);
     list_pictures(set, labels, list);
     if (labels == CocoLabels::boxes) skip_unlisted(root, set, list);

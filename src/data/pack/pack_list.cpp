@@ -9,6 +9,8 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 
+#include "archive/safe_names.hpp"
+#include "listed_once.hpp"
 #include "pack_sources.hpp"
 #include "pictures.hpp"
 #include "split_folders.hpp"
@@ -17,10 +19,25 @@ namespace dtrain::data {
 namespace {
 
 struct FolderContent {
-  std::vector<std::string> pictures, folders, others, hidden;  // names, in their order
+  std::vector<std::string> pictures, folders, others, hidden, lost, back;  // names, in their order
 };
 
-FolderContent read_folder(const Path& folder) {
+// Whether what the link leads to is one of the folders on the way from `root` to `below`, or contains one: a walk that
+// followed the link would come back to the link.
+bool leads_back(const Path& link, const Path& root, const Path& below) {
+  std::error_code error;
+  const Path target = std::filesystem::canonical(link, error);
+  const auto lies_in_target = [&](const Path& folder) {
+    const Path inside = std::filesystem::weakly_canonical(folder, error).lexically_relative(target);
+    return !inside.empty() && *inside.begin() != "..";
+  };
+  Path folder = root.empty() ? Path(".") : root;
+  if (lies_in_target(folder)) return true;
+  return std::ranges::any_of(below, [&](const Path& part) { return lies_in_target(folder /= part); });
+}
+
+FolderContent read_folder(const Path& root, const Path& below) {
+  const Path folder = root / below;
   FolderContent content;
   std::error_code error;
   std::filesystem::directory_iterator entry(folder, error);
@@ -30,14 +47,21 @@ FolderContent read_folder(const Path& folder) {
       content.hidden.push_back(name);
       continue;
     }
-    if (entry->is_directory()) content.folders.push_back(name);
-    if (entry->is_regular_file()) (is_picture(entry->path()) ? content.pictures : content.others).push_back(name);
+    const bool is_meant = is_picture(entry->path());
+    std::error_code gone;
+    if (entry->is_directory(gone)) {
+      const bool is_back = entry->is_symlink(gone) && leads_back(entry->path(), root, below);
+      (is_back ? content.back : content.folders).push_back(name);
+    } else if (entry->is_regular_file(gone)) {
+      (is_meant ? content.pictures : content.others).push_back(name);
+    } else if (gone || !lost_link(entry->path()).empty()) {
+      (is_meant ? content.pictures : content.lost).push_back(name);  // reading the picture says what is wrong
+    }
   }
   if (error) throw DataError(fmt::format("{}: cannot list the folder: {}", folder.string(), error.message()));
-  std::sort(content.pictures.begin(), content.pictures.end());
-  std::sort(content.folders.begin(), content.folders.end());
-  std::sort(content.others.begin(), content.others.end());
-  std::sort(content.hidden.begin(), content.hidden.end());
+  for (auto* names :
+       {&content.pictures, &content.folders, &content.others, &content.hidden, &content.lost, &content.back})
+    std::ranges::sort(*names);
   return content;
 }
 
@@ -47,6 +71,8 @@ void skip(const FolderContent& content, const Path& below, PackList& list) {
     list.skipped[ending.empty() ? "no ending" : ending].push_back((below / name).string());
   }
   for (const std::string& name : content.hidden) list.skipped[kHidden].push_back((below / name).string());
+  for (const std::string& name : content.lost) list.skipped[kLostLink].push_back((below / name).string());
+  for (const std::string& name : content.back) list.skipped[kLeadsBack].push_back((below / name).string());
 }
 
 // The order of os.walk with names sorted: a folder's own pictures, then its folders. False: there is no picture in it
@@ -55,9 +81,9 @@ bool walk(const Path& below, int depth, PackList& list) {
   constexpr int kDeepest = 64;
   if (depth > kDeepest) {
     throw DataError(fmt::format("{}: more than {} folders inside each other", (list.root / below).string(), kDeepest),
-                    "does a symbolic link lead back?");
+                    "name one of the inner folders");
   }
-  const FolderContent content = read_folder(list.root / below);
+  const FolderContent content = read_folder(list.root, below);
   skip(content, below, list);
   if (!content.pictures.empty()) list.classes.push_back(below.empty() ? "." : below.string());
   const auto label = static_cast<float>(list.classes.size()) - 1;
@@ -94,10 +120,10 @@ void skip_beside_splits(const Path& folder, const SplitFolders& splits, PackList
     for (const std::string& name : content.pictures) whole.skipped[kBesideClasses].push_back((below / name).string());
   };
   for (const Path& next : splits.below) {
-    skip_in(read_folder(folder / below));
+    skip_in(read_folder(folder, below));
     below /= next;
   }
-  const FolderContent last = read_folder(folder / below);
+  const FolderContent last = read_folder(folder, below);
   skip_in(last);
   skip_other_folders(last.folders, splits, whole);
 }
@@ -122,11 +148,6 @@ bool is_picture(const Path& file) {
   return std::find(kEndings.begin(), kEndings.end(), ending) != kEndings.end();
 }
 
-bool is_of_other_programs(const Path& name) {
-  const std::string text = name.string();
-  return text == "__MACOSX" || (text.starts_with('.') && text != "." && text != "..");
-}
-
 bool is_unread_picture(std::string_view ending) {
   constexpr std::array<std::string_view, 7> kEndings{".gif", ".heic", ".heif", ".avif", ".jp2", ".jxl", ".svg"};
   std::string lower(ending);
@@ -135,7 +156,8 @@ bool is_unread_picture(std::string_view ending) {
 }
 
 PackList list_folder(const Path& folder) {
-  const SplitFolders splits = find_splits([&](const Path& below) { return read_folder(folder / below).folders; });
+  const SplitFolders splits =
+      find_splits(folder, [&](const Path& below) { return read_folder(folder, below).folders; });
   if (!splits.folders.empty()) return list_splits(folder, splits);
   PackList list;
   list.root = folder;
@@ -148,7 +170,9 @@ PackList list_folder(const Path& folder) {
 PackList parse_list(std::string_view text, const Path& lst, const Path& root) {
   PackList list;
   list.root = root;
+  list.of_rows = true;
   std::size_t number = 0;
+  std::vector<std::size_t> lines;
   for (const std::string& line : split(text, '\n')) {
     ++number;
     const std::vector<std::string> parts = split(trim(line), '\t');
@@ -166,7 +190,9 @@ PackList parse_list(std::string_view text, const Path& lst, const Path& root) {
                       "one picture a line, with tabs between");
     }
     list.items.push_back(std::move(item));
+    lines.push_back(number);
   }
+  refuse_different_labels(lst.string(), lines, list);
   return list;
 }
 
@@ -201,8 +227,9 @@ void number_classes(const std::vector<std::string>& labels, PackList& list) {
 PackList parse_labels(std::string_view text, const Path& csv, const Path& root) {
   PackList list;
   list.root = root;
-  list.of_folder = true;
+  list.of_folder = list.of_rows = true;
   std::vector<std::string> labels;
+  std::vector<std::size_t> lines;
   const std::vector<CsvRow> rows = parse_csv(text, csv.string());
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::vector<std::string>& fields = rows[i].fields;
@@ -213,22 +240,24 @@ PackList parse_labels(std::string_view text, const Path& csv, const Path& root) 
     if (i == 0 && is_header(rows[i], root)) continue;
     list.items.push_back({list.items.size(), {}, std::string(trim(fields[0]))});
     labels.emplace_back(trim(fields[1]));
+    lines.push_back(rows[i].line);
   }
   number_classes(labels, list);
+  refuse_different_labels(csv.string(), lines, list);
   return list;
 }
 
-PackList list_images(const Path& source, const Path& root, CocoLabels labels) {
-  if (std::filesystem::is_directory(source)) return list_folder(source);
+PackList list_images(const Path& source, const Path& root, CocoLabels labels, PictureFormat format) {
+  const bool is_named = format == PictureFormat::list || format == PictureFormat::coco;
+  if (!is_named && std::filesystem::is_directory(source)) return list_folder(source);
   if (!std::filesystem::exists(source)) {
     throw DataError(fmt::format("{}: no such folder or file", source.string()),
                     "name a folder of class folders, a .lst file or a COCO JSON file");
   }
   const Path beside = root.empty() ? source.parent_path() : root;
-  if (source.extension() == ".lst") return parse_list(read_file(source), source, beside);
-  if (source.extension() == ".json") {
-    return parse_coco(read_file(source), source, beside, labels);
-  }
+  const auto known = is_named ? format : picture_format_by_name(source);
+  if (known == PictureFormat::list) return parse_list(read_file(source), source, beside);
+  if (known == PictureFormat::coco) return parse_coco(read_file(source), source, beside, labels);
   throw UsageError(fmt::format("{}: neither a folder nor a .lst or .json file", source.string()));
 }
 

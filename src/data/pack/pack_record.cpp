@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/hash.hpp>
 #include <dtrain/base/json.hpp>
@@ -54,6 +57,9 @@ FinishedShard from_json(const Json& json, const Path& folder) {
 
 Json names_json(const std::vector<std::string>& names) { return Json(Json::Array(names.begin(), names.end())); }
 
+// As a file gives them back: what is no UTF-8 is replaced.
+Json names_in_file(const std::vector<std::string>& names) { return Json::parse(names_json(names).dump(), "names"); }
+
 }  // namespace
 
 PackJournal::PackJournal(const PackOptions& options, const Pictures& pictures)
@@ -61,17 +67,41 @@ PackJournal::PackJournal(const PackOptions& options, const Pictures& pictures)
   read();
 }
 
-void PackJournal::begin() const {
+void PackJournal::begin() {
+  earlier_.clear();
+  for (const Path& rec : made_before()) {
+    if (!finished(rec)) earlier_.push_back(rec.filename().string());
+  }
   if (!takes_up_) write();
+}
+
+void PackJournal::forget_earlier() {
+  if (earlier_.empty()) return;
+  earlier_.clear();
+  write();
+}
+
+void PackJournal::withdraw() const {
+  if (takes_up_ || !finished_.empty()) return;
+  if (before_) {
+    write_file_atomic(path_, *before_);
+  } else {
+    std::error_code error;
+    std::filesystem::remove(path_, error);
+  }
 }
 
 // A damaged one, or one of another plan or with other names of classes, is as none.
 void PackJournal::read() try {
   if (!std::filesystem::exists(path_)) return;
-  const Json json = Json::parse(read_file(path_), path_.string());
+  before_ = read_file(path_);
+  const Json json = Json::parse(*before_, path_.string());
   if (json.at("schema").as_string() != kSchema) return;
-  for (const Json& each : json.at("files").as_array()) note_made(each.at("file").as_string());
-  if (json.at("plan").as_string() != plan_ || json.at("classes") != names_json(classes_)) return;
+  for (const Json& each : json.at("files").as_array()) note_named(each.at("file").as_string());
+  if (const Json* earlier = json.find("earlier")) {
+    for (const Json& name : earlier->as_array()) note_named(name.as_string());
+  }
+  if (json.at("plan").as_string() != plan_ || json.at("classes") != names_in_file(classes_)) return;
   for (const Json& each : json.at("files").as_array()) finished_.push_back(from_json(each, path_.parent_path()));
   takes_up_ = true;
 } catch (const DataError&) {
@@ -79,20 +109,26 @@ void PackJournal::read() try {
 }
 
 // `force` removes these files, so a journal that somebody changed must not name files of others.
-void PackJournal::note_made(const std::string& name) {
+void PackJournal::note_named(const std::string& name) {
   const std::string prefix = Path(path_).replace_extension().replace_extension().filename().string();
   const Path file = path_.parent_path() / name;
   const bool is_own = Path(name).filename() == name && name.starts_with(prefix) && name.ends_with(".rec");
-  if (is_own && std::filesystem::exists(file)) made_before_.push_back(file);
+  if (is_own) named_.insert(file);
+}
+
+std::vector<Path> PackJournal::made_before() const {
+  std::vector<Path> there;
+  std::ranges::copy_if(named_, std::back_inserter(there), [](const Path& rec) { return std::filesystem::exists(rec); });
+  return there;
 }
 
 void PackJournal::write() const {
   Json files = Json::array();
   for (const FinishedShard& shard : finished_) files.push_back(to_json(shard));
-  write_file_atomic(
-      path_, Json::object({{"schema", kSchema}, {"plan", plan_}, {"classes", names_json(classes_)}, {"files", files}})
-                     .dump(1) +
-                 "\n");
+  Json journal =
+      Json::object({{"schema", kSchema}, {"plan", plan_}, {"classes", names_json(classes_)}, {"files", files}});
+  if (!earlier_.empty()) journal["earlier"] = names_json(earlier_);
+  write_file_atomic(path_, journal.dump(1) + "\n");
 }
 
 std::optional<FinishedShard> PackJournal::finished(const Path& rec) const {

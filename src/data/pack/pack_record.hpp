@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 
 #include <dtrain/data/pack.hpp>
 
@@ -20,27 +21,35 @@ class PackJournal {
   // so do other names of classes. The options say a train_ratio.
   PackJournal(const PackOptions& options, const Pictures& pictures);
 
-  // Writes the plan, unless it is there.
-  void begin() const;
+  // Writes the plan, unless it is there. Files that were made before stay known until forget_earlier(), those also that
+  // this plan writes over: where it is stopped, they are still of an earlier set.
+  void begin();
+  void forget_earlier();
+  // Nothing came of this plan: the journal says again what it said before.
+  void withdraw() const;
   // Something of this very plan was done before.
   bool takes_up() const { return takes_up_; }
-  // Record files that a run with this prefix made before, by whatever plan, and that are still there.
-  const std::vector<Path>& made_before() const { return made_before_; }
+  // Record files that a run with this prefix made before, by whatever plan, also those that are gone.
+  const std::set<Path>& named() const { return named_; }
+  // Those of them that are still there.
+  std::vector<Path> made_before() const;
   // What an earlier run says of the file, if it is there with that many bytes.
   std::optional<FinishedShard> finished(const Path& rec) const;
   void add(const FinishedShard& shard);
 
  private:
   void read();
-  void note_made(const std::string& name);
+  void note_named(const std::string& name);
   void write() const;
 
   Path path_;
   std::string plan_;
   std::vector<std::string> classes_;
   bool takes_up_ = false;
+  std::optional<std::string> before_;  // the text of the journal that was there
   std::vector<FinishedShard> finished_;
-  std::vector<Path> made_before_;
+  std::set<Path> named_;
+  std::vector<std::string> earlier_;  // names of files of earlier sets
 };
 
 }  // namespace dtrain::data

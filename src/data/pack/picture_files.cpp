@@ -38,14 +38,22 @@ bool begins_as_picture(const Path& file) {
   return detect_encoding(bytes_of({first.data(), static_cast<std::size_t>(stream.gcount())})).has_value();
 }
 
-// Whether the file in a folder is meant for a picture.
+// Hidden files, such as ._1.jpg of macOS, are of other programs.
+bool is_meant_for_picture(const Path& file) { return is_picture(file) && !file.filename().string().starts_with('.'); }
+
+// A damaged picture is not passed over in silence.
 bool counts_as_picture(const std::filesystem::directory_entry& file) {
   std::error_code gone;
   // Files of the kernel, which may never end, are empty by their size.
   const bool has_content = file.file_size(gone) > 0 && !gone;
-  // A damaged picture is not passed over in silence. Hidden ones, such as ._1.jpg of macOS, are of other programs.
-  const bool is_meant = is_picture(file.path()) && !file.path().filename().string().starts_with('.');
-  return is_meant || (has_content && begins_as_picture(file.path()));
+  return is_meant_for_picture(file.path()) || (has_content && begins_as_picture(file.path()));
+}
+
+// A picture whose link is broken is not passed over either.
+void note_lost_picture(const Path& file, FoundPictures& found) {
+  if (!is_meant_for_picture(file)) return;
+  if (const std::string why = lost_link(file); !why.empty())
+    found.problems.push_back(fmt::format("{}: {}", file.string(), why));
 }
 
 // Lists folder by folder, so that one that cannot be read hides no other. Links are followed once all folders are
@@ -89,7 +97,8 @@ class PictureWalk {
       if (entry.is_symlink(gone)) return links_.push_back(entry.path());
       return list(entry.path());
     }
-    if (entry.is_regular_file(gone) && counts_as_picture(entry)) found_.files.push_back(entry.path());
+    if (!entry.is_regular_file(gone)) return note_lost_picture(entry.path(), found_);
+    if (counts_as_picture(entry)) found_.files.push_back(entry.path());
   }
 
   FoundPictures found_{};
@@ -154,16 +163,25 @@ FoundPictures find_pictures(const std::string& spec, const Store& store) {
   const auto status = std::filesystem::status(spec, error);
   if (std::filesystem::is_directory(status)) return pictures_below(spec);
   if (std::filesystem::exists(status)) return {.files = {spec}, .problems = {}};
-  std::vector<Path> files = is_pattern(spec) ? matches(spec) : std::vector<Path>();
-  std::erase_if(files, [&](const Path& file) { return !std::filesystem::is_regular_file(file, error); });
-  if (files.empty()) throw DataError(fmt::format("{}: no such file or folder", spec));
-  return {.files = std::move(files), .problems = {}};
+  if (const std::string why = lost_link(spec); !why.empty()) throw DataError(fmt::format("{}: {}", spec, why));
+  FoundPictures found;
+  for (Path& file : is_pattern(spec) ? matches(spec) : std::vector<Path>()) {
+    if (std::filesystem::is_regular_file(file, error)) {
+      found.files.push_back(std::move(file));
+    } else {
+      note_lost_picture(file, found);
+    }
+  }
+  if (found.files.empty() && found.problems.empty()) throw DataError(fmt::format("{}: no such file or folder", spec));
+  return found;
 }
 
 std::string read_picture(const Path& file, const Store& store) {
   if (!is_remote(file)) {
     if (!std::filesystem::is_regular_file(file)) throw DataError(file.string() + ": is no file");
-    return read_file(file);
+    std::string content = read_file(file);
+    if (content.empty()) throw DataError(file.string() + ": the file is empty");
+    return content;
   }
   const Store used = or_own(store);
   const auto state = used->find(file.string());

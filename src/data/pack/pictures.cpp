@@ -31,7 +31,11 @@ constexpr std::array<Name, 9> kNames{{{PictureFormat::automatic, "auto"},
 class FolderStore : public PictureStore {
  public:
   explicit FolderStore(Path root) : root_(std::move(root)) {}
-  SourceBytes read(const PackItem& item) const override { return map_source(root_ / item.file); }
+  SourceBytes read(const PackItem& item) const override {
+    const Path file = root_ / item.file;
+    if (const std::string why = lost_link(file); !why.empty()) throw DataError(why);
+    return with_content(map_source(file));
+  }
   std::string stamp(const PackItem& item) const override { return file_stamp(root_ / item.file); }
 
  private:
@@ -44,13 +48,24 @@ PackList list_labelled(const PackOptions& options) {
     throw SettingError("labels", fmt::format("names files of a folder, and {} is none", folder.string()),
                        "name the folder to which the paths in the CSV file are relative");
   }
-  return parse_labels(read_file(*options.labels), *options.labels, folder);
+  PackList list = parse_labels(read_file(*options.labels), *options.labels, folder);
+  for (const PackItem& item : list.items) {
+    std::error_code error;
+    if (!std::filesystem::exists(folder / item.file, error)) list.missing.push_back(item.file);
+  }
+  if (list.missing.size() == list.items.size() && !list.items.empty()) {
+    throw DataError(fmt::format("{}: none of the files that it names is in {}; the first: {}", options.labels->string(),
+                                folder.string(), list.missing.front()),
+                    "the paths in it are relative to this folder");
+  }
+  return list;
 }
 
 Pictures open_files(const PackOptions& options) {
   Pictures pictures;
-  pictures.list =
-      options.labels ? list_labelled(options) : list_images(options.sources.front(), options.root, options.coco_labels);
+  pictures.list = options.labels
+                      ? list_labelled(options)
+                      : list_images(options.sources.front(), options.root, options.coco_labels, options.format);
   if (is_archive(options.root) && std::filesystem::is_regular_file(options.root)) {
     pictures.store = make_archive_store({options.root}, pictures.list);
   } else {
@@ -79,8 +94,22 @@ PictureFormat format_of(const Path& source) {
                    "setting 'format' says what it is");
 }
 
+bool is_of_files(PictureFormat format) {
+  return format != PictureFormat::automatic && format != PictureFormat::folder && format != PictureFormat::records;
+}
+
+void refuse_folders(const PackOptions& options) {
+  const auto folder =
+      std::ranges::find_if(options.sources, [](const Path& each) { return std::filesystem::is_directory(each); });
+  if (folder == options.sources.end()) return;
+  throw UsageError(fmt::format("{}: is a folder, and setting 'format' {} names a file", folder->string(),
+                               std::ranges::find(kNames, options.format, &Name::format)->name),
+                   "leave setting 'format' out");
+}
+
 // The one format of all the sources.
 PictureFormat common_format(const PackOptions& options) {
+  if (is_of_files(options.format)) refuse_folders(options);
   if (options.format != PictureFormat::automatic) return options.format;
   const PictureFormat first = format_of(options.sources.front());
   for (const Path& source : options.sources) {
@@ -89,6 +118,25 @@ PictureFormat common_format(const PackOptions& options) {
                      "pack them one after another");
   }
   return first;
+}
+
+Pictures open_as(PictureFormat format, const PackOptions& options) {
+  switch (format) {
+    case PictureFormat::archive:
+      return open_archives(options.sources);
+    case PictureFormat::cifar10:
+      return open_cifar(options.sources, 1);
+    case PictureFormat::cifar100:
+      return open_cifar(options.sources, 2);
+    case PictureFormat::idx:
+      return open_idx(options.sources);
+    case PictureFormat::records:
+      return open_records(options.sources);
+    default:
+      break;
+  }
+  if (options.sources.size() == 1) return open_files(options);
+  throw UsageError("folders, lists and COCO files are packed one at a time", "name one of them");
 }
 
 }  // namespace
@@ -114,27 +162,27 @@ std::optional<PictureFormat> picture_format_by_name(const Path& file) {
   return std::nullopt;
 }
 
+std::string lost_link(const Path& file) {
+  std::error_code none, error;
+  if (!std::filesystem::is_symlink(file, none) || std::filesystem::exists(std::filesystem::status(file, error)))
+    return {};
+  const bool is_hidden = error == std::errc::permission_denied;
+  return is_hidden ? fmt::format("cannot follow the link: {}", error.message()) : "the link leads nowhere";
+}
+
+SourceBytes with_content(SourceBytes file) {
+  if (file.bytes.empty()) throw DataError("the file is empty");
+  return file;
+}
+
 std::unique_ptr<PictureStore> make_folder_store(const Path& root) { return std::make_unique<FolderStore>(root); }
 
 Pictures open_pictures(const PackOptions& options) {
   DTRAIN_CHECK(!options.sources.empty(), "pictures come from somewhere");
-  const PictureFormat format = options.labels ? PictureFormat::folder : common_format(options);
-  switch (format) {
-    case PictureFormat::archive:
-      return open_archives(options.sources);
-    case PictureFormat::cifar10:
-      return open_cifar(options.sources, 1);
-    case PictureFormat::cifar100:
-      return open_cifar(options.sources, 2);
-    case PictureFormat::idx:
-      return open_idx(options.sources);
-    case PictureFormat::records:
-      return open_records(options.sources);
-    default:
-      break;
-  }
-  if (options.sources.size() == 1) return open_files(options);
-  throw UsageError("folders, lists and COCO files are packed one at a time", "name one of them");
+  Pictures pictures = open_as(options.labels ? PictureFormat::folder : common_format(options), options);
+  pictures.opened.insert(pictures.opened.end(), options.sources.begin(), options.sources.end());
+  if (options.labels) pictures.opened.push_back(*options.labels);
+  return pictures;
 }
 
 }  // namespace dtrain::data

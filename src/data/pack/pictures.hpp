@@ -21,6 +21,7 @@ class PictureStore {
 struct Pictures {
   PackList list;
   std::unique_ptr<PictureStore> store;
+  std::vector<Path> opened = {};  // files that pictures, names or labels are read from, no folders
 };
 
 // Throws DataError, UsageError (sources that do not go together).
@@ -40,9 +41,12 @@ std::unique_ptr<PictureStore> make_folder_store(const Path& root);
 std::unique_ptr<PictureStore> make_archive_store(const std::vector<Path>& files, PackList& list);
 
 bool is_picture(const Path& file);
-// Whether a folder or a file of this name, without folders, is what other programs keep beside pictures:
-// .ipynb_checkpoints of Jupyter, ._1.jpg and __MACOSX of macOS. kHidden is the reason of PackList::skipped for it.
-bool is_of_other_programs(const Path& name);
-inline constexpr const char* kHidden = "hidden";
+// Why the target of a symbolic link cannot be reached; empty: it can be, or the file is no link.
+std::string lost_link(const Path& file);
+// The same bytes. Throws DataError for a file without any.
+SourceBytes with_content(SourceBytes file);
+// Reasons of PackList::skipped.
+inline constexpr const char* kHidden = "hidden";                       // is_of_other_programs()
+inline constexpr const char* kLostLink = "a link that leads nowhere";  // without the ending of a picture
 
 }  // namespace dtrain::data

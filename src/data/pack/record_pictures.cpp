@@ -57,7 +57,7 @@ Pictures open_records(const std::vector<Path>& sources) {
   auto store = std::make_unique<RecordStore>(files);
   PackList list = store->list();
   list.classes = std::move(classes);
-  return {std::move(list), std::move(store)};
+  return {std::move(list), std::move(store), files};
 }
 
 }  // namespace dtrain::data

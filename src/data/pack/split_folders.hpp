@@ -23,8 +23,9 @@ struct SplitFolders {
 using FoldersIn = std::function<std::vector<std::string>(const Path&)>;
 
 // Looks also behind folders that are the only one in theirs: an archive of a folder, or a folder one level too high,
-// holds set/train/cat.
-SplitFolders find_splits(const FoldersIn& folders_in);
+// holds set/train/cat. Throws DataError where only one folder of a split, or all but that of training, has folders of
+// classes; a flat third one is left to skip_other_folders(). `source` is for the message.
+SplitFolders find_splits(const Path& source, const FoldersIn& folders_in);
 
 // Adds the lists of the splits, whose classes are named without the split's folder, to `whole`, whose classes are then
 // those of all splits.

@@ -91,8 +91,29 @@ std::vector<Path> shards(const std::string& prefix, std::vector<Path> files, net
   return files;
 }
 
+constexpr std::string_view kSetDocument = ".pack.json";
+
+// What a file beside records is by its ending; empty: none that `data pack` writes there.
+std::string_view role_beside_records(const Path& file) {
+  if (file.extension() == ".idx") return "index";
+  return file.extension() == ".lst" ? "list" : "";
+}
+
+// Asks no server: no set behind a URL has such a name.
+void refuse_far_companion(const std::string& url) {
+  const Path file = shown_path(url);
+  const std::string name = file.string();
+  if (name.ends_with(kSetDocument))
+    throw DataError(fmt::format("{}: says what a set of records holds", name), "name the records of the set");
+  const std::string_view role = role_beside_records(file);
+  if (role.empty()) return;
+  throw DataError(fmt::format("{}: is the {} of a record file", name, role),
+                  fmt::format("name the records: {}", Path(file).replace_extension(".rec").string()));
+}
+
 std::vector<Path> far_files_of(const std::string& part, std::shared_ptr<net::ObjectStore> store) {
   const bool pattern = is_pattern(part);
+  if (!net::is_s3_url(part) || !pattern) refuse_far_companion(part);
   if (!net::is_s3_url(part) || (part.ends_with(".rec") && !pattern)) return {part};
   if (!store) store = std::make_shared<net::ObjectStore>();
   std::vector<Path> files = pattern ? far_matches(part, *store) : far_files(part, *store);
@@ -103,10 +124,13 @@ std::vector<Path> far_files_of(const std::string& part, std::shared_ptr<net::Obj
   return files;
 }
 
-// Empty where none is there. A name counts as a pattern last, since folders may be called a[1].
+// Empty where none is there. A name counts as a pattern last, since folders may be called a[1]. A shell completes the
+// name of a set up to the dot, behind which the endings of its files differ.
 std::vector<Path> near_files_of(const std::string& part) {
   if (is_file(part)) return {part};
-  if (is_file(part + ".rec")) return {part + ".rec"};
+  for (const std::string& name : {part + ".rec", part + "rec"}) {
+    if (name.ends_with(".rec") && is_file(name)) return {name};
+  }
   std::vector<Path> files = shards(part, files_beside(part), nullptr);
   return files.empty() && is_pattern(part) ? matches(part) : files;
 }
@@ -153,21 +177,39 @@ std::string hint_of_folder(const std::string& folder) {
   throw DataError(fmt::format("{}: {}", part, is_folder ? "is a folder" : "no such file"), hint);
 }
 
-// A shell completes the name of a set up to where the endings of its files differ.
-void refuse_index(const Path& file) {
+// The file that says what `data pack` made.
+void refuse_set_document(const std::string& file) {
+  if (!file.ends_with(kSetDocument) || !is_file(file)) return;
+  const std::string prefix = file.substr(0, file.size() - kSetDocument.size());
+  const bool is_one_set = is_file(prefix + ".rec") || is_file(prefix + "_0.rec");
+  throw DataError(fmt::format("{}: says what the set {} holds", file, Path(prefix).filename().string()),
+                  is_one_set ? fmt::format("name the set: {}", prefix) : hint_of_splits(prefix));
+}
+
+// A shell offers it beside the records.
+void refuse_companion(const Path& file) {
+  refuse_set_document(file.string());
   const Path records = Path(file).replace_extension(".rec");
-  if (file.extension() != ".idx" || !is_file(file) || !is_file(records)) return;
-  throw DataError(fmt::format("{}: is the index of {}", file.string(), records.filename().string()),
+  const std::string_view role = role_beside_records(file);
+  if (role.empty() || !is_file(file) || !is_file(records)) return;
+  throw DataError(fmt::format("{}: is the {} of {}", file.string(), role, records.filename().string()),
                   fmt::format("name that file, or {}", prefix_of_records(records)));
 }
 
 std::vector<Path> files_of(const std::string& part, const std::shared_ptr<net::ObjectStore>& store) {
   if (is_remote(part)) return far_files_of(part, store);
-  refuse_index(part);
+  refuse_companion(part);
   std::vector<Path> files = near_files_of(part);
   if (files.empty() && is_pattern(part)) throw DataError(fmt::format("{}: no file has such a name", part));
   if (files.empty()) refuse_missing(part);
   return files;
+}
+
+// Blanks behind a comma belong to no name, unless a file has it.
+std::string without_blanks(const std::string& part) {
+  const std::string name(trim(part));
+  const bool is_as_given = name == part || (!is_remote(name) && !near_files_of(part).empty());
+  return is_as_given ? part : name;
 }
 
 }  // namespace
@@ -177,7 +219,8 @@ std::vector<Path> find_records(const std::string& spec, const std::shared_ptr<ne
   std::vector<Path> files;
   if (has_comma && !is_remote(spec)) files = near_files_of(spec);  // whose own name or folder may hold it
   if (!files.empty()) return files;
-  for (const std::string& part : split(spec, ',')) {
+  for (const std::string& given : split(spec, ',')) {
+    const std::string part = has_comma ? without_blanks(given) : given;
     if (part.empty()) throw UsageError(fmt::format("\"{}\" holds an empty name", spec));
     const std::vector<Path> found = files_of(part, store);
     files.insert(files.end(), found.begin(), found.end());

@@ -47,7 +47,13 @@ std::shared_ptr<std::string> bytes_between(RemoteFile& file, std::uint64_t first
 
 }  // namespace
 
-Path index_path(const Path& rec) { return Path(rec).replace_extension(".idx"); }
+// What stands behind the file's name in a web address may be what gives access to a whole folder.
+Path index_path(const Path& rec) {
+  const std::string text = rec.string();
+  const bool is_web = net::is_object_url(text) && !net::is_s3_url(text);
+  const std::size_t end = is_web ? std::min(text.find_first_of("?#"), text.size()) : text.size();
+  return Path(text.substr(0, end)).replace_extension(".idx").string() + text.substr(end);
+}
 
 void RecordFile::State::open_local() {
   file = MappedFile(path);

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/still_named.hpp>
 #include <dtrain/data/image.hpp>
 
 #include "record_format.hpp"
@@ -30,10 +31,23 @@ constexpr std::uint64_t kSyncEvery = 64 << 20;
 
 Path part_path(const Path& rec) { return rec.string() + ".part"; }
 
-void lock(const FileDescriptor& fd, const Path& part) {
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
-  throw Error(fmt::format("{}: another process writes it", part.string()),
-              "wait for it, or choose another setting 'out'");
+// Without O_CREAT in `flags`, no descriptor where there is no such file.
+FileDescriptor open_locked(const Path& part, int flags) {
+  for (;;) {
+    FileDescriptor fd(::open(part.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | flags, 0666));
+    if (!fd && errno == ENOENT && (flags & O_CREAT) == 0) return fd;
+    if (!fd) fail((flags & O_CREAT) != 0 ? "create" : "open", part);
+    if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      throw Error(fmt::format("{}: another process writes it", part.string()),
+                  "wait for it, or choose another setting 'out'");
+    }
+    if (is_still_named(fd, part)) return fd;
+  }
+}
+
+bool are_different(std::vector<std::uint64_t> ids) {
+  std::ranges::sort(ids);
+  return std::ranges::adjacent_find(ids) == ids.end();
 }
 
 bool decodes(const Record& record) try {
@@ -49,19 +63,15 @@ bool decodes(const Record& record) try {
 // It is emptied in its place, under its lock: a process that opened it before would go on with a removed file.
 void discard_part(const Path& rec) {
   const Path part = part_path(rec);
-  const FileDescriptor fd(::open(part.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd && errno == ENOENT) return;
-  if (!fd) fail("open", part);
-  lock(fd, part);
+  const FileDescriptor fd = open_locked(part, 0);
+  if (!fd) return;
   if (::ftruncate(fd.get(), 0) != 0 || ::fsync(fd.get()) != 0) fail("shorten", part);
 }
 
 ShardFile::ShardFile(const Path& rec, const std::vector<std::uint64_t>& ids, bool take_up)
     : rec_(rec), part_(part_path(rec)), ids_(ids) {
-  fd_ = FileDescriptor(::open(part_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));
-  if (!fd_) fail("create", part_);
-  lock(fd_, part_);
-  if (take_up) keep_good_records();
+  fd_ = open_locked(part_, O_CREAT);
+  if (take_up && are_different(ids)) keep_good_records();
   if (::ftruncate(fd_.get(), static_cast<off_t>(size_)) != 0) fail("shorten", part_);
   if (::lseek(fd_.get(), 0, SEEK_END) < 0) fail("write", part_);
 }

@@ -16,7 +16,8 @@ void discard_part(const Path& rec);
 class ShardFile {
  public:
   // take_up: keep the whole, decodable records that a part left behind holds, as long as their ids come in the order of
-  // `ids`; else begin anew. Throws Error when another process writes this file.
+  // `ids`; else begin anew, also where two ids are equal, which do not say what the part holds. Throws Error when
+  // another process writes this file.
   ShardFile(const Path& rec, const std::vector<std::uint64_t>& ids, bool take_up);
 
   // Positions in `ids` of the records that it holds, growing.

@@ -50,14 +50,15 @@ RemoteFile::RemoteFile(std::string url, const RemoteOptions& options)
     : url_(std::move(url)),
       store_(options.store ? options.store : std::make_shared<net::ObjectStore>()),
       state_(options.state ? *options.state : store_->state(url_)),
-      tell_(options.tell),
-      checked_((state_.size + kBlock - 1) / kBlock),
-      asked_(checked_.size()) {
+      tell_(options.tell) {
   // Without an ETag, versions of the object cannot be distinguished.
   if (state_.etag.empty() || options.without_cache || is_too_much_to_cache(options, net::shown_url(url_), state_.size))
     return;
   object_ = sha256_hex(bytes_of(fmt::format("{}\n{}\n{}\n{}", url_, state_.etag, state_.size, kBlock))).substr(0, 32);
   cache_ = BlockCache::of_folder(cache_folder(options), options.cache_size);
+  const std::uint64_t blocks = state_.size / kBlock + (state_.size % kBlock != 0);
+  checked_ = std::vector<std::atomic<bool>>(blocks);
+  asked_ = std::vector<std::atomic<std::uint32_t>>(blocks);
 }
 
 void RemoteFile::read(std::uint64_t offset, std::span<std::byte> into) {

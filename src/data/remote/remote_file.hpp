@@ -37,7 +37,8 @@ class RemoteFile {
   net::ObjectState state_;
   std::string object_;
   std::function<void(const std::string&)> tell_;
-  std::shared_ptr<BlockCache> cache_;              // null: read without one
+  std::shared_ptr<BlockCache> cache_;  // null: read without one
+  // An element for each block, where there is a cache.
   std::vector<std::atomic<bool>> checked_;         // the block was there and whole, or came from the server
   std::vector<std::atomic<std::uint32_t>> asked_;  // the last round in which it was fetched ahead
 };

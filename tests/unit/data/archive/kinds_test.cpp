@@ -48,6 +48,10 @@ TEST(Exif, TurnsAPictureUpright) {
   EXPECT_EQ(pixel(image, 0, 0), pixel(stored, 0, stored.w - 1));
 }
 
+TEST(Exif, IsFoundBehindBytesThatFillUp) {
+  for (const char* fill : {"\xff", "\xff\xff\xff"}) EXPECT_EQ(exif_orientation(bytes_of(tilted(6).insert(2, fill))), 6);
+}
+
 TEST(Exif, TakesNonsenseForUpright) {
   EXPECT_EQ(exif_orientation(bytes_of(tilted(9))), 1);
   for (std::size_t size = 0; size < 60; ++size) exif_orientation(bytes_of(tilted(6).substr(0, size)));

@@ -23,6 +23,20 @@ class Unpack : public testing::Test {
   TemporaryFolder folder;
   net::ObjectStore store;
 
+  // Unpacks the second file of the archive more than a second after the first, so that a note says how far it came, and
+  // then stops. Returns the byte that the note says.
+  std::uint64_t unpack_two_files() {
+    std::uint64_t reached = 0;
+    const auto stop_once_noted = [&](std::uint64_t done, std::uint64_t) {
+      reached = done;
+      if (std::filesystem::exists(folder / "out/.dtrain-unpack.json")) throw Error("stopped");
+      std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+    };
+    const UnpackOptions options{.from = (folder / "a").string(), .out = folder / "out", .progress = stop_once_noted};
+    expect_error<Error>([&] { unpack_archive(store, options); }, "stopped");
+    return reached;
+  }
+
   void expect_files() const {
     for (const auto& [name, content] : files) EXPECT_EQ(read_file(folder / "out" / name), content) << name;
     EXPECT_FALSE(std::filesystem::exists(folder / "out/.dtrain-unpack.json"));
@@ -46,17 +60,25 @@ TEST_F(Unpack, TakesSeveralGzipStreamsBehindEachOther) {
 }
 
 TEST_F(Unpack, GoesOnWhereAZipArchiveWasLeft) {
-  const std::string zip = zip_of(files);
-  write_file_atomic(folder / "a", zip);
-  make_folder(folder / "out");
-  const std::uint64_t second = 30 + 8 + 3 + 5;  // behind the first file with its header
-  write_file_atomic(
-      folder / "out/.dtrain-unpack.json",
-      fmt::format(R"({{"from": "{}", "version": "{} ", "offset": {}}})", (folder / "a").string(), zip.size(), second));
-  const UnpackResult result = unpack(zip);
-  EXPECT_EQ(result.resumed_at, second);
-  EXPECT_EQ(result.files, 2u);
+  write_file_atomic(folder / "a", zip_of(files));
+  const std::uint64_t reached = unpack_two_files();
+  std::filesystem::remove(folder / "out/in/a.txt");
+  const UnpackResult result = unpack_archive(store, {.from = (folder / "a").string(), .out = folder / "out"});
+  EXPECT_EQ(result.resumed_at, reached);
+  EXPECT_EQ(result.files, 1u);
   EXPECT_FALSE(std::filesystem::exists(folder / "out/in/a.txt"));
+}
+
+TEST_F(Unpack, BeginsAnewWithAnotherArchiveOfTheSameNameAndSize) {
+  NamedFiles others = files;
+  others.front().second = "other";
+  const std::string first = tar_of(others), second = tar_of(files);
+  ASSERT_EQ(first.size(), second.size());
+  write_file_atomic(folder / "a", first);
+  std::filesystem::last_write_time(folder / "a", std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  unpack_two_files();
+  EXPECT_EQ(unpack(second).resumed_at, 0u);
+  expect_files();
 }
 
 TEST_F(Unpack, NotesNoSecretOfAUrl) {

@@ -336,10 +336,37 @@ std::string with_text(std::string png, std::size_t size) {
                                        big_endian(static_cast<std::uint32_t>(crc)));
 }
 
+TEST(Png, OfDtrainNamesItAsTheSoftware) {
+  for (const int c : {1, 3}) {
+    const std::string own = encode_own_png(ramp(c));
+    EXPECT_EQ(decoded(own).pixels, ramp(c).pixels);
+    EXPECT_TRUE(is_own_png(bytes_of(own.substr(0, 64))));
+    EXPECT_NE(own.find(std::string("tEXtSoftware\0dtrain", 19)), own.npos);
+    EXPECT_FALSE(is_own_png(bytes_of(encode_image(ramp(c), Encoding::png))));
+    EXPECT_FALSE(is_own_png(bytes_of(own.substr(0, 50))));
+  }
+}
+
 TEST(Png, RefusesATextThatUnpacksToAllMemory) {
   const std::string png = encode_image(ramp(3), Encoding::png);
   EXPECT_EQ(decoded(with_text(png, 1 << 20)).pixels, ramp(3).pixels);
   expect_error([&] { decoded(with_text(png, 64u << 20)); }, "PNG: ");
+}
+
+TEST(Image, TakesAJpegWithHeadersThatAreOddAndHarmless) {
+  const std::string good = encode_image({3, 8, 8, Pixels(192, 90)}, Encoding::jpeg);
+  const std::size_t name = good.find("JFIF");
+  constexpr std::size_t kMarkerAt = 2, kMarkerBytes = 2, kVersionBehind = 5;
+  ASSERT_EQ(name, kMarkerAt + kMarkerBytes + 2);
+  std::string version = good;
+  version[name + kVersionBehind] = 3;
+  std::string transform = good;
+  const std::size_t segment = kMarkerBytes + static_cast<unsigned char>(good[5]);
+  transform.replace(kMarkerAt, segment,
+                    std::string("\xff\xee\0\x0e"
+                                "Adobe\0\x64\0\0\0\0\x07",
+                                16));
+  for (const std::string& odd : {version, transform}) EXPECT_EQ(decoded(odd).pixels, decoded(good).pixels);
 }
 
 }  // namespace

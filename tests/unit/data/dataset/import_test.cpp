@@ -117,6 +117,73 @@ TEST_F(Import, TakesWebDatasetsLabels) {
   EXPECT_EQ(result.unlabelled, 1u);
 }
 
+TEST_F(Import, TakesOnePictureOfASampleAndNoMask) {
+  const Path tar = write("a.tar", tar_of({{"0000.png", jpeg(10)},
+                                          {"0000.seg.png", jpeg(11)},
+                                          {"0000.cls", "3"},
+                                          {"0001.depth.jpg", jpeg(21)},
+                                          {"0001.jpg", jpeg(20)},
+                                          {"0001.png", jpeg(22)},
+                                          {"0001.cls", "5"},
+                                          {"._0001.jpg", "of macOS"},
+                                          {"._0001.cls", "of macOS"}}));
+  const PackResult result = import({tar});
+  EXPECT_EQ(labels(), (std::vector<float>{3, 5}));
+  EXPECT_EQ(payload(0), jpeg(10));
+  EXPECT_EQ(payload(1), jpeg(20));
+  EXPECT_EQ(result.skipped.at("another part of a sample"),
+            (std::vector<std::string>{"0000.seg.png", "0001.depth.jpg", "0001.png"}));
+  EXPECT_EQ(result.skipped.at("hidden"), std::vector<std::string>{"._0001.jpg"});
+  const Path parts = write(
+      "b.tar",
+      tar_of({{"0000.depth.png", jpeg(10)}, {"0000.seg.png", jpeg(11)}, {"0000.x.png", jpeg(12)}, {"0000.cls", "3"}}));
+  expect_error([&] { import({parts}); }, "3 files were left out: another part of a sample");
+}
+
+TEST_F(Import, TakesTheOnlyPictureOfASampleAlsoWithTwoEndings) {
+  const PackResult result = import({write("a.tar", tar_of({{"0000.image.jpg", jpeg(1)},
+                                                           {"0000.cls", "3"},
+                                                           {"0001.image.jpg", jpeg(2)},
+                                                           {"0001.jpg", jpeg(3)},
+                                                           {"0001.cls", "5"}}))});
+  EXPECT_EQ(labels(), (std::vector<float>{3, 5}));
+  EXPECT_EQ(payload(0), jpeg(1));
+  EXPECT_EQ(payload(1), jpeg(3));
+  EXPECT_EQ(result.skipped.at("another part of a sample"), std::vector<std::string>{"0001.image.jpg"});
+}
+
+TEST_F(Import, ReportsADocumentThatItCannotReadOnlyWhereThereAreLabels) {
+  NamedFiles files{{"cat/1.json", "{cut off"}, {"cat/1.jpg", jpeg(1)}, {"dog/2.jpg", jpeg(2)}};
+  EXPECT_EQ(import({write("a.tar", tar_of(files))}).classes, (std::vector<std::string>{"cat", "dog"}));
+  files.emplace_back("dog/2.json", R"({"label": 4})");
+  expect_error([&] { import({write("b.tar", tar_of(files))}); }, "b.tar(cat/1.json): not valid JSON");
+  files.back() = {"dog/2.cls", "4"};
+  expect_error([&] { import({write("c.tar", tar_of(files))}); }, "c.tar(cat/1.json): not valid JSON");
+}
+
+TEST_F(Import, LooksForLabelsBesideAllPicturesOfAnArchiveAndNowhereElse) {
+  import({write("a.tar", tar_of({{"about.json", R"({"made": "by x"})"},
+                                 {"1.json", R"({"photographer": "x"})"},
+                                 {"1.jpg", jpeg(1)},
+                                 {"2.json", R"({"label": 4})"},
+                                 { "2.jpg",
+                                   jpeg(2) }}))});
+  EXPECT_EQ(labels(), std::vector<float>{4});
+  const PackResult folders = import({write("b.tar", tar_of({{"cat/1.jpg", jpeg(1)},
+                                                            {"dog/2.jpg", jpeg(2)},
+                                                            {"thesis.cls", "a class of LaTeX"},
+                                                            {"about.json", R"({"label": 4})"}}))});
+  EXPECT_EQ(folders.classes, (std::vector<std::string>{"cat", "dog"}));
+  EXPECT_EQ(labels(), (std::vector<float>{0, 1}));
+}
+
+TEST_F(Import, TakesBackslashesInAZipOfWindowsForFolders) {
+  const PackResult result =
+      import({write("a.zip", zip_of({{R"(cat\)", ""}, {R"(cat\1.jpg)", jpeg(1)}, {R"(dog\2.jpg)", jpeg(2)}}))});
+  EXPECT_EQ(result.classes, (std::vector<std::string>{"cat", "dog"}));
+  EXPECT_EQ(labels(), (std::vector<float>{0, 1}));
+}
+
 TEST_F(Import, NumbersTheFoldersOfAnArchiveAsPackWould) {
   const NamedFiles files{{"./dog/2.jpg", jpeg(1)}, {"cat/9.jpg", jpeg(2)}, {"dog/1.JPEG", jpeg(3)}, {"cat/readme", ""}};
   import({write("a.tar", tar_of(files))});

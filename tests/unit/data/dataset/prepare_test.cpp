@@ -94,14 +94,33 @@ TEST_F(Prepare, WritesAgainWhatIsDamagedOrDifferent) {
   std::filesystem::resize_file(first.train, good.size() - 4);
   EXPECT_FALSE(prepare(options).already_there);
   EXPECT_EQ(read_file(first.train), good);
+  const std::string index = read_file(index_path(first.val));
   std::filesystem::remove(index_path(first.val));
-  EXPECT_FALSE(prepare(options).already_there);
+  EXPECT_TRUE(prepare(options).already_there);
+  EXPECT_EQ(read_file(index_path(first.val)), index);
   options.encoding = Encoding::png;
   expect_error<UsageError>([&] { prepare(options); }, "is there already and holds other records");
   EXPECT_EQ(read_file(first.train), good);
   options.force = true;
   EXPECT_FALSE(prepare(options).already_there);
   EXPECT_TRUE(prepare(options).already_there);
+}
+
+TEST_F(Prepare, WritesOverNoOtherRecordsWithOrWithoutTheirIndex) {
+  write_mnist(folder.path(), 5, 2);
+  make_folder(options.out);
+  const Path rec = folder / "out/mnist_train.rec";
+  RecordWriter writer(rec);
+  for (std::uint64_t i = 0; i < 3; ++i) writer.add(i, 1, bytes_of(std::string_view("of the user")));
+  writer.finish();
+  const std::string records = read_file(rec);
+  for (const bool with_index : {true, false}) {
+    if (!with_index) std::filesystem::remove(index_path(rec));
+    expect_error<UsageError>([&] { prepare(options); }, "mnist_train.rec: is there already and holds other records");
+    EXPECT_EQ(read_file(rec), records);
+  }
+  options.force = true;
+  EXPECT_EQ(RecordFile(prepare(options).train).size(), 5u);
 }
 
 TEST_F(Prepare, NamesAPackedFileThatWasCutShort) {

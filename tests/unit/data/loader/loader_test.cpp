@@ -228,19 +228,43 @@ TEST(Loader, AFractionIsNoLabel) {
   expect_error([&] { load(rec, options(), 0, 3); }, "label 1.5");
 }
 
-TEST(Loader, AGreyFileForAColourNetworkNamesBothShapesAndTheOption) {
+TEST(Loader, AColourFileForAGreyNetworkNamesBothShapesAndTheOption) {
   const TemporaryFolder folder;
-  const Path rec = write_records(folder, 4, 1);
-  for (const char* text : {"1,8,8", "3,6,6", "setting 'image-shape' 1,6,6"})
-    expect_error([&] { Loader(rec, options()); }, text);
+  const Path rec = write_records(folder, 4);
+  LoaderOptions chosen = options();
+  chosen.shape = {1, 6, 6};
+  for (const char* text : {"3,8,8", "1,6,6", "setting 'image-shape' 3,6,6"})
+    expect_error([&] { Loader(rec, chosen); }, text);
 }
 
-TEST(Loader, AColourFileMayHoldSomeGreyImages) {
+TEST(Loader, GreyImagesFeedAColourNetworkInWhateverOrderTheyCome) {
+  for (const bool grey_first : {false, true}) {
+    const TemporaryFolder folder;
+    const Path rec = write_records(folder, 40, 3, [&](std::uint32_t i, Sample& sample) {
+      if ((i < 20) == grey_first) sample.payload = encode_image(noise(1, 8, i), Encoding::raw);
+    });
+    LoaderOptions chosen = options();
+    std::vector<std::string> told;
+    chosen.remote.tell = [&](const std::string& text) { told.push_back(text); };
+    EXPECT_EQ(load(rec, chosen, 0, 4).ids.size(), 40u) << grey_first;
+    ASSERT_EQ(told.size(), grey_first ? 1u : 0u);
+    if (grey_first) {
+      EXPECT_NE(told[0].find("its first pictures are grey"), std::string::npos) << told[0];
+    }
+  }
+}
+
+TEST(Loader, SaysOnceThatAColourNetworkSeesGreyImages) {
   const TemporaryFolder folder;
-  const Path rec = write_records(folder, 10, 3, [](std::uint32_t i, Sample& sample) {
-    if (i < 3) sample.payload = encode_image(noise(1, 8, i), Encoding::raw);
-  });
-  EXPECT_EQ(load(rec, options(), 0, 4).ids.size(), 10u);
+  LoaderOptions chosen = options();
+  chosen.augment = {};
+  std::vector<std::string> told;
+  chosen.remote.tell = [&](const std::string& text) { told.push_back(text); };
+  const Everything all = load(write_records(folder, 20, 1), chosen, 0, 4);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_NE(told[0].find("a network that takes colour sees a grey picture in all 3 channels"), std::string::npos)
+      << told[0];
+  EXPECT_TRUE(std::equal(&all.images[0], &all.images[36], &all.images[72])) << "all channels of a picture are equal";
 }
 
 TEST(Loader, OptionsOutOfTheirRangeAreNamed) {

@@ -71,6 +71,184 @@ void expect_two_splits(const TemporaryFolder& folder, const PackResult& result, 
   EXPECT_EQ(result.skipped.at("a folder that is of no split"), std::vector<std::string>{outer + "stray"});
 }
 
+TEST(PackFolder, FindsTheSplitsInLowerOrUpperCase) {
+  TemporaryFolder folder;
+  for (const char* name : {"Train/cat/1.png", "Train/dog/2.png", "TEST/cat/3.png", "Val/dog/4.png"})
+    write_small_picture(folder / "photos" / name);
+  const PackResult result = pack(one_set(folder));
+  EXPECT_EQ(result.classes, (std::vector<std::string>{"cat", "dog"}));
+  ASSERT_EQ(result.files.size(), 3u);
+  EXPECT_EQ(result.files[0].rec, folder / "p_train.rec");
+  EXPECT_EQ(result.files[0].records, 2u);
+  EXPECT_EQ(result.files[1].rec, folder / "p_val.rec");
+  EXPECT_EQ(result.files[2].rec, folder / "p_test.rec");
+}
+
+TEST(PackFolder, OfTwoFoldersOfASplitTheOneInLowerCaseCounts) {
+  TemporaryFolder folder;
+  for (const char* name : {"Train/cat/1.png", "train/cat/2.png", "train/dog/3.png", "val/dog/4.png"})
+    write_small_picture(folder / "photos" / name);
+  const PackResult result = pack(one_set(folder));
+  EXPECT_EQ(result.files.at(0).records, 2u);
+  EXPECT_EQ(result.skipped.at("a folder that is of no split"), std::vector<std::string>{"Train"});
+}
+
+TEST(PackFolder, NamesLinksThatLeadNowhere) {
+  TemporaryFolder folder;
+  write_two_classes(folder, 2);
+  std::filesystem::create_symlink(folder / "gone.jpg", folder / "photos/cat/9.jpg");
+  std::filesystem::create_symlink("round.png", folder / "photos/dog/round.png");  // to itself
+  std::filesystem::create_symlink(folder / "gone", folder / "photos/bird");
+  const PackResult result = pack(one_set(folder));
+  ASSERT_EQ(result.problems.size(), 2u);
+  EXPECT_EQ(result.problems[0].file, "cat/9.jpg");
+  EXPECT_EQ(result.problems[0].what, "the link leads nowhere");
+  EXPECT_EQ(result.problems[1].file, "dog/round.png");
+  EXPECT_EQ(result.problems[1].what, "the link leads nowhere");
+  EXPECT_EQ(result.class_pictures, (std::vector<std::uint64_t>{2, 2}));
+  EXPECT_EQ(result.skipped.at("a link that leads nowhere"), std::vector<std::string>{"bird"});
+}
+
+TEST(PackFolder, FollowsNoLinkThatLeadsBack) {
+  TemporaryFolder folder;
+  write_two_classes(folder, 2);
+  write_small_picture(folder / "elsewhere/1.png");
+  std::filesystem::create_directory_symlink(folder / "photos/cat", folder / "photos/cat/cat");
+  std::filesystem::create_directory_symlink(".", folder / "photos/all");
+  std::filesystem::create_directory_symlink("../..", folder / "photos/dog/up");
+  std::filesystem::create_directory_symlink(folder / "elsewhere", folder / "photos/eel");
+  std::filesystem::create_directory_symlink(folder / "photos", folder / "elsewhere/photos");
+  const PackResult result = pack(one_set(folder));
+  EXPECT_EQ(result.classes, (std::vector<std::string>{"cat", "dog", "eel"}));
+  EXPECT_EQ(result.class_pictures, (std::vector<std::uint64_t>{2, 2, 1}));
+  EXPECT_EQ(result.skipped.at("a link that leads back to a folder above it"),
+            (std::vector<std::string>{"all", "cat/cat", "dog/up", "eel/photos"}));
+}
+
+TEST(PackFolder, LooksForSplitsBehindNoLinkThatLeadsBack) {
+  TemporaryFolder folder;
+  write_small_picture(folder / "photos/set/1.png");
+  std::filesystem::create_directory_symlink(folder / "photos/set", folder / "photos/set/train");
+  std::filesystem::create_directory_symlink(folder / "photos", folder / "photos/set/val");
+  EXPECT_EQ(pack(one_set(folder)).classes, std::vector<std::string>{"set"});
+}
+
+TEST(PackFolder, RefusesFoldersOfSplitsOfWhichOneHasNoClasses) {
+  for (const char* flat : {"test", "valid", "Test"}) {
+    TemporaryFolder folder;
+    const std::string picture = encode_image({1, 1, 1, {7}}, Encoding::png);
+    NamedFiles files;
+    for (const std::string& name :
+         {std::string("train/cat/1.png"), std::string("train/dog/2.png"), fmt::format("{}/3.png", flat)}) {
+      write_small_picture(folder / "photos" / name);
+      files.emplace_back(name, picture);
+    }
+    write_file_atomic(folder / "photos.tar", tar_of(files));
+    PackOptions options = one_set(folder);
+    const std::string packed_alone = (folder / "photos/train").string();
+    const std::vector<std::pair<const char*, std::string>> sources{{"photos", packed_alone},
+                                                                   {"photos.tar", "unpack it, then pack train"}};
+    for (const auto& [source, advice] : sources) {
+      options.sources = {folder / source};
+      expect_error([&] { pack(options); },
+                   fmt::format("its folder train holds folders of classes, and {} beside it holds none", flat));
+      expect_error([&] { pack(options); },
+                   fmt::format("{} alone, or put a folder of pictures for each class into {}", advice, flat));
+    }
+    options.sources = {folder / "photos/train"};
+    EXPECT_EQ(pack(options).classes, (std::vector<std::string>{"cat", "dog"}));
+  }
+}
+
+TEST(PackFolder, NamesTheFolderInsideAnArchiveThatCanBePackedAlone) {
+  TemporaryFolder folder;
+  const std::string picture = encode_image({1, 1, 1, {7}}, Encoding::png);
+  write_file_atomic(folder / "k.tar", tar_of({{"k/train/cat/1.png", picture}, {"k/test/2.png", picture}}));
+  PackOptions options = one_set(folder);
+  options.sources = {folder / "k.tar"};
+  expect_error([&] { pack(options); }, "unpack it, then pack k/train alone");
+}
+
+TEST(PackFolder, LeavesOutAFlatFolderBesideTwoSplitsWithClasses) {
+  TemporaryFolder folder;
+  for (const char* name : {"train/cat/1.png", "train/dog/2.png", "val/cat/3.png", "test/4.png"})
+    write_small_picture(folder / "photos" / name);
+  const PackResult result = pack(one_set(folder));
+  EXPECT_EQ(result.files.size(), 2u);
+  EXPECT_EQ(result.skipped.at("a folder that is of no split"), std::vector<std::string>{"test"});
+}
+
+TEST(PackFolder, SaysThatAFileIsEmpty) {
+  TemporaryFolder folder;
+  write_two_classes(folder, 1);
+  write_file_atomic(folder / "photos/cat/empty.jpg", "");
+  const PackResult result = pack(one_set(folder));
+  ASSERT_EQ(result.problems.size(), 1u);
+  EXPECT_EQ(result.problems[0].what, "the file is empty");
+  write_file_atomic(folder / "photos.tar",
+                    tar_of({{"cat/1.png", encode_image({1, 1, 1, {7}}, Encoding::png)}, {"cat/2.png", ""}}));
+  PackOptions options = one_set(folder);
+  options.sources = {folder / "photos.tar"};
+  options.out = folder / "q";
+  const PackResult of_archive = pack(options);
+  ASSERT_EQ(of_archive.problems.size(), 1u);
+  EXPECT_EQ(of_archive.problems[0].what, "the file is empty");
+}
+
+TEST(PackFolder, LeavesOutNamesThatEndAColumnOrALineOfTheList) {
+  for (const char* name : {"a\tb", "a\nb"}) {
+    TemporaryFolder folder;
+    write_two_classes(folder, 1);
+    write_small_picture(folder / "photos" / name / "1.png");
+    const PackResult result = pack(one_set(folder));
+    ASSERT_EQ(result.problems.size(), 1u);
+    EXPECT_TRUE(result.problems.front().what.starts_with(name[1] == '\t' ? "its name holds a tab"
+                                                                         : "its name holds a line break"));
+    EXPECT_EQ(result.files.at(0).records, 2u);
+  }
+}
+
+TEST(PackFolder, CanBeRepeatedWhereTheNameOfAClassIsNoUtf8) {
+  TemporaryFolder folder;
+  write_two_classes(folder, 1);
+  write_small_picture(folder / "photos/gr\xfcn/1.png");
+  pack(one_set(folder));
+  EXPECT_EQ(pack(one_set(folder)).taken_up, 3u);
+}
+
+TEST(PackFolder, NamesClassesWithASinglePictureThatNothingValidates) {
+  TemporaryFolder folder;
+  write_two_classes(folder, 5);
+  write_small_picture(folder / "photos/bird/1.png");
+  PackOptions options = one_set(folder);
+  options.train_ratio = std::nullopt;
+  EXPECT_EQ(pack(options).unvalidated, std::vector<std::string>{"bird"});
+  options.train_ratio = 1;
+  options.out = folder / "q";
+  EXPECT_TRUE(pack(options).unvalidated.empty()) << "one set is not split";
+}
+
+TEST(PackFolder, SaysWhichFilesOfATableOfLabelsAreMissing) {
+  TemporaryFolder folder;
+  write_small_picture(folder / "photos/1.jpg");
+  write_file_atomic(folder / "l.csv", "x.jpg,dog\ny.jpg,cat\n");
+  PackOptions options = one_set(folder);
+  options.labels = folder / "l.csv";
+  options.train_ratio = std::nullopt;
+  expect_error([&] { pack(options); }, "l.csv: none of the files that it names is in ");
+  expect_error([&] { pack(options); }, "; the first: x.jpg");
+  write_file_atomic(folder / "l.csv", "1.jpg,dog\ny.jpg,cat\n");
+  expect_error<UsageError>([&] { pack(options); },
+                           "too few pictures for a set of its own; 1 file with a label is not there: y.jpg");
+}
+
+TEST(PackFolder, CountsASingleFileThatItLeavesOut) {
+  TemporaryFolder folder;
+  make_folder(folder / "photos");
+  write_file_atomic(folder / "photos/notes.txt", "text");
+  expect_error([&] { pack(one_set(folder)); }, "1 file was left out: .txt");
+}
+
 TEST(PackFolder, FindsTheSplitsInTheOnlyFolder) {
   for (const char* outer : {"", "set/", "a/set/"}) {
     TemporaryFolder folder;
@@ -135,11 +313,16 @@ TEST(PackFolder, RemovesNoFileThatItPacksFrom) {
   PackOptions options = one_set(folder);
   options.train_ratio = 0.5;
   pack(options);
-  options.sources = {folder / "p_train.rec", folder / "p_val"};
   options.train_ratio = 1;
   options.force = true;
-  expect_error<UsageError>([&] { pack(options); }, "p_train.rec: the pictures come from this file");
-  for (const char* name : {"p_train.rec", "p_val.rec"}) EXPECT_TRUE(std::filesystem::exists(folder / name)) << name;
+  const std::string train = (folder / "p_train").string(), val = (folder / "p_val").string();
+  const std::vector<std::vector<Path>> spellings{
+      {train + ".rec", val}, {train + "," + val}, {folder / "p_*.rec"}, {train + "."}};
+  for (const std::vector<Path>& sources : spellings) {
+    options.sources = sources;
+    expect_error<UsageError>([&] { pack(options); }, "p_train.rec: the pictures come from this file");
+    for (const char* name : {"p_train.rec", "p_val.rec"}) EXPECT_TRUE(std::filesystem::exists(folder / name)) << name;
+  }
 }
 
 TEST(PackFolder, RemovesOnlyFilesOfItsOwnPrefix) {

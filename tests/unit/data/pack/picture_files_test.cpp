@@ -80,6 +80,29 @@ TEST(FindPictures, FollowsLinksButNotBack) {
   EXPECT_EQ(find_pictures((folder / "linked").string()).files, (Paths{folder / "linked/cat/1.png"}));
 }
 
+TEST(FindPictures, NamesPicturesWhoseLinkLeadsNowhere) {
+  TemporaryFolder folder;
+  make_folder(folder / "a");
+  write_file_atomic(folder / "a/1.png", picture());
+  for (const char* name : {"a/2.jpg", "a/._2.jpg", "a/notes"})
+    std::filesystem::create_symlink(folder / "gone", folder / name);
+  const std::vector<std::string> problem{(folder / "a/2.jpg").string() + ": the link leads nowhere"};
+  for (const char* spec : {"a", "a/*"}) {
+    const FoundPictures found = find_pictures((folder / spec).string());
+    EXPECT_EQ(found.files, (Paths{folder / "a/1.png"})) << spec;
+    EXPECT_EQ(found.problems, problem) << spec;
+  }
+  expect_error([&] { (void)find_pictures((folder / "a/2.jpg").string()); }, problem.front());
+  std::filesystem::remove(folder / "a/1.png");
+  EXPECT_EQ(find_pictures((folder / "a").string()).problems, problem) << "of a folder without other pictures";
+}
+
+TEST(ReadPicture, SaysThatAFileIsEmpty) {
+  TemporaryFolder folder;
+  write_file_atomic(folder / "1.jpg", "");
+  expect_error([&] { (void)read_picture(folder / "1.jpg"); }, "1.jpg: the file is empty");
+}
+
 TEST(FindPictures, RefusesWhatIsNotThere) {
   TemporaryFolder folder;
   EXPECT_THROW((void)find_pictures((folder / "none").string()), DataError);

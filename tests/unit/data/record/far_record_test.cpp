@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 
+#include <dtrain/base/error.hpp>
 #include <dtrain/data/record.hpp>
 
 #include "common/far_settings.hpp"
@@ -34,6 +35,31 @@ TEST(FarRecords, RecordsThatTheIndexLeavesOutAreNotFetched) {
   EXPECT_LE(std::ranges::count_if(
                 cached, [](const auto& entry) { return entry.is_regular_file() && entry.file_size() >= 1u << 20; }),
             1);
+}
+
+// Each is refused before a server is asked.
+TEST(FarRecords, AnIndexIsNoSet) {
+  for (const char* list : {"s3://bucket/d/p.lst", "https://h/d/p.lst"})
+    expect_error([&] { (void)find_records(list); }, "d/p.lst: is the list of a record file");
+  expect_error([&] { (void)find_records("s3://bucket/d/p.pack.json"); }, "says what a set of records holds");
+  for (const char* index : {"s3://bucket/d/p.idx", "https://user:hidden@h/d/p.idx?X-Amz-Signature=hidden"}) {
+    try {
+      find_records(index);
+      ADD_FAILURE() << index;
+    } catch (const DataError& error) {
+      const std::string said = std::string(error.what()) + " " + error.hint();
+      EXPECT_NE(said.find("d/p.idx: is the index of a record file"), said.npos) << said;
+      EXPECT_TRUE(said.ends_with("d/p.rec")) << said;
+      EXPECT_EQ(said.find("hidden"), said.npos) << said;
+    }
+  }
+}
+
+TEST(IndexPath, KeepsTheQueryOfAWebAddress) {
+  EXPECT_EQ(index_path("https://h/d/p.rec?sig=a.b/c"), "https://h/d/p.idx?sig=a.b/c");
+  EXPECT_EQ(index_path("https://h/d/p.rec"), "https://h/d/p.idx");
+  EXPECT_EQ(index_path("s3://b/is it?/p.rec"), "s3://b/is it?/p.idx");
+  EXPECT_EQ(index_path("d/p.rec"), "d/p.idx");
 }
 
 }  // namespace

@@ -42,6 +42,36 @@ TEST(RecordSet, GoesOnFromFileToFile) {
   EXPECT_EQ(set.place(3), (folder / "b.rec").string() + ": record 1 at byte 36");
 }
 
+TEST(FindRecords, TakesANameAsAShellCompletesItBesideAnIndex) {
+  TemporaryFolder folder;
+  records(folder, "a", 1);
+  EXPECT_EQ(found(folder, folder / "a."), Names{"a.rec"});
+  expect_error([&] { find_records(folder / "a.idx"); }, "a.idx: is the index of a.rec");
+  expect_error([&] { find_records(folder / "b."); }, "b.: no such file");
+}
+
+TEST(FindRecords, SaysWhatTheFilesBesideRecordsAre) {
+  TemporaryFolder folder;
+  for (const char* name : {"a", "b_train", "b_val"}) records(folder, name, 1);
+  for (const char* name : {"a.lst", "a.pack.json", "b.pack.json"}) write_file_atomic(folder / name, "text");
+  const std::string a = folder / "a", b = folder / "b";
+  expect_error([&] { find_records(folder / "a.lst"); }, fmt::format("is the list of a.rec | name that file, or {}", a));
+  expect_error([&] { find_records(folder / "a.pack.json"); }, fmt::format("set a holds | name the set: {}", a));
+  expect_error([&] { find_records(folder / "b.pack.json"); },
+               fmt::format("set b holds | name a split that is there: {0}_train, {0}_val", b));
+}
+
+TEST(FindRecords, LeavesBlanksBehindACommaOutUnlessAFileHasThem) {
+  TemporaryFolder folder;
+  for (const char* name : {"a", "b"}) records(folder, name, 1);
+  const std::string a = folder / "a", b = folder / "b";
+  EXPECT_EQ(found(folder, a + ", " + b + " "), (Names{"a.rec", "b.rec"}));
+  expect_error([&] { find_records(a + ", c"); }, "c: no such file");
+  expect_error<UsageError>([&] { find_records(a + ", "); }, "holds an empty name");
+  records(folder, "b ", 1);
+  EXPECT_EQ(found(folder, a + "," + b + " "), (Names{"a.rec", "b .rec"}));
+}
+
 TEST(FindRecords, TakesAPrefixInTheOrderOfItsNumbers) {
   TemporaryFolder folder;
   for (int i = 0; i < 11; ++i) records(folder, fmt::format("p_{}", i), 1);
