@@ -40,8 +40,8 @@ struct KeepLevels {
 struct Detections {
   static constexpr int kRow = 6;
   int classes = 0;
-  int image_height = 0, image_width = 0;
-  float score_threshold = 0.05f;   // boxes need a higher score
+  int image_height = 0, image_width = 0;  // the graph's input, here and in the other layers of a detector
+  float score_threshold = 0.05f;          // boxes need a higher score
   float overlap_threshold = 0.5f;  // of two boxes of one class that overlap by more, the one of the higher score stays
   int detections = 100;            // rows
   int mask = 0;                    // points along each side of a mask; 0: the detector finds boxes alone
@@ -53,31 +53,37 @@ struct Detections {
 // The number of rows from the first row of a mask to that of the next; 0 where no such layout fits `height`.
 int mask_rows(const Detections& found, int height);
 
+// The usual size of the first level's anchors suits images of 800 pixels and more, as torchvision and TensorPack scale
+// them. A detector misses most objects that are much smaller than its smallest anchors.
+inline constexpr int kUsualAnchorSize = 32, kSmallestAnchor = 4, kLargestAnchor = 512;  // pixels of the image
+
 // Last node of a one-stage detector (Lin et al., "Focal Loss for Dense Object Detection", 2017), as torchvision's
 // RetinaNet has it, which gives up to 300 objects of a picture in place of the 100 here. Takes two inputs that hold the
 // levels: for each anchor the logits of all classes, and for each anchor four numbers that move and scale it. A pixel
-// has nine anchors: the shapes 1:2, 1:1 and 2:1 (height to width), each in three sizes of its level, which begin at 32
-// pixels and double from level to level.
+// has nine anchors: the shapes 1:2, 1:1 and 2:1 (height to width), each in three sizes of its level, which begin at
+// `anchor_size` and double from level to level.
 //
 // Training adds up, for each picture, the focal loss of all anchors that are an object or background, and the distance
 // of the four numbers of those that are objects; both are divided by the number of anchors that are objects, at least
 // 1. An anchor is the object that it overlaps most from 0.5 on, and background below 0.4; the anchors that an object
-// overlaps most are its own whatever the overlap. Groups (crowd) are nothing.
+// overlaps most are its own however little. Groups (crowd) are nothing.
 struct DetectionLoss {
   static constexpr int kAnchors = 9;
   Detections found;
   Levels levels;
   int candidates = 1000;  // boxes of each level that are compared with each other
+  int anchor_size = kUsualAnchorSize;
 };
 
 // The parts of a two-stage detector (Ren et al., "Faster R-CNN", 2015; He et al., "Mask R-CNN", 2017), as torchvision
 // has them. A value of regions is [kRegion, regions, 1]: of each its left, top, right and bottom edge in pixels of the
-// image, then two numbers. Regions that are not there have no area. No gradient goes through them.
+// image, then two numbers. Regions that are not there have no area. No gradient goes through them. Proposals and
+// FoundRegions give such values, and only RegionAlign, FoundRegions and RegionLoss take them.
 constexpr int kRegion = 6;
 
 // The regions that may show an object. Takes two inputs that hold the levels: of each anchor the logit that it shows
-// one, and four numbers that move and scale it. A pixel has three anchors: 1:2, 1:1 and 2:1, of a size that is 32
-// pixels in the first level and doubles from level to level.
+// one, and four numbers that move and scale it. A pixel has three anchors: 1:2, 1:1 and 2:1, of a size that is
+// `anchor_size` in the first level and doubles from level to level.
 //
 // The best `candidates` of each level, cut off at the picture's edges, less those that overlap a better one of their
 // level by more than `overlap_threshold`; of these the best `regions`. The two numbers are the score and 0.
@@ -91,6 +97,7 @@ struct Proposals {
   int image_height = 0, image_width = 0;
   int candidates = 1000;
   float overlap_threshold = 0.7f;
+  int anchor_size = kUsualAnchorSize;
 };
 
 // What a feature pyramid shows in each region, as `size` x `size` points (He et al. 2017: RoIAlign, two by two samples
@@ -130,6 +137,7 @@ struct FoundRegions {
 struct RegionLoss {
   Detections found;
   Levels levels;
+  int anchor_size = kUsualAnchorSize;  // that of Proposals
 };
 
 }  // namespace dtrain::nn

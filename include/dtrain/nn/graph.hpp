@@ -58,7 +58,8 @@ struct TransposedConvolution {
 
 // Ioffe and Szegedy 2015. Training uses mean and biased variance per channel of the shard, or, synchronized, of all
 // shards of the step; running statistics become momentum * running + (1 - momentum) * batch (biased variance, as in
-// MXNet). fix_gamma holds gamma at 1 without gradient.
+// MXNet). One value has the variance 0 whatever its channel's is, so where a channel has no more the running variance
+// counts as that of the batch. fix_gamma holds gamma at 1 without gradient.
 struct BatchNorm {
   float epsilon = 2e-5f;
   float momentum = 0.9f;
@@ -215,7 +216,8 @@ struct Graph {
 
 // Appends nodes, infers shapes, lays out the buffers. Every call returns the new node's index.
 // Throws UsageError naming the node when two have one name, when a layer's numbers make no sense, or when shapes do not
-// fit (a kernel larger than its padded input, Add of two shapes). After a throw the builder is of no more use.
+// fit (a kernel larger than its padded input, Add of two shapes), or when a layer that takes no regions reads those of
+// a detector. After a throw the builder is of no more use.
 class GraphBuilder {
  public:
   GraphBuilder(std::string graph_name, Shape input, std::string input_name = "data");
@@ -225,7 +227,8 @@ class GraphBuilder {
   const Shape& shape(int node) const { return graph_.nodes.at(static_cast<std::size_t>(node)).output; }
   const Layer& layer(int node) const { return graph_.nodes.at(static_cast<std::size_t>(node)).layer; }
   // Ends with SoftmaxLoss on `logits`, a list of at least 2 classes; the builder is empty afterwards.
-  // Throws UsageError naming a node whose output nothing uses.
+  // Throws UsageError naming a node whose output nothing uses, and one of a detector whose image is not the input's or
+  // whose classes are not those of the loss.
   Graph finish(int logits, float label_smoothing = 0.0f, std::string name = "softmax");
   Graph finish(int logits, SoftmaxLoss loss, std::string name);
   // Ends with a detector's loss.
@@ -244,6 +247,8 @@ class GraphBuilder {
 const SoftmaxLoss& loss_of(const Graph& graph);
 // nullptr: the graph is a classifier.
 const Detections* detection_of(const Graph& graph);
+// The size of a detector's smallest anchors in pixels of the image; 0 for other graphs.
+int anchor_size(const Graph& graph);
 // Of a detector: what its results have at least as a score.
 void set_score_threshold(Graph& graph, float threshold);
 // Floats that an evaluation gives for one sample: a classifier's logits, or what a detector found.

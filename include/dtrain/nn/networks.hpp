@@ -27,6 +27,7 @@ struct NetworkOptions {
   float drop_path = 0.0f;
   std::string backbone = {};  // of detectors: one of backbone_names(); empty: resnet-50
   int proposals = 0;          // of two-stage detectors: regions of a picture that are looked into; 0: 512
+  int anchor_size = 0;        // of detectors: size of the smallest anchors in pixels of the image; 0: 32
 };
 
 // Throws UsageError: an unknown name with the nearest known one, a depth with the list of those that exist, an option

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include <dtrain/base/error.hpp>
 
@@ -45,6 +46,72 @@ void require_all_used(const Graph& graph) {
   if (unused == used.end()) return;
   const Node& node = graph.nodes[static_cast<std::size_t>(unused - used.begin())];
   throw UsageError(fmt::format("{}: no layer uses its output", node.name));
+}
+
+// Which of a layer's inputs are regions.
+bool takes_regions(const Layer& layer, std::size_t which) {
+  if (std::holds_alternative<RegionAlign>(layer)) return which == 1;
+  if (std::holds_alternative<FoundRegions>(layer)) return which == 0;
+  return std::holds_alternative<RegionLoss>(layer) && (which == 2 || which == 5);
+}
+
+bool gives_regions(const Layer& layer) {
+  return std::holds_alternative<Proposals>(layer) || std::holds_alternative<FoundRegions>(layer);
+}
+
+// Regions have no gradient, and some of their numbers are indices of objects: no other value can take their place.
+void require_regions_where_taken(const Graph& graph, const Node& node) {
+  for (std::size_t which = 0; which < node.inputs.size(); ++which) {
+    const Node& input = graph.nodes[static_cast<std::size_t>(node.inputs[which])];
+    const bool takes = takes_regions(node.layer, which);
+    if (takes == gives_regions(input.layer)) continue;
+    if (!takes) {
+      throw UsageError(
+          fmt::format("{}: {} cannot take the regions of {}", node.name, layer_kind(node.layer), input.name),
+          "region_align, found_regions and region_loss take regions");
+    }
+    throw UsageError(
+        fmt::format("{}: takes regions, and {} ({}) gives none", node.name, input.name, layer_kind(input.layer)),
+        "proposals and found_regions give regions");
+  }
+}
+
+// The image that a layer of a detector states.
+std::optional<Extent> stated_image(const Layer& layer) {
+  const auto image_of = [](const auto& each) -> std::optional<Extent> {
+    if constexpr (requires { each.found.image_height; }) {
+      return Extent{each.found.image_height, each.found.image_width};
+    } else if constexpr (requires { each.image_height; }) {
+      return Extent{each.image_height, each.image_width};
+    } else {
+      return std::nullopt;
+    }
+  };
+  return std::visit(image_of, layer);
+}
+
+// True masks are as large as the input: a larger image would be read beyond their end.
+void require_image_of_input(const Graph& graph) {
+  const Shape& input = graph.input();
+  for (const Node& node : graph.nodes) {
+    const std::optional<Extent> image = stated_image(node.layer);
+    if (!image || (image->height == input.h && image->width == input.w)) continue;
+    throw UsageError(fmt::format("{}: is made for images of {}x{}, and the network takes images of {}x{}", node.name,
+                                 image->height, image->width, input.h, input.w),
+                     fmt::format("say \"image\": [{}, {}] there", input.h, input.w));
+  }
+}
+
+// The class of a found region says which of its masks counts.
+void require_classes_of_loss(const Graph& graph) {
+  const auto* const loss = std::get_if<RegionLoss>(&graph.nodes.back().layer);
+  if (!loss) return;
+  for (const Node& node : graph.nodes) {
+    const auto* const regions = std::get_if<FoundRegions>(&node.layer);
+    if (!regions || regions->found.classes == loss->found.classes) continue;
+    throw UsageError(fmt::format("{}: has {} classes, and {} has {}", node.name, regions->found.classes,
+                                 graph.nodes.back().name, loss->found.classes));
+  }
 }
 
 bool is_loss(const Layer& layer) {
@@ -101,6 +168,7 @@ int GraphBuilder::append_node(std::string name, Layer layer, std::vector<int> in
   require_whitening_of_images(name, layer, inputs);
   Node node{std::move(name), std::move(layer), std::move(inputs), {}, {}, {}};
   node.output = output_shape(node.name, node.layer, shapes);
+  require_regions_where_taken(graph_, node);
   for (const TensorPlan& plan : layer_tensors(node.layer, shapes[0])) {
     if (is_statistic(plan.role)) {
       node.statistics.push_back(append(graph_.statistics, graph_.statistic_count, node.name, plan));
@@ -133,6 +201,8 @@ Graph GraphBuilder::finish(std::vector<int> inputs, RegionLoss loss, std::string
 
 Graph GraphBuilder::finish() {
   require_all_used(graph_);
+  require_image_of_input(graph_);
+  require_classes_of_loss(graph_);
   return std::move(graph_);
 }
 
@@ -146,6 +216,13 @@ const Detections* detection_of(const Graph& graph) {
   if (const auto* one_stage = std::get_if<DetectionLoss>(&last)) return &one_stage->found;
   const auto* two_stages = std::get_if<RegionLoss>(&last);
   return two_stages ? &two_stages->found : nullptr;
+}
+
+int anchor_size(const Graph& graph) {
+  const Layer& last = graph.nodes.back().layer;
+  if (const auto* one_stage = std::get_if<DetectionLoss>(&last)) return one_stage->anchor_size;
+  const auto* two_stages = std::get_if<RegionLoss>(&last);
+  return two_stages ? two_stages->anchor_size : 0;
 }
 
 void set_score_threshold(Graph& graph, float threshold) {

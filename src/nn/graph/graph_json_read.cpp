@@ -84,10 +84,20 @@ class GraphReader {
     for (const auto& [node, names] : tensor_names_) rename_tensors(graph, node, names);
     for (const int node : frozen_) graph.nodes[static_cast<std::size_t>(node)].learns = false;
     require_distinct_tensor_names(graph);
+    if (regions) require_anchors_of(*regions, graph, reader);
     return graph;
   }
 
  private:
+  static void require_anchors_of(const RegionLoss& loss, const Graph& graph, const NodeReader& reader) {
+    for (const Node& node : graph.nodes) {
+      const auto* const proposals = std::get_if<Proposals>(&node.layer);
+      if (!proposals || proposals->anchor_size == loss.anchor_size) continue;
+      reader.refuse(fmt::format("its anchors begin at {} pixels, and those of {} at {}", loss.anchor_size, node.name,
+                                proposals->anchor_size));
+    }
+  }
+
   std::vector<int> read_inputs(NodeReader& reader) const {
     const Json* json = reader.find("inputs");
     if (!json) return {last_};

@@ -14,8 +14,9 @@ struct FieldWriter {
   void operator()(const char* key, int value) { node[key] = value; }
   void operator()(const char* key, bool value) { node[key] = value; }
   void operator()(const char* key, float value) { node[key] = float_json(value); }
-  void rare(const char* key, bool value) {
-    if (value) node[key] = value;
+  template <typename Value>
+  void rare(const char* key, Value value, Value usual) {
+    if (value != usual) node[key] = value;
   }
   void list(const char* key, const std::vector<float>& values) {
     if (values.empty()) return;

@@ -22,8 +22,8 @@ concept LayerOf = std::same_as<std::remove_const_t<T>, Kind>;
 
 // visit_fields(layer, visit) calls visit(key, value) for numbers and flags, visit.pair(key, h, w) and
 // visit.choice(key, kind, names), visit.rare_pair(key, h, w, usual), which is left out where both are as usual, and
-// visit.list(key, numbers), which is left out where it is empty, and visit.rare(key, flag), which is left out where it
-// is false. The layer may be constant.
+// visit.list(key, numbers), which is left out where it is empty, and visit.rare(key, value, usual), which is left out
+// where it is as usual. The layer may be constant.
 
 void visit_window(auto& window, auto& visit) {
   visit.pair("kernel", window.kernel_h, window.kernel_w);
@@ -47,7 +47,7 @@ void visit_fields(LayerOf<BatchNorm> auto& layer, auto& visit) {
   visit("epsilon", layer.epsilon);
   visit("momentum", layer.momentum);
   visit("fix_gamma", layer.fix_gamma);
-  visit.rare("synchronized", layer.synchronized);
+  visit.rare("synchronized", layer.synchronized, false);
 }
 
 void visit_fields(LayerOf<Activation> auto& layer, auto& visit) { visit.choice("kind", layer.kind, kActivationNames); }
@@ -112,6 +112,7 @@ void visit_fields(LayerOf<DetectionLoss> auto& layer, auto& visit) {
   visit_detections(layer.found, visit);
   visit_levels(layer.levels, visit);
   visit("candidates", layer.candidates);
+  visit.rare("anchor_size", layer.anchor_size, kUsualAnchorSize);
 }
 
 void visit_fields(LayerOf<TransposedConvolution> auto& layer, auto& visit) {
@@ -125,6 +126,7 @@ void visit_fields(LayerOf<Proposals> auto& layer, auto& visit) {
   visit.pair("image", layer.image_height, layer.image_width);
   visit("candidates", layer.candidates);
   visit("overlap_threshold", layer.overlap_threshold);
+  visit.rare("anchor_size", layer.anchor_size, kUsualAnchorSize);
 }
 
 void visit_fields(LayerOf<RegionAlign> auto& layer, auto& visit) {
@@ -142,6 +144,7 @@ void visit_fields(LayerOf<FoundRegions> auto& layer, auto& visit) { visit_detect
 void visit_fields(LayerOf<RegionLoss> auto& layer, auto& visit) {
   visit_detections(layer.found, visit);
   visit_levels(layer.levels, visit);
+  visit.rare("anchor_size", layer.anchor_size, kUsualAnchorSize);
 }
 
 template <typename Kind>

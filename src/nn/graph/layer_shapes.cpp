@@ -163,6 +163,11 @@ void require_heads(const std::string& node, const Levels& levels, int anchors, i
                       anchors, logits));
 }
 
+void require_anchors(const std::string& node, int size) {
+  require(size >= kSmallestAnchor && size <= kLargestAnchor, node,
+          fmt::format("anchors of {} pixels; {} to {} are taken", size, kSmallestAnchor, kLargestAnchor));
+}
+
 void require_picture(const std::string& node, const Levels& levels, int height, int width) {
   require(height >= levels.height && width >= levels.width, node,
           fmt::format("a picture of {}x{} has no levels of {}x{}", height, width, levels.height, levels.width));
@@ -184,6 +189,7 @@ Shape detected(const std::string& node, const DetectionLoss& d, std::span<const 
   require_heads(node, d.levels, DetectionLoss::kAnchors, d.found.classes, heads);
   require_picture(node, d.levels, d.found.image_height, d.found.image_width);
   require(in_range(d.candidates, 1), node, fmt::format("{} candidates", d.candidates));
+  require_anchors(node, d.anchor_size);
   return {d.found.classes, 1, 1};
 }
 
@@ -198,6 +204,7 @@ Shape proposed(const std::string& node, const Proposals& p, std::span<const Shap
   require(in_range(p.regions, 4), node, fmt::format("{} regions, at least 4", p.regions));
   require(in_range(p.candidates, 1), node, fmt::format("{} candidates", p.candidates));
   require(is_share(p.overlap_threshold), node, fmt::format("a threshold of {}", p.overlap_threshold));
+  require_anchors(node, p.anchor_size);
   return {kRegion, p.regions, 1};
 }
 
@@ -239,6 +246,7 @@ Shape detected(const std::string& node, const RegionLoss& r, std::span<const Sha
   require(inputs.size() == (has_masks ? 7 : 6), node,
           fmt::format("region_loss takes 6 inputs, and 7 with masks, not {}", inputs.size()));
   require_heads(node, r.levels, Proposals::kAnchors, 1, inputs);
+  require_anchors(node, r.anchor_size);
   require_classified(node, r.found, inputs.subspan(2));
   require(inputs[5] == Shape{kRegion, r.found.detections, 1}, node, "the regions found are not as many as it says");
   const auto are_masks = [&](const Shape& in) {

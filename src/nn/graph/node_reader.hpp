@@ -27,7 +27,10 @@ class NodeReader {
   void operator()(const char* key, int& value);
   void operator()(const char* key, bool& value);
   void operator()(const char* key, float& value);
-  void rare(const char* key, bool& value) { (*this)(key, value); }
+  template <typename Value>
+  void rare(const char* key, Value& value, Value) {
+    (*this)(key, value);
+  }
   void list(const char* key, std::vector<float>& values);
   void pair(const char* key, int& h, int& w);
   void rare_pair(const char* key, int& h, int& w, int) { pair(key, h, w); }

@@ -138,7 +138,7 @@ const Family* family_named(const std::string& name) {
 
 const Family& find_family(const std::string& name) {
   if (const Family* family = family_named(name)) return *family;
-  constexpr const char* kList = "`dtrain help networks` lists the names; a FILE.json is taken too";
+  constexpr const char* kList = "`dtrain help networks` lists the names; a FILE.json or FILE.onnx is taken too";
   const auto nearest = nearest_name(name, network_names());
   throw UsageError(fmt::format("there is no network \"{}\"", name),
                    nearest ? fmt::format("did you mean {}? {}", *nearest, kList) : kList);
@@ -160,6 +160,7 @@ Graph build_network(const NetworkOptions& options) {
   refuse(options.drop_path != 0, family.has_drop_path, family, "setting 'drop-path'");
   refuse(!options.backbone.empty(), family.has_backbone, family, "setting 'backbone'");
   refuse(options.proposals != 0, family.has_proposals, family, "setting 'proposals'");
+  refuse(options.anchor_size != 0, family.has_backbone, family, "setting 'anchor-size'");
   refuse(options.label_smoothing != 0, !family.has_backbone, family, "setting 'label-smoothing'");
   return family.build(options);
 }

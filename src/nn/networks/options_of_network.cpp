@@ -26,6 +26,7 @@ std::optional<NetworkOptions> named(const std::string& name, const Graph& graph)
     options.backbone = rest;
     options.image.h = whole_strides(options.image.h);
     options.image.w = whole_strides(options.image.w);
+    if (anchor_size(graph) != kUsualAnchorSize) options.anchor_size = anchor_size(graph);
     for (const Node& node : graph.nodes) {
       if (const auto* proposals = std::get_if<Proposals>(&node.layer)) options.proposals = proposals->regions;
     }

@@ -27,6 +27,7 @@ void freeze_first(Graph& graph, std::int64_t layers) {
 }
 
 void freeze_count(Graph& graph, std::int64_t layers) {
+  if (layers == 0) return;  // not even the norms before the first layer with weights
   const std::int64_t all = weighted_layers(graph);
   if (layers > all) {
     throw UsageError(fmt::format("setting 'freeze' {}: {} has {} layers with weights", layers, graph.name, all), kHint);

@@ -51,8 +51,9 @@ double poly_share(const Schedule& s, double epochs) {
   return between(s.final_share, 1, left > 0 ? portable_pow(left, s.power) : 0);
 }
 
-// Smith and Topin 2018: a straight rise, a straight fall.
+// Smith and Topin 2018: a straight rise, a straight fall. A run without epochs is at its end, as with the others.
 double one_cycle_share(const Schedule& s, double epochs) {
+  if (s.total_epochs == 0) return s.final_share;
   const double peak = s.rise_share * s.total_epochs;
   if (epochs < peak) return between(kStartShare, 1, epochs / peak);
   return between(1, s.final_share, (epochs - peak) / (s.total_epochs - peak));

@@ -56,6 +56,14 @@ void require_image(const NetworkOptions& options, std::string_view why) {
                   whole_strides(image.w), smaller(image.h), smaller(image.w)));
 }
 
+int anchor_size_of(const NetworkOptions& options) {
+  const int size = options.anchor_size;
+  if (size == 0) return kUsualAnchorSize;
+  if (size >= kSmallestAnchor && size <= kLargestAnchor) return size;
+  throw SettingError("anchor-size", fmt::format("anchors of {} pixels are out of range", size),
+                     fmt::format("give {} to {}; usual is {}", kSmallestAnchor, kLargestAnchor, kUsualAnchorSize));
+}
+
 Convolution pyramid_convolution(int kernel, int stride) {
   Convolution convolution = square_convolution(kPyramidChannels, kernel, stride, kernel / 2);
   convolution.bias = true;

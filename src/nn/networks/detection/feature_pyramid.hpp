@@ -27,6 +27,9 @@ int whole_strides(int side);
 // does not divide.
 void require_image(const NetworkOptions& options, std::string_view why);
 
+// Throws SettingError for a size that is out of range.
+int anchor_size_of(const NetworkOptions& options);
+
 // A 3x3 or 1x1 convolution of the pyramid, which keeps the size and has a bias.
 Convolution pyramid_convolution(int kernel, int stride = 1);
 

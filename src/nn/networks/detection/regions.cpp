@@ -104,7 +104,8 @@ Graph build(const NetworkOptions& options, bool has_masks) {
                                 Proposals{.regions = regions,
                                           .levels = pyramid.levels,
                                           .image_height = options.image.h,
-                                          .image_width = options.image.w},
+                                          .image_width = options.image.w,
+                                          .anchor_size = anchor_size_of(options)},
                                 {anchors.logits, anchors.codes})
                            .last();
   const RegionAlign align{
@@ -118,7 +119,8 @@ Graph build(const NetworkOptions& options, bool has_masks) {
   const int objects = net.join("roi_heads.found", FoundRegions{found}, {proposed, heads.logits, heads.codes}).last();
   std::vector<int> inputs{anchors.logits, anchors.codes, proposed, heads.logits, heads.codes, objects};
   if (has_masks) inputs.push_back(add_mask_head(net, align, pyramid.node, objects, options.classes + 1));
-  return net.finish(std::move(inputs), RegionLoss{.found = found, .levels = pyramid.levels});
+  return net.finish(std::move(inputs),
+                    RegionLoss{.found = found, .levels = pyramid.levels, .anchor_size = anchor_size_of(options)});
 }
 
 }  // namespace

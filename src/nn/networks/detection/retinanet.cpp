@@ -48,7 +48,8 @@ Graph build_retinanet(const NetworkOptions& options) {
                                InitialWeight::rare);
   const int boxes = add_head(net, "head.regression_head", "bbox_reg", pyramid, of, kAnchors * 4, InitialWeight::small);
   const Detections found{.classes = options.classes, .image_height = options.image.h, .image_width = options.image.w};
-  return net.finish({classes, boxes}, DetectionLoss{.found = found, .levels = of});
+  return net.finish({classes, boxes},
+                    DetectionLoss{.found = found, .levels = of, .anchor_size = anchor_size_of(options)});
 }
 
 }  // namespace dtrain::nn

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/json.hpp>
+#include <dtrain/nn/graph_json.hpp>
 #include <dtrain/nn/networks.hpp>
 
 namespace dtrain::nn {
@@ -46,6 +48,43 @@ TEST(Regions, few_proposals_find_few_objects) {
   EXPECT_EQ(result_size(graph), 16 * 6);
   EXPECT_EQ(loss_parts(graph).size(), 4u);
   EXPECT_EQ(options_of_network(graph)->proposals, 64);
+}
+
+TEST(Regions, smaller_anchors_reach_both_stages_and_the_document) {
+  for (const std::string& name : detector_names()) {
+    NetworkOptions options = mask_rcnn("resnet-18");
+    options.name = name;
+    EXPECT_EQ(anchor_size(build_network(options)), 32);
+    EXPECT_EQ(options_of_network(build_network(options))->anchor_size, 0);
+    EXPECT_EQ(graph_to_json(build_network(options)).dump().find("anchor_size"), std::string::npos);
+    options.anchor_size = 16;
+    const Graph graph = build_network(options);
+    EXPECT_EQ(anchor_size(graph), 16);
+    EXPECT_EQ(options_of_network(graph)->anchor_size, 16);
+    const Graph again = graph_from_json(graph_to_json(graph), "graph.json", {}, {});
+    EXPECT_EQ(anchor_size(again), 16);
+    for (const Node& node : again.nodes) {
+      const auto* const proposals = std::get_if<Proposals>(&node.layer);
+      EXPECT_TRUE(!proposals || proposals->anchor_size == 16);
+    }
+  }
+}
+
+TEST(Regions, refuses_anchors_that_are_out_of_range) {
+  NetworkOptions options = mask_rcnn("resnet-18");
+  for (const int size : {-16, 3, 513}) {
+    options.anchor_size = size;
+    EXPECT_THROW(build_network(options), UsageError) << size;
+  }
+  options.anchor_size = 16;
+  const std::string text = graph_to_json(build_network(options)).dump(), size = "\"anchor_size\":";
+  for (std::size_t at = text.find(size); at != std::string::npos; at = text.find(size, at + 1)) {
+    const Json document = Json::parse(std::string(text).insert(at + size.size(), "-"), "graph.json");
+    EXPECT_THROW(graph_from_json(document, "graph.json", {}, {}), UsageError) << at;
+  }
+  const std::string other = std::string(text).replace(text.find(size) + size.size(), 2, "32");
+  EXPECT_THROW(graph_from_json(Json::parse(other, "graph.json"), "graph.json", {}, {}), DataError) << "two sizes";
+  EXPECT_THROW(build_network({.name = "resnet50", .image = {3, 64, 64}, .anchor_size = 16}), UsageError);
 }
 
 TEST(Regions, names_what_it_cannot_be) {

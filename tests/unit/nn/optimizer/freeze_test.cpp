@@ -63,6 +63,14 @@ TEST(Freeze, ZeroLetsAllLayersLearnAgain) {
   EXPECT_EQ(learning(graph), before);
 }
 
+TEST(Freeze, ZeroLeavesANormBeforeTheFirstWeightsLearning) {
+  Graph graph = build_network({.name = "resnet", .num_layers = 8, .image = {3, 28, 28}, .classes = 10});
+  const std::set<std::string> before = learning(graph);
+  ASSERT_TRUE(before.contains("bn_data"));
+  EXPECT_EQ(freeze(graph, "0"), 0);
+  EXPECT_EQ(learning(graph), before);
+}
+
 TEST(Freeze, APatternNamesLayersAndPartsAddUp) {
   Graph graph = resnet();
   freeze(graph, "stage1_*, 1");

@@ -93,6 +93,14 @@ TEST(Schedule, OneCycleRisesToItsPeakAndFallsToItsEnd) {
   EXPECT_DOUBLE_EQ(schedule.rate(11 * kEpoch, kEpoch), 0.005);
 }
 
+// A run without epochs is measured all the same.
+TEST(Schedule, OfNoEpochsIsAtItsEnd) {
+  for (const ScheduleKind kind : {ScheduleKind::cosine, ScheduleKind::one_cycle, ScheduleKind::poly}) {
+    const Schedule schedule{.kind = kind, .base = 0.5, .total_epochs = 0, .final_share = 0.01};
+    for (const std::uint64_t samples : {0, 128}) EXPECT_DOUBLE_EQ(schedule.rate(samples, kEpoch), 0.005);
+  }
+}
+
 TEST(Schedule, DependsOnSamplesNotOnEpochSize) {
   const Schedule schedule{.kind = ScheduleKind::cosine, .total_epochs = 8};
   EXPECT_EQ(schedule.rate(3 * 1000, 1000), schedule.rate(3 * kEpoch, kEpoch));
