@@ -4,13 +4,10 @@
 
 #include <dtrain/backend/checks.hpp>
 
+#include "node_access.hpp"
+
 namespace dtrain::backend {
 namespace {
-
-template <typename LayerType>
-const LayerType* as(const nn::Node& node) {
-  return std::get_if<LayerType>(&node.layer);
-}
 
 class Fuser {
  public:
@@ -47,7 +44,6 @@ class Fuser {
   }
 
  private:
-  static std::size_t at(int index) { return static_cast<std::size_t>(index); }
   int size() const { return static_cast<int>(graph_.nodes.size()); }
   const nn::Node& node(int index) const { return graph_.nodes[at(index)]; }
   int only_reader(int index) const { return readers_[at(index)].size() == 1 ? readers_[at(index)].front() : -1; }

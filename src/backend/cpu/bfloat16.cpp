@@ -19,13 +19,13 @@ bool widens_bfloat16(const CpuModel& cpu) {
 CpuModel this_cpu() {
   CpuModel cpu;
 #if defined(__x86_64__)
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  __get_cpuid(0, &a, &b, &c, &d);
-  cpu.intel = b == signature_INTEL_ebx;
-  __get_cpuid(1, &a, &b, &c, &d);
-  cpu.family = static_cast<int>(a >> 8 & 0xf);
-  cpu.model = static_cast<int>((a >> 4 & 0xf) | (a >> 12 & 0xf0));
-  cpu.has_avx2_fma = (c & bit_FMA) != 0 && uses_instructions(dnnl::cpu_isa::avx2);
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  __get_cpuid(0, &eax, &ebx, &ecx, &edx);
+  cpu.intel = ebx == signature_INTEL_ebx;
+  __get_cpuid(1, &eax, &ebx, &ecx, &edx);
+  cpu.family = static_cast<int>(eax >> 8 & 0xf);
+  cpu.model = static_cast<int>((eax >> 4 & 0xf) | (eax >> 12 & 0xf0));  // the high half is in bits 16 to 19
+  cpu.has_avx2_fma = (ecx & bit_FMA) != 0 && uses_instructions(dnnl::cpu_isa::avx2);
 #endif
   cpu.has_avx512 = uses_instructions(dnnl::cpu_isa::avx512_core);
   cpu.has_avx512_bf16 = uses_instructions(dnnl::cpu_isa::avx512_core_bf16);

@@ -73,8 +73,6 @@ class ConcatGradient final : public ChunkOp {
   TensorId result_;
 };
 
-Rows rows_of_sample(const nn::Shape& shape) { return rows_of(std::int64_t{shape.h} * shape.w, shape.c); }
-
 class MultiplyOp final : public ChunkOp {
  public:
   MultiplyOp(const nn::Shape& shape, const TensorKernels& kernels, TensorId input, TensorId factors, TensorId output)
@@ -88,7 +86,7 @@ class MultiplyOp final : public ChunkOp {
   // The factors of a sample as a row of the kernels.
   std::size_t workspace_bytes() const override { return static_cast<std::size_t>(row_width(shape_.c)) * sizeof(float); }
   void run(Context& c) override {
-    const Rows rows = rows_of_sample(shape_);
+    const Rows rows = rows_of(shape_, 1);
     float* const row = workspace<float>(c);
     for (int i = 0; i < c.count; ++i) {
       kernels_.to_float(c.sample(factors_, i), row, shape_.c);
@@ -117,16 +115,15 @@ class FactorGradient final : public ChunkOp {
     return static_cast<std::size_t>(row_width(shape_.c)) * (sizeof(double) + sizeof(float));
   }
   void run(Context& c) override {
-    const Rows rows = rows_of_sample(shape_);
+    const Rows rows = rows_of(shape_, 1);
+    const RepeatedChannels in_row(shape_.c);
     double* const sums = workspace<double>(c);
     float* const channels = reinterpret_cast<float*>(sums + rows.width);
     for (int i = 0; i < c.count; ++i) {
       std::fill_n(sums, rows.width, 0.0);
       kernels_.column_products(c.sample(input_, i), c.sample(gradient_, i), rows, sums);
       for (int channel = 0; channel < shape_.c; ++channel) {
-        double sum = 0;
-        for (int k = channel; k < rows.width; k += shape_.c) sum += sums[k];
-        channels[channel] = static_cast<float>(sum);
+        channels[channel] = static_cast<float>(in_row.sum(sums, channel));
       }
       kernels_.from_float(channels, c.sample(result_, i), shape_.c);
     }

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "lowering.hpp"
+#include "lowering/lowering.hpp"
 #include "thread_pool.hpp"
 #include "update/layer_wise.hpp"
 #include "update/muon.hpp"
@@ -50,6 +50,7 @@ class CpuExecutable final : public HostExecutable {
   };
 
   void prepare(Program& program, int n);
+  void prepare_shard(const HostBatch& batch, const ShardRange& shard);
   std::vector<Packing> stale_weights() const;
   void pack_weights();
   void prepare_fixed_norms();
@@ -75,6 +76,7 @@ class CpuExecutable final : public HostExecutable {
   StepMetrics evaluate_images(const HostBatch& batch, std::span<float> logits);
   void evaluate_block(const HostBatch& batch, int thread, int block, std::span<float> logits);
   std::vector<OperationTime> profile_operations(const HostBatch& batch, int repeats);
+  OperationTime profile_operation(int index, int repeats);
   OperationTime profile_packing(int repeats);
   double memory_rate();
 

@@ -8,6 +8,16 @@
 #include "lane.hpp"
 
 namespace dtrain::backend::cpu {
+namespace {
+
+// The number of segments of the stretch that begins with them: up to the next meeting, or all.
+std::size_t length_of_stretch(std::span<const Segment> segments) {
+  const auto meets = std::ranges::find_if(segments, [](const Segment& segment) { return segment.meeting != nullptr; });
+  const auto before = static_cast<std::size_t>(meets - segments.begin());
+  return std::min(before + 1, segments.size());
+}
+
+}  // namespace
 
 // The way from one meeting to the next.
 struct CpuExecutable::Stretch {
@@ -25,45 +35,49 @@ void CpuExecutable::compute_meeting(Step& step, MeetingSink& sink) {
   }
   std::span<const Segment> left = training_.program.segments();
   std::vector<double> all_rows;
-  SumOp *from = nullptr, *to = nullptr;
-  do {
-    const auto meets = std::ranges::find_if(left, [](const Segment& segment) { return segment.meeting != nullptr; });
-    to = meets == left.end() ? nullptr : meets->meeting;
-    const std::size_t length = to ? static_cast<std::size_t>(meets - left.begin()) + 1 : left.size();
+  SumOp* from = nullptr;
+  while (true) {
+    const std::size_t length = length_of_stretch(left);
+    SumOp* const to = length > 0 ? left[length - 1].meeting : nullptr;  // the last stretch may be empty
     std::vector<double> rows(to ? step.shards.size() * to->row_size() : 0);
     const Stretch stretch{left.first(length), from, all_rows, to, rows};
     threads_.run([&](int thread) { walk(step, stretch, thread); });
-    if (to) all_rows = sink.gather(rows);
-    DTRAIN_CHECK(!to || all_rows.size() % to->row_size() == 0, "rows of another norm");
+    if (!to) return;
+
+    all_rows = sink.gather(rows);
+    DTRAIN_CHECK(all_rows.size() % to->row_size() == 0, "rows of another norm");
     left = left.subspan(length);
     from = to;
-  } while (to);  // the last stretch may be empty
+  }
 }
 
-// A thread has the same lanes in all stretches.
+// A thread has the same lanes in all stretches. The leader of a lane carries the sums from one stretch to the next,
+// while the others wait.
 void CpuExecutable::walk(Step& step, const Stretch& stretch, int thread) {
   const int group = thread / options_.threads_per_lane, member = thread % options_.threads_per_lane;
-  const auto first = static_cast<std::size_t>(group), next = static_cast<std::size_t>(options_.lanes);
-  const bool begins = !stretch.from, ends = !stretch.to;
-  for (std::size_t k = first; k < step.shards.size(); k += next) {
-    Lane& lane = *lanes_[k];
-    const bool has_samples = step.shards[k].count > 0;
-    if (begins) begin_shard(step, lane, member);
-    if (!begins && has_samples && member == 0) {
+  const auto first_lane = static_cast<std::size_t>(group), lanes = static_cast<std::size_t>(options_.lanes);
+  for (std::size_t shard = first_lane; shard < step.shards.size(); shard += lanes) {
+    Lane& lane = *lanes_[shard];
+    const bool carries_sums = member == 0 && step.shards[shard].count > 0;
+    if (!stretch.from) {
+      begin_shard(step, lane, member);
+    } else if (carries_sums) {
       lane.attempt([&] { stretch.from->take(lane.contexts.front(), stretch.all_rows); });
     }
     lane.meet();
     run_segments(step, lane, member, stretch.segments);
     lane.meet();
-    if (ends) end_shard(step, lane, member);
-    if (!ends && has_samples && member == 0) {
+    if (!stretch.to) {
+      end_shard(step, lane, member);
+    } else if (carries_sums) {
       const std::size_t size = stretch.to->row_size();
-      lane.attempt([&] { stretch.to->sum_up(lane.contexts, stretch.rows.subspan(k * size, size)); });
+      lane.attempt([&] { stretch.to->sum_up(lane.contexts, stretch.rows.subspan(shard * size, size)); });
       declare_segment(step, lane, stretch.segments.back());
     }
     lane.meet();  // the next shard takes the threads' workspaces
   }
-  for (std::size_t k = first; k < step.shards.size() && member == 0; k += next) lanes_[k]->end();
+  if (member > 0) return;
+  for (std::size_t shard = first_lane; shard < step.shards.size(); shard += lanes) lanes_[shard]->end();
 }
 
 }  // namespace dtrain::backend::cpu

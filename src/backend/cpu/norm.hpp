@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "program.hpp"
+#include "rows.hpp"
 
 namespace dtrain::backend::cpu {
 
@@ -19,8 +20,9 @@ struct NormLayer {
   bool learns = true;                   // false: it computes with the running statistics in training too
 };
 
-// Per-channel factors, each repeated to row_width(channels) floats.
+// Per-channel factors, each as a row of the kernels.
 struct NormCoefficients {
+  RepeatedChannels in_row;
   float *mean, *scale, *shift;   // forward: x * scale + shift
   float *factor, *bias, *slope;  // backward: NormGradient
 };

@@ -39,8 +39,8 @@ struct Product {
   dnnl::memory::desc plain_weights() const;
   dnnl::memory::desc plain_matrix() const;
   dnnl::memory::format_tag plain_weights_format() const;
-  // Of a transposed convolution [stride^2, out, in], both float32: as the flat parameter buffer has them and as rows of
-  // plain_weights().
+  // The weights of a transposed convolution [stride^2, out, in], both float32: in the flat parameter buffer and as rows
+  // of plain_weights().
   dnnl::memory::desc spread_weights() const;
   dnnl::memory::desc turned_weights() const;
   std::string shape_name() const;

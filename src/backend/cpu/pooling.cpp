@@ -3,11 +3,33 @@
 namespace dtrain::backend::cpu {
 namespace {
 
-Window window_of(const nn::Pooling& p, const nn::Shape& in, const nn::Shape& out) {
-  const bool max = p.kind == nn::PoolingKind::max;
-  if (p.global) return {in.c, in.h, in.w, 1, 1, in.h, in.w, 1, 1, 0, 0, max, false};
-  return {in.c,       in.h,       in.w,    out.h,   out.w, p.kernel_h,         p.kernel_w,
-          p.stride_h, p.stride_w, p.pad_h, p.pad_w, max,   p.count_include_pad};
+Window window_of(const nn::Pooling& layer, const nn::Shape& in, const nn::Shape& out) {
+  const bool is_max = layer.kind == nn::PoolingKind::max;
+  if (layer.global) {
+    return {.channels = in.c,
+            .in_h = in.h,
+            .in_w = in.w,
+            .out_h = 1,
+            .out_w = 1,
+            .kernel_h = in.h,
+            .kernel_w = in.w,
+            .stride_h = 1,
+            .stride_w = 1,
+            .max = is_max};
+  }
+  return {.channels = in.c,
+          .in_h = in.h,
+          .in_w = in.w,
+          .out_h = out.h,
+          .out_w = out.w,
+          .kernel_h = layer.kernel_h,
+          .kernel_w = layer.kernel_w,
+          .stride_h = layer.stride_h,
+          .stride_w = layer.stride_w,
+          .pad_h = layer.pad_h,
+          .pad_w = layer.pad_w,
+          .max = is_max,
+          .count_pad = layer.count_include_pad};
 }
 
 class PoolingOp final : public ChunkOp {

@@ -83,32 +83,39 @@ Profile CpuExecutable::profile(const HostBatch& batch, int repeats) {
 }
 
 std::vector<OperationTime> CpuExecutable::profile_operations(const HostBatch& batch, int repeats) {
-  constexpr int kBareRepeats = 5;
-  const auto threads = workers_.size();
   const std::vector<std::uint64_t> moved = moved_bytes(training_.program, batch.n);
   std::vector<OperationTime> operations;
   for (int index = 0; index < training_.program.size(); ++index) {
-    Op& op = training_.program.op(index);
-    const auto entry_of = [&](std::size_t t) -> const OpTimes::Entry& {
-      return times_[t].entries[static_cast<std::size_t>(index)];
-    };
-    std::vector<double> bare_by_thread(threads);
-    threads_.run([&](int thread) {
-      const auto t = static_cast<std::size_t>(thread);
-      for (const auto& [count, calls] : entry_of(t).calls) {
-        bare_by_thread[t] += calls * op.bare_seconds(workers_[t], count, kBareRepeats);
-      }
-    });
-    OperationTime operation{.name = op.name, .kind = op.kind, .bytes = moved[static_cast<std::size_t>(index)]};
-    const double passes = static_cast<double>(threads) * repeats;
-    for (std::size_t t = 0; t < threads; ++t) {
-      operation.seconds += entry_of(t).seconds / passes;
-      operation.bare_seconds += bare_by_thread[t] / passes;
-      if (!entry_of(t).calls.empty()) operation.shape = op.shape_name(entry_of(t).calls.front().first);
-    }
-    operations.push_back(std::move(operation));
+    operations.push_back(profile_operation(index, repeats));
+    operations.back().bytes = moved[static_cast<std::size_t>(index)];
   }
   return operations;
+}
+
+// What `repeats` steps have noted, and what the same calls take when the primitive is alone on the thread.
+OperationTime CpuExecutable::profile_operation(int index, int repeats) {
+  constexpr int kBareRepeats = 5;
+  Op& op = training_.program.op(index);
+  const auto noted_by = [&](std::size_t thread) -> const OpTimes::Entry& {
+    return times_[thread].entries[static_cast<std::size_t>(index)];
+  };
+  std::vector<double> bare_by_thread(workers_.size());
+  threads_.run([&](int number) {
+    const auto thread = static_cast<std::size_t>(number);
+    for (const auto& [count, calls] : noted_by(thread).calls) {
+      bare_by_thread[thread] += calls * op.bare_seconds(workers_[thread], count, kBareRepeats);
+    }
+  });
+
+  OperationTime operation{.name = op.name, .kind = op.kind};
+  const double passes = static_cast<double>(workers_.size()) * repeats;
+  for (std::size_t thread = 0; thread < workers_.size(); ++thread) {
+    const OpTimes::Entry& noted = noted_by(thread);
+    operation.seconds += noted.seconds / passes;
+    operation.bare_seconds += bare_by_thread[thread] / passes;
+    if (!noted.calls.empty()) operation.shape = op.shape_name(noted.calls.front().first);
+  }
+  return operation;
 }
 
 // All threads pack the weights together, once a step.

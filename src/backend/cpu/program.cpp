@@ -15,27 +15,40 @@ namespace {
 // What one thread's chunk of the largest tensor may take: half a dozen of them share the core's second-level cache.
 constexpr std::size_t kChunkBytes = 192 * 1024;
 
-// First and last operation of each tensor; a tensor without operations has first > last.
+// First and last operation of a tensor.
 struct Use {
   int first = 1 << 30, last = -1;
   void at(int op) { first = std::min(first, op), last = std::max(last, op); }
+  bool is_never() const { return last < 0; }
 };
 
-// Tensors that share memory, by in-place operations, are one: root[] names the one that stands for all.
+std::vector<Use> uses_of_tensors(std::span<const std::unique_ptr<Op>> ops, std::size_t tensors) {
+  std::vector<Use> uses(tensors);
+  for (int index = 0; index < static_cast<int>(ops.size()); ++index) {
+    const Op& op = *ops[static_cast<std::size_t>(index)];
+    for (const TensorId id : op.reads) uses[static_cast<std::size_t>(id)].at(index);
+    for (const TensorId id : op.writes) uses[static_cast<std::size_t>(id)].at(index);
+  }
+  return uses;
+}
+
+// By tensor, the one whose memory it takes: itself, or, behind in-place operations, the first of those that share
+// memory. The owner's use is extended to those of all.
 std::vector<TensorId> share_in_place(std::span<const std::unique_ptr<Op>> ops, std::span<const Tensor> tensors,
                                      std::vector<Use>& uses) {
-  std::vector<TensorId> root(tensors.size());
-  std::iota(root.begin(), root.end(), 0);
+  std::vector<TensorId> owner(tensors.size());
+  std::iota(owner.begin(), owner.end(), 0);
   for (int index = 0; index < static_cast<int>(ops.size()); ++index) {
     const Op& op = *ops[static_cast<std::size_t>(index)];
     if (op.in_place_read == kNoTensor) continue;
-    const auto read = static_cast<std::size_t>(root[static_cast<std::size_t>(op.in_place_read)]);
+    const auto read = static_cast<std::size_t>(owner[static_cast<std::size_t>(op.in_place_read)]);
     const auto write = static_cast<std::size_t>(op.in_place_write);
-    if (uses[read].last != index || tensors[read].sample_bytes() != tensors[write].sample_bytes()) continue;
-    root[write] = static_cast<TensorId>(read);
+    const bool is_used_later = uses[read].last != index;
+    if (is_used_later || tensors[read].sample_bytes() != tensors[write].sample_bytes()) continue;
+    owner[write] = static_cast<TensorId>(read);
     uses[read].last = uses[write].last;
   }
-  return root;
+  return owner;
 }
 
 }  // namespace
@@ -53,40 +66,47 @@ TensorId Program::add_tensor(const nn::Shape& shape, DType dtype) {
   return static_cast<TensorId>(tensors_.size()) - 1;
 }
 
-std::size_t Program::add_coefficients(std::size_t bytes) {
-  const std::size_t offset = coefficient_bytes_;
-  coefficient_bytes_ += aligned(bytes);
-  return offset;
-}
-
 Op& Program::add(std::unique_ptr<Op> op) {
   ops_.push_back(std::move(op));
   return *ops_.back();
 }
 
 void Program::cut_segments(int max_samples) {
-  Segment segment;
-  std::size_t tensor_bytes = 1, weight_bytes = 0;
+  int first = 0;
   for (int index = 0; index < size(); ++index) {
-    const Op& op = *ops_[static_cast<std::size_t>(index)];
-    for (const auto* ids : {&op.reads, &op.writes}) {
+    if (!op(index).meets() && index + 1 < size()) continue;
+    segments_.push_back(segment_of_ops(first, index + 1, max_samples));
+    first = index + 1;
+  }
+}
+
+// A chunk of the largest tensor fits into the cache, or is as large as the weights that stream past it.
+Segment Program::segment_of_ops(int first, int end, int max_samples) const {
+  Segment segment;
+  segment.first_op = first;
+  segment.end_op = end;
+  std::size_t tensor_bytes = 1, weight_bytes = 0;
+  for (int index = first; index < end; ++index) {
+    const Op& each = op(index);
+    for (const auto* ids : {&each.reads, &each.writes}) {
       for (const TensorId id : *ids) tensor_bytes = std::max(tensor_bytes, tensor(id).sample_bytes());
     }
-    weight_bytes = std::max(weight_bytes, op.weight_bytes());
-    segment.gradients.insert(segment.gradients.end(), op.gradients.begin(), op.gradients.end());
-    if (!op.meets() && index + 1 < size()) continue;
-    segment.end_op = index + 1;
-    segment.meets = op.meets();
-    if (auto* const sums = dynamic_cast<SumOp*>(ops_[static_cast<std::size_t>(index)].get())) {
-      segment.meeting = sums->synchronized() ? sums : nullptr;
-    }
-    const std::size_t samples = std::max(kChunkBytes, weight_bytes) / tensor_bytes;
-    segment.max_chunk = static_cast<int>(std::clamp<std::size_t>(samples, 1, static_cast<std::size_t>(max_samples)));
-    segments_.push_back(segment);
-    segment = Segment{};
-    segment.first_op = index + 1;
-    tensor_bytes = 1, weight_bytes = 0;
+    weight_bytes = std::max(weight_bytes, each.weight_bytes());
+    segment.gradients.insert(segment.gradients.end(), each.gradients.begin(), each.gradients.end());
   }
+  const std::size_t samples = std::max(kChunkBytes, weight_bytes) / tensor_bytes;
+  segment.max_chunk = static_cast<int>(std::clamp<std::size_t>(samples, 1, static_cast<std::size_t>(max_samples)));
+
+  Op& last = op(end - 1);
+  segment.meets = last.meets();
+  auto* const sums = dynamic_cast<SumOp*>(&last);
+  if (sums && sums->synchronized()) segment.meeting = sums;
+  return segment;
+}
+
+int Program::segment_of(int index) const {
+  const auto after = std::ranges::upper_bound(segments_, index, {}, &Segment::first_op);
+  return static_cast<int>(after - segments_.begin()) - 1;
 }
 
 std::vector<Part> Program::other_parts(std::int64_t size) const {
@@ -107,37 +127,36 @@ std::vector<Part> Program::other_parts(std::int64_t size) const {
 
 void Program::plan(int max_samples) {
   cut_segments(max_samples);
-  std::vector<Use> uses(tensors_.size());
-  for (int index = 0; index < size(); ++index) {
-    for (const TensorId id : op(index).reads) uses[static_cast<std::size_t>(id)].at(index);
-    for (const TensorId id : op(index).writes) uses[static_cast<std::size_t>(id)].at(index);
-  }
-  const std::vector<TensorId> root = share_in_place(ops_, tensors_, uses);
+  place_tensors(max_samples);
+}
 
-  const auto segment_of = [&](int index) {
-    const auto after = std::ranges::upper_bound(segments_, index, {}, &Segment::first_op);
-    return static_cast<int>(after - segments_.begin()) - 1;
-  };
+// A tensor that lives within one segment takes a chunk of a thread's memory, from its first operation to its last. Any
+// other takes all samples of the shard in the lane's memory, from its first segment to its last.
+void Program::place_tensors(int max_samples) {
+  std::vector<Use> uses = uses_of_tensors(ops_, tensors_.size());
+  const std::vector<TensorId> owner = share_in_place(ops_, tensors_, uses);
+
   std::vector<Lifetime> full(tensors_.size()), local(tensors_.size());
   for (std::size_t id = 0; id < tensors_.size(); ++id) {
-    if (root[id] != static_cast<TensorId>(id) || uses[id].last < 0) continue;
+    if (owner[id] != static_cast<TensorId>(id) || uses[id].is_never()) continue;
+    Tensor& tensor = tensors_[id];
     const int first = segment_of(uses[id].first), last = segment_of(uses[id].last);
-    tensors_[id].local = first == last;
-    if (tensors_[id].local) {
+    tensor.local = first == last;
+    if (tensor.local) {
       const auto chunk = static_cast<std::size_t>(segments_[static_cast<std::size_t>(first)].max_chunk);
-      local[id] = {chunk * tensors_[id].sample_bytes(), uses[id].first, uses[id].last};
+      local[id] = {chunk * tensor.sample_bytes(), uses[id].first, uses[id].last};
     } else {
-      full[id] = {static_cast<std::size_t>(max_samples) * tensors_[id].sample_bytes(), first, last};
+      full[id] = {static_cast<std::size_t>(max_samples) * tensor.sample_bytes(), first, last};
     }
   }
+
   const Places full_places = plan_places(full, kAlignment), local_places = plan_places(local, kAlignment);
   arena_bytes_ = full_places.bytes;
   local_bytes_ = local_places.bytes;
   for (std::size_t id = 0; id < tensors_.size(); ++id) {
-    auto& own = tensors_[static_cast<std::size_t>(root[id])];
-    own.offset = (own.local ? local_places : full_places).offsets[static_cast<std::size_t>(root[id])];
-    tensors_[id].local = own.local;
-    tensors_[id].offset = own.offset;
+    const auto memory = static_cast<std::size_t>(owner[id]);
+    tensors_[id].local = tensors_[memory].local;
+    tensors_[id].offset = (tensors_[id].local ? local_places : full_places).offsets[memory];
   }
 }
 

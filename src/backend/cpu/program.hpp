@@ -21,6 +21,9 @@
 namespace dtrain::backend::cpu {
 
 inline std::size_t bytes_of(DType type) { return type == DType::float32 ? 4 : 2; }
+inline const TensorKernels& kernels_for(const Kernels& kernels, DType type) {
+  return type == DType::bfloat16 ? kernels.bfloat16 : kernels.float32;
+}
 
 using TensorId = int;
 constexpr TensorId kNoTensor = -1;
@@ -53,6 +56,7 @@ struct Context {
   float* contribution = nullptr;  // ContributionLayout of this thread
   float* logits = nullptr;        // [shard.n, classes], in evaluation
   const float* parameters = nullptr;
+  const float* statistics = nullptr;  // the running ones, in training
   int first = 0;
   int count = 0;
 
@@ -173,9 +177,8 @@ class Program {
   TensorId add_tensor(const nn::Shape& shape, DType dtype);
   const Tensor& tensor(TensorId id) const { return tensors_[static_cast<std::size_t>(id)]; }
   std::span<const Tensor> tensors() const { return tensors_; }
-  std::size_t add_coefficients(std::size_t bytes);
   Op& add(std::unique_ptr<Op> op);
-  // Cuts segments and plans memory for shards of up to max_samples on `threads` threads each. No additions afterwards.
+  // Cuts segments and plans memory for shards of up to max_samples, on one thread or several. No additions afterwards.
   void plan(int max_samples);
 
   std::span<const Segment> segments() const { return segments_; }
@@ -189,17 +192,21 @@ class Program {
   std::size_t arena_bytes() const { return arena_bytes_; }
   std::size_t local_bytes() const { return local_bytes_; }
   std::size_t workspace_bytes() const { return workspace_bytes_; }
-  std::size_t coefficient_bytes() const { return coefficient_bytes_; }
   std::size_t scratchpad_bytes() const;
 
  private:
   void cut_segments(int max_samples);
+  // From the operation `first` to the one before `end`.
+  Segment segment_of_ops(int first, int end, int max_samples) const;
+  int segment_of(int index) const;  // that operation `index` is in
+  void place_tensors(int max_samples);
   void place_workspaces();
+
   std::vector<Tensor> tensors_;
   std::vector<std::unique_ptr<Op>> ops_;
   std::vector<Segment> segments_;
   std::vector<int> prepared_;
-  std::size_t arena_bytes_ = 0, local_bytes_ = 0, workspace_bytes_ = 0, coefficient_bytes_ = 0;
+  std::size_t arena_bytes_ = 0, local_bytes_ = 0, workspace_bytes_ = 0;
 };
 
 }  // namespace dtrain::backend::cpu

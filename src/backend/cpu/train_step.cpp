@@ -27,19 +27,23 @@ void CpuExecutable::enqueue(const HostBatch& batch, std::span<const ShardRange> 
   step->key = key;
   step->sink = meeting ? meeting : &sink.require_host();
   step->meets = meeting != nullptr;
-  for (const ShardRange& shard : shards) {
-    DTRAIN_CHECK(shard.count <= options_.max_samples, "a larger shard than this was compiled for");
-    check_labels(samples_of(batch, graph_, shard), graph_.classes());
-    for (int member = 0; member < options_.threads_per_lane; ++member) {
-      const int begin = part_begin(shard.count, member, options_.threads_per_lane);
-      prepare(training_.program, part_begin(shard.count, member + 1, options_.threads_per_lane) - begin);
-    }
-  }
+  for (const ShardRange& shard : shards) prepare_shard(batch, shard);
   if (meeting) grow_lanes(shards.size());
   pack_weights();
   prepare_fixed_norms();
   if (meeting) return compute_meeting(*step, *meeting);
   threads_.start([this, step](int thread) { serve(*step, thread); });
+}
+
+// Checks the shard's labels and prepares the program for the part of each of its threads.
+void CpuExecutable::prepare_shard(const HostBatch& batch, const ShardRange& shard) {
+  DTRAIN_CHECK(shard.count <= options_.max_samples, "a larger shard than this was compiled for");
+  check_labels(samples_of(batch, graph_, shard), graph_.classes());
+  for (int member = 0; member < options_.threads_per_lane; ++member) {
+    const int begin = part_begin(shard.count, member, options_.threads_per_lane);
+    const int end = part_begin(shard.count, member + 1, options_.threads_per_lane);
+    prepare(training_.program, end - begin);
+  }
 }
 
 // The threads of a lane take the next shard together.
@@ -77,6 +81,7 @@ void CpuExecutable::begin_shard(Step& step, Lane& lane, int member) {
     context.shard = samples_of(step.batch, graph_, shard);
     context.key = step.key;
     context.parameters = state_.parameters.data();
+    context.statistics = state_.statistics.data();
     if (member == 0) {
       lane.contribution = step.sink->buffer(shard);
       context.contribution = lane.contribution.data();

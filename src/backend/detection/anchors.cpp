@@ -13,12 +13,11 @@ static_assert(kShapes * kSizes == nn::DetectionLoss::kAnchors && kShapes == nn::
 // To the nearest integer, of two the even one, as PyTorch rounds.
 float rounded(float value) { return static_cast<float>(math_parts::nearest(static_cast<double>(value))); }
 
-// Around the point 0, 0. A size is that of the level, its 2^(1/3) and its 2^(2/3), without the fraction; of these the
-// first `sizes`.
-std::vector<nn::Box> boxes_of_level(int level, std::size_t sizes) {
+// Around the point 0, 0. A size is `smallest`, its 2^(1/3) and its 2^(2/3), without the fraction; of these the first
+// `sizes`.
+std::vector<nn::Box> boxes_of_level(int smallest, std::size_t sizes) {
   constexpr std::array<double, kSizes> kSteps = {1, 1.2599210498948732, 1.5874010519681994};
   constexpr std::array<float, kShapes> kRatios = {0.5f, 1.0f, 2.0f};  // height by width
-  const int smallest = 32 << level;
   std::vector<nn::Box> boxes;
   for (const float ratio : kRatios) {
     const auto down = static_cast<float>(portable_sqrt(static_cast<double>(ratio)));
@@ -31,14 +30,15 @@ std::vector<nn::Box> boxes_of_level(int level, std::size_t sizes) {
   return boxes;
 }
 
-AnchorSet make_anchors(const nn::Levels& levels, int image_height, int image_width, std::size_t sizes) {
+// `smallest`: of the first level, pixels.
+AnchorSet make_anchors(const nn::Levels& levels, int image_height, int image_width, int smallest, std::size_t sizes) {
   AnchorSet set;
   set.at_pixel = kShapes * std::int64_t(sizes);
   const int row = nn::extent_of(levels).width;
-  int level = 0;
   for (const nn::LevelPlace& place : nn::level_places(levels)) {
     set.level_begins.push_back(std::ssize(set.boxes));
-    const std::vector<nn::Box> shapes = boxes_of_level(level++, sizes);
+    const std::vector<nn::Box> shapes = boxes_of_level(smallest, sizes);
+    smallest *= 2;
     const int step_y = image_height / place.height, step_x = image_width / place.width;
     set.steps.push_back({step_y, step_x});
     for (int y = 0; y < place.height; ++y) {
@@ -58,15 +58,15 @@ AnchorSet make_anchors(const nn::Levels& levels, int image_height, int image_wid
 }  // namespace
 
 AnchorSet anchors_of(const nn::DetectionLoss& layer) {
-  return make_anchors(layer.levels, layer.found.image_height, layer.found.image_width, kSizes);
+  return make_anchors(layer.levels, layer.found.image_height, layer.found.image_width, layer.anchor_size, kSizes);
 }
 
 AnchorSet anchors_of(const nn::Proposals& layer) {
-  return make_anchors(layer.levels, layer.image_height, layer.image_width, 1);
+  return make_anchors(layer.levels, layer.image_height, layer.image_width, layer.anchor_size, 1);
 }
 
 AnchorSet anchors_of(const nn::RegionLoss& layer) {
-  return make_anchors(layer.levels, layer.found.image_height, layer.found.image_width, 1);
+  return make_anchors(layer.levels, layer.found.image_height, layer.found.image_width, layer.anchor_size, 1);
 }
 
 }  // namespace dtrain::backend

@@ -11,6 +11,13 @@ bool is_better(const Candidate& a, const Candidate& b) {
   return a.origin != b.origin ? a.origin < b.origin : a.label < b.label;
 }
 
+void keep_best(std::vector<Candidate>& all, int most) {
+  if (std::ssize(all) <= most) return;
+  const auto end = all.begin() + most;
+  std::nth_element(all.begin(), end, all.end(), is_better);
+  all.erase(end, all.end());
+}
+
 namespace {
 
 // Boxes with a column for each edge, so that a compiler compares one with several of them at once.

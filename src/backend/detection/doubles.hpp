@@ -15,6 +15,8 @@ struct Candidate {
   nn::Box box = {};
 };
 bool is_better(const Candidate& a, const Candidate& b);
+// The others go; those that stay are in no order.
+void keep_best(std::vector<Candidate>& all, int most);
 
 // `all` from the best to the worst. At most `most` stay.
 std::vector<Candidate> without_doubles(const std::vector<Candidate>& all, float threshold, int most);

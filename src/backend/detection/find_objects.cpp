@@ -11,21 +11,25 @@
 namespace dtrain::backend {
 namespace {
 
-// The best of one level, without their boxes.
+// The best of one level, without their boxes. A low threshold lets each class of each anchor pass, millions of them:
+// the room is for a few times as many as are kept.
 std::vector<Candidate> candidates_of(const nn::DetectionLoss& layer, const AnchorSet& anchors, std::size_t level,
                                      const HeadValues<const float>& classes) {
-  const std::int64_t at_pixel = anchors.at_pixel;
+  constexpr std::int64_t kTimes = 4;
+  const std::int64_t room = kTimes * layer.candidates, at_pixel = anchors.at_pixel;
   std::vector<Candidate> all;
   for (std::int64_t i = anchors.level_begins[level]; i < anchors.level_begins[level + 1]; ++i) {
     const std::int64_t pixel = anchors.pixels[static_cast<std::size_t>(i / at_pixel)];
     for (std::int32_t k = 0; k < layer.found.classes; ++k) {
       const double logit = classes.at(pixel, i % at_pixel * layer.found.classes + k);
       const auto score = static_cast<float>(sigmoid_of(logit));
-      if (score > layer.found.score_threshold) all.push_back({score, k, i});
+      if (!(score > layer.found.score_threshold)) continue;
+      all.push_back({score, k, i});
+      if (std::ssize(all) == room) keep_best(all, layer.candidates);
     }
   }
+  keep_best(all, layer.candidates);
   std::ranges::sort(all, is_better);
-  if (std::ssize(all) > layer.candidates) all.resize(static_cast<std::size_t>(layer.candidates));
   return all;
 }
 

@@ -22,7 +22,9 @@ std::vector<std::int32_t> match_anchors(std::span<const nn::Box> anchors, std::s
   if (!rule.best_always) return matches;
   for (std::size_t i = 0; i < anchors.size(); ++i) {
     for (std::size_t k = 0; k < objects.size(); ++k) {
-      if (overlap_of(objects[k], anchors[i]) == best_of_object[k]) matches[i] = nearest[i];
+      // An object that overlaps no anchor has no best one: all of them are equally far.
+      const float best = best_of_object[k];
+      if (best > 0 && overlap_of(objects[k], anchors[i]) == best) matches[i] = nearest[i];
     }
   }
   return matches;

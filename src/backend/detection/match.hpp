@@ -14,7 +14,7 @@ constexpr std::int32_t kBackground = -1, kNeither = -2;
 struct MatchRule {
   float background_below = 0.4f;
   float object_from = 0.5f;  // overlaps in between make an anchor neither
-  bool best_always = true;   // the anchors that an object overlaps most are its own whatever the overlap
+  bool best_always = true;   // the anchors that an object overlaps most are its own however little
 };
 
 // For each anchor the number of an object, kBackground or kNeither. Of objects that overlap equally the first counts.

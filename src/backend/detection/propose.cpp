@@ -27,9 +27,7 @@ std::vector<Candidate> best_of_level(const AnchorSet& anchors, std::size_t level
     all.push_back(
         {std::isnan(logit) ? -std::numeric_limits<float>::infinity() : logit, static_cast<std::int32_t>(level), i});
   }
-  const auto kept = all.begin() + std::min<std::ptrdiff_t>(std::ssize(all), most);
-  if (kept != all.end()) std::nth_element(all.begin(), kept, all.end(), is_better);
-  all.erase(kept, all.end());
+  keep_best(all, most);
   std::ranges::sort(all, is_better);
   return all;
 }

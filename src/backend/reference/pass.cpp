@@ -225,7 +225,10 @@ void Pass::batch_statistics(std::span<float> statistics) const {
   for (int index = 0; index < static_cast<int>(values_.size()); ++index) {
     const nn::Node& node = input_.graph.nodes[index];
     if (node.statistics.empty() || !node.learns) continue;
-    const Moments moments = moments_of(input_of(index));
+    const Samples& x = input_of(index);
+    Moments moments = moments_of(x);
+    if (x.values.size() == static_cast<std::size_t>(x.shape.c))
+      moments.variance = running_moments(input_.graph, node, input_.statistics).variance;
     const auto write = [&](int which, const std::vector<double>& values) {
       std::copy(values.begin(), values.end(),
                 statistics.begin() + input_.graph.statistics[node.statistics[which]].offset);

@@ -15,7 +15,7 @@ namespace dtrain::backend::reference {
 struct PassInput {
   const nn::Graph& graph;
   std::span<const float> parameters;
-  std::span<const float> statistics;  // the running ones: used only when not training
+  std::span<const float> statistics;  // the running ones
   HostBatch samples;                  // at least one
   bool training = false;
   StepKey key;
@@ -34,7 +34,8 @@ class Pass {
   void backward_node(int node, std::span<float> gradients);
   void backward(std::span<float> gradients);
 
-  // Mean and biased variance that each batch norm saw, laid out like the running statistics.
+  // Mean and biased variance that each batch norm saw, laid out like the running statistics; of a channel of one value
+  // the running variance.
   void batch_statistics(std::span<float> statistics) const;
   const Samples& logits() const;
   // Of a detector: its loss after a training pass, or what it found, [n, nn::result_size] numbers.

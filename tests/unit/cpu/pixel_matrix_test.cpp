@@ -140,6 +140,17 @@ TEST(PixelMatrices, ServeTokensInFloat32) {
   EXPECT_FALSE(multiplies_matrices(p, vectors, 2)) << "a picture";
 }
 
+// gather_pixels() and scatter_pixels() know elements of 2 bytes only.
+TEST(PixelMatrices, ServeNoStridedConvolutionInFloat32) {
+  const CpuModel vectors{.has_avx512 = true};
+  for (const PixelCase& c : {PixelCase{64, 64, 1, 1, 2, 2, 1}, {64, 64, 1, 9, 2, 1, 1}, {64, 64, 9, 1, 1, 3, 1}}) {
+    Product p = product(c, false);
+    p.dtype = DType::float32;
+    EXPECT_EQ(p.in, p.out);
+    EXPECT_FALSE(multiplies_matrices(p, vectors, 2)) << p.shape_name();
+  }
+}
+
 TEST(PixelMatrices, ServeStridedConvolutionsOnlyFromOneDnnThreeOn) {
   const CpuModel amx{.has_avx512_bf16 = true, .has_amx_bf16 = true};
   EXPECT_FALSE(multiplies_matrices(product({64, 64, 8, 8, 1, 1, 1}, false), amx, 3));

@@ -1,30 +1,27 @@
-// The layers of two-stage detectors, both ways.
-#include "../graph_lowering.hpp"
+// The regions between the stages of two-stage detectors, and the loss of both stages.
+#include "../lowering/graph_lowering.hpp"
 #include "region_ops.hpp"
 
 namespace dtrain::backend::cpu {
+namespace {
 
-HeadTensors Lowering::head_tensors(TensorId classes, TensorId boxes) {
-  return {classes, boxes, &kernels_for(all_kernels_, program().tensor(classes).dtype),
-          &kernels_for(all_kernels_, program().tensor(boxes).dtype)};
-}
+// The inputs of nn::RegionLoss, in the order of the node; the masks only where the detector has them.
+enum RegionInput : std::size_t { kAnchorClasses, kAnchorBoxes, kAll, kRegionClasses, kRegionBoxes, kFound, kMasks };
+// Those that a gradient goes to.
+constexpr RegionInput kRegionHeads[] = {kAnchorClasses, kAnchorBoxes, kRegionClasses, kRegionBoxes, kMasks};
 
-RegionTensors Lowering::region_tensors(const std::vector<TensorId>& inputs) {
-  RegionTensors tensors{.anchors = head_tensors(inputs[0], inputs[1]),
-                        .regions = head_tensors(inputs[3], inputs[4]),
-                        .all = inputs[2],
-                        .found = inputs[5]};
-  if (inputs.size() > 6) {
-    tensors.masks = inputs[6];
-    tensors.of_masks = &kernels_for(all_kernels_, program().tensor(inputs[6]).dtype);
+}  // namespace
+
+RegionTensors Lowering::region_tensors(const std::vector<TensorId>& inputs) const {
+  RegionTensors tensors{.anchors = head_tensors(inputs[kAnchorClasses], inputs[kAnchorBoxes]),
+                        .regions = head_tensors(inputs[kRegionClasses], inputs[kRegionBoxes]),
+                        .all = inputs[kAll],
+                        .found = inputs[kFound]};
+  if (inputs.size() > kMasks) {
+    tensors.masks = inputs[kMasks];
+    tensors.of_masks = &kernels_of(inputs[kMasks]);
   }
   return tensors;
-}
-
-std::vector<TensorId> Lowering::values_of_inputs(int index) const {
-  std::vector<TensorId> values;
-  for (const int input : node(index).inputs) values.push_back(value(input));
-  return values;
 }
 
 // Layers that keep the size of a value of regions keep where the regions lie.
@@ -41,58 +38,19 @@ RegionRows Lowering::rows_of_regions(int index) const {
   return {};
 }
 
-bool Lowering::forward_region_layer(int index) {
-  const nn::Node& n = node(index);
-  const auto x = [&](std::size_t which) { return value(n.inputs[which]); };
-  if (const auto* proposals = as<nn::Proposals>(n)) {
-    add(make_proposals(*proposals, index, training_, head_tensors(x(0), x(1)), new_value(index, n.output)), index,
-        ".forward");
-  } else if (const auto* align = as<nn::RegionAlign>(n)) {
-    add(make_region_align(*align, kernels_, x(0), x(1), new_value(index, n.output)), index, ".forward");
-  } else if (const auto* keep = as<nn::KeepRegions>(n)) {
-    add(make_keep_regions(*keep, n.output, x(0), new_value(index, n.output)), index, ".forward");
-  } else if (const auto* found = as<nn::FoundRegions>(n)) {
-    add(make_found_regions(*found, training_, x(0), head_tensors(x(1), x(2)), new_value(index, n.output)), index,
-        ".forward");
-  } else {
-    return false;
-  }
-  return true;
-}
-
-bool Lowering::backward_region_layer(int index, TensorId gradient) {
-  const nn::Node& n = node(index);
-  const auto* const align = as<nn::RegionAlign>(n);
-  const auto* const keep = as<nn::KeepRegions>(n);
-  if (!align && !keep) return false;
-  const int source = n.inputs[0];
-  if (!wants_gradient(source)) return true;
-  const TensorId result = new_tensor_like(value(source));
-  if (align) {
-    add(make_region_align_gradient(*align, kernels_, value(n.inputs[1]), gradient, result), index, ".gradient");
-  } else {
-    add(make_keep_regions(*keep, n.output, gradient, result), index, ".gradient");
-  }
-  pass_on(source, result);
-  return true;
-}
-
 void Lowering::end_with_results(const nn::RegionLoss& layer) {
-  add(make_region_results(layer.found, region_tensors(values_of_inputs(size() - 1))), size() - 1, ".results");
+  add(make_region_results(layer.found, region_tensors(values_of_inputs(loss()))), loss(), ".results");
 }
 
 void Lowering::begin_backward(const nn::RegionLoss& layer) {
-  const std::vector<int>& inputs = node(size() - 1).inputs;
-  const std::vector<TensorId> heads = values_of_inputs(size() - 1);
-  std::vector<TensorId> slopes = heads;
-  for (const std::size_t which : {0u, 1u, 3u, 4u, 6u}) {
-    if (which < heads.size()) slopes[which] = new_tensor_like(heads[which]);
+  const std::vector<TensorId> values = values_of_inputs(loss());
+  std::vector<TensorId> gradients = values;
+  for (const RegionInput head : kRegionHeads) {
+    if (head < values.size()) gradients[head] = new_tensor_like(values[head]);
   }
-  add(make_region_loss(layer, size() - 1, graph_.parameter_count + graph_.statistic_count, region_tensors(heads),
-                       region_tensors(slopes)),
-      size() - 1, "");
-  for (const std::size_t which : {0u, 1u, 3u, 4u, 6u}) {
-    if (which < heads.size()) pass_on(inputs[which], slopes[which]);
+  add(make_region_loss(layer, loss(), first_metric(), region_tensors(values), region_tensors(gradients)), loss(), "");
+  for (const RegionInput head : kRegionHeads) {
+    if (head < values.size()) pass_on(node(loss()).inputs[head], gradients[head]);
   }
 }
 

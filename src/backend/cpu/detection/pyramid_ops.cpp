@@ -14,8 +14,13 @@ std::size_t pixel_bytes(const Context& c, TensorId id) {
 
 std::byte* bytes_at(const Context& c, TensorId id, int sample) { return static_cast<std::byte*>(c.sample(id, sample)); }
 
-// The pixel of `from` that is nearest to pixel `at` of `to`.
-int nearest(int at, int from, int to) { return static_cast<int>(std::int64_t{at} * from / to); }
+// The one of `small` pixels in a row, or of as many rows, that is nearest to place `at` among `large`.
+int nearest(int at, int small, int large) { return static_cast<int>(std::int64_t{at} * small / large); }
+
+// Whether `at`, whose nearest one is `pixel`, is the first place that this is copied to.
+bool is_first_copy(int at, int pixel, int small, int large) {
+  return at == 0 || nearest(at - 1, small, large) != pixel;
+}
 
 class UpsampleOp final : public ChunkOp {
  public:
@@ -25,15 +30,15 @@ class UpsampleOp final : public ChunkOp {
     writes = {output};
   }
   void run(Context& c) override {
-    const nn::Shape in = c.shape(input_), out = c.shape(output_);
+    const nn::Shape small = c.shape(input_), large = c.shape(output_);
     const std::size_t bytes = pixel_bytes(c, input_);
     for (int i = 0; i < c.count; ++i) {
       const std::byte* const from = bytes_at(c, input_, i);
       std::byte* to = bytes_at(c, output_, i);
-      for (int y = 0; y < out.h; ++y) {
-        const std::byte* const row = from + static_cast<std::size_t>(nearest(y, in.h, out.h) * in.w) * bytes;
-        for (int x = 0; x < out.w; ++x, to += bytes) {
-          std::memcpy(to, row + static_cast<std::size_t>(nearest(x, in.w, out.w)) * bytes, bytes);
+      for (int y = 0; y < large.h; ++y) {
+        const std::byte* const row = from + static_cast<std::size_t>(nearest(y, small.h, large.h) * small.w) * bytes;
+        for (int x = 0; x < large.w; ++x, to += bytes) {
+          std::memcpy(to, row + static_cast<std::size_t>(nearest(x, small.w, large.w)) * bytes, bytes);
         }
       }
     }
@@ -52,21 +57,20 @@ class UpsampleGradient final : public ChunkOp {
     writes = {result};
   }
   void run(Context& c) override {
-    const nn::Shape in = c.shape(result_), out = c.shape(gradient_);
+    const nn::Shape small = c.shape(result_), large = c.shape(gradient_);
     const std::size_t bytes = pixel_bytes(c, result_);
     for (int i = 0; i < c.count; ++i) {
       const std::byte* from = bytes_at(c, gradient_, i);
-      for (int y = 0; y < out.h; ++y) {
-        const int row = nearest(y, in.h, out.h);
-        const bool first_row = y == 0 || nearest(y - 1, in.h, out.h) != row;
-        for (int x = 0; x < out.w; ++x, from += bytes) {
-          const int column = nearest(x, in.w, out.w);
-          const bool first = first_row && (x == 0 || nearest(x - 1, in.w, out.w) != column);
-          std::byte* const to = bytes_at(c, result_, i) + static_cast<std::size_t>(row * in.w + column) * bytes;
-          if (first) {
+      for (int y = 0; y < large.h; ++y) {
+        const int row = nearest(y, small.h, large.h);
+        const bool is_first_row = is_first_copy(y, row, small.h, large.h);
+        for (int x = 0; x < large.w; ++x, from += bytes) {
+          const int column = nearest(x, small.w, large.w);
+          std::byte* const to = bytes_at(c, result_, i) + static_cast<std::size_t>(row * small.w + column) * bytes;
+          if (is_first_row && is_first_copy(x, column, small.w, large.w)) {
             std::memcpy(to, from, bytes);
           } else {
-            kernels_.add(to, from, to, in.c);
+            kernels_.add(to, from, to, small.c);
           }
         }
       }

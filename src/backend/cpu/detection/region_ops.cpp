@@ -17,6 +17,37 @@ HeadValues<float> region_rows(const Context& c, TensorId id, int sample) {
   return {static_cast<float*>(c.sample(id, sample)), nn::kRegion, 1};
 }
 
+// What nn::RegionLoss reads of one picture, or the gradients by it, as floats. A detector of boxes alone has no masks.
+class WideRegionHeads {
+ public:
+  WideRegionHeads(const Context& c, const RegionTensors& tensors)
+      : anchors_(c, tensors.anchors), regions_(c, tensors.regions), has_masks_(tensors.masks != kNoTensor) {
+    if (has_masks_) masks_ = WideHead(c, tensors.masks);
+  }
+  void read(const Context& c, const RegionTensors& from, int sample) {
+    anchors_.read(c, from.anchors, sample);
+    regions_.read(c, from.regions, sample);
+    if (has_masks_) masks_.read(c, from.masks, *from.of_masks, sample);
+  }
+  void clear() {
+    anchors_.clear();
+    regions_.clear();
+    masks_.clear();
+  }
+  void write(const Context& c, const RegionTensors& to, int sample) const {
+    anchors_.write(c, to.anchors, sample);
+    regions_.write(c, to.regions, sample);
+    if (has_masks_) masks_.write(c, to.masks, *to.of_masks, sample);
+  }
+  RegionHeads<const float> values() const { return {anchors_.values(), regions_.values(), masks_.values()}; }
+  RegionHeads<float> values() { return {anchors_.values(), regions_.values(), masks_.values()}; }
+
+ private:
+  WideHeads anchors_, regions_;
+  WideHead masks_;
+  bool has_masks_;
+};
+
 class ProposalsOp final : public ChunkOp {
  public:
   ProposalsOp(const nn::Proposals& layer, int node, bool training, const HeadTensors& heads, TensorId output)
@@ -97,28 +128,15 @@ class RegionLossOp final : public LoopOp {
   std::size_t workspace_bytes() const override { return sizeof(RegionLosses); }
   void begin(Context& c) override { *workspace<RegionLosses>(c) = {}; }
   void run(Context& c) override {
-    WideHeads anchors(c, heads_.anchors), regions(c, heads_.regions);
-    WideHeads by_anchors(c, gradients_.anchors), by_regions(c, gradients_.regions);
-    WideHead masks, by_masks;
-    if (has_masks()) masks = WideHead(c, heads_.masks), by_masks = WideHead(c, gradients_.masks);
+    WideRegionHeads heads(c, heads_), slopes(c, gradients_);
     RegionLosses& total = *workspace<RegionLosses>(c);
     for (int i = 0; i < c.count; ++i) {
-      anchors.read(c, heads_.anchors, i);
-      regions.read(c, heads_.regions, i);
-      by_anchors.clear();
-      by_regions.clear();
-      if (has_masks()) {
-        masks.read(c, heads_.masks, *heads_.of_masks, i);
-        by_masks.clear();
-      }
+      heads.read(c, heads_, i);
+      slopes.clear();
       const std::vector<Region> all = regions_of(c, heads_.all, i), found = regions_of(c, heads_.found, i);
-      const RegionHeads<const float> values{std::as_const(anchors).values(), std::as_const(regions).values(),
-                                            std::as_const(masks).values()};
-      total += region_loss(layer_, anchors_, objects_of(c, i), values, {all, found, mask_rows(c)}, draw_of(c, node_, i),
-                           {by_anchors.values(), by_regions.values(), by_masks.values()});
-      by_anchors.write(c, gradients_.anchors, i);
-      by_regions.write(c, gradients_.regions, i);
-      if (has_masks()) by_masks.write(c, gradients_.masks, *gradients_.of_masks, i);
+      total += region_loss(layer_, anchors_, objects_of(c, i), std::as_const(heads).values(),
+                           {all, found, mask_rows(c)}, draw_of(c, node_, i), slopes.values());
+      slopes.write(c, gradients_, i);
     }
   }
   void finish(Context&) override {}

@@ -62,26 +62,26 @@ inline void add_row_products(const Window& s, const float* x, const float* gradi
   }
 }
 
-// One block of channels: `count` of them from the first on.
+// One block of channels: `count` of them from the first on. `rows` has room for kernel_h rows of the sample, row y in
+// place y % kernel_h until row y + kernel_h takes that, and behind them for one row of the gradient.
 template <typename T>
 void depthwise_block(const Window& s, const T* x, const T* gradient, int count, float* rows, float* sums,
                      int64_t pitch) {
-  const int width = depthwise_row(s), there = s.in_w < width - s.pad_w ? s.in_w : width - s.pad_w;
+  const int width = depthwise_row(s), reached = width - s.pad_w, pixels = s.in_w < reached ? s.in_w : reached;
   const int64_t row_size = int64_t{width} * kDepthwiseChannels;
+  const auto place_of = [&](int y) { return rows + y % s.kernel_h * row_size; };
   float* const gradient_row = rows + s.kernel_h * row_size;
-  fill_zeros(rows, gradient_row);
-  // Row h of the sample lies in place h % kernel_h, until row h + kernel_h takes that.
-  int loaded = 0;
-  for (int oh = 0; oh < s.out_h; ++oh) {
-    const int first = oh * s.stride_h - s.pad_h, end = first + s.kernel_h;
-    for (loaded = loaded < first ? first : loaded; loaded < end && loaded < s.in_h; ++loaded) {
-      widen_pixels(x + int64_t{loaded} * s.in_w * s.channels, there, s.channels, count,
-                   rows + loaded % s.kernel_h * row_size + int64_t{s.pad_w} * kDepthwiseChannels);
+  fill_zeros(rows, gradient_row);  // the padding beside the pixels stays so
+  int next = 0;                    // the first row that is not loaded
+  for (int out_y = 0; out_y < s.out_h; ++out_y) {
+    const int first = out_y * s.stride_h - s.pad_h, end = first + s.kernel_h;
+    for (next = next < first ? first : next; next < end && next < s.in_h; ++next) {
+      widen_pixels(x + int64_t{next} * s.in_w * s.channels, pixels, s.channels, count,
+                   place_of(next) + int64_t{s.pad_w} * kDepthwiseChannels);
     }
-    widen_pixels(gradient + int64_t{oh} * s.out_w * s.channels, s.out_w, s.channels, count, gradient_row);
-    for (int h = first < 0 ? 0 : first; h < end && h < s.in_h; ++h) {
-      add_row_products(s, rows + h % s.kernel_h * row_size, gradient_row, sums + (h - first) * s.kernel_w * pitch,
-                       pitch);
+    widen_pixels(gradient + int64_t{out_y} * s.out_w * s.channels, s.out_w, s.channels, count, gradient_row);
+    for (int y = first < 0 ? 0 : first; y < end && y < s.in_h; ++y) {
+      add_row_products(s, place_of(y), gradient_row, sums + (y - first) * s.kernel_w * pitch, pitch);
     }
   }
 }

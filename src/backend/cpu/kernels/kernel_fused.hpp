@@ -6,7 +6,7 @@
 
 namespace dtrain::backend::cpu::DTRAIN_ISA {
 
-// As many sums as there are registers for, beside a row of `right` and a value of `left`: of 32 with AVX-512, of 16
+// Sums that stay in registers beside a row of `right` and a value of `left`: there are 32 registers with AVX-512, 16
 // with AVX2. A panel that has only two of them is read along fewer cache lines.
 constexpr int kSums = kRegisterLanes == 16 ? 24 : 12;
 constexpr int kPanel = kRegisterLanes == 16 ? kWidestPanel : 16;

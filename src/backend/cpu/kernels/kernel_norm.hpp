@@ -29,47 +29,49 @@ inline void each_block(int column, int end, Body body) {
   for (; column < end; column += kLanes) body.template operator()<1>(column);
 }
 
-// Two sums per column over all rows: term(position of the element, column, v, first, second) adds one vector or float.
+// Two sums per column over all rows: term(position of the element, column, first, second) adds one vector or float to
+// each. `second` may be null. Columns go panel by panel; within a panel kBlock rows are summed in float, and then added
+// to the doubles; within these rows, tile after tile, each block of columns takes its sums into registers.
 template <typename Term>
 inline void sum_columns(Rows shape, double* first, double* second, Term term) {
-  float a[kPanel], b[kPanel];
+  float firsts[kPanel], seconds[kPanel];  // sums over a block of rows
   for (int panel = 0; panel < shape.width; panel += kPanel) {
     const int end = (int)smaller(panel + kPanel, shape.width);
     const int64_t tile = tile_rows(end - panel);
     for (int64_t start = 0; start < shape.rows; start += kBlock) {
       const int64_t stop = smaller(start + kBlock, shape.rows);
-      for (int c = 0; c < end - panel; ++c) a[c] = b[c] = 0;
-      for (int64_t row = start; row < stop; row += tile) {
-        const int64_t last = smaller(row + tile, stop);
+      for (int k = 0; k < end - panel; ++k) firsts[k] = seconds[k] = 0;
+      for (int64_t tile_start = start; tile_start < stop; tile_start += tile) {
+        const int64_t tile_stop = smaller(tile_start + tile, stop);
         each_block(panel, end, [&]<int N>(int column) {
-          Vector sums[N], others[N];
+          Vector first_sums[N], second_sums[N];
           for (int v = 0; v < N; ++v) {
-            sums[v] = load<Vector>(a + column - panel + v * kLanes);
-            others[v] = load<Vector>(b + column - panel + v * kLanes);
+            first_sums[v] = load<Vector>(firsts + column - panel + v * kLanes);
+            second_sums[v] = load<Vector>(seconds + column - panel + v * kLanes);
           }
-          for (int64_t r = row; r < last; ++r) {
+          for (int64_t row = tile_start; row < tile_stop; ++row) {
             for (int v = 0; v < N; ++v) {
-              const int c = column + v * kLanes;
-              term.template operator()<Vector>(r * shape.width + c, c, sums[v], others[v]);
+              const int at = column + v * kLanes;
+              term.template operator()<Vector>(row * shape.width + at, at, first_sums[v], second_sums[v]);
             }
           }
           for (int v = 0; v < N; ++v) {
-            store(a + column - panel + v * kLanes, sums[v]);
-            store(b + column - panel + v * kLanes, others[v]);
+            store(firsts + column - panel + v * kLanes, first_sums[v]);
+            store(seconds + column - panel + v * kLanes, second_sums[v]);
           }
         });
       }
-      for (int c = 0; c < end - panel; ++c) {
-        first[panel + c] += a[c];
-        if (second) second[panel + c] += b[c];
+      for (int k = 0; k < end - panel; ++k) {
+        first[panel + k] += firsts[k];
+        if (second) second[panel + k] += seconds[k];
       }
     }
   }
-  for (int c = 0; c < shape.tail; ++c) {
+  for (int column = 0; column < shape.tail; ++column) {
     float one = 0, other = 0;
-    term.template operator()<float>(shape.rows * shape.width + c, c, one, other);
-    first[c] += one;
-    if (second) second[c] += other;
+    term.template operator()<float>(shape.rows * shape.width + column, column, one, other);
+    first[column] += one;
+    if (second) second[column] += other;
   }
 }
 

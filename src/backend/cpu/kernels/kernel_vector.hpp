@@ -13,7 +13,7 @@
 namespace dtrain::backend::cpu::DTRAIN_ISA {
 namespace {
 
-// Of the instruction set that this is compiled for.
+// Registers of the instruction set that this is compiled for.
 typedef float Register __attribute__((vector_size(__BIGGEST_ALIGNMENT__)));
 typedef uint32_t Words __attribute__((vector_size(__BIGGEST_ALIGNMENT__)));
 typedef uint16_t Halves __attribute__((vector_size(__BIGGEST_ALIGNMENT__ / 2)));

@@ -129,7 +129,7 @@ struct TensorKernels {
   void (*column_products)(const void* a, const void* b, Rows rows, double* sum);    // sum[width] += sum of a * b
 
   void (*pool)(const Window& window, const void* x, void* out);
-  // `sums` is scratch for one sample in float32; it may be `out` itself where this type is float32.
+  // `sums` is scratch for one sample in float32.
   void (*pool_backward)(const Window& window, const void* x, const void* gradient, float* sums, void* out);
 
   // sums[position of the kernel][depthwise_pitch(channels)] += the gradient by the weights of a depthwise convolution

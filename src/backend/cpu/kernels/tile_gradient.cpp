@@ -19,30 +19,33 @@ __m512i pair_of(const std::uint16_t* first, const std::uint16_t* second) {
   return _mm512_or_si512(low, _mm512_slli_epi32(high, 16));
 }
 
-// Exchanges rows and columns of 16x16 numbers of 32 bits.
+// Exchanges rows and columns of 16x16 numbers of 32 bits. A register has four lanes of four numbers.
 void turn(__m512i rows[kTile]) {
-  __m512i t[kTile];
-  for (int i = 0; i < 8; ++i) {
-    t[2 * i] = _mm512_unpacklo_epi32(rows[2 * i], rows[2 * i + 1]);
-    t[2 * i + 1] = _mm512_unpackhi_epi32(rows[2 * i], rows[2 * i + 1]);
+  __m512i halfway[kTile];
+  // Within lanes: row 4 k + j gets, as lane l, the column 4 l + j of the rows from 4 k to 4 k + 3.
+  for (int k = 0; k < 8; ++k) {
+    halfway[2 * k] = _mm512_unpacklo_epi32(rows[2 * k], rows[2 * k + 1]);
+    halfway[2 * k + 1] = _mm512_unpackhi_epi32(rows[2 * k], rows[2 * k + 1]);
   }
-  for (int i = 0; i < 4; ++i) {
-    rows[4 * i] = _mm512_unpacklo_epi64(t[4 * i], t[4 * i + 2]);
-    rows[4 * i + 1] = _mm512_unpackhi_epi64(t[4 * i], t[4 * i + 2]);
-    rows[4 * i + 2] = _mm512_unpacklo_epi64(t[4 * i + 1], t[4 * i + 3]);
-    rows[4 * i + 3] = _mm512_unpackhi_epi64(t[4 * i + 1], t[4 * i + 3]);
+  for (int k = 0; k < 4; ++k) {
+    rows[4 * k] = _mm512_unpacklo_epi64(halfway[4 * k], halfway[4 * k + 2]);
+    rows[4 * k + 1] = _mm512_unpackhi_epi64(halfway[4 * k], halfway[4 * k + 2]);
+    rows[4 * k + 2] = _mm512_unpacklo_epi64(halfway[4 * k + 1], halfway[4 * k + 3]);
+    rows[4 * k + 3] = _mm512_unpackhi_epi64(halfway[4 * k + 1], halfway[4 * k + 3]);
   }
-  for (int i = 0; i < 4; ++i) {
-    t[i] = _mm512_shuffle_i32x4(rows[i], rows[4 + i], 0x88);
-    t[4 + i] = _mm512_shuffle_i32x4(rows[i], rows[4 + i], 0xdd);
-    t[8 + i] = _mm512_shuffle_i32x4(rows[8 + i], rows[12 + i], 0x88);
-    t[12 + i] = _mm512_shuffle_i32x4(rows[8 + i], rows[12 + i], 0xdd);
+  // Then whole lanes: row 4 l + j gets lane l of the rows j, 4 + j, 8 + j and 12 + j.
+  constexpr int kEvenLanes = 0x88, kOddLanes = 0xdd;
+  for (int j = 0; j < 4; ++j) {
+    halfway[j] = _mm512_shuffle_i32x4(rows[j], rows[4 + j], kEvenLanes);
+    halfway[4 + j] = _mm512_shuffle_i32x4(rows[j], rows[4 + j], kOddLanes);
+    halfway[8 + j] = _mm512_shuffle_i32x4(rows[8 + j], rows[12 + j], kEvenLanes);
+    halfway[12 + j] = _mm512_shuffle_i32x4(rows[8 + j], rows[12 + j], kOddLanes);
   }
-  for (int i = 0; i < 4; ++i) {
-    rows[i] = _mm512_shuffle_i32x4(t[i], t[8 + i], 0x88);
-    rows[8 + i] = _mm512_shuffle_i32x4(t[i], t[8 + i], 0xdd);
-    rows[4 + i] = _mm512_shuffle_i32x4(t[4 + i], t[12 + i], 0x88);
-    rows[12 + i] = _mm512_shuffle_i32x4(t[4 + i], t[12 + i], 0xdd);
+  for (int j = 0; j < 4; ++j) {
+    rows[j] = _mm512_shuffle_i32x4(halfway[j], halfway[8 + j], kEvenLanes);
+    rows[8 + j] = _mm512_shuffle_i32x4(halfway[j], halfway[8 + j], kOddLanes);
+    rows[4 + j] = _mm512_shuffle_i32x4(halfway[4 + j], halfway[12 + j], kEvenLanes);
+    rows[12 + j] = _mm512_shuffle_i32x4(halfway[4 + j], halfway[12 + j], kOddLanes);
   }
 }
 
@@ -53,7 +56,7 @@ const std::uint16_t* pixel_at(const TileGradient& s, const std::uint16_t* sample
   return inside ? sample + (std::int64_t{y} * s.w + x) * channels + channel : kZeros;
 }
 
-// [9][32][32], a row for each channel of the source.
+// The block of these channels, [9][32][32], with a row for each channel of the source.
 template <typename Sums>
 Sums* sums_of(const TileGradient& s, Sums* sums, int in, int out) {
   return sums + (std::int64_t{in / kPanel} * (s.out / kPanel) + out / kPanel) * kTilePositions * kPanel * kPanel;
@@ -66,8 +69,9 @@ struct alignas(64) TileConfig {
 };
 static_assert(sizeof(TileConfig) == 64);
 
-// Sums of 32 channels on both sides, at one position: `source` at the first pixel that it reads there, `pairs` at the
-// first step, steps whose first pixels are at `pixels`.
+// Adds the products of `steps` steps for 32 channels on both sides at one position. `source` is at the first pixel that
+// the position reads, `pairs` at the first step; step k begins at pixel pixels[k]. Tiles 0 to 3 are the sums, 4 and 5
+// the channels of the source, 6 and 7 those of the gradient.
 void add_products(const TileGradient& s, const std::uint16_t* source, const std::uint16_t* pairs,
                   const std::int64_t* pixels, int steps, float* sums) {
   const std::int64_t pitch = s.pitch();
@@ -98,22 +102,22 @@ void add_products(const TileGradient& s, const std::uint16_t* source, const std:
 
 }  // namespace
 
+// To [in][pitch]: a channel's pixels are neighbours. Sixteen pairs of pixels of sixteen channels are read as rows of
+// channels and written as rows of pixels.
 void turn_source(const TileGradient& s, const std::uint16_t* source, std::uint16_t* turned) {
   const std::int64_t pitch = s.pitch();
   for (int sample = 0; sample < s.count; ++sample) {
     const std::uint16_t* const from = source + std::int64_t{sample} * s.h * s.w * s.in;
     for (int first = 0; first < s.slot(); first += kTilePixels) {
       for (int channel = 0; channel < s.in; channel += kTile) {
+        const auto at = [&](int pixel) {  // counted with the padding above and left of the picture
+          return pixel_at(s, from, s.in, channel, pixel / s.row() - 1, pixel % s.row() - 1);
+        };
         __m512i rows[kTile];
-        for (int k = 0; k < kTile; ++k) {
-          const auto at = [&](int pixel) {
-            return pixel_at(s, from, s.in, channel, pixel / s.row() - 1, pixel % s.row() - 1);
-          };
-          rows[k] = pair_of(at(first + 2 * k), at(first + 2 * k + 1));
-        }
+        for (int pair = 0; pair < kTile; ++pair) rows[pair] = pair_of(at(first + 2 * pair), at(first + 2 * pair + 1));
         turn(rows);
         std::uint16_t* const to = turned + channel * pitch + std::int64_t{sample} * s.slot() + first;
-        for (int k = 0; k < kTile; ++k) _mm512_store_si512(to + k * pitch, rows[k]);
+        for (int row = 0; row < kTile; ++row) _mm512_store_si512(to + row * pitch, rows[row]);
       }
     }
   }
@@ -125,11 +129,11 @@ void pair_gradient(const TileGradient& s, const std::uint16_t* gradient, std::ui
   for (int sample = 0; sample < s.count; ++sample) {
     const std::uint16_t* const from = gradient + std::int64_t{sample} * s.h * s.w * s.out;
     std::uint16_t* const to = pairs + std::int64_t{sample} * s.steps_of_sample() * kTilePixels * kPanel;
-    for (int k = 0; k < s.steps_of_sample() * kTile; ++k) {
+    for (int pair = 0; pair < s.steps_of_sample() * kTile; ++pair) {
       for (int channel = 0; channel < s.out; channel += kTile) {
         const auto at = [&](int pixel) { return pixel_at(s, from, s.out, channel, pixel / s.row(), pixel % s.row()); };
-        _mm512_store_si512(to + channel / kPanel * panel + std::int64_t{k} * 2 * kPanel + channel % kPanel * 2,
-                           pair_of(at(2 * k), at(2 * k + 1)));
+        _mm512_store_si512(to + channel / kPanel * panel + std::int64_t{pair} * 2 * kPanel + channel % kPanel * 2,
+                           pair_of(at(2 * pair), at(2 * pair + 1)));
       }
     }
   }
@@ -160,6 +164,7 @@ void add_tile_products(const TileGradient& s, const std::uint16_t* turned, const
   _tile_release();
 }
 
+// Tile by tile, through a copy with a row for each output channel, from which the nine positions are gathered.
 void order_tile_sums(const TileGradient& s, const float* sums, float* gradient) {
   alignas(64) float turned[kTilePositions][kTile][kTile];  // [position][out][in]
   for (int out = 0; out < s.out; out += kTile) {
@@ -167,16 +172,14 @@ void order_tile_sums(const TileGradient& s, const float* sums, float* gradient) 
       const float* const block = sums_of(s, sums, in, out) + in % kPanel * kPanel + out % kPanel;
       for (int position = 0; position < kTilePositions; ++position) {
         __m512i rows[kTile];
-        for (int i = 0; i < kTile; ++i) rows[i] = _mm512_loadu_si512(block + (position * kPanel + i) * kPanel);
+        for (int k = 0; k < kTile; ++k) rows[k] = _mm512_loadu_si512(block + (position * kPanel + k) * kPanel);
         turn(rows);
-        for (int o = 0; o < kTile; ++o) _mm512_store_si512(turned[position][o], rows[o]);
+        for (int k = 0; k < kTile; ++k) _mm512_store_si512(turned[position][k], rows[k]);
       }
-      for (int o = 0; o < kTile; ++o) {
-        float* const to = gradient + ((out + o) * std::int64_t{s.in} + in) * kTilePositions;
-        for (int i = 0; i < kTile; ++i) {
-          for (int position = 0; position < kTilePositions; ++position) {
-            to[i * kTilePositions + position] = turned[position][o][i];
-          }
+      for (int out_row = 0; out_row < kTile; ++out_row) {
+        float* to = gradient + ((out + out_row) * std::int64_t{s.in} + in) * kTilePositions;
+        for (int in_row = 0; in_row < kTile; ++in_row) {
+          for (int position = 0; position < kTilePositions; ++position) *to++ = turned[position][out_row][in_row];
         }
       }
     }

@@ -145,23 +145,25 @@ void results(const WinogradPlane& p, const float* sums, int64_t pitch, const flo
   });
 }
 
+// The kernels of neighbouring columns of the product are transformed side by side, one in each lane of a register.
 void weights(const WinogradWeights& s, const float* from, float* out) {
+  constexpr int kKernel = 3, kSize = kKernel * kKernel;
+  const int64_t of_out = (int64_t)s.in * kSize, of_in = kSize;
   const int rows = s.turned ? s.out : s.in, columns = s.turned ? s.in : s.out;
-  const int64_t of_out = (int64_t)s.in * 9, of_in = 9;
   const int64_t row_stride = s.turned ? of_out : of_in, column_stride = s.turned ? of_in : of_out;
   const int panel = panel_of(columns);
-  const int64_t pitch = (int64_t)rows * columns;
+  const int64_t pitch = (int64_t)rows * columns;  // between positions
   for (int first = 0; first < columns; first += kRegisterLanes) {
     float* const to = out + (int64_t)(first / panel) * rows * panel + first % panel;
     for (int row = 0; row < rows; ++row) {
       const float* const kernels = from + row * row_stride + first * column_stride;
       const auto read = [&](int y, int x) {
-        const int place = s.turned ? 8 - (y * 3 + x) : y * 3 + x;
+        const int place = s.turned ? kSize - 1 - (y * kKernel + x) : y * kKernel + x;
         Register v;
         for (int lane = 0; lane < kRegisterLanes; ++lane) v[lane] = kernels[lane * column_stride + place];
         return v;
       };
-      transform<3, kSide>(ByG{}, read, [&](int y, int x, Register v) {
+      transform<kKernel, kSide>(ByG{}, read, [&](int y, int x, Register v) {
         store(to + (y * kSide + x) * pitch + (int64_t)row * panel, v);
       });
     }

@@ -2,47 +2,71 @@
 // these. The backward pass computes the shares again: they are more than all that it would read instead.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "token_layers.hpp"
 
 namespace dtrain::backend::cpu {
 namespace {
 
-// One head's matrices in a thread's workspace.
+// One head's matrices in a thread's workspace: [tokens][channels], squares [tokens][tokens], and behind them the panel
+// of a product.
 class HeadMemory {
  public:
   HeadMemory(int tokens, int channels)
       : tokens_(static_cast<std::size_t>(tokens)), channels_(static_cast<std::size_t>(channels)) {}
-  std::size_t matrix() const { return tokens_ * channels_; }
-  std::size_t square() const { return tokens_ * tokens_; }
-  std::size_t panel() const { return std::max(tokens_, channels_) * kPanelColumns; }
   std::size_t bytes(std::size_t matrices, std::size_t squares) const {
-    return (matrices * matrix() + squares * square() + panel()) * sizeof(float);
+    return (matrices * matrix_size() + squares * square_size() + panel_size()) * sizeof(float);
   }
+  // Each takes its place from `free` on.
+  float* matrix(float*& free) const { return std::exchange(free, free + matrix_size()); }
+  float* square(float*& free) const { return std::exchange(free, free + square_size()); }
 
  private:
+  std::size_t matrix_size() const { return tokens_ * channels_; }
+  std::size_t square_size() const { return tokens_ * tokens_; }
+  std::size_t panel_size() const { return std::max(tokens_, channels_) * kPanelColumns; }
+
   std::size_t tokens_, channels_;
 };
 
-// What both directions do with the head `number` of sample i.
+// The channels from `first` on of a sample's tokens, in a tensor whose tokens have `pitch` channels.
+struct HeadPlace {
+  TensorId tensor = kNoTensor;
+  int sample = 0, first = 0, pitch = 0;
+};
+
+// What both directions do with one head.
 class Head {
  public:
   Head(const nn::Attention& layer, const nn::Shape& in, const TensorKernels& kernels)
       : tokens_(in.h * in.w), width_(in.c / 3), channels_(width_ / layer.heads), kernels_(kernels) {}
   int tokens() const { return tokens_; }
-  int width() const { return width_; }
   int channels() const { return channels_; }
   float factor() const { return 1.0f / std::sqrt(static_cast<float>(channels_)); }
   HeadMemory memory() const { return {tokens_, channels_}; }
 
-  // The head's channels from `first` on of each token, which has `row` channels.
-  void gather(const Context& c, TensorId id, int i, int first, int row, float* to) const {
-    each_token(c, id, i, first, row,
-               [&](std::byte* values, std::int64_t at) { kernels_.to_float(values, to + at, channels_); });
+  // Calls work(sample, first channel) for each head of each sample.
+  template <typename Work>
+  void each_head(const Context& c, Work work) const {
+    for (int sample = 0; sample < c.count; ++sample) {
+      for (int first = 0; first < width_; first += channels_) work(sample, first);
+    }
   }
-  void scatter(const Context& c, TensorId id, int i, int first, int row, const float* from) const {
-    each_token(c, id, i, first, row,
-               [&](std::byte* values, std::int64_t at) { kernels_.from_float(from + at, values, channels_); });
+  // Places of the head whose channels begin at `first`: in the layer's input, or the gradient by it, which has the
+  // queries of all heads, then their keys, then their values; and in its output.
+  HeadPlace queries_in(TensorId input, int sample, int first) const { return {input, sample, first, 3 * width_}; }
+  HeadPlace keys_in(TensorId input, int sample, int first) const { return {input, sample, first + width_, 3 * width_}; }
+  HeadPlace values_in(TensorId input, int sample, int first) const {
+    return {input, sample, first + 2 * width_, 3 * width_};
+  }
+  HeadPlace result_in(TensorId output, int sample, int first) const { return {output, sample, first, width_}; }
+
+  void gather(const Context& c, const HeadPlace& from, float* to) const {
+    each_token(c, from, [&](std::byte* values, std::int64_t at) { kernels_.to_float(values, to + at, channels_); });
+  }
+  void scatter(const Context& c, const float* from, const HeadPlace& to) const {
+    each_token(c, to, [&](std::byte* values, std::int64_t at) { kernels_.from_float(from + at, values, channels_); });
   }
   // out[tokens][columns] = left[tokens][inner] right.
   void multiply(const float* left, int inner, const float* right, bool transposed, int columns, float* out,
@@ -54,12 +78,12 @@ class Head {
     product.out = out;
     for (int first = 0; first < columns; first += kPanelColumns) all_.product_panel(product, first, panel);
   }
-  // shares[query][key].
+  // shares[query][key] = softmax(factor * queries keys^T).
   void attend(const float* queries, const float* keys, float* shares, float* panel) const {
     multiply(queries, channels_, keys, true, tokens_, shares, panel);
     all_.softmax_rows(shares, tokens_, tokens_, factor());
   }
-  // gradient becomes that by the products of queries and keys.
+  // The gradient by the shares becomes that by the products of queries and keys.
   void attend_backward(const float* shares, float* gradient) const {
     all_.softmax_rows_backward(shares, gradient, tokens_, tokens_, factor());
   }
@@ -67,11 +91,11 @@ class Head {
 
  private:
   template <typename Visit>
-  void each_token(const Context& c, TensorId id, int i, int first, int row, Visit visit) const {
-    const std::size_t element = bytes_of(c.tensors[static_cast<std::size_t>(id)].dtype);
-    auto* const sample = static_cast<std::byte*>(c.sample(id, i));
+  void each_token(const Context& c, const HeadPlace& place, Visit visit) const {
+    const std::size_t element = bytes_of(c.tensors[static_cast<std::size_t>(place.tensor)].dtype);
+    auto* const sample = static_cast<std::byte*>(c.sample(place.tensor, place.sample));
     for (std::int64_t token = 0; token < tokens_; ++token) {
-      visit(sample + static_cast<std::size_t>(token * row + first) * element, token * channels_);
+      visit(sample + static_cast<std::size_t>(token * place.pitch + place.first) * element, token * channels_);
     }
   }
 
@@ -89,24 +113,21 @@ class AttentionOp final : public ChunkOp {
     reads = {input};
     writes = {output};
   }
-  // Queries, keys, values, what comes out; shares.
+  // Queries, keys, values, result; shares.
   std::size_t workspace_bytes() const override { return head_.memory().bytes(4, 1); }
   void run(Context& c) override {
-    const std::size_t matrix = head_.memory().matrix();
-    float* const queries = workspace<float>(c);
-    float *const keys = queries + matrix, *const values = keys + matrix, *const out = values + matrix;
-    float *const shares = out + matrix, *const panel = shares + head_.memory().square();
-    const int width = head_.width(), row = 3 * width, channels = head_.channels();
-    for (int i = 0; i < c.count; ++i) {
-      for (int first = 0; first < width; first += channels) {
-        head_.gather(c, input_, i, first, row, queries);
-        head_.gather(c, input_, i, first + width, row, keys);
-        head_.gather(c, input_, i, first + 2 * width, row, values);
-        head_.attend(queries, keys, shares, panel);
-        head_.multiply(shares, head_.tokens(), values, false, channels, out, panel);
-        head_.scatter(c, output_, i, first, width, out);
-      }
-    }
+    const HeadMemory memory = head_.memory();
+    float* free = workspace<float>(c);
+    float *const queries = memory.matrix(free), *const keys = memory.matrix(free), *const values = memory.matrix(free);
+    float *const result = memory.matrix(free), *const shares = memory.square(free), *const panel = free;
+    head_.each_head(c, [&](int sample, int first) {
+      head_.gather(c, head_.queries_in(input_, sample, first), queries);
+      head_.gather(c, head_.keys_in(input_, sample, first), keys);
+      head_.gather(c, head_.values_in(input_, sample, first), values);
+      head_.attend(queries, keys, shares, panel);
+      head_.multiply(shares, head_.tokens(), values, false, head_.channels(), result, panel);
+      head_.scatter(c, result, head_.result_in(output_, sample, first));
+    });
   }
 
  private:
@@ -123,34 +144,42 @@ class AttentionGradient final : public ChunkOp {
     reads = {input, gradient};
     writes = {result};
   }
-  // Queries, keys, values, the gradient by what came out, a result; shares, their gradient, and one of them transposed.
+  // Queries, keys, values, the gradient by the result, that by one of the first three; shares, the gradient by them or
+  // by their scores, and one of the two transposed.
   std::size_t workspace_bytes() const override { return head_.memory().bytes(5, 3); }
   void run(Context& c) override {
-    const std::size_t matrix = head_.memory().matrix(), square = head_.memory().square();
-    float* const queries = workspace<float>(c);
-    float *const keys = queries + matrix, *const values = keys + matrix, *const gradient = values + matrix;
-    float *const out = gradient + matrix, *const shares = out + matrix, *const scores = shares + square;
-    float *const transposed = scores + square, *const panel = transposed + square;
-    const int width = head_.width(), row = 3 * width, channels = head_.channels(), tokens = head_.tokens();
-    for (int i = 0; i < c.count; ++i) {
-      for (int first = 0; first < width; first += channels) {
-        head_.gather(c, input_, i, first, row, queries);
-        head_.gather(c, input_, i, first + width, row, keys);
-        head_.gather(c, input_, i, first + 2 * width, row, values);
-        head_.gather(c, gradient_, i, first, width, gradient);
-        head_.attend(queries, keys, shares, panel);
-        head_.transpose(shares, transposed);
-        head_.multiply(transposed, tokens, gradient, false, channels, out, panel);
-        head_.scatter(c, result_, i, first + 2 * width, row, out);
-        head_.multiply(gradient, channels, values, true, tokens, scores, panel);
-        head_.attend_backward(shares, scores);
-        head_.multiply(scores, tokens, keys, false, channels, out, panel);
-        head_.scatter(c, result_, i, first, row, out);
-        head_.transpose(scores, transposed);
-        head_.multiply(transposed, tokens, queries, false, channels, out, panel);
-        head_.scatter(c, result_, i, first + width, row, out);
-      }
-    }
+    const HeadMemory memory = head_.memory();
+    const int tokens = head_.tokens(), channels = head_.channels();
+    float* free = workspace<float>(c);
+    float *const queries = memory.matrix(free), *const keys = memory.matrix(free), *const values = memory.matrix(free);
+    float *const dy = memory.matrix(free), *const dx = memory.matrix(free);
+    float *const shares = memory.square(free), *const slopes = memory.square(free);
+    float *const transposed = memory.square(free), *const panel = free;
+    head_.each_head(c, [&](int sample, int first) {
+      head_.gather(c, head_.queries_in(input_, sample, first), queries);
+      head_.gather(c, head_.keys_in(input_, sample, first), keys);
+      head_.gather(c, head_.values_in(input_, sample, first), values);
+      head_.gather(c, head_.result_in(gradient_, sample, first), dy);
+      head_.attend(queries, keys, shares, panel);
+
+      // By the values: shares^T dy.
+      head_.transpose(shares, transposed);
+      head_.multiply(transposed, tokens, dy, false, channels, dx, panel);
+      head_.scatter(c, dx, head_.values_in(result_, sample, first));
+
+      // By the shares: dy values^T; from it through the softmax, by the products of queries and keys.
+      head_.multiply(dy, channels, values, true, tokens, slopes, panel);
+      head_.attend_backward(shares, slopes);
+
+      // By the queries: slopes keys.
+      head_.multiply(slopes, tokens, keys, false, channels, dx, panel);
+      head_.scatter(c, dx, head_.queries_in(result_, sample, first));
+
+      // By the keys: slopes^T queries.
+      head_.transpose(slopes, transposed);
+      head_.multiply(transposed, tokens, queries, false, channels, dx, panel);
+      head_.scatter(c, dx, head_.keys_in(result_, sample, first));
+    });
   }
 
  private:

@@ -7,11 +7,13 @@
 namespace dtrain::backend::cpu {
 namespace {
 
-std::int64_t pixels_of(const nn::Shape& s) { return std::int64_t{s.h} * s.w; }
-
 LayerNormRows rows_of_chunk(const nn::LayerNorm& layer, const GainShift& at, const Context& c, TensorId id) {
-  const nn::Shape& s = c.shape(id);
-  return {c.count * pixels_of(s), s.c, layer.epsilon, c.parameters + at.gamma, c.parameters + at.beta};
+  const nn::Shape& shape = c.shape(id);
+  return {.rows = std::int64_t{c.count} * shape.h * shape.w,
+          .channels = shape.c,
+          .epsilon = layer.epsilon,
+          .gamma = c.parameters + at.gamma,
+          .beta = c.parameters + at.beta};
 }
 
 class LayerNormOp final : public ChunkOp {
@@ -88,8 +90,6 @@ class LayerNormGradient final : public LoopOp {
   std::size_t channels_;
 };
 
-Rows rows_of_chunk(const nn::Shape& s, int count) { return rows_of(count * pixels_of(s), s.c); }
-
 class LayerScaleOp final : public LoopOp {
  public:
   LayerScaleOp(const nn::Shape& shape, std::int64_t gain, const TensorKernels& kernels, TensorId input, TensorId output)
@@ -103,11 +103,13 @@ class LayerScaleOp final : public LoopOp {
   // The gains as a row of the kernels.
   std::size_t workspace_bytes() const override { return static_cast<std::size_t>(row_width(shape_.c)) * sizeof(float); }
   void begin(Context& c) override {
-    float* const row = workspace<float>(c);
-    for (int k = 0; k < row_width(shape_.c); ++k) row[k] = c.parameters[gain_ + k % shape_.c];
+    const RepeatedChannels in_row(shape_.c);
+    for (int channel = 0; channel < shape_.c; ++channel) {
+      in_row.write(workspace<float>(c), channel, c.parameters[gain_ + channel]);
+    }
   }
   void run(Context& c) override {
-    kernels_.scale_columns(c.data(input_), workspace<float>(c), c.data(output_), rows_of_chunk(shape_, c.count));
+    kernels_.scale_columns(c.data(input_), workspace<float>(c), c.data(output_), rows_of(shape_, c.count));
   }
   void finish(Context&) override {}
   bool meets() const override { return false; }
@@ -134,14 +136,13 @@ class GainGradient final : public LoopOp {
   }
   void begin(Context& c) override { std::memset(workspace<double>(c), 0, workspace_bytes()); }
   void run(Context& c) override {
-    kernels_.column_products(c.data(input_), c.data(gradient_), rows_of_chunk(shape_, c.count), workspace<double>(c));
+    kernels_.column_products(c.data(input_), c.data(gradient_), rows_of(shape_, c.count), workspace<double>(c));
   }
   void finish(Context& c) override {
+    const RepeatedChannels in_row(shape_.c);
     const double* const sums = workspace<double>(c);
     for (int channel = 0; channel < shape_.c; ++channel) {
-      double sum = 0;
-      for (int k = channel; k < row_width(shape_.c); k += shape_.c) sum += sums[k];
-      c.contribution[gain_ + channel] = static_cast<float>(sum);
+      c.contribution[gain_ + channel] = static_cast<float>(in_row.sum(sums, channel));
     }
   }
   bool meets() const override { return false; }

@@ -116,7 +116,8 @@ class LocalResponseNormGradient final : public ChunkOp {
   std::size_t workspace_bytes() const override {
     return sizeof(float) * static_cast<std::size_t>(5 * std::int64_t{rows_.channels()} + rows_.padded());
   }
-  // A channel counts for its own result, and for the divisors of those around it.
+  // With d the divisors and f = d^-beta, y = x f. A channel counts for its own result, and for the divisors of those
+  // around it: dx = dy f - 2 beta share x * the sum around it of (dy x f / d).
   void run(Context& c) override {
     const int channels = rows_.channels();
     float* const x = workspace<float>(c);

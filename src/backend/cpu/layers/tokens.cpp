@@ -6,7 +6,7 @@
 namespace dtrain::backend::cpu {
 namespace {
 
-// Of `id`, a pixel's bytes.
+// Bytes of one pixel.
 std::size_t token_bytes(const Context& c, TensorId id) {
   const Tensor& tensor = c.tensors[static_cast<std::size_t>(id)];
   return static_cast<std::size_t>(tensor.shape.c) * bytes_of(tensor.dtype);

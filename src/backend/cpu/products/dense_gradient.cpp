@@ -15,11 +15,6 @@ constexpr int kRowsWritten = 24;
 // Elements of a gradient that no second-level cache holds.
 constexpr std::int64_t kLargeGradient = std::int64_t{1} << 20;
 
-const TensorKernels& kernels_of(DType type) {
-  const Kernels& kernels = select_kernels();
-  return type == DType::bfloat16 ? kernels.bfloat16 : kernels.float32;
-}
-
 class DenseGradient final : public Op {
  public:
   DenseGradient(const ProductLayer& layer, TensorId source, TensorId gradient)
@@ -72,13 +67,14 @@ class DenseGradient final : public Op {
     const nn::Shape& in = layer_.shape().in;
     const auto* values = static_cast<const float*>(x);
     if (type == DType::bfloat16) {
-      kernels_of(type).to_float(x, floats, std::int64_t{count} * columns_);
+      kernels_for(select_kernels(), type).to_float(x, floats, std::int64_t{count} * columns_);
       values = floats;
     }
     if (in.h * in.w == 1) return values;
     for (int sample = 0; sample < count; ++sample) {
       const std::int64_t first = std::int64_t{sample} * columns_;
-      kernels_of(DType::float32).to_planes(values + first, in.c, std::int64_t{in.h} * in.w, planes + first);
+      kernels_for(select_kernels(), DType::float32)
+          .to_planes(values + first, in.c, std::int64_t{in.h} * in.w, planes + first);
     }
     return planes;
   }
@@ -89,7 +85,7 @@ class DenseGradient final : public Op {
     float* const planes = floats + std::int64_t{count} * columns_;
     float* const left = planes + std::int64_t{count} * columns_;
     const float* const source = in_weights_order(count, x, x_type, floats, planes);
-    kernels_of(g_type).to_float(g, left, std::int64_t{count} * rows_);
+    kernels_for(select_kernels(), g_type).to_float(g, left, std::int64_t{count} * rows_);
     for (int row = 0; row < rows_; row += kRowsWritten) {
       kernels_.product({.rows = std::min(kRowsWritten, rows_ - row),
                         .inner = count,

@@ -11,14 +11,15 @@
 namespace dtrain::backend::cpu {
 namespace {
 
-// A panel of so many pixels of the source, and kRows channels of their gradients, lie in the first cache together.
-constexpr int kPixels = 128, kRows = 24;
+// A panel of so many pixels of the source, and kRows channels of their gradients, lie in the first cache together; the
+// panels of kColumns channels of the source lie in the second one (256 KiB).
+constexpr int kPixels = 128, kRows = 24, kColumns = 512;
 constexpr int kVector = 16;
 
-// [pixels][channels] from channel `first` on to [pixels][pitch].
+// `width` channels from `first` on of [pixels][channels] to [pixels][pitch].
 void copy_channels(const float* from, int pixels, int channels, int first, int width, float* to, int pitch) {
-  for (int k = 0; k < pixels; ++k) {
-    std::memcpy(to + k * pitch, from + std::int64_t{k} * channels + first,
+  for (int pixel = 0; pixel < pixels; ++pixel) {
+    std::memcpy(to + pixel * pitch, from + std::int64_t{pixel} * channels + first,
                 sizeof(float) * static_cast<std::size_t>(width));
   }
 }
@@ -34,7 +35,8 @@ class MatrixGradient final : public Op {
 
   void prepare(int, int) override {}
   std::size_t scratchpad_bytes() const override {
-    return sizeof(float) * static_cast<std::size_t>(panels() * panel_size() + kPixels * kRows);
+    return sizeof(float) *
+           static_cast<std::size_t>(panels(std::min(kColumns, columns_)) * panel_size() + kPixels * kRows);
   }
   std::size_t weight_bytes() const override { return layer_.shape().plain_weights().get_size(); }
   std::size_t packed_bytes() const override { return weight_bytes(); }
@@ -61,37 +63,44 @@ class MatrixGradient final : public Op {
   void compute(Worker& worker, int count, const float* x, const float* gradient, float* sums) const {
     const int pixels = count * layer_.shape().out.h * layer_.shape().out.w;
     for (int first = 0; first < pixels; first += kPixels) {
-      add_pixels(worker, x + std::int64_t{first} * columns_, gradient + std::int64_t{first} * rows_,
-                 std::min(kPixels, pixels - first), sums);
+      for (int column = 0; column < columns_; column += kColumns) {
+        add_pixels(worker, x + std::int64_t{first} * columns_, gradient + std::int64_t{first} * rows_,
+                   std::min(kPixels, pixels - first), {column, std::min(kColumns, columns_ - column)}, sums);
+      }
     }
   }
 
-  int panels() const { return (columns_ + kernels_.widest_panel - 1) / kernels_.widest_panel; }
+  struct Columns {
+    int first = 0, count = 0;
+  };
+  int panels(int columns) const { return (columns + kernels_.widest_panel - 1) / kernels_.widest_panel; }
   int panel_size() const { return kPixels * kernels_.widest_panel; }
 
-  void add_pixels(Worker& worker, const float* x, const float* gradient, int pixels, float* sums) const {
-    const int width = kernels_.widest_panel;
+  // Adds the products of these pixels to the sums of these columns, which are channels of the source. They are copied
+  // into panels once; kRows channels of the gradient at a time then go past all panels.
+  void add_pixels(Worker& worker, const float* x, const float* gradient, int pixels, Columns columns,
+                  float* sums) const {
+    const int width = kernels_.widest_panel, number_of_panels = panels(columns.count);
     float* const source = worker.scratchpad.as<float>();
-    float* const rows = source + panels() * panel_size();
-    for (int panel = 0; panel < panels(); ++panel) {
-      const int first = panel * width;
-      copy_channels(x, pixels, columns_, first, std::min(width, columns_ - first), source + panel * panel_size(),
-                    width);
+    float* const rows = source + number_of_panels * panel_size();
+    const auto width_of = [&](int panel) { return std::min(width, columns.count - panel * width); };
+    for (int panel = 0; panel < number_of_panels; ++panel) {
+      const int first = columns.first + panel * width;
+      copy_channels(x, pixels, columns_, first, width_of(panel), source + panel * panel_size(), width);
     }
     for (int row = 0; row < rows_; row += kRows) {
       const int number = std::min(kRows, rows_ - row);
       copy_channels(gradient, pixels, rows_, row, number, rows, kRows);
-      for (int panel = 0; panel < panels(); ++panel) {
-        const int first = panel * width;
+      for (int panel = 0; panel < number_of_panels; ++panel) {
         kernels_.product({.rows = number,
                           .inner = pixels,
-                          .columns = std::min(width, columns_ - first),
+                          .columns = width_of(panel),
                           .left = rows,
                           .left_row = 1,
                           .left_inner = kRows,
                           .right = source + panel * panel_size(),
                           .right_inner = width,
-                          .out = sums + std::int64_t{row} * columns_ + first,
+                          .out = sums + std::int64_t{row} * columns_ + columns.first + panel * width,
                           .out_row = columns_,
                           .adds = true});
       }

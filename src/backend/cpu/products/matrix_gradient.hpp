@@ -1,5 +1,5 @@
-// The weights' gradient of a 1x1 convolution over tokens in float32: the transposed gradient times the source, by own
-// kernels straight into the contribution.
+// The weights' gradient of a 1x1 convolution over tokens or regions in float32: the transposed gradient times the
+// source, by own kernels straight into the contribution.
 #pragma once
 
 #include <memory>

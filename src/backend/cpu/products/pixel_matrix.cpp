@@ -34,7 +34,11 @@ bool multiplies_matrices(const Product& p, const CpuModel& cpu, int onednn_major
   return p.dtype == DType::float32 && cpu.has_avx512 && onednn_major < 3 && has_tokens(p);
 }
 
-bool has_tokens(const Product& p) { return p.in.h == 1 && p.out == nn::Shape{p.out.c, 1, p.in.w}; }
+bool has_tokens(const Product& p) {
+  const nn::Convolution& c = p.convolution;
+  if (is_strided(p) || c.pad_h != 0 || c.pad_w != 0) return false;
+  return (p.in.h == 1 || p.in.w == 1) && p.out == nn::Shape{p.out.c, p.in.h, p.in.w};
+}
 
 bool is_strided(const Product& p) { return !p.dense && (p.convolution.stride_h != 1 || p.convolution.stride_w != 1); }
 

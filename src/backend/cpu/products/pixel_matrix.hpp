@@ -15,7 +15,8 @@ namespace dtrain::backend::cpu {
 // source takes 0.75 of the time.
 bool multiplies_matrices(const Product& p, const CpuModel& cpu, int onednn_major);
 
-// Pixels in one row, as transformers have them.
+// Pixels in one row, as transformers have tokens, or in one column, as detectors have regions; each becomes the pixel
+// at its own place. Equal sizes do not say so: a stride of 2 keeps the size of one pixel, and with padding that of 3.
 bool has_tokens(const Product& p);
 
 bool is_strided(const Product& p);

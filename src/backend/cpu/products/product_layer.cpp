@@ -11,23 +11,25 @@ Product ProductLayer::with(int n) const {
   return p;
 }
 
-// Asked of oneDNN for one fixed number of samples: weights are packed once for all numbers, and which layout that is
-// must not depend on the number that came first, or the bits would depend on how shards are spread over workers.
+// `layout` is what oneDNN prefers for one fixed number of samples: weights are packed once for all numbers, and which
+// layout that is must not depend on the number that came first, or the bits would depend on how shards are spread over
+// workers.
 void ProductLayer::settle(Packed& packed, const dnnl::memory::desc& layout, const dnnl::memory::desc& plain) {
   packed.layout = layout;
   packed.memory = Buffer(layout.get_size());
   packed.from = dnnl::memory(plain, cpu_engine(), nullptr);
   packed.to = dnnl::memory(layout, cpu_engine(), packed.memory.data());
-  if (shape_.widened) {
-    const dnnl::memory::desc rounded(shape_.weight_dims(), dnnl::memory::data_type::bf16,
-                                     shape_.plain_weights_format());
-    packed.rounded_memory = Buffer(rounded.get_size());
-    packed.rounded = dnnl::memory(rounded, cpu_engine(), packed.rounded_memory.data());
-    packed.round = dnnl::reorder(packed.from, packed.rounded);
-  }
-  packed.reorder = dnnl::reorder(shape_.widened ? packed.rounded : packed.from, packed.to);
   if (shape_.spread > 0) settle_turned(packed);
+  if (shape_.widened) settle_rounded(packed);
+  packed.reorder = dnnl::reorder(shape_.widened ? packed.rounded : packed.from, packed.to);
   packed.stale = true;
+}
+
+void ProductLayer::settle_rounded(Packed& packed) {
+  const dnnl::memory::desc rounded(shape_.weight_dims(), dnnl::memory::data_type::bf16, shape_.plain_weights_format());
+  packed.rounded_memory = Buffer(rounded.get_size());
+  packed.rounded = dnnl::memory(rounded, cpu_engine(), packed.rounded_memory.data());
+  packed.round = dnnl::reorder(packed.from, packed.rounded);
 }
 
 void ProductLayer::settle_turned(Packed& packed) {
@@ -74,23 +76,25 @@ void ProductLayer::transform_backward_weights() { settle_transformed(backward_);
 
 void ProductLayer::pack(Direction direction, const float* parameters, dnnl::stream& stream) {
   Packed& packed = direction == Direction::forward ? forward_ : backward_;
-  auto* plain = const_cast<float*>(parameters + weight_offset_);
+  auto* const weights = const_cast<float*>(parameters + weight_offset_);  // dnnl::memory knows no const
   if (packed.is_transformed) {
     fused_kernels().winograd->weights(
-        {.out = shape_.out.c, .in = shape_.in.c, .turned = direction == Direction::backward}, plain,
+        {.out = shape_.out.c, .in = shape_.in.c, .turned = direction == Direction::backward}, weights,
         packed.memory.as<float>());
   }
-  if (is_given(packed.layout)) {
-    if (shape_.spread > 0) {
-      packed.spread.set_data_handle(plain);
-      packed.turn.execute(stream, packed.spread, packed.turned);
-      plain = packed.turned_memory.as<float>();
-    }
-    packed.from.set_data_handle(plain);
-    if (shape_.widened) packed.round.execute(stream, packed.from, packed.rounded);
-    packed.reorder.execute(stream, shape_.widened ? packed.rounded : packed.from, packed.to);
-  }
+  if (is_given(packed.layout)) pack_in_layout(packed, weights, stream);
   packed.stale = false;
+}
+
+void ProductLayer::pack_in_layout(Packed& packed, float* weights, dnnl::stream& stream) const {
+  if (shape_.spread > 0) {
+    packed.spread.set_data_handle(weights);
+    packed.turn.execute(stream, packed.spread, packed.turned);
+    weights = packed.turned_memory.as<float>();
+  }
+  packed.from.set_data_handle(weights);
+  if (shape_.widened) packed.round.execute(stream, packed.from, packed.rounded);
+  packed.reorder.execute(stream, shape_.widened ? packed.rounded : packed.from, packed.to);
 }
 
 std::size_t ProductLayer::packing_bytes(Direction direction) const {

@@ -45,8 +45,10 @@ class ProductLayer {
 
  private:
   static constexpr int kLayoutSamples = 8;
-  // The weights of a transposed convolution pass through `turned`, as those of a dense layer. Weights that are widened
-  // still have bfloat16's values: they pass through `rounded`.
+  // One direction's weights. They come from the flat parameters and pass through up to three steps:
+  //   turn     of a transposed convolution: spread, as the flat buffer has them, to turned, rows of a dense layer
+  //   round    where they are widened: from to rounded, for they still have bfloat16's values
+  //   reorder  from or rounded to `to`, the layout that the primitive wants
   struct Packed {
     dnnl::memory::desc layout;
     Buffer memory, turned_memory, rounded_memory;
@@ -57,9 +59,12 @@ class ProductLayer {
   };
   const Packed& packed(Direction direction) const { return direction == Direction::forward ? forward_ : backward_; }
   Product with(int n) const;
+  // Settle what pack() will do, in this layout for all numbers of samples.
   void settle_transformed(Packed& packed);
   void settle_turned(Packed& packed);
+  void settle_rounded(Packed& packed);
   void settle(Packed& packed, const dnnl::memory::desc& layout, const dnnl::memory::desc& plain);
+  void pack_in_layout(Packed& packed, float* weights, dnnl::stream& stream) const;
 
   Product shape_;
   std::int64_t weight_offset_, bias_offset_;

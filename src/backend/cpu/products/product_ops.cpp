@@ -239,16 +239,13 @@ class BiasGradient final : public LoopOp {
   }
   void begin(Context& c) override { std::memset(workspace<double>(c), 0, workspace_bytes()); }
   void run(Context& c) override {
-    const nn::Shape& s = c.shape(gradient_);
-    kernels_.column_sums(c.data(gradient_), rows_of(std::int64_t{c.count} * s.h * s.w, s.c), workspace<double>(c));
+    kernels_.column_sums(c.data(gradient_), rows_of(c.shape(gradient_), c.count), workspace<double>(c));
   }
   void finish(Context& c) override {
+    const RepeatedChannels in_row(channels_);
     const double* const sums = workspace<double>(c);
-    const int width = row_width(channels_);
     for (int channel = 0; channel < channels_; ++channel) {
-      double sum = 0;
-      for (int k = channel; k < width; k += channels_) sum += sums[k];
-      c.contribution[offset_ + channel] = static_cast<float>(sum);
+      c.contribution[offset_ + channel] = static_cast<float>(in_row.sum(sums, channel));
     }
   }
   bool meets() const override { return false; }

@@ -114,20 +114,20 @@ class TransposedOp : public Op {
   // The outputs of a block, a row for each pixel, and the result where they have their places.
   std::byte* result_rows(const Context& c) const { return c.worker->scratchpad.data() + primitive_bytes_; }
   void read_result(const Context& c, const Block& block) const {
-    each_run(c, block, [&](std::byte* row, std::byte* place, std::int64_t size) {
+    each_run(c, block, [&](std::byte* run, std::byte* place, std::int64_t size) {
       if (is_widened()) {
-        to_float_(place, reinterpret_cast<float*>(row), size);
+        to_float_(place, reinterpret_cast<float*>(run), size);
       } else {
-        std::memcpy(row, place, static_cast<std::size_t>(size) * element_);
+        std::memcpy(run, place, static_cast<std::size_t>(size) * element_);
       }
     });
   }
   void write_result(const Context& c, const Block& block) const {
-    each_run(c, block, [&](std::byte* row, std::byte* place, std::int64_t size) {
+    each_run(c, block, [&](std::byte* run, std::byte* place, std::int64_t size) {
       if (is_widened()) {
-        from_float_(reinterpret_cast<const float*>(row), place, size);
+        from_float_(reinterpret_cast<const float*>(run), place, size);
       } else {
-        std::memcpy(place, row, static_cast<std::size_t>(size) * element_);
+        std::memcpy(place, run, static_cast<std::size_t>(size) * element_);
       }
     });
   }
@@ -151,18 +151,19 @@ class TransposedOp : public Op {
            static_cast<std::size_t>(block.first) * static_cast<std::size_t>(in_.c) * element_;
   }
 
-  // Calls use(part of a row of the block, its place in the result, elements).
+  // A pixel's outputs are stride_ runs of points that are neighbours in the result: calls use(run in the row of the
+  // block, its place in the result, elements) for each.
   template <typename Use>
   void each_run(const Context& c, const Block& block, Use use) const {
     const std::int64_t size = std::int64_t{stride_} * channels();
-    const auto row_bytes = static_cast<std::size_t>(size) * (is_widened() ? sizeof(float) : element_);
-    std::byte* row = result_rows(c);
+    const auto run_bytes = static_cast<std::size_t>(size) * (is_widened() ? sizeof(float) : element_);
+    std::byte* run = result_rows(c);
     auto* const result = static_cast<std::byte*>(c.sample(result_, block.sample));
     for (int pixel = block.first; pixel < block.first + block.pixels; ++pixel) {
       const std::int64_t y = pixel / in_.w, x = pixel % in_.w;
-      for (int k = 0; k < stride_; ++k, row += row_bytes) {
-        const std::int64_t at = ((y * stride_ + k) * in_.w + x) * size;
-        use(row, result + static_cast<std::size_t>(at) * element_, size);
+      for (int line = 0; line < stride_; ++line, run += run_bytes) {
+        const std::int64_t place = ((y * stride_ + line) * in_.w + x) * size;
+        use(run, result + static_cast<std::size_t>(place) * element_, size);
       }
     }
   }

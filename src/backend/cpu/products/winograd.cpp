@@ -121,30 +121,31 @@ class WinogradOp : public Op {
   }
   std::int64_t pitch(int channels) const { return std::int64_t{tiles_.block} * channels; }
 
-  // A convolution of tensors of these shapes with transformed weights.
+  // A convolution of tensors of these shapes with transformed weights, block after block of tiles: their values are
+  // transformed, multiplied by the weights position by position, and the products transformed to results.
   void convolve(Worker& worker, const TilesInUse& tiles, const nn::Shape& from, const float* source,
                 const nn::Shape& to, float* result, const float* weights, const float* bias) const {
-    float* const v = values(worker);
-    float* const m = v + kWinogradPositions * pitch(from.c);
+    float* const transformed = values(worker);
+    float* const products = transformed + kWinogradPositions * pitch(from.c);
     const int panel = kernels_.panel(to.c);
     each_block(tiles, [&](int first, int number) {
-      transform(kernels_.winograd->values, from, source, tiles, first, number, v);
+      transform(kernels_.winograd->values, from, source, tiles, first, number, transformed);
       for (int position = 0; position < kWinogradPositions; ++position) {
         kernels_.product({.rows = number,
                           .inner = from.c,
                           .columns = to.c,
-                          .left = v + position * pitch(from.c),
+                          .left = transformed + position * pitch(from.c),
                           .left_row = from.c,
                           .left_inner = 1,
                           .right = weights + std::int64_t{position} * from.c * to.c,
                           .right_inner = panel,
                           .right_panel = std::int64_t{from.c} * panel,
-                          .out = m + position * pitch(to.c),
+                          .out = products + position * pitch(to.c),
                           .out_row = to.c});
       }
       for (int k = 0; k < number; ++k) {
         const int tile = tiles[first + k];
-        kernels_.winograd->results(plane_of(to), m + std::int64_t{k} * to.c, pitch(to.c), bias, tiles_.row(tile),
+        kernels_.winograd->results(plane_of(to), products + std::int64_t{k} * to.c, pitch(to.c), bias, tiles_.row(tile),
                                    tiles_.column(tile), result + tiles_.sample(tile) * to.size());
       }
     });
@@ -238,19 +239,19 @@ class WinogradBackwardWeights final : public WinogradOp {
  protected:
   void compute(Worker& worker, const TilesInUse& tiles, float* in, float* out, float* sums) override {
     const nn::Shape &source = layer_.shape().in, &result = layer_.shape().out;
-    float* const v = values(worker);
-    float* const z = v + kWinogradPositions * pitch(source.c);
+    float* const values_in = values(worker);
+    float* const slopes = values_in + kWinogradPositions * pitch(source.c);
     each_block(tiles, [&](int first, int number) {
-      transform(kernels_.winograd->values, source, in, tiles, first, number, v);
-      transform(kernels_.winograd->gradients, result, out, tiles, first, number, z);
+      transform(kernels_.winograd->values, source, in, tiles, first, number, values_in);
+      transform(kernels_.winograd->gradients, result, out, tiles, first, number, slopes);
       for (int position = 0; position < kWinogradPositions; ++position) {
         kernels_.product({.rows = source.c,
                           .inner = number,
                           .columns = result.c,
-                          .left = v + position * pitch(source.c),
+                          .left = values_in + position * pitch(source.c),
                           .left_row = 1,
                           .left_inner = source.c,
-                          .right = z + position * pitch(result.c),
+                          .right = slopes + position * pitch(result.c),
                           .right_inner = result.c,
                           .right_panel = kernels_.panel(result.c),
                           .out = sums + std::int64_t{position} * source.c * result.c,

@@ -56,6 +56,7 @@ double length_of(const Kernels& kernels, std::vector<TensorChunk> chunks, std::s
   return std::sqrt(squares);
 }
 
+// First the directions and their lengths, for a step depends on the length of the whole tensor; then the steps.
 void LayerWise::move(const Kernels& kernels, const nn::Optimizer& rule, std::span<const StepNumbers> numbers,
                      std::vector<TensorChunk> chunks, std::span<const float> gradients, const InParts& in_parts,
                      ModelState& state) {
@@ -64,26 +65,28 @@ void LayerWise::move(const Kernels& kernels, const nn::Optimizer& rule, std::spa
   float *const directions = directions_.as<float>(), *const weights = state.parameters.data();
   float *const slot1 = state.optimizer.data(), *const slot2 = slot1 + parameters;  // slot2: of lamb only
   const bool is_lamb = rule.kind == nn::OptimizerKind::lamb;
+
   share(chunks, in_parts, [&](TensorChunk& chunk, int) {
-    const std::int64_t at = chunk.first;
-    const StepNumbers& s = numbers[chunk.tensor];
+    const std::int64_t first = chunk.first;
+    const StepNumbers& of_tensor = numbers[chunk.tensor];
     if (is_lamb) {
-      kernels.lamb_direction(s, gradients.data() + at, weights + at, slot1 + at, slot2 + at, directions + at,
-                             chunk.count);
+      kernels.lamb_direction(of_tensor, gradients.data() + first, weights + first, slot1 + first, slot2 + first,
+                             directions + first, chunk.count);
     } else {
-      kernels.lars_direction(s, gradients.data() + at, directions + at, chunk.count);
+      kernels.lars_direction(of_tensor, gradients.data() + first, directions + first, chunk.count);
     }
-    chunk.squares = kernels.sum_of_squares(directions + at, chunk.count);
-    chunk.weight_squares = kernels.sum_of_squares(weights + at, chunk.count);
+    chunk.squares = kernels.sum_of_squares(directions + first, chunk.count);
+    chunk.weight_squares = kernels.sum_of_squares(weights + first, chunk.count);
   });
+
   const std::vector<Squares> squares = squares_of_tensors(numbers.size(), chunks);
   share(chunks, in_parts, [&](const TensorChunk& chunk, int) {
-    const std::int64_t at = chunk.first;
-    StepNumbers s = numbers[chunk.tensor];
-    s.rate *= ratio(rule, chunk.is_weight, s.decay, squares[chunk.tensor]);
-    if (is_lamb) return kernels.lamb_step(s, directions + at, weights + at, chunk.count);
-    s.count = 1;  // directions are means already
-    kernels.sgd(s, directions + at, weights + at, slot1 + at, chunk.count);
+    const std::int64_t first = chunk.first;
+    StepNumbers of_tensor = numbers[chunk.tensor];
+    of_tensor.rate *= ratio(rule, chunk.is_weight, of_tensor.decay, squares[chunk.tensor]);
+    if (is_lamb) return kernels.lamb_step(of_tensor, directions + first, weights + first, chunk.count);
+    of_tensor.count = 1;  // directions are means already
+    kernels.sgd(of_tensor, directions + first, weights + first, slot1 + first, chunk.count);
   });
 }
 

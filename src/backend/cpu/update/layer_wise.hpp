@@ -17,7 +17,7 @@ struct TensorChunk {
   std::int64_t first = 0, count = 0;
   double squares = 0, weight_squares = 0;
 };
-// Of the tensors that are not `apart`, in their order.
+// The chunks of the tensors that are not `apart`, in the order of the tensors.
 std::vector<TensorChunk> chunks_of(const nn::Graph& graph, const std::vector<bool>& apart);
 
 // Root of the sum of squares of the gradients in these chunks.

@@ -32,6 +32,24 @@ TEST(Anchors, double_from_level_to_level_and_move_by_its_stride) {
   expect_box(anchors.boxes[9 * 5], -23 + 64, -11 + 32, 23 + 64, 11 + 32);
 }
 
+TEST(Anchors, of_half_the_size_are_those_of_torchvision_with_sizes_of_16) {
+  nn::DetectionLoss layer = kTwoLevels;
+  layer.anchor_size = 16;
+  const AnchorSet anchors = anchors_of(layer);
+  expect_box(anchors.boxes[0], -11, -6, 11, 6);
+  expect_box(anchors.boxes[4], -10, -10, 10, 10);  // of size 20
+  expect_box(anchors.boxes[static_cast<std::size_t>(anchors.level_begins[1])], -23, -11, 23, 11);
+}
+
+TEST(Anchors, of_both_stages_have_one_size) {
+  const nn::Levels levels{.count = 1, .height = 2, .width = 2};
+  const auto proposed =
+      anchors_of(nn::Proposals{.levels = levels, .image_height = 64, .image_width = 64, .anchor_size = 8});
+  const auto judged =
+      anchors_of(nn::RegionLoss{.found = {.image_height = 64, .image_width = 64}, .levels = levels, .anchor_size = 8});
+  for (const AnchorSet& anchors : {proposed, judged}) expect_box(anchors.boxes[1], -4, -4, 4, 4);
+}
+
 TEST(Anchors, know_where_the_values_of_their_pixel_lie) {
   const AnchorSet anchors = anchors_of(kTwoLevels);
   EXPECT_EQ(anchors.boxes.size(), 9U * 8);

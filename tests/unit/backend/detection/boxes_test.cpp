@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "detection/match.hpp"
 
 namespace dtrain::backend {
@@ -45,6 +47,18 @@ TEST(Match, the_anchor_that_an_object_overlaps_most_is_its_own) {
   EXPECT_EQ(match_anchors(anchors, objects, {}), (std::vector<std::int32_t>{kBackground, 0}));
   EXPECT_EQ(match_anchors(anchors, objects, {.best_always = false}),
             (std::vector<std::int32_t>{kBackground, kBackground}));
+}
+
+// Small anchors leave a strip at the right edge that none of them reaches.
+TEST(Match, an_object_that_overlaps_no_anchor_has_none) {
+  const AnchorSet anchors = anchors_of(nn::DetectionLoss{
+      .found = {.classes = 1, .image_height = 512, .image_width = 512}, .levels = {5, 64, 64}, .anchor_size = 4});
+  const std::vector<nn::Box> objects = {{200, 200, 300, 300}, {508, 100, 512, 140}};
+  const std::vector<std::int32_t> matches = match_anchors(anchors.boxes, objects, {});
+  EXPECT_EQ(std::ranges::count(matches, 1), 0);
+  const auto of_the_other = std::ranges::count(matches, 0);
+  EXPECT_GT(of_the_other, 0);
+  EXPECT_LT(of_the_other, 100) << "and not all that are left";
 }
 
 TEST(Match, without_objects_all_is_background) {

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
+
+#include "detection/doubles.hpp"
 
 namespace dtrain::backend {
 namespace {
@@ -120,6 +123,44 @@ TEST(Heads, of_two_that_overlap_the_better_of_a_class_stays) {
   EXPECT_EQ(found(found_with({{pixel + 8, 2.0f}, {pixel + 6, 1.0f}})), 1);
   EXPECT_EQ(found(found_with({{pixel + 8, 2.0f}, {pixel + 7, 1.0f}})), 2);
   EXPECT_EQ(found_with({{pixel + 8, 1.0f}, {pixel + 6, 2.0f}})[0], 16);
+}
+
+// By a sort of all that are above the threshold. `classes` has few values, so most scores are equal.
+std::vector<float> found_by_sorting(const nn::DetectionLoss& layer, const Case& of, const std::vector<float>& classes) {
+  std::vector<Candidate> all;
+  for (int i = 0; i < kPixels * kClassChannels; ++i) {
+    const double logit = classes[static_cast<std::size_t>(i)];
+    const auto score = static_cast<float>(sigmoid_of(logit));
+    if (score > layer.found.score_threshold) all.push_back({score, i % 2, i / 2});
+  }
+  std::ranges::sort(all, is_better);
+  if (std::ssize(all) > layer.candidates) all.resize(static_cast<std::size_t>(layer.candidates));
+  for (Candidate& each : all) {
+    const nn::Box& anchor = of.anchors.boxes[static_cast<std::size_t>(each.origin)];
+    each.box = clipped(decode_box(anchor, code_of_anchor(of.anchors, each.origin, of.heads().boxes)), 64, 64);
+  }
+  std::vector<float> result;
+  for (const Candidate& each : without_doubles(all, layer.found.overlap_threshold, layer.found.detections)) {
+    result.insert(result.end(), {each.box.left, each.box.top, each.box.right, each.box.bottom, each.score,
+                                 static_cast<float>(each.label)});
+  }
+  result.resize(600, 0.0f);
+  return result;
+}
+
+TEST(Heads, of_equal_scores_the_first_are_candidates) {
+  const Case of;
+  std::vector<float> classes;
+  for (int i = 0; i < kPixels * kClassChannels; ++i) classes.push_back(static_cast<float>(i * 7 % 5 - 3));
+  nn::DetectionLoss layer = kLayer;
+  layer.found.overlap_threshold = 1;  // each candidate is found
+  for (const int candidates : {1, 2, 3, 5, 14, 17, 50, 1000}) {
+    layer.candidates = candidates;
+    std::vector<float> result(600);
+    find_objects(layer, of.anchors, &of.objects, {{classes.data(), kClassChannels, 1}, of.heads().boxes}, result);
+    EXPECT_EQ(result, found_by_sorting(layer, of, classes)) << candidates;
+    EXPECT_GT(result[4], 0);
+  }
 }
 
 }  // namespace

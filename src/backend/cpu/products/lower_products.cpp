@@ -1,0 +1,55 @@
+// Convolutions and dense layers, both ways: which of the ways to compute them a layer takes on this CPU.
+#include "../lowering/graph_lowering.hpp"
+#include "dense_gradient.hpp"
+#include "depthwise.hpp"
+#include "matrix_gradient.hpp"
+#include "product_ops.hpp"
+#include "tile_gradient_op.hpp"
+#include "winograd.hpp"
+
+namespace dtrain::backend::cpu {
+
+void Lowering::forward_product(int index) {
+  ProductLayer& layer = *layers_.products[at(index)];
+  const TensorId x = value(node(index).inputs[0]);
+  const TensorId y = new_value(index, node(index).output);
+  add(layer.shape().by_tiles ? make_winograd_forward(layer, x, y, rows_of_regions(index))
+                             : make_product_forward(layer, x, y),
+      index, ".forward");
+}
+
+void Lowering::backward_product(int index, TensorId dy) {
+  ProductLayer& layer = *layers_.products[at(index)];
+  const int source = node(index).inputs[0];
+  if (wants_gradient(source)) {
+    const TensorId dx = new_tensor_like(value(source));
+    add(layer.shape().by_tiles ? make_winograd_backward_data(layer, dy, dx, rows_of_regions(index))
+                               : make_product_backward_data(layer, dy, dx),
+        index, ".backward_data");
+    pass_on(source, dx);
+  }
+  if (!nn::is_held(node(index), 0)) {
+    const TensorId x = value_again(source);
+    add(weights_gradient(index, x, dy), index, ".backward_weights");
+  }
+  if (layer.bias_offset() >= 0 && !nn::is_held(node(index), 1)) {
+    add(make_bias_gradient({layer.bias_offset(), shape_of(dy).c}, kernels_, dy), index, ".backward_bias");
+  }
+}
+
+// The first way that is faster than oneDNN's for this layer, else oneDNN's.
+std::unique_ptr<Op> Lowering::weights_gradient(int index, TensorId source, TensorId dy) const {
+  ProductLayer& layer = *layers_.products[at(index)];
+  const Product& shape = layer.shape();
+  const CpuModel cpu = this_cpu();
+  if (shape.by_tiles && sums_minimally(shape)) {
+    return make_winograd_backward_weights(layer, source, dy, rows_of_regions(index));
+  }
+  if (has_matrix_gradient(shape, cpu)) return make_matrix_gradient(layer, source, dy);
+  if (has_dense_gradient(shape, cpu)) return make_dense_gradient(layer, source, dy);
+  if (has_tile_gradient(shape, cpu)) return make_tile_gradient(layer, source, dy);
+  if (has_own_weights_gradient(shape)) return make_depthwise_weights_gradient(layer, kernels_, source, dy);
+  return make_product_backward_weights(layer, source, dy);
+}
+
+}  // namespace dtrain::backend::cpu
