@@ -154,6 +154,7 @@ watcher=()
 # a wrong one breaks is this step alone.
 products() {
   local status
+  rm -f "$results/products.right"  # of an earlier call
   watcher=(within 150)
   tests --gtest_filter='GpuProducts.*' >"$results/products.log" 2>&1
   status=$?

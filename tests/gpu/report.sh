@@ -7,8 +7,16 @@ set -uo pipefail
 numbers() { grep -ohE "\"$1\": ?[0-9.e+-]+" "${@:2}" 2>/dev/null | sed 's/.*: *//'; }  # numbers KEY FILE...
 number() { numbers "$@" | head -n 1; }
 first() { local found; found=$(number "$@"); echo "${found:-null}"; }
-# The middle one of several files' numbers; null where there is none. median KEY FILE...
-median() { numbers "$@" | sort -g | awk '{ v[NR] = $1 } END { print NR ? v[int((NR + 1) / 2)] : "null" }'; }
+# The middle one of several files' numbers, the mean of the middle two of an even number, null of none.
+# median KEY FILE...
+median() {
+  numbers "$@" | sort -g | awk '{ v[NR] = $1 }
+    END {
+      if (NR == 0) print "null"
+      else if (NR % 2) print v[(NR + 1) / 2]
+      else printf "%.10g\n", (v[NR / 2] + v[NR / 2 + 1]) / 2
+    }'
+}
 # The first number by the second, or null. quotient A B
 quotient() { awk -v a="$1" -v b="$2" 'BEGIN { if (a + 0 > 0 && b + 0 > 0) printf "%.4g", a / b; else print "null" }'; }
 quoted() { sed 's/\\/\\\\/g; s/"/\\"/g; s/.*/"&"/' <<<"$1"; }

@@ -43,7 +43,7 @@ class SideCopy {
 class Device {
  public:
   virtual ~Device() = default;
-  virtual std::uint64_t free_bytes() const = 0;
+  virtual std::uint64_t free_bytes() const = 0;  // for executables: without what libraries will take
 
   // Aligned to 256 bytes, any content.
   virtual std::byte* allocate(std::uint64_t bytes) = 0;

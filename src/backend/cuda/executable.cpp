@@ -327,6 +327,8 @@ StepMetrics CudaExecutable::found_objects(const HostBatch& batch, std::span<floa
   if (!results.empty()) {
     DTRAIN_CHECK(std::ssize(results) == batch.n * nn::result_size(model_.graph), "rows of what is found");
     device_->download(results.data(), at<float>(Part::logits), results.size_bytes());
+  } else {
+    device_->synchronize();  // the caller may change the batch
   }
   return {.count = static_cast<double>(batch.n)};
 }

@@ -39,7 +39,8 @@ NormStatistics<T> statistics(const Model& m, const Binding& b, int norm, TensorI
   return folded(b, sums, NormSums<T>{b.tensor<T>(x), b.tensor<float>(sums.parts), cut, shape.c},
                 NormFromBatch<T>{b.tensor<float>(sums.folded), b.tensor<T>(x), cut, m.norm_parameters(b, norm),
                                  m.norm_coefficients(b, norm), b.contribution + first + m.statistic(norm, 0),
-                                 b.contribution + first + m.statistic(norm, 1), static_cast<float>(b.n)});
+                                 b.contribution + first + m.statistic(norm, 1), static_cast<float>(b.n),
+                                 b.statistics + m.statistic(norm, 1)});
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <dtrain/base/error.hpp>
 
 #include "../fusion.hpp"
+#include "../node_access.hpp"
 #include "model.hpp"
 #include "parts.hpp"
 
@@ -17,12 +18,6 @@ Program lower_training(const Model& model);
 // Fills Binding::logits and Binding::metrics; batch norms use the running statistics. Likewise.
 Program lower_evaluation(const Model& model);
 
-template <typename LayerType>
-const LayerType* as(const nn::Node& node) {
-  return std::get_if<LayerType>(&node.layer);
-}
-
-inline std::size_t at(int index) { return static_cast<std::size_t>(index); }
 inline std::int64_t rows_of(const nn::Shape& shape, int n) { return std::int64_t{n} * shape.h * shape.w; }
 // Values lie in the order h, w, c; what is flattened is in the order c, h, w.
 inline bool is_flat(const nn::Shape& shape) { return std::int64_t{shape.h} * shape.w == 1; }

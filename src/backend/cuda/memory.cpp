@@ -80,6 +80,11 @@ std::uint64_t bytes_needed(const Model& model, const Programs& programs, int sam
   return MemoryLayout(model, programs, samples).bytes() + needs.fixed + 2 * slot;
 }
 
+std::uint64_t bytes_for_libraries(std::uint64_t memory) {
+  constexpr std::uint64_t kShare = 16, kMost = std::uint64_t{2} << 30;
+  return std::min(memory / kShare, kMost);
+}
+
 int largest_fitting(const Model& model, const Programs& programs, int wanted, const StepNeeds& needs,
                     std::uint64_t bytes) {
   int fits = 0, too_many = wanted + 1;
@@ -95,8 +100,8 @@ std::string why_too_large(const Model& model, const Programs& programs, int samp
   const std::uint64_t needed = bytes_needed(model, programs, samples, needs);
   if (needed <= free_bytes) return {};
   const int fits = largest_fitting(model, programs, samples, needs, free_bytes);
-  return fmt::format("{} samples at once need {:.1f} GiB of the GPU's memory, {:.1f} GiB are free; {}", samples,
-                     gibibytes(needed), gibibytes(free_bytes),
+  return fmt::format("{} samples at once need {:.1f} GiB of the GPU's memory, {:.1f} GiB are left for them; {}",
+                     samples, gibibytes(needed), gibibytes(free_bytes),
                      fits > 0 ? fmt::format("the most that fit are {}", fits) : "not even one sample fits");
 }
 

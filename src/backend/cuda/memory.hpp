@@ -66,6 +66,9 @@ StepNeeds needs_of_step(const Model& model, const CompileOptions& options);
 
 // Bytes for `samples` a shard.
 std::uint64_t bytes_needed(const Model& model, const Programs& programs, int samples, const StepNeeds& needs);
+// What the driver and the libraries take of a GPU's memory only while an executable runs, and which it must leave them:
+// kernels that are loaded at their first launch, recorded steps, the buffers of communicators.
+std::uint64_t bytes_for_libraries(std::uint64_t memory);
 // The largest number of samples, at most `wanted`, that fits into `bytes`; 0 where not even one does.
 int largest_fitting(const Model& model, const Programs& programs, int wanted, const StepNeeds& needs,
                     std::uint64_t bytes);

@@ -80,6 +80,7 @@ std::vector<std::vector<nn::Box>> random_pictures(int n) {
   for (int i = 0; i < n; ++i) {
     auto& boxes = pictures.emplace_back();
     for (int k = 0; k < i * 40; ++k) boxes.push_back(random_box(random, kHeight));
+    if (i > 0) boxes.push_back({600, 600, 610, 610});  // overlaps no anchor
   }
   return pictures;
 }

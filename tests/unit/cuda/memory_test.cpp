@@ -25,6 +25,13 @@ TEST(CudaMemory, TheMostThatFitsFitsAndOneMoreDoesNot) {
   EXPECT_EQ(largest_fitting(p.model, p.programs, 512, {.fixed = 7000}, 1000), 0);
 }
 
+TEST(CudaMemory, APartOfAGpuIsLeftToLibraries) {
+  constexpr std::uint64_t kGibibyte = std::uint64_t{1} << 30;
+  EXPECT_EQ(bytes_for_libraries(8 * kGibibyte), kGibibyte / 2);
+  EXPECT_EQ(bytes_for_libraries(24 * kGibibyte), kGibibyte * 3 / 2);
+  EXPECT_EQ(bytes_for_libraries(141 * kGibibyte), 2 * kGibibyte);
+}
+
 TEST(CudaMemory, PartsBeginAtMultiplesOf256Bytes) {
   const Planned p;
   const MemoryLayout layout(p.model, p.programs, 7);

@@ -1,10 +1,14 @@
 #include "plans/plan_store.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <fstream>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/hash.hpp>
 
 #include "common/temporary_folder.hpp"
 
@@ -89,6 +93,109 @@ TEST(CudaPlanStore, KeepsWhichEnginesGiveTheSameBitsForWhichWork) {
   EXPECT_EQ(later.proof("work", "7:2=2"), std::nullopt);
   EXPECT_EQ(later.proof("other work", "3"), std::nullopt);
   EXPECT_EQ(later.find("work"), "62");
+}
+
+// What was read when this process began may have been settled by another one since.
+TEST(CudaPlanStore, WritesNothingBackThatItOnlyRead) {
+  const TemporaryFolder folder;
+  PlanStore one(folder.path(), kMaker);
+  one.keep("work", "1");
+  one.keep_proof("work", "3", false);
+  PlanStore other(folder.path(), kMaker);
+  one.keep("work", "2");
+  one.keep_proof("work", "3", true);
+  other.keep("other work", "62");
+  EXPECT_EQ(other.find("work"), "1") << "the same in every step of a process";
+  const PlanStore later(folder.path(), kMaker);
+  EXPECT_EQ(later.find("work"), "2");
+  EXPECT_EQ(later.find("other work"), "62");
+  EXPECT_EQ(later.proof("work", "3"), std::optional(true));
+}
+
+TEST(CudaPlanStore, KnowsNothingOfAProofThatAProcessIsStillTrying) {
+  const TemporaryFolder folder;
+  PlanStore one(folder.path(), kMaker);
+  one.begin_proof("work", "3");
+  PlanStore other(folder.path(), kMaker);
+  EXPECT_EQ(other.proof("work", "3"), std::nullopt);
+  one.keep_proof("work", "3", true);
+  other.keep_proof("other work", "3", true);
+  const PlanStore later(folder.path(), kMaker);
+  EXPECT_EQ(later.proof("work", "3"), std::optional(true));
+  EXPECT_EQ(later.proof("other work", "3"), std::optional(true));
+  EXPECT_EQ(read_file(only_file(folder.path())).find("identity"), std::string::npos) << "none is under way";
+}
+
+void begin_proof_and_end(const Path& folder) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    PlanStore(folder, kMaker).begin_proof("work", "3");
+    ::_exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_EQ(status, 0);
+}
+
+TEST(CudaPlanStore, TakesAProofThatEndedItsProcessForAFailedOne) {
+  const TemporaryFolder folder;
+  begin_proof_and_end(folder.path());
+  EXPECT_EQ(PlanStore(folder.path(), kMaker).proof("work", "3"), std::optional(false));
+  EXPECT_EQ(PlanStore(folder.path(), kMaker).proof("work", "7"), std::nullopt);
+}
+
+// As if it had been written so long ago on another machine that shares the folder, or in another container.
+void begin_proof_elsewhere(const Path& folder, std::chrono::seconds ago) {
+  begin_proof_and_end(folder);
+  const Path file = only_file(folder);
+  Json document = Json::parse(read_file(file), "plans");
+  Json& content = document["content"];
+  Json& mark = content["under_way"]["work by 3"];
+  mark["identity"] = "another-boot pid:[4026531836] 17";
+  mark["began"] = mark.at("began").as_integer() - std::int64_t{ago.count()};
+  document["sha256"] = sha256_hex(bytes_of(content.dump()));
+  write_file_atomic(file, document.dump(1));
+}
+
+TEST(CudaPlanStore, LearnsNothingAtFirstFromAProofThatBeganOnAnotherMachine) {
+  const TemporaryFolder folder;
+  begin_proof_elsewhere(folder.path(), std::chrono::minutes(14));
+  EXPECT_EQ(PlanStore(folder.path(), kMaker).proof("work", "3"), std::nullopt);
+}
+
+// Each run may be in a new container, and what ended there would end this one, too.
+TEST(CudaPlanStore, TakesAProofThatBeganLongAgoOnAnotherMachineForAFailedOne) {
+  const TemporaryFolder folder;
+  for (const std::chrono::minutes ago : {std::chrono::minutes(16), std::chrono::minutes(-16)}) {
+    begin_proof_elsewhere(folder.path(), ago);
+    EXPECT_EQ(PlanStore(folder.path(), kMaker).proof("work", "3"), std::optional(false)) << ago.count();
+  }
+  PlanStore(folder.path(), kMaker).keep_proof("work", "3", true);
+  EXPECT_EQ(PlanStore(folder.path(), kMaker).proof("work", "3"), std::optional(true)) << "it had only taken long";
+}
+
+TEST(CudaPlanStore, ForgetsAProofThatCouldNotBeTried) {
+  const TemporaryFolder folder;
+  PlanStore one(folder.path(), kMaker);
+  one.begin_proof("work", "3");
+  one.begin_proof("work", "7");
+  one.drop_proof("work", "3");
+  const std::string kept = read_file(only_file(folder.path()));
+  EXPECT_EQ(kept.find("work by 3"), std::string::npos);
+  EXPECT_NE(kept.find("work by 7"), std::string::npos);
+}
+
+TEST(CudaPlanStore, ReadsFilesThatKnowNoProofsUnderWay) {
+  const TemporaryFolder folder;
+  PlanStore(folder.path(), kMaker).keep("work", "67");
+  const Path file = only_file(folder.path());
+  Json document = Json::parse(read_file(file), "plans");
+  const Json content = Json::object(
+      {{"engines", document.at("content").at("engines")}, {"proofs", document.at("content").at("proofs")}});
+  document["content"] = content;
+  document["sha256"] = sha256_hex(bytes_of(content.dump()));
+  write_file_atomic(file, document.dump(1));
+  EXPECT_EQ(PlanStore(folder.path(), kMaker).find("work"), "67");
 }
 
 // Members of a job need the same plans; which engines each of them has tried says nothing about that.

@@ -4,6 +4,9 @@
 #include <numeric>
 #include <thread>
 
+#include <dtrain/nn/networks.hpp>
+
+#include "executable.hpp"
 #include "gpu/gpu_device.hpp"
 #include "orders.hpp"
 
@@ -252,6 +255,53 @@ TEST_P(GpuOrder, SaysThatThereIsNoMemoryLeftAndGoesOn) {
   device_->upload(a, numbers(3).data(), kBytes);
   copying(a, b)->run();
   EXPECT_EQ(read(b), numbers(3));
+}
+
+template <typename Do>
+void expect_error(Do work, const std::string& what, const std::string& hint) {
+  try {
+    work();
+    ADD_FAILURE() << "nothing was said";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find(what), std::string::npos) << error.what();
+    EXPECT_NE(error.hint().find(hint), std::string::npos) << error.hint();
+  }
+}
+
+TEST_P(GpuOrder, TellsMemoryThatIsUsedUpFromAGpuThatFails) {
+  float *a = floats(), *b = floats();
+  runtime::fail_next("launch", cudaErrorMemoryAllocation);
+  expect_error([&] { copying(a, b)->run(); }, "no memory left, noticed at a copy", "batch-size");
+  runtime::fail_next("launch", cudaErrorLaunchFailure);
+  expect_error([&] { copying(a, b)->run(); }, "the GPU failed, noticed at a copy", "nvidia-smi");
+  runtime::fail_next("cudaHostAlloc", cudaErrorMemoryAllocation);
+  expect_error([&] { host_floats(); }, "this machine has no", "batch-size");
+}
+
+// What is loaded at the first launch must find room, however many samples are computed.
+TEST(GpuMemory, ExecutablesLeaveRoomForLibraries) {
+  constexpr int kMost = 1 << 20;
+  const std::shared_ptr<Device> device = open_gpu(1, DTRAIN_CUDNN_STANDIN, {}, {});
+  std::size_t free = 0, total = 0;
+  ASSERT_EQ(cudaMemGetInfo(&free, &total), cudaSuccess);
+  const std::uint64_t room = bytes_for_libraries(total);
+  EXPECT_GT(room, 0u);
+  EXPECT_EQ(device->free_bytes(), free - room);
+
+  const nn::Graph graph = nn::build_network({.name = "mlp", .image = {1, 8, 8}});
+  const Model model(graph, DType::float32, 5);
+  const Programs programs{lower_training(model), lower_evaluation(model)};
+  CompileOptions options{.optimizer = nn::OptimizerKind::nag};
+  const auto most_in = [&](std::uint64_t bytes) {
+    return largest_fitting(model, programs, kMost, needs_of_step(model, options), bytes);
+  };
+  options.max_samples = most_in(free);
+  EXPECT_THROW(CudaExecutable(device, graph, options), UsageError);
+  options.max_samples = most_in(free - room);
+  ASSERT_GT(options.max_samples, 0);
+  const CudaExecutable executable(device, graph, options);
+  ASSERT_EQ(cudaMemGetInfo(&free, &total), cudaSuccess);
+  EXPECT_GE(free, room);
 }
 
 TEST_P(GpuOrder, WorkAfterAFailureIsNotTakenForIt) {

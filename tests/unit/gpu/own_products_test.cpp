@@ -61,7 +61,7 @@ class GpuOwnProducts : public testing::InEveryOrder {
 
   Direction direction_ = Direction::forward;
   DType dtype_ = DType::bfloat16;
-  enum class Fault { none, wrong, unsteady, one_value, refuses, spoils_moments, ends } fault_ = Fault::none;
+  enum class Fault { none, wrong, unsteady, one_value, refuses, spoils_moments, ends, no_memory } fault_ = Fault::none;
   bool no_memory_left_ = false;
   int own_runs_ = 0;
 
@@ -85,6 +85,7 @@ class GpuOwnProducts : public testing::InEveryOrder {
     if (fault_ == Fault::refuses) return cudaErrorNotSupported;
     const int run = own_runs_++;
     if (fault_ == Fault::ends) return cudaErrorLaunchFailure;
+    if (fault_ == Fault::no_memory) return cudaErrorMemoryAllocation;
     return runtime::enqueue(stream, "an own product", [work, run, fault = fault_] {
       compute(work);
       auto* const values = static_cast<Bf16*>(work.result);
@@ -168,6 +169,16 @@ TEST_P(GpuOwnProducts, AreTriedAgainWhereThereWasNoMemoryForTheProof) {
   EXPECT_TRUE(facts.own_failed);
   EXPECT_EQ(own_runs_, 0);
   no_memory_left_ = false;
+  EXPECT_EQ(facts_of(first()).engine, kOurs);
+}
+
+// The first launch of a kernel loads it, which needs memory.
+TEST_P(GpuOwnProducts, AreTriedAgainWhereThereWasNoMemoryToLaunchThemFor) {
+  fault_ = Fault::no_memory;
+  const ConvolutionFacts facts = facts_of(first());
+  EXPECT_EQ(facts.engine, "62");
+  EXPECT_TRUE(facts.own_failed);
+  fault_ = Fault::none;
   EXPECT_EQ(facts_of(first()).engine, kOurs);
 }
 

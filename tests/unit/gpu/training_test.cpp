@@ -53,6 +53,19 @@ TEST_P(GpuTraining, LearnsWhatPicturesShowAsAReplayDoes) {
   }
 }
 
+// Whatever it is asked for: a copy of the batch may still be under way where nothing of it was downloaded.
+TEST_P(GpuTraining, IsDoneWithABatchThatADetectorHasEvaluated) {
+  for (const Problem& problem : detection_problems()) {
+    const auto executable = gpu_->compile(problem.graph, {.max_samples = problem.n});
+    executable->write_state(problem.state);
+    std::vector<float> found(static_cast<std::size_t>(problem.n * nn::result_size(problem.graph)));
+    executable->evaluate(problem.batch(), found);
+    const int waits = cuda_runtime::calls("cudaStreamSynchronize");
+    executable->evaluate(problem.batch());
+    EXPECT_GT(cuda_runtime::calls("cudaStreamSynchronize"), waits) << problem.name;
+  }
+}
+
 TEST_P(GpuTraining, MovesEveryTypeByEveryRuleAsAReplayDoes) {
   using nn::OptimizerKind;
   for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {

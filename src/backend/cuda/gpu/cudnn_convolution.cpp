@@ -138,6 +138,22 @@ void Cudnn::keep(const std::string& key, const Plan& plan, bool proven) {
   }
 }
 
+void Cudnn::begin_proof(const std::string& key, const Plan& plan) {
+  try {
+    store.begin_proof(key, plan.engine.name);
+  } catch (const Error&) {
+    // likewise
+  }
+}
+
+void Cudnn::drop_proof(const std::string& key, const Plan& plan) {
+  try {
+    store.drop_proof(key, plan.engine.name);
+  } catch (const Error&) {
+    // likewise
+  }
+}
+
 // nullopt: there is no memory to try it in.
 std::optional<bool> Cudnn::gives_the_same_bits(const Plan& plan, const Convolution& work) const {
   const ProofLayout layout(work);
@@ -187,24 +203,36 @@ std::optional<bool> Cudnn::agrees_with_cudnn(const Plan& plan, const Convolution
     check(cudaMemsetAsync(of.result, 0xff, results, stream), "clearing memory for a proof");
   };
 
+  const auto agrees = [&] {
+    const ProductShape shape = product_of(work).value();
+    forget(here);
+    if (!start_own(plan, here)) return false;
+    if (results_differ(proof_tolerance(work.dtype, shape.k))) return false;
+    forget(beside);
+    if (!start_own(plan, beside)) return false;
+    if (results_differ({}) || moments_differ({})) return false;
+    if (!work.moments) return true;
+    forget(beside);
+    with_type(work.dtype, [&]<typename T>(T) {
+      const ColumnMoments<T> defined{static_cast<const T*>(here.result), beside.moments, shape.m, shape.n};
+      check(launch(defined, stream), "moments for a proof");
+    });
+    return !moments_differ(moments_tolerance(shape.k, shape.m));
+  };
+
   forget(beside);
   if (!result_of_cudnn(alone)) return std::nullopt;
-  // What ends this process in the middle of the proof is no proof.
-  keep(key, plan, false);
-  const ProductShape shape = product_of(work).value();
-  forget(here);
-  if (!start_own(plan, here)) return false;
-  if (results_differ(proof_tolerance(work.dtype, shape.k))) return false;
-  forget(beside);
-  if (!start_own(plan, beside)) return false;
-  if (results_differ({}) || moments_differ({})) return false;
-  if (!work.moments) return true;
-  forget(beside);
-  with_type(work.dtype, [&]<typename T>(T) {
-    const ColumnMoments<T> defined{static_cast<const T*>(here.result), beside.moments, shape.m, shape.n};
-    check(launch(defined, stream), "moments for a proof");
-  });
-  return !moments_differ(moments_tolerance(shape.k, shape.m));
+  // What ends this process in the middle of the proof is no proof: by a signal, which leaves the mark, or by an error.
+  begin_proof(key, plan);
+  try {
+    return agrees();
+  } catch (const OutOfDeviceMemory&) {
+    drop_proof(key, plan);
+    return std::nullopt;
+  } catch (const Error&) {
+    keep(key, plan, false);
+    throw;
+  }
 }
 
 bool Cudnn::result_of_cudnn(const Convolution& work) {

@@ -46,6 +46,8 @@ class Cudnn {
  private:
   enum class Proof { passed, failed, not_tried };
   Proof proof(const Plan& plan, const Convolution& work);
+  void begin_proof(const std::string& key, const Plan& plan);
+  void drop_proof(const std::string& key, const Plan& plan);
   void keep(const std::string& key, const Plan& plan, bool proven);
   std::optional<bool> gives_the_same_bits(const Plan& plan, const Convolution& work) const;
   bool start_own(const Plan& plan, const Convolution& work) const;

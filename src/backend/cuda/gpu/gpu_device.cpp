@@ -6,6 +6,7 @@
 
 #include <dtrain/base/error.hpp>
 
+#include "../memory.hpp"
 #include "cudnn_convolution.hpp"
 #include "gpu_error.hpp"
 #include "native/natives.hpp"
@@ -214,7 +215,8 @@ class GpuDevice final : public Device {
     use();
     std::size_t free = 0, total = 0;
     check(cudaMemGetInfo(&free, &total), "the question for its memory");
-    return free;
+    const std::uint64_t kept = bytes_for_libraries(total);
+    return free > kept ? free - kept : 0;
   }
 
   std::byte* allocate(std::uint64_t bytes) override {
@@ -239,7 +241,13 @@ class GpuDevice final : public Device {
   std::byte* allocate_host(std::uint64_t bytes) override {
     use();
     void* memory = nullptr;
-    check(cudaHostAlloc(&memory, bytes, cudaHostAllocDefault), "a reservation of page-locked memory");
+    const cudaError_t error = cudaHostAlloc(&memory, bytes, cudaHostAllocDefault);
+    if (error == cudaErrorMemoryAllocation) {
+      cudaGetLastError();
+      throw Error(fmt::format("this machine has no {} MiB of memory left that can be page-locked", bytes >> 20),
+                  "end what else uses its memory, or use a smaller setting 'batch-size'");
+    }
+    check(error, "a reservation of page-locked memory");
     return static_cast<std::byte*>(memory);
   }
   // Waits for side copies alone, which are all that reads it: a wait for work that another thread records at the moment

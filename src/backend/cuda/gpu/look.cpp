@@ -2,23 +2,20 @@
 #include <cuda_runtime.h>
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include <dtrain/backend/cuda.hpp>
 #include <dtrain/base/cache_folder.hpp>
+#include <dtrain/base/environment.hpp>
 #include <dtrain/base/error.hpp>
-#include <dtrain/base/gpu_models.hpp>
 
 #include "../cuda_backend.hpp"
 #include "../description.hpp"
+#include "../driver_judgement.hpp"
 #include "../libraries/shared_object.hpp"
 #include "gpu_device.hpp"
 
 namespace dtrain::backend {
 namespace cuda {
 namespace {
-
-std::string version_text(int number) { return fmt::format("{}.{}", number / 1000, number % 1000 / 10); }
 
 CudaGpu gpu_at(int index) {
   cudaDeviceProp properties{};
@@ -34,25 +31,19 @@ CudaGpu gpu_at(int index) {
 }
 
 void look_for_gpus(CudaReport& report) {
-  int driver = 0, count = 0;
-  if (cudaDriverGetVersion(&driver) == cudaSuccess && driver > 0) report.driver = version_text(driver);
+  int count = 0;
+  DriverAnswer answer{.needed = CUDART_VERSION, .visible = environment("CUDA_VISIBLE_DEVICES")};
+  if (cudaDriverGetVersion(&answer.driver) != cudaSuccess) answer.driver = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
   cudaGetLastError();
   if (error == cudaSuccess) {
+    answer.count = DriverAnswer::Count::done;
     for (int index = 0; index < count; ++index) report.gpus.push_back(gpu_at(index));
-    return;
-  }
-  if (driver == 0) {
-    report.problem = "this machine has no NVIDIA driver, so no GPU that dtrain could use";
-    report.hint = fmt::format("use setting 'device' cpu, or install the driver (version {} or newer)", kLeastDriver);
-  } else if (driver < CUDART_VERSION / 1000 * 1000) {
-    report.problem =
-        fmt::format("the NVIDIA driver knows CUDA {} and dtrain needs CUDA {}", report.driver, CUDART_VERSION / 1000);
-    report.hint = fmt::format("install a driver of version {} or newer, or use setting 'device' cpu", kLeastDriver);
   } else {
-    report.problem = fmt::format("no GPU can be used: {}", cudaGetErrorString(error));
-    report.hint = "see what nvidia-smi says, or use setting 'device' cpu";
+    answer.count = error == cudaErrorNoDevice ? DriverAnswer::Count::no_gpu : DriverAnswer::Count::failed;
+    answer.error = cudaGetErrorString(error);
   }
+  judge_driver(report, answer);
 }
 
 }  // namespace
@@ -68,10 +59,7 @@ CudaReport look_for_cuda() {
   cuda::look_for_gpus(report);
   judge_gpus(report);
   const CudaLibrary& found = report.libraries.front();
-  if (report.problem.empty() && report.gpus.empty()) {
-    report.problem = "the NVIDIA driver shows no GPU";
-    report.hint = "see CUDA_VISIBLE_DEVICES and nvidia-smi, or use setting 'device' cpu";
-  } else if (report.problem.empty() && !found.problem.empty()) {
+  if (report.problem.empty() && !found.problem.empty()) {
     report.problem = found.problem;
     report.hint = found.hint;
   }

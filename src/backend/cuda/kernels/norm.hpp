@@ -98,7 +98,8 @@ struct NormParameters {
 };
 
 // From the folded sums to coefficients, and the shard's part of the batch statistics: mean and biased variance, times
-// its samples. Where x is null, the sums are of x and not of x - s. Thread = channel.
+// its samples, or of one row the running variance. Where x is null, the sums are of x and not of x - s. Thread =
+// channel.
 template <typename T>
 struct NormFromBatch {
   const float* sums;
@@ -109,6 +110,7 @@ struct NormFromBatch {
   float* mean_out;
   float* variance_out;
   float samples;
+  const float* running_variance = nullptr;  // null: not of one row
   DTRAIN_KERNEL std::int64_t threads() const { return coefficients.c; }
   DTRAIN_KERNEL void finish(std::int64_t channel, const double (&totals)[2]) const {
     const std::int32_t c = coefficients.c;
@@ -123,7 +125,8 @@ struct NormFromBatch {
     narrow(fmaf(-coefficients.mean(channel), scale, coefficients.shift(channel)),
            coefficients.factors<T>()[c + channel]);
     mean_out[channel] = static_cast<float>(mean) * samples;
-    variance_out[channel] = static_cast<float>(variance) * samples;
+    const bool is_known = running_variance && cut.rows == 1;
+    variance_out[channel] = (is_known ? running_variance[channel] : static_cast<float>(variance)) * samples;
   }
   DTRAIN_KERNEL void operator()(std::int64_t channel) const {
     const std::int32_t c = coefficients.c;

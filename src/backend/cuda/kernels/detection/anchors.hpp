@@ -137,7 +137,8 @@ struct MatchAnchors {
     for (std::int32_t k = 0; k < picture.objects; ++k) {
       const float overlap = overlap_of(pictures.boxes[picture.first + k], box);
       if (overlap > best) best = overlap, nearest = k;
-      is_best_of_object = is_best_of_object || overlap == pictures.best_overlaps[picture.first + k];
+      const float best_of_object = pictures.best_overlaps[picture.first + k];
+      is_best_of_object = is_best_of_object || (best_of_object > 0 && overlap == best_of_object);
     }
     matches[i] = rule.best_always && is_best_of_object ? nearest : match_by_overlap(best, nearest, rule);
   }
