@@ -98,8 +98,8 @@ void try_prefix(const Path& prefix, const SharedStore& store = {});
 // Removes the files of a checkpoint, its manifest first, and with_mxnet the .params beside them. Throws Error.
 void remove_checkpoint(const CheckpointName& name, const SharedStore& store = {}, bool with_mxnet = false);
 
-// Whether the file on this machine is the manifest of a checkpoint, or its tensors beside it.
-bool is_checkpoint_file(const Path& file);
+// Whether the file is the manifest of a checkpoint, or its tensors beside it.
+bool is_checkpoint_file(const Path& file, const SharedStore& store = {});
 
 // Tensors of the prefix that have no manifest, and so are no checkpoint. A save that a crash cut off between its two
 // files does not count. Of a folder only; none behind a URL.

@@ -1,6 +1,7 @@
 // What logits say about a picture, and how good that is over many pictures. Pure functions, any thread.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -10,9 +11,11 @@ namespace dtrain::train {
 
 struct Guess {
   int label = 0;
-  double probability = 0;
+  double probability = 0;  // no number where a logit is none, or infinite
+  bool is_number() const { return !std::isnan(probability); }
 };
 // The `count` most probable classes, the best first; of equal ones the smaller label first. logits: [classes].
+// What is no number is less than all numbers.
 std::vector<Guess> best_guesses(std::span<const float> logits, int count);
 
 // A picture of known class, and the best guess.
@@ -37,7 +40,7 @@ using ConfusionMatrix = std::vector<std::uint64_t>;
 ConfusionMatrix confusion_matrix(std::span<const JudgedSample> samples, int classes);
 std::vector<ClassScore> class_scores(std::span<const JudgedSample> samples, int classes);
 
-// Guesses whose probability lies in (low, high].
+// Guesses whose probability lies in (low, high]; those of no number are left out.
 struct CalibrationBin {
   double low = 0, high = 0;
   std::uint64_t samples = 0;
@@ -47,7 +50,7 @@ std::vector<CalibrationBin> calibration_bins(std::span<const JudgedSample> sampl
 // Expected calibration error: the mean of |accuracy - confidence| over the bins, weighted by their samples.
 double calibration_error(std::span<const CalibrationBin> bins);
 
-// The wrong guesses, the most probable first; at most `count`.
+// The wrong guesses, the most probable first; at most `count`. Those of no number are left out.
 std::vector<JudgedSample> worst_mistakes(std::span<const JudgedSample> samples, std::size_t count);
 
 }  // namespace dtrain::train

@@ -16,6 +16,10 @@ std::vector<Path> export_safetensors(const Checkpoint& checkpoint, const Path& f
 // PREFIX-symbol.json and PREFIX-0001.params as MXNet 1.x loads them.
 std::vector<Path> export_mxnet(const Checkpoint& checkpoint, const Path& prefix, std::uint32_t epoch);
 std::vector<Path> mxnet_export_files(const Path& prefix, std::uint32_t epoch);  // that it writes
+// The newest .params of the prefix, besides that of `epoch`, to which the symbol that is there belongs, where that is
+// another network than the checkpoint's: export_mxnet() would take it away from them. nullopt: none.
+std::optional<Path> params_of_other_network(const Checkpoint& checkpoint, const Path& prefix, std::uint32_t epoch,
+                                            const SharedStore& store = {});
 // The checkpoint that export_onnx() wrote: network, weights and preprocessing, at the beginning of a run. Or a model of
 // another program that network_of_onnx_model() reads, with its weights and without preprocessing. Throws DataError.
 Checkpoint import_onnx(const Path& file);
@@ -37,9 +41,9 @@ struct OnnxOptions {
 };
 std::vector<Path> export_onnx(const Checkpoint& checkpoint, const Path& file, const OnnxOptions& options = {});
 
-// Whether the file on this machine holds what one of these functions writes, by what the file itself says. Tensors of a
-// checkpoint may look the same: is_checkpoint_file() knows them.
-bool is_export(const Path& file);
+// Whether the file holds what one of these functions writes, by what the file itself says. Tensors of a checkpoint may
+// look the same: is_checkpoint_file() knows them. `store` reaches one behind s3://.
+bool is_export(const Path& file, const SharedStore& store = {});
 
 // Calls write(place), or where `place` is behind s3://: write() with a place in a folder of this machine, from which
 // the files are then sent. Returns where the files are.

@@ -1,4 +1,4 @@
-// Where a run begins, and when its evaluations end it. Pure.
+// Where a run begins, and when its evaluations end it. Pure, but for best_words() and what uses it.
 #pragma once
 
 #include <string>
@@ -26,8 +26,8 @@ bool is_over(const Cursor& cursor, const BestEpoch& best, const TrainerOptions& 
 // Why a run from this checkpoint trains nothing, and what to give; empty: it trains.
 std::string why_over(const Checkpoint& start, const TrainerOptions& options);
 
-// "best: m/p-0004", or that its checkpoint is not kept. Empty where the run does not choose, or saves nothing.
-// `epochs`: how many are complete.
+// "best: m/p-0004", or that its checkpoint is not kept, for which it looks into the folder. Empty where the run does
+// not choose, or saves nothing. `epochs`: how many are complete.
 std::string best_words(const BestEpoch& best, std::uint32_t epochs, const TrainerOptions& options);
 
 }  // namespace dtrain::train

@@ -11,13 +11,18 @@
 
 namespace dtrain::train {
 
+// Events wait in memory until there are many of them. What the disk does not take waits too, and is written later.
 class EventWriter {
  public:
-  explicit EventWriter(const Path& folder);  // makes the folder and events.out.tfevents.<time>.<host>.<pid>
+  // Makes the folder and events.out.tfevents.<time>.<host>.<pid>; throws Error if it cannot.
+  explicit EventWriter(const Path& folder);
   ~EventWriter();
   void scalar(std::string_view tag, double value, std::uint64_t step);
   void image(std::string_view tag, const data::Image& image, std::uint64_t step);
-  void flush();
+  // From this step on, these events replace those of the folder's older files.
+  void restart(std::uint64_t step);
+  void flush();            // throws Error if the disk does not take all events
+  bool is_behind() const;  // the disk did not take all that was given to it
 
  private:
   struct State;

@@ -117,6 +117,12 @@ struct LostStart {
   std::string reason;  // why it cannot be read
 };
 
+// What a worker can begin with.
+struct RunStart {
+  const Checkpoint* checkpoint = nullptr;  // null: fresh weights
+  std::optional<LostStart> lost{};
+};
+
 enum class CheckpointFormat {
   safetensors,
   mxnet,  // at the end of an epoch, MXNet's files beside those of safetensors
@@ -168,6 +174,10 @@ struct TrainerOptions {
   std::optional<LedgerOptions> ledger;
   // Set: this worker needs the state of another rank, or a start of another that stands there at least.
   std::optional<LostStart> lost_start;
+  // Looks again for what this worker can begin with, on the thread of train(), where no rank has the state of the run:
+  // others may have trained and saved since it looked first. nullopt: nothing is new. The checkpoint stays as it is
+  // until the next call, which may also end that of train(). Empty: that of train() is the only one.
+  std::function<std::optional<RunStart>()> find_start{};
   // A step that is computed again, here or elsewhere, has the same bits. Else equal cursors do not mean equal states.
   bool same_bits = true;
   // Compute every size of shard once before the membership hears that the model is ready, and report the hash of the
@@ -201,13 +211,13 @@ class Diverged : public Error {
 };
 
 // Runs until options.epochs are complete or no evaluation was better for long (early_stop), or the membership says that
-// this worker or the whole job ends. Starts from `start` or fresh weights of options.seed, unless other ranks are
-// further: then their state is received. `validation` may be null. Throws DataError where no rank has the state of a
-// run that is known to have trained (lost_start). Throws PeerLost where the membership does not survive one, Diverged
-// (naming step and learning rate; nothing of that step is saved), and Error when this rank's state differs from that of
-// the others. A checkpoint that cannot be written is a warning: training goes on, the last good one stays and the save
-// is tried again. Checkpoints are written beside the steps; the last one is written before train() returns, or else
-// `lost` says why not.
+// this worker or the whole job ends. Starts from `start` or fresh weights of options.seed, or from what
+// options.find_start finds, unless other ranks are further: then their state is received. `validation` may be null.
+// Throws DataError where no rank has the state of a run that is known to have trained (lost_start). Throws PeerLost
+// where the membership does not survive one, Diverged (naming step and learning rate; nothing of that step is saved),
+// and Error when this rank's state differs from that of the others. A checkpoint that cannot be written is a warning:
+// training goes on, the last good one stays and the save is tried again. Checkpoints are written beside the steps; the
+// last one is written before train() returns, or else `lost` says why not.
 TrainResult train(const nn::Graph& graph, backend::Executable& executable, data::Loader& training,
                   data::Loader* validation, elastic::Membership& membership, const TrainerOptions& options,
                   const Checkpoint* start, Observer& observer);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,8 +38,13 @@ struct WeightsRequest {
 };
 
 // The file that `place` names: itself, also where it is a URL, or on this machine the newest checkpoint of this prefix,
-// or the checkpoint that messages name so ("m/r8-0004").
+// the tensors beside the manifest of one, or the checkpoint that messages name so ("m/r8-0004").
 Path file_of_weights(const Path& place);
+
+// Downloads weights behind a URL into the user's cache, where the functions below find them; no other place is looked
+// at. Calls tell() with one line where another process is downloading them, for which it waits. Throws as those do.
+void fetch_weights(const Path& place, const std::function<void(const std::string&)>& tell,
+                   const SharedStore& store = {});
 
 // The tensors of a file that fit the graph by name and shape; the others have the first values of the seed. Names are
 // the graph's own, or PyTorch's for layers of these names ("NODE.weight", "NODE.running_mean") or of timm's names for
@@ -52,10 +58,10 @@ StartingWeights load_weights(const WeightsRequest& request, const nn::Graph& gra
 // The number of classes of the file's last layer, which has the name of the graph's; nullopt where it has none.
 std::optional<int> classes_of_weights(const Path& file, const nn::Graph& graph);
 
-// What --network and its like call the network of the weights: that of the checkpoint whose tensors the file holds, of
-// all known networks the one with most tensors of which the file has every one but the last layer's, or the file itself
-// where it is an ONNX model of layers that dtrain knows. Image and classes are of no meaning. nullopt: no known
-// network.
+// What --network and its like call the network of the weights: that of the checkpoint whose tensors the file holds,
+// what an export to safetensors says, of the networks that others publish weights of the one with most tensors of which
+// the file has every one but the last layer's, or the file itself where it is an ONNX model of layers that dtrain
+// knows. Image and classes are of no meaning. nullopt: no known network.
 std::optional<nn::NetworkOptions> network_of_weights(const Path& file);
 
 // The network of an ONNX model, dtrain's or one of another program whose operators dtrain's layers compute: tensors
@@ -66,5 +72,7 @@ nn::Graph network_of_onnx_model(const Path& file, std::optional<nn::Shape> image
 // What dtrain wrote into its own file about the pixels. Files of others have the names of their classes at most, or
 // null. `store`: for a URL; null: one made from the environment.
 Json preprocessing_of_weights(const Path& file, const SharedStore& store = {});
+// nn::anchor_size() of the detector that dtrain trained; 0: the file does not say. Throws as above.
+int anchor_size_of_weights(const Path& file);
 
 }  // namespace dtrain::train

@@ -34,10 +34,11 @@ void check_size(const Path& path, std::uint64_t size, const Manifest& manifest) 
 }
 
 SafetensorsFile open_far(const Path& path, const Manifest& manifest, const SharedStore& store) {
-  auto content = read_far(path, manifest.data.size, store);
-  if (!content) throw DataError(path.string() + ": is not there, though its manifest is", kDamagedHint);
-  check_size(path, content->size(), manifest);
-  return SafetensorsFile(std::move(*content), path);
+  const SharedStore used = store ? store : std::make_shared<net::ObjectStore>();
+  const auto found = find_far(path, used);
+  if (!found) throw DataError(path.string() + ": is not there, though its manifest is", kDamagedHint);
+  check_size(path, found->size, manifest);
+  return SafetensorsFile(read_beginning(path, *found, found->size, used), path);
 }
 
 SafetensorsFile open_near(const Path& path, const Manifest& manifest) {
@@ -224,12 +225,18 @@ void remove_replaced_mxnet(const CheckpointName& first, MxnetUse use, const Shar
   }
 }
 
-bool is_checkpoint_file(const Path& file) {
+static bool is_there(const Path& file, const SharedStore& store) {
+  return is_far(file) ? find_far(file, store).has_value() : std::filesystem::is_regular_file(file);
+}
+
+bool is_checkpoint_file(const Path& file, const SharedStore& store) {
   const Path manifest = Path(file).replace_extension(".json");
   if (file.extension() != ".json" && file.extension() != ".safetensors") return false;
-  if (!std::filesystem::is_regular_file(file) || !std::filesystem::is_regular_file(manifest)) return false;
+  if (!is_there(file, store) || !is_there(manifest, store)) return false;
   try {
-    parse_manifest(read_file(manifest), manifest.string());
+    const auto text = read_manifest(manifest, store);
+    if (!text) return false;
+    parse_manifest(*text, manifest.string());
     return true;
   } catch (const DataError&) {
     return false;

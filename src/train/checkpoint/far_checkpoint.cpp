@@ -1,5 +1,7 @@
 #include "far_checkpoint.hpp"
 
+#include <algorithm>
+
 #include <dtrain/base/error.hpp>
 
 namespace dtrain::train {
@@ -14,14 +16,23 @@ std::string_view folder_of(std::string_view key) { return key.substr(0, key.rfin
 
 bool is_far(const Path& path) { return net::is_object_url(path.string()); }
 
+std::optional<net::ObjectState> find_far(const Path& url, const SharedStore& store) {
+  return or_own(store)->find(url.string());
+}
+
+std::vector<std::byte> read_beginning(const Path& url, const net::ObjectState& found, std::uint64_t size,
+                                      const SharedStore& store) {
+  std::vector<std::byte> content(std::min(size, found.size));
+  or_own(store)->read(url.string(), found, 0, content);
+  return content;
+}
+
 std::optional<std::vector<std::byte>> read_far(const Path& url, std::uint64_t limit, const SharedStore& store) {
   const SharedStore used = or_own(store);
-  const auto state = used->find(url.string());
-  if (!state) return std::nullopt;
-  net::require_at_most(limit, url.string(), *state);
-  std::vector<std::byte> content(state->size);
-  used->read(url.string(), *state, 0, content);
-  return content;
+  const auto found = find_far(url, used);
+  if (!found) return std::nullopt;
+  net::require_at_most(limit, url.string(), *found);
+  return read_beginning(url, *found, limit, used);
 }
 
 void write_far(const std::string& stem, std::string_view header, std::span<const NamedTensor> tensors,

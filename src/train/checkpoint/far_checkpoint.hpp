@@ -17,6 +17,11 @@ namespace dtrain::train {
 
 bool is_far(const Path& path);
 
+// nullopt: it is not there.
+std::optional<net::ObjectState> find_far(const Path& url, const SharedStore& store);
+// Its first `size` bytes, of those that it has.
+std::vector<std::byte> read_beginning(const Path& url, const net::ObjectState& found, std::uint64_t size,
+                                      const SharedStore& store);
 // The whole file; nullopt: it is not there. Throws DataError for more than `limit` bytes, before it allocates them.
 std::optional<std::vector<std::byte>> read_far(const Path& url, std::uint64_t limit, const SharedStore& store);
 // STEM.safetensors, then STEM.json. Meanwhile there is no manifest, so no checkpoint.

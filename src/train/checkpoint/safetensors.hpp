@@ -13,6 +13,9 @@
 
 namespace dtrain::train {
 
+// In the metadata of an exported .safetensors file: nn::anchor_size() of its network, which no tensor shows.
+inline constexpr const char* kAnchorSize = "anchor_size";
+
 // float32 values under a name; borrowed.
 struct NamedTensor {
   std::string name;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include <dtrain/base/error.hpp>
@@ -32,8 +33,12 @@ std::vector<Guess> best_guesses(std::span<const float> logits, int count) {
   std::vector<int> labels(logits.size());
   std::iota(labels.begin(), labels.end(), 0);
   const auto shown = static_cast<std::ptrdiff_t>(std::min(index(count), logits.size()));
+  const auto place = [&](int label) {
+    const float logit = logits[index(label)];
+    return std::isnan(logit) ? -std::numeric_limits<float>::infinity() : logit;
+  };
   std::partial_sort(labels.begin(), labels.begin() + shown, labels.end(), [&](int a, int b) {
-    const float x = logits[index(a)], y = logits[index(b)];
+    const float x = place(a), y = place(b);
     return x != y ? x > y : a < b;
   });
   std::vector<Guess> guesses;
@@ -70,6 +75,7 @@ std::vector<CalibrationBin> calibration_bins(std::span<const JudgedSample> sampl
     all[index(i)].high = static_cast<double>(i + 1) / bins;
   }
   for (const JudgedSample& each : samples) {
+    if (!each.guess.is_number()) continue;
     const int place = static_cast<int>(std::ceil(each.guess.probability * bins)) - 1;
     CalibrationBin& bin = all[index(std::clamp(place, 0, bins - 1))];
     ++bin.samples;
@@ -96,7 +102,8 @@ double calibration_error(std::span<const CalibrationBin> bins) {
 
 std::vector<JudgedSample> worst_mistakes(std::span<const JudgedSample> samples, std::size_t count) {
   std::vector<JudgedSample> wrong;
-  std::ranges::copy_if(samples, std::back_inserter(wrong), [](const JudgedSample& each) { return !each.correct(); });
+  std::ranges::copy_if(samples, std::back_inserter(wrong),
+                       [](const JudgedSample& each) { return !each.correct() && each.guess.is_number(); });
   std::ranges::stable_sort(wrong, std::greater{}, [](const JudgedSample& each) { return each.guess.probability; });
   if (wrong.size() > count) wrong.resize(count);
   return wrong;

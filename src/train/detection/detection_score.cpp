@@ -1,5 +1,7 @@
 #include "detection_score.hpp"
 
+#include <algorithm>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
@@ -10,6 +12,9 @@
 
 namespace dtrain::train {
 namespace {
+
+// Each piece has the deadline of a gathering, also over slow links.
+constexpr std::size_t kPiece = 1 << 20;
 
 // `masks` gets what the objects borrow.
 std::vector<TrueObject> true_objects(const nn::PictureObjects& picture, std::vector<data::Rle>& masks) {
@@ -32,11 +37,35 @@ AveragePrecision of_all_ranks(const AveragePrecision& mine, OverlapOf what, std:
                               comm::Communicator& comm) {
   AveragePrecision all(what, classes);
   const std::string bytes = mine.bytes();
-  for (const std::string& rank : comm.all_gather(std::as_bytes(std::span(bytes)))) all.merge(rank);
+  for (const std::string& rank : gather_in_pieces(comm, std::as_bytes(std::span(bytes)))) all.merge(rank);
   return all;
 }
 
+std::vector<std::uint64_t> gather_sizes(comm::Communicator& comm, std::uint64_t mine) {
+  std::vector<std::uint64_t> sizes;
+  for (const std::string& text : comm.all_gather(std::as_bytes(std::span(&mine, 1)))) {
+    if (text.size() != sizeof mine) throw PeerLost("a rank gave no size of what it found");
+    std::memcpy(&sizes.emplace_back(), text.data(), sizeof mine);
+  }
+  return sizes;
+}
+
 }  // namespace
+
+// All ranks make as many rounds as the longest bytes need.
+std::vector<std::string> gather_in_pieces(comm::Communicator& comm, ByteView mine) {
+  const std::vector<std::uint64_t> sizes = gather_sizes(comm, mine.size());
+  std::vector<std::string> all(sizes.size());
+  for (std::uint64_t first = 0; first < std::ranges::max(sizes); first += kPiece) {
+    const std::size_t begin = std::min<std::size_t>(first, mine.size());
+    const std::vector<std::string> pieces = comm.all_gather(mine.subspan(begin, std::min(kPiece, mine.size() - begin)));
+    for (std::size_t rank = 0; rank < all.size(); ++rank) all[rank] += pieces[rank];
+  }
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank].size() != sizes[rank]) throw PeerLost("a rank gave less of what it found than it has");
+  }
+  return all;
+}
 
 DetectionScore::DetectionScore(const nn::Graph& graph)
     : layer_(*nn::detection_of(graph)),

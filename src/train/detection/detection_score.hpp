@@ -3,12 +3,17 @@
 
 #include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 #include <dtrain/backend/backend.hpp>
 #include <dtrain/comm/communicator.hpp>
 #include <dtrain/train/trainer.hpp>
 
 namespace dtrain::train {
+
+// Communicator::all_gather() for megabytes: the bytes of all ranks, by rank, in pieces that travel one after the other.
+std::vector<std::string> gather_in_pieces(comm::Communicator& comm, ByteView mine);
 
 // One thread. Each rank compares what it found itself, so that masks do not travel; only what matched what does.
 class DetectionScore {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/event_kind.hpp>
 #include <dtrain/base/overloaded.hpp>
 
 namespace dtrain::train {
@@ -121,15 +122,17 @@ template <typename Visit, typename Report>
 requires Is<Report, WarningReport> || Is<Report, LostReport>
 void fields(const Visit& visit, Report& r) { visit("message", r.text); }
 
-constexpr const char* kNames[] = {"step",   "epoch",   "evaluation", "checkpoint",
-                                  "shards", "warning", "lost"};  // in the variant's order
+// In the variant's order.
+constexpr EventKind kKinds[] = {EventKind::step,   EventKind::epoch,   EventKind::evaluation, EventKind::checkpoint,
+                                EventKind::shards, EventKind::warning, EventKind::lost};
+static_assert(std::size(kKinds) == std::variant_size_v<ReportEvent>);
 
 template <std::size_t index = 0>
-ReportEvent read(std::string_view name, const Json& json) {
-  if constexpr (index == std::size(kNames)) {
-    throw DataError(fmt::format("\"{}\" is no event of a training run", name));
+ReportEvent read(std::optional<EventKind> kind, const Json& json) {
+  if constexpr (index == std::size(kKinds)) {
+    throw DataError(fmt::format("\"{}\" is no event of a training run", json.at("event").as_string()));
   } else {
-    if (name != kNames[index]) return read<index + 1>(name, json);
+    if (kind != kKinds[index]) return read<index + 1>(kind, json);
     std::variant_alternative_t<index, ReportEvent> report;
     fields(Reader{json}, report);
     return report;
@@ -157,13 +160,12 @@ void tell(Observer& observer, const ReportEvent& event) {
 }
 
 Json to_json(const ReportEvent& event) {
-  static_assert(std::size(kNames) == std::variant_size_v<ReportEvent>);
-  Json json = Json::object({{"event", kNames[event.index()]}});
+  Json json = make_event(kKinds[event.index()]);
   std::visit([&](const auto& report) { fields(Writer{json}, report); }, event);
   return json;
 }
 
-ReportEvent report_from_json(const Json& json) { return read(json.at("event").as_string(), json); }
+ReportEvent report_from_json(const Json& json) { return read(event_kind(json), json); }
 
 void replay(const Json& event, Observer& observer) { tell(observer, report_from_json(event)); }
 

@@ -4,12 +4,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/growing_file.hpp>
+#include <dtrain/base/machine.hpp>
 
 #include "export/protobuf.hpp"
 #include "tensorboard_frame.hpp"
@@ -20,7 +21,9 @@ namespace {
 constexpr std::size_t kBufferSize = 64 << 10;
 
 // Field numbers of tensorflow/core/util/event.proto and tensorflow/core/framework/summary.proto.
-enum Event { wall_time = 1, step = 2, file_version = 3, summary = 5 };
+enum Event { wall_time = 1, step = 2, file_version = 3, summary = 5, session_log = 7 };
+enum Session { status = 1 };
+constexpr std::int64_t kSessionStart = 1;
 enum Summary { value = 1 };
 enum Value { tag = 1, simple_value = 2, image = 4 };
 enum Picture { height = 1, width = 2, colorspace = 3, encoded = 4 };
@@ -29,39 +32,35 @@ double wall_time_now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-[[noreturn]] void fail(std::string_view action, const Path& path, int error) {
-  throw Error(fmt::format("{}: cannot {}: {}", path.string(), action, std::strerror(error)),
-              "choose another folder with setting 'tensorboard', or train without it");
-}
-
 // TensorBoard takes every file with "tfevents" in its name and reads them in the order of the names. The last number
 // tells apart the writers that one process opens within a second.
 Path event_path(const Path& folder, int number) {
-  std::array<char, 256> host{};
-  if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
   return folder / fmt::format("events.out.tfevents.{:010}.{}.{}.{}", static_cast<std::int64_t>(wall_time_now()),
-                              host[0] ? host.data() : "localhost", ::getpid(), number);
+                              host_name(), ::getpid(), number);
+}
+
+// Makes a file that no other writer has.
+Path make_event_file(const Path& folder) {
+  for (int number = 0;; ++number) {
+    Path path = event_path(folder, number);
+    if (FileDescriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666))) return path;
+    if (errno == EEXIST) continue;
+    throw Error(fmt::format("{}: cannot create: {}", path.string(), std::strerror(errno)),
+                "choose another folder with setting 'tensorboard', or train without it");
+  }
 }
 
 }  // namespace
 
 struct EventWriter::State {
-  Path path;
-  FileDescriptor fd;
-  std::string buffer;  // frames not yet written
+  explicit State(const Path& folder) : file(make_event_file(folder)) {}
 
-  void open(const Path& folder) {
-    int number = 0;
-    do {
-      path = event_path(folder, number++);
-      fd = FileDescriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666));
-    } while (!fd && errno == EEXIST);
-    if (!fd) fail("create", path, errno);
-  }
+  GrowingFile file;
+  std::string buffer;  // whole frames that were not given to the file
 
   void add(const ProtoMessage& event) {
     buffer += tensorboard_frame(event.bytes());
-    if (buffer.size() >= kBufferSize) flush();
+    if (buffer.size() >= kBufferSize) try_flush();
   }
 
   void add_value(const ProtoMessage& content, std::uint64_t at_step) {
@@ -71,35 +70,36 @@ struct EventWriter::State {
     add(event);
   }
 
-  // What was written is taken out of the buffer even on failure, so that no frame is ever written twice.
   void flush() {
-    std::size_t done = 0;
-    int error = 0;
-    while (done < buffer.size() && error == 0) {
-      const ssize_t written = ::write(fd.get(), buffer.data() + done, buffer.size() - done);
-      if (written >= 0) done += static_cast<std::size_t>(written);
-      if (written < 0 && errno != EINTR) error = errno;
+    const std::string frames = buffer;
+    buffer.clear();  // the file keeps what the disk does not take
+    file.append(frames);
+  }
+
+  void try_flush() {
+    try {
+      flush();
+    } catch (const Error&) {
     }
-    buffer.erase(0, done);
-    if (error != 0) fail("write", path, error);
   }
 };
 
-EventWriter::EventWriter(const Path& folder) : state_(std::make_unique<State>()) {
+EventWriter::EventWriter(const Path& folder) {
   make_folder(folder);
-  state_->open(folder);
+  state_ = std::make_unique<State>(folder);
   ProtoMessage version;
   version.float64(Event::wall_time, wall_time_now()).text(Event::file_version, "brain.Event:2");
   state_->add(version);
-  state_->flush();
+  state_->try_flush();
 }
 
-EventWriter::~EventWriter() {
-  try {
-    state_->flush();
-  } catch (const Error&) {
-    // The curves of the last steps are lost; who must know calls flush() first.
-  }
+EventWriter::~EventWriter() { state_->try_flush(); }
+
+void EventWriter::restart(std::uint64_t step) {
+  ProtoMessage event;
+  event.float64(Event::wall_time, wall_time_now()).integer(Event::step, static_cast<std::int64_t>(step));
+  event.message(Event::session_log, ProtoMessage().integer(Session::status, kSessionStart));
+  state_->add(event);
 }
 
 void EventWriter::scalar(std::string_view tag, double value, std::uint64_t step) {
@@ -118,5 +118,7 @@ void EventWriter::image(std::string_view tag, const data::Image& image, std::uin
 }
 
 void EventWriter::flush() { state_->flush(); }
+
+bool EventWriter::is_behind() const { return state_->file.is_behind(); }
 
 }  // namespace dtrain::train

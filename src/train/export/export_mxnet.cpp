@@ -78,6 +78,12 @@ std::vector<std::byte> existing(const Path& url, std::uint64_t limit, const Shar
   return std::move(*content);
 }
 
+std::string read_symbol(const Path& file, const SharedStore& store) {
+  return is_far(file) ? std::string(text_of(existing(file, net::kLargestDocument, store))) : read_file(file);
+}
+
+std::string symbol_text(const nn::Graph& graph) { return nn::graph_to_mxnet_symbol(graph).dump(2); }
+
 // Each value is a float64 at most; the rest are shapes and names.
 std::uint64_t most_bytes_of_params(const nn::Graph& graph) {
   const auto values = static_cast<std::uint64_t>(graph.parameter_count + graph.statistic_count);
@@ -98,6 +104,16 @@ std::vector<Path> mxnet_export_files(const Path& prefix, std::uint32_t epoch) {
   return {files.symbol, files.params};
 }
 
+std::optional<Path> params_of_other_network(const Checkpoint& checkpoint, const Path& prefix, std::uint32_t epoch,
+                                            const SharedStore& store) {
+  const MxnetExports there = list_mxnet(prefix, store);
+  const auto other = std::ranges::find_if(there.epochs, [&](std::uint32_t each) { return each != epoch; });
+  if (!there.has_symbol || other == there.epochs.end()) return std::nullopt;
+  const MxnetFiles files = mxnet_files(prefix, *other);
+  if (read_symbol(files.symbol, store) == symbol_text(checkpoint.graph)) return std::nullopt;
+  return files.params;
+}
+
 std::vector<Path> export_mxnet(const Checkpoint& checkpoint, const Path& prefix, std::uint32_t epoch) {
   const MxnetFiles files = mxnet_files(prefix, epoch);
   std::vector<NamedTensor> tensors = weight_tensors(checkpoint.graph, checkpoint.state);
@@ -106,7 +122,7 @@ std::vector<Path> export_mxnet(const Checkpoint& checkpoint, const Path& prefix,
   }
   make_folder(prefix.parent_path());
   AtomicFile symbol(files.symbol), params(files.params);
-  symbol.write(nn::graph_to_mxnet_symbol(checkpoint.graph).dump(2));
+  symbol.write(symbol_text(checkpoint.graph));
   write_mxnet_params(params, tensors);
   symbol.sync();
   params.sync();
@@ -119,15 +135,13 @@ Checkpoint import_mxnet(const Path& prefix, std::uint32_t epoch, std::optional<n
                         std::optional<int> classes, const SharedStore& store) {
   const MxnetFiles files = mxnet_files(prefix, epoch);
   const std::string source = files.symbol.string();
-  const bool far = is_far(prefix);
-  const std::string symbol =
-      far ? std::string(text_of(existing(files.symbol, net::kLargestDocument, store))) : read_file(files.symbol);
+  const std::string symbol = read_symbol(files.symbol, store);
   Checkpoint checkpoint;
   checkpoint.graph = nn::graph_from_json(Json::parse(symbol, source), source, image, classes);
   checkpoint.state =
-      far ? read_params(checkpoint.graph, existing(files.params, most_bytes_of_params(checkpoint.graph), store),
-                        files.params)
-          : read_params(checkpoint.graph, MappedFile(files.params).bytes(), files.params);
+      is_far(prefix) ? read_params(checkpoint.graph,
+                                   existing(files.params, most_bytes_of_params(checkpoint.graph), store), files.params)
+                     : read_params(checkpoint.graph, MappedFile(files.params).bytes(), files.params);
   checkpoint.cursor.epoch = epoch;
   return checkpoint;
 }

@@ -1,10 +1,15 @@
 #include <dtrain/train/export.hpp>
 
+#include <fmt/format.h>
+
 #include <span>
+
+#include <dtrain/nn/networks.hpp>
 
 #include "checkpoint/checkpoint_tensors.hpp"
 #include "checkpoint/safetensors.hpp"
 #include "checkpoint/torch_name.hpp"
+#include "network_text.hpp"
 
 namespace dtrain::train {
 namespace {
@@ -29,9 +34,12 @@ void name_as_torch(std::span<NamedTensor> tensors, const nn::Graph& graph) {
 std::vector<Path> export_safetensors(const Checkpoint& checkpoint, const Path& file) {
   std::vector<NamedTensor> tensors = weight_tensors(checkpoint.graph, checkpoint.state);
   name_as_torch(tensors, checkpoint.graph);
-  const Json metadata = Json::object({{"format", "pt"},  // what PyTorch's readers ask for: plain arrays
-                                      {"network", checkpoint.graph.name},
-                                      {"preprocessing", checkpoint.job.preprocessing.dump()}});
+  Json metadata = Json::object({{"format", "pt"},  // what PyTorch's readers ask for: plain arrays
+                                {"network", checkpoint.graph.name},
+                                {"preprocessing", checkpoint.job.preprocessing.dump()}});
+  if (const int anchors = nn::anchor_size(checkpoint.graph); anchors > 0)
+    metadata[kAnchorSize] = fmt::format("{}", anchors);
+  if (const auto network = nn::options_of_network(checkpoint.graph)) metadata[kNetworkOptions] = network_text(*network);
   make_folder(file.parent_path());
   AtomicFile out(file);
   write_safetensors(out, safetensors_header(tensors, metadata), tensors);

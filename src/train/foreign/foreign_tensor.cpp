@@ -13,7 +13,7 @@
 namespace dtrain::train {
 namespace {
 
-// Calls visit(offset) for the place of each element, last index fastest.
+// Calls visit(offset) for the place of each element, last index fastest. It calls itself for each dimension.
 template <typename Visit>
 void for_each_offset(const ForeignTensor& tensor, std::size_t dimension, std::int64_t offset, const Visit& visit) {
   if (dimension == tensor.shape.size()) return visit(static_cast<std::uint64_t>(offset));
@@ -46,6 +46,8 @@ std::vector<std::int64_t> packed_strides(const std::vector<std::int64_t>& shape)
 void check_tensor_bytes(const ForeignTensor& tensor) {
   const std::uint64_t element = dtype_bytes(tensor.dtype);
   if (element == 0) throw DataError(fmt::format("the dtype '{}' is unknown", tensor.dtype));
+  if (tensor.shape.size() > kMostDimensions)
+    throw DataError(fmt::format("{} dimensions; at most {} are read", tensor.shape.size(), kMostDimensions));
   std::uint64_t last = 0;
   bool fits = tensor.strides.size() == tensor.shape.size();
   for (std::size_t i = 0; fits && i < tensor.shape.size(); ++i) {

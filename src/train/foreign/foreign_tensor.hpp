@@ -18,10 +18,13 @@ struct ForeignTensor {
   ByteView bytes;                     // from its first element on; borrowed
 };
 
+inline constexpr std::size_t kMostDimensions = 32;  // as NumPy has them
+
 // Strides where the last index runs fastest. The shape's extents are checked.
 std::vector<std::int64_t> packed_strides(const std::vector<std::int64_t>& shape);
 
-// Throws DataError, which does not name the tensor, where its bytes do not hold all of its elements.
+// Throws DataError, which does not name the tensor, where its bytes do not hold all of its elements, and for more than
+// kMostDimensions.
 void check_tensor_bytes(const ForeignTensor& tensor);
 
 // Whether the dtype holds real numbers that become float32.

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <set>
 
 #include <dtrain/base/error.hpp>
 
@@ -15,6 +17,19 @@ namespace dtrain::train {
 using elastic::Phase;
 
 namespace {
+
+// Hosts beside that of rank 0 of which a rank keeps a copy. As many may be lost at once.
+constexpr std::size_t kKeepers = 2;
+
+// Ranks close up: rank 1 is the next rank 0, or the first rank of another host where all of the hosts before it are
+// lost.
+bool may_be_next_rank_zero(int rank, const std::vector<std::string>& hosts) {
+  if (rank == 1) return true;
+  const auto at = static_cast<std::size_t>(rank);
+  if (at >= hosts.size()) return false;
+  const std::set<std::string> before(hosts.begin(), hosts.begin() + rank);
+  return before.size() <= kKeepers && !before.contains(hosts[at]);
+}
 
 // Works with the average of the weights in their place, where there is one.
 template <typename Work>
@@ -36,6 +51,7 @@ elastic::Verdict Generation::close_epoch() {
   if (comm_.size() > 1) gather_votes(saved);  // all ranks have applied the last step
   settle();
   report_epoch();
+  require_finite_weights();
   const bool follows = context_.validation && follows_best(run_.best, context_.options);
   if (follows) evaluate();
   RunState next = run_;
@@ -61,6 +77,12 @@ elastic::Verdict Generation::close_epoch() {
 std::vector<ReportEvent> Generation::findings_of_epoch() const {
   if (!context_.validation) return {};
   std::vector<ReportEvent> findings = {*run_.evaluation};
+  const bool has_loss = !nn::detection_of(context_.graph) && run_.evaluation->samples > 0;
+  if (has_loss && !std::isfinite(run_.evaluation->loss)) {
+    findings.push_back(
+        WarningReport{"the validation loss is not finite: the weights have grown too large, so begin again "
+                      "with a smaller setting 'lr'"});
+  }
   const std::uint32_t epochs = run_.cursor.epoch;
   if (stops_early(run_.cursor, run_.best, context_.options) && epochs < context_.options.epochs) {
     const std::string best = best_words(run_.best, epochs, context_.options);
@@ -99,9 +121,9 @@ std::vector<ReportEvent> Generation::save_next_epoch(const RunState& next) {
   return reports;
 }
 
-// Rank 1 is the next rank 0. The end of the last epoch is not left before it is saved.
+// The end of the last epoch is not left before it is saved.
 void Generation::keep_next_epoch(const RunState& next) {
-  if (comm_.rank() == 1 && !is_over(next, context_.options)) {
+  if (may_be_next_rank_zero(comm_.rank(), hosts_) && !is_over(next, context_.options)) {
     context_.saver.keep(next, number_);
   } else {
     context_.saver.drop_kept();
@@ -110,12 +132,13 @@ void Generation::keep_next_epoch(const RunState& next) {
 
 void Generation::evaluate() {
   if (!context_.validation) return;
-  const auto sign_of_life = [this] { context_.membership.progress(Phase::evaluating); };
-  sign_of_life();
+  context_.membership.progress(Phase::evaluating);
   by_average(context_.executable, [&] {
-    run_.evaluation = evaluate_blocks(
+    Evaluation evaluation(
         {context_.graph, context_.executable, nn::image_views(context_.options.test_views), {}, context_.grouped},
-        *context_.validation, context_.options.evaluation_block, comm_, sign_of_life);
+        *context_.validation, context_.options.evaluation_block, comm_);
+    work_together(Phase::evaluating, [&](const Saver::SignOfLife& alive) { evaluation.compute(alive); });
+    run_.evaluation = evaluation.finish();
   });
   run_.evaluation->epoch = run_.cursor.epoch;
 }

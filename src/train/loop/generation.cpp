@@ -55,9 +55,8 @@ Diverged diverged(const char* what, const Cursor& cursor, double rate, bool can_
   return Diverged(
       fmt::format("{} is not finite at epoch {} step {} with learning rate {:g}", what, cursor.epoch, cursor.step,
                   rate),
-      can_resume
-          ? "the step was not applied and the last checkpoint is good: resume from it with a smaller setting 'lr'"
-          : "no checkpoint has been saved yet: begin again with a smaller setting 'lr'");
+      can_resume ? "nothing of it was saved and the last checkpoint is good: resume from it with a smaller setting 'lr'"
+                 : "no checkpoint has been saved yet: begin again with a smaller setting 'lr'");
 }
 
 }  // namespace
@@ -77,10 +76,12 @@ EpochPlan plan_for(const TrainerOptions& options, const data::Loader& training, 
           .workers = workers};
 }
 
-Generation::Generation(const RunContext& context, comm::Communicator& comm, std::uint64_t number, RunState& run)
+Generation::Generation(const RunContext& context, comm::Communicator& comm, std::uint64_t number,
+                       const std::vector<std::string>& hosts, RunState& run)
     : context_(context),
       comm_(comm),
       number_(number),
+      hosts_(hosts),
       run_(run),
       plan_(plan_for(context.options, context.training, comm.size())),
       balance_(comm.size(), plan_.shards, context.options.shard_window),
@@ -98,13 +99,16 @@ Generation::Generation(const RunContext& context, comm::Communicator& comm, std:
 }
 
 Generation::End Generation::train() {
-  if (context_.ledger) context_.ledger->begin_generation(number_, run_.cursor, plan_.samples, run_.ahead);
+  if (context_.ledger) context_.ledger->begin_generation(number_, run_.cursor, plan_.samples, steps_ahead(run_, plan_));
   tell_share();
   tell(run_.settled);
   if (speaks()) {
     tell(context_.saver.try_place());
     context_.saver.save_kept([this] { context_.membership.progress(Phase::saving); });
   }
+  // The generation before may have ended while its ranks waited here for a save. Where a step is pending, settle()
+  // saves. A checkpoint does not know what parameter servers are ahead of it.
+  if (run_.pending.empty() && run_.ahead.empty()) make_up_for_a_save();
   while (!is_over(run_, context_.options)) {
     Verdict verdict = train_epoch();
     if (verdict == Verdict::go_on) {
@@ -289,6 +293,7 @@ void Generation::apply(bool closes) {
   context_.membership.progress(Phase::applying);
   context_.membership.begin_apply();
   step_.apply({corrected(options.optimizer, run_.ramp), static_cast<float>(rate)});
+  last_rate_ = rate;
   if (closes && compressor_) context_.holding->hold_back(compressor_->take_rest());
   note_time();
   advance(metrics, rate, norm);
@@ -329,6 +334,14 @@ void Generation::advance(const backend::StepMetrics& m, double rate, double grad
   run_.add(m);
   run_.ramp = after_step(run_.ramp);
   run_.pending.emplace_back(report);
+}
+
+// The last step before a save or an evaluation has no step after it whose loss would show that it broke the weights.
+// The same on all ranks.
+void Generation::require_finite_weights() const {
+  const std::vector<float>& weights = context_.executable.state().parameters;
+  if (std::ranges::all_of(weights, [](float value) { return std::isfinite(value); })) return;
+  throw diverged("a weight", run_.cursor, last_rate_, has_checkpoint(context_, run_.cursor));
 }
 
 void require_finite_loss(const backend::StepMetrics& metrics, const Cursor& cursor, double rate, bool can_resume) {

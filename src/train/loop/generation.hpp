@@ -35,6 +35,7 @@ struct RunContext {
   LedgerWriter* ledger;
   ShardMemory* shards;  // where parameters live on servers; else null
   bool began_trained;   // the run began with a checkpoint
+  Cursor start;         // of that checkpoint, or of the run; a generation may have found a later one
 };
 
 // Throws Diverged naming the step and its learning rate. `can_resume`: has_checkpoint().
@@ -47,8 +48,9 @@ EpochPlan plan_for(const TrainerOptions& options, const data::Loader& training, 
 
 class Generation {
  public:
-  // All must outlive this. `run` is the same on all ranks, and stays so.
-  Generation(const RunContext& context, comm::Communicator& comm, std::uint64_t number, RunState& run);
+  // All must outlive this. `run` is the same on all ranks, and stays so. `hosts`: elastic::Entry::hosts.
+  Generation(const RunContext& context, comm::Communicator& comm, std::uint64_t number,
+             const std::vector<std::string>& hosts, RunState& run);
 
   enum class End { done, changed, stopped };
   // Trains until the job is done or all ranks agree to leave. Throws PeerLost; then `run` stands where the executable's
@@ -85,11 +87,14 @@ class Generation {
   void advance(const backend::StepMetrics& m, double rate, double gradient_norm);
   double gradient_norm();
   void settle();
+  void require_finite_weights() const;
   void save(const RunState& run, const Saver::SignOfLife& alive);
+  void work_together(elastic::Phase phase, const std::function<void(const Saver::SignOfLife&)>& work);
   void save_together(const std::function<void(const Saver::SignOfLife&)>& work);
-  bool gather_saving(bool saves);
+  bool gather_working(bool works);
   void report_saves();
   void save_where_due();
+  void make_up_for_a_save();
   bool save_is_due() const;
 
   Verdict close_epoch();
@@ -111,6 +116,7 @@ class Generation {
   const RunContext& context_;
   comm::Communicator& comm_;
   const std::uint64_t number_;
+  const std::vector<std::string>& hosts_;
   RunState& run_;
   const EpochPlan plan_;
   ShardBalance balance_;
@@ -119,6 +125,7 @@ class Generation {
   StepWindow window_;
   StepRunner step_;
   std::chrono::microseconds own_time_{};  // of the step that is made: without waiting for others
+  double last_rate_ = 0;                  // of the last step that was applied
   StepTimes last_step_;                   // of this rank
   Clock::time_point step_begin_;
   Clock::time_point next_norm_{};          // when the gradient's norm is measured again

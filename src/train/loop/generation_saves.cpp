@@ -1,5 +1,6 @@
 // When a generation saves, and how it stops.
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "generation.hpp"
@@ -8,28 +9,45 @@ namespace dtrain::train {
 
 using elastic::Phase;
 
+namespace {
+
+// Much less than ranks wait for each other, and much more than a gathering takes.
+constexpr std::chrono::milliseconds kBetweenAnswers{200};
+
+}  // namespace
+
 void Generation::save(const RunState& run, const Saver::SignOfLife& alive) {
   context_.membership.progress(Phase::saving);
   context_.saver.save(run, number_, alive);
 }
 
-// Where all ranks come and one of them may have to wait for files in `work`. The others ask again and again, because a
-// gathering has a deadline, and saving may take longer.
-void Generation::save_together(const std::function<void(const Saver::SignOfLife&)>& work) {
-  work([this] {
-    context_.membership.progress(Phase::saving);
+// Where all ranks come, and some may be at `work` for longer than others: they wait for files, or compute slowly. A
+// gathering has a deadline, so those that are done ask again and again, and those that work answer now and then when
+// they give a sign of life. Each gathering is one of all ranks, and the first in which all are done is the last, so
+// their number is the same everywhere.
+void Generation::work_together(Phase phase, const std::function<void(const Saver::SignOfLife&)>& work) {
+  Clock::time_point next = Clock::now() + kBetweenAnswers;
+  work([&] {
+    context_.membership.progress(phase);
     context_.membership.require_generation();
-    gather_saving(true);
+    if (Clock::now() < next) return;
+    gather_working(true);
+    context_.membership.progress(phase);
+    next = Clock::now() + kBetweenAnswers;
   });
-  while (gather_saving(false)) {
+  while (gather_working(false)) {
   }
 }
 
-// Whether any rank still saves.
-bool Generation::gather_saving(bool saves) {
+void Generation::save_together(const std::function<void(const Saver::SignOfLife&)>& work) {
+  work_together(Phase::saving, work);
+}
+
+// Whether any rank still works. A rank that waits here is not the one that is late.
+bool Generation::gather_working(bool works) {
   if (comm_.size() == 1) return false;
-  if (!saves) context_.membership.progress(Phase::reducing);
-  const std::byte mine{saves};
+  context_.membership.progress(Phase::reducing);
+  const std::byte mine{works};
   const std::vector<std::string> all = comm_.all_gather(std::span(&mine, 1));
   return std::ranges::any_of(all, [](const std::string& text) { return text != std::string(1, '\0'); });
 }
@@ -43,8 +61,22 @@ void Generation::report_saves() {
 // Rank 0 waits where the save before is still being written.
 void Generation::save_where_due() {
   if (!save_is_due()) return;
+  require_finite_weights();
   save_together([this](const Saver::SignOfLife& alive) {
     if (speaks() && !context_.saver.has_taken(run_.cursor)) save(run_, alive);
+  });
+}
+
+// The rank 0 of the generation before may have saved this state, and the run may have begun with it, from another
+// prefix. Writing a checkpoint again removes it for a while.
+void Generation::make_up_for_a_save() {
+  if (!save_is_due()) return;
+  require_finite_weights();
+  save_together([this](const Saver::SignOfLife& alive) {
+    const bool is_there = context_.saver.has_taken(run_.cursor) || run_.cursor == context_.start;
+    if (!speaks() || is_there) return;
+    context_.membership.progress(Phase::saving);
+    context_.saver.save_unless_there(run_, number_, alive);
   });
 }
 
@@ -70,6 +102,7 @@ void Generation::stop() {
     run_.settled = std::exchange(run_.pending, {});
     tell(run_.settled);
   }
+  require_finite_weights();
   save_together([this](const Saver::SignOfLife& alive) {
     if (!speaks()) return;
     if (!context_.saver.has_taken(run_.cursor)) save(run_, alive);

@@ -18,6 +18,18 @@ std::vector<ReportEvent> events_from(const Json& json) {
   return events;
 }
 
+RunState start_of_run(const Checkpoint* start, std::uint64_t samples) {
+  RunState run;
+  if (!start) return run;
+  run.cursor = starting_cursor(*start, samples);
+  run.ramp = start->ramp;
+  run.totals = start->epoch_totals;
+  run.best = start->best;
+  if (const std::string other = other_samples(*start, samples); !other.empty())
+    run.settled.emplace_back(WarningReport{other + ": the rates go on by whole epochs"});
+  return run;
+}
+
 void RunState::add(const backend::StepMetrics& step) {
   totals.loss_sum += step.loss_sum;
   totals.correct += step.correct;
@@ -37,6 +49,18 @@ void RunState::begin_next_epoch() {
 }
 
 bool is_over(const RunState& run, const TrainerOptions& options) { return is_over(run.cursor, run.best, options); }
+
+// The difference is the same over an epoch. It may be negative: unsigned numbers wrap around and back.
+std::uint64_t step_of_batch(const RunState& run, const EpochPlan& plan, std::uint64_t number) {
+  const std::uint64_t next = run.cursor.position / static_cast<std::uint64_t>(plan.global_batch);
+  return number + run.cursor.step - next;
+}
+
+std::set<std::uint64_t> steps_ahead(const RunState& run, const EpochPlan& plan) {
+  std::set<std::uint64_t> steps;
+  for (const std::uint64_t number : run.ahead) steps.insert(step_of_batch(run, plan, number));
+  return steps;
+}
 
 elastic::TrainingPosition training_position_of(const RunState& run) {
   return {

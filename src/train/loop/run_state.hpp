@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <dtrain/elastic/membership.hpp>
+#include <dtrain/train/plan.hpp>
 #include <dtrain/train/report_json.hpp>
 #include <dtrain/train/run_ends.hpp>
 
@@ -28,6 +29,14 @@ struct RunState {
   void add(const backend::StepMetrics& step);
   void begin_next_epoch();
 };
+
+// `start` may be null: fresh weights. `samples`: of an epoch.
+RunState start_of_run(const Checkpoint* start, std::uint64_t samples);
+
+// The step of the epoch that trains a batch of the parameter servers. Batches are numbered by their samples, from the
+// epoch's begin; a run that was resumed with another batch size has made another number of steps to get there.
+std::uint64_t step_of_batch(const RunState& run, const EpochPlan& plan, std::uint64_t number);
+std::set<std::uint64_t> steps_ahead(const RunState& run, const EpochPlan& plan);  // those of run.ahead
 
 elastic::TrainingPosition training_position_of(const RunState& run);  // of a rank that has state
 

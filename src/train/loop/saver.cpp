@@ -59,11 +59,21 @@ std::vector<ReportEvent> Saver::try_place() {
 
 void Saver::save(const RunState& run, std::uint64_t generation, const SignOfLife& alive) {
   if (!options_.checkpoint_prefix) return;
-  Lock lock(mutex_);
-  give_up(lock, alive);
-  lock.unlock();
+  end_writing(alive);
   kept_.reset();
   take(snapshot(run, generation), false);  // without the lock: the thread does not use the executable
+}
+
+void Saver::save_unless_there(const RunState& run, std::uint64_t generation, const SignOfLife& alive) {
+  if (!options_.checkpoint_prefix) return;
+  end_writing(alive);
+  kept_.reset();
+  take(snapshot(run, generation), true);
+}
+
+void Saver::end_writing(const SignOfLife& alive) {
+  Lock lock(mutex_);
+  give_up(lock, alive);
 }
 
 void Saver::take(Checkpoint copy, bool may_be_there) {
@@ -86,9 +96,7 @@ void Saver::drop_kept() { kept_.reset(); }
 
 void Saver::save_kept(const SignOfLife& alive) {
   if (!kept_) return;
-  Lock lock(mutex_);
-  give_up(lock, alive);
-  lock.unlock();
+  end_writing(alive);
   take(*std::exchange(kept_, std::nullopt), true);
 }
 

@@ -18,7 +18,7 @@ namespace dtrain::train {
 // is reported: until the job has heard of it, a worker that starts begins with an older one.
 //
 // Rank 0 may die while it writes the checkpoint of an epoch, which no other rank passes through again. So the next rank
-// keeps a copy too, until the next epoch ends.
+// keeps a copy too, and a rank of each of the next two hosts, until the next epoch ends.
 //
 // All members but work() and what it calls belong to the trainer's thread. `mutex_` guards what both threads use, and
 // is not held while files are written.
@@ -39,6 +39,8 @@ class Saver {
   // Takes a copy of the executable's state, which stands at run.cursor. Calls `alive` several times a second while it
   // waits. Nothing without options.checkpoint_prefix.
   void save(const RunState& run, std::uint64_t generation, const SignOfLife& alive);
+  // The same, unless its checkpoint is there: for a rank that may save in place of another.
+  void save_unless_there(const RunState& run, std::uint64_t generation, const SignOfLife& alive);
   // For a rank that does not save: keeps a copy of that state in place of the one before.
   void keep(const RunState& run, std::uint64_t generation);
   void drop_kept();
@@ -64,6 +66,7 @@ class Saver {
 
   void start_thread();
   void work();
+  void end_writing(const SignOfLife& alive);
   void take(Checkpoint copy, bool may_be_there);
   void remove_reported(Lock& lock);
   void write_until_done(Lock& lock);

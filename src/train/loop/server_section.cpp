@@ -201,9 +201,13 @@ RankStep ServerSection::step_of(const Ticket& ticket) const {
   return {ticket.slice, {{.index = 0, .first = 0, .count = ticket.slice.count}}};
 }
 
+Cursor ServerSection::place_of(const Ticket& ticket) const {
+  return {
+      .epoch = run_.cursor.epoch, .step = step_of_batch(run_, plan_, ticket.number), .position = ticket.slice.first};
+}
+
 FedBatch ServerSection::load(const Ticket& ticket) {
-  const Cursor place{.epoch = run_.cursor.epoch, .step = ticket.number, .position = ticket.slice.first};
-  return load_batch(context_, feed_, step_of(ticket).slice, place, speaks());
+  return load_batch(context_, feed_, step_of(ticket).slice, place_of(ticket), speaks());
 }
 
 // Running statistics are the servers' too, and training does not look at them.
@@ -238,8 +242,7 @@ void ServerSection::compute_and_push(const Ticket& ticket, const FedBatch& batch
   const double rate = rate_of(ticket.number);
   for (const backend::ShardRange& shard : shards) {
     const backend::StepMetrics metrics = metrics_of(layout, leaves_->of(shard));
-    require_finite_loss(metrics, {.epoch = run_.cursor.epoch, .step = ticket.number}, rate,
-                        has_checkpoint(context_, run_.cursor));
+    require_finite_loss(metrics, place_of(ticket), rate, has_checkpoint(context_, run_.cursor));
   }
   context_.membership.progress(Phase::reducing);
   for (const backend::ShardRange& shard : shards) {

@@ -35,6 +35,7 @@ class ServerSection {
   void train_batches();
   void take_batch();
   RankStep step_of(const Ticket& ticket) const;
+  Cursor place_of(const Ticket& ticket) const;
   FedBatch load(const Ticket& ticket);
   void pull();
   void confirm();

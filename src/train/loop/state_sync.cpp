@@ -88,7 +88,7 @@ StateSync::StateSync(const nn::Graph& graph, backend::Executable& executable, el
       membership_(membership),
       options_(options),
       training_(training),
-      start_(start),
+      start_{.checkpoint = start, .lost = options.lost_start},
       fresh_(start_state(graph, options, training, start)) {}
 
 elastic::TrainingPosition StateSync::training_position(const RunState& run) const {
@@ -98,14 +98,12 @@ elastic::TrainingPosition StateSync::training_position(const RunState& run) cons
 }
 
 void StateSync::bring_together(comm::Communicator& comm, RunState& run) {
-  const std::string mine = offer(run).json().dump();
-  std::vector<Offer> offers;
-  std::vector<Claim> claims;
-  for (const std::string& text : comm.all_gather(bytes_of(mine))) {
-    offers.push_back(Offer::from(Json::parse(text, "a peer's offer")));
-    claims.push_back(offers.back().claim());
+  std::vector<Offer> offers = gather_offers(comm, run);
+  if (std::ranges::none_of(offers, &Offer::has_state)) {
+    find_start(run);
+    offers = gather_offers(comm, run);
   }
-  const Roles roles = roles_of(claims);
+  const Roles roles = roles_of(claims_of(offers));
   const Offer& leader = offers[static_cast<std::size_t>(roles.leader)];
   require_trained(offers, leader);
   backend::ModelState received = exchange(comm, roles, leader);
@@ -120,6 +118,33 @@ void StateSync::bring_together(comm::Communicator& comm, RunState& run) {
   has_state_ = true;
   run = leader.run;
   membership_.end_apply(training_position(run));
+}
+
+std::vector<StateSync::Offer> StateSync::gather_offers(comm::Communicator& comm, const RunState& run) {
+  const std::string mine = offer(run).json().dump();
+  std::vector<Offer> offers;
+  for (const std::string& text : comm.all_gather(bytes_of(mine))) {
+    offers.push_back(Offer::from(Json::parse(text, "a peer's offer")));
+  }
+  return offers;
+}
+
+std::vector<Claim> StateSync::claims_of(const std::vector<Offer>& offers) {
+  std::vector<Claim> claims;
+  for (const Offer& offer : offers) claims.push_back(offer.claim());
+  return claims;
+}
+
+// A worker that waited for long before it became a member may know of an old checkpoint only.
+void StateSync::find_start(RunState& run) {
+  if (!options_.find_start) return;
+  membership_.progress(elastic::Phase::entering);
+  if (const std::optional<RunStart> found = options_.find_start()) {
+    start_ = *found;
+    fresh_.reset();
+    run = start_of_run(start_.checkpoint, training_.size());
+  }
+  membership_.progress(elastic::Phase::entering);
 }
 
 // No rank has the state in memory any more: the leader begins with what it could read, which may be from before the
@@ -147,7 +172,7 @@ StateSync::Offer StateSync::offer(const RunState& run) {
           .average = state.average.size(),
           .bits = has_state_ && !options_.same_bits ? bits_of(state) : std::string(),
           .run = run,
-          .lost = has_state_ ? std::nullopt : options_.lost_start};
+          .lost = has_state_ ? std::nullopt : start_.lost};
 }
 
 // What this rank received; empty on those that need nothing.
@@ -168,7 +193,7 @@ backend::ModelState StateSync::exchange(comm::Communicator& comm, const Roles& r
 
 const backend::ModelState& StateSync::own_state() {
   if (has_state_) return executable_.state();
-  if (!fresh_) fresh_ = start_state(graph_, options_, training_, start_);
+  if (!fresh_) fresh_ = start_state(graph_, options_, training_, start_.checkpoint);
   return *fresh_;
 }
 

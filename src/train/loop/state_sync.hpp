@@ -26,13 +26,17 @@ class StateSync {
   elastic::TrainingPosition training_position(const RunState& run) const;
 
   // All ranks call it, each with the run as it stands. Afterwards the executable's state and `run` are the same
-  // everywhere; until then both are untouched. Throws PeerLost; DataError when this rank trains another network, or
-  // when no rank can go on from where the run is known to stand (TrainerOptions::lost_start).
+  // everywhere; until then both are untouched, but where no rank has state, `run` may be that of a start that was found
+  // since. Throws PeerLost; DataError when this rank trains another network, or when no rank can go on from where the
+  // run is known to stand (TrainerOptions::lost_start); what TrainerOptions::find_start throws.
   void bring_together(comm::Communicator& comm, RunState& run);
 
  private:
   struct Offer;
   Offer offer(const RunState& run);
+  std::vector<Offer> gather_offers(comm::Communicator& comm, const RunState& run);
+  static std::vector<Claim> claims_of(const std::vector<Offer>& offers);
+  void find_start(RunState& run);
   static void require_trained(const std::vector<Offer>& offers, const Offer& leader);
   backend::ModelState exchange(comm::Communicator& comm, const Roles& roles, const Offer& from);
   const backend::ModelState& own_state();
@@ -43,7 +47,7 @@ class StateSync {
   elastic::Membership& membership_;
   const TrainerOptions& options_;
   data::Loader& training_;
-  const Checkpoint* start_;
+  RunStart start_;
   // Until this worker has state: what it could start with. Its memory is the staging buffer when it receives instead.
   std::optional<backend::ModelState> fresh_;
   bool has_state_ = false;

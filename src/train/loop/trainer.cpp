@@ -18,18 +18,6 @@ namespace {
 using elastic::Entry;
 using Ended = TrainResult::Ended;
 
-RunState start_of_run(const Checkpoint* start, std::uint64_t samples) {
-  RunState run;
-  if (!start) return run;
-  run.cursor = starting_cursor(*start, samples);
-  run.ramp = start->ramp;
-  run.totals = start->epoch_totals;
-  run.best = start->best;
-  if (const std::string other = other_samples(*start, samples); !other.empty())
-    run.settled.emplace_back(WarningReport{other + ": the rates go on by whole epochs"});
-  return run;
-}
-
 LocalExecutable* local_of(backend::Executable& executable, const TrainerOptions& options) {
   auto* const local = dynamic_cast<LocalExecutable*>(&executable);
   DTRAIN_CHECK((local != nullptr) == options.local.any(), "rounds of local steps need an executable of replicas");
@@ -95,7 +83,8 @@ class Run {
                  reporter_,
                  nullptr,
                  options.servers.any() ? &shards_ : nullptr,
-                 start && start->cursor != Cursor{}} {
+                 start && start->cursor != Cursor{},
+                 run_.cursor} {
     if (options.ledger) context_.ledger = &ledger_.emplace(*options.ledger);
     if (options.warm_up) {
       const int block = validation ? options.evaluation_block : 0;
@@ -131,7 +120,7 @@ class Run {
       Entry entry = membership_.enter(sync_.training_position(run_));
       if (entry.kind != Entry::Kind::train) return leave(entry);
       generation_ = entry.generation;
-      const std::optional<Generation::End> end = live_through(*entry.communicator);
+      const std::optional<Generation::End> end = live_through(entry);
       if (end == Generation::End::done) return result(Ended::done);
       if (end == Generation::End::stopped) return result(Ended::stopped);
     }
@@ -156,13 +145,14 @@ class Run {
   }
 
   // nullopt: a peer was lost, and the generation with it.
-  std::optional<Generation::End> live_through(comm::Communicator& comm) {
+  std::optional<Generation::End> live_through(const Entry& entry) {
+    comm::Communicator& comm = *entry.communicator;
     try {
       membership_.progress(elastic::Phase::entering);
       put_shards_together(comm);
       sync_.bring_together(comm, run_);
       membership_.entered(sync_.training_position(run_));
-      return Generation(context_, comm, generation_, run_).train();
+      return Generation(context_, comm, generation_, entry.hosts, run_).train();
     } catch (const PeerLost& error) {
       membership_.lost(error);
       return {};

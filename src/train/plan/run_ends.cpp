@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include <dtrain/base/error.hpp>
+#include <dtrain/net/objects.hpp>
 
 namespace dtrain::train {
 
@@ -65,11 +68,28 @@ std::string why_over(const Checkpoint& start, const TrainerOptions& options) {
       epochs, epochs - start.best.epoch, options.early_stop, best.empty() ? "" : "; ", best);
 }
 
+// A run before may have kept fewer. Where this process sees no later checkpoint, as on another machine than that of the
+// files, or while the best one is being written, the options alone say what is kept.
+static bool is_gone(const CheckpointName& best) {
+  if (net::is_object_url(best.prefix.string())) return false;
+  try {
+    bool has_later = false;
+    for (const CheckpointName& there : list_checkpoints(best.prefix)) {
+      if (there.stem() == best.stem()) return false;
+      has_later |= std::pair(there.epoch, there.step) > std::pair(best.epoch, best.step);
+    }
+    return has_later;
+  } catch (const Error&) {  // the run has ended well all the same
+    return false;
+  }
+}
+
 std::string best_words(const BestEpoch& best, std::uint32_t epochs, const TrainerOptions& options) {
   if (!chooses_by_accuracy(options) || best.accuracy < 0 || !options.checkpoint_prefix) return {};
-  const std::string words = "best: " + CheckpointName{*options.checkpoint_prefix, best.epoch}.stem();
+  const CheckpointName name{*options.checkpoint_prefix, best.epoch};
+  const std::string words = "best: " + name.stem();
   const bool is_kept = options.keep_best || options.keep_checkpoints == 0 || best.epoch == epochs;
-  return is_kept ? words : words + ", which was not kept";
+  return is_kept && !is_gone(name) ? words : words + ", which was not kept";
 }
 
 }  // namespace dtrain::train

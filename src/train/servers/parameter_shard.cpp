@@ -45,7 +45,7 @@ ParameterShard::Gathering& ParameterShard::gathering(std::uint64_t number) {
 
 std::optional<backend::StepMetrics> ParameterShard::take(const Part& part, std::span<const float> values) {
   const std::int64_t size = layout_.contribution_size();
-  if (part.leaf < 0 || part.leaf >= leaves_ || part.first < 0 || part.first + std::ssize(values) > size)
+  if (part.leaf < 0 || part.leaf >= leaves_ || part.first < 0 || part.first > size - std::ssize(values))
     throw DataError("a worker pushed gradients that are not of this shard");
   Gathering& all = gathering(part.number);
   const auto [leaf, is_new] = all.leaves.try_emplace(part.leaf);

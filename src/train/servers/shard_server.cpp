@@ -97,7 +97,17 @@ void ShardServer::fail(const std::string& reason) {
   if (failure_.empty()) failure_ = reason;
 }
 
+// Throws DataError for numbers that no worker sends.
+void ShardServer::check(const MessageHead& head) {
+  if (book_ && (head.rank < 0 || head.rank >= ranks_)) throw DataError("a message of a rank that is not there");
+  if (head.kind != MessageKind::pull) return;
+  const std::int64_t size = shard().layout().parameter_count;
+  const bool in_shard = head.first >= 0 && head.count >= 0 && head.first <= size && head.count <= size - head.first;
+  if (!in_shard || head.count > kFloatsOfFrame) throw DataError("a question for parameters of another shard");
+}
+
 void ShardServer::obey(net::Channel* key, const MessageHead& head, std::span<const float> floats) {
+  check(head);
   switch (head.kind) {
     case MessageKind::push:
       return take_push(head, floats);

@@ -79,6 +79,7 @@ class ShardServer {
   void receive(ChannelPtr channel);
   void listen(const ChannelPtr& channel);
   void hear(net::Channel* key, const std::string& frame);
+  void check(const MessageHead& head);
   void obey(net::Channel* key, const MessageHead& head, std::span<const float> floats);
   void take_push(const MessageHead& head, std::span<const float> floats);
   void take_copy(net::Channel& from, const MessageHead& head, std::span<const float> floats);

@@ -13,6 +13,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/net/http.hpp>
 #include <dtrain/nn/initialize.hpp>
 #include <dtrain/nn/parameter_groups.hpp>
 
@@ -200,8 +201,9 @@ std::vector<std::string> describe(const std::vector<Missing>& missing, const Tab
   if (!fit.new_head.empty()) first.push_back(fit.new_head);
   const std::string unused = join_first(fit.unused, kMostNamed, ", ");
   throw DataError(
-      fmt::format("{}: the weights of another network: {} of the {} tensors of {} are in it; not {}", file.string(),
-                  fit.fitted, fit.wanted, graph.name, join_first(first, kMostListed, "; ")),
+      fmt::format("{}: the weights of another network: {} of the {} tensors of {} are in it; not {}",
+                  net::shown_url(file.string()), fit.fitted, fit.wanted, graph.name,
+                  join_first(first, kMostListed, "; ")),
       fmt::format("{}choose their network with setting 'network', setting 'num-layers' and setting 'image-shape'",
                   unused.empty() ? "" : fmt::format("its other tensors are {}; ", unused)));
 }
@@ -288,6 +290,7 @@ static WeightsFile weights_for(const Path& file, const nn::Shape& image, const S
 
 StartingWeights load_weights(const WeightsRequest& request, const nn::Graph& graph) {
   const WeightsFile weights = weights_for(request.file, graph.input(), request.store);
+  weights.check_values();
   StartingWeights start;
   start.checkpoint.graph = graph;
   start.checkpoint.state = first_values(graph, request);
@@ -317,5 +320,7 @@ std::optional<int> classes_of_weights(const Path& file, const nn::Graph& graph) 
 Json preprocessing_of_weights(const Path& file, const SharedStore& store) {
   return WeightsFile(file, {}, store).preprocessing();
 }
+
+int anchor_size_of_weights(const Path& file) { return WeightsFile(file).anchor_size(); }
 
 }  // namespace dtrain::train

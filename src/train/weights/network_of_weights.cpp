@@ -31,12 +31,8 @@ std::optional<nn::NetworkOptions> network_of_checkpoint(const Path& file) {
   return nn::options_of_network(parse_manifest(read_file(manifest), manifest.string()).checkpoint.graph);
 }
 
-}  // namespace
-
-std::optional<nn::NetworkOptions> network_of_weights(const Path& place) {
-  const Path file = weights_on_this_machine(place);
-  const WeightsFile weights(file);
-  if (is_checkpoint_file(file)) return network_of_checkpoint(file);
+// The network that has most tensors in the file, among those that others publish weights of.
+std::optional<nn::NetworkOptions> published_network_of(const WeightsFile& weights) {
   std::optional<nn::NetworkOptions> best;
   std::size_t most = 0;
   for (const nn::NetworkOptions& options : published_networks()) {
@@ -45,6 +41,19 @@ std::optional<nn::NetworkOptions> network_of_weights(const Path& place) {
     most = *fitting;
     best = options;
   }
+  return best;
+}
+
+}  // namespace
+
+std::optional<nn::NetworkOptions> network_of_weights(const Path& place) {
+  const Path file = weights_on_this_machine(place);
+  const WeightsFile weights(file);
+  if (is_checkpoint_file(file)) return network_of_checkpoint(file);
+  std::optional<nn::NetworkOptions> best = weights.network();
+  if (!best) best = published_network_of(weights);
+  const int anchors = weights.anchor_size();
+  if (best && anchors != nn::kUsualAnchorSize) best->anchor_size = anchors;
   if (!best && !weights.graph().is_null()) return nn::NetworkOptions{.name = file.string()};
   return best;
 }

@@ -121,12 +121,21 @@ class Reader {
       if (field->number == attribute) read_attribute(field->bytes, read, constant);
     }
     if (!space.empty() && space != kOwnDomain) read.op = fmt::format("{}.{}", space, read.op);
-    if (constant && read.op != "Constant") {  // the number that a ConstantOfShape repeats
-      if (!constant->integers.empty()) read.attributes["value"].integer = constant->integers.front();
-    }
+    if (constant && read.op == "ConstantOfShape") read_number(*constant, read.attributes["value"]);
     if (read.op != "Constant" || !constant || read.outputs.empty()) return onnx_.nodes.push_back(std::move(read));
     constant->real.name = read.outputs.front();
     add(std::move(*constant), onnx_.constants);
+  }
+
+  // The one that the operator repeats.
+  void read_number(const FoundTensor& tensor, OnnxAttribute& value) const {
+    if (!tensor.integers.empty()) value.integer = tensor.integers.front();
+    ForeignTensor number = tensor.real;
+    number.shape.clear();
+    value.is_real = !number.dtype.empty() && is_real(number);
+    if (!value.is_real) return;
+    check(number);
+    copy_values(number, std::span(&value.real, 1));
   }
 
   void read_attribute(ByteView bytes, OnnxNode& owner, std::optional<FoundTensor>& tensor) {
@@ -266,12 +275,16 @@ class Reader {
       return;
     }
     tensor.strides = packed_strides(tensor.shape);
+    check(tensor);
+    tensors.push_back(std::move(tensor));
+  }
+
+  void check(const ForeignTensor& tensor) const {
     try {
       check_tensor_bytes(tensor);
     } catch (const DataError& error) {
       fail(tensor.name, error.what(), kOnnxHint);
     }
-    tensors.push_back(std::move(tensor));
   }
 
   [[noreturn]] void fail(const std::string& tensor, const std::string& what, const char* hint) const {

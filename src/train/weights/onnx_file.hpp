@@ -15,8 +15,9 @@ namespace dtrain::train {
 struct OnnxAttribute {
   std::int64_t integer = 0;
   float real = 0;
-  std::string text;
-  std::vector<std::int64_t> integers;
+  bool is_real = false;  // of the number of a tensor
+  std::string text{};
+  std::vector<std::int64_t> integers{};
 };
 
 struct OnnxNode {

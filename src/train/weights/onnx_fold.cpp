@@ -99,10 +99,10 @@ Numbers fold_clip(const OnnxNode& node, const Inputs& in) {
 }
 
 Numbers fold_cast(const OnnxNode& node, const Inputs& in) {
-  constexpr std::int64_t kFloat32 = 1, kBool = 9, kFloat16 = 10, kFloat64 = 11;
+  constexpr std::int64_t kFloat32 = 1, kBool = 9, kFloat16 = 10, kFloat64 = 11, kBfloat16 = 16;
   const std::int64_t to = attribute_of(node, "to", kFloat32);
   Numbers made = *in[0];
-  made.is_real = to == kFloat32 || to == kFloat16 || to == kFloat64;
+  made.is_real = to == kFloat32 || to == kFloat16 || to == kFloat64 || to == kBfloat16;
   if (made.is_real) return made;
   for (OnnxNumber& number : made.values) {
     number.value = to == kBool ? (number.value != 0 ? 1.0 : 0.0) : std::trunc(number.value);

@@ -253,11 +253,11 @@ Numbers fold_shape(const OnnxNode& node, const Inputs& in) {
 Numbers fold_size(const OnnxNode&, const Inputs& in) { return {{}, {{double(in[0]->values.size())}}, false}; }
 
 Numbers fold_constant_of_shape(const OnnxNode& node, const Inputs& in) {
-  Numbers made{known_integers(node, "shape", in, 0), {}, false};
   const auto found = node.attributes.find("value");
-  OnnxNumber number;
-  if (found != node.attributes.end()) number.value = static_cast<double>(found->second.integer);
-  made.values.assign(count_of(made.shape), number);
+  const OnnxAttribute repeated = found == node.attributes.end() ? OnnxAttribute{.is_real = true} : found->second;
+  Numbers made{known_integers(node, "shape", in, 0), {}, repeated.is_real};
+  const double value = repeated.is_real ? double(repeated.real) : static_cast<double>(repeated.integer);
+  made.values.assign(count_of(made.shape), {value, false});
   return made;
 }
 

@@ -26,7 +26,8 @@ ForeignTensor transposed(const ForeignTensor& tensor, const std::vector<std::int
 std::optional<ForeignTensor> reshaped(const ForeignTensor& tensor, const std::vector<std::int64_t>& shape) {
   const bool is_sound = std::ranges::all_of(shape, [](std::int64_t extent) { return extent >= 1; });
   const std::int64_t count = element_count(shape);
-  if (!is_sound || count < 1 || count != element_count(tensor.shape)) return std::nullopt;
+  if (!is_sound || shape.size() > kMostDimensions || count < 1 || count != element_count(tensor.shape))
+    return std::nullopt;
   std::vector<std::pair<std::int64_t, std::int64_t>> old;  // extent and stride
   for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
     if (tensor.shape[i] == 1) continue;
@@ -57,6 +58,7 @@ std::optional<ForeignTensor> reshaped(const ForeignTensor& tensor, const std::ve
 std::optional<ForeignTensor> broadcast(const ForeignTensor& tensor, const std::vector<std::int64_t>& shape) {
   ForeignTensor wide = tensor;
   const std::size_t rank = std::max(shape.size(), tensor.shape.size());
+  if (rank > kMostDimensions) return std::nullopt;
   wide.shape.insert(wide.shape.begin(), rank - tensor.shape.size(), 1);
   wide.strides.insert(wide.strides.begin(), rank - tensor.strides.size(), 0);
   for (std::size_t i = 0; i < shape.size(); ++i) {

@@ -9,12 +9,14 @@
 #include <utility>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/hash.hpp>
+#include <dtrain/base/text.hpp>
 #include <dtrain/nn/graph_json.hpp>
 #include <dtrain/train/checkpoint.hpp>
 
-#include "checkpoint/checkpoint_tensors.hpp"
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/mxnet_params.hpp"
+#include "export/network_text.hpp"
 #include "export/onnx_documents.hpp"
 #include "far_weights.hpp"
 #include "foreign/npz_file.hpp"
@@ -26,32 +28,67 @@ namespace dtrain::train {
 namespace {
 
 // In a checkpoint the optimizer's state stands beside the weights, and the average of weights, which is the better one.
-std::vector<ForeignTensor> tensors_of_safetensors(ByteView file, const std::string& source) {
-  std::vector<SafetensorsEntry> entries = parse_safetensors(file, source);
-  const auto is_average = [](const SafetensorsEntry& entry) { return entry.name.starts_with(kAverageTensors); };
-  const bool averaged = std::ranges::any_of(entries, is_average);
+// Elements have a `name`; what is returned are those of the weights, without the average's mark.
+template <class Named>
+std::vector<Named> only_weights(std::vector<Named> all) {
+  const auto is_average = [](const Named& each) { return each.name.starts_with(kAverageTensors); };
+  const bool averaged = std::ranges::any_of(all, is_average);
+  std::erase_if(
+      all, [&](const Named& each) { return averaged ? !is_average(each) : each.name.starts_with(kOptimizerTensors); });
+  for (Named& each : all) {
+    if (averaged) each.name.erase(0, std::string_view(kAverageTensors).size());
+  }
+  return all;
+}
+
+std::vector<ForeignTensor> tensors_of_safetensors(const std::vector<SafetensorsEntry>& entries, ByteView file,
+                                                  const std::string& source) {
   std::vector<ForeignTensor> tensors;
-  for (SafetensorsEntry& entry : entries) {
-    if (averaged ? !is_average(entry) : entry.name.starts_with(kOptimizerTensors)) continue;
-    if (averaged) entry.name.erase(0, std::string_view(kAverageTensors).size());
-    tensors.push_back({.name = std::move(entry.name),
+  for (const SafetensorsEntry& entry : entries) {
+    tensors.push_back({.name = entry.name,
                        .shape = entry.shape,
                        .strides = packed_strides(entry.shape),
-                       .dtype = std::move(entry.dtype),
+                       .dtype = entry.dtype,
                        .bytes = file.subspan(entry.begin, entry.end - entry.begin)});
+    try {
+      check_tensor_bytes(tensors.back());
+    } catch (const DataError& error) {
+      throw DataError(fmt::format("{}: tensor '{}': {}", source, entry.name, error.what()), error.hint());
+    }
   }
   return tensors;
 }
 
-// `path` may be the tensors of a checkpoint, whose manifest knows more, or an export.
-Json preprocessing_of(const Path& path, ByteView file) {
-  if (is_checkpoint_file(path)) {
-    const Path manifest = Path(path).replace_extension(".json");
-    return parse_manifest(read_file(manifest), manifest.string()).checkpoint.job.preprocessing;
-  }
-  const Json metadata = safetensors_metadata(file, path.string());
+[[noreturn]] void refuse_damaged(const std::string& source, const std::string& what) {
+  throw DataError(fmt::format("{}: damaged: {}", source, what),
+                  "copy the checkpoint again, or take an older one of the run");
+}
+
+// Checks what can be checked before the tensors are read.
+void check_table(ByteView file, const std::vector<SafetensorsEntry>& entries, const DataFile& expected,
+                 const std::string& source) {
+  if (file.size() != expected.size)
+    refuse_damaged(source, fmt::format("{} bytes in place of {}", file.size(), expected.size));
+  const ByteView header = entries.empty() ? file : file.first(entries.front().begin);
+  if (sha256_hex(header) != expected.header_sha256) refuse_damaged(source, "its table of tensors was changed");
+}
+
+Json preprocessing_of_export(ByteView file, const std::string& source) {
+  const Json metadata = safetensors_metadata(file, source);
   const Json* document = metadata.is_object() ? metadata.find("preprocessing") : nullptr;
-  return document ? Json::parse(document->as_string(), path.string()) : Json();
+  return document ? Json::parse(document->as_string(), source) : Json();
+}
+
+int anchor_size_of_export(ByteView file, const std::string& source) {
+  const Json metadata = safetensors_metadata(file, source);
+  const Json* size = metadata.is_object() ? metadata.find(kAnchorSize) : nullptr;
+  return size ? static_cast<int>(parse_integer(size->as_string()).value_or(0)) : 0;
+}
+
+std::optional<nn::NetworkOptions> network_of_export(ByteView file, const std::string& source) {
+  const Json metadata = safetensors_metadata(file, source);
+  const Json* text = metadata.is_object() ? metadata.find(kNetworkOptions) : nullptr;
+  return text ? network_from_text(text->as_string(), source) : std::nullopt;
 }
 
 // torchvision's published weights of DenseNet and of vision transformers are older than its modules: denselayer1.norm.2
@@ -114,16 +151,16 @@ bool is_safetensors(ByteView file) { return file.size() > 8 && file[8] == std::b
 }  // namespace
 
 WeightsFile::WeightsFile(const Path& place, std::optional<nn::Shape> image, const SharedStore& store) {
-  const Path path = weights_on_this_machine(place, store);
-  file_ = MappedFile(path);
-  read(path, image);
+  path_ = weights_on_this_machine(place, store);
+  file_ = MappedFile(path_);
+  read(path_, image);
   for (ForeignTensor& tensor : tensors_) {
     renew_name_of_classifier(tensor.name);
     renew_name_of_detector(tensor.name);
   }
   if (tensors_.empty() && no_graph_) throw DataError(no_graph_->what(), no_graph_->hint());
   if (tensors_.empty())
-    throw DataError(path.string() + ": holds no tensors", "name a file with the weights of a network");
+    throw DataError(path_.string() + ": holds no tensors", "name a file with the weights of a network");
 }
 
 void WeightsFile::read(const Path& path, const std::optional<nn::Shape>& image) {
@@ -132,8 +169,7 @@ void WeightsFile::read(const Path& path, const std::optional<nn::Shape>& image) 
   if (path.extension() == ".onnx") {
     read_onnx(source, image);
   } else if (is_safetensors(bytes)) {
-    tensors_ = tensors_of_safetensors(bytes, source);
-    preprocessing_ = preprocessing_of(path, bytes);
+    read_safetensors(path);
   } else if (is_npz_file(bytes)) {
     NpzFile npz = parse_npz_file(bytes, source);
     tensors_ = std::move(npz.tensors);
@@ -150,6 +186,35 @@ void WeightsFile::read(const Path& path, const std::optional<nn::Shape>& image) 
   }
 }
 
+// The file may be the tensors of a checkpoint, whose manifest knows more, or an export.
+void WeightsFile::read_safetensors(const Path& path) {
+  const ByteView bytes = file_.bytes();
+  const std::string source = path.string();
+  const std::vector<SafetensorsEntry> entries = parse_safetensors(bytes, source);
+  tensors_ = tensors_of_safetensors(only_weights(entries), bytes, source);
+  if (!is_checkpoint_file(path)) {
+    preprocessing_ = preprocessing_of_export(bytes, source);
+    anchor_size_ = anchor_size_of_export(bytes, source);
+    network_ = network_of_export(bytes, source);
+    return;
+  }
+  const Path file = Path(path).replace_extension(".json");
+  const Manifest manifest = parse_manifest(read_file(file), file.string());
+  check_table(bytes, entries, manifest.data, source);
+  preprocessing_ = manifest.checkpoint.job.preprocessing;
+  anchor_size_ = nn::anchor_size(manifest.checkpoint.graph);
+  hashes_ = only_weights(manifest.tensors);
+  if (hashes_.size() != tensors_.size())
+    refuse_damaged(source, fmt::format("{} weights, the manifest lists {}", tensors_.size(), hashes_.size()));
+}
+
+void WeightsFile::check_values() const {
+  for (std::size_t i = 0; i < hashes_.size(); ++i) {
+    if (sha256_hex(tensors_[i].bytes) != hashes_[i].sha256)
+      refuse_damaged(path_.string(), fmt::format("tensor '{}' was changed", hashes_[i].name));
+  }
+}
+
 void WeightsFile::read_onnx(const std::string& source, const std::optional<nn::Shape>& image) {
   OnnxFile onnx = parse_onnx_file(file_.bytes(), source);
   const auto document = [&](const char* name) {
@@ -159,6 +224,7 @@ void WeightsFile::read_onnx(const std::string& source, const std::optional<nn::S
   if (onnx.metadata.contains(kOnnxGraph)) {
     graph_ = document(kOnnxGraph);
     preprocessing_ = document(kOnnxPreprocessing);
+    anchor_size_ = nn::anchor_size(nn::graph_from_json(graph_, source, {}, {}));
   } else {  // not dtrain's: its documents may be of another meaning
     read_onnx_network(onnx, source, image);
   }

@@ -33,6 +33,7 @@ struct ScriptedGeneration {
   bool stops = false;              // in place of a change
   // What workers are told that enter it, in place of training.
   std::optional<elastic::Entry::Kind> told = {};
+  std::vector<std::string> hosts = {};  // by rank; empty: the workers do not know
 };
 using Script = std::vector<ScriptedGeneration>;
 
@@ -147,7 +148,8 @@ class ScriptedMembership final : public elastic::Membership {
     return {.kind = elastic::Entry::Kind::train,
             .generation = *next + 1,
             .communicator = std::move(communicator),
-            .reason = {}};
+            .reason = {},
+            .hosts = world_.generation(*next).hosts};
   }
   void entered(const elastic::TrainingPosition& position) override { position_ = position; }
 

@@ -1,6 +1,9 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <thread>
 
 #include <dtrain/base/hash.hpp>
@@ -73,6 +76,25 @@ TEST_F(FarCheckpoints, AreWeightsOnlyWithTheirHash) {
   before ? ::setenv("XDG_CACHE_HOME", kept.c_str(), 1) : ::unsetenv("XDG_CACHE_HOME");
 }
 
+// The query of a URL may be a signature: it is no part of a file's name, and no message shows it.
+TEST_F(FarCheckpoints, AreWeightsBehindAUrlWithASignature) {
+  const TemporaryFolder folder;
+  const SetVariable cache("XDG_CACHE_HOME", folder.path().string());
+  const std::string whole = "not read as tensors";
+  store->put("s3://public/plain/w.pt", bytes_of(whole));
+  const std::string url = server->url("public/plain/w.pt?X-Amz-Signature=" + std::string(300, 'f') + "/hidden");
+  const Path copy = weights_on_this_machine(url + "#sha256=" + sha256_hex(bytes_of(whole)), store);
+  EXPECT_EQ(copy.filename(), "w.pt");
+  EXPECT_EQ(read_file(copy), whole);
+  try {
+    weights_on_this_machine(url, store);
+    FAIL() << "it has no hash";
+  } catch (const UsageError& error) {
+    EXPECT_EQ(error.what(), server->url("public/plain/w.pt") + ": weights from a URL need their hash");
+    EXPECT_EQ(error.hint().find("Signature"), std::string::npos);
+  }
+}
+
 // As the workers of one host do.
 TEST_F(FarCheckpoints, AreWeightsForManyThatBeginAtOnce) {
   const TemporaryFolder folder;
@@ -84,6 +106,33 @@ TEST_F(FarCheckpoints, AreWeightsForManyThatBeginAtOnce) {
   for (int i = 0; i < 4; ++i) {
     workers.emplace_back([&] { EXPECT_NO_THROW(EXPECT_EQ(read_file(weights_on_this_machine(place, store)), whole)); });
   }
+}
+
+// A process that was stopped keeps its lock; one that goes on changes its files.
+TEST_F(FarCheckpoints, AreWeightsForWhichAWaitEndsWithoutProgress) {
+  const TemporaryFolder folder;
+  const SetVariable cache("XDG_CACHE_HOME", folder.path().string());
+  const std::string whole = "not read as tensors", hash = sha256_hex(bytes_of(whole));
+  const std::string url = prefix().string() + "/w.pt", place = url + "#sha256=" + hash;
+  store->put(url, bytes_of(whole));
+  const Path weights = folder / "dtrain/weights" / hash, lock = weights.string() + ".lock";
+  std::filesystem::create_directories(weights);
+  FileDescriptor held(::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  ASSERT_EQ(::flock(held.get(), LOCK_EX), 0);
+  std::vector<std::string> told;
+  const DownloadWait wait{.tell = [&](const std::string& line) { told.push_back(line); },
+                          .quiet = std::chrono::seconds(1)};
+  expect_error<Error>([&] { weights_on_this_machine(place, store, wait); }, "has downloaded nothing of it");
+  EXPECT_EQ(told, std::vector<std::string>{"Waiting for another process that downloads " + url + " and holds " +
+                                           lock.string()});
+  std::jthread other([&] {
+    for (int i = 0; i < 40; ++i) {
+      std::ofstream(weights / "w.pt.download.part", std::ios::app) << 'x';
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    held = FileDescriptor();
+  });
+  EXPECT_EQ(read_file(weights_on_this_machine(place, store, wait)), whole);
 }
 
 // The environment leads to no server, and has no credentials.
@@ -155,9 +204,36 @@ TEST_F(FarCheckpoints, ThatAreDamagedOrMissingAreNamed) {
   const std::string data = prefix().string() + "-0001.safetensors";
   store->put(data, bytes_of(content("-0001.safetensors").substr(8)));
   expect_error([&] { load_checkpoint(prefix(), 1, {}, {}, store); }, data + ": damaged: ");
+  save_checkpoint({prefix(), 1}, small_checkpoint(), store);
+  store->put(data, bytes_of(content("-0001.safetensors") + "too much"));
+  expect_error([&] { load_checkpoint(prefix(), 1, {}, {}, store); }, data + ": damaged: ");
   store->remove(data);
   expect_error([&] { load_checkpoint(prefix(), 1, {}, {}, store); }, "is not there, though its manifest is");
   expect_error([&] { load_checkpoint(prefix(), 7, {}, {}, store); }, "r8-0007.json: there is no such checkpoint");
+}
+
+TEST_F(FarCheckpoints, AreKnownByTheirManifest) {
+  save_checkpoint({prefix(), 1}, small_checkpoint(), store);
+  const std::string stem = prefix().string() + "-0001";
+  for (const char* ending : {".json", ".safetensors"}) EXPECT_TRUE(is_checkpoint_file(stem + ending, store)) << ending;
+  EXPECT_FALSE(is_checkpoint_file(prefix().string() + "-0002.json", store));
+  store->put(stem + ".json", bytes_of("{}"));
+  EXPECT_FALSE(is_checkpoint_file(stem + ".safetensors", store));
+}
+
+TEST_F(FarCheckpoints, AreNoExports) {
+  const Checkpoint checkpoint = small_checkpoint();
+  const auto send = [&](const std::string& ending, const auto& write) {
+    for (const Path& file : export_to(prefix().string() + ending, write, store))
+      EXPECT_TRUE(is_export(file, store)) << file;
+  };
+  send(".onnx", [&](const Path& file) { return export_onnx(checkpoint, file); });
+  send(".safetensors", [&](const Path& file) { return export_safetensors(checkpoint, file); });
+  send("", [&](const Path& place) { return export_mxnet(checkpoint, place, 2); });
+  save_checkpoint({prefix(), 1}, checkpoint, store);
+  store->put(prefix().string() + ".rec", bytes_of("records"));
+  for (const char* ending : {"-0001.json", "-0001.safetensors", ".rec", ".none"})
+    EXPECT_FALSE(is_export(prefix().string() + ending, store)) << ending;
 }
 
 TEST_F(FarCheckpoints, GoFromExportsToTheSameBytes) {

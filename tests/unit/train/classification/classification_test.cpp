@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include <dtrain/train/classification.hpp>
 
 namespace dtrain::train {
@@ -16,6 +19,21 @@ TEST(BestGuesses, AreSortedAndAddUpToOne) {
   for (const Guess& each : guesses) sum += each.probability;
   EXPECT_NEAR(sum, 1, 1e-12);
   EXPECT_EQ(best_guesses(std::vector<float>{1000, -1000}, 1).front().probability, 1);
+}
+
+TEST(BestGuesses, OfNoNumbersAreLast) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  std::vector<float> logits(300, std::nanf(""));
+  logits[7] = 2;
+  const std::vector<Guess> guesses = best_guesses(logits, 300);
+  EXPECT_EQ(guesses[0].label, 7);
+  EXPECT_EQ(guesses[1].label, 0);
+  EXPECT_FALSE(guesses[0].is_number());
+  const std::vector<JudgedSample> samples{{0, 1, guesses[0]}};
+  EXPECT_EQ(calibration_error(calibration_bins(samples, 5)), 0);
+  EXPECT_TRUE(worst_mistakes(samples, 9).empty());
+  EXPECT_FALSE(best_guesses(std::vector<float>{1, kInfinity}, 1).front().is_number());
+  EXPECT_EQ(best_guesses(std::vector<float>{1, -kInfinity}, 1).front().probability, 1);
 }
 
 // Three of class 0, two of class 1, none of class 2.

@@ -194,6 +194,48 @@ TEST(GradientCompression, AGradientThatIsNotFiniteShowsInTheRestOfItsWindow) {
   }
 }
 
+// Among the largest, in the order of bits: whatever is not a number comes first, and what is applied shows it.
+TEST(GradientCompression, TheLargestBeginWithGradientsThatAreNotFinite) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  for (const bool whole : {false, true}) {
+    SCOPED_TRACE(whole);
+    GradientCompressor compressed = compressor({.kind = Compression::top_k, .share = 0.01});  // 5 floats
+    std::vector<float> leaf = gradients_of(0, 0);
+    leaf[7] = kNan;
+    leaf[400] = -kNan;
+    leaf[90] = kInfinity;
+    leaf[300] = -kInfinity;
+    leaf[20] = 5;
+    leaf[21] = 4;
+    compressed.begin_step(whole);
+    compressed.take(0, leaf, {0, kGradients});
+    compressed.restore(leaf);
+    EXPECT_TRUE(std::isnan(leaf[7]) && std::isnan(leaf[400]));
+    EXPECT_EQ(leaf[90], kInfinity);
+    EXPECT_EQ(leaf[300], -kInfinity);
+    EXPECT_EQ(leaf[20], 5);
+    EXPECT_EQ(std::ranges::count(std::span(leaf).first(kGradients), 0.0f), kGradients - 5);
+    const std::vector<float> kept =
+        whole ? compressed.take_rest()
+              : std::vector<float>(compressed.residual(0).begin(), compressed.residual(0).end());
+    EXPECT_EQ(kept[21], 4);
+    EXPECT_TRUE(std::ranges::all_of(kept, [](float value) { return std::isfinite(value); }));
+  }
+}
+
+// More of them than are sent: the others show in the rest.
+TEST(GradientCompression, GradientsThatAreNotFiniteAndNotSentShowInTheRest) {
+  GradientCompressor compressed = compressor({.kind = Compression::top_k, .share = 0.01});
+  std::vector<float> leaf = gradients_of(0, 0);
+  std::fill_n(leaf.begin(), 6, std::numeric_limits<float>::quiet_NaN());
+  compressed.begin_step(true);
+  compressed.take(0, leaf, {0, kGradients});
+  compressed.restore(leaf);
+  EXPECT_TRUE(std::isnan(leaf[4]));
+  EXPECT_FALSE(compressed.is_rest_finite());
+}
+
 // Two ranks with two shards each make the step that one rank with four makes.
 TEST(GradientCompression, FactorsOfTheSumAreThoseOfAllShards) {
   constexpr std::int64_t kSize = kGradients + 3;

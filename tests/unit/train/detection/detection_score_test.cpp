@@ -5,6 +5,7 @@
 #include <cmath>
 #include <thread>
 
+#include <dtrain/comm/mesh.hpp>
 #include <dtrain/data/objects.hpp>
 #include <dtrain/nn/networks.hpp>
 #include <dtrain/train/found_objects.hpp>
@@ -212,6 +213,64 @@ TEST(DetectionScore, IsThatOfAllRanks) {
   }
   threads.clear();
   for (const EvaluationReport& report : reports) expect_scene_figures(report);
+}
+
+// 17,000 pictures with 100 objects each are 68 MB, more than one gathering over TCP takes.
+void find_objects_in_many_pictures(const nn::Graph& graph, DetectionScore& score) {
+  constexpr std::uint32_t kAtOnce = 100, kTimes = 170;
+  constexpr std::size_t kObjects = 100;
+  const std::vector<nn::PictureObjects> pictures(kAtOnce, picture_of({}, {}));
+  Results results(graph, kAtOnce);
+  for (std::size_t picture = 0; picture < kAtOnce; ++picture) {
+    for (std::size_t row = 0; row < kObjects; ++row) results.put(picture, row, {16, 8, 32, 24}, 0.5f, 1);
+  }
+  std::vector<std::uint32_t> ids(kAtOnce);
+  for (std::uint32_t time = 0; time < kTimes; ++time) {
+    for (std::uint32_t i = 0; i < kAtOnce; ++i) ids[i] = time * kAtOnce + i;
+    score.add({.n = kAtOnce, .sample_ids = ids.data(), .objects = pictures.data()}, results.values);
+  }
+}
+
+TEST(DetectionScore, MayBeLargerThanWhatRanksGatherAtOnce) {
+  const nn::Graph graph = detector();
+  std::vector<std::unique_ptr<comm::Endpoint>> endpoints;
+  comm::MeshPlan plan{.generation = 1, .rank = 0, .ranks = {}};
+  for (int rank = 0; rank < 2; ++rank) {
+    endpoints.push_back(std::make_unique<comm::Endpoint>(comm::EndpointOptions{.secret = "test"}));
+    plan.ranks.push_back(endpoints.back()->address());
+  }
+  std::vector<EvaluationReport> reports(2);
+  std::vector<std::jthread> threads;
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank, mine = plan]() mutable {
+      mine.rank = static_cast<int>(rank);
+      const auto comm = endpoints[rank]->connect(mine, std::chrono::seconds(30));
+      DetectionScore score(graph);
+      if (rank == 0) {
+        find_objects_in_many_pictures(graph, score);
+      } else {
+        const nn::Box box{16, 8, 32, 24};
+        const nn::PictureObjects picture = picture_of({box}, {0});
+        const std::uint32_t id = 1'000'000;
+        Results results(graph, 1);
+        results.put(0, 0, box, 0.9f, 0);
+        score.add({.n = 1, .sample_ids = &id, .objects = &picture}, results.values);
+      }
+      score.finish(*comm, reports[rank]);
+    });
+  }
+  threads.clear();
+  for (const EvaluationReport& report : reports) EXPECT_DOUBLE_EQ(report.boxes_by_class.at(0).ap, 1);
+}
+
+TEST(GatherInPieces, GivesTheBytesOfAllRanksWhateverTheirSizes) {
+  const std::vector<std::string> all = {std::string((5 << 20) / 2, 'a'), "", std::string(1 << 20, 'c')};
+  auto world = comm::make_local_world(3);
+  std::vector<std::jthread> threads;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    threads.emplace_back(
+        [&all, rank, comm = std::move(world[rank])] { EXPECT_EQ(gather_in_pieces(*comm, bytes_of(all[rank])), all); });
+  }
 }
 
 // A wrong one of 1875 pixels of box and half as many of mask is small, up to 32^2.

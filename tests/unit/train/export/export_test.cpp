@@ -119,6 +119,22 @@ TEST(ExportMxnet, NamesArgumentsAndAuxiliaryStates) {
             "aux:bn0_moving_var ");
 }
 
+TEST(ExportMxnet, KnowsTheFilesThatWouldLoseTheirSymbol) {
+  const TemporaryFolder folder;
+  const Checkpoint checkpoint = small_checkpoint();
+  Checkpoint other = checkpoint;
+  nn::GraphBuilder builder("other", {1, 4, 4});
+  other.graph = builder.finish(builder.add("fc1", nn::Dense{3}, {0}));
+  EXPECT_EQ(params_of_other_network(checkpoint, folder / "x", 1), std::nullopt);
+  export_mxnet(checkpoint, folder / "x", 1);
+  export_mxnet(checkpoint, folder / "x", 2);
+  EXPECT_EQ(params_of_other_network(checkpoint, folder / "x", 3), std::nullopt);
+  EXPECT_EQ(params_of_other_network(other, folder / "x", 3), folder / "x-0002.params");
+  EXPECT_EQ(params_of_other_network(other, folder / "x", 2), folder / "x-0001.params");
+  std::filesystem::remove(folder / "x-0001.params");
+  EXPECT_EQ(params_of_other_network(other, folder / "x", 2), std::nullopt) << "it is replaced itself";
+}
+
 TEST(ExportMxnet, ComesBackAsTheSameModel) {
   const TemporaryFolder folder;
   const Checkpoint saved = small_checkpoint();

@@ -173,5 +173,21 @@ TEST_F(TinyTraining, EndsWithAWindowThatHidesAGradientThatIsNoNumber) {
   }
 }
 
+// What is sent is no number either, so the weights are none, and the next loss or the end of the epoch shows it.
+TEST_F(TinyTraining, EndsWithAGradientThatIsNoNumberAndIsSent) {
+  for (const Compression kind : {Compression::top_k, Compression::power_sgd}) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    options_.compression = {.kind = kind, .window = 2};
+    options_.checkpoint_prefix = folder_ / "m";
+    const std::unique_ptr<backend::Backend> backend = make_backend();
+    Faulty executable(compile(*backend));
+    data::Loader training = loader();
+    const auto membership = elastic::make_fixed_membership(comm::make_single());
+    IgnoringObserver observer;
+    EXPECT_THROW(train(network(), executable, training, nullptr, *membership, options_, nullptr, observer), Diverged);
+    EXPECT_TRUE(list_checkpoints(folder_ / "m").empty());
+  }
+}
+
 }  // namespace
 }  // namespace dtrain::train

@@ -3,6 +3,9 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/train/run_ends.hpp>
 
+#include "common/temporary_folder.hpp"
+#include "train/small_checkpoint.hpp"
+
 namespace dtrain::train {
 namespace {
 
@@ -72,6 +75,22 @@ TEST(RunEnds, NamesTheBestCheckpointWhereTheRunChooses) {
   EXPECT_EQ(best_words(best, 2, options), "best: m/p-0002");
   options.keep_best = true;
   EXPECT_EQ(best_words(best, 4, options), "best: m/p-0002");
+}
+
+// The run before kept one checkpoint alone, and this one keeps the best.
+TEST(RunEnds, NamesNoBestCheckpointThatIsGone) {
+  const TemporaryFolder folder;
+  const Path prefix = folder / "p";
+  const BestEpoch best{.accuracy = 0.5, .epoch = 2};
+  TrainerOptions options;
+  options.checkpoint_prefix = prefix;
+  options.keep_best = true;
+  save_checkpoint({prefix, 1}, small_checkpoint(1));
+  EXPECT_EQ(best_words(best, 4, options), "best: " + prefix.string() + "-0002") << "it may be written just now";
+  save_checkpoint({prefix, 4}, small_checkpoint(4));
+  EXPECT_EQ(best_words(best, 4, options), "best: " + prefix.string() + "-0002, which was not kept");
+  save_checkpoint({prefix, 2}, small_checkpoint(2));
+  EXPECT_EQ(best_words(best, 4, options), "best: " + prefix.string() + "-0002");
 }
 
 TEST(RunEnds, FollowTheBestWhereTheRunChoosesOrTheCheckpointNamesOne) {

@@ -49,6 +49,23 @@ TEST_F(SlowSaves, TheOthersWaitWhereTheSaveBeforeIsStillWritten) {
   EXPECT_EQ(saved().size(), 3u) << "at steps 2 and 4 and at the end";
 }
 
+TEST_F(SlowSaves, TheSaveForWhichTheyWaitIsMadeAlsoWhereAWorkerIsLostMeanwhile) {
+  const JobEnd alone = undisturbed();
+  options_.checkpoint_every_steps = 2;
+  options_.checkpoint_prefix = "s3://bucket/slow_put/lost_meanwhile/m";
+  std::atomic<int> signs = 0;
+  on_point_ = [&](int worker, Point point, std::uint64_t samples_seen) {
+    if (samples_seen != 40) return;
+    if (worker == 0 && point == Point::saving) ++signs;
+    if (worker == 1 && point == Point::reducing && signs > 1) throw Killed();
+  };
+  const JobEnd job = run({{.workers = {0, 1, 2}}, {.workers = {0, 2}}});
+  on_point_ = {};
+  EXPECT_TRUE(job.workers.at(1).killed);
+  expect_same_run(alone, job);
+  EXPECT_EQ(saved().size(), 3u) << "at steps 2 and 4 and at the end";
+}
+
 TEST_F(SlowSaves, ANewcomerAndTheOthersWaitWhereTheEndOfAnEpochIsSaved) {
   options_.epochs = 2;
   const JobEnd alone = undisturbed();

@@ -1,8 +1,13 @@
 // Shards whose updates, put together, are those of the whole network.
+#include <future>
+#include <limits>
 #include <numeric>
+
+#include <dtrain/net/loop_thread.hpp>
 
 #include "../tiny_training.hpp"
 #include "servers/parameter_shard.hpp"
+#include "servers/shard_server.hpp"
 
 namespace dtrain::train {
 namespace {
@@ -185,6 +190,36 @@ TEST_F(ShardOfSgd, RefusesGradientsThatCannotBe) {
   EXPECT_THROW((void)mine.take({0, 0, 1, 0.1f}, values), DataError);
   (void)mine.take({0, 0, 0, 0.1f}, values);
   EXPECT_THROW((void)mine.take({0, 0, 0, 0.1f}, values), DataError);
+}
+
+// A peer that knows the job's token, but is no worker of it.
+TEST_F(ShardOfSgd, ItsServerHangsUpOnAPeerThatAsksWhatNoWorkerAsks) {
+  using namespace std::chrono_literals;
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  servers_.secret = "s";
+  ShardServer server(servers_, "test");
+  server.serve(shard(1), 0, BookPlan{.epoch = {.samples = 64, .global_batch = 16}, .ranks = 2});
+  server.start();
+  net::LoopThread peer;
+  for (const MessageHead& head :
+       std::initializer_list<MessageHead>{{.kind = MessageKind::pull, .count = -1},
+                                          {.kind = MessageKind::pull, .count = kMost},
+                                          {.kind = MessageKind::pull, .first = -1, .count = 1},
+                                          {.kind = MessageKind::pull, .first = kMost, .count = 1},
+                                          {.kind = MessageKind::push, .first = kMost},
+                                          {.kind = MessageKind::next, .rank = 2},
+                                          {.kind = MessageKind::begin, .rank = -1},
+                                          {.kind = MessageKind::done, .rank = 1'000'000},
+                                          {.kind = MessageKind::finish, .rank = -1}}) {
+    std::promise<void> closed;
+    const auto channel = net::connect_channel(peer.loop(), server.address().address, server.address().port, "s", 10s,
+                                              {.purpose = "test"});
+    channel->listen(
+        {.on_frame = [](const std::string&) {}, .on_close = [&](const std::string&) { closed.set_value(); }});
+    channel->send(frame_of(head, std::vector<float>(1)));
+    EXPECT_EQ(closed.get_future().wait_for(10s), std::future_status::ready) << static_cast<std::uint32_t>(head.kind);
+  }
+  EXPECT_EQ(server.failure(), "");
 }
 
 }  // namespace

@@ -210,6 +210,37 @@ TEST_F(Asynchronous, SavesWithinAnEpochAndResumes) {
   EXPECT_EQ(second.log.steps.back().samples_seen, 2u * kTinySamples);
 }
 
+// The ledger's steps are those of the run, though batches are numbered by their samples.
+TEST_F(Asynchronous, ResumedWithAnotherBatchTheLedgerHasEachSampleOnce) {
+  options_.checkpoint_prefix = folder_ / "m";
+  const ParameterServers servers = std::exchange(options_.servers, {});
+  const JobEnd first = run({{.workers = {0}, .until = 20, .stops = true}});
+  const Checkpoint saved = load_checkpoint_file(list_checkpoints(folder_ / "m").at(0).stem() + ".json");
+  ASSERT_EQ(saved.cursor.step, 2u);
+  ASSERT_EQ(saved.cursor.position, 20u);
+  options_.servers = servers;
+  options_.checkpoint_prefix.reset();
+  std::vector<std::uint32_t> all(kTinySamples);
+  for (std::uint32_t id = 0; id < kTinySamples; ++id) all[id] = id;
+  for (const int batch : {5, 15}) {
+    SCOPED_TRACE(testing::Message() << "batch " << batch);
+    options_.worker_batch = batch;
+    const JobEnd second =
+        run({{.workers = {0, 1, 2}, .until = 30, .killed = 0, .point = Point::computing}, {.workers = others_of(0)}},
+            {{0, &saved}, {1, &saved}, {2, &saved}, {3, &saved}});
+    expect_one_state(second);
+    ASSERT_FALSE(second.ledger.steps.empty());
+    EXPECT_EQ(second.ledger.steps.begin()->first, Ledger::Step(0, 2));
+    std::vector<std::uint32_t> of_epoch = first.ledger.epoch(0);
+    const std::vector<std::uint32_t> resumed = second.ledger.epoch(0);
+    of_epoch.insert(of_epoch.end(), resumed.begin(), resumed.end());
+    std::ranges::sort(of_epoch);
+    EXPECT_EQ(of_epoch, all);
+    EXPECT_EQ(second.ledger.epoch(1), all);
+    EXPECT_EQ(second.ledger.missing(), (std::map<std::uint32_t, std::uint64_t>()));
+  }
+}
+
 TEST_F(Asynchronous, NamesTheStepWhoseLossIsNotFinite) {
   options_.schedule.base = 1e30;
   const JobEnd job = run({{.workers = {0}}});

@@ -90,6 +90,26 @@ TEST(OnnxFold, ComputesAsNumPyBroadcasts) {
   expect_numbers(fold("Cast", {list({2, 0})}, {.whole = {{"to", 9}}}), {2}, {1, 0});
 }
 
+TEST(OnnxFold, RepeatsARealNumber) {
+  constexpr int kTensor = 5;
+  const std::vector<float> half = {0.5f};
+  const ProtoMessage number = tensor_message("", std::vector<std::int64_t>{1}, float32)
+                                  .text(raw_data, std::string(text_of(std::as_bytes(std::span(half)))));
+  Sketch model;
+  model.node("ConstantOfShape", {"two"}, "a", {ProtoMessage().text(attribute_name, "value").message(kTensor, number)});
+  const std::string file = model.file();
+  const OnnxFile onnx = parse_onnx_file(bytes_of(file), "m.onnx");
+  const OnnxNumbers two = list({2});
+  const OnnxNode& node = onnx.nodes.front();
+  const OnnxNumbers made = fold_onnx_node(*find_onnx_fold(node), node, {&two});
+  EXPECT_TRUE(made.is_real);
+  EXPECT_EQ(made.values, (std::vector<OnnxNumber>{{0.5, false}, {0.5, false}}));
+  EXPECT_TRUE(fold("ConstantOfShape", {two}).is_real) << "zeros are real where no number is given";
+  const OnnxNumbers cast = fold("Cast", {made}, {.whole = {{"to", 16}}});  // BFLOAT16
+  EXPECT_TRUE(cast.is_real);
+  EXPECT_EQ(cast.values, made.values);
+}
+
 TEST(OnnxFold, RefusesWhatHasNoAnswer) {
   const auto refuses = [](const char* what, const char* op, const std::vector<OnnxNumbers>& inputs,
                           const Attributes& attributes = {}) {

@@ -4,6 +4,7 @@
 #include <dtrain/train/weights.hpp>
 
 #include "data/temporary_folder.hpp"
+#include "export/network_text.hpp"
 #include "foreign/npz_file.hpp"
 #include "train/small_checkpoint.hpp"
 
@@ -172,6 +173,39 @@ TEST(Weights, NameTheirNetwork) {
   EXPECT_FALSE(network_of_weights(golden("state_dict.pt")).has_value());
 }
 
+TEST(Weights, OfAnExportNameTheNetworkWhoseTensorsOthersDoNotHave) {
+  const TemporaryFolder folder;
+  for (const nn::NetworkOptions& network :
+       {nn::NetworkOptions{.name = "resnet", .num_layers = 20, .image = {3, 32, 32}, .classes = 7, .width = 4},
+        {.name = "mlp", .image = {1, 8, 8}, .classes = 3}}) {
+    Checkpoint checkpoint = small_checkpoint();
+    checkpoint.graph = nn::build_network(network);
+    checkpoint.state = {};
+    checkpoint.state.parameters.resize(static_cast<std::size_t>(checkpoint.graph.parameter_count));
+    checkpoint.state.statistics.resize(static_cast<std::size_t>(checkpoint.graph.statistic_count));
+    export_safetensors(checkpoint, folder / "x.safetensors");
+    const auto known = network_of_weights(folder / "x.safetensors");
+    ASSERT_TRUE(known.has_value()) << network.name;
+    EXPECT_EQ(known->name, network.name);
+    EXPECT_EQ(known->num_layers, network.num_layers);
+    EXPECT_EQ(known->width, network.width);
+  }
+  export_safetensors(small_checkpoint(), folder / "own.safetensors");  // a network without a name
+  EXPECT_FALSE(network_of_weights(folder / "own.safetensors").has_value());
+}
+
+TEST(NetworkText, OfANewerNetworkIsNotKnownAndABrokenOneIsRefused) {
+  std::string text = network_text({.name = "vgg", .num_layers = 16, .batch_norm = true});
+  const auto read = network_from_text(text, "x");
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->num_layers, 16);
+  EXPECT_TRUE(read->batch_norm);
+  EXPECT_FALSE(network_from_text(network_text({.name = "resnet-of-tomorrow"}), "x").has_value());
+  text.replace(text.find("16"), 2, "-1");
+  expect_error<DataError>([&] { network_from_text(text, "x.safetensors"); }, "x.safetensors: network_options: -1");
+  expect_error<DataError>([] { network_from_text("{}", "x.safetensors"); }, "x.safetensors: network_options: ");
+}
+
 TEST(Weights, NameTheDetectorAndItsBackbone) {
   const TemporaryFolder folder;
   for (const std::string& name : nn::detector_names()) {
@@ -199,6 +233,35 @@ TEST(Weights, OfDtrainBringTheirPreprocessing) {
     EXPECT_EQ(weights.checkpoint.state.statistics, checkpoint.state.statistics) << name;
     EXPECT_EQ(preprocessing_of_weights(folder / name), checkpoint.job.preprocessing) << name;
   }
+}
+
+TEST(Weights, OfADamagedCheckpointAreRefused) {
+  const TemporaryFolder folder;
+  const Checkpoint checkpoint = small_checkpoint();
+  const Path file = save_checkpoint({folder / "m", 1, 0}, checkpoint);
+  const std::string whole = read_file(file);
+  const auto read_with_changed = [&](const std::vector<float>& values) {
+    std::string content = whole;
+    const std::size_t at = content.find(text_of(std::as_bytes(std::span(values).first(2))));
+    content.at(at) = static_cast<char>(content.at(at) ^ 1);
+    write_file_atomic(file, content);
+    load_weights({.file = file, .whole = true}, small_graph());
+  };
+  expect_error<DataError>([&] { read_with_changed(checkpoint.state.parameters); },
+                          "m-0001.safetensors: damaged: tensor 'conv0_weight' was changed");
+  EXPECT_NO_THROW(read_with_changed(checkpoint.state.optimizer)) << "which is no weight";
+  std::string renamed = whole;
+  renamed.replace(renamed.find("bn0_gamma"), 9, "bn0_gamme");
+  write_file_atomic(file, renamed);
+  expect_error<DataError>([&] { preprocessing_of_weights(file); }, "damaged: its table of tensors was changed");
+}
+
+TEST(Weights, OfACheckpointHaveItsNames) {
+  const TemporaryFolder folder;
+  const Path file = save_checkpoint({folder / "p", 1, 0}, small_checkpoint());
+  std::filesystem::create_directory(folder / "p");
+  for (const char* name : {"p", "p-0001", "p-0001.json", "p-0001.safetensors"})
+    EXPECT_EQ(file_of_weights(folder / name), file) << name;
 }
 
 TEST(Weights, OfDtrainHaveGammasThatAreHeldAtOneAndNotNeeded) {
