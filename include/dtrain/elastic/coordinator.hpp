@@ -6,7 +6,8 @@
 //   list                                  -> dtrain.hosts-list/1
 //   drain {"host", "reason"?}             -> {"ok": true}; the host stays in the file
 //   stop  {"reason"?, "now"?: bool}       -> {"ok": true}; the job ends resumable, `now`: without a checkpoint
-//   edit-hosts {"add": [lines], "remove": [names], "any_number"?: bool} -> as hosts-changed, after it wrote the file
+//   edit-hosts {"add": [lines], "remove": [names], "any_number"?: bool} -> as hosts-changed, after it wrote the file;
+//                                            "problems" begin with what it repaired there
 //   bandwidth {...}                       -> {"ok": true}, when the whole request has arrived: the sender times it
 //   hosts-changed                         -> {"ok": true, "problems": [...]}; reads the host file at once, because
 //                                            dtrain itself wrote it, and may remove any number of hosts

@@ -44,7 +44,8 @@ struct [[nodiscard]] Entry {
   Kind kind = Kind::leave;
   std::uint64_t generation = 0;
   std::unique_ptr<comm::Communicator> communicator;
-  std::string reason;  // for the user
+  std::string reason{};              // for the user
+  std::vector<std::string> hosts{};  // by rank; several ranks may share one; empty: not known
 };
 
 enum class Verdict {

@@ -50,7 +50,7 @@ struct Policy {
   bool allow_mass_remove = false;                     // an edit by hand may remove more than half of the hosts
   bool allow_mixed_hardware = false;                  // workers with another fingerprint may join
   AdmissionCheckFor admission_check = AdmissionCheckFor::none;
-  int failure_limit = 100;   // failed workers before the job stops
+  int failure_limit = 100;   // failures in a row without a step between them before the job stops
   int fruitless_limit = 10;  // recoveries in a row without a step between them before the job stops
 
   Duration between_changes{250};          // minimum time between generations: edits within it are one change

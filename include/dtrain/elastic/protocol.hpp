@@ -35,6 +35,9 @@ struct Member {
   friend bool operator==(const Member&, const Member&) = default;
 };
 
+// Their hosts, in their order.
+std::vector<std::string> hosts_of(const std::vector<Member>& members);
+
 // From the coordinator to a worker.
 struct Prepare {
   Generation generation = 0;

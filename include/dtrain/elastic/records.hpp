@@ -48,11 +48,12 @@ class MemberLog {
   std::vector<std::string> present_;
 };
 
-// `events.jsonl`: {"seq":0,"time":"2026-01-31T23:59:59.123456Z","event":...}, one object a line.
+// `events.jsonl`: {"seq":0,"time":"2026-01-31T23:59:59.123456Z","event":...}, one object a line. base/event_kind.hpp
+// has the kinds.
 class EventLog {
  public:
   explicit EventLog(Path path);
-  // Returns the event as it was written.
+  // Returns the event as it was written. One that the next coordinator must know is on disk then.
   Json append(const Json& event, WallTime time);
   GrowingFile& file() { return file_.file(); }
 

@@ -22,8 +22,8 @@ AgentCollector::AgentCollector(net::Loop& loop, const ElectionResult& election, 
                                std::function<void()> complete, Done done)
     : loop_(loop),
       times_(times),
-      awaited_(hosts_of(election)),
-      expected_(awaited_.size()),
+      voters_(hosts_of(election)),
+      awaited_(voters_),
       alive_(election.granted_by),
       complete_(std::move(complete)),
       done_(std::move(done)) {}
@@ -40,6 +40,7 @@ void AgentCollector::take(HostReport report) {
 
 void AgentCollector::drop(const std::string& host) {
   std::erase_if(reports_, [&](const HostReport& report) { return report.host == host; });
+  if (voters_.contains(host)) awaited_.insert(host);
 }
 
 void AgentCollector::end(const std::function<void(AgentPoolEvent)>& on_event) {

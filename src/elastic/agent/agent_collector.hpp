@@ -25,7 +25,7 @@ class AgentCollector : public std::enable_shared_from_this<AgentCollector> {
   void start();
 
   void take(HostReport report);
-  // The agent connects again, so its report is outdated.
+  // The agent's connection is lost. Its report is outdated: it may connect again, and is awaited again.
   void drop(const std::string& host);
   void keep_for_later(AgentPoolEvent event) { early_.push_back(std::move(event)); }
 
@@ -35,14 +35,14 @@ class AgentCollector : public std::enable_shared_from_this<AgentCollector> {
  private:
   void check(int rounds);
   void check_quiet();
-  bool has_half() const { return 2 * awaited_.size() <= expected_; }
+  bool has_half() const { return 2 * awaited_.size() <= voters_.size(); }
   bool has_all_alive() const;
   void complete();
 
   net::Loop& loop_;
   const CollectTimes times_;
-  std::set<std::string> awaited_;  // hosts
-  const std::size_t expected_;
+  const std::set<std::string> voters_;    // hosts
+  std::set<std::string> awaited_;         // those of them that have not come
   const std::vector<std::string> alive_;  // those that voted
   std::function<void()> complete_;        // empty once called
   const Done done_;

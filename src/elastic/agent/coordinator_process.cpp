@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include <dtrain/base/error.hpp>
@@ -15,6 +16,14 @@
 
 namespace dtrain::elastic {
 namespace {
+
+// A coordinator there would end at once, and could not say why in its log.
+void require_writable(const Path& job_folder) {
+  if (::access(job_folder.c_str(), W_OK) == 0) return;
+  throw Error(fmt::format("no coordinator can be started here: {} cannot be written: {}", job_folder.string(),
+                          std::strerror(errno)),
+              "mount it with write access; until then, coordinators run on other hosts");
+}
 
 // The job goes on without the log where that cannot be written.
 FileDescriptor coordinator_log(const Path& job_folder) {
@@ -51,6 +60,7 @@ CoordinatorProcess::CoordinatorProcess(net::Loop& loop, const std::vector<std::s
                                        std::vector<std::string> environment, const Path& folder,
                                        const CoordinatorOrder& order, std::function<void(std::uint16_t)> on_port)
     : answer_(std::make_shared<Answer>()) {
+  require_writable(order.job_folder);
   Pipe output = make_pipe();
   answer_->pipe = std::move(output.read_end);
   ::fcntl(answer_->pipe.get(), F_SETFL, O_NONBLOCK);

@@ -14,6 +14,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/elastic/job_files.hpp>
 
 #include "surroundings.hpp"
 
@@ -279,8 +280,10 @@ void Follower::act(const StartCoordinator& start) {
                                welcome_->document};
   const auto on_port = [this, leader](std::uint16_t port) mutable {
     leader.address.port = port;
-    if (port == 0) return feed(CoordinatorFailed{});
-    feed(CoordinatorRuns{leader});
+    if (port != 0) return feed(CoordinatorRuns{leader});
+    act(Note{fmt::format("the coordinator of term {} ended at its start: logs/{} may say why", leader.term,
+                         job_file::kCoordinatorLog)});
+    feed(CoordinatorFailed{});
   };
   std::vector<std::string> environment = workers_environment(*welcome_);
   environment.push_back(coordinator_mark(options_.order));
@@ -288,7 +291,7 @@ void Follower::act(const StartCoordinator& start) {
     coordinator_ = std::make_unique<CoordinatorProcess>(loop_, options_.coordinator_command, environment,
                                                         workers_folder(*welcome_, options_.order), order, on_port);
   } catch (const Error& error) {
-    act(Note{error.what()});
+    act(Note{error.hint().empty() ? error.what() : fmt::format("{} ({})", error.what(), error.hint())});
     feed(CoordinatorFailed{});
   }
 }

@@ -4,7 +4,8 @@
 //
 // A connection is pending until its first frame tells what it is. A host has at most one agent, marked by the `tree` of
 // its last start. An agent is lost when its connection closes or after `silence`; that reports HostDown, and its
-// workers are lost with it. While agents are collected for a takeover, events wait in the collector.
+// workers are lost with it. While agents are collected for a takeover, events wait in the collector, and a lost agent
+// only takes its report back.
 #include <dtrain/elastic/network_agent_pool.hpp>
 
 #include <fmt/format.h>
@@ -248,11 +249,15 @@ struct NetworkAgentPool::Impl : std::enable_shared_from_this<Impl> {
     if (found == connections.end()) return;
     const std::string host = found->second.host;
     connections.erase(found);
-    if (!host.empty() && forget_host(host)) deliver(HostDown{host, reason});
+    if (host.empty() || !forget_host(host)) return;
+    if (collector) return collector->drop(host);
+    on_event(HostDown{host, reason});
   }
 
   void lose_host(const std::string& host, const std::string& reason) {
-    if (forget_host(host)) later(HostDown{host, reason});
+    if (!forget_host(host)) return;
+    if (collector) return collector->drop(host);
+    later(HostDown{host, reason});
   }
 
   // Closing its channel ends an agent that does not outlive its coordinator.

@@ -15,7 +15,7 @@ std::string file_name_of(std::string host) {
   std::replace_if(
       host.begin(), host.end(),
       [](unsigned char c) {
-        return !std::isalnum(c) && std::string_view("._@:[]-").find(char(c)) == std::string::npos;
+        return !std::isalnum(c) && std::string_view("._@:[]-+$%").find(char(c)) == std::string::npos;
       },
       '_');
   return host;

@@ -12,7 +12,8 @@
 
 namespace dtrain::elastic {
 
-// Replaces characters that do not belong into a file name.
+// Replaces characters that do not belong into a file name. Keeps all that the name of a host may have, so that files of
+// two hosts are apart, and readers find those of a host by its name.
 std::string file_name_of(std::string host);
 // <job folder>/logs/<host>.<slot>.log
 Path worker_log(const Path& job_folder, const std::string& host, int slot);

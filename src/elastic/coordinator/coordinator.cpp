@@ -18,6 +18,7 @@
 #include <utility>
 
 #include <dtrain/base/error_json.hpp>
+#include <dtrain/base/event_kind.hpp>
 #include <dtrain/base/secret.hpp>
 #include <dtrain/elastic/job_files.hpp>
 
@@ -32,8 +33,6 @@ namespace {
 
 constexpr std::chrono::seconds kMetricsInterval{5}, kCatchUpInterval{1};
 constexpr std::size_t kMostDeferred = 100'000;
-
-Json error_answer(const Error& error) { return Json::object({{"error", error_to_json(error)}}); }
 
 std::string text_or(const Json& body, std::string_view key, const std::string& otherwise) {
   const Json* value = body.find(key);
@@ -62,9 +61,7 @@ struct Coordinator::Impl {
       return;
     }
     write_now([this] { journal.begin_term(options.term); });  // a full disk must not end a job that trains
-    pending_requests = pending_requests_in(read_events(options.folder / job_file::kEvents));
-    origin.listed = pending_requests.listed;
-    origin.unlisted.assign(pending_requests.unlisted.begin(), pending_requests.unlisted.end());
+    origin.earlier = pending_requests = pending_requests_in(read_events(options.folder / job_file::kEvents));
     first = recover_state(options.policy, origin, *options.takeover, now.time);
     state = std::move(first->state);
   }
@@ -114,18 +111,19 @@ struct Coordinator::Impl {
       say({Say::Kind::warning, error.what(),
            fmt::format("the job keeps its hosts, {}, until that file lists some", fmt::join(state.order, ", "))});
     }
+    // First, so that nothing is started for the other requests of a job that ends.
+    if (const auto& stop = pending_requests.stop) step(StopAsked{stop->reason, stop->at_once, stop->exit_code}, now);
     for (const auto& [host, reason] : pending_requests.drained) {
       const bool ends_soon = pending_requests.noticed.contains(host);
       step(ends_soon ? Event(HostNotice{host, true, reason}) : Event(Drain{host, reason}), now);
     }
-    if (const auto& stop = pending_requests.stop) step(StopAsked{stop->reason, stop->at_once, stop->exit_code}, now);
   }
 
   void hear(const Request& request, Moment now) {
     try {
       request.answer(answer(request.body, now));
     } catch (const Error& error) {
-      request.answer(error_answer(error));
+      request.answer(Json::object({{"error", error_to_json(error)}}));
     }
   }
 
@@ -186,10 +184,9 @@ struct Coordinator::Impl {
 
   Json drain(const Json& body, Moment now) {
     const std::string& name = body.at("host").as_string();
-    const auto found = state.hosts.find(name);
-    if (found == state.hosts.end()) {
+    if (!state.hosts.contains(name))
       throw UsageError(fmt::format("the job has no host {}", name), "dtrain hosts list names them");
-    }
+    require_lead();
     step(Drain{name, text_or(body, "reason", "asked for")}, now);
     return Json::object({{"ok", true}});
   }
@@ -206,25 +203,29 @@ struct Coordinator::Impl {
                      "start it with setting 'elastic' to change them while it trains");
   }
 
+  void require_lead() const {
+    if (may_write()) return;
+    throw RemoteError("the coordinator does not reach enough of the job's agents to change anything",
+                      "try again in a few seconds");
+  }
+
   // The coordinator alone writes the file, so edits from many machines need no lock.
   Json edit_hosts(const Json& body, Moment now) {
     require_elastic();
-    if (!may_write()) {
-      throw RemoteError("the coordinator does not reach enough of the job's agents to change anything",
-                        "try again in a few seconds");
-    }
+    require_lead();
     std::vector<HostLine> present;
     for (const std::string& name : state.order) present.push_back(state.hosts.at(name).line);
-    warn_of(edit_host_file(host_file, present, options.slots, body));
-    return hosts_changed(now);
+    std::vector<std::string> repairs = edit_host_file(host_file, present, options.slots, body);
+    warn_of(repairs);
+    return hosts_changed(now, std::move(repairs));
   }
 
-  Json hosts_changed(Moment now) {
+  // `problems`: what the edit repaired in the file.
+  Json hosts_changed(Moment now, std::vector<std::string> problems = {}) {
     require_elastic();
-    Json problems = Json::array();
-    for (const std::string& problem : take_host_list(host_list_in(host_file, options.slots), true, now))
-      problems.push_back(problem);
-    return Json::object({{"ok", true}, {"problems", std::move(problems)}});
+    for (std::string& problem : take_host_list(host_list_in(host_file, options.slots), true, now))
+      problems.push_back(std::move(problem));
+    return Json::object({{"ok", true}, {"problems", json_texts(problems)}});
   }
 
   // Output.
@@ -271,8 +272,8 @@ struct Coordinator::Impl {
   void act(const Say& line, Moment) { say(line); }
   void act(const Finish& finish, Moment now) {
     finished = finish;
-    Json event = Json::object(
-        {{"event", "goodput"}, {"percent", 100 * meter.goodput(now.time)}, {"samples_seen", meter.samples_seen()}});
+    Json event = make_event(EventKind::goodput,
+                            {{"percent", 100 * meter.goodput(now.time)}, {"samples_seen", meter.samples_seen()}});
     if (state.traffic.sent > 0) event["sent_bytes"] = state.traffic.sent;
     write_event(event, now);
     if (options.prometheus) write_metrics(now);

@@ -7,12 +7,9 @@
 namespace dtrain::elastic {
 namespace {
 
-// Hosts of the first host list are present from the start.
-bool is_newcomer(const Host& host) { return host.edit > 1; }
-
 bool must_pass(const State& state, const Host& host) {
   return state.policy.admission_check == AdmissionCheckFor::all_hosts ||
-         (state.policy.admission_check == AdmissionCheckFor::new_hosts && is_newcomer(host));
+         (state.policy.admission_check == AdmissionCheckFor::new_hosts && host.newcomer);
 }
 
 const char* text_of(AdmissionCheckResult::Prepare prepare) {
@@ -34,10 +31,10 @@ void fail(DecisionContext& context, Host& host, const AdmissionCheckResult& resu
   const std::string& last = result.last_lines.empty() ? result.failure : result.last_lines.back();
   const bool has_more = !result.last_lines.empty() && result.failure.find(last) == result.failure.npos;
   const std::string reason = has_more ? fmt::format("{}: {}", result.failure, last) : result.failure;
-  context.emit("failed", {{"host", name},
-                          {"stage", stage_name(result.stage)},
-                          {"reason", reason},
-                          {"last_lines", lines_json(result.last_lines)}});
+  context.emit(EventKind::failed, {{"host", name},
+                                   {"stage", stage_name(result.stage)},
+                                   {"reason", reason},
+                                   {"last_lines", lines_json(result.last_lines)}});
   context.say(fmt::format("{} may not join: {}", name, reason),
               "the job continues without it and checks it again later", Say::Kind::error);
   fail_host(context, host, reason);
@@ -46,12 +43,13 @@ void fail(DecisionContext& context, Host& host, const AdmissionCheckResult& resu
 
 void pass(DecisionContext& context, Host& host, const AdmissionCheckResult& result) {
   host.admission = AdmissionState::passed;
-  context.emit("prepared", {{"host", host.line.name},
-                            {"prepare", text_of(result.prepare)},
-                            {"health", result.health},
-                            {"seconds", Json::object({{"prepare", result.prepare_seconds},
-                                                      {"check", result.check_seconds},
-                                                      {"all", seconds_between(host.admission_since, context.now)}})}});
+  context.emit(EventKind::prepared,
+               {{"host", host.line.name},
+                {"prepare", text_of(result.prepare)},
+                {"health", result.health},
+                {"seconds", Json::object({{"prepare", result.prepare_seconds},
+                                          {"check", result.check_seconds},
+                                          {"all", seconds_between(host.admission_since, context.now)}})}});
   if (result.prepare == AdmissionCheckResult::Prepare::by_hand) {
     context.say(fmt::format("{} was prepared by hand: the prepare command does not run there", host.line.name));
   }
@@ -65,7 +63,7 @@ bool pass_admission_check(DecisionContext& context, Host& host) {
   if (host.admission == AdmissionState::checking) return false;
   host.admission = AdmissionState::checking;
   host.admission_since = context.now;
-  context.emit("preparing", {{"host", host.line.name}});
+  context.emit(EventKind::preparing, {{"host", host.line.name}});
   context.add(RunAdmissionCheck{host.line.name});
   return false;
 }

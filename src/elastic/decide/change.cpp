@@ -48,10 +48,10 @@ void begin_change(DecisionContext& context, NextMembership next) {
   change.times.begun = state.last_change = context.now;
   for (const WorkerId id : change.members) state.workers.at(id).invited = change.number;
   context.add(JournalEntry{change.number, false, state.reserved_workers, {}});
-  context.emit("prepare", {{"generation", change.number},
-                           {"workers", change.members.size()},
-                           {"leaving", host_names(state, change.leaving)},
-                           {"reason", change.reason}});
+  context.emit(EventKind::prepare, {{"generation", change.number},
+                                    {"workers", change.members.size()},
+                                    {"leaving", host_names(state, change.leaving)},
+                                    {"reason", change.reason}});
   const std::vector<Member> members = members_of(state, change);
   announce_change(context, change.number, false, members);
   context.send(with_leaving(change), Prepare{change.number, members});
@@ -109,10 +109,10 @@ void commit_change(DecisionContext& context) {
   announce_change(context, change.number, true, members);
   Json hosts = Json::array();
   for (const Member& member : members) hosts.push_back(member.host);
-  context.emit("commit", {{"generation", change.number},
-                          {"members", std::move(hosts)},
-                          {"reason", change.reason},
-                          {"prepare_seconds", seconds_between(change.times.begun, context.now)}});
+  context.emit(EventKind::commit, {{"generation", change.number},
+                                   {"members", std::move(hosts)},
+                                   {"reason", change.reason},
+                                   {"prepare_seconds", seconds_between(change.times.begun, context.now)}});
   if (change.boundary == Boundary::now) {
     context.send(change.members, Commit{change.number, Boundary::now});
     switch_over(context);
@@ -127,8 +127,8 @@ void all_entered(DecisionContext& context) {
   current.awaited = 0;
   current.times.entered = context.now;
   if (!current.times.switched) current.times.switched = context.now;
-  context.emit("entered", {{"generation", current.number},
-                           {"sync_seconds", seconds_between(current.times.switched, context.now)}});
+  context.emit(EventKind::entered, {{"generation", current.number},
+                                    {"sync_seconds", seconds_between(current.times.switched, context.now)}});
   for (const WorkerId id : current.leaving) {
     Worker* worker = context.find(id);
     if (worker == nullptr) continue;
@@ -171,7 +171,7 @@ void first_step(DecisionContext& context) {
                                                   {"sync", seconds_between(times.switched, times.entered)},
                                                   {"first_step", seconds_between(times.entered, times.stepped)}})}};
   for (auto& member : step_size_json(context, current.members.size())) event.push_back(std::move(member));
-  context.emit("generation", std::move(event));
+  context.emit(EventKind::generation, std::move(event));
   say_step_size(context);
 }
 
@@ -308,7 +308,7 @@ void announce_change_again(DecisionContext& context) {
 void abandon_change(DecisionContext& context, const std::string& reason) {
   State& state = context.state;
   if (!state.change || state.change->committed) return;
-  context.emit("abandoned", {{"generation", state.change->number}, {"reason", reason}});
+  context.emit(EventKind::abandoned, {{"generation", state.change->number}, {"reason", reason}});
   state.change.reset();
   state.not_before = context.now + state.policy.between_changes * std::max(1, state.mesh_attempts);
 }
@@ -342,13 +342,13 @@ void on_step(DecisionContext& context, Worker& worker) {
   if (!current.stepped) first_step(context);
   if (state.furthest < worker.position) {
     state.furthest = worker.position;
-    state.fruitless = 0;
+    state.fruitless = state.failures_since_step = 0;
   }
-  if (std::exchange(worker.stepped, true)) return;
+  worker.stepped = true;
   Host& host = context.host_of(worker);
   if (host.logged || !host.wanted) return;
   host.logged = true;
-  context.emit("added", {{"host", worker.host}, {"generation", current.number}});
+  context.emit(EventKind::added, {{"host", worker.host}, {"generation", current.number}});
   context.add(LogMembership{true, worker.host});
 }
 

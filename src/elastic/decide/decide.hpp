@@ -81,7 +81,7 @@ struct LogMembership {  // a line of host_worker_log
   bool added = false;
   std::string host;
 };
-struct Emit {  // a line of events.jsonl: {"event": KIND, ...}
+struct Emit {  // a line of events.jsonl: {"event": KIND, ...}, see base/event_kind.hpp
   Json event;
 };
 using Action = std::variant<StartHost, RunAdmissionCheck, StartWorker, Send, KillWorker, EndHost, JournalEntry,

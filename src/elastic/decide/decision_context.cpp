@@ -26,17 +26,13 @@ void DecisionContext::say(std::string text, std::string hint, Say::Kind kind) {
   add(Say{kind, std::move(text), std::move(hint)});
 }
 
-void DecisionContext::emit(std::string_view event, Json::Object details) {
-  Json json = Json::object({{"event", event}});
-  for (auto& [key, value] : details) json[key] = std::move(value);
-  add(Emit{std::move(json)});
-}
+void DecisionContext::emit(EventKind kind, Json::Object details) { add(Emit{make_event(kind, std::move(details))}); }
 
-void DecisionContext::emit(std::string_view event, const Worker& worker, Json::Object details) {
+void DecisionContext::emit(EventKind kind, const Worker& worker, Json::Object details) {
   Json::Object all = {{"worker", worker.id}, {"host", worker.host}};
   if (worker.slot != 0) all.emplace_back("slot", worker.slot);
   all.insert(all.end(), details.begin(), details.end());
-  emit(event, std::move(all));
+  emit(kind, std::move(all));
 }
 
 void DecisionContext::enter_phase(Worker& worker, WorkerPhase phase) {

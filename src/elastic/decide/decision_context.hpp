@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <dtrain/base/event_kind.hpp>
+
 #include "decide.hpp"
 
 namespace dtrain::elastic {
@@ -27,8 +29,8 @@ struct DecisionContext {
   void send(std::vector<WorkerId> workers, ToWorker message);  // nothing when there are none
   void say(std::string text, std::string hint = {}, Say::Kind kind = Say::Kind::note);
   // An event that names a worker also names its host.
-  void emit(std::string_view event, Json::Object details);
-  void emit(std::string_view event, const Worker& worker, Json::Object details = {});
+  void emit(EventKind kind, Json::Object details);
+  void emit(EventKind kind, const Worker& worker, Json::Object details = {});
   void enter_phase(Worker& worker, WorkerPhase phase);
 
   // Does not count time during which the coordinator itself was held up.

@@ -1,6 +1,7 @@
 // The stages of the end of a job: workers are asked to stop, then killed; then the agents end; then the job is
 // finished.
 #include <algorithm>
+#include <utility>
 
 #include "steps.hpp"
 
@@ -8,8 +9,8 @@ namespace dtrain::elastic {
 namespace {
 
 // A coordinator that takes over ends the job in the same way (pending_requests.hpp).
-void emit_ending(DecisionContext& context, std::string_view event, const std::string& reason, ExitCode exit_code) {
-  context.emit(event, {{"exit_code", static_cast<int>(exit_code)}, {"reason", reason}});
+void emit_ending(DecisionContext& context, EventKind kind, const std::string& reason, ExitCode exit_code) {
+  context.emit(kind, {{"exit_code", static_cast<int>(exit_code)}, {"reason", reason}});
 }
 
 void enter_stage(DecisionContext& context, Ending::Stage stage) {
@@ -41,6 +42,12 @@ void end_agents(DecisionContext& context) {
   }
 }
 
+// Stop without a checkpoint, once to each.
+void stop_without_saving(DecisionContext& context, std::vector<WorkerId> workers) {
+  std::erase_if(workers, [&](WorkerId id) { return std::exchange(context.state.workers.at(id).sent_stop, true); });
+  context.send(std::move(workers), Stop{.save = false, .reason = context.state.ending->reason});
+}
+
 std::vector<WorkerId> members_left(DecisionContext& context) {
   std::vector<WorkerId> members = context.state.current->members;
   std::erase_if(members, [&](WorkerId id) { return !is_member(context.state.workers.at(id)); });
@@ -63,36 +70,46 @@ bool is_overdue(DecisionContext& context) {
 void begin_stop(DecisionContext& context, const std::string& reason, ExitCode exit_code) {
   State& state = context.state;
   if (state.ending) return;
-  state.ending = Ending{.since = context.now, .exit_code = exit_code, .reason = reason};
-  emit_ending(context, "stop", reason, exit_code);
+  // An earlier coordinator may have begun this stop. Its members would have left by themselves instead of holding.
+  const bool may_be_asked = state.freezing && state.freezing->at_takeover && !all_frozen(state);
+  state.ending = Ending{.since = context.now, .exit_code = exit_code, .reason = reason, .asked_members = may_be_asked};
+  emit_ending(context, EventKind::stop, reason, exit_code);
   abandon_change(context, "the job stops");
   dismiss_others(context, "the job stops");
   context.settle = true;
   if (all_frozen(state)) return stop_frozen(context);
+  if (!state.current || state.freezing) return;
+  state.ending->asked_members = true;
   // Each worker saves its state if the workers lose each other before they stop together.
-  if (state.current && !state.freezing)
-    context.send(members_left(context), Stop{.save = !state.cut_off, .reason = reason});
+  context.send(members_left(context), Stop{.save = !state.cut_off, .reason = reason});
 }
 
-// The members hold: the most advanced one writes the checkpoint.
+// The members hold: the most advanced one writes the checkpoint. The others keep their state until it is written,
+// because one of them takes over when the first is lost. After an earlier Stop each would save by itself, so they are
+// told not to.
 void stop_frozen(DecisionContext& context) {
-  const State& state = context.state;
-  const std::vector<WorkerId> members = members_left(context);
+  State& state = context.state;
+  Ending& ending = *state.ending;
+  std::vector<WorkerId> members = members_left(context);
   if (members.empty()) return;
-  if (state.ending->exit_code == ExitCode::ok) return context.send(members, Leave{state.ending->reason});
+  if (ending.exit_code == ExitCode::ok) {
+    for (const WorkerId id : members) dismiss(context, state.workers.at(id), ending.reason);
+    return;
+  }
   const auto position = [&](WorkerId id) { return state.workers.at(id).position; };
   const WorkerId best = std::ranges::max(members, {}, position);
-  std::vector<WorkerId> others;
-  std::ranges::copy_if(members, std::back_inserter(others), [&](WorkerId id) { return id != best; });
-  context.send(best, Stop{.save = position(best).has_state && !state.cut_off, .reason = state.ending->reason});
-  context.send(others, Stop{.save = false, .reason = state.ending->reason});
+  if (ending.saved || state.cut_off || !position(best).has_state) return stop_without_saving(context, members);
+  if (std::exchange(ending.saver, best) != best) context.send(best, Stop{.save = true, .reason = ending.reason});
+  if (!ending.asked_members) return;
+  std::erase(members, best);
+  stop_without_saving(context, std::move(members));
 }
 
 void end_at_once(DecisionContext& context, const std::string& reason, ExitCode exit_code) {
   State& state = context.state;
   context.settle = true;
   if (state.ending && state.ending->stage != Ending::Stage::asked) return;
-  emit_ending(context, "end_at_once", reason, exit_code);
+  emit_ending(context, EventKind::end_at_once, reason, exit_code);
   abandon_change(context, "the job ends");
   state.ending = Ending{.exit_code = exit_code, .reason = reason};
   enter_stage(context, Ending::Stage::killed);
@@ -109,10 +126,10 @@ void on_done(DecisionContext& context, Worker& worker, const TrainingPosition& p
     worker.position = position;
     on_step(context, worker);
   }
-  context.emit("done", worker);
+  context.emit(EventKind::done, worker);
   context.enter_phase(worker, WorkerPhase::leaving);
   worker.left = Left{.how = Left::How::done, .reason = {}, .position = worker.position};
-  const std::string reason = "training is complete";
+  const std::string reason = kTrainingIsComplete;
   if (!state.ending) {
     abandon_change(context, reason);
     dismiss_others(context, reason);
@@ -120,6 +137,7 @@ void on_done(DecisionContext& context, Worker& worker, const TrainingPosition& p
   }
   state.ending->exit_code = ExitCode::ok;
   state.ending->reason = reason;
+  recount_unfrozen(context);
 }
 
 void continue_ending(DecisionContext& context) {
@@ -137,7 +155,7 @@ void continue_ending(DecisionContext& context) {
   }
   if (ending.stage == Ending::Stage::agents && (!any_agent(state) || is_overdue(context))) {
     enter_stage(context, Ending::Stage::finished);
-    emit_ending(context, "finish", ending.reason, ending.exit_code);
+    emit_ending(context, EventKind::finish, ending.reason, ending.exit_code);
     context.add(Finish{ending.exit_code, ending.reason});
   }
 }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include <dtrain/base/wait_status.hpp>
 
@@ -56,7 +57,7 @@ std::string consequence(const State& state, const Worker& worker, const std::vec
 
 void report(DecisionContext& context, const Worker& worker, const Fault& fault, const std::vector<Loss>& losses) {
   const std::optional<int> rank = rank_of(context.state, worker.id);
-  context.emit("failed", worker,
+  context.emit(EventKind::failed, worker,
                {{"rank", rank ? Json(*rank) : Json()},
                 {"generation", context.state.current ? Json(context.state.current->number) : Json()},
                 {"reason", fault.reason},
@@ -85,10 +86,15 @@ void complete_failure(DecisionContext& context, const Worker& worker, const Work
   note_exit(context, exited);
   auto& first = context.state.first_failure;
   if (first && first->worker == worker.id && !exited.last_lines.empty()) first->last_lines = exited.last_lines;
-  context.emit("exited", worker,
+  context.emit(EventKind::exited, worker,
                {{"reason", "it " + describe_end(exited.exit_code, exited.signal)},
                 {"last_lines", lines_json(exited.last_lines)}});
   show_lines(context, worker, exited.last_lines);
+}
+
+// Training is complete. The worker's last message may have gone to an earlier coordinator.
+bool ends_with_the_job(const State& state, const WorkerExited& exited) {
+  return state.ending && state.ending->exit_code == ExitCode::ok && exited.exit_code == 0 && exited.signal == 0;
 }
 
 struct Evicted {
@@ -126,8 +132,21 @@ void leave_generations(DecisionContext& context, const Evicted& gone) {
   if (!gone.was_member && !(was_coming && change)) return;
   if (gone.was_member) std::erase(state.current->members, gone.id);
   if (!state.freezing) return begin_freeze(context, gone.why, gone.heard);
-  state.freezing->awaited = unfrozen_members(state).size();
-  if (state.ending && all_frozen(state)) stop_frozen(context);
+  recount_unfrozen(context);
+}
+
+bool is_training(const State& state) { return state.current && !state.freezing && state.current->stepped; }
+
+// For Policy::failure_limit. The failures of one host are one, and what fails beside members that train is none: a host
+// that cannot be used is tried again for as long as the job runs.
+int limited_failures(DecisionContext& context, const std::vector<Loss>& losses) {
+  std::set<std::string> hosts;
+  for (const Loss& loss : losses) {
+    const Worker* worker = context.find(loss.worker);
+    if (worker == nullptr || !is_usable(*worker)) continue;
+    if (is_member(*worker) || !is_training(context.state)) hosts.insert(worker->host);
+  }
+  return static_cast<int>(hosts.size());
 }
 
 // Every host has failed, and no process is on its way.
@@ -147,17 +166,21 @@ void check_limits(DecisionContext& context) {
   const std::string first = fmt::format("{}: {}", who, failure.reason);
   if (!state.policy.elastic) return end_at_once(context, first, code);
   // A job that never made a step fails for a reason that waiting does not cure: data, options, memory.
-  // After a takeover, steps were made under an earlier coordinator.
-  const bool never_trained = state.pace.steps_seen == 0 && state.furthest == TrainingPosition{};
+  const bool never_trained =
+      !state.trained_before && state.pace.steps_seen == 0 && state.furthest == TrainingPosition{};
   if (never_trained && nothing_can_start(state)) return end_at_once(context, first, code);
-  if (state.failures > state.policy.failure_limit) {
-    return begin_stop(context, fmt::format("{} failures; the first was {}", state.failures, first), code);
+  if (state.failures_since_step > state.policy.failure_limit) {
+    return begin_stop(context,
+                      fmt::format("{} failures without a step between them; the first of the job was {}",
+                                  state.failures_since_step, first),
+                      code);
   }
 }
 
 }  // namespace
 
 void lose_workers(DecisionContext& context, const std::vector<Loss>& losses) {
+  context.state.failures_since_step += limited_failures(context, losses);
   // Mark every lost worker first, so that none of them is sent a Freeze.
   std::vector<Evicted> evicted;
   for (const Loss& loss : losses) {
@@ -179,7 +202,8 @@ void lose_host(DecisionContext& context, Host& host, const std::string& reason) 
   const bool asked = agent == AgentState::ending;
   const int failures = host.failures;
   const std::string why = fmt::format("its host's agent is gone: {}", reason);
-  context.emit("host_down", {{"host", host.line.name}, {"reason", asked ? "no worker is needed there" : reason}});
+  context.emit(EventKind::host_down,
+               {{"host", host.line.name}, {"reason", asked ? "no worker is needed there" : reason}});
   std::vector<Loss> losses;
   Record record = Record::none;
   for (const WorkerId id : host.slots) {
@@ -196,6 +220,7 @@ void lose_host(DecisionContext& context, Host& host, const std::string& reason) 
       context.state.first_failure = Failure{.host = host.line.name, .reason = reason, .unreachable = true};
     }
     ++context.state.failures;
+    if (!is_training(context.state)) ++context.state.failures_since_step;
   }
   check_limits(context);
 }
@@ -208,8 +233,12 @@ void fail_host(DecisionContext& context, Host& host, const std::string& reason) 
 }
 
 void worker_exited(DecisionContext& context, const WorkerExited& exited) {
-  const Worker* worker = context.find(exited.worker);
+  Worker* worker = context.find(exited.worker);
   if (worker == nullptr) return;
+  if (is_usable(*worker) && ends_with_the_job(context.state, exited)) {
+    context.enter_phase(*worker, WorkerPhase::leaving);
+    recount_unfrozen(context);
+  }
   if (is_usable(*worker)) {
     const Fault fault{.reason = "it " + describe_end(exited.exit_code, exited.signal),
                       .process = ProcessState::gone,
@@ -246,7 +275,7 @@ void begin_freeze(DecisionContext& context, const std::string& reason, std::opti
   freezing.times.noticed = context.now;
   const std::vector<WorkerId> unfrozen = unfrozen_members(state);
   freezing.awaited = unfrozen.size();
-  context.emit("freeze", {{"generation", number}, {"reason", reason}});
+  context.emit(EventKind::freeze, {{"generation", number}, {"reason", reason}});
   context.send(unfrozen, Freeze{number});
   for (const WorkerId id : current.leaving) {
     if (Worker* worker = context.find(id)) dismiss(context, *worker, "removed from the job");
@@ -264,6 +293,13 @@ std::vector<WorkerId> unfrozen_members(const State& state) {
     if (is_member(worker) && worker.frozen < state.freezing->number) unfrozen.push_back(id);
   }
   return unfrozen;
+}
+
+void recount_unfrozen(DecisionContext& context) {
+  State& state = context.state;
+  if (!state.freezing) return;
+  state.freezing->awaited = unfrozen_members(state).size();
+  if (state.ending && all_frozen(state)) stop_frozen(context);
 }
 
 void on_frozen(DecisionContext& context, Worker& worker, Generation number, const TrainingPosition& position) {

@@ -297,7 +297,7 @@ void name_stragglers(DecisionContext& context) {
     if (!slow || worker.said_straggler || lately) continue;
     worker.said_straggler = true;
     said = context.now;
-    context.emit("straggler", worker,
+    context.emit(EventKind::straggler, worker,
                  {{"score", worker.compute_seconds / usual},
                   {"compute_seconds", worker.compute_seconds},
                   {"median_seconds", usual}});

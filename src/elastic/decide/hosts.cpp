@@ -64,7 +64,8 @@ bool may_edit(DecisionContext& context, const HostsWanted& wanted, const Edit& e
     return false;
   }
   if (wanted.by_person || state.policy.allow_mass_remove || edit.removed.size() * 2 <= state.order.size()) return true;
-  context.emit("hosts_refused", {{"removed", names_json(edit.removed)}, {"reason", "more than half of the hosts"}});
+  context.emit(EventKind::hosts_refused,
+               {{"removed", names_json(edit.removed)}, {"reason", "more than half of the hosts"}});
   context.say(fmt::format("an edit that removes {} of {} hosts is ignored: it looks like an accident",
                           edit.removed.size(), state.order.size()),
               "'dtrain hosts remove NAME' removes any number; setting 'allow-mass-remove' lets edits by hand do it too",
@@ -94,7 +95,7 @@ void start_agent(DecisionContext& context, Host& host) {
   host.agent_since = context.now;
   host.admission = AdmissionState::unchecked;
   say_launching(context, host);
-  context.emit("host_starting", {{"host", host.line.name}});
+  context.emit(EventKind::host_starting, {{"host", host.line.name}});
   context.add(StartHost{host.line});
 }
 
@@ -116,7 +117,7 @@ void start_worker(DecisionContext& context, Host& host, std::size_t slot) {
   worker.slot = static_cast<int>(slot);
   context.enter_phase(worker, WorkerPhase::starting);
   if (host.failures > 0) say_launching(context, host);
-  context.emit("worker_starting", worker);
+  context.emit(EventKind::worker_starting, worker);
   context.add(StartWorker{worker.host, worker.slot, id});
 }
 
@@ -143,7 +144,7 @@ void dismiss_surplus(DecisionContext& context, Host& host) {
 void announce_spare(DecisionContext& context, Host& host) {
   const bool spare = host.wanted && !host.drained && host.allotted == 0;
   if (spare && !host.said_spare) {
-    context.emit("spare", {{"host", host.line.name}, {"max_workers", context.state.policy.max_workers}});
+    context.emit(EventKind::spare, {{"host", host.line.name}, {"max_workers", context.state.policy.max_workers}});
     context.say(fmt::format("{} is a spare: the job has its {} already", host.line.name,
                             count_of(static_cast<std::size_t>(context.state.policy.max_workers), "worker")),
                 "a larger setting 'max-workers' uses it");
@@ -188,15 +189,17 @@ void accept_hosts(DecisionContext& context, const HostsWanted& wanted) {
     host.line = line;
     host.slots.resize(std::max(host.slots.size(), static_cast<std::size_t>(line.slots)));
     if (std::exchange(host.wanted, true)) continue;
+    host.drained = host.noticed = false;  // a notice may have come while it was leaving
+    host.newcomer = state.edits > 1;
     host.edit = state.edits;
     host.edited = context.now;
     forget_failures(host);
   }
   state.order = order_of(state, wanted);
-  context.emit("hosts", {{"added", names_json(edit.added)},
-                         {"removed", names_json(edit.removed)},
-                         {"by", wanted.by_person ? "command" : "file"},
-                         {"list", state.edits}});
+  context.emit(EventKind::hosts, {{"added", names_json(edit.added)},
+                                  {"removed", names_json(edit.removed)},
+                                  {"by", wanted.by_person ? "command" : "file"},
+                                  {"list", state.edits}});
 }
 
 void drain_host(DecisionContext& context, const std::string& name, const std::string& reason) {
@@ -213,14 +216,14 @@ void drain_host(DecisionContext& context, const std::string& name, const std::st
   host.drained = true;
   host.drain_reason = reason;
   host.edited = context.now;
-  context.emit("drain", {{"host", name}, {"reason", reason}});
+  context.emit(EventKind::drain, {{"host", name}, {"reason", reason}});
 }
 
 void take_notice(DecisionContext& context, const HostNotice& notice) {
   const auto found = context.state.hosts.find(notice.host);
   if (found == context.state.hosts.end()) return;
   if (notice.leave && found->second.noticed) return;  // an agent repeats it when it has reconnected
-  context.emit("notice", {{"host", notice.host}, {"leave", notice.leave}, {"reason", notice.reason}});
+  context.emit(EventKind::notice, {{"host", notice.host}, {"leave", notice.leave}, {"reason", notice.reason}});
   if (!notice.leave) return;
   found->second.noticed = true;
   drain_host(context, notice.host, notice.reason);
@@ -239,9 +242,10 @@ void host_up(DecisionContext& context, const HostUp& up) {
   host.agent = AgentState::up;
   host.knows = 0;
   host.address = up.address;
-  context.emit("host_up", {{"host", up.host},
-                           {"address", up.address},
-                           {"seconds", seconds_between(std::exchange(host.agent_since, context.now), context.now)}});
+  context.emit(EventKind::host_up,
+               {{"host", up.host},
+                {"address", up.address},
+                {"seconds", seconds_between(std::exchange(host.agent_since, context.now), context.now)}});
   announce_change_again(context);
 }
 
@@ -266,7 +270,7 @@ void note_gone(DecisionContext& context, Host& host) {
   };
   if (std::ranges::any_of(host.slots, trains)) return;
   host.logged = false;
-  context.emit("removed",
+  context.emit(EventKind::removed,
                {{"host", host.line.name}, {"reason", host.drained ? host.drain_reason : "not in the host list"}});
   context.add(LogMembership{false, host.line.name});
 }

@@ -8,6 +8,19 @@
 namespace dtrain::elastic {
 namespace {
 
+// Returns false when workers that compute other bits are allowed.
+bool refuse_worker(DecisionContext& context, const Worker& worker, const std::string& why) {
+  if (context.state.policy.allow_mixed_hardware) return false;
+  const std::string hint = "setting 'mixed-hardware' allow lets it join, but the bits then depend on the hosts";
+  context.say(fmt::format("{} would compute other bits than the rest: {}", name_of(worker), why), hint,
+              Say::Kind::error);
+  context.settle = true;
+  Host& host = context.host_of(worker);
+  lose_worker(context, worker.id, {.reason = fmt::format("it would compute other bits than the rest: {}", why)});
+  host.next_command = hint;
+  return true;
+}
+
 bool is_wildcard(const std::string& address) { return address.empty() || address == "0.0.0.0" || address == "::"; }
 
 struct Hear {
@@ -17,15 +30,18 @@ struct Hear {
   void operator()(const Hello& hello) const {
     if (worker.phase != WorkerPhase::starting) return;
     note_hello(context, worker, hello);
-    context.emit("worker_up", worker, {{"pid", hello.pid}, {"seconds", seconds_between(worker.since, context.now)}});
+    context.emit(EventKind::worker_up, worker,
+                 {{"pid", hello.pid}, {"seconds", seconds_between(worker.since, context.now)}});
     context.enter_phase(worker, WorkerPhase::preparing);
-    check_fingerprint();
+    refuse_other_machine(context, worker);
   }
 
   void operator()(const Ready& ready) const {
-    if (worker.phase != WorkerPhase::preparing || computes_other_bits(ready)) return;
+    if (worker.phase != WorkerPhase::preparing) return;
+    worker.probe = ready.probe;
+    if (refuse_other_probe(context, worker)) return;
     worker.position = ready.position;
-    context.emit("worker_ready", worker, {{"seconds", seconds_between(worker.since, context.now)}});
+    context.emit(EventKind::worker_ready, worker, {{"seconds", seconds_between(worker.since, context.now)}});
     context.enter_phase(worker, WorkerPhase::ready);
     context.settle = true;
   }
@@ -42,7 +58,7 @@ struct Hear {
     if (!is_member(worker) || !current) return;
     const bool echo = lost.generation < current->number && worker.entered == current->number;
     if (echo || lost.generation > current->number) return;
-    context.emit("lost", worker, {{"generation", lost.generation}, {"reason", lost.reason}});
+    context.emit(EventKind::lost, worker, {{"generation", lost.generation}, {"reason", lost.reason}});
     on_frozen(context, worker, lost.generation, lost.position);
     if (!context.state.freezing) {
       begin_freeze(context, fmt::format("{} lost the others: {}", name_of(worker), lost.reason), std::nullopt);
@@ -51,8 +67,9 @@ struct Hear {
 
   // Epochs, evaluations and checkpoints become events of the job; steps are too many.
   void operator()(const Report& report) const {
-    const Json* kind = report.event.is_object() ? report.event.find("event") : nullptr;
-    if (kind == nullptr || *kind == Json("step")) return;
+    const bool is_event = report.event.is_object() && report.event.find("event");
+    if (!is_event || event_kind(report.event) == EventKind::step) return;
+    if (event_kind(report.event) == EventKind::lost) worker.lost_weights = true;
     Json event = report.event;
     event["worker"] = worker.id;
     context.add(Emit{std::move(event)});
@@ -78,34 +95,6 @@ struct Hear {
   }
 
  private:
-  void check_fingerprint() const {
-    State& state = context.state;
-    if (state.fingerprint.empty()) state.fingerprint = worker.fingerprint;
-    if (worker.fingerprint != state.fingerprint) {
-      refuse(fmt::format("it is {} instead of {}", worker.fingerprint, state.fingerprint));
-    }
-  }
-
-  bool computes_other_bits(const Ready& ready) const {
-    State& state = context.state;
-    if (state.probe.empty()) state.probe = ready.probe;
-    return !ready.probe.empty() && ready.probe != state.probe &&
-           refuse("it computed other values from the same samples");
-  }
-
-  // Returns false when workers that compute other bits are allowed.
-  bool refuse(const std::string& why) const {
-    if (context.state.policy.allow_mixed_hardware) return false;
-    const std::string hint = "setting 'mixed-hardware' allow lets it join, but the bits then depend on the hosts";
-    context.say(fmt::format("{} would compute other bits than the rest: {}", name_of(worker), why), hint,
-                Say::Kind::error);
-    context.settle = true;
-    Host& host = context.host_of(worker);
-    lose_worker(context, worker.id, {.reason = fmt::format("it would compute other bits than the rest: {}", why)});
-    host.next_command = hint;
-    return true;
-  }
-
   // A removed worker leaves after its last step in the old generation, so the new one was agreed on.
   void on_removed(const Left& left) const {
     const auto& change = context.state.change;
@@ -115,9 +104,11 @@ struct Hear {
   }
 
   void on_stopped(const Left& left) const {
+    auto& ending = context.state.ending;
+    if (ending && ending->saver == worker.id) ending->saved = !worker.lost_weights;
     note_left(left);
     const std::string reason = left.reason.empty() ? fmt::format("{} stopped", name_of(worker)) : left.reason;
-    if (!context.state.ending) begin_stop(context, reason, ExitCode::resumable);
+    if (!ending) begin_stop(context, reason, ExitCode::resumable);
   }
 
   void on_failed(const Left& left) const {
@@ -132,12 +123,28 @@ struct Hear {
   void note_left(const Left& left) const {
     worker.left = left;
     worker.position = left.position;
-    context.emit("left", worker, {{"reason", left.reason}});
+    context.emit(EventKind::left, worker, {{"reason", left.reason}});
+    const bool was_member = is_member(worker);
     context.enter_phase(worker, WorkerPhase::leaving);
+    if (was_member) recount_unfrozen(context);
   }
 };
 
 }  // namespace
+
+bool refuse_other_machine(DecisionContext& context, const Worker& worker) {
+  State& state = context.state;
+  if (state.fingerprint.empty()) state.fingerprint = worker.fingerprint;
+  return worker.fingerprint != state.fingerprint &&
+         refuse_worker(context, worker, fmt::format("it is {} instead of {}", worker.fingerprint, state.fingerprint));
+}
+
+bool refuse_other_probe(DecisionContext& context, const Worker& worker) {
+  State& state = context.state;
+  if (state.probe.empty()) state.probe = worker.probe;
+  return !worker.probe.empty() && worker.probe != state.probe &&
+         refuse_worker(context, worker, "it computed other values from the same samples");
+}
 
 void note_hello(DecisionContext& context, Worker& worker, const Hello& hello) {
   worker.pid = hello.pid;

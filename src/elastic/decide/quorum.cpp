@@ -47,9 +47,10 @@ void note_cut_off(DecisionContext& context, bool cut_off) {
   State& state = context.state;
   if (cut_off == state.cut_off.has_value()) return;
   if (!cut_off)
-    return context.emit("reached", {{"seconds", seconds_between(std::exchange(state.cut_off, {}), context.now)}});
+    return context.emit(EventKind::reached,
+                        {{"seconds", seconds_between(std::exchange(state.cut_off, {}), context.now)}});
   state.cut_off = context.now;
-  context.emit("cut_off", {{"generation", state.voter_sets.front().generation}});
+  context.emit(EventKind::cut_off, {{"generation", state.voter_sets.front().generation}});
   context.say(fmt::format("{}: the job waits for them, or continues on their side", why_no_quorum(state)),
               "check their machines and the network between them", Say::Kind::warning);
 }
@@ -113,7 +114,7 @@ void tiebreaker_answered(DecisionContext& context, const TiebreakerAnswered& ans
   for (VoterHosts& voters : context.state.voter_sets) {
     if (voters.generation + 1 != answered.generation || voters.has_tiebreaker == answered.won) continue;
     voters.has_tiebreaker = answered.won;
-    context.emit("claimed", {{"generation", answered.generation}});
+    context.emit(EventKind::claimed, {{"generation", answered.generation}});
     context.say(
         fmt::format(
             "half of the agents do not answer: {}. This half holds the tie-breaker of generation {} and continues",

@@ -27,6 +27,7 @@ HostLine line_of_name(const std::string& name) {
 struct StateRecovery {
   DecisionContext& context;
   const TakeoverState& takeover;
+  const Origin& origin;
 
   State& state() const { return context.state; }
 
@@ -53,16 +54,17 @@ struct StateRecovery {
     context.enter_phase(worker, WorkerPhase::starting);
     for (const FromWorker& message : report.said)
       std::visit([&](const auto& kind) { remember(worker, kind); }, message);
+    if (origin.earlier.done.contains(worker.id)) remember_done(worker);
     state().next_worker = std::max(state().next_worker, report.worker + 1);
   }
 
   void remember(Worker& worker, const Hello& hello) const {
     note_hello(context, worker, hello);
-    if (state().fingerprint.empty()) state().fingerprint = hello.fingerprint;
     context.enter_phase(worker, WorkerPhase::preparing);
   }
   void remember(Worker& worker, const Ready& ready) const {
     worker.position = ready.position;
+    worker.probe = ready.probe;
     context.enter_phase(worker, WorkerPhase::ready);
   }
   void remember(Worker& worker, const Progress& progress) const {
@@ -72,6 +74,12 @@ struct StateRecovery {
     worker.entered = progress.generation;
   }
   void remember(Worker&, const auto&) const {}
+
+  // Its last message went to an earlier coordinator. It may be silent until its process ends.
+  void remember_done(Worker& worker) const {
+    context.enter_phase(worker, WorkerPhase::leaving);
+    worker.left = Left{.how = Left::How::done, .reason = {}, .position = worker.position};
+  }
 
   // The newest of all generations that are known. Members of any generation freeze in it.
   Generation newest_generation() const {
@@ -113,35 +121,54 @@ struct StateRecovery {
     for (const WorkerId id : ids) {
       Worker& worker = state().workers.at(id);
       worker.invited = number;
-      worker.stepped = worker.position.has_state;
+      worker.stepped = worker.position.has_state && context.host_of(worker).logged;
       context.enter_phase(worker, WorkerPhase::member);
       state().furthest = std::max(state().furthest, worker.position);
+      if (state().fingerprint.empty()) state().fingerprint = worker.fingerprint;
+      if (state().probe.empty()) state().probe = worker.probe;
     }
     state().current.emplace();
     state().current->number = number;
     state().current->members = std::move(ids);
     state().current->committed = state().current->stepped = true;
     begin_freeze(context, "a new coordinator took over", std::nullopt);
+    state().freezing->at_takeover = true;
   }
 
-  // Hosts of members, and of agents that came.
-  std::vector<std::string> used_hosts() const {
+  // A newcomer may have come while there was no coordinator.
+  void refuse_other_bits() const {
+    for (const WorkerId id : context.worker_ids()) {
+      const Worker& worker = state().workers.at(id);
+      if (is_member(worker) || worker.phase == WorkerPhase::starting) continue;
+      if (!refuse_other_machine(context, worker)) refuse_other_probe(context, worker);
+    }
+  }
+
+  std::vector<std::string> member_hosts() const {
     std::vector<std::string> names;
     for (const VoterSet& voter_set : all_voter_sets()) {
       for (const Member& member : voter_set.members) names.push_back(member.host);
     }
+    return names;
+  }
+
+  // Hosts of members, and of agents that came.
+  std::vector<std::string> used_hosts() const {
+    std::vector<std::string> names = member_hosts();
     for (const HostReport& report : takeover.hosts) names.push_back(report.host);
     return names;
   }
 
-  void list_hosts(const Origin& origin) const {
+  void list_hosts() const {
     state().edits = 1;
-    const std::set<std::string> unlisted(origin.unlisted.begin(), origin.unlisted.end());
-    for (const auto& names : {origin.listed, used_hosts(), origin.logged}) {
+    for (const auto& names : {origin.earlier.listed, used_hosts(), origin.logged}) {
       for (const std::string& name : names) {
-        if (!unlisted.contains(name)) list_host(name);
+        if (!origin.earlier.unlisted.contains(name)) list_host(name);
       }
     }
+    const std::vector<std::string> members = member_hosts();
+    const std::set<std::string> known(members.begin(), members.end());
+    for (auto& [name, host] : state().hosts) host.newcomer = !host.logged && !known.contains(name);
   }
 
   void list_host(const std::string& name) const {
@@ -170,20 +197,22 @@ struct StateRecovery {
 
 Decision recover_state(const Policy& policy, const Origin& origin, const TakeoverState& takeover, Time now) {
   Decision decision{initial_state(policy, origin, now), {}};
+  decision.state.trained_before = origin.earlier.trained;
   decision.state.heard_floor = now - std::max(policy.heartbeat_timeout - kAnswerTime, Duration{0});
   DecisionContext context{decision.state, decision.actions, now};
-  const StateRecovery recovery{context, takeover};
+  const StateRecovery recovery{context, takeover, origin};
   for (const HostReport& report : takeover.hosts) recovery.take_host(report);
-  recovery.list_hosts(origin);
+  recovery.list_hosts();
   const Generation number = recovery.newest_generation();
   decision.state.next_generation = number + 1;
   Json hosts = Json::array();
   for (const HostReport& report : takeover.hosts) hosts.push_back(report.host);
   context.emit(
-      "takeover",
+      EventKind::takeover,
       {{"term", takeover.election.term}, {"hosts", std::move(hosts)}, {"workers", decision.state.workers.size()}});
   recovery.take_voter_sets();
   recovery.freeze_members(number);
+  recovery.refuse_other_bits();
   return decision;
 }
 

@@ -179,7 +179,7 @@ void hold(DecisionContext& context, const Ranks& ranks, std::size_t number) {
   }
   if (!freezing->holding_since) {
     freezing->holding_since = context.now;
-    context.emit("hold", {{"generation", freezing->number}, {"reason", too_few(context.state, number)}});
+    context.emit(EventKind::hold, {{"generation", freezing->number}, {"reason", too_few(context.state, number)}});
   }
   say_holding(context, number);
 }
@@ -204,7 +204,8 @@ std::optional<NextMembership> select_members_for_change(DecisionContext& context
   const bool urgent = std::ranges::any_of(leaving, [&](WorkerId id) { return is_drained(context, id); });
   if (urgent && state.policy.boundary == Boundary::epoch) {
     std::erase_if(leaving, [&](WorkerId id) { return !is_drained(context, id); });
-    joining.clear();
+    // Newcomers wait for their own boundary, unless too few would be left without them.
+    if (state.current->members.size() - leaving.size() >= minimum(state)) joining.clear();
   }
   if (joining.empty() && leaving.empty()) return std::nullopt;
 

@@ -17,6 +17,8 @@
 #include <dtrain/elastic/protocol.hpp>
 #include <dtrain/elastic/voters.hpp>
 
+#include "../records/pending_requests.hpp"
+
 namespace dtrain::elastic {
 
 // The agent of a host.
@@ -27,10 +29,11 @@ enum class AdmissionState { unchecked, checking, passed };
 
 struct Host {
   HostLine line;
-  bool wanted = false;   // in the host list
-  bool drained = false;  // in the list, but asked to leave; until its line is removed
-  bool noticed = false;  // drained because its machine ends soon
-  bool logged = false;   // the last line of host_worker_log about it says ADDED
+  bool wanted = false;    // in the host list
+  bool newcomer = false;  // not in the first host list: AdmissionCheckFor::new_hosts means it
+  bool drained = false;   // in the list, but asked to leave; until its line is removed
+  bool noticed = false;   // drained because its machine ends soon
+  bool logged = false;    // the last line of host_worker_log about it says ADDED
   bool said_spare = false;
   std::optional<Time> said_straggler{};  // the last time
   std::string drain_reason;
@@ -71,6 +74,7 @@ struct Worker {
   std::int64_t pid = 0;
   comm::PeerAddress data;
   std::string fingerprint;
+  std::string probe;  // of its Ready
 
   Time heard{};               // its last message
   TrainingPosition position;  // as last reported
@@ -83,7 +87,9 @@ struct Worker {
   Generation frozen = 0;     // cannot apply in this generation or an older one
   bool stepped = false;      // finished a step as a member
   bool sent_leave = false;
+  bool sent_stop = false;  // one that forbids to save
   std::optional<Left> left;
+  bool lost_weights = false;   // reported that it could not write its last checkpoint
   double compute_seconds = 0;  // of a step, smoothed
   bool said_straggler = false;
 };
@@ -128,6 +134,7 @@ struct Freezing {
   std::string reason;
   std::size_t awaited = 0;  // members whose Frozen is missing
   Time since{};
+  bool at_takeover = false;
   std::optional<Time> holding_since{};  // set: too few workers to continue
   bool said_holding = false;
   Timeline times{};
@@ -140,6 +147,10 @@ struct Ending {
   Time since{};  // of the stage
   ExitCode exit_code = ExitCode::ok;
   std::string reason;
+  // Members got Stop while they trained, so each of them saves as soon as it loses the others.
+  bool asked_members = false;
+  WorkerId saver = 0;  // the frozen member that writes the checkpoint; 0: none yet
+  bool saved = false;  // it has left after that, and did not say that it could not write
 };
 
 // Durations that are normal for this job.
@@ -171,12 +182,14 @@ struct State {
   std::uint64_t edits = 0;        // accepted host lists; after a takeover all before it are one
 
   std::optional<Failure> first_failure;
-  int failures = 0;
-  int mesh_attempts = 0;      // failed attempts in a row
-  TrainingPosition furthest;  // that a member ever reached
-  int fruitless = 0;          // recoveries since it was reached
-  std::string fingerprint;    // of the first worker
-  std::string probe;          // of the first worker that reported one
+  int failures = 0;             // workers that failed, and agents that could not be started, in the whole job
+  int failures_since_step = 0;  // those that Policy::failure_limit counts, since `furthest` was reached
+  int mesh_attempts = 0;        // failed attempts in a row
+  TrainingPosition furthest;    // that a member ever reached
+  bool trained_before = false;  // members made steps under an earlier coordinator
+  int fruitless = 0;            // recoveries since it was reached
+  std::string fingerprint;      // of the first worker
+  std::string probe;            // of the first worker that reported one
   Pace pace;
   comm::Traffic traffic{};  // of all workers between each other, by their heartbeats
   Time begun{};             // of the job
@@ -192,9 +205,8 @@ struct State {
 struct Origin {
   Generation next_generation = 1;
   WorkerId next_worker = 1;
-  std::vector<std::string> logged;      // hosts that host_worker_log calls ADDED
-  std::vector<std::string> listed{};    // for a takeover: hosts of the accepted list,
-  std::vector<std::string> unlisted{};  // and hosts that an accepted list removed
+  std::vector<std::string> logged;  // hosts that host_worker_log calls ADDED
+  PendingRequests earlier{};        // for a takeover
 };
 State initial_state(const Policy& policy, const Origin& origin, Time now);
 

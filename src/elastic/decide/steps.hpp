@@ -31,6 +31,9 @@ void allot_slots(State& state, Time now);
 // messages.cpp: messages of workers.
 void worker_says(DecisionContext& context, const WorkerSays& says);
 void note_hello(DecisionContext& context, Worker& worker, const Hello& hello);
+// Evict a worker that would compute other bits than the job, and return true then. The first worker is the reference.
+bool refuse_other_machine(DecisionContext& context, const Worker& worker);
+bool refuse_other_probe(DecisionContext& context, const Worker& worker);
 
 // change.cpp: the next generation, from Prepare to the first step.
 // Begins a change when one is wanted and possible.
@@ -105,6 +108,8 @@ void worker_exited(DecisionContext& context, const WorkerExited& exited);
 void erase_worker(DecisionContext& context, WorkerId id);
 // Members that have not reported that they are frozen in the ending generation.
 std::vector<WorkerId> unfrozen_members(const State& state);
+// A member has left by itself: the freeze does not wait for it.
+void recount_unfrozen(DecisionContext& context);
 // Ends the current generation, wherever its members are.
 void begin_freeze(DecisionContext& context, const std::string& reason, std::optional<Time> cause);
 void on_frozen(DecisionContext& context, Worker& worker, Generation number, const TrainingPosition& position);

@@ -135,7 +135,7 @@ struct ElectionContext {
     if (grant && !asked.pre_vote) {
       grant_vote(asked.term);
       state.ballot.reset();
-      state.next_ballot = now + state.times.start;
+      state.next_ballot = std::max(state.next_ballot, now + state.times.start);
     }
     state.highest = std::max(state.highest, asked.pre_vote ? Term{0} : asked.term);
     add(Answer{own_vote(grant)});
@@ -175,9 +175,12 @@ struct ElectionContext {
     dial();
   }
 
+  // What prevents a coordinator here, such as a folder that is mounted read-only, may last. So each other voter comes
+  // first, `start` after it has voted.
   void operator()(const CoordinatorFailed&) {
     state.starting.reset();
-    state.next_ballot = now + state.times.retry;
+    const auto turns = std::min(std::ssize(others()), kLastStagger);
+    state.next_ballot = now + (turns + 1) * state.times.start;
   }
 
  private:

@@ -256,6 +256,12 @@ Message message_from(const Json& json) {
 
 }  // namespace
 
+std::vector<std::string> hosts_of(const std::vector<Member>& members) {
+  std::vector<std::string> hosts;
+  for (const Member& member : members) hosts.push_back(member.host);
+  return hosts;
+}
+
 const char* phase_name(Phase phase) { return kPhases[static_cast<std::size_t>(phase)]; }
 
 Json to_json(const ToWorker& message) { return write_message(message); }

@@ -24,7 +24,7 @@ void check_share(const std::vector<std::string>& removed, std::size_t present, c
   const Json* any_number = request.find("any_number");
   if (2 * removed.size() <= present || (any_number && any_number->as_bool())) return;
   throw UsageError(fmt::format("this removes {} of {} hosts", removed.size(), present),
-                   fmt::format("`dtrain hosts remove {} --yes` does it all the same", join(removed, " ")));
+                   fmt::format("the same command with setting 'yes' removes {} all the same", join(removed, ", ")));
 }
 
 // Removes what a crash or an unfinished write left: zero bytes, and a last line without an end, unless it is that of a
@@ -83,7 +83,8 @@ std::vector<std::string> edit_host_file(const Path& file, const std::vector<Host
   for (const std::string& name : removed) text = without_host(text, name);
   check_share(removed, count, request);
   if (parse_host_file(text).hosts.empty()) {
-    throw UsageError("this leaves the job without a host", "`dtrain stop` ends the job");
+    throw UsageError("this leaves the job without a host",
+                     "`dtrain stop`, with the same setting 'job-dir', ends the job");
   }
   write_file_atomic(file, text);
   return repairs;

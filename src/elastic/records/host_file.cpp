@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
@@ -123,6 +124,7 @@ bool is_host(const std::string& line, const std::string& name) {
 
 HostList parse_host_file(std::string_view text, int slots) {
   HostList list;
+  std::set<std::string> names;
   int number = 0;
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   for (const std::string& line : split(text, '\n')) {
@@ -130,10 +132,9 @@ HostList parse_host_file(std::string_view text, int slots) {
     const std::string_view content = without_comment(line);
     if (content.empty()) continue;
     Reading reading = read_line(content, slots);
-    const auto known = std::ranges::find(list.hosts, reading.host.name, &HostLine::name);
     if (!reading.problem.empty()) {
       list.doubtful.emplace_back(content);
-    } else if (known != list.hosts.end()) {
+    } else if (!names.insert(reading.host.name).second) {
       reading.problem = fmt::format("{} is listed twice: the first line counts", in_quotes(reading.host.name));
     }
     if (reading.problem.empty()) {

@@ -1,6 +1,10 @@
 #include "pending_requests.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
+
+#include <dtrain/base/event_kind.hpp>
 
 namespace dtrain::elastic {
 namespace {
@@ -14,10 +18,12 @@ bool begins_a_job(const Json& hosts_event) {
 }
 
 void take_list(const Json& event, PendingRequests& pending_requests) {
-  auto& [drained, noticed, stop, listed, unlisted] = pending_requests;
+  auto& [drained, noticed, stop, done, trained, listed, unlisted] = pending_requests;
   // A stopping job ignores its host list, so this event belongs to a job that was begun again.
   stop.reset();
+  done.clear();
   if (begins_a_job(event)) {
+    trained = false;
     listed.clear();
     unlisted.clear();
   }
@@ -42,13 +48,43 @@ PendingStop stop_in(const Json& event, bool at_once) {
   return stop;
 }
 
-void take(const Json& event, PendingRequests& pending_requests) {
-  const std::string& kind = event.at("event").as_string();
-  if (kind == "drain") pending_requests.drained[event.at("host").as_string()] = event.at("reason").as_string();
-  if (kind == "notice" && event.at("leave").as_bool()) pending_requests.noticed.insert(event.at("host").as_string());
-  if (kind == "stop" || kind == "end_at_once") pending_requests.stop = stop_in(event, kind == "end_at_once");
-  if (kind == "finish") pending_requests = {};
-  if (kind == "hosts") take_list(event, pending_requests);
+// A kind of event that changes the pending requests.
+struct Kind {
+  EventKind kind;
+  bool on_disk;
+  void (*take)(const Json& event, PendingRequests& pending_requests);
+};
+
+void note_step(const Json&, PendingRequests& pending_requests) { pending_requests.trained = true; }
+
+constexpr Kind kKinds[] = {
+    {EventKind::hosts, true, take_list},
+    {EventKind::drain, true,
+     [](const Json& event, PendingRequests& pending_requests) {
+       pending_requests.drained[event.at("host").as_string()] = event.at("reason").as_string();
+     }},
+    {EventKind::notice, true,
+     [](const Json& event, PendingRequests& pending_requests) {
+       if (event.at("leave").as_bool()) pending_requests.noticed.insert(event.at("host").as_string());
+     }},
+    {EventKind::stop, true,
+     [](const Json& event, PendingRequests& pending_requests) { pending_requests.stop = stop_in(event, false); }},
+    {EventKind::end_at_once, true,
+     [](const Json& event, PendingRequests& pending_requests) { pending_requests.stop = stop_in(event, true); }},
+    {EventKind::done, false,
+     [](const Json& event, PendingRequests& pending_requests) {
+       pending_requests.stop = PendingStop{.reason = kTrainingIsComplete, .exit_code = ExitCode::ok};
+       pending_requests.done.insert(static_cast<WorkerId>(event.at("worker").as_integer()));
+     }},
+    {EventKind::added, false, note_step},
+    {EventKind::generation, false, note_step},
+    {EventKind::finish, true, [](const Json&, PendingRequests& pending_requests) { pending_requests = {}; }},
+};
+
+const Kind* kind_of(const Json& event) {
+  const std::optional<EventKind> kind = event_kind(event);
+  const auto found = std::ranges::find_if(kKinds, [&](const Kind& each) { return each.kind == kind; });
+  return found == std::end(kKinds) ? nullptr : found;
 }
 
 }  // namespace
@@ -57,11 +93,16 @@ PendingRequests pending_requests_in(const std::vector<Json>& events) {
   PendingRequests pending_requests;
   for (const Json& event : events) {
     try {
-      take(event, pending_requests);
+      if (const Kind* kind = kind_of(event)) kind->take(event, pending_requests);
     } catch (const DataError&) {  // a damaged line
     }
   }
   return pending_requests;
+}
+
+bool must_be_on_disk(const Json& event) {
+  const Kind* kind = kind_of(event);
+  return kind != nullptr && kind->on_disk;
 }
 
 }  // namespace dtrain::elastic

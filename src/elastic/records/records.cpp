@@ -10,6 +10,8 @@
 #include <dtrain/base/file_exists.hpp>
 #include <dtrain/base/text.hpp>
 
+#include "pending_requests.hpp"
+
 namespace dtrain::elastic {
 namespace {
 
@@ -86,7 +88,7 @@ Json EventLog::append(const Json& event, WallTime time) {
   Json line = Json::object({{"seq", next_seq_}, {"time", format_time(time)}});
   for (const auto& [key, value] : event.as_object()) line[key] = value;
   ++next_seq_;
-  file_.append(line.dump(), false);
+  file_.append(line.dump(), must_be_on_disk(event));
   return line;
 }
 

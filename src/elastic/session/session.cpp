@@ -36,6 +36,7 @@ using Clock = std::chrono::steady_clock;
 // A generation that the coordinator prepared and this worker has not entered.
 struct Prepared {
   bool member = false;
+  std::vector<std::string> hosts{};
   std::unique_ptr<comm::Communicator> mesh;  // set when it is built
 };
 
@@ -128,7 +129,7 @@ class WorkerSession::Impl {
     const Judgement judgement = judge_votes(votes, at_epoch_end);
     if (judgement.verdict == Verdict::change) {
       const MutexLock lock(mutex_);
-      agreed_ = judgement.next;
+      if (judgement.next > frozen_through_) agreed_ = judgement.next;  // a Freeze may have come during the apply
     }
     return judgement.verdict;
   }
@@ -192,7 +193,7 @@ class WorkerSession::Impl {
     const auto mine =
         std::ranges::find_if(prepare.members, [&](const Member& member) { return member.worker == options_.worker; });
     const bool member = mine != prepare.members.end();
-    prepared_[prepare.generation] = {.member = member, .mesh = nullptr};
+    prepared_[prepare.generation] = {.member = member, .hosts = hosts_of(prepare.members), .mesh = nullptr};
     if (!member) return;
     comm::MeshPlan plan{prepare.generation, static_cast<int>(mine - prepare.members.begin()), {}};
     for (const Member& each : prepare.members) plan.ranks.push_back(each.data);
@@ -260,7 +261,7 @@ class WorkerSession::Impl {
                                                                             : 0;
     if (const auto found = prepared_.find(next); found != prepared_.end()) {
       if (!found->second.member) return ending(Entry::Kind::leave, "removed from the job");
-      if (found->second.mesh) return enter_generation(next, std::move(found->second.mesh));
+      if (found->second.mesh) return enter_generation(next, std::move(found->second));
     }
     if (stop_) return ending(stop_->save ? Entry::Kind::checkpoint : Entry::Kind::stop, stop_->reason);
     if (coordinator_lost_) return ending(Entry::Kind::stop, "the coordinator is gone: " + *coordinator_lost_);
@@ -271,15 +272,15 @@ class WorkerSession::Impl {
     return {.kind = kind, .generation = 0, .communicator = nullptr, .reason = reason};
   }
 
-  Entry enter_generation(Generation generation, std::unique_ptr<comm::Communicator> mesh) DTRAIN_REQUIRES(mutex_) {
-    const std::shared_ptr<comm::Communicator> shared = std::move(mesh);
+  Entry enter_generation(Generation generation, Prepared prepared) DTRAIN_REQUIRES(mutex_) {
+    const std::shared_ptr<comm::Communicator> shared = std::move(prepared.mesh);
     forget_through(generation, discarded_);
     current_ = generation;
     communicator_ = shared;
     return {.kind = Entry::Kind::train,
             .generation = generation,
             .communicator = std::make_unique<SharedCommunicator>(shared),
-            .reason = {}};
+            .hosts = std::move(prepared.hosts)};
   }
 
   void on_mesh(Generation generation, std::unique_ptr<comm::Communicator> mesh, const std::string& failure) {

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <dtrain/base/event_kind.hpp>
+
 #include "decide/decide.hpp"
 
 namespace dtrain::elastic {
@@ -32,12 +34,11 @@ inline Left left(Left::How how) { return {.how = how, .reason = {}, .position = 
 
 // What the records of a job in this state say to the next coordinator.
 inline Origin recorded_origin(const State& state) {
-  Origin origin{.next_generation = state.next_generation,
-                .next_worker = state.reserved_workers,
-                .logged = {},
-                .listed = state.order};
+  Origin origin{.next_generation = state.next_generation, .next_worker = state.reserved_workers, .logged = {}};
+  origin.earlier.listed = state.order;
+  origin.earlier.trained = state.trained_before || state.pace.steps_seen > 0;
   for (const auto& [name, host] : state.hosts) {
-    if (!host.wanted) origin.unlisted.push_back(name);
+    if (!host.wanted) origin.earlier.unlisted.insert(name);
     if (host.logged) origin.logged.push_back(name);
   }
   return origin;
@@ -156,7 +157,7 @@ class Job {
       if (worker.phase == WorkerPhase::starting) continue;
       told.said.emplace_back(Hello{worker.pid, worker.data, worker.fingerprint});
       if (worker.phase == WorkerPhase::preparing) continue;
-      told.said.emplace_back(Ready{});
+      told.said.emplace_back(Ready{.position = {}, .probe = worker.probe});
       Progress progress = worker.progress;
       progress.generation = worker.entered;
       progress.position = worker.position;
@@ -294,10 +295,10 @@ inline std::string logged(const std::vector<Action>& actions) {
   return text;
 }
 
-inline std::vector<Json> events(const std::vector<Action>& actions, std::string_view kind) {
+inline std::vector<Json> events(const std::vector<Action>& actions, EventKind kind) {
   std::vector<Json> found;
   for (const Emit& emit : of_kind<Emit>(actions)) {
-    if (emit.event.at("event").as_string() == kind) found.push_back(emit.event);
+    if (event_kind(emit.event) == kind) found.push_back(emit.event);
   }
   return found;
 }

@@ -47,7 +47,7 @@ TEST(DecideGate, WhoFailsIsTriedAgainLaterAndNobodyElseNotices) {
   job.want({"w1", "w2"});
   job.host_up("w2");
   job.feed(failed("w2"));
-  const auto told = events(job.actions(), "failed");
+  const auto told = events(job.actions(), EventKind::failed);
   ASSERT_EQ(told.size(), 1u);
   EXPECT_EQ(told[0].at("last_lines").as_array().size(), 1u);
   const Explanation why = explain(job.state(), job.state().hosts.at("w2"), job.now());
@@ -89,7 +89,7 @@ TEST(DecideGate, AnAgentThatNeverAnswersIsLost) {
   job.host_up("w2");
   job.take_all();
   job.pass(job.state().policy.admission_timeout + 1s);
-  EXPECT_EQ(events(job.all(), "host_down").size(), 1u);
+  EXPECT_EQ(events(job.all(), EventKind::host_down).size(), 1u);
 }
 
 TEST(DecideGate, WhoComputesOtherBitsOfTheSameSamplesIsRefusedUnlessTheyMayBeMixed) {

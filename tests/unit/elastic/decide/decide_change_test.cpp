@@ -155,7 +155,7 @@ TEST(DecideChange, AGenerationSaysItsBatchAndRateWhereTheyFollowTheWorkers) {
   job.prepare_host("w3");
   job.pass(1s);
   job.complete_change();
-  const auto generations = events(job.all(), "generation");
+  const auto generations = events(job.all(), EventKind::generation);
   ASSERT_EQ(generations.size(), 1u);
   EXPECT_EQ(generations[0].at("global_batch").as_integer(), 150);
   EXPECT_EQ(generations[0].at("rate_factor").as_number(), 1.5);
@@ -175,7 +175,7 @@ TEST(DecideChange, ANewcomerThatDiesWhileConnectingCostsOnlyANumber) {
   job.feed(exited(job.worker_on("w3"), 1));
   EXPECT_FALSE(job.state().change);
   EXPECT_TRUE(of_kind<Send>(job.actions()).empty()) << "the others are not told";
-  EXPECT_EQ(events(job.actions(), "abandoned").size(), 1u);
+  EXPECT_EQ(events(job.actions(), EventKind::abandoned).size(), 1u);
   EXPECT_EQ(job.state().current->number, 1u);
   EXPECT_EQ(job.state().next_generation, 3u);
   EXPECT_GT(job.state().hosts.at("w3").quarantined_until, job.now());
@@ -326,7 +326,7 @@ TEST(DecideChange, TheEventOfAGenerationSaysHowLongEachStationTook) {
   job.enter();
   job.pass(400ms);
   job.train();
-  const auto found = events(job.all(), "generation");
+  const auto found = events(job.all(), EventKind::generation);
   ASSERT_EQ(found.size(), 1u);
   EXPECT_NEAR(found[0].at("seconds").at("prepare").as_number(), 0.2, 1e-9);
   EXPECT_NEAR(found[0].at("seconds").at("commit").as_number(), 0.3, 1e-9);

@@ -79,9 +79,10 @@ TEST(DecideEnding, IsRecordedWithItsExitCode) {
   job.run_on({"w1"});
   job.feed(StopAsked{"no progress", false, ExitCode::no_progress});
   job.feed(StopAsked{"no progress", true, ExitCode::no_progress});
-  for (const char* event : {"stop", "end_at_once"}) {
-    ASSERT_EQ(events(job.all(), event).size(), 1u) << event;
-    EXPECT_EQ(events(job.all(), event)[0].at("exit_code").as_integer(), 93) << event;
+  for (const EventKind kind : {EventKind::stop, EventKind::end_at_once}) {
+    const auto found = events(job.all(), kind);
+    ASSERT_EQ(found.size(), 1u) << enum_name(kEventKindNames, kind);
+    EXPECT_EQ(found[0].at("exit_code").as_integer(), 93) << enum_name(kEventKindNames, kind);
   }
 }
 
@@ -94,11 +95,159 @@ TEST(DecideEnding, OfThoseWhoHoldOnlyTheFurthestSaves) {
   job.say(w2, Frozen{1, {true, 0, 7, 7}});
   EXPECT_TRUE(sent<Stop>(job.all()).empty());
   job.say(w3, Frozen{1, {true, 0, 8, 8}});
+  const auto first = sent<Stop>(job.actions());
+  ASSERT_EQ(first.size(), 1u) << "the other one keeps its state until it is written";
+  EXPECT_EQ(first[0].first, w3);
+  EXPECT_TRUE(first[0].second.save);
+  job.say(w3, left(Left::How::stopped));
+  const auto second = sent<Stop>(job.actions());
+  ASSERT_EQ(second.size(), 1u);
+  EXPECT_EQ(second[0].first, w2);
+  EXPECT_FALSE(second[0].second.save);
+}
+
+TEST(DecideEnding, TheNextOfThoseWhoHoldSavesWhenTheFurthestDies) {
+  Job job;
+  job.run_on({"w1", "w2", "w3"});
+  const WorkerId w2 = job.worker_on("w2"), w3 = job.worker_on("w3");
+  job.feed(exited(job.worker_on("w1"), 0, 9));
+  job.feed(StopAsked{"dtrain stop"});
+  job.say(w2, Frozen{1, {true, 0, 7, 7}});
+  job.say(w3, Frozen{1, {true, 0, 8, 8}});
+  job.feed(exited(w3, 0, 9));
+  const auto stops = sent<Stop>(job.actions());
+  ASSERT_EQ(stops.size(), 1u);
+  EXPECT_EQ(stops[0].first, w2);
+  EXPECT_TRUE(stops[0].second.save);
+}
+
+// Its disk may be full, and the next one's not.
+TEST(DecideEnding, TheNextOfThoseWhoHoldSavesWhenTheFurthestCannotWrite) {
+  Job job;
+  job.run_on({"w1", "w2", "w3"});
+  const WorkerId w2 = job.worker_on("w2"), w3 = job.worker_on("w3");
+  job.feed(exited(job.worker_on("w1"), 0, 9));
+  job.feed(StopAsked{"dtrain stop"});
+  job.say(w2, Frozen{1, {true, 0, 7, 7}});
+  job.say(w3, Frozen{1, {true, 0, 8, 8}});
+  job.say(w3, Report{make_event(EventKind::lost, {{"message", "no space left on device"}})});
+  job.say(w3, left(Left::How::stopped));
+  const auto stops = sent<Stop>(job.actions());
+  ASSERT_EQ(stops.size(), 1u);
+  EXPECT_EQ(stops[0].first, w2);
+  EXPECT_TRUE(stops[0].second.save);
+}
+
+// Each of them would save, because it has Stop already and loses the others.
+TEST(DecideEnding, OfThoseWhoLoseEachOtherOnTheWayToAStopOnlyTheFurthestSaves) {
+  Job job;
+  job.run_on({"w1", "w2", "w3"});
+  const WorkerId w2 = job.worker_on("w2"), w3 = job.worker_on("w3");
+  job.feed(StopAsked{"dtrain stop"});
+  job.feed(exited(job.worker_on("w1"), 0, 9));
+  job.say(w2, Frozen{1, {true, 0, 7, 7}});
+  job.say(w3, Frozen{1, {true, 0, 8, 8}});
   const auto stops = sent<Stop>(job.actions());
   ASSERT_EQ(stops.size(), 2u);
   EXPECT_EQ(stops[0].first, w3);
   EXPECT_TRUE(stops[0].second.save);
   EXPECT_FALSE(stops[1].second.save);
+}
+
+// Its session is silent after its last message, so it answers no Freeze.
+TEST(DecideEnding, AFreezeDoesNotWaitForARankThatHasStopped) {
+  Job job;
+  job.run_on({"w1", "w2", "w3"});
+  const WorkerId w3 = job.worker_on("w3");
+  job.feed(StopAsked{"dtrain stop"});
+  job.feed(exited(job.worker_on("w2"), 0, 9));
+  job.say(w3, Frozen{1, {true, 0, 7, 7}});
+  EXPECT_TRUE(sent<Stop>(job.actions()).empty());
+  job.say(job.worker_on("w1"), left(Left::How::stopped));
+  EXPECT_EQ(receivers<Stop>(job.actions()), std::vector<WorkerId>{w3});
+}
+
+// A rank may be done while another one still waits in the last collective, which the freeze breaks off.
+TEST(DecideEnding, WhoFrozeBeforeTheFirstIsDoneMayGoAtOnce) {
+  Job job;
+  job.run_on({"w1", "w2", "w3"});
+  const WorkerId w1 = job.worker_on("w1"), w3 = job.worker_on("w3");
+  job.feed(exited(job.worker_on("w2"), 0, 9));
+  job.say(w3, Frozen{1, {true, 1, 0, 9}});
+  job.say(w1, left(Left::How::done));
+  EXPECT_EQ(receivers<Leave>(job.actions()), std::vector<WorkerId>{w3});
+  end_process(job, w3, Left::How::removed, 0);
+  EXPECT_EQ(events(job.all(), EventKind::failed).size(), 1u) << "of w2 only";
+  job.feed(exited(w1));
+  close_agents(job);
+  ASSERT_TRUE(finish_of(job));
+  EXPECT_EQ(finish_of(job)->exit_code, ExitCode::ok);
+}
+
+TEST(DecideEnding, WhoWaitsForTheNextGenerationMayGoWhenTheFirstIsDone) {
+  Job job;
+  job.run_on({"w1", "w2", "w3"});
+  const WorkerId w3 = job.worker_on("w3");
+  job.feed(exited(job.worker_on("w2"), 0, 9));
+  job.freeze();
+  ASSERT_TRUE(job.state().change);
+  job.say(job.worker_on("w1"), left(Left::How::done));
+  EXPECT_FALSE(job.state().change);
+  EXPECT_EQ(receivers<Leave>(job.actions()), std::vector<WorkerId>{w3});
+}
+
+// Its last message went to the coordinator before this one, which knows from the events that training is complete.
+TEST(DecideEnding, AWorkerThatWasDoneBeforeATakeoverHasNotFailed) {
+  Policy policy = elastic_policy();
+  policy.quorum = true;
+  Job job(policy);
+  job.run_on({"w1"});
+  job.take_over({"w1"}, recorded_origin(job.state()));
+  job.take_all();
+  job.feed(StopAsked{"training is complete", false, ExitCode::ok});
+  job.feed(exited(job.worker_on("w1")));
+  close_agents(job);
+  ASSERT_TRUE(finish_of(job));
+  EXPECT_EQ(finish_of(job)->exit_code, ExitCode::ok);
+  EXPECT_TRUE(started(job.all()).empty());
+  EXPECT_TRUE(events(job.all(), EventKind::failed).empty());
+}
+
+// Until its process ends it says nothing more.
+TEST(DecideEnding, AWorkerThatWasDoneBeforeATakeoverHasTimeToEnd) {
+  Policy policy = elastic_policy();
+  policy.quorum = true;
+  Job job(policy);
+  job.run_on({"w1", "w2"});
+  const WorkerId w1 = job.worker_on("w1"), w2 = job.worker_on("w2");
+  Origin origin = recorded_origin(job.state());
+  origin.earlier.done = {w1};
+  job.take_over({"w1", "w2"}, origin);
+  job.take_all();
+  job.feed(StopAsked{kTrainingIsComplete, false, ExitCode::ok});
+  job.silent = {w1};
+  job.say(w2, Frozen{job.state().freezing->number, job.worker("w2").position});
+  EXPECT_EQ(receivers<Leave>(job.actions()), std::vector<WorkerId>{w2});
+  end_process(job, w2, Left::How::removed, 0);
+  job.pass(20s);
+  EXPECT_TRUE(events(job.all(), EventKind::failed).empty());
+  EXPECT_TRUE(of_kind<KillWorker>(job.all()).empty());
+  job.feed(exited(w1));
+  close_agents(job);
+  ASSERT_TRUE(finish_of(job));
+  EXPECT_EQ(finish_of(job)->exit_code, ExitCode::ok);
+}
+
+TEST(DecideEnding, OfThoseWhoHoldSinceATakeoverOnlyTheFurthestSaves) {
+  Policy policy = elastic_policy();
+  policy.quorum = true;
+  Job job(policy);
+  job.run_on({"w1", "w2", "w3"});
+  job.take_over({"w1", "w2", "w3"}, recorded_origin(job.state()));
+  job.freeze();
+  const auto stops = sent<Stop>(job.feed(StopAsked{"dtrain stop"}));
+  ASSERT_EQ(stops.size(), 1u) << "the others keep their state until it is written";
+  EXPECT_TRUE(stops[0].second.save);
 }
 
 TEST(DecideEnding, AStopWhileAChangeIsPreparedGivesTheChangeUp) {

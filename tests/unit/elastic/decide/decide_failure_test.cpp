@@ -188,7 +188,7 @@ TEST(DecideFailure, AFailureThatAWorkerReportsItselfHasItsLastLinesInTheEvent) {
   job.run_on({"w1", "w2"});
   const WorkerId lost = job.worker_on("w2");
   job.say(lost, Left{.how = Left::How::failed, .reason = "exit code 7", .position = {}, .last_lines = {"why"}});
-  const auto failed = events(job.actions(), "failed");
+  const auto failed = events(job.actions(), EventKind::failed);
   ASSERT_EQ(failed.size(), 1u);
   EXPECT_EQ(failed[0].at("last_lines").dump(), "[\"why\"]");
 }
@@ -243,7 +243,7 @@ TEST(DecideFailure, BelowTheMinimumThoseLeftHoldTheirStateUntilSomebodyComes) {
   job.feed(exited(job.worker_on("w2"), 0, 9));
   job.freeze();
   EXPECT_FALSE(job.state().change);
-  EXPECT_EQ(events(job.all(), "hold").size(), 1u);
+  EXPECT_EQ(events(job.all(), EventKind::hold).size(), 1u);
   job.want({"w1", "w2", "w3"});
   job.prepare_host("w3");
   ASSERT_TRUE(job.state().change);
@@ -275,7 +275,7 @@ TEST(DecideFailure, AHoldIsReportedOnceNoWorkerIsOnItsWay) {
   Job job;
   job.run_on({"w1"});
   job.feed(exited(job.worker_on("w1"), 0, 9));
-  ASSERT_EQ(events(job.all(), "hold").size(), 1u);
+  ASSERT_EQ(events(job.all(), EventKind::hold).size(), 1u);
   EXPECT_FALSE(says(job, "waiting with")) << "w1 is started again at once";
   job.feed(exited(job.worker_on("w1"), 1));
   EXPECT_TRUE(says(job, "waiting with 0 workers of at least 1"));
@@ -341,7 +341,7 @@ TEST(DecideFailure, WhenAllStateIsLostEverybodyStartsAgainTogether) {
   job.run_on({"w1", "w2"});
   job.feed(exited(job.worker_on("w1"), 0, 9));
   job.feed(exited(job.worker_on("w2"), 0, 9));
-  EXPECT_EQ(events(job.all(), "hold").size(), 1u);
+  EXPECT_EQ(events(job.all(), EventKind::hold).size(), 1u);
   job.pass(6s);
   for (const char* host : {"w1", "w2"}) job.prepare_host(host);
   ASSERT_TRUE(job.state().change);

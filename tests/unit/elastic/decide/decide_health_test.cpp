@@ -7,7 +7,7 @@ using Names = std::vector<std::string>;
 
 Names evicted(const Job& job) {
   Names hosts;
-  for (const Json& event : events(job.all(), "failed")) hosts.push_back(event.at("host").as_string());
+  for (const Json& event : events(job.all(), EventKind::failed)) hosts.push_back(event.at("host").as_string());
   return hosts;
 }
 
@@ -243,7 +243,7 @@ TEST(DecideHealth, AnAgentThatNeverConnectsIsTriedAgain) {
   job.want({"w1", "w2"});
   job.take_all();
   job.pass(61s);
-  EXPECT_EQ(events(job.all(), "host_down").size(), 1u);
+  EXPECT_EQ(events(job.all(), EventKind::host_down).size(), 1u);
   job.pass(6s);
   EXPECT_EQ(of_kind<StartHost>(job.all()).size(), 1u);
   EXPECT_FALSE(job.state().freezing);
@@ -282,7 +282,7 @@ TEST(DecideHealth, AStragglerIsNamedOnceAndHasAScore) {
   Job job;
   job.run_on({"w1", "w2", "w3"});
   train_unevenly(job, 20, "w2", 3);
-  const auto found = events(job.all(), "straggler");
+  const auto found = events(job.all(), EventKind::straggler);
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].at("host").as_string(), "w2");
   EXPECT_GT(straggler_score(job.state(), job.worker("w2")), 2.5);
@@ -296,9 +296,9 @@ TEST(DecideHealth, AHostThatIsSlowNowAndThenIsNamedOnceAMinute) {
     train_unevenly(job, 10, "w2", 5);
     train_unevenly(job, 10, "w2", 1);
   }
-  EXPECT_EQ(events(job.all(), "straggler").size(), 1u);
+  EXPECT_EQ(events(job.all(), EventKind::straggler).size(), 1u);
   train_unevenly(job, 110, "w2", 5);
-  EXPECT_EQ(events(job.all(), "straggler").size(), 2u) << "it is still slow after a minute";
+  EXPECT_EQ(events(job.all(), EventKind::straggler).size(), 2u) << "it is still slow after a minute";
 }
 
 // A newcomer on w3 is let into the generation of w1 and w2, which wait for it.
@@ -350,7 +350,7 @@ TEST(DecideHealth, TheEventOfARecoverySaysHowLongItTookToNotice) {
   job.pass(3s);
   job.freeze();
   job.complete_change();
-  const auto found = events(job.all(), "generation");
+  const auto found = events(job.all(), EventKind::generation);
   ASSERT_EQ(found.size(), 1u);
   EXPECT_NEAR(found[0].at("seconds").at("detect").as_number(), 3.0, 0.2);
   EXPECT_NEAR(found[0].at("pause_seconds").as_number(), 3.0, 0.2);

@@ -88,7 +88,7 @@ TEST(DecideHosts, AboveTheMaximumAHostIsASpareAndTheOptionIsNamed) {
   job.pass(1s);
   EXPECT_EQ(of_kind<StartHost>(job.all()).size(), 2u);
   EXPECT_EQ(phase_of(job.state(), job.state().hosts.at("w3"), job.now()), HostPhase::spare);
-  ASSERT_EQ(events(job.all(), "spare").size(), 1u);
+  ASSERT_EQ(events(job.all(), EventKind::spare).size(), 1u);
   EXPECT_NE(explain(job.state(), job.state().hosts.at("w3"), job.now()).next.find("setting 'max-workers'"),
             std::string::npos);
 }

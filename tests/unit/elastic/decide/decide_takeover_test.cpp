@@ -147,7 +147,7 @@ TEST(Quorum, AChangeThatLosesItsQuorumIsAbandonedWithTheLostHosts) {
   job.take_all();
   for (const char* host : {"w1", "w2"}) job.feed(HostDown{host, "gone"});
   job.pass(20s);
-  const auto abandoned = events(job.all(), "abandoned");
+  const auto abandoned = events(job.all(), EventKind::abandoned);
   ASSERT_FALSE(abandoned.empty());
   EXPECT_TRUE(job.state().cut_off);
   const auto cut = of_kind<Say>(job.all());
@@ -341,7 +341,7 @@ TEST(Inherit, AListThatWasRefusedAsAnAccidentStaysRefused) {
   job.take_over({"w1", "w2", "w3"});
   job.take_all();
   job.want({"w1"});
-  EXPECT_EQ(events(job.all(), "hosts_refused").size(), 1u);
+  EXPECT_EQ(events(job.all(), EventKind::hosts_refused).size(), 1u);
   EXPECT_EQ(job.state().order, (std::vector<std::string>{"w1", "w2", "w3"}));
   job.freeze();
   job.complete_change();
@@ -376,7 +376,7 @@ TEST(Inherit, AListedHostThatHadNoAgentYetIsStarted) {
   Job job(lasting_policy());
   job.run_on({"w1", "w2"});
   Origin origin = recorded_origin(job.state());
-  origin.listed.emplace_back("ada@w3:2222");
+  origin.earlier.listed.emplace_back("ada@w3:2222");
   job.take_over({"w1", "w2"}, origin);
   job.feed(Tick{});
   const auto started_hosts = of_kind<StartHost>(job.actions());
@@ -391,7 +391,7 @@ TEST(Inherit, TheListThatTheFileHasIsNoEditAndGivesTheOrder) {
   job.take_over({"w1", "w2"});
   job.take_all();
   job.want({"w2", "w1"});
-  EXPECT_TRUE(events(job.all(), "hosts").empty());
+  EXPECT_TRUE(events(job.all(), EventKind::hosts).empty());
   EXPECT_EQ(job.state().order, (std::vector<std::string>{"w2", "w1"}));
 }
 

@@ -44,6 +44,17 @@ TEST(Elect, TheVoterBesideTheLostCoordinatorIsNotWaitedFor) {
   EXPECT_EQ(sim.elected, (std::set<Term>{2}));
 }
 
+TEST(Elect, AnotherTakesOverWhereTheFirstCannotStartACoordinator) {
+  ElectionSim sim(4);
+  sim.unfit = {1, 2};
+  sim.kill_coordinator(1);
+  sim.pass(20s);
+  const std::map<Term, int> coordinators = sim.coordinators();
+  ASSERT_EQ(coordinators.size(), 1u);
+  EXPECT_GT(coordinators.begin()->second, 2);
+  EXPECT_EQ(sim.followers(coordinators.begin()->first), (std::set<int>{1, 2, 3, 4}));
+}
+
 TEST(Elect, OneThatIsCutOffDisturbsNobodyAndComesBack) {
   ElectionSim sim(3);
   sim.cut({{kOutside, 1, 2}, {3}}, {1, 2});

@@ -140,6 +140,7 @@ void ElectionSim::act(int number, const AcquireTiebreaker& tiebreaker) {
 void ElectionSim::act(int number, const StartCoordinator& start) {
   const Term term = start.election.term;
   EXPECT_TRUE(elected.insert(term).second) << "two coordinators of term " << term;
+  if (unfit.contains(number)) return feed(number, CoordinatorFailed{});
   coordinators_[term] = {.place = number, .alive = true};
   feed(number, CoordinatorRuns{leader_of(term)});
 }

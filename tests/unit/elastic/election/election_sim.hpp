@@ -45,6 +45,7 @@ class ElectionSim {
   std::map<Term, int> coordinators() const;  // where the living ones run
   std::set<Term> elected;                    // ever
   std::set<int> gave_up;
+  std::set<int> unfit;  // no coordinator starts there
   // Agents that are connected to this coordinator.
   std::set<int> followers(Term term) const;
 

@@ -57,5 +57,21 @@ TEST_F(HostEditTest, LeavesTheJobAHost) {
   EXPECT_EQ(read_file(file_), whole_);
 }
 
+// A command in it would lack the job folder, which the coordinator does not know as the user does.
+TEST_F(HostEditTest, ItsHintsHoldNoCommandThatLacksTheJobFolder) {
+  write_file_atomic(file_, whole_);
+  const auto hint_of = [&](const char* request) -> std::string {
+    try {
+      edit(request);
+    } catch (const UsageError& error) {
+      return error.hint();
+    }
+    return "";
+  };
+  EXPECT_EQ(hint_of(R"({"remove": ["w1", "w2"]})"), "the same command with setting 'yes' removes w1, w2 all the same");
+  EXPECT_EQ(hint_of(R"({"remove": ["w1", "w2", "w3"], "any_number": true})"),
+            "`dtrain stop`, with the same setting 'job-dir', ends the job");
+}
+
 }  // namespace
 }  // namespace dtrain::elastic

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <dtrain/base/event_kind.hpp>
+
 #include "records/pending_requests.hpp"
 
 namespace dtrain::elastic {
@@ -74,6 +76,50 @@ TEST(PendingRequests, AJobThatIsBegunAgainHasTheHostsOfItsOwnFirstList) {
       {first_list(Json::array({"a", "b"})), hosts(Json::array(), Json::array({"a"})), first_list(Json::array({"c"}))});
   EXPECT_EQ(now.listed, std::vector<std::string>{"c"});
   EXPECT_TRUE(now.unlisted.empty());
+}
+
+TEST(PendingRequests, TrainingThatIsCompleteEndsTheJob) {
+  const Json done = Json::object({{"event", "done"}, {"worker", 1}, {"host", "w1"}});
+  const PendingStop complete{.reason = kTrainingIsComplete, .exit_code = ExitCode::ok};
+  EXPECT_EQ(pending_requests_in({done}).stop, complete);
+  EXPECT_EQ(pending_requests_in({stop(), done, done}).stop, complete);
+  EXPECT_FALSE(pending_requests_in({done, Json::object({{"event", "finish"}})}).stop);
+  EXPECT_FALSE(pending_requests_in({done, first_list(Json::array({"a"}))}).stop) << "the job was begun again";
+}
+
+TEST(PendingRequests, NameTheWorkersThatAreDone) {
+  const auto done = [](int worker) { return make_event(EventKind::done, {{"worker", worker}, {"host", "w1"}}); };
+  EXPECT_EQ(pending_requests_in({done(1), done(3)}).done, (std::set<WorkerId>{1, 3}));
+  EXPECT_TRUE(pending_requests_in({done(1), make_event(EventKind::finish)}).done.empty());
+  EXPECT_TRUE(pending_requests_in({done(1), first_list(Json::array({"a"}))}).done.empty());
+}
+
+TEST(PendingRequests, KnowWhetherTheJobHasTrainedSinceItBegan) {
+  const Json began = first_list(Json::array({"a"})), edited = hosts(Json::array({"b"}), Json::array());
+  EXPECT_FALSE(pending_requests_in({began}).trained);
+  for (const Json& step : {make_event(EventKind::added, {{"host", "a"}}), make_event(EventKind::generation)}) {
+    EXPECT_TRUE(pending_requests_in({began, step, edited}).trained);
+    EXPECT_FALSE(pending_requests_in({began, step, began}).trained) << "the job was begun again";
+  }
+}
+
+TEST(PendingRequests, AreOnDiskBeforeTheyAreAnswered) {
+  for (const EventKind kind : {EventKind::hosts, EventKind::drain, EventKind::notice, EventKind::stop,
+                               EventKind::end_at_once, EventKind::finish}) {
+    EXPECT_TRUE(must_be_on_disk(make_event(kind))) << enum_name(kEventKindNames, kind);
+  }
+  for (const EventKind kind : {EventKind::done, EventKind::added, EventKind::generation, EventKind::epoch,
+                               EventKind::commit, EventKind::worker_up}) {
+    EXPECT_FALSE(must_be_on_disk(make_event(kind))) << enum_name(kEventKindNames, kind);
+  }
+  EXPECT_FALSE(must_be_on_disk(Json(3)));
+}
+
+TEST(PendingRequests, EventsOfANewerVersionArePassedOver) {
+  const Json unknown = Json::object({{"event", "drain_all"}, {"host", "w2"}, {"reason", "new"}});
+  const PendingRequests now = pending_requests_in({drain("w1"), stop(), unknown});
+  EXPECT_EQ(now.drained.size(), 1u);
+  EXPECT_TRUE(now.stop);
 }
 
 TEST(PendingRequests, DamagedEventsAreNone) {

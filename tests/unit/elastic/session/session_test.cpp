@@ -51,6 +51,7 @@ TEST(Session, SaysHelloThenReadyOnceAndEntersWhatWasCommitted) {
   const Entry first = rig.enter_alone(1);
   EXPECT_EQ(first.kind, Entry::Kind::train);
   EXPECT_EQ(first.generation, 1u);
+  EXPECT_EQ(first.hosts, std::vector<std::string>{"w1"});
   EXPECT_EQ(rig.inbox.next<Progress>().generation, 1u) << "the coordinator must hear of the switch at once";
   rig.session.entered(at(0));
   EXPECT_EQ(rig.inbox.next<Entered>().generation, 1u);
@@ -159,6 +160,22 @@ TEST(Session, AFreezeForgetsACommitThatNobodyAgreedTo) {
   rig.session.on_message(Commit{2, Boundary::step});
   rig.session.on_message(Freeze{2});
   EXPECT_EQ(rig.vote_alone(), Verdict::go_on);
+  EXPECT_EQ(rig.enter_alone(3).generation, 3u);
+}
+
+TEST(Session, AFreezeDuringTheApplyForgetsWhatTheVotesAgreedTo) {
+  LocalMeshes meshes;
+  Rig rig(meshes);
+  const Entry first = rig.enter_alone(1);
+  rig.session.on_message(Prepare{2, {{1, "w1", 0, data_of(1)}}});
+  rig.inbox.next<Meshed>();
+  rig.session.on_message(Commit{2, Boundary::step});
+  const std::uint64_t vote = rig.session.vote();
+  rig.session.begin_apply();
+  rig.session.on_message(Freeze{2});
+  rig.session.end_apply(at(1));
+  EXPECT_EQ(rig.session.judge({&vote, 1}, false), Verdict::change) << "as on ranks that the Freeze has not reached";
+  rig.session.on_message(Stop{false, "otherwise it waits for ever"});
   EXPECT_EQ(rig.enter_alone(3).generation, 3u);
 }
 
