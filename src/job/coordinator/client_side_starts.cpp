@@ -27,13 +27,25 @@ bool ClientSideStarts::hear(elastic::Request& request, std::chrono::steady_clock
     request.answer(Json::object({{"ok", true}}));
     return true;
   }
-  offers_[host] = {request.answer, now + kOfferTime};
+  offers_[host] = {.answer = request.answer, .until = now + kOfferTime};
   request.answer = [this, host, answer = request.answer](Json edited) {
-    if (!edited.find("error")) return;
-    offers_.erase(host);
-    answer(std::move(edited));
+    if (edited.find("error")) {
+      offers_.erase(host);
+      return answer(std::move(edited));
+    }
+    if (const auto offer = offers_.find(host); offer != offers_.end()) offer->second.edited = std::move(edited);
+    answer_once_complete(host);
   };
   return false;
+}
+
+void ClientSideStarts::answer_once_complete(const std::string& host) {
+  const auto found = offers_.find(host);
+  if (found == offers_.end() || !found->second.edited || !found->second.join) return;
+  Offer offer = std::move(found->second);
+  offers_.erase(found);
+  (*offer.edited)["join"] = std::move(*offer.join);
+  offer.answer(std::move(*offer.edited));
 }
 
 void ClientSideStarts::give_up(const std::string& host, const std::string& reason) {
@@ -46,8 +58,9 @@ void ClientSideStarts::give_up(const std::string& host, const std::string& reaso
 
 void ClientSideStarts::tick(std::chrono::steady_clock::time_point now) {
   std::erase_if(offers_, [&](const auto& entry) {
-    if (entry.second.until >= now) return false;
-    entry.second.answer(Json::object({{"ok", true}}));
+    const Offer& offer = entry.second;
+    if (offer.until >= now) return false;
+    offer.answer(offer.edited.value_or(Json::object({{"ok", true}})));
     return true;
   });
   std::vector<std::string> late;
@@ -59,11 +72,11 @@ void ClientSideStarts::tick(std::chrono::steady_clock::time_point now) {
 
 void ClientSideStarts::start(const elastic::HostLine& host, const elastic::AgentOrder& join, Failed failed) {
   pending_.erase(host.name);
-  const auto offer = offers_.extract(host.name);
-  if (!offer) return launcher_.start(host, join, std::move(failed));
-  const elastic::AgentOrder mine = launcher::with_own_addresses(join, announce_);
+  const auto offer = offers_.find(host.name);
+  if (offer == offers_.end()) return launcher_.start(host, join, std::move(failed));
   pending_[host.name] = {std::move(failed), std::chrono::steady_clock::now() + kStartTime};
-  offer.mapped().answer(Json::object({{"join", elastic::to_json(mine)}}));
+  offer->second.join = elastic::to_json(launcher::with_own_addresses(join, announce_));
+  answer_once_complete(host.name);
 }
 
 }  // namespace dtrain::job

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -20,9 +21,9 @@ class ClientSideStarts final : public elastic::AgentLauncher {
       : launcher_(launcher), announce_(std::move(announce)) {}
 
   // Handles requests with a "start": HOST. "edit-hosts": the client offers the next start of this host, which the edit
-  // leads to; the answer is {"join": an AgentOrder} when the start comes, or {"ok": true} if no worker is needed there.
-  // "start-failed" {"reason"}: the client could not start it. Returns true if the request is completely handled;
-  // otherwise the coordinator handles it too, and its answer counts only if it is an error.
+  // leads to; when the start comes, the coordinator's answer to the edit gets {"join": an AgentOrder} and is sent. If
+  // no worker is needed there, it is sent without. "start-failed" {"reason"}: the client could not start it. Returns
+  // true if the request is completely handled; otherwise the coordinator handles it too.
   bool hear(elastic::Request& request, std::chrono::steady_clock::time_point now);
   void joined(const std::string& host) { pending_.erase(host); }
   // Ends offers and starts whose time is over.
@@ -32,10 +33,13 @@ class ClientSideStarts final : public elastic::AgentLauncher {
 
  private:
   void give_up(const std::string& host, const std::string& reason);
+  void answer_once_complete(const std::string& host);
 
   struct Offer {
     std::function<void(Json)> answer;
     std::chrono::steady_clock::time_point until;
+    std::optional<Json> edited{};  // the coordinator's answer, which may come after the start
+    std::optional<Json> join{};
   };
   struct PendingStart {
     Failed failed;

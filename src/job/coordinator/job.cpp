@@ -11,6 +11,7 @@
 
 #include "detach.hpp"
 #include "job/logs/job_watch.hpp"
+#include "job/logs/log_source.hpp"
 #include "job/spec/host_list.hpp"
 #include "job/spec/job_client.hpp"
 #include "job/spec/prefix_claim.hpp"
@@ -48,7 +49,7 @@ ExitCode coordinate_here(const JobStart& start, const MakeWork& make_work, Repor
 
 ExitCode answer_detached(const Detached::Outcome& outcome, const JobFolder& folder, Reporter& reporter) {
   for (const std::string& line : split(outcome.said, '\n')) {
-    if (!line.empty()) reporter.note(line);
+    if (!line.empty()) reporter.note(without_time(line));
   }
   if (!outcome.runs) return static_cast<ExitCode>(outcome.exit_code);
   const std::string where = folder.path.string();
@@ -58,7 +59,7 @@ ExitCode answer_detached(const Detached::Outcome& outcome, const JobFolder& fold
   }
   reporter.answer(fmt::format("the job runs: process {}, folder {}", outcome.pid, where));
   reporter.answer(fmt::format("  dtrain hosts list --job-dir {}", where));
-  reporter.answer(fmt::format("  tail -f {}", folder.coordinator_log().string()));
+  reporter.answer(fmt::format("  dtrain tail-logs --job-dir {}", where));
   reporter.answer(fmt::format("  dtrain stop --job-dir {}", where));
   return ExitCode::ok;
 }
@@ -107,10 +108,14 @@ ExitCode take_over(const elastic::CoordinatorOrder& order, Reporter& reporter) {
   ::unsetenv(elastic::kCoordinatorVariable);
   watch_stop_signals();
   const JobFolder folder{order.job_folder};
-  const std::unique_ptr<JobWork> work = work_from_document(order.document, folder, reporter);
+  const std::unique_ptr<Reporter> own = reporter.reopened();
+  const std::unique_ptr<JobWork> work = work_from_document(order.document, folder, *own);
   // A coordinator that is cut off but alive still holds the lock.
   const std::optional<FileLock> lock = FileLock::take(folder.lock());
-  JobRun job(*work, folder, order, reporter);
+  // A file server that hung may have held up this process. Its late address must not replace that of its successor.
+  refuse_if_replaced(folder, order.election.term);
+  JobRun job(
+      *work, folder, order, [&reporter](std::uint16_t port) { reporter.answer(std::to_string(port)); }, *own);
   return job.until_over([] {});
 }
 

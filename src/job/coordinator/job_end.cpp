@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include <dtrain/base/error_json.hpp>
 #include <dtrain/base/signals.hpp>
 
 namespace dtrain::job {
@@ -58,7 +59,8 @@ ExitCode conclude(const JobEnd& end, JobWork& work, const JobFolder& folder, Rep
     throw Stopped(how, "run the same command with --resume to continue, with any number of workers");
   }
   if (resumable && end.signal != 0) {
-    throw Interrupted(end.signal, finish.reason + ", nothing saved", work.what_next());
+    const char* unsaved = work.may_go_on() ? "" : ", nothing saved";  // work that may go on may have saved by itself
+    throw Interrupted(end.signal, finish.reason + unsaved, work.what_next());
   }
   if (resumable && work.may_go_on()) throw Stopped(finish.reason, work.what_next());
   if (end.first_failure) report(*end.first_failure, folder, reporter);
@@ -66,7 +68,28 @@ ExitCode conclude(const JobEnd& end, JobWork& work, const JobFolder& folder, Rep
   throw JobFailed(exit_code_of(end, work), finish.reason, what_next(finish.exit_code, work));
 }
 
+std::string with_hint(const std::string& text, const std::string& hint) {
+  return hint.empty() ? text : fmt::format("{} ({})", text, hint);
+}
+
+void write_end(const Error& error, Reporter& reporter) {
+  if (reporter.json()) return reporter.pass_on(Json::object({{"error", error_to_json(error)}}).dump());
+  const std::string line = "The job ended: " + with_hint(error.what(), error.hint());
+  if (reporter.options().quiet) return reporter.pass_on(line);
+  reporter.note(line);
+}
+
 Replaced::Replaced(const std::string& what, const JobFolder& folder)
     : Error(what, fmt::format("dtrain hosts list --job-dir {}", folder.path.string())) {}
+
+void refuse_if_replaced(const JobFolder& folder, std::uint64_t term) {
+  std::optional<CoordinatorFile> file;
+  try {
+    file = read_coordinator(folder);
+  } catch (const Error&) {  // damaged: the coordinator that leads writes it again
+  }
+  if (file && file->term > term)
+    throw Replaced(fmt::format("coordinator {} was elected meanwhile and leads the job", file->term), folder);
+}
 
 }  // namespace dtrain::job

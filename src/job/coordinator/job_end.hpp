@@ -1,7 +1,9 @@
 // How a job ends for the user: the exit code, the error and the hint that follow from the coordinator's last decision.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <string>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/reporter.hpp>
@@ -27,11 +29,20 @@ struct JobEnd {
 // failure.
 ExitCode conclude(const JobEnd& end, JobWork& work, const JobFolder& folder, Reporter& reporter);
 
+// "TEXT (HINT)"
+std::string with_hint(const std::string& text, const std::string& hint);
+// Writes why the job ended to the log of a coordinator that no user waits for, also with --quiet: there is no other
+// place for it.
+void write_end(const Error& error, Reporter& reporter);
+
 // The agents chose another coordinator, and the job goes on under it.
 class Replaced : public Error {
  public:
   Replaced(const std::string& what, const JobFolder& folder);
   std::string_view kind() const override { return "replaced"; }
 };
+
+// Throws Replaced where coordinator.json holds a higher term.
+void refuse_if_replaced(const JobFolder& folder, std::uint64_t term);
 
 }  // namespace dtrain::job

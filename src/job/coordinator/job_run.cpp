@@ -12,6 +12,7 @@
 #include <dtrain/base/enum_names.hpp>
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/event_kind.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/base/secret.hpp>
 #include <dtrain/base/signals.hpp>
@@ -50,10 +51,6 @@ std::vector<elastic::Voter> voters_of(const elastic::CoordinatorOrder* order) {
   return voters;
 }
 
-std::string with_hint(const std::string& text, const std::string& hint) {
-  return hint.empty() ? text : fmt::format("{} ({})", text, hint);
-}
-
 // The error with what to do, and what it means for the job.
 std::string complaint_about(const Error& error, const std::string& meaning) {
   return with_hint(error.what(), error.hint().empty() ? meaning : fmt::format("{}; {}", error.hint(), meaning));
@@ -65,8 +62,7 @@ bool asks_to_stop(const Json& request) {
 }
 
 std::string meaning_of_lost(const Json& report) {
-  const Json* kind = report.find("event");
-  if (kind == nullptr || *kind != Json("checkpoint")) return "the job goes on";
+  if (event_kind(report) != EventKind::checkpoint) return "the job goes on";
   return "the job goes on, but a worker that starts again needs to know its newest checkpoint";
 }
 
@@ -127,9 +123,9 @@ struct JobRun::State {
       retire(end.finish, code);
       return code;
     } catch (const Error& error) {
-      if (order) reporter.note(fmt::format("The job ended: {}", with_hint(error.what(), error.hint())));
+      if (is_alone()) write_end(error, reporter);
       retire(end.finish, error.exit_code());
-      if (order) return error.exit_code();
+      if (is_alone()) return error.exit_code();
       throw;
     } catch (const std::exception&) {
       retire(end.finish, ExitCode::failed);
@@ -152,7 +148,7 @@ struct JobRun::State {
   void inherit(elastic::NetworkAgentPool& agent_pool) {
     about = description(agent_pool);
     publish();
-    reporter.answer(std::to_string(agent_pool.port()));
+    tell_port(agent_pool.port());
     // The agent that reads this pipe may end before the job does.
     std::fflush(stdout);
     ::dup2(STDERR_FILENO, STDOUT_FILENO);
@@ -252,6 +248,8 @@ struct JobRun::State {
   }
 
   bool survives() const { return job.outlives_coordinator(); }
+  // No user waits for this process: it took over, or the command that detached it has returned.
+  bool is_alone() const { return order || (job.detach && !tell_running); }
 
   // For coordinator.json, by which commands find this coordinator.
   CoordinatorFile description(const elastic::NetworkAgentPool& agent_pool) const {
@@ -268,7 +266,9 @@ struct JobRun::State {
                                      ? enum_name(config::kTransportNames, job.transport)
                                  : job.plain_data ? "plain"
                                                   : "tls",
-                         .runs_program = work.runs_program()};
+                         .runs_program = work.runs_program(),
+                         .has_log = job.detach || order,
+                         .stop_timeout = policy_of(work).stop_timeout};
     if (order && file.addresses.front() != order->address)
       file.addresses.insert(file.addresses.begin(), order->address);
     return file;
@@ -376,6 +376,7 @@ struct JobRun::State {
   std::optional<TagWatch> tags;                    // set if the environment names the cluster that the job runs in
   elastic::AgentPool* agent_pool_in_use = nullptr;
   std::function<void()> tell_running;
+  std::function<void(std::uint16_t)> tell_port;
   int signals_heard = 0;
   bool stop_asked = false;           // by `dtrain stop` or another command
   std::set<std::string> complaints;  // warnings about reports that could not be shown
@@ -383,8 +384,11 @@ struct JobRun::State {
 
 JobRun::JobRun(JobWork& work, int workers, const JobFolder& folder, Reporter& reporter)
     : state_(std::make_unique<State>(work, workers, folder, nullptr, reporter)) {}
-JobRun::JobRun(JobWork& work, const JobFolder& folder, const elastic::CoordinatorOrder& order, Reporter& reporter)
-    : state_(std::make_unique<State>(work, 0, folder, &order, reporter)) {}
+JobRun::JobRun(JobWork& work, const JobFolder& folder, const elastic::CoordinatorOrder& order,
+               std::function<void(std::uint16_t)> tell_port, Reporter& reporter)
+    : state_(std::make_unique<State>(work, 0, folder, &order, reporter)) {
+  state_->tell_port = std::move(tell_port);
+}
 JobRun::~JobRun() = default;
 
 ExitCode JobRun::until_over(const std::function<void()>& tell_running) { return state_->until_over(tell_running); }

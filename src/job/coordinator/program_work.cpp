@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <optional>
 #include <utility>
 
+#include <dtrain/base/event_kind.hpp>
+#include <dtrain/base/process.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/external/run_program.hpp>
 
 #include "config/shard_choice.hpp"
 #include "job/spec/host_list.hpp"
@@ -23,6 +27,12 @@ config::LaunchOptions with_most_workers(config::LaunchOptions options, int worke
 }
 
 }  // namespace
+
+void require_program(const external::Program& program, const config::JobOptions& job) {
+  const bool is_known_here = !job.is_on_other_machines() && job.sync_to.empty() && job.prepare.empty();
+  if (!is_known_here || program.fills_placeholders) return;
+  external::check_program(program, with_variables(own_environment(), job.environment));
+}
 
 ProgramWork::ProgramWork(config::LaunchOptions options, external::Program program, const elastic::HostList& hosts,
                          Reporter& reporter)
@@ -43,6 +53,7 @@ Json ProgramWork::document() const {
 void ProgramWork::adjust(elastic::Policy& policy) const {
   const auto saving = program_.save_signal == 0 ? std::chrono::milliseconds(0) : program_.save_timeout;
   policy.leave_timeout += program_.grace + saving;
+  policy.stop_timeout += program_.grace + saving;
   policy.hang_floors.waiting += program_.grace + saving;
   policy.hang_floors.saving += program_.grace + saving;
   policy.fruitless_limit = std::numeric_limits<int>::max();
@@ -55,10 +66,9 @@ void ProgramWork::begin(int workers) {
 }
 
 void ProgramWork::show(const Json& report) {
-  const Json* event = report.find("event");
-  if (event == nullptr) return;
-  if (*event == Json("started")) tell_start(report);
-  if (*event == Json("rank_failed")) tell_failure(report);
+  const std::optional<EventKind> kind = event_kind(report);
+  if (kind == EventKind::started) tell_start(report);
+  if (kind == EventKind::rank_failed) tell_failure(report);
 }
 
 void ProgramWork::tell_start(const Json& report) {

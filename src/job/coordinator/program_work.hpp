@@ -8,6 +8,10 @@
 
 namespace dtrain::job {
 
+// Throws Error if the ranks cannot start the program. Does nothing where this machine does not know that: the ranks are
+// on others, or start what was copied, prepared or completed for them.
+void require_program(const external::Program& program, const config::JobOptions& job);
+
 class ProgramWork final : public JobWork {
  public:
   ProgramWork(config::LaunchOptions options, external::Program program, const elastic::HostList& hosts,
@@ -24,7 +28,8 @@ class ProgramWork final : public JobWork {
   void begin(int workers) override;
   void show(const Json& report) override;
   void catch_up() override {}  // show() only prints
-  bool shows_output() const override { return !options_.quiet_ranks; }
+  // A detached coordinator writes to a log beside those of the ranks, which have their output.
+  bool shows_output() const override { return !options_.quiet_ranks && !options_.job.detach; }
   void show_output(const std::string& worker, std::string_view line) override;
   void end() override;
   void fail(const elastic::Failure* first, const std::string& reason, ExitCode code) override;

@@ -61,6 +61,7 @@ bool add_and_start(const JobFolder& folder, const std::string& line, Reporter& r
   if (!can_log_in(host, options, reporter) || !has_its_files(host, *file, folder, reporter)) return false;
   const Json answer = ask_coordinator(
       folder, Json::object({{"ask", "edit-hosts"}, {"add", Json::array({line})}, {"start", host.name}}));
+  warn_of_host_file(folder, problems_in(answer), reporter);
   const Json* join = answer.find("join");
   if (!join) return true;  // no worker is needed there now
   try {

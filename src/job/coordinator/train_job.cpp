@@ -15,12 +15,9 @@ namespace dtrain::job {
 namespace {
 
 void refuse_what_one_process_does(const config::TrainOptions& options) {
-  if (options.test_io) {
-    throw UsageError("--test-io: reading is measured in one process", "leave -n, -H and --elastic out");
-  }
-  if (options.dry_run) {
-    throw UsageError("--dry-run: looks at one process on this machine", "leave -n, -H and --elastic out");
-  }
+  constexpr const char* kHint = "leave -n, -H and --elastic out, and name at most one GPU with --gpus";
+  if (options.test_io) throw UsageError("--test-io: reading is measured in one process", kHint);
+  if (options.dry_run) throw UsageError("--dry-run: looks at one process on this machine", kHint);
 }
 
 // The number of workers that share a machine: all of them if they run here, otherwise those of one host.
@@ -51,7 +48,7 @@ std::unique_ptr<JobWork> make_work(const config::TrainOptions& given, const conf
     refuse_living_job(folder);
     set_other_records_aside(folder, options, reporter);
   }
-  keep_configuration(folder, set, options.resume, reporter);
+  keep_configuration(folder, set, run.options, reporter);
   return std::make_unique<TrainWork>(std::move(run), folder, reporter);
 }
 

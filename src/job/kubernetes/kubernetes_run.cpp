@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <chrono>
 #include <set>
 #include <thread>
@@ -59,12 +60,65 @@ void append_option(const config::Option& option, Words& words) {
   }
 }
 
+// What looks at one process has nothing to do in pods, which would fail.
+void refuse_looks_of_here(const config::OptionSet& set) {
+  for (const char* name : {"dry-run", "test-io"}) {
+    const config::Option* option = set.find(name);
+    if (!option || !set.chosen(name)) continue;
+    const std::string text = option->given.value_or(option->show());
+    if (text != "true" && text != "1") continue;
+    throw UsageError(fmt::format("--{}: not supported by --launcher kubernetes, because it looks at one process", name),
+                     "give --launcher local, without -n and --elastic");
+  }
+}
+
+std::string name_of(const std::string& variable) { return variable.substr(0, variable.find('=')); }
+
+Words names_of(const Words& variables) {
+  Words names;
+  for (const std::string& variable : variables) names.push_back(name_of(variable));
+  return names;
+}
+
+// The coordinator's container has the variables of the Secret too, and passes them on to the workers by name. Those
+// that would change the coordinator itself, and are no secrets, stand in its command instead.
+bool is_of_secret(const std::string& variable) {
+  constexpr std::array<std::string_view, 3> kOfCoordinator = {"HOME", "PATH", "TMPDIR"};
+  constexpr std::array<std::string_view, 3> kItsLeads = {"LD_", "DTRAIN_", "DEEPLEARNING_"};
+  const std::string name = name_of(variable);
+  return std::ranges::find(kOfCoordinator, name) == kOfCoordinator.end() &&
+         std::ranges::none_of(kItsLeads, [&](std::string_view lead) { return name.starts_with(lead); });
+}
+
+// Kubernetes takes these names for variables and for keys of a Secret.
+void check_variable(const std::string& name) {
+  constexpr std::string_view kOthers = "_.-";
+  const auto fits = [&](unsigned char c) {
+    return std::isalnum(c) != 0 || kOthers.find(static_cast<char>(c)) != kOthers.npos;
+  };
+  const bool begins =
+      !name.empty() && (std::isalpha(static_cast<unsigned char>(name.front())) != 0 || name.front() == '_');
+  if (begins && std::ranges::all_of(name, fits)) return;
+  throw UsageError(fmt::format("--env {}: Kubernetes takes no variable of this name", name),
+                   "use letters, digits, '_', '.' and '-', and begin with a letter or '_'");
+}
+
+Words variables_of_secret(const Words& variables) {
+  Words chosen;
+  for (const std::string& variable : variables) {
+    check_variable(name_of(variable));
+    if (is_of_secret(variable)) chosen.push_back(variable);
+  }
+  return chosen;
+}
+
 launcher::KubernetesJob kubernetes_job(const config::JobOptions& options, std::string job_folder, Words command) {
   const config::KubernetesOptions& kube = options.kubernetes;
   return {.name = kube.name,
           .space = kube.space,
           .image = kube.image,
           .command = std::move(command),
+          .environment = variables_of_secret(options.environment),
           .workers = options.hosts,
           .cpus = kube.cpus,
           .memory = kube.memory,
@@ -76,15 +130,23 @@ launcher::KubernetesJob kubernetes_job(const config::JobOptions& options, std::s
           .job_folder = std::move(job_folder)};
 }
 
+// What `kubectl delete` removes: everything but the claim.
+std::string removed_kinds(const launcher::KubernetesJob& job) {
+  std::string kinds = "job,statefulset,service,poddisruptionbudget";
+  if (!job.environment.empty()) kinds += ",secret";
+  return kinds;
+}
+
 std::string code_text(int code) { return fmt::format("exit code {}", code); }
 
 // Everything runs on one thread, but for the reading of logs (PodLogs).
 class KubernetesRun {
  public:
-  KubernetesRun(const config::KubernetesOptions& options, std::string job_folder, Reporter& reporter)
+  KubernetesRun(const config::KubernetesOptions& options, const launcher::KubernetesJob& job, Reporter& reporter)
       : name_(options.name),
-        job_folder_(std::move(job_folder)),
+        job_folder_(job.job_folder),
         claim_(options.claim.empty() ? options.name : options.claim),
+        kinds_(removed_kinds(job)),
         reporter_(reporter),
         kubectl_(environment("PATH").value_or(""), options.context, options.space),
         logs_(kubectl_, reporter) {}
@@ -97,9 +159,7 @@ class KubernetesRun {
                   fmt::format("choose another --kube-name, or follow it with `kubectl logs -f job/{}`", name_));
     }
     if (before.job != JobPhase::missing) kubectl_.call({"delete", "job", name_});
-    for (const std::string& line : split(kubectl_.call({"apply", "-f", "-"}, manifests), '\n')) {
-      if (!trim(line).empty()) reporter_.note(line);
-    }
+    make_objects(manifests);
     applied_ = KubeClock::now();
   }
 
@@ -118,6 +178,18 @@ class KubernetesRun {
   }
 
  private:
+  // kubectl makes every object that is not refused.
+  void make_objects(const std::string& manifests) {
+    try {
+      for (const std::string& line : split(kubectl_.call({"apply", "-f", "-"}, manifests), '\n')) {
+        if (!trim(line).empty()) reporter_.note(line);
+      }
+    } catch (const RemoteError&) {
+      remove_objects();
+      throw;
+    }
+  }
+
   ClusterView view() const {
     return cluster_view(kubectl_.get({"job,pod", "-l", launcher::kubernetes_selector(name_)}));
   }
@@ -180,6 +252,7 @@ class KubernetesRun {
     const bool waits_for_log = !logs_.pod().empty() && !logs_.is_complete();
     if (waits_for_log && KubeClock::now() - first_end_ < kLastLogTime) return std::nullopt;
     if (view_.job == JobPhase::missing && asked_ == 0) {
+      remove_objects();
       throw Error(fmt::format("job/{} was deleted", name_),
                   "the same command continues from the last checkpoint of --model-prefix");
     }
@@ -218,26 +291,26 @@ class KubernetesRun {
       if (!has_ended(process)) return false;
       if (wait_for_end(process).ok()) return true;
       reporter_.warn("`dtrain stop` could not run in the pod; the Job is deleted, so that Kubernetes ends it");
-      delete_quietly({"job"});
+      delete_quietly("job");
       return true;
     });
   }
 
   void remove_objects() {
-    delete_quietly({"job", "statefulset", "service", "poddisruptionbudget"});
+    delete_quietly(kinds_);
     reporter_.note(
         fmt::format("Deleted the pods of {}; pvc/{} keeps data, checkpoints and the job folder", name_, claim_));
   }
 
-  void delete_quietly(const Words& kinds) {
+  void delete_quietly(const std::string& kinds) {
     try {
-      kubectl_.call({"delete", join(kinds, ","), "-l", launcher::kubernetes_selector(name_)});
+      kubectl_.call({"delete", kinds, "-l", launcher::kubernetes_selector(name_)});
     } catch (const RemoteError& error) {
       reporter_.warn(fmt::format("{} ({})", error.what(), error.hint()));
     }
   }
 
-  const std::string name_, job_folder_, claim_;
+  const std::string name_, job_folder_, claim_, kinds_;
   Reporter& reporter_;
   const launcher::Kubectl kubectl_;
   PodLogs logs_;
@@ -250,9 +323,21 @@ class KubernetesRun {
   std::vector<pid_t> stops_;  // processes that pass them on
 };
 
-std::string text_of(const launcher::KubernetesJob& job) { return launcher::to_yaml(launcher::kubernetes_objects(job)); }
+ExitCode print_manifests(const launcher::KubernetesJob& job, Reporter& reporter) {
+  std::vector<Json> objects = launcher::kubernetes_objects(job);
+  std::erase_if(objects, [](const Json& object) { return object.at("kind").as_string() == "Secret"; });
+  if (!job.environment.empty()) {
+    reporter.note(fmt::format(
+        "The Secret {0} with the values of {1} is not printed. Make it first: `kubectl create secret generic {0} "
+        "--from-env-file=FILE`, where FILE has lines NAME=VALUE",
+        launcher::kubernetes_secret(job.name), join(names_of(job.environment), ", ")));
+  }
+  const std::string text = launcher::to_yaml(objects);
+  reporter.answer(text.substr(0, text.size() - 1));
+  return ExitCode::ok;
+}
 
-ExitCode answer_applied(const config::KubernetesOptions& kube, Reporter& reporter) {
+ExitCode answer_applied(const launcher::KubernetesJob& kube, Reporter& reporter) {
   if (reporter.json()) {
     reporter.answer_json(
         Json::object({{"schema", "dtrain.kubernetes/1"}, {"job", kube.name}, {"namespace", kube.space}}));
@@ -262,8 +347,8 @@ ExitCode answer_applied(const config::KubernetesOptions& kube, Reporter& reporte
   reporter.answer(fmt::format("the job runs as job/{}", kube.name));
   reporter.answer(fmt::format("  kubectl logs -f job/{}{}", kube.name, space));
   reporter.answer(fmt::format("  kubectl scale statefulset/{} --replicas 3{}", kube.name, space));
-  reporter.answer(fmt::format("  kubectl delete job,statefulset,service,poddisruptionbudget -l {}{}",
-                              launcher::kubernetes_selector(kube.name), space));
+  reporter.answer(
+      fmt::format("  kubectl delete {} -l {}{}", removed_kinds(kube), launcher::kubernetes_selector(kube.name), space));
   return ExitCode::ok;
 }
 
@@ -278,12 +363,15 @@ std::string pod_job_folder(const config::JobOptions& options, const config::Opti
 
 std::vector<std::string> pod_command(const std::string& command, const config::JobOptions& options,
                                      const config::OptionSet& set, const std::vector<std::string>& program) {
+  refuse_looks_of_here(set);
   Words words = split(command, ' ');
   for (const config::Option& option : set.options()) {
     if (option.positional() || !set.chosen(option.name()) || is_of_here(option.name())) continue;
     append_option(option, words);
   }
-  for (const std::string& variable : options.environment) words.insert(words.end(), {"--env", variable});
+  for (const std::string& variable : options.environment) {
+    words.insert(words.end(), {"--env", is_of_secret(variable) ? name_of(variable) : variable});
+  }
   words.insert(words.end(), {"--launcher", "folder", "--job-dir", pod_job_folder(options, set)});
   if (set.find("resume") && set.chosen("model-prefix")) words.emplace_back("--resume");
   if (!program.empty()) words.emplace_back("--");
@@ -294,15 +382,11 @@ std::vector<std::string> pod_command(const std::string& command, const config::J
 ExitCode run_on_kubernetes(const config::JobOptions& options, const std::string& job_folder,
                            const std::vector<std::string>& command, Reporter& reporter) {
   const launcher::KubernetesJob job = kubernetes_job(options, job_folder, command);
-  if (options.kubernetes.print) {
-    const std::string text = text_of(job);
-    reporter.answer(text.substr(0, text.size() - 1));
-    return ExitCode::ok;
-  }
+  if (options.kubernetes.print) return print_manifests(job, reporter);
   watch_stop_signals(2);
-  KubernetesRun run(options.kubernetes, job_folder, reporter);
-  run.apply(text_of(job));
-  return options.detach ? answer_applied(options.kubernetes, reporter) : run.follow();
+  KubernetesRun run(options.kubernetes, job, reporter);
+  run.apply(launcher::to_yaml(launcher::kubernetes_objects(job)));
+  return options.detach ? answer_applied(job, reporter) : run.follow();
 }
 
 }  // namespace dtrain::job

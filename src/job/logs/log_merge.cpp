@@ -55,6 +55,7 @@ void LogMerge::find_sources() {
     const std::string name = entry->path().filename().string();
     if (!name.ends_with(kEnding) || sources_.contains(name)) continue;
     auto source = std::make_unique<LogSource>(entry->path());
+    if (!source->host().empty()) hosts_.insert(source->host());
     const bool wanted = choice_.host.empty() || source->host() == choice_.host;
     if (wanted) sources_.emplace(name, std::move(source));
   }

@@ -43,6 +43,8 @@ class LogMerge {
   void end();
   // Those that workers had in the lines so far, selected or not, of the selected host.
   const std::set<int>& ranks() const { return ranks_; }
+  // Those that have logs, selected or not.
+  const std::set<std::string>& hosts() const { return hosts_; }
 
  private:
   void find_sources();
@@ -52,6 +54,7 @@ class LogMerge {
   const LogChoice choice_;
   std::map<std::string, std::unique_ptr<LogSource>> sources_;  // by file name
   std::set<int> ranks_;
+  std::set<std::string> hosts_;
 };
 
 }  // namespace dtrain::job

@@ -53,6 +53,10 @@ FileDescriptor open_file(const Path& path, int older) {
 
 }  // namespace
 
+std::string_view without_time(std::string_view line) {
+  return begins_with_time(line) ? line.substr(kSample.size()) : line;
+}
+
 LogSource::LogSource(const Path& path) : path_(path), name_(path.stem().string()) {
   const auto dot = name_.rfind('.');
   const auto slot = dot == name_.npos ? std::nullopt : parse_integer(name_.substr(dot + 1));
@@ -85,11 +89,8 @@ bool LogSource::take_line() {
 }
 
 void LogSource::understand(std::string_view line) {
-  line_ = line;
-  if (begins_with_time(line)) {
-    time_ = line.substr(0, kSample.size() - 1);
-    line_.remove_prefix(kSample.size());
-  }
+  line_ = without_time(line);
+  if (line_.size() < line.size()) time_ = line.substr(0, kSample.size() - 1);
   if (const int rank = rank_in(line_); rank >= 0) rank_ = rank;
 }
 

@@ -13,6 +13,9 @@
 
 namespace dtrain::job {
 
+// A line of a log without the time at its beginning.
+std::string_view without_time(std::string_view line);
+
 class LogSource {
  public:
   // Older files, ... NAME.2, NAME.1, come first.

@@ -90,6 +90,7 @@ void Attempt::start() try {
     if (auto taken = FileLock::take(job_.attempt_lock(), "--job-queue")) return std::move(*taken);
     throw Error(fmt::format("{}: an earlier attempt still runs", job_.attempt_lock().string()));
   }();
+  name_queued_job(job_);
   const FileDescriptor log = open_log(job_.output());
   Spawn child = spawn_of(command_of(*job_.spec));
   child.environment = environment_of(job_);

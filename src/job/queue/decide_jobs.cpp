@@ -67,7 +67,7 @@ class JobDecision {
     if (ended && is_code(attempt, ExitCode::ok)) return finish(record, JobState::done, "");
     if (job.cancelled) {
       const bool saved = ended && is_code(attempt, ExitCode::resumable);
-      return finish(record, JobState::cancelled, saved ? "with a checkpoint" : "without a checkpoint");
+      return finish(record, JobState::cancelled, saved ? "with a checkpoint" : kUnsaved);
     }
     if (ended && attempt.by_user) return finish(record, JobState::stopped, attempt.cause);  // saved or not
     if (ended && is_code(attempt, ExitCode::resumable)) return again(record, kFirstPause, attempt.cause);

@@ -48,13 +48,18 @@ std::set<std::string> names_in(const Path& folder) {
   return names;
 }
 
+// nullopt: it is not the name of a job's folder.
+std::optional<int> job_number(const std::string& name) {
+  const auto number = parse_integer(name);
+  if (!number || *number <= 0 || *number >= 1'000'000'000) return std::nullopt;
+  const auto small = static_cast<int>(*number);
+  return folder_name(small) == name ? std::optional(small) : std::nullopt;
+}
+
 std::vector<int> numbers_in(const Path& folder) {
   std::vector<int> numbers;
   for (const std::string& name : names_in(folder)) {
-    const auto number = parse_integer(name);
-    if (number && *number > 0 && *number < 1'000'000'000 && folder_name(static_cast<int>(*number)) == name) {
-      numbers.push_back(static_cast<int>(*number));
-    }
+    if (const auto number = job_number(name)) numbers.push_back(*number);
   }
   std::ranges::sort(numbers);
   return numbers;
@@ -229,6 +234,26 @@ void JobQueue::open() {
   std::error_code gone;
   std::filesystem::remove(folder_ / kDownWhenDone, gone);
   std::filesystem::remove(folder_ / kClosed, gone);
+}
+
+std::optional<OpenJob> open_job_of(const JobFolder& folder) {
+  const Path named = is_listed(folder.queued_job()) ? Path(trim(read_file(folder.queued_job()))) : folder.path;
+  std::error_code gone;
+  const Path place = std::filesystem::canonical(named, gone);
+  const auto number = job_number(place.filename().string());
+  if (gone || !number || !is_listed(place / kSpec)) return std::nullopt;
+  JobQueue queue(place.parent_path());
+  const QueuedJob job = queue.at(*number);
+  if (!job.spec || job.record.is_over()) return std::nullopt;
+  if (!std::filesystem::equivalent(job.job_folder().path, folder.path, gone)) return std::nullopt;
+  return OpenJob{std::move(queue), *number};
+}
+
+void name_queued_job(const QueuedJob& job) {
+  const JobFolder chosen = job.job_folder();
+  if (chosen.path == job.folder) return;
+  make_folder(chosen.path);
+  write_file_atomic(chosen.queued_job(), std::filesystem::absolute(job.folder).string() + "\n");
 }
 
 }  // namespace dtrain::job

@@ -83,6 +83,16 @@ class JobQueue {
 // The numbers of jobs that ended so many days before `now`, seconds since 1970, or earlier. Pure.
 std::vector<int> jobs_over_for(const std::vector<QueuedJob>& jobs, int days, std::int64_t now);
 
+// The job of a queue that has this job folder and is not over: the queue runs it, or starts it again. It is that of the
+// folder itself, or of the one that queued_job() names. nullopt: there is none that this user can read.
+struct OpenJob {
+  JobQueue queue;
+  int number = 0;
+};
+std::optional<OpenJob> open_job_of(const JobFolder& folder);
+// Lets open_job_of() find the job where the user chose its job folder. Throws Error.
+void name_queued_job(const QueuedJob& job);
+
 // This machine since its start.
 std::string this_boot();
 

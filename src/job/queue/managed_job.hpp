@@ -35,6 +35,9 @@ constexpr EnumName<JobState> kJobStateNames[] = {{JobState::waiting, "waiting"},
                                                  {JobState::done, "done"},           {JobState::failed, "failed"},
                                                  {JobState::cancelled, "cancelled"}, {JobState::stopped, "stopped"}};
 
+// Why, of a job that was cancelled while it ran.
+inline constexpr const char* kUnsaved = "without a checkpoint";
+
 struct JobRecord {
   JobState state = JobState::waiting;
   std::string why{};                // reason of the state; empty: none

@@ -13,6 +13,7 @@
 #include <dtrain/cluster/cluster_head.hpp>
 #include <dtrain/data/remote.hpp>
 #include <dtrain/launcher/starter_launcher.hpp>
+#include <dtrain/train/weights.hpp>
 
 #include "attempt.hpp"
 #include "config/train_sources.hpp"
@@ -113,9 +114,12 @@ void refuse_what_resumes_badly(const config::TrainOptions& options) {
 // The weights may be those of a job that is before this one.
 void require_weights(const config::TrainOptions& options) {
   const auto& file = options.pretrained.file;
-  if (!file || data::is_remote(*file) || file_exists(*file) || any_open(*options.job.job_queue)) return;
-  throw DataError(fmt::format("{}: no such file, and no other job in the queue could make it", file->string()),
-                  "name a file of weights on this machine");
+  if (!file || data::is_remote(*file) || any_open(*options.job.job_queue)) return;
+  if (file_exists(train::file_of_weights(*file))) return;
+  throw DataError(
+      fmt::format("{}: neither a file nor a checkpoint's prefix, and no other job in the queue could make it",
+                  file->string()),
+      "name a file of weights, or a prefix of checkpoints, on this machine");
 }
 
 // With --cluster, the queue is chosen for the user.

@@ -49,6 +49,15 @@ std::optional<std::string> crontab_now() {
   throw Error(fmt::format("the crontab could not be read: {}", trim(answer->errors)), "try `crontab -l` on the head");
 }
 
+std::string required_crontab(const std::string& cluster) {
+  if (auto crontab = crontab_now()) return std::move(*crontab);
+  throw UsageError(
+      "setting 'at-boot': the head has no cron",
+      fmt::format("install it there, or leave setting 'at-boot' out: any command, such as `dtrain jobs list "
+                  "--cluster {}`, starts the queue again",
+                  cluster));
+}
+
 void write_crontab(const std::string& text) {
   const auto answer = ask_crontab("-", text);
   if (answer && answer->code == 0) return;
@@ -88,19 +97,14 @@ std::string without_boot_line(std::string_view crontab, const std::string& clust
   return kept;
 }
 
+void require_cron(const std::string& cluster) { required_crontab(cluster); }
+
 void start_queue_at_boot(const cluster::RegisteredCluster& cluster) {
-  const auto before = crontab_now();
-  if (!before) {
-    throw UsageError(
-        "setting 'at-boot': the head has no cron",
-        fmt::format("install it there, or leave setting 'at-boot' out: any command, such as `dtrain jobs list "
-                    "--cluster {}`, starts the queue again",
-                    cluster.name));
-  }
-  std::string after = without_boot_line(*before, cluster.name);
+  const std::string before = required_crontab(cluster.name);
+  std::string after = without_boot_line(before, cluster.name);
   if (!after.empty() && !after.ends_with('\n')) after += '\n';
   after += boot_line(cluster, launcher::program_by_path()) + "\n";
-  if (after != *before) write_crontab(after);
+  if (after != before) write_crontab(after);
 }
 
 std::string forget_boot(const std::string& cluster) try {

@@ -9,7 +9,9 @@
 
 namespace dtrain::job {
 
-// Adds the line, or replaces it. Throws UsageError where there is no cron.
+// Throws UsageError where there is no cron, and Error where the crontab of this user cannot be read.
+void require_cron(const std::string& cluster);
+// Adds the line, or replaces it. Throws as require_cron().
 void start_queue_at_boot(const cluster::RegisteredCluster& cluster);
 // Removes the line if it is there. Returns the error; empty: it is gone.
 std::string forget_boot(const std::string& cluster);

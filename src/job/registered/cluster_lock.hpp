@@ -19,6 +19,8 @@ bool wait_until(const Done& done, std::chrono::seconds patience) {
   return true;
 }
 
+inline constexpr const char* kClusterLock = "cluster.lock";
+
 // Held by the command that changes the cluster. Throws Error if another one holds it for long.
 FileLock lock_cluster(const Path& folder);
 

@@ -95,6 +95,7 @@ void require_prices(const RegisteredCluster& cluster) {
 }
 
 Json claim(RegisteredCluster asked, bool at_boot) {
+  if (at_boot) require_cron(asked.name);
   const FileLock lock = lock_cluster(asked.folder);
   auto there = cluster::read_cluster(asked.folder);
   const bool is_new = !there || there->ends;
@@ -109,8 +110,8 @@ Json claim(RegisteredCluster asked, bool at_boot) {
   cluster::write_cluster(*there);
   cluster::become_head(*there);
   if (is_new) {
-    append_event(there->folder,
-                 fmt::format("registered with {} hosts, {} is the head", there->hosts.size(), there->head().name));
+    append_event(there->folder, fmt::format("registered with {}, {} is the head",
+                                            count_text(there->hosts.size(), "host"), there->head().name));
   }
   keep_runner(*there);
   if (at_boot) start_queue_at_boot(*there);
@@ -245,9 +246,8 @@ Json end(const std::string& name) {
   // Without cluster.json a second `down` finds nothing to end, so a kill in between must leave it to the last.
   const std::string left = forget_boot(name);
   std::error_code ignored;
-  for (const char* file : {"hosts", "key", "key.pub", "ssh_config", "known_hosts", "cluster.lock", "cluster.json"}) {
-    std::filesystem::remove(folder / file, ignored);
-  }
+  forget_key(folder);
+  for (const char* file : {"hosts", kClusterLock, "cluster.json"}) std::filesystem::remove(folder / file, ignored);
   cluster::leave_headship(name);
   wait_until([&] { return !JobQueue(folder).has_runner(); }, kToEndRunner);
   return Json::object({{"jobs", std::move(jobs)}, {"left_in_crontab", left}});

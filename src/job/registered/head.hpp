@@ -2,7 +2,7 @@
 // machine asks it over ssh; `dtrain agent --registered` on the head answers.
 //   {"ask": "place", "name", "shared"}         -> {"shared", "folder", "probe", "cluster"}: makes the folder, and a
 //                                                 file that all hosts must see; "cluster" is null before the first one
-//   {"ask": "unplace", "probe"}                -> {}
+//   {"ask": "unplace", "probe"}                -> {}; where no cluster was made, its key goes too
 //   {"ask": "reach", "cluster"}                -> {"failed": [{"host", "why"}]}: hosts in which the head cannot log in
 //   {"ask": "key", "cluster"}                  -> {"key"}: the public half of the cluster's own key, made where missing
 //   {"ask": "claim", "cluster"}                -> {"cluster", "is_new"}: registers it, or changes its prices and budget

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <dtrain/base/ask_program.hpp>
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/error.hpp>
@@ -37,6 +39,13 @@ void remove_probes(const Path& folder) {
   }
 }
 
+bool has_probe(const Path& folder) {
+  std::error_code ignored;
+  std::filesystem::directory_iterator entry(folder, ignored);
+  return std::any_of(std::filesystem::begin(entry), std::filesystem::end(entry),
+                     [](const auto& one) { return one.path().filename().string().starts_with(kProbe); });
+}
+
 net::SshOptions own_ssh_options(const RegisteredCluster& cluster) {
   net::SshOptions options =
       net::user_ssh_options(environment("HOME").value_or("/"), environment("SSH_AUTH_SOCK").value_or(""));
@@ -48,11 +57,30 @@ net::SshOptions own_ssh_options(const RegisteredCluster& cluster) {
 
 }  // namespace
 
+void forget_key(const Path& folder) {
+  std::error_code ignored;
+  for (const char* file : {"key", "key.pub", "ssh_config", "known_hosts"}) {
+    std::filesystem::remove(folder / file, ignored);
+  }
+}
+
+// A command that holds the lock, or has a probe there, may be about to use the key. Where that cannot be known, the key
+// stays.
+static void remove_unused_key(const Path& folder) try {
+  if (!std::filesystem::is_directory(folder)) return;
+  const auto lock = FileLock::take(folder / kClusterLock, "--shared");
+  if (!lock || cluster::read_cluster(folder) || has_probe(folder)) return;
+  forget_key(folder);
+  std::error_code ignored;
+  std::filesystem::remove(folder / kClusterLock, ignored);
+} catch (const Error&) {  // no lock can be taken there, or the record of a cluster is damaged
+}
+
 FileLock lock_cluster(const Path& folder) {
   std::optional<FileLock> lock;
   const bool taken = wait_until(
       [&] {
-        lock = FileLock::take(folder / "cluster.lock", "--shared");
+        lock = FileLock::take(folder / kClusterLock, "--shared");
         return lock.has_value();
       },
       kFolderPatience);
@@ -80,10 +108,12 @@ Json answer_place(const Json& question) {
 }
 
 Json answer_unplace(const Json& question) {
-  const Path probe = question.at("probe").as_string();
+  const Path probe = question.at("probe").as_string(), folder = probe.parent_path();
+  if (!probe.filename().string().starts_with(kProbe)) return Json::object();
   std::error_code ignored;
-  if (probe.filename().string().starts_with(kProbe)) std::filesystem::remove(probe, ignored);
-  std::filesystem::remove(probe.parent_path(), ignored);  // unless there is a cluster or a queue
+  std::filesystem::remove(probe, ignored);
+  remove_unused_key(folder);
+  std::filesystem::remove(folder, ignored);  // unless there is a cluster or a queue
   return Json::object();
 }
 

@@ -6,6 +6,9 @@
 
 namespace dtrain::job {
 
+// Removes the cluster's own key from its folder, and what the head's ssh keeps beside it.
+void forget_key(const Path& folder);
+
 // The questions of this name of registered/head.hpp. Throw Error.
 Json answer_place(const Json& question);
 Json answer_unplace(const Json& question);

@@ -66,7 +66,8 @@ std::vector<RunningJob> running_jobs(const cluster::RegisteredCluster& cluster) 
 std::optional<std::string> let_join(const RunningJob& job, const cluster::RegisteredHost& host, Reporter& reporter) {
   if (lists(job.folder, host.name)) return std::nullopt;
   try {
-    if (!add_and_start(job.folder, host.line(), reporter)) edit_hosts(job.folder, {.add = {host.line()}});
+    if (!add_and_start(job.folder, host.line(), reporter))
+      warn_of_host_file(job.folder, edit_hosts(job.folder, {.add = {host.line()}}), reporter);
     return fmt::format("{} joins {}", host.name, job.name);
   } catch (const UsageError& error) {
     return fmt::format("{} goes on without {}: {}", job.name, host.name, error.what());

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <vector>
+
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/event_kind.hpp>
 #include <dtrain/base/stop.hpp>
 
 #include "config/config_file.hpp"
@@ -71,7 +74,7 @@ void RunRecords::fail(const Error& error) { finish(error.exit_code(), error.what
 
 void RunRecords::finish(ExitCode code, const std::string& reason) {
   record([&] { steps_.end(); });
-  append(Json::object({{"event", "finish"}, {"exit_code", static_cast<int>(code)}, {"reason", reason}}));
+  append(make_event(EventKind::finish, {{"exit_code", static_cast<int>(code)}, {"reason", reason}}));
 }
 
 void RunRecords::append(const Json& event) {
@@ -87,7 +90,7 @@ void set_other_records_aside(const JobFolder& folder, const config::TrainOptions
   const Path aside = folder_aside(folder);
   try {
     make_folder(aside);
-    for (const Path& file : {folder.steps(), folder.events(), folder.configuration()}) {
+    for (const Path& file : {folder.steps(), folder.events(), folder.configuration(), folder.first_configuration()}) {
       if (std::filesystem::exists(file)) std::filesystem::rename(file, aside / file.filename());
     }
   } catch (const std::exception& error) {
@@ -98,17 +101,36 @@ void set_other_records_aside(const JobFolder& folder, const config::TrainOptions
                             theirs->empty() ? "without --model-prefix" : "--model-prefix " + *theirs, aside.string()));
 }
 
-void keep_configuration(const JobFolder& folder, const config::OptionSet& set, bool resumed, Reporter& reporter) {
-  if (resumed && std::filesystem::exists(folder.configuration())) return;
+static void keep_first(const JobFolder& folder, const std::string& newest) {
+  const Path now = folder.configuration(), first = folder.first_configuration();
+  const bool is_first = std::filesystem::exists(now) && !std::filesystem::exists(first);
+  if (is_first && read_file(now) != newest) std::filesystem::rename(now, first);
+}
+
+// A run that takes the options again begins elsewhere: it is resumed, or has another --model-prefix.
+static std::string comment_of_start(const config::TrainOptions& settled) {
+  if (!settled.load_epoch) return {};
+  return fmt::format("# load-epoch = {}  (where this run began)\n", *settled.load_epoch);
+}
+
+void keep_configuration(const JobFolder& folder, const config::OptionSet& set, const config::TrainOptions& settled,
+                        Reporter& reporter) {
   const std::string head =
       "# The options of a training: `dtrain train --config FILE --model-prefix NEW` takes them again, but for "
       "--job-dir,\n"
       "# which each run has for itself. In comments: what another option chose.\n";
+  std::vector<std::string> left_out{"resume", "load-epoch", "force", "dry-run", "detach", "job-dir"};
+  if (!settled.pretrained.file) left_out.insert(left_out.end(), {"pretrained", "new-head"});
   try {
     make_folder(folder.path);
-    write_file_atomic(folder.configuration(),
-                      head + config::config_table(set, "train", {"resume", "force", "dry-run", "detach", "job-dir"}));
-  } catch (const Error& error) {
+    const std::string text = head + config::config_table(set, "train", left_out) + comment_of_start(settled);
+    if (settled.resume) {
+      keep_first(folder, text);
+    } else {
+      std::filesystem::remove(folder.first_configuration());
+    }
+    write_file_atomic(folder.configuration(), text);
+  } catch (const std::exception& error) {
     reporter.warn(error.what());
   }
 }

@@ -43,8 +43,11 @@ class RunRecords final : public train::EventObserver {
 // folder to one inside it. Nothing else may write them. A disk that does not let it is only reported.
 void set_other_records_aside(const JobFolder& folder, const config::TrainOptions& options, Reporter& reporter);
 
-// Writes train.toml, with the options that were chosen, for --config. `resumed`: the file of the beginning stays. A
-// full disk is only reported.
-void keep_configuration(const JobFolder& folder, const config::OptionSet& set, bool resumed, Reporter& reporter);
+// Writes train.toml, with the options that were chosen, for --config and for the board. `settled`: the options with
+// which the run begins, without those that a stronger one dropped. A run that is resumed writes the file anew, for it
+// may train for more epochs; those of the first start go to train.first.toml where they differ. A full disk is only
+// reported.
+void keep_configuration(const JobFolder& folder, const config::OptionSet& set, const config::TrainOptions& settled,
+                        Reporter& reporter);
 
 }  // namespace dtrain::job

@@ -28,7 +28,8 @@ RunWatch::RunWatch(Reporter& reporter, const TrainRun& run)
   observers_.add(log_);
   observers_.add(best_);
   if (reporter.json()) observers_.add(json_);
-  if (run.options.tensorboard) observers_.add(board_.emplace(*run.options.tensorboard, run.options.data));
+  if (const auto& folder = run.options.tensorboard)
+    observers_.add(board_.emplace(*folder, run.options.data, run.options.resume, reporter));
 }
 
 namespace {
@@ -160,7 +161,7 @@ Json RunWatch::result_event(const train::TrainResult& result, bool has_best) con
 }
 
 void RunWatch::end(const train::TrainResult& result) {
-  std::string line = fmt::format("{} epochs trained", result.cursor.epoch);
+  std::string line = count_text(result.cursor.epoch, "epoch") + " trained";
   if (result.evaluation && result.evaluation->boxes) {
     line += fmt::format("; validation AP {:.6f}", result.evaluation->boxes->ap);
     if (result.evaluation->masks) line += fmt::format(", of masks {:.6f}", result.evaluation->masks->ap);

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+
+#include <dtrain/base/error.hpp>
 
 namespace dtrain::job {
 
@@ -12,30 +15,45 @@ void JsonEvents::on_event(const train::ReportEvent& event) {
   reporter_.answer_json(json);
 }
 
+BoardEvents::BoardEvents(const Path& folder, const config::DataOptions& data, bool resumed, Reporter& reporter)
+    : writer_(folder), data_(data), reporter_(reporter), restarts_(resumed) {
+  if (writer_.is_behind()) flush();
+}
+
+void BoardEvents::flush() {
+  try {
+    writer_.flush();
+  } catch (const Error& error) {
+    if (complaints_.insert(error.what()).second) reporter_.warn(error.what());
+  }
+}
+
 void BoardEvents::on_first_batch(const data::Batch& batch) {
   writer_.image("train/first_batch", picture_of(batch, data_), 0);
 }
 
 void BoardEvents::on_step(const train::StepReport& report) {
   step_ = report.epoch * report.steps + report.step + 1;
+  if (std::exchange(restarts_, false)) writer_.restart(step_);
   writer_.scalar("train/loss", report.loss, step_);
   if (!std::isnan(report.accuracy)) writer_.scalar("train/accuracy", report.accuracy, step_);
   for (const train::LossPart& part : report.parts) writer_.scalar("train/" + part.name, part.value, step_);
   writer_.scalar("train/learning_rate", report.learning_rate, step_);
   if (report.time.count() > 0) writer_.scalar("train/samples_per_second", report.samples / report.time.count(), step_);
+  if (writer_.is_behind()) flush();
 }
 
 void BoardEvents::on_epoch(const train::EpochReport& report) {
   writer_.scalar("epoch/loss", report.loss, step_);
   if (!std::isnan(report.accuracy)) writer_.scalar("epoch/accuracy", report.accuracy, step_);
-  writer_.flush();
+  flush();
 }
 
 void BoardEvents::on_evaluation(const train::EvaluationReport& report) {
   if (!std::isnan(report.loss)) writer_.scalar("validation/loss", report.loss, step_);
   writer_.scalar(report.boxes ? "validation/AP" : "validation/accuracy", report.accuracy, step_);
   if (report.masks) writer_.scalar("validation/mask_AP", report.masks->ap, step_);
-  writer_.flush();
+  flush();
 }
 
 void Observers::on_first_batch(const data::Batch& batch) {

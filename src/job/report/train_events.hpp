@@ -1,7 +1,9 @@
 // The run as JSON lines on stdout (schema dtrain.train/1) and as TensorBoard events.
 #pragma once
 
+#include <set>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <dtrain/base/reporter.hpp>
@@ -24,18 +26,25 @@ class JsonEvents final : public train::EventObserver {
   Reporter& reporter_;
 };
 
-// Scalars by the number of the step in the run; the first batch as an image.
+// Scalars by the number of the step in the run; the first batch as an image. What the disk does not take is reported
+// once and written later; the training goes on. Borrows data and reporter.
 class BoardEvents final : public train::IgnoringObserver {
  public:
-  BoardEvents(const Path& folder, const config::DataOptions& data) : writer_(folder), data_(data) {}
+  // `resumed`: the first step replaces it and what follows it in the folder's older files.
+  BoardEvents(const Path& folder, const config::DataOptions& data, bool resumed, Reporter& reporter);
   void on_first_batch(const data::Batch& batch) override;
   void on_step(const train::StepReport& report) override;
   void on_epoch(const train::EpochReport& report) override;
   void on_evaluation(const train::EvaluationReport& report) override;
 
  private:
+  void flush();
+
   train::EventWriter writer_;
   const config::DataOptions& data_;
+  Reporter& reporter_;
+  bool restarts_;
+  std::set<std::string> complaints_{};
   std::uint64_t step_ = 0;
 };
 

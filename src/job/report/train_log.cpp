@@ -95,7 +95,7 @@ void TrainLog::log_losses(std::uint32_t epoch, const char* phase, double loss) {
 }
 
 void TrainLog::on_checkpoint(const Path& path) {
-  last_checkpoint_ = path;
+  if (path.extension() == ".safetensors") last_checkpoint_ = path;  // MXNet's files stand beside it
   reporter_.note(fmt::format("Saved checkpoint to \"{}\"", path.string()));
 }
 

@@ -7,6 +7,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/hash.hpp>
 #include <dtrain/data/record.hpp>
+#include <dtrain/train/weights.hpp>
 
 namespace dtrain::job {
 namespace {
@@ -80,7 +81,8 @@ Json data_facts(const config::TrainSources& sources, const std::optional<Path>& 
   Json facts = Json::array();
   add_facts(sources.train, store, facts);
   if (sources.validation) add_facts(*sources.validation, store, facts);
-  if (weights && !data::is_remote(*weights)) add_facts(*weights, store, facts);  // a URL names their hash
+  // A URL names their hash.
+  if (weights && !data::is_remote(*weights)) add_facts(train::file_of_weights(*weights), store, facts);
   return facts;
 }
 

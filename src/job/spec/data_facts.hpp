@@ -11,7 +11,7 @@ namespace dtrain::job {
 
 // [{"path", "bytes", "index_sha256"}, ...]: the hash of the index, or without one of the file's first and last part.
 // For a file behind a URL: "path", "bytes" and "etag". For a file that is not here: its path.
-// `weights`: the file that the run begins with.
+// `weights`: the file that the run begins with, or the prefix of its checkpoint; with a URL there are no facts of it.
 Json data_facts(const config::TrainSources& sources, const std::optional<Path>& weights,
                 const std::shared_ptr<net::ObjectStore>& store);
 // Compares the files of this machine with these facts, and returns what was looked at. Throws DataError that names the

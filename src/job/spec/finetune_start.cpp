@@ -5,12 +5,14 @@
 #include <algorithm>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
 #include <dtrain/data/class_names.hpp>
 #include <dtrain/data/record.hpp>
 #include <dtrain/data/remote.hpp>
 #include <dtrain/train/weights.hpp>
 
 #include "config/finetune.hpp"
+#include "train_start.hpp"
 
 namespace dtrain::job {
 namespace {
@@ -66,6 +68,7 @@ nn::NetworkOptions named_detector(const config::TrainOptions& options, const con
   const auto known = train::network_of_weights(*options.pretrained.finetune).value_or(nn::NetworkOptions{});
   if (!set.chosen("backbone")) network.backbone = backbone_of(known);
   if (!set.chosen("proposals")) network.proposals = nn::has_proposals(network.name) ? known.proposals : 0;
+  if (!set.chosen("anchor-size")) network.anchor_size = known.anchor_size;
   return network;
 }
 
@@ -112,10 +115,13 @@ config::FinetuneFacts facts_of(const config::TrainOptions& options, const config
 }  // namespace
 
 void choose_finetuning(config::TrainOptions& options, config::OptionSet& set, Reporter& reporter) {
+  drop_weaker_starts(set, options);
   check(options, set);
   config::let_stronger_batch_decide(set, options.compute);
   const bool is_far = data::is_remote(*options.data.train);
   const auto store = is_far ? std::make_shared<net::ObjectStore>() : nullptr;
+  train::fetch_weights(
+      *options.pretrained.finetune, [&](const std::string& line) { reporter.note(line); }, store);
   const config::FinetuneFacts facts = facts_of(options, set, store);
   std::string words;
   for (const auto& [name, text] : config::finetune_choices(facts)) {
@@ -128,7 +134,7 @@ void choose_finetuning(config::TrainOptions& options, config::OptionSet& set, Re
   }
   options.pretrained.file = options.pretrained.finetune;
   const int classes = facts.network.classes;
-  reporter.note(fmt::format("--finetune chose for {} pictures of {} class{}:{}", facts.pictures, classes,
+  reporter.note(fmt::format("--finetune chose for {} of {} class{}:{}", count_text(facts.pictures, "picture"), classes,
                             classes == 1 ? "" : "es", words));
 }
 

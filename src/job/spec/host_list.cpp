@@ -29,11 +29,13 @@ elastic::HostList parsed(const Path& file, const std::string& text) {
   return list;
 }
 
-// The first `count` hosts with all lines before them.
+// The first `count` hosts with all lines before them. `text` is a list without problems.
 std::string first_hosts(const std::string& text, std::size_t count) {
   std::string kept;
+  std::size_t found = 0;
   for (const std::string& line : split(text, '\n')) {
-    if (elastic::parse_host_file(kept).hosts.size() == count) break;
+    if (found == count) break;
+    found += elastic::parse_host_file(line).hosts.size();
     kept += line + '\n';
   }
   return kept;
@@ -63,7 +65,8 @@ StartingHosts chosen_from(const Path& source, std::string text, const config::Jo
   const auto wanted = static_cast<std::size_t>(options.hosts);
   if (!chose_number || wanted == hosts.list.hosts.size()) return hosts;
   if (wanted > hosts.list.hosts.size()) {
-    throw UsageError(fmt::format("--num-workers {}: {} has {} hosts", wanted, source.string(), hosts.list.hosts.size()),
+    throw UsageError(fmt::format("--num-workers {}: {} has {}", wanted, source.string(),
+                                 count_text(hosts.list.hosts.size(), "host")),
                      "leave -n out to take all of them");
   }
   hosts.text = first_hosts(hosts.text, wanted);
@@ -132,10 +135,10 @@ elastic::HostList read_host_file(const Path& file) { return parsed(file, text_of
 void give_slots(StartingHosts& hosts, int slots) {
   std::string text;
   for (const std::string& line : split(hosts.text, '\n')) {
-    const bool says = line.find("slots=") != line.npos;
+    const std::string_view host = std::string_view(line).substr(0, line.find('#'));
+    const bool says = host.find("slots=") != host.npos;
     const bool is_host = elastic::parse_host_file(line + '\n').hosts.size() == 1;
-    const std::string_view end = std::string_view(line).substr(0, line.find('#'));
-    text += is_host && !says ? fmt::format("{} slots={}\n", trim(end), slots) : line + '\n';
+    text += is_host && !says ? fmt::format("{} slots={}\n", trim(host), slots) : line + '\n';
   }
   hosts.text = text.substr(0, text.size() - 1);
   hosts.list = elastic::parse_host_file(hosts.text);
@@ -164,8 +167,8 @@ void create_job_files(const JobFolder& folder, const StartingHosts& hosts, bool 
   make_folder(folder.logs());
   if (!resume) put_ledger_aside(folder, reporter);
   if (hosts.kept) {
-    reporter.note(fmt::format("Kept worker host file {} with {} hosts; --reset-hosts makes it anew",
-                              folder.hosts().string(), hosts.list.hosts.size()));
+    reporter.note(fmt::format("Kept worker host file {} with {}; --reset-hosts makes it anew", folder.hosts().string(),
+                              count_text(hosts.list.hosts.size(), "host")));
   } else {
     write_file_atomic(folder.hosts(), hosts.text);
     reporter.note(fmt::format("Created worker host file {}", folder.hosts().string()));

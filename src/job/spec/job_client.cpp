@@ -202,21 +202,23 @@ bool answers(const CoordinatorFile& file) {
   }
 }
 
-namespace {
-
-Json json_of(const std::vector<std::string>& texts) {
-  Json json = Json::array();
-  for (const std::string& text : texts) json.push_back(text);
-  return json;
+std::vector<std::string> edit_hosts(const JobFolder& folder, const HostEdit& edit) {
+  return problems_in(ask_coordinator(folder, Json::object({{"ask", "edit-hosts"},
+                                                           {"add", json_texts(edit.add)},
+                                                           {"remove", json_texts(edit.remove)},
+                                                           {"any_number", edit.any_number}})));
 }
 
-}  // namespace
+std::vector<std::string> problems_in(const Json& answer) {
+  std::vector<std::string> problems;
+  if (const Json* found = answer.find("problems")) {
+    for (const Json& problem : found->as_array()) problems.push_back(problem.as_string());
+  }
+  return problems;
+}
 
-void edit_hosts(const JobFolder& folder, const HostEdit& edit) {
-  ask_coordinator(folder, Json::object({{"ask", "edit-hosts"},
-                                        {"add", json_of(edit.add)},
-                                        {"remove", json_of(edit.remove)},
-                                        {"any_number", edit.any_number}}));
+void warn_of_host_file(const JobFolder& folder, const std::vector<std::string>& problems, Reporter& reporter) {
+  for (const std::string& problem : problems) reporter.warn(fmt::format("{}: {}", folder.hosts().string(), problem));
 }
 
 }  // namespace dtrain::job

@@ -3,9 +3,11 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/json.hpp>
+#include <dtrain/base/reporter.hpp>
 #include <dtrain/elastic/host_phase.hpp>
 
 #include "job_folder.hpp"
@@ -45,8 +47,14 @@ struct HostEdit {
   bool any_number = false;            // allows removing more than half of the hosts
 };
 
-// The coordinator applies edits one after the other, replaces host_worker atomically, and acts at once. Throws whatever
-// ask_coordinator() throws: UsageError if the job is not elastic or the edit is invalid.
-void edit_hosts(const JobFolder& folder, const HostEdit& edit);
+// The coordinator applies edits one after the other, replaces host_worker atomically, and acts at once. Returns what
+// the user should know of the file, as problems_in(). Throws whatever ask_coordinator() throws: UsageError if the job
+// is not elastic or the edit is invalid.
+std::vector<std::string> edit_hosts(const JobFolder& folder, const HostEdit& edit);
+// What the coordinator repaired in the host file, such as an edit by hand that it had not accepted, and the lines that
+// it ignores, by its answer to an edit. Pure.
+std::vector<std::string> problems_in(const Json& answer);
+// A warning for each of them.
+void warn_of_host_file(const JobFolder& folder, const std::vector<std::string>& problems, Reporter& reporter);
 
 }  // namespace dtrain::job

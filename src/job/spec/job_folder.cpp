@@ -83,6 +83,9 @@ CoordinatorFile coordinator_in(const std::string& text, const std::string& sourc
   file.token = text_or_empty(json, "token");
   file.data = text_or_empty(json, "data");
   if (const Json* program = json.find("runs_program")) file.runs_program = program->as_bool();
+  if (const Json* log = json.find("has_log")) file.has_log = log->as_bool();
+  if (const Json* time = json.find("stop_timeout_ms"))
+    file.stop_timeout = std::chrono::milliseconds(time->as_integer());
   file.ended = text_or_empty(json, "ended");
   if (const Json* code = json.find("exit_code")) file.exit_code = static_cast<ExitCode>(code->as_integer());
   if (const Json* term = json.find("term")) file.term = static_cast<std::uint64_t>(term->as_integer());
@@ -101,7 +104,9 @@ void write_coordinator(const JobFolder& folder, const CoordinatorFile& file) {
                             {"term", file.term},
                             {"survives", file.survives},
                             {"data", file.data},
-                            {"runs_program", file.runs_program}});
+                            {"runs_program", file.runs_program},
+                            {"has_log", file.has_log},
+                            {"stop_timeout_ms", std::int64_t{file.stop_timeout.count()}}});
   json["launcher"] = enum_name(config::kLauncherNames, file.launcher);
   if (!file.sync.to.empty()) json["sync"] = to_json(file.sync);
   if (!file.token.empty()) json["token"] = file.token;

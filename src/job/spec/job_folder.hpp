@@ -1,6 +1,7 @@
 // The files of a job folder that commands use: its coordinator and its hosts.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include <dtrain/base/reporter.hpp>
 #include <dtrain/elastic/host_file.hpp>
 #include <dtrain/elastic/job_files.hpp>
+#include <dtrain/elastic/policy.hpp>
 
 #include "config/job_options.hpp"
 
@@ -25,12 +27,14 @@ struct JobFolder {
   Path tiebreakers() const { return path / elastic::job_file::kTiebreakers; }
   Path steps() const { return path / "steps.jsonl"; }
   Path configuration() const { return path / "train.toml"; }
+  Path first_configuration() const { return path / "train.first.toml"; }  // once a resume has had other options
   Path logs() const { return path / elastic::job_file::kLogs; }
   // The log of a coordinator without a terminal: of a detached job, or one that took over.
   Path coordinator_log() const { return logs() / elastic::job_file::kCoordinatorLog; }
   Path ledger() const { return path / "ledger"; }
   Path latest() const { return path / "latest_checkpoint"; }  // path of the manifest of this run's newest checkpoint
   Path known_hosts() const { return path / "known_hosts"; }
+  Path queued_job() const { return path / "queued-job"; }  // the folder of the queue's job that runs here, elsewhere
   Path coordinator() const { return path / "coordinator.json"; }
   Path lock() const { return path / "coordinator.lock"; }
   Path agents_lock() const { return path / "agents.lock"; }  // held by each agent on the coordinator's machine
@@ -59,8 +63,10 @@ struct CoordinatorFile {
   bool survives = false;      // true: another coordinator takes over when this one is lost
   std::string data{};         // how gradients travel between machines: tls, plain, gloo or nccl; empty: not recorded
   bool runs_program = false;  // the work is a program of another framework
-  std::string ended{};        // how the job ended; empty: it runs, or the coordinator was killed
-  ExitCode exit_code{};       // of a job that is over
+  bool has_log = false;       // this coordinator has no terminal: what it says is in coordinator_log()
+  std::chrono::milliseconds stop_timeout = elastic::Policy{}.stop_timeout;  // its processes end within it after a stop
+  std::string ended{};   // how the job ended; empty: it runs, or the coordinator was killed
+  ExitCode exit_code{};  // of a job that is over
   bool over() const { return !ended.empty(); }
 };
 

@@ -109,10 +109,27 @@ launcher::SshLauncherOptions ssh_launcher_options(const config::JobOptions& opti
   return ssh;
 }
 
+namespace {
+
+// The paths of a file or folder below `above`: as it is named, and where links lead. None: it is elsewhere.
+std::vector<std::string> paths_below(const Path& above, const Path& file) {
+  std::error_code ignored;
+  std::vector<std::string> paths;
+  for (const Path& path : {std::filesystem::absolute(file).lexically_normal().lexically_relative(above),
+                           std::filesystem::weakly_canonical(file, ignored)
+                               .lexically_relative(std::filesystem::weakly_canonical(above, ignored))}) {
+    if (path.empty() || *path.begin() == "..") continue;
+    paths.push_back((path.has_filename() ? path : path.parent_path()).string());  // without a '/' at its end
+  }
+  return paths;
+}
+
+}  // namespace
+
 void take_along(const SyncedFolder& sync, const JobFolder& folder, launcher::SshLauncherOptions& ssh) {
   ssh.copy_from = sync.from;
   ssh.copy_to = sync.to;
-  ssh.not_copied = {".git", std::filesystem::absolute(folder.path).lexically_normal().lexically_relative(sync.from)};
+  ssh.not_copied = {.patterns = {".git"}, .paths = paths_below(sync.from, folder.path)};
 }
 
 namespace {

@@ -12,6 +12,7 @@
 #include <dtrain/base/file_exists.hpp>
 #include <dtrain/data/remote.hpp>
 
+#include "pretrained_start.hpp"
 #include "train_start.hpp"
 
 namespace dtrain::job {
@@ -59,6 +60,12 @@ train::LostStart lost_start(const SavedBefore& saved, const std::string& reason)
   return {0, 1, reason};
 }
 
+// load_start(), which may have to wait for weights that another worker of this host downloads.
+void load_first_start(TrainRun& run, Reporter& reporter) {
+  if (run.start_file.empty()) fetch_pretrained(run.options, reporter, run.remote.store);
+  load_start(run);
+}
+
 // nullopt: run.start is set.
 std::optional<train::LostStart> try_newest_start(TrainRun& run, const JobFolder& folder, Reporter& reporter) {
   SavedBefore saved{.begin = begin_of(run)};
@@ -84,7 +91,7 @@ std::optional<train::LostStart> try_newest_start(TrainRun& run, const JobFolder&
   } catch (const Error& error) {
     return lost_start(saved, error.what());
   }
-  load_start(run);  // the job has saved nothing; an error is that of --pretrained, and final
+  load_first_start(run, reporter);  // the job has saved nothing; an error is that of --pretrained, and final
   return std::nullopt;
 }
 
@@ -113,7 +120,7 @@ std::vector<train::CheckpointName> own_checkpoints(const SavedBefore& saved) {
 // While a worker reads a checkpoint, another one may remove it for a newer one; a shared folder or S3 may fail for a
 // moment.
 void load_newest_start(TrainRun& run, const JobFolder& folder, Reporter& reporter, std::chrono::milliseconds patience) {
-  if (!run.options.model_prefix) return load_start(run);  // nothing is saved
+  if (!run.options.model_prefix) return load_first_start(run, reporter);  // nothing is saved
   const auto end = std::chrono::steady_clock::now() + patience;
   for (;;) {
     const std::optional<train::LostStart> lost = try_newest_start(run, folder, reporter);

@@ -42,6 +42,10 @@ std::optional<train::CheckpointName> newest_params(const Path& prefix, const tra
   return train::CheckpointName{prefix, epochs.front()};
 }
 
+bool are_newest(const std::optional<train::CheckpointName>& params, const std::vector<train::CheckpointName>& names) {
+  return params && (names.empty() || params->epoch > names.front().epoch);
+}
+
 std::string file_of_params(const train::CheckpointName& name) { return name.stem() + ".params"; }
 
 // Compares the files themselves: another text may lead to the same one, as an absolute path does, one with "..", or one
@@ -78,7 +82,7 @@ void prepare_to_replace(const std::vector<train::CheckpointName>& names, const c
   refuse_own_weights(names, options, store);
   if (options.dry_run) return;
   const auto params = newest_params(*options.model_prefix, store);
-  const bool params_are_newest = params && (names.empty() || params->epoch > names.front().epoch);
+  const bool params_are_newest = are_newest(params, names);
   if (names.empty() && !params) return;
   const train::CheckpointName& newest = params_are_newest ? *params : names.front();
   if (is_continued(newest, options)) return;
@@ -86,6 +90,22 @@ void prepare_to_replace(const std::vector<train::CheckpointName>& names, const c
       "--force: replaces the checkpoints of {} up to {}; those later than the first that this run saves are "
       "removed once it is saved",
       options.model_prefix->string(), params_are_newest ? file_of_params(newest) : newest.stem()));
+}
+
+// A run in MXNet's format would write over them. What --resume continues is dtrain's own; later parameters beside it
+// are those of a save that was cut off.
+void refuse_params(const std::vector<train::CheckpointName>& names, const config::TrainOptions& options,
+                   const train::SharedStore& store) {
+  const auto params = newest_params(*options.model_prefix, store);
+  if (!are_newest(params, names)) return;
+  const bool has_nothing_to_resume = options.resume && names.empty();
+  if (!has_nothing_to_resume && is_continued(*params, options)) return;
+  throw UsageError(fmt::format("--model-prefix {}: has parameters in MXNet's format {}, the newest are {}",
+                               options.model_prefix->string(),
+                               options.resume ? "and no checkpoint to resume" : "already", file_of_params(*params)),
+                   fmt::format("--load-epoch {} begins with them, --force trains again and replaces what is there; or "
+                               "choose another --model-prefix",
+                               params->epoch));
 }
 
 void settle_earlier_checkpoints(const config::TrainOptions& options, const train::SharedStore& store,
@@ -98,20 +118,13 @@ void settle_earlier_checkpoints(const config::TrainOptions& options, const train
     refuse(fmt::format("--model-prefix {}: has checkpoints already, the newest is {}", prefix.string(),
                        names.front().stem()));
   }
-  if (!names.empty() || options.load_epoch) return;
-  if (const auto orphans = train::orphaned_tensors(prefix); !orphans.empty()) {
+  const bool begins_here = names.empty() && !options.load_epoch;
+  const auto orphans = begins_here ? train::orphaned_tensors(prefix) : std::vector<Path>();
+  if (!orphans.empty()) {
     refuse(fmt::format("--model-prefix {}: {} is there without its manifest, the .json file beside it", prefix.string(),
                        orphans.front().string()));
   }
-  if (options.resume) return;
-  if (const auto params = newest_params(prefix, store)) {
-    throw UsageError(
-        fmt::format("--model-prefix {}: has parameters in MXNet's format already, the newest are {}", prefix.string(),
-                    file_of_params(*params)),
-        fmt::format("--load-epoch {} begins with them, --force trains again and replaces what is there; or "
-                    "choose another --model-prefix",
-                    params->epoch));
-  }
+  refuse_params(names, options, store);
 }
 
 std::string start_of_names(const Path& prefix) { return prefix.filename().string() + "-"; }

@@ -11,11 +11,11 @@
 
 namespace dtrain::job {
 
-// Before anything is trained: refuses to train over checkpoints that the run does not continue, and beside parameters
-// in MXNet's format (--force does both), finds out whether checkpoints can be written, removes temporary files of
-// killed processes. With --dry-run it only refuses, and makes no file. While the result lives, no other run of this
-// machine writes under the prefix; nullopt where no lock is possible: behind a URL, or on the disk of another machine.
-// Throws UsageError, Error.
+// Before anything is trained: refuses to train over checkpoints that the run does not continue, and over parameters in
+// MXNet's format that it does not begin with (--force does both), finds out whether checkpoints can be written, removes
+// temporary files of killed processes. With --dry-run it only refuses, and makes no file. While the result lives, no
+// other run of this machine writes under the prefix; nullopt where no lock is possible: behind a URL, or on the disk of
+// another machine. Throws UsageError, Error.
 std::optional<FileLock> claim_prefix(const config::TrainOptions& options, const train::SharedStore& store,
                                      Reporter& reporter);
 

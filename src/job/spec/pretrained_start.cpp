@@ -4,6 +4,7 @@
 
 #include <dtrain/backend/checks.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/net/http.hpp>
 #include <dtrain/train/weights.hpp>
 
 #include "config/data_options.hpp"
@@ -22,9 +23,9 @@ std::string listed_classes(const std::vector<std::string>& names) {
 }
 
 void report(const Path& file, const train::WeightsFit& fit, const nn::Graph& graph, Reporter& reporter) {
-  reporter.note(
-      fmt::format("Loaded \"{}\": {} of the {} tensors of {}", file.string(), fit.fitted, fit.wanted, graph.name));
-  if (!fit.set.empty()) reporter.note(fmt::format("{}: {}", file.string(), fit.set));
+  const std::string shown = net::shown_url(file.string());
+  reporter.note(fmt::format("Loaded \"{}\": {} of the {} tensors of {}", shown, fit.fitted, fit.wanted, graph.name));
+  if (!fit.set.empty()) reporter.note(fmt::format("{}: {}", shown, fit.set));
   if (!fit.new_head.empty()) reporter.note(fmt::format("The last layer begins anew: {}", fit.new_head));
   if (!fit.missing.empty()) {
     reporter.warn(fmt::format("{} of these tensors begin anew: {}", fit.missing.size(), listed(fit.missing)));
@@ -64,6 +65,11 @@ train::Checkpoint pretrained_start(const config::TrainOptions& options, const nn
       0.0f);
   backend::begin_average(options.optimizer, start.checkpoint.state);
   return std::move(start.checkpoint);
+}
+
+void fetch_pretrained(const config::TrainOptions& options, Reporter& reporter, const train::SharedStore& store) {
+  const auto tell = [&](const std::string& line) { reporter.note(line); };
+  if (options.pretrained.file) train::fetch_weights(*options.pretrained.file, tell, store);
 }
 
 }  // namespace dtrain::job

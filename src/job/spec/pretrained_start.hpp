@@ -13,4 +13,7 @@ namespace dtrain::job {
 train::Checkpoint pretrained_start(const config::TrainOptions& options, const nn::Graph& graph, Reporter* reporter,
                                    const train::SharedStore& store = {});
 
+// Has weights behind a URL downloaded, where the run has such; the reporter says where another process does it already.
+void fetch_pretrained(const config::TrainOptions& options, Reporter& reporter, const train::SharedStore& store);
+
 }  // namespace dtrain::job

@@ -13,8 +13,10 @@
 #include <dtrain/train/image_sizes.hpp>
 #include <dtrain/train/run_ends.hpp>
 
-#include "config/checkpoint_choice.hpp"
+#include "checkpoint_agreement.hpp"
 #include "config/checks/detector_options.hpp"
+#include "config/checks/optimizer.hpp"
+#include "config/checks/pixel_scale.hpp"
 #include "config/checks/schedule.hpp"
 #include "config/exchange/compression_options.hpp"
 #include "config/exchange/local_steps_options.hpp"
@@ -68,9 +70,8 @@ void settle_shards(const config::OptionSet& set, bool resumed, int workers, conf
                                                             .replicas = options.local.any(),
                                                             .global_batch = options.compute.samples_per_step()});
   }
-  if (free_choice && !job.is_job() && options.compute.accumulate > 1) {
+  if (free_choice && !job.is_job() && options.compute.accumulate > 1)
     options.compute.logical_shards = options.compute.accumulate;
-  }
   config::check_shards(options.compute);
 }
 
@@ -253,8 +254,7 @@ void count_classes(const config::OptionSet& set, const train::SharedStore& store
   config::require_records(*options.data.train);
   const auto classes = static_cast<int>(names_at(*options.data.train, store).size());
   if (classes == 0) return;
-  options.data.classes = classes;
-  options.network.counted_classes = options.data.classes;
+  options.network.counted_classes = options.data.classes = classes;
 }
 
 // What the workers would only find out later: of data behind URLs they alone do. A run that is over would end without a
@@ -278,8 +278,7 @@ TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& 
   run.dtype = config::choose_dtype(options.compute, *run.backend);
   note_idle_gpu(options.compute, reporter);
   run.remote = remote_of_run(reporter);
-  if (options.load_epoch && options.model_prefix && !options.resume)
-    options.load_epoch = config::settled_epoch(*options.model_prefix, *options.load_epoch, run.remote.store);
+  settle_load_epoch(set, run.remote.store, options);
   run.prefix_lock = claim_prefix(options, run.remote.store, reporter);
   if (auto start = find_start(options, set, run.remote.store, reporter)) {
     run.start = std::move(start->checkpoint);
@@ -288,13 +287,20 @@ TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& 
     config::take_preprocessing(run.start->job.preprocessing, set, options.data);
   }
   const bool from_weights = !run.start && options.pretrained.file;
-  if (from_weights) config::suit_weights(*options.pretrained.file, options.network.options.name, set, options.data);
+  if (from_weights) {
+    fetch_pretrained(options, reporter, run.remote.store);
+    config::suit_weights(*options.pretrained.file, options.network.options.name, set, options.data);
+    config::suit_anchors(*options.pretrained.file, set, options.network.options);
+  }
   if (!run.start) count_classes(set, run.remote.store, options);
   config::check_local_steps(options, run.dtype, set);
   config::settle_servers(options, run.dtype, set, workers);
   config::check_compression(options, run.dtype, set);
   settle_round(set, options);
-  if (const std::string fitted = config::settle_schedule(set, options); !fitted.empty()) reporter.note(fitted);
+  for (const auto settle : {config::settle_schedule, config::settle_optimizer}) {
+    if (const std::string fitted = settle(set, options); !fitted.empty()) reporter.note(fitted);
+  }
+  if (run.start) warn_of_other_rates(*run.start, set, options, reporter);
   settle_shards(set, run.start && options.resume, workers, options);
   settle_workers(set, workers, options);
   settle_transport(set, options, reporter);
@@ -311,6 +317,7 @@ TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& 
     options.data.class_names = names_at(run.sources.train, run.remote.store);
     run.start = pretrained_start(options, run.graph, &reporter);
   }
+  if (const auto line = config::undivided_pixels(run.graph, set, options); line && !run.start) reporter.warn(*line);
   check_choices(run, set);
   options.data.class_names = names_of_run(run);
   check_start(run, reporter);

@@ -3,16 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include <dtrain/backend/checks.hpp>
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
+#include <dtrain/net/ssh.hpp>
 #include <dtrain/nn/freeze.hpp>
 #include <dtrain/nn/graph_json.hpp>
 #include <dtrain/nn/networks.hpp>
 #include <dtrain/nn/synchronized_norms.hpp>
 
-#include "config/resizing/aspect_groups.hpp"
+#include "config/checkpoint_choice.hpp"
+#include "config/checks/idle_options.hpp"
+#include "config/checks/schedule.hpp"
+#include "job_folder.hpp"
 
 namespace dtrain::job {
 namespace {
@@ -43,13 +49,22 @@ std::optional<Start> newest_undamaged(const Path& prefix, const train::SharedSto
                   "start again with another --model-prefix, or copy the checkpoints from a backup");
 }
 
-template <typename Value>
-void agree(const config::OptionSet& set, const char* name, Value& mine, const Value& saved) {
-  if (set.chosen(name) && mine != saved) {
-    throw UsageError(fmt::format("--{} {}: the checkpoint was trained with {}", name, mine, saved),
-                     fmt::format("leave --{} out to resume, or use another --model-prefix", name));
+// The recipe's records are not meant where the first run had others, whose options are in a file.
+void require_data_to_resume(const config::TrainOptions& options, const config::OptionSet& set, const Path& prefix) {
+  if (set.chosen("data-train") || !options.data.train || options.benchmark) return;
+  const JobFolder folder = folder_of_prefix(prefix);
+  std::error_code unreachable;
+  const bool had_others = std::filesystem::exists(folder.first_configuration(), unreachable);
+  const Path file = had_others ? folder.first_configuration() : folder.configuration();
+  if (!std::filesystem::exists(file, unreachable)) return;
+  try {
+    config::require_records(*options.data.train);
+  } catch (const DataError& error) {
+    throw DataError(error.what(),
+                    fmt::format("`dtrain train --config {} --resume` takes the options of the first run again, "
+                                "--data-train among them; options after it replace those of the file",
+                                net::shell_quoted(file.string())));
   }
-  mine = saved;
 }
 
 }  // namespace
@@ -66,6 +81,42 @@ void refuse_other_starts(const config::TrainOptions& options, std::string_view s
   }
 }
 
+std::vector<std::string> let_stronger_start_decide(const config::OptionSet& set, config::TrainOptions& options) {
+  using config::Source;
+  std::vector<std::string> dropped;
+  const auto source_of = [&](const char* name) { return set.find(name)->source; };
+  const auto drop = [&](const char* name, auto& field) {
+    field = {};
+    dropped.emplace_back(name);
+  };
+  config::Pretrained& weights = options.pretrained;
+  const Source epoch = source_of("load-epoch"), finetune = source_of("finetune");
+  // Once --finetune has chosen the options, its file is that of --pretrained, which is not chosen then.
+  if (weights.finetune && set.chosen("pretrained") && finetune > source_of("pretrained"))
+    drop("pretrained", weights.file);
+  if (options.load_epoch && options.resume && source_of("resume") > epoch) drop("load-epoch", options.load_epoch);
+  if (!options.load_epoch || (!weights.file && !weights.finetune)) return dropped;
+  const Source of_weights = std::max(source_of("pretrained"), finetune);
+  if (of_weights > epoch) drop("load-epoch", options.load_epoch);
+  if (epoch > of_weights && weights.file) drop("pretrained", weights.file);
+  if (epoch > std::max(of_weights, source_of("new-head")) && weights.new_head) drop("new-head", weights.new_head);
+  return dropped;
+}
+
+void drop_weaker_starts(config::OptionSet& set, config::TrainOptions& options) {
+  for (const std::string& name : let_stronger_start_decide(set, options)) {
+    config::Option& option = *set.find(name);
+    option.source = config::Source::fallback;
+    option.given.reset();
+  }
+}
+
+void settle_load_epoch(const config::OptionSet& set, const train::SharedStore& store, config::TrainOptions& options) {
+  let_stronger_start_decide(set, options);
+  if (options.load_epoch && options.model_prefix && !options.resume)
+    options.load_epoch = config::settled_epoch(*options.model_prefix, *options.load_epoch, store);
+}
+
 std::optional<Start> find_start(const config::TrainOptions& options, const config::OptionSet& set,
                                 const train::SharedStore& store, Reporter& reporter) {
   if (options.resume && options.load_epoch) {
@@ -77,7 +128,11 @@ std::optional<Start> find_start(const config::TrainOptions& options, const confi
   if (options.pretrained.new_head && !options.pretrained.file) {
     throw UsageError("--new-head: there is no last layer to replace without --pretrained", "add --pretrained FILE");
   }
-  if (options.resume) return newest_undamaged(needed_prefix(options, "--resume"), store, reporter);
+  if (options.resume) {
+    const Path& prefix = needed_prefix(options, "--resume");
+    require_data_to_resume(options, set, prefix);
+    return newest_undamaged(prefix, store, reporter);
+  }
   if (!options.load_epoch) return std::nullopt;
   std::optional<int> classes;
   if (set.chosen("num-classes")) classes = options.data.classes;
@@ -89,55 +144,61 @@ std::optional<Start> find_start(const config::TrainOptions& options, const confi
   return Start{.checkpoint = std::move(checkpoint), .file = {}};
 }
 
-static void agree_on_local_steps(const train::LocalSteps& saved, const config::OptionSet& set,
-                                 train::LocalSteps& mine) {
-  agree(set, "local-steps", mine.steps, saved.steps);
-  if (!saved.any()) return;
-  std::string outer = enum_name(train::kOuterOptimizerNames, mine.outer);
-  agree(set, "outer-optimizer", outer, enum_name(train::kOuterOptimizerNames, saved.outer));
-  mine.outer = saved.outer;
-  if (!set.chosen("outer-lr")) mine.rate = saved.rate;
-  if (!set.chosen("outer-mom")) mine.momentum = saved.momentum;
-}
+namespace {
 
-// They order the samples of an epoch.
-static void agree_on_groups(const std::vector<data::ScaledSize>& saved, const config::OptionSet& set,
-                            std::vector<data::ScaledSize>& mine) {
-  std::string text = config::aspect_groups_text(mine);
-  agree(set, "aspect-groups", text, saved.empty() ? "none" : config::aspect_groups_text(saved));
-  mine = saved;
-}
-
-// At the end of an epoch each choice is as good as another.
-static void agree_on_order(const train::Checkpoint& start, const config::OptionSet& set, config::DataOptions& mine) {
-  const std::optional<train::SampleOrder>& saved = start.job.order;
-  if (!saved || start.cursor.position == 0) return;
-  agree(set, "shuffle-block", mine.shuffle_block, saved->shuffle_block);
-  agree(set, "balanced-sampler", mine.balanced_sampler, saved->balanced);
-  agree(set, "repeated-augment", mine.repeated_augment, saved->repeats);
-}
-
-void agree_with_checkpoint(const train::Checkpoint& start, const config::OptionSet& set,
-                           config::TrainOptions& options) {
-  if (!options.resume) return;
-  agree(set, "seed", options.compute.seed, start.job.seed);
-  agree(set, "logical-shards", options.compute.logical_shards, start.job.logical_shards);
-  agree_on_local_steps(start.job.local, set, options.local);
-  agree_on_groups(config::aspect_groups_of(start.job.preprocessing), set, options.data.aspect_groups);
-  agree_on_order(start, set, options.data);
-  // Where the batch followed the workers, its size says nothing about this run, and the rates stay those of the first.
-  const int batch = start.job.rate_batch > 0 ? start.job.rate_batch : start.job.global_batch;
-  const bool chosen = set.chosen("global-batch") || (set.chosen("batch-size") && !options.job.is_job());
-  if (chosen && options.compute.samples_per_step() != batch) {
-    throw UsageError(fmt::format("--{} {}: the checkpoint was trained with {} samples a step",
-                                 set.chosen("global-batch") ? "global-batch" : "batch-size",
-                                 options.compute.samples_per_step(), batch),
-                     "leave it out to resume, or use another --model-prefix");
+struct Shown {
+  explicit Shown(const config::TrainOptions& values) {
+    config::bind(set, options);
+    options = values;
   }
-  options.compute.global_batch = batch;
-  // A part of what was trained.
-  if (!set.chosen("ema")) options.optimizer.average = start.job.optimizer.average;
-  if (!set.chosen("ema-warmup")) options.optimizer.average_warms_up = start.job.optimizer.average_warms_up;
+  config::TrainOptions options;
+  config::OptionSet set;
+};
+
+// An option counts where the first run used it. One that the user's own choice of a schedule leaves without effect is
+// not missing.
+bool is_comparable(const std::string& name, const config::TrainOptions& saved, const config::TrainOptions& mine,
+                   const config::OptionSet& set) {
+  const bool chose_another = set.chosen("lr-schedule") && saved.schedule.kind != mine.schedule.kind;
+  if (!config::has_effect(saved, name) || (chose_another && !config::has_effect(mine, name))) return false;
+  return name != "warmup-epochs" || !config::warmups_may_differ(set, saved.schedule, mine.schedule);
+}
+
+}  // namespace
+
+// Checkpoints keep the rates that the options give, not those that follow the number of workers.
+std::vector<OtherRate> other_rates(const train::Checkpoint& start, const config::OptionSet& set,
+                                   const config::TrainOptions& options) {
+  const bool is_trained = start.cursor.samples_seen > 0,
+             chose_another = set.chosen("optimizer") && start.job.optimizer.kind != options.optimizer.kind;
+  if (!options.resume || options.benchmark || !is_trained || chose_another) return {};
+  // The same options twice, but for optimizer and schedule: what shows another text learns in another way.
+  Shown saved(options), mine(options);
+  saved.options.optimizer = start.job.optimizer;
+  saved.options.schedule = start.job.schedule;
+  mine.options.schedule.total_epochs = options.epochs;
+  std::vector<OtherRate> others;
+  for (const config::Option& option : saved.set.options()) {
+    const std::string name = option.name(), first = option.show(), now = mine.set.find(name)->show();
+    if (first != now && !set.chosen(name) && is_comparable(name, saved.options, mine.options, set))
+      others.push_back({name, first, now});
+  }
+  return others;
+}
+
+void warn_of_other_rates(const train::Checkpoint& start, const config::OptionSet& set,
+                         const config::TrainOptions& options, Reporter& reporter) {
+  std::vector<std::string> saved, mine;
+  for (const OtherRate& other : other_rates(start, set, options)) {
+    saved.push_back(other.saved.empty() ? fmt::format("no --{}", other.option)
+                                        : fmt::format("--{} {}", other.option, other.saved));
+    mine.push_back(other.mine.empty() ? "none" : other.mine);
+  }
+  if (saved.empty()) return;
+  reporter.warn(
+      fmt::format("--resume: the checkpoint was trained with {}, and this run goes on with {}: give the options of the "
+                  "first run again",
+                  join(saved, ", "), join(mine, ", ")));
 }
 
 namespace {
@@ -166,6 +227,26 @@ void check_recipe_of_detector(const nn::Graph& graph, const config::OptionSet& s
       "give the --network of the first run again, or --recipe detection");
 }
 
+// What the checkpoint's network has of its own need not be named again.
+void take_from(const nn::Graph& saved, const config::OptionSet& set, config::TrainOptions& options) {
+  nn::NetworkOptions& network = options.network.options;
+  const auto known = nn::options_of_network(saved);
+  if (!known || known->name != network.name) return;
+  if (!set.chosen("backbone")) network.backbone = known->backbone;
+  if (!set.chosen("proposals")) network.proposals = known->proposals;
+  if (!set.chosen("anchor-size")) network.anchor_size = known->anchor_size;
+  if (!set.chosen("image-shape") && nn::detection_of(saved)) options.data.image = saved.input();
+}
+
+// Without its name, a detector would get the defaults of other networks.
+std::vector<std::string> options_to_leave_out(const config::OptionSet& set, const nn::Graph& saved,
+                                              const config::TrainOptions& options) {
+  std::vector<std::string> given = config::chosen_network_options(set);
+  const bool are_detectors = nn::detection_of(saved) && nn::is_detector(options.network.options.name);
+  if (are_detectors && given.size() > 1) std::erase(given, "--network");
+  return given;
+}
+
 nn::Graph network_of_run(const std::optional<train::Checkpoint>& start, const config::OptionSet& set,
                          config::TrainOptions& options) {
   if (start && !config::network_is_chosen(set)) {
@@ -176,14 +257,15 @@ nn::Graph network_of_run(const std::optional<train::Checkpoint>& start, const co
     return start->graph;
   }
   if (start && !set.chosen("num-classes")) options.data.classes = start->graph.classes();
+  if (start) take_from(start->graph, set, options);
   nn::Graph graph = config::choose_graph(options.network, set, options.data);
   if (!start) return graph;
   const std::string difference = config::difference_of(bare_network(start->graph), bare_network(graph));
   if (difference.empty()) return start->graph;
   throw UsageError(fmt::format("the checkpoint holds {}, not the {} that the options describe: {}", start->graph.name,
                                graph.name, difference),
-                   "leave --network, --num-layers, --image-shape, --num-classes and --drop-path out to take the "
-                   "checkpoint's");
+                   fmt::format("leave {} out to take the checkpoint's",
+                               join(options_to_leave_out(set, start->graph, options), ", ")));
 }
 
 // What options change of a network must have been so from the beginning of a run that is resumed.
@@ -200,6 +282,8 @@ void require_unchanged(const nn::Graph& graph, const std::optional<train::Checkp
 nn::Graph graph_of_run(const std::optional<train::Checkpoint>& start, const config::OptionSet& set,
                        config::TrainOptions& options, Reporter& reporter) {
   nn::Graph graph = network_of_run(start, set, options);
+  const auto unusual = config::unusual_image(options.network, set, options.data.image);
+  if (unusual && !start && !options.pretrained.file) reporter.note(*unusual);
   if (options.synchronized_norms) {
     nn::synchronize_norms(graph);
     require_unchanged(graph, start, options.resume, "--sync-bn", "without it");

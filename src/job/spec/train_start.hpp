@@ -2,7 +2,9 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include <dtrain/base/reporter.hpp>
 #include <dtrain/train/checkpoint.hpp>
@@ -20,15 +22,32 @@ struct Start {
 // job from its newest checkpoint.
 void refuse_other_starts(const config::TrainOptions& options, std::string_view starter);
 
+// Drops the way to begin that comes from the weaker source: --load-epoch of a file beside --resume, and that or
+// --pretrained of a file beside the other one or beside --finetune. Returns the names of the options that it dropped.
+std::vector<std::string> let_stronger_start_decide(const config::OptionSet& set, config::TrainOptions& options);
+// The same for the options of the set: those that it drops count as not chosen any more.
+void drop_weaker_starts(config::OptionSet& set, config::TrainOptions& options);
+
+// Lets the stronger start decide, and makes --load-epoch best a number. Throws DataError.
+void settle_load_epoch(const config::OptionSet& set, const train::SharedStore& store, config::TrainOptions& options);
+
 // nullopt: fresh weights. With --resume, damaged checkpoints are reported and skipped; if there is none at all the
-// start is fresh, and if all are damaged it throws DataError.
+// start is fresh, and if all are damaged it throws DataError. It also throws that where the user gave no data and the
+// recipe's are not there, though the options of the run before are.
 std::optional<Start> find_start(const config::TrainOptions& options, const config::OptionSet& set,
                                 const train::SharedStore& store, Reporter& reporter);
 
-// With --resume: takes seed, batch and shards of the checkpoint unless the user chose them; a different choice throws
-// UsageError, because the run would not be the same. --batch-size of a job is exempt: it counts for the initial hosts,
-// which may be others now. Inside an epoch the order of its samples counts as well.
-void agree_with_checkpoint(const train::Checkpoint& start, const config::OptionSet& set, config::TrainOptions& options);
+// The options of optimizer and schedule by which a resumed run learns in another way than the checkpoint did, though
+// the user did not choose them: those of the first run were left out. Silent about what cannot be compared, such as the
+// rates of two optimizers, or a warm-up that is fitted to the run. Pure.
+struct OtherRate {
+  std::string option, saved, mine;  // texts of the value; empty: none
+  friend bool operator==(const OtherRate&, const OtherRate&) = default;
+};
+std::vector<OtherRate> other_rates(const train::Checkpoint& start, const config::OptionSet& set,
+                                   const config::TrainOptions& options);
+void warn_of_other_rates(const train::Checkpoint& start, const config::OptionSet& set,
+                         const config::TrainOptions& options, Reporter& reporter);
 
 // The checkpoint's graph unless the user chose one; a chosen graph must be the same network. Layers learn as --freeze
 // says, else as they did when the checkpoint was saved; a run that is resumed freezes no others.

@@ -26,10 +26,10 @@
 #include "job/spec/data_facts.hpp"
 #include "job/spec/fingerprint.hpp"
 #include "job/spec/job_folder.hpp"
-#include "job/spec/newest_start.hpp"
 #include "job/spec/train_run.hpp"
 #include "logging_membership.hpp"
 #include "program_worker.hpp"
+#include "start_finder.hpp"
 
 namespace dtrain::job {
 namespace {
@@ -76,12 +76,12 @@ train::TrainerOptions worker_options(const TrainRun& run, const elastic::WorkerJ
 }
 
 // Opens what the run needs beyond its document: credentials, remote files, the start.
-void open_run(TrainRun& run, const Json& facts, const elastic::WorkerJob& me, AgentLink& link, Reporter& reporter) {
+void open_run(TrainRun& run, const Json& facts, AgentLink& link, StartFinder& start, Reporter& reporter) {
   if (uses_s3(run) && !link.wait_for_credentials()) {
     reporter.warn("the coordinator sent no AWS credentials in time: using those of this host");
   }
   check_far_facts(facts, *run.remote.store);
-  load_newest_start(run, JobFolder{me.job_folder}, reporter);
+  start.find();
 }
 
 elastic::Left::How how_of(train::TrainResult::Ended ended) {
@@ -154,12 +154,15 @@ ExitCode run_worker(Reporter& reporter) {
   LoggingMembership membership(session, run.options.job.has_own_batches() ? 0 : options.logical_shards, reporter);
   try {
     membership.progress(elastic::Phase::building);
-    open_run(run, training.data, me, link, reporter);
+    StartFinder start(run, JobFolder{me.job_folder}, reporter);
+    open_run(run, training.data, link, start, reporter);
     options.lost_start = run.lost_start;
+    options.find_start = [&start] { return start.find_again(); };
     const train::TrainResult result = train_in(run, membership, options, reporter);
     session.leave(how_of(result.ended), result.reason);
     link.finish();
-    reporter.note(fmt::format("left at epoch {} step {}: {}", result.cursor.epoch, result.cursor.step, result.reason));
+    reporter.note(fmt::format("left at epoch {} step {}{}{}", result.cursor.epoch, result.cursor.step,
+                              result.reason.empty() ? "" : ": ", result.reason));
     return result.ended == train::TrainResult::Ended::stopped ? ExitCode::resumable : ExitCode::ok;
   } catch (const train::Diverged& error) {
     link.fail(session, error, options.same_bits ? ExitCode::failed : ExitCode::ok);

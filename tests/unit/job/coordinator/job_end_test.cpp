@@ -5,6 +5,7 @@
 #include <dtrain/base/signals.hpp>
 
 #include "common/recording_reporter.hpp"
+#include "common/temporary_folder.hpp"
 #include "coordinator/job_end.hpp"
 #include "coordinator/job_policy.hpp"
 
@@ -31,11 +32,11 @@ class FakeWork final : public JobWork {
   std::string what_next() override { return "start again"; }
   std::string lost() override { return lost_steps; }
   bool failed_to_save() const override { return false; }
-  bool may_go_on() const override { return keeps_state; }
+  bool may_go_on() const override { return keeps_state || saves_itself; }
   ExitCode exit_code_of(const elastic::Failure&, ExitCode) const override { return ExitCode::no_progress; }
 
   config::JobOptions options;
-  bool keeps_state = false, ended = false;
+  bool keeps_state = false, saves_itself = false, ended = false;
   std::string lost_steps;
 };
 
@@ -58,6 +59,22 @@ TEST_F(JobEndTest, AStopWithACheckpointIsResumable) {
   EXPECT_THROW(conclude(end), Interrupted) << "nothing is saved";
   work_.keeps_state = true;
   EXPECT_THROW(conclude(end), Stopped);
+}
+
+TEST_F(JobEndTest, ASignalSaysThatNothingIsSavedOnlyWhereThatIsKnown) {
+  const JobEnd end{
+      .finish = {ExitCode::resumable, "stopped by SIGINT"}, .first_failure = {}, .signals = 1, .signal = SIGINT};
+  const auto message = [&]() -> std::string {
+    try {
+      conclude(end);
+    } catch (const Interrupted& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message(), "stopped by SIGINT, nothing saved");
+  work_.saves_itself = true;
+  EXPECT_EQ(message(), "stopped by SIGINT");
 }
 
 TEST_F(JobEndTest, AStopThatSavedNothingFailsAndSaysWhatIsLost) {
@@ -128,6 +145,17 @@ TEST(JobPolicy, AgentsAreSilentForThreeSecondsAtLeast) {
   EXPECT_EQ(agent_silence(policy), std::chrono::seconds(3));
   policy.heartbeat_timeout = std::chrono::seconds(9);
   EXPECT_EQ(agent_silence(policy), std::chrono::seconds(9));
+}
+
+TEST(JobEnd, ACoordinatorThatWasHeldUpGivesWayToALaterOne) {
+  const TemporaryFolder folder;
+  const JobFolder job{folder.path()};
+  EXPECT_NO_THROW(refuse_if_replaced(job, 2)) << "none has written its address yet";
+  write_coordinator(job, {.pid = 1, .host = "w1", .term = 3});
+  EXPECT_THROW(refuse_if_replaced(job, 2), Replaced);
+  EXPECT_NO_THROW(refuse_if_replaced(job, 3));
+  write_file_atomic(job.coordinator(), "{");
+  EXPECT_NO_THROW(refuse_if_replaced(job, 2));
 }
 
 }  // namespace

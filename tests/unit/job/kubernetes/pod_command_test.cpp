@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 
 #include "config/launch_options.hpp"
@@ -56,8 +57,27 @@ TEST(PodCommand, KeepsTheWordsOfAProgram) {
   chosen.choose("env", "A=1 2");
   const std::vector<std::string> words =
       pod_command("launch", chosen.options.job, chosen.set, {"python3", "a b.py", "--lr", "1"});
-  EXPECT_EQ(words, (std::vector<std::string>{"launch", "--env", "A=1 2", "--launcher", "folder", "--job-dir",
+  EXPECT_EQ(words, (std::vector<std::string>{"launch", "--env", "A", "--launcher", "folder", "--job-dir",
                                              pods("jobs/dtrain"), "--", "python3", "a b.py", "--lr", "1"}));
+}
+
+TEST(PodCommand, HasNoValuesOfVariablesButThoseThatWouldChangeTheCoordinator) {
+  Chosen<config::TrainOptions> chosen;
+  chosen.choose("env", "API_TOKEN=5ecret");
+  EXPECT_EQ(command_of(chosen), "train --env API_TOKEN --launcher folder --job-dir " + pods("jobs/dtrain"));
+  chosen.choose("env", "LD_PRELOAD=a.so");
+  EXPECT_EQ(command_of(chosen), "train --env LD_PRELOAD=a.so --launcher folder --job-dir " + pods("jobs/dtrain"));
+}
+
+TEST(PodCommand, RefusesWhatLooksAtOneProcess) {
+  for (const auto& [name, text] : {std::pair("dry-run", "true"), std::pair("test-io", "1")}) {
+    Chosen<config::TrainOptions> chosen;
+    chosen.choose(name, text);
+    EXPECT_THROW(command_of(chosen), UsageError) << name;
+  }
+  Chosen<config::TrainOptions> chosen;
+  chosen.choose("test-io", "0");
+  EXPECT_NO_THROW(command_of(chosen));
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/elastic/admission_check.hpp>
+#include <dtrain/elastic/agent.hpp>
 
 #include "logs/log_merge.hpp"
 
@@ -57,6 +59,31 @@ TEST_F(LogMergeTest, RanksAreKnownThatWereNotChosen) {
   EXPECT_TRUE(merge.ranks().empty());
   EXPECT_EQ(take(merge), "");
   EXPECT_EQ(merge.ranks(), (std::set<int>{0, 1, 3}));
+}
+
+TEST_F(LogMergeTest, HostsAreKnownThatWereNotChosen) {
+  append("w1.0.log", at(1, "a"));
+  append("prepare_w2.log", at(1, "b"));
+  append("coordinator.log", at(1, "c"));
+  LogMerge merge(folder_, {.rank = {}, .host = "nope", .since = ""});
+  EXPECT_EQ(take(merge), "");
+  EXPECT_EQ(merge.hosts(), (std::set<std::string>{"w1", "w2"}));
+}
+
+TEST_F(LogMergeTest, TheLogsOfAHostAreFoundByItsName) {
+  const std::vector<std::string> hosts = {"a+b@w1", "a$b@w1", "a_b@w1", "[fe80::1%eth0]:22", "fe80::1%eth0"};
+  make_folder(folder_ / "logs");
+  for (const std::string& host : hosts) {
+    elastic::AgentOrder order;
+    order.job_folder = folder_.string();
+    order.host = host;
+    write_file_atomic(elastic::prepare_log(folder_, host), at(1, "prepared " + host));
+    write_file_atomic(elastic::agent_log(order), at(2, "agent of " + host));
+  }
+  for (const std::string& host : hosts) {
+    LogMerge merge(folder_ / "logs", {.rank = {}, .host = host, .since = ""});
+    EXPECT_EQ(take(merge), fmt::format("prepare_{0}:prepared {0} agent_{0}:agent of {0}", host));
+  }
 }
 
 TEST_F(LogMergeTest, HalfALineWaitsForTheRest) {

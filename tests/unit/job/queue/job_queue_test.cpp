@@ -197,6 +197,35 @@ TEST_F(JobQueueTest, IsNotEmptyWhereItsFolderDoesNotAnswer) {
   EXPECT_TRUE(JobQueue(folder_ / "none").read().empty());
 }
 
+TEST_F(JobQueueTest, FindsTheOpenJobOfAJobFolder) {
+  EXPECT_FALSE(open_job_of({folder_ / "none"}));
+  queue_.submit(spec_of_test(), false);
+  const Path path = queue_.at(1).folder;
+  const auto found = open_job_of({path / ""});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->number, 1);
+  EXPECT_TRUE(std::filesystem::equivalent(found->queue.folder(), queue_.folder()));
+  JobQueue::write(queue_.at(1), {.state = JobState::stopped});
+  EXPECT_FALSE(open_job_of({path})) << "it is over";
+  make_folder(folder_ / "0002");
+  EXPECT_FALSE(open_job_of({folder_ / "0002"})) << "a folder of no queue";
+}
+
+TEST_F(JobQueueTest, FindsTheOpenJobOfAJobFolderThatTheUserChose) {
+  ManagedSpec spec = spec_of_test();
+  spec.job_folder = folder_ / "chosen";
+  queue_.submit(spec, false);
+  EXPECT_FALSE(open_job_of({spec.job_folder}));
+  name_queued_job(queue_.at(1));
+  const auto found = open_job_of({spec.job_folder});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->number, 1);
+  EXPECT_FALSE(open_job_of({queue_.at(1).folder})) << "its job folder is another one";
+  queue_.submit(spec_of_test(), false);
+  write_file_atomic(JobFolder{spec.job_folder}.queued_job(), queue_.at(2).folder.string() + "\n");
+  EXPECT_FALSE(open_job_of({spec.job_folder})) << "job 2 does not run there";
+}
+
 // The order in which names get their place in the folder.
 std::vector<std::string> names_moved_to(int watch) {
   std::vector<std::string> names;

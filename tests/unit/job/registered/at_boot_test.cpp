@@ -6,7 +6,9 @@
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/error.hpp>
 
+#include "common/recording_reporter.hpp"
 #include "common/temporary_folder.hpp"
+#include "registered/head.hpp"
 
 namespace dtrain::job {
 namespace {
@@ -54,6 +56,24 @@ TEST_F(AtBootWithCron, AUserWithoutACrontabGetsOne) {
     start_queue_at_boot(lab());
     EXPECT_TRUE(read_file(folder_ / "kept").ends_with("# dtrain cluster lab\n"));
   }
+}
+
+// The price that a budget needs is looked for before anything is written, and cron before that.
+TEST_F(AtBootWithCron, WithoutCronNothingIsRegistered) {
+  ::setenv("PATH", folder_.path().c_str(), 1);
+  cluster::RegisteredCluster cluster = lab();
+  cluster.folder = (folder_ / "lab").string();
+  cluster.hosts = {{.name = "h1", .host = "h1"}};
+  cluster.budget = 1;
+  RecordingReporter reporter;
+  try {
+    answer_as_head(Json::object({{"ask", "claim"}, {"cluster", cluster::to_json(cluster)}, {"at_boot", true}}),
+                   reporter);
+    ADD_FAILURE() << "there is no cron";
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(), "setting 'at-boot': the head has no cron");
+  }
+  EXPECT_FALSE(std::filesystem::exists(cluster.folder));
 }
 
 TEST(AtBoot, OtherLinesStay) {

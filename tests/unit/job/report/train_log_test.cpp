@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "common/recording_reporter.hpp"
+#include "common/small_files.hpp"
 #include "common/temporary_folder.hpp"
 #include "report/train_events.hpp"
 
@@ -33,17 +34,73 @@ TEST(TrainLog, HasThePrecisionOfMasksAfterThatOfBoxes) {
   EXPECT_EQ(reporter.notes.size(), 6u);
 }
 
+TEST(TrainLog, TheLastCheckpointIsNoFileOfMxnet) {
+  RecordingReporter reporter;
+  const config::TrainOptions options;
+  TrainLog log(reporter, options);
+  for (const char* file : {"m/x-0001.safetensors", "m/x-symbol.json", "m/x-0001.params"}) log.on_checkpoint(file);
+  EXPECT_EQ(log.last_checkpoint(), Path("m/x-0001.safetensors"));
+  EXPECT_EQ(reporter.notes.size(), 3u);
+}
+
 TEST(BoardEvents, HaveThePrecisionOfMasksBesideThatOfBoxes) {
   const TemporaryFolder folder;
   const config::DataOptions data;
+  RecordingReporter reporter;
   {
-    BoardEvents events(folder.path(), data);
+    BoardEvents events(folder.path(), data, false, reporter);
     events.on_evaluation(of_boxes_and_masks());
   }
   const std::filesystem::directory_iterator files(folder.path());
   const std::string written = read_file(files->path());
   EXPECT_NE(written.find("validation/AP"), written.npos);
   EXPECT_NE(written.find("validation/mask_AP"), written.npos);
+}
+
+std::string all_events(const Path& folder) {
+  std::string all;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) all += read_file(entry.path());
+  return all;
+}
+
+TEST(BoardEvents, AreWrittenLaterWhereTheDiskIsFull) {
+  const TemporaryFolder folder;
+  const config::DataOptions data;
+  RecordingReporter reporter;
+  BoardEvents events(folder.path(), data, false, reporter);
+  {
+    const SmallFiles full;
+    full.limit(10);
+    events.on_evaluation(of_boxes_and_masks());
+    events.on_step({});
+    events.on_evaluation(of_boxes_and_masks());
+  }
+  ASSERT_EQ(reporter.warnings.size(), 1u);
+  EXPECT_NE(reporter.warnings[0].find("tfevents"), std::string::npos);
+  EXPECT_EQ(all_events(folder.path()).find("validation/AP"), std::string::npos);
+  events.on_step({});
+  EXPECT_NE(all_events(folder.path()).find("validation/AP"), std::string::npos);
+  EXPECT_EQ(reporter.warnings.size(), 1u);
+}
+
+// As TensorBoard's event.proto: session_log (7) {status (1): START}.
+TEST(BoardEvents, OfAResumedRunReplaceTheOlderOnesFromItsFirstStep) {
+  const std::string restart = "\x3a\x02\x08\x01";
+  const config::DataOptions data;
+  RecordingReporter reporter;
+  for (const bool resumed : {false, true}) {
+    const TemporaryFolder folder;
+    {
+      BoardEvents events(folder.path(), data, resumed, reporter);
+      events.on_step({});
+      events.on_step({});
+    }
+    const std::string all = all_events(folder.path());
+    const std::size_t first = all.find(restart);
+    EXPECT_EQ(first != all.npos, resumed);
+    EXPECT_EQ(all.rfind(restart), first) << "once";
+    EXPECT_LT(resumed ? first : 0, all.find("train/loss"));
+  }
 }
 
 }  // namespace

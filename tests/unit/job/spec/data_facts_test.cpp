@@ -4,6 +4,7 @@
 #include <dtrain/data/record.hpp>
 
 #include "spec/data_facts.hpp"
+#include "train/small_checkpoint.hpp"
 
 namespace dtrain::job {
 namespace {
@@ -31,6 +32,22 @@ TEST(DataFacts, AreOfEveryFileOfASet) {
   } catch (const DataError& error) {
     EXPECT_NE(std::string(error.what()).find("p_1.rec: cannot be read"), std::string::npos) << error.what();
   }
+}
+
+TEST(DataFacts, AreOfTheCheckpointThatAPrefixNames) {
+  config::TemporaryFolder folder;
+  write_records(folder.path() / "p.rec", 1);
+  config::TrainSources sources;
+  sources.train = folder.path() / "p";
+  const Path file = train::save_checkpoint({folder.path() / "m/r8", 1}, train::small_checkpoint());
+  for (const Path& weights : {folder.path() / "m/r8", folder.path() / "m/r8-0001", file}) {
+    const Json facts = data_facts(sources, weights, nullptr);
+    ASSERT_EQ(facts.as_array().size(), 2u);
+    EXPECT_EQ(facts.as_array()[1].at("path").as_string(), file.string());
+    EXPECT_EQ(check_data_facts(facts).as_array().size(), 2u);
+  }
+  const Path far = "s3://b/w.safetensors#sha256=" + std::string(64, '0');
+  EXPECT_EQ(data_facts(sources, far, nullptr).as_array().size(), 1u);
 }
 
 TEST(DataFacts, CountTheRecordsOfASetByItsIndexes) {

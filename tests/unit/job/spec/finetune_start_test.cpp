@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+
 #include <dtrain/base/error.hpp>
 
 #include "common/recording_reporter.hpp"
@@ -29,6 +32,33 @@ TEST(Finetuning, NamesNoSecretOfTheUrlOfItsPictures) {
     FAIL() << "the records name no classes";
   } catch (const UsageError& error) {
     EXPECT_EQ(error.what(), "--finetune: " + server.url("public/plain/p.rec") + " does not name its classes");
+  }
+}
+
+// What --finetune as a flag says beside this option from `source`.
+std::string complaint_beside(const char* name, const char* text, config::Source source) {
+  config::TrainOptions options;
+  config::OptionSet set;
+  bind(set, options);
+  set.find("finetune")->set("w.safetensors");
+  set.find("finetune")->source = config::Source::flag;
+  set.find(name)->set(text);
+  set.find(name)->source = source;
+  RecordingReporter reporter;
+  try {
+    choose_finetuning(options, set, reporter);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(Finetuning, BeatsAnotherStartOfAFile) {
+  using config::Source;
+  for (const auto& [name, text] : {std::pair{"load-epoch", "3"}, std::pair{"pretrained", "v.safetensors"}}) {
+    EXPECT_EQ(complaint_beside(name, text, Source::named_config), "--finetune: --data-train is missing");
+    EXPECT_EQ(complaint_beside(name, text, Source::flag),
+              std::string("--finetune and --") + name + ": both choose how to begin");
   }
 }
 

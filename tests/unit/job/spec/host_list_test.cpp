@@ -49,6 +49,22 @@ TEST_F(HostListTest, TheFirstHostsOfTheFileAreTaken) {
   EXPECT_EQ(chosen(true), (Names{"w1", "w2"}));
 }
 
+TEST_F(HostListTest, TheFirstOfManyHostsAreTakenInTimeInProportion) {
+  std::string text = "\xef\xbb\xbf# of the rack\n";
+  for (int i = 0; i < 20'000; ++i) text += "node" + std::to_string(i) + ".cluster.example # rack\n";
+  hosts(text);
+  options_.hosts = 15'000;
+  const Names first = chosen(true);
+  ASSERT_EQ(first.size(), 15'000u);
+  EXPECT_EQ(first.back(), "node14999.cluster.example");
+}
+
+TEST_F(HostListTest, SlotsInACommentAreNone) {
+  hosts("w1 # slots=2\nw2 slots=3 # more\n# slots=2\n");
+  options_.slots = 4;
+  EXPECT_EQ(choose_hosts(options_, false, false).text, "w1 slots=4\nw2 slots=3 # more\n# slots=2\n");
+}
+
 TEST_F(HostListTest, MoreHostsThanTheFileHasAreRefused) {
   hosts("w1\n");
   options_.hosts = 2;

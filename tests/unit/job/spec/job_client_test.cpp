@@ -19,5 +19,11 @@ TEST(JobClient, RefusesAStateOfAHostThatItDoesNotKnow) {
   EXPECT_THROW((void)phase_in(list_with("w1", "asleep"), "w1"), DataError);
 }
 
+TEST(JobClient, FindsWhatTheCoordinatorSaysOfTheHostFile) {
+  const Json answer = Json::object({{"ok", true}, {"problems", Json::array({"it lacked w1", "line 2: no host"})}});
+  EXPECT_EQ(problems_in(answer), (std::vector<std::string>{"it lacked w1", "line 2: no host"}));
+  EXPECT_TRUE(problems_in(Json::object({{"ok", true}})).empty());
+}
+
 }  // namespace
 }  // namespace dtrain::job

@@ -34,6 +34,19 @@ TEST_F(JobFolderTest, ACoordinatorIsFoundAgain) {
   EXPECT_FALSE(file->over());
 }
 
+TEST_F(JobFolderTest, SaysHowLongTheEndOfTheJobMayTake) {
+  EXPECT_EQ(CoordinatorFile{}.stop_timeout, elastic::Policy{}.stop_timeout);
+  write_coordinator(folder_, {.token = "t", .stop_timeout = std::chrono::seconds(700)});
+  EXPECT_EQ(read_coordinator(folder_).value().stop_timeout, std::chrono::seconds(700));
+}
+
+TEST_F(JobFolderTest, SaysWhetherTheCoordinatorWritesALog) {
+  for (const bool has_log : {false, true}) {
+    write_coordinator(folder_, {.has_log = has_log, .ended = "done"});
+    EXPECT_EQ(read_coordinator(folder_).value().has_log, has_log);
+  }
+}
+
 TEST_F(JobFolderTest, WhatHostsGetIsToldToWhoeverStartsThem) {
   write_coordinator(folder_, {.sync = {.to = "/srv/copy", .from = "/srv/mine", .shared = true}, .token = "t"});
   const SyncedFolder sync = read_coordinator(folder_).value().sync;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/temporary_folder.hpp"
 #include "coordinator/client_side_starts.hpp"
 #include "spec/job_launcher.hpp"
 
@@ -43,6 +44,26 @@ TEST(EnvironmentOfStarter, HasNoConfigurationFileOfThisMachineAndNoKeys) {
 TEST(SubmittedEnvironment, HoldsTheConfigurationFileOfTheCommandThatStartsAgain) {
   EXPECT_EQ(submitted_environment({"DTRAIN_CONFIG=/etc/my.toml", "DTRAIN_LR=0.1"}, {}),
             (Strings{"DTRAIN_CONFIG=/etc/my.toml", "DTRAIN_LR=0.1"}));
+}
+
+// The folder of the job is left out where it lies below the current one, by its name and where links lead.
+TEST(TakeAlong, LeavesOutTheJobFolderAlone) {
+  const TemporaryFolder real;
+  const Path from = std::filesystem::canonical(real.path()), link = from / "link";
+  std::filesystem::create_directories(from / "runs/job[1]");
+  std::filesystem::create_directory_symlink(from / "runs/job[1]", link);
+  std::filesystem::create_directory_symlink(from, from / "self");
+  const auto paths = [&](const Path& job) {
+    launcher::SshLauncherOptions ssh;
+    take_along({.to = "/srv/copy", .from = from}, JobFolder{job}, ssh);
+    EXPECT_EQ(ssh.not_copied.patterns, Strings{".git"});
+    return ssh.not_copied.paths;
+  };
+  EXPECT_EQ(paths(from / "runs/job[1]"), (Strings{"runs/job[1]", "runs/job[1]"}));
+  EXPECT_EQ(paths(from / "runs/job[1]/"), (Strings{"runs/job[1]", "runs/job[1]"}));
+  EXPECT_EQ(paths(link), (Strings{"link", "runs/job[1]"}));
+  EXPECT_EQ(paths(from / "self/runs/new"), (Strings{"self/runs/new", "runs/new"}));
+  EXPECT_TRUE(paths("/").empty());
 }
 
 // Remembers what it was asked to start.
@@ -90,6 +111,25 @@ TEST_F(ClientSideStartsTest, WhoeverOfferedGetsTheJoinWithAnAddressThatCanBeReac
   EXPECT_NE(answers_[0].at("join").at("address").as_string(), "0.0.0.0");
   start("a");
   EXPECT_EQ(inner_.started, Strings{"a"});
+}
+
+TEST_F(ClientSideStartsTest, TheJoinComesWithWhatTheCoordinatorSaysOfTheEdit) {
+  edited_["problems"] = Json::array({"it lacked w1"});
+  offer("a");
+  EXPECT_TRUE(answers_.empty());
+  start("a");
+  // The start may come from within the edit, before the coordinator has answered it.
+  elastic::Request request{Json::object({{"ask", "edit-hosts"}, {"start", "b"}}),
+                           [this](Json answer) { answers_.push_back(std::move(answer)); }};
+  EXPECT_FALSE(starts_.hear(request, now_));
+  start("b");
+  request.answer(edited_);
+  ASSERT_EQ(answers_.size(), 2u);
+  for (const Json& answer : answers_) {
+    EXPECT_TRUE(answer.find("join"));
+    EXPECT_EQ(answer.at("problems").as_array().size(), 1u);
+  }
+  EXPECT_TRUE(inner_.started.empty());
 }
 
 TEST_F(ClientSideStartsTest, AnEditThatIsRefusedEndsTheOffer) {

@@ -60,10 +60,11 @@ class ForcedPrefix : public ::testing::Test {
 TEST_F(ForcedPrefix, KeepsTheWeightsThatTheRunBeginsWith) {
   std::filesystem::create_directory_symlink(folder_.path() / "m", folder_.path() / "linked");
   std::filesystem::create_symlink(prefix_.string() + "-0001.safetensors", folder_.path() / "w.safetensors");
-  for (const char* name : {"m/x-0003.safetensors", "m/../m/x-0001.safetensors", "linked/x-0003.safetensors",
-                           "w.safetensors", "m/x-0003.json"}) {
+  for (const char* name :
+       {"m/x-0003.safetensors", "m/../m/x-0001.safetensors", "linked/x-0003.safetensors", "w.safetensors"}) {
     EXPECT_EQ(refused(folder_.path() / name), replaces(folder_.path() / name));
   }
+  EXPECT_EQ(refused(folder_.path() / "m/x-0003.json"), replaces(folder_.path() / "m/x-0003.safetensors"));
   const Path from_here = std::filesystem::relative(folder_.path() / "m/x-0003.safetensors");
   EXPECT_EQ(refused(from_here), replaces(from_here));
 }
@@ -147,9 +148,36 @@ TEST_F(PrefixOfMxnet, IsNotMixedWithANewRun) {
 TEST_F(PrefixOfMxnet, MayBeContinued) {
   options_.load_epoch = 10;
   EXPECT_NO_THROW(claim());
-  options_.load_epoch = std::nullopt;
-  options_.resume = true;
+}
+
+TEST_F(PrefixOfMxnet, LaterParametersAreNotTrainedOver) {
+  options_.load_epoch = 1;
+  try {
+    claim();
+    FAIL() << "it would write over those of epoch 10";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string_view(error.what()).find("already, the newest are " + prefix_.string() + "-0010.params"),
+              std::string_view::npos)
+        << error.what();
+  }
+  options_.force = true;
   EXPECT_NO_THROW(claim());
+}
+
+TEST_F(PrefixOfMxnet, ParametersBesideACheckpointAreContinuedWithIt) {
+  train::save_checkpoint({prefix_, 10, 0}, train::small_checkpoint(10));
+  options_.load_epoch = 10;
+  EXPECT_NO_THROW(claim());
+  write("-0011.params");
+  EXPECT_THROW(claim(), UsageError);
+  options_.load_epoch.reset();
+  options_.resume = true;
+  EXPECT_NO_THROW(claim()) << "a save that was cut off left them";
+}
+
+TEST_F(PrefixOfMxnet, HasNothingToResume) {
+  options_.resume = true;
+  EXPECT_THROW(claim(), UsageError);
 }
 
 TEST_F(PrefixOfMxnet, MayHaveTheParametersThatARunBeginsWith) {

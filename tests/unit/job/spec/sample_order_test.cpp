@@ -2,7 +2,7 @@
 
 #include <dtrain/base/error.hpp>
 
-#include "spec/train_start.hpp"
+#include "spec/checkpoint_agreement.hpp"
 
 namespace dtrain::job {
 namespace {
@@ -33,6 +33,21 @@ TEST(SampleOrder, TakesTheOrderOfTheSamplesInsideAnEpoch) {
   agree_with_checkpoint(checkpoint_inside(100), run.set, run.options);
   EXPECT_EQ(run.options.data.shuffle_block, 64);
   EXPECT_EQ(run.options.data.repeated_augment, 2);
+}
+
+TEST(SampleOrder, GoesOnWithTheOrderOfTheSamplesInTheNextEpoch) {
+  ResumedRun run;
+  train::Checkpoint checkpoint = checkpoint_inside(0);
+  checkpoint.job.order->balanced = true;
+  agree_with_checkpoint(checkpoint, run.set, run.options);
+  EXPECT_EQ(run.options.data.shuffle_block, 64);
+  EXPECT_EQ(run.options.data.repeated_augment, 2);
+  EXPECT_TRUE(run.options.data.balanced_sampler);
+  ResumedRun another;
+  another.choose("repeated-augment", "1");
+  agree_with_checkpoint(checkpoint, another.set, another.options);
+  EXPECT_EQ(another.options.data.repeated_augment, 1);
+  EXPECT_EQ(another.options.data.shuffle_block, 64);
 }
 
 TEST(SampleOrder, RefusesAnotherOrderOfTheSamplesInsideAnEpoch) {

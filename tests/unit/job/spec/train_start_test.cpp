@@ -10,6 +10,8 @@
 #include <dtrain/nn/networks.hpp>
 
 #include "common/recording_reporter.hpp"
+#include "common/temporary_folder.hpp"
+#include "spec/checkpoint_agreement.hpp"
 #include "train/small_checkpoint.hpp"
 
 namespace dtrain::job {
@@ -70,6 +72,189 @@ TEST_F(TrainStart, TakesTheWarmUpOfTheAverageThoughItsDecayIsChosen) {
   agree_with_checkpoint(start_, set_, options_);
   EXPECT_FLOAT_EQ(options_.optimizer.average, 0.99f);
   EXPECT_TRUE(options_.optimizer.average_warms_up);
+}
+
+TEST_F(TrainStart, NamesTheRatesOfTheFirstRunThatWereLeftOut) {
+  options_.resume = true;
+  options_.optimizer.weight_decay = 0.0001f;
+  options_.schedule.base = 0.05;
+  start_.job.optimizer = options_.optimizer;
+  start_.job.schedule = options_.schedule;
+  start_.job.schedule.total_epochs = 7;
+  const auto others = [&] { return other_rates(start_, set_, options_); };
+  using Others = std::vector<OtherRate>;
+  EXPECT_EQ(others(), Others{});
+  start_.job.schedule.base = 0.001;
+  start_.job.schedule.kind = nn::ScheduleKind::cosine;
+  start_.job.optimizer.weight_decay = 0.0005f;
+  start_.job.optimizer.momentum = 0.8f;
+  EXPECT_EQ(others(), (Others{{"lr", "0.001", "0.05"},
+                              {"lr-schedule", "cosine", "step"},
+                              {"mom", "0.8", "0.9"},
+                              {"wd", "0.0005", "0.0001"}}));
+  warn_of_other_rates(start_, set_, options_, reporter_);
+  EXPECT_EQ(reporter_.warnings,
+            std::vector<std::string>{"--resume: the checkpoint was trained with --lr 0.001, --lr-schedule cosine, "
+                                     "--mom 0.8, --wd 0.0005, and this run goes on with 0.05, step, 0.9, 0.0001: give "
+                                     "the options of the first run again"});
+  for (const auto& [name, text] : {std::pair("lr", "0.05"), {"wd", "0.0001"}, {"lr-schedule", "step"}})
+    choose(name, text);
+  EXPECT_EQ(others(), (Others{{"mom", "0.8", "0.9"}}));
+  start_.job.optimizer.kind = nn::OptimizerKind::adam;
+  EXPECT_EQ(others(), (Others{{"optimizer", "adam", "sgd"}})) << "adam has no momentum to compare";
+}
+
+TEST_F(TrainStart, NamesEveryOptionOfScheduleAndOptimizer) {
+  options_.resume = true;
+  nn::Optimizer& rule = start_.job.optimizer = options_.optimizer;
+  nn::Schedule& schedule = start_.job.schedule = options_.schedule;
+  const auto others = [&] {
+    std::vector<std::string> names;
+    for (const OtherRate& other : other_rates(start_, set_, options_)) names.push_back(other.option);
+    return names;
+  };
+  using OptionNames = std::vector<std::string>;
+  schedule.factor = 0.5, schedule.boundaries = {3, 5};
+  EXPECT_EQ(others(), (OptionNames{"lr-factor", "lr-step-epochs"}));
+  schedule = options_.schedule;
+  schedule.warmup_epochs = 5, schedule.warmup = nn::WarmUp::sqrt, schedule.warmup_start = 0.01;
+  EXPECT_EQ(others(), (OptionNames{"warmup-epochs", "warmup-strategy", "warmup-lr"}));
+  EXPECT_EQ(other_rates(start_, set_, options_).back(), (OtherRate{"warmup-lr", "0.01", ""}));
+  schedule = options_.schedule;
+  schedule.kind = nn::ScheduleKind::cosine, schedule.final_share = 0.01, schedule.cycles = 3, schedule.power = 4;
+  EXPECT_EQ(others(), (OptionNames{"lr-schedule", "lr-final", "lr-cycles"})) << "cosine has no power";
+  schedule.kind = nn::ScheduleKind::poly;
+  EXPECT_EQ(others(), (OptionNames{"lr-schedule", "lr-final", "lr-power"}));
+  schedule.kind = nn::ScheduleKind::one_cycle, schedule.rise_share = 0.1;
+  EXPECT_EQ(others(), (OptionNames{"lr-schedule", "lr-rise", "lr-final"}));
+  schedule = options_.schedule;
+  rule.clip_norm = 1, rule.clip_gradient = 2, rule.average = 0.99f;
+  rule.bias_lr_factor = 2, rule.head_lr_factor = 3, rule.layer_decay = 0.7f, rule.newton_schulz.steps = 5;
+  EXPECT_EQ(others(),
+            (OptionNames{"clip-norm", "clip-gradient", "ema", "bias-lr-factor", "head-lr-factor", "layer-decay"}))
+      << "sgd has no muon-steps";
+  agree_with_checkpoint(start_, set_, options_);
+  EXPECT_EQ(std::ranges::count(others(), "ema"), 0) << "it is taken from the checkpoint";
+  rule = options_.optimizer;
+  rule.kind = options_.optimizer.kind = nn::OptimizerKind::muon;
+  rule.newton_schulz.steps = 5, rule.newton_schulz.a = 3, rule.rest_momentum = 0.5f;
+  EXPECT_EQ(others(), (OptionNames{"muon-steps", "muon-coefficients", "muon-rest-mom"}));
+}
+
+TEST_F(TrainStart, IsSilentAboutAScheduleThatTheUserReplaces) {
+  options_.resume = true;
+  start_.job.optimizer = options_.optimizer;
+  start_.job.schedule = options_.schedule;
+  start_.job.schedule.factor = 0.5;
+  EXPECT_EQ(other_rates(start_, set_, options_).size(), 1u);
+  choose("lr-schedule", "cosine");
+  EXPECT_TRUE(other_rates(start_, set_, options_).empty());
+}
+
+TEST_F(TrainStart, IsSilentAboutAWarmUpThatIsFittedToTheRun) {
+  options_.resume = true;
+  options_.schedule.kind = nn::ScheduleKind::cosine;
+  options_.schedule.warmup_epochs = 5;
+  options_.epochs = 20;
+  start_.job.optimizer = options_.optimizer;
+  start_.job.schedule = options_.schedule;
+  start_.job.schedule.total_epochs = 4;
+  start_.job.schedule.warmup_epochs = 2;
+  const auto others = [&] { return other_rates(start_, set_, options_).size(); };
+  EXPECT_EQ(others(), 0u);
+  start_.job.schedule.warmup_epochs = 1;
+  EXPECT_EQ(others(), 1u) << "nothing fits it to a quarter";
+  set_.find("warmup-epochs")->origin = "--finetune";
+  EXPECT_EQ(others(), 0u) << "by the number of epochs";
+  start_.job.schedule.total_epochs = 20;
+  EXPECT_EQ(others(), 1u);
+  start_.job.schedule.kind = nn::ScheduleKind::one_cycle;
+  choose("lr-schedule", "cosine");
+  EXPECT_EQ(others(), 0u) << "one-cycle has none";
+}
+
+TEST_F(TrainStart, IsSilentAboutRatesThatCannotBeCompared) {
+  start_.job.optimizer.weight_decay = 0.3f;
+  EXPECT_TRUE(other_rates(start_, set_, options_).empty()) << "it does not resume";
+  options_.resume = true;
+  EXPECT_FALSE(other_rates(start_, set_, options_).empty());
+  start_.cursor.samples_seen = 0;
+  EXPECT_TRUE(other_rates(start_, set_, options_).empty()) << "the checkpoint was not trained";
+  start_.cursor.samples_seen = 1000;
+  choose("optimizer", "adamw");
+  EXPECT_TRUE(other_rates(start_, set_, options_).empty()) << "the user chose another optimizer";
+}
+
+TEST_F(TrainStart, NamesTheOptionsOfTheFirstRunWhereTheRecipesDataAreNotThere) {
+  const TemporaryFolder folder;
+  options_.resume = true;
+  options_.model_prefix = folder / "shapes";
+  options_.data.train = folder / "cifar10_train.rec";
+  EXPECT_FALSE(find_start(options_, set_, {}, reporter_)) << "no run was there";
+  const Path file = folder / "shapes-run/train.toml";
+  make_folder(file.parent_path());
+  write_file_atomic(file, "[train]\n");
+  try {
+    find_start(options_, set_, {}, reporter_);
+    ADD_FAILURE() << "the data are not there";
+  } catch (const DataError& error) {
+    EXPECT_NE(error.hint().find("dtrain train --config " + file.string() + " --resume"), std::string::npos)
+        << error.hint();
+  }
+  choose("data-train", "nowhere.rec");
+  EXPECT_FALSE(find_start(options_, set_, {}, reporter_)) << "the user chose the data";
+}
+
+TEST_F(TrainStart, TheStrongerOfTwoWaysToBeginDecides) {
+  const auto settle = [&](config::Source of_epoch, config::Source of_other, const char* other) {
+    choose("load-epoch", "3");
+    choose(other, std::string(other) == "resume" ? "true" : "w.safetensors");
+    set_.find("load-epoch")->source = of_epoch;
+    set_.find(other)->source = of_other;
+    settle_load_epoch(set_, {}, options_);
+  };
+  constexpr auto kFile = config::Source::named_config, kFlag = config::Source::flag;
+  settle(kFile, kFlag, "resume");
+  EXPECT_FALSE(options_.load_epoch);
+  EXPECT_TRUE(options_.resume);
+  settle(kFlag, kFlag, "resume");
+  EXPECT_EQ(options_.load_epoch, 3);
+  EXPECT_THROW(find_start(options_, set_, {}, reporter_), UsageError);
+  options_.resume = false;
+  set_.find("resume")->source = config::Source::fallback;
+  settle(kFlag, kFile, "pretrained");
+  EXPECT_EQ(options_.load_epoch, 3);
+  EXPECT_FALSE(options_.pretrained.file);
+  settle(kFile, kFlag, "pretrained");
+  EXPECT_FALSE(options_.load_epoch);
+  EXPECT_EQ(options_.pretrained.file, Path("w.safetensors"));
+  settle(kFlag, kFlag, "pretrained");
+  EXPECT_THROW(find_start(options_, set_, {}, reporter_), UsageError);
+}
+
+TEST_F(TrainStart, AnOptionThatIsDroppedIsNotChosenAnyMore) {
+  for (const char* name : {"load-epoch", "pretrained"}) {
+    choose(name, "3");
+    set_.find(name)->source = config::Source::named_config;
+  }
+  choose("finetune", "w.safetensors");
+  drop_weaker_starts(set_, options_);
+  EXPECT_FALSE(options_.load_epoch);
+  EXPECT_FALSE(options_.pretrained.file);
+  EXPECT_FALSE(set_.chosen("load-epoch") || set_.chosen("pretrained"));
+  options_.pretrained.file = options_.pretrained.finetune;
+  drop_weaker_starts(set_, options_);
+  EXPECT_EQ(options_.pretrained.file, Path("w.safetensors")) << "its own file";
+}
+
+TEST_F(TrainStart, NotesImagesThatANewNetworkUsuallyGetsLarger) {
+  choose("network", "mobilenet_v2");
+  graph_of_run({}, set_, options_, reporter_);
+  EXPECT_TRUE(noted("its usual ones are --image-shape 3,224,224"));
+  reporter_.notes.clear();
+  options_.pretrained.file = "w.pth";
+  graph_of_run({}, set_, options_, reporter_);
+  EXPECT_TRUE(reporter_.notes.empty()) << "the weights say the size";
 }
 
 TEST_F(TrainStart, SaysThatLayersStayFrozenAsTheyWere) {

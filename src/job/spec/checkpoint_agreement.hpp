@@ -1,0 +1,16 @@
+// What a resumed run has from its checkpoint, because with another choice it would not be the same run.
+#pragma once
+
+#include <dtrain/train/checkpoint.hpp>
+
+#include "config/train_options.hpp"
+
+namespace dtrain::job {
+
+// With --resume: takes seed, batch and shards of the checkpoint unless the user chose them; a different choice throws
+// UsageError. --batch-size of a job is exempt: it counts for the initial hosts, which may be others now. The order of
+// the samples is taken as well, and inside an epoch no other one is possible. Pixels are prepared as before:
+// take_preprocessing() takes what the user did not choose.
+void agree_with_checkpoint(const train::Checkpoint& start, const config::OptionSet& set, config::TrainOptions& options);
+
+}  // namespace dtrain::job

@@ -1,0 +1,51 @@
+#include "report/run_records.hpp"
+
+#include <gtest/gtest.h>
+
+#include "common/recording_reporter.hpp"
+#include "common/temporary_folder.hpp"
+
+namespace dtrain::job {
+namespace {
+
+class KeptConfiguration : public ::testing::Test {
+ protected:
+  KeptConfiguration() { bind(set_, options_); }
+  void choose(const char* name, const char* text) {
+    set_.find(name)->set(text);
+    set_.find(name)->source = config::Source::flag;
+  }
+  // The lines of train.toml for a run that begins with these options.
+  std::string kept(const config::TrainOptions& settled) {
+    const TemporaryFolder folder;
+    keep_configuration({folder.path()}, set_, settled, reporter_);
+    return read_file(JobFolder{folder.path()}.configuration());
+  }
+
+  config::TrainOptions options_;
+  config::OptionSet set_;
+  RecordingReporter reporter_;
+};
+
+TEST_F(KeptConfiguration, SaysWhereTheRunBeganIfItDid) {
+  choose("load-epoch", "best");
+  config::TrainOptions settled = options_;
+  settled.load_epoch = 7;
+  EXPECT_NE(kept(settled).find("# load-epoch = 7  (where this run began)\n"), std::string::npos);
+  settled.load_epoch.reset();
+  EXPECT_EQ(kept(settled).find("load-epoch"), std::string::npos) << "a stronger option began elsewhere";
+}
+
+TEST_F(KeptConfiguration, LeavesOutWeightsThatTheRunDidNotBeginWith) {
+  choose("pretrained", "w.safetensors");
+  choose("new-head", "true");
+  EXPECT_NE(kept(options_).find("pretrained = "), std::string::npos);
+  config::TrainOptions settled = options_;
+  settled.pretrained.file.reset();
+  const std::string text = kept(settled);
+  EXPECT_EQ(text.find("pretrained"), std::string::npos) << text;
+  EXPECT_EQ(text.find("new-head"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace dtrain::job
