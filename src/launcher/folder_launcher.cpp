@@ -62,6 +62,7 @@ struct FolderLauncher::State {
     if (listed.contains(end.filename().string())) {
       const std::string reason = read_quietly(end);
       remove_quietly(end);
+      remove_quietly(order.file);  // where its agent could not start, it still lies there
       order.failed(reason);
       return true;
     }
@@ -110,7 +111,7 @@ void FolderLauncher::start(const elastic::HostLine& host, const elastic::AgentOr
   } catch (const UsageError&) {
     throw;
   } catch (const Error& error) {
-    throw RemoteError(fmt::format("{}: its agent gets no order: {}", host.name, error.what()), error.hint());
+    throw RemoteError(fmt::format("its agent gets no order: {}", error.what()), error.hint());
   }
 }
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include <dtrain/launcher/kubernetes.hpp>
@@ -60,6 +61,32 @@ Json claim(const KubernetesJob& job) {
   return json;
 }
 
+std::string name_in(const std::string& variable) { return variable.substr(0, variable.find('=')); }
+
+Json secret(const KubernetesJob& job) {
+  Json json = object(job, "v1", "Secret");
+  json["metadata"]["name"] = kubernetes_secret(job.name);
+  json["type"] = "Opaque";
+  Json values = Json::object();
+  for (const std::string& variable : job.environment) {
+    const std::string name = name_in(variable);
+    values[name] = variable.substr(name.size() + 1);
+  }
+  json["stringData"] = std::move(values);
+  return json;
+}
+
+Json variables_from_secret(const KubernetesJob& job) {
+  std::set<std::string> names;
+  for (const std::string& variable : job.environment) names.insert(name_in(variable));
+  Json variables = Json::array();
+  for (const std::string& name : names) {
+    const Json key = Json::object({{"name", kubernetes_secret(job.name)}, {"key", name}});
+    variables.push_back(Json::object({{"name", name}, {"valueFrom", Json::object({{"secretKeyRef", key}})}}));
+  }
+  return variables;
+}
+
 Json service(const KubernetesJob& job) {
   Json json = object(job, "v1", "Service");
   json["spec"] = Json::object(
@@ -90,7 +117,11 @@ Json pod_spec(const KubernetesJob& job, Json container, int grace, bool has_shar
     mounts.push_back(mount_at("shm", "/dev/shm"));
   }
   if (!container.find("workingDir")) container["workingDir"] = job.mount;
-  container["env"] = Json::array({Json::object({{"name", "HOME"}, {"value", "/tmp"}})});
+  Json variables = Json::array({Json::object({{"name", "HOME"}, {"value", "/tmp"}})});
+  if (const Json* own = container.find("env")) {
+    for (const Json& variable : own->as_array()) variables.push_back(variable);
+  }
+  container["env"] = std::move(variables);
   container["volumeMounts"] = std::move(mounts);
   container["securityContext"] = Json::object({{"allowPrivilegeEscalation", false},
                                                {"readOnlyRootFilesystem", true},
@@ -186,6 +217,7 @@ Json coordinator(const KubernetesJob& job) {
                     {"command", container_command(command)},
                     {"resources", Json::object({{"requests", Json::object({{"cpu", "250m"}, {"memory", "512Mi"}})},
                                                 {"limits", Json::object({{"cpu", "1"}, {"memory", "2Gi"}})}})}});
+  if (!job.environment.empty()) container["env"] = variables_from_secret(job);
   Json spec = pod_spec(job, std::move(container), kCoordinatorGrace, false);
   spec["restartPolicy"] = "Never";
   Json json = object(job, "batch/v1", "Job", "coordinator");
@@ -200,12 +232,15 @@ Json coordinator(const KubernetesJob& job) {
 std::vector<Json> kubernetes_objects(const KubernetesJob& job) {
   std::vector<Json> objects;
   if (job.claim.empty()) objects.push_back(claim(job));
+  if (!job.environment.empty()) objects.push_back(secret(job));
   objects.push_back(service(job));
   objects.push_back(disruption_budget(job));
   objects.push_back(workers(job));
   objects.push_back(coordinator(job));
   return objects;
 }
+
+std::string kubernetes_secret(const std::string& name) { return name + "-env"; }
 
 std::string kubernetes_selector(const std::string& name, const std::string& component) {
   const Json chosen = labels(name, component.empty() ? nullptr : component.c_str());

@@ -1,9 +1,11 @@
 #include <dtrain/launcher/ssh_launcher.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <deque>
-#include <optional>
+#include <set>
 #include <stop_token>
 #include <thread>
 #include <utility>
@@ -21,6 +23,7 @@ namespace dtrain::launcher {
 namespace {
 
 constexpr std::size_t kMostSaid = 4 << 10;  // bytes kept of an agent's output before it joined
+constexpr std::size_t kMostSkippedShown = 5;
 
 std::string end_of(const net::SshExit& exit, std::chrono::milliseconds deadline) {
   if (exit.timed_out) return fmt::format("did not join within {} s", deadline.count() / 1000);
@@ -50,39 +53,59 @@ void fill_address(elastic::AgentOrder& join, const net::SshSession& session, con
   if (!join.address.empty()) return;
   join.address = session.local_address();
   join.more_addresses = net::own_addresses();
-  if (join.address.empty() && !join.more_addresses.empty()) join.address = join.more_addresses.front();
+  // The coordinator listens on IPv4 addresses, and ssh may have come by IPv6.
+  if (!net::is_ipv4(join.address) && !join.more_addresses.empty()) join.address = join.more_addresses.front();
   std::erase(join.more_addresses, join.address);
 }
 
-// The files that all hosts get besides the program, read when the first host needs them. Members may be called from any
-// thread.
+// The files that all hosts get besides the program. Members may be called from any thread.
 class SharedFiles {
  public:
-  void bring(const elastic::HostLine& host, net::SshSession& session, const SshLauncherOptions& options) {
-    if (options.copy_from.empty()) return;
-    const SyncResult result = sync_tree(tree(options), session, options.copy_to);
-    if (!options.on_note) return;
+  explicit SharedFiles(const SshLauncherOptions& options)
+      : options_(options), source_(options.copy_from, options.not_copied) {}
+
+  // Those that were there after `asked`.
+  void bring(const elastic::HostLine& host, net::SshSession& session, SyncSource::Clock::time_point asked) {
+    if (options_.copy_from.empty()) return;
+    const std::shared_ptr<const SyncTree> tree = source_.tree_since(asked, options_.ssh.stop);
+    note_skipped(*tree);
+    const SyncResult result = sync_tree(*tree, session, options_.copy_to);
     if (const std::string kept = refused_modes_text(result); !kept.empty()) {
-      options.on_note(fmt::format("{}:{}: {}", host.name, options.copy_to, kept));
+      note(fmt::format("{}:{}: {}", host.name, options_.copy_to, kept));
     }
     if (result.copied == 0) return;
-    options.on_note(
-        fmt::format("Copied {} of {} files to {}:{}", result.copied, result.files, host.name, options.copy_to));
+    note(fmt::format("Copied {} of {} files to {}:{}", result.copied, result.files, host.name, options_.copy_to));
   }
 
  private:
-  const SyncTree& tree(const SshLauncherOptions& options) {
-    const MutexLock lock(mutex_);
-    if (!tree_) tree_ = read_tree(options.copy_from, options.not_copied);
-    return *tree_;
+  void note(const std::string& line) const {
+    if (options_.on_note) options_.on_note(line);
   }
 
+  // Each once.
+  void note_skipped(const SyncTree& tree) {
+    std::vector<std::string> skipped;
+    {
+      const MutexLock lock(mutex_);
+      for (const std::string& each : tree.skipped) {
+        if (noted_.insert(each).second) skipped.push_back(each);
+      }
+    }
+    if (skipped.empty()) return;
+    const std::size_t shown = std::min(skipped.size(), kMostSkippedShown), more = skipped.size() - shown;
+    skipped.resize(shown);
+    note(fmt::format("Not copied to hosts: {}{}", fmt::join(skipped, "; "),
+                     more > 0 ? fmt::format("; and {} more", more) : ""));
+  }
+
+  const SshLauncherOptions& options_;
+  SyncSource source_;
   Mutex mutex_;
-  std::optional<SyncTree> tree_ DTRAIN_GUARDED_BY(mutex_);  // set once, and never changed afterwards
+  std::set<std::string> noted_ DTRAIN_GUARDED_BY(mutex_);
 };
 
 void start_one(const elastic::HostLine& host, elastic::AgentOrder join, const SshLauncherOptions& options,
-               ProgramCopy& program, SharedFiles& files) {
+               ProgramCopy& program, SharedFiles& files, SyncSource::Clock::time_point asked) {
   const auto note = [&](const std::string& line) {
     if (options.on_note) options.on_note(line);
   };
@@ -95,7 +118,7 @@ void start_one(const elastic::HostLine& host, elastic::AgentOrder join, const Ss
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     note(fmt::format("Copied dtrain to {}: {} MB in {:.1f} s", host.name, ready.copied >> 20, took.count()));
   }
-  files.bring(host, session, options);
+  files.bring(host, session, asked);
   run_agent_on(session, std::move(ready.command), join, options);
 }
 
@@ -111,8 +134,8 @@ std::string reason_of(const std::string& host, const Error& error) {
 void start_agent_over_ssh(const elastic::HostLine& host, const elastic::AgentOrder& join,
                           const SshLauncherOptions& options) {
   ProgramCopy program;
-  SharedFiles files;
-  start_one(host, join, options, program, files);
+  SharedFiles files(options);
+  start_one(host, join, options, program, files, SyncSource::Clock::now());
 }
 
 // A pool of at most `parallel` threads serves the starts. Threads are made when all others are busy, and stay until the
@@ -124,6 +147,7 @@ struct SshLauncher::State {
     elastic::HostLine host;
     elastic::AgentOrder join;
     Failed failed;
+    SyncSource::Clock::time_point asked = SyncSource::Clock::now();
   };
 
   explicit State(SshLauncherOptions chosen) : options(std::move(chosen)) { options.ssh.stop = stop.get_token(); }
@@ -158,16 +182,18 @@ struct SshLauncher::State {
 
   void serve(const Start& start) {
     try {
-      start_one(start.host, start.join, options, program, files);
+      start_one(start.host, start.join, options, program, files, start.asked);
     } catch (const Stopped&) {  // the launcher ends: nothing to report
     } catch (const Error& error) {
       start.failed(reason_of(start.host.name, error));
+    } catch (const std::exception& error) {  // such as of std::filesystem: it concerns this host alone
+      start.failed(error.what());
     }
   }
 
   SshLauncherOptions options;
   ProgramCopy program;
-  SharedFiles files;
+  SharedFiles files{options};
   std::stop_source stop;
   Mutex mutex;
   StoppableCondVar wake;

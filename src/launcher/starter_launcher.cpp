@@ -39,13 +39,6 @@ constexpr auto kLastTime = 7s;
 // Between SIGTERM and SIGKILL.
 constexpr auto kGrace = 3s;
 constexpr unsigned kOwnerOnly = 0600;
-constexpr int kHostNameSize = 256;
-
-std::string own_host() {
-  char name[kHostNameSize] = {};
-  ::gethostname(name, sizeof name - 1);
-  return name;
-}
 
 }  // namespace
 
@@ -81,7 +74,7 @@ struct StarterLauncher::State {
                     .failed = std::move(failed)};
     std::vector<std::string> agent = options.agent_command;
     agent.insert(agent.end(), {"--join", running.join_file.string()});
-    const StarterCall call{options.starter, options.program, ::geteuid() == 0, own_host()};
+    const StarterCall call{options.starter, options.program, ::geteuid() == 0, host_name()};
     Spawn child = spawn_of(starter_command(call, host, agent));
     make_folder(running.log.parent_path());
     const FileDescriptor log = open_log(running.log);
@@ -210,12 +203,13 @@ void StarterLauncher::start(const elastic::HostLine& host, const elastic::AgentO
   } catch (const UsageError&) {
     throw;
   } catch (const Error& error) {
-    throw RemoteError(fmt::format("{}: its agent does not start: {}", host.name, error.what()), error.hint());
+    throw RemoteError(fmt::format("its agent does not start: {}", error.what()), error.hint());
   }
 }
 
 Path find_program(const std::string& name, const std::string& folders, const std::string& hint) {
-  if (const auto program = find_in_path(name, folders)) return *program;
+  // The starter runs in another folder than this process.
+  if (const auto program = find_in_path(name, folders)) return std::filesystem::absolute(*program);
   throw UsageError(fmt::format("there is no program {} in PATH ({})", name, folders), hint);
 }
 

@@ -77,6 +77,7 @@ class Copy {
       const bool is_set = session_.set_mode(path_of(file), file.mode);
       ++(is_set ? result_.modes : result_.refused_modes);
     }
+    result_.files = tree_.files.size() - without_removed(parted.different);
     for (SyncFile& file : parted.different) {
       const MappedFile content(file.path);
       file.sha256 = sha256_hex(content.bytes());  // the file may have grown since the tree was read
@@ -84,7 +85,6 @@ class Copy {
       result_.bytes += content.bytes().size();
     }
     check(parted.different);
-    result_.files = tree_.files.size();
     result_.copied = parted.different.size();
     return result_;
   }
@@ -102,6 +102,14 @@ class Copy {
     if (!session_.run(command).ok()) {
       throw RemoteError(fmt::format("{}: cannot make folders in {}: {}", session_.name(), folder_, trim(words)));
     }
+  }
+
+  // Leaves out files that were removed here since the tree was read; returns how many.
+  static std::size_t without_removed(std::vector<SyncFile>& files) {
+    return std::erase_if(files, [](const SyncFile& file) {
+      std::error_code ignored;
+      return !std::filesystem::exists(file.path, ignored);
+    });
   }
 
   struct Parted {

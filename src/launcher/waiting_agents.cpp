@@ -56,8 +56,9 @@ void WaitingAgents::look() {
   const Path& newest = *std::ranges::max_element(orders, {}, time_of);  // the others are of coordinators that are lost
   try {
     start(newest);
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     note_(fmt::format("{}: {}", newest.filename().string(), error.what()));
+    report_end(newest, fmt::format("its agent does not start: {}", error.what()));
   }
 }
 
@@ -91,15 +92,19 @@ void WaitingAgents::reap() {
     const ProcessEnd end = wait_for_end(agent.process);
     const std::string said = errors_since(agent.log, agent.log_size);
     note_(fmt::format("the agent {}{}{}", describe_end(end), said.empty() ? "" : ": ", said));
-    if (end.ok()) return true;
-    try {
-      folder_.report_end(agent.order,
-                         fmt::format("its agent {}{}{}", describe_end(end), said.empty() ? "" : ": ", said));
-    } catch (const Error& error) {
-      note_(error.what());
+    if (!end.ok()) {
+      report_end(agent.order, fmt::format("its agent {}{}{}", describe_end(end), said.empty() ? "" : ": ", said));
     }
     return true;
   });
+}
+
+void WaitingAgents::report_end(const Path& order, const std::string& reason) const {
+  try {
+    folder_.report_end(order, reason);
+  } catch (const Error& error) {
+    note_(error.what());
+  }
 }
 
 bool WaitingAgents::any() const { return !running_.empty(); }

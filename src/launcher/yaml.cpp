@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <array>
+
+#include <dtrain/base/text.hpp>
 #include <dtrain/launcher/kubernetes.hpp>
 
 namespace dtrain::launcher {
@@ -7,13 +11,18 @@ bool is_nested(const Json& value) {
   return (value.is_object() && !value.as_object().empty()) || (value.is_array() && !value.as_array().empty());
 }
 
-// Keys of Kubernetes need no quotes.
+// Keys of Kubernetes need no quotes, but the name of a variable may be one of YAML's words for other values.
+std::string key_text(const std::string& key) {
+  constexpr std::array<std::string_view, 9> kWords{"y", "yes", "on", "true", "n", "no", "off", "false", "null"};
+  return std::ranges::find(kWords, lower_case(key)) == kWords.end() ? key : Json(key).dump();
+}
+
 void write_value(const Json& value, const std::string& indent, std::string& text);
 
 void write_members(const Json::Object& members, const std::string& indent, std::string& text) {
   bool is_first = true;  // stands on the line of its list item
   for (const auto& [key, value] : members) {
-    text.append(is_first ? "" : indent).append(key).append(":");
+    text.append(is_first ? "" : indent).append(key_text(key)).append(":");
     is_first = false;
     if (!is_nested(value)) {
       text.append(" ").append(value.dump()).append("\n");

@@ -109,7 +109,7 @@ struct YarnLauncher::State {
       id = submit(application);
       const std::string end = watch(stop, id);
       if (!end.empty() && !stop.stop_requested()) application.failed(end);
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {  // also of std::filesystem: it concerns this host alone
       if (!stop.stop_requested()) application.failed(error.what());
       if (!id.empty()) kill_quietly(id);
     }
@@ -137,6 +137,8 @@ struct YarnLauncher::State {
         if (std::string end = yarn_end(manager.look_at(id)); !end.empty()) return end;
         answered = Clock::now();
       } catch (const RemoteError&) {
+        if (Clock::now() - answered > kAway) throw;
+      } catch (const DataError&) {  // "Can not find any active RM", with status 200
         if (Clock::now() - answered > kAway) throw;
       }
       if (stop.stop_requested() && !stopped) stopped = Clock::now();

@@ -3,7 +3,7 @@
 // The workers are the pods of a StatefulSet, because `kubectl scale` changes their number while they train and each has
 // a name that it keeps. `dtrain hosts join` runs in each of them. The coordinator is the pod of a Job, so that the
 // training ends with a status. Both find each other in the job folder on a shared volume. That folder also has the
-// job's token, which the coordinator makes, so no object of the API holds a secret.
+// job's token, which the coordinator makes, so no object of the API holds it. Values of variables are in a Secret.
 #pragma once
 
 #include <string>
@@ -17,7 +17,8 @@ struct KubernetesJob {
   std::string name;   // of every object
   std::string space;  // namespace; empty: that of kubectl's context
   std::string image;
-  std::vector<std::string> command;  // of the coordinator, after "dtrain"
+  std::vector<std::string> command;      // of the coordinator, after "dtrain"
+  std::vector<std::string> environment;  // of the coordinator: NAME=value, in a Secret
   int workers = 1;
   double cpus = 1;                     // of a worker
   std::string memory;                  // of a worker, as Kubernetes writes it
@@ -29,6 +30,8 @@ struct KubernetesJob {
 };
 
 std::vector<Json> kubernetes_objects(const KubernetesJob& job);
+// The name of the Secret, which is there if the job has variables.
+std::string kubernetes_secret(const std::string& name);
 
 // The labels of all objects of a job, "a=b,c=d", for `kubectl -l`; with `component` those of "worker" or "coordinator".
 std::string kubernetes_selector(const std::string& name, const std::string& component = {});

@@ -10,6 +10,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/elastic/agent_pool.hpp>
+#include <dtrain/launcher/sync.hpp>
 #include <dtrain/net/ssh.hpp>
 
 namespace dtrain::launcher {
@@ -20,9 +21,9 @@ struct SshLauncherOptions {
   // same path and content there. false: the program at the same path is used as it is.
   bool sync_binary = true;
   // A folder of this machine that is copied to each host before its agent starts, as by sync_tree(): only differences
-  // are sent. Empty: none. It is read once, when the first host needs it.
+  // are sent. Empty: none. Each host gets the files that were there after its start() was called.
   Path copy_from{};
-  std::vector<std::string> not_copied{};  // patterns of read_tree()
+  LeftOut not_copied{};
   std::string copy_to{};
   // Numeric address where hosts reach a coordinator that listens on all addresses of this machine. Empty: the local end
   // of the host's ssh connection, then the other addresses.

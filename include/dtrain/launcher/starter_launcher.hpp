@@ -50,7 +50,8 @@ struct StarterProgram {
 // The first `mpirun` in this list of folders ("/usr/bin:/bin"), which is that of Open MPI, of MPICH or of a relative of
 // MPICH. Throws UsageError if there is none or it is of neither kind.
 StarterProgram find_mpirun(const std::string& folders);
-// Throws UsageError if the program is not in this list of folders; `hint`: what the user can do about it.
+// An absolute path. Throws UsageError if the program is not in this list of folders; `hint`: what the user can do about
+// it.
 Path find_program(const std::string& name, const std::string& folders, const std::string& hint);
 
 // The command line of this program on other machines that see the same files.

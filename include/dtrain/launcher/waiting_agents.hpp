@@ -31,6 +31,7 @@ class WaitingAgents {
   struct Running;
   void start(const Path& order);
   void reap();
+  void report_end(const Path& order, const std::string& reason) const;
 
   const WaitingFolder& folder_;
   const std::string host_;

@@ -96,6 +96,18 @@ TEST(FolderLauncher, SaysWhyAnAgentEnded) {
   EXPECT_EQ(why.get(), "its agent ended with exit code 4: h1: cannot join the job");
 }
 
+TEST(FolderLauncher, SaysWhyAnAgentDidNotStart) {
+  Pair pair;
+  std::filesystem::remove(pair.folder / "agent");
+  FolderLauncher launcher({.job_folder = pair.folder / "job"});
+  std::future<std::string> why = pair.start(launcher);
+  WaitingAgents agents = pair.agents();
+  agents.look();
+  EXPECT_FALSE(agents.any());
+  EXPECT_TRUE(why.get().starts_with("its agent does not start: "));
+  EXPECT_TRUE(pair.files.orders_for("h1").empty());
+}
+
 TEST(FolderLauncher, TakesOrdersBackWhenItEnds) {
   Pair pair;
   {

@@ -11,6 +11,7 @@ KubernetesJob small_job() {
           .space = {},
           .image = "dtrain:1",
           .command = {"train", "--lr", "0.1"},
+          .environment = {},
           .workers = 2,
           .cpus = 1.5,
           .memory = "4Gi",
@@ -66,6 +67,24 @@ TEST(KubernetesObjects, RunTheCommandInTheCoordinatorOnly) {
             R"(["dtrain","hosts","join","--job-dir","/volume/jobs/cats"])");
 }
 
+TEST(KubernetesObjects, HaveTheValuesOfVariablesInTheSecretOnly) {
+  KubernetesJob job = small_job();
+  job.environment = {"API_TOKEN=5ecret=", "NO=", "API_TOKEN=5ecret=x"};
+  for (const Json& object : kubernetes_objects(job)) {
+    if (object.at("kind").as_string() != "Secret") {
+      EXPECT_EQ(object.dump().find("5ecret"), std::string::npos);
+    }
+    EXPECT_EQ(object.at("metadata").at("labels").find_text("app.kubernetes.io/instance"), "cats");
+  }
+  EXPECT_EQ(of_kind(job, "Secret").at("metadata").find_text("name"), "cats-env");
+  EXPECT_EQ(of_kind(job, "Secret").at("stringData").dump(), R"({"API_TOKEN":"5ecret=x","NO":""})");
+  EXPECT_EQ(container(job, "Job").at("env").dump(),
+            R"([{"name":"HOME","value":"/tmp"},)"
+            R"({"name":"API_TOKEN","valueFrom":{"secretKeyRef":{"name":"cats-env","key":"API_TOKEN"}}},)"
+            R"({"name":"NO","valueFrom":{"secretKeyRef":{"name":"cats-env","key":"NO"}}}])");
+  EXPECT_EQ(container(job, "StatefulSet").at("env").dump(), R"([{"name":"HOME","value":"/tmp"}])");
+}
+
 TEST(KubernetesObjects, BeginProbesOutsideOfTheVolume) {
   EXPECT_EQ(container(small_job(), "StatefulSet").at("workingDir").as_string(), "/tmp");
   EXPECT_EQ(container(small_job(), "Job").at("workingDir").as_string(), "/volume");
@@ -112,6 +131,11 @@ g:
 ---
 z: 1
 )");
+}
+
+TEST(Yaml, QuotesNamesThatAreWordsOfYaml) {
+  EXPECT_EQ(to_yaml({Json::object({{"NO", "1"}, {"on", "2"}, {"NONE", "3"}})}),
+            "---\n\"NO\": \"1\"\n\"on\": \"2\"\nNONE: \"3\"\n");
 }
 
 TEST(Kubectl, SaysItsErrorOnOneLine) {

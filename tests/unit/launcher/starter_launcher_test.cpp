@@ -58,6 +58,26 @@ TEST(StarterLauncher, TellsTheAgentByAFileThatOnlyItsOwnerReads) {
   EXPECT_FALSE(std::filesystem::exists(script.join_file())) << "what nobody took is removed";
 }
 
+TEST(StarterLauncher, FindsAProgramByAPathThatHoldsInEveryFolder) {
+  const Script script("exit 0");
+  const Path relative = std::filesystem::relative(script.folder.path());
+  const Path found = find_program("mpirun", "/no/such:" + relative.string(), "");
+  EXPECT_TRUE(found.is_absolute()) << found;
+  EXPECT_TRUE(std::filesystem::equivalent(found, script.folder / "mpirun"));
+}
+
+TEST(StarterLauncher, LeavesTheNameOfTheHostToTheCaller) {
+  const Script script("exit 0");
+  std::filesystem::remove(script.folder / "mpirun");
+  StarterLauncher launcher(script.options());
+  try {
+    launcher.start({.name = "h1", .host = "h1"}, script.join(), [](const std::string&) {});
+    FAIL() << "there is no such program";
+  } catch (const RemoteError& error) {
+    EXPECT_TRUE(std::string(error.what()).starts_with("its agent does not start: ")) << error.what();
+  }
+}
+
 TEST(StarterLauncher, SaysWhyAnAgentDidNotStart) {
   Script script("echo noise; echo 'dtrain: h1: cannot join the job' >&2; exit 4");
   StarterLauncher launcher(script.options());
