@@ -90,7 +90,7 @@ MachineType type_of(const net::Element& found);
 // The types by name, without their zones. Throws whatever AwsCalls throws, also for a type that does not exist.
 std::map<std::string, MachineType> read_types(net::AwsCalls& aws, const std::vector<std::string>& names);
 
-// The file systems that carry the cluster's tag: of EFS, and of FSx for Lustre.
+// The file systems that carry the cluster's tag and are not being deleted: of EFS, and of FSx for Lustre.
 std::vector<FileSystem> own_file_systems(net::AwsCalls& aws, const std::string& cluster);
 std::vector<FileSystem> own_lustre(net::AwsCalls& aws, const std::string& cluster);
 // The same of FSx for Lustre, where the fleet has them by its options.

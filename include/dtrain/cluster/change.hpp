@@ -50,7 +50,8 @@ struct ClusterRequest {
   std::string prices{};                          // prices_text() for the group's tag; empty: the tag stays
 };
 
-// Throws UsageError if the nodes' user data or the tags of the options would be larger than EC2 allows.
+// Throws UsageError if the nodes' user data or the tags of the options would be larger than EC2 allows, and for tags of
+// the user that not all services take.
 void check_request(const ClusterRequest& request, const Account& account);
 
 // Creates the cluster as the plan says. Throws AwsError, or NoCapacity if fewer than the minimum number of workers

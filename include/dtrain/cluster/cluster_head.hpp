@@ -19,10 +19,15 @@ namespace dtrain::cluster {
 // Login names that the images of this cluster may have, the likeliest first.
 std::vector<std::string> logins_of(const cluster::Fleet& fleet);
 // Options with the user's own keys and configuration. Each cluster has its own known_hosts file, because addresses are
-// reused.
+// reused; its nodes are known by ssh_target().
 net::SshOptions cluster_ssh_options(const std::string& cluster);
 // The address at which this machine reaches the node.
 const std::string& address_of(const cluster::Node& node);
+// The node for ssh. Its host key is known by the instance id: a head that takes the place of a lost one has its private
+// address, and another key.
+net::SshTarget ssh_target(const cluster::Node& node, const std::string& user);
+// Warns where no login with this public key, which new machines are to accept, can succeed from here.
+void warn_of_locked_key(const std::string& cluster, const std::string& public_key, Reporter& reporter);
 
 // How this machine reaches the head; nullopt: it is no node of that cluster.
 std::optional<launcher::AgentRegistry> registry_of(const std::string& cluster);
@@ -34,8 +39,9 @@ Json announcement(const cluster::Fleet& fleet);
 
 class ClusterHead {
  public:
-  // Connects to the head, and retries for `patience`, because a booting machine answers late. Throws UsageError if
-  // there is no head and Stopped on request. `note`: takes lines for verbose output.
+  // Connects to the head, and retries for `patience`, because a booting machine answers late; for three minutes at most
+  // where sshd answers but takes no key, and not where the head has another host key. Throws UsageError if there is no
+  // head and Stopped on request. `note`: takes lines about what is waited for.
   using Note = std::function<void(const std::string& line)>;
   ClusterHead(
       const cluster::Fleet& fleet, std::chrono::seconds patience, Note note = [](const std::string&) {},
@@ -65,7 +71,8 @@ class ClusterHead {
   net::SshSession session_;
 };
 
-// The last part of `up` and `add`: uploads the program to the head and waits until the nodes are registered.
+// The last part of `up` and `add`: uploads the program to the head and waits until the nodes are registered. Notes why
+// the head cannot be reached.
 // partly_done, with a message for the user: some nodes are not registered.
 ExitCode settle_nodes(const cluster::Fleet& fleet, std::chrono::seconds patience, Reporter& reporter);
 

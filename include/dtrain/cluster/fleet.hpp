@@ -28,6 +28,9 @@ inline constexpr const char* kReplaced = "dtrain:replaced-by";  // on a worker t
 inline constexpr const char* kAdopted =
     "dtrain:adopted";  // on a machine that dtrain took over and did not start: "yes"
 inline constexpr const char* kAdmission = "dtrain:admission";  // on the security group: the admission secret
+inline constexpr const char* kRules = "dtrain:rules";  // on the security group: "described", as all of dtrain's are
+inline constexpr const char* kInterrupted =
+    "dtrain:interrupted";  // on added workers: "yes" if their `add` was stopped before it was done
 // On the security group: the private address of the head that the launch template gives to nodes.
 inline constexpr const char* kHead = "dtrain:head";
 inline constexpr const char* kStatus = "elastic_worker_status";  // ADD_QUEUED, ADDED, REMOVAL_QUEUED, REMOVED
@@ -55,6 +58,7 @@ struct Node {
   std::string launch_time{};     // "2026-01-31T12:00:00.000Z"
   std::string ended_at{};        // "2026-01-31 12:00:00 GMT", when it stopped or ended; empty: unknown, or it runs
   std::string end_reason{};      // "Client.InstanceInitiatedShutdown", why it stopped or ended; empty: it runs
+  std::string end_message{};     // "Client.VolumeLimitExceeded: Volume limit exceeded", EC2's words for it
   std::string launch{};          // of tag::kLaunch
   int weight = 1;                // as how many workers it counts
   bool disk_in_machine = false;  // its root disk is an instance store, and not EBS
@@ -74,9 +78,10 @@ std::string worker_name(int number);
 struct SecurityGroup {
   std::string id{}, name{}, vpc_id{};
   Tags tags{};
-  std::vector<std::string> ssh_sources{};  // CIDRs from which port 22 is open
-  bool lets_own_in = false;                // true: all traffic from the group itself is allowed
-  bool lets_own_out = false;               // true: and explicitly to it, which EFA requires
+  std::vector<std::string> ssh_sources{};      // CIDRs from which port 22 alone is open
+  std::vector<std::string> own_ssh_sources{};  // those of them that dtrain opened
+  bool lets_own_in = false;                    // true: all traffic from the group itself is allowed
+  bool lets_own_out = false;                   // true: and explicitly to it, which EFA requires
 };
 struct LaunchTemplate {
   std::string id{}, name{};

@@ -1,8 +1,9 @@
 // Clusters that may be in one of several regions, which `up` tries one after the other while there is no capacity. A
 // cluster is in one region; what an interrupted `up` left may be in another.
 //
-// Tags say in each region what is there. Which regions to ask stands in a file of the user (in ~/.dtrain/clusters),
-// written before `up` makes anything in the first of them; without it, the user names the regions again.
+// Tags say in each region what is there. Which regions to ask stands in a file of the user (in ~/.dtrain/clusters):
+// those in which `up` is to make something, before it does, so that what an interrupted `up` left is found. An `up`
+// elsewhere leaves them there while they may have something. Without the file, the user names the regions again.
 #pragma once
 
 #include <functional>
@@ -12,6 +13,7 @@
 #include <dtrain/cluster/account.hpp>
 #include <dtrain/cluster/fleet.hpp>
 #include <dtrain/cluster/spec.hpp>
+#include <dtrain/net/aws.hpp>
 
 namespace dtrain::cluster {
 
@@ -33,9 +35,20 @@ bool is_empty(const FileSystem& system, const Fleet& fleet);
 // The region that has the cluster; else the first one that has what an interrupted `up` left; empty: none has anything.
 std::string region_with(const std::vector<std::string>& regions, const std::function<Fleet(const std::string&)>& read);
 
-// The regions in which `up` of this user may have made something of the cluster; none: it was given one region only.
+// Whether the region lets this user do nothing there: an organization denies it, or the account has not enabled it.
+bool refuses_user(const net::AwsError& problem);
+// The same among regions that the user did not name. It passes over one that refuses the user, and gives `note` its
+// answer. Throws RemoteError where a remembered one refuses and none of the others has anything.
+std::string answering_region_with(const std::vector<std::string>& regions, const std::vector<std::string>& remembered,
+                                  const std::function<Fleet(const std::string&)>& read,
+                                  const std::function<void(const std::string&)>& note);
+
+// The regions in which `up` of this user has made the cluster, or may have made something of it.
 std::vector<std::string> remembered_regions(const std::string& cluster);
 void remember_regions(const std::string& cluster, const std::vector<std::string>& regions);  // none: forgets them
+// The regions in which a command that names none looks for the cluster, in this order: the user's usual one, then those
+// that are remembered. None: nothing is remembered, and it looks in the usual one.
+std::vector<std::string> regions_to_ask(const std::string& cluster, const net::AwsSettings& settings);
 // The same of all clusters, sorted, each once.
 std::vector<std::string> all_remembered_regions();
 

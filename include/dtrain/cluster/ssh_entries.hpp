@@ -35,17 +35,11 @@ std::string ssh_entries(const cluster::Fleet& fleet, const std::string& user, co
 std::string with_include(std::string_view config, std::string_view line);
 std::string without_include(std::string_view config, std::string_view line);
 
-// What a known_hosts file holds without the lines of these addresses.
-std::string without_addresses(std::string_view known_hosts, const std::vector<std::string>& addresses);
-
 // Throws Error. Returns the file with the entries.
 Path write_ssh_entries(const cluster::Fleet& fleet);
 // Rewrites the entries if they exist. A failure is only a warning.
 void renew_ssh_entries(const cluster::Fleet& fleet, Reporter& reporter);
 void renew_ssh_entries(net::AwsCalls& aws, const std::string& cluster, Reporter& reporter);
-// Forgets the host keys of addresses that are no longer the cluster's; an empty one is none. A failure is only a
-// warning.
-void forget_addresses(const std::string& cluster, const std::vector<std::string>& addresses, Reporter& reporter);
 void remove_ssh_entries(const std::string& cluster, Reporter& reporter);
 
 }  // namespace dtrain::cluster

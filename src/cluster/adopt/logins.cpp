@@ -17,7 +17,8 @@ constexpr std::chrono::seconds kForACommand{60};
 
 // The way through the head, then all that the user's own files say: keys, agents and further hops.
 std::string jump_config(const Node& node, const Node& head, const std::string& user, const net::SshOptions& options) {
-  std::string text = fmt::format("Host {}\n  ProxyJump {}@{}\nHost *\n", node.private_ip, user, head.public_ip);
+  std::string text = fmt::format("Host {}\n  ProxyJump {}@{}\nHost {}\n  HostKeyAlias {}\nHost *\n", node.private_ip,
+                                 user, head.public_ip, head.public_ip, head.instance_id);
   for (const Path& file : {options.config, options.system_config}) {
     if (!file.empty()) text += fmt::format("  Include \"{}\"\n", file.string());
   }
@@ -30,8 +31,7 @@ net::SshSession MachineLogins::log_in(const Node& node) const {
   std::string why;
   for (const std::string& user : logins_of(fleet_)) {
     try {
-      net::SshSession session =
-          net::SshSession::connect({.host = address_of(node), .user = user}, options_for(node, user));
+      net::SshSession session = net::SshSession::connect(ssh_target(node, user), options_for(node, user));
       const net::SshCommand may{.argv = {"sudo", "-n", "true"}, .deadline = kForACommand};
       if (user == "root" || session.run(may).ok()) return session;
       if (why.empty()) why = fmt::format("{} may not run sudo there", session.name());

@@ -14,6 +14,7 @@
 #include "parallel.hpp"
 #include "refill.hpp"
 #include "resources.hpp"
+#include "terminate.hpp"
 #include "wait.hpp"
 
 namespace dtrain::cluster {
@@ -22,6 +23,10 @@ namespace {
 constexpr std::size_t kNonceBytes = 8;
 // A worker that has no name after so many hours was left by an `add` that was interrupted.
 constexpr double kUntilNamedHours = 2.0 / 60;
+constexpr std::chrono::seconds kToMark{10};
+constexpr const char* kAddQueued = "ADD_QUEUED";
+constexpr const char* kYes = "yes";
+constexpr const char* kFinished = "no";
 constexpr int kMostRounds = 8;
 // From this round on, a conflict of names is resolved by the `add` that sees it: the other `add` may have ended.
 constexpr int kAloneFrom = 3;
@@ -53,12 +58,23 @@ Fleet settle_names(const AwsContext& context, const Fleet& known, const Ids& our
   return fleet;
 }
 
-// The workers that an interrupted `add` left without names, `most` at most.
+bool is_marked(const Node& node) {
+  const auto mark = node.tags.find(tag::kInterrupted);
+  return mark != node.tags.end() && mark->second == kYes;
+}
+
+// Whether it may have joined a job meanwhile, or is on its way out: no later `add` counts it as new.
+bool has_gone_on(const Node& node) {
+  return !node.alive() || (!node.elastic_status.empty() && node.elastic_status != kAddQueued);
+}
+
+// The workers that an interrupted `add` left: it marked them, or it was killed and gave them no names. `most` at most.
 std::vector<std::string> orphans(const Fleet& fleet, int most) {
   std::vector<std::string> found;
   for (const Node* node : fleet.workers()) {
-    const bool is_left = !node->named() && !node->base && !node->launch.empty() && hours_of(*node) > kUntilNamedHours;
-    if (is_left && std::ssize(found) < most) found.push_back(node->instance_id);
+    const bool is_nameless = !node->named() && hours_of(*node) > kUntilNamedHours;
+    const bool is_left = !node->base && !node->launch.empty() && (is_marked(*node) || is_nameless);
+    if (is_left && !has_gone_on(*node) && std::ssize(found) < most) found.push_back(node->instance_id);
   }
   return found;
 }
@@ -79,12 +95,62 @@ void remember(Fleet& fleet, const std::vector<std::string>& ids, const Tags& tag
   }
 }
 
+// The user stops an `add`: its machines get a mark, by which the next one takes them on at once. `launch`: of the tags
+// of those that EC2 was asked for, whose ids are not known if the answer did not come any more.
+void mark_for_the_next(const AwsContext& context, const std::string& cluster, const std::string& launch, Ids ids) {
+  if (launch.empty() && ids.empty()) return;
+  const auto tell_of_unmarked = [&](const std::string& which) {
+    context.say(
+        fmt::format("{}: in two minutes, the same command goes on with those without a name; dtrain cluster "
+                    "status {} lists all of them",
+                    which, cluster));
+  };
+  std::vector<std::string> marked;
+  try {
+    net::AwsCalls aws = context.aws.after_stop(kToMark);
+    for (const Node& node : read_fleet(aws, cluster).nodes) {
+      if (!launch.empty() && node.launch == launch) ids.insert(node.instance_id);
+    }
+    if (ids.empty()) return tell_of_unmarked("EC2 may have started machines");
+    // One that EC2 does not know yet is no reason to leave the others without a mark.
+    each_for_itself({ids.begin(), ids.end()}, [&](const std::vector<std::string>& some) {
+      set_tags(aws, some, {{tag::kInterrupted, kYes}});
+      marked.insert(marked.end(), some.begin(), some.end());
+    });
+  } catch (const Error& problem) {
+    context.say(problem.what());
+  }
+  if (!marked.empty()) {
+    context.say(fmt::format("started so far, for the same command to go on with: {}", join(marked, ", ")));
+  }
+  for (const std::string& id : marked) ids.erase(id);
+  const std::vector<std::string> unmarked(ids.begin(), ids.end());
+  if (!unmarked.empty()) tell_of_unmarked(fmt::format("started, without a mark: {}", join(unmarked, ", ")));
+}
+
 // That of the cluster, or a version of it for the capacity reservation of this `add`.
 LaunchTemplate template_for(net::AwsCalls& aws, const ClusterRequest& request, const Fleet& fleet) {
   const auto usual = fleet.options.find("capacity-reservation");
   const std::string& wanted = request.spec.capacity_reservation;
   if (wanted.empty() || (usual != fleet.options.end() && usual->second == wanted)) return *fleet.launch_template;
   return with_reservation(aws, *fleet.launch_template, wanted);
+}
+
+// Names the workers and writes down what was done. `launches`: the number of the next launch; 0: none was made.
+void finish_add(const AwsContext& context, const Fleet& known, const std::vector<std::string>& ids, int launches,
+                AddResult& result) {
+  const Ids ours(ids.begin(), ids.end());
+  const Fleet now = settle_names(context, known, ours);
+  Tags noted{{tag::kLastNode, std::to_string(last_node(now))}};
+  if (launches > 0) noted[tag::kLaunches] = std::to_string(launches);
+  set_tags(context.aws, {known.group->id}, noted);
+  std::vector<std::string> marked;
+  for (const Node& node : now.nodes) {
+    if (!ours.contains(node.instance_id)) continue;
+    if (is_marked(node)) marked.push_back(node.instance_id);
+    result.added.push_back(node);
+  }
+  if (!marked.empty()) set_tags(context.aws, marked, {{tag::kInterrupted, kFinished}});
 }
 
 }  // namespace
@@ -116,34 +182,32 @@ AddResult add_workers(const AwsContext& context, const ClusterRequest& request, 
   for (const std::string& id : ids) context.say(fmt::format("{} was started by an interrupted `add`", id));
   AddResult result;
   Fleet known = fleet;
-  int launches = 0;
   int there = 0;
   for (const std::string& id : ids) there += fleet.find(id)->weight;
-  if (const int rest = more - there; rest > 0) {
-    std::vector<std::string> names = next_workers(fleet, rest);
-    const LaunchOrder order{fleet.group->id, launch_number(fleet, names), std::move(names),
-                            to_hex(unpredictable_bytes(kNonceBytes))};
-    Tags tags{{tag::kLaunch, order.launch_tag()}};
-    tags.insert(is_elastic ? Tags::value_type{tag::kStatus, "ADD_QUEUED"} : Tags::value_type{tag::kBase, "yes"});
-    const int lacking = std::max(least - there, 1);
-    const auto fresh =
-        launch_workers(context, order, template_for(context.aws, request, fleet),
-                       worker_pools(request.spec, account, fleet.head()->zone), tags, lacking, result.workers);
-    remember(known, fresh, tags, result.workers);
-    ids.insert(ids.end(), fresh.begin(), fresh.end());
-    launches = order.number + 1;
-  }
-  if (ids.empty()) {
-    throw NoCapacity(fmt::format("cluster {}: none of {} further workers could be started", fleet.name, more),
-                     "try later, or request fewer", result.workers);
-  }
-  const Ids ours(ids.begin(), ids.end());
-  const Fleet now = settle_names(context, known, ours);
-  Tags noted{{tag::kLastNode, std::to_string(last_node(now))}};
-  if (launches > 0) noted[tag::kLaunches] = std::to_string(launches);
-  set_tags(context.aws, {fleet.group->id}, noted);
-  for (const Node& node : now.nodes) {
-    if (ours.contains(node.instance_id)) result.added.push_back(node);
+  std::vector<std::string> names = next_workers(fleet, std::max(more - there, 0));
+  const int number = launch_number(fleet, names);
+  const LaunchOrder order{fleet.group->id, number, std::move(names), to_hex(unpredictable_bytes(kNonceBytes))};
+  std::string launch;  // empty: EC2 was not asked for machines
+  try {
+    if (there < more) {
+      launch = order.launch_tag();
+      Tags tags{{tag::kLaunch, launch}};
+      tags.insert(is_elastic ? Tags::value_type{tag::kStatus, kAddQueued} : Tags::value_type{tag::kBase, kYes});
+      const int lacking = std::max(least - there, 1);
+      const auto fresh =
+          launch_workers(context, order, template_for(context.aws, request, fleet),
+                         worker_pools(request.spec, account, fleet.head()->zone), tags, lacking, result.workers);
+      remember(known, fresh, tags, result.workers);
+      ids.insert(ids.end(), fresh.begin(), fresh.end());
+    }
+    if (ids.empty()) {
+      throw NoCapacity(fmt::format("cluster {}: none of {} further workers could be started", fleet.name, more),
+                       "try later, or request fewer", result.workers);
+    }
+    finish_add(context, known, ids, launch.empty() ? 0 : order.number + 1, result);
+  } catch (const Stopped&) {
+    if (is_elastic) mark_for_the_next(context, fleet.name, launch, {ids.begin(), ids.end()});
+    throw;
   }
   result.workers.wanted = more;
   result.workers.got = 0;
@@ -157,9 +221,9 @@ AddResult refill_workers(const AwsContext& context, const Fleet& fleet, const st
   require_complete(fleet);
   const LaunchOrder order{fleet.group->id, launch_number(fleet, names), names,
                           to_hex(unpredictable_bytes(kNonceBytes))};
-  Tags tags{{tag::kLaunch, order.launch_tag()}, {tag::kHealed, "yes"}};
-  tags.insert(lifecycle == NodeLifecycle::elastic ? Tags::value_type{tag::kStatus, "ADD_QUEUED"}
-                                                  : Tags::value_type{tag::kBase, "yes"});
+  Tags tags{{tag::kLaunch, order.launch_tag()}, {tag::kHealed, kYes}};
+  tags.insert(lifecycle == NodeLifecycle::elastic ? Tags::value_type{tag::kStatus, kAddQueued}
+                                                  : Tags::value_type{tag::kBase, kYes});
   AddResult result;
   const auto ids = launch_workers(context, order, *fleet.launch_template, pools, tags, 1, result.workers);
   if (ids.empty()) return result;

@@ -12,6 +12,7 @@
 #include "head_role.hpp"
 #include "plan/boot.hpp"
 #include "resources.hpp"
+#include "rules.hpp"
 
 namespace dtrain::cluster {
 namespace {
@@ -62,6 +63,7 @@ Tags group_tags(const ClusterRequest& request, const Account& account) {
   Tags tags = common_tags(request.name, account);
   tags.merge(option_tags(request.options));
   tags.insert({{tag::kAdmission, request.admission},
+               {tag::kRules, kDescribed},
                {tag::kLaunches, "1"},
                {tag::kLastNode, std::to_string(request.spec.workers)}});
   return tags;
@@ -69,8 +71,11 @@ Tags group_tags(const ClusterRequest& request, const Account& account) {
 
 Json security_group(const ClusterRequest& request, const Account& account) {
   const bool six = account.ssh_source.find(':') != std::string::npos;
-  const Json ssh = Json::object(
-      {{"IpProtocol", "tcp"}, {"FromPort", 22}, {"ToPort", 22}, {six ? "CidrIpv6" : "CidrIp", account.ssh_source}});
+  const Json ssh = Json::object({{"IpProtocol", "tcp"},
+                                 {"FromPort", 22},
+                                 {"ToPort", 22},
+                                 {six ? "CidrIpv6" : "CidrIp", account.ssh_source},
+                                 {"Description", kOwnRule}});
   return resource("AWS::EC2::SecurityGroup",
                   Json::object({{"GroupDescription", fmt::format("dtrain cluster {}", request.name)},
                                 {"VpcId", account.vpc_id},

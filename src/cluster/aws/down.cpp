@@ -264,6 +264,19 @@ std::vector<std::string> and_known(std::vector<std::string> ids, const std::stri
   return ids;
 }
 
+// The options say whether `up` made one. Without a security group nothing says it: an `up` may have failed before.
+void remove_placement_groups(const AwsContext& context, const Fleet& fleet, DownResult& result) {
+  const bool is_told = fleet.options.contains("placement");
+  if (fleet.group && !is_told) return;
+  std::vector<std::string> names;
+  try {
+    names = tagged(context.aws, "DescribePlacementGroups", "placementGroupSet", "groupName", fleet.name);
+  } catch (const net::AwsError& problem) {
+    if (is_told || problem.facts().problem != net::AwsProblem::denied) throw;
+  }
+  remove_all(context, result, "placement group", "DeletePlacementGroup", "GroupName", names);
+}
+
 bool is_listed(const DownResult& result, const std::string& id) {
   return std::ranges::any_of(result.kept, [&](const Kept& one) { return one.file_system == id; }) ||
          std::ranges::any_of(result.leftover, [&](const Leftover& one) { return one.id == id; }) ||
@@ -285,8 +298,8 @@ DownResult bring_down(const AwsContext& context, const Fleet& known, bool delete
   DownResult result;
   Fleet fleet = with_known(read_fleet(context.aws, known.name), known);
   const std::string& name = known.name;
-  if (fleet.emr) {
-    result.instances = static_cast<int>(fleet.nodes.size());
+  while (fleet.emr) {  // a second one is found once the first has ended
+    result.instances += static_cast<int>(fleet.nodes.size());
     end_emr(context, *fleet.emr);
     fleet = read_fleet(context.aws, name);
   }
@@ -301,12 +314,7 @@ DownResult bring_down(const AwsContext& context, const Fleet& known, bool delete
   EndOfInstances instances(context, fleet, result);
   instances.run();
   do_part(result, "storage", name, [&] { remove_storage(context, fleet, delete_storage, result); });
-  if (fleet.options.contains("placement")) {
-    do_part(result, "placement groups", name, [&] {
-      remove_all(context, result, "placement group", "DeletePlacementGroup", "GroupName",
-                 tagged(context.aws, "DescribePlacementGroups", "placementGroupSet", "groupName", name));
-    });
-  }
+  do_part(result, "placement groups", name, [&] { remove_placement_groups(context, fleet, result); });
   do_part(result, "key pairs", name, [&] {
     remove_all(context, result, "key pair", "DeleteKeyPair", "KeyName",
                tagged(context.aws, "DescribeKeyPairs", "keySet", "keyName", name));
@@ -341,8 +349,7 @@ std::vector<Leftover> sweep(net::AwsCalls& aws, const std::string& name) {
   }
   forget_tags(aws, gone);
   for (const FileSystem& system : systems_if_allowed(aws, name).value_or(std::vector<FileSystem>())) {
-    if (system.state != "deleting" && system.state != "deleted")
-      left.push_back({"file system", system.id, "it is kept"});
+    left.push_back({"file system", system.id, "it is kept"});
   }
   const OwnRoles roles = roles_if_allowed(aws, name).value_or(OwnRoles{});
   for (const std::string& profile : roles.profiles) left.push_back({"instance profile", profile, "it is there"});

@@ -134,7 +134,9 @@ std::optional<EmrCluster> find_emr(net::AwsCalls& aws, const std::string& cluste
     if (one.find_text("Name") != cluster) continue;
     const Json found = describe(aws, one.find_text("Id"));
     if (!has_tag(found, cluster)) continue;
-    return EmrCluster{found.find_text("Id"), found.at("Status").find_text("State"), found.find_text("LogUri")};
+    const std::string state = found.at("Status").find_text("State");
+    if (state.starts_with("TERMINATED")) continue;  // the list is older
+    return EmrCluster{found.find_text("Id"), state, found.find_text("LogUri")};
   }
   return std::nullopt;
 }

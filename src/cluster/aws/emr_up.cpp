@@ -4,6 +4,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/cluster/emr.hpp>
+#include <dtrain/net/aws.hpp>
 #include <dtrain/net/ssh.hpp>
 
 #include "resources.hpp"
@@ -20,8 +21,8 @@ std::string mount_script(const Spec& spec, const std::string& region) {
       "set -e; command -v mount.nfs4 || sudo yum -y install nfs-utils; sudo mkdir -p {0}; "
       "for i in $(seq 24); do sudo mount -t nfs4 "
       "-o nfsvers=4.1,rsize=1048576,wsize=1048576,hard,timeo=600,retrans=2,noresvport "
-      "{1}.efs.{2}.amazonaws.com:/ {0} && break; sleep 5; done; mountpoint {0}; sudo chown hadoop: {0}",
-      folder, shared_of(spec.shared).id, region);
+      "{1}.efs.{2}.{3}:/ {0} && break; sleep 5; done; mountpoint {0}; sudo chown hadoop: {0}",
+      folder, shared_of(spec.shared).id, region, net::aws_domain(region));
 }
 
 Json instance_group(const char* role, const std::string& type, int count) {
@@ -106,13 +107,25 @@ UpResult bring_up_emr(const AwsContext& context, const ClusterRequest& request, 
     throw UsageError(fmt::format("EMR cluster {} is ending", fleet.emr->id), "run the same command again later");
   }
   if (plan.has(Step::key_pair)) import_key(context.aws, request, account);
+  bool is_new = false, is_taken = false;  // the group: made here, or by another `up` since the fleet was read
   if (!fleet.group) {
-    fleet.group = make_group(context.aws, request, account).group;
+    GroupMade made = make_group(context.aws, request, account);
+    is_new = made.is_new;
+    is_taken = !is_new;
+    fleet.group = std::move(made.group);
     context.say("security group " + fleet.group->id);
   }
   if (plan.has(Step::ssh_rule)) set_ssh_rule(context.aws, *fleet.group, account.ssh_source);
   if (plan.has(Step::own_rules)) set_own_rules(context.aws, *fleet.group, false);
   if (plan.has(Step::options)) set_tags(context.aws, {fleet.group->id}, option_tags(request.options));
+  // EMR knows no client tokens, and its clusters may share a name: of several `up`s at once that find no group, only
+  // the one that made it may run one, and the others wait for it. Where the group is there already, as after the end of
+  // its EMR cluster, nothing tells which of two `up`s at once is the first: each of them runs one. `down` ends both.
+  if (!fleet.emr && !is_new) {
+    const auto patience = std::min<std::chrono::milliseconds>(kUntilVisible, context.patience);
+    fleet.emr = look_until(is_taken ? patience : std::chrono::milliseconds(0),
+                           [&] { return find_emr(context.aws, request.name); });
+  }
   if (!fleet.emr) fleet.emr = run(context, request, emr_order(request, account, *fleet.group));
   context.say("EMR cluster " + fleet.emr->id);
   if (context.wait) wait_until_ready(context, request.name, fleet.emr->id);

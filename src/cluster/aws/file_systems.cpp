@@ -36,6 +36,9 @@ FileSystem system_of(const Json& found, const std::string& cluster) {
   return system;
 }
 
+// Its creation token stays taken, and its tags are still there.
+bool is_being_deleted(const FileSystem& system) { return system.state == "deleting" || system.state == "deleted"; }
+
 FileSystem::MountTarget target_of(const Json& found) {
   return {found.find_text("MountTargetId"), found.find_text("SubnetId"), found.find_text("AvailabilityZoneName"),
           found.find_text("IpAddress"), found.find_text("LifeCycleState")};
@@ -149,7 +152,7 @@ std::vector<FileSystem> own_file_systems(net::AwsCalls& aws, const std::string& 
   std::vector<FileSystem> own;
   for (const Json& one : all_pages(aws, "file-systems", {}, "FileSystems")) {
     FileSystem system = system_of(one, cluster);
-    if (!system.own) continue;
+    if (!system.own || is_being_deleted(system)) continue;
     system.mount_targets = targets_of(aws, system.id);
     own.push_back(std::move(system));
   }
@@ -192,11 +195,15 @@ FileSystem create_file_system(net::AwsCalls& aws, const std::string& cluster, co
                          if (found.empty()) return std::nullopt;
                          return found;
                        }).value_or(std::vector<Json>{});
-    if (!there.empty() && is_own(there.front(), cluster)) return system_of(there.front(), cluster);
+    if (there.empty()) continue;
+    FileSystem system = system_of(there.front(), cluster);
+    if (system.own && !is_being_deleted(system)) return system;
   }
   throw RemoteError(
-      fmt::format("the file system names dtrain-{0} to dtrain-{0}-{1} are taken by others", cluster, kMostTokens - 1),
-      "choose another name for the cluster");
+      fmt::format("the file system names dtrain-{0} to dtrain-{0}-{1} are taken by others, or by file systems that are "
+                  "being deleted",
+                  cluster, kMostTokens - 1),
+      "choose another name for the cluster, or try again in a few minutes");
 }
 
 FileSystem::MountTarget create_mount_target(net::AwsCalls& aws, const FileSystem& system, const Subnet& subnet,

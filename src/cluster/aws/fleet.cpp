@@ -9,6 +9,7 @@
 #include <dtrain/cluster/emr.hpp>
 
 #include "ec2_fields.hpp"
+#include "rules.hpp"
 #include "wait.hpp"
 
 namespace dtrain::cluster {
@@ -34,6 +35,28 @@ bool is_open_for_all(const net::Element& rule) { return rule.value("ipProtocol")
 bool names_group(const net::Element& rule, const std::string& group) {
   const auto pairs = rule.list("groups");
   return std::any_of(pairs.begin(), pairs.end(), [&](const auto& one) { return one.value("groupId") == group; });
+}
+
+// The blocks of addresses from which a rule opens port 22 alone. Wider rules are those of other people.
+void add_ssh_sources(const net::Element& rule, SecurityGroup& group) {
+  if (rule.value("ipProtocol") != "tcp" || rule.value("fromPort") != "22" || rule.value("toPort") != "22") return;
+  for (const auto& [list, field] : {std::pair("ipRanges", "cidrIp"), std::pair("ipv6Ranges", "cidrIpv6")}) {
+    for (const net::Element& range : rule.list(list)) {
+      group.ssh_sources.push_back(range.value(field));
+      if (range.value("description") == kOwnRule) group.own_ssh_sources.push_back(range.value(field));
+    }
+  }
+}
+
+// Earlier versions described no rule, and left only one of this kind. Where there are several, nothing tells whose they
+// are, and dtrain counts none as its own.
+void settle_own_sources(SecurityGroup& group) {
+  std::ranges::sort(group.ssh_sources);
+  std::ranges::sort(group.own_ssh_sources);
+  const bool describes = group.tags.contains(tag::kRules);
+  if (!describes && group.own_ssh_sources.empty() && group.ssh_sources.size() == 1) {
+    group.own_ssh_sources = group.ssh_sources;
+  }
 }
 
 std::optional<SecurityGroup> read_group(net::AwsCalls& aws, const std::string& name) {
@@ -119,14 +142,12 @@ SecurityGroup group_of(const net::Element& found) {
                       .tags = tags_of(found)};
   for (const net::Element& rule : found.list("ipPermissions")) {
     if (is_open_for_all(rule) && names_group(rule, group.id)) group.lets_own_in = true;
-    if (rule.value("fromPort") != "22") continue;
-    for (const net::Element& range : rule.list("ipRanges")) group.ssh_sources.push_back(range.value("cidrIp"));
-    for (const net::Element& range : rule.list("ipv6Ranges")) group.ssh_sources.push_back(range.value("cidrIpv6"));
+    add_ssh_sources(rule, group);
   }
   for (const net::Element& rule : found.list("ipPermissionsEgress")) {
     if (is_open_for_all(rule) && names_group(rule, group.id)) group.lets_own_out = true;
   }
-  std::sort(group.ssh_sources.begin(), group.ssh_sources.end());
+  settle_own_sources(group);
   return group;
 }
 
@@ -151,6 +172,7 @@ Node node_of(const net::Element& instance) {
             .launch_time = instance.value("launchTime"),
             .ended_at = time_in(instance.value("reason")),
             .end_reason = instance.at("stateReason").value("code"),
+            .end_message = instance.at("stateReason").value("message"),
             .disk_in_machine = instance.value("rootDeviceType") == "instance-store",
             .tags = tags_of(instance)};
   node.name = value_of(node.tags, tag::kNode);

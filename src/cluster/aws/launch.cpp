@@ -62,6 +62,9 @@ auto call_once(const AwsContext& context, const Call& call, const Find& find) {
   }
 }
 
+// EC2 has a quota of its own for spot instances, which is 0 for many types in a new account.
+constexpr std::string_view kSpotIsFull = "MaxSpotInstanceCountExceeded";
+
 // Whether another pool may have capacity.
 bool is_for_the_next_pool(net::AwsProblem problem) {
   return problem == net::AwsProblem::capacity || problem == net::AwsProblem::throttled;
@@ -173,10 +176,14 @@ std::optional<Node> run_head_at(const AwsContext& context, const LaunchOrder& or
 struct Request {
   const Pool& pool;
   int machines = 0, least = 0;
+  bool on_demand_helps = false;  // it is a spot pool, and others are on demand
+  // Whether the code ends the search in spot pools only.
+  bool leaves_spot(std::string_view code) const { return on_demand_helps && code == kSpotIsFull; }
 };
 
-Request request_of(const LaunchOrder& order, const Pool& pool, int least) {
-  return {pool, machines_for(static_cast<int>(order.names.size()), pool.weight), machines_for(least, pool.weight)};
+Request request_of(const LaunchOrder& order, const Pool& pool, int least, bool has_on_demand) {
+  return {pool, machines_for(static_cast<int>(order.names.size()), pool.weight), machines_for(least, pool.weight),
+          has_on_demand && pool.market == Market::spot};
 }
 
 // `trial`: number of the earlier calls that AWS answered with an error, and whose tokens are used up.
@@ -276,7 +283,7 @@ FleetAnswer ask_pool(const AwsContext& context, const LaunchOrder& order, const 
     pause.wait();
   }
 } catch (const net::AwsError& problem) {
-  if (!is_for_the_next_pool(problem.facts().problem)) throw;
+  if (!is_for_the_next_pool(problem.facts().problem) && !request.leaves_spot(problem.facts().code)) throw;
   return {{}, problem.facts().code, problem.facts().message};
 }
 
@@ -324,8 +331,12 @@ std::vector<std::string> launch_workers(const AwsContext& context, const LaunchO
                                         const std::vector<Pool>& pools, const Tags& tags, int least,
                                         Launched& launched) {
   launched.wanted = static_cast<int>(order.names.size());
+  const bool has_on_demand =
+      std::ranges::any_of(pools, [](const Pool& pool) { return pool.market == Market::on_demand; });
+  bool spot_is_full = false;
   for (const Pool& pool : pools) {
-    const Request request = request_of(order, pool, least);
+    if (spot_is_full && pool.market == Market::spot) continue;
+    const Request request = request_of(order, pool, least, has_on_demand);
     FleetAnswer answer = ask_pool(context, order, from, request, tags);
     const int got = static_cast<int>(answer.ids.size());
     note(context, launched, {pool, request.machines, got, answer.code, answer.message});
@@ -334,6 +345,10 @@ std::vector<std::string> launch_workers(const AwsContext& context, const LaunchO
       return answer.ids;
     }
     if (got > 0) end_instances(context, answer.ids);
+    if (request.leaves_spot(answer.code)) {
+      spot_is_full = true;
+      continue;
+    }
     const net::AwsProblem problem = net::problem_of_code(answer.code);
     if (!answer.code.empty() && !is_for_the_next_pool(problem)) {
       throw net::refusal("ec2 CreateFleet", answer.code, answer.message);

@@ -13,6 +13,7 @@
 
 #include "ec2_fields.hpp"
 #include "head_role.hpp"
+#include "rules.hpp"
 #include "wait.hpp"
 
 namespace dtrain::cluster {
@@ -130,6 +131,7 @@ GroupMade make_group(net::AwsCalls& aws, const ClusterRequest& request, const Ac
   Tags tags = common_tags(request.name, account);
   tags.merge(option_tags(request.options));
   if (request.spec.on != Service::emr) tags[tag::kAdmission] = new_admission_secret();
+  tags[tag::kRules] = kDescribed;
   const std::string description = description_of_group(request.name);
   const auto make = [&](const std::string& name) {
     Fields fields{{"GroupName", name}, {"GroupDescription", description}, {"VpcId", account.vpc_id}};

@@ -1,48 +1,30 @@
 #include "rules.hpp"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
-#include <array>
 #include <functional>
-#include <optional>
-
-#include <dtrain/base/text.hpp>
 
 #include "ec2_fields.hpp"
+#include "plan/ssh_rule.hpp"
 #include "wait.hpp"
 
 namespace dtrain::cluster {
 namespace {
 
-using Block = std::array<unsigned char, 17>;  // the network's bytes, and the number of its bits
+bool is_six(const std::string& source) { return source.find(':') != source.npos; }
 
-std::optional<Block> block_of(const std::string& cidr) {
-  const std::size_t slash = cidr.find('/');
-  if (slash == cidr.npos) return std::nullopt;
-  const bool six = cidr.find(':') != cidr.npos;
-  const int most = six ? 128 : 32;
-  const auto bits = parse_integer(cidr.substr(slash + 1));
-  Block block{};
-  if (!bits || *bits < 0 || *bits > most) return std::nullopt;
-  if (inet_pton(six ? AF_INET6 : AF_INET, cidr.substr(0, slash).c_str(), block.data()) != 1) return std::nullopt;
-  for (int bit = static_cast<int>(*bits); bit < most; ++bit) {
-    block[static_cast<std::size_t>(bit / 8)] &= static_cast<unsigned char>(~(0x80 >> (bit % 8)));
-  }
-  block.back() = static_cast<unsigned char>(*bits);
-  return block;
-}
-
-bool is_open_to(const SecurityGroup& group, const std::string& source) {
-  return std::ranges::any_of(group.ssh_sources, [&](const auto& one) { return is_same_block(one, source); });
-}
-
+// A rule is revoked without its description: those of earlier versions have none.
 Fields ssh_rule(const std::string& source) {
-  const bool six = source.find(':') != source.npos;
   return {{"IpPermissions.1.IpProtocol", "tcp"},
           {"IpPermissions.1.FromPort", "22"},
           {"IpPermissions.1.ToPort", "22"},
-          {six ? "IpPermissions.1.Ipv6Ranges.1.CidrIpv6" : "IpPermissions.1.IpRanges.1.CidrIp", source}};
+          {is_six(source) ? "IpPermissions.1.Ipv6Ranges.1.CidrIpv6" : "IpPermissions.1.IpRanges.1.CidrIp", source}};
+}
+
+Fields described_ssh_rule(const std::string& source) {
+  Fields fields = ssh_rule(source);
+  fields.emplace_back(
+      is_six(source) ? "IpPermissions.1.Ipv6Ranges.1.Description" : "IpPermissions.1.IpRanges.1.Description", kOwnRule);
+  return fields;
 }
 
 Fields own_rule(const std::string& group) {
@@ -78,22 +60,21 @@ void add_rule(net::AwsCalls& aws, const std::string& action, const std::string& 
 
 }  // namespace
 
-bool is_same_block(const std::string& a, const std::string& b) {
-  if (a == b) return true;
-  const auto first = block_of(a), second = block_of(b);
-  return first && first == second;
-}
-
+// A group of an earlier version has a rule without a description, which is dtrain's as long as it is the only one: it
+// is closed first, so that an interrupted change leaves no second rule beside it.
 void set_ssh_rule(net::AwsCalls& aws, const SecurityGroup& group, const std::string& source) {
-  if (!is_open_to(group, source)) {
-    add_rule(aws, "AuthorizeSecurityGroupIngress", group.id, ssh_rule(source),
+  const SshChange change = ssh_change(group, source);
+  const auto open = [&] {
+    add_rule(aws, "AuthorizeSecurityGroupIngress", group.id, described_ssh_rule(source),
              [&](const SecurityGroup& now) { return is_open_to(now, source); });
-  }
-  for (const std::string& old : group.ssh_sources) {
-    if (is_same_block(old, source)) continue;
+  };
+  const bool closes_first = !group.tags.contains(tag::kRules);
+  if (change.opens && !closes_first) open();
+  for (const std::string& old : change.closes) {
     change_rules(aws, "RevokeSecurityGroupIngress", group.id, ssh_rule(old), "InvalidPermission.NotFound",
                  [&](const SecurityGroup& now) { return !is_open_to(now, old); });
   }
+  if (change.opens && closes_first) open();
 }
 
 void set_own_rules(net::AwsCalls& aws, const SecurityGroup& group, bool efa) {

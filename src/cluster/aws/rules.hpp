@@ -8,12 +8,13 @@
 
 namespace dtrain::cluster {
 
-// Opens port 22 to `source` and to nothing else.
+// The description of the rules for port 22 that dtrain makes.
+inline constexpr const char* kOwnRule = "dtrain";
+inline constexpr const char* kDescribed = "described";  // value of tag::kRules
+
+// Opens port 22 to `source`, and closes it to the blocks to which dtrain opened it before. What others opened stays.
 void set_ssh_rule(net::AwsCalls& aws, const SecurityGroup& group, const std::string& source);
 // Opens all ports between the nodes.
 void set_own_rules(net::AwsCalls& aws, const SecurityGroup& group, bool efa);
-
-// Pure: whether two CIDRs are the same block; EC2 stores 10.1.2.3/8 as 10.0.0.0/8.
-bool is_same_block(const std::string& a, const std::string& b);
 
 }  // namespace dtrain::cluster

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/mutex.hpp>
@@ -17,6 +18,8 @@
 #include "launch.hpp"
 #include "parallel.hpp"
 #include "plan/boot.hpp"
+#include "plan/ended.hpp"
+#include "plan/notes.hpp"
 #include "resources.hpp"
 #include "rules.hpp"
 #include "wait.hpp"
@@ -82,18 +85,8 @@ class Provisioner {
   // A failed `up` leaves what it has made; machines among that cost money.
   std::string and_what_remains(const std::string& hint) const {
     if (!fleet_.exists()) return hint;
-    std::vector<std::string> names, types;
-    for (const Node& node : fleet_.nodes) {
-      names.push_back(fmt::format("{} ({})", node.name, node.instance_id));
-      types.push_back(node.type);
-    }
-    const std::string machines =
-        names.empty() ? "what was made so far remains, without machines"
-                      : fmt::format("{} {} {} an hour", join(names, ", "),
-                                    names.size() == 1 ? "keeps running and costs" : "keep running and cost",
-                                    cost_text(cost_of(types, account_.prices)));
     return fmt::format("{}{}{}: the same command continues, and dtrain cluster down {} removes everything", hint,
-                       hint.empty() ? "" : "; ", machines, request_.name);
+                       hint.empty() ? "" : "; ", remains_text(fleet_, account_.prices), request_.name);
   }
 
   // These steps do not depend on each other, except for the rules, which need their group.
@@ -257,14 +250,35 @@ class Provisioner {
     const int there = request_.spec.workers - static_cast<int>(plan_.to_start.size());
     const int least = std::max(least_workers(request_.spec) - there, 0);
     Tags tags{{tag::kLaunch, order.launch_tag()}, {tag::kBase, "yes"}};
-    auto ids =
-        launch_workers(context_, order, *fleet_.launch_template,
-                       worker_pools(request_.spec, account_, fleet_.head()->zone), tags, std::max(least, 1), launched_);
+    auto ids = launch(order, tags, std::max(least, 1));
     std::ranges::sort(ids);
     for (std::size_t at = 0; at < ids.size(); ++at) to_name_[ids[at]] = plan_.to_start[at];
+    started_ = {ids.begin(), ids.end()};
     remember(ids);
     finished_ = std::max(finished_, order.number + 1);
     return launched_.got >= least;
+  }
+
+  std::vector<std::string> launch(const LaunchOrder& order, const Tags& tags, int least) {
+    try {
+      return launch_workers(context_, order, *fleet_.launch_template,
+                            worker_pools(request_.spec, account_, fleet_.head()->zone), tags, least, launched_);
+    } catch (const net::AwsError& problem) {
+      const std::string& code = problem.facts().code;
+      const bool is_answer = !code.empty() && !launched_.attempts.empty() && launched_.attempts.back().code == code;
+      if (is_answer) write_down_refused(order.number + 1);
+      throw;
+    }
+  }
+
+  // EC2 repeats what it answered to a client token, also a refusal: the next `up` must be another launch. Without an
+  // answer the token stays, for machines may have started.
+  void write_down_refused(int next) const {
+    try {
+      set_tags(context_.aws, {fleet_.group->id}, {{tag::kLaunches, std::to_string(next)}});
+    } catch (const net::AwsError& problem) {
+      context_.say(problem.what());  // the refusal itself is what the user must learn
+    }
   }
 
   // Keeps the zones of new workers for their mount targets.
@@ -283,7 +297,10 @@ class Provisioner {
 
   // A cluster that this `up` has begun is removed again.
   [[noreturn]] void give_up(const std::string& what, std::string hint, Launched launched) {
-    if (was_there_) throw NoCapacity(what, hint, std::move(launched));
+    if (was_there_) {
+      if (finished_ > 0) write_down_refused(finished_);
+      throw NoCapacity(what, hint, std::move(launched));
+    }
     // A file system that is there was kept, or made by an interrupted `up` and not written to.
     const bool keeps = account_.file_system && !(request_.one_of_regions && is_empty(*account_.file_system, fleet_));
     DownResult down = bring_down(context_, fleet_, !keeps);
@@ -334,9 +351,26 @@ class Provisioner {
 
   void wait_for_instances() {
     wait_until(context_.patience, fmt::format("the instances of cluster {} run", request_.name), [&] {
-      const Fleet fleet = with_known(read_fleet(context_.aws, request_.name), fleet_);
-      return std::ranges::none_of(fleet.nodes, [](const Node& node) { return node.state == "pending"; });
+      const Fleet shown = read_fleet(context_.aws, request_.name);
+      note_ended(take_ended(fleet_, shown));
+      const auto nodes = with_known(shown, fleet_).nodes;
+      return std::ranges::none_of(nodes, [](const Node& node) { return node.state == "pending"; });
     });
+  }
+
+  void note_ended(const std::vector<Node>& ended) {
+    for (const Node& node : ended) {
+      if (node.role == Role::head) throw RemoteError(fmt::format("cluster {}: {}", request_.name, ended_text(node)));
+      context_.say(ended_text(node));
+      count_ended(node, started_.contains(node.instance_id), launched_);
+    }
+    int base = 0;
+    for (const Node* node : fleet_.workers()) base += node->base ? node->weight : 0;
+    const int least = least_workers(request_.spec);
+    if (ended.empty() || base >= least) return;
+    give_up(fmt::format("cluster {}: {} of {} workers stay, and at least {} are required: {}", request_.name, base,
+                        request_.spec.workers, least, ended_text(ended.back())),
+            "mend what EC2 names, or allow fewer: a smaller setting 'min-workers'", launched_);
   }
 
   const AwsContext& context_;
@@ -348,6 +382,7 @@ class Provisioner {
   Launched launched_;
   bool was_there_ = false;
   std::map<std::string, std::string> to_name_;  // instance id -> name
+  std::set<std::string> started_;               // ids of the workers that this `up` has started
   int finished_ = 0;                            // number of the next launch; 0: no launch was made
 };
 

@@ -270,7 +270,9 @@ Healer::Look Healer::look() {
 std::string Healer::restore_head(const Fleet& fleet, ClusterRequest request, const Wish& wish) {
   request.spec.workers = wish.base;
   request.spec.min_workers = 0;
-  const Plan plan = plan_up(request.spec, request.options, *account_, fleet);
+  Plan plan = plan_up(request.spec, request.options, *account_, fleet);
+  // The ssh rules stay: only the user knows the address to open.
+  std::erase_if(plan.actions, [](const Action& action) { return action.step == Step::ssh_rule; });
   const UpResult made = bring_up(context_, request, *account_, fleet, plan);
   const Node* head = made.fleet.head();
   return head ? fmt::format("started {} at {}", head->instance_id, head->private_ip) : "none was started";

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <thread>
+#include <tuple>
 
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/signals.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/budget.hpp>
@@ -20,6 +23,7 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto kPause = 2s;
 constexpr auto kConnectDeadline = 10s;
+constexpr auto kUntilKeys = 3min;  // sshd of a booting machine answers before the key pair is brought to its user
 
 std::string on_node(const char* name) { return fmt::format("{}/{}", cluster::kNodeFolder, name); }
 
@@ -45,6 +49,12 @@ std::string hold_of(const cluster::Fleet& fleet) {
   }
 }
 
+Path own_home() { return environment("HOME").value_or("/"); }
+
+net::SshOptions own_ssh_options() {
+  return net::user_ssh_options(own_home(), environment("SSH_AUTH_SOCK").value_or(""));
+}
+
 // Logs in as the first possible user of the image that is accepted.
 net::SshSession log_in(const cluster::Fleet& fleet, const cluster::Node& node, const std::stop_token& stop) {
   const std::vector<std::string> logins = logins_of(fleet);
@@ -52,7 +62,9 @@ net::SshSession log_in(const cluster::Fleet& fleet, const cluster::Node& node, c
   options.stop = stop;
   for (std::size_t i = 0;; ++i) {
     try {
-      return net::SshSession::connect({.host = address_of(node), .user = logins[i]}, options);
+      return net::SshSession::connect(ssh_target(node, logins[i]), options);
+    } catch (const net::SshHostKeyChanged&) {
+      throw;
     } catch (const RemoteError&) {
       if (i + 1 == logins.size()) throw;
     }
@@ -70,12 +82,19 @@ net::SshSession log_in_to_head(const cluster::Fleet& fleet, std::chrono::seconds
     throw RemoteError(fmt::format("the head of cluster {} is {}", fleet.name, head->state),
                       fmt::format("dtrain cluster start {} starts it", fleet.name));
   }
-  const auto until = std::chrono::steady_clock::now() + patience;
+  using Clock = std::chrono::steady_clock;
+  const auto until = Clock::now() + patience;
+  std::optional<Clock::time_point> until_keys;
   for (std::string said;;) {
     try {
       return log_in(fleet, *head, stop);
+    } catch (const net::SshHostKeyChanged&) {
+      throw;
     } catch (const RemoteError& error) {
-      if (std::chrono::steady_clock::now() > until) throw;
+      if (!until_keys && dynamic_cast<const net::SshLoginRefused*>(&error) != nullptr) {
+        until_keys = Clock::now() + kUntilKeys;
+      }
+      if (Clock::now() > std::min(until, until_keys.value_or(until))) throw;
       if (said != error.what()) note(error.what());
       said = error.what();
     }
@@ -94,11 +113,11 @@ std::vector<std::string> logins_of(const cluster::Fleet& fleet) {
 }
 
 net::SshOptions cluster_ssh_options(const std::string& cluster) {
-  const std::string home = environment("HOME").value_or("/");
-  net::SshOptions options = net::user_ssh_options(home, environment("SSH_AUTH_SOCK").value_or(""));
-  const Path folder = Path(home) / ".dtrain" / "clusters" / cluster;
+  net::SshOptions options = own_ssh_options();
+  const Path folder = own_home() / ".dtrain" / "clusters" / cluster;
   make_folder(folder);
-  // Addresses are used again by other machines: the user's own files may hold keys of earlier ones.
+  // Addresses are used again by other machines, inside a cluster too: its file knows them by instance id, and the
+  // user's own files may hold keys of earlier ones.
   options.known_hosts = folder / "known_hosts";
   options.user_known_hosts.clear();
   options.new_host_keys = net::NewHostKeys::accept;
@@ -108,6 +127,19 @@ net::SshOptions cluster_ssh_options(const std::string& cluster) {
 
 const std::string& address_of(const cluster::Node& node) {
   return node.public_ip.empty() ? node.private_ip : node.public_ip;
+}
+
+net::SshTarget ssh_target(const cluster::Node& node, const std::string& user) {
+  return {.host = address_of(node), .user = user, .host_key_alias = node.instance_id};
+}
+
+void warn_of_locked_key(const std::string& cluster, const std::string& public_key, Reporter& reporter) {
+  bool can_log_in = true;
+  std::ignore = attempt([&] { can_log_in = net::can_log_in_with(public_key, {.host = cluster}, own_ssh_options()); });
+  if (can_log_in) return;
+  reporter.warn(
+      "a login with your public key may fail: no ssh agent has its private key, and ~/.ssh has none that needs no "
+      "passphrase; ssh-add loads it");
 }
 
 ClusterHead::ClusterHead(const cluster::Fleet& fleet, std::chrono::seconds patience, Note note, std::stop_token stop)
@@ -200,7 +232,13 @@ Json ClusterHead::wait_for_nodes(const cluster::Fleet& fleet, std::chrono::secon
 }
 
 ExitCode settle_nodes(const cluster::Fleet& fleet, std::chrono::seconds patience, Reporter& reporter) {
-  ClusterHead head(fleet, patience, [&reporter](const std::string& line) { reporter.detail(line); });
+  bool is_in = false;
+  const auto tell = [&](const std::string& line) {
+    if (is_in) return reporter.detail(line);
+    reporter.note(fmt::format("waits for the head: {}", line));
+  };
+  ClusterHead head(fleet, patience, tell);
+  is_in = true;
   head.bring_program(patience);
   const Json list = head.wait_for_nodes(fleet, patience);
   const auto& failures = list.at("failures").as_array();

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include <dtrain/base/clock.hpp>
 #include <dtrain/base/error.hpp>
@@ -21,7 +22,7 @@ class Ec2Provider final : public Provider {
   std::vector<Member> members() override {
     const std::string user = log_in(std::chrono::seconds(30)).user();
     std::vector<Member> all;
-    for (const Node& node : fleet_.nodes) all.push_back({node.name, {.host = address_of(node), .user = user}});
+    for (const Node& node : fleet_.nodes) all.push_back({node.name, ssh_target(node, user)});
     return all;
   }
 
@@ -33,7 +34,7 @@ class Ec2Provider final : public Provider {
   }
 
   net::SshTarget head_target(const net::SshSession& head) const override {
-    return {.host = address_of(*fleet_.head()), .user = head.user()};
+    return ssh_target(*fleet_.head(), head.user());
   }
 
   // What the account shows is known here, where the keys are.
@@ -96,13 +97,16 @@ std::unique_ptr<Provider> provider_of(Fleet fleet) { return std::make_unique<Ec2
 
 std::unique_ptr<Provider> provider_of(const std::string& name) {
   if (auto cluster = registered(name)) return provider_of(std::move(*cluster));
-  for (const std::string& region : remembered_regions(name)) {
+  std::map<std::string, Fleet> fleets;  // by region
+  const auto read = [&](const std::string& region) {
     net::AwsSettings settings;
     settings.region = region;
     net::AwsCalls aws(settings);
-    Fleet fleet = read_fleet(aws, name);
-    if (fleet.exists() && !is_only_begun(fleet)) return provider_of(std::move(fleet));
-  }
+    return fleets[region] = read_fleet(aws, name);
+  };
+  const std::string region =
+      answering_region_with(regions_to_ask(name, {}), remembered_regions(name), read, [](const std::string&) {});
+  if (!region.empty() && !is_only_begun(fleets[region])) return provider_of(std::move(fleets[region]));
   net::AwsCalls aws = calls_for(name);
   Fleet fleet = read_fleet(aws, name);
   require_there(fleet, aws);

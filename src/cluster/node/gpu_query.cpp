@@ -51,7 +51,7 @@ void ask(const std::string& program, milliseconds patience, Checkup& checkup) {
 }  // namespace
 
 Checkup look_at_gpus(milliseconds patience) {
-  Checkup checkup{.devices = nvidia_device_count()};
+  Checkup checkup{.devices = nvidia_device_count("/dev", std::nullopt)};
   try {
     const std::string found = program();
     if (!found.empty()) ask(found, patience, checkup);

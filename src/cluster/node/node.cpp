@@ -45,7 +45,7 @@ struct HeadEndpoint {  // the answer of the admission port
 // `is_head`: its launch template is not that of workers.
 NodeFacts own_facts(net::InstanceMetadata& metadata, bool is_head) {
   NodeFacts facts{.identity = identity_from(metadata.get("dynamic/instance-identity/document")),
-                  .gpus = nvidia_device_count()};
+                  .gpus = nvidia_device_count("/dev", std::nullopt)};
   facts.name =
       metadata.find(fmt::format("meta-data/tags/instance/{}", tag::kNode)).value_or(facts.identity.instance_id);
   if (!is_plain_word(facts.name)) facts.name = facts.identity.instance_id;  // the user has changed the tag

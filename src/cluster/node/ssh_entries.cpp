@@ -112,6 +112,7 @@ std::string ssh_entries(const cluster::Fleet& fleet, const std::string& user, co
     SshEntry entry{ssh_name(fleet, node),
                    {{"HostName", address_of(node)},
                     {"User", user},
+                    {"HostKeyAlias", node.instance_id},
                     {"UserKnownHostsFile", ssh_word(known_hosts.string())},
                     {"StrictHostKeyChecking", "accept-new"},
                     {"ForwardAgent", "no"}}};
@@ -140,21 +141,6 @@ std::string without_include(std::string_view config, std::string_view line) {
   return kept;
 }
 
-std::string without_addresses(std::string_view known_hosts, const std::vector<std::string>& addresses) {
-  std::string kept;
-  while (!known_hosts.empty()) {
-    const std::size_t end = std::min(known_hosts.find('\n'), known_hosts.size() - 1) + 1;
-    const std::string_view one = known_hosts.substr(0, end);
-    const std::vector<std::string> hosts = split(std::string(one.substr(0, one.find(' '))), ',');
-    const bool is_gone = std::ranges::all_of(hosts, [&](const std::string& host) {
-      return !host.empty() && std::ranges::find(addresses, host) != addresses.end();
-    });
-    if (!is_gone) kept += one;
-    known_hosts.remove_prefix(end);
-  }
-  return kept;
-}
-
 Path write_ssh_entries(const cluster::Fleet& fleet) {
   const Path known_hosts = cluster_ssh_options(fleet.name).known_hosts;  // also makes the folder
   return write_entries(fleet.name, ssh_entries(fleet, logins_of(fleet).front(), known_hosts));
@@ -175,15 +161,6 @@ void renew_ssh_entries(const cluster::Fleet& fleet, Reporter& reporter) {
 void renew_ssh_entries(net::AwsCalls& aws, const std::string& cluster, Reporter& reporter) {
   if (!has_ssh_entries(cluster)) return;
   or_warn(cluster, reporter, [&] { write_ssh_entries(cluster::read_fleet(aws, cluster)); });
-}
-
-void forget_addresses(const std::string& cluster, const std::vector<std::string>& addresses, Reporter& reporter) {
-  const Path file = clusters() / cluster / "known_hosts";
-  if (!std::filesystem::exists(file)) return;
-  or_warn(cluster, reporter, [&] {
-    const std::string before = read_file(file), after = without_addresses(before, addresses);
-    if (after != before) replace(file, after);
-  });
 }
 
 void remove_ssh_entries(const std::string& cluster, Reporter& reporter) {

@@ -8,9 +8,9 @@
 namespace dtrain::cluster {
 namespace {
 
-// EC2 allows 50 tags. The group has others: cluster, owner, name, admission, launches, last node, head, wish, healer,
-// spent, prices, stopped, and the events.
-constexpr std::size_t kTagsOfGroup = 50, kOwnTags = 12 + kKeptEvents;
+// EC2 allows 50 tags. The group has others: cluster, owner, name, admission, rules, launches, last node, head, wish,
+// healer, spent, prices, stopped, and the events.
+constexpr std::size_t kTagsOfGroup = 50, kOwnTags = 13 + kKeptEvents;
 
 SharedFolder shared_folder(const ClusterRequest& request, const std::optional<FileSystem>& system) {
   const Shared shared = shared_of(request.spec.shared);
@@ -55,6 +55,7 @@ std::string boot_script(const ClusterRequest& request, const Account& account, N
 
 void check_request(const ClusterRequest& request, const Account& account) {
   if (request.spec.on == Service::emr) return;
+  check_tags_of_services(request.spec);
   // Placeholders of the length of the real values, which are known only later.
   const FileSystem system{.id = "fs-0123456789abcdef0", .mount_name = "12345678"};
   ClusterRequest known = request;

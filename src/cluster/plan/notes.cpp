@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <dtrain/base/text.hpp>
+
+#include "ssh_rule.hpp"
+
 namespace dtrain::cluster {
 
 static const char* why_workers_do_not_replace_head(const Spec& spec) {
@@ -18,7 +22,19 @@ static const char* why_workers_do_not_replace_head(const Spec& spec) {
          "command, or by a watch that heals on another machine";
 }
 
-void add_notes(const Spec& spec, const Account& account, Plan& plan) {
+std::string remains_text(const Fleet& fleet, const PriceList& prices) {
+  std::vector<std::string> names, types;
+  for (const Node& node : fleet.nodes) {
+    names.push_back(fmt::format("{} ({})", node.name, node.instance_id));
+    types.push_back(node.type);
+  }
+  if (names.empty()) return "what was made so far remains, without machines";
+  return fmt::format("{} {} {} an hour", join(names, ", "),
+                     names.size() == 1 ? "keeps running and costs" : "keep running and cost",
+                     cost_text(cost_of(types, prices)));
+}
+
+void add_notes(const Spec& spec, const Account& account, const Fleet& fleet, Plan& plan) {
   const auto note = [&](std::string_view text) { plan.notes.emplace_back(text); };
   if (shared_kind(spec) == SharedKind::none && spec.on != Service::emr) {
     note(
@@ -47,6 +63,8 @@ void add_notes(const Spec& spec, const Account& account, Plan& plan) {
         account.key));
   }
   if (account.ssh_source == "0.0.0.0/0" || account.ssh_source == "::/0") note("port 22 is open to the whole internet");
+  const auto others = other_sources(fleet.group.value_or(SecurityGroup()), account.ssh_source);
+  if (!others.empty()) note(fmt::format("port 22 is also open to {}, which dtrain leaves", join(others, ", ")));
   if (spec.time_to_live.count() == 0 && spec.autostop.count() == 0) {
     note(fmt::format("it runs until `cluster down`, and costs {} a day{}", cost_text(plan.cost, kHoursOfADay),
                      spec.on == Service::emr ? "" : "; setting 'ttl' 12h or setting 'autostop' 30m would end it"));

@@ -10,6 +10,7 @@
 #include <dtrain/base/text.hpp>
 
 #include "notes.hpp"
+#include "ssh_rule.hpp"
 
 namespace dtrain::cluster {
 namespace {
@@ -121,8 +122,8 @@ void plan_surroundings(const Spec& spec, const Account& account, const Fleet& fl
   const auto add = [&](Step step, std::string_view what) { add_action(plan, step, what); };
   if (!fleet.group)
     add(Step::security_group, fmt::format("make security group dtrain-{} in {}", fleet.name, account.vpc_id));
-  const std::vector<std::string> sources = fleet.group ? fleet.group->ssh_sources : std::vector<std::string>();
-  if (sources != std::vector{account.ssh_source}) add(Step::ssh_rule, "open port 22 to " + account.ssh_source);
+  const SshChange ssh = ssh_change(fleet.group.value_or(SecurityGroup()), account.ssh_source);
+  if (ssh.any()) add(Step::ssh_rule, ssh_change_text(ssh, account.ssh_source));
   if (!fleet.group || !fleet.group->lets_own_in || (spec.efa && !fleet.group->lets_own_out)) {
     add(Step::own_rules, "let the cluster's nodes reach each other");
   }
@@ -341,7 +342,7 @@ Plan plan_up(const Spec& spec, const std::map<std::string, std::string>& options
   plan_quotas(spec, account, fleet, plan);
   plan_reservation(spec, account, plan);
   if (auto note = stopped_note(fleet)) plan.notes.push_back(std::move(*note));
-  add_notes(spec, account, plan);
+  add_notes(spec, account, fleet, plan);
   return plan;
 }
 

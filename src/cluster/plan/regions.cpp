@@ -110,6 +110,32 @@ std::string region_with(const std::vector<std::string>& regions, const std::func
   return begun;
 }
 
+bool refuses_user(const net::AwsError& problem) {
+  const net::AwsProblem kind = problem.facts().problem;
+  return kind == net::AwsProblem::denied || kind == net::AwsProblem::credentials;
+}
+
+std::string answering_region_with(const std::vector<std::string>& regions, const std::vector<std::string>& remembered,
+                                  const std::function<Fleet(const std::string&)>& read,
+                                  const std::function<void(const std::string&)>& note) {
+  std::string refusal;
+  const std::string found = region_with(regions, [&](const std::string& region) {
+    try {
+      return read(region);
+    } catch (const net::AwsError& problem) {
+      if (!refuses_user(problem) || regions.size() == 1) throw;
+      const std::string text = fmt::format("{} cannot be asked: {}", region, problem.what());
+      if (std::ranges::find(remembered, region) != remembered.end() && refusal.empty()) refusal = text;
+      note(text);
+      return Fleet{};
+    }
+  });
+  if (found.empty() && !refusal.empty()) {
+    throw RemoteError(refusal, "give setting 'region' with the one that you mean, if the cluster is elsewhere");
+  }
+  return found;
+}
+
 std::vector<std::string> remembered_regions(const std::string& cluster) {
   return read_regions(clusters_of_user() / cluster / kRegionsFile);
 }
@@ -125,6 +151,19 @@ void remember_regions(const std::string& cluster, const std::vector<std::string>
   make_folder(folder);
   write_file_atomic(folder / kRegionsFile,
                     Json::object({{"schema", kSchema}, {"regions", json_texts(regions)}}).dump() + "\n", kOwnerOnly);
+}
+
+std::vector<std::string> regions_to_ask(const std::string& cluster, const net::AwsSettings& settings) {
+  std::vector<std::string> regions = remembered_regions(cluster);
+  if (regions.empty()) return regions;
+  try {
+    const std::string usual = net::aws_region(settings);
+    std::erase(regions, usual);
+    regions.insert(regions.begin(), usual);
+  } catch (const UsageError&) {
+    // the user has no usual one
+  }
+  return regions;
 }
 
 std::vector<std::string> all_remembered_regions() {

@@ -44,6 +44,12 @@ bool is_cidr(const std::string& text) {
 // Characters that the metadata of an instance allows in the key of a tag; a comma parts tags from each other.
 bool is_key_character(char c) { return is_plain(c) || std::string_view("+=._:@").find(c) != std::string_view::npos; }
 
+// Characters that EFS, FSx and IAM allow in the value of a tag, where letters may be of any language.
+bool is_value_character(char c) {
+  return is_plain(c) || static_cast<unsigned char>(c) >= 0x80 ||
+         std::string_view(" _.:/=+@").find(c) != std::string_view::npos;
+}
+
 // "1234abcd-12ab-34cd-56ef-1234567890ab", or "mrk-..." of a key that is in several regions.
 bool is_key_id(const std::string& text) {
   constexpr std::string_view kManyRegions = "mrk-";
@@ -152,6 +158,20 @@ void check_tag(const std::string& key, const std::string& value) {
   const bool is_own =
       key.starts_with("aws:") || key.starts_with("dtrain:") || std::ranges::find(kOwnKeys, key) != std::end(kOwnKeys);
   if (is_own) refuse("AWS or dtrain uses this key", "choose another key, such as project");
+}
+
+void check_tags_of_services(const Spec& spec) {
+  const SharedKind shared = shared_kind(spec);
+  const char* const service = shared == SharedKind::new_efs      ? "EFS"
+                              : shared == SharedKind::new_lustre ? "FSx"
+                              : wants_own_role(spec)             ? "IAM"
+                                                                 : nullptr;
+  if (!service) return;
+  for (const auto& [key, value] : spec.tags) {
+    if (std::ranges::all_of(value, is_value_character)) continue;
+    throw UsageError(fmt::format("'{}={}' is no tag for {}, which the cluster uses too", key, value, service),
+                     "a value for all services has letters, digits, blanks and _ . : / = + - @");
+  }
 }
 
 void check_values(const Spec& spec) {

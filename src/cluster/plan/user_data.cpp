@@ -7,6 +7,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/admission.hpp>
+#include <dtrain/net/aws.hpp>
 #include <dtrain/net/ssh.hpp>
 
 #include "node_boot.hpp"
@@ -70,6 +71,7 @@ std::string assignments(const NodeBoot& boot) {
   give("sha256", boot.bundle_sha256);
   give("login", boot.login);
   give("region", boot.region);
+  give("domain", net::aws_domain(boot.region));
   give("shared", name_of(boot.shared.kind));
   give("file_system", boot.shared.file_system);
   give("mount_target", boot.shared.mount_target);

@@ -25,5 +25,21 @@ TEST(Emr, CountsRunningInstancesOnce) {
             (std::vector<std::string>{"10.0.0.2"}));
 }
 
+// The command by which nodes of EMR in this region mount the file system.
+std::string mount_in(const std::string& region) {
+  ClusterRequest request{.name = "demo"};
+  request.spec.on = Service::emr;
+  request.spec.shared = "efs:fs-1";
+  const Json order = emr_order(request, {.region = region}, {.id = "sg-1"});
+  const Json& script = order.at("BootstrapActions").as_array().front().at("ScriptBootstrapAction");
+  return script.at("Args").as_array().back().as_string();
+}
+
+TEST(Emr, MountsEfsByTheNameOfItsPartition) {
+  EXPECT_NE(mount_in("eu-west-1").find(" fs-1.efs.eu-west-1.amazonaws.com:/ "), std::string::npos);
+  EXPECT_NE(mount_in("cn-north-1").find(" fs-1.efs.cn-north-1.amazonaws.com.cn:/ "), std::string::npos);
+  EXPECT_NE(mount_in("eusc-de-east-1").find(" fs-1.efs.eusc-de-east-1.amazonaws.eu:/ "), std::string::npos);
+}
+
 }  // namespace
 }  // namespace dtrain::cluster

@@ -35,6 +35,53 @@ TEST(Fleet, ReadsWhenAMachineEnded) {
   EXPECT_EQ(ended_at(")("), "");
 }
 
+TEST(Fleet, ReadsWhyAMachineEnded) {
+  const Node node = node_of(
+      net::parse_xml("<item><instanceId>i-2</instanceId><stateReason><code>Client.VolumeLimitExceeded</code>"
+                     "<message>Client.VolumeLimitExceeded: Volume limit exceeded</message></stateReason></item>",
+                     "test"));
+  EXPECT_EQ(node.end_reason, "Client.VolumeLimitExceeded");
+  EXPECT_EQ(node.end_message, "Client.VolumeLimitExceeded: Volume limit exceeded");
+}
+
+// A security group with these rules and tags, each as EC2 writes them.
+SecurityGroup group_with(const std::string& rules, const std::string& tags = "") {
+  return group_of(net::parse_xml(
+      "<item><groupId>sg-1</groupId><ipPermissions>" + rules + "</ipPermissions><tagSet>" + tags + "</tagSet></item>",
+      "test"));
+}
+
+std::string rule(const std::string& protocol, int from, int to, const std::string& ranges) {
+  return "<item><ipProtocol>" + protocol + "</ipProtocol><fromPort>" + std::to_string(from) + "</fromPort><toPort>" +
+         std::to_string(to) + "</toPort>" + ranges + "</item>";
+}
+
+std::string range(const std::string& block, const std::string& description = "") {
+  return "<item><cidrIp>" + block + "</cidrIp>" +
+         (description.empty() ? "" : "<description>" + description + "</description>") + "</item>";
+}
+
+TEST(Fleet, KnowsWhichRulesForSshAreItsOwn) {
+  using Blocks = std::vector<std::string>;
+  const SecurityGroup group = group_with(
+      rule("tcp", 22, 22,
+           "<ipRanges>" + range("10.0.0.0/8", "office") + range("203.0.113.7/32", "dtrain") + "</ipRanges>") +
+      rule("tcp", 22, 8888, "<ipRanges>" + range("198.51.100.0/24") + "</ipRanges>") +
+      rule("udp", 22, 22, "<ipRanges>" + range("198.51.100.1/32") + "</ipRanges>"));
+  EXPECT_EQ(group.ssh_sources, (Blocks{"10.0.0.0/8", "203.0.113.7/32"}));
+  EXPECT_EQ(group.own_ssh_sources, Blocks{"203.0.113.7/32"});
+}
+
+TEST(Fleet, TakesTheOnlyRuleForSshOfAnEarlierVersionAsItsOwn) {
+  using Blocks = std::vector<std::string>;
+  const std::string one = "<ipRanges>" + range("203.0.113.7/32") + "</ipRanges>";
+  const std::string two = "<ipRanges>" + range("203.0.113.7/32") + range("10.0.0.0/8") + "</ipRanges>";
+  EXPECT_EQ(group_with(rule("tcp", 22, 22, one)).own_ssh_sources, Blocks{"203.0.113.7/32"});
+  EXPECT_EQ(group_with(rule("tcp", 22, 22, two)).own_ssh_sources, Blocks{});
+  const std::string described = "<item><key>dtrain:rules</key><value>described</value></item>";
+  EXPECT_EQ(group_with(rule("tcp", 22, 22, one), described).own_ssh_sources, Blocks{});
+}
+
 TEST(Fleet, NamesANodeWithoutANameByItsInstance) {
   const Node node = node_of(net::parse_xml("<item><instanceId>i-2</instanceId></item>", "test"));
   EXPECT_EQ(node.name, "i-2");

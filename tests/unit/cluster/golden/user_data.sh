@@ -10,6 +10,7 @@ proof=f5a267ab0fdf07fa8caefd19a001fc8a86cd231a5ace9255fb3237630191935b
 sha256=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
 login=ubuntu
 region=eu-west-1
+domain=amazonaws.com
 shared=efs
 file_system=fs-0123456789abcdef0
 mount_target=172.31.7.7
@@ -102,22 +103,29 @@ stop_when_idle() {
   ) >/dev/null 2>&1 </dev/null &
 }
 
-# A job's agent or coordinator is there, or a person. What this boot started is dtrain as well, but no job.
+# A user is at a terminal, or dtrain works here: an agent or a coordinator of a job, or another command. Sessions of ssh
+# without a terminal do not count, for `dtrain cluster watch` keeps such a connection to the head; nor does what this
+# boot started, which is dtrain as well.
 busy() {
   who | grep -q . && return
+  works='agent|train|launch|eval|data|run|bench|predict|export|import'
   # shellcheck disable=SC2009  # pgrep cannot leave out what this boot started
   ps -eo args= | grep -v -e 'dtrain agent --head' -e 'dtrain agent --node' -e 'dtrain agent --jobs' -e 'dtrain agent --heal' -e 'dtrain agent --guard' |
-    grep -Eq '(^|/| )dtrain (agent|train|launch|eval|data|run)( |$)'
+    grep -Eq "(^|/| )dtrain( --(config|color) [^ ]+| -[^ ]+)* ($works)( |\$)"
 }
 
-# http METHOD URL OUTPUT [FILE [HEADER]]: with the program that the image has; FILE is sent.
+# http METHOD URL OUTPUT [FILE [HEADER]]: with the program that the image has; FILE is sent. A server that stalls for
+# 30 s is given up.
 http() {
   if command -v curl >/dev/null; then
     set -- "$1" "$2" "$3" "${4:-}" "${5:-X-dtrain: 1}"
+    patience='--connect-timeout 5 --speed-limit 1000 --speed-time 30'
     if [ -n "$4" ]; then
-      curl -sSf --noproxy '*' --connect-timeout 5 -X "$1" -H "$5" -o "$3" --data-binary "@$4" "$2"
+      # shellcheck disable=SC2086  # these are words
+      curl -sSf --noproxy '*' $patience -X "$1" -H "$5" -o "$3" --data-binary "@$4" "$2"
     else
-      curl -sSf --noproxy '*' --connect-timeout 5 -X "$1" -H "$5" -o "$3" "$2"
+      # shellcheck disable=SC2086
+      curl -sSf --noproxy '*' $patience -X "$1" -H "$5" -o "$3" "$2"
     fi
   else
     wget -q --no-proxy -T 30 -t 1 --method="$1" --header="${5:-X-dtrain: 1}" ${4:+--body-file="$4"} -O "$3" "$2"
@@ -185,7 +193,7 @@ mount_efs() {  # by its name, which AWS recommends, else by its address; a new m
   options=nfsvers=4.1,rsize=1048576,wsize=1048576,hard,timeo=600,retrans=2,noresvport
   end=$(($(date +%s) + 300))
   while :; do
-    mount -t nfs4 -o "$options" "$file_system.efs.$region.$(domain):/" "$folder" && return
+    mount -t nfs4 -o "$options" "$file_system.efs.$region.$domain:/" "$folder" && return
     if [ -n "$mount_target" ]; then mount -t nfs4 -o "$options" "$mount_target:/" "$folder" && return; fi
     if [ "$(date +%s)" -ge "$end" ]; then return 1; fi
     sleep 5
@@ -203,13 +211,11 @@ get_lustre() {  # packages of Amazon Linux; other images need the client for the
 
 mount_lustre() {  # a new file system takes about ten minutes
   end=$(($(date +%s) + 1200))
-  until mount -t lustre -o relatime,flock "$file_system.fsx.$region.$(domain)@tcp:/$mount_name" "$folder"; do
+  until mount -t lustre -o relatime,flock "$file_system.fsx.$region.$domain@tcp:/$mount_name" "$folder"; do
     if [ "$(date +%s)" -ge "$end" ]; then return 1; fi
     sleep 5
   done
 }
-
-domain() { case $region in cn-*) echo amazonaws.com.cn ;; *) echo amazonaws.com ;; esac; }
 
 run_prepare() {
   [ "$shared" = none ] || cd "$folder"

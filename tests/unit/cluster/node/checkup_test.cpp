@@ -1,7 +1,10 @@
 #include <gtest/gtest.h>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/machine.hpp>
 #include <dtrain/cluster/checkup.hpp>
+
+#include "common/set_variable.hpp"
 
 namespace dtrain::cluster {
 namespace {
@@ -101,6 +104,12 @@ TEST(ClockOffset, TakesHalfOfTheWayAndLeavesTheWorkOut) {
   EXPECT_FALSE(even.is_wrong());
   EXPECT_FALSE((ClockOffset{.seconds = -1.9, .within = 1}.is_wrong()));
   EXPECT_TRUE((ClockOffset{.seconds = -2.1, .within = 1}.is_wrong()));
+}
+
+// The variable is of the process that looks, and says nothing about the machine.
+TEST(Checkup, CountsTheGpusThatTheEnvironmentHides) {
+  const SetVariable hidden("CUDA_VISIBLE_DEVICES", "");
+  EXPECT_EQ(look_at_gpus(std::chrono::seconds(1)).devices, nvidia_device_count("/dev", std::nullopt));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <dtrain/cluster/cluster_head.hpp>
 #include <dtrain/cluster/ssh_entries.hpp>
 
 namespace dtrain::cluster {
@@ -9,20 +10,33 @@ constexpr const char* kLine = "Include /h/.dtrain/clusters/*/ssh_config";
 
 cluster::Fleet some_fleet() {
   cluster::Fleet fleet{.name = "demo"};
-  fleet.nodes = {{.name = "head", .role = cluster::Role::head, .private_ip = "10.0.0.1", .public_ip = "1.2.3.4"},
-                 {.name = "w0001", .private_ip = "10.0.0.2"},
+  fleet.nodes = {{.name = "head",
+                  .role = cluster::Role::head,
+                  .instance_id = "i-01",
+                  .private_ip = "10.0.0.1",
+                  .public_ip = "1.2.3.4"},
+                 {.name = "w0001", .instance_id = "i-02", .private_ip = "10.0.0.2"},
                  {.name = "w0002"}};
   return fleet;
 }
 
 TEST(SshEntries, GoThroughTheHeadToNodesWithoutAPublicAddress) {
-  EXPECT_EQ(ssh_entries(some_fleet(), "ubuntu", "/h/a b/k"),
-            "# Nodes of cluster demo, written by `dtrain cluster ssh --write-config`.\n"
-            "Host demo.head\n  HostName 1.2.3.4\n  User ubuntu\n  UserKnownHostsFile \"/h/a b/k\"\n"
-            "  StrictHostKeyChecking accept-new\n  ForwardAgent no\n"
-            "Host demo.w0001\n  HostName 10.0.0.2\n  User ubuntu\n  UserKnownHostsFile \"/h/a b/k\"\n"
-            "  StrictHostKeyChecking accept-new\n  ForwardAgent no\n  ProxyJump demo.head\n");
+  EXPECT_EQ(
+      ssh_entries(some_fleet(), "ubuntu", "/h/a b/k"),
+      "# Nodes of cluster demo, written by `dtrain cluster ssh --write-config`.\n"
+      "Host demo.head\n  HostName 1.2.3.4\n  User ubuntu\n  HostKeyAlias i-01\n  UserKnownHostsFile \"/h/a b/k\"\n"
+      "  StrictHostKeyChecking accept-new\n  ForwardAgent no\n"
+      "Host demo.w0001\n  HostName 10.0.0.2\n  User ubuntu\n  HostKeyAlias i-02\n  UserKnownHostsFile \"/h/a b/k\"\n"
+      "  StrictHostKeyChecking accept-new\n  ForwardAgent no\n  ProxyJump demo.head\n");
   EXPECT_EQ(ssh_names(some_fleet()), (std::vector<std::string>{"demo.head", "demo.w0001"}));
+}
+
+// A head that takes the place of a lost one has its private address, and another key.
+TEST(SshTargets, AreKnownByTheInstance) {
+  const cluster::Fleet fleet = some_fleet();
+  const net::SshTarget head = ssh_target(fleet.nodes[0], "ubuntu");
+  EXPECT_EQ(head, (net::SshTarget{.host = "1.2.3.4", .user = "ubuntu", .host_key_alias = "i-01"}));
+  EXPECT_EQ(ssh_target(fleet.nodes[1], "ubuntu").host_key_alias, "i-02");
 }
 
 TEST(SshInclude, StandsFirstAndOnce) {
@@ -38,15 +52,6 @@ TEST(SshInclude, LeavesEveryOtherByteAsItWas) {
     EXPECT_EQ(without_include(with_include(config, kLine), kLine), config);
     EXPECT_EQ(without_include(config, kLine), config);
   }
-}
-
-TEST(KnownHosts, ForgetTheAddressesThatAreGone) {
-  const std::string file =
-      "1.2.3.4 ssh-ed25519 AAAA\n1.2.3.45 ssh-ed25519 BBBB\n# a note\n\n10.0.0.1,1.2.3.4 ssh-rsa C";
-  EXPECT_EQ(without_addresses(file, {"1.2.3.4", ""}),
-            "1.2.3.45 ssh-ed25519 BBBB\n# a note\n\n10.0.0.1,1.2.3.4 ssh-rsa C");
-  EXPECT_EQ(without_addresses(file, {"1.2.3.4", "10.0.0.1"}), "1.2.3.45 ssh-ed25519 BBBB\n# a note\n\n");
-  EXPECT_EQ(without_addresses(file, {}), file);
 }
 
 }  // namespace

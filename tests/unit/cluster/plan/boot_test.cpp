@@ -21,13 +21,32 @@ std::string problem_with(std::size_t options, std::size_t tags) {
 
 // EC2 takes 50 tags for a group.
 TEST(CheckRequest, LeavesRoomForTheTagsThatComeLaterAndThoseOfTheUser) {
-  EXPECT_EQ(problem_with(26, 0), "");
-  EXPECT_EQ(problem_with(27, 0),
-            "the options of cluster demo take 27 tags of its security group, and EC2 leaves room for 26");
-  EXPECT_EQ(problem_with(16, 10), "");
-  EXPECT_EQ(problem_with(17, 10),
-            "the options of cluster demo take 17 tags of its security group, and EC2 leaves room for 16 beside 10 of "
+  EXPECT_EQ(problem_with(25, 0), "");
+  EXPECT_EQ(problem_with(26, 0),
+            "the options of cluster demo take 26 tags of its security group, and EC2 leaves room for 25");
+  EXPECT_EQ(problem_with(15, 10), "");
+  EXPECT_EQ(problem_with(16, 10),
+            "the options of cluster demo take 16 tags of its security group, and EC2 leaves room for 15 beside 10 of "
             "setting 'tag'");
+}
+
+TEST(CheckRequest, RefusesATagThatAnotherServiceOfTheClusterDoesNotTake) {
+  const auto fits = [](const Spec& spec) {
+    try {
+      check_request({.name = "demo", .spec = spec, .bundle_sha256 = std::string(64, 'a')}, {});
+      return true;
+    } catch (const UsageError&) {
+      return false;
+    }
+  };
+  const std::map<std::string, std::string> plain{{"team", "Größe 7_.:/=+-@"}}, other{{"team", "R&D"}};
+  EXPECT_TRUE(fits({.shared = "efs", .tags = plain}));
+  EXPECT_TRUE(fits({.tags = other}));
+  EXPECT_TRUE(fits({.shared = "efs:fs-1", .tags = other}));
+  EXPECT_FALSE(fits({.shared = "efs", .tags = other}));
+  EXPECT_FALSE(fits({.shared = "fsx", .tags = other}));
+  EXPECT_FALSE(fits({.elastic_role = "own", .tags = other}));
+  EXPECT_FALSE(fits({.heal = true, .tags = other}));
 }
 
 }  // namespace

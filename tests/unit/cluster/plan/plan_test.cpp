@@ -170,7 +170,22 @@ TEST(PlanUp, LetsAClusterBeWhoseGpusDoNotTrain) {
 TEST(PlanUp, MovesTheSshRule) {
   Account account = some_account();
   account.ssh_source = "5.6.7.8/32";
-  EXPECT_EQ(steps(plan_up(some_spec(), {}, account, complete_fleet())), Words{"ssh-rule"});
+  Fleet fleet = complete_fleet();
+  fleet.group->own_ssh_sources = fleet.group->ssh_sources;
+  const Plan plan = plan_up(some_spec(), {}, account, fleet);
+  ASSERT_EQ(steps(plan), Words{"ssh-rule"});
+  EXPECT_EQ(plan.actions.front().what, "open port 22 to 5.6.7.8/32, and close it to 1.2.3.4/32");
+}
+
+TEST(PlanUp, SaysToWhomElsePort22IsOpen) {
+  const auto says_so = [](const Plan& plan) {
+    const std::string said = "port 22 is also open to 5.6.7.8/32, which dtrain leaves";
+    return std::ranges::find(plan.notes, said) != plan.notes.end();
+  };
+  Fleet fleet = complete_fleet();
+  EXPECT_FALSE(says_so(plan_up(some_spec(), {}, some_account(), fleet)));
+  fleet.group->ssh_sources.emplace_back("5.6.7.8/32");
+  EXPECT_TRUE(says_so(plan_up(some_spec(), {}, some_account(), fleet)));
 }
 
 TEST(PlanUp, RefusesOptionsThatCannotChangeAndFollowsTheOthers) {

@@ -5,7 +5,10 @@
 #include <map>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/files.hpp>
 #include <dtrain/cluster/wish.hpp>
+
+#include "common/set_variable.hpp"
 
 namespace dtrain::cluster {
 namespace {
@@ -35,6 +38,44 @@ TEST(Regions, ThatHaveTheClusterComeBeforeThoseWithRemains) {
   EXPECT_EQ(region_with({"a", "b"}, read), "b");
   EXPECT_EQ(region_with({"a"}, read), "");
   EXPECT_EQ(region_with({}, read), "");
+}
+
+net::AwsError error_of(const char* what, net::AwsProblem problem) {
+  net::AwsError::Facts facts;
+  facts.problem = problem;
+  return {what, "", facts};
+}
+
+TEST(Regions, ThatRefuseHideNoClusterOfAnotherOne) {
+  std::map<std::string, Fleet> there{{"b", {}}, {"c", complete()}};
+  const auto read = [&](const std::string& region) {
+    if (region == "a") throw error_of("an explicit deny", net::AwsProblem::denied);
+    if (region == "d") throw error_of("unavailable", net::AwsProblem::transient);
+    return there[region];
+  };
+  Names said;
+  const auto note = [&](const std::string& line) { said.push_back(line); };
+  EXPECT_EQ(answering_region_with({"a", "b", "c"}, {"b", "c"}, read, note), "c");
+  EXPECT_EQ(said, Names{"a cannot be asked: an explicit deny"});
+  EXPECT_EQ(answering_region_with({"b"}, {"b"}, read, note), "");
+  EXPECT_EQ(answering_region_with({"a", "b"}, {"b"}, read, note), "");
+  EXPECT_THROW(answering_region_with({"b", "a"}, {"a"}, read, note), RemoteError);
+  EXPECT_THROW(answering_region_with({"a"}, {"a"}, read, note), RemoteError);
+  EXPECT_THROW(answering_region_with({"d", "c"}, {"c"}, read, note), net::AwsError);  // the cluster may be there
+}
+
+TEST(Regions, AreAskedFromTheUsualOneOnWhereOthersAreRemembered) {
+  const ScratchFolder home;
+  const SetVariable of_user("HOME", home.path().string());
+  net::AwsSettings settings;
+  settings.region = "eu-west-1";
+  EXPECT_EQ(regions_to_ask("demo", settings), Names{});
+  remember_regions("demo", {"us-east-1", "eu-west-1"});
+  EXPECT_EQ(regions_to_ask("demo", settings), (Names{"eu-west-1", "us-east-1"}));
+  remember_regions("demo", {"eu-west-1"});
+  EXPECT_EQ(regions_to_ask("demo", settings), Names{"eu-west-1"});
+  remember_regions("demo", {"us-east-1"});
+  EXPECT_EQ(regions_to_ask("demo", settings), (Names{"eu-west-1", "us-east-1"}));
 }
 
 TEST(Regions, KnowWhatAnInterruptedUpLeft) {

@@ -85,6 +85,22 @@ TEST(UserData, MountsLustreByItsName) {
             "/no/such folder\n");
   boot.region = "cn-north-1";
   EXPECT_NE(mounts().find("fsx.cn-north-1.amazonaws.com.cn@tcp"), std::string::npos);
+  boot.region = "eusc-de-east-1";
+  EXPECT_NE(mounts().find("fsx.eusc-de-east-1.amazonaws.eu@tcp"), std::string::npos);
+}
+
+TEST(UserData, MountsEfsByTheNameOfItsPartition) {
+  NodeBoot boot = example();
+  const auto mounts = [&] {
+    std::string script = user_data(boot);
+    script.replace(script.rfind("\nmain\n"), 6, "\nmount() { echo \"$5\"; }\nmount_efs\n");
+    return said_by_shell(script);
+  };
+  EXPECT_EQ(mounts(), "fs-0123456789abcdef0.efs.eu-west-1.amazonaws.com:/\n");
+  boot.region = "cn-northwest-1";
+  EXPECT_EQ(mounts(), "fs-0123456789abcdef0.efs.cn-northwest-1.amazonaws.com.cn:/\n");
+  boot.region = "eusc-de-east-1";
+  EXPECT_EQ(mounts(), "fs-0123456789abcdef0.efs.eusc-de-east-1.amazonaws.eu:/\n");
 }
 
 TEST(UserData, SaysThatAnImageHasNoClientOfLustre) {
@@ -139,6 +155,38 @@ TEST(UserData, AMachineThatDtrainDidNotStartKnowsIt) {
   boot.adopted = true;
   EXPECT_TRUE(order_in(boot).adopted);
   EXPECT_EQ(order_in(boot).cluster, "demo");
+}
+
+// Whether a node on which such a process runs counts as busy.
+std::string busyness_with(const std::string& process) {
+  std::string script = user_data(example());
+  script.replace(script.rfind("\nmain\n"), 6,
+                 "\nwho() { :; }; ps() { echo '" + process + "'; }\nbusy && echo busy || echo idle\n");
+  return said_by_shell(script);
+}
+
+TEST(UserData, WorkOfDtrainKeepsANodeOn) {
+  for (const char* process :
+       {"dtrain train", "/opt/dtrain/bundle/dtrain agent --apart", "/tmp/dtrain --quiet train --network resnet",
+        "dtrain --config a.toml -v launch -H a:1", "sh ./dtrain bench train", "dtrain --color never predict a.jpg",
+        "dtrain export a", "dtrain import b"}) {
+    EXPECT_EQ(busyness_with(process), "busy\n") << process;
+  }
+  for (const char* process :
+       {"/opt/dtrain/bundle/dtrain agent --node /opt/dtrain/node.json", "dtrain cluster status train", "mydtrain train",
+        "dtrain --quiet jobs list", "/bin/sh /var/lib/cloud/scripts/per-boot/dtrain", "less dtrain trainer"}) {
+    EXPECT_EQ(busyness_with(process), "idle\n") << process;
+  }
+}
+
+TEST(UserData, AServerThatStallsIsGivenUp) {
+  std::string script = user_data(example());
+  script.replace(script.rfind("\nmain\n"), 6,
+                 "\ncurl() { echo \"$*\"; }\nhttp GET http://a/b c\nhttp POST http://a/b c d\n");
+  const std::string said = said_by_shell(script);
+  const std::string limits = "--connect-timeout 5 --speed-limit 1000 --speed-time 30 -X ";
+  EXPECT_NE(said.find(limits + "GET"), std::string::npos) << said;
+  EXPECT_NE(said.find(limits + "POST"), std::string::npos) << said;
 }
 
 // What the script does with the bundle on a machine of this kind, in folders of the test.
