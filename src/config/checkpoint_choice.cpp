@@ -75,10 +75,19 @@ std::optional<Path> manifest_of_name(const Path& name) {
   return is_there ? std::optional(manifest) : std::nullopt;
 }
 
+// The manifest of the checkpoint that a file is part of, by its name. Beside its tensors there may be MXNet's .params;
+// those of others have no manifest.
+std::optional<Path> manifest_of_file(const Path& file) {
+  const Path ending = file.extension(), manifest = Path(file).replace_extension(".json");
+  if (ending == ".json" || ending == ".safetensors") return manifest;
+  return ending == ".params" && train::is_checkpoint_file(manifest) ? std::optional(manifest) : std::nullopt;
+}
+
 // Of one checkpoint there is no epoch to choose.
 void refuse_epoch_of_file(const Path& choice) {
   if (data::is_remote(choice) || !train::list_checkpoints(choice).empty() || train::newest_mxnet_epoch(choice)) return;
-  if (!train::is_checkpoint_file(choice) && !manifest_of_name(choice)) return;
+  const auto manifest = manifest_of_file(choice);
+  if (!(manifest && train::is_checkpoint_file(*manifest)) && !manifest_of_name(choice)) return;
   throw SettingError("load-epoch", choice.string() + " is a file of one checkpoint", "leave it out");
 }
 
@@ -118,8 +127,8 @@ void bind_checkpoint(OptionSet& set, CheckpointChoice& choice) {
   set.group("Checkpoint");
   Option& prefix =
       set.add("PREFIX", choice.prefix,
-              "the --model-prefix of the training run, the .json or .safetensors file of a checkpoint, or an .onnx "
-              "model");
+              "the --model-prefix of the training run, the .json, .safetensors or .params file of a checkpoint, or an "
+              ".onnx model");
   prefix.required = true;
   prefix.offers = Offers::checkpoints;
   bind_epoch(set, choice.epoch,
@@ -154,8 +163,7 @@ train::Checkpoint load(const CheckpointChoice& choice, std::optional<nn::Shape> 
   }
   const Path ending = choice.prefix.extension();
   if (ending == ".safetensors" && is_bare(choice.prefix)) refuse_bare(choice.prefix);
-  if (ending == ".json" || ending == ".safetensors")
-    return train::load_checkpoint_file(Path(choice.prefix).replace_extension(".json"));
+  if (const auto manifest = manifest_of_file(choice.prefix)) return train::load_checkpoint_file(*manifest);
   if (ending == ".onnx") return train::import_onnx(choice.prefix);
   return load_newest(choice.prefix, image);
 }

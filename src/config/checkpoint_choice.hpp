@@ -35,8 +35,9 @@ void bind_weights(OptionSet& set, CheckpointChoice& choice);
 // load(), without what only training needs, and with the weights that the choice means.
 train::Checkpoint load_weights(const CheckpointChoice& choice, std::optional<nn::Shape> image = {});
 
-// `image`: for MXNet's files. Without --load-epoch PREFIX is a .json, .safetensors or .onnx file, or the newest
-// checkpoint of the prefix is taken, dtrain's own or else MXNet's. Throws DataError, UsageError.
+// `image`: for MXNet's files. Without --load-epoch PREFIX is a .json, .safetensors or .onnx file, or the .params
+// beside such a checkpoint; or the newest checkpoint of the prefix is taken, dtrain's own or else MXNet's. Throws
+// DataError, UsageError.
 train::Checkpoint load(const CheckpointChoice& choice, std::optional<nn::Shape> image = {});
 
 }  // namespace dtrain::config

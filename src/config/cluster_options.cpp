@@ -183,11 +183,11 @@ void bind_cluster(OptionSet& set, ClusterPlace& place) {
 }
 
 void bind_account(OptionSet& set, ClusterPlace& place) {
-  set.add(
-         "--region", place.region, "NAME[,NAME...]",
-         "AWS region (default the one that `up` chose among several, then AWS_REGION, then the profile's region). Of "
-         "several, `cluster up` takes the first one with capacity for the cluster, and other commands the one that has "
-         "the cluster")
+  set.add("--region", place.region, "NAME[,NAME...]",
+          "AWS region (default AWS_REGION, else the profile's region; a cluster that is not there is looked for where "
+          "`up` made it). Of several, `cluster up` takes the first one with capacity for the cluster, and other "
+          "commands "
+          "the one that has the cluster")
       .comma_list = true;
   set.add("--profile", place.profile, "NAME", "profile in ~/.aws (default AWS_PROFILE)").not_from_project = true;
   set.add("--timeout", place.timeout_seconds, "SECONDS", "longest time to wait for AWS, in seconds", at_least(1));
@@ -216,8 +216,9 @@ void bind(OptionSet& set, cluster::Spec& spec) {
            "time after each start of a node after which it ends itself, such as 12h; off for no limit");
   add_span(
       set, "--autostop", spec.autostop,
-      fmt::format("idle time, without training or logged-in users, after which a node ends itself; off for no limit. "
-                  "`up` without a terminal sets {} unless this option is given",
+      fmt::format("idle time after which a node ends itself; off for no limit. A node is idle without a user at a "
+                  "terminal and without work of dtrain, such as a training; other programs and ssh sessions without a "
+                  "terminal do not count. `up` without a terminal sets {} unless this option is given",
                   span_text(cluster::kUnattendedAutostop)));
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include <dtrain/base/cpus.hpp>
@@ -13,6 +14,16 @@
 #include "option_values.hpp"
 
 namespace dtrain::config {
+
+int ComputeOptions::samples_per_step() const {
+  constexpr std::int64_t most = std::numeric_limits<int>::max();
+  if (global_batch > 0) return global_batch;
+  const std::int64_t of_all_hosts = std::int64_t{batch_size} * hosts;
+  if (of_all_hosts <= most / accumulate) return static_cast<int>(of_all_hosts * accumulate);
+  throw UsageError(fmt::format("--batch-size {}, {} host{} and --accumulate {}: a step would have more than {} samples",
+                               batch_size, hosts, hosts == 1 ? "" : "s", accumulate, most),
+                   "use a smaller batch, or accumulate fewer of them");
+}
 
 void set_machine_defaults(ComputeOptions& options) { options.threads = usable_cpus(); }
 
@@ -42,6 +53,7 @@ void bind_device(OptionSet& set, ComputeOptions& options, int most_gpus) {
          [&options](const std::string& text) { options.cuda.deterministic = yes_or_no(text, "on or off"); },
          [&options] { return std::string(options.cuda.deterministic ? "on" : "off"); })
       .without_value = "on";
+  set.after_sources([&options](OptionSet& all) { let_stronger_device_decide(all, options); });
   set.add("--threads", options.threads, "N", "number of compute threads (default the CPUs available to this process)",
           kThreadRange)
       .by_machine = true;
@@ -66,6 +78,23 @@ void bind_batch(OptionSet& set, ComputeOptions& options) {
 
 void let_stronger_batch_decide(const OptionSet& set, ComputeOptions& options) {
   if (set.find("batch-size")->source > set.find("global-batch")->source) options.global_batch = 0;
+}
+
+void let_stronger_device_decide(OptionSet& set, ComputeOptions& options) {
+  Option &device = *set.find("device"), &gpus = *set.find("gpus");
+  const auto yield = [](Option& weaker, const Option& stronger) {
+    weaker.source = stronger.source;
+    weaker.origin = stronger.origin;
+  };
+  if (device.source > gpus.source && options.device == Device::cpu && !options.gpus.empty()) {
+    options.gpus.clear();
+    yield(gpus, device);
+  }
+  const Device other = options.gpus.empty() ? Device::cuda : Device::cpu;
+  if (gpus.source > device.source && options.device == other) {
+    options.device = options.gpus.empty() ? Device::cpu : Device::automatic;
+    yield(device, gpus);
+  }
 }
 
 std::string idle_gpu_note(const ComputeOptions& options, const backend::CudaReport& report) {
@@ -113,7 +142,8 @@ void suit_evaluation_of_detector(const OptionSet& set, ComputeOptions& options) 
 }
 
 int largest_shard(const ComputeOptions& options) {
-  return (options.samples_per_step() + options.logical_shards - 1) / options.logical_shards;
+  const std::int64_t samples = options.samples_per_step(), shards = options.logical_shards;
+  return static_cast<int>((samples + shards - 1) / shards);
 }
 
 backend::CompileOptions compile_options(const ComputeOptions& options, backend::DType dtype, int top_k) {

@@ -32,7 +32,7 @@ struct ComputeOptions {
   int logical_shards = 1;
   std::uint64_t seed = 0;
 
-  int samples_per_step() const { return global_batch > 0 ? global_batch : batch_size * hosts * accumulate; }
+  int samples_per_step() const;  // throws UsageError for more than an int holds
 };
 
 // Fills what depends on this machine: threads, as many as this process may use.
@@ -43,6 +43,9 @@ void bind_device(OptionSet& set, ComputeOptions& options, int most_gpus);
 void bind_batch(OptionSet& set, ComputeOptions& options);  // batch sizes, shards, seed
 // Drops a --global-batch that comes from a weaker source than --batch-size: a file or a recipe beside the command line.
 void let_stronger_batch_decide(const OptionSet& set, ComputeOptions& options);
+// Where --device and --gpus contradict each other, the one from the stronger source decides; an empty --gpus means the
+// CPU. bind_device() arranges that this is called.
+void let_stronger_device_decide(OptionSet& set, ComputeOptions& options);
 
 // Samples of a detector that are evaluated together, where the user chose no number: they are large.
 constexpr int kDetectorBatch = 8;

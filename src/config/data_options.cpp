@@ -10,9 +10,9 @@
 #include <dtrain/base/cpus.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
-#include <dtrain/data/prepare.hpp>
 
 #include "checkpoint_choice.hpp"
+#include "checks/missing_records.hpp"
 #include "option_values.hpp"
 #include "resizing/aspect_groups.hpp"
 
@@ -88,7 +88,8 @@ void bind_image(OptionSet& set, DataOptions& options) {
   set.add_channels("--rgb-mean", options.augment.mean,
                    "mean of each channel, which is subtracted, on the scale 0 to 255");
   set.add_channels("--rgb-std", options.augment.std,
-                   "standard deviation of each channel, which divides after the mean is subtracted");
+                   "standard deviation of each channel, which divides after the mean is subtracted; networks without a "
+                   "normalisation layer, such as mlp and vgg, learn with 255");
 }
 
 void bind_image_of_any_class(OptionSet& set, DataOptions& options) {
@@ -104,6 +105,10 @@ void bind_checkpoint_image(OptionSet& set, DataOptions& options) {
   set.add_shape("--image-shape", options.image, kShapeOfMxnet);
   set.add_channels("--rgb-mean", options.augment.mean, "mean of each channel (default the checkpoint's)");
   set.add_channels("--rgb-std", options.augment.std, "standard deviation of each channel (default the checkpoint's)");
+  set.add("--resize", options.augment.resize, "PIXELS",
+          "length in pixels to which the shorter edge of each picture is resized first, by a classifier (default the "
+          "checkpoint's)",
+          data::kAugmentRanges.resize);
 }
 
 void bind_test_views(OptionSet& set, DataOptions& options) {
@@ -263,28 +268,16 @@ void take_preprocessing(const Json& preprocessing, const OptionSet& set, DataOpt
 
 int test_views(const DataOptions& options) { return static_cast<int>(parse_integer(options.test_views).value()); }
 
-// "data/cifar10_train.rec" was most likely to come from `dtrain data prepare cifar10 --out data`.
-static std::string how_to_make(const Path& file) {
-  const std::string stem = file.stem().string();
-  const std::string name = stem.substr(0, stem.rfind('_'));
-  const auto known = data::prepare_names();
-  const bool published = std::find(known.begin(), known.end(), name) != known.end();
-  const std::string folder = file.has_parent_path() ? file.parent_path().string() : ".";
-  return fmt::format(
-      "make it with `dtrain data prepare {} --out {}`, or from your own pictures with `dtrain data pack`",
-      published ? name : join(known, "|"), folder);
-}
-
 void require_records(const Path& files) {
   try {
     data::find_records(files.string());
   } catch (const DataError& error) {
-    throw DataError(error.what(), error.hint().empty() ? how_to_make(files) : error.hint());
+    throw DataError(error.what(), error.hint().empty() ? hint_of_missing_records(files) : error.hint());
   }
 }
 
 void require_index(const std::optional<Path>& index, const Path& records, const std::string& setting) {
-  if (!index || data::is_remote(records)) return;
+  if (!index) return;
   const std::vector<Path> files = data::find_records(records.string());
   if (files.size() > 1) {
     throw UsageError(fmt::format("setting '{}' {}: {} are several files, each with an index of its own", setting,
@@ -293,10 +286,12 @@ void require_index(const std::optional<Path>& index, const Path& records, const 
   }
   std::error_code missing;
   const Path beside = data::index_path(files.front());
-  if (std::filesystem::equivalent(*index, beside, missing)) return;
-  throw UsageError(
-      fmt::format("setting '{}' {}: the index that is read is {}", setting, index->string(), beside.string()),
-      fmt::format("ln -s $(realpath {}) {}", index->string(), beside.string()));
+  const bool is_far = data::is_remote(beside);
+  if (is_far ? *index == beside : std::filesystem::equivalent(*index, beside, missing)) return;
+  throw UsageError(fmt::format("setting '{}' {}: the index that is read is {}", setting,
+                               data::shown_path(*index).string(), data::shown_path(beside).string()),
+                   is_far ? "leave it out, or copy it there"
+                          : fmt::format("ln -s $(realpath {}) {}", index->string(), beside.string()));
 }
 
 void suit_network(const nn::Graph& graph, DataOptions& options) {

@@ -77,7 +77,7 @@ void suit_network(const nn::Graph& graph, const OptionSet& set, DataOptions& opt
 // The same of options that are settled.
 void suit_network(const nn::Graph& graph, DataOptions& options);
 
-// Throws DataError that names the `dtrain data prepare` command when find_records() does not find them.
+// Throws DataError with a hint how to make or name them when find_records() does not find them.
 void require_records(const Path& files);
 
 // MXNet's scripts take the index by its name; dtrain reads the one beside the records. Throws UsageError, which names

@@ -61,6 +61,7 @@ void add_network(const nn::NetworkOptions& network, Choices& choices) {
   if (network.batch_norm) choices.add("batch-norm", "1");
   if (!network.backbone.empty()) choices.add("backbone", network.backbone);
   if (network.proposals > 0) choices.add("proposals", network.proposals);
+  if (network.anchor_size > 0) choices.add("anchor-size", network.anchor_size);
 }
 
 // A new layer alone has nothing to spoil, so it learns faster than a whole network.
@@ -127,11 +128,7 @@ void add_augmentation(const nn::Shape& image, Choices& choices) {
 }
 
 // Of the recipe that detectors have.
-std::string usual(std::string_view option) {
-  const std::vector<Preset> all = recipes();
-  const auto recipe = std::ranges::find(all, "detection", &Preset::name);
-  return std::ranges::find(recipe->values, option, &std::pair<std::string, std::string>::first)->second;
-}
+std::string usual(std::string_view option) { return value_in_recipe("detection", option).value(); }
 
 // Batch norms of a detector that learns from few pictures are better left alone with all of its backbone.
 std::vector<FinetuneChoice> choices_of_detector(const FinetuneFacts& facts, bool backbone_stays) {
@@ -161,6 +158,11 @@ std::vector<FinetuneChoice> choices_of_detector(const FinetuneFacts& facts, bool
 }
 
 }  // namespace
+
+const char* usual_decay(nn::OptimizerKind kind) {
+  const auto rates = usual_rates(kind);
+  return rates ? rates->decay : nullptr;
+}
 
 bool suits_adam(const nn::Graph& graph) {
   return std::ranges::any_of(graph.nodes, [](const nn::Node& node) {

@@ -24,6 +24,9 @@ struct FinetuneFacts {
   bool one_cycle = false;  // a schedule that rises by itself
 };
 
+// The weight decay of an optimizer that has a usual one, else null.
+const char* usual_decay(nn::OptimizerKind kind);
+
 // Whether the network has attentions or layer norms, as transformers and ConvNeXt have: sgd teaches these badly.
 bool suits_adam(const nn::Graph& graph);
 

@@ -4,23 +4,18 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/spec.hpp>
+#include <dtrain/net/addresses.hpp>
 
 #include "exchange/sum_options.hpp"
 #include "option_values.hpp"
 
 namespace dtrain::config {
 namespace {
-
-bool true_or_false(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return yes_or_no(text);
-}
 
 std::string notice_url(const std::string& text) {
   const bool is_url = text.starts_with("http://") || text.starts_with("https://");
@@ -86,12 +81,13 @@ void bind_ssh(OptionSet& set, JobOptions& options) {
                       "0 makes hosts run the dtrain that they have at the same path");
   bind_ssh_config(set, options.ssh_config);
   set.add("--announce", options.announce, "ADDRESS",
-          "address at which hosts reach this machine (default the local end of each ssh connection, else all addresses "
+          "numeric IPv4 address at which hosts reach this machine (default the local end of each ssh connection, else "
+          "all addresses "
           "of this machine)")
       .not_from_project = true;
   set.add("--sync-dst-dir", options.sync_to, "DIR",
-          "over ssh, copy the current folder, without .git and the job folder, to DIR on each host before the host "
-          "joins, and run the workers in DIR. Only files that differ are copied")
+          "over ssh, copy the current folder, without .git, the job folder and links to folders, to DIR on each host "
+          "before the host joins, and run the workers in DIR. Only files that differ are copied")
       .not_from_project = true;
   Option& variables = set.add_custom(
       "--env", "NAME[=VALUE]",
@@ -182,6 +178,13 @@ void check_sync(const JobOptions& options) {
     throw UsageError("--sync-dst-dir: the current folder is the job folder, whose files change during the job",
                      "choose another job folder with --job-dir");
   }
+}
+
+// The coordinator listens on IPv4 addresses, and agents look up no names.
+void check_announce(const JobOptions& options) {
+  if (options.announce.empty() || (net::is_ipv4(options.announce) && !net::is_any_address(options.announce))) return;
+  throw UsageError(fmt::format("--announce {}: not the numeric IPv4 address of a machine", options.announce),
+                   "give an address of this machine, such as 10.0.0.7");
 }
 
 // Options that mean something to some launchers only.
@@ -296,8 +299,10 @@ void bind_elastic(OptionSet& set, JobOptions& options) {
           "WORKER_LAUNCH_TEMPLATE_ID and ELASTIC_WORKER_TAG are set, as on a cluster's head, the job also follows the "
           "tags of the cluster's instances, like `dtrain cluster watch`");
   set.add_custom(
-      "--elastic-training-enabled", "True|False", "MXNet's name for --elastic",
-      [&options](const std::string& text) { options.elastic = true_or_false(text); }, [] { return std::string(); });
+         "--elastic-training-enabled", "True|False", "MXNet's name for --elastic",
+         [&options](const std::string& text) { options.elastic = true_or_false(text); },
+         [&options] { return options.elastic ? "True" : "False"; })
+      .same_as = "elastic";
   set.add("--min-workers", options.min_workers, "N",
           "minimum number of workers. With fewer the job waits for more, and the remaining workers keep their state",
           at_least(1));
@@ -335,6 +340,7 @@ void check_hosts(const JobOptions& options, const OptionSet& set) {
   if (options.launcher == Launcher::ssh && !options.hostfile) {
     throw UsageError("--launcher ssh needs hosts", "add -H FILE, a file with one host per line");
   }
+  check_announce(options);
   check_sync(options);
   if (!options.prepare.empty() && !options.elastic && !options.prepare_all) {
     throw UsageError("--prepare: no host joins later without --elastic",

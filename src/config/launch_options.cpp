@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include <dtrain/base/cpus.hpp>
+#include <dtrain/base/environment.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/machine.hpp>
 #include <dtrain/base/secret.hpp>
@@ -113,6 +114,13 @@ int signal_of(const char* flag, const std::string& text) {
   throw UsageError(fmt::format("{} {}: not the name of a signal", flag, text), "use TERM, INT, HUP, USR1, USR2, ...");
 }
 
+std::string why_no_gpu() {
+  const std::optional<std::string> visible = environment("CUDA_VISIBLE_DEVICES");
+  if (!visible) return "this machine has no NVIDIA GPU (no /dev/nvidia0, ...)";
+  return fmt::format("no NVIDIA GPU is visible: this machine has {}, and CUDA_VISIBLE_DEVICES is \"{}\"",
+                     nvidia_device_count("/dev", std::nullopt), *visible);
+}
+
 int ranks_per_host(const LaunchOptions& options) {
   if (options.ranks_per_host.empty()) return 0;
   const bool either = options.ranks_per_host == "auto";
@@ -120,8 +128,7 @@ int ranks_per_host(const LaunchOptions& options) {
   if (options.ranks_per_host == "cpu" || (either && gpus == 0)) return usable_cpus();
   if (options.ranks_per_host == "gpu" || either) {
     if (gpus > 0) return gpus;
-    throw UsageError("--nproc-per-host gpu: this machine has no NVIDIA GPU (no /dev/nvidia0)",
-                     "give a number, or add slots=n to each host of -H");
+    throw UsageError("--nproc-per-host gpu: " + why_no_gpu(), "give a number, or add slots=n to each host of -H");
   }
   const auto number = parse_integer(options.ranks_per_host);
   if (number && *number >= 1 && *number <= 1024) return static_cast<int>(*number);

@@ -8,6 +8,7 @@
 #include <dtrain/base/files.hpp>
 #include <dtrain/base/json.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/nn/detection.hpp>
 #include <dtrain/nn/graph_json.hpp>
 #include <dtrain/train/weights.hpp>
 
@@ -32,6 +33,12 @@ void bind_network(OptionSet& set, NetworkChoice& choice) {
       "--proposals", options.proposals, "N",
       "for faster-rcnn and mask-rcnn, number of regions of a picture that the second stage looks into; a quarter of "
       "them may be objects; 0 for 512",
+      at_least(0));
+  set.add(
+      "--anchor-size", options.anchor_size, "PIXELS",
+      fmt::format("for detectors, size of the smallest anchors in pixels of the image, doubled from level to level of "
+                  "the pyramid; a half or a quarter of the usual one finds small objects in small images; 0 for {}",
+                  nn::kUsualAnchorSize),
       at_least(0));
   set.add("--width", options.width, "CHANNELS",
           "number of channels of the first stage of a resnet, resnext or speednet; 0 for the usual number",
@@ -80,6 +87,30 @@ void require_classes(const std::string& network, int classes) {
                      "pack pictures of another class as well, or train a detector on boxes");
 }
 
+static std::string extents(const nn::Shape& shape) { return fmt::format("{},{},{}", shape.c, shape.h, shape.w); }
+
+// That of the published weights; nullopt: the network is none of torchvision's or timm's.
+static std::optional<nn::Shape> usual_image(const std::string& network) {
+  const std::vector<std::string> names = nn::torch_network_names();
+  if (std::ranges::find(names, network) == names.end()) return std::nullopt;
+  const int size = nn::pretrained_images(network).size;
+  return nn::Shape{3, size, size};
+}
+
+// Names the usual size of the images where the network cannot be built for another one that the user did not choose.
+static nn::Graph build_with_hint(nn::NetworkOptions options, const OptionSet& set) {
+  try {
+    return nn::build_network(options);
+  } catch (const UsageError& error) {
+    const auto usual = usual_image(options.name);
+    if (!usual || set.chosen("image-shape")) throw;
+    options.image = *usual;
+    nn::build_network(options);  // throws where the size is not the cause
+    throw UsageError(error.what(),
+                     fmt::format("give the usual size of {}: --image-shape {}", options.name, extents(*usual)));
+  }
+}
+
 nn::Graph choose_graph(const NetworkChoice& choice, const OptionSet& set, DataOptions& data) {
   if (choice.is_file()) {
     nn::Graph graph = choice.is_onnx() ? read_onnx(choice, set, data) : read_graph(choice.options.name, set, data);
@@ -94,13 +125,33 @@ nn::Graph choose_graph(const NetworkChoice& choice, const OptionSet& set, DataOp
   require_classes(options.name, options.classes);
   // The recipe for detectors has a number of regions, and a detector with one stage has none.
   if (!set.chosen("proposals") && !nn::has_proposals(options.name)) options.proposals = 0;
-  return nn::build_network(options);
+  return build_with_hint(options, set);
 }
 
+std::optional<std::string> unusual_image(const NetworkChoice& choice, const OptionSet& set, const nn::Shape& image) {
+  const auto usual = usual_image(choice.options.name);
+  const Option* const shape = set.find("image-shape");
+  if (!usual || !shape || set.chosen("image-shape") || (image.h == usual->h && image.w == usual->w))
+    return std::nullopt;
+  return fmt::format("{} gets images of {}x{} pixels, as {} has them; its usual ones are --image-shape {}",
+                     choice.options.name, image.h, image.w,
+                     shape->source == Source::recipe ? "--" + shape->origin : "the default", extents(*usual));
+}
+
+static constexpr std::array kOfNetwork = {"network", "num-layers", "backbone",    "proposals",  "anchor-size",
+                                          "width",   "batch-norm", "image-shape", "num-classes"};
+
 bool network_is_chosen(const OptionSet& set) {
-  constexpr std::array names = {"network", "num-layers", "backbone",    "proposals",
-                                "width",   "batch-norm", "image-shape", "num-classes"};
-  return std::any_of(names.begin(), names.end(), [&](const char* name) { return set.chosen(name); });
+  return std::ranges::any_of(kOfNetwork, [&](const char* name) { return set.chosen(name); });
+}
+
+std::vector<std::string> chosen_network_options(const OptionSet& set) {
+  std::vector<std::string> chosen;
+  for (const char* const name : kOfNetwork) {
+    if (set.chosen(name)) chosen.push_back(fmt::format("--{}", name));
+  }
+  if (set.chosen("drop-path")) chosen.push_back("--drop-path");
+  return chosen;
 }
 
 static std::vector<float> drop_shares(const nn::Graph& graph) {
@@ -112,8 +163,6 @@ static std::vector<float> drop_shares(const nn::Graph& graph) {
   return shares;
 }
 
-static std::string extents(const nn::Shape& shape) { return fmt::format("{},{},{}", shape.c, shape.h, shape.w); }
-
 std::string difference_of(const nn::Graph& saved, const nn::Graph& mine) {
   const Json saved_json = nn::graph_to_json(saved), my_json = nn::graph_to_json(mine);
   const Json::Array &saved_nodes = saved_json.at("nodes").as_array(), &my_nodes = my_json.at("nodes").as_array();
@@ -124,6 +173,9 @@ std::string difference_of(const nn::Graph& saved, const nn::Graph& mine) {
     return fmt::format("it has {} classes, not {}", saved.classes(), mine.classes());
   if (saved.name == mine.name && drop_shares(saved) != drop_shares(mine))
     return "it was trained with another --drop-path";
+  const int saved_anchors = nn::anchor_size(saved), my_anchors = nn::anchor_size(mine);
+  if (saved.name == mine.name && saved_anchors != my_anchors)
+    return fmt::format("it was trained with --anchor-size {}, not {}", saved_anchors, my_anchors);
   const auto [first, other] = std::ranges::mismatch(saved_nodes, my_nodes);
   if (first == saved_nodes.end() || other == my_nodes.end())
     return fmt::format("it has {} layers, not {}", saved_nodes.size(), my_nodes.size());

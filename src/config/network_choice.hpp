@@ -28,8 +28,14 @@ void require_classes(const std::string& network, int classes);
 // chose none. Throws UsageError, DataError.
 nn::Graph choose_graph(const NetworkChoice& choice, const OptionSet& set, DataOptions& data);
 
+// What to say where images of a network of torchvision or timm have a size that the user did not choose, and that is
+// not the network's usual one. nullopt: nothing.
+std::optional<std::string> unusual_image(const NetworkChoice& choice, const OptionSet& set, const nn::Shape& image);
+
 // The person said something about the network, so a checkpoint's graph must agree.
 bool network_is_chosen(const OptionSet& set);
+// Those of the network that the user gave, --drop-path too, each as it is written on the command line.
+std::vector<std::string> chosen_network_options(const OptionSet& set);
 
 // What a checkpoint's network has that `mine` has not: "it was trained with another --drop-path", or its first layer
 // that differs. Empty: they are the same, except perhaps for the name of the whole: MXNet's symbol has none.

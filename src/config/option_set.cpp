@@ -269,6 +269,10 @@ void OptionSet::apply_preset() {
   }
 }
 
+void OptionSet::settle() {
+  for (const auto& settle : settles_) settle(*this);
+}
+
 void OptionSet::take_sources(const OptionSet& other) {
   for (Option& option : options_) {
     const Option* from = other.find(option.name());

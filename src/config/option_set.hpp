@@ -59,6 +59,9 @@ struct Option {
   std::function<void(const std::string& text)> set_legacy;
   std::function<std::string()> show;  // the present value; empty: none
   std::vector<Refusal> refusals;      // what set() refuses by name, for documents
+  // Name of the option, added before, of which this is another name: both set one field, and the one that comes from
+  // the stronger source decides. Often empty.
+  std::string same_as;
 
   std::optional<std::string> given;  // what stood on the command line
   Source source = Source::fallback;
@@ -128,6 +131,11 @@ class OptionSet {
   std::vector<std::string> preset_choosers() const;
   void apply_preset();  // that of the choosers' values, which they have checked
 
+  // `settle` is called by settle(), once every option has its value: where two options contradict each other, the one
+  // from the stronger source decides.
+  void after_sources(std::function<void(OptionSet&)> settle) { settles_.push_back(std::move(settle)); }
+  void settle();
+
   // Of a set that was bound to the same kind of struct: where the values came from, not the values.
   void take_sources(const OptionSet& other);
 
@@ -145,6 +153,7 @@ class OptionSet {
   std::deque<Option> options_;
   std::string chooser_, other_chooser_;
   std::vector<Preset> presets_;
+  std::vector<std::function<void(OptionSet&)>> settles_;
 };
 
 }  // namespace dtrain::config

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
@@ -47,6 +48,11 @@ bool yes_or_no(const std::string& text, const char* words) {
     if (text == no) return false;
   }
   throw UsageError(fmt::format("must be {}, not '{}'", words, text));
+}
+
+bool true_or_false(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return yes_or_no(text);
 }
 
 std::string one_of(const std::string& text, std::span<const std::string> choices) {

@@ -27,6 +27,7 @@ Integer whole_number(const std::string& text, Range range) {
 double real_number(const std::string& text, Range range);
 // 1 0 true false yes no on off; `words`: what a refusal says it must be.
 bool yes_or_no(const std::string& text, const char* words = "1 or 0");
+bool true_or_false(std::string text);  // the same in any case of letters, as Python's True and False
 std::string one_of(const std::string& text, std::span<const std::string> choices);
 std::string not_empty(const std::string& text);
 std::vector<double> number_list(const std::string& text);        // "30,60"; empty: none

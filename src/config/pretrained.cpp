@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/value_range.hpp>
 #include <dtrain/nn/networks.hpp>
 #include <dtrain/train/weights.hpp>
 
@@ -89,12 +90,25 @@ void suit_weights(const Path& file, const std::string& network, const OptionSet&
   if (!set.chosen("resize")) data.augment.resize = data.image.h * usual.resize / nn::pretrained_images(network).size;
 }
 
-static void require_image_of(const train::Checkpoint& checkpoint, const OptionSet& set, const DataOptions& data) {
+void suit_anchors(const Path& file, const OptionSet& set, nn::NetworkOptions& network) {
+  if (set.chosen("anchor-size") || !nn::is_detector(network.name)) return;
+  network.anchor_size = train::anchor_size_of_weights(file);
+}
+
+void require_image_of(const train::Checkpoint& checkpoint, const std::optional<nn::Shape>& chosen) {
   const nn::Shape image = checkpoint.graph.input();
-  if (!set.chosen("image-shape") || data.image == image) return;
-  throw UsageError(fmt::format("--image-shape {},{},{}: the network takes images of {},{},{}", data.image.c,
-                               data.image.h, data.image.w, image.c, image.h, image.w),
+  if (!chosen || *chosen == image) return;
+  throw UsageError(fmt::format("--image-shape {},{},{}: the network takes images of {},{},{}", chosen->c, chosen->h,
+                               chosen->w, image.c, image.h, image.w),
                    "leave --image-shape out; a run of `train --pretrained` or `import` chooses another size");
+}
+
+static void require_pixels_of(const train::Checkpoint& checkpoint, const OptionSet& set, const DataOptions& data) {
+  require_image_of(checkpoint, set.chosen("image-shape") ? std::optional(data.image) : std::nullopt);
+  if (!set.chosen("resize") || !nn::detection_of(checkpoint.graph)) return;
+  throw SettingError(
+      "resize", fmt::format("{} is a detector, which scales pictures to fit into its input", checkpoint.graph.name),
+      "leave it out");
 }
 
 std::string pixels_text(const DataOptions& data) {
@@ -133,7 +147,7 @@ static void take_stored_pixels(const train::Checkpoint& checkpoint, const Path& 
 
 void take_pixels(const train::Checkpoint& checkpoint, const Path& file, const OptionSet& set, DataOptions& data,
                  Reporter& reporter) {
-  require_image_of(checkpoint, set, data);
+  require_pixels_of(checkpoint, set, data);
   take_stored_pixels(checkpoint, file, set, data, reporter);
   suit_network(checkpoint.graph, set, data);
 }

@@ -6,6 +6,7 @@
 
 #include <dtrain/base/files.hpp>
 #include <dtrain/base/reporter.hpp>
+#include <dtrain/nn/networks.hpp>
 #include <dtrain/train/checkpoint.hpp>
 
 #include "data_options.hpp"
@@ -30,13 +31,20 @@ nn::Shape image_of_weights(const Path& file, const std::string& network);
 // images alone. Throws DataError for a file that cannot be read.
 void suit_weights(const Path& file, const std::string& network, const OptionSet& set, DataOptions& data);
 
+// A detector that dtrain trained with other anchors than the usual ones is no good with these, and no tensor shows it.
+// Throws as above.
+void suit_anchors(const Path& file, const OptionSet& set, nn::NetworkOptions& network);
+
 // "--image-shape 3,28,28 --rgb-mean 0,0,0 --rgb-std 58,58,58", and --resize where images are resized.
 std::string pixels_text(const DataOptions& data);
 
 // The pixels of a trained network: its image, and what its checkpoint says about mean, deviation and resizing. An ONNX
 // model of another program says nothing: it gets ImageNet's. MXNet's files say nothing either: they get those of the
-// options. The reporter says so.
+// options. The reporter says so. Throws UsageError for a choice of the user's that the network does not take.
 void take_pixels(const train::Checkpoint& checkpoint, const Path& file, const OptionSet& set, DataOptions& data,
                  Reporter& reporter);
+
+// Throws UsageError where the user chose another size than the network has.
+void require_image_of(const train::Checkpoint& checkpoint, const std::optional<nn::Shape>& chosen);
 
 }  // namespace dtrain::config

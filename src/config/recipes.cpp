@@ -1,5 +1,8 @@
 #include "recipes.hpp"
 
+#include <algorithm>
+
+#include <dtrain/base/error.hpp>
 #include <dtrain/nn/networks.hpp>
 
 namespace dtrain::config {
@@ -100,6 +103,16 @@ std::vector<std::string> recipe_names() {
   std::vector<std::string> names;
   for (const Preset& recipe : recipes()) names.push_back(recipe.name);
   return names;
+}
+
+std::optional<std::string> value_in_recipe(std::string_view recipe, std::string_view option) {
+  const std::vector<Preset> all = recipes();
+  const auto named = std::ranges::find(all, recipe, &Preset::name);
+  DTRAIN_CHECK(named != all.end(), "--recipe takes no other names");
+  for (const auto& [name, text] : named->values) {
+    if (name == option) return text;
+  }
+  return std::nullopt;
 }
 
 }  // namespace dtrain::config

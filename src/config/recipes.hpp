@@ -2,7 +2,9 @@
 // epochs.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "option_set.hpp"
@@ -11,5 +13,7 @@ namespace dtrain::config {
 
 std::vector<Preset> recipes();
 std::vector<std::string> recipe_names();
+// nullopt: the recipe leaves the option at its default.
+std::optional<std::string> value_in_recipe(std::string_view recipe, std::string_view option);
 
 }  // namespace dtrain::config

@@ -79,7 +79,8 @@ void bind_accumulation(OptionSet& set, ComputeOptions& compute) {
           between(1, 65536));
 }
 
-void bind_warmup(OptionSet& set, nn::Schedule& schedule) {
+void bind_warmup(OptionSet& set, TrainOptions& options) {
+  nn::Schedule& schedule = options.schedule;
   set.add("--warmup-epochs", schedule.warmup_epochs, "EPOCHS",
           "number of epochs at the start during which the learning rate rises to --lr",
           nn::kScheduleRanges.warmup_epochs);
@@ -89,6 +90,9 @@ void bind_warmup(OptionSet& set, nn::Schedule& schedule) {
   set.add("--warmup-lr", schedule.warmup_start, "RATE",
           "learning rate at which --warmup-epochs begin, at most --lr. Default: --lr / 25",
           nn::kScheduleRanges.warmup_start);
+  Option& of_file = set.add("--warmup-of-file", options.has_warmup_of_file,
+                            "--warmup-epochs comes from a file, and is fitted to the number of epochs");
+  of_file.hidden = of_file.flag_only = true;
 }
 
 void bind_initializer(OptionSet& set, nn::Initializer& initializer) {
@@ -122,7 +126,7 @@ void bind_rule(OptionSet& set, TrainOptions& options) {
           nn::kScheduleRanges.cycles);
   set.add("--lr-power", options.schedule.power, "POWER", "for poly, power of the share of the run that is left",
           nn::kScheduleRanges.power);
-  bind_warmup(set, options.schedule);
+  bind_warmup(set, options);
   set.add_custom(
       "--optimizer", "sgd|nag|adam|adamw|muon|rmsprop|adagrad|lamb|lars|adamax|nadam|adadelta|signum|ftml",
       "optimizer that updates the weights",

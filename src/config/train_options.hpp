@@ -35,6 +35,7 @@ struct TrainOptions {
   nn::Initializer initializer = nn::Initializer::standard;
   nn::Optimizer optimizer;
   nn::Schedule schedule{.base = 0.1};
+  bool has_warmup_of_file = false;  // the flag --warmup-epochs stands for a file's: see mark_warmup_of_file()
   int epochs = 100;
   int early_stop = 0;  // epochs without a better validation; 0: does not stop
   train::LocalSteps local;

@@ -30,12 +30,13 @@ void bind_compression(OptionSet& set, GradientCompression& compression) {
       [&compression](const std::string& text) { compression = train::compression_from(text, compression); },
       [&compression] { return train::compression_text(compression); });
   set.add_custom(
-      "--gc-type", "none|2bit", "MXNet's name for --gradient-compression",
-      [&compression](const std::string& text) {
-        static const std::vector<std::string> known = {"none", "2bit"};
-        compression = train::compression_from(one_of(text, known), compression);
-      },
-      [] { return std::string(); });
+         "--gc-type", "none|2bit", "MXNet's name for --gradient-compression",
+         [&compression](const std::string& text) {
+           static const std::vector<std::string> known = {"none", "2bit"};
+           compression = train::compression_from(one_of(text, known), compression);
+         },
+         [&compression] { return compression.kind == Compression::two_bit ? "2bit" : "none"; })
+      .same_as = "gradient-compression";
   set.add("--gc-threshold", compression.threshold, "T", "MXNet's name for the T of --gradient-compression 2bit:T",
           train::kThresholdRange);
 }

@@ -3,6 +3,7 @@
 #include <dtrain/base/error.hpp>
 
 #include "config_file.hpp"
+#include "train_options.hpp"
 
 namespace dtrain::config {
 namespace {
@@ -82,6 +83,50 @@ TEST(ConfigFile, ATableOfChosenOptionsGivesThemTheSameValuesAgain) {
     EXPECT_EQ(entry.section, "train");
     EXPECT_EQ(entry.values.front(), set.find(entry.key)->show()) << entry.key;
   }
+}
+
+// A text that the option takes: of its present value, else the first of these.
+std::string sample_of(Option& option) {
+  if (const std::string text = option.show(); !text.empty()) return text;
+  for (const char* text : {"1", "320x448", "ce", "2bit"}) {
+    try {
+      option.set(text);
+      return text;
+    } catch (const UsageError&) {
+      continue;
+    }
+  }
+  return "";
+}
+
+// What a table says of the option once it has this value, and the value that is read from there.
+void expect_recorded(const std::string& name, const std::string& text) {
+  TrainOptions options, read;
+  OptionSet set, again;
+  bind(set, options);
+  bind(again, read);
+  Option& option = *set.find(name);
+  option.set(text);
+  option.source = Source::flag;
+  EXPECT_NE(option.show(), "");
+  const std::string table = config_table(set, "train", {});
+  const auto entries = parse_config(table, "f");
+  ASSERT_EQ(entries.size(), 1u) << table;
+  EXPECT_NO_THROW(again.find(name)->set(entries[0].values.front())) << table;
+  EXPECT_EQ(again.find(name)->show(), option.show()) << table;
+}
+
+TEST(ConfigFile, EveryOptionOfTrainIsReadAgain) {
+  TrainOptions options;
+  OptionSet set;
+  bind(set, options);
+  for (Option& option : set.options()) {
+    if (option.flag_only) continue;
+    SCOPED_TRACE(option.name());
+    expect_recorded(option.name(), sample_of(option));
+  }
+  expect_recorded("gc-type", "2bit");
+  expect_recorded("elastic-training-enabled", "True");
 }
 
 TEST(ConfigFile, UnderscoresCountAsDashes) { EXPECT_EQ(parse_config("batch_size = 1", "f").at(0).key, "batch-size"); }

@@ -34,6 +34,14 @@ TEST(DataOptions, ADetectorOfBoxesAsksForNoMasks) {
   EXPECT_FALSE(validation_loader(options).detection.value().any_masks());
 }
 
+TEST(DataOptions, AnIndexBehindAUrlLiesBesideItsRecords) {
+  const Path records = "s3://bucket/d/p.rec";
+  EXPECT_NO_THROW(require_index(Path("s3://bucket/d/p.idx"), records, "data-train-idx"));
+  EXPECT_NO_THROW(require_index(std::nullopt, records, "data-train-idx"));
+  for (const char* other : {"s3://bucket/other/p.idx", "p.idx"})
+    EXPECT_THROW(require_index(Path(other), records, "data-train-idx"), UsageError) << other;
+}
+
 TEST(DataOptions, GroupsOfPicturesAreReadAndGoIntoTheCheckpoint) {
   DataOptions options;
   EXPECT_TRUE(aspect_groups_from("").empty());

@@ -137,9 +137,11 @@ TEST(Finetune, GivesADetectorTheRatesOfItsRecipeAndEpochsByItsPictures) {
   FinetuneFacts facts = facts_of("mask-rcnn", 512, 6, 1000);
   facts.network.backbone = "resnet-18";
   facts.network.proposals = 32;
+  facts.network.anchor_size = 16;
   const std::map<std::string, std::string> expected = {
-      {"network", "mask-rcnn"}, {"backbone", "resnet-18"}, {"proposals", "32"},    {"global-batch", "8"},
-      {"num-epochs", "12"},     {"warmup-epochs", "0.6"},  {"optimizer", "adamw"}, {"lr", "0.0005"},
+      {"network", "mask-rcnn"}, {"backbone", "resnet-18"}, {"proposals", "32"},
+      {"anchor-size", "16"},    {"global-batch", "8"},     {"num-epochs", "12"},
+      {"warmup-epochs", "0.6"}, {"optimizer", "adamw"},    {"lr", "0.0005"},
       {"wd", "0.01"},           {"lr-schedule", "cosine"}};
   EXPECT_EQ(choices(facts), expected);  // and neither label smoothing nor crops nor a factor of the last layer
   facts.batch = 2;

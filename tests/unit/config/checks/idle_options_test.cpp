@@ -34,8 +34,12 @@ TEST(IdleOptions, NameTheOptionThatTheyNeed) {
             Lines{"--rand-augment-ops has no effect without --auto-augment rand"});
 }
 
+TEST(IdleOptions, ACheckpointThatIsResumedMayHaveAnAverageOfItsOwn) {
+  EXPECT_EQ(idle_among({{"ema-warmup", "true"}, {"resume", "true"}}), Lines{});
+}
+
 TEST(IdleOptions, AreThoseOfANetworkBesideAFileOfOne) {
-  const GivenTexts given = {{"num-layers", "50"}, {"backbone", "resnet-18"}, {"proposals", "8"},
+  const GivenTexts given = {{"num-layers", "50"}, {"backbone", "resnet-18"}, {"proposals", "8"},  {"anchor-size", "16"},
                             {"width", "32"},      {"batch-norm", "true"},    {"drop-path", "0.3"}};
   for (const auto& [name, text] : given) {
     EXPECT_EQ(idle_among({{"network", "vgg"}, {name, text}}), Lines{}) << name;
@@ -64,6 +68,54 @@ TEST(IdleOptions, EachHasALineAlone) {
                             {"muon-coefficients", "3,-4,2"},
                             {"muon-rest-mom", "0.8"}};
   for (const auto& [name, text] : alone) EXPECT_EQ(idle_among({{name, text}}).size(), 1u) << name;
+}
+
+TEST(IdleOptions, AreThoseOfColorsWithGreyImages) {
+  for (const GivenTexts& colors :
+       {GivenTexts{{"pca-noise", "0.1"}}, {{"saturation", "0.4"}}, {{"max-random-h", "9"}}, {{"max-random-s", "9"}}}) {
+    const auto& [name, text] = colors.front();
+    EXPECT_EQ(idle_among({{name, text}, {"image-shape", "1,28,28"}}),
+              Lines{"--" + std::string(name) + " has no effect without images of 3 channels"});
+    EXPECT_EQ(idle_among({{name, text}, {"image-shape", "3,28,28"}}), Lines{}) << name;
+    EXPECT_EQ(idle_among({{name, "0"}, {"image-shape", "1,28,28"}}), Lines{}) << name;
+    EXPECT_EQ(idle_among({{name, text}, {"image-shape", "1,28,28"}, {"network", "g.json"}}), Lines{}) << name;
+  }
+}
+
+TEST(IdleOptions, AReflectionNeedsAPadding) {
+  EXPECT_EQ(idle_among({{"reflect-pad", "1"}, {"pad-size", "0"}}),
+            Lines{"--reflect-pad has no effect without --pad-size"});
+  EXPECT_EQ(idle_among({{"reflect-pad", "0"}, {"pad-size", "0"}}), Lines{});
+  EXPECT_EQ(idle_among({{"reflect-pad", "1"}, {"pad-size", "4"}}), Lines{});
+}
+
+TEST(IdleOptions, NameAScheduleThatTheRunDoesNotReach) {
+  const GivenTexts steps = {{"num-epochs", "19"}, {"lr-step-epochs", "20,30"}},
+                   warm_up = {{"num-epochs", "3"}, {"warmup-epochs", "5"}};
+  EXPECT_EQ(idle_among(steps),
+            Lines{"--lr-step-epochs 20,30 and --num-epochs 19: the run ends before the learning rate changes"});
+  EXPECT_EQ(idle_among(warm_up),
+            Lines{"--warmup-epochs 5 and --num-epochs 3: the run ends before the learning rate reaches --lr"});
+  for (GivenTexts unmeant : {steps, warm_up}) {
+    unmeant.emplace_back("benchmark", "1");
+    EXPECT_EQ(idle_among(unmeant), Lines{});
+    unmeant.back() = {"num-epochs", "0"};
+    EXPECT_EQ(idle_among(unmeant), Lines{});
+  }
+  EXPECT_EQ(idle_among({{"num-epochs", "20"}, {"lr-step-epochs", "10,30"}}), Lines{});
+  EXPECT_EQ(idle_among({{"num-epochs", "20"}, {"lr-step-epochs", "20"}}), Lines{}) << "the run that resumes needs it";
+  EXPECT_EQ(idle_among({{"num-epochs", "20"}, {"lr-step-epochs", ""}}), Lines{});
+}
+
+TEST(IdleOptions, AScheduleOfARecipeMayGoBeyondTheRun) {
+  TrainOptions options;
+  OptionSet set;
+  bind(set, options);
+  set.apply_preset();
+  set.find("num-epochs")->set("1");
+  set.find("num-epochs")->source = Source::flag;
+  ASSERT_GT(options.schedule.boundaries.front(), 1);
+  EXPECT_EQ(idle_options(options, set), Lines{});
 }
 
 TEST(IdleOptions, AreSilentWhereTheyHaveAnEffect) {

@@ -46,6 +46,23 @@ TEST(ScheduleOfRun, KeepsAWarmUpThatTheUserGave) {
   }
 }
 
+// As in the pods of --launcher kubernetes with --finetune.
+TEST(ScheduleOfRun, FitsTheWarmUpOfAFileThatBecameAFlag) {
+  for (const Source from : {Source::user_config, Source::named_config}) {
+    ShortRun here("cosine", "2", "1", from);
+    mark_warmup_of_file(here.set);
+    EXPECT_TRUE(here.options.has_warmup_of_file);
+    ShortRun there("cosine", "2", "1", Source::flag);
+    there.give("warmup-of-file", "true", Source::flag);
+    EXPECT_EQ(there.settled_warmup(), 0.5);
+  }
+  for (const Source from : {Source::flag, Source::environment, Source::recipe}) {
+    ShortRun here("cosine", "2", "1", from);
+    mark_warmup_of_file(here.set);
+    EXPECT_FALSE(here.options.has_warmup_of_file) << "the user's stays, and the pods have the recipe's anyway";
+  }
+}
+
 TEST(ScheduleOfRun, OneCycleTakesNoWarmUpOfARecipeOrAFile) {
   for (const Source from : {Source::recipe, Source::user_config, Source::project_config, Source::named_config}) {
     ShortRun run("one-cycle", "2", "5", from);
