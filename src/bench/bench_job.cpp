@@ -67,15 +67,15 @@ std::vector<double> BenchJob::step_seconds() const {
   for (const std::string& line : split(read_file(folder_ / "out"), '\n')) {
     if (!line.ends_with('}')) continue;
     const Json event = Json::parse(line, "the job's output");
-    if (event.at("event").as_string() == "step") seconds.push_back(event.at("seconds").as_number());
+    if (event_kind(event) == EventKind::step) seconds.push_back(event.at("seconds").as_number());
   }
   return seconds;
 }
 
-std::vector<Json> BenchJob::events(std::string_view kind) const {
+std::vector<Json> BenchJob::events(EventKind kind) const {
   std::vector<Json> found;
   for (Json& event : elastic::read_events(files_.events())) {
-    if (event.at("event").as_string() == kind) found.push_back(std::move(event));
+    if (event_kind(event) == kind) found.push_back(std::move(event));
   }
   return found;
 }

@@ -4,9 +4,9 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include <dtrain/base/event_kind.hpp>
 #include <dtrain/base/json.hpp>
 
 #include "job/spec/job_folder.hpp"
@@ -24,8 +24,8 @@ class BenchJob {
   const job::JobFolder& files() const { return files_; }
   // Seconds of each step so far, in order.
   std::vector<double> step_seconds() const;
-  // The events of this kind so far. There is a "generation" for each generation that has trained.
-  std::vector<Json> events(std::string_view kind) const;
+  // The events of this kind so far. There is a `generation` for each generation that has trained.
+  std::vector<Json> events(EventKind kind) const;
   // {"host": process id} of worker processes that train now.
   std::vector<std::pair<std::string, std::int64_t>> workers() const;
 

@@ -11,6 +11,23 @@
 #include <dtrain/train/plan.hpp>
 
 namespace dtrain::bench {
+namespace {
+
+// What stays at the end: an upper bound, because the best epoch may be among the newest.
+struct KeptCheckpoints {
+  std::uint64_t all = 0, of_epoch_ends = 0;
+};
+
+KeptCheckpoints kept_checkpoints(const RunSize& size, std::uint64_t steps) {
+  const std::uint64_t per_epoch = 1 + (size.every > 0 && steps > 0 ? (steps - 1) / size.every : 0);
+  const KeptCheckpoints written{.all = size.epochs * per_epoch, .of_epoch_ends = size.epochs};
+  if (size.checkpoints_kept == 0) return written;
+  const std::uint64_t best = size.keeps_best ? 1 : 0, newest_ends = (size.checkpoints_kept + per_epoch - 1) / per_epoch;
+  return {.all = std::min(size.checkpoints_kept + best, written.all),
+          .of_epoch_ends = std::min(newest_ends + best, written.of_epoch_ends)};
+}
+
+}  // namespace
 
 RunEstimate estimate_run(const RunSize& size, double step_seconds, double validation_seconds_per_image) {
   RunEstimate estimate;
@@ -19,8 +36,9 @@ RunEstimate estimate_run(const RunSize& size, double step_seconds, double valida
   estimate.epoch_seconds = step_seconds * static_cast<double>(size.images) / static_cast<double>(size.batch);
   estimate.validation_seconds = validation_seconds_per_image * static_cast<double>(size.validation_images);
   estimate.run_seconds = static_cast<double>(size.epochs) * (estimate.epoch_seconds + estimate.validation_seconds);
-  estimate.checkpoints = size.checkpoints_kept == 0 ? size.epochs : std::min(size.checkpoints_kept, size.epochs);
-  estimate.checkpoint_bytes = estimate.checkpoints * size.checkpoint_bytes;
+  const KeptCheckpoints kept = kept_checkpoints(size, estimate.steps);
+  estimate.checkpoints = kept.all;
+  estimate.checkpoint_bytes = kept.all * size.checkpoint_bytes + kept.of_epoch_ends * size.params_bytes;
   return estimate;
 }
 

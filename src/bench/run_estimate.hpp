@@ -14,8 +14,11 @@ struct RunSize {
   std::uint64_t images = 0, validation_images = 0;  // of an epoch
   std::uint64_t batch = 1;
   std::uint64_t epochs = 0;            // still to train
+  std::uint64_t every = 0;             // steps between the checkpoints within an epoch; 0: there are none
   std::uint64_t checkpoint_bytes = 0;  // of one
+  std::uint64_t params_bytes = 0;      // of MXNet's file beside that of an epoch's end
   std::uint64_t checkpoints_kept = 0;  // the newest so many; 0: all
+  bool keeps_best = false;             // that of an epoch, beside the newest
 };
 
 struct RunEstimate {
@@ -24,7 +27,7 @@ struct RunEstimate {
   std::uint64_t checkpoints = 0, checkpoint_bytes = 0;  // that stay at the end, and their size
 };
 
-// Pure. A checkpoint is written after each epoch.
+// Pure. A checkpoint is written after each epoch, and within it as `every` says.
 RunEstimate estimate_run(const RunSize& size, double step_seconds, double validation_seconds_per_image);
 
 // Parameters, statistics and the optimizer's slots.

@@ -71,7 +71,13 @@ net::HttpResponse board(const Question& question) {
 }
 
 net::HttpResponse job(const Question& question) {
-  return question.of_run([](const Run& run) { return reply(job_view(run.events(), run.journal(), wall_seconds())); });
+  std::vector<Json> events, journal;
+  question.of_run([&](const Run& run) {
+    events = run.events();
+    journal = run.journal();
+    return net::HttpResponse();
+  });
+  return reply(job_view(events, journal, wall_seconds()));
 }
 
 net::HttpResponse evaluation(const Question& question) {

@@ -6,6 +6,7 @@
 #include <map>
 
 #include <dtrain/base/csv.hpp>
+#include <dtrain/base/event_kind.hpp>
 #include <dtrain/base/file_exists.hpp>
 #include <dtrain/base/text.hpp>
 
@@ -133,7 +134,7 @@ Json validation_figures(const Json& event) {
 Json validations_of(const Run& run) {
   Json list = Json::array();
   for (const Json& event : run.events()) {
-    if (member_text(event, "event") != "evaluation") continue;
+    if (event_kind(event) != EventKind::evaluation || !run.is_of_training(event)) continue;
     Json row = Json::object({{"epoch", member_number(event, "epoch") + 1}});
     for (const char* name : {"loss", "accuracy", "top_k_accuracy"})
       if (const Json* value = event.find(name)) row[name] = *value;

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <map>
+#include <optional>
 
+#include <dtrain/base/event_kind.hpp>
 #include <dtrain/base/text.hpp>
 
 namespace dtrain::board {
@@ -92,91 +92,91 @@ std::string host_sentence(const Json& event, const char* what) {
   return fmt::format("{} {}{}", member_text(event, "host"), what, because(event));
 }
 
-const std::map<std::string_view, Sentence>& sentences() {
-  static const std::map<std::string_view, Sentence> all = {
-      {"hosts", hosts_sentence},
-      {"hosts_refused",
+const std::map<EventKind, Sentence>& sentences() {
+  static const std::map<EventKind, Sentence> all = {
+      {EventKind::hosts, hosts_sentence},
+      {EventKind::hosts_refused,
        [](const Json& e) {
          return fmt::format("The removal of {} is ignored{}", member_text(e, "removed"), because(e));
        }},
-      {"host_starting", [](const Json& e) { return host_sentence(e, "gets an agent"); }},
-      {"host_up",
+      {EventKind::host_starting, [](const Json& e) { return host_sentence(e, "gets an agent"); }},
+      {EventKind::host_up,
        [](const Json& e) {
          return fmt::format("The agent of {} answers from {} after {}", member_text(e, "host"),
                             member_text(e, "address"), seconds_text(e, "seconds"));
        }},
-      {"host_down", [](const Json& e) { return host_sentence(e, "has no agent any more"); }},
-      {"preparing", [](const Json& e) { return host_sentence(e, "is being prepared and checked"); }},
-      {"prepared", [](const Json& e) { return host_sentence(e, "passed the admission check"); }},
-      {"spare", [](const Json& e) { return host_sentence(e, "is a spare: there are workers enough"); }},
-      {"drain", [](const Json& e) { return host_sentence(e, "leaves at the next step"); }},
-      {"notice", [](const Json& e) { return host_sentence(e, "was given notice"); }},
-      {"added", [](const Json& e) { return host_sentence(e, "is a member: it has finished a step"); }},
-      {"removed", [](const Json& e) { return host_sentence(e, "is no member any more"); }},
-      {"worker_starting", [](const Json& e) { return fmt::format("A process starts: {}", worker_text(e)); }},
-      {"worker_up",
+      {EventKind::host_down, [](const Json& e) { return host_sentence(e, "has no agent any more"); }},
+      {EventKind::preparing, [](const Json& e) { return host_sentence(e, "is being prepared and checked"); }},
+      {EventKind::prepared, [](const Json& e) { return host_sentence(e, "passed the admission check"); }},
+      {EventKind::spare, [](const Json& e) { return host_sentence(e, "is a spare: there are workers enough"); }},
+      {EventKind::drain, [](const Json& e) { return host_sentence(e, "leaves at the next step"); }},
+      {EventKind::notice, [](const Json& e) { return host_sentence(e, "was given notice"); }},
+      {EventKind::added, [](const Json& e) { return host_sentence(e, "is a member: it has finished a step"); }},
+      {EventKind::removed, [](const Json& e) { return host_sentence(e, "is no member any more"); }},
+      {EventKind::worker_starting, [](const Json& e) { return fmt::format("A process starts: {}", worker_text(e)); }},
+      {EventKind::worker_up,
        [](const Json& e) { return fmt::format("{} runs as process {}", worker_text(e), member_text(e, "pid")); }},
-      {"worker_ready",
+      {EventKind::worker_ready,
        [](const Json& e) { return fmt::format("{} has built its model and can join", worker_text(e)); }},
-      {"prepare",
+      {EventKind::prepare,
        [](const Json& e) {
          return fmt::format("Generation {} of {} workers is prepared{}", member_text(e, "generation"),
                             member_text(e, "workers"), because(e));
        }},
-      {"commit",
+      {EventKind::commit,
        [](const Json& e) {
          return fmt::format("Generation {} is decided; members: {}{}", member_text(e, "generation"),
                             member_text(e, "members"), because(e));
        }},
-      {"entered",
+      {EventKind::entered,
        [](const Json& e) {
          return fmt::format("All members entered generation {}; the state was synchronised in {}",
                             member_text(e, "generation"), seconds_text(e, "sync_seconds"));
        }},
-      {"generation", pause_sentence},
-      {"abandoned",
+      {EventKind::generation, pause_sentence},
+      {EventKind::abandoned,
        [](const Json& e) {
          return fmt::format("Generation {} is given up{}", member_text(e, "generation"), because(e));
        }},
-      {"freeze",
+      {EventKind::freeze,
        [](const Json& e) {
          return fmt::format("Training pauses; no update of generation {} counts from here{}",
                             member_text(e, "generation"), because(e));
        }},
-      {"hold", [](const Json& e) { return fmt::format("Training waits{}", because(e)); }},
-      {"failed", [](const Json& e) { return fmt::format("{} failed{}", worker_text(e), because(e)); }},
-      {"exited", [](const Json& e) { return fmt::format("{} exited{}", worker_text(e), because(e)); }},
-      {"lost",
+      {EventKind::hold, [](const Json& e) { return fmt::format("Training waits{}", because(e)); }},
+      {EventKind::failed, [](const Json& e) { return fmt::format("{} failed{}", worker_text(e), because(e)); }},
+      {EventKind::exited, [](const Json& e) { return fmt::format("{} exited{}", worker_text(e), because(e)); }},
+      {EventKind::lost,
        [](const Json& e) {
          return e.find("worker") ? fmt::format("{} lost the others{}", worker_text(e), because(e))
                                  : fmt::format("The last weights are lost: {}", member_text(e, "message"));
        }},
-      {"left", [](const Json& e) { return fmt::format("{} left{}", worker_text(e), because(e)); }},
-      {"done", [](const Json& e) { return fmt::format("{} is done", worker_text(e)); }},
-      {"straggler", straggler_sentence},
-      {"takeover",
+      {EventKind::left, [](const Json& e) { return fmt::format("{} left{}", worker_text(e), because(e)); }},
+      {EventKind::done, [](const Json& e) { return fmt::format("{} is done", worker_text(e)); }},
+      {EventKind::straggler, straggler_sentence},
+      {EventKind::takeover,
        [](const Json& e) {
          return fmt::format("Another coordinator took over: term {}, {} workers on {}", member_text(e, "term"),
                             member_text(e, "workers"), member_text(e, "hosts"));
        }},
-      {"cut_off",
+      {EventKind::cut_off,
        [](const Json&) { return std::string("The coordinator does not reach enough agents: it decides nothing"); }},
-      {"reached",
+      {EventKind::reached,
        [](const Json& e) {
          return fmt::format("The coordinator reaches enough agents again, after {}", seconds_text(e, "seconds"));
        }},
-      {"epoch", [](const Json& e) { return epoch_sentence(e, "Training"); }},
-      {"evaluation", [](const Json& e) { return epoch_sentence(e, "Validation"); }},
-      {"checkpoint", [](const Json& e) { return fmt::format("Saved {}", member_text(e, "file")); }},
-      {"shards",
+      {EventKind::epoch, [](const Json& e) { return epoch_sentence(e, "Training"); }},
+      {EventKind::evaluation, [](const Json& e) { return epoch_sentence(e, "Validation"); }},
+      {EventKind::checkpoint, [](const Json& e) { return fmt::format("Saved {}", member_text(e, "file")); }},
+      {EventKind::shards,
        [](const Json& e) {
          return fmt::format("Shards follow the speed of the workers: ranks compute {}", member_text(e, "shards"));
        }},
-      {"warning", [](const Json& e) { return fmt::format("Warning: {}", member_text(e, "message")); }},
-      {"stop", [](const Json& e) { return fmt::format("The job is asked to stop{}", because(e)); }},
-      {"end_at_once", [](const Json& e) { return fmt::format("The job ends at once{}", because(e)); }},
-      {"finish", finish_sentence},
-      {"goodput",
+      {EventKind::warning, [](const Json& e) { return fmt::format("Warning: {}", member_text(e, "message")); }},
+      {EventKind::stop, [](const Json& e) { return fmt::format("The job is asked to stop{}", because(e)); }},
+      {EventKind::end_at_once, [](const Json& e) { return fmt::format("The job ends at once{}", because(e)); }},
+      {EventKind::finish, finish_sentence},
+      {EventKind::goodput,
        [](const Json& e) {
          const double sent = member_number(e, "sent_bytes");
          return fmt::format(
@@ -211,21 +211,66 @@ double member_number(const Json& event, std::string_view name, double otherwise)
 }
 
 std::string explain(const Json& event) {
-  const auto known = sentences().find(member_text(event, "event"));
+  const std::optional<EventKind> kind = event_kind(event);
+  const auto known = kind ? sentences().find(*kind) : sentences().end();
   std::string text = known == sentences().end() ? by_members(event) : known->second(event);
   if (!text.empty() && text[0] >= 'a' && text[0] <= 'z' && text.starts_with("worker ")) text[0] = 'W';
   return text;
 }
 
 Weight weight_of(const Json& event) {
-  constexpr std::array<std::string_view, 8> kTrouble = {"failed",  "freeze",      "straggler",     "lost",
-                                                        "warning", "end_at_once", "hosts_refused", "cut_off"};
-  constexpr std::array<std::string_view, 12> kChange = {"hosts",   "commit", "generation", "added",
-                                                        "removed", "drain",  "notice",     "takeover",
-                                                        "stop",    "finish", "reached",    "abandoned"};
-  const std::string kind = member_text(event, "event");
-  if (std::ranges::find(kTrouble, kind) != kTrouble.end()) return Weight::trouble;
-  return std::ranges::find(kChange, kind) != kChange.end() ? Weight::change : Weight::detail;
+  const std::optional<EventKind> kind = event_kind(event);
+  if (!kind) return Weight::detail;
+  switch (*kind) {
+    case EventKind::hosts_refused:
+    case EventKind::straggler:
+    case EventKind::failed:
+    case EventKind::lost:
+    case EventKind::freeze:
+    case EventKind::cut_off:
+    case EventKind::end_at_once:
+    case EventKind::warning:
+      return Weight::trouble;
+    case EventKind::hosts:
+    case EventKind::drain:
+    case EventKind::notice:
+    case EventKind::added:
+    case EventKind::removed:
+    case EventKind::commit:
+    case EventKind::generation:
+    case EventKind::abandoned:
+    case EventKind::takeover:
+    case EventKind::reached:
+    case EventKind::stop:
+    case EventKind::finish:
+      return Weight::change;
+    case EventKind::host_starting:
+    case EventKind::host_up:
+    case EventKind::host_down:
+    case EventKind::preparing:
+    case EventKind::prepared:
+    case EventKind::spare:
+    case EventKind::worker_starting:
+    case EventKind::worker_up:
+    case EventKind::worker_ready:
+    case EventKind::exited:
+    case EventKind::left:
+    case EventKind::done:
+    case EventKind::prepare:
+    case EventKind::entered:
+    case EventKind::hold:
+    case EventKind::claimed:
+    case EventKind::goodput:
+    case EventKind::step:
+    case EventKind::epoch:
+    case EventKind::evaluation:
+    case EventKind::checkpoint:
+    case EventKind::shards:
+    case EventKind::started:
+    case EventKind::rank_failed:
+      return Weight::detail;
+  }
+  return Weight::detail;
 }
 
 }  // namespace dtrain::board

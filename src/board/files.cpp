@@ -1,6 +1,7 @@
 #include "files.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -42,6 +43,12 @@ class LocalFiles final : public Files {
     struct stat status {};
     if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
     return static_cast<std::uint64_t>(status.st_size);
+  }
+
+  std::string version(const std::string& path) override {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
+    return fmt::format("{} {} {}.{}", status.st_ino, status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
   }
 
   std::string read(const std::string& path, std::uint64_t from, std::uint64_t most) override {
@@ -121,6 +128,11 @@ class ObjectFiles final : public Files {
   std::optional<std::uint64_t> size(const std::string& path) override {
     const auto found = objects_.find(path);
     return found == objects_.end() ? std::nullopt : std::optional(found->second.size);
+  }
+
+  std::string version(const std::string& path) override {
+    const auto found = objects_.find(path);
+    return found == objects_.end() ? std::string() : fmt::format("{} {}", found->second.size, found->second.etag);
   }
 
   std::string read(const std::string& path, std::uint64_t from, std::uint64_t most) override {

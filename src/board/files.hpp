@@ -28,6 +28,8 @@ class Files {
   virtual std::vector<std::string> find_runs() = 0;
   // nullopt: there is no such file.
   virtual std::optional<std::uint64_t> size(const std::string& path) = 0;
+  // Another one once the file was written anew, also where its size stays; empty: there is no such file.
+  virtual std::string version(const std::string& path) = 0;
   // At most so many bytes from there on; fewer where the file ends or cannot be read.
   virtual std::string read(const std::string& path, std::uint64_t from, std::uint64_t most) = 0;
   virtual std::vector<ListedFile> list(const std::string& folder) = 0;  // files only, by name

@@ -16,6 +16,7 @@
 namespace dtrain::board {
 namespace {
 
+constexpr std::uint64_t kLeastRead = 2 << 20, kMostRead = 64 << 20;
 constexpr double kWindow = 600;  // seconds; a change of the workers is older than that, or the forecast is off
 
 struct Passed {  // as of one line
@@ -26,8 +27,14 @@ constexpr const char* kMeasureFirst =
     "let it train for a minute; or train with the same options, and --job-dir, on one machine of that type";
 
 // Since the training last began.
-std::vector<Passed> passed_in(std::string_view steps) {
-  std::vector<Passed> all;
+struct Course {
+  std::vector<Passed> lines{};
+  bool has_begin = false;  // its first line stands in the text
+};
+
+Course course_in(std::string_view steps) {
+  Course course;
+  std::vector<Passed>& all = course.lines;
   double samples = 0;
   for (const std::string& line : split(steps, '\n')) {
     if (trim(line).empty()) continue;
@@ -35,6 +42,7 @@ std::vector<Passed> passed_in(std::string_view steps) {
       const Json json = Json::parse(line, "a line of steps.jsonl");
       if (json.find("begins")) {
         all.clear();
+        course.has_begin = true;
         continue;
       }
       samples += json.at("samples").as_number();
@@ -45,7 +53,7 @@ std::vector<Passed> passed_in(std::string_view steps) {
       continue;  // the last line may be half written
     }
   }
-  return all;
+  return course;
 }
 
 // The last ten minutes; where the last complete epoch began before that, since then, because its evaluation takes time
@@ -59,10 +67,26 @@ const Passed& begin_of_window(const std::vector<Passed>& all) {
   return *std::ranges::find_if(all, inside);
 }
 
+// Lines before these would not change the forecast.
+bool hold_the_window(std::string_view steps) {
+  const auto [lines, has_begin] = course_in(steps);
+  return has_begin || (!lines.empty() && &begin_of_window(lines) != &lines.front());
+}
+
 }  // namespace
 
+std::string steps_for_forecast(std::uint64_t size, const ReadPart& read) {
+  for (std::uint64_t wanted = kLeastRead;; wanted *= 4) {
+    const std::uint64_t most = std::min({wanted, kMostRead, size});
+    std::string steps = read(size - most, most);
+    if (most == size) return steps;
+    steps.erase(0, steps.find('\n') + 1);
+    if (most == kMostRead || hold_the_window(steps)) return steps;
+  }
+}
+
 Forecast forecast_of(std::string_view steps, std::string_view settings) {
-  const std::vector<Passed> all = passed_in(steps);
+  const std::vector<Passed> all = course_in(steps).lines;
   if (all.empty()) throw UsageError("no step of a training was recorded", kMeasureFirst);
   const Passed &begin = begin_of_window(all), &end = all.back();
   const double seconds = end.time - begin.time, epochs = end.epochs - begin.epochs;

@@ -3,6 +3,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
 #include <string_view>
 
 namespace dtrain::board {
@@ -21,7 +24,14 @@ struct Forecast {
   double seconds() const { return epochs * samples_of_epoch / samples_per_second; }  // of the whole training
 };
 
-// `steps`: steps.jsonl; `settings`: train.toml. Pure. Throws UsageError where too little was measured.
+// Bytes of a file: so many from there on.
+using ReadPart = std::function<std::string(std::uint64_t from, std::uint64_t size)>;
+
+// The end of a steps.jsonl of `size` bytes: as much of it as forecast_of() looks at, but at most 64 MiB.
+std::string steps_for_forecast(std::uint64_t size, const ReadPart& read);
+
+// `steps`: steps.jsonl, or steps_for_forecast() of it; `settings`: train.toml. Pure. Throws UsageError where too little
+// was measured.
 Forecast forecast_of(std::string_view steps, std::string_view settings);
 
 }  // namespace dtrain::board

@@ -99,6 +99,7 @@ Json act_on_job(const std::string& folder, const std::string& request) {
   const job::JobFolder job = job_in(folder);
   const Json wish = Json::parse(request, "the request");
   const std::string action = member_text(wish, "action"), host = member_text(wish, "host");
+  std::vector<std::string> problems;  // that the coordinator found in host_worker
   if (action != "stop" && host.empty()) throw UsageError("name a host");
   if (host.find_first_of("\n\r#") != host.npos) throw UsageError(fmt::format("{}: no line of a host file", host));
   if (action == "stop") {
@@ -106,13 +107,13 @@ Json act_on_job(const std::string& folder, const std::string& request) {
   } else if (action == "drain") {
     job::ask_coordinator(job, Json::object({{"ask", "drain"}, {"host", host}, {"reason", kReason}}));
   } else if (action == "add") {
-    job::edit_hosts(job, {.add = {host}});
+    problems = job::edit_hosts(job, {.add = {host}});
   } else if (action == "remove") {
-    job::edit_hosts(job, {.remove = {host}});
+    problems = job::edit_hosts(job, {.remove = {host}});
   } else {
     throw UsageError(fmt::format("{}: none of stop, drain, add and remove", action));
   }
-  return Json::object({{"done", action}, {"host", host}});
+  return Json::object({{"done", action}, {"host", host}, {"problems", json_texts(problems)}});
 }
 
 }  // namespace dtrain::board

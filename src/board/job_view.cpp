@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
+
+#include <dtrain/base/event_kind.hpp>
 
 #include "explain.hpp"
 #include "plot/step_columns.hpp"
@@ -71,33 +75,35 @@ class History {
   explicit History(std::span<const Json> journal) : members_(read_members(journal)) {}
 
   void take(const Json& event, double at) {
-    const std::string kind = member_text(event, "event");
+    const std::optional<EventKind> kind = event_kind(event);
     begin_ = begin_ ? begin_ : at;
     end_ = std::max(end_, at);
-    over_ = over_ && kind == "goodput";
-    if (kind == "host_starting" || kind == "preparing") {
+    over_ = over_ && kind == EventKind::goodput;
+    if (kind == EventKind::host_starting || kind == EventKind::preparing) {
       begin_span({member_text(event, "host"), 0}, "preparing", at, 0);
-    } else if (kind == "worker_starting") {
+    } else if (kind == EventKind::worker_starting) {
       begin_span(place_of(event), "preparing", at, whole_number(event, "worker"));
-    } else if (kind == "worker_ready") {
+    } else if (kind == EventKind::worker_ready) {
       begin_span(place_of(event), "joined", at, whole_number(event, "worker"));
-    } else if (kind == "commit") {
+    } else if (kind == EventKind::commit) {
       commit(event, at);
-    } else if (kind == "generation") {
+    } else if (kind == EventKind::generation) {
       generation(event, at);
-    } else if (kind == "failed") {
+    } else if (kind == EventKind::failed) {
       leave(event, at, "lost");
-    } else if (kind == "left" || kind == "done" || kind == "exited") {
+    } else if (kind == EventKind::left || kind == EventKind::done || kind == EventKind::exited) {
       leave(event, at, "left");
-    } else if (kind == "host_down") {
-      for (auto& [place, lane] : lanes_)
-        if (place.first == member_text(event, "host")) close(lane, at);
-    } else if (kind == "straggler") {
+    } else if (kind == EventKind::host_down) {
+      const std::string host = member_text(event, "host");
+      const Place first{host, std::numeric_limits<std::int64_t>::min()};
+      for (auto next = lanes_.lower_bound(first); next != lanes_.end() && next->first.first == host; ++next)
+        close(next->second, at);
+    } else if (kind == EventKind::straggler) {
       add_straggler(event, at);
-    } else if (kind == "goodput") {
+    } else if (kind == EventKind::goodput) {
       goodput_ = event.find("percent") ? *event.find("percent") : Json();
       sent_bytes_ += std::max(0.0, member_number(event, "sent_bytes"));
-    } else if (kind == "finish") {
+    } else if (kind == EventKind::finish) {
       for (auto& [place, lane] : lanes_) close(lane, at);
       over_ = true;
     }
@@ -165,10 +171,13 @@ class History {
       const JournalMember& member = members[rank];
       begin_span(member.place, "training", at, member.worker, static_cast<std::int64_t>(rank));
     }
-    for (auto& [place, lane] : lanes_) {
-      const bool is_member = std::ranges::find(members, place, &JournalMember::place) != members.end();
-      if (!is_member && lane.open && lane.spans.back().state == "training") close(lane, at);
+    std::set<Place> trains;
+    for (const JournalMember& member : members) trains.insert(member.place);
+    for (const Place& place : trained_) {
+      Lane& lane = lanes_[place];
+      if (!trains.contains(place) && lane.open && lane.spans.back().state == "training") close(lane, at);
     }
+    trained_ = std::move(trains);
   }
 
   void generation(const Json& event, double at) {
@@ -226,6 +235,7 @@ class History {
 
   const std::map<std::int64_t, std::vector<JournalMember>> members_;
   std::map<Place, Lane> lanes_;
+  std::set<Place> trained_;  // members of the last commit
   std::optional<double> begin_, trains_;
   double end_ = 0, pause_seconds_ = 0, sent_bytes_ = 0;
   bool over_ = false;

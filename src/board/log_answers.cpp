@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 #include <dtrain/base/text.hpp>
 
@@ -13,7 +14,7 @@ namespace dtrain::board {
 namespace {
 
 constexpr std::uint64_t kPiece = 256 << 10, kSearched = 1 << 20;
-constexpr std::size_t kMostMatches = 1000, kLongestLine = 4000;
+constexpr std::size_t kMostMatches = 1000, kLongestLine = 4000, kMostSearched = 1 << 20;
 
 std::string in_lower_case(std::string_view text) {
   std::string lower(text);
@@ -21,12 +22,17 @@ std::string in_lower_case(std::string_view text) {
   return lower;
 }
 
-// What may be handed out of a piece that begins there: whole lines, for the rest of the last one comes with the next
-// piece. A piece of one unfinished line, such as of a progress bar, is handed out as it is, or the log would stand
-// still.
-std::string whole_lines(std::string text) {
-  const std::size_t end = text.rfind('\n');
-  if (end != text.npos || text.size() < kPiece) text.resize(end == text.npos ? 0 : end + 1);
+// Without the beginning of a letter of UTF-8 at its end: the whole letter comes with the next piece.
+std::string whole_letters(std::string text) {
+  constexpr std::size_t kLongestLetter = 4;
+  for (std::size_t back = 1; back <= std::min(text.size(), kLongestLetter); ++back) {
+    const auto byte = static_cast<unsigned char>(text[text.size() - back]);
+    if (byte < 0x80) break;
+    if (byte < 0xC0) continue;  // inside a letter
+    const std::size_t length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : 2;
+    if (length > back) text.erase(text.size() - back);
+    break;
+  }
   return text;
 }
 
@@ -35,7 +41,7 @@ Json tail_of(Files& files, const std::string& path, const Target& target) {
   const auto asked = target.number("from");
   std::uint64_t from = asked && *asked >= 0 ? static_cast<std::uint64_t>(*asked) : size - std::min(size, kPiece);
   if (from > size) from = 0;  // it was cut
-  std::string text = whole_lines(files.read(path, from, kPiece));
+  std::string text = whole_letters(files.read(path, from, kPiece));
   const bool cut = !asked && from > 0;
   const std::uint64_t next = from + text.size();
   if (cut) text.erase(0, text.find('\n') + 1);
@@ -66,19 +72,21 @@ class Search {
 
 Json found_in(Files& files, const std::string& path, const std::string& words) {
   Search search(words);
-  std::string rest;
+  std::string line;  // its beginning, where it stands in earlier pieces
+  const auto grow = [&](std::string_view part) { line += part.substr(0, kMostSearched - line.size()); };
   for (std::uint64_t from = 0; !search.is_full();) {
     const std::string piece = files.read(path, from, kSearched);
     if (piece.empty()) break;
     from += piece.size();
-    rest += piece;
-    std::size_t at = 0;
-    for (std::size_t end = rest.find('\n'); end != rest.npos; end = rest.find('\n', at)) {
-      search.add(std::string_view(rest).substr(at, end - at));
-      at = end + 1;
+    std::string_view left = piece;
+    for (std::size_t end = left.find('\n'); end != left.npos; end = left.find('\n')) {
+      grow(left.substr(0, end));
+      search.add(std::exchange(line, {}));
+      left.remove_prefix(end + 1);
     }
-    rest.erase(0, at);
+    grow(left);
   }
+  if (!line.empty()) search.add(line);
   return search.json();
 }
 

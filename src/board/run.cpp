@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/event_kind.hpp>
 #include <dtrain/base/hash.hpp>
 #include <dtrain/base/text.hpp>
 
@@ -107,9 +108,9 @@ Run::News Run::fetch(Files& files) {
   if (looked_ && !news.any()) return std::exchange(fetched_, {});
   if (!news.journal.any()) news.journal = journal_tail_.next(files);
   const std::string path = folder_ + "/train.toml";
-  if (const std::uint64_t size = files.size(path).value_or(0); size != settings_size_) {
+  if (std::string version = files.version(path); version != settings_version_) {
     news.settings = read_small(files, path);
-    settings_size_ = size;
+    settings_version_ = std::move(version);
     news.has_settings = true;
   }
   looked_ = true;
@@ -123,7 +124,9 @@ void Run::apply(News news) {
     epochs_total_ = parse_number(configured(settings_, "num-epochs"));
   }
   if (news.steps.restarted) steps_ = {};
+  const bool began = steps_.tail().clock().begins() > 0;
   steps_.add(news.steps.lines, news.steps.at);
+  if (!began && steps_.tail().clock().begins() > 0) retake_validations();
   long_news_ = long_news_ || news.steps.lines.size() > kLongNews;
   if (long_news_ && !news.more()) {
     steps_.fit();
@@ -136,39 +139,58 @@ void Run::apply(News news) {
   last_time_ = std::max(last_event_, steps_.tail().last_time());
 }
 
+bool Run::is_of_training(const Json& event) const {
+  const plot::TrainingClock& clock = steps_.tail().clock();
+  if (clock.begins() == 0) return true;  // no steps tell one training from another
+  const auto time = plot::parse_time(member_text(event, "time"));
+  return time && clock.began_by(*time);
+}
+
+void Run::take_validation(const Json& event) {
+  if (!is_of_training(event)) return;
+  validation_accuracy_ = member_number(event, "accuracy", kNone);
+  validation_loss_ = member_number(event, "loss", kNone);
+  best_accuracy_ =
+      std::isfinite(best_accuracy_) ? std::max(best_accuracy_, validation_accuracy_) : validation_accuracy_;
+}
+
+// Those of the training that has begun.
+void Run::retake_validations() {
+  validation_accuracy_ = validation_loss_ = best_accuracy_ = kNone;
+  for (const Json& event : events_) {
+    if (event_kind(event) == EventKind::evaluation) take_validation(event);
+  }
+}
+
 void Run::forget_events() {
   events_.clear();
   is_job_ = false;
-  first_time_ = last_event_ = finished_at_ = workers_ = worker_seconds_ = workers_since_ = 0;
-  validation_accuracy_ = validation_loss_ = best_accuracy_ = kNone;
+  last_event_ = finished_at_ = workers_ = worker_seconds_ = workers_since_ = 0;
+  retake_validations();
   reason_.clear();
 }
 
 void Run::take_event(Json event) {
-  const std::string kind = member_text(event, "event");
+  const std::optional<EventKind> kind = event_kind(event);
   const double at = plot::parse_time(member_text(event, "time")).value_or(last_event_);
-  if (first_time_ == 0) first_time_ = at;
   last_event_ = at;
   const auto count_workers = [&](double workers) {
     if (workers_since_ > 0) worker_seconds_ += workers_ * std::max(0.0, at - workers_since_);
     workers_ = workers;
     workers_since_ = at;
   };
-  if (kind == "host_starting") is_job_ = true;
-  if (kind == "commit") {
+  if (kind == EventKind::host_starting) is_job_ = true;
+  if (kind == EventKind::commit) {
     const Json* const members = event.find("members");
     count_workers(members && members->is_array() ? static_cast<double>(members->as_array().size()) : workers_);
-  } else if (kind == "evaluation") {
-    validation_accuracy_ = member_number(event, "accuracy", kNone);
-    validation_loss_ = member_number(event, "loss", kNone);
-    best_accuracy_ =
-        std::isfinite(best_accuracy_) ? std::max(best_accuracy_, validation_accuracy_) : validation_accuracy_;
-  } else if (kind == "finish") {
+  } else if (kind == EventKind::evaluation) {
+    take_validation(event);
+  } else if (kind == EventKind::finish) {
     count_workers(0);
     finished_at_ = at;
     exit_code_ = static_cast<int>(member_number(event, "exit_code"));
     reason_ = member_text(event, "reason");
-  } else if (kind != "goodput" && at > finished_at_) {
+  } else if (kind != EventKind::goodput && at > finished_at_) {
     finished_at_ = 0;
   }
   events_.push_back(std::move(event));

@@ -53,6 +53,8 @@ class Run {
   const std::vector<Json>& events() const { return events_; }
   const std::vector<Json>& journal() const { return journal_; }
   const std::string& settings() const { return settings_; }
+  // False for an event of a training that stood in the folder before: its steps are gone, its events stay.
+  bool is_of_training(const Json& event) const;
 
   const char* state(double now, bool held) const { return state_of(signs(now, held)); }
   // The row of the table. `now`: seconds since 1970; `held`: a process holds the lock of the folder.
@@ -60,13 +62,15 @@ class Run {
 
  private:
   void take_event(Json event);
+  void take_validation(const Json& event);
+  void retake_validations();
   void forget_events();
   RunSigns signs(double now, bool held) const;
 
   const std::string folder_, name_, id_;
   // Of the thread that fetches.
   Tail steps_tail_, events_tail_, journal_tail_;
-  std::uint64_t settings_size_ = 0;
+  std::string settings_version_;
   bool looked_ = false;
   News fetched_;
   // What was applied.
@@ -76,7 +80,7 @@ class Run {
   std::string settings_, network_;
   std::optional<double> epochs_total_;
   bool is_job_ = false;
-  double first_time_ = 0, last_event_ = 0, finished_at_ = 0;
+  double last_event_ = 0, finished_at_ = 0;
   double last_time_ = 0;  // of the last lines, and not the latest of all: a clock may have been wrong
   int exit_code_ = 0;
   std::string reason_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include <dtrain/base/event_kind.hpp>
 #include <dtrain/data/image.hpp>
 
 #include "board/curves/levels.hpp"
@@ -40,7 +41,7 @@ Window window_of(const Target& target) {
 std::string validations_json(const Run& run, const Window& window) {
   std::string text;
   for (const Json& event : run.events()) {
-    if (member_text(event, "event") != "evaluation") continue;
+    if (event_kind(event) != EventKind::evaluation || !run.is_of_training(event)) continue;
     const double epochs = member_number(event, "epoch") + 1;
     const auto time = plot::parse_time(member_text(event, "time"));
     const double x = window.axis == Axis::epochs  ? epochs
@@ -64,7 +65,7 @@ Json changes_of(const Run& run, const Window& window) {
   Json list = Json::array();
   if (window.axis != Axis::time) return list;
   for (const Json& event : run.events()) {
-    if (member_text(event, "event") != "generation") continue;
+    if (event_kind(event) != EventKind::generation || !run.is_of_training(event)) continue;
     const auto time = plot::parse_time(member_text(event, "time"));
     const double x = run.steps().tail().clock().at(time.value_or(0));
     if (x < window.from || x > window.to) continue;

@@ -179,6 +179,7 @@ struct BoardServer::State {
       throw Error(fmt::format("{}; {}", error.what(), holder_of(options.address, options.port)),
                   "choose another one with setting 'port', or 0 for any free one");
     } catch (const Error& error) {
+      if (!error.hint().empty()) throw;
       throw Error(error.what(), "name an address of this machine, without a port, in setting 'address'");
     }
   }

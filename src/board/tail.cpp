@@ -13,12 +13,16 @@ constexpr std::size_t kHead = 64, kMostOfLine = 4 << 20;
 Tail::News Tail::next(Files& files) {
   News news;
   const std::uint64_t size = files.size(path_).value_or(0);
-  if (size == at_) return news;
+  if (size == at_) {
+    news.restarted = std::exchange(restarted_, false);
+    return news;
+  }
   if (size < at_ || is_another(files)) {
     begin_again();
-    news.restarted = true;
+    restarted_ = true;
   }
-  const std::string bytes = files.read(path_, at_, kNewsPiece);
+  const std::string bytes = files.read(path_, at_, kNewsPiece);  // may throw
+  news.restarted = std::exchange(restarted_, false);
   if (at_ == 0) head_ = bytes.substr(0, kHead);
   at_ += bytes.size();
   news.more = bytes.size() == kNewsPiece;

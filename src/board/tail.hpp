@@ -27,9 +27,10 @@ class Tail {
   void begin_again();
 
   const std::string path_;
-  std::uint64_t at_ = 0;  // bytes that were read
-  std::string head_;      // the first of them, which tell a file from its successor
-  std::string rest_;      // read, but no whole line yet
+  std::uint64_t at_ = 0;    // bytes that were read
+  std::string head_;        // the first of them, which tell a file from its successor
+  std::string rest_;        // read, but no whole line yet
+  bool restarted_ = false;  // and no news have said so yet
 };
 
 }  // namespace dtrain::board

@@ -3,6 +3,8 @@
 #include <string>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/process.hpp>
+#include <dtrain/launcher/program_files.hpp>
 #include <dtrain/net/aws.hpp>
 
 #include "doctor_facts.hpp"
@@ -51,7 +53,7 @@ void ask_identity(AwsFacts& facts) {
 }  // namespace
 
 AwsFacts read_aws() {
-  AwsFacts facts{.asked = true};
+  AwsFacts facts{.asked = true, .is_bundle = !launcher::bundle_of(own_command()).empty()};
   try {
     net::AwsIdentity identity({});
     facts.source = identity.credentials().source;

@@ -40,7 +40,8 @@ struct AwsFacts {
   std::string source{}, account{}, name{};  // of the credentials; empty: there are none
   std::string region{};
   std::string identity_error{};
-  std::string hint{};  // of the first error
+  std::string hint{};      // of the first error
+  bool is_bundle = false;  // this program, which `cluster up` gives to the nodes
 };
 
 struct MachineFacts {

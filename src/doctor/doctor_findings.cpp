@@ -257,6 +257,17 @@ std::vector<Finding> judge_aws(const AwsFacts& facts) {
   return found;
 }
 
+// A note, as s3:// needs no bundle; `cluster plan` and `cluster up` warn.
+std::vector<Finding> judge_bundle(const AwsFacts& facts) {
+  if (!facts.asked) return {};
+  if (facts.is_bundle)
+    return {{Level::fine, "bundle", "this dtrain is a bundle, which cluster nodes can start", "", ""}};
+  return {{Level::note, "bundle", "this dtrain is no bundle",
+           "`dtrain cluster up` copies it to the nodes, which cannot start it where they lack its libraries, or the "
+           "processor for which it was built",
+           "packaging/bundle.sh makes a bundle; unpack it, and run the dtrain in it"}};
+}
+
 std::vector<Finding> judge(const MachineFacts& facts) {
   std::vector<Finding> found = judge_compute(facts);
   append(found, judge_disks(facts));
@@ -264,6 +275,7 @@ std::vector<Finding> judge(const MachineFacts& facts) {
   append(found, judge_gpus(facts.nvidia));
   append(found, judge_cluster_variables(facts.cluster, static_cast<int>(facts.nvidia.found.gpus.size())));
   append(found, judge_aws(facts.aws));
+  append(found, judge_bundle(facts.aws));
   for (const MachineFacts::Unread& part : facts.unread) {
     found.push_back({Level::warning, part.about, "cannot be looked at: " + part.error,
                      "what dtrain needs there may fail in the same way", "run dtrain doctor as the user who trains"});

@@ -42,5 +42,6 @@ std::vector<Finding> judge_ssh(const MachineFacts& facts);
 std::vector<Finding> judge_gpus(const NvidiaFacts& facts);
 std::vector<Finding> judge_cluster_variables(const ClusterVariables& facts, int gpus);
 std::vector<Finding> judge_aws(const AwsFacts& facts);
+std::vector<Finding> judge_bundle(const AwsFacts& facts);  // of this program, as `cluster up` would copy it
 
 }  // namespace dtrain::doctor

@@ -20,7 +20,9 @@ std::string kernel_driver() {
 }  // namespace
 
 NvidiaFacts read_nvidia() {
-  return {.has_device = nvidia_device_count() > 0, .driver = kernel_driver(), .found = backend::look_for_cuda()};
+  return {.has_device = nvidia_device_count("/dev", std::nullopt) > 0,
+          .driver = kernel_driver(),
+          .found = backend::look_for_cuda()};
 }
 
 }  // namespace dtrain::doctor

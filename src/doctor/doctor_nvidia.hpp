@@ -8,7 +8,7 @@
 namespace dtrain::doctor {
 
 struct NvidiaFacts {
-  bool has_device = false;      // the kernel's driver made /dev/nvidia0
+  bool has_device = false;      // the kernel's driver made a device file for a GPU: /dev/nvidia0, ...
   std::string driver;           // of the kernel's driver, "580.95.05"; empty: none is loaded
   backend::CudaReport found{};  // what training on GPUs would use
 };

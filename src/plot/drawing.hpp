@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -45,5 +46,7 @@ struct Drawing {
 
 // SVG 1.1.
 std::string to_svg(const Drawing& drawing);
+// Whether a file that begins so is of to_svg(), by its first line, which is shorter than 512 bytes.
+bool is_own_svg(std::string_view beginning);
 
 }  // namespace dtrain::plot

@@ -9,6 +9,10 @@
 namespace dtrain::plot {
 namespace {
 
+// The first line begins and ends so.
+constexpr std::string_view kBegin = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"";
+constexpr std::string_view kEnd = "font-family=\"DejaVu Sans, Verdana, sans-serif\">";
+
 std::string escaped(std::string_view text) {
   std::string safe;
   for (const char c : text) {
@@ -59,13 +63,16 @@ class SvgWriter {
 }  // namespace
 
 std::string to_svg(const Drawing& drawing) {
-  std::string out = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
-      "font-family=\"DejaVu Sans, Verdana, sans-serif\">\n",
-      drawing.width, drawing.height);
+  std::string out =
+      fmt::format("{0}{1}\" height=\"{2}\" viewBox=\"0 0 {1} {2}\" {3}\n", kBegin, drawing.width, drawing.height, kEnd);
   SvgWriter writer(out);
   for (const Mark& mark : drawing.marks) std::visit(writer, mark);
   return out + "</svg>\n";
+}
+
+bool is_own_svg(std::string_view beginning) {
+  const std::string_view line = beginning.substr(0, beginning.find('\n'));
+  return line.starts_with(kBegin) && line.ends_with(kEnd);
 }
 
 }  // namespace dtrain::plot

@@ -28,9 +28,13 @@ TimeUnit unit_of(double seconds) {
 }
 
 std::string subtitle_of(const RunCurves& curves) {
+  constexpr std::size_t kLongest = 60;
   std::string crews;
-  for (const Crew& crew : curves.crews) crews += fmt::format("{}{}", crews.empty() ? "" : " \u00b7 ", crew.workers);
-  if (crews.size() > 60) crews = crews.substr(0, 60) + "\u2026";
+  for (const Crew& crew : curves.crews) {
+    const bool is_full = crews.size() > kLongest;
+    crews += fmt::format("{}{}", crews.empty() ? "" : " \u00b7 ", is_full ? "\u2026" : std::to_string(crew.workers));
+    if (is_full) break;
+  }
   return fmt::format("{} of training, workers {}", format_duration(std::chrono::duration<double>(curves.seconds)),
                      crews);
 }

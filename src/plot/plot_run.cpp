@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
+
+#include <dtrain/base/event_kind.hpp>
 
 namespace dtrain::plot {
 namespace {
@@ -20,17 +23,18 @@ class EventReader {
   EventReader(RunCurves& curves) : curves_(curves) {}
 
   void take(const Json& event, double at) {
-    const std::string& kind = event.at("event").as_string();
-    if (kind == "evaluation") {
+    const std::optional<EventKind> kind = event_kind(event);
+    if (kind == EventKind::evaluation) {
       const Json* epoch = event.find("epoch");  // that was trained last, from 0
-      const double epochs = epoch ? epoch->as_number() + 1 : 0;
+      const double epochs = epoch && epoch->is_number() ? epoch->as_number() + 1 : 0;
       add_number(event, "loss", at, epochs, curves_.validation_loss);
       add_number(event, "accuracy", at, epochs, curves_.validation_accuracy);
       if (event.find("boxes")) curves_.detects = true;
       if (const Json* const masks = event.find("masks")) add_number(*masks, "ap", at, epochs, curves_.validation_masks);
-    } else if (kind == "lost" || kind == "failed") {
-      lost_[event.at("host").as_string()] = true;
-    } else if (kind == "commit") {
+    } else if (kind == EventKind::lost || kind == EventKind::failed) {
+      // The loss of weights has no host.
+      if (const std::string host = event.find_text("host"); !host.empty()) lost_[host] = true;
+    } else if (kind == EventKind::commit) {
       commit(event, at);
     }
   }
@@ -39,13 +43,17 @@ class EventReader {
   // A detector's evaluation has no loss, and what is not finite is written as null.
   static void add_number(const Json& event, const char* key, double at, double epochs,
                          std::vector<CurvePoint>& points) {
-    const Json& value = event.at(key);
-    if (!value.is_null()) points.push_back({at, value.as_number(), epochs});
+    const Json* const value = event.find(key);
+    if (value && value->is_number()) points.push_back({at, value->as_number(), epochs});
   }
 
   void commit(const Json& event, double at) {
+    const Json* const list = event.find("members");
+    if (!list || !list->is_array()) return;
     std::vector<std::string> members;
-    for (const Json& host : event.at("members").as_array()) members.push_back(host.as_string());
+    for (const Json& host : list->as_array()) {
+      if (host.is_string()) members.push_back(host.as_string());
+    }
     curves_.crews.push_back({at, static_cast<int>(members.size())});
     if (began_) {
       for (const std::string& host : without(members, members_)) add(at, MembershipChange::Kind::joined, host);
@@ -87,8 +95,8 @@ RunCurves curves_of(const StepColumns& steps, std::span<const Json> events) {
   const TrainingClock& clock = steps.clock();
   EventReader reader(curves);
   for (const Json& event : events) {
-    const double time = seconds_of_time(event.at("time").as_string());
-    if (clock.began_by(time)) reader.take(event, clock.at(time));
+    const auto time = parse_time(event.find_text("time"));
+    if (time && clock.began_by(*time)) reader.take(event, clock.at(*time));
   }
   if (curves.crews.empty()) curves.crews.push_back({0, 1});  // a training in one process
   for (const double at : clock.resumed()) curves.changes.push_back({at, MembershipChange::Kind::resumed, ""});

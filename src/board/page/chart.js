@@ -311,7 +311,7 @@ export class Chart {
       const far = Math.abs(this.place(event) - from) > 6;
       from = null;
       replace(this.marks);
-      if (far) this.onZoom(ends[0], ends[1]);
+      if (far) this.zoom(ends[0], ends[1]);
     });
     this.picture.addEventListener("pointercancel", () => {
       from = null;
@@ -322,11 +322,16 @@ export class Chart {
     this.picture.addEventListener("keydown", (event) => this.key(event));
   }
 
+  // Ends that numbers can hardly tell apart show nothing more.
+  zoom(from, to) {
+    if (to - from > 1e-9 * Math.max(Math.abs(from), Math.abs(to))) this.onZoom(from, to);
+  }
+
   key(event) {
     if (!this.scale) return;
     const { from, to } = this.scale, wide = to - from;
     const at = this.cursor === null ? (event.key === "ArrowLeft" ? to : from) : this.cursor;
-    const zoom = (factor) => this.onZoom(at - (at - from) * factor, at + (to - at) * factor);
+    const zoom = (factor) => this.zoom(at - (at - from) * factor, at + (to - at) * factor);
     const moves = {
       ArrowRight: () => this.point(Math.min(to, at + wide / 100), true),
       ArrowLeft: () => this.point(Math.max(from, at - wide / 100), true),

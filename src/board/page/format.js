@@ -89,13 +89,17 @@ export function ago(seconds, now) {
   return Math.floor(past / 86400) + " d ago";
 }
 
+const MOST_TICKS = 50;
+
 // About `count` round numbers from low to high.
 export function ticks(low, high, count) {
   if (!(high > low)) return [low];
   const rough = (high - low) / Math.max(1, count);
   const power = Math.pow(10, Math.floor(Math.log10(rough)));
   const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((size) => size >= rough * 0.999) || power * 10;
-  const list = [];
-  for (let at = Math.ceil(low / step - 1e-9); at * step <= high + step * 1e-9; at += 1) list.push(Number((at * step).toPrecision(12)));
+  if (!Number.isFinite(step) || low + step === low) return [];
+  // The number is settled first: where numbers are further apart than 1, a counter of them would stand still.
+  const first = Math.ceil(low / step - 1e-9), last = Math.floor(high / step + 1e-9), list = [];
+  for (let i = 0; i < Math.min(last - first + 1, MOST_TICKS); i += 1) list.push(Number(((first + i) * step).toPrecision(12)));
   return list;
 }

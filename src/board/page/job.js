@@ -139,6 +139,8 @@ export class JobPage {
       this.live = null;
       return;
     }
+    if (this.asking) return; // a coordinator may answer more slowly than the page asks
+    this.asking = true;
     try {
       const live = await ask("/api/live", { run: this.id });
       if (this.over) return;
@@ -148,6 +150,8 @@ export class JobPage {
       this.drawWaiting(this.live);
     } catch (error) {
       this.isLive = false;
+    } finally {
+      this.asking = false;
     }
   }
 
@@ -198,8 +202,8 @@ export class JobPage {
     yes.onclick = async () => {
       yes.disabled = true;
       try {
-        await act(values, this.id);
-        setText(answer, "Done; the events below show what follows.");
+        const { problems } = await act(values, this.id);
+        setText(answer, ["Done; the events below show what follows."].concat((problems || []).map((problem) => "The file host_worker: " + problem + ".")).join(" "));
         setText(no, "Close");
       } catch (error) {
         setText(answer, error.message + (error.hint ? ". " + error.hint : ""));

@@ -25,6 +25,31 @@ TEST(RunEstimate, KeepsEveryCheckpointUnlessANumberIsGiven) {
   EXPECT_EQ(estimate_run(size, 1, 0).checkpoints, 5u);
 }
 
+TEST(RunEstimate, CountsTheCheckpointsWithinAnEpoch) {
+  RunSize size{.images = 80, .batch = 10, .epochs = 2, .every = 1, .checkpoint_bytes = 100};
+  EXPECT_EQ(estimate_run(size, 1, 0).checkpoints, 16u);
+  EXPECT_EQ(estimate_run(size, 1, 0).checkpoint_bytes, 1600u);
+  size.every = 4;
+  EXPECT_EQ(estimate_run(size, 1, 0).checkpoints, 4u) << "one amid each epoch, and that of its end";
+  size.every = 8;
+  EXPECT_EQ(estimate_run(size, 1, 0).checkpoints, 2u);
+  size.every = 1, size.checkpoints_kept = 3;
+  EXPECT_EQ(estimate_run(size, 1, 0).checkpoints, 3u);
+  size.keeps_best = true;
+  EXPECT_EQ(estimate_run(size, 1, 0).checkpoints, 4u);
+}
+
+TEST(RunEstimate, FilesOfMxnetStandBesideTheEndsOfEpochs) {
+  RunSize size{.images = 80, .batch = 10, .epochs = 2, .every = 1, .checkpoint_bytes = 100, .params_bytes = 7};
+  EXPECT_EQ(estimate_run(size, 1, 0).checkpoint_bytes, 16 * 100u + 2 * 7);
+  size.checkpoints_kept = 8;
+  EXPECT_EQ(estimate_run(size, 1, 0).checkpoint_bytes, 8 * 100u + 7);
+  size.checkpoints_kept = 9;
+  EXPECT_EQ(estimate_run(size, 1, 0).checkpoint_bytes, 9 * 100u + 2 * 7);
+  size.checkpoints_kept = 1, size.keeps_best = true;
+  EXPECT_EQ(estimate_run(size, 1, 0).checkpoint_bytes, 2 * 100u + 2 * 7);
+}
+
 TEST(RunEstimate, ARunThatIsDoneNeedsNothing) {
   const RunEstimate estimate = estimate_run({.images = 10, .batch = 10, .epochs = 0, .checkpoint_bytes = 100}, 1, 0);
   EXPECT_EQ(estimate.run_seconds, 0);

@@ -50,6 +50,28 @@ TEST(Forecast, BeginsAnewWhereTheTrainingDoes) {
   EXPECT_NEAR(made.epochs_done, 1.6, 1e-9);
 }
 
+TEST(Forecast, ReadsTheEndOfALongRecord) {
+  std::string steps = kBegin;
+  while (steps.size() < (3u << 20)) steps += line(0, 0, 1, 64);
+  for (int ten = 0; ten <= 120; ++ten) steps += line(1200 + 10 * ten, 0, 2 + ten / 2, 64);
+  std::uint64_t bytes = 0;
+  const ReadPart part = [&](std::uint64_t from, std::uint64_t size) {
+    bytes += size;
+    return steps.substr(from, size);
+  };
+  const std::string end = steps_for_forecast(steps.size(), part);
+  EXPECT_LT(bytes, steps.size()) << "the last ten minutes are in the first piece";
+  EXPECT_EQ(forecast_of(end, kSettings).samples_per_second, forecast_of(steps, kSettings).samples_per_second);
+  EXPECT_EQ(steps_for_forecast(0, part), "");
+
+  std::string slow = kBegin;  // one epoch, and the next one has begun: all of it counts
+  while (slow.size() < (5u << 20)) slow += line(10, 0, 9, 64);
+  slow += line(3000, 1, 9, 64);
+  const std::string all =
+      steps_for_forecast(slow.size(), [&](std::uint64_t from, std::uint64_t size) { return slow.substr(from, size); });
+  EXPECT_EQ(all, slow);
+}
+
 TEST(Forecast, GuessesNothing) {
   EXPECT_THROW(forecast_of("", kSettings), UsageError);
   EXPECT_THROW(forecast_of(kBegin, kSettings), UsageError);

@@ -87,6 +87,23 @@ TEST(JobView, WithoutAJournalTheHostsSayWhoTrains) {
   EXPECT_EQ(view.at("lanes").as_array().at(1).at("spans").as_array().back().at("state").as_string(), "training");
 }
 
+TEST(JobView, WhoIsInNoCommitTrainsNoMore) {
+  const std::vector<Json> events = {job_event(10, R"("event":"commit","generation":1,"members":["w1","w2","w3"])"),
+                                    job_event(12, R"("event":"host_down","host":"w2")"),
+                                    job_event(14, R"("event":"commit","generation":2,"members":["w1"])"),
+                                    job_event(16, R"("event":"commit","generation":3,"members":["w3","w2"])")};
+  const Json view = job_view(events, {}, 20);
+  const auto ends = [&](std::size_t lane) {
+    std::string text;
+    for (const Json& span : view.at("lanes").as_array().at(lane).at("spans").as_array())
+      text += span.at("from").dump() + "-" + span.at("to").dump() + " ";
+    return text;
+  };
+  EXPECT_EQ(ends(0), "10.0-16.0 ");
+  EXPECT_EQ(ends(1), "10.0-12.0 16.0-20.0 ");
+  EXPECT_EQ(ends(2), "10.0-14.0 16.0-20.0 ");
+}
+
 TEST(JobView, DamagedEventsArePassedOver) {
   std::vector<Json> events = {Json(),
                               Json(3),

@@ -13,6 +13,7 @@ class OneLog final : public Files {
   explicit OneLog(std::string text) : text_(std::move(text)) {}
   std::vector<std::string> find_runs() override { return {}; }
   std::optional<std::uint64_t> size(const std::string&) override { return text_.size(); }
+  std::string version(const std::string&) override { return "1"; }
   std::string read(const std::string&, std::uint64_t from, std::uint64_t most) override {
     return from < text_.size() ? text_.substr(from, most) : std::string();
   }
@@ -36,11 +37,31 @@ std::string shown(const std::string& log) {
   }
 }
 
-TEST(LogAnswers, AreWholeLines) {
-  EXPECT_EQ(shown("one\ntwo\nthr"), "one\ntwo\n");
+TEST(LogAnswers, HaveTheUnfinishedLastLine) {
+  EXPECT_EQ(shown("one\ntwo\nthr"), "one\ntwo\nthr");
   std::string log;
   while (log.size() < 600'000) log += "a line of " + std::to_string(log.size()) + "\n";
-  EXPECT_EQ(shown(log + "and a"), log);
+  EXPECT_EQ(shown(log + "and a"), log + "and a");
+}
+
+TEST(LogAnswers, TearNoLetterApart) {
+  std::string log = "x";  // so that a letter stands across the end of a piece
+  while (log.size() < 600'000) log += "\u20ac\u00e9\U0001F600";
+  EXPECT_EQ(shown(log + "\n"), log + "\n");
+  EXPECT_EQ(shown("h\u00e9\xe2\x82"), "h\u00e9") << "the rest of the last letter has not come";
+}
+
+Json found(const std::string& log, const std::string& words) {
+  OneLog files(log);
+  return log_of(files, "/job", *parse_target("/api/log?name=w1.0.log&search=" + words)).at("matches");
+}
+
+TEST(LogAnswers, SearchTheUnfinishedLineAndTheBeginningOfALongOne) {
+  EXPECT_EQ(found("one\ntwo\nthr", "THR").dump(), R"([{"line":3,"text":"thr"}])");
+  const std::string line = "begin" + std::string(3 << 20, 'x') + "end";
+  EXPECT_EQ(found(line + "\nnext begin\n", "begin").as_array().size(), 2u);
+  EXPECT_EQ(found(line + "\nnext end\n", "end").as_array().size(), 1u);
+  EXPECT_EQ(found(line + "\nnext end\n", "next").as_array().at(0).at("line").as_integer(), 2);
 }
 
 TEST(LogAnswers, GoOnBehindALongLineWithoutEnd) {

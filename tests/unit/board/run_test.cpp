@@ -5,6 +5,8 @@
 
 #include <dtrain/base/error.hpp>
 
+#include "common/temporary_folder.hpp"
+#include "evaluation_answers.hpp"
 #include "explain.hpp"
 #include "locks.hpp"
 
@@ -85,6 +87,41 @@ TEST(Run, AClockThatWasAheadDoesNotKeepARunAlive) {
   EXPECT_EQ(run.row(ahead + 55, false).at("state").as_string(), "silent");
 }
 
+TEST(Run, ValidationsOfARunThatWasReplacedDoNotCount) {
+  const auto begins = [](int second) {
+    return fmt::format("{{\"time\":\"2026-01-31T23:59:{}.000000Z\",\"begins\":true}}\n", second);
+  };
+  board::Run run("/m/a-run", "a");
+  run.apply(news(begins(10), event(12, "\"event\":\"evaluation\",\"accuracy\":0.75,\"loss\":1")));
+  EXPECT_EQ(run.row(0, true).at("best_accuracy").as_number(), 0.75);
+  board::Run::News other = news(begins(20), "");
+  other.steps.restarted = true;
+  run.apply(std::move(other));
+  EXPECT_TRUE(run.row(0, true).at("best_accuracy").is_null());
+  EXPECT_TRUE(run.row(0, true).at("validation_loss").is_null());
+  run.apply(news("", event(22, "\"event\":\"evaluation\",\"accuracy\":0.5,\"loss\":2")));
+  EXPECT_EQ(run.row(0, true).at("best_accuracy").as_number(), 0.5);
+  EXPECT_EQ(validations_of(run).at("validations").as_array().size(), 1u);
+  EXPECT_EQ(run.events().size(), 2u);
+}
+
+TEST(Run, SettingsOfTheSameSizeAreReadAnew) {
+  const TemporaryFolder folder;
+  const auto files = open_files(folder.path().string(), nullptr);
+  const auto write = [&](const char* epochs, const char* steps) {
+    write_file_atomic(folder / "train.toml", fmt::format("num-epochs = {}\n", epochs));
+    write_file_atomic(folder / "steps.jsonl", steps);
+  };
+  constexpr const char* kFirst = "{\"time\":\"2026-01-31T12:00:01Z\",\"begins\":true}\n";
+  board::Run run(folder.path().string(), "a");
+  write("4", kFirst);
+  run.apply(run.fetch(*files));
+  EXPECT_EQ(run.row(0, false).at("epochs_total").as_number(), 4);
+  write("8", (std::string(kFirst) + kFirst).c_str());
+  run.apply(run.fetch(*files));
+  EXPECT_EQ(run.row(0, false).at("epochs_total").as_number(), 8);
+}
+
 TEST(Run, AnotherRunInTheSameFolderBeginsAnew) {
   board::Run run("/m/a-run", "a");
   run.apply(news("", event(12, "\"event\":\"evaluation\",\"accuracy\":0.75,\"loss\":1")));
@@ -119,6 +156,15 @@ TEST(Explain, SaysEventsInWords) {
     EXPECT_NO_THROW(words(odd)) << odd;
 }
 
+TEST(Explain, WeighsEventsByTheirKinds) {
+  const auto weight = [](const std::string& json) { return weight_of(Json::parse(json, "test")); };
+  EXPECT_EQ(weight(R"({"event":"failed","host":"w1"})"), Weight::trouble);
+  EXPECT_EQ(weight(R"({"event":"commit"})"), Weight::change);
+  EXPECT_EQ(weight(R"({"event":"worker_up"})"), Weight::detail);
+  for (const char* odd : {R"({"event":"new kind"})", R"({"event":5})", "{}", "[]"})
+    EXPECT_EQ(weight(odd), Weight::detail) << odd;
+}
+
 TEST(Locks, AreReadFromTheKernelsTable) {
   const auto files = parse_locks(
       "1: FLOCK  ADVISORY  WRITE 2044 fe:00:131090 0 EOF\n2: POSIX  ADVISORY  WRITE 1 fe:00:7 0 EOF\n2: -> FLOCK\n\n");
@@ -132,6 +178,7 @@ class Troubled final : public Files {
   std::optional<std::uint64_t> size(const std::string& path) override {
     return path == "/r/steps.jsonl" ? kSteps.size() : path == "/r/events.jsonl" ? kEvents.size() : 0;
   }
+  std::string version(const std::string&) override { return {}; }
   std::string read(const std::string& path, std::uint64_t from, std::uint64_t) override {
     if (path == "/r/steps.jsonl") return kSteps.substr(from);
     if (broken) throw DataError("the service does not answer");

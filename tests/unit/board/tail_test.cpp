@@ -4,7 +4,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
+
+#include <dtrain/base/error.hpp>
 
 namespace dtrain::board {
 namespace {
@@ -39,6 +42,41 @@ TEST_F(TailTest, AFileThatIsReplacedIsReadAnew) {
   const Tail::News news = next();
   EXPECT_TRUE(news.restarted);
   EXPECT_EQ(news.lines, "the second run, which is longer\n");
+}
+
+// Bytes that cannot be read for a while, apart from the first ones, as of a service that fails in the middle.
+class Failing final : public Files {
+ public:
+  explicit Failing(std::string text) : text_(std::move(text)) {}
+  std::vector<std::string> find_runs() override { return {}; }
+  std::optional<std::uint64_t> size(const std::string&) override { return text_.size(); }
+  std::string version(const std::string&) override { return {}; }
+  std::string read(const std::string&, std::uint64_t from, std::uint64_t most) override {
+    if (fails && most > text_.size()) throw DataError("the service does not answer");
+    return text_.substr(std::min<std::size_t>(from, text_.size()), most);
+  }
+  std::vector<ListedFile> list(const std::string&) override { return {}; }
+  bool is_local() const override { return false; }
+  void become(std::string text) { text_ = std::move(text); }
+
+  bool fails = false;
+
+ private:
+  std::string text_;
+};
+
+TEST(Tail, ARestartIsSaidAlsoWhereTheFirstReadFails) {
+  Failing files("the first run\nsecond\n");
+  Tail tail("/r/steps.jsonl");
+  EXPECT_EQ(tail.next(files).lines, "the first run\nsecond\n");
+  files.become("another run\n");
+  files.fails = true;
+  EXPECT_THROW(tail.next(files), DataError);
+  files.fails = false;
+  const Tail::News news = tail.next(files);
+  EXPECT_TRUE(news.restarted);
+  EXPECT_EQ(news.lines, "another run\n");
+  EXPECT_FALSE(tail.next(files).restarted);
 }
 
 TEST_F(TailTest, AFileThatIsCutOrVanishesIsReadAnew) {

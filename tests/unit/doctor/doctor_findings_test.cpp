@@ -138,6 +138,15 @@ TEST(DoctorFindings, AMissingOrWrongVariableOfAClusterIsNamed) {
   EXPECT_EQ(level_of(judge_cluster_variables(facts, 4), "cluster"), Level::problem);
 }
 
+TEST(DoctorFindings, AProgramThatIsNoBundleIsNamedWhereAwsIsAsked) {
+  EXPECT_TRUE(judge_bundle({}).empty());
+  EXPECT_EQ(level_of(judge_bundle({.asked = true}), "bundle"), Level::note);
+  EXPECT_EQ(level_of(judge_bundle({.asked = true, .is_bundle = true}), "bundle"), Level::fine);
+  MachineFacts facts = good_machine();
+  facts.aws.asked = true;
+  EXPECT_EQ(level_of(judge(facts), "bundle"), Level::note);
+}
+
 TEST(DoctorFindings, CredentialsThatAwsRefusesAreAProblemAndNoneAreNot) {
   EXPECT_TRUE(judge_aws({}).empty());
   AwsFacts facts{.asked = true};

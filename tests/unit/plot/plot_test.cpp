@@ -47,6 +47,23 @@ TEST(PlotRun, CurvesBeginWithTheTraining) {
   EXPECT_EQ(curves.seconds, 4);
 }
 
+TEST(PlotRun, EventsThatLackAMemberArePassedOver) {
+  const auto damaged = [](const char* event) { return Json::object({{"time", at(13)}, {"event", event}}); };
+  const std::vector<Json> events = {
+      Json::object({{"time", at(12)}, {"event", "lost"}, {"message", "the weights of epoch 3"}}),
+      damaged("failed"),
+      damaged("commit"),
+      damaged("evaluation"),
+      Json::object({{"time", "noon"}, {"event", "commit"}}),
+      Json::object({{"event", "commit"}}),
+      Json::object({{"time", at(14)}}),
+      Json::object({{"time", at(14)}, {"event", "evaluation"}, {"accuracy", 0.5}})};
+  const RunCurves curves = curves_of(std::vector<Json>{begins(10), window(12, 2.0)}, events);
+  EXPECT_EQ(curves.loss.size(), 1u);
+  EXPECT_EQ(curves.validation_accuracy.size(), 1u);
+  EXPECT_TRUE(curves.changes.empty());
+}
+
 TEST(PlotRun, PointsKnowTheEpochsThatWereTrained) {
   Json line = window(12, 2.0);
   line["epoch"] = 1;
@@ -118,6 +135,16 @@ TEST(PlotRun, ChangesTellWhoJoinedLeftAndWasLost) {
   EXPECT_EQ(curves.changes[2].kind, MembershipChange::Kind::left);
   ASSERT_EQ(curves.crews.size(), 4u);
   EXPECT_EQ(curves.crews.back().workers, 1);
+}
+
+TEST(PlotFigure, ManyCrewsAreCutBetweenTheirNumbers) {
+  RunCurves curves = curves_of(std::vector<Json>{begins(10), window(14, 1.0)}, std::vector<Json>{});
+  curves.crews = {{0, 100}};
+  for (int i = 1; i < 30; ++i) curves.crews.push_back({i / 10.0, 1 + i % 2});
+  const std::string svg = to_svg(draw_run(curves, "a"));
+  EXPECT_NE(svg.find("workers 100 \u00b7 2 \u00b7 1 "), svg.npos);
+  EXPECT_NE(svg.find("2 \u00b7 1 \u00b7 \u2026"), svg.npos);
+  EXPECT_EQ(svg.find("\xC2\u2026"), svg.npos) << "half of a letter";
 }
 
 TEST(PlotFigure, TicksAreRoundAndWithin) {
@@ -220,6 +247,14 @@ TEST(PlotFigure, LinesOfChangesLeaveOutTheTitles) {
     }
   }
   EXPECT_EQ(titles, 3);
+}
+
+TEST(Drawing, ASvgIsKnownByItsFirstLine) {
+  const std::string svg = to_svg({1234.5, 678.25, {Label{{0, 0}, "text", 12, 0}}});
+  EXPECT_TRUE(is_own_svg(svg));
+  EXPECT_TRUE(is_own_svg(std::string_view(svg).substr(0, svg.find('\n'))));
+  EXPECT_FALSE(is_own_svg("<?xml version=\"1.0\"?>\n" + svg));
+  EXPECT_FALSE(is_own_svg(""));
 }
 
 TEST(Drawing, TextOfASvgCannotBecomeMarkup) {
