@@ -8,7 +8,9 @@ namespace dtrain::cli {
 
 static void bind(config::OptionSet& set, CommandTree& tree) {
   set.group("Common options");
-  set.add("--json", tree.globals.json, "print answers as JSON: one document, or one object per line for streams");
+  set.add("--json", tree.globals.json,
+          "print answers as JSON: one document, or one object per line for streams. An error is one object too, on the "
+          "last line of stderr");
   set.add_choice("--color", tree.globals.color, {"auto", "always", "never"},
                  "when to use colour; auto uses it on terminals");
   set.add("-q,--quiet", tree.globals.quiet, "print only answers, warnings and errors");

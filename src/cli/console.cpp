@@ -5,12 +5,14 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/error_json.hpp>
+#include <dtrain/elastic/records.hpp>
 
 #include "error_details.hpp"
 #include "printable.hpp"
@@ -59,10 +61,22 @@ std::string one_line(std::string_view text) {
   return out;
 }
 
+// Each line after the present time, as elastic/agent/log_file writes it.
+std::string with_times(std::string_view lines) {
+  const std::string time = elastic::format_time(std::chrono::system_clock::now()) + " ";
+  std::string text = time;
+  for (const char c : lines) {
+    text += c;
+    if (c == '\n') text += time;
+  }
+  return text;
+}
+
 }  // namespace
 
-Console::Console(const ReportOptions& options)
+Console::Console(const ReportOptions& options, Streams streams)
     : options_(options),
+      streams_(streams),
       color_answers_(wants_color(options.color, STDOUT_FILENO)),
       color_notes_(wants_color(options.color, STDERR_FILENO)),
       draws_progress_(can_draw(STDERR_FILENO) && !options.quiet) {}
@@ -74,7 +88,8 @@ int Console::columns() const {
 
 void Console::answer(std::string_view text) {
   progress({});
-  const std::string shown = printable_on(STDOUT_FILENO, text);
+  std::string shown = printable_on(STDOUT_FILENO, text);
+  if (streams_ == Streams::log) shown = with_times(shown);
   std::fwrite(shown.data(), 1, shown.size(), stdout);
   std::fputc('\n', stdout);
 }
@@ -128,14 +143,14 @@ void Console::progress(std::string_view line) {
 void Console::draw(std::string_view line) {
   if (line.empty() && !line_is_drawn_) return;
   if (!draws_progress_) return;
-  const std::string visible = printable_word(line).substr(0, static_cast<std::size_t>(columns() - 1));
+  const std::string visible = first_letters(printable_word(line), static_cast<std::size_t>(columns() - 1));
   std::fputs("\r\x1b[K", stderr);
   std::fwrite(visible.data(), 1, visible.size(), stderr);
   std::fflush(stderr);
   line_is_drawn_ = !line.empty();
 }
 
-std::unique_ptr<Reporter> Console::reopened() const { return std::make_unique<Console>(options_); }
+std::unique_ptr<Reporter> Console::reopened() const { return std::make_unique<Console>(options_, Streams::log); }
 
 std::string Console::paint_answer(Style style, std::string_view text) const {
   return paint(color_answers_, style, text);
@@ -147,6 +162,7 @@ void Console::write_line(std::string_view line) {
   const MutexLock lock(mutex_);
   draw({});
   std::string whole = printable_on(STDERR_FILENO, line);
+  if (streams_ == Streams::log) whole = with_times(whole);
   whole += '\n';
   std::fwrite(whole.data(), 1, whole.size(), stderr);
 }

@@ -14,7 +14,9 @@ namespace dtrain::cli {
 // Decides once per stream: a terminal, TERM not dumb, NO_COLOR empty.
 class Console final : public Reporter {
  public:
-  explicit Console(const ReportOptions& options);
+  enum class Streams { of_user, log };  // log: each line begins with its time
+
+  explicit Console(const ReportOptions& options, Streams streams = Streams::of_user);
 
   const ReportOptions& options() const override { return options_; }
   void answer(std::string_view text) override;
@@ -38,6 +40,7 @@ class Console final : public Reporter {
   void write_line(std::string_view line);
   void draw(std::string_view line) DTRAIN_REQUIRES(mutex_);
   ReportOptions options_;
+  Streams streams_;
   bool color_answers_ = false, color_notes_ = false, draws_progress_ = false;
   Mutex mutex_;
   bool line_is_drawn_ DTRAIN_GUARDED_BY(mutex_) = false;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include <dtrain/base/text.hpp>
 
@@ -131,8 +133,39 @@ const config::Option* switch_to_turn_off(const CommandTree& tree, const std::str
   return option && option->is_switch() ? option : nullptr;
 }
 
+std::string last_word(const std::string& path) { return path.substr(path.rfind(' ') + 1); }
+
+// A word of `choices` that means the same, or is like it.
+std::optional<std::string> same_or_near(const std::string& word, const std::vector<std::string>& choices) {
+  constexpr std::pair<std::string_view, std::string_view> kSame[] = {{"ls", "list"}, {"list", "ls"}, {"rm", "remove"}};
+  for (const auto& [one, other] : kSame) {
+    if (word == one && std::ranges::find(choices, other) != choices.end()) return std::string(other);
+  }
+  return nearest_name(word, choices);
+}
+
+// The commands, in quotes, that `word` may mean behind `path`: one of this group, those of other groups that end in it,
+// or, without a group, those that end in a word like it.
+std::vector<std::string> meant_commands(const CommandTree& tree, const std::string& path, const std::string& word) {
+  std::vector<std::string> last_words;
+  for (const auto& command : tree.commands) last_words.push_back(last_word(command->path));
+  const bool ends_one = std::ranges::find(last_words, word) != last_words.end();
+  const auto near = same_or_near(word, tree.next_words(path));
+  if (near && !(ends_one && path.empty())) return {fmt::format("'dtrain {}{}'", path.empty() ? "" : path + " ", *near)};
+  if (!ends_one && !path.empty()) return {};
+  const std::string last = ends_one ? word : nearest_name(word, last_words).value_or("");
+  std::vector<std::string> likely;
+  for (const auto& command : tree.commands) {
+    if (last_word(command->path) == last) likely.push_back(fmt::format("'dtrain {}'", command->path));
+  }
+  return likely;
+}
+
 // What to do about the unknown option `name`, without dashes; empty: nothing is like it.
 std::string hint_of_stranger(const CommandTree& tree, const std::string& path, const std::string& name) {
+  const Command* const command = tree.find(path);
+  if (name == "model-prefix" && command && command->options.find("PREFIX") && !command->options.find(name))
+    return fmt::format("give the prefix without an option: `dtrain {} PREFIX`", path);
   if (const config::Option* off = switch_to_turn_off(tree, path, name)) return hint_without_switch(*off);
   return hint_of_option(name, option_names(tree, path), "--");
 }
@@ -145,6 +178,18 @@ std::string hint_without_switch(const config::Option& option) {
   return fmt::format("{}; where a file or a variable sets it: {}=0", hint, option.variable());
 }
 
+std::string hint_of_extra_word(const Command& command, const std::string& word) {
+  const bool takes_one = std::ranges::any_of(command.options.options(), &config::Option::positional);
+  for (const char* name : {"data-val", "out"}) {
+    if (!takes_one || !command.options.find(name)) continue;
+    return fmt::format("did you mean '--{} {}'? `dtrain {} --help` lists the arguments", name, word, command.path);
+  }
+  return fmt::format(
+      "put quotes around a value with spaces, or around a pattern such as 'd/*.rec'; `dtrain {} --help` "
+      "lists the arguments",
+      command.path);
+}
+
 std::string hint_of_option(const std::string& name, const std::vector<std::string>& names, std::string_view dashes) {
   auto near = meant(name, names);
   for (std::string& one : near) one.insert(0, dashes);
@@ -153,12 +198,12 @@ std::string hint_of_option(const std::string& name, const std::vector<std::strin
 }
 
 void refuse_command(const CommandTree& tree, const std::string& path, const std::string& word) {
-  const auto choices = tree.next_words(path);
-  const auto near = nearest_name(word, choices);
   const std::string lead = path.empty() ? "" : path + " ";
-  throw UsageError(fmt::format("{}{}: unknown command", lead, word),
-                   near ? fmt::format("did you mean 'dtrain {}{}'?", lead, *near)
-                        : fmt::format("commands are: {}", join(choices, ", ")));
+  const std::vector<std::string> likely = meant_commands(tree, path, word);
+  std::string hint = fmt::format("commands are: {}", join(tree.next_words(path), ", "));
+  if (likely.size() == 1) hint = fmt::format("did you mean {}?", likely.front());
+  if (likely.size() > 1) hint = fmt::format("it could be {}", join(likely, ", "));
+  throw UsageError(fmt::format("{}{}: unknown command", lead, word), hint);
 }
 
 void refuse_option(const CommandTree& tree, const std::string& path, const std::string& word) {

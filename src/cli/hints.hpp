@@ -12,6 +12,9 @@ namespace dtrain::cli {
 // How to turn a switch off that has no value: it is left out, or the variable overrules files.
 std::string hint_without_switch(const config::Option& option);
 
+// What to do about a word behind the last argument of a command: it may belong to an option.
+std::string hint_of_extra_word(const Command& command, const std::string& word);
+
 // The option that `name` may mean, such as that of another program or a misspelt one, among the `names` that are valid
 // there; "" where it is like none of them. All are without dashes; the hint puts `dashes` before each.
 std::string hint_of_option(const std::string& name, const std::vector<std::string>& names, std::string_view dashes);

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <span>
 
 #include <dtrain/base/text.hpp>
 
@@ -120,6 +121,28 @@ void run(CLI::App& app, const Words& words, std::initializer_list<const config::
   }
 }
 
+bool is_value(const config::OptionSet& set, const std::string& word) {
+  return std::ranges::any_of(set.options(), [&](const config::Option& option) { return option.given == word; });
+}
+
+bool has_long_option(const config::OptionSet& set, const std::string& name) {
+  const config::Option* const option = set.find(name);
+  return option && !option->hidden && option->shown_name() == "--" + name;
+}
+
+// Refuses a long option with one dash, such as `-num-epochs`, of which CLI11 made -n with the value "um-epochs".
+void refuse_single_dash(const CommandTree& tree, const std::string& path, std::span<const std::string> words) {
+  const Command* const command = tree.find(path);
+  for (const std::string& word : words) {
+    if (word == "--") return;
+    const std::string name = word.substr(std::min<std::size_t>(word.size(), 1), word.find('=') - 1);
+    if (!word.starts_with('-') || word.starts_with("--") || name.size() < 2) continue;
+    if (is_value(tree.global_options, word) || (command && is_value(command->options, word))) continue;
+    if (has_long_option(tree.global_options, name) || (command && has_long_option(command->options, name)))
+      refuse_option(tree, path, word);
+  }
+}
+
 // The names of all commands. A command takes every word that follows its name; its options are bound only once the
 // words have named it: the tree grows, the program's start must not.
 void add_names(CLI::App& root, const CommandTree& tree) {
@@ -148,7 +171,10 @@ Parsed take_command(CommandTree& tree, Words& words) {
     parsed.path += (parsed.path.empty() ? "" : " ") + app->get_name();
   }
   const Words strangers = with_empty_values(root.remaining());
-  if (!strangers.empty() && strangers.front().starts_with('-')) refuse_option(tree, "", strangers.front());
+  if (!strangers.empty() && strangers.front().starts_with('-')) {
+    refuse_single_dash(tree, "", words);
+    refuse_option(tree, "", strangers.front());
+  }
   if (!strangers.empty()) refuse_command(tree, parsed.path, strangers.front());
   parsed.command = tree.find(parsed.path);
   words = parsed.command ? app->remaining() : Words();
@@ -163,11 +189,7 @@ config::Option* option_for_words(Command& command) {
 
 [[noreturn]] void refuse_stranger(const CommandTree& tree, const Command& command, const std::string& word) {
   if (word.size() > 1 && word.starts_with('-')) refuse_option(tree, command.path, word);
-  throw UsageError(
-      fmt::format("{}: '{}' is one word too many", command.path, word),
-      fmt::format("put quotes around a value with spaces, or around a pattern such as 'd/*.rec'; `dtrain {} --help` "
-                  "lists the arguments",
-                  command.path));
+  throw UsageError(fmt::format("{}: '{}' is one word too many", command.path, word), hint_of_extra_word(command, word));
 }
 
 // Another program's command line begins after `--`, or at the first word that is none of the command's own.
@@ -192,8 +214,10 @@ void read_options(CommandTree& tree, Command& command, Halves halves) {
   bind_options(app, command.options, halves.before);
   run(app, halves.before, {&command.options, &tree.global_options});
   Words strangers = with_empty_values(app.remaining());
-  std::erase(strangers, "--");
   const bool are_of_option = !strangers.empty() && strangers.front().starts_with('-');
+  const std::size_t others = rest ? strangers.size() - (are_of_option ? 1 : 0) : 0;
+  refuse_single_dash(tree, command.path, std::span(halves.before).first(halves.before.size() - others));
+  std::erase(strangers, "--");
   if (!strangers.empty() && (!rest || are_of_option)) refuse_stranger(tree, command, strangers.front());
   if (rest) hand_over_rest(*rest, std::move(strangers), halves);
 }

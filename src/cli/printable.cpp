@@ -50,6 +50,15 @@ std::string printable(std::string_view text) { return shown_text(text, true); }
 
 std::string printable_word(std::string_view text) { return shown_text(text, false); }
 
+std::string first_letters(std::string_view text, std::size_t count) {
+  std::size_t end = 0;
+  for (std::size_t letters = 0; end < text.size(); ++end) {
+    const bool begins_letter = (static_cast<unsigned char>(text[end]) & 0xC0) != 0x80;
+    if (begins_letter && ++letters > count) break;
+  }
+  return std::string(text.substr(0, end));
+}
+
 std::string printable_on(int descriptor, std::string_view text) {
   return ::isatty(descriptor) ? printable(text) : std::string(text);
 }

@@ -23,6 +23,7 @@
 #include "cli/commands/cluster/hosts/commands.hpp"
 #include "command.hpp"
 #include "console.hpp"
+#include "docs/documents.hpp"
 #include "doctor/build_facts.hpp"
 #include "help.hpp"
 #include "parse.hpp"
@@ -40,6 +41,17 @@ void answer_text(Reporter& reporter, std::string text) {
 ExitCode refuse_without_command(const CommandTree& tree, const std::string& path) {
   std::fputs(overview(tree, path).c_str(), stderr);
   return ExitCode::usage;
+}
+
+void answer_page(const CommandTree& tree, const std::string& path, Reporter& reporter) {
+  if (reporter.json()) return reporter.answer_json(help_json(tree, path));
+  answer_text(reporter, tree.long_help ? long_help(tree, path, reporter) : short_help(tree, path, reporter));
+}
+
+// What the configuration does not show, because it depends on the data.
+void note_later_choices(const Command& command, Reporter& reporter) {
+  if (!command.options.find("finetune") || !command.options.chosen("finetune")) return;
+  reporter.note("--finetune chooses what is not given when the run begins; `dtrain train ... --dry-run` prints it");
 }
 
 // With --verbose and with --json also what the program was built of.
@@ -63,10 +75,8 @@ ExitCode act(CommandTree& tree, const Parsed& parsed, const std::vector<std::str
   Command* const command = parsed.command;
   if (tree.version) {
     answer_version(reporter);
-  } else if (tree.long_help) {
-    answer_text(reporter, long_help(tree, parsed.path, reporter));
-  } else if (tree.help) {
-    answer_text(reporter, short_help(tree, parsed.path, reporter));
+  } else if (tree.help || tree.long_help) {
+    answer_page(tree, parsed.path, reporter);
   } else if (!command) {
     return refuse_without_command(tree, parsed.path);
   } else {
@@ -75,6 +85,7 @@ ExitCode act(CommandTree& tree, const Parsed& parsed, const std::vector<std::str
     resolve(tree, *command);
     if (!tree.show_config) return command->run(reporter);
     show_config(tree, *command, reporter);
+    note_later_choices(*command, reporter);
   }
   return ExitCode::ok;
 }

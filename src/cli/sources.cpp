@@ -320,6 +320,22 @@ std::vector<std::string> resolve_globals(CommandTree& tree, const Command* comma
   return warnings;
 }
 
+// The weaker of two names of one setting counts as not given. Of two that are as strong, the second one decides.
+static void let_stronger_name_decide(config::OptionSet& set, config::Option& option,
+                                     const std::vector<ConfigFile>& files, const std::string& section) {
+  if (option.same_as.empty()) return;
+  config::Option* const first = set.find(option.same_as);
+  DTRAIN_CHECK(first, "a second name stands for an option of the set");
+  if (option.source == config::Source::fallback && first->source == option.source) return;
+  if (option.source >= first->source) {
+    first->origin = option.origin;
+    return;
+  }
+  apply_sources(*first, files, section);
+  option.source = config::Source::fallback;
+  option.origin = first->origin;
+}
+
 void resolve(const CommandTree& tree, Command& command) {
   std::vector<std::string> said_before;
   const auto files = config_files(tree, &command, said_before);
@@ -327,7 +343,11 @@ void resolve(const CommandTree& tree, Command& command) {
   config::OptionSet& set = command.options;
   for (const std::string& chooser : set.preset_choosers()) apply_sources(*set.find(chooser), files, section);
   set.apply_preset();
-  for (config::Option& option : set.options()) apply_sources(option, files, section);
+  for (config::Option& option : set.options()) {
+    apply_sources(option, files, section);
+    let_stronger_name_decide(set, option, files, section);
+  }
+  set.settle();
   if (!tree.show_config) check_required(command);
 }
 

@@ -174,9 +174,11 @@ copied to hosts that lack it.
           changes the number of workers of an elastic job. --kube-print prints
           the manifests. Tested with a simulated cluster only.
 
-Ctrl-C, SIGTERM and SIGHUP stop a job like `dtrain stop`, wherever its coordinator runs;
-a second signal ends it at once. A reader of the output that goes away (`| head`)
-stops it, too. A host whose starter receives a request to end
+Ctrl-C, SIGTERM and SIGHUP stop a job as `dtrain stop` does, wherever its
+coordinator runs; a second signal ends it at once. The command exits with 75 once a
+checkpoint is saved, else by the signal (130, 143). So does `launch`, whose programs
+save by themselves; `dtrain stop` makes it exit with 75. A reader of the output that
+goes away (`| head`) stops a job, too. A host whose starter receives a request to end
 (scancel, qdel, a time limit with a warning) leaves the job at its next step. An
 elastic job outlives its coordinator with local, ssh, agents, folder and
 kubernetes, and with mpi and -H. On hosts that a scheduler granted, all processes end when the coordinator does,
@@ -219,9 +221,9 @@ std::string mxnet_topic(const CommandTree& tree) {
 }
 
 constexpr std::string_view kNetworks =
-    R"(--network takes one of these names, or a .json file: an MXNet symbol, or a graph as
-`dtrain inspect PREFIX --graph` prints it. --num-layers chooses among the depths of
-resnet, resnet-v1, resnet-v1.5 and vgg.
+    R"(--network takes one of these names, or a file: a .json with an MXNet symbol or a graph
+as `dtrain inspect PREFIX --graph` prints it, or an .onnx model. --num-layers chooses
+among the depths of resnet, resnet-v1, resnet-v1.5 and vgg.
 
 )";
 
@@ -231,6 +233,7 @@ These are detectors. They learn from records with boxes (`dtrain data pack --coc
 network below their feature pyramid by --backbone, and are torchvision's layer by layer.
 retinanet looks once; faster-rcnn looks again into the regions that it proposes
 (--proposals); mask-rcnn also finds each object's mask, and learns from records with masks.
+Their anchors begin at 32 pixels of the image; for objects much smaller give --anchor-size 16 or 8.
 
 )";
 

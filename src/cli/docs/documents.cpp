@@ -1,13 +1,51 @@
 #include "documents.hpp"
 
 #include <algorithm>
-#include <set>
+#include <iterator>
+#include <string>
+#include <string_view>
 
 #include <dtrain/base/text.hpp>
 
 #include "cli/sources.hpp"
 
 namespace dtrain::cli {
+namespace {
+
+constexpr std::string_view kOfHelp = "help ";
+
+std::string sentence_of(const CommandTree& tree, std::string_view path) {
+  if (const Command* command = tree.find(path)) return command->sentence;
+  const CommandGroup* group = tree.find_group(path);
+  return group ? group->sentence : "";
+}
+
+void add_options(const config::OptionSet& set, CompletedPath& path) {
+  for (const config::Option& option : set.options()) {
+    if (option.take_words) path.takes_words = true;
+    if (option.hidden || option.take_words) continue;
+    (option.positional() ? path.positionals : path.options).push_back(&option);
+  }
+}
+
+CompletedPath completed(const CommandTree& tree, const std::string& path) {
+  const bool of_help = path.starts_with(kOfHelp);
+  const std::string about = of_help ? path.substr(kOfHelp.size()) : path;
+  const Command* const command = tree.find(of_help ? "help" : path);
+  CompletedPath made;
+  made.path = path;
+  made.is_command = command && !of_help;
+  for (const std::string& word : tree.next_words(about)) {
+    const std::string whole = about.empty() ? word : about + " " + word;
+    made.next.push_back({word, sentence_of(tree, whole)});
+  }
+  if (command) add_options(command->options, made);
+  if (of_help) made.positionals.clear();
+  add_options(tree.global_options, made);
+  return made;
+}
+
+}  // namespace
 
 std::vector<Document> documents(CommandTree& tree) {
   for (const auto& command : tree.commands) command->options.apply_preset();
@@ -16,29 +54,26 @@ std::vector<Document> documents(CommandTree& tree) {
   return all;
 }
 
-std::vector<const config::Option*> documented_options(const CommandTree& tree, const Command& command) {
-  std::vector<const config::Option*> shown;
-  for (const config::OptionSet* set : {&command.options, &tree.global_options}) {
-    for (const config::Option& option : set->options()) {
-      if (!option.hidden) shown.push_back(&option);
-    }
-  }
-  return shown;
+std::string CompletedPath::lead() const {
+  const std::size_t blank = path.rfind(' ');
+  return blank == std::string::npos ? "" : path.substr(0, blank);
 }
 
-std::vector<std::string> documented_paths(const CommandTree& tree) {
-  std::vector<std::string> paths;
+std::string CompletedPath::last_word() const {
+  const std::size_t blank = path.rfind(' ');
+  return blank == std::string::npos ? path : path.substr(blank + 1);
+}
+
+std::vector<CompletedPath> completed_paths(const CommandTree& tree) {
+  std::vector<CompletedPath> paths{completed(tree, "")}, of_help;
   for (const std::string& word : tree.next_words("")) {
-    paths.push_back(word);
-    for (const std::string& next : tree.next_words(word)) paths.push_back(word + " " + next);
+    paths.push_back(completed(tree, word));
+    if (paths.back().next.empty()) continue;
+    of_help.push_back(completed(tree, std::string(kOfHelp) + word));
+    for (const std::string& next : tree.next_words(word)) paths.push_back(completed(tree, word + " " + next));
   }
+  std::ranges::move(of_help, std::back_inserter(paths));
   return paths;
-}
-
-std::string sentence_of(const CommandTree& tree, std::string_view path) {
-  if (const Command* command = tree.find(path)) return command->sentence;
-  const CommandGroup* group = tree.find_group(path);
-  return group ? group->sentence : "";
 }
 
 std::vector<std::string> spellings(const config::Option& option) {
@@ -77,11 +112,6 @@ std::string_view word_of(config::Offers offers) {
   return "";
 }
 
-const config::Option* offering_positional(const Command& command) {
-  const auto found = std::ranges::find_if(command.options.options(), [](const config::Option& option) {
-    return option.positional() && is_offered(option);
-  });
-  return found == command.options.options().end() ? nullptr : &*found;
-}
+bool takes_rest(const config::Option& positional) { return positional.many && choices_of(positional).empty(); }
 
 }  // namespace dtrain::cli

@@ -29,11 +29,22 @@ Json help_json(const CommandTree& tree, const std::string& about);
 
 // What they share.
 
-// The command's own options, then those of all commands; without the hidden ones.
-std::vector<const config::Option*> documented_options(const CommandTree& tree, const Command& command);
-// Groups and commands: "data", "data prepare".
-std::vector<std::string> documented_paths(const CommandTree& tree);
-std::string sentence_of(const CommandTree& tree, std::string_view path);
+// Where a shell completes: behind `dtrain`, a group, a command, or `help` and a group.
+struct CompletedPath {
+  struct NextWord {
+    std::string word, sentence;
+  };
+  std::string path;                                // "", "data", "data prepare", "help data"
+  std::vector<NextWord> next;                      // that lead further
+  bool is_command = false;                         // it needs none of these
+  bool takes_words = false;                        // behind `--` stands the command line of another program
+  std::vector<const config::Option*> options;      // the command's own, then those of all; without the hidden ones
+  std::vector<const config::Option*> positionals;  // but for the words of another program
+
+  std::string lead() const;       // "data" of "data prepare"
+  std::string last_word() const;  // "prepare"
+};
+std::vector<CompletedPath> completed_paths(const CommandTree& tree);
 // "-n", "--num-workers"; none of a positional.
 std::vector<std::string> spellings(const config::Option& option);
 // a, b of "a|b"; none where a value is not one of a list.
@@ -42,7 +53,8 @@ std::vector<std::string> choices_of(const config::Option& option);
 bool is_offered(const config::Option& option);
 // What `dtrain help --complete` calls it; empty: nothing that is asked for.
 std::string_view word_of(config::Offers offers);
-// The positional of the command whose value is offered, or nullptr.
-const config::Option* offering_positional(const Command& command);
+// Whether a positional's values are offered for every word from its place on. Choices are the beginnings of a name of
+// several words.
+bool takes_rest(const config::Option& positional);
 
 }  // namespace dtrain::cli

@@ -113,7 +113,8 @@ std::string item(const config::Option& option) {
   const std::string value = fallback.empty() && shows_value ? option.show() : fallback;
   if (option.required) text += "Required.\n";
   if (const std::string range = option.shown_range(); !range.empty()) text += fmt::format("Range: {}.\n", range);
-  if (!value.empty() && !option.required) text += fmt::format("Default: {}.\n", plain(value));
+  if (!value.empty() && !option.required)
+    text += fmt::format("Default: {}{}\n", plain(value), value.ends_with('.') ? "" : ".");
   if (option.not_from_project && !option.flag_only)
     text += "The file dtrain.toml of the current folder must not set it.\n";
   if (!option.legacy_variable.empty()) text += fmt::format("Also read from\n.Ev {} .\n", option.legacy_variable);
@@ -151,9 +152,15 @@ std::string see_also(std::vector<std::string> pages) {
   return text;
 }
 
+// The first line keeps its indent.
+std::string_view without_empty_ends(std::string_view block) {
+  const std::size_t begin = std::min(block.find_first_not_of('\n'), block.size());
+  return block.substr(begin, block.find_last_not_of('\n') + 1 - begin);
+}
+
 std::string verbatim(std::string_view title, const std::string& block) {
   std::string text = fmt::format(".Sh {}\n.Bd -literal\n", title);
-  for (const std::string& line : split(trim(block), '\n')) text += plain(line) + "\n";
+  for (const std::string& line : split(without_empty_ends(block), '\n')) text += plain(line) + "\n";
   return text + ".Ed\n";
 }
 

@@ -12,14 +12,22 @@ constexpr std::string_view kBegin = R"(#compdef dtrain
 # Made by `dtrain completion zsh`.
 _dtrain_local() {
   local -a found
-  found=("${(@f)$($_dtrain_program help --complete $1 --word "$PREFIX" --complete-line "$_dtrain_line" 2>/dev/null)}")
+  found=("${(@f)$($_dtrain_program help --complete $1 --word "${(Q)PREFIX}" --complete-line "$_dtrain_line" \
+    2>/dev/null)}")
   compadd -q -S '' -a found
 }
 
 _dtrain() {
-  local dtrain_path='' _dtrain_program=$words[1] _dtrain_line="$words[*]" i last=1
+  local dtrain_path='' _dtrain_program=$words[1] _dtrain_line="${(F)${(@Q)words}}" i last=1
   for ((i = 2; i < CURRENT; i++)); do
     case "$dtrain_path $words[i]" in
+)";
+
+constexpr std::string_view kMiddle = R"(    esac
+  done
+  words=($_dtrain_program "${(@)words[last+1,-1]}")
+  ((CURRENT -= last - 1))
+  case $dtrain_path in
 )";
 
 // For a place between single quotes and brackets or colons.
@@ -44,9 +52,19 @@ std::string action_of(const config::Option& option) {
   return word.empty() ? " " : fmt::format("{{_dtrain_local {}}}", word);
 }
 
-std::string specs_of(const config::Option& option) {
-  if (option.positional())
-    return !is_offered(option) ? "" : fmt::format(" \\\n        '*:{}:{}'", safe(option.flags), action_of(option));
+std::string positional_specs(const CompletedPath& path) {
+  std::string text;
+  if (!path.next.empty()) text += " \\\n        '1:command:{_describe command dtrain_next}'";
+  for (std::size_t place = 0; place < path.positionals.size(); ++place) {
+    const config::Option& option = *path.positionals[place];
+    if (!is_offered(option)) continue;
+    text += fmt::format(" \\\n        '{}:{}:{}'", takes_rest(option) ? "*" : fmt::format("{}", place + 1),
+                        safe(option.flags), action_of(option));
+  }
+  return text;
+}
+
+std::string option_specs(const config::Option& option) {
   std::string text;
   for (const std::string& spelling : spellings(option)) {
     const bool is_long = spelling.starts_with("--");
@@ -60,39 +78,44 @@ std::string specs_of(const config::Option& option) {
   return text;
 }
 
-std::string words_case(const CommandTree& tree, const std::string& path) {
-  std::string text = fmt::format("    '{}')\n      local -a next=(", path);
-  for (const std::string& word : tree.next_words(path)) {
-    const std::string whole = path.empty() ? word : path + " " + word;
-    text += fmt::format("\n        '{}:{}'", word, safe(sentence_of(tree, whole)));
+std::string next_words(const CompletedPath& path) {
+  if (path.next.empty()) return "";
+  std::string text = "\n      local -a dtrain_next=(";
+  for (const CompletedPath::NextWord& next : path.next)
+    text += fmt::format("\n        '{}:{}'", next.word, safe(next.sentence));
+  return text + ")";
+}
+
+std::string arguments_case(const CompletedPath& path) {
+  std::string text = fmt::format("    '{}'){}\n      _arguments -s -S", path.path, next_words(path));
+  text += positional_specs(path);
+  for (const config::Option* option : path.options) text += option_specs(*option);
+  return text + " ;;\n";
+}
+
+std::string path_case(const CompletedPath& path) {
+  if (path.path.empty()) return "";
+  std::string text =
+      fmt::format("      '{} {}') dtrain_path='{}' last=$i ;;\n", path.lead(), path.last_word(), path.path);
+  if (path.takes_words) {
+    text += fmt::format(
+        "      '{} --')\n        words=(\"${{(@)words[i+1,-1]}}\")\n        ((CURRENT -= i))\n        _normal\n"
+        "        return ;;\n",
+        path.path);
   }
-  return text + ")\n      _describe command next ;;\n";
+  return text;
 }
 
 }  // namespace
 
 Document zsh_completion(const CommandTree& tree) {
-  std::string text(kBegin), cases = words_case(tree, "");
-  for (const std::string& path : documented_paths(tree)) {
-    const auto blank = path.rfind(' ');
-    const std::string lead = blank == std::string::npos ? "" : path.substr(0, blank);
-    text += fmt::format("      '{} {}') dtrain_path='{}' last=$i ;;\n", lead,
-                        path.substr(blank == std::string::npos ? 0 : blank + 1), path);
-    const Command* command = tree.find(path);
-    if (!command) {
-      cases += words_case(tree, path);
-      continue;
-    }
-    cases += fmt::format("    '{}')\n      _arguments -s -S", path);
-    for (const config::Option* option : documented_options(tree, *command)) cases += specs_of(*option);
-    if (const auto next = tree.next_words(path); !next.empty())
-      cases += fmt::format(" \\\n        '1:command:({})'", join(next, " "));
-    cases += " ;;\n";
+  std::string paths, arguments;
+  for (const CompletedPath& path : completed_paths(tree)) {
+    paths += path_case(path);
+    arguments += arguments_case(path);
   }
-  text +=
-      "    esac\n  done\n  words=($_dtrain_program \"${(@)words[last+1,-1]}\")\n  ((CURRENT -= last - 1))\n  case "
-      "$dtrain_path in\n";
-  return {"completions/_dtrain", text + cases + "  esac\n}\n\n_dtrain \"$@\"\n"};
+  const std::string text = std::string(kBegin) + paths + std::string(kMiddle) + arguments;
+  return {"completions/_dtrain", text + "  esac\n}\n\n_dtrain \"$@\"\n"};
 }
 
 }  // namespace dtrain::cli

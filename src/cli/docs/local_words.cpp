@@ -68,7 +68,7 @@ WordSet networks(const std::string& begun, const LocalPlaces& places) {
   const auto names = nn::network_names();
   WordSet words(names.begin(), names.end());
   each_entry(begun, places.here, [&](const std::string& name, const auto& entry) {
-    if (name.ends_with(".json")) words.insert(name);
+    if (name.ends_with(".json") || name.ends_with(".onnx")) words.insert(name);
     add_folder(name, entry, words);
   });
   return words;
@@ -90,6 +90,13 @@ WordSet checkpoints(const std::string& begun, const LocalPlaces& places) {
   return words;
 }
 
+// Whether the run looked for the best epoch, and its checkpoint is there.
+bool has_best(const Path& prefix, const WordSet& epochs) try {
+  return epochs.contains(std::to_string(train::best_checkpoint(prefix).epoch));
+} catch (const DataError&) {
+  return false;
+}
+
 // The epochs after which the prefix has a checkpoint.
 WordSet epochs(const LocalPlaces& places) {
   WordSet words;
@@ -97,7 +104,7 @@ WordSet epochs(const LocalPlaces& places) {
   for (const train::CheckpointName& name : train::list_checkpoints(places.here / places.prefix)) {
     if (name.step == 0) words.insert(std::to_string(name.epoch));
   }
-  if (!words.empty()) words.insert("best");
+  if (!words.empty() && has_best(places.here / places.prefix, words)) words.insert("best");
   return words;
 }
 
@@ -121,7 +128,7 @@ std::pair<const Command*, std::size_t> begun_command(const CommandTree& tree, co
 
 LocalPlaces places_of(const CommandTree& tree, const std::string& line) {
   LocalPlaces places;
-  std::vector<std::string> words = split(line, ' ');
+  std::vector<std::string> words = split(line, line.find('\n') == line.npos ? ' ' : '\n');
   std::erase(words, "");
   if (!words.empty()) words.erase(words.begin());
   const auto [command, named] = begun_command(tree, words);

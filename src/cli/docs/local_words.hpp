@@ -18,7 +18,8 @@ struct LocalPlaces {
   Path mount{};   // EFS_MOUNT; empty: none
 };
 
-// The job and the prefix that a begun command line names; words are what blanks separate.
+// The job and the prefix that a begun command line names; words are what line feeds separate, or blanks where there are
+// none.
 LocalPlaces places_of(const CommandTree& tree, const std::string& line);
 
 // `kind`: hosts, jobs, networks, checkpoints or epochs; `begun`: the word so far, all of which stands in every

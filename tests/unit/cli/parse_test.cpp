@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -101,6 +102,22 @@ TEST(Parse, NamesAreNotAbbreviated) {
             "--max-random-a: unknown option; it could be --max-random-area, --max-random-aspect-ratio");
 }
 
+TEST(Parse, LongOptionsHaveTwoDashes) {
+  for (const Words& words :
+       {Words{"train", "-num-epochs", "1"}, {"train", "-num-epochs=1"}, {"train", "-v", "-num-epochs"}})
+    EXPECT_EQ(refusal(words), "-num-epochs: unknown option; did you mean '--num-epochs'?");
+  EXPECT_EQ(refusal({"train", "-network", "resnet"}), "-network: unknown option; did you mean '--network'?");
+  EXPECT_EQ(refusal({"train", "-lr", "0.1"}), "-lr: unknown option; did you mean '--lr'?");
+  EXPECT_EQ(refusal({"train", "-verbose"}), "-verbose: unknown option; did you mean '--verbose'?");
+  EXPECT_EQ(refusal({"-verbose", "train"}), "-verbose: unknown option before a command; did you mean '--verbose'?");
+  EXPECT_EQ(refusal({"launch", "-num-workers", "2", "true"}),
+            "-num-workers: unknown option; did you mean '--num-workers'?");
+  EXPECT_EQ(given({"tail-logs", "--grep", "-rank"}, "grep"), "-rank") << "a value";
+  EXPECT_EQ(given({"eval", "--", "-data-val"}, "PREFIX"), "-data-val") << "a name";
+  EXPECT_EQ(rest({"launch", "-n", "2", "train.py", "-num-workers", "5"}), (Words{"train.py", "-num-workers", "5"}));
+  EXPECT_EQ(rest({"launch", "--", "train.py", "-num-workers"}), (Words{"train.py", "-num-workers"}));
+}
+
 TEST(Parse, NamesOfOtherProgramsGetTheNameHere) {
   EXPECT_EQ(refusal({"train", "--epochs", "3"}), "--epochs: unknown option; did you mean '--num-epochs'?");
   EXPECT_EQ(refusal({"train", "--learning-rate=3"}), "--learning-rate: unknown option; did you mean '--lr'?");
@@ -108,6 +125,23 @@ TEST(Parse, NamesOfOtherProgramsGetTheNameHere) {
   EXPECT_EQ(refusal({"train", "--workers", "4"}),
             "--workers: unknown option; it could be --num-workers, --data-nthreads");
   EXPECT_EQ(refusal({"train", "--lr-scheduler", "x"}), "--lr-scheduler: unknown option; did you mean '--lr-schedule'?");
+}
+
+TEST(Parse, APrefixThatIsGivenAsToTrainHasItsPlaceNamed) {
+  for (const char* command : {"eval", "export", "inspect", "predict"}) {
+    EXPECT_EQ(
+        refusal({command, "--model-prefix", "m/x"}),
+        fmt::format("--model-prefix: unknown option; give the prefix without an option: `dtrain {} PREFIX`", command));
+  }
+}
+
+TEST(Parse, AWordTooManyMayBelongToAnOption) {
+  EXPECT_EQ(refusal({"eval", "m/x", "d/x.rec"}),
+            "eval: 'd/x.rec' is one word too many; did you mean '--data-val d/x.rec'? `dtrain eval --help` lists the "
+            "arguments");
+  EXPECT_EQ(refusal({"export", "m/x", "x.onnx"}),
+            "export: 'x.onnx' is one word too many; did you mean '--out x.onnx'? `dtrain export --help` lists the "
+            "arguments");
 }
 
 TEST(Parse, EveryStrangeWordIsNamed) {
@@ -118,6 +152,16 @@ TEST(Parse, EveryStrangeWordIsNamed) {
   EXPECT_EQ(refusal({"--bogus", "train"}),
             "--bogus: unknown option before a command; `dtrain --help` lists the options");
   EXPECT_EQ(refusal({"data", "perpare"}), "data perpare: unknown command; did you mean 'dtrain data prepare'?");
+  EXPECT_EQ(refusal({"pack"}), "pack: unknown command; did you mean 'dtrain data pack'?");
+  EXPECT_EQ(refusal({"data", "predict"}), "data predict: unknown command; did you mean 'dtrain predict'?");
+  EXPECT_EQ(refusal({"hosts", "ls"}), "hosts ls: unknown command; did you mean 'dtrain hosts list'?");
+  EXPECT_EQ(refusal({"data", "list"}), "data list: unknown command; did you mean 'dtrain data ls'?");
+  EXPECT_EQ(refusal({"jobs", "statt"}).find("jobs statt: unknown command; commands are: "), 0u);
+  EXPECT_EQ(refusal({"wait"}), "wait: unknown command; did you mean 'dtrain jobs wait'?");
+  EXPECT_EQ(refusal({"add"}), "add: unknown command; it could be 'dtrain hosts add', 'dtrain cluster add'");
+  EXPECT_EQ(refusal({"verofy"}), "verofy: unknown command; did you mean 'dtrain data verify'?");
+  EXPECT_EQ(refusal({"trian"}), "trian: unknown command; did you mean 'dtrain train'?");
+  EXPECT_EQ(refusal({"frobnicate"}).find("frobnicate: unknown command; commands are: train, "), 0u);
   EXPECT_EQ(refusal({"run", "--bogus", "ls"}).substr(0, 23), "--bogus: unknown option");
 }
 

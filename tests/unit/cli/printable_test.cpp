@@ -24,6 +24,13 @@ TEST(Printable, ShowsControlSequencesInsteadOfSendingThem) {
   EXPECT_EQ(printable("\x1b[31"), "^[[31");
 }
 
+TEST(Printable, CutsNoLetterApart) {
+  EXPECT_EQ(first_letters("Gr\u00fc\u00dfe", 3), "Gr\u00fc");
+  EXPECT_EQ(first_letters("Gr\u00fc\u00dfe", 9), "Gr\u00fc\u00dfe");
+  EXPECT_EQ(first_letters("\u20ac\u20ac", 1), "\u20ac");
+  EXPECT_EQ(first_letters("abc", 0), "");
+}
+
 TEST(Printable, KeepsTextAndColours) {
   for (const char* text : {"two\nlines\tand a tab", "\x1b[1;31merror:\x1b[0m", "Grüße \xe2\x9b\xb5", ""}) {
     EXPECT_EQ(printable(text), text);

@@ -87,17 +87,17 @@ double steady_step(const bench::BenchJob& job, double seconds) {
 
 // The event of the generation that `change` leads to, once that trains. `expected`: workers that the change makes fail.
 Json generation_after(const bench::BenchJob& job, const std::function<void()>& change, std::size_t expected = 0) {
-  const std::size_t before = job.events("generation").size(), failures = job.events("failed").size();
+  const std::size_t before = job.events(EventKind::generation).size(), failures = job.events(EventKind::failed).size();
   const auto has_changed = [&] {
-    const std::vector<Json> failed = job.events("failed");
+    const std::vector<Json> failed = job.events(EventKind::failed);
     if (failed.size() > failures + expected) {
       throw Error(fmt::format("a worker of the measured job failed: {}", failed.back().at("reason").as_string()));
     }
-    return job.events("generation").size() > before;
+    return job.events(EventKind::generation).size() > before;
   };
   change();
   job.wait_until(has_changed, "change its workers");
-  Json generation = job.events("generation").at(before);
+  Json generation = job.events(EventKind::generation).at(before);
   job.wait_steps(kWarmUpSteps);
   return generation;
 }

@@ -78,30 +78,35 @@ ExitCode let_join(const AddCommand& options, ClusterCloud& cloud, Reporter& repo
 }
 
 // EMR starts them in its own time; programs learn of them by `cluster env --emr`.
-ExitCode add_to_emr(const AddCommand& options, int count, ClusterCloud& cloud, const cluster::Fleet& fleet,
-                    Reporter& reporter) {
+ExitCode add_to_emr(const AddCommand& options, int count, std::string& hint, ClusterCloud& cloud,
+                    const cluster::Fleet& fleet, Reporter& reporter) {
   if (!fleet.emr) {
     throw UsageError(fmt::format("the EMR cluster of {} has ended", fleet.name),
                      fmt::format("dtrain cluster up {} creates a new one", fleet.name));
   }
   require_consent(options.yes, fmt::format("cluster {}: start {} more?", fleet.name, count), reporter);
+  // The same command would add as many again.
+  hint = fmt::format(
+      "dtrain cluster status {} shows whether the group has grown; run the same command again only if it has not",
+      fleet.name);
   const int wanted = cluster::grow_emr(cloud.aws(), *fleet.emr, count);
   if (reporter.json()) {
     reporter.answer_json(Json::object(
         {{"schema", "dtrain.cluster-add/1"}, {"cluster", fleet.name}, {"emr", fleet.emr->id}, {"workers", wanted}}));
   } else {
-    reporter.answer(fmt::format("{} is to have {} workers", fleet.emr->id, wanted));
+    reporter.answer(fmt::format("{} is to have {}", fleet.emr->id, count_text(wanted, "worker")));
   }
   return ExitCode::ok;
 }
 
-ExitCode add(const AddCommand& options, const config::OptionSet& set, Reporter& reporter) {
+// `hint`: how it is gone on with where a signal interrupts it.
+ExitCode add(const AddCommand& options, const config::OptionSet& set, std::string& hint, Reporter& reporter) {
   if (set.chosen("price")) throw UsageError("--price: AWS says what its machines cost", "leave it out");
   const int count = count_in(options.words);
   ClusterCloud cloud(options.place, reporter);
   const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
   require_there(fleet, cloud.aws());
-  if (fleet.on_emr()) return add_to_emr(options, count, cloud, fleet, reporter);
+  if (fleet.on_emr()) return add_to_emr(options, count, hint, cloud, fleet, reporter);
   cluster::require_complete(fleet);
   cluster::ClusterRequest request = cluster_request(options.place.name, {}, set, fleet);
   if (!options.reservation.empty()) request.spec.capacity_reservation = options.reservation;
@@ -118,6 +123,11 @@ ExitCode add(const AddCommand& options, const config::OptionSet& set, Reporter& 
                   reporter);
   const cluster::AddResult result = cluster::add_workers(cloud.context(!options.no_wait), request, account, fleet,
                                                          count, options.least.value_or(count));
+  // The same command would add as many again.
+  hint = fmt::format(
+      "the workers were added: dtrain cluster status {0} shows when they are registered, and dtrain "
+      "cluster watch {0} --once lets them join the job",
+      fleet.name);
   cluster::change_wish(cloud.aws(), fleet, std::nullopt,
                        [&](cluster::Wish& wish) { wish.elastic += result.workers.got; });
   cluster::renew_ssh_entries(cloud.aws(), fleet.name, reporter);
@@ -130,7 +140,11 @@ ExitCode add(const AddCommand& options, const config::OptionSet& set, Reporter& 
 }
 
 ExitCode act(const AddCommand& options, const config::OptionSet& set, Reporter& reporter) {
-  return change_cluster(options.place, [&] { return add(options, set, reporter); });
+  std::string hint = fmt::format(
+      "run the same command again to continue, with the machines that were started; dtrain cluster status {0} lists "
+      "them, and dtrain cluster remove {0} NODE ends one",
+      options.place.name);
+  return change_cluster(options.place, hint, [&] { return add(options, set, hint, reporter); });
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include <dtrain/cluster/provider.hpp>
 #include <dtrain/cluster/spec.hpp>
 
+#include "head_errors.hpp"
 #include "job/queue/job_queue.hpp"
 #include "job/registered/head.hpp"
 #include "printable.hpp"
@@ -31,7 +32,6 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto kPatience = 60s;
 constexpr auto kLook = 50ms;
-constexpr std::string_view kPidWord = "dtrain-process ";
 
 // Nodes are called by their addresses, which stay the same while the numbers of workers change. Jobs go to the queue of
 // the cluster.
@@ -68,25 +68,20 @@ void choose_hosts(Command& command, const cluster::RegisteredCluster& cluster, b
 
 // The process is told first, for signals.
 std::string line_for_head(const std::string& begin, const std::vector<std::string>& given) {
-  std::string line = fmt::format("echo \"{}$$\" >&2; {}", kPidWord, begin);
+  std::string line = fmt::format("echo \"{}$$\" >&2; {}", kProcessWord, begin);
   for (const std::string& word : given) line.append(" ").append(net::shell_quoted(word));
   return line;
 }
 
-// The program on the head: its process number comes as the first line of what it says on stderr.
+// The program on the head.
 class FarProgram {
  public:
   explicit FarProgram(const cluster::Provider& provider) : provider_(provider) {}
 
-  void take_error(std::string_view text) {
-    if (known_) return pass_on(text);
-    begin_ += text;
-    const std::size_t end = begin_.find('\n');
-    if (end == begin_.npos) return;
+  void take_error(std::string_view text) { pass_on(shown_of(text)); }
+  void end_errors() {
     const MutexLock lock(mutex_);
-    known_ = true;
-    process_ = begin_.substr(kPidWord.size(), end - kPidWord.size());
-    pass_on(std::string_view(begin_).substr(end + 1));
+    pass_on(errors_.end());
   }
 
   // Whatever signal comes here goes there, until the token says that the program has ended.
@@ -105,16 +100,18 @@ class FarProgram {
 
  private:
   static void pass_on(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
+  std::string shown_of(std::string_view text) {
+    const MutexLock lock(mutex_);
+    return errors_.take(text);
+  }
   std::string process() {
     const MutexLock lock(mutex_);
-    return process_;
+    return errors_.process();
   }
 
   const cluster::Provider& provider_;
-  std::string begin_;
-  bool known_ = false;
   Mutex mutex_;
-  std::string process_ DTRAIN_GUARDED_BY(mutex_);
+  HeadErrors errors_ DTRAIN_GUARDED_BY(mutex_);
 };
 
 // The port of a command that serves a page; nullopt: it serves none.
@@ -149,6 +146,7 @@ ExitCode run_on_head(Command& command, const std::vector<std::string>& given, Re
   line.on_error = [&](std::string_view text) { program.take_error(text); };
   const std::jthread signals([&](const std::stop_token& over) { program.follow_signals(over); });
   const net::SshExit exit = head.run(line);
+  program.end_errors();
   if (!exit.signal.empty()) throw Error(fmt::format("dtrain was killed by SIG{} on the head", exit.signal));
   return static_cast<ExitCode>(exit.code);
 }

@@ -1,12 +1,14 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <iostream>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/signals.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/cluster/account.hpp>
 #include <dtrain/cluster/provider.hpp>
 #include <dtrain/cluster/regions.hpp>
 #include <dtrain/launcher/program_archive.hpp>
@@ -40,8 +42,48 @@ net::AwsCalls calls_at(const config::ClusterPlace& place, std::chrono::steady_cl
   return cluster::calls_for(place.name, settings_of(place), limits_of(place, begin));
 }
 
+net::AwsCalls calls_in(const config::ClusterPlace& place, const std::string& region) {
+  net::AwsSettings settings = settings_of(place);
+  settings.region = region;
+  return net::AwsCalls(settings, limits_of(place, std::chrono::steady_clock::now()));
+}
+
+// A `down` may have kept a file system there, which the next cluster of this name goes on with.
+bool has_storage(const config::ClusterPlace& place, const std::string& region) {
+  try {
+    net::AwsCalls aws = calls_in(place, region);
+    return !cluster::own_file_systems(aws, place.name).empty();
+  } catch (const net::AwsError& problem) {
+    if (problem.facts().problem != net::AwsProblem::denied) throw;
+    return false;
+  }
+}
+
+// The one of these regions that has the cluster. Where none has a machine, storage may have been kept.
+std::string region_of_cluster(const config::ClusterPlace& place, const std::vector<std::string>& regions, bool named,
+                              bool may_make, Reporter& reporter) {
+  if (regions.size() == 1) return regions.front();
+  const auto read = [&](const std::string& region) {
+    net::AwsCalls aws = calls_in(place, region);
+    return cluster::read_fleet(aws, place.name);
+  };
+  const auto note = [&](const std::string& line) { reporter.note(line); };
+  const std::vector<std::string> remembered = cluster::remembered_regions(place.name);
+  const std::string found =
+      named ? cluster::region_with(regions, read) : cluster::answering_region_with(regions, remembered, read, note);
+  if (found.empty()) {
+    if (named) return regions.front();
+    if (!may_make) return remembered.front();
+    const auto storage = std::ranges::find_if(remembered, [&](const auto& one) { return has_storage(place, one); });
+    return storage == remembered.end() ? regions.front() : *storage;
+  }
+  if (named || found != regions.front()) reporter.note(fmt::format("cluster {} is in {}", place.name, found));
+  return found;
+}
+
 // The same place, with the one region that has the cluster.
-config::ClusterPlace in_its_region(config::ClusterPlace place, bool one_cluster, Reporter& reporter) {
+config::ClusterPlace in_its_region(config::ClusterPlace place, ClusterCloud::Scope scope, Reporter& reporter) {
+  const bool one_cluster = scope != ClusterCloud::Scope::region;
   if (one_cluster) cluster::check_cluster_name(place.name);
   std::vector<std::string> regions = cluster::regions_in(place.region);
   const bool named = !regions.empty();
@@ -50,17 +92,9 @@ config::ClusterPlace in_its_region(config::ClusterPlace place, bool one_cluster,
         fmt::format("setting 'region' {} names several regions, and this command looks at one", place.region),
         "give one");
   }
-  if (one_cluster && !named) regions = cluster::remembered_regions(place.name);
-  if (regions.size() > 1 || (!named && !regions.empty())) {
-    const std::string found = cluster::region_with(regions, [&](const std::string& region) {
-      net::AwsSettings settings = settings_of(place);
-      settings.region = region;
-      net::AwsCalls aws(settings, limits_of(place, std::chrono::steady_clock::now()));
-      return cluster::read_fleet(aws, place.name);
-    });
-    if (!found.empty()) reporter.note(fmt::format("cluster {} is in {}", place.name, found));
-    place.region = !found.empty() ? found : regions.front();  // where no machine is, storage may have been kept
-  }
+  if (one_cluster && !named) regions = cluster::regions_to_ask(place.name, settings_of(place));
+  if (regions.empty() || !one_cluster) return place;
+  place.region = region_of_cluster(place, regions, named, scope == ClusterCloud::Scope::made_cluster, reporter);
   return place;
 }
 
@@ -74,7 +108,7 @@ std::map<std::string, std::string> texts_of(const cluster::Spec& spec) {
 }  // namespace
 
 ClusterCloud::ClusterCloud(const config::ClusterPlace& place, Reporter& reporter, Scope scope)
-    : place_(in_its_region(place, scope == Scope::one_cluster, reporter)),
+    : place_(in_its_region(place, scope, reporter)),
       reporter_(reporter),
       limited_since_(std::chrono::steady_clock::now()),
       begin_(limited_since_),
@@ -170,15 +204,12 @@ void require_consent(bool yes, const std::string& question, Reporter& reporter) 
   throw UsageError("not confirmed: nothing was changed");
 }
 
-ExitCode change_cluster(const config::ClusterPlace& place, const std::function<ExitCode()>& change) {
+ExitCode change_cluster(const config::ClusterPlace& place, const std::string& hint,
+                        const std::function<ExitCode()>& change) {
   try {
     return change();
   } catch (const Stopped&) {
-    throw Interrupted(stop_signal(),
-                      fmt::format("cluster {}: interrupted; the resources created so far remain", place.name),
-                      fmt::format("run the same command again to continue, or dtrain cluster down {0} to remove them; "
-                                  "dtrain cluster status {0} lists them",
-                                  place.name));
+    throw Interrupted(stop_signal(), fmt::format("cluster {}: interrupted", place.name), hint);
   }
 }
 

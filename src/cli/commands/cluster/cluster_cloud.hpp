@@ -21,9 +21,10 @@ namespace dtrain::cli {
 // The account's calls, counted and timed.
 class ClusterCloud {
  public:
-  // The reporter must outlive this. one_cluster: in the region that has the cluster, where several are named or
-  // remembered; they are asked for it.
-  enum class Scope { one_cluster, region };
+  // The reporter must outlive this. one_cluster: in the region that has the cluster, where several are named, or one is
+  // remembered beside the usual one; they are asked for it. made_cluster: the same for a command that may make it;
+  // where no region has anything of it, it is made in the usual one. region: the named one, or the usual one.
+  enum class Scope { one_cluster, made_cluster, region };
   ClusterCloud(const config::ClusterPlace& place, Reporter& reporter, Scope scope = Scope::one_cluster);
   ~ClusterCloud();  // says how many calls there were and how long they took, with --timing
   net::AwsCalls& aws() { return aws_; }
@@ -80,7 +81,9 @@ Json attempts_json(const cluster::Launched& launched);
 void answer_plan(const cluster::ClusterRequest& request, const cluster::Account& account, const cluster::Plan& plan,
                  Reporter& reporter);
 
-// Does `change`, and says how it can be gone on with when it is interrupted or fails half-way.
-ExitCode change_cluster(const config::ClusterPlace& place, const std::function<ExitCode()>& change);
+// Does `change`. Where a signal interrupts it, `hint` says how it is gone on with; it is read then, so that `change`
+// may set it.
+ExitCode change_cluster(const config::ClusterPlace& place, const std::string& hint,
+                        const std::function<ExitCode()>& change);
 
 }  // namespace dtrain::cli

@@ -58,7 +58,20 @@ Json document(const std::string& name, const cluster::DownResult& result, const 
                        {"given_back", json_texts(returned.machines)}});
 }
 
-void answer(const std::string& name, const cluster::DownResult& result, const Returned& returned, Reporter& reporter) {
+// There was nothing to end or to remove.
+bool is_nothing(const cluster::DownResult& result, const Returned& returned) {
+  return result.instances == 0 && result.removed.empty() && result.kept.empty() && result.leftover.empty() &&
+         returned.stack.empty();
+}
+
+// `regions`: where it looked.
+void answer(const std::string& name, const std::vector<std::string>& regions, const cluster::DownResult& result,
+            const Returned& returned, Reporter& reporter) {
+  if (is_nothing(result, returned)) {
+    return reporter.answer(
+        fmt::format("there is no cluster {} in {}; dtrain cluster list --all-regions shows those of other regions",
+                    name, join(regions, " or ")));
+  }
   if (!returned.machines.empty()) {
     reporter.answer(
         fmt::format("given back: {} of stack {}, which go on and cost money; aws cloudformation delete-stack "
@@ -150,8 +163,8 @@ bool leaves_empty_storage(ClusterCloud& cloud, const cluster::Fleet& fleet) {
   return cluster::is_only_begun(fleet) && cluster::has_empty_storage(cloud.aws(), fleet);
 }
 
-// What is in one region.
-void end_in(const DownCommand& options, Reporter& reporter, Returned& returned, cluster::DownResult& all) {
+// What is in one region. Returns its name.
+std::string end_in(const DownCommand& options, Reporter& reporter, Returned& returned, cluster::DownResult& all) {
   ClusterCloud cloud(options.place, reporter);
   const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
   refuse_kept_lustre(options, cloud, fleet);
@@ -174,17 +187,69 @@ void end_in(const DownCommand& options, Reporter& reporter, Returned& returned, 
   append(all.removed, result.removed);
   append(all.kept, result.kept);
   append(all.leftover, result.leftover);
+  return cloud.aws().region();
+}
+
+net::AwsSettings usual_settings(const config::ClusterPlace& place) {
+  net::AwsSettings settings;
+  settings.profile = place.profile;
+  return settings;
+}
+
+struct Regions {
+  std::vector<std::string> to_clear;  // one empty name: the region is to be found
+  bool refused = false;               // one that is remembered lets the user do nothing there
+};
+
+// The remembered regions, which may have what an interrupted `up` left; and of all, the first one that has a whole
+// cluster: the one that other commands take. A second cluster of the name is ended only where the user names its
+// region. Throws RemoteError where one refuses the user and none of the others has anything.
+Regions remembered_to_clear(const DownCommand& options, Reporter& reporter) {
+  const std::string& name = options.place.name;
+  const std::vector<std::string> remembered = cluster::remembered_regions(name);
+  Regions regions;
+  std::string whole, refusal;
+  bool has_any = false;
+  for (const std::string& region : cluster::regions_to_ask(name, usual_settings(options.place))) {
+    const bool is_remembered = std::ranges::find(remembered, region) != remembered.end();
+    config::ClusterPlace place = options.place;
+    place.region = region;
+    cluster::Fleet fleet;
+    try {
+      fleet = cluster::read_fleet(ClusterCloud(place, reporter).aws(), name);
+    } catch (const net::AwsError& problem) {
+      if (!cluster::refuses_user(problem)) throw;
+      refusal = fmt::format("{} cannot be asked: {}", region, problem.what());
+      reporter.note(refusal);
+      regions.refused = regions.refused || is_remembered;
+      continue;
+    }
+    has_any = has_any || fleet.exists();
+    if (!fleet.exists() || cluster::is_only_begun(fleet)) {
+      if (is_remembered) regions.to_clear.push_back(region);
+    } else if (whole.empty()) {
+      whole = region;
+      regions.to_clear.push_back(region);
+    } else {
+      reporter.note(
+          fmt::format("the cluster {0} in {1} stays; dtrain cluster down {0} --region {1} ends it", name, region));
+    }
+  }
+  if (!refusal.empty() && !has_any) {
+    throw RemoteError(refusal, fmt::format("the regions are those of ~/.dtrain/clusters/{}/regions.json", name));
+  }
+  return regions;
 }
 
 // An `up` that was interrupted between regions may have left something in any of them.
-std::vector<std::string> regions_of(const DownCommand& options) {
-  std::vector<std::string> regions = cluster::regions_in(options.place.region);
-  if (regions.empty()) regions = cluster::remembered_regions(options.place.name);
-  return regions.size() > 1 ? regions : std::vector{options.place.region};
+Regions regions_of(const DownCommand& options, Reporter& reporter) {
+  const std::vector<std::string> named = cluster::regions_in(options.place.region);
+  if (named.size() > 1) return {.to_clear = named};
+  const bool several = named.empty() && cluster::remembered_regions(options.place.name).size() > 1;
+  return several ? remembered_to_clear(options, reporter) : Regions{.to_clear = {options.place.region}};
 }
 
-// Those of `done` are remembered no longer, unless something stays there. An empty name stands for the one region of a
-// cluster for which none was named.
+// Those of `done` are remembered no longer, unless something stays there.
 void forget_regions(const std::string& name, const std::vector<std::string>& done,
                     const std::vector<std::string>& unfinished) {
   const std::vector<std::string> before = cluster::remembered_regions(name);
@@ -193,8 +258,7 @@ void forget_regions(const std::string& name, const std::vector<std::string>& don
   };
   std::vector<std::string> after;
   for (const std::string& region : before) {
-    const bool is_done = is_in(done, region) || is_in(done, "");
-    if (!is_done || is_in(unfinished, region) || is_in(unfinished, "")) after.push_back(region);
+    if (!is_in(done, region) || is_in(unfinished, region)) after.push_back(region);
   }
   if (after != before) cluster::remember_regions(name, after);
 }
@@ -203,29 +267,35 @@ ExitCode end(const DownCommand& options, Reporter& reporter) {
   cluster::check_cluster_name(options.place.name);
   Returned returned;
   cluster::DownResult result;
-  std::vector<std::string> unfinished;  // regions in which something stays
-  const std::vector<std::string> regions = regions_of(options);
-  for (const std::string& region : regions) {
+  std::vector<std::string> done, unfinished;  // regions; those in which something stays
+  const Regions regions = regions_of(options, reporter);
+  // Where none is named, all of these are asked for the cluster.
+  std::vector<std::string> asked = regions.to_clear;
+  if (asked.front().empty()) asked = cluster::regions_to_ask(options.place.name, usual_settings(options.place));
+  for (const std::string& region : regions.to_clear) {
     const std::size_t before = result.kept.size() + result.leftover.size();
     DownCommand here = options;
     here.place.region = region;
-    here.others = regions.size() > 1;
+    here.others = regions.to_clear.size() > 1;
     if (here.others) reporter.note(fmt::format("cluster {} in {}:", options.place.name, region));
-    end_in(here, reporter, returned, result);
-    if (result.kept.size() + result.leftover.size() > before) unfinished.push_back(region);
+    done.push_back(end_in(here, reporter, returned, result));
+    if (result.kept.size() + result.leftover.size() > before) unfinished.push_back(done.back());
   }
   if (returned.stack.empty() || result.leftover.empty()) cluster::remove_ssh_entries(options.place.name, reporter);
-  forget_regions(options.place.name, regions, unfinished);
+  // Where nothing was there, this may be another account than that of the cluster.
+  const bool ended_something = result.instances > 0 || !result.removed.empty() || !returned.stack.empty();
+  if (ended_something) forget_regions(options.place.name, done, unfinished);
   if (reporter.json()) {
     reporter.answer_json(document(options.place.name, result, returned));
   } else {
-    answer(options.place.name, result, returned, reporter);
+    answer(options.place.name, asked.empty() ? done : asked, result, returned, reporter);
   }
-  return result.leftover.empty() ? ExitCode::ok : ExitCode::partly_done;
+  return result.leftover.empty() && !regions.refused ? ExitCode::ok : ExitCode::partly_done;
 }
 
 ExitCode act(const DownCommand& options, const config::OptionSet&, Reporter& reporter) {
-  return change_cluster(options.place, [&] { return end(options, reporter); });
+  return change_cluster(options.place, "run the same command again: it ends and removes what is left",
+                        [&] { return end(options, reporter); });
 }
 
 }  // namespace

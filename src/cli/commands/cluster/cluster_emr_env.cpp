@@ -9,6 +9,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/signals.hpp>
 #include <dtrain/base/stop.hpp>
+#include <dtrain/base/text.hpp>
 #include <dtrain/cluster/account.hpp>
 #include <dtrain/cluster/cluster_head.hpp>
 #include <dtrain/cluster/compat_files.hpp>
@@ -101,7 +102,7 @@ AdoptedEmr adopt_emr(net::AwsCalls& aws, const EmrAdoption& adoption, Reporter& 
   facts.gpus = gpus_of(aws, instances);
   facts.workers_path = file.string();
   write_file_atomic(file, lines);
-  reporter.note(fmt::format("{}: {} workers", file.string(), instances.size()));
+  reporter.note(fmt::format("{}: {}", file.string(), count_text(instances.size(), "worker")));
   AdoptedEmr adopted{.variables = cluster::cluster_variables(facts)};
   const std::vector<net::SshTarget> targets = others(instances, adoption.login);
   if (adoption.everywhere && !targets.empty()) adopted.code = copy_to(targets, adoption, file, reporter);

@@ -178,7 +178,10 @@ ExitCode check(const HealthCommand& options, const config::OptionSet& set, Repor
 }
 
 ExitCode act(const HealthCommand& options, const config::OptionSet& set, Reporter& reporter) {
-  return change_cluster(options.place, [&] { return check(options, set, reporter); });
+  return change_cluster(options.place,
+                        fmt::format("run the same command again to continue; dtrain cluster status {} lists the nodes",
+                                    options.place.name),
+                        [&] { return check(options, set, reporter); });
 }
 
 }  // namespace

@@ -27,8 +27,7 @@ void bind(config::OptionSet& set, LogsCommand& options) {
 
 std::string over_ssh(const cluster::Fleet& fleet, const cluster::Node& node) {
   const std::string user = cluster::ClusterHead(fleet, std::chrono::seconds(0)).session().user();
-  return net::SshSession::connect({.host = cluster::address_of(node), .user = user},
-                                  cluster::cluster_ssh_options(fleet.name))
+  return net::SshSession::connect(cluster::ssh_target(node, user), cluster::cluster_ssh_options(fleet.name))
       .read_file(kBootLog, kMostLog);
 }
 

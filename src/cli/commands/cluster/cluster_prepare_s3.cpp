@@ -53,8 +53,8 @@ ExitCode act(const PrepareCommand& options, const config::OptionSet&, Reporter& 
     return ExitCode::ok;
   }
   if (result.resumed_bytes > 0) reporter.note(fmt::format("{} were already sent", format_bytes(result.resumed_bytes)));
-  reporter.answer(fmt::format("{}  {} files, {}, CRC-32C {}", options.to, result.files, format_bytes(result.size),
-                              result.checksum));
+  reporter.answer(fmt::format("{}  {}, {}, CRC-32C {}", options.to, count_text(result.files, "file"),
+                              format_bytes(result.size), result.checksum));
   reporter.note(fmt::format("on a node: dtrain data unpack {} --out FOLDER", options.to));
   return ExitCode::ok;
 }

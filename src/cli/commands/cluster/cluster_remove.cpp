@@ -1,11 +1,14 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
 #include <dtrain/cluster/emr.hpp>
 #include <dtrain/cluster/healer.hpp>
 #include <dtrain/cluster/ssh_entries.hpp>
+#include <dtrain/cluster/wish.hpp>
 
 #include "cli/command.hpp"
 #include "cluster_cloud.hpp"
@@ -32,16 +35,35 @@ void bind(config::OptionSet& set, RemoveCommand& options) {
   set.add("--force", options.force, "allow ending the head or a base worker, or going below --min-workers").flag_only =
       true;
   config::bind_yes(set, options.yes, "end the machines without asking for confirmation");
-  set.add("--no-wait", options.no_wait, "return once the termination is requested");
+  set.add("--no-wait", options.no_wait, "return once the node has left the job and its termination is requested");
 }
 
-void check_may_go(const RemoveCommand& options, const cluster::Node& node) {
+// The least workers of the cluster as it is wanted now: a base worker that was removed is wanted no longer.
+int least_now(const cluster::Fleet& fleet) {
+  cluster::Spec spec = cluster_request(fleet.name, {}, config::OptionSet(), fleet).spec;
+  try {
+    if (const auto wish = cluster::tagged_wish(fleet)) spec.workers = wish->base;
+  } catch (const DataError&) {
+    // a wish that was changed by hand to nonsense says nothing; `up` writes it anew
+  }
+  return cluster::least_workers(spec);
+}
+
+void check_may_go(const RemoveCommand& options, const cluster::Fleet& fleet, const cluster::Node& node) {
   if (options.force) return;
   const char* why = node.role == cluster::Role::head ? "the head, which the other nodes depend on"
                     : node.base                      ? "a base worker, which the next `up` would start again"
                                                      : nullptr;
-  if (!why) return;
-  throw UsageError(fmt::format("{} of cluster {} is {}", node.name, options.place.name, why), "--force ends it anyway");
+  if (why) {
+    throw UsageError(fmt::format("{} of cluster {} is {}", node.name, options.place.name, why),
+                     "--force ends it anyway");
+  }
+  if (fleet.on_emr()) return;  // which has no least number
+  const int rest = fleet.counted_workers() - node.weight, least = least_now(fleet);
+  if (rest >= least) return;
+  throw UsageError(fmt::format("without {} cluster {} has {}, and at least {} are required", node.name, fleet.name,
+                               count_text(rest, "worker"), least),
+                   "--force ends it anyway; dtrain cluster up with a smaller --min-workers requires fewer");
 }
 
 Json document(const cluster::Fleet& fleet, const std::string& node, const cluster::Node* found) {
@@ -59,6 +81,9 @@ bool is_ending(const cluster::Fleet& fleet, const std::string& node) {
   return false;
 }
 
+// Longest wait with --force for a worker to leave the job.
+constexpr std::chrono::seconds kToLeaveByForce{60};
+
 // Without a head the job is not informed; it notices the loss by itself.
 void leave_job(const RemoveCommand& options, ClusterCloud& cloud, const cluster::Fleet& fleet,
                const cluster::Node& node, Reporter& reporter) {
@@ -70,17 +95,31 @@ void leave_job(const RemoveCommand& options, ClusterCloud& cloud, const cluster:
                               node.name, error.what()));
     return;
   }
-  const std::chrono::seconds patience(options.place.timeout_seconds);
+  const std::chrono::seconds whole(options.place.timeout_seconds);
+  const std::chrono::seconds patience = options.force ? std::min(kToLeaveByForce, whole) : whole;
   if (job::drain_node(cloud.aws(), fleet, node, *job::make_remote_job(*head, {}), patience)) return;
   throw Error(fmt::format("{} has not left the job within {} s", node.name, patience.count()),
               "--force ends it anyway");
 }
 
+// A base worker goes by force alone, and its job is to lose it as gently as any other.
+void leave_job_if_possible(const RemoveCommand& options, ClusterCloud& cloud, const cluster::Fleet& fleet,
+                           const cluster::Node& node, Reporter& reporter) {
+  try {
+    leave_job(options, cloud, fleet, node, reporter);
+  } catch (const Stopped&) {
+    throw;
+  } catch (const Error& problem) {
+    reporter.warn(fmt::format("{} is ended without leaving its job: {}", node.name, problem.what()));
+  }
+}
+
 void end(const RemoveCommand& options, ClusterCloud& cloud, const cluster::Fleet& fleet, const cluster::Node& node,
          Reporter& reporter) {
   if (fleet.emr) return cluster::shrink_emr(cloud.aws(), *fleet.emr, node.instance_id);
-  if (!options.force && !options.no_wait) leave_job(options, cloud, fleet, node, reporter);
-  if (node.role == cluster::Role::worker) cluster::count_out(cloud.aws(), fleet, node);
+  const bool is_worker = node.role == cluster::Role::worker;
+  if (is_worker) (options.force ? leave_job_if_possible : leave_job)(options, cloud, fleet, node, reporter);
+  if (is_worker) cluster::count_out(cloud.aws(), fleet, node);
   cluster::end_node(cloud.context(!options.no_wait), node);
 }
 
@@ -103,7 +142,7 @@ ExitCode remove(const RemoveCommand& options, Reporter& reporter) {
       throw UsageError("the primary node cannot be removed: without it EMR ends the cluster",
                        fmt::format("dtrain cluster down {}", fleet.name));
     }
-    check_may_go(options, *node);
+    check_may_go(options, fleet, *node);
     require_consent(options.yes, question(fleet, *node), reporter);
     end(options, cloud, fleet, *node, reporter);
     cluster::renew_ssh_entries(cloud.aws(), fleet.name, reporter);
@@ -120,7 +159,8 @@ ExitCode remove(const RemoveCommand& options, Reporter& reporter) {
 }
 
 ExitCode act(const RemoveCommand& options, const config::OptionSet&, Reporter& reporter) {
-  return change_cluster(options.place, [&] { return remove(options, reporter); });
+  return change_cluster(options.place, "run the same command again to continue",
+                        [&] { return remove(options, reporter); });
 }
 
 }  // namespace

@@ -76,13 +76,13 @@ std::vector<std::string> line_of_ssh(const SshCommand& options, const cluster::F
   };
   add(options_of_ssh(fleet.name));
   if (node.public_ip.empty() && node.role != cluster::Role::head) {
-    add({"-o", fmt::format("ProxyCommand=ssh {} -W %h:%p {}@{}", fmt::join(options_of_ssh(fleet.name), " "), user,
-                           cluster::address_of(*fleet.head()))});
+    add({"-o", fmt::format("ProxyCommand=ssh {} -W %h:%p {}", fmt::join(options_of_ssh(fleet.name), " "),
+                           fmt::join(words_of_target(cluster::ssh_target(*fleet.head(), user)), " "))});
   }
   for (const std::string& one : options.local) add({"-L", one});
   for (const std::string& one : options.remote) add({"-R", one});
   for (const std::string& one : options.dynamic) add({"-D", one});
-  add({fmt::format("{}@{}", user, cluster::address_of(node))});
+  add(words_of_target(cluster::ssh_target(node, user)));
   if (!options.words.empty()) add({"--", join(options.words, " ")});
   return line;
 }

@@ -79,7 +79,7 @@ void answer_cluster(const cluster::Fleet& fleet, const HeadLook& look, const clu
   const std::string so_far =
       cost.hourly > 0 ? fmt::format(", ${:.2f} so far", cluster::cost_so_far(fleet, prices)) : "";
   const bool all_off = !fleet.nodes.empty() && std::ranges::none_of(fleet.nodes, &cluster::Node::alive);
-  reporter.answer(fmt::format("cluster {}: {} workers, {}{}", fleet.name, fleet.workers().size(),
+  reporter.answer(fmt::format("cluster {}: {}, {}{}", fleet.name, count_text(fleet.workers().size(), "worker"),
                               all_off ? "no machine runs" : cost_text(cost) + " an hour", so_far));
   if (!disks.text().empty()) reporter.answer(disks.text());
   if (fleet.on_emr()) {

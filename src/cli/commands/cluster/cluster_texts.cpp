@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <dtrain/base/text.hpp>
+
 #include "cli/settings.hpp"
 #include "cluster_cloud.hpp"
 
@@ -122,8 +124,8 @@ Json plan_json(const cluster::ClusterRequest& request, const cluster::Account& a
 
 void answer_plan(const cluster::ClusterRequest& request, const cluster::Account& account, const cluster::Plan& plan,
                  Reporter& reporter) {
-  reporter.answer(fmt::format("cluster {}: {} workers and a head in {}, account {}", request.name, request.spec.workers,
-                              account.region, account.number));
+  reporter.answer(fmt::format("cluster {}: {} and a head in {}, account {}", request.name,
+                              count_text(request.spec.workers, "worker"), account.region, account.number));
   if (!account.image.id.empty())
     reporter.answer(fmt::format("image {} ({}), login {}", account.image.id, account.image.name, account.image.login));
   if (!account.kms_key.empty()) reporter.answer(fmt::format("disks are encrypted with {}", account.kms_key));

@@ -53,7 +53,8 @@ Json document(const cluster::ClusterRequest& request, const cluster::UpResult& r
 
 void answer(const cluster::ClusterRequest& request, const cluster::UpResult& result, Reporter& reporter) {
   const bool all_run = std::ranges::all_of(result.fleet.nodes, &cluster::Node::alive);
-  if (!result.changed && all_run) reporter.answer(fmt::format("cluster {} is up to date", request.name));
+  const bool all_stay = result.workers.got >= result.workers.wanted;
+  if (!result.changed && all_run && all_stay) reporter.answer(fmt::format("cluster {} is up to date", request.name));
   std::vector<std::vector<std::string>> rows;
   for (const cluster::Node& node : result.fleet.nodes) {
     rows.push_back({node.name, node.instance_id, node.state, node.private_ip, node.public_ip, node.zone});
@@ -113,6 +114,8 @@ ExitCode make(const UpCommand& options, const config::OptionSet& set, Reporter& 
     return ExitCode::ok;
   }
   for (Candidate& one : order.tried) check_budget(options, set, *one.cloud, one.fleet, one.request, reporter);
+  const std::string& public_key = order.tried.front().account.public_key;
+  if (!public_key.empty()) cluster::warn_of_locked_key(options.place.name, public_key, reporter);
   ask(options, order, reporter);
   cluster::ClusterRequest request;  // the one that was made
   std::string region;
@@ -142,7 +145,11 @@ ExitCode make(const UpCommand& options, const config::OptionSet& set, Reporter& 
 }
 
 ExitCode act(const UpCommand& options, const config::OptionSet& set, Reporter& reporter) {
-  return change_cluster(options.place, [&] { return make(options, set, reporter); });
+  return change_cluster(options.place,
+                        fmt::format("what was made so far remains: run the same command again to continue, or dtrain "
+                                    "cluster down {0} to remove it; dtrain cluster status {0} lists it",
+                                    options.place.name),
+                        [&] { return make(options, set, reporter); });
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/signals.hpp>
 #include <dtrain/base/stop.hpp>
+#include <dtrain/net/aws.hpp>
 
 #include "cli/command.hpp"
 #include "cluster_cloud.hpp"
@@ -100,9 +101,11 @@ class Watch {
     keeper_->look();
   }
 
-  // Beside a job no user can correct the command line, but credentials may arrive later.
+  // Beside a job no user can correct the command line, but credentials may arrive later. Once they were there, they
+  // come back when the user signs in again.
   bool may_pass(const Error& error) const {
-    return options_.here || dynamic_cast<const RemoteError*>(&error) != nullptr;
+    if (options_.here || dynamic_cast<const RemoteError*>(&error) != nullptr) return true;
+    return has_looked_ && dynamic_cast<const net::NoCredentials*>(&error) != nullptr;
   }
 
   // The same words once, however often they would be true.
@@ -116,6 +119,7 @@ class Watch {
 
   void tell_success() {
     if (failures_ > 0) reporter_.note(fmt::format("the tags of cluster {} can be read again", options_.place.name));
+    has_looked_ = true;
     failures_ = 0;
     said_.clear();
   }
@@ -130,7 +134,7 @@ class Watch {
   std::optional<ClusterCloud> cloud_;
   std::optional<WatchedJob> job_;
   std::optional<ClusterKeeper> keeper_;
-  bool has_budget_ = false;
+  bool has_budget_ = false, has_looked_ = false;
   int failures_ = 0;  // in a row
   std::string said_;  // of the last one
 };

@@ -6,6 +6,7 @@
 #include <dtrain/base/file_exists.hpp>
 #include <dtrain/base/text.hpp>
 
+#include "board/files.hpp"
 #include "cluster_cloud.hpp"
 #include "job/spec/job_folder.hpp"
 
@@ -13,7 +14,7 @@ namespace dtrain::cli {
 namespace {
 
 constexpr double kSecondsOfAnHour = 3600;
-constexpr std::size_t kMostOfRecords = 64 << 20;
+constexpr std::size_t kMostOfSettings = 4 << 20;
 
 board::Forecast forecast_from(const std::string& steps, const std::string& settings, const Path& folder) {
   try {
@@ -34,15 +35,20 @@ std::string hours_text(double seconds) {
 board::Forecast forecast_in(const Path& folder) {
   const job::JobFolder job{folder};
   const auto text = [](const Path& file) { return file_exists(file) ? read_file(file) : std::string(); };
-  return forecast_from(text(job.steps()), text(job.configuration()), folder);
+  const auto files = board::open_files(folder.string(), nullptr);
+  const std::string steps = job.steps().string();
+  const auto part = [&](std::uint64_t from, std::uint64_t size) { return files->read(steps, from, size); };
+  return forecast_from(board::steps_for_forecast(files->size(steps).value_or(0), part), text(job.configuration()),
+                       folder);
 }
 
 board::Forecast forecast_on(net::SshSession& head, const Path& folder) {
   const job::JobFolder job{folder};
-  const auto text = [&](const Path& file) {
-    return head.stat(file) ? head.read_file(file, kMostOfRecords) : std::string();
-  };
-  return forecast_from(text(job.steps()), text(job.configuration()), folder);
+  const auto steps = head.stat(job.steps());
+  const auto part = [&](std::uint64_t from, std::uint64_t size) { return head.read_part(job.steps(), from, size); };
+  return forecast_from(steps ? board::steps_for_forecast(steps->size, part) : std::string(),
+                       head.stat(job.configuration()) ? head.read_file(job.configuration(), kMostOfSettings) : "",
+                       folder);
 }
 
 void bind_forecast(config::OptionSet& set, ForecastChoice& choice) {

@@ -34,6 +34,7 @@ std::vector<std::string> options_of_ssh(const std::string& cluster) {
 std::vector<std::string> words_of_target(const net::SshTarget& target) {
   std::vector<std::string> words;
   if (target.port != 0) words = {"-p", std::to_string(target.port)};
+  if (!target.host_key_alias.empty()) words.insert(words.end(), {"-o", "HostKeyAlias=" + target.host_key_alias});
   words.push_back(target.user.empty() ? target.host : fmt::format("{}@{}", target.user, target.host));
   return words;
 }

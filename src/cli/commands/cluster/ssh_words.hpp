@@ -13,7 +13,7 @@
 namespace dtrain::cli {
 
 std::vector<std::string> options_of_ssh(const std::string& cluster);
-// "-p", "2222", "user@host": what follows the options.
+// "-p", "2222", "-o", "HostKeyAlias=...", "user@host": what follows the options.
 std::vector<std::string> words_of_target(const net::SshTarget& target);
 
 // A port of this machine that leads to the same port of the head, by an ssh of its own. It ends with this object.

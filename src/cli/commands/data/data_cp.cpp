@@ -17,9 +17,13 @@ struct CopyCommand {
 
 void bind(config::OptionSet& set, CopyCommand& options) {
   set.group("Options");
-  set.add("SRC", options.from, "SRC", "source: a file, s3://BUCKET/KEY or https:// URL").required = true;
-  set.add("DST", options.to, "DST", "target: a file, a folder or s3://BUCKET/KEY; a trailing / keeps the file's name")
-      .required = true;
+  config::Option& from = set.add("SRC", options.from, "SRC", "source: a file, s3://BUCKET/KEY or https:// URL");
+  config::Option& to = set.add("DST", options.to, "DST",
+                               "target: a file, a folder or s3://BUCKET/KEY; a trailing / keeps the file's name");
+  for (config::Option* place : {&from, &to}) {
+    place->required = true;
+    place->offers = config::Offers::files;
+  }
   set.add("-r,--recursive", options.recursive, "copy everything below a folder or prefix");
 }
 

@@ -15,8 +15,9 @@ struct PackFiles : PackCommand {
 
 void bind(config::OptionSet& set, PackFiles& options) {
   set.group("Options");
-  set.add("SOURCE", options.source, "folder with one sub-folder per class, .lst file, or COCO JSON file").required =
-      true;
+  set.add("SOURCE", options.source,
+          "folder with one sub-folder per class, .tar, .tar.gz or .zip archive of one, .lst file, or COCO JSON file")
+      .required = true;
   set.add("--root", options.pack.root,
           "folder or archive to which the names in SOURCE are relative (default the folder that holds SOURCE)");
   set.add("--coco", options.coco,
@@ -47,6 +48,19 @@ void take_coco(const PackFiles& given, const config::OptionSet& set, data::PackO
   pack.coco_labels = data::CocoLabels::boxes;
 }
 
+// Options about the pictures of a list, which other sources would ignore.
+void refuse_options_of_lists(const PackFiles& given, const config::OptionSet& set) {
+  const auto format = std::filesystem::is_directory(given.source) ? data::PictureFormat::folder
+                                                                  : data::picture_format_by_name(given.source);
+  const bool is_coco = format == data::PictureFormat::coco, is_list = is_coco || format == data::PictureFormat::list;
+  if (set.chosen("root") && !is_list)
+    throw UsageError(fmt::format("--root: {} holds its pictures itself", given.source.string()), "leave it out");
+  if (set.chosen("coco-labels") && !is_coco) {
+    throw UsageError(fmt::format("--coco-labels: {} is no COCO JSON file", given.source.string()),
+                     "leave it out, or name the JSON file with --coco");
+  }
+}
+
 void refuse_other_file(const Path& source) {
   if (!std::filesystem::is_regular_file(source) || data::picture_format_by_name(source)) return;
   throw UsageError(fmt::format("{}: is a file, and no .lst, COCO .json or archive", source.string()),
@@ -61,8 +75,9 @@ ExitCode act(const PackFiles& given, const config::OptionSet& set, Reporter& rep
   options.pack.coco_labels = data::parse_coco_labels(given.coco_labels).value();
   if (set.chosen("coco")) {
     take_coco(given, set, options.pack);
-  } else if (!options.pack.labels) {
-    refuse_other_file(given.source);
+  } else {
+    if (!options.pack.labels) refuse_other_file(given.source);
+    if (std::filesystem::exists(given.source)) refuse_options_of_lists(given, set);
   }
   return pack_pictures(options, reporter);
 }

@@ -10,6 +10,7 @@
 #include <dtrain/data/contact_sheet.hpp>
 
 #include "cli/command.hpp"
+#include "cli/own_outputs.hpp"
 #include "cli/printable.hpp"
 #include "config/data_options.hpp"
 #include "plot/draw_objects.hpp"
@@ -32,7 +33,7 @@ void bind(config::OptionSet& set, ShowCommand& options) {
   set.group("Options")
       .add("FILES", options.files, "record files: a prefix, a pattern, or names separated by commas")
       .required = true;
-  set.add("--out", options.out, "PNG file to write");
+  set.add("--out", options.out, "PNG file to write; only a picture that dtrain drew is replaced");
   set.add("--count", options.count, "N", "number of images to show", config::between(1, 10000));
   set.add("--first", options.first, "N", "index of the first image to show, counted from 0", config::at_least(0));
   set.add("--columns", options.columns, "N", "number of images in a row", config::between(1, 1000));
@@ -154,14 +155,6 @@ Sheet draw_sheet(const ShowCommand& options, const config::DataOptions& data, co
   return sheet;
 }
 
-// A picture that was drawn before may be replaced; nothing else is.
-void refuse_to_overwrite(const Path& out) {
-  if (!std::filesystem::is_regular_file(out)) return;
-  if (data::detect_encoding(bytes_of(read_file(out))) == data::Encoding::png) return;
-  throw UsageError(fmt::format("--out {}: is there and is no PNG file", out.string()),
-                   "name a new file, or remove that one first");
-}
-
 Json label_json(std::int32_t label, const Names& names) {
   Json json = Json::object({{"label", label}});
   if (label < std::ssize(names)) json["name"] = names[static_cast<std::size_t>(label)];
@@ -214,7 +207,8 @@ void answer_objects(const Sheet& sheet, const ShowCommand& options, const Names&
 
 ExitCode act(const ShowCommand& options, const config::OptionSet& set, Reporter& reporter) {
   config::require_records(options.files);
-  refuse_to_overwrite(options.out);
+  require_ending("--out", options.out, {".png"});
+  refuse_to_replace_picture("--out", options.out);
   config::DataOptions data = options.data;
   const Shown shown = look_at(options.files);
   if (!set.chosen("image-shape")) data.image = shown.shape;
@@ -223,7 +217,7 @@ ExitCode act(const ShowCommand& options, const config::OptionSet& set, Reporter&
   make_folder(options.out.parent_path());
   const Sheet sheet = draw_sheet(options, data, shown, names);
   remove_abandoned_temporaries(options.out.parent_path(), options.out.filename().string());
-  write_file_atomic(options.out, data::encode_image(sheet.picture, data::Encoding::png));
+  write_file_atomic(options.out, data::encode_own_png(sheet.picture));
   if (reporter.json()) {
     reporter.answer_json(Json::object({{"schema", "dtrain.data-show/1"},
                                        {"file", options.out.string()},

@@ -17,9 +17,11 @@ struct UnpackCommand {
 
 void bind(config::OptionSet& set, UnpackCommand& options) {
   set.group("Options");
-  set.add("ARCHIVE", options.from, "ARCHIVE",
-          ".tar or .tar.gz file: a path, s3://BUCKET/KEY or https:// URL; or the path of a .zip file")
-      .required = true;
+  config::Option& archive =
+      set.add("ARCHIVE", options.from, "ARCHIVE",
+              ".tar or .tar.gz file: a path, s3://BUCKET/KEY or https:// URL; or the path of a .zip file");
+  archive.required = true;
+  archive.offers = config::Offers::files;
   set.add("--out", options.out, "folder for the files; it is created if missing");
 }
 

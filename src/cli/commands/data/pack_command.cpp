@@ -3,13 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 
 #include <dtrain/base/cpus.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/data/image.hpp>
 #include <dtrain/net/ssh.hpp>
+#include <dtrain/nn/optimizer.hpp>
 
 #include "cli/printable.hpp"
+#include "config/compute_options.hpp"
 #include "config/option_values.hpp"
 #include "job/report/progress_line.hpp"
 
@@ -23,7 +27,7 @@ void bind_pack(config::OptionSet& set, PackCommand& options) {
       set.add("--out", pack.out, "prefix of the files to write: PREFIX.rec, PREFIX.idx and PREFIX.lst"))
       .required = true;
   set.add("--force", pack.force,
-          "replace record files of other content, and remove the other files of an earlier set of PREFIX")
+          "replace files of other content, and remove the other files of an earlier set of PREFIX")
       .not_from_project = true;
   set.add("--shards", pack.shards, "N", "number of files: PREFIX_0.rec to PREFIX_<N-1>.rec", data::kPackRanges.shards);
   set.add("--shuffle", pack.shuffle, "shuffle the pictures before writing");
@@ -31,7 +35,8 @@ void bind_pack(config::OptionSet& set, PackCommand& options) {
   set.add_number(
       "--train-ratio", "SHARE",
       "share of the pictures of each class for PREFIX_train, the rest goes to PREFIX_val; a value below 1 implies "
-      "--shuffle, and 1 makes one set, PREFIX (default 0.8 for a folder with several classes, else 1)",
+      "--shuffle, and 1 makes one set, PREFIX (default 0.8 for a folder with several classes, else 1, also for an "
+      "archive)",
       data::kPackRanges.train_ratio,
       [&pack](const std::string& text) { pack.train_ratio = config::real_number(text, data::kPackRanges.train_ratio); },
       [&pack] { return pack.train_ratio ? fmt::format("{}", *pack.train_ratio) : std::string(); });
@@ -66,6 +71,12 @@ Json names_by_reason(const std::map<std::string, std::vector<std::string>>& reas
   return json;
 }
 
+// What is left of a whole is a share such as 0.2, and no 0.19999999999999996.
+Json share_json(double share) {
+  constexpr double kDigits = 1e9;
+  return std::round(share * kDigits) / kDigits;
+}
+
 Json document(const data::PackResult& result) {
   Json files = Json::array(), problems = Json::array(), classes = Json::array();
   Json class_pictures = Json::array(), class_objects = Json::array();
@@ -76,8 +87,11 @@ Json document(const data::PackResult& result) {
     problems.push_back(Json::object({{"file", each.file}, {"what", each.what}}));
   }
   Json shares;
-  if (const auto& split = result.shares)
-    shares = Json::object({{"train", split->train}, {"validation", split->validation}, {"test", split->test}});
+  if (const auto& split = result.shares) {
+    shares = Json::object({{"train", share_json(split->train)},
+                           {"validation", share_json(split->validation)},
+                           {"test", share_json(split->test)}});
+  }
   for (const std::string& name : result.classes) classes.push_back(name);
   for (const std::uint64_t count : result.class_pictures) class_pictures.push_back(count);
   for (const std::uint64_t count : result.class_objects) class_objects.push_back(count);
@@ -91,6 +105,7 @@ Json document(const data::PackResult& result) {
                        {"skipped", names_by_reason(result.skipped)},
                        {"empty_folders", names_json(result.empty_folders)},
                        {"untrained", names_json(result.untrained)},
+                       {"unvalidated", names_json(result.unvalidated)},
                        {"class_objects", class_objects},
                        {"objects_left_out", names_by_reason(result.objects_left_out)},
                        {"without_objects", names_json(result.without_objects)},
@@ -106,6 +121,17 @@ Json document(const data::PackResult& result) {
 std::string several_labels_text(std::uint64_t records) {
   return fmt::format("{} {} several labels, and a classifier takes one label", count_text(records, "record"),
                      records == 1 ? "carries" : "carry");
+}
+
+std::string small_set_options(std::uint64_t pictures) {
+  constexpr std::uint64_t kSteps = 8, kSmallest = 4;
+  constexpr double kLowestRate = 0.01;
+  const auto usual = static_cast<std::uint64_t>(config::ComputeOptions{}.batch_size);
+  const std::uint64_t batch = std::max(std::bit_floor(pictures / kSteps), kSmallest);
+  if (batch >= usual) return {};
+  const double share = static_cast<double>(batch) / static_cast<double>(usual);
+  return fmt::format(" --batch-size {} --lr {:.1g}", batch,
+                     std::max(nn::Schedule{}.base * std::sqrt(share), kLowestRate));
 }
 
 void tell_problems(const std::vector<data::PackProblem>& problems, Reporter& reporter) {
@@ -132,6 +158,8 @@ void tell_skipped(const data::PackResult& result, Reporter& reporter) {
                                          files.size() == 1 ? "file was" : "files were", reason, first_names(files));
     if (data::is_unread_picture(reason)) {
       reporter.warn(fmt::format("{}; dtrain reads {}: convert these pictures first", what, data::kImagesRead));
+    } else if (reason == data::kListedTwice || reason == data::kLeadsBack) {
+      reporter.warn(what);
     } else {
       reporter.note(what);
     }
@@ -190,6 +218,12 @@ void warn_of_missing_pictures(const data::PackResult& result, Reporter& reporter
     reporter.warn(fmt::format("{} {} no picture to train on, only to validate or test: {}", untrained.size(),
                               untrained.size() == 1 ? "class has" : "classes have", first_names(untrained)));
   }
+  const std::vector<std::string>& alone = result.unvalidated;
+  if (!alone.empty()) {
+    reporter.warn(fmt::format("{} a single picture, which goes to training, so that no picture validates {}: {}",
+                              alone.size() == 1 ? "1 class has" : fmt::format("{} classes have", alone.size()),
+                              alone.size() == 1 ? "it" : "them", first_names(alone)));
+  }
 }
 
 void tell_classes(const data::PackResult& result, Reporter& reporter) {
@@ -203,7 +237,9 @@ void tell_classes(const data::PackResult& result, Reporter& reporter) {
     lines.push_back(fmt::format("{} ({})", printable_word(result.classes[i]), counts[i]));
   }
   if (lines.size() <= kListed) {
-    reporter.note(fmt::format("{} classes with their {}: {}", lines.size(), counted, join(lines, ", ")));
+    reporter.note(fmt::format("{} with {} {}: {}",
+                              lines.size() == 1 ? "1 class" : fmt::format("{} classes", lines.size()),
+                              lines.size() == 1 ? "its" : "their", counted, join(lines, ", ")));
     return;
   }
   const auto [least, most] = std::ranges::minmax(counts);
@@ -228,22 +264,23 @@ void tell_split(const PackCommand& options, const data::PackResult& result, Repo
 void tell_next_command(const PackCommand& options, const data::PackResult& result, Reporter& reporter) {
   if (result.classes.size() < 2 || !result.class_objects.empty() || result.several_labels > 0) return;
   const std::string prefix = options.pack.out.string();
-  const auto made = [&](std::string_view split) {
-    return std::ranges::any_of(result.files, [&](const auto& file) {
-      return file.rec.string().starts_with(fmt::format("{}_{}", prefix, split));
-    });
+  const auto records = [&](std::string_view split) {
+    std::uint64_t count = 0;
+    for (const auto& file : result.files)
+      count += file.rec.string().starts_with(prefix + std::string(split)) ? file.records : 0;
+    return count;
   };
+  const std::string train = records("_train") > 0 ? "_train" : "";
   constexpr const char* kScaling = "--rgb-mean 124,117,104 --rgb-std 58,57,57 ";
   const std::string shape = options.pack.resize > 0 && options.pack.resize < 224
                                 ? fmt::format("--image-shape 3,{0},{0} ", options.pack.resize)
                                 : std::string();
-  const auto quoted_set = [&](const char* split) { return net::shell_quoted(prefix + split); };
-  const std::string files =
-      fmt::format("--data-train {}{} --model-prefix {}", quoted_set(made("train") ? "_train" : ""),
-                  made("val") ? " --data-val " + quoted_set("_val") : std::string(),
-                  net::shell_quoted("m/" + options.pack.out.filename().string()));
-  reporter.note(fmt::format("next: dtrain train --recipe imagenet --network resnet --num-layers 18 {}{}{}", shape,
-                            kScaling, files));
+  const auto quoted_set = [&](const std::string& split) { return net::shell_quoted(prefix + split); };
+  const std::string files = fmt::format("--data-train {}{} --model-prefix {}", quoted_set(train),
+                                        records("_val") > 0 ? " --data-val " + quoted_set("_val") : std::string(),
+                                        net::shell_quoted("m/" + options.pack.out.filename().string()));
+  reporter.note(fmt::format("next: dtrain train --recipe imagenet --network resnet --num-layers 18 {}{}{}{}", shape,
+                            kScaling, files, small_set_options(records(train))));
   reporter.note(fmt::format("or, from weights that others trained: dtrain train --finetune WEIGHTS {}", files));
 }
 
@@ -252,8 +289,11 @@ void tell_next_command(const PackCommand& options, const data::PackResult& resul
 ExitCode pack_pictures(const PackCommand& options, Reporter& reporter) {
   const data::PackResult result = pack_with_progress(options, reporter);
   if (result.taken_up > 0)
-    reporter.note(fmt::format("{} records were already there from an earlier run", result.taken_up));
-  if (result.unlabelled > 0) reporter.note(fmt::format("{} pictures without a label were skipped", result.unlabelled));
+    reporter.note(fmt::format("{} {} already there from an earlier run", count_text(result.taken_up, "record"),
+                              result.taken_up == 1 ? "was" : "were"));
+  if (result.unlabelled > 0)
+    reporter.note(fmt::format("{} without a label {} skipped", count_text(result.unlabelled, "picture"),
+                              result.unlabelled == 1 ? "was" : "were"));
   if (!result.found_elsewhere.empty()) reporter.warn(result.found_elsewhere);
   tell_skipped(result, reporter);
   tell_objects(result, reporter);

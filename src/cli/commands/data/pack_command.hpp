@@ -24,6 +24,9 @@ void bind_pack(config::OptionSet& set, PackCommand& options);
 ExitCode pack_pictures(const PackCommand& options, Reporter& reporter);
 // About so many records with several labels that are no boxes.
 std::string several_labels_text(std::uint64_t records);
+// Options of a training, with a blank before each, where a step of the usual size would take more than an eighth of the
+// pictures: a smaller batch, and a rate that falls with its square root. Empty for larger sets.
+std::string small_set_options(std::uint64_t pictures);
 void tell_problems(const std::vector<data::PackProblem>& problems, Reporter& reporter);
 
 }  // namespace dtrain::cli

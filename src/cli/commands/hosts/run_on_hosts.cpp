@@ -85,6 +85,7 @@ int shell_code(const std::string& signal) {
 
 ExitCode code_of_one(const Ending& ending) {
   if (ending.failure) return ending.kind() == launcher::HostEnding::unreachable ? ExitCode::refused : ExitCode::failed;
+  if (ending.exit->timed_out) return ExitCode::failed;  // however the program left
   return static_cast<ExitCode>(ending.exit->signal.empty() ? ending.exit->code : shell_code(ending.exit->signal));
 }
 

@@ -44,7 +44,7 @@ class Sync {
   Sync(const SyncCommand& options, Reporter& reporter)
       : options_(options),
         hosts_(job::read_hosts(options.access)),
-        tree_(launcher::read_tree(options.source, patterns_in(options.exclude))),
+        tree_(launcher::read_tree(options.source, {.patterns = patterns_in(options.exclude)})),
         results_(hosts_.names.size()),
         endings_(hosts_.names.size(), launcher::HostEnding::stopped),
         reporter_(reporter) {

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <utility>
+
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/elastic/records.hpp>
@@ -28,6 +30,9 @@ std::string text_of(const Json& value) { return value.is_string() ? value.as_str
 
 // "2026-01-31T23:59:59.123456Z" -> "23:59:59.123"
 std::string clock_of(const std::string& time) { return time.size() >= 23 ? time.substr(11, 12) : time; }
+
+// "2026-01-31"
+std::string date_of(const std::string& time) { return time.substr(0, time.find('T')); }
 
 std::string duration_text(std::string_view name, const Json& seconds) {
   return fmt::format("{} {}", name, format_duration(std::chrono::duration<double>(seconds.as_number())));
@@ -70,13 +75,15 @@ void answer_events(const job::JobFolder& job, Reporter& reporter) {
     throw UsageError(fmt::format("{}: no job in this folder", job.path.string()),
                      "give --job-dir the folder that was given to `dtrain train --job-dir`");
   }
+  std::string date;
   for (const Json& event : events) {
     if (reporter.json()) {
       reporter.answer_json(with_schema("dtrain.event/1", event));
-    } else {
-      reporter.answer(fmt::format("{}  {:<18}{}", clock_of(event.at("time").as_string()), event.at("event").as_string(),
-                                  details_of(event)));
+      continue;
     }
+    const std::string& time = event.at("time").as_string();
+    if (date_of(time) != std::exchange(date, date_of(time))) reporter.answer(date + " UTC");
+    reporter.answer(fmt::format("{}  {:<18}{}", clock_of(time), event.at("event").as_string(), details_of(event)));
   }
 }
 

@@ -42,7 +42,7 @@ ExitCode act(const AddCommand& options, const config::OptionSet&, Reporter& repo
   const std::vector<std::string> lines = lines_of(options.hosts);
   std::vector<std::string> others = lines;
   std::erase_if(others, [&](const std::string& line) { return job::add_and_start(options.job, line, reporter); });
-  if (!others.empty()) job::edit_hosts(options.job, {.add = others});
+  if (!others.empty()) job::warn_of_host_file(options.job, job::edit_hosts(options.job, {.add = others}), reporter);
   if (reporter.json()) {
     reporter.answer_json(Json::object(
         {{"schema", "dtrain.hosts-add/1"}, {"added", json_texts(lines)}, {"file", options.job.hosts().string()}}));

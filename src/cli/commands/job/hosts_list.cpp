@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <dtrain/base/text.hpp>
+
 #include "cli/command.hpp"
 #include "cli/settings.hpp"
 #include "config/job_options.hpp"
@@ -47,8 +49,9 @@ std::string step_size_text(const Json& document) {
 }
 
 void answer_table(const Json& document, Reporter& reporter) {
-  reporter.answer(fmt::format("generation {}, {} workers, {}{:.0f} samples/sec, {} samples seen, goodput {:.0f} %",
-                              document.at("generation").dump(), document.at("workers").dump(), step_size_text(document),
+  reporter.answer(fmt::format("generation {}, {}, {}{:.0f} samples/sec, {} samples seen, goodput {:.0f} %",
+                              document.at("generation").dump(),
+                              count_text(document.at("workers").as_integer(), "worker"), step_size_text(document),
                               document.at("samples_per_second").as_number(), document.at("samples_seen").dump(),
                               document.at("goodput_percent").as_number()));
   reporter.answer(reporter.paint_answer(Style::heading, fmt::format("{:<20}{:<13}{:<8}{:<18}{:<16}{:>10}", "HOST",

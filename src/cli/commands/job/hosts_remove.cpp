@@ -29,7 +29,9 @@ void bind(config::OptionSet& set, RemoveCommand& options) {
 
 ExitCode act(const RemoveCommand& options, const config::OptionSet&, Reporter& reporter) {
   const std::vector<std::string> names = split(options.hosts, ' ');
-  job::edit_hosts(options.job, {.remove = names, .any_number = options.yes || options.allow_mass_remove});
+  const bool any_number = options.yes || options.allow_mass_remove;
+  job::warn_of_host_file(options.job, job::edit_hosts(options.job, {.remove = names, .any_number = any_number}),
+                         reporter);
   if (reporter.json()) {
     reporter.answer_json(Json::object(
         {{"schema", "dtrain.hosts-remove/1"}, {"removed", json_texts(names)}, {"file", options.job.hosts().string()}}));

@@ -1,16 +1,19 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <set>
 #include <thread>
 
 #include <dtrain/base/error.hpp>
-#include <dtrain/base/text.hpp>
+#include <dtrain/base/file_exists.hpp>
+#include <dtrain/elastic/host_file.hpp>
 #include <dtrain/elastic/records.hpp>
 
 #include "cli/command.hpp"
 #include "config/job_options.hpp"
 #include "job/logs/job_life.hpp"
 #include "job/logs/log_merge.hpp"
+#include "since_time.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -45,28 +48,13 @@ void bind(config::OptionSet& set, TailCommand& options) {
           "print the existing lines and exit, instead of following until the job ends");
 }
 
-// "10m" -> 600 s.
-std::optional<std::chrono::seconds> span_of(const std::string& text) {
-  constexpr std::string_view kUnits = "smhd";
-  constexpr std::int64_t kSeconds[] = {1, 60, 3'600, 86'400};
-  const auto unit = text.empty() ? kUnits.npos : kUnits.find(text.back());
-  const auto count = unit == kUnits.npos ? std::nullopt : parse_integer(text.substr(0, text.size() - 1));
-  if (!count || *count < 0) return std::nullopt;
-  return std::chrono::seconds(*count * kSeconds[unit]);
-}
-
 // Writes a time as the logs do, so that both compare as texts.
-std::string since_time(const std::string& text) {
-  if (text.empty()) return text;
-  if (const auto span = span_of(text)) return elastic::format_time(std::chrono::system_clock::now() - *span);
-  const bool is_date = text.size() >= 10 && text[4] == '-' && text[7] == '-' && parse_integer(text.substr(0, 4));
-  if (is_date) return text.back() == 'Z' ? text.substr(0, text.size() - 1) : text;
-  throw UsageError(fmt::format("--since {}: not a time", text),
-                   "give a duration as 10m or 2h, or a time as 2026-01-31T12:00:00Z (UTC)");
+std::string since_text(const std::string& text) {
+  return text.empty() ? text : elastic::format_time(since_time(text, std::chrono::system_clock::now(), "--since"));
 }
 
 job::LogChoice choice_of(const TailCommand& options) {
-  job::LogChoice choice{.rank = options.rank, .host = options.host, .since = since_time(options.since)};
+  job::LogChoice choice{.rank = options.rank, .host = options.host, .since = since_text(options.since)};
   if (!options.grep.empty()) choice.pattern = std::make_unique<job::LinePattern>(options.grep);
   return choice;
 }
@@ -122,6 +110,18 @@ void refuse_unknown_rank(const TailCommand& options, const std::set<int>& ranks)
                    fmt::format("ranks{} are {}", of_host, known));
 }
 
+// Hosts of the job that have no log yet are known too. Before the first log and the first list, none is.
+void refuse_unknown_host(const TailCommand& options, std::set<std::string> known) {
+  if (options.host.empty() || known.contains(options.host)) return;
+  if (file_exists(options.job.hosts())) {
+    for (const elastic::HostLine& host : elastic::parse_host_file(read_file(options.job.hosts())).hosts)
+      known.insert(host.name);
+  }
+  if (known.empty() || known.contains(options.host)) return;
+  throw UsageError(fmt::format("--host: no log in {} is of {}", options.job.logs().string(), options.host),
+                   fmt::format("hosts are {}", fmt::join(known, ", ")));
+}
+
 ExitCode act(const TailCommand& options, const config::OptionSet&, Reporter& reporter) {
   expect_logs(options.job);
   job::LogMerge logs(options.job.logs(), choice_of(options));
@@ -132,6 +132,8 @@ ExitCode act(const TailCommand& options, const config::OptionSet&, Reporter& rep
     printer.flush();
     return any;
   };
+  show();
+  refuse_unknown_host(options, logs.hosts());
   while (!options.no_follow && life.goes_on()) {
     if (!show()) std::this_thread::sleep_for(kPause);
   }
@@ -140,6 +142,7 @@ ExitCode act(const TailCommand& options, const config::OptionSet&, Reporter& rep
     logs.end();
     show();
   }
+  refuse_unknown_host(options, logs.hosts());
   refuse_unknown_rank(options, logs.ranks());
   return ExitCode::ok;
 }

@@ -19,6 +19,8 @@
 #include "config/resizing/aspect_groups.hpp"
 #include "eval_report.hpp"
 #include "eval_results.hpp"
+#include "output_places.hpp"
+#include "report_files.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -53,7 +55,7 @@ void bind(config::OptionSet& set, EvalCommand& options) {
 struct Evaluation {
   train::EvaluationReport report;
   Judgement judgement;
-  std::vector<Path> files;  // of --report
+  std::size_t without_numbers = 0;  // of the samples of the judgement
   std::int64_t bad_records = 0;
   std::string first_bad_record, bad_records_warning;  // empty: there are none
 };
@@ -90,11 +92,10 @@ Evaluation evaluate(const EvalCommand& options, const train::Checkpoint& checkpo
   evaluation.first_bad_record = loader.first_bad_record();
   evaluation.bad_records_warning = loader.bad_records_warning();
   if (detects) return evaluation;
+  evaluation.without_numbers = static_cast<std::size_t>(
+      std::ranges::count_if(samples, [](const train::JudgedSample& each) { return !each.guess.is_number(); }));
   evaluation.judgement =
       judge(std::move(samples), config::class_names_of(checkpoint.job.preprocessing), checkpoint.graph.classes());
-  if (options.report) {
-    evaluation.files = write_report(*options.report, evaluation.judgement, {*options.data.validation, loading.remote});
-  }
   return evaluation;
 }
 
@@ -129,7 +130,8 @@ Json first_bad_json(const Evaluation& evaluation) {
   return evaluation.bad_records > 0 ? Json(evaluation.first_bad_record) : Json();
 }
 
-Json document(const EvalCommand& options, const train::Checkpoint& checkpoint, const Evaluation& evaluation) {
+Json document(const EvalCommand& options, const train::Checkpoint& checkpoint, const Evaluation& evaluation,
+              const std::vector<Path>& files) {
   const train::EvaluationReport& report = evaluation.report;
   const std::vector<std::string> names = config::class_names_of(checkpoint.job.preprocessing);
   Json json = Json::object({{"schema", "dtrain.eval/1"},
@@ -148,11 +150,7 @@ Json document(const EvalCommand& options, const train::Checkpoint& checkpoint, c
                             {"macro_f1", evaluation.judgement.macro_f1()},
                             {"calibration_error", evaluation.judgement.calibration_error()},
                             {"seconds", report.time.count()}});
-  if (options.report) {
-    Json files = Json::array();
-    for (const Path& file : evaluation.files) files.push_back(file.string());
-    json["report"] = std::move(files);
-  }
+  if (options.report) json["report"] = paths_json(files);
   return json;
 }
 
@@ -183,9 +181,9 @@ void answer_detection(const EvalCommand& options, const train::Checkpoint& check
 }
 
 void answer_report(const EvalCommand& options, const train::Checkpoint& checkpoint, const Evaluation& evaluation,
-                   Reporter& reporter) {
+                   const std::vector<Path>& files, Reporter& reporter) {
   if (evaluation.report.boxes) return answer_detection(options, checkpoint, evaluation, reporter);
-  if (reporter.json()) return reporter.answer_json(document(options, checkpoint, evaluation));
+  if (reporter.json()) return reporter.answer_json(document(options, checkpoint, evaluation, files));
   const train::EvaluationReport& report = evaluation.report;
   reporter.answer(fmt::format("accuracy={:.6f}\ntop_k_accuracy_{}={:.6f}\nloss={:.6f}\nsamples={}", report.accuracy,
                               options.top_k, report.top_k_accuracy, report.loss, report.samples));
@@ -194,7 +192,21 @@ void answer_report(const EvalCommand& options, const train::Checkpoint& checkpoi
                                 evaluation.judgement.calibration_error()));
   }
   if (options.per_class) answer_scores(evaluation.judgement, reporter);
-  for (const Path& file : evaluation.files) reporter.answer(file.string());
+  for (const Path& file : files) reporter.answer(file.string());
+}
+
+void warn_of_samples(const Evaluation& evaluation, Reporter& reporter) {
+  if (evaluation.bad_records > 0) reporter.warn(evaluation.bad_records_warning);
+  if (evaluation.without_numbers == 0) return;
+  reporter.warn(
+      fmt::format("{} of the {} samples get no numbers of the network, and their predictions mean nothing: the "
+                  "training may have diverged, or the pixels are prepared in another way than for it",
+                  evaluation.without_numbers, evaluation.judgement.samples.size()));
+}
+
+std::vector<Path> write_files(const EvalCommand& options, const Evaluation& evaluation) {
+  return write_report(*options.report, evaluation.judgement,
+                      {*options.data.validation, validation_loader(options.data).remote});
 }
 
 // The same label that means something else would make the accuracy meaningless. A checkpoint that knows the names of
@@ -228,9 +240,14 @@ void refuse_beside_results(const config::OptionSet& set) {
 }
 
 ExitCode act(const EvalCommand& given, const config::OptionSet& set, Reporter& reporter) {
+  if (given.report) require_on_this_machine({"--report", *given.report}, "folder");
   if (given.results.any()) refuse_beside_results(set);
   if (given.results.any())
     return score_results(given.results, given.per_class, given.report.value_or(Path()), reporter);
+  if (set.chosen("pictures")) {
+    throw UsageError("eval: --pictures: only --results draws pictures of a folder",
+                     "leave it out; or score a results file of COCO with --results and --annotations");
+  }
   EvalCommand options = given;
   for (const char* needed : {"PREFIX", "data-val"}) {
     if (set.chosen(needed)) continue;
@@ -247,9 +264,20 @@ ExitCode act(const EvalCommand& given, const config::OptionSet& set, Reporter& r
   }
   if (options.data.detection && set.chosen("top-k")) throw UsageError("--top-k: judges classifiers", "leave it out");
   check_classes(checkpoint, *options.data.validation, reporter);
+  if (options.report) {
+    refuse_to_replace_in_report(*options.report);
+    make_folder(*options.report);
+  }
   const Evaluation evaluation = evaluate(options, checkpoint);
-  if (evaluation.bad_records > 0) reporter.warn(evaluation.bad_records_warning);
-  answer_report(options, checkpoint, evaluation, reporter);
+  warn_of_samples(evaluation, reporter);
+  const auto answer = [&](const std::vector<Path>& files) {
+    answer_report(options, checkpoint, evaluation, files, reporter);
+  };
+  if (options.report) {
+    answer_with_files([&] { return write_files(options, evaluation); }, answer);
+  } else {
+    answer({});
+  }
   return ExitCode::ok;
 }
 

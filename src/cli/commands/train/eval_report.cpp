@@ -8,8 +8,10 @@
 #include <dtrain/data/numbered_names.hpp>
 
 #include "cli/printable.hpp"
+#include "output_places.hpp"
 #include "plot/drawing_raster.hpp"
 #include "plot/plot_report.hpp"
+#include "report_files.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -17,10 +19,10 @@ namespace {
 constexpr int kCalibrationBins = 15;
 constexpr std::size_t kShownMistakes = 36;
 
-std::string png(const data::Image& image) { return data::encode_image(image, data::Encoding::png); }
+std::string png(const data::Image& image) { return data::encode_own_png(image); }
 
 std::string scores_table(const Judgement& judgement) {
-  std::string table = "label,class,support,predicted,correct,precision,recall,f1\n";
+  std::string table = fmt::format("{}\n", kScoresHead);
   for (std::size_t label = 0; label < judgement.scores.size(); ++label) {
     const train::ClassScore& score = judgement.scores[label];
     table += fmt::format("{},{},{},{},{},{:.6f},{:.6f},{:.6f}\n", label, csv_field(judgement.names[label]),
@@ -30,7 +32,7 @@ std::string scores_table(const Judgement& judgement) {
 }
 
 std::string confusion_table(const Judgement& judgement, const train::ConfusionMatrix& matrix) {
-  std::string table = "class";
+  std::string table(kConfusionHead);
   for (const std::string& name : judgement.names) table += fmt::format(",{}", csv_field(name));
   const std::size_t classes = judgement.names.size();
   for (std::size_t truth = 0; truth < classes; ++truth) {
@@ -41,7 +43,7 @@ std::string confusion_table(const Judgement& judgement, const train::ConfusionMa
 }
 
 std::string predictions_table(const Judgement& judgement) {
-  std::string table = "sample,label,class,predicted_label,predicted,probability\n";
+  std::string table = fmt::format("{}\n", kPredictionsHead);
   const auto name = [&](int label) { return csv_field(judgement.names[static_cast<std::size_t>(label)]); };
   for (const train::JudgedSample& each : judgement.samples) {
     table += fmt::format("{},{},{},{},{},{:.9g}\n", each.sample, each.label, name(each.label), each.guess.label,
@@ -51,7 +53,7 @@ std::string predictions_table(const Judgement& judgement) {
 }
 
 std::string reliability_table(const Judgement& judgement) {
-  std::string table = "low,high,samples,confidence,accuracy\n";
+  std::string table = fmt::format("{}\n", kReliabilityHead);
   for (const train::CalibrationBin& bin : judgement.bins) {
     table +=
         fmt::format("{:.6f},{:.6f},{},{:.6f},{:.6f}\n", bin.low, bin.high, bin.samples, bin.confidence, bin.accuracy);
@@ -116,7 +118,7 @@ std::vector<Path> write_report(const Path& folder, const Judgement& judgement, c
   std::vector<Path> files;
   const auto write = [&](const char* name, const std::string& content) {
     files.push_back(folder / name);
-    write_file_atomic(files.back(), content);
+    write_output(files.back(), content);
   };
   write("per_class.csv", scores_table(judgement));
   write("confusion.csv", confusion_table(judgement, matrix));

@@ -6,6 +6,8 @@
 
 #include "cli/printable.hpp"
 #include "object_report.hpp"
+#include "output_places.hpp"
+#include "report_files.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -38,6 +40,23 @@ void warn_of_masks(const ResultsChoice& choice, const train::CocoReport& report,
                               report.without_mask == 1 ? "object is" : "objects are", choice.annotations.string(),
                               report.without_mask == 1 ? "counts" : "count"));
   }
+}
+
+void answer_figures(const train::CocoReport& report, bool per_class, const std::vector<Path>& files,
+                    Reporter& reporter) {
+  if (report.boxes) answer_coco_score("box", *report.boxes, report.categories, per_class, reporter);
+  if (report.masks) answer_coco_score("mask", *report.masks, report.categories, per_class, reporter);
+  reporter.answer(fmt::format("images={}\nobjects={}\nresults={}", report.pictures, report.objects, report.results));
+  for (const Path& file : files) reporter.answer(file.string());
+}
+
+std::vector<Path> write_files(const Path& folder, const train::CocoReport& report, const ResultsChoice& choice,
+                              Reporter& reporter) {
+  ObjectReport written = write_object_report(folder, report, {choice.results, choice.annotations, choice.pictures});
+  if (written.missing > 0)
+    reporter.warn(fmt::format("{} pictures with many mistakes cannot be read in {}, and are not drawn", written.missing,
+                              choice.pictures.string()));
+  return std::move(written.files);
 }
 
 }  // namespace
@@ -89,28 +108,29 @@ ExitCode score_results(const ResultsChoice& choice, bool per_class, const Path& 
   }
   if (!choice.pictures.empty() && folder.empty())
     throw UsageError("eval: --pictures needs --report", "name the folder for what is drawn");
+  if (!folder.empty()) {
+    refuse_to_replace_in_report(folder);
+    make_folder(folder);
+  }
   const train::CocoReport report = train::score_coco_results(choice.results, choice.annotations);
   if (report.unknown > 0)
     reporter.warn(
         fmt::format("{} results are of categories that the annotations lack, and do not count", report.unknown));
   warn_of_masks(choice, report, reporter);
-  ObjectReport written;
-  if (!folder.empty())
-    written = write_object_report(folder, report, {choice.results, choice.annotations, choice.pictures});
-  if (written.missing > 0)
-    reporter.warn(fmt::format("{} pictures with many mistakes cannot be read in {}, and are not drawn", written.missing,
-                              choice.pictures.string()));
-  if (reporter.json()) {
-    Json json = document(choice, report);
-    if (!folder.empty()) json["report"] = Json::array();
-    for (const Path& file : written.files) json["report"].push_back(file.string());
-    reporter.answer_json(json);
-    return ExitCode::ok;
+  const auto answer = [&](const std::vector<Path>& files) {
+    if (reporter.json()) {
+      Json json = document(choice, report);
+      if (!folder.empty()) json["report"] = paths_json(files);
+      reporter.answer_json(json);
+    } else {
+      answer_figures(report, per_class, files, reporter);
+    }
+  };
+  if (folder.empty()) {
+    answer({});
+  } else {
+    answer_with_files([&] { return write_files(folder, report, choice, reporter); }, answer);
   }
-  if (report.boxes) answer_coco_score("box", *report.boxes, report.categories, per_class, reporter);
-  if (report.masks) answer_coco_score("mask", *report.masks, report.categories, per_class, reporter);
-  reporter.answer(fmt::format("images={}\nobjects={}\nresults={}", report.pictures, report.objects, report.results));
-  for (const Path& file : written.files) reporter.answer(file.string());
   return ExitCode::ok;
 }
 

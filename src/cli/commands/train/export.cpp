@@ -1,13 +1,14 @@
 #include <fmt/format.h>
 
 #include <dtrain/base/error.hpp>
-#include <dtrain/data/remote.hpp>
+#include <dtrain/net/objects.hpp>
 #include <dtrain/train/export.hpp>
 
 #include "cli/command.hpp"
 #include "config/checkpoint_choice.hpp"
 #include "config/option_values.hpp"
 #include "config/pretrained.hpp"
+#include "output_places.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -32,7 +33,9 @@ void bind(config::OptionSet& set, ExportCommand& options) {
       set.add("--out", options.out,
               "file or s3:// URL to write; for mxnet, the prefix of PATH-symbol.json and PATH-0001.params"))
       .required = true;
-  set.add("--force", options.force, "write over files that are no earlier exports; those of checkpoints stay")
+  set.add("--force", options.force,
+          "write over files that are no earlier exports, and over the symbol of another network; those of checkpoints "
+          "stay")
       .not_from_project = true;
   set.add("--with-preprocessing", options.onnx.preprocessing,
           "for onnx: take uint8 images [n, height, width, channels] of the network's size, and normalise them in the "
@@ -53,25 +56,47 @@ std::vector<Path> files_to_write(const ExportCommand& options, const train::Chec
 }
 
 // The manifest beside it is what makes a file part of a checkpoint, also the .params of MXNet.
-bool is_of_checkpoint(const Path& file) {
+bool is_of_checkpoint(const Path& file, const train::SharedStore& store) {
   const bool is_params = file.extension() == ".params";
-  return train::is_checkpoint_file(is_params ? Path(file).replace_extension(".json") : file);
+  return train::is_checkpoint_file(is_params ? Path(file).replace_extension(".json") : file, store);
 }
 
-void refuse_to_overwrite(const Path& file, bool force) {
-  if (!std::filesystem::is_regular_file(file)) return;
-  if (is_of_checkpoint(file)) {
+bool is_there(const Path& file, const train::SharedStore& store) {
+  return store ? store->find(file.string()).has_value() : std::filesystem::is_regular_file(file);
+}
+
+void refuse_to_overwrite(const Path& file, bool force, const train::SharedStore& store) {
+  if (!is_there(file, store)) return;
+  if (is_of_checkpoint(file, store)) {
     throw UsageError(fmt::format("{}: is a file of a checkpoint, which would be destroyed", file.string()),
                      "name another file");
   }
-  if (force || train::is_export(file)) return;
+  if (force || train::is_export(file, store)) return;
   throw UsageError(fmt::format("{}: is there already and is no earlier export", file.string()),
                    "--force writes over it; or name another file");
 }
 
-void refuse_to_overwrite(const ExportCommand& options, const train::Checkpoint& checkpoint) {
-  if (data::is_remote(options.out)) return;
-  for (const Path& file : files_to_write(options, checkpoint)) refuse_to_overwrite(file, options.force);
+// The other .params would be left with a network that they do not fit.
+void refuse_to_replace_symbol(const ExportCommand& options, const train::Checkpoint& checkpoint,
+                              const train::SharedStore& store) {
+  if (options.to != "mxnet" || options.force) return;
+  const auto other = train::params_of_other_network(checkpoint, options.out, checkpoint.cursor.epoch, store);
+  if (!other) return;
+  throw UsageError(fmt::format("{}-symbol.json: is the symbol of another network, to which {} belongs",
+                               options.out.string(), other->filename().string()),
+                   "--force writes over it; or name another prefix");
+}
+
+// A user who may write to a bucket need not have the right to read there.
+void refuse_to_overwrite(const ExportCommand& options, const train::Checkpoint& checkpoint,
+                         const train::SharedStore& store) try {
+  for (const Path& file : files_to_write(options, checkpoint)) refuse_to_overwrite(file, options.force, store);
+  refuse_to_replace_symbol(options, checkpoint, store);
+} catch (const net::AwsError& error) {
+  if (error.facts().problem != net::AwsProblem::denied) throw;
+  if (options.force) return;
+  throw UsageError(fmt::format("--out {}: cannot see what is there: {}", options.out.string(), error.what()),
+                   "--force writes all the same");
 }
 
 void refuse_what_only_onnx_has(const ExportCommand& options) {
@@ -96,11 +121,15 @@ void note_what_mxnet_lacks(const train::Checkpoint& checkpoint, Reporter& report
 ExitCode act(const ExportCommand& options, const config::OptionSet&, Reporter& reporter) {
   refuse_what_only_onnx_has(options);
   const train::Checkpoint checkpoint = config::load_weights(options.checkpoint, options.image);
-  refuse_to_overwrite(options, checkpoint);
+  config::require_image_of(checkpoint, options.image);
+  const bool is_far = net::is_s3_url(options.out.string());
+  const train::SharedStore store = is_far ? std::make_shared<net::ObjectStore>() : nullptr;
+  refuse_to_overwrite(options, checkpoint, store);
+  remove_abandoned(options.out);
   if (options.to == "mxnet") note_what_mxnet_lacks(checkpoint, reporter);
   const auto write = [&](const Path& out) { return export_checkpoint(options, checkpoint, out); };
   Json files = Json::array();
-  for (const Path& file : train::export_to(options.out, write)) {
+  for (const Path& file : train::export_to(options.out, write, store)) {
     files.push_back(file.string());
     if (!reporter.json()) reporter.answer(file.string());
   }

@@ -10,6 +10,7 @@
 #include "config/network_choice.hpp"
 #include "config/option_values.hpp"
 #include "config/pretrained.hpp"
+#include "output_places.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -79,14 +80,20 @@ void refuse_non_finite(const nn::Graph& graph, const backend::ModelState& state,
 ExitCode act(const ImportCommand& given, const config::OptionSet& set, Reporter& reporter) {
   ImportCommand options = given;
   if (!options.force) refuse_used_prefix(options.out);
+  train::fetch_weights(options.file, [&](const std::string& line) { reporter.note(line); });
   config::suit_weights(options.file, options.network.options.name, set, options.data);
+  config::suit_anchors(options.file, set, options.network.options);
   const nn::Graph graph = choose_graph(options, set);
   config::suit_network(graph, set, options.data);
   train::StartingWeights weights = train::load_weights({.file = options.file, .whole = true}, graph);
   refuse_non_finite(graph, weights.checkpoint.state, options.file);
-  options.data.class_names = config::class_names_of(weights.checkpoint.job.preprocessing);
+  const Json& stored = weights.checkpoint.job.preprocessing;
+  options.data.class_names = config::class_names_of(stored);
+  if (nn::detection_of(graph) && !set.chosen("image-shape"))
+    options.data.aspect_groups = config::aspect_groups_of(stored);
   weights.checkpoint.job.preprocessing = config::preprocessing_of(options.data);
   const train::CheckpointName name{options.out, 0, 0};
+  remove_abandoned(options.out);
   const Path file = train::save_checkpoint(name, weights.checkpoint);
   if (reporter.json()) {
     reporter.answer_json(Json::object({{"schema", "dtrain.import/1"},

@@ -4,6 +4,7 @@
 
 #include "cli/command.hpp"
 #include "config/checkpoint_choice.hpp"
+#include "config/pretrained.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -89,6 +90,7 @@ void answer_table(const train::Checkpoint& checkpoint, const Path& choice, Repor
 
 ExitCode act(const InspectCommand& options, const config::OptionSet&, Reporter& reporter) {
   const train::Checkpoint checkpoint = config::load(options.checkpoint, options.image);
+  config::require_image_of(checkpoint, options.image);
   if (options.graph) {
     reporter.answer(nn::graph_to_json(checkpoint.graph).dump(reporter.json() ? -1 : 1));
   } else if (reporter.json()) {

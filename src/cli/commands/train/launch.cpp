@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <utility>
+
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/files.hpp>
 #include <dtrain/base/stop.hpp>
@@ -28,7 +30,9 @@ ExitCode launch_here(const config::LaunchOptions& options, const config::OptionS
   return job::run_job(
       start,
       [&](const elastic::HostList& hosts, const job::JobFolder&, Reporter& own) {
-        return std::make_unique<job::ProgramWork>(options, config::program_of(options), hosts, own);
+        external::Program program = config::program_of(options);
+        job::require_program(program, options.job);
+        return std::make_unique<job::ProgramWork>(options, std::move(program), hosts, own);
       },
       reporter);
 }
@@ -79,12 +83,21 @@ ExitCode act(const config::LaunchOptions& given, const config::OptionSet& set, R
                                     : launch_here(options, set, reporter);
 }
 
+// The folder that is chosen where the user gives none has no name before the launch: see launch_in_own_folder().
+void describe_own_folder(config::Option& folder) {
+  folder.help += " (default a new folder in /tmp where all ranks are on this machine, else .)";
+  folder.show = [&folder, show = std::move(folder.show)] {
+    return folder.source == config::Source::fallback ? std::string() : show();
+  };
+}
+
 }  // namespace
 
 std::unique_ptr<Command> make_launch() {
   auto command = make_command<config::LaunchOptions>(
       "launch", "run any training program as the ranks of a job; hosts can join and leave", act);
   command->first_options = {"num-workers", "hostfile", "nproc-per-host", "elastic", "job-dir", "env", "max-restarts"};
+  describe_own_folder(*command->options.find("job-dir"));
   command->examples = {
       "dtrain launch -n 4 -- python3 train.py --epochs 10",
       "dtrain launch -H hosts --nproc-per-host 8 --elastic --job-dir /efs/job -- python3 train.py",

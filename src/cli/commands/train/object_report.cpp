@@ -15,7 +15,9 @@
 #include <dtrain/data/image.hpp>
 
 #include "cli/printable.hpp"
+#include "output_places.hpp"
 #include "plot/draw_objects.hpp"
+#include "report_files.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -37,7 +39,7 @@ struct Scene {
 };
 
 std::string scores_table(const train::CocoReport& report) {
-  std::string table = "class,box_ap,box_ap50,box_ap75,box_ar100";
+  std::string table(kObjectBoxHead);
   if (report.masks) table += ",mask_ap,mask_ap50,mask_ap75,mask_ar100";
   const auto figures = [](const train::CocoFigures& of) {
     return fmt::format(",{:.6f},{:.6f},{:.6f},{:.6f}", of.ap, of.ap50, of.ap75, of.ar100);
@@ -217,7 +219,7 @@ ObjectReport write_object_report(const Path& folder, const train::CocoReport& re
   ObjectReport written;
   const auto write = [&](const char* name, const std::string& content) {
     written.files.push_back(folder / name);
-    write_file_atomic(written.files.back(), content);
+    write_output(written.files.back(), content);
   };
   write("per_class.csv", scores_table(report));
   if (places.pictures.empty()) return written;
@@ -225,7 +227,7 @@ ObjectReport write_object_report(const Path& folder, const train::CocoReport& re
   const data::CocoSet truth = data::read_coco(text_of(annotations.bytes()), places.annotations.string(), true);
   auto scenes = read_scenes(truth, text_of(results.bytes()), places.results.string());
   const data::Image sheet = draw_worst(truth, worst_of(scenes), places, written);
-  if (sheet.h > kGap) write("objects.png", data::encode_image(sheet, data::Encoding::png));
+  if (sheet.h > kGap) write("objects.png", data::encode_own_png(sheet));
   return written;
 }
 

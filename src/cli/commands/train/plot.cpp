@@ -9,7 +9,9 @@
 #include <dtrain/elastic/records.hpp>
 
 #include "cli/command.hpp"
+#include "cli/own_outputs.hpp"
 #include "job/spec/job_folder.hpp"
+#include "output_places.hpp"
 #include "plot/drawing_raster.hpp"
 #include "plot/plot_figure.hpp"
 #include "plot/plot_run.hpp"
@@ -34,7 +36,7 @@ void bind(config::OptionSet& set, PlotCommand& options) {
 
 std::string picture_of(const plot::Drawing& drawing, const Path& out) {
   if (out.extension() == ".svg") return plot::to_svg(drawing);
-  return data::encode_image(plot::to_image(drawing, plot::kPixelsAPoint), data::Encoding::png);
+  return data::encode_own_png(plot::to_image(drawing, plot::kPixelsAPoint));
 }
 
 // The folder itself, or the one that belongs to a prefix of checkpoints.
@@ -120,15 +122,14 @@ void answer_comparison(const std::vector<plot::NamedRun>& runs, Reporter& report
 }
 
 ExitCode act(const PlotCommand& options, const config::OptionSet&, Reporter& reporter) {
-  if (options.out.extension() != ".svg" && options.out.extension() != ".png") {
-    throw UsageError(fmt::format("--out {}: the file name must end in .svg or .png", options.out.string()),
-                     "the ending chooses the format");
-  }
+  require_on_this_machine({"--out", options.out}, "file");
+  require_ending("--out", options.out, {".svg", ".png"});
+  refuse_to_replace_picture("--out", options.out);
   const std::vector<plot::NamedRun> runs = read_runs(options.runs);
   make_folder(options.out.parent_path());
   const plot::Drawing drawing =
       runs.size() == 1 ? plot::draw_run(runs.front().curves, runs.front().name) : plot::draw_comparison(runs);
-  write_file_atomic(options.out, picture_of(drawing, options.out));
+  write_output(options.out, picture_of(drawing, options.out));
   if (reporter.json()) {
     reporter.answer_json(document(options, runs));
     return ExitCode::ok;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <iostream>
 #include <iterator>
 #include <utility>
@@ -27,6 +28,7 @@
 #include "config/pretrained.hpp"
 #include "config/resizing/aspect_groups.hpp"
 #include "job/report/progress_line.hpp"
+#include "output_places.hpp"
 #include "predict_objects.hpp"
 
 namespace dtrain::cli {
@@ -58,14 +60,10 @@ void bind(config::OptionSet& set, PredictCommand& options) {
   set.add("--csv", options.csv, "print CSV: path, rank, label, class, probability; of a detector the boxes");
   set.add("--out-dir", options.out_dir,
           "folder to copy each picture to, into a folder of its most probable class; a detector's pictures are drawn "
-          "there with boxes, masks and names. No file is overwritten");
+          "there with boxes, masks and names. No file is overwritten. The folder must lie apart from those of PATH");
   bind_objects(set, options.objects);
   set.group("Network");
   config::bind_checkpoint_image(set, options.data);
-  set.add("--resize", options.data.augment.resize, "PIXELS",
-          "length in pixels to which the shorter edge of each picture is resized first, by a classifier (default the "
-          "checkpoint's)",
-          data::kAugmentRanges.resize);
   set.add("--batch-size", options.compute.batch_size, "N", "pictures per batch; of a detector 8 by default",
           config::at_least(1));
   config::bind_device(set, options.compute, 1);
@@ -204,20 +202,13 @@ void check(const PredictCommand& options, const Reporter& reporter) {
                      "for example: --coco-results found.json --annotations instances_val2017.json");
   }
   if (options.csv && reporter.json()) throw UsageError("--csv and --json: both choose the form", "give one of them");
-  if (options.out_dir && data::is_remote(*options.out_dir)) {
-    throw UsageError(fmt::format("--out-dir {}: is no folder of this machine", options.out_dir->string()),
-                     "name a folder here; `dtrain data cp` copies it to s3://");
+  if (options.out_dir) {
+    require_on_this_machine({"--out-dir", *options.out_dir}, "folder");
+    refuse_folder_of_inputs({"--out-dir", *options.out_dir}, "PATH", options.pictures);
   }
-}
-
-// Each class has a folder of its name. Names may come from anywhere: they are looked at before the first picture.
-void check_folders(const Path& out_dir, const std::vector<std::string>& names) {
-  for (std::size_t label = 0; label < names.size(); ++label) {
-    if (data::can_add_file(Path(names[label]) / "picture")) continue;
-    throw DataError(fmt::format("--out-dir {}: class {} is named \"{}\": its pictures would be written outside of the "
-                                "folder",
-                                out_dir.string(), label, printable_word(names[label])),
-                    "leave --out-dir out: --csv and --json name the class of each picture; or train with another name");
+  if (options.objects.results) {
+    require_on_this_machine({"--coco-results", *options.objects.results}, "file");
+    refuse_to_replace({"--coco-results", *options.objects.results}, {"--annotations", *options.objects.annotations});
   }
 }
 
@@ -257,8 +248,7 @@ train::Checkpoint load_network(PredictCommand& options, const config::OptionSet&
   };
   constexpr Unfit kUnfit[] = {{"min-score", "classifier, which finds no objects", false},
                               {"coco-results", "classifier, which finds no objects", false},
-                              {"top", "detector, which names all that it finds", true},
-                              {"resize", "detector, which scales pictures to fit into its input", true}};
+                              {"top", "detector, which names all that it finds", true}};
   for (const auto& [option, why, by_detectors] : kUnfit) {
     if (set.chosen(option) && by_detectors == detects)
       throw UsageError(fmt::format("--{}: {} is a {}", option, checkpoint.graph.name, why), "leave it out");
@@ -275,31 +265,51 @@ std::unique_ptr<backend::Executable> compile(const PredictCommand& options, cons
   return executable;
 }
 
+// The name that a copy of the picture gets.
+Path name_of_copy(const Path& file) { return data::shown_path(file).filename(); }
+
+// Where write() says that the picture now is; nullopt, and a problem of this picture alone, where it throws Error.
+std::optional<Path> written_copy(const Path& file, const std::function<Path()>& write, Answers& answers) {
+  try {
+    return write();
+  } catch (const Stopped&) {
+    throw;
+  } catch (const Error& error) {
+    answers.problem(file.string(), MissingPicture{file.string(), error.what(), error.hint()}.whole());
+    return std::nullopt;
+  }
+}
+
 // Answers one picture of a classifier.
 void answer_classes(const PredictCommand& options, const Path& file, const train::Prediction& prediction,
                     const std::shared_ptr<net::ObjectStore>& store, Answers& answers) {
   const auto best = train::best_guesses(prediction.logits, options.top);
-  Path copy;
-  if (options.out_dir) {
-    const Path name = Path(answers.name_of(best.front().label)) / file.filename();
-    copy = data::add_new_file(*options.out_dir, name, data::read_picture(file, store));
+  if (!best.front().is_number()) {
+    return answers.problem(file.string(),
+                           "the network computes no number for it: its training may have diverged, or the pixels are "
+                           "prepared in another way than for it");
   }
-  answers.guesses(file.string(), best, copy);
+  const auto copy = [&] {
+    const Path name = Path(answers.name_of(best.front().label)) / name_of_copy(file);
+    return data::add_new_file(*options.out_dir, name, data::read_picture(file, store));
+  };
+  const auto copied = options.out_dir ? written_copy(file, copy, answers) : Path();
+  if (copied) answers.guesses(file.string(), best, *copied);
 }
 
 // Answers one picture of a detector.
 void answer_objects(const PredictCommand& options, const nn::Detections& layer, const Path& file,
                     const train::Prediction& prediction, const std::shared_ptr<net::ObjectStore>& store,
-                    const Answers& answers, ObjectAnswers& objects) {
+                    Answers& answers, ObjectAnswers& objects) {
   const train::FoundObjects all = train::found_objects(layer, *prediction.picture, prediction.logits);
   const std::vector<train::FoundObject>& found = all.objects;
-  Path drawn;
-  if (options.out_dir) {
-    const Path name = file.stem().string() + ".png";
-    drawn = data::add_new_file(*options.out_dir, name,
-                               draw_found(data::read_picture(file, store), objects.shown(found), answers.names()));
-  }
-  objects.found(file, found, drawn);
+  const auto draw = [&] {
+    const Path name = name_of_copy(file).stem().string() + ".png";
+    return data::add_new_file(*options.out_dir, name,
+                              draw_found(data::read_picture(file, store), objects.shown(found), answers.names()));
+  };
+  const auto drawn = options.out_dir ? written_copy(file, draw, answers) : Path();
+  if (drawn) objects.found(file, found, *drawn);
 }
 
 void answer_all(const PredictCommand& options, const train::Checkpoint& checkpoint, const std::vector<Path>& files,
@@ -352,20 +362,21 @@ ExitCode act(const PredictCommand& given, const config::OptionSet& set, Reporter
   const auto store = std::make_shared<net::ObjectStore>();
   const Listed listed = list_pictures(options.pictures, store);
   Answers answers(options, checkpoint, listed.files, reporter);
-  if (options.out_dir && !nn::detection_of(checkpoint.graph)) check_folders(*options.out_dir, answers.names());
+  if (options.out_dir && !nn::detection_of(checkpoint.graph)) require_class_folders(*options.out_dir, answers.names());
   // A single name that is missing is the error itself, which needs no warning before it.
   const bool is_only_one = listed.files.empty() && listed.missing.size() == 1;
   if (reporter.json() || !is_only_one) {
     for (const MissingPicture& missing : listed.missing) answers.problem(missing.name, missing.whole());
   }
   if (listed.files.empty()) refuse_missing_pictures(listed.missing);
+  if (options.out_dir) make_folder(*options.out_dir);
   const auto most = static_cast<std::size_t>(options.compute.batch_size);
   options.compute.batch_size = static_cast<int>(std::min(most, listed.files.size()));
   answer_all(options, checkpoint, listed.files, store, answers, reporter);
   const std::size_t pictures = listed.files.size() + listed.missing.size();
   if (answers.problems() == pictures) {
-    throw DataError(pictures == 1 ? std::string("the picture cannot be read")
-                                  : fmt::format("none of the {} pictures can be read", pictures),
+    throw DataError(pictures == 1 ? std::string("the picture has no answer")
+                                  : fmt::format("none of the {} pictures has an answer", pictures),
                     hint_of_unreadable(options.checkpoint.prefix, listed.files));
   }
   return answers.problems() == 0 ? ExitCode::ok : ExitCode::partly_done;

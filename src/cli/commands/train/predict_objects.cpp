@@ -11,6 +11,7 @@
 #include <dtrain/data/contact_sheet.hpp>
 
 #include "cli/printable.hpp"
+#include "output_places.hpp"
 #include "plot/draw_objects.hpp"
 
 namespace dtrain::cli {
@@ -75,6 +76,10 @@ ObjectAnswers::ObjectAnswers(const ObjectsChoice& choice, const std::vector<Path
     : choice_(choice), names_(names), form_(form), reporter_(reporter) {
   if (!choice.results) return;
   numbers_ = read_coco_numbers(*choice.annotations, files, names);
+  make_folder(choice.results->parent_path());
+  remove_abandoned(*choice.results);
+  results_file_.emplace(*choice.results);
+  results_file_->write("[");
   warn_of_unlisted_classes();
 }
 
@@ -171,12 +176,15 @@ void ObjectAnswers::keep_results(const Path& file, const std::vector<train::Foun
                               {"bbox", box_json(object.box)},
                               {"score", object.score}});
     if (object.mask) json["segmentation"] = mask_json(*object.mask);
-    results_.push_back(json.dump());
+    if (std::exchange(has_results_, true)) results_file_->write(",\n");
+    results_file_->write(json.dump());
   }
 }
 
-void ObjectAnswers::finish() const {
-  if (choice_.results) write_file_atomic(*choice_.results, fmt::format("[{}]\n", join(results_, ",\n")));
+void ObjectAnswers::finish() {
+  if (!results_file_) return;
+  results_file_->write("]\n");
+  results_file_->commit();
 }
 
 }  // namespace dtrain::cli

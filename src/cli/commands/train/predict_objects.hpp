@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <dtrain/base/files.hpp>
 #include <dtrain/base/reporter.hpp>
 #include <dtrain/train/coco_ap.hpp>
 
@@ -30,8 +31,9 @@ class ObjectAnswers {
     bool csv = false;
     std::size_t path_width = 0, class_width = 0;
   };
-  // `files`: all pictures that it answers. Throws DataError for annotations that do not fit them. Warns of
-  // classes that the annotations lack, of which the results file gets no object.
+  // `files`: all pictures that it answers. Begins the results file, if one is wanted. Throws DataError for annotations
+  // that do not fit them, and Error for a file that cannot be written. Warns of classes that the annotations lack, of
+  // which the results file gets no object.
   ObjectAnswers(const ObjectsChoice& choice, const std::vector<Path>& files, const std::vector<std::string>& names,
                 const Form& form, Reporter& reporter);
 
@@ -39,8 +41,8 @@ class ObjectAnswers {
   void found(const Path& file, const std::vector<train::FoundObject>& all, const Path& drawn);
   // Those of `all` that are named and drawn.
   std::vector<train::FoundObject> shown(const std::vector<train::FoundObject>& all) const;
-  // Writes the results file, if one is wanted.
-  void finish() const;
+  // Without it there is no results file, or the earlier one.
+  void finish();
 
  private:
   void answer_json(const Path& file, const std::vector<train::FoundObject>& shown, const Path& drawn);
@@ -53,8 +55,8 @@ class ObjectAnswers {
   Form form_;
   Reporter& reporter_;
   std::optional<CocoNumbers> numbers_;
-  bool has_heading_ = false;
-  std::vector<std::string> results_;
+  bool has_heading_ = false, has_results_ = false;
+  std::optional<AtomicFile> results_file_;
 };
 
 }  // namespace dtrain::cli

@@ -3,6 +3,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/signals.hpp>
 #include <dtrain/base/stop.hpp>
+#include <dtrain/base/text.hpp>
 #include <dtrain/data/remote.hpp>
 #include <dtrain/elastic/membership.hpp>
 
@@ -32,9 +33,9 @@ void say_what_is_accepted(const config::TrainOptions& options, const config::Opt
   const bool of_recipe = !set.chosen("recipe") && !set.chosen("num-epochs") && !set.chosen("lr");
   if (options.pretrained.file && !options.pretrained.finetune && of_recipe && !options.resume) {
     reporter.note(
-        fmt::format("{} epochs at rate {:g}, as --recipe {} has them; --finetune in the place of --pretrained "
+        fmt::format("{} at rate {:g}, as --recipe {} has them; --finetune in the place of --pretrained "
                     "chooses them for these pictures",
-                    options.epochs, options.schedule.base, options.recipe));
+                    count_text(options.epochs, "epoch"), options.schedule.base, options.recipe));
   }
 }
 
@@ -142,7 +143,7 @@ ExitCode train_alone(const config::TrainOptions& options, const config::OptionSe
   std::optional<job::RunRecords> records;
   if (const auto folder = record_folder(run.options, set)) {
     watch.observers().add(records.emplace(*folder, run.options, reporter));
-    job::keep_configuration(*folder, set, options.resume, reporter);
+    job::keep_configuration(*folder, set, run.options, reporter);
   }
   watch.begin(1);
   const auto executable = job::compile(run);
@@ -161,7 +162,7 @@ ExitCode train_alone(const config::TrainOptions& options, const config::OptionSe
     if (loader && loader->bad_records() > 0) watch.observers().on_warning(loader->bad_records_warning());
   }
   throw_if_stopped(result);
-  refuse_loss(result, fmt::format("{} epochs trained, but ", result.cursor.epoch));
+  refuse_loss(result, count_text(result.cursor.epoch, "epoch") + " trained, but ");
   watch.end(result);
   return ExitCode::ok;
 }
@@ -171,6 +172,7 @@ ExitCode train_anywhere(const config::TrainOptions& given, const config::OptionS
   options.job.slots = config::workers_of_host(options.compute);
   job::settle_queue(options.job, set);
   config::check_training_job(options.job, set);
+  job::let_stronger_start_decide(set, options);
   if (options.job.is_for_queue()) return job::submit_training(options, set, reporter);
   say_what_is_accepted(options, set, reporter);
   return options.job.is_job() ? job::train_in_job(options, set, reporter) : train_alone(options, set, reporter);
@@ -194,17 +196,19 @@ ExitCode fine_tune(const config::TrainOptions& given, const config::OptionSet& s
 }
 
 // In the pods the values of files are flags, which are not fitted to the run any more; and what is wrong with them
-// shows here before a pod is made. With --finetune the epochs are only known where the pictures are, in the pods.
+// shows here before a pod is made. With --finetune the epochs are only known where the pictures are, in the pods, which
+// fit the warm-up of a file to them.
 void settle_schedule_for_pods(OwnOptions& own, Reporter& reporter) {
-  if (own.options.pretrained.finetune) return;
+  if (own.options.pretrained.finetune) return config::mark_warmup_of_file(own.set);
   if (const std::string fitted = config::settle_schedule(own.set, own.options); !fitted.empty()) reporter.note(fitted);
   config::check_schedule(own.options);
 }
 
 ExitCode train_on_kubernetes(const config::TrainOptions& given, const config::OptionSet& set, Reporter& reporter) {
   config::check_training_job(given.job, set);
-  job::refuse_other_starts(given, "--launcher kubernetes");
   OwnOptions own(given, set);
+  job::drop_weaker_starts(own.set, own.options);
+  job::refuse_other_starts(own.options, "--launcher kubernetes");
   settle_schedule_for_pods(own, reporter);
   if (!given.model_prefix && given.epochs > 0)
     reporter.warn("without --model-prefix a pod of the coordinator that is replaced begins from the start");

@@ -78,8 +78,8 @@ ExitCode dismiss(Site& site, const RegisteredCluster& cluster, const std::vector
 std::string question_of(const RegisteredLook& look) {
   std::size_t open = 0;
   for (const Json& job : look.jobs.as_array()) open += job.at("over").as_bool() ? 0 : 1;
-  return fmt::format("cluster {}: end {} on {} hosts, and forget the cluster? The machines stay on", look.cluster.name,
-                     count_text(open, "job"), look.cluster.hosts.size());
+  return fmt::format("cluster {}: end {} on {}, and forget the cluster? The machines stay on", look.cluster.name,
+                     count_text(open, "job"), count_text(look.cluster.hosts.size(), "host"));
 }
 
 }  // namespace

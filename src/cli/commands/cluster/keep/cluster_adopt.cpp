@@ -90,7 +90,8 @@ ExitCode install(const AdoptCommand& options, const cluster::Fleet& fleet, const
 }
 
 ExitCode adopt(const AdoptCommand& options, Reporter& reporter) {
-  ClusterCloud cloud(options.place, reporter);
+  cluster::check_cluster_name(options.place.name);
+  ClusterCloud cloud(options.place, reporter, ClusterCloud::Scope::region);  // that of the stack
   const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
   const cluster::Stack stack =
       cluster::read_stack(cloud.aws(), options.stack.empty() ? options.place.name : options.stack);
@@ -119,13 +120,18 @@ ExitCode adopt(const AdoptCommand& options, Reporter& reporter) {
   if (reporter.json()) {
     reporter.answer_json(document(options, stack, adoption, made, failures));
   } else {
-    reporter.answer(fmt::format("cluster {} has a head and {} workers", made.name, made.workers().size()));
+    reporter.answer(
+        fmt::format("cluster {} has a head and {}", made.name, count_text(made.workers().size(), "worker")));
   }
   return code;
 }
 
 ExitCode act(const AdoptCommand& options, const config::OptionSet&, Reporter& reporter) {
-  return change_cluster(options.place, [&] { return adopt(options, reporter); });
+  return change_cluster(options.place,
+                        fmt::format("run the same command again to continue, or dtrain cluster down {} to give the "
+                                    "machines back",
+                                    options.place.name),
+                        [&] { return adopt(options, reporter); });
 }
 
 }  // namespace

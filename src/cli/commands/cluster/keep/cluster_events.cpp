@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <dtrain/base/clock.hpp>
+#include <dtrain/base/text.hpp>
 #include <dtrain/cluster/wish.hpp>
 
 #include "cli/commands/cluster/cluster_cloud.hpp"
@@ -34,7 +35,7 @@ Json document(const cluster::Fleet& fleet, const std::optional<cluster::Wish>& w
 void answer_lines(const cluster::Fleet& fleet, const std::optional<cluster::Wish>& wish, const cluster::Lease& lease,
                   Reporter& reporter) {
   if (wish) {
-    reporter.note(fmt::format("{} workers are wanted ({} of `up`, {} of `add`), {} are there", wish->workers(),
+    reporter.note(fmt::format("wanted: {} ({} of `up`, {} of `add`); there: {}", count_text(wish->workers(), "worker"),
                               wish->base, wish->elastic, fleet.counted_workers()));
   }
   reporter.note(lease.holder.empty()

@@ -37,8 +37,8 @@ ClusterKeeper::ClusterKeeper(ClusterCloud& cloud, const config::ClusterPlace& pl
           [this](const cluster::Fleet& fleet) { return request_of(fleet); }, inside,
           [&cloud] { return cluster::aws_time(cloud.aws()); }) {}
 
-// What `up` was asked for: options of the watch, such as --heal, are others. And the user's address and key, not those
-// of the machine that keeps the cluster.
+// What `up` was asked for: options of the watch, such as --heal, are others. And a block of addresses that may log in
+// already: a healer leaves the rules for ssh as they are, and need not find out this machine's own address.
 cluster::ClusterRequest ClusterKeeper::request_of(const cluster::Fleet& fleet) const {
   cluster::ClusterRequest request = cluster_request(place_.name, {}, config::OptionSet(), fleet);
   if (fleet.group && !fleet.group->ssh_sources.empty()) request.spec.ssh_from = fleet.group->ssh_sources.front();

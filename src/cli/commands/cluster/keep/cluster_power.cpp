@@ -119,8 +119,9 @@ ExitCode change_power(const config::ClusterPlace& place, const char* what, const
 // Stop.
 
 // A cluster whose job goes on is not to stop: its queue and its reconciler go on too.
-void release(cluster::Fleet& fleet, ClusterCloud& cloud) {
+void release(const StopMachines& options, cluster::Fleet& fleet, ClusterCloud& cloud) {
   cluster::note_stopped(cloud.aws(), fleet, false);
+  if (options.no_head) return;
   std::ignore = attempt([&] { cluster::ClusterHead(fleet, std::chrono::seconds(0)).announce(fleet); });
 }
 
@@ -136,7 +137,7 @@ void stop_job_first(const StopMachines& options, cluster::Fleet& fleet, ClusterC
   const std::string why =
       fmt::format("the job of cluster {} could not be stopped first: {}", fleet.name, failure->what());
   if (options.force) return reporter.warn(why);
-  if (!was_stopped) release(fleet, cloud);
+  if (!was_stopped) release(options, fleet, cloud);
   throw Error(why, "--force stops the machines anyway; what the job has not saved is then lost");
 }
 
@@ -172,22 +173,42 @@ void answer_stop(const cluster::PowerResult& result, const cluster::StoppedDisks
   if (!disks.text().empty()) reporter.answer(disks.text());
 }
 
+// Whether none of these machines stops.
+bool all_go_on(const std::vector<cluster::Node>& nodes, const cluster::Fleet& fleet, ClusterCloud& cloud) {
+  const cluster::Fleet now = cluster::read_fleet(cloud.aws(), fleet.name);
+  return std::ranges::all_of(nodes, [&](const cluster::Node& node) {
+    const cluster::Node* found = now.find(node.instance_id);
+    return found && found->alive();
+  });
+}
+
+// A refused call stops nothing, and a cluster that goes on is not to be marked as stopped.
+cluster::PowerResult stop_or_release(const StopMachines& options, cluster::Fleet& fleet,
+                                     const std::vector<cluster::Node>& stops, bool was_stopped, ClusterCloud& cloud) {
+  cluster::note_stopped(cloud.aws(), fleet, true);
+  try {
+    return cluster::stop_machines(cloud.context(!options.no_wait), fleet);
+  } catch (const net::AwsError&) {
+    std::ignore = attempt([&] {
+      if (!was_stopped && all_go_on(stops, fleet, cloud)) release(options, fleet, cloud);
+    });
+    throw;
+  }
+}
+
 ExitCode stop(const StopMachines& options, Reporter& reporter) {
   ClusterCloud cloud(options.place, reporter);
   cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
   require_there(fleet, cloud.aws());
   require_ec2(fleet, "stop");
+  const bool was_stopped = cluster::is_stopped(fleet);
   const std::vector<cluster::Node> stops = nodes_that(fleet, runs_and_stops);
   if (!stops.empty()) {
     if (!options.yes) require_consent(false, question_of_stop(fleet, stops, cloud), reporter);
     stop_job_first(options, fleet, cloud, reporter);
   }
-  const cluster::PowerResult result = cluster::stop_machines(cloud.context(!options.no_wait), fleet);
+  const cluster::PowerResult result = stop_or_release(options, fleet, stops, was_stopped, cloud);
   if (!result.changed.empty()) note_spending(result.fleet, cloud, reporter);
-  // Their public addresses are others' from now on.
-  std::vector<std::string> addresses;
-  for (const cluster::Node& node : stops) addresses.push_back(node.public_ip);
-  cluster::forget_addresses(fleet.name, addresses, reporter);
   cluster::renew_ssh_entries(result.fleet, reporter);
   const cluster::StoppedDisks disks = cluster::read_stopped_disks(cloud.aws(), result.fleet, cloud.prices());
   if (reporter.json()) {

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <tuple>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/process.hpp>
+#include <dtrain/base/signals.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/regions.hpp>
 #include <dtrain/launcher/program_files.hpp>
@@ -21,9 +24,21 @@ config::ClusterPlace place_in(const Asked& asked, const std::string& region) {
 
 // What is there, without what is wanted.
 Candidate look_at(const Asked& asked, const std::string& region, Reporter& reporter) {
-  Candidate one{.cloud = std::make_unique<ClusterCloud>(place_in(asked, region), reporter)};
+  Candidate one{
+      .cloud = std::make_unique<ClusterCloud>(place_in(asked, region), reporter, ClusterCloud::Scope::made_cluster)};
   one.fleet = cluster::read_fleet(one.cloud->aws(), asked.place.name);
   return one;
+}
+
+// nullopt: the region refuses the user.
+std::optional<Candidate> look_if_allowed(const Asked& asked, const std::string& region, Reporter& reporter) {
+  try {
+    return look_at(asked, region, reporter);
+  } catch (const net::AwsError& problem) {
+    if (!cluster::refuses_user(problem)) throw;
+    reporter.note(fmt::format("{} cannot be asked: {}", region, problem.what()));
+    return std::nullopt;
+  }
 }
 
 void plan_in(Candidate& one, const Asked& asked, const cluster::Spec& spec) {
@@ -62,12 +77,19 @@ void add_remains(const Asked& asked, const std::vector<std::string>& named, Regi
   const std::vector<std::string> remembered = cluster::remembered_regions(asked.place.name);
   for (const std::string& region : remembered) {
     if (is_in(order.to_clear, region) || order.tried.front().region() == region) continue;
-    if (!is_in(named, region) && is_there(look_at(asked, region, reporter))) {
-      throw UsageError(fmt::format("there is a cluster {} in {}", asked.place.name, region),
-                       fmt::format("add it to setting 'region', or dtrain cluster down {} setting 'region' {} first",
-                                   asked.place.name, region));
+    bool is_left = remembered.size() > 1;
+    if (!is_in(named, region)) {
+      const std::optional<Candidate> seen = look_if_allowed(asked, region, reporter);
+      if (!seen) continue;
+      const Candidate& there = *seen;
+      if (is_there(there)) {
+        throw UsageError(fmt::format("there is a cluster {} in {}", asked.place.name, region),
+                         fmt::format("add it to setting 'region', or dtrain cluster down {} setting 'region' {} first",
+                                     asked.place.name, region));
+      }
+      is_left = is_left || cluster::is_only_begun(there.fleet);
     }
-    if (remembered.size() > 1) order.to_clear.push_back(region);
+    if (is_left) order.to_clear.push_back(region);
   }
 }
 
@@ -128,12 +150,69 @@ void warn_without_bundle(Reporter& reporter) {
       "was built. packaging/bundle.sh makes a bundle, which starts on all of them; run the dtrain in it");
 }
 
-void remember(const Asked& asked, const RegionOrder& order) {
+bool may_have_something(const Asked& asked, const std::string& region, Reporter& reporter) {
+  try {
+    const Candidate there = look_at(asked, region, reporter);
+    return there.fleet.exists() || !cluster::own_file_systems(there.cloud->aws(), asked.place.name).empty();
+  } catch (const RemoteError&) {
+    return true;
+  }
+}
+
+// Remembered regions that an `up` in `regions` does not look at, and that may have something of the cluster. Of
+// several, an `up` was interrupted, which may have left a role or a file system too: only `down` forgets them.
+std::vector<std::string> others_with_something(const Asked& asked, const std::vector<std::string>& regions,
+                                               Reporter& reporter) {
+  const std::vector<std::string> remembered = cluster::remembered_regions(asked.place.name);
+  std::vector<std::string> others;
+  for (const std::string& region : remembered) {
+    if (is_in(regions, region)) continue;
+    if (remembered.size() > 1 || may_have_something(asked, region, reporter)) others.push_back(region);
+  }
+  return others;
+}
+
+void remember(const Asked& asked, std::vector<std::string> regions, const std::vector<std::string>& others) {
+  regions.insert(regions.end(), others.begin(), others.end());
+  cluster::remember_regions(asked.place.name, regions);
+}
+
+std::vector<std::string> regions_of_order(const RegionOrder& order) {
   std::vector<std::string> regions = order.to_clear;
   for (const Candidate& one : order.tried) {
     if (!is_in(regions, one.region())) regions.push_back(one.region());
   }
-  cluster::remember_regions(asked.place.name, regions);
+  return regions;
+}
+
+// Later commands find the cluster by this file, whatever the usual region is. The cluster can be made without it.
+void remember_or_warn(const Asked& asked, const std::string& region, Reporter& reporter) {
+  try {
+    remember(asked, {region}, others_with_something(asked, {region}, reporter));
+  } catch (const Stopped&) {
+    throw;
+  } catch (const std::exception& problem) {
+    reporter.warn(fmt::format("give --region {} to later commands: {}", region, problem.what()));
+  }
+}
+
+// Before it is made: an interrupted `up` may leave machines.
+cluster::UpResult make_in_one(Candidate& one, const Asked& asked, Reporter& reporter,
+                              const std::function<cluster::UpResult(Candidate&)>& make) {
+  const std::string& name = asked.place.name;
+  const std::vector<std::string> before = cluster::remembered_regions(name);
+  remember_or_warn(asked, one.region(), reporter);
+  try {
+    return make(one);
+  } catch (const cluster::NoCapacity& problem) {
+    // Another `up` of this name may have made the cluster there meanwhile.
+    std::ignore = attempt([&] {
+      if (problem.left().empty() && !may_have_something(asked, one.region(), reporter)) {
+        cluster::remember_regions(name, before);
+      }
+    });
+    throw;
+  }
 }
 
 }  // namespace
@@ -217,14 +296,9 @@ void answer_regions(const RegionOrder& order, Reporter& reporter) {
 cluster::UpResult make_in_order(RegionOrder& order, const Asked& asked, Reporter& reporter,
                                 const std::function<cluster::UpResult(Candidate&)>& make) {
   const std::string& name = asked.place.name;
-  if (order.is_one()) {
-    cluster::UpResult result = make(order.tried.front());
-    if (cluster::regions_in(asked.place.region).size() > 1) {
-      cluster::remember_regions(name, {order.tried.front().region()});
-    }
-    return result;
-  }
-  remember(asked, order);
+  if (order.is_one()) return make_in_one(order.tried.front(), asked, reporter, make);
+  const std::vector<std::string> others = others_with_something(asked, regions_of_order(order), reporter);
+  remember(asked, regions_of_order(order), others);
   for (const std::string& region : order.to_clear) clear_region(asked, region, reporter);
   std::vector<std::string> why;
   cluster::Launched launched;
@@ -242,7 +316,7 @@ cluster::UpResult make_in_order(RegionOrder& order, const Asked& asked, Reporter
     one.cloud->begin_again();
     try {
       cluster::UpResult result = make(one);
-      cluster::remember_regions(name, {one.region()});
+      remember(asked, {one.region()}, others);
       auto& attempts = result.workers.attempts;
       attempts.insert(attempts.begin(), launched.attempts.begin(), launched.attempts.end());
       return result;
@@ -253,7 +327,7 @@ cluster::UpResult make_in_order(RegionOrder& order, const Asked& asked, Reporter
       launched.attempts.insert(launched.attempts.end(), attempts.begin(), attempts.end());
     }
   }
-  cluster::remember_regions(name, {});
+  remember(asked, {}, others);
   throw cluster::NoCapacity(fmt::format("cluster {}: no region has the capacity for it ({}); everything that was made "
                                         "for it has been removed",
                                         name, join(why, "; ")),
