@@ -57,7 +57,9 @@ def main(build: str, processes: int) -> int:
 
 def work_of(build: str):
     """Shares of the GoogleTest programs, and the other tests: [(command, names)] and [(name, command)]."""
-    listed = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], check=True, capture_output=True, text=True)
+    listed = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], capture_output=True, text=True)
+    if listed.returncode:
+        sys.exit(f"ctest cannot list the tests: {listed.stderr or listed.stdout}")
     names, others = collections.defaultdict(list), []
     for test in json.loads(listed.stdout)["tests"]:
         if "command" not in test:

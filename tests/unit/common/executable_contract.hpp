@@ -84,6 +84,25 @@ TEST_P(ExecutableContract, MovesRunningStatisticsByTheShardsWeightedMean) {
   }
 }
 
+// One value has the variance 0, whatever its channel's is.
+TEST_P(ExecutableContract, LeavesTheRunningVarianceToShardsOfSeveralValues) {
+  const auto narrow = [](int n) {
+    nn::GraphBuilder b("narrow", {2, 1, 1});
+    const int bn = b.add("bn", nn::BatchNorm{.momentum = 0.75f}, {b.input()});
+    return make_problem(b.finish(b.add("logits", nn::Dense{.out = 4}, {bn})), n);
+  };
+  const Problem alone = narrow(1), several = narrow(5);
+  const Trace of_one = trace(alone, {.updates = 1}), of_shards = trace(several, {.shards = 4, .updates = 1});
+  for (std::size_t c = 0; c < 2; ++c) {
+    const float mean = alone.state.statistics[c], variance = alone.state.statistics[2 + c];
+    EXPECT_NEAR(of_one.after.statistics[c], 0.75f * mean + 0.25f * alone.images[c], 1e-6f);
+    EXPECT_NEAR(of_one.after.statistics[2 + c], variance, 1e-6f);
+    const float half = (several.images[2 * 3 + c] - several.images[2 * 4 + c]) / 2;  // of the shard of two samples
+    const float known = several.state.statistics[2 + c];
+    EXPECT_NEAR(of_shards.after.statistics[2 + c], 0.75f * known + 0.25f * (3 * known + 2 * half * half) / 5, 1e-6f);
+  }
+}
+
 TEST_P(ExecutableContract, LeavesAFixedGammaAsItIs) {
   const Problem problem = with_batch_norm(true);
   const Trace steps = trace(problem);
