@@ -8,9 +8,9 @@
 #   bash run-gpu.sh [RESULTS_DIR]                 default: gpu-results here
 #   bash run-gpu.sh take FILE...                  keeps parts of CIFAR-10's archive (.tar.xz, in order) for the race
 # In a checkout that has build/pack, `bash tests/run-gpu.sh` unpacks it to DTRAIN_GPU_HOME (/tmp/dtrain-gpu) and works
-# there; later calls find it there. Writes RESULTS_DIR/table.txt, summary.json and what they come from, and all of it as
-# one file: results.tgz in $OUT, or in RESULTS_DIR. It is written again after each step, so that a call that is cut off
-# leaves it.
+# there; later calls find it there. Results of another pack are put aside first, as RESULTS_DIR.HASH. Writes
+# RESULTS_DIR/table.txt, summary.json and what they come from, and all of it as one file: results.tgz in $OUT, or in
+# RESULTS_DIR. It is written again after each step, so that a call that is cut off leaves it.
 #
 # Steps, in this order; DTRAIN_GPU_ONLY names others, or another order:
 #   doctor                        what dtrain finds; without a usable GPU nothing else is done
@@ -128,6 +128,7 @@ run() {  # run RESULTS
   fi
   [ -x "$here/bin/$program" ] || fail "$here has no bin/$program: run this in the folder that \`pack\` made" 2
   dtrain=$here/dtrain graphs=$here/networks
+  put_aside "$1" "$(this_pack)"
   find_libraries
   take_steps "$1"
 }
@@ -135,13 +136,43 @@ run() {  # run RESULTS
 # In a checkout: what travelled with it, or with an earlier call. Does not return where there is one of them.
 unpack_and_run() {
   local packed=$here/../build/pack/$archive
-  if [ -s "$packed" ]; then
-    mkdir -p "$home"
-    tar -C "$home" --strip-components=1 -xzf "$packed" || fail "$packed cannot be unpacked to $home" 1
-  fi
+  if [ -s "$packed" ]; then unpack "$packed"; fi
   [ -x "$home/bin/$program" ] || return 0
   cd "$home" || exit 1
   exec bash "$home/run-gpu.sh" "$@"
+}
+
+# To the home, unless it is there already. What an earlier pack left in its place is removed, with the plans that its
+# build measured; what `take` kept and what was drawn stays. unpack ARCHIVE
+unpack() {
+  local hash name
+  hash=$(sha256sum <"$1") || fail "$1 cannot be read" 1
+  hash=${hash%% *}
+  if [ -x "$home/bin/$program" ] && [ "$(cat "$home/pack.sha256" 2>/dev/null)" = "$hash" ]; then return; fi
+  mkdir -p "$home"
+  rm -rf "$home/pack.sha256" "$home/timed" "$home/own"
+  while read -r name; do
+    rm -rf "${home:?}/${name:?}"
+  done < <(tar -tzf "$1" | cut -d / -f 2 | sed '/^\.*$/d' | sort -u)
+  tar -C "$home" --strip-components=1 -xzf "$1" || fail "$1 cannot be unpacked to $home" 1
+  echo "$hash" >"$home/pack.sha256"
+}
+
+# What tells one pack from another, also where it was unpacked by hand.
+this_pack() { cat "$here/pack.sha256" 2>/dev/null || sha256sum <"$here/bin/dtrain" | cut -d ' ' -f 1; }
+
+# Results of another pack make room: steps that it finished are still to be done, and its numbers are no part of this
+# one's. put_aside RESULTS PACK
+put_aside() {
+  local from=${1%/} of to copy=1
+  of=$(cat "$from/pack.sha256" 2>/dev/null || echo unknown)
+  if [ "$of" != "$2" ] && { [ -e "$from/done.txt" ] || [ -e "$from/table.txt" ]; }; then
+    to=$from.${of:0:12}
+    while [ -e "$to" ]; do copy=$((copy + 1)) to=$from.${of:0:12}.$copy; done
+    mv "$from" "$to" || fail "$from has results of another pack and cannot be renamed" 1
+  fi
+  mkdir -p "$from"
+  echo "$2" >"$from/pack.sha256"
 }
 
 # Each step of the order, then the summary. take_steps RESULTS

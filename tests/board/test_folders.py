@@ -83,6 +83,9 @@ def test_charts_zoom_smooth_compare_and_download(world: BoardWorld):
     shown = screen.text(".tip").split("a: ")[1].split("\n")[0].split(" at ")[0]
     assert shown in {repr(2.0 / (1 + i / 50)) for i in range(3000)}, f"{shown} is no value of the file"
     screen.keep("zoomed")
+    ticks = "return import('./format.js').then((format) => [format.ticks(0, 10, 4), format.ticks(1e17, 1e17 + 64, 4)].map((list) => list.length))"
+    few, many = screen.script(ticks)
+    assert few == 5 and many <= 50, "where numbers are far apart, there are few ticks"
     screen.click("Show all")
     screen.script("const s = document.querySelector('input[type=range]'); s.value = 0.9; s.dispatchEvent(new Event('input'))")
     screen.click("Log scale").keep("log")

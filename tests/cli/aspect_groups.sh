@@ -60,6 +60,10 @@ run predict m/one photos --min-score 0.01 --json
 check "predict takes pictures of both" exits 0
 run export m/one --to onnx --out m/one.onnx
 check "the checkpoint is exported in the size that holds both" exits 0
+run import m/one-0002.safetensors "${layers[@]}" --out m/import
+check "an import keeps the groups" exits 0
+pixels() { "$DTRAIN" inspect "$1" --json | /usr/bin/python3 -c 'import json,sys; print(json.load(sys.stdin)["preprocessing"])'; }
+check "with all that the checkpoint says of its pixels" same "$(pixels m/import)" "$(pixels m/one)"
 run train "${grouped[@]}" --dry-run
 check "a dry run has groups" answers "images/sec"
 

@@ -13,7 +13,11 @@ fails "the recipe's data that was not prepared" "data/cifar10_train.rec: no such
 check "missing data names the command that makes it" says "dtrain data prepare cifar10 --out data"
 check "and the one for pictures of one's own" says "dtrain data pack"
 run train --network mlp --data-train d/nothing.rec
-check "unknown missing data names the sets" says "dtrain data prepare"
+check "a mistyped name gets those that are there" says "the record files beside it are d/shapes_train.rec, d/shapes_val.rec"
+run eval m/none --load-epoch 1 --data-val d/shapes_vl.rec
+check "or the nearest" says "did you mean d/shapes_val.rec?"
+run data ls none/nothing.rec
+check "unknown missing data gets a command that a shell runs as it stands" says "dtrain data prepare NAME --out none"
 run eval m/none --load-epoch 1 --data-val d/shapes_val.rec
 fails "a checkpoint that is not there" "m/none"
 run eval --data-val d/shapes_val.rec
@@ -144,6 +148,13 @@ refused "more shards than samples" "64 shards are more than the 50 samples of a 
 run train "${training[@]}" --lr 1e30 --num-epochs 3 --model-prefix m/nan
 fails "a loss that is not finite" "the loss is not finite at epoch"
 check "a loss that is not finite names the rate" says "learning rate 1e+30"
+run train "${training[@]}" --lr 3.4e38 --rgb-std 1 --num-examples 50 --num-epochs 1 --model-prefix m/infinite
+fails "weights that the last step broke" "a weight is not finite at epoch 0"
+check "are told from those of a full disk" says "no checkpoint has been saved yet"
+run train "${training[@]}" --lr 3.4e38 --rgb-std 1 --num-examples 50 --num-epochs 1
+fails "also where nothing is saved" "a weight is not finite at epoch 0"
+run train "${training[@]}" --lr 1e38 --num-examples 50 --num-epochs 1
+check "a validation loss that is not finite is named" says "the validation loss is not finite"
 
 run train "${training[@]}" --model-prefix m/full
 good=$(sha256sum m/full-0001.safetensors)
@@ -155,6 +166,13 @@ check "a disk without room leaves nothing half written" same "$(find m -name "*0
 
 run export m/none --to onnx --out x
 fails "an export of nothing" m/none
+for command in "export m/full --to onnx --out y.onnx" "inspect m/full"; do
+  # shellcheck disable=SC2086  # words
+  run $command --image-shape 3,99,99
+  refused "$command with another size" "--image-shape 3,99,99: the network takes images of 3,28,28"
+done
+run eval m/full --data-val d/shapes_val.rec --pictures d
+refused "--pictures without --results" "--pictures: only --results draws pictures"
 mkdir e && echo notes >e/t.txt && echo '{"step": 1}' >e/steps.jsonl && cp d/shapes_val.rec e/v.rec && echo '{}' >e/x-symbol.json
 before=$(cat e/* | sha256sum)
 for target in "onnx e/t.txt" "safetensors e/steps.jsonl" "onnx e/v.rec" "mxnet e/x"; do
@@ -170,6 +188,12 @@ for format in onnx safetensors mxnet; do
   run export m/full --to $format --out e/$format
   check "export to $format writes over its own file" exits 0
 done
+cp e/mxnet-0001.params e/mxnet-0007.params && sed -i 's/_weight"/_kernel"/' e/mxnet-symbol.json
+run export m/full --to mxnet --out e/mxnet
+refused "an export over another network's symbol" \
+  "e/mxnet-symbol.json: is the symbol of another network, to which mxnet-0007.params belongs"
+run export m/full --to mxnet --out e/mxnet --force
+check "export --force writes over that symbol" exits 0
 run export m/full --to onnx --out e/t.txt --force
 check "export --force writes over another file" exits 0
 

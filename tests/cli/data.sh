@@ -80,6 +80,11 @@ echo nothing >photos/grey/bad.jpg
 run data pack photos --out q --train-ratio 1
 check "a picture that cannot be read makes the work partly done" exits 3
 check "and is named" says "skipped grey/bad.jpg"
+ln -s nowhere/2.jpg photos/grey/lost.jpg
+run data pack photos --out lost --train-ratio 1
+check "so is a link that leads nowhere" says "skipped grey/lost.jpg: the link leads nowhere"
+check "which makes the work partly done" exits 3
+rm photos/grey/lost.jpg
 mkdir -p stray/a stray/b
 cp "$golden/grey.jpg" stray/
 cp "$golden/grey.jpg" stray/a/
@@ -106,10 +111,12 @@ check "classes of one picture are too few for two sets" says "split_val: the cla
 check "which says how to make one" says "--train-ratio 1 packs all pictures into one set"
 mkdir -p many/a many/b
 for i in 1 2 3 4 5; do cp "$golden/grey.jpg" "many/a/$i.jpg" && cp "$golden/grey.jpg" "many/b/$i.jpg"; done
+run data pack many --out json --json
+check "the shares are those that were meant" json out 'd["shares"] == {"train": 0.8, "validation": 0.2, "test": 0} and d["unvalidated"] == []'
 run data pack many --out many
 check "a folder of classes is split" answers_line '^many_val.rec  2 records'
 check "with the shares" says "of each class 80 % go to many_train, 20 % to many_val; --train-ratio 1 makes one set"
-check "and the command for both sets" says "--data-train many_train --data-val many_val"
+check "and the command for both sets" says "--data-train many_train --data-val many_val --model-prefix m/many --batch-size 4 --lr 0.01"
 for command in ls verify; do
   run data $command many
   check "data $command of their prefix names them" says "name a split that is there: many_train, many_val"
@@ -153,6 +160,41 @@ run data verify several
 check "as verify does" answers "several.rec: 1 record carries several labels, and a classifier takes one label"
 run data verify several --json
 check "also in JSON" json out 'd["several_labels"] == 1 and d["good"]'
+cp two.lst kept.lst
+run data pack two.lst --root many/a --out two --force
+check "a set does not write over the list that it is made from" says "two.lst: the pictures come from this file, which the new set would write over"
+check "also by force" cmp -s two.lst kept.lst
+mkdir named && cp many/a/[1-4].jpg named/
+printf '0\t0\t1.jpg\n1\t1\t2.jpg\n2\t0\t3.jpg\n3\t1\t4.jpg\n4\t0\t1.jpg\n' >named/names.txt
+run data import named/names.txt --format list --out named
+check "import takes a list by any name with --format list" answers "named.rec  5 records"
+run data import named/names.txt --format list --train-ratio 0.5 --out parted
+check "and each picture once where it is split" says "warning: 1 file was left out (listed more than once): 1.jpg"
+printf '0\t0\t1.jpg\n1\t1\t1.jpg\n' >named/names.txt
+run data import named/names.txt --format list --out differ
+check "but no picture with two labels" says "named/names.txt: lines 1 and 2 give 1.jpg different labels"
+for option in "--root many" "--coco-labels boxes"; do
+  # shellcheck disable=SC2086  # two words
+  run data pack photos --out refused $option
+  check "${option% *} for a folder is a usage error" exits 2
+  check "which says so" says "${option% *}: photos "
+done
+mkdir -p kaggle/train/cat kaggle/train/dog kaggle/test
+for of in train/cat train/dog test; do cp "$golden/grey.jpg" kaggle/$of/; done
+run data pack kaggle --out kaggle
+check "folders of splits, one without classes, are refused" says "kaggle: its folder train holds folders of classes, and test beside it holds none"
+check "with what to name" says "pack kaggle/train alone"
+tar -cf kaggle.tar kaggle
+run data import kaggle.tar --out kaggle
+check "in an archive with what to do first" says "unpack it, then pack kaggle/train alone"
+run data import photos --format list --out q
+check "a folder is no list" says "photos: is a folder, and --format list names a file"
+check "which is a usage error" exits 2
+run train --network mlp --image-shape 3,8,8 --batch-size 4 --num-epochs 1 --data-train whole
+check "a colour network trains on grey pictures" exits 0
+check "which it says" says "whole.rec: its first pictures are grey: a network that takes colour sees a grey picture in all 3 channels"
+run train --network mlp --image-shape 1,8,8 --batch-size 1 --num-epochs 1 --data-train d/shapes_train.rec
+check "a grey network does not train on colour pictures" says "holds images of 3,32,32 (channels, height, width), the network takes 1,8,8"
 run data pack photos --out q --encoding png --quality 3
 check "--quality without JPEG is a usage error" exits 2
 run data pack "$golden/grey.jpg" --out q

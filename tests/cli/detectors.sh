@@ -85,10 +85,20 @@ run predict m/one photos/a.jpg --coco-results found.json --annotations images.js
 check "a picture that may be two images is refused" says "photos/a.jpg: may be one/a.jpg or two/a.jpg of images.json"
 run predict m/one photos --coco-results found.json
 check "--coco-results needs the numbers" says "--coco-results and --annotations need each other"
+: >blocked
+run predict m/one photos --coco-results blocked/found.json --annotations truth.json
+check "a results file that cannot be written is an error" exits 1
+check "before the first picture" silent_on out
+cp truth.json kept.json
+run predict m/one photos --coco-results ./truth.json --annotations truth.json
+check "results do not replace the annotations" exits 2
+check "which stay" cmp -s truth.json kept.json
 run predict m/one photos --top 2
 check "a detector has no --top" says "--top: retinanet-resnet-18 is a detector"
 run predict m/one photos --resize 37
 check "nor --resize" says "--resize: retinanet-resnet-18 is a detector, which scales pictures"
+run eval m/one --data-val d/shapes-detection_val --resize 37
+check "neither has eval" says "--resize: retinanet-resnet-18 is a detector, which scales pictures"
 
 run data prepare shapes --out s --train-count 8 --val-count 4
 {

@@ -28,6 +28,7 @@ check "--json has facts" json out 'd["facts"]["memory_bytes"] > 0 and d["facts"]
 check "without credentials AWS is not asked" json out 'not [f for f in d["findings"] if f["about"] == "aws"]'
 run doctor --aws --json
 check "--aws without credentials is a note" json out '[f["level"] for f in d["findings"] if f["about"] == "aws"] == ["note"]'
+check "it says whether cluster nodes can start this program" json out '[f["about"] for f in d["findings"]].count("bundle") == 1'
 
 mkdir closed
 printf 'h1\n' >workers

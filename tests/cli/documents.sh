@@ -12,17 +12,22 @@ for page in made/man/*; do
   check "the page of the sources is the one that the program makes: ${page##*/}" cmp "$page" "$top/man/${page##*/}"
 done
 check "no page of the sources is left over" same "$(ls made/man)" "$(basename -a "$top"/man/*.1)"
+check "a default that ends in a full stop gets no second one" bash -c '! grep -q "^Default: .*\.\.$" "$1"/*' - "$top/man"
+check "the first line of a table keeps its indent" grep -qx '    0  done' "$top/man/dtrain.1"
+check "an option for dtrain itself is in none" bash -c '! grep -rq -E "warmup.{1,2}of.{1,2}file" made' -
 check "they are the same where fewer processors are usable" bash -c \
   'taskset -c "$(taskset -cp $$ | sed "s/.*[ ,-]//")" "$DTRAIN" help --generate fewer && diff -r made fewer'
 for page in "$top"/man/*; do
   check "mandoc finds nothing wrong in ${page##*/}" bash -c 'mandoc -T lint -W warning "$1" >out' - "$page"
 done
 
-mkdir bin job m
+mkdir -p bin job m pics "my job/my nets"
 ln -s "$DTRAIN" bin/dtrain
 export PATH=$PWD/bin:$PATH
 printf 'alpha\nbeta:2222 slots=2\n' >job/host_worker
-touch m/net-0001.safetensors m/net-0001.json m/net-0002.safetensors m/note.txt own.json
+cp job/host_worker "my job"
+touch m/net-0001.safetensors m/net-0001.json m/net-0002.safetensors m/note.txt own.json own.onnx pics/cat.png \
+  "my file.rec" "my job/my nets/net-0001.safetensors"
 
 for shell in bash zsh fish; do
   run completion $shell
@@ -87,7 +92,7 @@ for shell in bash fish; do
   "in_$shell" 'dtrain train --kv-store '
   check "$shell offers choices" offers local dist_sync
   "in_$shell" 'dtrain train --network '
-  check "$shell offers networks and files of them" offers resnet vgg own.json
+  check "$shell offers networks and files of them" offers resnet vgg own.json own.onnx
   "in_$shell" 'dtrain hosts remove --job-dir job '
   check "$shell offers the hosts of a job" offers alpha beta:2222
   "in_$shell" 'dtrain plot '
@@ -96,6 +101,40 @@ for shell in bash fish; do
   "in_$shell" 'dtrain inspect m/'
   check "$shell offers checkpoints" offers m/net
   check "$shell offers nothing else as checkpoints" offers_not m/note.txt
+  check "$shell offers no pictures there" offers_not pics/cat.png
+  "in_$shell" 'dtrain predict --top 2 m/n'
+  check "$shell offers checkpoints behind an option with a value" offers m/net
+  "in_$shell" 'dtrain predict m/net pics/'
+  check "$shell offers pictures behind a checkpoint" offers pics/cat.png
+  "in_$shell" 'dtrain predict m/net pics/cat.png m/n'
+  check "$shell offers no second checkpoint" offers_not m/net
+  check "$shell offers more pictures" offers m/note.txt
+  "in_$shell" 'dtrain data cp own.json m/no'
+  check "$shell offers files to copy to" offers m/note.txt
+  "in_$shell" 'dtrain data unpack own.j'
+  check "$shell offers files to unpack" offers own.json
+  "in_$shell" 'dtrain launch -n 2 -- python3 own.j'
+  check "$shell offers files to the program behind --" offers own.json
+  "in_$shell" 'dtrain cluster ssh c -- python3 --'
+  check "$shell offers that program no options of dtrain" silent_or_blank out
+  "in_$shell" 'dtrain launch own.j'
+  check "$shell offers no files before it" offers_not own.json
+  "in_$shell" 'dtrain --'
+  check "$shell offers the options of all commands" offers --version --help
+  "in_$shell" 'dtrain cluster --'
+  check "$shell offers them in a group" offers --version --help
+  "in_$shell" 'dtrain --color '
+  check "$shell offers their choices" offers always never
+  "in_$shell" 'dtrain --color never '
+  check "$shell offers commands behind them" offers train doctor
+  "in_$shell" 'dtrain help data '
+  check "$shell offers the help of the commands of a group" offers prepare ls
+  check "$shell offers only that" offers_not train
+  for about in train 'data prepare'; do
+    "in_$shell" "dtrain help $about "
+    check "$shell offers nothing behind the help of $about" offers_not data
+    check "$shell offers nothing of its group behind $about" offers_not ls
+  done
   "in_$shell" 'dtrain data prepare '
   check "$shell offers data sets" offers cifar10 shapes imagenet
   "in_$shell" 'dtrain help '
@@ -105,6 +144,7 @@ for shell in bash fish; do
   "in_$shell" 'dtrain eval m/net --load-epoch '
   check "$shell offers the epochs of a prefix" offers 1
   check "$shell offers no epoch without its manifest" offers_not 2
+  check "$shell offers no best epoch where the run did not look for it" offers_not best
   "in_$shell" 'dtrain train --lr 1 --model-prefix m/net --load-epoch '
   check "$shell offers the epochs of --model-prefix" offers 1
   "in_$shell" 'dtrain train --lr '
@@ -115,6 +155,17 @@ in_bash 'dtrain hosts remove --job-dir job beta:'
 check "bash offers what follows a colon" offers 2222
 in_bash 'dtrain train --optimizer='
 check "bash offers choices behind =" offers sgd
+
+in_bash 'dtrain data ls my\ f'
+check "bash offers files with blanks" offers 'my file.rec'
+in_bash "dtrain data ls 'my f"
+check "bash offers them behind a quote" offers 'my file.rec'
+in_bash 'dtrain inspect my\ job/my\ nets/n'
+check "bash offers checkpoints with blanks as they are written" offers 'my\ job/my\ nets/net'
+in_bash 'dtrain hosts remove --job-dir "my job" '
+check "bash offers the hosts of a job with a blank" offers alpha beta:2222
+in_fish 'dtrain hosts remove --job-dir "my job" '
+check "fish offers the hosts of a job with a blank" offers alpha beta:2222
 
 in_bash_terminal 'dtrain hosts ' remove
 check "bash offers the commands of a group in a terminal" offers list add remove drain
@@ -128,7 +179,15 @@ in_bash_terminal 'dtrain train --network ' vgg
 check "bash offers networks in a terminal" offers resnet vgg own.json
 in_bash_terminal 'dtrain inspect m/' m/net
 check "bash completes a checkpoint" offers m/net
+in_bash_terminal 'dtrain data ls my\ f' file.rec
+check "bash completes a file with a blank" offers "my\\" file.rec
+in_bash_terminal 'dtrain data cp own.json m/no' note.txt
+check "bash completes the second file of two" offers m/note.txt
 
+several_rests() {  # the commands of zsh's script for which two words are offered at any place, which it refuses
+  awk -F "'" "/^    '/ { command = \$2; rests = 0 } \$2 ~ /^\\*:/ && ++rests > 1 { print command }" "$top/completions/_dtrain"
+}
+check "zsh's script offers one word at most at any place" same "$(several_rests)" ""
 in_zsh 'dtrain ho' list
 check "zsh offers the commands of a group" offers list add
 in_zsh 'dtrain train --kv-store d' dist_sync
@@ -137,5 +196,19 @@ in_zsh 'dtrain hosts remove --job-dir job ' alpha
 check "zsh offers the hosts of a job" offers alpha
 in_zsh 'dtrain inspect m/n' m/net
 check "zsh completes a checkpoint" offers m/net
+in_zsh 'dtrain predict m/n' m/net
+check "zsh completes a checkpoint before pictures" offers m/net
+in_zsh 'dtrain predict m/net pics/c' pics/cat.png
+check "zsh completes pictures behind it" offers pics/cat.png
+in_zsh 'dtrain data cp own.json m/no' note.txt
+check "zsh completes the second file of two" offers m/note.txt
+in_zsh 'dtrain launch -n 2 -- ls pics/c' pics/cat.png
+check "zsh completes the words of the program behind --" offers pics/cat.png
+in_zsh 'dtrain cluster --vers' --version
+check "zsh completes the options of all commands in a group" offers --version
+in_zsh 'dtrain help data ' prepare
+check "zsh offers the help of the commands of a group" offers prepare ls
+in_zsh 'dtrain hosts remove --job-dir my\ job a' alpha
+check "zsh completes a host of a job with a blank" offers alpha
 
 finish

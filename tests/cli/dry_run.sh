@@ -26,6 +26,10 @@ run train "${training[@]}" --dry-run --keep-checkpoints best,0 --json
 check "best beside all is all" json out 'd["checkpoints"] == 7'
 run train "${training[@]}" --dry-run --checkpoint-format mxnet --json
 check "MXNet's files take room, too" json out 'd["checkpoint_bytes"] >= 7 * 12 * d["parameters"]'
+run train "${training[@]}" --dry-run --num-epochs 2 --checkpoint-every 1 --json
+check "so do the checkpoints within epochs" json out 'd["checkpoints"] == 16 and d["checkpoint_bytes"] > 16 * 4 * d["parameters"]'
+run train "${training[@]}" --num-epochs 0 --lr-schedule one-cycle --dry-run
+check "a run without epochs is measured" exits 0
 run train "${training[@]}" --network resnet --num-layers 8 --dry-run --progressive-resizing --json
 check "growing images are measured where they are whole, too" json out '0 < d["step_seconds"] < d["whole_step_seconds"] and abs(d["epoch_seconds"] - 8 * d["step_seconds"]) < 1e-6'
 run train "${training[@]}" --num-epochs 1000000000 --dry-run
@@ -35,6 +39,7 @@ run train "${training[@]}" --data-train d/nothing.rec --dry-run
 check "what a run refuses, a dry run refuses" exits 1
 run train "${training[@]}" --dry-run -n 2 --launcher local
 check "a job has no dry run" exits 2
+check "the hint names all that makes several workers" says "leave -n, -H and --elastic out, and name at most one GPU with --gpus"
 run train "${training[@]}" --dry-run --test-io 1
 check "one question at a time" exits 2
 

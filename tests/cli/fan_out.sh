@@ -69,6 +69,8 @@ check "--timeout ends the command" exits 1
 check "--timeout is told" says "ran longer than --timeout"
 sleep 0.5
 check "--timeout leaves nothing running" nobody_runs "sleep 98761"
+run run -H one --timeout 1 -- sh -c 'trap "exit 0" TERM; while :; do sleep 0.1; done'
+check "--timeout is a failure of one host, however its program leaves" exits 1
 "$DTRAIN" run -H three -- sleep 98762 >out 2>err </dev/null &
 pid=$!
 until [ "$(pgrep -cxf 'sleep 98762')" -eq 3 ]; do sleep 0.1; done

@@ -45,6 +45,54 @@ check "a comparison that has no time for its parts is not done" exits 3
 check "it says which part did not begin" answers "not begun: 29 s are left of this call"
 check "the next call goes on with it" missing measured/done.txt
 
+# Two packs, the first one in two calls.
+in_script '
+  home=$PWD/gpu-home DTRAIN_GPU_SECONDS=600 order=x:y
+  find_pytorch() { :; }
+  summarise() { :; }
+  bench() { echo "measured by $(basename "$home"/bin/of-*)"; touch "$results/bench-$1-$2-$3.json"; }
+  for build in first second; do
+    mkdir -p tree/dtrain-gpu-tests/bin
+    install -m 755 /dev/null tree/dtrain-gpu-tests/bin/$program
+    touch tree/dtrain-gpu-tests/bin/of-$build
+    tar -C tree -czf $build.tgz dtrain-gpu-tests
+    rm -r tree
+  done
+  mkdir -p gpu-home/cifar gpu-home/own
+  for build in first first second; do
+    unpack $build.tgz
+    put_aside measures/ "$(cat gpu-home/pack.sha256)"
+    take_steps measures
+  done'
+check "a second pack is measured" exits 0
+check "each pack is measured once" same "$(grep -c "measured by" out)" 2
+check "the second build takes the place of the first" answers "measured by of-second"
+check "its numbers are not mixed with those of another" same "$(cd measures && echo bench-*)" "bench-x-y-1.json"
+check "those of the first pack are kept apart" same "$(cd measures.* && echo bench-*)" "bench-x-y-1.json"
+check "plans that the first build measured are gone" missing gpu-home/own
+check "data that was taken stays" exists gpu-home/cifar
+mkdir others
+echo "not a result" >others/file
+in_script 'put_aside others abc'
+check "a folder without results is not renamed" exists others/file
+
+in_script '
+  for speed in 3 1 2 10000000000; do echo "{\"speed\": $speed}" >speed-$speed.json; done
+  echo "$(median speed speed-?.json) $(median speed speed-[12].json) $(median speed speed-*.json) $(median speed none)
+$(median speed speed-2.json speed-1?*.json)"'
+check "a median of two is in their middle" same "$(tr '\n' ' ' <out)" "2 1.5 2.5 null 5000000001 "
+
+in_script '
+  results=proven
+  mkdir proven
+  tests() { echo PRODUCT; return $verdict; }
+  row() { :; }
+  for verdict in 0 1; do
+    products
+    own_products
+  done'
+check "own products that fail are not used any more" same "$(grep -v PRODUCT out | tr '\n' ' ')" "timed never "
+
 mkdir packed
 echo "a row" >packed/table.txt
 for try in 1 2 3 4 5 6 7 8; do

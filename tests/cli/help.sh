@@ -23,6 +23,11 @@ check "help --json has every command, its options and refusals" json out \
   'len(d["commands"]) > 40 and any(o["name"] == "--save-period" and o["refused"] for c in d["commands"] if c["path"] == "train" for o in c["options"])'
 run help hosts --json
 check "help GROUP --json has the commands of the group" json out '{c["path"] for c in d["commands"]} == {"hosts list", "hosts add", "hosts remove", "hosts drain", "hosts join", "hosts leave"}'
+cp out hosts.json
+for word in --help --help-all; do
+  run hosts $word --json
+  check "$word --json is the same document" diff hosts.json out
+done
 run help exit-codes --json
 check "help TOPIC --json has the text" json out 'd["topic"] == "exit-codes" and "resum" in d["text"]'
 
@@ -106,6 +111,17 @@ for command in "data show" "data bench"; do
   run $command --show-config
   check "$command shows no number of classes" answers_line '^num-classes =   .default.$'
 done
+run launch --help
+check "the help of launch says where a launch on this machine keeps its files" \
+  bash -c "tr -s ' \\n' ' ' <out | grep -qF '(default a new folder in /tmp where all ranks are on this machine, else .)'"
+run launch --show-config
+check "its configuration names no other folder" answers_line '^job-dir =   .default.$'
+run launch --job-dir j --show-config
+check "it names the folder that is given" answers_line '^job-dir = j  .--job-dir.$'
+run train --finetune w.safetensors --show-config
+check "the configuration says that --finetune chooses later" says "--finetune chooses what is not given when the run begins"
+run train --show-config
+check "without --finetune nothing is said" silent_on err
 run train --help-all
 check "the help of -n says what -H makes of it" bash -c "tr -s ' \\n' ' ' <out | grep -qF '(default all hosts of -H, of the batch job or of the cluster, else 1)'"
 run help configuration

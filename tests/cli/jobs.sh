@@ -57,12 +57,23 @@ check "the warm-up of a file is fitted to the run before the pods see it" same "
 check "which is said" says "The warm-up of 5 epochs would fill the run: it takes 1"
 run_without_programs "${kube[@]}" --kube-image i --kube-print --config warm.toml --lr-schedule one-cycle
 check "one-cycle has none in the pods" same "$(kube_warmup)" 0
+run_without_programs "${kube[@]}" --kube-image i --kube-print --config warm.toml --finetune w.safetensors
+check "with --finetune the pods, which know the epochs, fit it" answers '"--warmup-of-file"'
+run_without_programs "${kube[@]}" --kube-image i --kube-print --warmup-epochs 5 --finetune w.safetensors
+check "but not one that the user gave" same "$(grep -c warmup-of-file out)" 0
 run_without_programs "${kube[@]}" --kube-image i --kube-print --config warm.toml --num-epochs 2 --warmup-epochs 3
 refused "a warm-up that fills the run of pods" "--warmup-epochs: the warm-up of cosine must end before the run, which has 2 epochs"
 run_without_programs "${kube[@]}" --kube-image i --kube-print --model-prefix m/x --force
 refused "--force in pods" "--force: after a loss, the job could continue the checkpoints that it was to replace"
 run_without_programs "${kube[@]}" --kube-image i --kube-print --model-prefix m/x --load-epoch 3
 refused "--load-epoch in pods" "--load-epoch: --launcher kubernetes continues a job from its newest checkpoint"
+printf '[train]\nload-epoch = 3\n' >began.toml
+for stronger in --resume "--pretrained w.safetensors" "--finetune w.safetensors"; do
+  # shellcheck disable=SC2086  # an option of two words
+  run_without_programs "${kube[@]}" --kube-image i --kube-print --model-prefix m/x --config began.toml $stronger
+  check "${stronger%% *} beats a file's load-epoch in pods, too" exits 0
+  check "which hear nothing of that with ${stronger%% *}" same "$(grep -c load-epoch out)" 0
+done
 run "${job[@]}" -n 2 --queue q
 refused "a queue without a scheduler" "--queue: not supported by --launcher local"
 check "who knows queues is named" says "use it with --launcher slurm, sge, yarn"
@@ -118,6 +129,9 @@ echo '{"schema": "dtrain.coordinator/1", "pid": 1, "host": "h", "addresses": ["1
 run hosts list --job-dir job
 check "a job that is over is a failure" exits 1
 check "a job that is over is told" says "job: the job has already ended: done"
+run stop --job-dir job
+check "a job that is over can be stopped again" exits 0
+check "a stop says that the job is over" answers_line '^the job has already ended: done$'
 sed -i 's/"ended": "done"/"token": "00"/; s/"h"/"'"$(uname -n)"'"/' job/coordinator.json
 run hosts list --job-dir job
 check "a coordinator that is gone exits 4" exits 4

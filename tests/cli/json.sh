@@ -32,7 +32,7 @@ check "the result names the checkpoint and the evaluation" json out 'd["exit_cod
 run train --json "${small_training[@]}" --num-epochs 1 --model-prefix m/s --resume
 check "that of a run that was complete does, too" json out 'd["event"] == "result" and d["checkpoint"] == "m/s-0001.safetensors"'
 run train "${small_training[@]}" --num-epochs 1 --model-prefix m/s --resume
-check "so does its last line" answers "1 epochs trained; checkpoint m/s-0001.safetensors"
+check "so does its last line" answers "1 epoch trained; checkpoint m/s-0001.safetensors"
 check "no epoch is announced that is not trained" says_not "ends with"
 run train --json --quiet "${small_training[@]}" --num-epochs 1
 check "--quiet leaves stderr empty" silent_on err

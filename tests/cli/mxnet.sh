@@ -77,6 +77,16 @@ run train "${training[@]}" -n 2 -s 2 --job-dir job
 check "-s in a job trains" exits 0
 check "-s in a job is answered with a sentence" says "-s has no effect"
 
+run train "${training[@]}" --image-shape 3,24,24 --resize 26 --rgb-mean 120,110,100 --model-prefix m/resized
+run eval m/resized --data-val d/shapes_val.rec
+cp out of_checkpoint
+run export m/resized --to mxnet --out m/theirs
+read -ra options < <(sed -n 's/.*eval and predict need //p' err)
+check "export says how MXNet's files are read" says "--resize 26"
+run eval m/theirs --data-val d/shapes_val.rec "${options[@]}"
+check "eval takes these options" exits 0
+check "and computes the same" cmp -s out of_checkpoint
+
 run help mxnet
 check "a topic lists what is refused" answers "--save-period EPOCHS"
 # The table of the page, made of the same list.

@@ -39,6 +39,35 @@ check "so does an empty --gpus" same "$(gpus train --gpus "")" "  (--gpus)"
 check "--device cpu beats it" same "$(gpus train --device cpu)" "  (DEEPLEARNING_WORKER_GPU_COUNT)"
 check "no GPUs are none" same "$(DEEPLEARNING_WORKER_GPU_COUNT=0 gpus)" "  (DEEPLEARNING_WORKER_GPU_COUNT)"
 unset DEEPLEARNING_WORKER_GPU_COUNT
+device() { "$DTRAIN" train --show-config "$@" | sed -n 's/^device = //p'; }
+printf '[train]\ngpus = "0"\n' >dtrain.toml
+check "--device cpu beats the GPUs of a file" same "$(gpus train --device cpu)" "  (--device)"
+check "and those of a variable" same "$(DTRAIN_GPUS=0,1 gpus train --device cpu)" "  (--device)"
+check "another --device leaves them" same "$(gpus train --device cuda)" "0  (dtrain.toml:2)"
+check "it holds for eval, too" same "$(printf '[eval]\ngpus = "0"\n' >dtrain.toml; gpus eval --device cpu)" "  (--device)"
+printf '[train]\ndevice = "cuda"\n' >dtrain.toml
+check "an empty --gpus beats the device of a file" same "$(device --gpus "")" "cpu  (--gpus)"
+check "one that names some leaves it" same "$(device --gpus 1)" "cuda  (dtrain.toml:2)"
+printf '[train]\ndevice = "cpu"\n' >dtrain.toml
+check "GPUs that are named beat the CPU of a file" same "$(device --gpus 1)" "auto  (--gpus)"
+rm dtrain.toml
+setting() { "$DTRAIN" train --show-config "${@:2}" | sed -n "s/^$1 = //p"; }
+check "a flag beats MXNet's name for it in a variable" \
+  same "$(DTRAIN_ELASTIC_TRAINING_ENABLED=False setting elastic --elastic)" "true  (--elastic)"
+check "which takes the flag's value" \
+  same "$(DTRAIN_ELASTIC_TRAINING_ENABLED=False setting elastic-training-enabled --elastic)" "True  (--elastic)"
+check "MXNet's name as a flag beats a variable" \
+  same "$(DTRAIN_ELASTIC=1 setting elastic --elastic-training-enabled False)" "false  (--elastic-training-enabled)"
+check "alone it counts" \
+  same "$(DTRAIN_ELASTIC_TRAINING_ENABLED=True setting elastic)" "true  (DTRAIN_ELASTIC_TRAINING_ENABLED)"
+printf '[train]\ngc-type = "none"\nelastic-training-enabled = false\n' >dtrain.toml
+check "a flag beats MXNet's name in a file" \
+  same "$(setting gradient-compression --gradient-compression 2bit:0.25)" "2bit:0.25  (--gradient-compression)"
+check "so does a variable" same "$(DTRAIN_ELASTIC=true setting elastic)" "true  (DTRAIN_ELASTIC)"
+printf '[train]\ngc-type = "3bit"\n' >dtrain.toml
+run train --show-config --gradient-compression none
+check "a bad value is refused there all the same" says "dtrain.toml:2: gc-type: must be one of none, 2bit, not '3bit'"
+rm dtrain.toml
 check "EFS_MOUNT is the job's folder" same "$(EFS_MOUNT=efs "$DTRAIN" train --show-config | sed -n 's/^job-dir = //p')" "efs  (EFS_MOUNT)"
 check "options for a cluster are shown without asking AWS" bash -c 'env -u AWS_REGION -u AWS_DEFAULT_REGION "$DTRAIN" train \
   --cluster demo --show-config --lr 0.5 | grep -qx "lr = 0.5  (--lr)"'

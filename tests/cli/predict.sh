@@ -69,6 +69,12 @@ check "and the calibration" answers_line '^calibration_error=[01]\.[0-9]{6}$'
 for name in per_class.csv confusion.csv reliability.csv predictions.csv confusion.png reliability.png mistakes.png; do
   check "the report holds $name" test -s r/$name
 done
+run eval m/p --data-val p.rec --report r
+check "a second report replaces the first" exits 0
+mkdir own && echo mine >own/predictions.csv
+run eval m/p --data-val p.rec --report own
+check "but no table of others" says "--report own/predictions.csv: is there and is no table that dtrain wrote"
+check "which stays, and nothing is written beside it" same "$(cat own/*)" mine
 check "the tables agree with each other" /usr/bin/python3 - <<'PYTHON'
 import csv
 scores = list(csv.DictReader(open("r/per_class.csv")))
@@ -101,6 +107,32 @@ mkdir other && cp photos/blue/5.png other/4.png
 run predict m/p other --out-dir sorted --json
 check "another picture of the same name gets a number" json out 'd["copy"] == "sorted/blue/4-2.png"'
 check "the first one stays" cmp -s sorted/blue/4.png photos/blue/4.png
+ln -s photos album
+for place in "photos is the folder of" "photos/ is the folder of" "album is the folder of" "photos/new lies in" ". contains"; do
+  run predict m/p photos --out-dir "${place%% *}"
+  check "--out-dir ${place%% *} is no folder for answers" exits 2
+  check "which is said" says "--out-dir ${place%% *}: ${place#* } PATH photos, and the pictures there"
+done
+check "nothing is written there" missing photos/new
+run predict m/p . --out-dir fresh
+check "nor below the current folder" exits 2
+check "also where it is not there yet" missing fresh
+run predict m/p photos/blue/4.png --out-dir .
+check "a picture by its name may lie in any folder" exits 0
+check "its answer too" cmp -s blue/4.png photos/blue/4.png
+
+mkdir half && : >"half/red, dark"
+run predict m/p "photos/red, dark/3.png" photos/blue/4.png --out-dir half
+check "a picture that cannot be copied is named with the reason" says 'photos/red, dark/3.png: half/red, dark'
+check "the others are answered" answers_line '^photos/blue/4.png +blue '
+check "and copied" exists half/blue/4.png
+check "as where some pictures cannot be read" exits 3
+
+mkdir broken && cp photos/blue/4.png broken/ && ln -s nowhere/1.jpg broken/1.jpg
+run predict m/p broken
+check "a link that leads nowhere is named" says 'broken/1.jpg: the link leads nowhere'
+check "as a picture that cannot be read" exits 3
+check "beside the others" answers_line '^broken/4.png +blue '
 
 run predict m/p nothing.jpg
 check "a missing picture is named" says 'nothing.jpg: no such file or folder'
@@ -138,6 +170,22 @@ run predict p.onnx photos --csv
 check "an exported ONNX model gives the same answers, with names" cmp -s out of_checkpoint
 run eval p.onnx --data-val p.rec --json
 check "and can be evaluated" json out 'd["samples"] == 24 and d["classes"] == ["blue", "red, dark"]'
+/usr/bin/python3 - <<'PYTHON'
+import json, struct
+data = open("m/p-0002.safetensors", "rb").read()
+start = 8 + struct.unpack("<Q", data[:8])[0]
+begin, end = json.loads(data[8:start])["fc3_bias"]["data_offsets"]
+model, bias = open("p.onnx", "rb").read(), data[start + begin:start + end]
+assert model.count(bias) == 1
+open("nan.onnx", "wb").write(model.replace(bias, struct.pack("<2f", float("nan"), float("nan"))))
+PYTHON
+run predict nan.onnx photos/blue/1.png --out-dir unsorted
+check "a network that computes no numbers has no answer" exits 1
+check "which is said" says 'photos/blue/1.png: the network computes no number for it'
+check "and nothing is copied" missing unsorted/blue
+run eval nan.onnx --data-val p.rec --report r
+check "eval warns of it" says '24 of the 24 samples get no numbers of the network'
+check "and reports what is left" exits 0
 head -c 3000 p.onnx >cut.onnx
 run predict cut.onnx photos
 check "one that is cut short is refused" exits 1
@@ -154,6 +202,13 @@ run predict m/p photos --csv --json
 check "two forms at once are refused" exits 2
 run predict m/p photos --out-dir s3://bucket/x
 check "copies stay on this machine" exits 2
+for command in "eval m/p --data-val p.rec --report" "eval --results r.json --annotations a.json --report" "plot m/p --out"; do
+  # shellcheck disable=SC2086  # words
+  run $command s3://bucket/x.svg
+  check "$command stays on this machine" exits 2
+  check "which is said" says 's3://bucket/x.svg: is no f'
+done
+check "nothing is written into a folder s3:" missing s3:
 run export m/p --to mxnet --softmax --out x
 check "only ONNX holds a softmax" exits 2
 run export m/p --to mxnet --out x/a

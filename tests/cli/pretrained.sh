@@ -139,6 +139,24 @@ check "and end with the same bits" same "$(grep -o '"weights_sha256": *"[0-9a-f]
 run "${start[@]}" --pretrained m/p-0001.safetensors --new-head --model-prefix m/q
 check "a checkpoint's tensors are weights as well" exits 0
 check "--new-head replaces a last layer that would fit" says_line '^The last layer begins anew: --new-head$'
+mkdir m/p
+for name in m/p m/p-0001 m/p-0001.json; do
+  run import $name "${net[@]}" --out "m/again-$(basename $name)"
+  check "a checkpoint is weights by the name $name" exits 0
+done
+rmdir m/p
+cp m/p-0001.json m/bad-0001.json
+/usr/bin/python3 - <<'PYTHON'
+import struct
+data = bytearray(open("m/p-0001.safetensors", "rb").read())
+data[8 + struct.unpack("<Q", data[:8])[0]] ^= 1
+open("m/bad-0001.safetensors", "wb").write(data)
+PYTHON
+run import m/bad-0001.safetensors "${net[@]}" --out m/x
+check "a damaged checkpoint is not imported" exits 1
+check "which names the tensor" says "m/bad-0001.safetensors: damaged: tensor '"
+run "${start[@]}" --pretrained m/bad-0001.safetensors --model-prefix m/x
+check "nor does a run begin with it" exits 1
 mkdir fruit && cp -r photos/red fruit/cherry && cp -r photos/green fruit/apple && cp -r photos/blue fruit/plum
 run data pack fruit --out f --train-ratio 1 --encoding png
 run "${start[@]/p.rec/f.rec}" --pretrained m/p-0001.safetensors --model-prefix m/f

@@ -49,6 +49,9 @@ run inspect m/best --load-epoch best --json
 check "inspect --load-epoch best takes the best" json out 'd["epoch"] == 1'
 run eval m/best --load-epoch best --data-val d/shapes_val.rec
 check "eval --load-epoch best takes it too" exits 0
+run train "${small_training[@]}" --num-epochs 3 --lr 1e-9 --model-prefix m/gone --early-stop 9 --keep-checkpoints 1
+run train "${small_training[@]}" --num-epochs 4 --lr 1e-9 --model-prefix m/gone --early-stop 9 --keep-checkpoints best,1 --resume
+check "a best that an earlier run did not keep is not promised" answers_line '; best: m/gone-0001, which was not kept$'
 run train "${small_training[@]}" --num-epochs 1 --model-prefix m/any
 run eval m/any --load-epoch best --data-val d/shapes_val.rec
 check "a run that does not choose has no best" exits 1

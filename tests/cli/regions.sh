@@ -50,6 +50,28 @@ check "--finetune takes network, backbone and regions from the weights" says_lin
 check "and trains it" exits 0
 check "from the whole weights" says_not "begins anew"
 check "which know the size of their images" says "in colour images of 64 x 64 pixels"
+run train "${masks[@]}" --anchor-size 8 --num-epochs 1 --model-prefix m/fine
+check "smaller anchors are trained" exits 0
+run train "${masks[@]}" --anchor-size 16 --num-epochs 2 --model-prefix m/fine --resume
+check "and belong to the checkpoint" says "it was trained with --anchor-size 8, not 16"
+check "from which they need not be taken back one by one" says "leave --backbone, --proposals, --anchor-size, --image-shape out"
+run train --network mask-rcnn --data-train d/shapes-detection_train --num-epochs 2 --model-prefix m/fine --resume
+check "a run goes on with the checkpoint's backbone, regions and anchors" exits 0
+run inspect m/fine --graph
+check "which are those of its first epoch" same "$(grep -c '"anchor_size": 8' out)" 2
+run train --finetune m/fine --data-train d/shapes-detection_train --num-epochs 1 --model-prefix m/finer
+check "--finetune takes their size from the weights" says "--proposals 16 --anchor-size 8 --global-batch 8"
+run train "${masks[@]}" --pretrained m/fine --num-epochs 1 --model-prefix m/also-fine
+run inspect m/also-fine --graph
+check "so does --pretrained" same "$(grep -c '"anchor_size": 8' out)" 2
+run export m/fine --to safetensors --out fine.safetensors
+run import fine.safetensors --network mask-rcnn --backbone resnet-18 --proposals 16 --image-shape 3,64,64 --num-classes 6 --out m/again
+run inspect m/again --graph
+check "and import, of exported weights" same "$(grep -c '"anchor_size": 8' out)" 2
+run train "${masks[@]}" --anchor-size 2 --num-epochs 1 --model-prefix m/no
+check "anchors smaller than the pixels of the first level are refused" says "anchors of 2 pixels are out of range"
+run bench train --network resnet --anchor-size 8
+check "and those of a classifier" says "resnet has no choice of --anchor-size"
 run inspect m/one
 check "inspect shows it" answers "mask-rcnn-resnet-18"
 

@@ -22,6 +22,18 @@ check "--resume of a finished run says so" says "Nothing is left to train: 3 epo
 run train "${training[@]}" --model-prefix m/fresh --resume
 check "--resume without a checkpoint starts from the beginning" says "No checkpoint of m/fresh yet"
 
+unrated=(--network mlp --rgb-std 58 --batch-size 50 --data-train d/shapes_train.rec --data-val d/shapes_val.rec)
+rates=(--lr 0.001 --wd 0.0005 --lr-schedule cosine)
+run train "${unrated[@]}" "${rates[@]}" --num-epochs 1 --model-prefix m/rates
+run train "${unrated[@]}" "${rates[@]}" --num-epochs 2 --model-prefix m/rates --resume
+check "--resume with the options of the first run succeeds" exits 0
+check "and has nothing to say about its rates" says_not "the checkpoint was trained with"
+run train "${unrated[@]}" --num-epochs 3 --model-prefix m/rates --resume
+check "--resume without the rates of the first run names them" says "warning: --resume: the checkpoint was trained with --lr 0.001, --lr-schedule cosine, --wd 0.0005, and this run goes on with 0.05, step, 0.0001"
+run train "${unrated[@]}" --lr-step-epochs 1 --clip-norm 1 --num-epochs 1 --model-prefix m/cuts
+run train "${unrated[@]}" --num-epochs 2 --model-prefix m/cuts --resume
+check "steps of the rate and cuts of the gradients are among them" says "warning: --resume: the checkpoint was trained with --lr-step-epochs 1, --clip-norm 1, and this run goes on with 200,250, 0: give"
+
 interrupted() {  # interrupted SIGNAL ARGUMENTS...: sends the signal once the first log line is there
   local signal=$1 process
   shift
@@ -92,6 +104,9 @@ check "--resume with another seed is a usage error" exits 2
 check "--resume with another seed says the checkpoint's" says "--seed 4: the checkpoint was trained with 3"
 run train "${training[@]}" --model-prefix m/two --resume --batch-size 10
 check "--resume with another batch is a usage error" says "--batch-size 10: the checkpoint was trained with 50 samples a step"
+run train "${training[@]}" --model-prefix m/two --resume --rgb-std 20
+check "--resume with other pixels is a usage error" exits 2
+check "--resume with other pixels says the checkpoint's" says "--rgb-std 20,20,20: the checkpoint was trained with 58,58,58"
 run train "${training[@]}" --model-prefix m/two --resume --network lenet
 check "--resume with another network is a usage error" says "the checkpoint holds mlp, not the lenet"
 

@@ -25,8 +25,26 @@ check "an option replaces one of the file" bash -c '[ "$1" != "$2" ]' - "$(hash 
 cp m/a-run/train.toml kept.toml
 run train --config m/a-run/train.toml --num-epochs 4 --resume
 check "a training is resumed by its file" exits 0
-check "which stays as it was" cmp -s kept.toml m/a-run/train.toml
+check "which says then how far it goes" grep -q '^num-epochs = 4$' m/a-run/train.toml
+check "and keeps the options of the first start" cmp -s kept.toml m/a-run/train.first.toml
 check "its records go on" json m/a-run/steps.jsonl 'sum("begins" in line for line in lines) == 2'
+run train "${small_training[@]}" --num-epochs 1 --gc-type none --elastic-training-enabled False --model-prefix m/mx
+run train "${small_training[@]}" --num-epochs 2 --gc-type none --elastic-training-enabled False --load-epoch 1 --model-prefix m/mx
+check "a training begins with a checkpoint of its prefix" exits 0
+check "where it began stands in a comment" grep -q '^# load-epoch = 1 ' m/mx-run/train.toml
+run train --config m/mx-run/train.toml --num-epochs 3 --resume
+check "so that its file resumes it, MXNet's names among the options" exits 0
+printf '[train]\nload-epoch = 1\n' >began.toml
+run train "${small_training[@]}" --config began.toml --num-epochs 4 --model-prefix m/mx --resume
+check "--resume beats a file's load-epoch" says 'Resuming from "m/mx-0003"'
+check "so that the run did not begin there" bash -c '! grep -q load-epoch m/mx-run/train.toml'
+run train "${small_training[@]}" --config began.toml --num-epochs 5 --model-prefix m/mx --resume --detach --job-queue q
+check "in a queue it does so, too" exits 0
+run train "${small_training[@]}" --num-epochs 4 --model-prefix m/mx --resume --load-epoch 1
+check "both as flags contradict each other" says "--resume and --load-epoch: both choose where to begin"
+run train --model-prefix m/a --num-epochs 5 --resume
+check "one that leaves its data out does not get on with the recipe's" exits 1
+check "and learns where its options are" says "dtrain train --config m/a-run/train.first.toml --resume"
 run train --config m/b-run/train.toml --force
 check "a training that begins again begins its records again" json m/b-run/steps.jsonl 'sum("begins" in line for line in lines) == 1'
 
@@ -36,6 +54,11 @@ check "in its records, too" json m/bad-run/events.jsonl 'd["event"] == "finish" 
 
 run plot m/a --out a.png
 check "plot finds the records of a prefix" exits 0
+run plot m/a --out a.png
+check "which a second one replaces" exits 0
+cp "$here/../unit/data/golden/palette.png" own.png
+run plot m/a --out own.png
+check "but no picture of others" says "--out own.png: is there and is no picture that dtrain drew"
 run plot m/a --out new/a.svg
 check "plot makes the folder of the picture" exists new/a.svg
 run plot m/a m/b m/c-run --out all.svg
@@ -69,4 +92,6 @@ run train --config other/train.toml --job-dir other --resume --num-epochs 2
 check "a resumed run goes on with its records" json other/steps.jsonl 'sum("begins" in line for line in lines) == 2'
 run train "${small_training[@]}" --num-epochs 1 -n 2 --launcher local --logical-shards 2 --job-dir job --model-prefix m/p
 check "a job keeps the records of another one apart, too" exists job/run-1/steps.jsonl
+run train --config kept.toml --force
+check "a training that begins again forgets what an earlier one began with" missing m/a-run/train.first.toml
 finish

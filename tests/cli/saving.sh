@@ -38,6 +38,21 @@ check "it names them" says "m/s-0001.safetensors is there without its manifest"
 run train "${training[@]}" --num-epochs 1 --model-prefix m/s --force
 check "--force trains over them" exits 0
 
+run train "${training[@]}" --num-epochs 2 --model-prefix m/mx --checkpoint-format mxnet
+check "the last line of a run names its own checkpoint, not MXNet's file" answers_line '; checkpoint m/mx-0002.safetensors$'
+for file in m/mx-0002.safetensors m/mx-0002.params; do
+  run eval $file --data-val d/shapes_val.rec
+  check "eval takes $file" exits 0
+done
+rm m/mx-000?.json m/mx-000?.safetensors
+theirs=$(sha256sum m/mx-000?.params)
+run train "${training[@]}" --num-epochs 2 --model-prefix m/mx --checkpoint-format mxnet --load-epoch 1
+check "--load-epoch does not train over newer parameters of MXNet" exits 2
+check "it names them" says "m/mx: has parameters in MXNet's format already, the newest are m/mx-0002.params"
+check "they are as they were" same "$(sha256sum m/mx-000?.params)" "$theirs"
+run train "${training[@]}" --num-epochs 3 --model-prefix m/mx --checkpoint-format mxnet --load-epoch 2
+check "--load-epoch continues the newest of them" exits 0
+
 run train "${training[@]}" --num-epochs 4 --model-prefix m/again
 run train "${training[@]}" --num-epochs 2 --model-prefix m/again --force --pretrained m/again-0004.safetensors
 check "--force does not remove the weights that the run begins with" exits 2
@@ -67,6 +82,21 @@ run train "${training[@]}" --num-epochs 1 --model-prefix m/two --resume
 check "the prefix is free once the first is dead" exits 0
 check "what a killed run left is removed" missing "m/two-0002.safetensors.tmp.$first"
 check "what belongs to another prefix stays" exists "m/other-0002.safetensors.tmp.$first"
+
+# What commands leave behind that are killed, or stopped by Ctrl-C.
+mkdir made r
+left=(made/few.onnx made/import-0000.safetensors made/few.svg r/per_class.csv)
+for file in "${left[@]}"; do touch -d '2 minutes ago' "$file.tmp.$first"; done
+touch -d '2 minutes ago' "r/mine.csv.tmp.$first"
+run export m/two --to onnx --out made/few.onnx
+run import m/two-0001.safetensors --network mlp --out made/import
+run plot m/two --out made/few.svg
+run eval m/two --data-val d/shapes_val.rec --report r
+for file in "${left[@]}"; do
+  check "$file is written" exists "$file"
+  check "and what a killed command left of it is removed" missing "$file.tmp.$first"
+done
+check "what is not the report's own stays" exists "r/mine.csv.tmp.$first"
 
 run train "${training[@]}" --num-epochs 4 --model-prefix m/few --keep-checkpoints 2
 check "--keep-checkpoints keeps the newest" same "$(cd m && echo few-*.json)" "few-0003.json few-0004.json"
@@ -100,6 +130,13 @@ check "data show does not draw over an index" exits 2
 run data show d/shapes_val.rec --out sheet.png
 run data show d/shapes_val.rec --out sheet.png
 check "data show draws over its own picture" exits 0
+cp "$here/../unit/data/golden/palette.png" own.png
+run data show d/shapes_val.rec --out own.png
+check "data show does not draw over a picture of others" exits 2
+check "which is said" says "--out own.png: is there and is no picture that dtrain drew"
+check "and left alone" cmp -s own.png "$here/../unit/data/golden/palette.png"
+run data show d/shapes_val.rec --out sheet.jpg
+check "data show writes a PNG under no other name" says "--out sheet.jpg: the file name must end in .png"
 for target in "safetensors m/s-0001.safetensors" "onnx m/s-0001.json"; do
   # shellcheck disable=SC2086  # two words
   set -- $target

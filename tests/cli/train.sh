@@ -89,6 +89,13 @@ for name in m/s-0001 m/s-0001.json m/s-0001.safetensors; do
 done
 run train "${small_training[@]}" --num-epochs 1 --pretrained m/s-0001
 check "--pretrained takes that name, too" exits 0
+for name in m/s m/s-0001; do
+  run train "${small_training[@]}" --num-epochs 1 --pretrained $name --model-prefix m/queued --detach --job-queue queue
+  check "a queue takes $name, too" exits 0
+  rm -rf queue
+done
+run train "${small_training[@]}" --num-epochs 1 --pretrained m/none --model-prefix m/queued --detach --job-queue queue
+check "a queue refuses weights that are not there" says "m/none: neither a file nor a checkpoint's prefix"
 run inspect m/s-0009
 check "a checkpoint that is not there is not found" says "m/s-0009: no checkpoint of this prefix"
 "$DTRAIN" inspect m/s --load-epoch 2 --graph >net.json

@@ -9,6 +9,8 @@ check "an unknown command is named" says "dtrain: trian: unknown command"
 check "an unknown command gets the nearest name" says "hint: did you mean 'dtrain train'?"
 run data perpare
 check "the second word of a command gets advice too" says "did you mean 'dtrain data prepare'?"
+run pack photos
+check "the second word alone gets the whole command" says "did you mean 'dtrain data pack'?"
 run frobnicate
 check "a word near nothing gets the list" says "hint: commands are: train, launch, hosts"
 
@@ -26,6 +28,9 @@ run train --batchsize 3
 check "an unknown option gets the nearest name" says "did you mean '--batch-size'?"
 run train -lr 3
 check "a long option with one dash gets advice" says "did you mean '--lr'?"
+run train -num-epochs 1
+check "also where its first letter is an option" says "-num-epochs: unknown option"
+check "by its name" says "did you mean '--num-epochs'?"
 run --bogus
 check "an unknown option without a command is a usage error" exits 2
 check "an unknown option without a command is told so" says "unknown option before a command"

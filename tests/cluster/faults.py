@@ -1,5 +1,6 @@
 """Faults of the proxy. A fault is a function of the proxy's Exchange: its result is the answer; None passes the call to the
 next fault, and finally to the account."""
+import re
 
 
 class Answer:
@@ -50,3 +51,21 @@ def lose_reply():
         exchange.proxy.lag.see(exchange) or exchange.proxy.lag.seen(exchange, exchange.proxy.strict.answer(exchange))
         return Dropped()
     return forward_and_drop
+
+
+def end_at_once(cloud):
+    """The call starts its machines, and the account ends the first of them."""
+    def answer_and_end(exchange):
+        answer = exchange.proxy.strict.answer(exchange)
+        cloud.ec2.terminate_instances(InstanceIds=[re.search(rb">(i-\w+)<", answer.body)[1].decode()])
+        return answer
+    return answer_and_end
+
+
+def ended_by(code):
+    """Machines that ended did so for this reason."""
+    def say(exchange):
+        answer = exchange.proxy.strict.answer(exchange)
+        answer.body = answer.body.replace(b"Client.UserInitiatedShutdown", code.encode())
+        return answer
+    return say

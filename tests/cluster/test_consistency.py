@@ -1,6 +1,7 @@
 """What AWS tells late: fresh resources that calls do not see yet, lost replies, and commands that run at once."""
 
 import re
+import signal
 
 import pytest
 from faults import Answer, error, lose_reply
@@ -161,3 +162,62 @@ def test_an_add_that_was_cut_off_is_gone_on_with_later(cloud, up):
     cloud.proxy.on("DescribeInstances", old)
     assert "interrupted" in cloud.cluster("add", "demo", 1, "--yes", "--no-wait").stderr
     assert cloud.node_names("demo") == [*EVERYTHING, "w0003"]
+
+
+def stop_add(cloud, action, number, *words):
+    """Ctrl-C once this call of `add` has been answered; what it said."""
+    before, running = cloud.proxy.count(action), []
+
+    def stop(exchange):
+        if exchange.action == action and exchange.number == before + number:
+            running[0].send_signal(signal.SIGINT)
+    cloud.proxy.after_call = stop
+    running.append(cloud.start("cluster", "add", "demo", *words, "--yes", "--no-wait"))
+    said = running[0].communicate(timeout=120)[1]
+    cloud.proxy.after_call = None
+    assert running[0].returncode == -signal.SIGINT, said
+    return said
+
+
+@pytest.mark.parametrize("action,number", [("CreateFleet", 1), ("CreateTags", 2)])
+def test_an_add_that_is_stopped_is_gone_on_with_at_once(cloud, up, action, number):
+    """Before its machines have names, or when some have."""
+    up()
+    said = stop_add(cloud, action, number, 4)
+    assert "cluster down" not in said and "run the same command again" in said and len(cloud.of_cluster("demo")) == 7
+    assert "was started by an interrupted `add`" in cloud.cluster("add", "demo", 4, "--yes", "--no-wait").stderr
+    names = cloud.node_names("demo")
+    assert names[:3] == EVERYTHING and "unnamed" not in names and len(set(names)) == len(names) == 7, names
+    cloud.cluster("add", "demo", 1, "--yes", "--no-wait")
+    assert len(cloud.of_cluster("demo")) == 8
+
+
+@pytest.mark.parametrize("status", ["ADDED", "REMOVAL_QUEUED"])
+def test_workers_of_a_stopped_add_that_trained_meanwhile_are_not_new(cloud, up, status):
+    up()
+    stop_add(cloud, "CreateFleet", 1, 1)
+    [marked] = [one["InstanceId"] for one in cloud.of_cluster("demo") if "dtrain:interrupted" in cloud.tags(one["InstanceId"])]
+    cloud.ec2.create_tags(Resources=[marked], Tags=[{"Key": "elastic_worker_status", "Value": status},
+                                                    {"Key": "dtrain:node", "Value": "w0003"}])
+    assert "interrupted" not in cloud.cluster("add", "demo", 1, "--yes", "--no-wait").stderr
+    assert cloud.node_names("demo") == [*EVERYTHING, "w0003", "w0004"]
+
+
+def test_a_worker_that_cannot_be_marked_leaves_the_others_marked(cloud, up):
+    """EC2 does not know it yet."""
+    up()
+    unknown = []
+
+    def refuse(exchange):
+        if "dtrain:interrupted" not in exchange.form.values():
+            return None
+        ids = sorted(value for key, value in exchange.form.items() if key.startswith("ResourceId"))
+        unknown[:] = unknown or ids[:1]
+        gone = unknown[0] in ids
+        return error("InvalidInstanceID.NotFound", f"The instance ID '{unknown[0]}' does not exist")(exchange) if gone else None
+    cloud.proxy.on("CreateTags", refuse)
+    said = stop_add(cloud, "CreateFleet", 1, 3)
+    marked = [one["InstanceId"] for one in cloud.of_cluster("demo") if "dtrain:interrupted" in cloud.tags(one["InstanceId"])]
+    assert len(marked) == 2 and f"started so far, for the same command to go on with: {', '.join(sorted(marked))}" in said
+    assert f"started, without a mark: {unknown[0]}: in two minutes, the same command goes on with those without a name" in said
+    assert "dtrain cluster status demo lists all of them" in said

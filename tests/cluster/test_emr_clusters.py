@@ -2,10 +2,12 @@
 groups change their sizes, not their instances."""
 
 import json
+import signal
+import threading
 import time
 
 import pytest
-from faults import error, lose_reply, lose_request
+from faults import delay, error, lose_reply, lose_request
 
 EMR = ("--on", "emr", "--release", "emr-7.1.0", "--root-gb", 60, "--instance-type", "c5.large", "--yes")
 
@@ -95,6 +97,28 @@ def test_a_lost_answer_makes_no_second_emr_cluster(cloud, emr, up):
     assert len(there(emr)) == 1 and cloud.proxy.count("RunJobFlow") == 1
 
 
+def test_two_ups_on_emr_at_once_make_one_emr_cluster(cloud, emr):
+    both = threading.Barrier(2)
+
+    def together(exchange):
+        if exchange.action == "CreateSecurityGroup":
+            both.wait(60)
+    cloud.proxy.before_call = together
+    running = [cloud.start("cluster", "up", "demo", "-w", 2, *EMR) for _ in range(2)]
+    said = [process.communicate(timeout=120) for process in running]
+    assert [process.returncode for process in running] == [0, 0], said
+    assert cloud.proxy.count("RunJobFlow") == 1 and len(there(emr)) == 1
+
+
+def test_down_ends_all_emr_clusters_of_the_cluster(cloud, emr, up):
+    up()
+    asked = order(cloud)
+    emr.run_job_flow(**{name: asked[name] for name in ("Name", "ReleaseLabel", "ServiceRole", "JobFlowRole", "Instances", "Tags")})
+    assert len(there(emr)) == 2
+    cloud.cluster("down", "demo", "--yes")
+    assert there(emr) == [] and cloud.sweep("demo") == []
+
+
 def test_up_on_emr_goes_on_after_a_failure(cloud, emr, up):
     cloud.proxy.on("RunJobFlow", error("ValidationException"), calls=[1])
     up(status=None)
@@ -151,6 +175,21 @@ def test_add_and_remove_resize_the_group(cloud, emr, up):
     last = [call.json() for call in cloud.proxy.calls if call.action == "ModifyInstanceGroups"][-1]
     assert last["InstanceGroups"][0]["ShrinkPolicy"] == {"InstanceResizePolicy": {"InstancesToTerminate": [victim]}}
     assert "cluster down" in cloud.cluster("remove", "demo", "head", "--yes", "--force", status=2).stderr
+
+
+def test_an_add_that_is_stopped_does_not_ask_for_twice_as_many(cloud, emr, up):
+    up()
+    running = []
+
+    def stop(exchange):
+        if exchange.action == "ModifyInstanceGroups":
+            running[0].send_signal(signal.SIGINT)
+    cloud.proxy.before_call = stop
+    cloud.proxy.on("ModifyInstanceGroups", delay(5))
+    running.append(cloud.start("cluster", "add", "demo", 3, "--yes"))
+    said = running[0].communicate(timeout=120)[1]
+    cloud.proxy.before_call = None
+    assert "dtrain cluster status demo shows whether the group has grown; run the same command again only if it has not" in said
 
 
 def test_logs_name_the_place_in_s3(cloud, emr, up):

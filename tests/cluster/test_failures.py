@@ -6,7 +6,7 @@ import time
 
 import pytest
 from cloud import UP
-from faults import delay, error, lose_reply, lose_request, page
+from faults import Answer, delay, end_at_once, ended_by, error, lose_reply, lose_request, page
 
 # After some of the calls, and among the slow tests after each.
 STEPS = pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
@@ -133,6 +133,60 @@ def test_r08_what_was_there_before_stays_when_more_cannot_be_had(cloud, up):
     assert cloud.node_names("demo") == EVERYTHING
 
 
+WAITING = ("--instance-type", "c5.large", "--yes", "--timeout", 20)
+DISKS = "Client.VolumeLimitExceeded"
+
+
+def test_r08_a_worker_that_ends_at_once_is_none(cloud):
+    """EC2 starts the machines, and then has no disk for one of them."""
+    cloud.proxy.on("CreateFleet", end_at_once(cloud), calls=[1])
+    cloud.proxy.on("DescribeInstances", ended_by(DISKS))
+    refused = cloud.cluster("up", "demo", "-w", 2, "--ami", cloud.image(), *WAITING, status=4).stderr
+    assert f"has ended: {DISKS}" in refused and "1 of 2 workers stay, and at least 2 are required" in refused
+    assert cloud.sweep("demo") == []
+
+
+def test_r08_a_worker_that_ends_at_once_is_said_where_the_others_are_enough(cloud):
+    """Nothing answers as the head here, so it goes no further; test_site.py has the exit code."""
+    cloud.proxy.on("CreateFleet", end_at_once(cloud), calls=[1])
+    cloud.proxy.on("DescribeInstances", ended_by(DISKS))
+    said = cloud.cluster("up", "demo", "-w", 2, "--min-workers", 1, "--ami", cloud.image(), *WAITING, status=None).stderr
+    assert f"has ended: {DISKS}" in said and len(cloud.of_cluster("demo")) == 2
+
+
+def test_r08_a_head_that_ends_at_once_is_told_and_started_again(cloud, up):
+    cloud.proxy.on("RunInstances", end_at_once(cloud), calls=[1])
+    cloud.proxy.on("DescribeInstances", ended_by(DISKS))
+    refused = cloud.cluster("up", "demo", "-w", 2, "--ami", cloud.image(), *WAITING, status=4).stderr
+    assert "head (i-" in refused and f"has ended: {DISKS}" in refused and "the same command continues" in refused
+    up()
+    assert cloud.node_names("demo") == EVERYTHING
+
+
+@pytest.mark.parametrize("again", [(), ("--min-workers", 3)])
+def test_r08_a_refusal_is_not_repeated_once_there_is_capacity(cloud, up, again):
+    """EC2 keeps the answer to a client token, so the next `up` must not send the token of the refused one."""
+    up()
+    cloud.proxy.strict.capacity = {("c5.large", "*"): 0}
+    up(status=4, count=4)
+    assert an_error(up(*again, "--json", status=4, count=4))["kind"] == "capacity"
+    cloud.proxy.strict.capacity = {}
+    up(*again, count=4)
+    assert cloud.node_names("demo") == EVERYTHING + ["w0003", "w0004"]
+
+
+def test_r08_a_quota_in_the_answer_of_a_fleet_is_not_repeated_either(cloud, up):
+    up()
+    refused = ("<CreateFleetResponse><errorSet><item><errorCode>VcpuLimitExceeded</errorCode>"
+               "<errorMessage>32 vCPUs</errorMessage></item></errorSet><fleetInstanceSet/></CreateFleetResponse>")
+    once, rule = cloud.proxy.strict.once, lambda exchange: Answer(200, refused)
+    cloud.proxy.strict.once = lambda exchange, usual: once(exchange, rule if exchange.action == "CreateFleet" else usual)
+    assert "VcpuLimitExceeded" in up(status=4, count=4).stderr
+    cloud.proxy.strict.once = once
+    up(count=4)
+    assert cloud.node_names("demo") == EVERYTHING + ["w0003", "w0004"]
+
+
 def pools_asked(cloud):
     asked = [call.form for call in cloud.proxy.calls if call.action == "CreateFleet"]
     zones = {subnet["SubnetId"]: subnet["AvailabilityZone"] for subnet in cloud.ec2.describe_subnets()["Subnets"]}
@@ -163,6 +217,25 @@ def test_r09_a_quota_stops_at_once(cloud, up):
     refused = an_error(up("--json", status=4))
     assert cloud.proxy.count("CreateFleet") == 1
     assert "VcpuLimitExceeded" in refused["message"] and "Service Quotas" in refused["hint"]
+
+
+SPOT_IS_FULL = "MaxSpotInstanceCountExceeded"
+IN_THE_ANSWER = (f"<CreateFleetResponse><errorSet><item><errorCode>{SPOT_IS_FULL}</errorCode><errorMessage>0 of kind g</errorMessage>"
+                 "</item></errorSet><fleetInstanceSet/></CreateFleetResponse>")
+
+
+@pytest.mark.parametrize("refusal", [error(SPOT_IS_FULL), lambda exchange: Answer(200, IN_THE_ANSWER)])
+def test_r09_a_full_quota_of_spot_instances_leaves_those_on_demand(cloud, up, refusal):
+    cloud.proxy.on("CreateFleet", refusal, calls=[1])
+    said = up("--spot", "prefer", types="c5.large,m5.large").stderr
+    assert SPOT_IS_FULL in said and cloud.node_names("demo") == EVERYTHING
+    assert [one[:2] for one in pools_asked(cloud)] == [("spot", "c5.large"), ("on-demand", "c5.large")]
+
+
+def test_r09_a_full_quota_of_spot_instances_stops_where_nothing_else_is_allowed(cloud, up):
+    cloud.proxy.on("CreateFleet", error(SPOT_IS_FULL))
+    refused = an_error(up("--spot", "only", "--json", status=4))
+    assert refused["details"]["cause"] == "quota" and cloud.proxy.count("CreateFleet") == 1
 
 
 REFUSALS = [("UnauthorizedOperation", 403, "permission"), ("AccessDenied", 403, "permission"),
@@ -254,6 +327,15 @@ def test_r17_only_that_node_goes(cloud, up):
     assert cloud.json("remove", "demo", "w0003", "--yes")["was_there"] is False
 
 
+def test_r17_the_job_is_asked_first_also_where_the_end_is_not_waited_for(cloud, up):
+    """There is no head at that address, so the attempt shows."""
+    up()
+    cloud.cluster("add", "demo", 1, "--yes", "--no-wait")
+    said = cloud.cluster("remove", "demo", "w0003", "--yes", "--no-wait").stderr
+    assert "the head is unreachable, so w0003 is ended without removing it from a job first" in said
+    assert cloud.node_names("demo") == EVERYTHING
+
+
 @pytest.mark.parametrize("node", ["head", "w0001"])
 def test_r17_head_and_base_workers_go_only_by_force(cloud, up, node):
     up()
@@ -263,6 +345,27 @@ def test_r17_head_and_base_workers_go_only_by_force(cloud, up, node):
     assert node not in cloud.node_names("demo")
     up()
     assert cloud.node_names("demo") == EVERYTHING
+
+
+def test_r17_below_the_least_number_of_workers_only_force_goes(cloud, up):
+    up("--min-workers", 2)
+    cloud.cluster("add", "demo", 1, "--yes", "--no-wait")
+    cloud.cluster("remove", "demo", "w0001", "--yes", "--force")
+    assert wished(cloud)["base"] == 1  # and no longer two
+    cloud.cluster("add", "demo", 1, "--yes", "--no-wait")
+    lost = next(one["InstanceId"] for one in cloud.of_cluster("demo") if cloud.tags(one["InstanceId"])["dtrain:node"] == "w0002")
+    cloud.ec2.terminate_instances(InstanceIds=[lost])
+    cloud.cluster("remove", "demo", "w0003", "--yes")
+    refused = cloud.cluster("remove", "demo", "w0004", "--yes", status=2).stderr
+    assert "without w0004 cluster demo has 0 workers, and at least 1 are required" in refused
+    assert cloud.node_names("demo") == ["head", "w0004"]
+    cloud.cluster("remove", "demo", "w0004", "--yes", "--force")
+    assert cloud.node_names("demo") == ["head"]
+
+
+def wished(cloud):
+    groups = cloud.ec2.describe_security_groups(Filters=[{"Name": "tag:dtrain:cluster", "Values": ["demo"]}])
+    return json.loads(next(tag["Value"] for tag in groups["SecurityGroups"][0]["Tags"] if tag["Key"] == "dtrain:wish"))
 
 
 def test_r17_an_unknown_node_is_refused(cloud, up):

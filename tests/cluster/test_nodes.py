@@ -124,10 +124,12 @@ def test_r16_every_node_has_the_files_of_the_cluster(site):
 
 @pytest.mark.slow
 def test_r21_an_idle_node_powers_off_and_a_busy_one_stays(site):
-    """A node ends without the head or a user. A process with the name of an agent makes it busy."""
+    """A node ends without the head or a user. A process with the name of a training makes it busy, also
+    where options come before the word."""
     site.launch_head()
-    agent = "printf '#!/bin/sh\\nsleep 600\\n' >/tmp/dtrain; chmod +x /tmp/dtrain; /tmp/dtrain agent >/dev/null 2>&1 &"
-    busy, idle = site.launch("w0001", autostop=2, prepare=agent), site.launch("w0002", autostop=2)
+    training = ("printf '#!/bin/sh\\nsleep 600\\n' >/tmp/dtrain; chmod +x /tmp/dtrain; "
+                "/tmp/dtrain --quiet train >/dev/null 2>&1 &")
+    busy, idle = site.launch("w0001", autostop=2, prepare=training), site.launch("w0002", autostop=2)
     site.announce(busy, idle)
     site.machines.wait_for(lambda: idle.wants_to_be_off() or not site.machines.find(idle.address), "the idle node is off")
     site.wait_for_nodes("head", "w0001")

@@ -14,6 +14,7 @@ import pytest
 if "DTRAIN_CLUSTER_LAB" not in os.environ:
     pytest.skip("machines need namespaces: tests/cluster/run.sh makes them", allow_module_level=True)
 
+from faults import end_at_once, ended_by  # noqa: E402
 from machines import Machine, Machines, lab  # noqa: E402
 
 SHARED = str(lab.SHARED)
@@ -129,6 +130,16 @@ def test_a_cluster_grows_and_shrinks_while_it_trains_and_the_bits_stay(laptop):
     assert laptop.hosts()[added["w0002"]] == "REMOVED"
     assert newcomer["InstanceId"] not in [instance["InstanceId"] for instance in cloud.of_cluster("demo")]
 
+    ended = []  # what the job said of the worker when it was ended
+
+    def watch(exchange):
+        if exchange.action == "TerminateInstances":
+            ended.append(laptop.hosts()[nodes["w0001"]])
+    cloud.proxy.before_call = watch
+    cloud.cluster("remove", "demo", "w0001", "--yes", "--force")
+    cloud.proxy.before_call = None
+    assert ended == ["REMOVED"]
+
     last = max(laptop.epochs(), default=0)
     laptop.wait_for(lambda: max(laptop.epochs(), default=0) > last, "an epoch ends after that")
     epoch = laptop.epochs()[-1]
@@ -141,6 +152,16 @@ def test_a_cluster_grows_and_shrinks_while_it_trains_and_the_bits_stay(laptop):
     assert json.loads(laptop.weights(alone, epoch))["weights_sha256"] == kept
     cloud.cluster("down", "demo", "--yes")
     assert cloud.sweep("demo") == []
+
+
+def test_r08_a_machine_that_ends_at_once_makes_the_cluster_smaller(laptop):
+    cloud, code = laptop.cloud, "Client.VolumeLimitExceeded"
+    cloud.proxy.on("CreateFleet", end_at_once(cloud), calls=[1])
+    cloud.proxy.on("DescribeInstances", ended_by(code))
+    said = cloud.cluster("up", "demo", "-w", 2, "--min-workers", 1, "--instance-type", "c5.large", "--ami", cloud.image(),
+                         "--shared", SHARED, "--yes", "--timeout", 120, status=3).stderr
+    assert f"has ended: {code}" in said and "only 1 of 2 workers could be started" in said
+    assert len(cloud.of_cluster("demo")) == 2
 
 
 def agents(status):

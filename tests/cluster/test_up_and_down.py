@@ -168,6 +168,64 @@ def test_r20_the_ssh_rule_follows_ssh_from(cloud, demo):
     assert sources == ["203.0.113.0/24"]
 
 
+def ssh_rules(cloud):
+    """[(first port, last port, source)]"""
+    group = cloud.ec2.describe_security_groups(Filters=[{"Name": "tag:dtrain:cluster", "Values": ["demo"]}])["SecurityGroups"][0]
+    return sorted((rule["FromPort"], rule["ToPort"], source["CidrIp"]) for rule in group["IpPermissions"] for source in rule["IpRanges"])
+
+
+def open_port(cloud, last, source):
+    """As a colleague does in the console."""
+    group = cloud.ec2.describe_security_groups(Filters=[{"Name": "tag:dtrain:cluster", "Values": ["demo"]}])["SecurityGroups"][0]
+    cloud.ec2.authorize_security_group_ingress(GroupId=group["GroupId"], IpPermissions=[
+        {"IpProtocol": "tcp", "FromPort": 22, "ToPort": last, "IpRanges": [{"CidrIp": source}]}])
+
+
+def test_r20_rules_that_others_made_stay(cloud, demo):
+    demo()
+    open_port(cloud, 8888, "198.51.100.0/24")
+    open_port(cloud, 22, "192.0.2.0/24")
+    assert demo()["changed"] is False
+    moved = cloud.json("plan", "demo", "--ssh-from", "203.0.113.0/24", "--instance-type", "c5.large")
+    assert [one["what"] for one in moved["actions"] if one["step"] == "ssh-rule"] == [
+        "open port 22 to 203.0.113.0/24, and close it to 127.0.0.1/32"]
+    assert "port 22 is also open to 192.0.2.0/24, which dtrain leaves" in moved["notes"]
+    cloud.cluster("up", "demo", "--ssh-from", "203.0.113.0/24", *UP)
+    assert ssh_rules(cloud) == [(22, 22, "192.0.2.0/24"), (22, 22, "203.0.113.0/24"), (22, 8888, "198.51.100.0/24")]
+
+
+def test_r20_a_rule_of_an_earlier_version_is_closed_also_after_a_failure(cloud, demo):
+    """Its rule has no description, and its group no tag that tells of descriptions."""
+    demo()
+    group = cloud.ec2.describe_security_groups(Filters=[{"Name": "tag:dtrain:cluster", "Values": ["demo"]}])["SecurityGroups"][0]
+    cloud.ec2.revoke_security_group_ingress(GroupId=group["GroupId"], IpPermissions=[
+        rule for rule in group["IpPermissions"] if rule.get("FromPort") == 22])
+    cloud.ec2.delete_tags(Resources=[group["GroupId"]], Tags=[{"Key": "dtrain:rules"}])
+    open_port(cloud, 22, "127.0.0.1/32")
+    moves = ("up", "demo", "--ssh-from", "203.0.113.0/24", *UP)
+    cloud.proxy.on("RevokeSecurityGroupIngress", error("UnauthorizedOperation", status=403), calls=[1])
+    cloud.cluster(*moves, status=4)
+    cloud.cluster(*moves)
+    assert ssh_rules(cloud) == [(22, 22, "203.0.113.0/24")]
+
+
+def test_r06_a_placement_group_of_an_up_that_failed_early_goes(cloud, demo):
+    """There is no security group, whose tags would tell of it."""
+    cloud.proxy.on("CreateSecurityGroup", error("UnauthorizedOperation", status=403), calls=[1])
+    cloud.cluster("up", "demo", "-w", 1, "--ami", cloud.image(), "--placement", *UP, status=4)
+    assert list(cloud.proxy.strict.groups) == ["dtrain-demo"]
+    cloud.cluster("down", "demo", "--yes")
+    assert cloud.proxy.strict.groups == {}
+    cloud.proxy.on("DescribePlacementGroups", error("UnauthorizedOperation", status=403))
+    assert "there is no cluster demo" in cloud.cluster("down", "demo", "--yes").stdout
+
+
+@pytest.mark.parametrize("words", [("--shared", "efs"), ("--elastic-role", "own")])
+def test_a_tag_that_not_all_services_take_is_refused_before_anything_is_made(cloud, words):
+    refused = cloud.cluster("up", "demo", "-w", 1, "--ami", cloud.image(), "--tag", "team=R&D", *words, *UP, status=2).stderr
+    assert "'team=R&D' is no tag for" in refused and cloud.proxy.mutating() == []
+
+
 def test_r22_an_own_file_system_is_made_once_kept_and_deleted_when_asked(cloud, demo):
     demo("--shared", "efs")
     systems = cloud.efs.describe_file_systems()["FileSystems"]
@@ -181,6 +239,30 @@ def test_r22_an_own_file_system_is_made_once_kept_and_deleted_when_asked(cloud, 
     assert [one["FileSystemId"] for one in cloud.efs.describe_file_systems()["FileSystems"]] == [kept[0]["file_system"]]
     cloud.cluster("down", "demo", "--yes", "--delete-storage")
     assert cloud.efs.describe_file_systems()["FileSystems"] == [] and cloud.sweep("demo") == []
+
+
+def shown_as_deleting(system):
+    """As EFS shows a file system for a while after its deletion. Its creation token is still taken."""
+    def answer(exchange):
+        found = exchange.forward()
+        listed = json.loads(found.body)
+        for one in listed.get("FileSystems", []):
+            if one["FileSystemId"] == system:
+                one["LifeCycleState"] = "deleting"
+        found.body = json.dumps(listed).encode()
+        return found
+    return answer
+
+
+def test_r22_a_file_system_that_is_being_deleted_is_not_the_cluster_s(cloud, demo):
+    demo("--shared", "efs")
+    first = cloud.json("down", "demo", "--yes")["kept"][0]["file_system"]
+    cloud.proxy.on("DescribeFileSystems", shown_as_deleting(first))
+    demo("--shared", "efs")
+    second, = {one["FileSystemId"] for one in cloud.efs.describe_file_systems()["FileSystems"]} - {first}
+    assert cloud.efs.describe_mount_targets(FileSystemId=first)["MountTargets"] == []
+    assert len(cloud.efs.describe_mount_targets(FileSystemId=second)["MountTargets"]) == 1
+    assert [one["file_system"] for one in cloud.json("down", "demo", "--yes")["kept"]] == [second]
 
 
 def test_r22_a_given_file_system_is_never_deleted(cloud, demo):

@@ -88,7 +88,7 @@ PasswordAuthentication no
 KbdInteractiveAuthentication no
 UsePAM no
 UseDNS no
-Subsystem sftp internal-sftp
+Subsystem sftp $(cat "$disk/sftp" 2>/dev/null || echo internal-sftp)
 PidFile /run/sshd.pid
 LogLevel VERBOSE
 $(cat "$disk/sshd_options" 2>/dev/null || true)

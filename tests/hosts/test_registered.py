@@ -305,6 +305,7 @@ def test_a_head_that_boots_starts_its_queue(world: Cluster):
     site, head = Site(world, "h2"), world.lab["h2"]
     if head.run("sh", "-c", "command -v crontab || true").stdout == "":
         refused(site.register("--at-boot", check=False), 2, "the head has no cron", "jobs list")
+        assert not (site.folder() / "cluster.json").exists()
     head.run("sh", "-c", 'cat >"$0" && chmod 755 "$0"', "/usr/local/bin/crontab", text=CRONTAB)
     head.run("sh", "-c", "echo '1 2 * * * mine' | crontab -")
     site.register("--at-boot")

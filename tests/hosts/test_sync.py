@@ -13,9 +13,17 @@ def test_workers_run_in_a_copy_of_the_current_folder(world: Cluster):
     """--sync-dst-dir: every machine has the current folder's files before its agent starts, a newcomer too, and workers run there."""
     world.boot("h1", "h2", "h3")
     (world.folder / "notes.txt").write_text(TEXT)
+    (world.folder / "old.txt").write_text("removed before the newcomer joins")
+    (world.folder / "linked").symlink_to("/etc")
     job = world.job(hosts=["h1", "h2"], arguments=["--sync-dst-dir", COPY]).start().wait_running()
+    same_name = world.folder / "deep" / job.folder.name / "kept.txt"
+    same_name.parent.mkdir(parents=True)
+    same_name.write_text(TEXT)
+    (world.folder / "old.txt").unlink()
     job.edit("h1\nh2\nh3\n")
     job.wait_members("h1", "h2", "h3")
+    assert world.lab["h3"].run("cat", f"{COPY}/deep/{job.folder.name}/kept.txt").stdout == TEXT
+    assert "old.txt" not in world.lab["h3"].run("ls", COPY).stdout.split()
     for name, worker in job.training().items():
         assert world.lab[name].run("cat", f"{COPY}/notes.txt").stdout == TEXT
         folder = os.readlink(f"/proc/{worker}/cwd")

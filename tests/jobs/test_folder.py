@@ -132,7 +132,7 @@ def test_checkpoints_without_room(world: World):
 
 
 def test_stop_without_room(world: World):
-    """Stopped while there is no room for checkpoints, a job fails and names what is lost."""
+    """Stopped while there is no room for checkpoints, a job fails and names what is lost; `dtrain stop` fails too."""
     job = world.job(boundary="step")
     disk = world.folder / "disk"
     with small_disk(disk, "8m"):
@@ -140,7 +140,11 @@ def test_stop_without_room(world: World):
         job.start().wait_running()
         fill(disk / "ballast")
         job.wait_steps(3)
-        world.run("stop", "--job-dir", job.folder)
+        (job.folder / "logs/coordinator.log").write_text("of an earlier job\n")
+        answer = world.run("stop", "--job-dir", job.folder, "--json", check=False)
+        assert answer.returncode == 1 and "is lost" in answer.stderr, answer
+        assert "the terminal of the job's command says why" in answer.stderr, answer
+        assert json.loads(answer.stdout)["exit_code"] == 1, answer.stdout
         assert job.wait() == 1
         assert "are lost" in job.said() and "No space left on device" in job.said(), job.said()
 

@@ -35,6 +35,17 @@ def test_torture(world: World):
     job.stop()
 
 
+def test_command_beside_an_edit_by_hand(world: World):
+    """A command that takes back an edit by hand, because the job has not accepted that, says so where it was typed."""
+    job = world.job(hosts=3).start().wait_running()
+    job.edit("w1\n")  # refused: more than half of the hosts
+    eventually(lambda: "looks like an accident" in job.said(), "the list is refused", job=job)
+    answer = job.hosts_command("add", "w4")
+    assert "it lacked w2, w3" in answer.stderr, answer.stderr
+    assert "it lacked" not in job.hosts_command("remove", "w4").stderr
+    job.stop()
+
+
 def test_log_continues(world: World):
     """host_worker_log keeps its grammar and its numbers when the job is started again."""
     job = world.job(hosts=2).start().wait_running()

@@ -1,7 +1,9 @@
 """A job begins, is looked at, is stopped, goes on, and ends."""
 
+import fcntl
 import json
 import signal
+import subprocess
 import time
 
 from world import World, alive, eventually, send_signal
@@ -21,11 +23,27 @@ def test_detached_job(world: World):
     said = (world.folder / "job.out").read_text()
     assert str(job.folder) in said and "dtrain stop" in said, said
     assert len(job.training()) == 2
-    world.run("stop", "--job-dir", job.folder)
+    stopped = world.run("stop", "--job-dir", job.folder).stdout
     eventually(lambda: not world.processes(), "the job is gone", 20)
     assert list((world.folder / "m").glob("job-*.json")), "no checkpoint"
+    assert f"--resume continues from {(job.folder / 'latest_checkpoint').read_text().strip()}" in stopped, stopped
+    again = json.loads(world.run("stop", "--job-dir", job.folder, "--json").stdout)
+    assert again["exit_code"] == 75 and again["checkpoint"], again
+    assert "the job has already ended" in world.run("stop", "--job-dir", job.folder).stdout
     answer = job.hosts_command("list", check=False)
     assert answer.returncode != 0 and "already ended" in answer.stderr, answer.stderr
+
+
+def test_stop_of_a_job_that_begins_again(world: World):
+    """The record is still that of the job before: dtrain stop waits for the next one, and believes no old end."""
+    job = world.job().start().wait_running().stop()
+    with open(job.folder / "coordinator.lock", "r+b") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        stop = subprocess.Popen(world.command(["stop", "--job-dir", job.folder]), cwd=world.folder, env=world.environment,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        time.sleep(1)
+        assert stop.poll() is None, "an old end is taken for the new one"
+    assert "the job has already ended" in stop.communicate(timeout=20)[0] and stop.returncode == 0
 
 
 def test_detached_job_that_cannot_run(world: World):
@@ -59,7 +77,7 @@ def test_stop_now(world: World):
     """dtrain stop --now ends all processes without a checkpoint."""
     job = world.job().start().wait_running()
     pids = list(job.training().values())
-    world.run("stop", "--job-dir", job.folder, "--now")
+    assert "the job has " in world.run("stop", "--job-dir", job.folder, "--now").stdout
     assert job.wait(20) != 0
     assert not any(alive(pid) for pid in pids)
 
@@ -123,4 +141,5 @@ def test_events(world: World):
     assert [event["seq"] for event in events] == list(range(len(events)))
     table = world.run("events", "--job-dir", job.folder).stdout
     assert "generation" in table, table
+    assert table.splitlines()[0] == events[0]["time"][:10] + " UTC", table
     assert json.loads(world.run("events", "--job-dir", job.folder, "--json").stdout.splitlines()[0])["event"]

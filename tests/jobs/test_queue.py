@@ -211,9 +211,47 @@ def test_stop_is_final(world: World):
     os.kill(queue.process(1), signal.SIGTERM)
     queue.wait_for(1, lambda seen: seen["attempts"] == 2, "SIGTERM, as of a machine that goes off, lets it be resumed")
     eventually(lambda: "Resuming from" in queue.jobs("logs", 1).stdout, "it trains again", 60)
-    eventually(lambda: world.run("stop", "--job-dir", queue.folder / "0001", check=False).returncode == 0, "it is stopped", 60)
+    assert "has stopped" in world.run("stop", "--job-dir", queue.folder / "0001").stdout
     queue.wait_for(1, lambda seen: seen["state"] == "stopped", "it stays so")
     end(runner)
+
+
+def test_stop_of_an_attempt_that_was_lost_says_so(world: World):
+    """The coordinator is killed, and `dtrain stop` comes before the runner has seen it."""
+    queue, job = Queue(world), world.job()
+    give_training(queue, job, 400)
+    runner = queue.run()
+    eventually(lambda: checkpoints(job.prefix), "the first epoch is saved", 60)
+    runner.send_signal(signal.SIGSTOP)
+    send_signal(queue.process(1), signal.SIGKILL)
+    stop = subprocess.Popen(world.command(["stop", "--job-dir", queue.folder / "0001"]), cwd=world.folder,
+                            env=world.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    eventually(lambda: queue.show(1)["cancelled"], "the stop is written", 60)
+    runner.send_signal(signal.SIGCONT)
+    said = stop.communicate(timeout=60)[1]
+    assert stop.returncode == 1 and "is lost" in said and "dtrain jobs logs 1" in said, said
+    end(runner)
+
+
+def test_stop_between_two_attempts_is_final(world: World):
+    """`dtrain stop` cancels a job that its queue would start again, also in a job folder that the user chose."""
+    queue, chosen = Queue(world), world.folder / "chosen"
+    queue.give("launch", "--", "sh", "-c", "exit 3")
+    queue.give("launch", "--", "sh", "-c", "exit 3", before=["--job-dir", chosen])
+    for number, folder in ((1, queue.folder / "0001"), (2, chosen)):
+        runner = queue.run()
+        queue.wait_for(number, lambda seen: seen["state"] == "waiting" and seen["attempts"] > 0, "it is to run again")
+        stopped = json.loads(world.run("stop", "--job-dir", folder, "--json").stdout)
+        assert stopped["ended"].startswith("cancelled"), stopped
+        assert queue.show(number)["state"] == "cancelled"
+        assert "the job has already ended" in world.run("stop", "--job-dir", folder).stdout
+        end(runner)
+    queue.give("launch", "--", "sh", "-c", "exit 3")
+    runner = queue.run()
+    queue.wait_for(3, lambda seen: seen["state"] == "waiting" and seen["attempts"] > 0, "it is to run again")
+    end(runner)
+    answer = world.run("stop", "--job-dir", queue.folder / "0003")
+    assert "will be cancelled by the next runner" in answer.stdout and queue.show(3)["cancelled"], answer
 
 
 def test_the_runner_removes_old_jobs_once_it_is_told_to(world: World):

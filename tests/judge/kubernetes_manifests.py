@@ -16,7 +16,7 @@ TRAIN = ["train", "--network", "resnet", "--data-train", "data/train.rec", "-n",
 PREFIX = "m/it's \"here\": {x} #1 \u00fc"
 MORE = [[], ["--kube-claim", "mine"],
         ["--elastic", "--kube-gpus", "2", "--kube-cpus", "0.5", "--kube-namespace", "vision", "--kube-name", "cats",
-         "--model-prefix", PREFIX, "--kube-storage-class", "fast"]]
+         "--model-prefix", PREFIX, "--kube-storage-class", "fast", "--env", "TOKEN=a"]]
 
 
 def documents(more):

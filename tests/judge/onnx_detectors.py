@@ -21,7 +21,8 @@ COLOURS = [(220, 40, 40), (40, 200, 60), (60, 80, 230)]
 MEAN, STD = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
 BOX, SCORE = 1e-3 * max(ROOM), 1e-4
 MASK_LIMIT, MASK = 0.5, 1e-3
-NETWORKS = [("retinanet", [], 6), ("faster-rcnn", ["--proposals", "64"], 6), ("mask-rcnn", ["--proposals", "64"], 8)]
+NETWORKS = [("retinanet", [], 6), ("faster-rcnn", ["--proposals", "64", "--anchor-size", "16"], 6),
+            ("mask-rcnn", ["--proposals", "64"], 8)]
 
 
 def dtrain(*words):

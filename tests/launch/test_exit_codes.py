@@ -82,6 +82,14 @@ def test_a_file_that_is_not_executable(world):
     expect_refused(world, code(world, "./train.py"), "./train.py", "not executable")
 
 
+def test_a_script_in_place_of_a_program(world):
+    """As torchrun takes it: the way to start it is shown, and the reason once, not for each rank."""
+    (world.folder / "train.py").write_text("print(1)\n")
+    answer = code(world, "train.py", options=["--nproc-per-node", 2])
+    expect_refused(world, answer, "hint: start it through its interpreter: python3 train.py")
+    assert answer.stderr.count("no program in PATH") == 1, answer.stderr
+
+
 def test_a_missing_interpreter(world):
     """A script whose #! names nothing: script and interpreter are named, since only the second is missing."""
     script = world.folder / "train.py"

@@ -4,6 +4,7 @@ import collections
 import re
 
 from launches import PYTHON
+from world import eventually
 
 RANKS, LINES = 64, 2000
 # As fast as awk can, in blocks that end somewhere inside a line.
@@ -63,6 +64,18 @@ def test_a_last_line_without_end(world):
     """What a rank prints last counts, with or without a newline."""
     answer = world.launch("printf", "one\\ntwo", options=["-n", 2])
     assert sorted(line.partition(" ")[2] for line in answer.stdout.splitlines()) == ["one", "one", "two", "two"], answer.stdout
+
+
+def test_a_detached_launch_logs_a_line_once(world):
+    """With --detach the output of the ranks is in their logs, and not in the coordinator's as well."""
+    job = world.job(words=["sh", "-c", "echo only once; sleep 1000"], options=["-n", 2, "--detach"]).start()
+    assert job.wait() == 0
+    job.process = None
+    tail = ["tail-logs", "--job-dir", job.folder, "--no-follow"]
+    eventually(lambda: world.run(*tail).stdout.count("only once") >= 2, "both ranks are heard")
+    world.run("stop", "--job-dir", job.folder)
+    lines = sorted(line for line in world.run(*tail).stdout.splitlines() if "only once" in line)
+    assert lines == ["[worker1.0] only once", "[worker2.0] only once"], lines
 
 
 def test_long_lines_and_odd_bytes(world):

@@ -39,7 +39,7 @@ class Kube:
         self.pods: dict[str, Pod] = {}
         self.gone: list[Pod] = []
         self.views: list[tuple[float, list[dict]]] = []
-        self.image_trouble = ""
+        self.image_trouble = self.refused_kind = ""  # of objects that the user has no right to make
         self.attempts = 0
         self.lock, self.over = threading.RLock(), threading.Event()
         VOLUME.mkdir(exist_ok=True)
@@ -60,9 +60,12 @@ class Kube:
     # What a user does.
 
     def apply(self, text: str) -> str:
-        said = ""
+        said = refused = ""
         for document in yaml.safe_load_all(text):
             key = (document["kind"], document["metadata"]["name"])
+            if key[0] == self.refused_kind:
+                refused = f"Error from server (Forbidden): you cannot create {key[0]} \"{key[1]}\""
+                continue
             known = self.objects.get(key)
             if known and known["kind"] == "Job" and known["spec"] != document["spec"]:
                 raise ValueError(f"The Job \"{key[1]}\" is invalid: spec.template: field is immutable")
@@ -70,6 +73,8 @@ class Kube:
             document["metadata"]["uid"] = f"{key[0]}-{len(self.applied)}"
             self.objects.setdefault(key, document)
             said += f"{key[0].lower()}/{key[1]} {'configured' if known else 'created'}\n"
+        if refused:
+            raise ValueError(refused)
         return said
 
     def scale(self, name: str, replicas: int) -> None:
@@ -168,7 +173,10 @@ class Kube:
         elif not pod.container and not pod.trouble and time.monotonic() >= pod.start:
             node = self.nodes[-1] if pod.kind == "Job" else \
                 self.nodes[int(pod.name.rsplit("-", 1)[1]) % len(self.nodes)]
-            pod.container = Container(pod, node)
+            pod.container = Container(pod, node, self.secrets())
+
+    def secrets(self) -> dict[str, dict[str, str]]:
+        return {name: item["stringData"] for (kind, name), item in self.objects.items() if kind == "Secret"}
 
     def probe(self, pod: Pod) -> None:
         container = pod.spec["containers"][0]

@@ -27,17 +27,24 @@ def expanded(word: str, variables: dict[str, str]) -> str:
     return re.sub(r"\$\$|\$\(([A-Za-z_.-][\w.-]*)\)", replaced, word)
 
 
+def value_of(variable: dict, secrets: dict[str, dict[str, str]]) -> str:
+    if "value" in variable:
+        return variable["value"]
+    wanted = variable["valueFrom"]["secretKeyRef"]
+    return secrets[wanted["name"]][wanted["key"]]
+
+
 class Container:
     """One run of a pod's container on a machine."""
 
-    def __init__(self, pod: Pod, node: Host):
+    def __init__(self, pod: Pod, node: Host, secrets: dict[str, dict[str, str]]):
         spec = pod.spec["containers"][0]
         self.node, self.pod, self.lines, self.code = node, pod, [], None
         user, self.folder = pod.spec["securityContext"], spec["workingDir"]
         self.rights = ["setpriv", f"--reuid={user['runAsUser']}", f"--regid={user['runAsGroup']}", "--clear-groups",
                        "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all"]
         self.variables = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOSTNAME": pod.name}
-        self.variables |= {variable["name"]: variable["value"] for variable in spec["env"]}
+        self.variables |= {variable["name"]: value_of(variable, secrets) for variable in spec["env"]}
         assert spec["securityContext"]["readOnlyRootFilesystem"] and user["runAsNonRoot"] and user["runAsUser"] != 0
         script = (f"hostname {pod.name} && mkdir -p /work && mount --bind {VOLUME} /work && mount -t tmpfs -o mode=1777 tmp /tmp"
                   f" && mount -o remount,bind,ro / && cd {spec['workingDir']} && exec \"$@\"")

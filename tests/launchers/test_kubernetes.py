@@ -158,6 +158,37 @@ def test_what_is_wrong(world: Cluster):
         cluster.expect_nothing_left()
 
 
+def test_half_of_a_training_is_removed(world: Cluster):
+    """The user may make no Job, and later another user deletes it: the other objects, whose pods run, go too."""
+    with KubeWorld(world) as cluster:
+        cluster.kube.refused_kind = "Job"
+        expect_refusal(cluster.job(), 4, 'you cannot create Job "cats"')
+        cluster.expect_nothing_left()
+
+        cluster.kube.refused_kind = ""
+        job = cluster.job().start()
+        job.wait_members("cats-0", "cats-1").wait_steps(1)
+        cluster.kubectl("delete", "job", "cats")
+        assert job.wait() == 1 and "job/cats was deleted" in job.said(), job.said()
+        cluster.expect_nothing_left()
+
+
+def test_values_of_variables_are_in_a_secret(world: Cluster):
+    """Workers get the value of --env, the manifests have it in the Secret only, and what is printed has no Secret."""
+    with KubeWorld(world) as cluster:
+        job = cluster.job(arguments=["--env", "CATS_TOKEN=5ecret"])
+        printed = world.run(*job.arguments, "--kube-print")
+        assert "5ecret" not in printed.stdout + printed.stderr
+        assert "kubectl create secret generic cats-env" in printed.stderr
+        job.start().wait_members("cats-0", "cats-1").wait_steps(1)
+        holders = [document["kind"] for document in cluster.kube.applied if "5ecret" in json.dumps(document)]
+        assert holders == ["Secret"]
+        environments = cluster.kube.pods["cats-0"].container.run(["sh", "-c", "cat /proc/[0-9]*/environ"]).stdout
+        assert "CATS_TOKEN=5ecret" in environments
+        assert stop_by_signal(job) == 75, job.said()
+        cluster.expect_nothing_left()
+
+
 def expect_refusal(job: HostsJob, code: int, words: str, *more) -> None:
     answer = job.world.run(*job.arguments, *more, check=False)
     assert answer.returncode == code and words in answer.stderr, (answer.returncode, answer.stderr)

@@ -45,6 +45,8 @@ def a_run_behind_a_bucket_appears_and_grows(world):
         assert ask("api/series?run=" + row["id"])["columns"]["loss"]["mean"] == list(range(50))
         world.run("board", world.s3("m"), "--export", world.folder / "run.html")
         assert '"mean":[0,1,2,3,' in (world.folder / "run.html").read_text().replace(".0,", ","), "each line, not means"
+        refused = world.run("board", f"s3://{world.bucket}-not/m", "--export", "none.html", status=4)
+        assert "no run or job" not in refused and f"{world.bucket}-not" in refused, refused
         world.delete("m/deep/a-run/steps.jsonl")
         until(lambda: not ask("api/board")["rows"], "the run is gone")
     finally:

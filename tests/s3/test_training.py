@@ -62,6 +62,24 @@ def evaluates_and_exports_there(world):
     assert world.get("x/e.onnx") == (world.folder / "e.onnx").read_bytes()
 
 
+def exports_over_nothing_but_earlier_exports(world):
+    make_shapes(world, world.s3("d"))
+    world.run(*far_words(world), "--num-epochs", 1, "--model-prefix", world.s3("m/e"))
+    kept = {key: world.get(key) for key in ("d/shapes_val.rec", "m/e-0001.safetensors")}
+    export = ["export", world.s3("m/e"), "--to", "safetensors", "--out"]
+    error = world.run(*export, world.s3("d/shapes_val.rec"), status=2)
+    assert world.s3("d/shapes_val.rec") + ": is there already and is no earlier export" in error, error
+    for words in ([], ["--force"]):
+        error = world.run(*export, world.s3("m/e-0001.safetensors"), *words, status=2)
+        assert "is a file of a checkpoint" in error, error
+    assert kept == {key: world.get(key) for key in kept}
+    for _ in range(2):
+        world.run(*export, world.s3("x/e.safetensors"))
+    world.put("x/e.safetensors", b"notes")
+    world.run(*export, world.s3("x/e.safetensors"), "--force")
+    assert world.get("x/e.safetensors") != b"notes"
+
+
 def replaces_a_prepared_set_only_by_force(world):
     words = ["data", "prepare", "shapes-detection", "--train-count", 12, "--val-count", 6, "--out", world.s3("d")]
     train = "d/shapes-detection_train"
@@ -182,7 +200,7 @@ def a_job_lends_its_workers_what_only_its_coordinator_may_ask_for(world):
 
 
 TESTS = [gives_the_same_bits_from_a_bucket_and_to_one, goes_on_from_a_bucket, evaluates_and_exports_there,
-         replaces_a_prepared_set_only_by_force,
+         exports_over_nothing_but_earlier_exports, replaces_a_prepared_set_only_by_force,
          names_pictures_there, takes_sets_of_several_objects, says_at_the_start_that_checkpoints_cannot_be_kept, two_processes_share_a_cache,
          goes_on_when_the_disk_of_the_cache_is_full, reads_labels_through_the_chosen_cache,
          a_job_lends_its_workers_what_only_its_coordinator_may_ask_for]

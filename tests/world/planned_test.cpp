@@ -8,6 +8,8 @@
 #include <sstream>
 #include <thread>
 
+#include <dtrain/base/event_kind.hpp>
+
 #include "checked_toy_training.hpp"
 
 namespace dtrain::world {
@@ -17,9 +19,9 @@ using elastic::Policy;
 using Hosts = std::vector<std::string>;
 
 // Events of one kind, in order.
-std::vector<Json> events_of(const SimJob& job, std::string_view kind) {
+std::vector<Json> events_of(const SimJob& job, EventKind kind) {
   std::vector<Json> found = elastic::read_events(job.folder() / "events.jsonl");
-  std::erase_if(found, [&](const Json& event) { return event.at("event").as_string() != kind; });
+  std::erase_if(found, [&](const Json& event) { return event_kind(event) != kind; });
   return found;
 }
 
@@ -38,7 +40,7 @@ Condition seen(std::uint64_t samples) {
 Condition logged(std::string line) {
   return [=](const SimJob& job) { return std::ranges::count(lines_of_log(job), line) > 0; };
 }
-Condition happened(std::string kind, std::size_t times = 1) {
+Condition happened(EventKind kind, std::size_t times = 1) {
   return [=](const SimJob& job) { return events_of(job, kind).size() >= times; };
 }
 
@@ -94,7 +96,7 @@ TEST(World, LetsWorkersJoinAndLeaveWithoutFreezingAnybody) {
   script.hosts(seen(50), {"a", "b"}).hosts(logged("ADDED b"), {"a", "b", "c"}).hosts(logged("ADDED c"), {"b", "c"});
   script.when(logged("REMOVED a"));
   EXPECT_EQ(script.run({"a"}), "");
-  EXPECT_EQ(events_of(script.job(), "freeze").size(), 0u);
+  EXPECT_EQ(events_of(script.job(), EventKind::freeze).size(), 0u);
   EXPECT_EQ(lines_of_log(script.job()), (Hosts{"ADDED a", "ADDED b", "ADDED c", "REMOVED a"}));
 }
 
@@ -102,7 +104,7 @@ TEST(World, ReplacesAWorkerAtOneBoundaryAndStartsTheNewOneOnce) {
   Script script;
   script.hosts(seen(100), {"a", "b", "d"}).when(logged("ADDED d"));
   EXPECT_EQ(script.run({"a", "b", "c"}), "");
-  EXPECT_EQ(events_of(script.job(), "commit").size(), 2u);
+  EXPECT_EQ(events_of(script.job(), EventKind::commit).size(), 2u);
   EXPECT_EQ(script.job().agent_pool().started(), 4);
   const Hosts log = lines_of_log(script.job());
   EXPECT_EQ(Hosts(log.begin() + 3, log.end()), (Hosts{"REMOVED c", "ADDED d"}));
@@ -113,7 +115,7 @@ TEST(World, AnyWorkerCanBeRemovedUntilNoneOfTheFirstIsLeft) {
   script.hosts(seen(50), {"b", "c"}).hosts(logged("ADDED c"), {"c", "d"}).hosts(logged("ADDED d"), {"d"});
   script.when(logged("REMOVED c"));
   EXPECT_EQ(script.run({"a", "b"}), "");
-  EXPECT_EQ(events_of(script.job(), "freeze").size(), 0u);
+  EXPECT_EQ(events_of(script.job(), EventKind::freeze).size(), 0u);
 }
 
 TEST(World, ChangesOnlyBetweenEpochsUnlessAskedOtherwise) {
@@ -122,7 +124,7 @@ TEST(World, ChangesOnlyBetweenEpochsUnlessAskedOtherwise) {
   std::set<std::uint64_t> changed_at;  // steps of their epoch
   const auto note = [&](const SimJob& job) {
     if (const auto& current = job.state().current; current && current->start) changed_at.insert(current->start->step);
-    return happened("generation", 3)(job);
+    return happened(EventKind::generation, 3)(job);
   };
   Script script;
   script.hosts(seen(50), {"a", "b", "c"}).hosts(logged("ADDED c"), {"c"}).when(note);
@@ -136,7 +138,7 @@ TEST(World, ADrainedHostGoesAtTheNextStepAndStaysInTheFile) {
   script.when(seen(100), [](SimJob& job) {
     EXPECT_EQ(job.ask(Json::object({{"ask", "drain"}, {"host", "b"}})).dump(), R"({"ok":true})");
   });
-  script.when(happened("host_down"), [&](SimJob& job) { list = ask(job, "list"); });
+  script.when(happened(EventKind::host_down), [&](SimJob& job) { list = ask(job, "list"); });
   EXPECT_EQ(script.run({"a", "b"}), "");
   EXPECT_TRUE(logged("REMOVED b")(script.job()));
   ASSERT_EQ(list.at("hosts").as_array().size(), 2u);
@@ -151,7 +153,7 @@ TEST(World, AStopEndsTheJobResumable) {
       if (seen(100)(sim)) sim.ask(Json::object({{"ask", "stop"}, {"now", at_once}}));
     });
     EXPECT_EQ(finish.exit_code, ExitCode::resumable);
-    EXPECT_EQ(events_of(job.job(), "left").size(), at_once ? 0u : 2u);
+    EXPECT_EQ(events_of(job.job(), EventKind::left).size(), at_once ? 0u : 2u);
   }
 }
 
@@ -159,7 +161,7 @@ TEST(World, BelowTheMinimumItHoldsItsStateAndGoesOnWithTheNextWorker) {
   Policy policy = quick_policy();
   policy.min_workers = 2;
   Script script;
-  script.hosts(seen(100), {"a"}).hosts(happened("hold"), {"a", "c"}).when(logged("ADDED c"));
+  script.hosts(seen(100), {"a"}).hosts(happened(EventKind::hold), {"a", "c"}).when(logged("ADDED c"));
   EXPECT_EQ(script.run({"a", "b"}, policy), "");
 }
 
@@ -181,9 +183,11 @@ TEST(World, AHostThatCannotBeStartedDisturbsNobody) {
   options.broken_hosts = {"b"};
   Json list;
   Script script;
-  script.hosts(seen(100), {"a", "b"}).when(happened("host_down"), [&](SimJob& job) { list = ask(job, "list"); });
+  script.hosts(seen(100), {"a", "b"}).when(happened(EventKind::host_down), [&](SimJob& job) {
+    list = ask(job, "list");
+  });
   EXPECT_EQ(script.run({"a"}, quick_policy(), options), "");
-  EXPECT_EQ(events_of(script.job(), "freeze").size(), 0u);
+  EXPECT_EQ(events_of(script.job(), EventKind::freeze).size(), 0u);
   const Json& broken = list.at("hosts").as_array()[1];
   EXPECT_NE(broken.at("reason").as_string().find("connection refused"), std::string::npos) << broken.dump();
 }
