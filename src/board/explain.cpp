@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <map>
+#include <algorithm>
 #include <optional>
 
+#include <dtrain/base/error.hpp>
 #include <dtrain/base/event_kind.hpp>
 #include <dtrain/base/text.hpp>
 
@@ -16,32 +17,112 @@ std::string text_of_value(const Json& value) {
   if (value.is_string()) return value.as_string();
   if (!value.is_array()) return value.dump();
   std::vector<std::string> parts;
-  for (const Json& one : value.as_array()) parts.push_back(text_of_value(one));
+  for (const Json& one : value.as_array()) {
+    if (std::string part = text_of_value(one); !part.empty()) parts.push_back(std::move(part));
+  }
   return join(parts, ", ");
 }
 
-std::string seconds_text(const Json& event, std::string_view name) {
-  return format_duration(std::chrono::duration<double>(member_number(event, name)));
+// Parts of sentences. Each is empty where the event does not say it, so that a sentence has no hole.
+
+std::string led_by(std::string_view lead, const std::string& text) {
+  return text.empty() ? text : std::string(lead) + text;
 }
+
+// A number that names or counts something; a negative one stands for "none".
+std::string number_text(const Json& event, std::string_view name) {
+  return member_number(event, name, -1) < 0 ? std::string() : member_text(event, name);
+}
+
+// "2 workers"
+std::string counted(const Json& event, std::string_view name, std::string_view noun) {
+  const Json* const count = event.find(name);
+  return count && count->is_integer() && count->as_integer() >= 0 ? count_text(count->as_integer(), noun) : "";
+}
+
+std::string seconds_text(const Json& event, std::string_view name) {
+  const double seconds = member_number(event, name, -1);
+  return seconds < 0 ? std::string() : format_duration(std::chrono::duration<double>(seconds));
+}
+
+std::string because(const Json& event) { return led_by(": ", member_text(event, "reason")); }
 
 // "worker 2 on w1 (slot 1)"
 std::string worker_text(const Json& event) {
-  std::string text = fmt::format("worker {} on {}", member_text(event, "worker"), member_text(event, "host"));
-  if (const std::string slot = member_text(event, "slot"); !slot.empty()) text += fmt::format(" (slot {})", slot);
+  const std::string worker = number_text(event, "worker"), slot = number_text(event, "slot");
+  return fmt::format("{}{}{}", worker.empty() ? "a worker" : "worker " + worker,
+                     led_by(" on ", member_text(event, "host")), slot.empty() ? "" : fmt::format(" (slot {})", slot));
+}
+
+std::string generation_text(const Json& event) {
+  const std::string number = number_text(event, "generation");
+  return number.empty() ? "a generation" : "generation " + number;
+}
+
+std::string capitalised(std::string text) {
+  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
   return text;
 }
 
-std::string because(const Json& event) {
-  const std::string reason = member_text(event, "reason");
-  return reason.empty() ? std::string() : ": " + reason;
+std::string host_sentence(const Json& event, std::string_view what) {
+  const std::string host = member_text(event, "host");
+  return fmt::format("{} {}{}", host.empty() ? "A host" : host, what, because(event));
 }
 
+std::string worker_sentence(const Json& event, std::string_view what) {
+  return fmt::format("{} {}{}", capitalised(worker_text(event)), what, because(event));
+}
+
+std::string generation_sentence(const Json& event, std::string_view what) {
+  return fmt::format("{} {}{}", capitalised(generation_text(event)), what, because(event));
+}
+
+// An edit may change lines of hosts only, and a coordinator that took over knows the hosts already.
 std::string hosts_sentence(const Json& event) {
   const std::string added = member_text(event, "added"), removed = member_text(event, "removed");
   std::vector<std::string> parts;
   if (!added.empty()) parts.push_back(added + " should join");
   if (!removed.empty()) parts.push_back(removed + " should leave");
-  return fmt::format("The list of hosts changed by {}: {}", member_text(event, "by"), join(parts, ", "));
+  if (parts.empty()) parts.emplace_back("the hosts stay the same");
+  const std::string what = number_text(event, "list") == "1"
+                               ? "The coordinator has its first list of hosts"
+                               : "The list of hosts changed" + led_by(" by ", member_text(event, "by"));
+  return fmt::format("{}: {}", what, join(parts, "; "));
+}
+
+// A host fails without a worker when it does not pass the admission check.
+std::string failed_sentence(const Json& event) {
+  const bool has_worker = !number_text(event, "worker").empty();
+  return has_worker ? worker_sentence(event, "failed") : host_sentence(event, "did not pass the admission check");
+}
+
+// A worker that lost its peers, or the report of a training that could not write its last weights.
+std::string lost_sentence(const Json& event) {
+  if (!event.find("message")) return worker_sentence(event, "lost the others in " + generation_text(event));
+  return fmt::format("{} could not write its last checkpoint{}",
+                     number_text(event, "worker").empty() ? "The training" : capitalised(worker_text(event)),
+                     led_by(": ", member_text(event, "message")));
+}
+
+// A notice that does not ask the host to leave is a forecast of the cloud.
+std::string notice_sentence(const Json& event) {
+  const Json* const leave = event.find("leave");
+  const bool stays = leave && leave->is_bool() && !leave->as_bool();
+  return host_sentence(event, stays ? "may end soon; the job keeps it until then" : "was given notice");
+}
+
+std::string straggler_sentence(const Json& event) {
+  const std::string own = seconds_text(event, "compute_seconds");
+  return fmt::format("{} holds the others up{}{}", capitalised(worker_text(event)),
+                     own.empty() ? "" : fmt::format(": it computes {} a step", own),
+                     led_by(", the median is ", seconds_text(event, "median_seconds")));
+}
+
+std::string prepare_sentence(const Json& event) {
+  const std::string leaving = member_text(event, "leaving");
+  return fmt::format("{}{} is being prepared{}{}", capitalised(generation_text(event)),
+                     led_by(" of ", counted(event, "workers", "worker")),
+                     leaving.empty() ? "" : fmt::format("; workers on {} leave", leaving), because(event));
 }
 
 std::string pause_sentence(const Json& event) {
@@ -49,151 +130,201 @@ std::string pause_sentence(const Json& event) {
   if (const Json* seconds = event.find("seconds"); seconds && seconds->is_object()) {
     for (const auto& [name, value] : seconds->as_object()) {
       if (!value.is_number() || value.as_number() < 5e-4) continue;
-      parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", name,
+      std::string words = name;
+      std::ranges::replace(words, '_', ' ');
+      parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", words,
                            format_duration(std::chrono::duration<double>(value.as_number())));
     }
   }
-  return fmt::format("Generation {} trains with {} workers after a pause of {}{}{}", member_text(event, "generation"),
-                     member_text(event, "workers"), seconds_text(event, "pause_seconds"),
-                     parts.empty() ? "" : " (" + parts + ")", because(event));
+  return generation_sentence(event, fmt::format("trains{}{}{}", led_by(" with ", counted(event, "workers", "worker")),
+                                                led_by(" after a pause of ", seconds_text(event, "pause_seconds")),
+                                                parts.empty() ? "" : " (" + parts + ")"));
 }
 
-// A detector's evaluation has an average precision in the place of a loss, its training no accuracy.
-std::string epoch_sentence(const Json& event, const char* what) {
-  const std::string epoch = fmt::format("{} of epoch {}", what, member_text(event, "epoch"));
-  if (const Json* const boxes = event.find("boxes")) {
-    const auto figures = [](const Json& of) {
-      return fmt::format("average precision {:.4f}, {:.4f} at overlap 0.50", member_number(of, "ap"),
-                         member_number(of, "ap50"));
-    };
-    const Json* const masks = event.find("masks");
-    return fmt::format("{}: {}{}", epoch, figures(*boxes), masks ? "; of masks " + figures(*masks) : "");
-  }
-  std::string loss = fmt::format("{}: loss {:.4f}", epoch, member_number(event, "loss"));
-  const Json* const accuracy = event.find("accuracy");
-  if (accuracy && accuracy->is_null()) return loss;
-  return fmt::format("{}, accuracy {:.4f}", loss, member_number(event, "accuracy"));
+std::string takeover_sentence(const Json& event) {
+  std::vector<std::string> parts = {led_by("term ", number_text(event, "term")), counted(event, "workers", "worker"),
+                                    led_by("agents of ", member_text(event, "hosts"))};
+  std::erase(parts, "");
+  return "Another coordinator took over" + led_by(": ", join(parts, ", "));
 }
 
 std::string finish_sentence(const Json& event) {
+  constexpr int kFirstOfSignals = 129;  // 128 and the number of the signal that ended the job
+  const std::string text = number_text(event, "exit_code");
+  if (text.empty()) return "The job is over" + because(event);
   const double code = member_number(event, "exit_code");
-  const char* const how = code == 0 ? "is complete" : code == 75 ? "stopped and can be resumed" : "failed";
-  return fmt::format("The job {} (exit code {}){}", how, member_text(event, "exit_code"), because(event));
+  const char* const how = code == static_cast<int>(ExitCode::ok)          ? "is complete"
+                          : code == static_cast<int>(ExitCode::resumable) ? "stopped and can be resumed"
+                          : code >= kFirstOfSignals                       ? "was ended without a checkpoint"
+                                                                          : "failed";
+  return fmt::format("The job {} (exit code {}){}", how, text, because(event));
 }
 
-std::string straggler_sentence(const Json& event) {
-  return fmt::format("{} holds the others up: it computes {} a step, the median is {}", worker_text(event),
-                     seconds_text(event, "compute_seconds"), seconds_text(event, "median_seconds"));
+std::string goodput_sentence(const Json& event) {
+  const double percent = member_number(event, "percent", -1);
+  const double samples = member_number(event, "samples_seen"), sent = member_number(event, "sent_bytes");
+  std::vector<std::string> parts;
+  if (percent >= 0) parts.push_back(fmt::format("{:.1f} % of the time went into steps that count", percent));
+  if (samples > 0) parts.push_back(member_text(event, "samples_seen") + " samples seen");
+  if (sent > 0) parts.push_back(format_bytes(static_cast<std::uint64_t>(sent)) + " sent between workers");
+  return "Goodput" + led_by(": ", join(parts, ", "));
+}
+
+// A negative precision: the pictures show nothing to find.
+std::string precision_text(const Json& figures) {
+  const double ap = member_number(figures, "ap", -1), ap50 = member_number(figures, "ap50", -1);
+  if (ap < 0 || ap50 < 0) return "no average precision, because there was nothing to find";
+  return fmt::format("average precision {:.4f}, {:.4f} at overlap 0.50", ap, ap50);
+}
+
+// Events have null for a number that is not finite. A detector's evaluation has an average precision in the place of a
+// loss, its training no accuracy.
+std::string metrics_text(const Json& event) {
+  if (const Json* const boxes = event.find("boxes")) {
+    const Json* const masks = event.find("masks");
+    return precision_text(*boxes) + (masks ? "; of masks " + precision_text(*masks) : "");
+  }
+  std::vector<std::string> parts;
+  if (const Json* const loss = event.find("loss")) {
+    parts.push_back(loss->is_number() ? fmt::format("loss {:.4f}", loss->as_number()) : "a loss that is not finite");
+  }
+  const double accuracy = member_number(event, "accuracy", -1);
+  if (accuracy >= 0) parts.push_back(fmt::format("accuracy {:.4f}", accuracy));
+  return join(parts, ", ");
+}
+
+std::string metrics_sentence(const Json& event, std::string_view what) {
+  return fmt::format("{}{}{}", what, led_by(" of epoch ", number_text(event, "epoch")),
+                     led_by(": ", metrics_text(event)));
+}
+
+std::string checkpoint_sentence(const Json& event) {
+  const std::string worker = number_text(event, "worker"), file = member_text(event, "file");
+  return fmt::format("{} {}", worker.empty() ? "Saved" : fmt::format("Worker {} saved", worker),
+                     file.empty() ? "a checkpoint" : file);
+}
+
+std::string started_sentence(const Json& event) {
+  return fmt::format("The program starts{}{}{}{}", member_number(event, "restart") > 0 ? " again" : "",
+                     led_by(" as ", counted(event, "ranks", "rank")),
+                     led_by(" on ", counted(event, "machines", "machine")),
+                     led_by(" in generation ", number_text(event, "generation")));
+}
+
+std::string rank_failed_sentence(const Json& event) {
+  const std::string rank = number_text(event, "rank"), worker = number_text(event, "worker");
+  const std::string restart = number_text(event, "failures");
+  const std::string most = led_by(" of at most ", number_text(event, "max_restarts"));
+  return fmt::format("{}{}{} failed{}; all ranks start again{}", rank.empty() ? "A rank" : "Rank " + rank,
+                     led_by(" on ", member_text(event, "host")),
+                     worker.empty() ? "" : fmt::format(" (worker {})", worker), because(event),
+                     restart.empty() ? "" : fmt::format(" (restart {}{})", restart, most));
 }
 
 using Sentence = std::string (*)(const Json&);
 
-std::string host_sentence(const Json& event, const char* what) {
-  return fmt::format("{} {}{}", member_text(event, "host"), what, because(event));
-}
+struct Telling {
+  EventKind kind;
+  Weight weight;
+  Sentence sentence;
+};
 
-const std::map<EventKind, Sentence>& sentences() {
-  static const std::map<EventKind, Sentence> all = {
-      {EventKind::hosts, hosts_sentence},
-      {EventKind::hosts_refused,
-       [](const Json& e) {
-         return fmt::format("The removal of {} is ignored{}", member_text(e, "removed"), because(e));
-       }},
-      {EventKind::host_starting, [](const Json& e) { return host_sentence(e, "gets an agent"); }},
-      {EventKind::host_up,
-       [](const Json& e) {
-         return fmt::format("The agent of {} answers from {} after {}", member_text(e, "host"),
-                            member_text(e, "address"), seconds_text(e, "seconds"));
-       }},
-      {EventKind::host_down, [](const Json& e) { return host_sentence(e, "has no agent any more"); }},
-      {EventKind::preparing, [](const Json& e) { return host_sentence(e, "is being prepared and checked"); }},
-      {EventKind::prepared, [](const Json& e) { return host_sentence(e, "passed the admission check"); }},
-      {EventKind::spare, [](const Json& e) { return host_sentence(e, "is a spare: there are workers enough"); }},
-      {EventKind::drain, [](const Json& e) { return host_sentence(e, "leaves at the next step"); }},
-      {EventKind::notice, [](const Json& e) { return host_sentence(e, "was given notice"); }},
-      {EventKind::added, [](const Json& e) { return host_sentence(e, "is a member: it has finished a step"); }},
-      {EventKind::removed, [](const Json& e) { return host_sentence(e, "is no member any more"); }},
-      {EventKind::worker_starting, [](const Json& e) { return fmt::format("A process starts: {}", worker_text(e)); }},
-      {EventKind::worker_up,
-       [](const Json& e) { return fmt::format("{} runs as process {}", worker_text(e), member_text(e, "pid")); }},
-      {EventKind::worker_ready,
-       [](const Json& e) { return fmt::format("{} has built its model and can join", worker_text(e)); }},
-      {EventKind::prepare,
-       [](const Json& e) {
-         return fmt::format("Generation {} of {} workers is prepared{}", member_text(e, "generation"),
-                            member_text(e, "workers"), because(e));
-       }},
-      {EventKind::commit,
-       [](const Json& e) {
-         return fmt::format("Generation {} is decided; members: {}{}", member_text(e, "generation"),
-                            member_text(e, "members"), because(e));
-       }},
-      {EventKind::entered,
-       [](const Json& e) {
-         return fmt::format("All members entered generation {}; the state was synchronised in {}",
-                            member_text(e, "generation"), seconds_text(e, "sync_seconds"));
-       }},
-      {EventKind::generation, pause_sentence},
-      {EventKind::abandoned,
-       [](const Json& e) {
-         return fmt::format("Generation {} is given up{}", member_text(e, "generation"), because(e));
-       }},
-      {EventKind::freeze,
-       [](const Json& e) {
-         return fmt::format("Training pauses; no update of generation {} counts from here{}",
-                            member_text(e, "generation"), because(e));
-       }},
-      {EventKind::hold, [](const Json& e) { return fmt::format("Training waits{}", because(e)); }},
-      {EventKind::failed, [](const Json& e) { return fmt::format("{} failed{}", worker_text(e), because(e)); }},
-      {EventKind::exited, [](const Json& e) { return fmt::format("{} exited{}", worker_text(e), because(e)); }},
-      {EventKind::lost,
-       [](const Json& e) {
-         return e.find("worker") ? fmt::format("{} lost the others{}", worker_text(e), because(e))
-                                 : fmt::format("The last weights are lost: {}", member_text(e, "message"));
-       }},
-      {EventKind::left, [](const Json& e) { return fmt::format("{} left{}", worker_text(e), because(e)); }},
-      {EventKind::done, [](const Json& e) { return fmt::format("{} is done", worker_text(e)); }},
-      {EventKind::straggler, straggler_sentence},
-      {EventKind::takeover,
-       [](const Json& e) {
-         return fmt::format("Another coordinator took over: term {}, {} workers on {}", member_text(e, "term"),
-                            member_text(e, "workers"), member_text(e, "hosts"));
-       }},
-      {EventKind::cut_off,
-       [](const Json&) { return std::string("The coordinator does not reach enough agents: it decides nothing"); }},
-      {EventKind::reached,
-       [](const Json& e) {
-         return fmt::format("The coordinator reaches enough agents again, after {}", seconds_text(e, "seconds"));
-       }},
-      {EventKind::epoch, [](const Json& e) { return epoch_sentence(e, "Training"); }},
-      {EventKind::evaluation, [](const Json& e) { return epoch_sentence(e, "Validation"); }},
-      {EventKind::checkpoint, [](const Json& e) { return fmt::format("Saved {}", member_text(e, "file")); }},
-      {EventKind::shards,
-       [](const Json& e) {
-         return fmt::format("Shards follow the speed of the workers: ranks compute {}", member_text(e, "shards"));
-       }},
-      {EventKind::warning, [](const Json& e) { return fmt::format("Warning: {}", member_text(e, "message")); }},
-      {EventKind::stop, [](const Json& e) { return fmt::format("The job is asked to stop{}", because(e)); }},
-      {EventKind::end_at_once, [](const Json& e) { return fmt::format("The job ends at once{}", because(e)); }},
-      {EventKind::finish, finish_sentence},
-      {EventKind::goodput,
-       [](const Json& e) {
-         const double sent = member_number(e, "sent_bytes");
-         return fmt::format(
-             "{:.1f} % of the time went into steps that count; {} samples seen{}", member_number(e, "percent"),
-             member_text(e, "samples_seen"),
-             sent > 0 ? ", " + format_bytes(static_cast<std::uint64_t>(sent)) + " sent between workers" : "");
-       }},
-  };
-  return all;
-}
+// In the order of the enumeration, so that each kind has its sentence.
+constexpr Telling kTellings[] = {
+    {EventKind::hosts, Weight::change, hosts_sentence},
+    {EventKind::hosts_refused, Weight::trouble,
+     [](const Json& e) {
+       const std::string removed = member_text(e, "removed");
+       return fmt::format("The removal of {} is ignored{}", removed.empty() ? "hosts" : removed, because(e));
+     }},
+    {EventKind::host_starting, Weight::detail, [](const Json& e) { return host_sentence(e, "gets an agent"); }},
+    {EventKind::host_up, Weight::detail,
+     [](const Json& e) {
+       const std::string host = member_text(e, "host");
+       return fmt::format("The agent of {} answers{}{}", host.empty() ? "a host" : host,
+                          led_by(" from ", member_text(e, "address")), led_by(" after ", seconds_text(e, "seconds")));
+     }},
+    {EventKind::host_down, Weight::detail, [](const Json& e) { return host_sentence(e, "has no agent"); }},
+    {EventKind::preparing, Weight::detail,
+     [](const Json& e) { return host_sentence(e, "is being prepared and checked"); }},
+    {EventKind::prepared, Weight::detail, [](const Json& e) { return host_sentence(e, "passed the admission check"); }},
+    {EventKind::spare, Weight::detail,
+     [](const Json& e) { return host_sentence(e, "is a spare: there are enough workers"); }},
+    {EventKind::drain, Weight::change, [](const Json& e) { return host_sentence(e, "leaves at the next step"); }},
+    {EventKind::notice, Weight::change, notice_sentence},
+    {EventKind::added, Weight::change,
+     [](const Json& e) { return host_sentence(e, "is a member: it has finished a step"); }},
+    {EventKind::removed, Weight::change, [](const Json& e) { return host_sentence(e, "is no member any more"); }},
+    {EventKind::worker_starting, Weight::detail, [](const Json& e) { return "A process starts: " + worker_text(e); }},
+    {EventKind::worker_up, Weight::detail,
+     [](const Json& e) { return worker_sentence(e, "runs" + led_by(" as process ", number_text(e, "pid"))); }},
+    {EventKind::worker_ready, Weight::detail, [](const Json& e) { return worker_sentence(e, "is ready to join"); }},
+    {EventKind::straggler, Weight::trouble, straggler_sentence},
+    {EventKind::failed, Weight::trouble, failed_sentence},
+    {EventKind::exited, Weight::detail,
+     [](const Json& e) { return fmt::format("The process of {} is gone{}", worker_text(e), because(e)); }},
+    {EventKind::left, Weight::detail, [](const Json& e) { return worker_sentence(e, "left"); }},
+    {EventKind::done, Weight::detail, [](const Json& e) { return worker_sentence(e, "is done"); }},
+    {EventKind::lost, Weight::trouble, lost_sentence},
+    {EventKind::prepare, Weight::detail, prepare_sentence},
+    {EventKind::commit, Weight::change,
+     [](const Json& e) {
+       return generation_sentence(e, "is committed" + led_by(", with workers on ", member_text(e, "members")));
+     }},
+    {EventKind::entered, Weight::detail,
+     [](const Json& e) {
+       return fmt::format("All members entered {}{}", generation_text(e),
+                          led_by("; the state was synchronised in ", seconds_text(e, "sync_seconds")));
+     }},
+    {EventKind::generation, Weight::change, pause_sentence},
+    {EventKind::abandoned, Weight::change, [](const Json& e) { return generation_sentence(e, "is given up"); }},
+    {EventKind::freeze, Weight::trouble,
+     [](const Json& e) {
+       return fmt::format("Training pauses; no update of {} counts from here{}", generation_text(e), because(e));
+     }},
+    {EventKind::hold, Weight::detail, [](const Json& e) { return "Training waits for workers" + because(e); }},
+    {EventKind::takeover, Weight::change, takeover_sentence},
+    {EventKind::cut_off, Weight::trouble,
+     [](const Json&) { return std::string("The coordinator does not reach enough agents: it decides nothing"); }},
+    {EventKind::reached, Weight::change,
+     [](const Json& e) {
+       return "The coordinator reaches enough agents again" + led_by(", after ", seconds_text(e, "seconds"));
+     }},
+    {EventKind::claimed, Weight::change,
+     [](const Json& e) {
+       return fmt::format("The coordinator holds the tie-breaker of {}: it continues with half of the agents",
+                          generation_text(e));
+     }},
+    {EventKind::stop, Weight::change, [](const Json& e) { return "The job begins to stop" + because(e); }},
+    {EventKind::end_at_once, Weight::trouble, [](const Json& e) { return "The job ends at once" + because(e); }},
+    {EventKind::finish, Weight::change, finish_sentence},
+    {EventKind::goodput, Weight::detail, goodput_sentence},
+    {EventKind::step, Weight::detail,
+     [](const Json& e) { return metrics_sentence(e, "Step" + led_by(" ", number_text(e, "step"))); }},
+    {EventKind::epoch, Weight::detail, [](const Json& e) { return metrics_sentence(e, "Training"); }},
+    {EventKind::evaluation, Weight::detail, [](const Json& e) { return metrics_sentence(e, "Validation"); }},
+    {EventKind::checkpoint, Weight::detail, checkpoint_sentence},
+    {EventKind::shards, Weight::detail,
+     [](const Json& e) {
+       return "Shards follow the speed of the workers" + led_by(": ranks compute ", member_text(e, "shards"));
+     }},
+    {EventKind::warning, Weight::trouble,
+     [](const Json& e) {
+       return fmt::format("Warning{}{}", led_by(" of worker ", number_text(e, "worker")),
+                          led_by(": ", member_text(e, "message")));
+     }},
+    {EventKind::started, Weight::change, started_sentence},
+    {EventKind::rank_failed, Weight::trouble, rank_failed_sentence},
+};
+static_assert(std::ranges::equal(kTellings, kEventKindNames, {}, &Telling::kind, &EnumName<EventKind>::value),
+              "each kind of event has its sentence, at its place");
 
 std::string by_members(const Json& event) {
   if (!event.is_object()) return event.dump();
   std::vector<std::string> parts;
   for (const auto& [name, value] : event.as_object()) {
-    if (name != "seq" && name != "time" && name != "event")
-      parts.push_back(fmt::format("{}={}", name, text_of_value(value)));
+    if (name == "seq" || name == "time" || name == "event") continue;
+    if (std::string text = led_by(name + "=", text_of_value(value)); !text.empty()) parts.push_back(std::move(text));
   }
   return join(parts, " ");
 }
@@ -212,65 +343,12 @@ double member_number(const Json& event, std::string_view name, double otherwise)
 
 std::string explain(const Json& event) {
   const std::optional<EventKind> kind = event_kind(event);
-  const auto known = kind ? sentences().find(*kind) : sentences().end();
-  std::string text = known == sentences().end() ? by_members(event) : known->second(event);
-  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z' && text.starts_with("worker ")) text[0] = 'W';
-  return text;
+  return kind ? kTellings[static_cast<std::size_t>(*kind)].sentence(event) : by_members(event);
 }
 
 Weight weight_of(const Json& event) {
   const std::optional<EventKind> kind = event_kind(event);
-  if (!kind) return Weight::detail;
-  switch (*kind) {
-    case EventKind::hosts_refused:
-    case EventKind::straggler:
-    case EventKind::failed:
-    case EventKind::lost:
-    case EventKind::freeze:
-    case EventKind::cut_off:
-    case EventKind::end_at_once:
-    case EventKind::warning:
-      return Weight::trouble;
-    case EventKind::hosts:
-    case EventKind::drain:
-    case EventKind::notice:
-    case EventKind::added:
-    case EventKind::removed:
-    case EventKind::commit:
-    case EventKind::generation:
-    case EventKind::abandoned:
-    case EventKind::takeover:
-    case EventKind::reached:
-    case EventKind::stop:
-    case EventKind::finish:
-      return Weight::change;
-    case EventKind::host_starting:
-    case EventKind::host_up:
-    case EventKind::host_down:
-    case EventKind::preparing:
-    case EventKind::prepared:
-    case EventKind::spare:
-    case EventKind::worker_starting:
-    case EventKind::worker_up:
-    case EventKind::worker_ready:
-    case EventKind::exited:
-    case EventKind::left:
-    case EventKind::done:
-    case EventKind::prepare:
-    case EventKind::entered:
-    case EventKind::hold:
-    case EventKind::claimed:
-    case EventKind::goodput:
-    case EventKind::step:
-    case EventKind::epoch:
-    case EventKind::evaluation:
-    case EventKind::checkpoint:
-    case EventKind::shards:
-    case EventKind::started:
-    case EventKind::rank_failed:
-      return Weight::detail;
-  }
-  return Weight::detail;
+  return kind ? kTellings[static_cast<std::size_t>(*kind)].weight : Weight::detail;
 }
 
 }  // namespace dtrain::board

@@ -7,7 +7,6 @@
 
 #include "common/temporary_folder.hpp"
 #include "evaluation_answers.hpp"
-#include "explain.hpp"
 #include "locks.hpp"
 
 namespace dtrain::board {
@@ -130,39 +129,6 @@ TEST(Run, AnotherRunInTheSameFolderBeginsAnew) {
   run.apply(std::move(other));
   EXPECT_TRUE(run.row(0, true).at("validation_accuracy").is_null());
   EXPECT_EQ(run.events().size(), 1u);
-}
-
-TEST(Explain, SaysEventsInWords) {
-  const auto words = [](const std::string& json) { return explain(Json::parse(json, "test")); };
-  EXPECT_EQ(words(R"({"event":"failed","worker":2,"host":"w1","slot":1,"reason":"signal 9"})"),
-            "Worker 2 on w1 (slot 1) failed: signal 9");
-  EXPECT_EQ(words(R"({"event":"hosts","added":["w2","w3"],"removed":[],"by":"command"})"),
-            "The list of hosts changed by command: w2, w3 should join");
-  EXPECT_NE(words(R"({"event":"generation","generation":3,"workers":2,"reason":"w2 joined","pause_seconds":0.25,)"
-                  R"("seconds":{"sync":0.2}})")
-                .find("after a pause of 250 ms (sync 200 ms): w2 joined"),
-            std::string::npos);
-  EXPECT_EQ(words(R"({"event":"evaluation","epoch":2,"loss":null,"accuracy":0.3,"boxes":{"ap":0.3,"ap50":0.5}})"),
-            "Validation of epoch 2: average precision 0.3000, 0.5000 at overlap 0.50");
-  EXPECT_EQ(
-      words(R"({"event":"evaluation","epoch":2,"loss":null,"accuracy":0.3,"boxes":{"ap":0.3,"ap50":0.5},)"
-            R"("masks":{"ap":0.2,"ap50":0.4}})"),
-      "Validation of epoch 2: average precision 0.3000, 0.5000 at overlap 0.50; of masks average precision 0.2000, "
-      "0.4000 at overlap 0.50");
-  EXPECT_EQ(words(R"({"event":"epoch","epoch":2,"loss":0.5,"accuracy":null})"), "Training of epoch 2: loss 0.5000");
-  EXPECT_EQ(words(R"({"seq":1,"event":"new kind","x":1,"y":"z"})"), "x=1 y=z");
-  for (const char* odd : {"{}", "[]", "7", R"({"event":5})", R"({"event":"commit"})",
-                          R"({"event":"evaluation","boxes":3,"masks":[]})", R"({"event":"finish","reason":[]})"})
-    EXPECT_NO_THROW(words(odd)) << odd;
-}
-
-TEST(Explain, WeighsEventsByTheirKinds) {
-  const auto weight = [](const std::string& json) { return weight_of(Json::parse(json, "test")); };
-  EXPECT_EQ(weight(R"({"event":"failed","host":"w1"})"), Weight::trouble);
-  EXPECT_EQ(weight(R"({"event":"commit"})"), Weight::change);
-  EXPECT_EQ(weight(R"({"event":"worker_up"})"), Weight::detail);
-  for (const char* odd : {R"({"event":"new kind"})", R"({"event":5})", "{}", "[]"})
-    EXPECT_EQ(weight(odd), Weight::detail) << odd;
 }
 
 TEST(Locks, AreReadFromTheKernelsTable) {
