@@ -25,6 +25,7 @@ from pathlib import Path
 from invocation_cases import ASKS, DATA, FIXTURE, NOWHERE, OUTPUTS, TRAIN, Case, Tree
 
 DEADLINE = 30  # seconds
+TESTS = Path(__file__).resolve().parent.parent
 FIRST_USER = 200_000  # of the cases; no account has such a number
 
 
@@ -38,7 +39,7 @@ def make_fixture(dtrain, folder):
     run("data", "prepare", "shapes", "--train-count", "60", "--val-count", "20", "--out", "d")
     run("train", *TRAIN.split(), *DATA.split(), "--model-prefix", "m/s")
     run("train", *TRAIN.split(), *DATA.split(), "-n", "2", "--job-dir", "job", "--model-prefix", "m/j")
-    golden = Path(__file__).resolve().parent.parent / "unit/data/golden"
+    golden = TESTS / "unit/data/golden"
     for name, picture in {"a": "grey.jpg", "b": "palette.png"}.items():
         (folder / "pictures" / name).mkdir(parents=True)
         shutil.copy(golden / picture, folder / "pictures" / name)
@@ -227,17 +228,26 @@ def judge(case, code, text, answer, folder):
     return faults
 
 
-def in_namespaces():
-    """Only a loopback device, a private /tmp and processes that end with this one; False where that is not allowed."""
+def in_namespaces(kept):
+    """Only a loopback device, a private /tmp, in which the folders `kept` stay where they are, and processes that end
+    with this one; False where that is not allowed."""
     if os.geteuid() != 0:
         return False
     libc = ctypes.CDLL(None, use_errno=True)
-    new_mounts, new_net, private = 0x20000, 0x40000000, 0x44000
+    new_mounts, new_net, private, bind = 0x20000, 0x40000000, 0x44000, 0x1000
     if libc.unshare(new_mounts | new_net) != 0 or libc.mount(b"none", b"/", None, private, None) != 0:
         return False
     if subprocess.run(["ip", "link", "set", "lo", "up"], check=False, capture_output=True).returncode != 0:
         return False
-    return libc.mount(b"tmpfs", b"/tmp", b"tmpfs", 0, b"mode=1777") == 0
+    places = {folder: os.open(folder, os.O_PATH) for folder in kept}
+    if libc.mount(b"tmpfs", b"/tmp", b"tmpfs", 0, b"mode=1777") != 0:
+        return False
+    for folder, place in places.items():
+        if not folder.is_dir():  # it was below /tmp
+            folder.mkdir(parents=True)
+            if libc.mount(f"/proc/self/fd/{place}".encode(), bytes(folder), None, bind, None) != 0:
+                return False
+    return True
 
 
 def main():
@@ -249,7 +259,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     dtrain = os.path.realpath(options.dtrain)
-    if not in_namespaces():
+    if not in_namespaces([Path(dtrain).parent, TESTS]):
         print("SKIP bad_invocations: needs root, for namespaces and users of its own\n0 passed, 0 failed, 1 skipped")
         return 0
     make_fixture(dtrain, FIXTURE)

@@ -19,6 +19,7 @@ class Terminal:
         if self.pid == 0:
             words = [*before, *world.command(arguments)]
             os.chdir(world.folder)
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)  # that under which the tests run may be nohup
             os.execvpe(words[0], words, world.environment)
 
     def read_until(self, words: str) -> None:
