@@ -88,6 +88,10 @@ run train "${training[@]}" --model-prefix o/every --resume --num-examples 500
 check "--resume over other data inside an epoch is refused" exits 1
 check "it says why" says "stands at sample 350 of an epoch, and the training data has 500 samples an epoch, not the 1000"
 check "with another way" says "or begin with these data by --load-epoch 1"
+"$DTRAIN" data prepare shapes --out again --train-count 1000 --val-count 100 --seed 2 >/dev/null
+run train "${training[@]}" --model-prefix o/every --resume --data-train again/shapes_train.rec
+check "--resume over as many other records inside an epoch is refused" exits 1
+check "it says what is other" says_line "stands at sample 350 of an epoch, .* their (sizes|labels or pictures) differ"
 run train "${training[@]}" --model-prefix o/every --resume --shuffle-block 50
 check "--resume in another order inside an epoch is a usage error" exits 2
 check "which names the order of the checkpoint" says "--shuffle-block 50: the checkpoint was trained with 0"

@@ -129,7 +129,8 @@ class Loader {
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
-  std::uint32_t size() const;  // samples of an epoch
+  std::uint32_t size() const;        // samples of an epoch
+  RecordOrder record_order() const;  // of the records of an epoch; reads a few of them
   // As LoaderOptions::group_batch asks for them, in the order of their remainders at the end of an epoch; else none.
   const std::vector<PictureGroup>& groups() const;
   // Drops what is queued, also an error, and begins to load `slices`, one batch each, of the epoch.

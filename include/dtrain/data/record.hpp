@@ -77,6 +77,17 @@ class RecordSet {
   std::vector<std::size_t> ends_;  // of each file's positions
 };
 
+// By what two sets of equally many records are known to be others, or in another order: SHA-256 of the records' sizes
+// by position, and of labels and first bytes of 32 records, which differ where all sizes are equal. The names and the
+// number of the files do not count, so that all workers have the same of the same set, on their disks or far away.
+struct RecordOrder {
+  std::string sizes;     // lower-case hex; empty: nothing is known
+  std::string contents;  // the same; empty: nothing is known, as of remote files and broken records
+  friend bool operator==(const RecordOrder&, const RecordOrder&) = default;
+};
+// That of the first `count` records. Sizes come from the index: no server is asked.
+RecordOrder order_of_records(const RecordSet& set, std::size_t count);
+
 // Writes PREFIX.rec and PREFIX.idx; nothing appears under those names before finish(). A crash inside finish() can
 // leave the .rec alone, which is complete and readable without its .idx.
 class RecordWriter {

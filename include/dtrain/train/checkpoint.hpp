@@ -11,6 +11,7 @@
 #include <dtrain/backend/backend.hpp>
 #include <dtrain/base/files.hpp>
 #include <dtrain/base/json.hpp>
+#include <dtrain/data/record.hpp>
 #include <dtrain/net/objects.hpp>
 #include <dtrain/nn/graph.hpp>
 #include <dtrain/nn/optimizer.hpp>
@@ -58,6 +59,8 @@ struct JobFacts {
   nn::Schedule schedule;
   Json preprocessing;                  // image shape, mean, std: what eval needs to see the same pixels
   std::optional<SampleOrder> order{};  // nullopt: a version of dtrain that did not write it
+  // The records of an epoch, as they stand in their files; empty: such a version, or no records of dtrain.
+  data::RecordOrder records{};
 };
 
 // The best validation of the run so far.

@@ -1,6 +1,7 @@
 // Where a run begins, and when its evaluations end it. Pure, but for best_words() and what uses it.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include <dtrain/train/trainer.hpp>
@@ -12,6 +13,10 @@ namespace dtrain::train {
 Cursor starting_cursor(const Checkpoint& start, std::uint64_t samples);
 // "the training data has 40 samples an epoch, not the 45 of the checkpoint"; empty: they agree, or it is not known.
 std::string other_samples(const Checkpoint& start, std::uint64_t samples);
+
+// Throws DataError where the checkpoint stands inside an epoch whose records are not those of `here`, or not in their
+// order: some samples would be trained twice, others never. Calls `here` only where that is to be compared.
+void require_record_order(const Checkpoint& start, const std::function<data::RecordOrder()>& here);
 
 // Whether evaluations decide when the run ends, or which checkpoints stay.
 bool chooses_by_accuracy(const TrainerOptions& options);

@@ -298,6 +298,7 @@ Loader::Loader(const Path& rec, LoaderOptions options) : state_(std::make_unique
 Loader::~Loader() = default;
 
 std::uint32_t Loader::size() const { return state_->size; }
+RecordOrder Loader::record_order() const { return order_of_records(state_->file, state_->size); }
 
 const std::vector<PictureGroup>& Loader::groups() const { return state_->groups.groups; }
 

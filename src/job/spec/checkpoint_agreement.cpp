@@ -5,8 +5,11 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/data/loader.hpp>
+#include <dtrain/train/run_ends.hpp>
 
 #include "config/resizing/aspect_groups.hpp"
+#include "data_facts.hpp"
 
 namespace dtrain::job {
 namespace {
@@ -112,6 +115,15 @@ void agree_with_checkpoint(const train::Checkpoint& start, const config::OptionS
   // A part of what was trained.
   if (!set.chosen("ema")) options.optimizer.average = start.job.optimizer.average;
   if (!set.chosen("ema-warmup")) options.optimizer.average_warms_up = start.job.optimizer.average_warms_up;
+}
+
+void agree_on_records(const train::Checkpoint& start, const Path& records, std::int64_t num_examples) {
+  const std::optional<std::uint64_t> count = count_records(records);
+  if (!count) return;
+  const std::uint64_t samples = data::samples_of_epoch(*count, num_examples);
+  train::starting_cursor(start, samples);
+  train::require_record_order(
+      start, [&] { return data::order_of_records(data::RecordSet(data::find_records(records.string())), samples); });
 }
 
 }  // namespace dtrain::job

@@ -13,4 +13,8 @@ namespace dtrain::job {
 // take_preprocessing() takes what the user did not choose.
 void agree_with_checkpoint(const train::Checkpoint& start, const config::OptionSet& set, config::TrainOptions& options);
 
+// Throws DataError where the training records are not those that the checkpoint needs, as far as that is known here: of
+// data behind URLs, or without an index, it is not.
+void agree_on_records(const train::Checkpoint& start, const Path& records, std::int64_t num_examples);
+
 }  // namespace dtrain::job

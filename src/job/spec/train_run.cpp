@@ -261,8 +261,7 @@ void count_classes(const config::OptionSet& set, const train::SharedStore& store
 // word.
 void check_start(const TrainRun& run, Reporter& reporter) {
   if (!run.start) return;
-  if (const auto records = count_records(run.sources.train))
-    train::starting_cursor(*run.start, data::samples_of_epoch(*records, run.options.data.num_examples));
+  agree_on_records(*run.start, run.sources.train, run.options.data.num_examples);
   const std::string over = train::why_over(*run.start, config::trainer_options(run.options, run.dtype));
   if (!over.empty()) reporter.note("Nothing is left to train: " + over);
 }

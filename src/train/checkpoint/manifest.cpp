@@ -50,6 +50,14 @@ SampleOrder order_from(const Json& json) {
           .repeats = static_cast<int>(json.at("repeated_augment").as_integer())};
 }
 
+Json records_json(const data::RecordOrder& records) {
+  return Json::object({{"sizes_sha256", records.sizes}, {"contents_sha256", records.contents}});
+}
+
+data::RecordOrder records_from(const Json& json) {
+  return {.sizes = json.at("sizes_sha256").as_string(), .contents = json.at("contents_sha256").as_string()};
+}
+
 void add_job(Json& document, const JobFacts& job) {
   document["seed"] = job.seed;
   document["samples"] = job.samples;
@@ -64,6 +72,7 @@ void add_job(Json& document, const JobFacts& job) {
   document["schedule"] = nn::to_json(job.schedule);
   document["preprocessing"] = job.preprocessing;
   if (job.order) document["sample_order"] = to_json(*job.order);
+  if (!job.records.sizes.empty()) document["record_order"] = records_json(job.records);
 }
 
 JobFacts job_from(const Json& document) {
@@ -81,6 +90,7 @@ JobFacts job_from(const Json& document) {
   job.schedule = nn::schedule_from_json(document.at("schedule"));
   job.preprocessing = document.at("preprocessing");
   if (const Json* order = document.find("sample_order")) job.order = order_from(*order);
+  if (const Json* records = document.find("record_order")) job.records = records_from(*records);
   return job;
 }
 

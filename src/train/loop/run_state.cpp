@@ -18,10 +18,12 @@ std::vector<ReportEvent> events_from(const Json& json) {
   return events;
 }
 
-RunState start_of_run(const Checkpoint* start, std::uint64_t samples) {
+RunState start_of_run(const Checkpoint* start, const data::Loader& training) {
   RunState run;
   if (!start) return run;
+  const std::uint64_t samples = training.size();
   run.cursor = starting_cursor(*start, samples);
+  require_record_order(*start, [&] { return training.record_order(); });
   run.ramp = start->ramp;
   run.totals = start->epoch_totals;
   run.best = start->best;

@@ -30,8 +30,8 @@ struct RunState {
   void begin_next_epoch();
 };
 
-// `start` may be null: fresh weights. `samples`: of an epoch.
-RunState start_of_run(const Checkpoint* start, std::uint64_t samples);
+// `start` may be null: fresh weights. Throws what starting_cursor() and require_record_order() throw.
+RunState start_of_run(const Checkpoint* start, const data::Loader& training);
 
 // The step of the epoch that trains a batch of the parameter servers. Batches are numbered by their samples, from the
 // epoch's begin; a run that was resumed with another batch size has made another number of steps to get there.

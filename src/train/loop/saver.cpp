@@ -23,8 +23,12 @@ bool is_finite(const Checkpoint& checkpoint) {
 }  // namespace
 
 Saver::Saver(const nn::Graph& graph, const backend::Executable& executable, const TrainerOptions& options,
-             std::uint64_t samples)
-    : graph_(graph), executable_(executable), options_(options), samples_(samples) {
+             const data::Loader& training)
+    : graph_(graph),
+      executable_(executable),
+      options_(options),
+      samples_(training.size()),
+      records_(options.checkpoint_prefix ? training.record_order() : data::RecordOrder{}) {
   if (options.checkpoint_prefix) start_thread();
 }
 
@@ -320,7 +324,8 @@ Checkpoint Saver::snapshot(const RunState& run, std::uint64_t generation) const 
                   .optimizer = options_.optimizer,
                   .schedule = options_.schedule,
                   .preprocessing = options_.preprocessing,
-                  .order = options_.order},
+                  .order = options_.order,
+                  .records = records_},
           .ramp = run.ramp,
           .epoch_totals = run.totals,
           .best = run.best};

@@ -27,9 +27,9 @@ class Saver {
   // May throw, which ends the wait; what is being written is written all the same.
   using SignOfLife = std::function<void()>;
 
-  // All must outlive this.
+  // All but `training` must outlive this.
   Saver(const nn::Graph& graph, const backend::Executable& executable, const TrainerOptions& options,
-        std::uint64_t samples);
+        const data::Loader& training);
   // Waits for a write that has begun.
   ~Saver();
   Saver(const Saver&) = delete;
@@ -87,6 +87,7 @@ class Saver {
   const backend::Executable& executable_;
   const TrainerOptions& options_;
   const std::uint64_t samples_;
+  const data::RecordOrder records_;
   std::optional<Cursor> taken_;
   std::optional<Checkpoint> kept_;  // of keep()
   std::string lost_;

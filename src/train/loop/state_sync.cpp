@@ -142,7 +142,7 @@ void StateSync::find_start(RunState& run) {
   if (const std::optional<RunStart> found = options_.find_start()) {
     start_ = *found;
     fresh_.reset();
-    run = start_of_run(start_.checkpoint, training_.size());
+    run = start_of_run(start_.checkpoint, training_);
   }
   membership_.progress(elastic::Phase::entering);
 }

@@ -65,8 +65,8 @@ class Run {
       elastic::Membership& membership, const TrainerOptions& options, const Checkpoint* start, Observer& observer)
       : membership_(membership),
         holding_(holding_for(graph, executable, options)),
-        run_(start_of_run(start, training.size())),
-        saver_(graph, outer(executable), options, training.size()),
+        run_(start_of_run(start, training)),
+        saver_(graph, outer(executable), options, training),
         reporter_(observer),
         sync_(graph, outer(executable), membership, options, training, start),
         context_{graph,

@@ -16,20 +16,38 @@ std::string other_samples(const Checkpoint& start, std::uint64_t samples) {
                      start.job.samples);
 }
 
+static DataError refused_inside(const Cursor& cursor, const std::string& why) {
+  return DataError(
+      fmt::format("the checkpoint stands at sample {} of an epoch, and {}", cursor.position, why),
+      fmt::format(
+          "resume with the data that it was trained on{}",
+          cursor.epoch == 0 ? "" : fmt::format(", or begin with these data by setting 'load-epoch' {}", cursor.epoch)));
+}
+
 Cursor starting_cursor(const Checkpoint& start, std::uint64_t samples) {
   Cursor cursor = start.cursor;
   const std::string other = other_samples(start, samples);
   const bool is_inside = cursor.step != 0 || cursor.position != 0;
   if (is_inside && (!other.empty() || cursor.position > samples)) {
-    throw DataError(fmt::format("the checkpoint stands at sample {} of an epoch, and {}", cursor.position,
-                                other.empty() ? fmt::format("the training data has only {}", samples) : other),
-                    fmt::format("resume with the data that it was trained on{}",
-                                cursor.epoch == 0 ? ""
-                                                  : fmt::format(", or begin with these data by setting 'load-epoch' {}",
-                                                                cursor.epoch)));
+    throw refused_inside(cursor, other.empty() ? fmt::format("the training data has only {}", samples) : other);
   }
   if (!other.empty() || cursor.samples_seen == 0) cursor.samples_seen = cursor.epoch * samples;
   return cursor;
+}
+
+// A set may have moved to a server meanwhile, or from one: then the sizes alone are compared.
+void require_record_order(const Checkpoint& start, const std::function<data::RecordOrder()>& here) {
+  const Cursor& cursor = start.cursor;
+  const data::RecordOrder& saved = start.job.records;
+  const bool is_inside = cursor.position > 0 && cursor.position < start.job.samples;
+  if (!is_inside || saved.sizes.empty()) return;
+  const auto [sizes, contents] = here();
+  const bool are_compared = !saved.contents.empty() && !contents.empty();
+  const bool same_sizes = sizes == saved.sizes;
+  if (same_sizes && (!are_compared || contents == saved.contents)) return;
+  throw refused_inside(cursor, fmt::format("the training data has other records than it was trained on, or the same "
+                                           "in another order: their {} differ",
+                                           same_sizes ? "labels or pictures" : "sizes"));
 }
 
 bool chooses_by_accuracy(const TrainerOptions& options) { return options.early_stop > 0 || options.keep_best; }

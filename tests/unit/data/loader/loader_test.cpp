@@ -91,6 +91,14 @@ TEST(Loader, ABalancedEpochHasEquallyManyOfEachClass) {
   EXPECT_THROW(load(rec, chosen, 1, 9), SettingError);
 }
 
+TEST(Loader, KnowsTheOrderOfTheRecordsOfAnEpoch) {
+  TemporaryFolder folder;
+  const Path rec = write_records(folder, 40);
+  LoaderOptions chosen = options();
+  chosen.num_examples = 25;
+  EXPECT_EQ(Loader(rec, chosen).record_order(), order_of_records(RecordSet({rec}), 25));
+}
+
 TEST(Loader, TheNumberOfThreadsDoesNotShow) {
   const TemporaryFolder folder;
   const Path rec = write_records(folder, 203);

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/data/record.hpp>
 
+#include "common/temporary_folder.hpp"
 #include "spec/checkpoint_agreement.hpp"
 
 namespace dtrain::job {
@@ -69,6 +71,32 @@ TEST(SampleOrder, TakesACheckpointThatDoesNotSayTheOrderOfItsSamples) {
   run.choose("shuffle-block", "32");
   agree_with_checkpoint(old, run.set, run.options);
   EXPECT_EQ(run.options.data.shuffle_block, 32);
+}
+
+// Two records of one size, whose labels are 0 and 1 or the other way round.
+void write_two(const Path& rec, bool in_other_order) {
+  data::RecordWriter writer(rec);
+  for (const bool first : {true, false}) writer.add(0, first == in_other_order ? 1.0f : 0.0f, bytes_of("x"));
+  writer.finish();
+}
+
+TEST(SampleOrder, RefusesRecordsThatWerePackedAgainInsideAnEpoch) {
+  TemporaryFolder folder;
+  const Path rec = folder.path() / "p.rec";
+  write_two(rec, false);
+  train::Checkpoint checkpoint = checkpoint_inside(1);
+  checkpoint.cursor.step = 1;
+  checkpoint.job.samples = 2;
+  checkpoint.job.records = data::order_of_records(data::RecordSet({rec}), 2);
+  EXPECT_NO_THROW(agree_on_records(checkpoint, folder.path() / "p", 0));
+  write_two(rec, true);
+  EXPECT_THROW(agree_on_records(checkpoint, folder.path() / "p", 0), DataError);
+  EXPECT_THROW(agree_on_records(checkpoint, folder.path() / "p", 1), DataError) << "one record an epoch";
+  train::Checkpoint old = checkpoint;
+  old.job.records = {};
+  EXPECT_NO_THROW(agree_on_records(old, folder.path() / "p", 0));
+  checkpoint.cursor = {.epoch = 1};
+  EXPECT_NO_THROW(agree_on_records(checkpoint, folder.path() / "p", 0));
 }
 
 }  // namespace

@@ -79,6 +79,7 @@ TEST_F(CheckpointFiles, HoldWhatAResumedJobMustAgreeOn) {
   saved.job.optimizer = {.kind = nn::OptimizerKind::adamw, .momentum = 0.8f};
   saved.job.schedule = {.base = 0.3, .boundaries = {10, 20.5}};
   saved.job.order = {.shuffle_block = 1024, .balanced = true, .repeats = 3};
+  saved.job.records = {.sizes = "5a", .contents = "c0"};
   save_checkpoint({prefix(), 3, 17}, saved);
   const Checkpoint loaded = load_checkpoint_file(file("r8-0003-step00000017.json"));
   EXPECT_EQ(loaded.cursor, saved.cursor);
@@ -92,6 +93,12 @@ TEST_F(CheckpointFiles, HoldWhatAResumedJobMustAgreeOn) {
   EXPECT_EQ(loaded.job.schedule.boundaries, saved.job.schedule.boundaries);
   EXPECT_EQ(loaded.job.preprocessing, saved.job.preprocessing);
   EXPECT_EQ(loaded.job.order, saved.job.order);
+  EXPECT_EQ(loaded.job.records, saved.job.records);
+  const std::string hash = state_sha256(saved);
+  saved.job.records = {};
+  EXPECT_EQ(state_sha256(saved), hash);
+  save_checkpoint({prefix(), 3, 18}, saved);
+  EXPECT_EQ(load_checkpoint_file(file("r8-0003-step00000018.json")).job.records, data::RecordOrder{});
 }
 
 TEST_F(CheckpointFiles, HoldTheAverageOfTheWeightsAndTheBestEpoch) {

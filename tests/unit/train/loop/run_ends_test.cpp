@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <dtrain/base/error.hpp>
@@ -43,6 +44,48 @@ TEST(RunEnds, RefusesOtherDataInTheMiddleOfAnEpoch) {
       EXPECT_NE(std::string(error.hint()).find("setting 'load-epoch' 2"), std::string::npos);
     }
   }
+}
+
+// `why`: message and hint; empty: nothing is thrown.
+void expect_records(const Checkpoint& start, const data::RecordOrder& here, const std::string& why) {
+  std::string thrown;
+  try {
+    require_record_order(start, [&] { return here; });
+  } catch (const DataError& error) {
+    thrown = std::string(error.what()) + " | " + error.hint();
+  }
+  EXPECT_EQ(thrown, why);
+}
+
+TEST(RunEnds, RefusesOtherRecordsInTheMiddleOfAnEpoch) {
+  Checkpoint start = checkpoint_at({.epoch = 2, .step = 3, .samples_seen = 120, .position = 30}, 45);
+  start.job.records = {.sizes = "5a", .contents = "c0"};
+  const auto refused = [](const char* what) {
+    return fmt::format(
+        "the checkpoint stands at sample 30 of an epoch, and the training data has other records than it was trained "
+        "on, or the same in another order: their {} differ | resume with the data that it was trained on, or begin "
+        "with these data by setting 'load-epoch' 2",
+        what);
+  };
+  expect_records(start, {.sizes = "5a", .contents = "c0"}, "");
+  expect_records(start, {.sizes = "5b", .contents = "c0"}, refused("sizes"));
+  expect_records(start, {.sizes = "5a", .contents = "c1"}, refused("labels or pictures"));
+  expect_records(start, {.sizes = "5a", .contents = ""}, "");  // behind a URL now
+  expect_records(start, {.sizes = "5b", .contents = ""}, refused("sizes"));
+  start.job.records.contents = "";
+  expect_records(start, {.sizes = "5a", .contents = "c1"}, "");
+}
+
+TEST(RunEnds, TakesOtherRecordsWhereTheirOrderDoesNotCount) {
+  const data::RecordOrder other{.sizes = "5b", .contents = "c1"};
+  for (const Cursor& cursor :
+       {Cursor{.epoch = 2, .samples_seen = 90}, Cursor{.epoch = 2, .step = 5, .samples_seen = 135, .position = 45}}) {
+    Checkpoint start = checkpoint_at(cursor, 45);
+    start.job.records = {.sizes = "5a", .contents = "c0"};
+    expect_records(start, other, "");
+  }
+  const Checkpoint old = checkpoint_at({.epoch = 2, .step = 3, .samples_seen = 120, .position = 30}, 45);
+  EXPECT_NO_THROW(require_record_order(old, []() -> data::RecordOrder { throw DataError("nothing is to be read"); }));
 }
 
 TEST(RunEnds, SaysWhyThereIsNothingToTrain) {
