@@ -33,7 +33,7 @@ std::unique_ptr<ProductLayer> product_layer(const nn::Graph& graph, const nn::No
   // How it is computed follows from what it is.
   p.widened = dtype == DType::bfloat16 && widens_bfloat16(cpu);
   p.by_matrices = multiplies_matrices(p, cpu, onednn_major());
-  p.by_tiles = filters_minimally(p, cpu);
+  p.by_filtering = filters_minimally(p, cpu);
   const auto offset = [&](std::size_t which) { return graph.parameters[at(node.parameters[which])].offset; };
   return std::make_unique<ProductLayer>(p, offset(0), p.bias ? offset(1) : -1);
 }

@@ -179,6 +179,11 @@ const dnnl::engine& cpu_engine() {
   return engine;
 }
 
+bool Product::is_padded_3x3() const {
+  const nn::Convolution& c = convolution;
+  return !dense && c.is_plain() && c.kernel_h == 3 && c.kernel_w == 3 && c.pad_h == 1 && c.pad_w == 1 && c.groups == 1;
+}
+
 memory::desc Product::source() const { return tensor(n, in, arithmetic()); }
 
 memory::desc Product::result(DType stored) const {

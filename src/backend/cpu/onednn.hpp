@@ -25,9 +25,11 @@ struct Product {
   DType out_dtype = DType::float32;  // of the forward's result; gradients are of `dtype`
   bool widened = false;              // tensors of bfloat16 are computed on as float32 copies: see bfloat16.hpp
   bool by_matrices = false;          // gradients are matrix products on the pixels in use: see pixel_matrix.hpp
-  bool by_tiles = false;             // by own kernels: see winograd.hpp
+  bool by_filtering = false;         // by own kernels: see winograd.hpp
   int spread = 0;                    // of a transposed convolution the stride: see transposed.hpp
 
+  // A convolution of 3x3 with a padding of one, whatever its stride.
+  bool is_padded_3x3() const;
   DType arithmetic() const { return widened ? DType::float32 : dtype; }
 
   // What the primitive sees: copies where widened.

@@ -50,16 +50,20 @@ float plain_sum(const TileGradient& s, const std::uint16_t* source, const std::u
                 int position) {
   float sum = 0;
   for (int n = 0; n < s.count; ++n) {
-    for (int y = 0; y < s.h; ++y) {
-      for (int x = 0; x < s.w; ++x) {
-        const int from_y = y + position / 3 - 1, from_x = x + position % 3 - 1;
+    for (int y = 0; y < s.gradient_h(); ++y) {
+      for (int x = 0; x < s.gradient_w(); ++x) {
+        const int from_y = y * s.stride + position / 3 - 1, from_x = x * s.stride + position % 3 - 1;
         if (from_y < 0 || from_y >= s.h || from_x < 0 || from_x >= s.w) continue;
-        sum += from_bfloat16(gradient[((std::int64_t{n} * s.h + y) * s.w + x) * s.out + out]) *
+        sum += from_bfloat16(gradient[((std::int64_t{n} * s.gradient_h() + y) * s.gradient_w() + x) * s.out + out]) *
                from_bfloat16(source[((std::int64_t{n} * s.h + from_y) * s.w + from_x) * s.in + in]);
       }
     }
   }
   return sum;
+}
+
+std::int64_t gradient_size(const TileGradient& s) {
+  return std::int64_t{s.count} * s.gradient_h() * s.gradient_w() * s.out;
 }
 
 class TileGradients : public ::testing::TestWithParam<TileGradient> {
@@ -69,18 +73,20 @@ class TileGradients : public ::testing::TestWithParam<TileGradient> {
   }
 };
 
-// Planes of one pixel, of less and more than a step, rows longer than several steps, and more steps than are summed at
-// once.
+// Pictures of one pixel, of less and more than a step, rows longer than several steps, more steps than are summed at
+// once, half a pair of tiles, and strides on even and odd sides.
 INSTANTIATE_TEST_SUITE_P(Shapes, TileGradients,
                          ::testing::Values(TileGradient{1, 1, 1, 32, 32}, TileGradient{3, 7, 7, 64, 32},
                                            TileGradient{2, 14, 239, 32, 32}, TileGradient{1, 33, 3, 32, 96},
-                                           TileGradient{5, 4, 8, 96, 64}));
+                                           TileGradient{5, 4, 8, 96, 64}, TileGradient{1, 5, 6, 16, 32},
+                                           TileGradient{1, 1, 1, 32, 32, 2}, TileGradient{3, 8, 6, 48, 64, 2},
+                                           TileGradient{2, 7, 9, 32, 32, 2}, TileGradient{1, 37, 130, 16, 32, 2}));
 
 // Whole numbers, whose sums have no rounding.
 TEST_P(TileGradients, AreThePlainSums) {
   const TileGradient& s = GetParam();
   const Buffer source = numbers(std::int64_t{s.count} * s.h * s.w * s.in, 1, 5, true);
-  const Buffer gradient = numbers(std::int64_t{s.count} * s.h * s.w * s.out, 2, 5, true);
+  const Buffer gradient = numbers(gradient_size(s), 2, 5, true);
   Buffer sums = no_sums(s);
   add(s, source.as<std::uint16_t>(), gradient.as<std::uint16_t>(), sums);
   const Buffer ordered(sums.size());
@@ -99,14 +105,14 @@ TEST_P(TileGradients, AreThePlainSums) {
 TEST_P(TileGradients, AreTheSameHoweverSamplesAreDivided) {
   const TileGradient& s = GetParam();
   const Buffer source = numbers(std::int64_t{s.count} * s.h * s.w * s.in, 3, 1, false);
-  const Buffer gradient = numbers(std::int64_t{s.count} * s.h * s.w * s.out, 4, 1, false);
+  const Buffer gradient = numbers(gradient_size(s), 4, 1, false);
   Buffer together = no_sums(s), apart = no_sums(s);
   add(s, source.as<std::uint16_t>(), gradient.as<std::uint16_t>(), together);
   TileGradient one = s;
   one.count = 1;
   for (int n = 0; n < s.count; ++n) {
     add(one, source.as<std::uint16_t>() + std::int64_t{n} * s.h * s.w * s.in,
-        gradient.as<std::uint16_t>() + std::int64_t{n} * s.h * s.w * s.out, apart);
+        gradient.as<std::uint16_t>() + n * gradient_size(one), apart);
   }
   EXPECT_TRUE(std::equal(together.as<float>(), together.as<float>() + s.sums_size(), apart.as<float>()));
 }
@@ -120,10 +126,17 @@ TEST(TileGradientLayers, AreThoseOf3x3InBfloat16) {
   EXPECT_TRUE(has_tile_gradient(p, cpu));
   EXPECT_FALSE(has_tile_gradient(p, {})) << "a chip without AMX";
   p.in.c = 48;
-  EXPECT_FALSE(has_tile_gradient(p, cpu)) << "channels that fill no pair of tiles";
+  EXPECT_TRUE(has_tile_gradient(p, cpu));
+  p.in.c = 40;
+  EXPECT_FALSE(has_tile_gradient(p, cpu)) << "channels that fill no tile";
   p.in.c = 64;
+  p.out.c = 48;
+  EXPECT_FALSE(has_tile_gradient(p, cpu)) << "channels that fill no pair of tiles";
+  p.out.c = 64;
   p.convolution.stride_h = p.convolution.stride_w = 2;
-  EXPECT_FALSE(has_tile_gradient(p, cpu)) << "strides";
+  EXPECT_TRUE(has_tile_gradient(p, cpu));
+  p.convolution.stride_h = p.convolution.stride_w = 3;
+  EXPECT_FALSE(has_tile_gradient(p, cpu)) << "strides of three";
   p.convolution.stride_h = p.convolution.stride_w = 1;
   p.dtype = DType::float32;
   EXPECT_FALSE(has_tile_gradient(p, cpu));

@@ -1,23 +1,16 @@
 // No header of the standard library with code in it: see kernel_vector.hpp.
 #include "tile_gradient.hpp"
 
-#include <immintrin.h>
+#include "tile_registers.hpp"
 
 namespace dtrain::backend::cpu {
 namespace {
 
-constexpr int kPanel = 2 * kTile;  // channels that are computed together, on both sides
-// Steps between two reads of the sums: what they read of both sides, and the sums, stay in the first and second cache.
-constexpr int kSteps = 8;
-
-alignas(64) constexpr std::uint16_t kZeros[kTile] = {};
-
-// One channel of two pixels in each 32 bits, the earlier pixel in the low half.
-__m512i pair_of(const std::uint16_t* first, const std::uint16_t* second) {
-  const __m512i low = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(first)));
-  const __m512i high = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(second)));
-  return _mm512_or_si512(low, _mm512_slli_epi32(high, 16));
-}
+// Steps between two reads of the sums.
+constexpr int kSteps = 64;
+constexpr int kSums = kTile * kTile;         // of a tile
+constexpr int kPositionSums = 2 * kSums;     // of a position
+constexpr int kRowSums = 3 * kPositionSums;  // of a row of the filter
 
 // Exchanges rows and columns of 16x16 numbers of 32 bits. A register has four lanes of four numbers.
 void turn(__m512i rows[kTile]) {
@@ -49,114 +42,152 @@ void turn(__m512i rows[kTile]) {
   }
 }
 
-// Channels from `channel` on of the pixel at (y, x) of a sample; zeros outside.
-const std::uint16_t* pixel_at(const TileGradient& s, const std::uint16_t* sample, int channels, int channel, int y,
-                              int x) {
-  const bool inside = y >= 0 && y < s.h && x >= 0 && x < s.w;
-  return inside ? sample + (std::int64_t{y} * s.w + x) * channels + channel : kZeros;
+// One pixel of a sample, or one of zeros outside of it.
+struct Pixel {
+  const std::uint16_t* channels = nullptr;
+
+  __m256i at(int channel) const {
+    return channels ? _mm256_loadu_si256(reinterpret_cast<const __m256i*>(channels + channel)) : _mm256_setzero_si256();
+  }
+};
+
+Pixel pixel_at(const std::uint16_t* sample, int h, int w, int channels, int y, int x) {
+  const bool inside = y >= 0 && y < h && x >= 0 && x < w;
+  return {inside ? sample + (std::int64_t{y} * w + x) * channels : nullptr};
 }
 
-// The block of these channels, [9][32][32], with a row for each channel of the source.
+// The block of these channels, [9][2][16][16], with a row for each channel of the source.
 template <typename Sums>
 Sums* sums_of(const TileGradient& s, Sums* sums, int in, int out) {
-  return sums + (std::int64_t{in / kPanel} * (s.out / kPanel) + out / kPanel) * kTilePositions * kPanel * kPanel;
+  return sums +
+         (std::int64_t{in / kTile} * (s.out / kTileColumns) + out / kTileColumns) * kTilePositions * kPositionSums;
 }
 
-struct alignas(64) TileConfig {
-  std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
-  std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  std::uint8_t rows[16] = {kTile, kTile, kTile, kTile, kTile, kTile, kTile, kTile};
+// A row of the filter over `steps` steps: where each step's pixels begin in a channel, by position.
+struct FilterRow {
+  const std::uint16_t* positions[3];
+  const std::int64_t* pixels;  // of the steps, from there
+  long channel_bytes;          // between channels of the source
+  int steps;
 };
-static_assert(sizeof(TileConfig) == 64);
 
-// Adds the products of `steps` steps for 32 channels on both sides at one position. `source` is at the first pixel that
-// the position reads, `pairs` at the first step; step k begins at pixel pixels[k]. Tiles 0 to 3 are the sums, 4 and 5
-// the channels of the source, 6 and 7 those of the gradient.
-void add_products(const TileGradient& s, const std::uint16_t* source, const std::uint16_t* pairs,
-                  const std::int64_t* pixels, int steps, float* sums) {
-  const std::int64_t pitch = s.pitch();
-  const long source_row = static_cast<long>(pitch * 2), pairs_row = kPanel * 4;
-  constexpr long sums_row = kPanel * 4;
-  float* const lower = sums + kTile * kPanel;
-  _tile_loadd(0, sums, sums_row);
-  _tile_loadd(1, sums + kTile, sums_row);
-  _tile_loadd(2, lower, sums_row);
-  _tile_loadd(3, lower + kTile, sums_row);
-  for (int k = 0; k < steps; ++k) {
-    const std::uint16_t* const left = source + pixels[k];
-    const std::uint16_t* const right = pairs + std::int64_t{k} * kTilePixels * kPanel;
-    _tile_loadd(4, left, source_row);
-    _tile_loadd(6, right, pairs_row);
-    _tile_loadd(7, right + 2 * kTile, pairs_row);
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_dpbf16ps(1, 4, 7);
-    _tile_loadd(5, left + kTile * pitch, source_row);
-    _tile_dpbf16ps(2, 5, 6);
-    _tile_dpbf16ps(3, 5, 7);
+// Adds the products of a filter's row for 16 channels of the source and 32 of the gradient, whose `pairs` begin at the
+// first step. Tiles 0 to 5 are the sums, two of each position; 6 is a position of the source, 7 half of the gradient's
+// channels. Six products want seven loads of tiles, as many as the first cache keeps up with.
+void add_products(const FilterRow& row, const std::uint16_t* pairs, float* sums) {
+  constexpr long kPairsRow = kTileColumns * 4, kSumsRow = kTile * 4;
+  _tile_loadd(0, sums, kSumsRow);
+  _tile_loadd(1, sums + kSums, kSumsRow);
+  _tile_loadd(2, sums + 2 * kSums, kSumsRow);
+  _tile_loadd(3, sums + 3 * kSums, kSumsRow);
+  _tile_loadd(4, sums + 4 * kSums, kSumsRow);
+  _tile_loadd(5, sums + 5 * kSums, kSumsRow);
+  for (int k = 0; k < row.steps; ++k) {
+    const std::int64_t pixel = row.pixels[k];
+    const std::uint16_t* const lower = pairs + std::int64_t{k} * kTileInner * kTileColumns;
+    const std::uint16_t* const upper = lower + 2 * kTile;
+    _tile_loadd(6, row.positions[0] + pixel, row.channel_bytes);
+    _tile_loadd(7, lower, kPairsRow);
+    _tile_dpbf16ps(0, 6, 7);
+    _tile_loadd(7, upper, kPairsRow);
+    _tile_dpbf16ps(1, 6, 7);
+    _tile_loadd(6, row.positions[1] + pixel, row.channel_bytes);
+    _tile_dpbf16ps(3, 6, 7);
+    _tile_loadd(7, lower, kPairsRow);
+    _tile_dpbf16ps(2, 6, 7);
+    _tile_loadd(6, row.positions[2] + pixel, row.channel_bytes);
+    _tile_dpbf16ps(4, 6, 7);
+    _tile_loadd(7, upper, kPairsRow);
+    _tile_dpbf16ps(5, 6, 7);
   }
-  _tile_stored(0, sums, sums_row);
-  _tile_stored(1, sums + kTile, sums_row);
-  _tile_stored(2, lower, sums_row);
-  _tile_stored(3, lower + kTile, sums_row);
+  _tile_stored(0, sums, kSumsRow);
+  _tile_stored(1, sums + kSums, kSumsRow);
+  _tile_stored(2, sums + 2 * kSums, kSumsRow);
+  _tile_stored(3, sums + 3 * kSums, kSumsRow);
+  _tile_stored(4, sums + 4 * kSums, kSumsRow);
+  _tile_stored(5, sums + 5 * kSums, kSumsRow);
+}
+
+// The source's plane with these parities, to [in][pitch] from `turned` on: a channel's pixels are neighbours. Sixteen
+// pairs of pixels of sixteen channels are read as rows of channels and written as rows of pixels.
+void turn_plane(const TileGradient& s, const std::uint16_t* sample, int odd_row, int odd_column,
+                std::uint16_t* turned) {
+  const std::int64_t pitch = s.pitch();
+  Cursor next{s.row()};
+  for (int first = 0; first < s.slot(); first += kTileInner) {
+    Pixel pixels[kTileInner];
+    for (Pixel& pixel : pixels) {  // counted with the padding above and left of the picture
+      pixel = pixel_at(sample, s.h, s.w, s.in, next.y * s.stride + odd_row - 1, next.x * s.stride + odd_column - 1);
+      next.next();
+    }
+    for (int channel = 0; channel < s.in; channel += kTile) {
+      __m512i rows[kTile];
+      for (int pair = 0; pair < kTile; ++pair) {
+        rows[pair] = pair_of(pixels[2 * pair].at(channel), pixels[2 * pair + 1].at(channel));
+      }
+      turn(rows);
+      std::uint16_t* const to = turned + channel * pitch + first;
+      for (int row = 0; row < kTile; ++row) _mm512_store_si512(to + row * pitch, rows[row]);
+    }
+  }
 }
 
 }  // namespace
 
-// To [in][pitch]: a channel's pixels are neighbours. Sixteen pairs of pixels of sixteen channels are read as rows of
-// channels and written as rows of pixels.
+// To [in][planes][samples][slot].
 void turn_source(const TileGradient& s, const std::uint16_t* source, std::uint16_t* turned) {
-  const std::int64_t pitch = s.pitch();
-  for (int sample = 0; sample < s.count; ++sample) {
-    const std::uint16_t* const from = source + std::int64_t{sample} * s.h * s.w * s.in;
-    for (int first = 0; first < s.slot(); first += kTilePixels) {
-      for (int channel = 0; channel < s.in; channel += kTile) {
-        const auto at = [&](int pixel) {  // counted with the padding above and left of the picture
-          return pixel_at(s, from, s.in, channel, pixel / s.row() - 1, pixel % s.row() - 1);
-        };
-        __m512i rows[kTile];
-        for (int pair = 0; pair < kTile; ++pair) rows[pair] = pair_of(at(first + 2 * pair), at(first + 2 * pair + 1));
-        turn(rows);
-        std::uint16_t* const to = turned + channel * pitch + std::int64_t{sample} * s.slot() + first;
-        for (int row = 0; row < kTile; ++row) _mm512_store_si512(to + row * pitch, rows[row]);
-      }
+  for (int plane = 0; plane < s.planes(); ++plane) {
+    for (int sample = 0; sample < s.count; ++sample) {
+      turn_plane(s, source + std::int64_t{sample} * s.h * s.w * s.in, plane / s.stride, plane % s.stride,
+                 turned + (std::int64_t{plane} * s.count + sample) * s.slot());
     }
   }
 }
 
 // To [out / 32][steps][16 pairs][32][2].
 void pair_gradient(const TileGradient& s, const std::uint16_t* gradient, std::uint16_t* pairs) {
-  const std::int64_t panel = std::int64_t{s.steps()} * kTilePixels * kPanel;
+  const std::int64_t panel = std::int64_t{s.steps()} * kTileInner * kTileColumns;
+  const int h = s.gradient_h(), w = s.gradient_w();
   for (int sample = 0; sample < s.count; ++sample) {
-    const std::uint16_t* const from = gradient + std::int64_t{sample} * s.h * s.w * s.out;
-    std::uint16_t* const to = pairs + std::int64_t{sample} * s.steps_of_sample() * kTilePixels * kPanel;
+    const std::uint16_t* const from = gradient + std::int64_t{sample} * h * w * s.out;
+    std::uint16_t* const to = pairs + std::int64_t{sample} * s.steps_of_sample() * kTileInner * kTileColumns;
+    Cursor next{s.row()};
     for (int pair = 0; pair < s.steps_of_sample() * kTile; ++pair) {
+      const Pixel first = pixel_at(from, h, w, s.out, next.y, next.x);
+      next.next();
+      const Pixel second = pixel_at(from, h, w, s.out, next.y, next.x);
+      next.next();
       for (int channel = 0; channel < s.out; channel += kTile) {
-        const auto at = [&](int pixel) { return pixel_at(s, from, s.out, channel, pixel / s.row(), pixel % s.row()); };
-        _mm512_store_si512(to + channel / kPanel * panel + std::int64_t{pair} * 2 * kPanel + channel % kPanel * 2,
-                           pair_of(at(2 * pair), at(2 * pair + 1)));
+        _mm512_store_si512(
+            to + channel / kTileColumns * panel + std::int64_t{pair} * 2 * kTileColumns + channel % kTileColumns * 2,
+            pair_of(first.at(channel), second.at(channel)));
       }
     }
   }
 }
 
+// The source's channels are in the outer loop: what is turned is larger than the pairs, which pass by again and again.
 void add_tile_products(const TileGradient& s, const std::uint16_t* turned, const std::uint16_t* pairs, float* sums) {
   const TileConfig config;
   _tile_loadconfig(&config);
-  const std::int64_t panel = std::int64_t{s.steps()} * kTilePixels * kPanel;
-  for (int out = 0; out < s.out; out += kPanel) {
-    for (int in = 0; in < s.in; in += kPanel) {
-      const std::uint16_t* const source = turned + in * s.pitch();
+  const std::int64_t panel = std::int64_t{s.steps()} * kTileInner * kTileColumns;
+  for (int in = 0; in < s.in; in += kTile) {
+    const std::uint16_t* const source = turned + in * s.pitch();
+    for (int out = 0; out < s.out; out += kTileColumns) {
       for (int first = 0; first < s.steps(); first += kSteps) {
         const int steps = s.steps() - first < kSteps ? s.steps() - first : kSteps;
         std::int64_t pixels[kSteps];
         for (int k = 0; k < steps; ++k) {
           const int sample = (first + k) / s.steps_of_sample(), step = (first + k) % s.steps_of_sample();
-          pixels[k] = std::int64_t{sample} * s.slot() + step * kTilePixels;
+          pixels[k] = std::int64_t{sample} * s.slot() + step * kTileInner;
         }
-        for (int position = 0; position < kTilePositions; ++position) {
-          add_products(s, source + position / 3 * s.row() + position % 3,
-                       pairs + out / kPanel * panel + std::int64_t{first} * kTilePixels * kPanel, pixels, steps,
-                       sums_of(s, sums, in, out) + position * kPanel * kPanel);
+        for (int y = 0; y < 3; ++y) {
+          const FilterRow row{{source + s.position(y, 0), source + s.position(y, 1), source + s.position(y, 2)},
+                              pixels,
+                              static_cast<long>(s.pitch() * 2),
+                              steps};
+          add_products(row, pairs + out / kTileColumns * panel + std::int64_t{first} * kTileInner * kTileColumns,
+                       sums_of(s, sums, in, out) + y * kRowSums);
         }
       }
     }
@@ -169,10 +200,11 @@ void order_tile_sums(const TileGradient& s, const float* sums, float* gradient) 
   alignas(64) float turned[kTilePositions][kTile][kTile];  // [position][out][in]
   for (int out = 0; out < s.out; out += kTile) {
     for (int in = 0; in < s.in; in += kTile) {
-      const float* const block = sums_of(s, sums, in, out) + in % kPanel * kPanel + out % kPanel;
+      const float* const block = sums_of(s, sums, in, out) + out % kTileColumns / kTile * kSums;
       for (int position = 0; position < kTilePositions; ++position) {
         __m512i rows[kTile];
-        for (int k = 0; k < kTile; ++k) rows[k] = _mm512_loadu_si512(block + (position * kPanel + k) * kPanel);
+        const float* const tile = block + position * kPositionSums;
+        for (int k = 0; k < kTile; ++k) rows[k] = _mm512_loadu_si512(tile + k * kTile);
         turn(rows);
         for (int k = 0; k < kTile; ++k) _mm512_store_si512(turned[position][k], rows[k]);
       }

@@ -113,6 +113,8 @@ class Lowering {
 
   void forward_product(int index);
   void backward_product(int index, TensorId dy);
+  std::unique_ptr<Op> forward_op(int index, TensorId source, TensorId result) const;
+  std::unique_ptr<Op> source_gradient(int index, TensorId dy, TensorId dx) const;
   std::unique_ptr<Op> weights_gradient(int index, TensorId source, TensorId dy) const;
   void forward_transposed(int index);
   void backward_transposed(int index, TensorId dy);

@@ -4,18 +4,16 @@
 #include "depthwise.hpp"
 #include "matrix_gradient.hpp"
 #include "product_ops.hpp"
+#include "tile_convolution_op.hpp"
 #include "tile_gradient_op.hpp"
 #include "winograd.hpp"
 
 namespace dtrain::backend::cpu {
 
 void Lowering::forward_product(int index) {
-  ProductLayer& layer = *layers_.products[at(index)];
   const TensorId x = value(node(index).inputs[0]);
   const TensorId y = new_value(index, node(index).output);
-  add(layer.shape().by_tiles ? make_winograd_forward(layer, x, y, rows_of_regions(index))
-                             : make_product_forward(layer, x, y),
-      index, ".forward");
+  add(forward_op(index, x, y), index, ".forward");
 }
 
 void Lowering::backward_product(int index, TensorId dy) {
@@ -23,9 +21,7 @@ void Lowering::backward_product(int index, TensorId dy) {
   const int source = node(index).inputs[0];
   if (wants_gradient(source)) {
     const TensorId dx = new_tensor_like(value(source));
-    add(layer.shape().by_tiles ? make_winograd_backward_data(layer, dy, dx, rows_of_regions(index))
-                               : make_product_backward_data(layer, dy, dx),
-        index, ".backward_data");
+    add(source_gradient(index, dy, dx), index, ".backward_data");
     pass_on(source, dx);
   }
   if (!nn::is_held(node(index), 0)) {
@@ -37,12 +33,30 @@ void Lowering::backward_product(int index, TensorId dy) {
   }
 }
 
-// The first way that is faster than oneDNN's for this layer, else oneDNN's.
+// Each direction is computed in the first way that is faster than oneDNN's for this layer, else in oneDNN's.
+std::unique_ptr<Op> Lowering::forward_op(int index, TensorId source, TensorId result) const {
+  ProductLayer& layer = *layers_.products[at(index)];
+  if (layer.shape().by_filtering) return make_winograd_forward(layer, source, result, rows_of_regions(index));
+  if (has_tile_convolution(layer.shape(), Direction::forward, this_cpu())) {
+    return make_tile_convolution(layer, Direction::forward, source, result);
+  }
+  return make_product_forward(layer, source, result);
+}
+
+std::unique_ptr<Op> Lowering::source_gradient(int index, TensorId dy, TensorId dx) const {
+  ProductLayer& layer = *layers_.products[at(index)];
+  if (layer.shape().by_filtering) return make_winograd_backward_data(layer, dy, dx, rows_of_regions(index));
+  if (has_tile_convolution(layer.shape(), Direction::backward, this_cpu())) {
+    return make_tile_convolution(layer, Direction::backward, dy, dx);
+  }
+  return make_product_backward_data(layer, dy, dx);
+}
+
 std::unique_ptr<Op> Lowering::weights_gradient(int index, TensorId source, TensorId dy) const {
   ProductLayer& layer = *layers_.products[at(index)];
   const Product& shape = layer.shape();
   const CpuModel cpu = this_cpu();
-  if (shape.by_tiles && sums_minimally(shape)) {
+  if (shape.by_filtering && sums_minimally(shape)) {
     return make_winograd_backward_weights(layer, source, dy, rows_of_regions(index));
   }
   if (has_matrix_gradient(shape, cpu)) return make_matrix_gradient(layer, source, dy);

@@ -1,5 +1,7 @@
 #include "product_layer.hpp"
 
+#include "../kernels/tile_convolution.hpp"
+
 namespace dtrain::backend::cpu {
 
 ProductLayer::ProductLayer(Product shape, std::int64_t weight_offset, std::int64_t bias_offset)
@@ -63,27 +65,38 @@ const Compiled& ProductLayer::backward_weights(int n) {
   return entry->second;
 }
 
-void ProductLayer::settle_transformed(Packed& packed) {
-  if (packed.is_transformed) return;
-  packed.is_transformed = true;
-  packed.memory = Buffer(sizeof(float) * static_cast<std::size_t>(kWinogradPositions * shape_.in.c) *
-                         static_cast<std::size_t>(shape_.out.c));
-  packed.stale = true;
+void ProductLayer::pack_for(Direction direction, OwnKernels kernels) {
+  Packed& weights = packed(direction);
+  if (weights.own == kernels) return;
+  const auto pairs = static_cast<std::size_t>(shape_.in.c) * static_cast<std::size_t>(shape_.out.c);
+  weights.own = kernels;
+  weights.memory = Buffer(kernels == OwnKernels::tiles ? sizeof(std::uint16_t) * kTilePositions * pairs
+                                                       : sizeof(float) * kWinogradPositions * pairs);
+  weights.stale = true;
 }
 
-void ProductLayer::transform_forward_weights() { settle_transformed(forward_); }
-void ProductLayer::transform_backward_weights() { settle_transformed(backward_); }
-
 void ProductLayer::pack(Direction direction, const float* parameters, dnnl::stream& stream) {
-  Packed& packed = direction == Direction::forward ? forward_ : backward_;
   auto* const weights = const_cast<float*>(parameters + weight_offset_);  // dnnl::memory knows no const
-  if (packed.is_transformed) {
-    fused_kernels().winograd->weights(
-        {.out = shape_.out.c, .in = shape_.in.c, .turned = direction == Direction::backward}, weights,
-        packed.memory.as<float>());
+  pack_own(direction, weights);
+  if (is_given(packed(direction).layout)) pack_in_layout(packed(direction), weights, stream);
+  packed(direction).stale = false;
+}
+
+void ProductLayer::pack_own(Direction direction, const float* weights) {
+  const bool is_forward = direction == Direction::forward;
+  const Buffer& memory = packed(direction).memory;
+  switch (packed(direction).own) {
+    case OwnKernels::none:
+      return;
+    case OwnKernels::minimal_filtering:
+      return fused_kernels().winograd->weights({.out = shape_.out.c, .in = shape_.in.c, .turned = !is_forward}, weights,
+                                               memory.as<float>());
+    case OwnKernels::tiles:
+      return pack_tile_weights({.in = shape_.in.c,
+                                .out = shape_.out.c,
+                                .direction = is_forward ? TileDirection::forward : TileDirection::by_source},
+                               weights, memory.as<std::uint16_t>());
   }
-  if (is_given(packed.layout)) pack_in_layout(packed, weights, stream);
-  packed.stale = false;
 }
 
 void ProductLayer::pack_in_layout(Packed& packed, float* weights, dnnl::stream& stream) const {

@@ -12,6 +12,9 @@ namespace dtrain::backend::cpu {
 
 enum class Direction { forward, backward };
 
+// Kernels of this folder with a layout of their own for a direction's weights.
+enum class OwnKernels { none, minimal_filtering, tiles };
+
 // One layer's weights and primitives, shared by the training and the evaluation program.
 class ProductLayer {
  public:
@@ -26,9 +29,8 @@ class ProductLayer {
   // Brings the weights that a direction has packed up to date with the flat float32 parameters. Those of different
   // layers and directions may be packed side by side.
   void pack(Direction direction, const float* parameters, dnnl::stream& stream);
-  // For a layer that filters minimally, in the place of forward() and backward_data().
-  void transform_forward_weights();
-  void transform_backward_weights();
+  // In the place of forward() or backward_data(), where these kernels compute the direction.
+  void pack_for(Direction direction, OwnKernels kernels);
   void mark_stale() { forward_.stale = backward_.stale = true; }
   bool stale(Direction direction) const { return packed(direction).stale; }
   // What pack() reads and writes; 0 where the direction has nothing packed.
@@ -54,17 +56,18 @@ class ProductLayer {
     Buffer memory, turned_memory, rounded_memory;
     dnnl::reorder turn, round, reorder;
     dnnl::memory spread, turned, from, rounded, to;
-    bool is_transformed = false;  // by WinogradKernels; then the layout is not given
+    OwnKernels own = OwnKernels::none;  // other than none: the layout is not given
     bool stale = true;
   };
   const Packed& packed(Direction direction) const { return direction == Direction::forward ? forward_ : backward_; }
+  Packed& packed(Direction direction) { return direction == Direction::forward ? forward_ : backward_; }
   Product with(int n) const;
   // Settle what pack() will do, in this layout for all numbers of samples.
-  void settle_transformed(Packed& packed);
   void settle_turned(Packed& packed);
   void settle_rounded(Packed& packed);
   void settle(Packed& packed, const dnnl::memory::desc& layout, const dnnl::memory::desc& plain);
   void pack_in_layout(Packed& packed, float* weights, dnnl::stream& stream) const;
+  void pack_own(Direction direction, const float* weights);
 
   Product shape_;
   std::int64_t weight_offset_, bias_offset_;

@@ -62,7 +62,7 @@ class TileGradientOp final : public Op {
 
   TileGradient shape_of(int count) const {
     const Product& p = layer_.shape();
-    return {.count = count, .h = p.in.h, .w = p.in.w, .in = p.in.c, .out = p.out.c};
+    return {.count = count, .h = p.in.h, .w = p.in.w, .in = p.in.c, .out = p.out.c, .stride = p.convolution.stride_h};
   }
   static std::size_t turned_bytes(const TileGradient& shape) {
     return sizeof(std::uint16_t) * static_cast<std::size_t>(shape.source_size());
@@ -86,12 +86,10 @@ class TileGradientOp final : public Op {
 }  // namespace
 
 bool has_tile_gradient(const Product& p, const CpuModel& cpu) {
-  constexpr int kPanel = 2 * kTile;
-  const nn::Convolution& c = p.convolution;
-  if (p.dense || p.dtype != DType::bfloat16 || p.widened || !cpu.has_amx_bf16) return false;
-  const bool is_3x3 = c.is_plain() && c.kernel_h == 3 && c.kernel_w == 3 && c.pad_h == 1 && c.pad_w == 1;
-  if (!is_3x3 || c.stride_h != 1 || c.stride_w != 1 || c.groups != 1) return false;
-  return p.in.c % kPanel == 0 && p.out.c % kPanel == 0;
+  if (!p.is_padded_3x3() || p.convolution.stride_h != p.convolution.stride_w || p.convolution.stride_h > 2)
+    return false;
+  if (p.dtype != DType::bfloat16 || p.widened || !cpu.has_amx_bf16) return false;
+  return p.in.c % kTile == 0 && p.out.c % kTileColumns == 0;
 }
 
 std::unique_ptr<Op> make_tile_gradient(const ProductLayer& layer, TensorId source, TensorId gradient) {

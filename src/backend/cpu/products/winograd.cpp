@@ -167,7 +167,7 @@ class WinogradForward final : public WinogradOp {
       : WinogradOp(layer, {source}, rows), source_(source), result_(result) {
     writes = {result};
   }
-  void prepare(int, int) override { layer_.transform_forward_weights(); }
+  void prepare(int, int) override { layer_.pack_for(Direction::forward, OwnKernels::minimal_filtering); }
   std::size_t workspace_bytes() const override { return 0; }
   void begin(Context&) override {}
   void finish(Context&) override {}
@@ -194,7 +194,7 @@ class WinogradBackwardData final : public WinogradOp {
       : WinogradOp(layer, {gradient}, rows), gradient_(gradient), source_gradient_(source_gradient) {
     writes = {source_gradient};
   }
-  void prepare(int, int) override { layer_.transform_backward_weights(); }
+  void prepare(int, int) override { layer_.pack_for(Direction::backward, OwnKernels::minimal_filtering); }
   std::size_t workspace_bytes() const override { return 0; }
   void begin(Context&) override {}
   void finish(Context&) override {}
@@ -274,10 +274,8 @@ bool fills_panels(int channels) {
 
 bool filters_minimally(const Product& p, const CpuModel& cpu) {
   constexpr int kLeastSide = 8;  // below it the tiles hang over the edge, and weights are read for few of them
-  const nn::Convolution& c = p.convolution;
-  if (p.dense || p.dtype != DType::float32 || !cpu.has_fused_kernels()) return false;
-  const bool is_3x3 = c.is_plain() && c.kernel_h == 3 && c.kernel_w == 3 && c.pad_h == 1 && c.pad_w == 1;
-  if (!is_3x3 || c.stride_h != 1 || c.stride_w != 1 || c.groups != 1) return false;
+  if (!p.is_padded_3x3() || p.convolution.stride_h != 1 || p.convolution.stride_w != 1) return false;
+  if (p.dtype != DType::float32 || !cpu.has_fused_kernels()) return false;
   return std::min(p.out.h, p.out.w) >= kLeastSide && fills_panels(p.in.c) && fills_panels(p.out.c);
 }
 
