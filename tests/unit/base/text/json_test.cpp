@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <set>
 #include <string>
 #include <vector>
@@ -36,11 +36,11 @@ TEST(Json, TimeGrowsWithTheLengthOfAnObjectAndNotWithItsSquare) {
   std::string text = "{";
   for (int i = 0; i < 100'000; ++i) text += (i ? ",\"k" : "\"k") + std::to_string(i) + "\":0";
   text += "}";
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();  // of this process, for the machine may be busy
   const Json json = Json::parse(text, "test");
   EXPECT_EQ(json.as_object().size(), 100'000u);
   EXPECT_EQ(json.dump(), text);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  EXPECT_LT(std::clock() - begin, std::clock_t{5} * CLOCKS_PER_SEC);
 }
 
 TEST(Json, OfSeveralMembersOfANameTheLastCountsInThePlaceOfTheFirst) {

