@@ -47,7 +47,7 @@ def sent_by_mxnet(threshold: float) -> np.ndarray:
     words = [sys.executable, __file__, "worker", str(threshold)]
     others = [subprocess.Popen(words, env=environment | {"DMLC_ROLE": role}) for role in ("scheduler", "server")]
     try:
-        answer = subprocess.run(words, env=environment | {"DMLC_ROLE": "worker"}, check=True, stdout=subprocess.PIPE, timeout=120)
+        answer = subprocess.run(words, env=environment | {"DMLC_ROLE": "worker"}, check=True, stdout=subprocess.PIPE, timeout=900)
     finally:
         for process in others:
             process.kill()
