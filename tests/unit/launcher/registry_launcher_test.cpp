@@ -26,7 +26,7 @@ struct AskedStart {
   }
   std::string reason() {
     auto future = why.get_future();
-    return future.wait_for(20s) == std::future_status::ready ? future.get() : "nothing was reported";
+    return future.wait_for(60s) == std::future_status::ready ? future.get() : "nothing was reported";
   }
   std::promise<std::string> why;
 };

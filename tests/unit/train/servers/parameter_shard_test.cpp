@@ -217,7 +217,7 @@ TEST_F(ShardOfSgd, ItsServerHangsUpOnAPeerThatAsksWhatNoWorkerAsks) {
     channel->listen(
         {.on_frame = [](const std::string&) {}, .on_close = [&](const std::string&) { closed.set_value(); }});
     channel->send(frame_of(head, std::vector<float>(1)));
-    EXPECT_EQ(closed.get_future().wait_for(10s), std::future_status::ready) << static_cast<std::uint32_t>(head.kind);
+    EXPECT_EQ(closed.get_future().wait_for(60s), std::future_status::ready) << static_cast<std::uint32_t>(head.kind);
   }
   EXPECT_EQ(server.failure(), "");
 }
