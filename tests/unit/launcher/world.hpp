@@ -25,7 +25,7 @@ namespace dtrain::launcher {
 using namespace std::chrono_literals;
 
 template <typename Condition>
-bool holds_soon(const Condition& condition, std::chrono::milliseconds deadline = 20s) {
+bool holds_soon(const Condition& condition, std::chrono::milliseconds deadline = 60s) {
   const auto until = std::chrono::steady_clock::now() + deadline;
   while (!condition()) {
     if (std::chrono::steady_clock::now() > until) return false;
@@ -117,7 +117,7 @@ class World {
 
   // The next event of this kind; others before it are dropped.
   template <typename Event>
-  Event next(std::chrono::milliseconds deadline = 20s) {
+  Event next(std::chrono::milliseconds deadline = 60s) {
     std::unique_lock lock(mutex_);
     const auto until = std::chrono::steady_clock::now() + deadline;
     for (;;) {

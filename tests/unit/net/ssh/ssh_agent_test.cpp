@@ -76,7 +76,7 @@ TEST_F(SshAgent, ThatHangsLeavesTimeForKeys) {
   agent_->freeze();
   SshOptions with = options();
   with.identities = {file("id")};
-  with.connect_deadline = 6s;
+  with.connect_deadline = 16s;
   EXPECT_EQ(connecting(with), "");
 }
 

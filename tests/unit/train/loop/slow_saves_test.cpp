@@ -15,7 +15,7 @@ class SlowSaves : public ElasticTraining {
   SlowSaves() {
     options_.epochs = 1;
     options_.store = std::make_shared<net::ObjectStore>(far_settings(*server));
-    patience_ = 1200ms;
+    patience_ = 1800ms;
   }
   static void SetUpTestSuite() { server = std::make_unique<net::TestServer>("s3_server.py"); }
   static void TearDownTestSuite() { server.reset(); }
