@@ -123,7 +123,7 @@ class Screen:
     def text(self, selector: str = "main") -> str:
         return self.script("return [...document.querySelectorAll(arguments[0])].map((node) => node.innerText ?? node.textContent).join('\\n')", selector)
 
-    def wait(self, selector: str, words: str = "", seconds: float = 30) -> "Screen":
+    def wait(self, selector: str, words: str = "", seconds: float = 60) -> "Screen":
         """Until such an element is there, with these words in it."""
         eventually(lambda: self.count(selector) and words in self.text(selector), f"{words or 'an element'} in {selector}: {self.text()[:2000]}", seconds)
         return self

@@ -41,7 +41,7 @@ check "one size gives other weights" differs "$(state m/one)" "$(state m/plain)"
 : >err
 "$DTRAIN" train "${grouped[@]}" --data-val d/val.rec --num-epochs 2 --model-prefix m/half >out 2>err </dev/null &
 process=$!
-for _ in $(seq 500); do grep -q "Batch \[2\]" err && break; sleep 0.05; done
+for _ in $(seq 2400); do grep -q "Batch \[2\]" err && break; sleep 0.05; done
 kill -TERM "$process"
 wait "$process"
 code=$?

@@ -40,13 +40,13 @@ interrupted() {  # interrupted SIGNAL ARGUMENTS...: sends the signal once the fi
   : >err
   "$DTRAIN" "$@" >out 2>err </dev/null &
   process=$!
-  for _ in $(seq 500); do grep -q "Batch \[2\]" err && break; sleep 0.02; done
+  for _ in $(seq 3000); do grep -q "Batch \[2\]" err && break; sleep 0.02; done
   kill "-$signal" "$process"
   wait "$process"
   code=$?
 }
 for signal in INT TERM; do
-  interrupted $signal train "${training[@]}" --num-epochs 30 --model-prefix "m/$signal"
+  interrupted $signal train "${training[@]}" --num-epochs 3000 --model-prefix "m/$signal"
   check "SIG$signal with a checkpoint exits 75" exits 75
   check "SIG$signal says where it stopped" says_line "dtrain: stopped by a signal at epoch [0-9]+ step [0-9]+, checkpoint saved"
   check "SIG$signal says how to go on" says "hint: the same command with --resume"
@@ -54,10 +54,10 @@ for signal in INT TERM; do
   check "after SIG$signal the run can go on" exits 0
   check "SIG$signal in the middle does not change a bit" same "$(hash "m/$signal-0003.json")" "$whole"
 done
-interrupted INT train "${training[@]}" --num-epochs 30
+interrupted INT train "${training[@]}" --num-epochs 3000
 check "SIGINT without a checkpoint ends by the signal" exits 130
 check "SIGINT without a checkpoint says that nothing was saved" says "nothing saved"
-interrupted TERM train "${training[@]}" --num-epochs 30
+interrupted TERM train "${training[@]}" --num-epochs 3000
 check "SIGTERM without a checkpoint ends by the signal" exits 143
 
 mkdir bad && cp d/shapes_train.rec d/shapes_train.idx bad/
@@ -65,7 +65,7 @@ mkdir bad && cp d/shapes_train.rec d/shapes_train.idx bad/
 awk 'NR % 10 == 0 { print $2 + 32 }' bad/shapes_train.idx | while read -r offset; do
   printf '\x55\x55' | dd of=bad/shapes_train.rec bs=1 seek="$offset" conv=notrunc status=none
 done
-interrupted TERM train "${training[@]}" --num-epochs 30 --data-train bad/shapes_train.rec --max-bad-records 200
+interrupted TERM train "${training[@]}" --num-epochs 3000 --data-train bad/shapes_train.rec --max-bad-records 200
 check "SIGTERM ends a training with replaced records" exits 143
 check "the first of them is said when it comes up" says_line "bad/shapes_train.rec: record [0-9]+ .*; passed over"
 check "all are counted at the end, stopped or not" says_line "[0-9]+ records could not be decoded and were replaced"

@@ -71,7 +71,7 @@ check "--resume continues the new run" says 'Resuming from "m/again-0002"'
 
 "$DTRAIN" train "${training[@]}" --num-epochs 100000 --model-prefix m/two --resume >first 2>&1 </dev/null &
 first=$!
-for _ in $(seq 100); do [ -e m/two-0001.json ] && break; sleep 0.1; done
+for _ in $(seq 600); do [ -e m/two-0001.json ] && break; sleep 0.1; done
 run train "${training[@]}" --num-epochs 1 --model-prefix m/two --resume
 check "two runs do not write under one prefix" exits 1
 check "the second one says why" says "m/two: another run is writing its checkpoints there"

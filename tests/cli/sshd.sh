@@ -34,7 +34,7 @@ CONFIG
   $SSHD -D -f "$PWD/sshd/config" -E "$PWD/sshd/log" &
   sshd_process=$!
   trap 'stop_sshd; rm -rf "$scratch"' EXIT
-  for _ in $(seq 200); do
+  for _ in $(seq 1200); do
     (exec 3<>"/dev/tcp/127.0.0.1/$PORT") 2>/dev/null && return
     sleep 0.05
   done

@@ -25,7 +25,7 @@ check "and writes nothing into its own files" silent_on m/.closed.lock
 check "nor does one without any descriptor" silent_on m/.none.lock
 
 # timeout(1) sends SIGTERM to its child and to its group.
-timeout --preserve-status 3 "$DTRAIN" train "${endless[@]}" --model-prefix m/timed >out 2>err </dev/null
+timeout --preserve-status 5 "$DTRAIN" train "${endless[@]}" --model-prefix m/timed >out 2>err </dev/null
 code=$?
 check "a signal that comes twice at once is one request" exits 75
 

@@ -234,7 +234,7 @@ class Machines:
         """By address or by instance id; None: not found."""
         return next((machine for identity, machine in list(self.by_id.items()) if word in (identity, machine.address)), None)
 
-    def wait_for(self, condition, what, seconds=60):
+    def wait_for(self, condition, what, seconds=120):
         end = time.monotonic() + seconds
         while True:
             value = condition()

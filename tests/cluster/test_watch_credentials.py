@@ -46,12 +46,13 @@ class Watch:
 
 @pytest.fixture
 def watch(cloud, up, person, monkeypatch):  # noqa: F811
-    """start(): in an account with cluster demo, with keys that live for seconds."""
+    """start(prepare): in an account with cluster demo, with keys that live for seconds, of which prepare() makes the first."""
     monkeypatch.setattr(test_credentials, "AHEAD", SHORT)
     watches = []
 
-    def start():
+    def start(prepare=lambda: None):
         up(count=0)
+        prepare()
         watches.append(Watch(person))
         watches[0].wait_for_looks(REQUESTS_OF_A_LOOK)
         return watches[0]
@@ -79,8 +80,7 @@ def test_a_sign_in_that_expires_is_waited_for(watch, person):  # noqa: F811
 def test_a_command_that_fails_is_asked_again(watch, person):  # noqa: F811
     person.has_command()
     said = person.home / "said"
-    replace(said, document("command", SHORT))
-    running = watch()
+    running = watch(lambda: replace(said, document("command", 2 * SHORT)))  # which are to last for a look
     said.unlink()
     running.wait_for(lambda: "its credential_process failed" in running.said(), "it says which command failed")
     replace(said, document("command", 3600))

@@ -23,7 +23,7 @@ SHARE_SERVER = LAB / "share-by-network"
 SFTP_SERVERS = ("/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server", "/usr/lib/ssh/sftp-server")
 NET = "10.77.0"
 NFS = bool(os.environ.get("DTRAIN_LAB_NFS"))  # the folder comes over the network, and who is cut off waits for it
-BOOT_PATIENCE = 30.0 * SLOWNESS
+BOOT_PATIENCE = 60.0 * SLOWNESS
 
 
 def ip(*arguments) -> None:

@@ -44,7 +44,7 @@ def ranks_on(host: Host) -> list[int]:
 
 
 def expect_nothing_runs(world: Cluster, *names: str) -> None:
-    eventually(lambda: not any(ranks_on(world.lab[name]) for name in names), "no rank is left", 5)
+    eventually(lambda: not any(ranks_on(world.lab[name]) for name in names), "no rank is left", 15)
 
 
 def test_a_ddp_job_on_two_machines(world: Cluster):

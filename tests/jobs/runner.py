@@ -1,6 +1,6 @@
 """Runs the functions test_* of a folder's suites test_*.py; those marked @slow with --slow, the others without it.
 
-A test's docstring is what it claims; it fails by an exception. Each gets a scratch folder; its processes must be gone 5 s
+A test's docstring is what it claims; it fails by an exception. Each gets a scratch folder; its processes must be gone 15 s
 after it ended, which is a test of its own.
 """
 

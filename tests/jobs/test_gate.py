@@ -97,7 +97,7 @@ def test_removed_while_preparing(world: World):
     eventually(lambda: job.row("w3")["state"] == "preparing", "w3 is being prepared", job=job)
     sleepers = eventually(lambda: [pid for pid in world.processes() if is_sleep(pid)], "the command runs", job=job)
     job.hosts_command("remove", "w3", "--yes")
-    eventually(lambda: not any(alive(pid) for pid in sleepers), "the command is gone", 10, job=job)
+    eventually(lambda: not any(alive(pid) for pid in sleepers), "the command is gone", 30, job=job)
     job.stop()
 
 

@@ -26,7 +26,7 @@ def test_follows_until_the_end(world: World):
     eventually(lambda: any(line.startswith("[w3.0] ") for line in lines), "the newcomer is heard", job=job)
     assert process.poll() is None
     job.stop()
-    assert process.wait(20) == 0
+    assert process.wait(60) == 0
     assert any("left at epoch" in line for line in lines), lines[-5:]
 
 
@@ -45,7 +45,7 @@ def test_choices(world: World):
     assert answer.returncode == 2 and "no worker had rank 9" in answer.stderr and "ranks are 0 to 1" in answer.stderr, answer
     answer = world.run("tail-logs", "--job-dir", job.folder, "--no-follow", "--host", "nope", check=False)
     assert answer.returncode == 2 and "is of nope" in answer.stderr and "hosts are w1, w2" in answer.stderr, answer
-    answer = world.run("tail-logs", "--job-dir", job.folder, "--host", "nope", check=False, timeout=20)
+    answer = world.run("tail-logs", "--job-dir", job.folder, "--host", "nope", check=False)
     assert answer.returncode == 2 and "hosts are w1, w2" in answer.stderr, "it is refused before the job ends"
     job.stop()
     whole = world.run("tail-logs", "--job-dir", job.folder).stdout

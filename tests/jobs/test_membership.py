@@ -14,7 +14,7 @@ def test_replace_is_one_change(world: World):
     job.wait_members("w1", "w2", "w4").wait_steps(2)
     assert len([event for event in job.events() if event["event"] == "commit"]) == before + 1, "more than one change"
     assert (job.folder / "logs" / "w4.0.log").read_text().count(", process ") == 1, "w4 was started more than once"
-    eventually(lambda: sorted(job.member_log()[3:]) == [("ADDED", "w4"), ("REMOVED", "w3")], str(job.member_log()), 5)
+    eventually(lambda: sorted(job.member_log()[3:]) == [("ADDED", "w4"), ("REMOVED", "w3")], str(job.member_log()), 30)
     job.expect_undisturbed_bits()
 
 

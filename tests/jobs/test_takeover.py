@@ -110,7 +110,7 @@ def test_kill_an_agent_after_a_takeover(world: World):
     lose_coordinator(job, 2)
     worker = job.training()["w3"]
     send_signal(agent_of(worker), signal.SIGKILL)
-    eventually(lambda: not alive(worker), "its worker is gone", 5)
+    eventually(lambda: not alive(worker), "its worker is gone", 20)
     eventually(lambda: job.training().get("w3", worker) != worker, "w3 is back", 120)
     job.expect_calm_bits()
 
@@ -180,7 +180,7 @@ def test_agents_without_a_coordinator(world: World):
             assert f"kill -HUP {left}" in answer.stderr, answer.stderr
     assert (job.folder / "latest_checkpoint").read_text() == latest
     send_signal(left, signal.SIGHUP)
-    eventually(lambda: not world.processes(), "the agent is gone", 20)
+    eventually(lambda: not world.processes(), "the agent is gone", 60)
     job.start("--resume").wait_running().expect_undisturbed_bits()
 
 

@@ -30,7 +30,7 @@ def end(*waiting: subprocess.Popen) -> None:
     for process in waiting:
         process.send_signal(signal.SIGTERM)
     for process in waiting:
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
 
 
 def test_join_and_leave_while_it_trains(world: World):

@@ -73,7 +73,7 @@ class World:
         return found
 
     def expect_no_process_left(self) -> None:
-        eventually(lambda: not self.processes(), "no process is left", 5.0)
+        eventually(lambda: not self.processes(), "no process is left", 15)
 
     def last_words(self) -> str:
         return "".join(f"    {job.name}: {line}\n" for job in self.jobs for line in job.said().splitlines()[-25:])

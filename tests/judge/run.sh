@@ -11,7 +11,7 @@ more=${2:-}
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
 
 passed=0 failed=0 skipped=0
-judges=(*.py) limit=900
+judges=(*.py) limit=1800
 if [ -n "$more" ]; then judges=(torchvision_*.py) limit=7200; fi
 for judge in "${judges[@]}"; do
   [ -f "$judge" ] || continue

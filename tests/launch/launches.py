@@ -101,7 +101,7 @@ class Crew(Launch):
         return path.read_text().splitlines() if path.exists() else []
 
 
-def expect_gone(pids: list[int], seconds: float = 5.0) -> None:
+def expect_gone(pids: list[int], seconds: float = 15) -> None:
     eventually(lambda: not any(alive(pid) for pid in pids), f"the processes {pids} are gone", seconds)
 
 

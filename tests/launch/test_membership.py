@@ -110,7 +110,7 @@ def test_without_elastic_a_failure_ends_the_job(world):
     members = crew.wait_crew(2)
     kill_now(members[1]["pid"])
     assert crew.wait() != 0
-    eventually(lambda: not world.processes(), "all are gone", 5)
+    eventually(lambda: not world.processes(), "all are gone", 15)
 
 
 def test_a_stopped_rank_is_not_taken_for_dead(world):

@@ -59,7 +59,7 @@ class KubeWorld:
         self.world.seat.run("env", *(f"{name}={value}" for name, value in kubectl_variables(self.world)), "kubectl", *words)
 
     def expect_nothing_left(self) -> None:
-        eventually(lambda: not self.kube.pods, "no pod is left", 30)
+        eventually(lambda: not self.kube.pods, "no pod is left")
         expect_nothing_left(self.world)
         assert not self.kube.objects.keys() - {("PersistentVolumeClaim", "cats")}, self.kube.objects.keys()
 

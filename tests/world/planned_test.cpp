@@ -33,6 +33,21 @@ Hosts lines_of_log(const SimJob& job) {
   return lines;
 }
 
+// No worker is lost here, however busy the machine is.
+Policy calm_policy() {
+  constexpr std::chrono::seconds kLong(60);
+  Policy policy = quick_policy();
+  policy.heartbeat_timeout = policy.hello_timeout = policy.prepare_timeout = policy.mesh_timeout = kLong;
+  policy.freeze_timeout = policy.leave_timeout = policy.kill_timeout = kLong;
+  policy.hang_floors = {.loading = kLong,
+                        .computing = kLong,
+                        .first_step = kLong,
+                        .evaluating = kLong,
+                        .saving = kLong,
+                        .waiting = kLong};
+  return policy;
+}
+
 using Condition = std::function<bool(const SimJob&)>;
 Condition seen(std::uint64_t samples) {
   return [=](const SimJob& job) { return job.furthest().samples_seen >= samples; };
@@ -55,7 +70,7 @@ class Script {
     return when(std::move(when_), [hosts = std::move(hosts)](SimJob& job) { job.set_hosts(hosts); });
   }
   // Runs a job of the toy training.
-  std::string run(const Hosts& hosts, const Policy& policy = quick_policy(), SimOptions options = {}) {
+  std::string run(const Hosts& hosts, const Policy& policy = calm_policy(), SimOptions options = {}) {
     options.fault_at = [this](const WorkerFacts&, Place place, comm::CommPoint, int) {
       if (place == Place::vote && !done_) std::this_thread::sleep_for(std::chrono::milliseconds(3));
       return Fault::none;
@@ -119,7 +134,7 @@ TEST(World, AnyWorkerCanBeRemovedUntilNoneOfTheFirstIsLeft) {
 }
 
 TEST(World, ChangesOnlyBetweenEpochsUnlessAskedOtherwise) {
-  Policy policy = quick_policy();
+  Policy policy = calm_policy();
   policy.boundary = elastic::Boundary::epoch;
   std::set<std::uint64_t> changed_at;  // steps of their epoch
   const auto note = [&](const SimJob& job) {
@@ -148,7 +163,7 @@ TEST(World, ADrainedHostGoesAtTheNextStepAndStaysInTheFile) {
 TEST(World, AStopEndsTheJobResumable) {
   for (const bool at_once : {false, true}) {
     CheckedToyTraining training({.epochs = 1000});
-    CheckedJob job(training, {"a", "b"});
+    CheckedJob job(training, {"a", "b"}, calm_policy());
     const elastic::Finish finish = job.job().run([&](SimJob& sim) {
       if (seen(100)(sim)) sim.ask(Json::object({{"ask", "stop"}, {"now", at_once}}));
     });
@@ -158,7 +173,7 @@ TEST(World, AStopEndsTheJobResumable) {
 }
 
 TEST(World, BelowTheMinimumItHoldsItsStateAndGoesOnWithTheNextWorker) {
-  Policy policy = quick_policy();
+  Policy policy = calm_policy();
   policy.min_workers = 2;
   Script script;
   script.hosts(seen(100), {"a"}).hosts(happened(EventKind::hold), {"a", "c"}).when(logged("ADDED c"));
@@ -166,7 +181,7 @@ TEST(World, BelowTheMinimumItHoldsItsStateAndGoesOnWithTheNextWorker) {
 }
 
 TEST(World, WorkersAboveTheMaximumAreSpares) {
-  Policy policy = quick_policy();
+  Policy policy = calm_policy();
   policy.max_workers = 2;
   Json list;
   Script script;
@@ -186,7 +201,7 @@ TEST(World, AHostThatCannotBeStartedDisturbsNobody) {
   script.hosts(seen(100), {"a", "b"}).when(happened(EventKind::host_down), [&](SimJob& job) {
     list = ask(job, "list");
   });
-  EXPECT_EQ(script.run({"a"}, quick_policy(), options), "");
+  EXPECT_EQ(script.run({"a"}, calm_policy(), options), "");
   EXPECT_EQ(events_of(script.job(), EventKind::freeze).size(), 0u);
   const Json& broken = list.at("hosts").as_array()[1];
   EXPECT_NE(broken.at("reason").as_string().find("connection refused"), std::string::npos) << broken.dump();

@@ -24,7 +24,7 @@ class SimJob {
 
   // Runs until the job is over and calls `act` meanwhile. Throws Error with the job's last events at the deadline.
   elastic::Finish run(const std::function<void(SimJob&)>& act = {},
-                      std::chrono::milliseconds deadline = std::chrono::seconds(30));
+                      std::chrono::milliseconds deadline = std::chrono::seconds(120));
 
   // Writes the host file and announces it, as `dtrain hosts add|remove` does.
   void set_hosts(const std::vector<std::string>& hosts);

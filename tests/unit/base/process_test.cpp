@@ -51,7 +51,7 @@ Spawn shell(const std::string& script) {
 
 template <typename Condition>
 bool holds_soon(const Condition& condition) {
-  for (int i = 0; i < 500; ++i) {
+  for (int i = 0; i < 6000; ++i) {
     if (condition()) return true;
     std::this_thread::sleep_for(10ms);
   }

@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(Hosts, Crash,
 
 TEST(StuckThread, IsPeerLostAtTheDeadline) {
   std::atomic<bool> stuck{true};
-  EndpointOptions options{.secret = "token", .operation_deadline = std::chrono::milliseconds(300)};
+  EndpointOptions options{.secret = "token", .operation_deadline = std::chrono::seconds(1)};
   TcpWorld world(2, options);
   options.on_point = [&](CommPoint) { stuck.wait(true); };
   world.endpoints.push_back(std::make_unique<Endpoint>(options));

@@ -31,7 +31,7 @@ std::vector<std::unique_ptr<Communicator>> TcpWorld::connect(std::uint64_t gener
       MeshPlan mine = plan;
       mine.generation = generation;
       mine.rank = static_cast<int>(rank);
-      made[rank] = endpoints[rank]->connect(mine, std::chrono::seconds(30));
+      made[rank] = endpoints[rank]->connect(mine, std::chrono::seconds(120));
     });
   }
   for (std::thread& thread : threads) thread.join();

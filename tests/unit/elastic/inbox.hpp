@@ -12,7 +12,7 @@
 
 namespace dtrain::elastic {
 
-constexpr std::chrono::seconds kPatience{20};  // for what must happen, on however busy a machine
+constexpr std::chrono::seconds kPatience{60};  // for what must happen, on however busy a machine
 
 // Keeps what a session sends. Any thread.
 class Inbox final : public ControlLink {

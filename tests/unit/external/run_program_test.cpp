@@ -78,7 +78,10 @@ TEST_F(ForeignRun, EndsServersThatDoNotEnd) {
   program.grace = std::chrono::milliseconds(200);
   program.stop_signal = SIGUSR1;
   const Ended ended =
-      run("if [ $DMLC_ROLE = worker ]; then exit 0; fi; trap '' USR1; echo I serve; sleep 1000", program);
+      run("serves=$DTRAIN_RUN_DIR/serves; "
+          "if [ $DMLC_ROLE = worker ]; then while [ ! -e $serves ]; do sleep 0.01; done; exit 0; fi; "
+          "trap '' USR1; echo I serve; touch $serves; sleep 1000",
+          program);
   EXPECT_EQ(ended.how, Ended::How::done);
   EXPECT_EQ(read_file(folder_ / "logs/here.0.ps0.log"), "I serve\n");
   EXPECT_TRUE(processes_marked(here().mark).empty());

@@ -33,7 +33,7 @@ class Mailbox {
   }
   T take() {
     std::unique_lock lock(mutex_);
-    if (!wake_.wait_for(lock, 20s, [&] { return next_ < values_.size(); })) throw std::runtime_error("nothing came");
+    if (!wake_.wait_for(lock, 60s, [&] { return next_ < values_.size(); })) throw std::runtime_error("nothing came");
     return std::move(values_[next_++]);
   }
   bool stays_empty() {
@@ -82,10 +82,10 @@ struct Port : RunningLoop {
   Mailbox<ChannelPtr> accepted;
   Listener listener{loop, "127.0.0.1", "token", [this](ChannelPtr channel) { accepted.put(std::move(channel)); }};
 
-  ChannelPtr connect(const std::string& secret = "token", std::chrono::milliseconds deadline = 10s) {
+  ChannelPtr connect(const std::string& secret = "token", std::chrono::milliseconds deadline = 60s) {
     return connect_channel(loop, "127.0.0.1", listener.port(), secret, deadline);
   }
-  FileDescriptor connect_as_stranger() { return connect_to("127.0.0.1", listener.port(), 10s); }
+  FileDescriptor connect_as_stranger() { return connect_to("127.0.0.1", listener.port(), 60s); }
 };
 
 inline std::size_t open_descriptors() {
@@ -96,7 +96,7 @@ inline std::size_t open_descriptors() {
 
 inline void write_raw(const FileDescriptor& socket, std::string_view bytes) {
   pollfd entry{socket.get(), POLLOUT, 0};
-  while (!bytes.empty() && ::poll(&entry, 1, 10'000) > 0) {
+  while (!bytes.empty() && ::poll(&entry, 1, 60'000) > 0) {
     const ssize_t sent = ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent <= 0) return;
     bytes.remove_prefix(static_cast<std::size_t>(sent));
@@ -107,7 +107,7 @@ inline void write_raw(const FileDescriptor& socket, std::string_view bytes) {
 inline std::string read_raw(const FileDescriptor& socket) {
   std::string all;
   pollfd entry{socket.get(), POLLIN, 0};
-  while (::poll(&entry, 1, 10'000) > 0) {
+  while (::poll(&entry, 1, 60'000) > 0) {
     char chunk[4096];
     const ssize_t got = ::recv(socket.get(), chunk, sizeof chunk, 0);
     if (got <= 0) return all;

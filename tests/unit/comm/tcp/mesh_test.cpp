@@ -173,7 +173,7 @@ TEST(Mesh, SharesNoUnixSocketWithAnotherUser) {
 
 TEST(Mesh, NamesTheRankThatDoesNotCome) {
   TcpWorld world(3);
-  const auto thrown = try_to_connect(world, 2, 200ms, {}, 1);
+  const auto thrown = try_to_connect(world, 2, 1s, {}, 1);
   const std::string name = "rank 1 at 127.0.0.1 port " + std::to_string(world.plan.ranks[1].port);
   EXPECT_NE(thrown[0].find(name + " (has not come to this generation)"), std::string::npos) << thrown[0];
   EXPECT_NE(thrown[2].find(name + " (has not called)"), std::string::npos) << thrown[2];
@@ -338,8 +338,8 @@ std::string reduce_by_detour(bool plain_data, std::string_view message) {
   const std::vector<PeerAddress> ranks{world.plan.ranks[0], detour.address()};
   std::unique_ptr<Communicator> first, second;
   {
-    std::jthread other([&] { second = world.endpoints[1]->connect({2, 1, ranks}, 10s); });
-    first = world.endpoints[0]->connect({2, 0, ranks}, 10s);
+    std::jthread other([&] { second = world.endpoints[1]->connect({2, 1, ranks}, 60s); });
+    first = world.endpoints[0]->connect({2, 0, ranks}, 60s);
   }
   std::jthread other([&] { second->all_gather(std::as_bytes(std::span(message))); });
   first->all_gather(std::as_bytes(std::span(message)));

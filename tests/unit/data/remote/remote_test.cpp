@@ -228,10 +228,11 @@ TEST_F(Remote, ThreadsAndProcessesDoNotFetchABlockTwice) {
 
 TEST_F(Remote, BlocksAreKeptWithoutAWaitOnAFileSystemWithoutLocks) {
   options.cache_size = 7 * kMegabyte;
+  const auto words = {"one", "two", "three", "four"};
+  for (const char* word : words) options.store->put(url(word), bytes_of(word + content));
   const auto begin = std::chrono::steady_clock::now();
   const bool refused = without_file_locks([&] {
-    for (const char* word : {"one", "two", "three", "four"}) {
-      options.store->put(url(word), bytes_of(word + content));
+    for (const char* word : words) {
       RemoteFile file(url(word), options);
       EXPECT_TRUE(read(file, 0, content.size()) == (word + content).substr(0, content.size()));
     }

@@ -23,12 +23,12 @@ comm::PeerAddress data_of(WorkerId worker) { return {"127.0.0.1", static_cast<st
 
 // A worker whose trainer is the test.
 struct Rig {
-  explicit Rig(LocalMeshes& meshes, WorkerId worker = 1)
+  explicit Rig(LocalMeshes& meshes, WorkerId worker = 1, std::chrono::milliseconds heartbeat = 10ms)
       : session(inbox, data_of(worker),
                 [&meshes](const comm::MeshPlan& plan, std::chrono::milliseconds deadline, std::stop_token cancel) {
                   return meshes.connect(plan, deadline, std::move(cancel));
                 },
-                {.worker = worker, .fingerprint = "f", .heartbeat = 10ms, .mesh_deadline = kLong}) {}
+                {.worker = worker, .fingerprint = "f", .heartbeat = heartbeat, .mesh_deadline = kLong}) {}
   // Alone in a generation, in training.
   Entry enter_alone(Generation generation) {
     session.on_message(Prepare{generation, {{1, "w1", 0, data_of(1)}}});
@@ -46,7 +46,7 @@ struct Rig {
 
 TEST(Session, SaysHelloThenReadyOnceAndEntersWhatWasCommitted) {
   LocalMeshes meshes;
-  Rig rig(meshes);
+  Rig rig(meshes, 1, 1h);
   EXPECT_EQ(rig.inbox.next<Hello>().data, data_of(1));
   const Entry first = rig.enter_alone(1);
   EXPECT_EQ(first.kind, Entry::Kind::train);

@@ -3,14 +3,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+
 #include "common/temporary_folder.hpp"
 #include "queue/attempt.hpp"
 
 namespace dtrain::job {
 namespace {
 
-// Whether a process lives on when the attempt of a job whose record names it by this text is stopped at once.
-bool survives_stop(const std::string& machine) {
+using namespace std::chrono_literals;
+
+// Whether a process lives on for so long when the attempt of a job whose record names it by this text is stopped at
+// once.
+bool survives_stop(const std::string& machine, std::chrono::milliseconds time) {
   TemporaryFolder folder;
   JobQueue queue(folder / "q");
   queue.submit({.words = {"train"}, .cluster = "demo"}, false);
@@ -23,8 +28,11 @@ bool survives_stop(const std::string& machine) {
   }
   write_file_atomic(job.folder / "attempt.pid", std::to_string(child) + machine + "\n");
   Attempt(job).stop("the head is another one", true);
-  ::usleep(100'000);
-  const bool lives = ::waitpid(child, nullptr, WNOHANG) == 0;
+  bool lives = true;
+  for (const auto end = std::chrono::steady_clock::now() + time; lives && std::chrono::steady_clock::now() < end;) {
+    ::usleep(10'000);
+    lives = ::waitpid(child, nullptr, WNOHANG) == 0;
+  }
   if (lives) {
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
@@ -33,9 +41,9 @@ bool survives_stop(const std::string& machine) {
 }
 
 TEST(Attempt, SignalsItsProcessOnTheMachineThatStartedItOnly) {
-  EXPECT_FALSE(survives_stop(" " + this_boot()));
-  EXPECT_TRUE(survives_stop(" other-head 0d2c5ba0-0000-0000-0000-000000000000"));
-  EXPECT_TRUE(survives_stop("")) << "the record does not say on which machine";
+  EXPECT_FALSE(survives_stop(" " + this_boot(), 60s));
+  EXPECT_TRUE(survives_stop(" other-head 0d2c5ba0-0000-0000-0000-000000000000", 100ms));
+  EXPECT_TRUE(survives_stop("", 100ms)) << "the record does not say on which machine";
 }
 
 }  // namespace

@@ -30,7 +30,6 @@ class Objects : public testing::Test {
     settings.endpoint_url = server->url("");
     limits.part_size = kSmallPart;
     limits.tries.first_pause = std::chrono::milliseconds(1);
-    limits.tries.stall_timeout = std::chrono::seconds(2);
   }
   static void SetUpTestSuite() { server = std::make_unique<TestServer>("s3_server.py"); }
   static void TearDownTestSuite() { server.reset(); }

@@ -118,8 +118,14 @@ TEST_F(Uploads, UseThePartsThatAKilledUploadLeft) {
     const std::string where = "s3://" + bucket + "/x", content = server_content() + server_content();
     auto killed = std::make_unique<ObjectUpload>(store(), where);  // never ended, as by kill -9
     killed->write(bytes_of(content));
-    while (fragments(bucket) == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    const auto parts = [&] {
+      std::size_t count = 0;
+      for (const UploadEntry& begun : parse_uploads(ask("GET", bucket + "/", {{"uploads", ""}}))) {
+        count += parse_parts(ask("GET", bucket + "/x", {{"uploadId", begun.id}})).parts.size();
+      }
+      return count;
+    };
+    while (parts() < content.size() / kSmallPart) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     EXPECT_GE(upload(where, content), kSmallPart);
     expect_same(read(where), content);
     EXPECT_EQ(fragments(bucket), 0u);

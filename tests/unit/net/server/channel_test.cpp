@@ -160,7 +160,7 @@ struct Proven : Port {
     theirs->listen(ear.events());
   }
   ~Proven() { stop(); }
-  static StreamClock::time_point soon() { return StreamClock::now() + 10s; }
+  static StreamClock::time_point soon() { return StreamClock::now() + 60s; }
   void write(std::string_view bytes) {
     try {
       write_all(stream, bytes, soon());
@@ -260,7 +260,7 @@ TEST(Channel, IsOfOnePurposeAndShowsThePortOfThePeer) {
                           [&](ChannelPtr channel) { accepted.put(std::move(channel)); }, {.purpose = "other"});
   const bool privileged = ::geteuid() == 0;
   EXPECT_THROW(connect_channel(running.loop, "127.0.0.1", listener.port(), "token", 10s), RemoteError);
-  const auto ours = connect_channel(running.loop, "127.0.0.1", listener.port(), "token", 10s,
+  const auto ours = connect_channel(running.loop, "127.0.0.1", listener.port(), "token", 60s,
                                     {.purpose = "other", .from_privileged_port = privileged});
   EXPECT_EQ(accepted.take()->peer_port() < 1024, privileged);
 }
@@ -273,7 +273,7 @@ TEST(AskChannel, BringsTheFirstAnswerOrSaysThatNoneCame) {
                      .on_close = [](const std::string&) {}});
     accepted.put(channel);
   });
-  EXPECT_EQ(ask_channel("127.0.0.1", listener.port(), "token", "question", 10s), "question!");
+  EXPECT_EQ(ask_channel("127.0.0.1", listener.port(), "token", "question", 60s), "question!");
   const Port silent;
   EXPECT_THROW(ask_channel("127.0.0.1", silent.listener.port(), "token", "question", 100ms), RemoteError);
 }

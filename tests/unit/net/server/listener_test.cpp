@@ -129,7 +129,7 @@ TEST(Listener, SpeaksIPv6) {
   } catch (const Error&) {
     GTEST_SKIP() << "this machine has no IPv6";
   }
-  const auto ours = connect_channel(running.loop, "::1", listener->port(), "token", 10s);
+  const auto ours = connect_channel(running.loop, "::1", listener->port(), "token", 60s);
   EXPECT_EQ(ours->local_address(), "::1");
   EXPECT_EQ(accepted.take()->peer_address(), "::1");
 }

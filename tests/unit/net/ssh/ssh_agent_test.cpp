@@ -13,7 +13,7 @@ class Agent {
     child.environment = own_environment();
     child.death_signal = SIGTERM;
     process_ = spawn(child);
-    for (int tries = 0; tries < 200 && !std::filesystem::exists(socket_); ++tries) std::this_thread::sleep_for(10ms);
+    for (int tries = 0; tries < 6000 && !std::filesystem::exists(socket_); ++tries) std::this_thread::sleep_for(10ms);
   }
   ~Agent() {
     ::kill(process_, SIGCONT);

@@ -82,7 +82,7 @@ class SshServer {
     child.environment = own_environment();
     child.death_signal = SIGTERM;
     process_ = spawn(child);
-    for (int tries = 0; tries < 400; ++tries) {
+    for (int tries = 0; tries < 2400; ++tries) {
       if (answers()) return;
       std::this_thread::sleep_for(25ms);
     }
@@ -110,6 +110,7 @@ class SshServer {
     options.known_hosts = folder_ / "known_hosts";
     options.new_host_keys = NewHostKeys::accept;
     options.identities = {folder_ / "id"};
+    options.connect_deadline = 60s;  // the machine may be busy
     return options;
   }
   SshSession connect() const { return SshSession::connect(target(), options()); }
