@@ -6,8 +6,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Worker 1 takes about 3.4 s for its seven blocks of an evaluation, and a sixth of the patience for each, so that a busy
-// machine has time left.
+// Worker 1 takes about 3.4 s for its seven blocks of an evaluation, and a sixth of the patience for each, so that a
+// busy machine has time left.
 class SlowEvaluation : public ElasticTraining {
  protected:
   SlowEvaluation() {
