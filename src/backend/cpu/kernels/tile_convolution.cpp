@@ -6,10 +6,10 @@
 namespace dtrain::backend::cpu {
 namespace {
 
-constexpr int kTileWeights = kTile * kTileInner;     // of a tile
-constexpr int kStepWeights = 2 * kTileWeights;       // for 32 channels of the operand and 32 of the result
-constexpr int kBlockPixels = 2 * kTile;              // that are computed together
-constexpr std::int64_t kLargeWeights = 1024 * 1024;  // bytes of all weights, beside which the second cache has no room
+constexpr int kTileWeights = kTile * kTileInner;     // weights that fill one tile
+constexpr int kStepWeights = 2 * kTileWeights;       // weights from 32 channels of the operand to 32 of the result
+constexpr int kBlockPixels = 2 * kTile;              // pixels of the result that are computed together
+constexpr std::int64_t kLargeWeights = 1024 * 1024;  // bytes of a layer's weights that leave the second cache no room
 
 // One position of the filter: from a result's pixel in its phase, how far its pixel of the operand is.
 struct Tap {
@@ -36,8 +36,9 @@ Phase forward_phase(const TileConvolution& s) {
   return phase;
 }
 
-// Which rows (or columns) of results a row of the source with this parity took part in, counted from the row of the
-// same number with the padding above: source row i met position y in the result's row (i + 1 - y) / stride.
+// Row i of the source met position y of the filter in the layer's result row (i + 1 - y) / stride, if that is whole.
+// For i = stride * r + parity, steps_back() is how far this row lies below row r, counted with the row of padding on
+// top.
 int steps_back(int parity, int stride, int y) { return (parity + 1 - y + stride) / stride; }
 bool meets(int parity, int stride, int y) { return (parity + 1 - y) % stride == 0; }
 
