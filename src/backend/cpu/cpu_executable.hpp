@@ -88,7 +88,8 @@ class CpuExecutable final : public HostExecutable {
   Muon muon_;
   LayerWise layer_wise_;
   Lowered training_, evaluation_;
-  std::vector<Part> other_parts_;  // of a contribution: not the gradient of one segment
+  // Of a contribution: not the gradient of one segment; and what the threads behind a lane's leader leave to it.
+  std::vector<Part> other_parts_, leaders_parts_;
   ModelState state_;
   std::span<const float> sum_;                // of the step that is to be applied
   std::vector<Worker> workers_;               // one per thread of the pool

@@ -14,13 +14,17 @@ namespace {
 // A sink that drops contributions.
 class Discard final : public ContributionSink {
  public:
-  Discard(std::size_t shards, std::int64_t size)
-      : buffers_(shards, std::vector<float>(static_cast<std::size_t>(size))) {}
-  std::span<float> buffer(const ShardRange& shard) override { return buffers_[static_cast<std::size_t>(shard.index)]; }
+  Discard(std::size_t shards, std::int64_t size) : size_(static_cast<std::size_t>(size)), buffers_(shards) {
+    for (Buffer& each : buffers_) each.grow(float_bytes(size));
+  }
+  std::span<float> buffer(const ShardRange& shard) override {
+    return {buffers_[static_cast<std::size_t>(shard.index)].as<float>(), size_};
+  }
   void ready(const ShardRange&, std::int64_t, std::int64_t, bool) override {}
 
  private:
-  std::vector<std::vector<float>> buffers_;
+  std::size_t size_;
+  std::vector<Buffer> buffers_;
 };
 
 // What each operation must move between memory and the caches of the cores for n samples in one shard. A segment's

@@ -125,6 +125,14 @@ std::vector<Part> Program::other_parts(std::int64_t size) const {
   return others;
 }
 
+std::vector<Part> Program::leaders_parts() const {
+  std::vector<Part> parts;
+  for (const auto& op : ops_) {
+    if (op->meets()) parts.insert(parts.end(), op->gradients.begin(), op->gradients.end());
+  }
+  return parts;
+}
+
 void Program::plan(int max_samples) {
   cut_segments(max_samples);
   place_tensors(max_samples);

@@ -82,16 +82,15 @@ void CpuExecutable::begin_shard(Step& step, Lane& lane, int member) {
     context.key = step.key;
     context.parameters = state_.parameters.data();
     context.statistics = state_.statistics.data();
-    if (member == 0) {
-      lane.contribution = step.sink->buffer(shard);
-      context.contribution = lane.contribution.data();
-      for (const auto& [first, size] : training_.unwritten)
-        std::memset(context.contribution + first, 0, float_bytes(size));
-      if (shard.count == 0) std::ranges::fill(lane.contribution, 0.0f);
-    } else {
-      context.contribution = lane.helpers[static_cast<std::size_t>(member - 1)].as<float>();
-      std::memset(context.contribution, 0, float_bytes(layout_.size()));
-    }
+    if (member == 0) lane.contribution = step.sink->buffer(shard);
+    context.contribution =
+        member == 0 ? lane.contribution.data() : lane.helpers[static_cast<std::size_t>(member - 1)].as<float>();
+    const auto clear = [&](const Part& part) {
+      std::memset(context.contribution + part.first, 0, float_bytes(part.size));
+    };
+    std::ranges::for_each(training_.unwritten, clear);
+    if (member > 0) std::ranges::for_each(leaders_parts_, clear);
+    if (shard.count == 0) clear({0, layout_.size()});
   });
 }
 
@@ -149,9 +148,11 @@ void CpuExecutable::run_segment(const Program& program, const Segment& segment, 
       if (times) times->add(op, context.count, calls, thread_seconds() - start);
     }
   };
-  each_op(0, [&](Op& op) { op.begin(context); });
   const Chunks chunks{n, segment.max_chunk};
+  context.chunks = chunks.number();
+  each_op(0, [&](Op& op) { op.begin(context); });
   for (int chunk = 0; chunk < chunks.number(); ++chunk) {
+    context.chunk = chunk;
     context.first = first + chunks.first(chunk);
     context.count = chunks.size(chunk);
     each_op(1, [&](Op& op) { op.run(context); });

@@ -33,17 +33,18 @@ struct Rooms {
   Buffer turned, pairs;
 };
 
-void add(const TileGradient& shape, const std::uint16_t* source, const std::uint16_t* gradient, Buffer& sums) {
+void add(const TileGradient& shape, const std::uint16_t* source, const std::uint16_t* gradient, const TileSums& to) {
   const Rooms rooms(shape);
   turn_source(shape, source, rooms.turned.as<std::uint16_t>());
   pair_gradient(shape, gradient, rooms.pairs.as<std::uint16_t>());
-  add_tile_products(shape, rooms.turned.as<std::uint16_t>(), rooms.pairs.as<std::uint16_t>(), sums.as<float>());
+  add_tile_products(shape, rooms.turned.as<std::uint16_t>(), rooms.pairs.as<std::uint16_t>(), to);
 }
 
-Buffer no_sums(const TileGradient& shape) {
-  Buffer sums(sizeof(float) * static_cast<std::size_t>(shape.sums_size()));
-  std::fill_n(sums.as<float>(), shape.sums_size(), 0.0f);
-  return sums;
+// Full of what no call may read.
+Buffer garbage(std::int64_t floats) {
+  Buffer made(sizeof(float) * static_cast<std::size_t>(floats));
+  std::fill_n(made.as<float>(), floats, std::nanf(""));
+  return made;
 }
 
 float plain_sum(const TileGradient& s, const std::uint16_t* source, const std::uint16_t* gradient, int out, int in,
@@ -87,10 +88,8 @@ TEST_P(TileGradients, AreThePlainSums) {
   const TileGradient& s = GetParam();
   const Buffer source = numbers(std::int64_t{s.count} * s.h * s.w * s.in, 1, 5, true);
   const Buffer gradient = numbers(gradient_size(s), 2, 5, true);
-  Buffer sums = no_sums(s);
-  add(s, source.as<std::uint16_t>(), gradient.as<std::uint16_t>(), sums);
-  const Buffer ordered(sums.size());
-  order_tile_sums(s, sums.as<float>(), ordered.as<float>());
+  const Buffer sums = garbage(TileSums::size(s, true)), ordered = garbage(s.sums_size());
+  add(s, source.as<std::uint16_t>(), gradient.as<std::uint16_t>(), {sums.as<float>(), true, ordered.as<float>()});
   const float* next = ordered.as<float>();
   for (int out = 0; out < s.out; ++out) {
     for (int in = 0; in < s.in; ++in) {
@@ -106,13 +105,15 @@ TEST_P(TileGradients, AreTheSameHoweverSamplesAreDivided) {
   const TileGradient& s = GetParam();
   const Buffer source = numbers(std::int64_t{s.count} * s.h * s.w * s.in, 3, 1, false);
   const Buffer gradient = numbers(gradient_size(s), 4, 1, false);
-  Buffer together = no_sums(s), apart = no_sums(s);
-  add(s, source.as<std::uint16_t>(), gradient.as<std::uint16_t>(), together);
+  const Buffer block = garbage(TileSums::size(s, true)), sums = garbage(TileSums::size(s, false));
+  const Buffer together = garbage(s.sums_size()), apart = garbage(s.sums_size());
+  add(s, source.as<std::uint16_t>(), gradient.as<std::uint16_t>(), {block.as<float>(), true, together.as<float>()});
   TileGradient one = s;
   one.count = 1;
   for (int n = 0; n < s.count; ++n) {
     add(one, source.as<std::uint16_t>() + std::int64_t{n} * s.h * s.w * s.in,
-        gradient.as<std::uint16_t>() + n * gradient_size(one), apart);
+        gradient.as<std::uint16_t>() + n * gradient_size(one),
+        {sums.as<float>(), n == 0, n + 1 == s.count ? apart.as<float>() : nullptr});
   }
   EXPECT_TRUE(std::equal(together.as<float>(), together.as<float>() + s.sums_size(), apart.as<float>()));
 }

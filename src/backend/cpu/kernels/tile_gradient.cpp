@@ -1,6 +1,7 @@
 // No header of the standard library with code in it: see kernel_vector.hpp.
 #include "tile_gradient.hpp"
 
+#include "passing_stores.hpp"
 #include "tile_registers.hpp"
 
 namespace dtrain::backend::cpu {
@@ -57,8 +58,7 @@ Pixel pixel_at(const std::uint16_t* sample, int h, int w, int channels, int y, i
 }
 
 // The block of these channels, [9][2][16][16], with a row for each channel of the source.
-template <typename Sums>
-Sums* sums_of(const TileGradient& s, Sums* sums, int in, int out) {
+float* sums_of(const TileGradient& s, float* sums, int in, int out) {
   return sums +
          (std::int64_t{in / kTile} * (s.out / kTileColumns) + out / kTileColumns) * kTilePositions * kPositionSums;
 }
@@ -69,19 +69,29 @@ struct FilterRow {
   const std::int64_t* pixels;  // of the steps, from there
   long channel_bytes;          // between channels of the source
   int steps;
+  bool begins;  // its sums begin with zeros
 };
 
 // Adds the products of a filter's row for 16 channels of the source and 32 of the gradient, whose `pairs` begin at the
 // first step. Tiles 0 to 5 are the sums, two of each position; 6 is a position of the source, 7 half of the gradient's
 // channels. Six products want seven loads of tiles, as many as the first cache keeps up with.
-void add_products(const FilterRow& row, const std::uint16_t* pairs, float* sums) {
+[[gnu::noinline]] void add_products(const FilterRow& row, const std::uint16_t* pairs, float* sums) {
   constexpr long kPairsRow = kTileColumns * 4, kSumsRow = kTile * 4;
-  _tile_loadd(0, sums, kSumsRow);
-  _tile_loadd(1, sums + kSums, kSumsRow);
-  _tile_loadd(2, sums + 2 * kSums, kSumsRow);
-  _tile_loadd(3, sums + 3 * kSums, kSumsRow);
-  _tile_loadd(4, sums + 4 * kSums, kSumsRow);
-  _tile_loadd(5, sums + 5 * kSums, kSumsRow);
+  if (row.begins) {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    _tile_zero(4);
+    _tile_zero(5);
+  } else {
+    _tile_loadd(0, sums, kSumsRow);
+    _tile_loadd(1, sums + kSums, kSumsRow);
+    _tile_loadd(2, sums + 2 * kSums, kSumsRow);
+    _tile_loadd(3, sums + 3 * kSums, kSumsRow);
+    _tile_loadd(4, sums + 4 * kSums, kSumsRow);
+    _tile_loadd(5, sums + 5 * kSums, kSumsRow);
+  }
   for (int k = 0; k < row.steps; ++k) {
     const std::int64_t pixel = row.pixels[k];
     const std::uint16_t* const lower = pairs + std::int64_t{k} * kTileInner * kTileColumns;
@@ -106,6 +116,63 @@ void add_products(const FilterRow& row, const std::uint16_t* pairs, float* sums)
   _tile_stored(3, sums + 3 * kSums, kSumsRow);
   _tile_stored(4, sums + 4 * kSums, kSumsRow);
   _tile_stored(5, sums + 5 * kSums, kSumsRow);
+}
+
+// Sixteen columns of nine rows, `row` numbers apart, to sixteen places `pitch` apart, nine numbers each. Lanes of four
+// numbers are turned as by turn(), the ninth row is copied number by number.
+void gather_columns(const float* from, int row, float* to, int pitch) {
+  const auto at = [&](int k) { return _mm512_loadu_si512(from + k * row); };
+  const auto quarters = [&](int first, __m512i out[4]) {  // lane l of register j: four numbers of column 4 l + j
+    const __m512i low = _mm512_unpacklo_epi32(at(first), at(first + 1));
+    const __m512i low2 = _mm512_unpacklo_epi32(at(first + 2), at(first + 3));
+    const __m512i high = _mm512_unpackhi_epi32(at(first), at(first + 1));
+    const __m512i high2 = _mm512_unpackhi_epi32(at(first + 2), at(first + 3));
+    out[0] = _mm512_unpacklo_epi64(low, low2);
+    out[1] = _mm512_unpackhi_epi64(low, low2);
+    out[2] = _mm512_unpacklo_epi64(high, high2);
+    out[3] = _mm512_unpackhi_epi64(high, high2);
+  };
+  __m512i lower[4], upper[4];
+  quarters(0, lower);
+  quarters(4, upper);
+  const auto put = [&](int column, __m256i eight) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + column * pitch), eight);
+  };
+  const __m512i first_lanes = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
+  const __m512i last_lanes = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+  for (int j = 0; j < 4; ++j) {
+    const __m512i first = _mm512_permutex2var_epi64(lower[j], first_lanes, upper[j]);
+    const __m512i last = _mm512_permutex2var_epi64(lower[j], last_lanes, upper[j]);
+    put(j, _mm512_castsi512_si256(first));
+    put(4 + j, _mm512_extracti64x4_epi64(first, 1));
+    put(8 + j, _mm512_castsi512_si256(last));
+    put(12 + j, _mm512_extracti64x4_epi64(last, 1));
+  }
+  for (int column = 0; column < kTile; ++column) to[column * pitch + 8] = from[8 * row + column];
+}
+
+// A block to the layout of the weights, where the nine positions of a channel of the source are neighbours. Through a
+// copy, for the rows of many channels lie in the same few sets of the first cache.
+void order_sums(const TileGradient& s, const float* block, int in, int out, float* gradient) {
+  constexpr int kRow = kTile * kTilePositions;
+  const bool streams = passes_caches(gradient, s.sums_size());
+  alignas(64) float ordered[kTile][kRow];
+  for (int half = 0; half < 2; ++half) {
+    for (int in_row = 0; in_row < kTile; ++in_row) {
+      gather_columns(block + half * kSums + in_row * kTile, kPositionSums, &ordered[0][in_row * kTilePositions], kRow);
+    }
+    for (int k = 0; k < kTile; ++k) {
+      float* const to = gradient + ((out + half * kTile + k) * std::int64_t{s.in} + in) * kTilePositions;
+      for (int i = 0; i < kRow; i += kTile) {
+        const __m512 numbers = _mm512_load_ps(&ordered[k][i]);
+        if (streams) {
+          _mm512_stream_ps(to + i, numbers);
+        } else {
+          _mm512_storeu_ps(to + i, numbers);
+        }
+      }
+    }
+  }
 }
 
 // The source's plane with these parities, to [in][pitch] from `turned` on: a channel's pixels are neighbours. Sixteen
@@ -166,14 +233,16 @@ void pair_gradient(const TileGradient& s, const std::uint16_t* gradient, std::ui
   }
 }
 
-// The source's channels are in the outer loop: what is turned is larger than the pairs, which pass by again and again.
-void add_tile_products(const TileGradient& s, const std::uint16_t* turned, const std::uint16_t* pairs, float* sums) {
+// The source's channels are in the inner loop: so the gradient is written along its rows.
+void add_tile_products(const TileGradient& s, const std::uint16_t* turned, const std::uint16_t* pairs,
+                       const TileSums& to) {
   const TileConfig config;
   _tile_loadconfig(&config);
   const std::int64_t panel = std::int64_t{s.steps()} * kTileInner * kTileColumns;
-  for (int in = 0; in < s.in; in += kTile) {
-    const std::uint16_t* const source = turned + in * s.pitch();
-    for (int out = 0; out < s.out; out += kTileColumns) {
+  for (int out = 0; out < s.out; out += kTileColumns) {
+    for (int in = 0; in < s.in; in += kTile) {
+      const std::uint16_t* const source = turned + in * s.pitch();
+      float* const block = to.is_only() ? to.sums : sums_of(s, to.sums, in, out);
       for (int first = 0; first < s.steps(); first += kSteps) {
         const int steps = s.steps() - first < kSteps ? s.steps() - first : kSteps;
         std::int64_t pixels[kSteps];
@@ -185,37 +254,17 @@ void add_tile_products(const TileGradient& s, const std::uint16_t* turned, const
           const FilterRow row{{source + s.position(y, 0), source + s.position(y, 1), source + s.position(y, 2)},
                               pixels,
                               static_cast<long>(s.pitch() * 2),
-                              steps};
+                              steps,
+                              to.begins && first == 0};
           add_products(row, pairs + out / kTileColumns * panel + std::int64_t{first} * kTileInner * kTileColumns,
-                       sums_of(s, sums, in, out) + y * kRowSums);
+                       block + y * kRowSums);
         }
       }
+      if (to.gradient) order_sums(s, block, in, out, to.gradient);
     }
   }
   _tile_release();
-}
-
-// Tile by tile, through a copy with a row for each output channel, from which the nine positions are gathered.
-void order_tile_sums(const TileGradient& s, const float* sums, float* gradient) {
-  alignas(64) float turned[kTilePositions][kTile][kTile];  // [position][out][in]
-  for (int out = 0; out < s.out; out += kTile) {
-    for (int in = 0; in < s.in; in += kTile) {
-      const float* const block = sums_of(s, sums, in, out) + out % kTileColumns / kTile * kSums;
-      for (int position = 0; position < kTilePositions; ++position) {
-        __m512i rows[kTile];
-        const float* const tile = block + position * kPositionSums;
-        for (int k = 0; k < kTile; ++k) rows[k] = _mm512_loadu_si512(tile + k * kTile);
-        turn(rows);
-        for (int k = 0; k < kTile; ++k) _mm512_store_si512(turned[position][k], rows[k]);
-      }
-      for (int out_row = 0; out_row < kTile; ++out_row) {
-        float* to = gradient + ((out + out_row) * std::int64_t{s.in} + in) * kTilePositions;
-        for (int in_row = 0; in_row < kTile; ++in_row) {
-          for (int position = 0; position < kTilePositions; ++position) *to++ = turned[position][out_row][in_row];
-        }
-      }
-    }
-  }
+  if (to.gradient) _mm_sfence();  // what passed by the caches is there before others hear of it
 }
 
 }  // namespace dtrain::backend::cpu

@@ -51,10 +51,20 @@ struct TileGradient {
 // All pointers are to whole cache lines.
 void turn_source(const TileGradient& shape, const std::uint16_t* source, std::uint16_t* turned);
 void pair_gradient(const TileGradient& shape, const std::uint16_t* gradient, std::uint16_t* pairs);
-// Adds to `sums`, [in / 16][out / 32][9][2][16][16], pixel after pixel: how samples are divided among calls does not
-// show in the bits.
-void add_tile_products(const TileGradient& shape, const std::uint16_t* turned, const std::uint16_t* pairs, float* sums);
-// To the layout of the weights, [out][in][3][3].
-void order_tile_sums(const TileGradient& shape, const float* sums, float* gradient);
+// Where a call leaves the sums of the samples up to its own.
+struct TileSums {
+  float* sums = nullptr;      // what it begins with, [in / 16][out / 32][9][2][16][16]
+  bool begins = false;        // of the first samples: it begins with zeros
+  float* gradient = nullptr;  // of the last samples: the sums go there, in the layout of the weights [out][in][3][3]
+
+  // A call for all samples keeps the sums of a block of channels in the cache until they are in the gradient.
+  constexpr bool is_only() const { return begins && gradient != nullptr; }
+  static constexpr std::int64_t size(const TileGradient& shape, bool is_only) {
+    return is_only ? kTilePositions * kTile * kTileColumns : shape.sums_size();
+  }
+};
+// Adds pixel after pixel: how samples are divided among calls does not show in the bits.
+void add_tile_products(const TileGradient& shape, const std::uint16_t* turned, const std::uint16_t* pairs,
+                       const TileSums& to);
 
 }  // namespace dtrain::backend::cpu

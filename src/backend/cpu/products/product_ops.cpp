@@ -156,7 +156,8 @@ class ProductBackwardData final : public ProductOp {
   TensorId gradient_, source_gradient_;
 };
 
-// oneDNN overwrites the weights' gradient: chunks after the first go to a second buffer and are added.
+// oneDNN overwrites the weights' gradient: chunks after the first go to a second buffer and are added. A product of
+// matrices has the layout of the contribution, where its sum is made.
 class ProductBackwardWeights final : public ProductOp {
  public:
   ProductBackwardWeights(ProductLayer& layer, TensorId source, TensorId gradient)
@@ -170,26 +171,26 @@ class ProductBackwardWeights final : public ProductOp {
     ProductOp::prepare(count, workers);
     while (static_cast<int>(reorders_.size()) < workers) reorders_.emplace_back(layer_);
   }
-  std::size_t workspace_bytes() const override { return kHeader + 2 * (kBefore + layout_bytes()); }
+  std::size_t workspace_bytes() const override { return (in_place() ? 1 : 2) * (kBefore + layout_bytes()); }
 
-  void begin(Context& c) override { started(c) = false; }
+  void begin(Context&) override {}
   void run(Context& c) override {
-    float* const to = started(c) ? term(c) : sum(c);
+    float* const to = c.is_first_chunk() ? sum(c) : term(c);
     void* const source = first(c, source_);
     void* const gradient = second(c, gradient_);
     copy_in(c, source_, source);
     copy_in(c, gradient_, gradient);
     call_for(*c.worker, c.count)(*c.worker, source, gradient, to);
-    if (started(c)) kernels_.accumulate(to, sum(c), static_cast<std::int64_t>(layout_bytes() / sizeof(float)));
-    started(c) = true;
+    if (!c.is_first_chunk()) {
+      kernels_.accumulate(to, sum(c), static_cast<std::int64_t>(layer_.gradient_layout().get_size() / sizeof(float)));
+    }
   }
   void finish(Context& c) override {
-    float* const out = c.contribution + layer_.weight_offset();
-    if (!started(c)) {
-      std::memset(out, 0, layer_.shape().plain_weights().get_size());
-      return;
+    if (c.chunks == 0) {
+      std::memset(gradient_of(c), 0, layer_.shape().plain_weights().get_size());
+    } else if (!in_place()) {
+      reorders_[static_cast<std::size_t>(c.worker->id)](c.worker->stream, sum(c), gradient_of(c));
     }
-    reorders_[static_cast<std::size_t>(c.worker->id)](c.worker->stream, sum(c), out);
   }
 
  protected:
@@ -212,14 +213,17 @@ class ProductBackwardWeights final : public ProductOp {
     dnnl::reorder reorder;
   };
 
-  // Whether the sum holds anything yet, the sum, and the term to be added to it. For AMX, oneDNN 2.6 reads and writes
-  // up to 3 KiB before the gradient of a 3x3 convolution of wide pictures; what it finds there it changes only if that
-  // is no normal number.
-  static constexpr std::size_t kHeader = kAlignment, kBefore = 4096;
+  // The sum of the chunks, and the term to be added to it. For AMX, oneDNN 2.6 reads and writes up to 3 KiB before the
+  // gradient of a 3x3 convolution of wide pictures; what it finds there it changes only if that is no normal number.
+  static constexpr std::size_t kBefore = 4096;
   std::size_t layout_bytes() const { return aligned(layer_.gradient_layout().get_size()); }
-  float* sum(Context& c) const { return reinterpret_cast<float*>(workspace<std::byte>(c) + kHeader + kBefore); }
-  float* term(Context& c) const { return sum(c) + (layout_bytes() + kBefore) / sizeof(float); }
-  bool& started(Context& c) const { return *workspace<bool>(c); }
+  float* room(Context& c, std::size_t index) const {
+    return workspace<float>(c) + (index * (kBefore + layout_bytes()) + kBefore) / sizeof(float);
+  }
+  float* term(Context& c) const { return room(c, 0); }
+  float* sum(Context& c) const { return in_place() ? gradient_of(c) : room(c, 1); }
+  float* gradient_of(Context& c) const { return c.contribution + layer_.weight_offset(); }
+  bool in_place() const { return layer_.shape().by_matrices; }
 
   TensorId source_, gradient_;
   std::vector<Reorder> reorders_;

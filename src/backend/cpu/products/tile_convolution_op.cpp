@@ -4,6 +4,7 @@
 
 #include "../kernels/tile_convolution.hpp"
 #include "../thread_clock.hpp"
+#include "half_numbers.hpp"
 
 namespace dtrain::backend::cpu {
 namespace {
@@ -38,15 +39,13 @@ class TileConvolutionOp final : public Op {
   void meet(std::span<Context>) override {}
 
   double bare_seconds(Worker& worker, int count, int repeats) override {
-    const Buffer operand(bytes_of_numbers(count * operand_shape().size()));
+    const Buffer operand = half_numbers(count * operand_shape().size());
     const Buffer result(bytes_of_numbers(count * result_shape().size()));
-    std::fill_n(operand.as<std::uint16_t>(), operand.size() / sizeof(std::uint16_t), kHalf);
     return median_seconds(
         repeats, [&] { compute(worker, count, operand.as<std::uint16_t>(), nullptr, result.as<std::uint16_t>()); });
   }
 
  private:
-  static constexpr std::uint16_t kHalf = 0x3f00;  // as bfloat16
   static constexpr std::size_t kGroupBytes = 1024 * 1024;
 
   bool is_forward() const { return direction_ == Direction::forward; }

@@ -5,6 +5,7 @@
 
 #include "../kernels/tile_gradient.hpp"
 #include "../thread_clock.hpp"
+#include "half_numbers.hpp"
 
 namespace dtrain::backend::cpu {
 namespace {
@@ -31,51 +32,47 @@ class TileGradientOp final : public Op {
   std::size_t packed_bytes() const override { return weight_bytes(); }
   std::string shape_name(int count) const override { return layer_.shape_name(count); }
   std::size_t workspace_bytes() const override { return weight_bytes(); }
-  void begin(Context& c) override { std::memset(workspace<float>(c), 0, workspace_bytes()); }
+  void begin(Context&) override {}
   void run(Context& c) override {
     compute(*c.worker, c.count, static_cast<const std::uint16_t*>(c.data(source_)),
-            static_cast<const std::uint16_t*>(c.data(gradient_)), workspace<float>(c));
+            static_cast<const std::uint16_t*>(c.data(gradient_)),
+            {workspace<float>(c), c.is_first_chunk(), c.is_last_chunk() ? gradient_of(c) : nullptr});
   }
   void finish(Context& c) override {
-    order_tile_sums(shape_of(1), workspace<float>(c), c.contribution + layer_.weight_offset());
+    if (c.chunks == 0) std::memset(gradient_of(c), 0, weight_bytes());
   }
   bool meets() const override { return false; }
   void meet(std::span<Context>) override {}
 
   double bare_seconds(Worker& worker, int count, int repeats) override {
     const Product& p = layer_.shape();
-    const auto numbers = [](std::int64_t size) {
-      Buffer made(sizeof(std::uint16_t) * static_cast<std::size_t>(size));
-      std::fill_n(made.as<std::uint16_t>(), size, kHalf);
-      return made;
-    };
-    const Buffer source = numbers(count * p.in.size()), gradient = numbers(count * p.out.size());
-    const Buffer sums(weight_bytes());
-    std::memset(sums.as<float>(), 0, sums.size());
+    const Buffer source = half_numbers(count * p.in.size()), gradient = half_numbers(count * p.out.size());
+    const Buffer sums(sizeof(float) * static_cast<std::size_t>(TileSums::size(shape_of(count), true)));
+    const Buffer out(weight_bytes());
     return median_seconds(repeats, [&] {
-      compute(worker, count, source.as<std::uint16_t>(), gradient.as<std::uint16_t>(), sums.as<float>());
+      compute(worker, count, source.as<std::uint16_t>(), gradient.as<std::uint16_t>(),
+              {sums.as<float>(), true, out.as<float>()});
     });
   }
 
  private:
-  static constexpr std::uint16_t kHalf = 0x3f00;  // as bfloat16
-
   TileGradient shape_of(int count) const {
     const Product& p = layer_.shape();
     return {.count = count, .h = p.in.h, .w = p.in.w, .in = p.in.c, .out = p.out.c, .stride = p.convolution.stride_h};
   }
+  float* gradient_of(const Context& c) const { return c.contribution + layer_.weight_offset(); }
   static std::size_t turned_bytes(const TileGradient& shape) {
     return sizeof(std::uint16_t) * static_cast<std::size_t>(shape.source_size());
   }
 
   void compute(Worker& worker, int count, const std::uint16_t* source, const std::uint16_t* gradient,
-               float* sums) const {
+               const TileSums& to) const {
     const TileGradient shape = shape_of(count);
     auto* const turned = worker.scratchpad.as<std::uint16_t>();
     std::uint16_t* const pairs = turned + shape.source_size();
     turn_source(shape, source, turned);
     pair_gradient(shape, gradient, pairs);
-    add_tile_products(shape, turned, pairs, sums);
+    add_tile_products(shape, turned, pairs, to);
   }
 
   const ProductLayer& layer_;
