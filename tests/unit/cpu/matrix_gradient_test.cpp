@@ -1,4 +1,4 @@
-// The weights' gradient of products over tokens and regions, beside the reference.
+// The weights' gradient of products over tokens, regions and pixels, beside the reference.
 #include "products/matrix_gradient.hpp"
 
 #include <gtest/gtest.h>
@@ -51,7 +51,20 @@ TEST_P(MatrixGradients, AgreeWithTheReference) {
   }
 }
 
-TEST(MatrixGradientLayers, AreThoseOfTokensAndRegionsInFloat32) {
+// Pictures of many channels: all pixels, and every other one of odd and even sides.
+TEST(MatrixGradientPictures, AgreeWithTheReference) {
+  for (const int stride : {1, 2}) {
+    nn::GraphBuilder b("pictures", {3, 5, 4});
+    int x = b.add("first", nn::Convolution{.out = 512, .bias = true}, {b.input()});
+    x = b.add("second", nn::Convolution{.out = 520, .stride_h = stride, .stride_w = stride}, {x});
+    x = b.add("pool", nn::Pooling{.kind = nn::PoolingKind::average, .global = true}, {x});
+    const testing::Problem problem =
+        testing::make_problem(b.finish(b.add("logits", nn::Dense{.out = 7}, {x})), testing::kSamples);
+    EXPECT_EQ(compare_backends(*make_cpu_backend(), *make_reference_backend(), problem, {}), "") << stride;
+  }
+}
+
+TEST(MatrixGradientLayers, AreThoseOfTokensRegionsAndManyChannelsInFloat32) {
   const CpuModel cpu{.has_avx512 = true};
   Product p;
   p.in = p.out = {64, 1, 9};
@@ -63,7 +76,11 @@ TEST(MatrixGradientLayers, AreThoseOfTokensAndRegionsInFloat32) {
   p.in = p.out = {64, 9, 1};
   EXPECT_TRUE(has_matrix_gradient(p, cpu)) << "regions";
   p.in = p.out = {64, 3, 3};
-  EXPECT_FALSE(has_matrix_gradient(p, cpu)) << "a picture";
+  EXPECT_FALSE(has_matrix_gradient(p, cpu)) << "a picture of few channels";
+  p.in = {512, 3, 3};
+  p.out = {512, 3, 3};
+  EXPECT_TRUE(has_matrix_gradient(p, cpu)) << "a picture of many channels";
+  EXPECT_FALSE(has_matrix_gradient(p, {.has_avx2_fma = true})) << "not measured";
   p.in = p.out = {64, 1, 9};
   p.dtype = DType::bfloat16;
   EXPECT_FALSE(has_matrix_gradient(p, cpu));

@@ -23,6 +23,7 @@ struct WinogradPlane {  // one sample, channels-last; channels a multiple of 16
   int channels = 0, h = 0, w = 0;
 };
 constexpr int kWinogradTile = 4, kWinogradPositions = 36;
+constexpr int kWinogradRows = 48;  // channels of the source in a part: they fill a product's registers
 
 // Weights [out, in, 3, 3] to [36][panels][rows][panel] of a product: a row for each channel that is multiplied, a
 // column for each that comes out. turned: as the data's gradient wants them, in * out exchanged and turned by half a
@@ -32,22 +33,36 @@ struct WinogradWeights {
   bool turned = false;
 };
 
+// Where the values of a tile go: position k of channel c to out[c / channels * part + k * pitch + c % channels].
+struct WinogradSlots {
+  float* out = nullptr;
+  std::int64_t pitch = 0;
+  int channels = 0;  // that are neighbours; all of them, or parts that a product takes one after another
+  std::int64_t part = 0;
+};
+
+// Some channels of a layer, as sums of its weights' gradient are kept: [36][in][out].
+struct WinogradPart {
+  int in = 0, out = 0;  // `in` at most kWinogradRows
+  int all_in = 0;       // channels of the layer's source: so many kernels lie in a row of its weights
+  bool passes_caches = false;
+};
+
 // Convolutions of 3x3 by minimal filtering, F(4x4, 3x3): Lavin and Gray, "Fast Algorithms for Convolutional Neural
 // Networks", CVPR 2016. A tile of 4x4 results is made of the 6x6 values around it. Values and weights are transformed
 // to 36 positions, at each of which one product of matrices [tiles, in] * [in, out] does what 144 multiplications a
 // tile and channel did, and 36 sums a tile are transformed back to 4x4 results.
 struct WinogradKernels {
-  // The tile whose first result is at (row, column), to 36 positions of `channels` floats that lie `pitch` apart.
-  void (*values)(const WinogradPlane& plane, const float* sample, int row, int column, float* out, std::int64_t pitch);
+  // The tile whose first result is at (row, column), to 36 positions.
+  void (*values)(const WinogradPlane& plane, const float* sample, int row, int column, const WinogradSlots& to);
   // The gradient by the tile's results, to the positions of a product with values().
-  void (*gradients)(const WinogradPlane& plane, const float* sample, int row, int column, float* out,
-                    std::int64_t pitch);
+  void (*gradients)(const WinogradPlane& plane, const float* sample, int row, int column, const WinogradSlots& to);
   // From positions to results; bias may be null.
   void (*results)(const WinogradPlane& plane, const float* sums, std::int64_t pitch, const float* bias, int row,
                   int column, float* sample);
   void (*weights)(const WinogradWeights& shape, const float* weights, float* out);
-  // [36][in][out] to the gradient by the weights [out, in, 3, 3].
-  void (*weights_gradient)(const WinogradWeights& shape, const float* sums, float* gradient);
+  // To the gradient by the weights [out, in, 3, 3], from the part's first kernel on.
+  void (*weights_gradient)(const WinogradPart& part, const float* sums, float* gradient);
 };
 
 struct FusedKernels {

@@ -1,5 +1,8 @@
 // No header of the standard library with code in it: see kernel_vector.hpp.
+#include <immintrin.h>
+
 #include "kernel_fused.hpp"
+#include "passing_stores.hpp"
 
 namespace dtrain::backend::cpu::DTRAIN_ISA {
 namespace {
@@ -83,10 +86,11 @@ inline bool lies_in(const WinogradPlane& p, int y, int x) { return y >= 0 && y <
 
 // Side x Side pixels from (row, column) on; those outside are zero. write(position, channel, vector)
 template <int Side, typename Transform>
-inline void transform_pixels(const WinogradPlane& p, const float* sample, int row, int column, float* out,
-                             int64_t pitch, Transform by) {
+inline void transform_pixels(const WinogradPlane& p, const float* sample, int row, int column, const WinogradSlots& to,
+                             Transform by) {
   const auto put = [&](int c) {
-    return [=](int y, int x, Register v) { store(out + (y * kSide + x) * pitch + c, v); };
+    float* const out = to.out + c / to.channels * to.part + c % to.channels;
+    return [out, pitch = to.pitch](int y, int x, Register v) { store(out + (y * kSide + x) * pitch, v); };
   };
   const float* const first = sample + ((int64_t)row * p.w + column) * p.channels;
   const int64_t line = (int64_t)p.w * p.channels;
@@ -124,12 +128,12 @@ struct ByGTransposed {
   void operator()(const Register (&s)[kSide], Register (&out)[3]) const { by_g_transposed(s, out); }
 };
 
-void values(const WinogradPlane& p, const float* sample, int row, int column, float* out, int64_t pitch) {
-  transform_pixels<kSide>(p, sample, row - 1, column - 1, out, pitch, ByB{});
+void values(const WinogradPlane& p, const float* sample, int row, int column, const WinogradSlots& to) {
+  transform_pixels<kSide>(p, sample, row - 1, column - 1, to, ByB{});
 }
 
-void gradients(const WinogradPlane& p, const float* sample, int row, int column, float* out, int64_t pitch) {
-  transform_pixels<kTile>(p, sample, row, column, out, pitch, ByA{});
+void gradients(const WinogradPlane& p, const float* sample, int row, int column, const WinogradSlots& to) {
+  transform_pixels<kTile>(p, sample, row, column, to, ByA{});
 }
 
 void results(const WinogradPlane& p, const float* sums, int64_t pitch, const float* bias, int row, int column,
@@ -145,45 +149,88 @@ void results(const WinogradPlane& p, const float* sums, int64_t pitch, const flo
   });
 }
 
-// The kernels of neighbouring columns of the product are transformed side by side, one in each lane of a register.
+// Past the caches. As a template, so that each instruction set sees its own instruction alone.
+template <typename Numbers>
+inline void pass(float* to, Numbers numbers) {
+  if constexpr (sizeof(Numbers) == sizeof(__m512)) {
+    _mm512_stream_ps(to, numbers);
+  } else {
+    _mm256_stream_ps(to, numbers);
+  }
+}
+
+// Whole registers of numbers to whole lines of memory, or past the caches.
+inline void copy_lines(const float* from, int64_t count, bool past_caches, float* to) {
+  for (int64_t k = 0; k < count; k += kRegisterLanes) {
+    const Register numbers = load<Register>(from + k);
+    if (past_caches) {
+      pass(to + k, numbers);
+    } else {
+      store(to + k, numbers);
+    }
+  }
+}
+
+// The kernels of neighbouring columns of the product are transformed side by side, one in each lane of a register; some
+// rows of a panel in a copy, so that each position gets its numbers in one piece.
 void weights(const WinogradWeights& s, const float* from, float* out) {
-  constexpr int kKernel = 3, kSize = kKernel * kKernel;
+  constexpr int kKernel = 3, kSize = kKernel * kKernel, kRows = 16;
+  alignas(kLineBytes) float together[kWinogradPositions][kRows * kPanel];
   const int64_t of_out = (int64_t)s.in * kSize, of_in = kSize;
   const int rows = s.turned ? s.out : s.in, columns = s.turned ? s.in : s.out;
   const int64_t row_stride = s.turned ? of_out : of_in, column_stride = s.turned ? of_in : of_out;
   const int panel = panel_of(columns);
   const int64_t pitch = (int64_t)rows * columns;  // between positions
-  for (int first = 0; first < columns; first += kRegisterLanes) {
-    float* const to = out + (int64_t)(first / panel) * rows * panel + first % panel;
-    for (int row = 0; row < rows; ++row) {
-      const float* const kernels = from + row * row_stride + first * column_stride;
-      const auto read = [&](int y, int x) {
-        const int place = s.turned ? kSize - 1 - (y * kKernel + x) : y * kKernel + x;
-        Register v;
-        for (int lane = 0; lane < kRegisterLanes; ++lane) v[lane] = kernels[lane * column_stride + place];
-        return v;
-      };
-      transform<kKernel, kSide>(ByG{}, read, [&](int y, int x, Register v) {
-        store(to + (y * kSide + x) * pitch + (int64_t)row * panel, v);
-      });
+  const bool past_caches = passes_caches(out, kWinogradPositions * pitch);
+  for (int column = 0; column < columns; column += panel) {
+    for (int row = 0; row < rows; row += kRows) {
+      const int number = rows - row < kRows ? rows - row : kRows;
+      for (int k = 0; k < number; ++k) {
+        for (int first = 0; first < panel; first += kRegisterLanes) {
+          const float* const kernels = from + (row + k) * row_stride + (column + first) * column_stride;
+          const auto read = [&](int y, int x) {
+            const int place = s.turned ? kSize - 1 - (y * kKernel + x) : y * kKernel + x;
+            Register v;
+            for (int lane = 0; lane < kRegisterLanes; ++lane) v[lane] = kernels[lane * column_stride + place];
+            return v;
+          };
+          transform<kKernel, kSide>(
+              ByG{}, read, [&](int y, int x, Register v) { store(together[y * kSide + x] + k * panel + first, v); });
+        }
+      }
+      float* const to = out + (int64_t)column * rows + (int64_t)row * panel;
+      for (int position = 0; position < kWinogradPositions; ++position) {
+        copy_lines(together[position], (int64_t)number * panel, past_caches, to + position * pitch);
+      }
     }
   }
+  if (past_caches) _mm_sfence();
 }
 
-void weights_gradient(const WinogradWeights& s, const float* sums, float* gradient) {
-  const int64_t pitch = (int64_t)s.in * s.out;
-  for (int in = 0; in < s.in; ++in) {
-    each_vector(s.out, [&](int out) {
+// Through a copy with a row for each lane, from which whole lines are written: the rows of the weights lie in the same
+// few sets of the first cache.
+void weights_gradient(const WinogradPart& p, const float* sums, float* gradient) {
+  constexpr int kSize = 9;
+  const int64_t pitch = (int64_t)p.in * p.out;
+  const int row = p.in * kSize;
+  alignas(kLineBytes) float ordered[kRegisterLanes][kWinogradRows * kSize];
+  each_vector(p.out, [&](int out) {
+    for (int in = 0; in < p.in; ++in) {
+      float kernels[kSize][kRegisterLanes];
       transform<kSide, 3>(
           ByGTransposed{},
-          [&](int y, int x) { return load<Register>(sums + (y * kSide + x) * pitch + (int64_t)in * s.out + out); },
-          [&](int y, int x, Register v) {
-            for (int lane = 0; lane < kRegisterLanes; ++lane) {
-              gradient[((int64_t)(out + lane) * s.in + in) * 9 + y * 3 + x] = v[lane];
-            }
-          });
-    });
-  }
+          [&](int y, int x) { return load<Register>(sums + (y * kSide + x) * pitch + (int64_t)in * p.out + out); },
+          [&](int y, int x, Register v) { store(kernels[y * 3 + x], v); });
+      for (int lane = 0; lane < kRegisterLanes; ++lane) {
+        for (int k = 0; k < kSize; ++k) ordered[lane][in * kSize + k] = kernels[k][lane];
+      }
+    }
+    for (int lane = 0; lane < kRegisterLanes; ++lane) {
+      float* const to = gradient + (int64_t)(out + lane) * p.all_in * kSize;
+      copy_lines(ordered[lane], row, p.passes_caches, to);
+    }
+  });
+  if (p.passes_caches) _mm_sfence();  // it is there before others hear of it
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "product_ops.hpp"
 #include "tile_convolution_op.hpp"
 #include "tile_gradient_op.hpp"
+#include "tile_stem_op.hpp"
 #include "winograd.hpp"
 
 namespace dtrain::backend::cpu {
@@ -56,12 +57,11 @@ std::unique_ptr<Op> Lowering::weights_gradient(int index, TensorId source, Tenso
   ProductLayer& layer = *layers_.products[at(index)];
   const Product& shape = layer.shape();
   const CpuModel cpu = this_cpu();
-  if (shape.by_filtering && sums_minimally(shape)) {
-    return make_winograd_backward_weights(layer, source, dy, rows_of_regions(index));
-  }
+  if (shape.by_filtering) return make_winograd_backward_weights(layer, source, dy, rows_of_regions(index));
   if (has_matrix_gradient(shape, cpu)) return make_matrix_gradient(layer, source, dy);
   if (has_dense_gradient(shape, cpu)) return make_dense_gradient(layer, source, dy);
   if (has_tile_gradient(shape, cpu)) return make_tile_gradient(layer, source, dy);
+  if (has_tile_stem(shape, cpu)) return make_tile_stem(layer, source, dy);
   if (has_own_weights_gradient(shape)) return make_depthwise_weights_gradient(layer, kernels_, source, dy);
   return make_product_backward_weights(layer, source, dy);
 }

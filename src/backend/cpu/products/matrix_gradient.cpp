@@ -16,11 +16,11 @@ namespace {
 constexpr int kPixels = 128, kRows = 24, kColumns = 512;
 constexpr int kVector = 16;
 
-// `width` channels from `first` on of [pixels][channels] to [pixels][pitch].
-void copy_channels(const float* from, int pixels, int channels, int first, int width, float* to, int pitch) {
+// `width` channels from `first` on of pixels to [pixels][pitch]. `pixel_at(k)`: where the channels of pixel k begin.
+template <typename PixelAt>
+void copy_channels(PixelAt pixel_at, int pixels, int first, int width, float* to, int pitch) {
   for (int pixel = 0; pixel < pixels; ++pixel) {
-    std::memcpy(to + pixel * pitch, from + std::int64_t{pixel} * channels + first,
-                sizeof(float) * static_cast<std::size_t>(width));
+    std::memcpy(to + pixel * pitch, pixel_at(pixel) + first, sizeof(float) * static_cast<std::size_t>(width));
   }
 }
 
@@ -42,12 +42,14 @@ class MatrixGradient final : public Op {
   std::size_t packed_bytes() const override { return weight_bytes(); }
   std::string shape_name(int count) const override { return layer_.shape_name(count); }
   std::size_t workspace_bytes() const override { return 0; }
-  void begin(Context& c) override { std::memset(c.contribution + layer_.weight_offset(), 0, weight_bytes()); }
+  void begin(Context&) override {}
   void run(Context& c) override {
     compute(*c.worker, c.count, static_cast<const float*>(c.data(source_)),
-            static_cast<const float*>(c.data(gradient_)), c.contribution + layer_.weight_offset());
+            static_cast<const float*>(c.data(gradient_)), sums_of(c), !c.is_first_chunk());
   }
-  void finish(Context&) override {}
+  void finish(Context& c) override {
+    if (c.chunks == 0) std::memset(sums_of(c), 0, weight_bytes());
+  }
   bool meets() const override { return false; }
   void meet(std::span<Context>) override {}
 
@@ -56,44 +58,56 @@ class MatrixGradient final : public Op {
     const auto numbers = [](std::int64_t size) { return std::vector<float>(static_cast<std::size_t>(size), 0.5f); };
     const std::vector<float> source = numbers(count * p.in.size()), gradient = numbers(count * p.out.size());
     std::vector<float> sums = numbers(std::int64_t{rows_} * columns_);
-    return median_seconds(repeats, [&] { compute(worker, count, source.data(), gradient.data(), sums.data()); });
+    return median_seconds(repeats, [&] { compute(worker, count, source.data(), gradient.data(), sums.data(), false); });
   }
 
  private:
-  void compute(Worker& worker, int count, const float* x, const float* gradient, float* sums) const {
+  float* sums_of(const Context& c) const { return c.contribution + layer_.weight_offset(); }
+
+  // `adds`: to what is there; the first pixels take its place otherwise.
+  void compute(Worker& worker, int count, const float* x, const float* gradient, float* sums, bool adds) const {
     const int pixels = count * layer_.shape().out.h * layer_.shape().out.w;
     for (int first = 0; first < pixels; first += kPixels) {
       for (int column = 0; column < columns_; column += kColumns) {
-        add_pixels(worker, x + std::int64_t{first} * columns_, gradient + std::int64_t{first} * rows_,
-                   std::min(kPixels, pixels - first), {column, std::min(kColumns, columns_ - column)}, sums);
+        add_pixels(worker, x, gradient, {first, std::min(kPixels, pixels - first)},
+                   {column, std::min(kColumns, columns_ - column)}, sums, adds || first > 0);
       }
     }
   }
 
-  struct Columns {
+  struct Some {
     int first = 0, count = 0;
   };
+  // In its tensor, the pixel of the source that becomes this pixel of the result.
+  std::int64_t source_pixel(int pixel) const {
+    const Product& p = layer_.shape();
+    if (!is_strided(p)) return pixel;
+    const int x = pixel % p.out.w, y = pixel / p.out.w % p.out.h, sample = pixel / p.out.w / p.out.h;
+    return (std::int64_t{sample} * p.in.h + y * p.convolution.stride_h) * p.in.w + x * p.convolution.stride_w;
+  }
   int panels(int columns) const { return (columns + kernels_.widest_panel - 1) / kernels_.widest_panel; }
   int panel_size() const { return kPixels * kernels_.widest_panel; }
 
   // Adds the products of these pixels to the sums of these columns, which are channels of the source. They are copied
   // into panels once; kRows channels of the gradient at a time then go past all panels.
-  void add_pixels(Worker& worker, const float* x, const float* gradient, int pixels, Columns columns,
-                  float* sums) const {
+  void add_pixels(Worker& worker, const float* x, const float* gradient, Some pixels, Some columns, float* sums,
+                  bool adds) const {
     const int width = kernels_.widest_panel, number_of_panels = panels(columns.count);
     float* const source = worker.scratchpad.as<float>();
     float* const rows = source + number_of_panels * panel_size();
     const auto width_of = [&](int panel) { return std::min(width, columns.count - panel * width); };
+    const auto source_at = [&](int k) { return x + source_pixel(pixels.first + k) * columns_; };
+    const auto gradient_at = [&](int k) { return gradient + std::int64_t{pixels.first + k} * rows_; };
     for (int panel = 0; panel < number_of_panels; ++panel) {
       const int first = columns.first + panel * width;
-      copy_channels(x, pixels, columns_, first, width_of(panel), source + panel * panel_size(), width);
+      copy_channels(source_at, pixels.count, first, width_of(panel), source + panel * panel_size(), width);
     }
     for (int row = 0; row < rows_; row += kRows) {
       const int number = std::min(kRows, rows_ - row);
-      copy_channels(gradient, pixels, rows_, row, number, rows, kRows);
+      copy_channels(gradient_at, pixels.count, row, number, rows, kRows);
       for (int panel = 0; panel < number_of_panels; ++panel) {
         kernels_.product({.rows = number,
-                          .inner = pixels,
+                          .inner = pixels.count,
                           .columns = width_of(panel),
                           .left = rows,
                           .left_row = 1,
@@ -102,7 +116,7 @@ class MatrixGradient final : public Op {
                           .right_inner = width,
                           .out = sums + std::int64_t{row} * columns_ + columns.first + panel * width,
                           .out_row = columns_,
-                          .adds = true});
+                          .adds = adds});
       }
     }
   }
@@ -116,9 +130,12 @@ class MatrixGradient final : public Op {
 }  // namespace
 
 bool has_matrix_gradient(const Product& p, const CpuModel& cpu) {
-  if (p.dense || p.dtype != DType::float32 || !cpu.has_fused_kernels() || !has_tokens(p)) return false;
+  constexpr std::int64_t kLargeWeights = 1 << 18;
+  if (p.dense || p.dtype != DType::float32 || !cpu.has_fused_kernels()) return false;
   const nn::Convolution& c = p.convolution;
-  return c.is_plain() && p.in.c % kVector == 0 && c.groups == 1 && c.kernel_h == 1 && c.kernel_w == 1;
+  if (!c.is_plain() || p.in.c % kVector != 0 || c.groups != 1 || c.kernel_h != 1 || c.kernel_w != 1) return false;
+  if (has_tokens(p)) return true;
+  return cpu.has_avx512 && c.pad_h == 0 && c.pad_w == 0 && std::int64_t{p.in.c} * p.out.c >= kLargeWeights;
 }
 
 std::unique_ptr<Op> make_matrix_gradient(const ProductLayer& layer, TensorId source, TensorId gradient) {

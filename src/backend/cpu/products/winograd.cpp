@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "../kernels/passing_stores.hpp"
 #include "../thread_clock.hpp"
 
 namespace dtrain::backend::cpu {
@@ -72,7 +73,7 @@ class WinogradOp : public Op {
 
   double bare_seconds(Worker& worker, int count, int repeats) final {
     const Product& p = layer_.shape();
-    const Buffer in(floats(count * p.in.size())), out(floats(count * p.out.size())), sums(floats(transformed_size()));
+    const Buffer in(floats(count * p.in.size())), out(floats(count * p.out.size())), sums(floats(measured_size()));
     for (const Buffer* buffer : {&in, &out, &sums}) std::fill_n(buffer->as<float>(), buffer->size() / 4, 0.5f);
     const TilesInUse all(count * tiles_.of_sample);
     return median_seconds(repeats, [&] { compute(worker, all, in.as<float>(), out.as<float>(), sums.as<float>()); });
@@ -82,6 +83,9 @@ class WinogradOp : public Op {
   // The direction's work on a chunk of the layer's source or its gradient, and of its result or its gradient; `sums`:
   // transformed weights, or what the gradient by these is added to.
   virtual void compute(Worker& worker, const TilesInUse& tiles, float* in, float* out, float* sums) = 0;
+
+  // Floats of the sums that compute() is given to be measured.
+  virtual std::int64_t measured_size() const { return transformed_size(); }
 
   TilesInUse tiles_in_use(const Context& c) const {
     if (rows_.regions == kNoTensor) return TilesInUse(c.count * tiles_.of_sample);
@@ -110,16 +114,17 @@ class WinogradOp : public Op {
   }
 
   using Transform = decltype(WinogradKernels::values);
-  // A block of tiles of a tensor to [36][block][channels].
+  // A block of tiles of a tensor to [parts][36][block][width]: the channels in parts of `width`.
   void transform(Transform by, const nn::Shape& shape, const float* tensor, const TilesInUse& tiles, int first,
-                 int count, float* out) const {
+                 int count, int width, float* out) const {
     for (int k = 0; k < count; ++k) {
       const int tile = tiles[first + k];
       by(plane_of(shape), tensor + tiles_.sample(tile) * shape.size(), tiles_.row(tile), tiles_.column(tile),
-         out + std::int64_t{k} * shape.c, pitch(shape.c));
+         {out + std::int64_t{k} * width, pitch(width), width, kWinogradPositions * pitch(width)});
     }
   }
   std::int64_t pitch(int channels) const { return std::int64_t{tiles_.block} * channels; }
+  static int in_whole_rows(int channels) { return (channels + kWinogradRows - 1) / kWinogradRows * kWinogradRows; }
 
   // A convolution of tensors of these shapes with transformed weights, block after block of tiles: their values are
   // transformed, multiplied by the weights position by position, and the products transformed to results.
@@ -129,7 +134,7 @@ class WinogradOp : public Op {
     float* const products = transformed + kWinogradPositions * pitch(from.c);
     const int panel = kernels_.panel(to.c);
     each_block(tiles, [&](int first, int number) {
-      transform(kernels_.winograd->values, from, source, tiles, first, number, transformed);
+      transform(kernels_.winograd->values, from, source, tiles, first, number, from.c, transformed);
       for (int position = 0; position < kWinogradPositions; ++position) {
         kernels_.product({.rows = number,
                           .inner = from.c,
@@ -157,7 +162,7 @@ class WinogradOp : public Op {
   const RegionRows rows_;
 
  private:
-  std::int64_t values_size() const { return kWinogradPositions * pitch(layer_.shape().in.c); }
+  std::int64_t values_size() const { return kWinogradPositions * pitch(in_whole_rows(layer_.shape().in.c)); }
   std::int64_t sums_size() const { return kWinogradPositions * pitch(layer_.shape().out.c); }
 };
 
@@ -215,53 +220,106 @@ class WinogradBackwardData final : public WinogradOp {
   TensorId gradient_, source_gradient_;
 };
 
-// Sums over the tiles in their order, so that chunks and blocks do not show in the bits.
+// Sums over the tiles in their order, so that chunks and blocks do not show in the bits. The sums are kept in parts of
+// some channels, each of which stays in the cache while a block of tiles is added to it. With a single block of a
+// single chunk there is room for one part alone: it becomes a part of the gradient before the next one begins.
 class WinogradBackwardWeights final : public WinogradOp {
  public:
   WinogradBackwardWeights(ProductLayer& layer, TensorId source, TensorId gradient, const RegionRows& rows)
       : WinogradOp(layer, {source, gradient}, rows), source_(source), gradient_(gradient) {
-    gradients = {
-        {layer.weight_offset(), static_cast<std::int64_t>(layer.shape().plain_weights().get_size() / sizeof(float))}};
+    gradients = {{layer.weight_offset(), static_cast<std::int64_t>(gradient_bytes() / sizeof(float))}};
   }
   void prepare(int, int) override {}
   std::size_t workspace_bytes() const override { return floats(transformed_size()); }
-  void begin(Context& c) override { std::memset(workspace<float>(c), 0, workspace_bytes()); }
+  void begin(Context&) override {}
   void run(Context& c) override {
-    compute(*c.worker, tiles_in_use(c), static_cast<float*>(c.data(source_)), static_cast<float*>(c.data(gradient_)),
-            workspace<float>(c));
+    add_tiles(*c.worker, tiles_in_use(c), static_cast<float*>(c.data(source_)), static_cast<float*>(c.data(gradient_)),
+              {workspace<float>(c), c.is_first_chunk(), c.is_last_chunk() ? gradient_of(c) : nullptr});
   }
   void finish(Context& c) override {
-    const Product& p = layer_.shape();
-    kernels_.winograd->weights_gradient({.out = p.out.c, .in = p.in.c}, workspace<float>(c),
-                                        c.contribution + layer_.weight_offset());
+    if (c.chunks == 0) std::memset(gradient_of(c), 0, gradient_bytes());
   }
 
  protected:
   void compute(Worker& worker, const TilesInUse& tiles, float* in, float* out, float* sums) override {
-    const nn::Shape &source = layer_.shape().in, &result = layer_.shape().out;
-    float* const values_in = values(worker);
-    float* const slopes = values_in + kWinogradPositions * pitch(source.c);
-    each_block(tiles, [&](int first, int number) {
-      transform(kernels_.winograd->values, source, in, tiles, first, number, values_in);
-      transform(kernels_.winograd->gradients, result, out, tiles, first, number, slopes);
-      for (int position = 0; position < kWinogradPositions; ++position) {
-        kernels_.product({.rows = source.c,
-                          .inner = number,
-                          .columns = result.c,
-                          .left = values_in + position * pitch(source.c),
-                          .left_row = 1,
-                          .left_inner = source.c,
-                          .right = slopes + position * pitch(result.c),
-                          .right_inner = result.c,
-                          .right_panel = kernels_.panel(result.c),
-                          .out = sums + std::int64_t{position} * source.c * result.c,
-                          .out_row = result.c,
-                          .adds = true});
-      }
-    });
+    add_tiles(worker, tiles, in, out, {sums, true, sums + transformed_size()});
   }
+  std::int64_t measured_size() const override { return 2 * transformed_size(); }
 
  private:
+  // What the tiles of a call, or of a block, are added to.
+  struct Sums {
+    float* parts = nullptr;     // of all channels, one part after another
+    bool begins = false;        // with zeros
+    float* gradient = nullptr;  // where the sums go that are complete
+    bool is_only() const { return begins && gradient != nullptr; }
+  };
+  // Tiles that are transformed.
+  struct Block {
+    const float *values = nullptr, *slopes = nullptr;
+    int tiles = 0;
+  };
+
+  std::size_t gradient_bytes() const { return layer_.shape().plain_weights().get_size(); }
+  float* gradient_of(const Context& c) const { return c.contribution + layer_.weight_offset(); }
+
+  // Without tiles, too: the sums begin and end.
+  void add_tiles(Worker& worker, const TilesInUse& tiles, const float* in, const float* out, const Sums& sums) const {
+    const nn::Shape &source = layer_.shape().in, &result = layer_.shape().out;
+    float* const values_in = values(worker);
+    float* const slopes = values_in + kWinogradPositions * pitch(in_whole_rows(source.c));
+    int first = 0;
+    do {
+      const int number = std::min(tiles_.block, tiles.number() - first);
+      transform(kernels_.winograd->values, source, in, tiles, first, number, kWinogradRows, values_in);
+      transform(kernels_.winograd->gradients, result, out, tiles, first, number, columns(), slopes);
+      const bool is_last = first + number == tiles.number();
+      add_block({values_in, slopes, number},
+                {sums.parts, sums.begins && first == 0, is_last ? sums.gradient : nullptr});
+      first += number;
+    } while (first < tiles.number());
+  }
+
+  int columns() const { return std::min(kWidestPanel, layer_.shape().out.c); }  // of a part
+
+  void add_block(const Block& block, const Sums& sums) const {
+    const int all_in = layer_.shape().in.c, all_out = layer_.shape().out.c;
+    const bool passes = sums.gradient && passes_caches(sums.gradient, std::int64_t{kKernelSize} * all_in * all_out);
+    float* part = sums.parts;
+    for (int out = 0; out < all_out; out += columns()) {
+      for (int in = 0; in < all_in; in += kWinogradRows) {
+        const WinogradPart shape{std::min(kWinogradRows, all_in - in), columns(), all_in, passes};
+        add_products({block.values + kWinogradPositions * pitch(in), block.slopes + kWinogradPositions * pitch(out),
+                      block.tiles},
+                     shape, part, !sums.begins);
+        if (sums.gradient) {
+          const std::int64_t first_kernel = std::int64_t{out} * all_in + in;
+          kernels_.winograd->weights_gradient(shape, part, sums.gradient + first_kernel * kKernelSize);
+        }
+        if (!sums.is_only()) part += std::int64_t{kWinogradPositions} * shape.in * shape.out;
+      }
+    }
+  }
+
+  // Those of a part's channels.
+  void add_products(const Block& block, const WinogradPart& part, float* sums, bool adds) const {
+    for (int position = 0; position < kWinogradPositions; ++position) {
+      kernels_.product({.rows = part.in,
+                        .inner = block.tiles,
+                        .columns = part.out,
+                        .left = block.values + position * pitch(kWinogradRows),
+                        .left_row = 1,
+                        .left_inner = kWinogradRows,
+                        .right = block.slopes + position * pitch(part.out),
+                        .right_inner = part.out,
+                        .right_panel = kernels_.panel(part.out),
+                        .out = sums + std::int64_t{position} * part.in * part.out,
+                        .out_row = part.out,
+                        .adds = adds});
+    }
+  }
+
+  static constexpr int kKernelSize = 9;
   TensorId source_, gradient_;
 };
 
@@ -273,19 +331,11 @@ bool fills_panels(int channels) {
 }  // namespace
 
 bool filters_minimally(const Product& p, const CpuModel& cpu) {
-  constexpr int kLeastSide = 8;  // below it the tiles hang over the edge, and weights are read for few of them
+  // Below it tiles hang over the edge, and weights are read for few of them. 7 was measured with AVX-512 alone.
+  const int least_side = cpu.has_avx512 ? 7 : 8;
   if (!p.is_padded_3x3() || p.convolution.stride_h != 1 || p.convolution.stride_w != 1) return false;
   if (p.dtype != DType::float32 || !cpu.has_fused_kernels()) return false;
-  return std::min(p.out.h, p.out.w) >= kLeastSide && fills_panels(p.in.c) && fills_panels(p.out.c);
-}
-
-// Each chunk reads and writes all sums. Where these pass out of the caches and pictures have few tiles, that takes
-// longer than the multiplications which it saves.
-bool sums_minimally(const Product& p) {
-  constexpr int kFewTiles = 4;
-  constexpr std::int64_t kLargeSums = 16 << 20;
-  const std::int64_t sums = std::int64_t{kWinogradPositions} * p.in.c * p.out.c * std::int64_t{sizeof(float)};
-  return Tiles(p).of_sample > kFewTiles || sums < kLargeSums;
+  return std::min(p.out.h, p.out.w) >= least_side && fills_panels(p.in.c) && fills_panels(p.out.c);
 }
 
 std::unique_ptr<Op> make_winograd_forward(ProductLayer& layer, TensorId source, TensorId result,

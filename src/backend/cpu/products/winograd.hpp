@@ -11,10 +11,8 @@
 
 namespace dtrain::backend::cpu {
 
-// Pure. Where this is faster than oneDNN's direct convolution: forward and by the data.
+// Pure. Where this is faster than oneDNN's direct convolution.
 bool filters_minimally(const Product& p, const CpuModel& cpu);
-// Pure. Of such a layer: also by the weights.
-bool sums_minimally(const Product& p);
 
 // For such a layer. Of a value of regions the rows below the last region are not computed: results and gradients there
 // are 0.
