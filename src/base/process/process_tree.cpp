@@ -1,3 +1,5 @@
+#include "process_tree.hpp"
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -7,9 +9,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <functional>
+#include <chrono>
 #include <optional>
 #include <set>
+#include <thread>
 
 #include <dtrain/base/machine.hpp>
 #include <dtrain/base/process.hpp>
@@ -79,20 +82,6 @@ bool holds_mark(const std::string& environment, std::string_view mark) {
                      [&](const auto& variable) { return variable.starts_with(mark); });
 }
 
-std::vector<pid_t> kill_all(const std::function<std::vector<pid_t>()>& find) {
-  constexpr int kRounds = 100;  // each finds what was started before all of the last round's had stopped
-  std::set<pid_t> stopped;
-  for (int round = 0; round < kRounds; ++round) {
-    const std::size_t before = stopped.size();
-    for (pid_t process : find()) {
-      if (process != ::getpid() && stopped.insert(process).second) ::kill(process, SIGSTOP);
-    }
-    if (stopped.size() == before) break;
-  }
-  for (pid_t process : stopped) ::kill(process, SIGKILL);
-  return {stopped.begin(), stopped.end()};
-}
-
 }  // namespace
 
 std::string process_namespace() {
@@ -143,8 +132,25 @@ std::vector<pid_t> processes_marked(std::string_view mark) {
   return marked;
 }
 
+std::vector<pid_t> kill_found(const std::function<std::vector<pid_t>()>& find) {
+  constexpr int kRounds = 100;  // each finds what was started before all of the last round's had stopped
+  constexpr int kQuietRounds = 2;
+  constexpr std::chrono::milliseconds kPause(5);  // an execve(2) takes less, unless the machine is very busy
+  std::set<pid_t> stopped;
+  for (int round = 0, quiet = 0; round < kRounds && quiet < kQuietRounds; ++round) {
+    if (quiet > 0) std::this_thread::sleep_for(kPause);
+    const std::size_t before = stopped.size();
+    for (pid_t process : find()) {
+      if (process != ::getpid() && stopped.insert(process).second) ::kill(process, SIGSTOP);
+    }
+    quiet = stopped.size() == before ? quiet + 1 : 0;
+  }
+  for (pid_t process : stopped) ::kill(process, SIGKILL);
+  return {stopped.begin(), stopped.end()};
+}
+
 std::vector<pid_t> kill_tree(pid_t root, std::string_view mark, const std::vector<pid_t>& spared) {
-  return kill_all([&] {
+  return kill_found([&] {
     std::vector<pid_t> members = descendants_of(root, spared);
     for (pid_t process : processes_marked(mark)) members.push_back(process);
     members.push_back(root);
@@ -153,11 +159,11 @@ std::vector<pid_t> kill_tree(pid_t root, std::string_view mark, const std::vecto
 }
 
 std::vector<pid_t> kill_marked(std::string_view mark) {
-  return kill_all([&] { return processes_marked(mark); });
+  return kill_found([&] { return processes_marked(mark); });
 }
 
 std::vector<pid_t> kill_session(pid_t leader, std::string_view mark) {
-  return kill_all([&] {
+  return kill_found([&] {
     std::vector<pid_t> members = processes_marked(mark);
     for (const Process& process : all_processes()) {
       if (process.session == leader && process.lives()) members.push_back(process.id);

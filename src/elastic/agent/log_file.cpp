@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/still_named.hpp>
 #include <dtrain/elastic/records.hpp>
 
 namespace dtrain::elastic {
@@ -88,11 +89,7 @@ void LogFile::notice_rename() {
   const auto now = std::chrono::steady_clock::now();
   if (now - looked_ < kLook) return;
   looked_ = now;
-  struct stat mine {
-  }, named{};
-  const bool same = file_ && ::fstat(file_.get(), &mine) == 0 && ::stat(path_.c_str(), &named) == 0 &&
-                    mine.st_ino == named.st_ino && mine.st_dev == named.st_dev;
-  if (!same) open();
+  if (!is_still_reached(file_, path_)) open();
 }
 
 }  // namespace dtrain::elastic

@@ -25,5 +25,18 @@ TEST(StillNamed, IsTrueUntilTheFileIsRenamedReplacedOrRemoved) {
   EXPECT_FALSE(is_still_named(file, path));
 }
 
+TEST(StillReached, FollowsSymbolicLinks) {
+  const ScratchFolder scratch;
+  const Path path = scratch.path() / "log", real = scratch.path() / "real", other = scratch.path() / "other";
+  const FileDescriptor file = open_file(real);
+  std::filesystem::create_symlink(real, path);
+  EXPECT_TRUE(is_still_reached(file, path));
+  EXPECT_FALSE(is_still_named(file, path));
+  std::filesystem::rename(real, other);
+  EXPECT_FALSE(is_still_reached(file, path));
+  EXPECT_TRUE(is_still_reached(file, other));
+  EXPECT_FALSE(is_still_reached(FileDescriptor(), other));
+}
+
 }  // namespace
 }  // namespace dtrain
