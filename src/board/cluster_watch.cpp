@@ -15,7 +15,7 @@ namespace dtrain::board {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr auto kLook = 200ms;
+constexpr auto kWantedPause = 200ms;  // between two looks whether a page wants the clusters asked
 constexpr auto kDeadline = 120s;
 constexpr double kFresh = 60;  // seconds for which an answer holds
 constexpr std::size_t kMostLetters = 600;
@@ -89,7 +89,7 @@ Json ClusterWatch::json() {
 }
 
 void ClusterWatch::work(const std::stop_token& stop) {
-  for (; !stop.stop_requested(); sleep_unless_stopped(stop, kLook)) {
+  for (; !stop.stop_requested(); sleep_unless_stopped(stop, kWantedPause)) {
     {
       const MutexLock lock(mutex_);
       if (!wanted_) continue;

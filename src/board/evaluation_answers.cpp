@@ -135,7 +135,7 @@ Json validations_of(const Run& run) {
   Json list = Json::array();
   for (const Json& event : run.events()) {
     if (event_kind(event) != EventKind::evaluation || !run.is_of_training(event)) continue;
-    Json row = Json::object({{"epoch", member_number(event, "epoch") + 1}});
+    Json row = Json::object({{"epoch", counted_from_one(event, "epoch")}});
     for (const char* name : {"loss", "accuracy", "top_k_accuracy"})
       if (const Json* value = event.find(name)) row[name] = *value;
     for (const char* what : {"boxes", "masks"}) {  // of a detector

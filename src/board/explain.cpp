@@ -90,10 +90,9 @@ std::string hosts_sentence(const Json& event) {
   return fmt::format("{}: {}", what, join(parts, "; "));
 }
 
-// A host fails without a worker when it does not pass the admission check.
 std::string failed_sentence(const Json& event) {
-  const bool has_worker = !number_text(event, "worker").empty();
-  return has_worker ? worker_sentence(event, "failed") : host_sentence(event, "did not pass the admission check");
+  return is_refusal(event) ? host_sentence(event, "did not pass the admission check")
+                           : worker_sentence(event, "failed");
 }
 
 // A worker that lost its peers, or the report of a training that could not write its last weights.
@@ -193,8 +192,13 @@ std::string metrics_text(const Json& event) {
   return join(parts, ", ");
 }
 
+// An epoch or a step; empty where the event names none.
+std::string counted_text(const Json& event, std::string_view name) {
+  return number_text(event, name).empty() ? std::string() : fmt::format("{:.0f}", counted_from_one(event, name));
+}
+
 std::string metrics_sentence(const Json& event, std::string_view what) {
-  return fmt::format("{}{}{}", what, led_by(" of epoch ", number_text(event, "epoch")),
+  return fmt::format("{}{}{}", what, led_by(" of epoch ", counted_text(event, "epoch")),
                      led_by(": ", metrics_text(event)));
 }
 
@@ -300,7 +304,7 @@ constexpr Telling kTellings[] = {
     {EventKind::finish, Weight::change, finish_sentence},
     {EventKind::goodput, Weight::detail, goodput_sentence},
     {EventKind::step, Weight::detail,
-     [](const Json& e) { return metrics_sentence(e, "Step" + led_by(" ", number_text(e, "step"))); }},
+     [](const Json& e) { return metrics_sentence(e, "Step" + led_by(" ", counted_text(e, "step"))); }},
     {EventKind::epoch, Weight::detail, [](const Json& e) { return metrics_sentence(e, "Training"); }},
     {EventKind::evaluation, Weight::detail, [](const Json& e) { return metrics_sentence(e, "Validation"); }},
     {EventKind::checkpoint, Weight::detail, checkpoint_sentence},
@@ -340,6 +344,12 @@ double member_number(const Json& event, std::string_view name, double otherwise)
   const Json* const value = event.is_object() ? event.find(name) : nullptr;
   return value && value->is_number() ? value->as_number() : otherwise;
 }
+
+bool is_refusal(const Json& event) {
+  return event_kind(event) == EventKind::failed && number_text(event, "worker").empty();
+}
+
+double counted_from_one(const Json& event, std::string_view name) { return member_number(event, name) + 1; }
 
 std::string explain(const Json& event) {
   const std::optional<EventKind> kind = event_kind(event);

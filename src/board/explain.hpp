@@ -15,6 +15,13 @@ std::string explain(const Json& event);
 enum class Weight { detail, change, trouble };
 Weight weight_of(const Json& event);
 
+// Whether the event says that a host did not pass the admission check: it names no worker.
+bool is_refusal(const Json& event);
+
+// The member "epoch" or "step" of an event, counted from 1 as the board counts everywhere; events count from 0. A
+// missing one counts as the first.
+double counted_from_one(const Json& event, std::string_view name);
+
 // A member as text: strings as they are, lists with commas, numbers as numbers; empty where it is missing.
 std::string member_text(const Json& event, std::string_view name);
 double member_number(const Json& event, std::string_view name, double otherwise = 0);

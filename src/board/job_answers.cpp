@@ -86,7 +86,7 @@ Json ledger_verdict(const std::function<train::Ledger()>& read) {
   Json epochs = Json::array();
   for (std::uint32_t epoch = first; epoch <= last; ++epoch) {
     const std::uint64_t samples = ledger.epoch(epoch).size();
-    epochs.push_back(Json::object({{"epoch", epoch},
+    epochs.push_back(Json::object({{"epoch", epoch + 1},
                                    {"samples", samples},
                                    {"expected", ledger.samples},
                                    {"unfinished", epoch == last && samples < ledger.samples},

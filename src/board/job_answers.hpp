@@ -14,7 +14,7 @@ namespace dtrain::board {
 Json live_hosts(const std::string& folder);
 
 // {"recorded": false}, or {"epochs": [{"epoch", "samples", "expected", "complete"}], "steps"}: whether every sample
-// counted exactly once in each epoch.
+// counted exactly once in each epoch. Epochs are counted from 1.
 Json ledger_check(const std::string& folder);
 // The same for a ledger that workers may be writing: `read` is called again where an epoch before the last one lacks
 // samples.

@@ -42,7 +42,7 @@ std::string validations_json(const Run& run, const Window& window) {
   std::string text;
   for (const Json& event : run.events()) {
     if (event_kind(event) != EventKind::evaluation || !run.is_of_training(event)) continue;
-    const double epochs = member_number(event, "epoch") + 1;
+    const double epochs = counted_from_one(event, "epoch");
     const auto time = plot::parse_time(member_text(event, "time"));
     const double x = window.axis == Axis::epochs  ? epochs
                      : window.axis == Axis::steps ? epochs * static_cast<double>(run.steps().tail().steps_of_epoch())

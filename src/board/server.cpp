@@ -29,7 +29,7 @@ namespace dtrain::board {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr auto kLook = 250ms;
+constexpr auto kCatalogPause = 250ms;  // between two looks at the folders
 constexpr auto kSign = 15s;
 constexpr std::size_t kManyBytes = 4 << 20;
 constexpr std::size_t kAnswerers = 4, kTokenBytes = 16;
@@ -255,7 +255,7 @@ struct BoardServer::State {
         pages.send(":\n\n");
         next_sign = now + kSign;
       }
-      sleep_unless_stopped(stop, kLook);
+      sleep_unless_stopped(stop, kCatalogPause);
     }
   }
 

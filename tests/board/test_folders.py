@@ -192,6 +192,28 @@ def test_damaged_files_and_a_clock_that_jumps(world: BoardWorld):
     screen.go("#/job/" + board.rows()[0]["id"]).wait(".panel", "one process").expect_no_error()
 
 
+def test_a_host_that_is_not_admitted_was_not_lost(world: BoardWorld):
+    """Its mark says so; and events count epochs from 1, as the table of validations does."""
+    folder = world.folder / "m" / "job"
+    write_run(folder, 100)
+    events = [{"event": "host_starting", "host": "w1"}, {"event": "preparing", "host": "w2"},
+              {"event": "failed", "host": "w2", "stage": "health", "reason": "4 GiB of memory are free", "last_lines": []},
+              {"event": "evaluation", "epoch": 0, "loss": 0.5, "accuracy": 0.5}]
+    (folder / "events.jsonl").write_text("".join(
+        json.dumps({"seq": i, "time": f"2026-01-31T12:01:{40 + i}.000000Z", **event}) + "\n" for i, event in enumerate(events)))
+    board = world.board("m")
+    screen = world.screen().open(board.url).wait("tbody tr", "job").press("tbody a", "ENTER").wait(".chart path")
+    screen.click("Job", "nav a").wait(".timeline path.refused").wait(".legend", "not admitted")
+    assert screen.count(".timeline path.lost") == 0
+    screen.wait(".events", "w2 did not pass the admission check")
+    screen.script("""const choice = [...document.querySelectorAll('select')].find((one) => one.querySelector('[value=detail]'));
+        choice.value = 'detail';
+        choice.dispatchEvent(new Event('change'))""")
+    screen.wait(".events", "Validation of epoch 1:")
+    screen.click("Evaluation", "nav a").wait("[aria-label^='Each validation'] tbody", "1")
+    screen.expect_no_error()
+
+
 def test_two_boards_on_a_port_and_wrong_words(world: BoardWorld):
     """The second board says who has the port; questions that make no sense are refused."""
     write_run(world.folder / "a-run", 20)

@@ -4,7 +4,7 @@ import { act, ask, isExport } from "./api.js";
 import { el, note, panel, redraw, replace, setText, table } from "./dom.js";
 import { bytes, clock, dateAndClock, duration, isNumber, percent, short, whole, NONE } from "./format.js";
 import { RunHead } from "./run.js";
-import { STATES, Timeline } from "./timeline.js";
+import { MARKS, STATES, Timeline } from "./timeline.js";
 
 const JOB_PAUSE = 600, JOB_LIVE = 2000; // milliseconds between two looks
 const MOST_EVENTS = 400;
@@ -40,7 +40,7 @@ export class JobPage {
     this.lines = new Map(); // by the number of the event
     this.actions = el("div");
     this.legend = el("ul", { class: "legend" }, STATES.map(([state, words]) => el("li", {}, swatch(state), words)),
-      el("li", {}, swatch("pause"), "pause"), el("li", {}, "\u00d7 lost"), el("li", {}, "\u2212 left"));
+      el("li", {}, swatch("pause"), "pause"), Object.values(MARKS).map(({ sign, words }) => el("li", {}, sign + " " + words)));
     this.panels = [panel("Waiting", this.waiting), panel("Generations", this.generations), panel("Ledger", this.ledger)];
     this.node = el("div", {}, this.head.node,
       panel("Members", this.legend, this.timeline.node, this.timeline.tools, this.facts),

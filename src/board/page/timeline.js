@@ -8,6 +8,13 @@ const LANE_HEIGHT = 22, LANE_LEFT = 110, LANE_RIGHT = 12, LANE_AXIS = 24;
 
 export const STATES = [["preparing", "preparing"], ["joined", "ready, not a member yet"], ["training", "training"]];
 
+// What ends a bar, by its kind: its sign and words in the legend, and its picture around a point.
+export const MARKS = {
+  lost: { sign: "\u00d7", words: "lost", draw: (x, y) => "M" + (x - 5) + " " + (y - 5) + "l10 10m0 -10l-10 10" },
+  left: { sign: "\u2212", words: "left", draw: (x, y) => "M" + (x - 6) + " " + y + "h12" },
+  refused: { sign: "\u25cb", words: "not admitted", draw: (x, y) => "M" + (x - 5) + " " + y + "a5 5 0 1 0 10 0a5 5 0 1 0 -10 0" },
+};
+
 function laneName(lane) {
   return lane.slot > 0 ? lane.host + " slot " + lane.slot : lane.host;
 }
@@ -62,9 +69,8 @@ export class Timeline {
       }
       for (const mark of lane.marks) {
         if (!seen(mark.at, mark.at)) continue;
-        const at = x(mark.at), middle = y + 8;
-        const d = mark.kind === "lost" ? "M" + (at - 5) + " " + (middle - 5) + "l10 10m0 -10l-10 10" : "M" + (at - 6) + " " + middle + "h12";
-        parts.push(svg("path", { class: mark.kind, d, "data-tip": name + " " + mark.kind + " at " + clock(mark.at) + (mark.note ? ": " + mark.note : "") }));
+        const kind = MARKS[mark.kind];
+        parts.push(svg("path", { class: mark.kind, d: kind.draw(x(mark.at), y + 8), "data-tip": name + " " + kind.words + " at " + clock(mark.at) + (mark.note ? ": " + mark.note : "") }));
       }
     });
     for (const pause of view.pauses) {

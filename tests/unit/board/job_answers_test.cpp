@@ -27,6 +27,7 @@ TEST(LedgerVerdict, AFileThatWasReadBeforeItsWorkerLeftTheEpochIsReadAgain) {
   });
   EXPECT_EQ(reads, 2);
   ASSERT_EQ(verdict.at("epochs").as_array().size(), 3u) << "epochs that began meanwhile are not judged";
+  EXPECT_EQ(verdict.at("epochs").as_array()[0].at("epoch").as_integer(), 1) << "counted as everywhere on the board";
   EXPECT_TRUE(is_complete(verdict, 1));
 }
 

@@ -49,6 +49,16 @@ TEST(JobView, EachPlaceHasALaneWithItsStates) {
   EXPECT_EQ(lanes[1].at("marks").as_array().at(0).at("kind").as_string(), "lost");
 }
 
+TEST(JobView, AHostThatIsNotAdmittedWasNotLost) {
+  const std::vector<Json> events = {
+      job_event(10, R"("event":"preparing","host":"w2")"),
+      job_event(12, R"("event":"failed","host":"w2","stage":"health","reason":"4 GiB of memory are free")")};
+  const Json lane = job_view(events, {}, 20).at("lanes").as_array().at(0);
+  EXPECT_EQ(lane.at("marks").as_array().at(0).at("kind").as_string(), "refused");
+  EXPECT_EQ(lane.at("marks").as_array().at(0).at("note").as_string(), "4 GiB of memory are free");
+  EXPECT_EQ(lane.at("spans").as_array().at(0).at("to").as_number(), 12);
+}
+
 TEST(JobView, PausesHaveTheirCauseAndLowerTheGoodput) {
   const Json view = job_view(kEvents, kJournal, 35);
   const Json& pause = view.at("pauses").as_array().at(1);
