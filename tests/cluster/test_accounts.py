@@ -248,3 +248,22 @@ def test_a_name_of_the_account_is_not_given_to_hosts(cloud, up):
     assert "there is a cluster demo in us-east-1 of your AWS account" in refused, refused
     assert "--price" in cloud.cluster("add", "demo", 1, "--price", 2, "--yes", status=2).stderr
     assert cloud.json("list")["registered"] == []
+
+
+# Which account a cluster is of.
+
+def test_down_that_finds_nothing_forgets_only_what_is_surely_gone(cloud, up):
+    """With keys of another account, or where nothing says of which account the cluster is, it may be there."""
+    up()
+    file, others = cloud.folder / "home/.dtrain/clusters/demo/regions.json", cloud.folder / "others"
+    others.mkdir()
+    cloud.run("cluster", "down", "demo", "--yes", HOME=str(others))
+    known = json.loads(file.read_text())
+    file.write_text(json.dumps({name: known[name] for name in ("schema", "regions")}))  # of an earlier version
+    said = cloud.cluster("down", "demo", "--yes").stderr
+    assert "us-east-1 stays remembered for cluster demo: nothing says in which account it was made" in said and file.exists()
+    file.write_text(json.dumps({**known, "accounts": {"us-east-1": "210987654321"}}))
+    said = cloud.cluster("down", "demo", "--yes").stderr
+    assert "it was made in account 210987654321, and these keys are of account 123456789012" in said and file.exists()
+    file.write_text(json.dumps(known))
+    assert "stays remembered" not in cloud.cluster("down", "demo", "--yes").stderr and not file.exists()

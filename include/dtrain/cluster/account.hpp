@@ -80,6 +80,9 @@ struct Account {
 // the account does not have, and whatever AwsCalls throws.
 Account read_account(net::AwsCalls& aws, const Spec& spec, const std::string& cluster);
 
+// The number of the account whose keys are used. Throws whatever AwsCalls throws.
+std::string account_number(net::AwsCalls& aws);
+
 // The limits of vCPUs for these types, as in Account::quotas.
 std::map<std::string, double> read_quotas(net::AwsCalls& aws, const std::vector<std::string>& types);
 // The zones in which each type is offered: pairs of type and zone. No names: of all types.

@@ -100,6 +100,7 @@ struct [[nodiscard]] DownResult {
   std::vector<std::string> removed{};  // ids of all other removed resources
   std::vector<Kept> kept{};
   std::vector<Leftover> leftover{};  // resources that could not be removed
+  bool saw_all = true;               // false: these keys may not read EFS or IAM
 };
 // Removes the whole cluster. Resources that cannot be removed are listed, not thrown. `known`: its name, and what AWS
 // may not show yet.

@@ -45,7 +45,12 @@ std::string answering_region_with(const std::vector<std::string>& regions, const
 
 // The regions in which `up` of this user has made the cluster, or may have made something of it.
 std::vector<std::string> remembered_regions(const std::string& cluster);
-void remember_regions(const std::string& cluster, const std::vector<std::string>& regions);  // none: forgets them
+// No regions: forgets them. `account`: the number of that in which `up` makes something; empty: it makes nothing.
+void remember_regions(const std::string& cluster, const std::vector<std::string>& regions,
+                      const std::string& account = {});
+// The number of the only account in which something of the cluster may be in this region. Empty: it is not known, or
+// there are several.
+std::string remembered_account(const std::string& cluster, const std::string& region);
 // The regions in which a command that names none looks for the cluster, in this order: the user's usual one, then those
 // that are remembered. None: nothing is remembered, and it looks in the usual one.
 std::vector<std::string> regions_to_ask(const std::string& cluster, const net::AwsSettings& settings);

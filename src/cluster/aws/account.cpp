@@ -203,8 +203,12 @@ std::string own_source(net::AwsCalls& aws) {
       kHint);
 }
 
+net::Element caller_identity(net::AwsCalls& aws) {
+  return aws.query(net::kStsCalls, "GetCallerIdentity", {}).at("GetCallerIdentityResult");
+}
+
 void read_identity(net::AwsCalls& aws, Account& account) {
-  const net::Element answer = aws.query(net::kStsCalls, "GetCallerIdentity", {}).at("GetCallerIdentityResult");
+  const net::Element answer = caller_identity(aws);
   account.number = answer.value("Account");
   account.person = answer.value("Arn");
 }
@@ -247,6 +251,8 @@ void read_key(net::AwsCalls& aws, const Spec& spec, const std::string& cluster, 
 }
 
 }  // namespace
+
+std::string account_number(net::AwsCalls& aws) { return caller_identity(aws).value("Account"); }
 
 MachineType type_of(const net::Element& found) {
   MachineType type{.name = found.value("instanceType"),

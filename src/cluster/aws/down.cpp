@@ -123,6 +123,7 @@ void remove_storage(const AwsContext& context, const Fleet& fleet, bool delete_s
   const Shared shared = shared_of(fleet.options);
   auto systems = systems_if_allowed(context.aws, fleet.name);
   if (!systems) {
+    result.saw_all = false;
     if (shared.on_efs()) result.leftover.push_back({"file system", "efs", "these keys may not read EFS"});
     return;
   }
@@ -152,6 +153,7 @@ std::optional<OwnRoles> roles_if_allowed(net::AwsCalls& aws, const std::string& 
 // A role that something else uses, such as a policy that a user attached, stays and is listed.
 void remove_roles(const AwsContext& context, const Fleet& fleet, DownResult& result) {
   const auto own = roles_if_allowed(context.aws, fleet.name);
+  if (!own) result.saw_all = false;
   const auto wanted = fleet.options.find("elastic-role");
   if (!own && wanted != fleet.options.end() && wanted->second == "own") {
     result.leftover.push_back({"role", role_name(context.aws.region(), fleet.name), "these keys may not read IAM"});

@@ -17,6 +17,7 @@ namespace {
 
 constexpr const char* kSchema = "dtrain.cluster-regions/1";
 constexpr const char* kRegionsFile = "regions.json";
+constexpr const char* kAccounts = "accounts";
 constexpr double kMostBytesOfNothing = 1 << 20;
 
 Path clusters_of_user() { return Path(environment("HOME").value_or("/")) / ".dtrain" / "clusters"; }
@@ -26,19 +27,34 @@ bool is_region(const std::string& name) {
          std::ranges::all_of(name, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; });
 }
 
+struct RememberedRegion {
+  std::string name, account;  // the account is empty where it is not known, or one of several
+};
+
 // A damaged file is as good as none: the user names the regions again.
-std::vector<std::string> read_regions(const Path& file) try {
+std::vector<RememberedRegion> read_regions(const Path& file) try {
   std::error_code none;
   if (!std::filesystem::exists(file, none)) return {};
   const Json json = Json::parse(read_file(file), file.string());
-  std::vector<std::string> regions;
+  std::vector<RememberedRegion> regions;
   if (json.at("schema").as_string() != kSchema) return {};
+  const Json* const accounts = json.find(kAccounts);  // files of earlier versions have none
   for (const Json& one : json.at("regions").as_array()) {
-    if (is_region(one.as_string())) regions.push_back(one.as_string());
+    const std::string& name = one.as_string();
+    if (is_region(name)) regions.push_back({name, accounts ? accounts->find_text(name) : std::string()});
   }
   return regions;
 } catch (const Error&) {
   return {};
+}
+
+std::vector<RememberedRegion> read_regions_of(const std::string& cluster) {
+  return read_regions(clusters_of_user() / cluster / kRegionsFile);
+}
+
+// What is remembered of a region may be of another account than that of `up`, which then says nothing of it.
+std::string account_of_both(const std::string& before, const std::string& account) {
+  return account.empty() || account == before ? before : std::string();
 }
 
 }  // namespace
@@ -137,10 +153,18 @@ std::string answering_region_with(const std::vector<std::string>& regions, const
 }
 
 std::vector<std::string> remembered_regions(const std::string& cluster) {
-  return read_regions(clusters_of_user() / cluster / kRegionsFile);
+  std::vector<std::string> names;
+  for (const RememberedRegion& one : read_regions_of(cluster)) names.push_back(one.name);
+  return names;
 }
 
-void remember_regions(const std::string& cluster, const std::vector<std::string>& regions) {
+std::string remembered_account(const std::string& cluster, const std::string& region) {
+  const std::vector<RememberedRegion> all = read_regions_of(cluster);
+  const auto found = std::ranges::find(all, region, &RememberedRegion::name);
+  return found == all.end() ? std::string() : found->account;
+}
+
+void remember_regions(const std::string& cluster, const std::vector<std::string>& regions, const std::string& account) {
   const Path folder = clusters_of_user() / cluster;
   if (regions.empty()) {
     std::error_code ignored;
@@ -148,9 +172,18 @@ void remember_regions(const std::string& cluster, const std::vector<std::string>
     std::filesystem::remove(folder, ignored);  // unless something else is in it
     return;
   }
+  const std::vector<RememberedRegion> before = read_regions_of(cluster);
+  Json accounts = Json::object();
+  for (const std::string& region : regions) {
+    const auto known = std::ranges::find(before, region, &RememberedRegion::name);
+    const std::string number = known == before.end() ? account : account_of_both(known->account, account);
+    if (!number.empty()) accounts[region] = number;
+  }
   make_folder(folder);
-  write_file_atomic(folder / kRegionsFile,
-                    Json::object({{"schema", kSchema}, {"regions", json_texts(regions)}}).dump() + "\n", kOwnerOnly);
+  write_file_atomic(
+      folder / kRegionsFile,
+      Json::object({{"schema", kSchema}, {"regions", json_texts(regions)}, {kAccounts, accounts}}).dump() + "\n",
+      kOwnerOnly);
 }
 
 std::vector<std::string> regions_to_ask(const std::string& cluster, const net::AwsSettings& settings) {
@@ -171,7 +204,7 @@ std::vector<std::string> all_remembered_regions() {
   std::error_code none;
   for (std::filesystem::directory_iterator entry(clusters_of_user(), none), end; !none && entry != end;
        entry.increment(none)) {
-    for (const std::string& region : read_regions(entry->path() / kRegionsFile)) all.insert(region);
+    for (const RememberedRegion& one : read_regions(entry->path() / kRegionsFile)) all.insert(one.name);
   }
   return {all.begin(), all.end()};
 }

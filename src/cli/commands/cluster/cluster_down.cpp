@@ -4,6 +4,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/cluster/account.hpp>
 #include <dtrain/cluster/regions.hpp>
 #include <dtrain/cluster/ssh_entries.hpp>
 #include <dtrain/cluster/stack.hpp>
@@ -187,6 +188,7 @@ std::string end_in(const DownCommand& options, Reporter& reporter, Returned& ret
   append(all.removed, result.removed);
   append(all.kept, result.kept);
   append(all.leftover, result.leftover);
+  all.saw_all = all.saw_all && result.saw_all;
   return cloud.aws().region();
 }
 
@@ -263,6 +265,40 @@ void forget_regions(const std::string& name, const std::vector<std::string>& don
   if (after != before) cluster::remember_regions(name, after);
 }
 
+// Why something of the cluster may be in a region where nothing was found; empty: it is surely gone.
+std::string doubt_about(const DownCommand& options, const std::string& region, bool saw_all, Reporter& reporter) try {
+  if (!saw_all) return "these keys may not read EFS or IAM, which may have something of it";
+  const std::string made_in = cluster::remembered_account(options.place.name, region);
+  if (made_in.empty()) return "nothing says in which account it was made";
+  config::ClusterPlace place = options.place;
+  place.region = region;
+  const std::string own = cluster::account_number(ClusterCloud(place, reporter).aws());
+  if (own == made_in) return {};
+  return fmt::format("it was made in account {}, and these keys are of account {}", made_in, own);
+} catch (const RemoteError& problem) {
+  return fmt::format("nothing says of which account these keys are: {}", problem.what());
+}
+
+// Regions in which nothing was found are remembered no longer where that is certain.
+void forget_empty_regions(const DownCommand& options, const std::vector<std::string>& regions, bool saw_all,
+                          Reporter& reporter) {
+  const std::string& name = options.place.name;
+  std::vector<std::string> empty;
+  for (const std::string& region : cluster::remembered_regions(name)) {
+    if (std::ranges::find(regions, region) == regions.end()) continue;
+    const std::string doubt = doubt_about(options, region, saw_all, reporter);
+    if (doubt.empty()) {
+      empty.push_back(region);
+    } else {
+      reporter.note(
+          fmt::format("{} stays remembered for cluster {}: {}; if it is gone, delete "
+                      "~/.dtrain/clusters/{}/regions.json",
+                      region, name, doubt, name));
+    }
+  }
+  forget_regions(name, empty, {});
+}
+
 ExitCode end(const DownCommand& options, Reporter& reporter) {
   cluster::check_cluster_name(options.place.name);
   Returned returned;
@@ -282,9 +318,11 @@ ExitCode end(const DownCommand& options, Reporter& reporter) {
     if (result.kept.size() + result.leftover.size() > before) unfinished.push_back(done.back());
   }
   if (returned.stack.empty() || result.leftover.empty()) cluster::remove_ssh_entries(options.place.name, reporter);
-  // Where nothing was there, this may be another account than that of the cluster.
-  const bool ended_something = result.instances > 0 || !result.removed.empty() || !returned.stack.empty();
-  if (ended_something) forget_regions(options.place.name, done, unfinished);
+  if (is_nothing(result, returned)) {
+    forget_empty_regions(options, done, result.saw_all, reporter);
+  } else if (result.instances > 0 || !result.removed.empty() || !returned.stack.empty()) {
+    forget_regions(options.place.name, done, unfinished);
+  }
   if (reporter.json()) {
     reporter.answer_json(document(options.place.name, result, returned));
   } else {

@@ -78,6 +78,25 @@ TEST(Regions, AreAskedFromTheUsualOneOnWhereOthersAreRemembered) {
   EXPECT_EQ(regions_to_ask("demo", settings), (Names{"eu-west-1", "us-east-1"}));
 }
 
+TEST(Regions, AreOfAnAccountUntilAnotherOneMakesSomethingThere) {
+  const ScratchFolder home;
+  const SetVariable of_user("HOME", home.path().string());
+  const auto account = [](const char* region) { return remembered_account("demo", region); };
+  remember_regions("demo", {"us-east-1", "eu-west-1"}, "111111111111");
+  EXPECT_EQ(account("eu-west-1"), "111111111111");
+  EXPECT_EQ(account("us-west-2"), "");
+  remember_regions("demo", {"eu-west-1", "us-west-2"});
+  EXPECT_EQ(account("eu-west-1"), "111111111111") << "it is remembered on";
+  EXPECT_EQ(account("us-west-2"), "") << "nothing says it";
+  remember_regions("demo", {"eu-west-1", "us-west-2", "us-east-1"}, "222222222222");
+  EXPECT_EQ(account("us-east-1"), "222222222222");
+  EXPECT_EQ(account("eu-west-1") + account("us-west-2"), "") << "another account may have something there";
+  write_file_atomic(home.path() / ".dtrain/clusters/demo/regions.json",
+                    R"({"schema": "dtrain.cluster-regions/1", "regions": ["eu-west-1"]})");
+  EXPECT_EQ(remembered_regions("demo"), Names{"eu-west-1"}) << "an earlier version wrote it";
+  EXPECT_EQ(account("eu-west-1"), "");
+}
+
 TEST(Regions, KnowWhatAnInterruptedUpLeft) {
   EXPECT_TRUE(is_only_begun(begun()));
   EXPECT_FALSE(is_only_begun(complete()));

@@ -172,9 +172,11 @@ std::vector<std::string> others_with_something(const Asked& asked, const std::ve
   return others;
 }
 
-void remember(const Asked& asked, std::vector<std::string> regions, const std::vector<std::string>& others) {
+// Beside `others`, which stay remembered.
+void remember(const Asked& asked, std::vector<std::string> regions, const std::vector<std::string>& others,
+              const Candidate& made) {
   regions.insert(regions.end(), others.begin(), others.end());
-  cluster::remember_regions(asked.place.name, regions);
+  cluster::remember_regions(asked.place.name, regions, made.account.number);
 }
 
 std::vector<std::string> regions_of_order(const RegionOrder& order) {
@@ -186,9 +188,10 @@ std::vector<std::string> regions_of_order(const RegionOrder& order) {
 }
 
 // Later commands find the cluster by this file, whatever the usual region is. The cluster can be made without it.
-void remember_or_warn(const Asked& asked, const std::string& region, Reporter& reporter) {
+void remember_or_warn(const Asked& asked, const Candidate& one, Reporter& reporter) {
+  const std::string& region = one.region();
   try {
-    remember(asked, {region}, others_with_something(asked, {region}, reporter));
+    remember(asked, {region}, others_with_something(asked, {region}, reporter), one);
   } catch (const Stopped&) {
     throw;
   } catch (const std::exception& problem) {
@@ -201,7 +204,7 @@ cluster::UpResult make_in_one(Candidate& one, const Asked& asked, Reporter& repo
                               const std::function<cluster::UpResult(Candidate&)>& make) {
   const std::string& name = asked.place.name;
   const std::vector<std::string> before = cluster::remembered_regions(name);
-  remember_or_warn(asked, one.region(), reporter);
+  remember_or_warn(asked, one, reporter);
   try {
     return make(one);
   } catch (const cluster::NoCapacity& problem) {
@@ -298,7 +301,7 @@ cluster::UpResult make_in_order(RegionOrder& order, const Asked& asked, Reporter
   const std::string& name = asked.place.name;
   if (order.is_one()) return make_in_one(order.tried.front(), asked, reporter, make);
   const std::vector<std::string> others = others_with_something(asked, regions_of_order(order), reporter);
-  remember(asked, regions_of_order(order), others);
+  remember(asked, regions_of_order(order), others, order.tried.front());
   for (const std::string& region : order.to_clear) clear_region(asked, region, reporter);
   std::vector<std::string> why;
   cluster::Launched launched;
@@ -316,7 +319,7 @@ cluster::UpResult make_in_order(RegionOrder& order, const Asked& asked, Reporter
     one.cloud->begin_again();
     try {
       cluster::UpResult result = make(one);
-      remember(asked, {one.region()}, others);
+      remember(asked, {one.region()}, others, one);
       auto& attempts = result.workers.attempts;
       attempts.insert(attempts.begin(), launched.attempts.begin(), launched.attempts.end());
       return result;
@@ -327,7 +330,7 @@ cluster::UpResult make_in_order(RegionOrder& order, const Asked& asked, Reporter
       launched.attempts.insert(launched.attempts.end(), attempts.begin(), attempts.end());
     }
   }
-  remember(asked, {}, others);
+  remember(asked, {}, others, order.tried.front());
   throw cluster::NoCapacity(fmt::format("cluster {}: no region has the capacity for it ({}); everything that was made "
                                         "for it has been removed",
                                         name, join(why, "; ")),
