@@ -157,9 +157,10 @@ struct PackResult {
 // quality 95 unless said, 4:2:0). The files are a pure function of pictures and options, whatever the number of
 // threads. A run that was stopped at any point, also by kill -9, is taken up by the same call; PREFIX.pack.json says
 // what is done. Files of other content, or of an earlier set of the prefix, stay where they are, unless `force`:
-// nothing is packed then. With `force` the earlier set goes once the new one is whole. Files that the pictures come
-// from are never replaced, but for a set of one file made from itself. Throws UsageError, DataError (the source), Error
-// (disk; another run that writes the same files).
+// nothing is packed then. With `force` the earlier set goes once the new one is whole. Parts that a stopped run of this
+// prefix left with other content go before, unless a process writes them. Files that the pictures come from are never
+// replaced, but for a set of one file made from itself. Throws UsageError, DataError (the source), Error (disk; another
+// run that writes the same files).
 PackResult pack(const PackOptions& options);
 
 }  // namespace dtrain::data

@@ -91,15 +91,18 @@ Samples find_samples(const Archives& archives) {
   return samples;
 }
 
-// By sample. What .cls says counts more. Files beside no picture label nothing. A document that cannot be read is an
-// error only where the archive has labels: in folders of classes, documents are notes of other programs.
+// By sample. What .cls says counts more. Files beside no picture label nothing. One that cannot be read is an error
+// only where the archive has labels, or a .cls file beside most of its pictures: in folders of classes, documents are
+// notes of other programs, and .cls files are classes of LaTeX.
 std::unordered_map<std::string, float> read_labels(const Archives& archives, const Samples& samples) {
   const auto& members = archives.members();
   std::unordered_map<std::string, float> labels;
-  std::exception_ptr unread;  // the first document that is
-  const auto read_document = [&](std::size_t i) -> std::optional<float> {
+  std::exception_ptr unread;  // the first one that is
+  std::size_t numbers = 0;    // .cls files beside pictures
+  const auto read = [&](Part part, std::size_t i) -> std::optional<float> {
     try {
-      return label_in_document(archives.open(i));
+      const SourceBytes file = archives.open(i);
+      return part == Part::number ? number_in(file) : label_in_document(file);
     } catch (const DataError&) {
       if (!unread) unread = std::current_exception();
       return std::nullopt;
@@ -110,11 +113,11 @@ std::unordered_map<std::string, float> read_labels(const Archives& archives, con
       if (part_of(members[i].name) != part) continue;
       const std::string sample = sample_of(members[i]);
       if (!samples.contains(sample) || (part == Part::document && labels.contains(sample))) continue;
-      const auto label = part == Part::number ? number_in(archives.open(i)) : read_document(i);
-      if (label) labels[sample] = *label;
+      if (part == Part::number) ++numbers;
+      if (const auto label = read(part, i)) labels[sample] = *label;
     }
   }
-  if (unread && !labels.empty()) std::rethrow_exception(unread);
+  if (unread && (!labels.empty() || 2 * numbers > samples.size())) std::rethrow_exception(unread);
   return labels;
 }
 

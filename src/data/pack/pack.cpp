@@ -69,8 +69,11 @@ class Packer {
     // Once the journal names this plan, a run that goes on with it keeps what the parts hold.
     if (!journal_.takes_up()) {
       for (const Shard& shard : shards) discard_part(shard.rec);
+      for (const Path& rec : not_among(shards, journal_.left_unfinished())) remove_part(rec);
     }
-    journal_.begin();
+    std::vector<Path> planned;
+    for (const Shard& shard : shards) planned.push_back(shard.rec);
+    journal_.begin(planned);
     for (const Shard& shard : shards) total_ += shard.items.size();
     for (const Shard& shard : shards) {
       const auto earlier = journal_.finished(shard.rec);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/hash.hpp>
@@ -67,7 +68,10 @@ PackJournal::PackJournal(const PackOptions& options, const Pictures& pictures)
   read();
 }
 
-void PackJournal::begin() {
+void PackJournal::begin(const std::vector<Path>& planned) {
+  for (const Path& rec : planned) {
+    if (!finished(rec)) unfinished_.insert(rec.filename().string());
+  }
   earlier_.clear();
   for (const Path& rec : made_before()) {
     if (!finished(rec)) earlier_.push_back(rec.filename().string());
@@ -97,9 +101,11 @@ void PackJournal::read() try {
   before_ = read_file(path_);
   const Json json = Json::parse(*before_, path_.string());
   if (json.at("schema").as_string() != kSchema) return;
-  for (const Json& each : json.at("files").as_array()) note_named(each.at("file").as_string());
-  if (const Json* earlier = json.find("earlier")) {
-    for (const Json& name : earlier->as_array()) note_named(name.as_string());
+  for (const Json& each : json.at("files").as_array()) note_named(each.at("file").as_string(), named_);
+  for (const auto& [key, files] : {std::pair{"earlier", &named_}, std::pair{"unfinished", &left_unfinished_}}) {
+    const Json* const names = json.find(key);
+    if (!names) continue;
+    for (const Json& name : names->as_array()) note_named(name.as_string(), *files);
   }
   if (json.at("plan").as_string() != plan_ || json.at("classes") != names_in_file(classes_)) return;
   for (const Json& each : json.at("files").as_array()) finished_.push_back(from_json(each, path_.parent_path()));
@@ -108,12 +114,12 @@ void PackJournal::read() try {
   finished_.clear();
 }
 
-// `force` removes these files, so a journal that somebody changed must not name files of others.
-void PackJournal::note_named(const std::string& name) {
+// Another plan removes these files, so a journal that somebody changed must not name files of others.
+void PackJournal::note_named(const std::string& name, std::set<Path>& files) const {
   const std::string prefix = Path(path_).replace_extension().replace_extension().filename().string();
   const Path file = path_.parent_path() / name;
   const bool is_own = Path(name).filename() == name && name.starts_with(prefix) && name.ends_with(".rec");
-  if (is_own) named_.insert(file);
+  if (is_own) files.insert(file);
 }
 
 std::vector<Path> PackJournal::made_before() const {
@@ -128,6 +134,7 @@ void PackJournal::write() const {
   Json journal =
       Json::object({{"schema", kSchema}, {"plan", plan_}, {"classes", names_json(classes_)}, {"files", files}});
   if (!earlier_.empty()) journal["earlier"] = names_json(earlier_);
+  if (!unfinished_.empty()) journal["unfinished"] = names_json({unfinished_.begin(), unfinished_.end()});
   write_file_atomic(path_, journal.dump(1) + "\n");
 }
 
@@ -146,6 +153,7 @@ void PackJournal::add(const FinishedShard& shard) {
   std::erase_if(finished_,
                 [&](const FinishedShard& each) { return each.file.rec.filename() == shard.file.rec.filename(); });
   finished_.push_back(shard);
+  unfinished_.erase(shard.file.rec.filename().string());
   write();
 }
 

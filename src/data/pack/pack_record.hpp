@@ -21,9 +21,10 @@ class PackJournal {
   // so do other names of classes. The options say a train_ratio.
   PackJournal(const PackOptions& options, const Pictures& pictures);
 
-  // Writes the plan, unless it is there. Files that were made before stay known until forget_earlier(), those also that
-  // this plan writes over: where it is stopped, they are still of an earlier set.
-  void begin();
+  // Writes the plan and the record files that it has yet to make, unless they are there. Files that were made before
+  // stay known until forget_earlier(), those also that this plan writes over: where it is stopped, they are still of an
+  // earlier set.
+  void begin(const std::vector<Path>& planned);
   void forget_earlier();
   // Nothing came of this plan: the journal says again what it said before.
   void withdraw() const;
@@ -33,13 +34,15 @@ class PackJournal {
   const std::set<Path>& named() const { return named_; }
   // Those of them that are still there.
   std::vector<Path> made_before() const;
+  // Record files that a run with this prefix did not finish: it may have left parts of them.
+  std::vector<Path> left_unfinished() const { return {left_unfinished_.begin(), left_unfinished_.end()}; }
   // What an earlier run says of the file, if it is there with that many bytes.
   std::optional<FinishedShard> finished(const Path& rec) const;
   void add(const FinishedShard& shard);
 
  private:
   void read();
-  void note_named(const std::string& name);
+  void note_named(const std::string& name, std::set<Path>& files) const;
   void write() const;
 
   Path path_;
@@ -48,7 +51,8 @@ class PackJournal {
   bool takes_up_ = false;
   std::optional<std::string> before_;  // the text of the journal that was there
   std::vector<FinishedShard> finished_;
-  std::set<Path> named_;
+  std::set<Path> named_, left_unfinished_;
+  std::set<std::string> unfinished_;  // names of files that this plan has yet to make
   std::vector<std::string> earlier_;  // names of files of earlier sets
 };
 

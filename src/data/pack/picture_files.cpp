@@ -178,7 +178,9 @@ FoundPictures find_pictures(const std::string& spec, const Store& store) {
 
 std::string read_picture(const Path& file, const Store& store) {
   if (!is_remote(file)) {
-    if (!std::filesystem::is_regular_file(file)) throw DataError(file.string() + ": is no file");
+    std::error_code error;
+    const bool is_file = std::filesystem::is_regular_file(file, error);
+    if (!is_file) throw DataError(fmt::format("{}: {}", file.string(), error ? error.message() : "is no file"));
     std::string content = read_file(file);
     if (content.empty()) throw DataError(file.string() + ": the file is empty");
     return content;

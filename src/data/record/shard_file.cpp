@@ -68,6 +68,14 @@ void discard_part(const Path& rec) {
   if (::ftruncate(fd.get(), 0) != 0 || ::fsync(fd.get()) != 0) fail("shorten", part);
 }
 
+// A process that opens it meanwhile sees under its lock that it has lost its name, and opens it again.
+void remove_part(const Path& rec) {
+  const Path part = part_path(rec);
+  const FileDescriptor fd(::open(part.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd || ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 || !is_still_named(fd, part)) return;
+  if (::unlink(part.c_str()) != 0) fail("remove", part);
+}
+
 ShardFile::ShardFile(const Path& rec, const std::vector<std::uint64_t>& ids, bool take_up)
     : rec_(rec), part_(part_path(rec)), ids_(ids) {
   fd_ = open_locked(part_, O_CREAT);

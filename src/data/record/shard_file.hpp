@@ -12,6 +12,8 @@ namespace dtrain::data {
 // Empties the part that a run of another plan left of this file, if there is one. Throws Error when another process
 // writes it.
 void discard_part(const Path& rec);
+// Removes such a part. One that another process writes stays. Throws Error when it cannot be removed.
+void remove_part(const Path& rec);
 
 class ShardFile {
  public:

@@ -177,6 +177,22 @@ TEST_F(Import, LooksForLabelsBesideAllPicturesOfAnArchiveAndNowhereElse) {
   EXPECT_EQ(labels(), (std::vector<float>{0, 1}));
 }
 
+TEST_F(Import, TakesAFileThatHoldsNoLabelForOneOnlyBesideMostPictures) {
+  const std::string latex = R"(\ProvidesClass{thesis})";
+  const PackResult folders = import({write(
+      "a.tar",
+      tar_of(
+          {{"cat/thesis.cls", latex}, {"cat/thesis.jpg", jpeg(1)}, {"cat/2.jpg", jpeg(2)}, {"dog/1.jpg", jpeg(3)}}))});
+  EXPECT_EQ(folders.classes, (std::vector<std::string>{"cat", "dog"}));
+  EXPECT_EQ(labels(), (std::vector<float>{0, 0, 1}));
+  const Path named =
+      write("b.tar", tar_of({{"1.cls", "cat"}, {"1.jpg", jpeg(1)}, {"2.cls", "dog"}, {"2.jpg", jpeg(2)}}));
+  expect_error([&] { import({named}); }, "b.tar(1.cls): is no number");
+  const Path one = write(
+      "c.tar", tar_of({{"1.cls", "cat"}, {"1.jpg", jpeg(1)}, {"2.cls", "4"}, {"2.jpg", jpeg(2)}, {"3.jpg", jpeg(3)}}));
+  expect_error([&] { import({one}); }, "c.tar(1.cls): is no number");
+}
+
 TEST_F(Import, TakesBackslashesInAZipOfWindowsForFolders) {
   const PackResult result =
       import({write("a.zip", zip_of({{R"(cat\)", ""}, {R"(cat\1.jpg)", jpeg(1)}, {R"(dog\2.jpg)", jpeg(2)}}))});

@@ -1,6 +1,8 @@
 // What a new set never destroys: the files that it is made from, those of users, and the set before it.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 
 #include <map>
 
@@ -136,6 +138,43 @@ TEST_F(PackSafety, RemovesTheFirstOfThreeSetsAlsoWhereTheSecondWasStopped) {
       EXPECT_FALSE(std::filesystem::exists(folder / (std::string(name) + ending))) << name << ending;
   }
   EXPECT_EQ(read_file(folder / "p.pack.json").find("p_"), std::string::npos) << "nothing of them is left to remember";
+}
+
+TEST_F(PackSafety, RemovesThePartsOfAStoppedPlanUnlessAProcessWritesThem) {
+  write_class(folder / "photos/cat", 5);
+  write_class(folder / "photos/dog", 5);
+  PackOptions stopped = options_from({folder / "photos"}), other = stopped;
+  stopped.force = other.force = true;
+  stopped.shards = 4;
+  stopped.progress = [](std::uint64_t done, std::uint64_t) {
+    if (done == 6) throw Error("stopped in the third file");
+  };
+  const Path part = folder / "p_2.rec.part";
+  for (const bool is_written : {false, true}) {
+    expect_error<Error>([&] { pack(stopped); }, "stopped in the third file");
+    ASSERT_TRUE(std::filesystem::exists(part));
+    const FileDescriptor writer(::open(part.c_str(), O_RDONLY | O_CLOEXEC));
+    if (is_written) {
+      ASSERT_EQ(::flock(writer.get(), LOCK_EX), 0);
+    }
+    pack(other);
+    EXPECT_EQ(std::filesystem::exists(part), is_written);
+    EXPECT_EQ(read_file(folder / "p.pack.json").find("p_"), std::string::npos);
+  }
+}
+
+TEST_F(PackSafety, GoesOnWithAStoppedPlanAndItsParts) {
+  write_class(folder / "photos/cat", 5);
+  PackOptions options = options_from({folder / "photos"});
+  options.shards = 2;
+  options.progress = [](std::uint64_t done, std::uint64_t) {
+    if (done == 1) throw Error("stopped in the first file");
+  };
+  expect_error<Error>([&] { pack(options); }, "stopped in the first file");
+  EXPECT_NE(read_file(folder / "p.pack.json").find("p_1.rec"), std::string::npos) << "it is yet to be made";
+  options.progress = nullptr;
+  EXPECT_EQ(pack(options).files.size(), 2u);
+  EXPECT_EQ(read_file(folder / "p.pack.json").find("unfinished"), std::string::npos);
 }
 
 TEST_F(PackSafety, WritesOverTheIndexAndTheListThatItMadeItself) {

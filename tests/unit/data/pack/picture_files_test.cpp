@@ -103,6 +103,21 @@ TEST(ReadPicture, SaysThatAFileIsEmpty) {
   expect_error([&] { (void)read_picture(folder / "1.jpg"); }, "1.jpg: the file is empty");
 }
 
+// Predictions of the other pictures go on beside what is an Error of one of them.
+TEST(ReadPicture, SaysThatAFileCannotBeReached) {
+  TemporaryFolder folder;
+  make_folder(folder / "a");
+  write_file_atomic(folder / "a/1.png", picture());
+  std::filesystem::permissions(folder / "a", std::filesystem::perms::owner_read);
+  as_an_ordinary_user([&] {
+    ASSERT_EQ(find_pictures((folder / "a").string()).files, (Paths{folder / "a/1.png"}));
+    expect_error([&] { (void)read_picture(folder / "a/1.png"); }, "1.png: Permission denied");
+  });
+  std::filesystem::permissions(folder / "a", std::filesystem::perms::owner_all);
+  expect_error([&] { (void)read_picture(folder / "a"); }, "/a: is no file");
+  expect_error([&] { (void)read_picture(folder / "2.png"); }, "2.png: No such file");
+}
+
 TEST(FindPictures, RefusesWhatIsNotThere) {
   TemporaryFolder folder;
   EXPECT_THROW((void)find_pictures((folder / "none").string()), DataError);
