@@ -32,6 +32,7 @@ void bind_data(OptionSet& set, DataOptions& options) {
       .comma_list = true;
   bind_index(set, "--data-train-idx", options.train_index, "--data-train");
   bind_validation_data(set, options);
+  bind_cache_decoded(set, options);
   bind_index(set, "--data-val-idx", options.validation_index, "--data-val");
   bind_image(set, options);
   set.add("--num-examples", options.num_examples, "N",
@@ -72,6 +73,15 @@ void bind_prefetch(OptionSet& set, DataOptions& options) {
   set.add("--prefetch", options.prefetch, "BATCHES",
           "number of batches to load ahead; the loader holds at most one batch more",
           data::kLoaderRanges.queue_batches);
+}
+
+void bind_cache_decoded(OptionSet& set, DataOptions& options) {
+  set.add(
+      "--cache-decoded", options.cache_decoded_gib, "GIB",
+      "memory of each worker, in GiB, for decoded training images: each one is decoded once and kept while there is "
+      "room, the others are decoded whole in every epoch; 0 keeps none. With any value above 0, the pixels of JPEG "
+      "images differ slightly from those with 0. Validation images are not kept",
+      data::kLoaderRanges.decoded_cache_gib);
 }
 
 void bind_image(OptionSet& set, DataOptions& options) {
@@ -339,6 +349,11 @@ static data::RemoteOptions remote_options(const DataOptions& options) {
   return remote;
 }
 
+// However small, a size above 0 is above 0.
+static std::uint64_t decoded_cache_bytes(const DataOptions& options) {
+  return static_cast<std::uint64_t>(std::ceil(options.cache_decoded_gib * (1 << 30)));
+}
+
 data::LoaderOptions training_loader(const DataOptions& options, std::uint64_t seed) {
   data::Augment augment = options.augment;
   if (augment.random_resized_crop) augment.resize = 0;
@@ -354,7 +369,8 @@ data::LoaderOptions training_loader(const DataOptions& options, std::uint64_t se
           .num_examples = options.num_examples,
           .max_bad_records = options.max_bad_records,
           .remote = remote_options(options),
-          .detection = options.detection};
+          .detection = options.detection,
+          .decoded_cache = decoded_cache_bytes(options)};
 }
 
 data::LoaderOptions validation_loader(const DataOptions& options) {

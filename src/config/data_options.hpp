@@ -37,6 +37,7 @@ struct DataOptions {
   std::string test_views = "1";
   Path cache_dir;  // empty: the user's cache folder
   int cache_size_gib = 32;
+  double cache_decoded_gib = 0;                   // memory for decoded training pictures; 0: none are kept
   std::vector<data::ScaledSize> aspect_groups;    // to which a detector's pictures are padded; empty: to `image`
   std::optional<data::DetectionInput> detection;  // of a detector's pictures; suit_network() sets it
   data::Augment augment{.random_crop = true, .random_mirror = true, .mean = {123.68f, 116.779f, 103.939f}};
@@ -48,6 +49,7 @@ void bind_data(OptionSet& set, DataOptions& options);
 void bind_validation_data(OptionSet& set, DataOptions& options);
 void bind_data_threads(OptionSet& set, DataOptions& options);
 void bind_prefetch(OptionSet& set, DataOptions& options);
+void bind_cache_decoded(OptionSet& set, DataOptions& options);
 void bind_image(OptionSet& set, DataOptions& options);  // shape, classes, mean and deviation
 // The same for commands that only look at images: any number of classes is right unless the user gives one.
 void bind_image_of_any_class(OptionSet& set, DataOptions& options);

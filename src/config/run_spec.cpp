@@ -137,6 +137,7 @@ static void fields(Fields& each, DataOptions& data) {
   each("test_views", data.test_views);
   each("cache_dir", data.cache_dir);
   each("cache_size_gib", data.cache_size_gib);
+  each("cache_decoded_gib", data.cache_decoded_gib);
   each("augment", data.augment);
 }
 

@@ -49,9 +49,9 @@ tell_ratios() {
 rate() { sed -E 's/.*"samples_per_second": ?([0-9.]+).*/\1/'; }
 seconds_of() { local start=$EPOCHREALTIME; "$@" >/dev/null 2>&1; echo "$EPOCHREALTIME $start" | awk '{print $1 - $2}'; }
 
-ours_on_photos() {  # THREADS
+ours_on_photos() {  # THREADS [OPTION...]
   "$dtrain" data bench "$work/photos.rec" --image-shape 3,224,224 --random-resized-crop 1 --random-mirror 1 \
-    --rgb-std 58.393,57.12,57.375 --batch-size 32 --threads "$1" --seconds "$seconds" --json | rate
+    --rgb-std 58.393,57.12,57.375 --batch-size 32 --threads "$1" --seconds "$seconds" --json "${@:2}" | rate
 }
 peer_on_photos() {  # WHO THREADS
   "$peers/$1/bin/python" tests/bench/loader_peer.py "$1" "$work/photos.rec" --threads "$2" --seconds "$seconds" 2>/dev/null | rate
@@ -60,10 +60,12 @@ peer_on_photos() {  # WHO THREADS
 part_photos() {
   local i
   "$dtrain" data pack "$source" --out "$work/photos" --resize 375 --train-ratio 1 --shuffle -q >/dev/null
-  echo "JPEG, random resized crop to 224, mirror, normalise: images a second on one thread, and dtrain on two"
+  echo "JPEG, random resized crop to 224, mirror, normalise: images a second on one thread, and dtrain on two and from"
+  echo "decoded pictures that are kept"
   for ((i = 1; i <= alternations; ++i)); do
     row dtrain "$(ours_on_photos 1)"
     row dtrain-on-two "$(ours_on_photos 2)"
+    row dtrain-cached "$(ours_on_photos 1 --cache-decoded 4)"
     row torchvision "$(peer_on_photos torchvision 1)"
     row mxnet "$(peer_on_photos mxnet 1)"
   done

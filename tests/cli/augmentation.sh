@@ -23,6 +23,17 @@ run train "${small_training[@]}" "${augmented[@]}" --num-epochs 1 --model-prefix
 check "a run with all of them succeeds" exits 0
 run train "${small_training[@]}" "${augmented[@]}" --num-epochs 1 --model-prefix m/three --seed 1 --data-nthreads 3
 check "it is the same for any number of threads" same "$(state m/one)" "$(state m/three)"
+
+run data prepare shapes --out j --train-count 200 --val-count 20 --encoding jpeg
+cut=(--network mlp --lr 0.01 --rgb-std 58 --batch-size 50 --data-train j/shapes_train.rec --image-shape "3,8,8" --pad-size 0
+  --random-resized-crop 1 --num-epochs 2 --seed 1)
+run train "${cut[@]}" --model-prefix m/all --cache-decoded 1 --data-nthreads 1 -v
+check "--cache-decoded says its memory" says_line '^--cache-decoded 1: up to 1.0 GiB of decoded images in the memory of each worker$'
+run train "${cut[@]}" --model-prefix m/few --cache-decoded 0.0001 --data-nthreads 3
+check "how many images are kept does not show" same "$(state m/few)" "$(state m/all)"
+run train "${cut[@]}" --model-prefix m/all --cache-decoded 1 --num-epochs 3 --resume
+run train "${cut[@]}" --model-prefix m/whole --cache-decoded 1 --num-epochs 3
+check "nor does it after a resume, which begins with none" same "$(state m/all)" "$(state m/whole)"
 run train "${small_training[@]}" --num-epochs 1 --brightness 2
 check "--brightness goes up to 1" exits 2
 run train "${small_training[@]}" --num-epochs 1 --auto-augment imagent

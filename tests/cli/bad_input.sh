@@ -140,6 +140,8 @@ run train "${training[@]}" --dtype float16
 refused "a dtype that the CPU lacks" "--dtype float16"
 run train "${training[@]}" --dtype float99
 refused "an unknown dtype" "--dtype: must be one of float32, bfloat16, float16, auto, not 'float99'"
+run train "${training[@]}" --cache-decoded=-1
+refused "memory below nothing" "--cache-decoded: must be between 0 and 65536, not -1"
 run train "${training[@]}" --logical-shards 3
 refused "shards that are no power of two" "--logical-shards: must be a power of two, not 3"
 run train "${training[@]}" --logical-shards 64

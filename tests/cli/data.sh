@@ -49,6 +49,10 @@ run data bench d/shapes_train.rec --seconds 1 --data-nthreads 1
 check "bench answers a rate" answers_line '^[0-9]+ samples/sec on 1 threads'
 run data bench --data-train d/shapes_train.rec --image-shape 3,16,16 --random-resized-crop --threads 1 --seconds 1
 check "bench takes train's names and a bare --random-resized-crop" answers_line '^[0-9]+ samples/sec on 1 threads'
+run data bench png/shapes_train.rec --image-shape 3,16,16 --cache-decoded 1 --threads 1 --seconds 1
+check "bench tells how many decoded images are kept" answers_line '^[0-9]+ samples/sec .*, 20 decoded images [0-9.]+ KiB$'
+run data bench raw/shapes_train.rec --cache-decoded 1 --threads 1 --seconds 1
+check "raw images are not kept" answers_line ', 0 decoded images 0 B$'
 run data show d/shapes_val.rec --out sheet.png --count 4 --columns 2 --pad-size 4
 check "show writes a sheet of the images' own size" answers "sheet.png  70x70 pixels"
 run data show d/shapes_val.rec --out new/folder/sheet.png --count 4

@@ -109,13 +109,15 @@ void augment(const Image& image, const Augment& options, const SampleKey& key, c
 void decode_and_augment(ByteView payload, const Augment& options, const SampleKey& key, const nn::Shape& shape,
                         Image& scratch, std::span<float> out);
 
-// The same as bytes, for a backend that normalises later: nn::pixel_value() of them gives decode_and_augment()'s
-// floats, bit for bit.
+// The same as bytes, for a backend that normalises later.
 nn::PixelScale pixel_scale(const Augment& options);
 // The shape in which to store pictures like this one, of shape.c channels: as it is where padding, cropping and
 // mirroring are all that is asked for and it is not much larger than the output, else the output's.
 nn::Shape stored_shape(ByteView payload, const Augment& options, const nn::Shape& shape);
 // Writes stored.size() bytes [h, w, c] and returns where the output lies in them. `stored` is no smaller than `shape`.
+// nn::pixel_value() of the first gives augment()'s floats, bit for bit, and of the second decode_and_augment()'s.
+nn::PixelPlace augment_to_bytes(const Image& image, const Augment& options, const SampleKey& key,
+                                const nn::Shape& shape, const nn::Shape& stored, std::span<std::uint8_t> out);
 nn::PixelPlace decode_to_bytes(ByteView payload, const Augment& options, const SampleKey& key, const nn::Shape& shape,
                                const nn::Shape& stored, Image& scratch, std::span<std::uint8_t> out);
 

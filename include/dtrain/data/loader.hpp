@@ -89,6 +89,11 @@ struct LoaderOptions {
   // Above 0, and detection->groups: an epoch's order is grouped() in batches of so many, a slice lies within one of
   // them, and its images have their group's height and width in the place of the shape's.
   int group_batch = 0;
+  // Above 0: decoded pictures are kept in so many bytes of memory. Each one is decoded when it first comes up and kept
+  // while there is room; raw pixels lie in the file already and are not kept. Every sample is then made from the whole
+  // picture, kept or not, so that pixels depend on whether this is above 0, and on nothing else about it: those of a
+  // reduced JPEG (decode_and_augment()) differ slightly from them, and damage anywhere in a picture makes it a bad one.
+  std::uint64_t decoded_cache = 0;
   bool in_groups() const { return group_batch > 0 && detection && !detection->groups.empty(); }
 };
 
@@ -96,6 +101,7 @@ struct LoaderRanges {
   ValueRange repeats = between(1, 100);
   ValueRange classes = at_least(1), threads = kThreadRange, queue_batches = between(1, 10000);
   ValueRange num_examples = at_least(0), max_bad_records = at_least(0);
+  ValueRange decoded_cache_gib = between(0, 65536);
 };
 inline constexpr LoaderRanges kLoaderRanges;
 
@@ -104,8 +110,14 @@ std::uint64_t samples_of_epoch(std::uint64_t records, std::int64_t num_examples)
 
 // Bytes of the batches of `samples` each that a loader holds at most, with one that its consumer has not let go of.
 // What it knows of each record besides, place and turn, takes at most 32 bytes a record; the files are mapped. Masks to
-// learn from come on top: each object has one of a byte a pixel of the input.
+// learn from come on top: each object has one of a byte a pixel of the input. So do decoded pictures:
+// LoaderOptions::decoded_cache.
 std::uint64_t buffer_bytes(const LoaderOptions& options, int samples);
+
+// What became of LoaderOptions::decoded_cache so far. A record that is decoded anew counts each time.
+struct KeptPictures {
+  std::uint64_t pictures = 0, bytes = 0, decodings = 0;
+};
 
 // The pictures of an epoch that are padded to the same size.
 struct PictureGroup {
@@ -147,6 +159,7 @@ class Loader {
   std::string first_bad_record() const;  // file, position, offset, reason; empty if none
   // How many there are, what became of them and which is the first, in words; empty if there are none.
   std::string bad_records_warning() const;
+  KeptPictures kept_pictures() const;  // at this moment, while threads go on loading
 
  private:
   struct State;

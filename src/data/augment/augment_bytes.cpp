@@ -49,6 +49,25 @@ void store_planes(const float* planes, const nn::Shape& shape, const nn::Shape& 
   }
 }
 
+// One a thread: no memory is taken in a steady epoch.
+std::vector<float>& planes_for(const nn::Shape& shape) {
+  thread_local std::vector<float> planes;
+  planes.resize(static_cast<std::size_t>(shape.size()));
+  return planes;
+}
+
+std::ptrdiff_t bytes_of_row(const nn::Shape& stored) { return std::ptrdiff_t{stored.w} * stored.c; }
+
+// The place of a sample that is all that was stored, or its top left corner.
+nn::PixelPlace in_corner(const Augment& options, const SampleKey& key, const nn::Shape& shape) {
+  return {.cutout = draw_cutout(options, key, shape)};
+}
+
+void check_room(const Augment& options, const nn::Shape& stored, std::span<std::uint8_t> out) {
+  DTRAIN_CHECK(std::ssize(out) == stored.size(), "room for one sample");
+  DTRAIN_CHECK(options.random_erasing == 0, "noise is no bytes");
+}
+
 }  // namespace
 
 nn::PixelScale pixel_scale(const Augment& options) {
@@ -68,27 +87,35 @@ nn::Shape stored_shape(ByteView payload, const Augment& options, const nn::Shape
   return covers && found.size() <= kMostTimesTheOutput * shape.size() ? found : shape;
 }
 
+nn::PixelPlace augment_to_bytes(const Image& image, const Augment& options, const SampleKey& key,
+                                const nn::Shape& shape, const nn::Shape& stored, std::span<std::uint8_t> out) {
+  check_room(options, stored, out);
+  if (only_pads_and_crops(options) && image.h == stored.h && image.w == stored.w) {
+    std::ranges::copy(image.pixels, out.begin());
+    return draw_place(image, options, key, shape);
+  }
+  if (changes_pixels(options) || !bytes_from_image(image, options, key, shape, bytes_of_row(stored), out.data())) {
+    std::vector<float>& planes = planes_for(shape);
+    augment(image, whole_numbers(options), key, shape, planes);
+    store_planes(planes.data(), shape, stored, out.data());
+  }
+  return in_corner(options, key, shape);
+}
+
 nn::PixelPlace decode_to_bytes(ByteView payload, const Augment& options, const SampleKey& key, const nn::Shape& shape,
                                const nn::Shape& stored, Image& scratch, std::span<std::uint8_t> out) {
-  DTRAIN_CHECK(std::ssize(out) == stored.size(), "room for one sample");
-  DTRAIN_CHECK(options.random_erasing == 0, "noise is no bytes");
+  check_room(options, stored, out);
   const bool jpeg = detect_encoding(payload) == Encoding::jpeg;
-  const std::ptrdiff_t stride = std::ptrdiff_t{stored.w} * stored.c;
-  const nn::PixelPlace corner{.cutout = draw_cutout(options, key, shape)};
-  if (jpeg && !changes_pixels(options) && bytes_from_jpeg(payload, options, key, shape, stride, out.data()))
-    return corner;
-  if (!jpeg && only_pads_and_crops(options)) {
-    decode_image(payload, shape.c, scratch);
-    if (scratch.h == stored.h && scratch.w == stored.w) {
-      std::ranges::copy(scratch.pixels, out.begin());
-      return draw_place(scratch, options, key, shape);
-    }
+  if (jpeg && changes_pixels(options)) {
+    std::vector<float>& planes = planes_for(shape);
+    decode_and_augment(payload, whole_numbers(options), key, shape, scratch, planes);
+    store_planes(planes.data(), shape, stored, out.data());
+    return in_corner(options, key, shape);
   }
-  thread_local std::vector<float> planes;
-  planes.resize(static_cast<std::size_t>(shape.size()));
-  decode_and_augment(payload, whole_numbers(options), key, shape, scratch, planes);
-  store_planes(planes.data(), shape, stored, out.data());
-  return corner;
+  if (jpeg && bytes_from_jpeg(payload, options, key, shape, bytes_of_row(stored), out.data()))
+    return in_corner(options, key, shape);
+  decode_image(payload, shape.c, scratch);
+  return augment_to_bytes(scratch, options, key, shape, stored, out);
 }
 
 }  // namespace dtrain::data

@@ -151,16 +151,13 @@ bool write_window(ByteView jpeg, const Augment& options, const SampleKey& key, c
   return true;
 }
 
-}  // namespace
-
-void fill_from_image(const Image& image, const SourceWindow& window, const Augment& options, const nn::Shape& shape,
-                     float* out) {
+template <typename Writer>
+void write_window(const Image& image, const SourceWindow& window, const nn::Shape& shape, const Writer& writer) {
   WindowScratch& scratch = this_threads_scratch();
   ResampleScratch& resample = scratch.resample;
   auto& row = scratch.row;
   plan_taps(window, shape, std::nullopt, resample);
   row.resize((static_cast<std::size_t>(image.w) + kRowSlack) * kPixelBytes);
-  const PlaneWriter writer(options, shape, out);
   const Taps& across = resample.across;
   const std::ptrdiff_t row_bytes = std::ptrdiff_t{image.w} * image.c;
   const std::uint8_t* from =
@@ -171,6 +168,20 @@ void fill_from_image(const Image& image, const SourceWindow& window, const Augme
     return row.data();
   };
   resample_rows(resample, next_row, [&](int y, const std::uint8_t* pixels) { writer.write(y, pixels); });
+}
+
+}  // namespace
+
+void fill_from_image(const Image& image, const SourceWindow& window, const Augment& options, const nn::Shape& shape,
+                     float* out) {
+  write_window(image, window, shape, PlaneWriter(options, shape, out));
+}
+
+bool bytes_from_image(const Image& image, const Augment& options, const SampleKey& key, const nn::Shape& shape,
+                      std::ptrdiff_t stride, std::uint8_t* out) {
+  const auto window = draw_source_window(image.h, image.w, options, key, shape);
+  if (window) write_window(image, *window, shape, ByteWriter(shape, stride, out));
+  return window.has_value();
 }
 
 bool fill_from_jpeg(ByteView jpeg, const Augment& options, const SampleKey& key, const nn::Shape& shape, float* out) {

@@ -1,5 +1,6 @@
 #include "batch_pool.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -18,6 +19,16 @@ std::shared_ptr<std::byte> ordinary_memory(std::size_t bytes) {
 }
 
 }  // namespace
+
+std::uint64_t buffer_bytes(const LoaderOptions& options, int samples) {
+  std::int64_t floats = options.in_groups() ? 0 : options.shape.size();
+  for (const ScaledSize& group : options.in_groups() ? options.detection->groups : std::vector<ScaledSize>()) {
+    floats = std::max(floats, nn::Shape{options.shape.c, group.height, group.width}.size());
+  }
+  const std::uint64_t sample = static_cast<std::uint64_t>(floats) * sizeof(float) + sizeof(nn::PixelPlace) +
+                               sizeof(std::int32_t) + sizeof(std::uint32_t);
+  return sample * static_cast<std::uint64_t>(samples) * (static_cast<std::uint64_t>(options.queue_batches) + 1);
+}
 
 int leave_out(BatchBuffer& buffer, int samples, std::size_t sample_bytes, const std::set<int>& out) {
   std::size_t to = 0;

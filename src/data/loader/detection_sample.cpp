@@ -96,17 +96,16 @@ static DetectionInput drawn_input(const LoaderOptions& options, const Draws& dra
   return input;
 }
 
-void read_detection(const Record& record, const std::string& place, const LoaderOptions& options, const SampleKey& key,
-                    Image& scratch, const SampleSlot& out) {
+void read_detection(const Record& record, const Image& picture, const std::string& place, const LoaderOptions& options,
+                    const SampleKey& key, const SampleSlot& out) {
   if (!is_of_kind(record, options)) refuse_kind(place, options);
-  decode_image(record.payload, options.shape.c, scratch);
-  const Annotations annotations = annotations_of(record, scratch.h, scratch.w);
+  const Annotations annotations = annotations_of(record, picture.h, picture.w);
   check_objects(annotations, fmt::format("{} (picture {})", place, record.id), options);
   const Draws draws(key);
   const DetectionInput wanted = drawn_input(options, draws);
   const nn::Shape& room = out.shape;
-  const ScaledSize size = scaled_size(scratch.h, scratch.w, wanted, room.h, room.w);
-  fill_corner(scratch, size, options.augment, room, draws, out.image);
+  const ScaledSize size = scaled_size(picture.h, picture.w, wanted, room.h, room.w);
+  fill_corner(picture, size, options.augment, room, draws, out.image);
   scale_objects(annotations, size, draws.mirrors(options.augment), wanted, room.h, room.w, *out.objects);
 }
 

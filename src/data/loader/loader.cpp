@@ -13,6 +13,7 @@
 #include <dtrain/data/labels.hpp>
 
 #include "batch_queue.hpp"
+#include "decoded_pictures.hpp"
 #include "picture_groups.hpp"
 #include "remote/read_ahead.hpp"
 
@@ -32,16 +33,6 @@ std::uint64_t samples_of_epoch(std::uint64_t records, std::int64_t num_examples)
   return num_examples > 0 ? std::min(records, static_cast<std::uint64_t>(num_examples)) : records;
 }
 
-std::uint64_t buffer_bytes(const LoaderOptions& options, int samples) {
-  std::int64_t floats = options.in_groups() ? 0 : options.shape.size();
-  for (const ScaledSize& group : options.in_groups() ? options.detection->groups : std::vector<ScaledSize>()) {
-    floats = std::max(floats, nn::Shape{options.shape.c, group.height, group.width}.size());
-  }
-  const std::uint64_t sample = static_cast<std::uint64_t>(floats) * sizeof(float) + sizeof(nn::PixelPlace) +
-                               sizeof(std::int32_t) + sizeof(std::uint32_t);
-  return sample * static_cast<std::uint64_t>(samples) * (static_cast<std::uint64_t>(options.queue_batches) + 1);
-}
-
 // One consumer thread calls start() and next(); `options.threads` workers decode. `mutex` guards the queue of batches
 // and `stopping`. A worker takes the mutex to claim a few samples of the oldest batch that has any left, decodes them
 // into the batch's buffer without it, and takes it again to add its findings. Claims do not overlap, so that writes to
@@ -49,8 +40,8 @@ std::uint64_t buffer_bytes(const LoaderOptions& options, int samples) {
 // the consumer. Up to `queue_batches` batches are open. A batch that start() drops stays alive while a worker decodes
 // into it, and ends early through its atomic `dropped`. The members before `mutex` belong to the consumer. Workers
 // never throw: errors become findings of the batch, and the consumer examines them in the order of the samples, so that
-// the error of an epoch is the same however the threads raced. The destructor joins the workers before all other
-// members go, as `threads` is the last member.
+// the error of an epoch is the same however the threads raced. `decoded` has a discipline of its own. The destructor
+// joins the workers before all other members go, as `threads` is the last member.
 struct Loader::State {
   State(const Path& rec, LoaderOptions loader_options);
   ~State();
@@ -76,6 +67,7 @@ struct Loader::State {
   std::vector<std::int32_t> labels;  // where the order is balanced
   PictureGroups groups;
   BatchPool pool;
+  const std::unique_ptr<DecodedPictures> decoded;  // null: none are kept
 
   // The consumer's own: what it asked for, and what came out.
   std::uint32_t epoch = 0;
@@ -106,6 +98,7 @@ Loader::State::State(const Path& rec, LoaderOptions loader_options)
       size(epoch_size(file, options)),
       stored(options.as_bytes ? stored_shape(file, options) : options.shape),
       pool(options.memory),
+      decoded(decoded_pictures(size, options)),
       ahead(file, options.remote.cache_size) {
   check_loader(file, options);
   if (options.balanced) labels = labels_of_samples(file, size, options.classes, options.max_bad_records);
@@ -180,7 +173,7 @@ void Loader::State::open_batches() {
 }
 
 void Loader::State::work() {
-  SampleReader reader(file, options, size, stored);
+  SampleReader reader(file, options, size, stored, decoded.get());
   MutexLock lock(mutex);
   while (!stopping) {
     const Claim claim = queue.claim();
@@ -390,6 +383,8 @@ std::optional<Batch> Loader::next_if_ready() { return state_->next_is_ready() ? 
 std::int64_t Loader::bad_records() const { return std::ssize(state_->bad_positions); }
 
 std::string Loader::first_bad_record() const { return state_->first_bad; }
+
+KeptPictures Loader::kept_pictures() const { return state_->decoded ? state_->decoded->kept() : KeptPictures{}; }
 
 std::string Loader::bad_records_warning() const {
   if (bad_records() == 0) return {};

@@ -148,20 +148,37 @@ bool SampleReader::read(const Turn& turn, std::uint32_t epoch, const SampleSlot&
   return false;
 }
 
+// The picture of record_, kept or decoded at full size.
+const Image& SampleReader::whole_picture(std::uint32_t position) {
+  if (const Image* const found = kept_ ? kept_->find(position) : nullptr) return *found;
+  decode_image(record_.payload, options_.shape.c, image_);
+  if (kept_ && detect_encoding(record_.payload) != Encoding::raw) kept_->keep(position, image_);
+  return image_;
+}
+
+// Makes the sample of record_.
+void SampleReader::fill(std::uint32_t position, const SampleKey& key, const SampleSlot& out) {
+  const auto& [changes, shape] = std::tie(options_.augment, options_.shape);
+  if (out.objects) {
+    read_detection(record_, whole_picture(position), file_.place(position), options_, key, out);
+  } else if (kept_ && out.place) {
+    *out.place = augment_to_bytes(whole_picture(position), changes, key, shape, stored_, out.bytes);
+  } else if (kept_) {
+    augment(whole_picture(position), changes, key, shape, out.image);
+  } else if (out.place) {
+    *out.place = decode_to_bytes(record_.payload, changes, key, shape, stored_, image_, out.bytes);
+  } else {
+    decode_and_augment(record_.payload, changes, key, shape, image_, out.image);
+  }
+}
+
 bool SampleReader::load(std::uint32_t position, const SampleKey& key, const SampleSlot& out,
                         std::vector<BadRecord>& bad) {
   std::string reason;
   try {
     file_.read(position, record_);
-    const auto& [augment, shape] = std::tie(options_.augment, options_.shape);
     if (!is_of_kind(record_, options_)) refuse_kind(file_.place(position), options_);
-    if (out.objects) {
-      read_detection(record_, file_.place(position), options_, key, image_, out);
-    } else if (out.place) {
-      *out.place = decode_to_bytes(record_.payload, augment, key, shape, stored_, image_, out.bytes);
-    } else {
-      decode_and_augment(record_.payload, augment, key, shape, image_, out.image);
-    }
+    fill(position, key, out);
     return true;
   } catch (const UnfitRecord&) {
     throw;

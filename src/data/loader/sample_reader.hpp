@@ -8,6 +8,8 @@
 #include <dtrain/data/image.hpp>
 #include <dtrain/data/loader.hpp>
 
+#include "decoded_pictures.hpp"
+
 namespace dtrain::data {
 
 struct BadRecord {
@@ -39,11 +41,13 @@ struct Turn {
   std::uint32_t position = 0, copy = 0;
 };
 
-// Scratch of one thread; file and options must outlive it.
+// Scratch of one thread; file, options and kept pictures must outlive it.
 class SampleReader {
  public:
-  SampleReader(const RecordSet& file, const LoaderOptions& options, std::uint32_t size, const nn::Shape& stored)
-      : file_(file), options_(options), size_(size), stored_(stored) {}
+  // `kept`: null where no pictures are kept.
+  SampleReader(const RecordSet& file, const LoaderOptions& options, std::uint32_t size, const nn::Shape& stored,
+               DecodedPictures* kept)
+      : file_(file), options_(options), size_(size), stored_(stored), kept_(kept) {}
 
   // Fills `out` and label() from the record at `turn.position` or the next good one after it (round the end), and adds
   // those passed over to `bad`. False when there is none among the next max_bad_records. Throws DataError for a label
@@ -53,11 +57,14 @@ class SampleReader {
 
  private:
   bool load(std::uint32_t position, const SampleKey& key, const SampleSlot& out, std::vector<BadRecord>& bad);
+  void fill(std::uint32_t position, const SampleKey& key, const SampleSlot& out);
+  const Image& whole_picture(std::uint32_t position);
 
   const RecordSet& file_;
   const LoaderOptions& options_;
   std::uint32_t size_;
   nn::Shape stored_;
+  DecodedPictures* kept_;
   Record record_;
   Image image_;
   std::int32_t label_ = 0;

@@ -88,6 +88,11 @@ void show_details(const TrainRun& run, Reporter& reporter) {
                               data.detection && data.detection->masks
                                   ? fmt::format(", and {} for the mask of each object in them", format_bytes(mask))
                                   : ""));
+  const std::uint64_t decoded = config::training_loader(data, compute.seed).decoded_cache;
+  if (decoded > 0) {
+    reporter.detail(fmt::format("setting 'cache-decoded' {}: up to {} of decoded images in the memory of each worker",
+                                data.cache_decoded_gib, format_bytes(decoded)));
+  }
 }
 
 }  // namespace

@@ -34,6 +34,18 @@ TEST(DataOptions, ADetectorOfBoxesAsksForNoMasks) {
   EXPECT_FALSE(validation_loader(options).detection.value().any_masks());
 }
 
+TEST(DataOptions, OnlyTrainingKeepsDecodedPictures) {
+  DataOptions options;
+  EXPECT_EQ(training_loader(options, 0).decoded_cache, 0u);
+  options.cache_decoded_gib = 1.5;
+  EXPECT_EQ(training_loader(options, 0).decoded_cache, std::uint64_t{3} << 29);
+  EXPECT_EQ(validation_loader(options).decoded_cache, 0u);
+  options.cache_decoded_gib = 1e-30;
+  EXPECT_EQ(training_loader(options, 0).decoded_cache, 1u) << "it changes pixels as any size does";
+  options.cache_decoded_gib = data::kLoaderRanges.decoded_cache_gib.high;
+  EXPECT_EQ(training_loader(options, 0).decoded_cache, std::uint64_t{1} << 46);
+}
+
 TEST(DataOptions, AnIndexBehindAUrlLiesBesideItsRecords) {
   const Path records = "s3://bucket/d/p.rec";
   EXPECT_NO_THROW(require_index(Path("s3://bucket/d/p.idx"), records, "data-train-idx"));

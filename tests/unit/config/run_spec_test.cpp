@@ -17,6 +17,7 @@ TEST(RunSpec, IsTheSameAfterItTravelled) {
   train.options.compute.seed = 7;
   train.options.compute.threads += 1;
   train.options.data.augment.max_random_scale = 1.1f;
+  train.options.data.cache_decoded_gib = 0.5;
   train.options.job.hostfile = "hosts";
   train.options.job.batch = train::ElasticBatch::per_worker;
   train.options.job.heartbeat_timeout = Seconds(0.25);
@@ -31,6 +32,7 @@ TEST(RunSpec, IsTheSameAfterItTravelled) {
   EXPECT_EQ(options.job.batch, train::ElasticBatch::per_worker);
   EXPECT_EQ(options.compute.threads, train.options.compute.threads);
   EXPECT_EQ(options.data.augment.max_random_scale, 1.1f);
+  EXPECT_EQ(options.data.cache_decoded_gib, 0.5) << "a worker that joins makes the same pixels";
   EXPECT_EQ(options.optimizer.kind, nn::OptimizerKind::adamw);
 }
 

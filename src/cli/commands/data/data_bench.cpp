@@ -31,6 +31,7 @@ void bind(config::OptionSet& set, BenchCommand& options) {
   set.add("--threads", options.data.threads, "N", "short name of --data-nthreads", data::kLoaderRanges.threads)
       .by_machine = true;
   config::bind_prefetch(set, options.data);
+  config::bind_cache_decoded(set, options.data);
   set.add("--seconds", options.seconds, "N", "duration of the measurement in seconds", config::at_least(1));
   set.add("--seed", options.seed, "N", "random seed for order and augmentation");
   config::bind_image_of_any_class(set, options.data);
@@ -47,6 +48,7 @@ ExitCode act(const BenchCommand& options, const config::OptionSet&, Reporter& re
   data::Loader loader(options.files, loading);
   const bench::LoaderSpeed speed =
       bench::measure_loader(loader, options.batch_size, std::chrono::seconds(options.seconds));
+  const data::KeptPictures kept = loader.kept_pictures();
   if (reporter.json()) {
     reporter.answer_json(Json::object({{"schema", "dtrain.data-bench/1"},
                                        {"file", data::shown_files(options.files)},
@@ -54,13 +56,17 @@ ExitCode act(const BenchCommand& options, const config::OptionSet&, Reporter& re
                                        {"batch_size", options.batch_size},
                                        {"prefetch", options.data.prefetch},
                                        {"buffer_bytes", buffers},
+                                       {"kept_pictures", kept.pictures},
+                                       {"kept_bytes", kept.bytes},
                                        {"samples", speed.samples},
                                        {"seconds", speed.seconds},
                                        {"samples_per_second", speed.rate()}}));
   } else {
-    reporter.answer(fmt::format("{:.0f} samples/sec on {} threads ({} samples in {:.2f} s); batches take up to {}",
-                                speed.rate(), options.data.threads, speed.samples, speed.seconds,
-                                format_bytes(buffers)));
+    reporter.answer(fmt::format("{:.0f} samples/sec on {} threads ({} samples in {:.2f} s); batches take up to {}{}",
+                                speed.rate(), options.data.threads, speed.samples, speed.seconds, format_bytes(buffers),
+                                loading.decoded_cache > 0
+                                    ? fmt::format(", {} decoded images {}", kept.pictures, format_bytes(kept.bytes))
+                                    : ""));
   }
   return ExitCode::ok;
 }

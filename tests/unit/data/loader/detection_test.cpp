@@ -17,9 +17,10 @@ Annotation object_at(double left, double top, double width, double height, std::
   return object;
 }
 
-void add(RecordWriter& writer, std::uint64_t id, const Image& image, const Annotations& annotations) {
+void add(RecordWriter& writer, std::uint64_t id, const Image& image, const Annotations& annotations,
+         Encoding encoding = Encoding::raw) {
   const std::string block = objects_block(annotations);
-  writer.add(id, detection_labels(annotations, block.size()), bytes_of(encode_image(image, Encoding::raw) + block));
+  writer.add(id, detection_labels(annotations, block.size()), bytes_of(encode_image(image, encoding) + block));
 }
 
 // One grey picture of 2 rows and 4 columns, 10, 20, ... 80, with an object in its upper left corner.
@@ -144,6 +145,21 @@ TEST_F(Detection, GivesMasksAsRunsToEvaluateBy) {
   const Batch batch = load();
   EXPECT_TRUE(batch.objects[0].masks.empty());
   EXPECT_EQ(batch.objects[0].runs, (std::vector<std::vector<std::uint32_t>>{{0, 1, 7}}));
+}
+
+TEST_F(Detection, GivesTheSameFromADecodedPicture) {
+  RecordWriter writer(rec);
+  add(writer, 7, {1, 2, 4, {10, 20, 30, 40, 50, 60, 70, 80}}, {2, 4, {object_at(0, 0, 1, 1, 2)}}, Encoding::png);
+  writer.finish();
+  const Batch plain = load();
+  options.decoded_cache = 1 << 20;
+  for (int round = 0; round < 2; ++round) {
+    const Batch batch = round == 0 ? load() : (loader->start(0, {{0, 1}}), *loader->next());
+    EXPECT_TRUE(std::equal(plain.images, plain.images + 15, batch.images));
+    EXPECT_EQ(batch.objects[0].classes, plain.objects[0].classes);
+    EXPECT_EQ(batch.objects[0].masks, plain.objects[0].masks);
+    EXPECT_EQ(loader->kept_pictures().decodings, 1u);
+  }
 }
 
 TEST_F(Detection, KeepsPicturesWithoutObjects) {
