@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <utility>
+
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/value_range.hpp>
+#include <dtrain/net/http.hpp>
 #include <dtrain/nn/networks.hpp>
 #include <dtrain/train/weights.hpp>
 
@@ -14,11 +18,21 @@ namespace {
 constexpr std::array<float, 3> kImageNetMean = {123.675f, 116.28f, 103.53f}, kImageNetStd = {58.395f, 57.12f, 57.375f};
 constexpr std::array<float, 3> kHalves = {127.5f, 127.5f, 127.5f};
 
-nn::Shape shape_from(const Json& preprocessing) {
-  const Json::Array& extents = preprocessing.at("image_shape").as_array();
-  if (extents.size() != 3) throw DataError("a file's image_shape holds three numbers");
-  return {static_cast<int>(extents[0].as_integer()), static_cast<int>(extents[1].as_integer()),
-          static_cast<int>(extents[2].as_integer())};
+// The document of an export is not checked when the file is read.
+nn::Shape shape_from(const Json& preprocessing, const Path& file) {
+  const Json& stated = preprocessing.at("image_shape");
+  const auto is_extent = [](const Json& each) {
+    return each.is_integer() && each.as_integer() >= 1 && std::in_range<int>(each.as_integer());
+  };
+  const bool is_shape =
+      stated.is_array() && stated.as_array().size() == 3 && std::ranges::all_of(stated.as_array(), is_extent);
+  if (!is_shape) {
+    throw DataError(fmt::format("{}: its image_shape, {}, is no channels, height and width",
+                                net::shown_url(file.string()), stated.dump()),
+                    "the file is damaged: export or copy it again");
+  }
+  const auto extent = [&](std::size_t i) { return static_cast<int>(stated.as_array()[i].as_integer()); };
+  return {extent(0), extent(1), extent(2)};
 }
 
 // Files of other programs may have names of classes alone.
@@ -71,7 +85,7 @@ void bind_pretrained(OptionSet& set, Pretrained& pretrained) {
 
 nn::Shape image_of_weights(const Path& file, const std::string& network) {
   const Json stored = train::preprocessing_of_weights(file);
-  if (says_image(stored, network)) return shape_from(stored);
+  if (says_image(stored, network)) return shape_from(stored, file);
   return usual_pixels(network).image;
 }
 
@@ -79,10 +93,13 @@ void suit_weights(const Path& file, const std::string& network, const OptionSet&
   const Json stored = train::preprocessing_of_weights(file);
   const bool knows = says_pixels(stored);
   const UsualPixels usual = usual_pixels(network);
-  if (!set.chosen("image-shape")) data.image = says_image(stored, network) ? shape_from(stored) : usual.image;
+  if (!set.chosen("image-shape")) data.image = says_image(stored, network) ? shape_from(stored, file) : usual.image;
   if (knows) {
     take_preprocessing(stored, set, data);
-    if (!set.chosen("resize")) data.augment.resize = data.augment.resize * data.image.h / shape_from(stored).h;
+    if (!set.chosen("resize")) {
+      const std::int64_t scaled = std::int64_t{data.augment.resize} * data.image.h / shape_from(stored, file).h;
+      data.augment.resize = static_cast<int>(scaled);
+    }
     return;
   }
   if (!set.chosen("rgb-mean")) data.augment.mean = usual.symmetric ? kHalves : kImageNetMean;
@@ -103,7 +120,17 @@ void require_image_of(const train::Checkpoint& checkpoint, const std::optional<n
                    "leave --image-shape out; a run of `train --pretrained` or `import` chooses another size");
 }
 
+// A model of another program may take anything, such as maps of depth beside the colours.
+static void require_channels_of_pictures(const nn::Graph& graph) {
+  const int channels = graph.input().c;
+  if (channels == 1 || channels == 3) return;
+  throw DataError(
+      fmt::format("{} takes images of {} channels, and pictures give 1 or 3", graph.name, channels),
+      "choose a network of grey or coloured images; `dtrain inspect` and `dtrain export` take this one as well");
+}
+
 static void require_pixels_of(const train::Checkpoint& checkpoint, const OptionSet& set, const DataOptions& data) {
+  require_channels_of_pictures(checkpoint.graph);
   require_image_of(checkpoint, set.chosen("image-shape") ? std::optional(data.image) : std::nullopt);
   if (!set.chosen("resize") || !nn::detection_of(checkpoint.graph)) return;
   throw SettingError(

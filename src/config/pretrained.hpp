@@ -40,7 +40,8 @@ std::string pixels_text(const DataOptions& data);
 
 // The pixels of a trained network: its image, and what its checkpoint says about mean, deviation and resizing. An ONNX
 // model of another program says nothing: it gets ImageNet's. MXNet's files say nothing either: they get those of the
-// options. The reporter says so. Throws UsageError for a choice of the user's that the network does not take.
+// options. The reporter says so. Throws UsageError for a choice of the user's that the network does not take, and
+// DataError for a network that takes no pictures.
 void take_pixels(const train::Checkpoint& checkpoint, const Path& file, const OptionSet& set, DataOptions& data,
                  Reporter& reporter);
 

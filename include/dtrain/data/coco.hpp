@@ -54,6 +54,8 @@ std::int64_t coco_whole(const Json& of, std::string_view key);
 double coco_real(const Json& of, std::string_view key);
 // A "bbox" of four numbers.
 PixelBox coco_box(const Json& bbox);
+// The "bbox" of a result; nullptr: it has none, for which programs also write null or an empty list.
+const Json* coco_bbox(const Json& result);
 // A "segmentation" for a picture of this size, or of its own where that is 0: polygons, or runs as a list or a text.
 // One polygon may stand there without a list around it. Fills the object's polygons or runs. Returns how many polygons
 // are left out, which have fewer than three corners. Throws DataError.

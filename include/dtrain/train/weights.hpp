@@ -38,7 +38,8 @@ struct WeightsRequest {
 };
 
 // The file that `place` names: itself, also where it is a URL, or on this machine the newest checkpoint of this prefix,
-// the tensors beside the manifest of one, or the checkpoint that messages name so ("m/r8-0004").
+// the tensors beside the manifest of one or beside its .params of MXNet, or the checkpoint that messages name so
+// ("m/r8-0004").
 Path file_of_weights(const Path& place);
 
 // Downloads weights behind a URL into the user's cache, where the functions below find them; no other place is looked
@@ -55,6 +56,9 @@ void fetch_weights(const Path& place, const std::function<void(const std::string
 // tensors does not fit or, if `whole`, not all: these are the weights of another network.
 StartingWeights load_weights(const WeightsRequest& request, const nn::Graph& graph);
 
+// Throws DataError naming `file`, whose weights the checkpoint has, where one of them is no number or infinite.
+void require_finite(const Checkpoint& checkpoint, const Path& file);
+
 // The number of classes of the file's last layer, which has the name of the graph's; nullopt where it has none.
 std::optional<int> classes_of_weights(const Path& file, const nn::Graph& graph);
 
@@ -65,8 +69,9 @@ std::optional<int> classes_of_weights(const Path& file, const nn::Graph& graph);
 std::optional<nn::NetworkOptions> network_of_weights(const Path& file);
 
 // The network of an ONNX model, dtrain's or one of another program whose operators dtrain's layers compute: tensors
-// have the names of the model's. `image` and `classes` replace the size of the images and the outputs of the last
-// layer. Throws DataError, for an operator of no layer with its node.
+// have the names of the model's. All layers learn, and no class weighs more than others, however the run that made the
+// model trained. `image` and `classes` replace the size of the images and the outputs of the last layer; of a detector
+// the classes stay. Throws DataError, for an operator of no layer with its node.
 nn::Graph network_of_onnx_model(const Path& file, std::optional<nn::Shape> image = {}, std::optional<int> classes = {});
 
 // What dtrain wrote into its own file about the pixels. Files of others have the names of their classes at most, or

@@ -265,6 +265,11 @@ PixelBox coco_box(const Json& bbox) {
   return {sides[0].as_number(), sides[1].as_number(), sides[2].as_number(), sides[3].as_number()};
 }
 
+const Json* coco_bbox(const Json& result) {
+  const Json* const bbox = member_of(result, "bbox");
+  return bbox && *bbox == Json::array() ? nullptr : bbox;
+}
+
 Rle coco_runs(const Json& segmentation) {
   const Json::Array& size = segmentation.at("size").as_array();
   if (size.size() != 2) throw DataError("the size of a mask has two numbers");

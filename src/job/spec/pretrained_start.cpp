@@ -56,6 +56,7 @@ train::Checkpoint pretrained_start(const config::TrainOptions& options, const nn
                                                       .initializer = options.initializer,
                                                       .store = store},
                                                      graph);
+  train::require_finite(start.checkpoint, file);
   if (reporter) report(file, start.fit, graph, *reporter);
   start.checkpoint.job.preprocessing = {};  // this run has its own, and classes of its own
   start.checkpoint.job.optimizer = options.optimizer;

@@ -290,9 +290,9 @@ nn::Graph graph_of_run(const std::optional<train::Checkpoint>& start, const conf
   }
   if (options.pretrained.freeze.empty()) {
     const std::int64_t held = nn::frozen_tensors(graph);
-    if (start && held > 0) {
-      reporter.note(fmt::format("{} of the {} tensors of {} stay as they are, as the checkpoint says{}", held,
-                                graph.parameters.size(), graph.name,
+    if (held > 0) {
+      reporter.note(fmt::format("{} of the {} tensors of {} stay as they are, as {} says{}", held,
+                                graph.parameters.size(), graph.name, start ? "the checkpoint" : "its file",
                                 options.resume ? "" : "; --freeze 0 lets all learn"));
     }
     return graph;

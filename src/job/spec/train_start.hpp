@@ -50,7 +50,8 @@ void warn_of_other_rates(const train::Checkpoint& start, const config::OptionSet
                          const config::TrainOptions& options, Reporter& reporter);
 
 // The checkpoint's graph unless the user chose one; a chosen graph must be the same network. Layers learn as --freeze
-// says, else as they did when the checkpoint was saved; a run that is resumed freezes no others.
+// says, else as they did when the checkpoint was saved, or as the network's file says; a run that is resumed freezes no
+// others.
 nn::Graph graph_of_run(const std::optional<train::Checkpoint>& start, const config::OptionSet& set,
                        config::TrainOptions& options, Reporter& reporter);
 

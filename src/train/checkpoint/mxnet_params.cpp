@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <unordered_set>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/float16.hpp>
@@ -137,7 +138,11 @@ std::vector<MxnetArray> parse_mxnet_params(ByteView file, std::string_view sourc
   for (std::uint64_t left = reader.count(kSmallestArray); left > 0; --left) arrays.push_back(read_array(reader));
   const std::uint64_t names = reader.count(8);
   if (names != arrays.size()) reader.fail(fmt::format("{} names for {} arrays", names, arrays.size()));
-  for (MxnetArray& array : arrays) array.name = text_of(reader.take(reader.number<std::uint64_t>()));
+  std::unordered_set<std::string> taken;
+  for (MxnetArray& array : arrays) {
+    array.name = text_of(reader.take(reader.number<std::uint64_t>()));
+    if (!taken.insert(array.name).second) reader.fail(fmt::format("two arrays have the name '{}'", array.name));
+  }
   if (!reader.done()) reader.fail("bytes after the end");
   return arrays;
 }

@@ -22,7 +22,9 @@ struct DTypeSize {
   std::string_view name;
   std::uint64_t bytes;
 };
-constexpr std::array<DTypeSize, 14> kDTypes = {{{"F64", 8},
+// Those of whole bytes.
+constexpr std::array<DTypeSize, 17> kDTypes = {{{"C64", 8},
+                                                {"F64", 8},
                                                 {"I64", 8},
                                                 {"U64", 8},
                                                 {"F32", 4},
@@ -33,6 +35,8 @@ constexpr std::array<DTypeSize, 14> kDTypes = {{{"F64", 8},
                                                 {"I16", 2},
                                                 {"U16", 2},
                                                 {"F8_E4M3", 1},
+                                                {"F8_E5M2", 1},
+                                                {"F8_E8M0", 1},
                                                 {"I8", 1},
                                                 {"U8", 1},
                                                 {"BOOL", 1}}};
@@ -140,10 +144,12 @@ std::uint64_t dtype_bytes(std::string_view dtype) {
   return found == kDTypes.end() ? 0 : found->bytes;
 }
 
-Json safetensors_metadata(ByteView file, std::string_view source) {
+Json export_metadata(ByteView file, std::string_view source) {
   const Json header = header_of(file, source);
   const Json* metadata = header.find(kMetadata);
-  return metadata ? *metadata : Json();
+  const bool is_export =
+      metadata && metadata->is_object() && metadata->find(kExportedNetwork) && metadata->find(kExportedPreprocessing);
+  return is_export ? *metadata : Json();
 }
 
 std::vector<SafetensorsEntry> parse_safetensors(ByteView file, std::string_view source) {

@@ -13,7 +13,10 @@
 
 namespace dtrain::train {
 
-// In the metadata of an exported .safetensors file: nn::anchor_size() of its network, which no tensor shows.
+// In the metadata of an exported .safetensors file: the name of its network, what a checkpoint says about pixels and
+// classes as JSON, and nn::anchor_size() of its network, which no tensor shows.
+inline constexpr const char* kExportedNetwork = "network";
+inline constexpr const char* kExportedPreprocessing = "preprocessing";
 inline constexpr const char* kAnchorSize = "anchor_size";
 
 // float32 values under a name; borrowed.
@@ -35,7 +38,7 @@ struct SafetensorsEntry {
   std::uint64_t begin = 0, end = 0;  // bytes of the file, absolute
 };
 
-// Size of an element in bytes; 0 for a name that safetensors does not have.
+// Size of an element in bytes; 0 for a name that safetensors does not have, or has for less than a byte.
 std::uint64_t dtype_bytes(std::string_view dtype);
 
 // The table of a whole file, in the order of the bytes. Everything is checked: the header's length and keys, each shape
@@ -43,8 +46,9 @@ std::uint64_t dtype_bytes(std::string_view dtype);
 // Throws DataError naming `source` and the tensor.
 std::vector<SafetensorsEntry> parse_safetensors(ByteView file, std::string_view source);
 
-// The object of strings that stands beside the table; null where there is none.
-Json safetensors_metadata(ByteView file, std::string_view source);
+// The object of strings that stands beside the table of an export of dtrain; null for a file of another program, whose
+// words may mean something else.
+Json export_metadata(ByteView file, std::string_view source);
 
 // A file mapped and checked as parse_safetensors does; tensors stay in the page cache until they are copied.
 class SafetensorsFile {

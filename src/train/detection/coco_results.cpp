@@ -28,7 +28,15 @@ struct Result {
   std::string_view text;
 };
 
-bool has_mask(std::string_view result) { return result.find("\"segmentation\"") != result.npos; }
+// Programs write null for a mask that they did not look for.
+bool has_mask(std::string_view result) {
+  constexpr std::string_view kKey = "\"segmentation\"";
+  const std::size_t at = result.find(kKey);
+  if (at == result.npos) return false;
+  std::string_view value = trim(result.substr(at + kKey.size()));
+  if (value.starts_with(':')) value = trim(value.substr(1));
+  return !value.starts_with("null");
+}
 
 Result read_result(std::string_view text, const std::string& source, const data::CocoSet& truth) {
   constexpr std::array<std::string_view, 1> kMask{"segmentation"};
@@ -38,9 +46,9 @@ Result read_result(std::string_view text, const std::string& source, const data:
   result.picture = data::coco_whole(json, "image_id");
   result.category = truth.label_of(data::coco_whole(json, "category_id"));
   result.score = data::coco_real(json, "score");
-  const Json* box = json.find("bbox");
-  result.has_box = box && !box->is_null() && *box != Json::array();
-  if (result.has_box) result.box = data::coco_box(*box);
+  const Json* box = data::coco_bbox(json);
+  result.has_box = box != nullptr;
+  if (box) result.box = data::coco_box(*box);
   result.has_mask = has_mask(text);
   if (!result.has_box && !result.has_mask) throw DataError("it has neither \"bbox\" nor \"segmentation\"");
   return result;
@@ -144,7 +152,7 @@ class Scorer {
     data::Annotation object;
     const Json json = Json::parse(result.text, source_);
     const Json* segmentation = json.find("segmentation");
-    if (!segmentation)
+    if (!segmentation || segmentation->is_null())
       throw DataError(
           fmt::format("{}: a result of image {} has no \"segmentation\", others have", source_, picture.id));
     data::read_coco_mask(*segmentation, picture.height, picture.width, object);

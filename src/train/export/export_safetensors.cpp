@@ -35,8 +35,8 @@ std::vector<Path> export_safetensors(const Checkpoint& checkpoint, const Path& f
   std::vector<NamedTensor> tensors = weight_tensors(checkpoint.graph, checkpoint.state);
   name_as_torch(tensors, checkpoint.graph);
   Json metadata = Json::object({{"format", "pt"},  // what PyTorch's readers ask for: plain arrays
-                                {"network", checkpoint.graph.name},
-                                {"preprocessing", checkpoint.job.preprocessing.dump()}});
+                                {kExportedNetwork, checkpoint.graph.name},
+                                {kExportedPreprocessing, checkpoint.job.preprocessing.dump()}});
   if (const int anchors = nn::anchor_size(checkpoint.graph); anchors > 0)
     metadata[kAnchorSize] = fmt::format("{}", anchors);
   if (const auto network = nn::options_of_network(checkpoint.graph)) metadata[kNetworkOptions] = network_text(*network);

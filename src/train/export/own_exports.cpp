@@ -13,8 +13,7 @@ namespace {
 constexpr std::uint64_t kBeginning = 4u << 20;
 
 bool is_safetensors_export(ByteView content, const Path& file) {
-  const Json metadata = safetensors_metadata(content, file.string());
-  return metadata.is_object() && metadata.find("network");
+  return !export_metadata(content, file.string()).is_null();
 }
 
 // MXNet itself always writes node_row_ptr, the symbols of dtrain lack it.

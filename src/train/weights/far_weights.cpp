@@ -108,8 +108,10 @@ void download(const HashedUrl& wanted, const Path& copy, const SharedStore& stor
 
 Path file_of_weights(const Path& place) {
   std::error_code error;
-  const bool is_manifest = place.extension() == ".json" && !is_far(place) && is_checkpoint_file(place);
-  if (is_manifest) return Path(place).replace_extension(".safetensors");
+  // MXNet's parameters lie beside the tensors that they were made of, whose manifest knows more.
+  const bool is_beside = place.extension() == ".json" || place.extension() == ".params";
+  const Path manifest = Path(place).replace_extension(".json");
+  if (is_beside && !is_far(place) && is_checkpoint_file(manifest)) return Path(place).replace_extension(".safetensors");
   if (is_far(place) || std::filesystem::is_regular_file(place, error)) return place;
   const std::vector<CheckpointName> checkpoints = list_checkpoints(place);
   if (!checkpoints.empty()) return checkpoints.front().stem() + ".safetensors";

@@ -303,6 +303,22 @@ StartingWeights load_weights(const WeightsRequest& request, const nn::Graph& gra
   return start;
 }
 
+void require_finite(const Checkpoint& checkpoint, const Path& file) {
+  const auto check = [&](const std::vector<nn::TensorView>& views, const std::vector<float>& buffer) {
+    for (const nn::TensorView& view : views) {
+      const std::span values =
+          std::span(buffer).subspan(static_cast<std::size_t>(view.offset), static_cast<std::size_t>(view.size));
+      const auto bad = std::ranges::find_if(values, [](float value) { return !std::isfinite(value); });
+      if (bad == values.end()) continue;
+      throw DataError(fmt::format("{}: value {} of the tensor '{}' is {}", net::shown_url(file.string()),
+                                  bad - values.begin(), view.name, *bad),
+                      "such a network answers nothing: take the weights of a run before it diverged");
+    }
+  };
+  check(checkpoint.graph.parameters, checkpoint.state.parameters);
+  check(checkpoint.graph.statistics, checkpoint.state.statistics);
+}
+
 std::optional<int> classes_of_weights(const Path& file, const nn::Graph& graph) {
   const WeightsFile weights = weights_for(file, graph.input(), {});
   const std::vector<Wanted> wanted = wanted_tensors(graph);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -73,24 +74,6 @@ void check_table(ByteView file, const std::vector<SafetensorsEntry>& entries, co
   if (sha256_hex(header) != expected.header_sha256) refuse_damaged(source, "its table of tensors was changed");
 }
 
-Json preprocessing_of_export(ByteView file, const std::string& source) {
-  const Json metadata = safetensors_metadata(file, source);
-  const Json* document = metadata.is_object() ? metadata.find("preprocessing") : nullptr;
-  return document ? Json::parse(document->as_string(), source) : Json();
-}
-
-int anchor_size_of_export(ByteView file, const std::string& source) {
-  const Json metadata = safetensors_metadata(file, source);
-  const Json* size = metadata.is_object() ? metadata.find(kAnchorSize) : nullptr;
-  return size ? static_cast<int>(parse_integer(size->as_string()).value_or(0)) : 0;
-}
-
-std::optional<nn::NetworkOptions> network_of_export(ByteView file, const std::string& source) {
-  const Json metadata = safetensors_metadata(file, source);
-  const Json* text = metadata.is_object() ? metadata.find(kNetworkOptions) : nullptr;
-  return text ? network_from_text(text->as_string(), source) : std::nullopt;
-}
-
 // torchvision's published weights of DenseNet and of vision transformers are older than its modules: denselayer1.norm.2
 // is called norm2 since, mlp.linear_1 is mlp.0.
 void renew_name_of_classifier(std::string& name) {
@@ -146,6 +129,17 @@ std::vector<ForeignTensor> tensors_of_mxnet(const std::vector<MxnetArray>& array
   return tensors;
 }
 
+// A file may hold one tensor under one name twice, but not two.
+void require_distinct_names(const std::vector<ForeignTensor>& tensors, const std::string& source) {
+  std::unordered_map<std::string_view, const ForeignTensor*> by_name;
+  for (const ForeignTensor& tensor : tensors) {
+    const ForeignTensor& first = *by_name.emplace(tensor.name, &tensor).first->second;
+    if (first.bytes.data() == tensor.bytes.data() && first.shape == tensor.shape) continue;
+    throw DataError(fmt::format("{}: two tensors have the name '{}'", source, tensor.name),
+                    "nothing says which of them is meant: write the file again");
+  }
+}
+
 bool is_safetensors(ByteView file) { return file.size() > 8 && file[8] == std::byte{'{'}; }
 
 }  // namespace
@@ -154,6 +148,7 @@ WeightsFile::WeightsFile(const Path& place, std::optional<nn::Shape> image, cons
   path_ = weights_on_this_machine(place, store);
   file_ = MappedFile(path_);
   read(path_, image);
+  require_distinct_names(tensors_, path_.string());
   for (ForeignTensor& tensor : tensors_) {
     renew_name_of_classifier(tensor.name);
     renew_name_of_detector(tensor.name);
@@ -192,12 +187,7 @@ void WeightsFile::read_safetensors(const Path& path) {
   const std::string source = path.string();
   const std::vector<SafetensorsEntry> entries = parse_safetensors(bytes, source);
   tensors_ = tensors_of_safetensors(only_weights(entries), bytes, source);
-  if (!is_checkpoint_file(path)) {
-    preprocessing_ = preprocessing_of_export(bytes, source);
-    anchor_size_ = anchor_size_of_export(bytes, source);
-    network_ = network_of_export(bytes, source);
-    return;
-  }
+  if (!is_checkpoint_file(path)) return read_export(export_metadata(bytes, source), source);
   const Path file = Path(path).replace_extension(".json");
   const Manifest manifest = parse_manifest(read_file(file), file.string());
   check_table(bytes, entries, manifest.data, source);
@@ -206,6 +196,15 @@ void WeightsFile::read_safetensors(const Path& path) {
   hashes_ = only_weights(manifest.tensors);
   if (hashes_.size() != tensors_.size())
     refuse_damaged(source, fmt::format("{} weights, the manifest lists {}", tensors_.size(), hashes_.size()));
+}
+
+// `metadata`: of an export, or null.
+void WeightsFile::read_export(const Json& metadata, const std::string& source) {
+  if (metadata.is_null()) return;
+  preprocessing_ = Json::parse(metadata.at(kExportedPreprocessing).as_string(), source);
+  if (const Json* size = metadata.find(kAnchorSize))
+    anchor_size_ = static_cast<int>(parse_integer(size->as_string()).value_or(0));
+  if (const Json* text = metadata.find(kNetworkOptions)) network_ = network_from_text(text->as_string(), source);
 }
 
 void WeightsFile::check_values() const {

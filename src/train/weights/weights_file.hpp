@@ -41,6 +41,7 @@ class WeightsFile {
  private:
   void read(const Path& path, const std::optional<nn::Shape>& image);
   void read_safetensors(const Path& path);
+  void read_export(const Json& metadata, const std::string& source);
   void read_onnx(const std::string& source, const std::optional<nn::Shape>& image);
   void read_onnx_network(OnnxFile& onnx, const std::string& source, const std::optional<nn::Shape>& image);
 

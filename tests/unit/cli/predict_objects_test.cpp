@@ -115,6 +115,16 @@ class CocoResultsOfPredict : public testing::Test {
   RecordingReporter reporter_{{.json = true}};
 };
 
+TEST_F(CocoResultsOfPredict, ReplaceEarlierResultsAlone) {
+  list(R"({"id": 1, "file_name": "a.jpg"})", kDog);
+  EXPECT_EQ(numbers({"a.jpg"}), numbers({"a.jpg"}));
+  for (const char* other : {R"({"schema": "dtrain.checkpoint/1"})", "\xff\xd8\xff of a picture"}) {
+    write_file_atomic(results_, other);
+    EXPECT_THROW(numbers({"a.jpg"}), UsageError);
+    EXPECT_EQ(read_file(results_), other);
+  }
+}
+
 TEST_F(CocoResultsOfPredict, TellPicturesOfOneNameByTheirFolders) {
   list(kCameras, kDog);
   EXPECT_EQ(numbers({"photos/cam1/0001.jpg", "./cam2/0001.jpg"}), (Numbers{{1, 3}, {2, 3}}));

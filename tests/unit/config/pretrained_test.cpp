@@ -1,10 +1,12 @@
 #include "config/pretrained.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <dtrain/train/export.hpp>
 
-#include "common/temporary_folder.hpp"
+#include "common/recording_reporter.hpp"
+#include "data/temporary_folder.hpp"
 #include "train/small_checkpoint.hpp"
 
 namespace dtrain::config {
@@ -65,6 +67,39 @@ TEST(Pretrained, AClassifierResizesAsItsWeightsSay) {
   shape.source = Source::flag;
   suit_weights(file, "resnet18", set, data);
   EXPECT_EQ(data.augment.resize, 100) << "the margin around the crop is a share of it";
+}
+
+TEST(Pretrained, RefusesAnImageShapeOfNoPixels) {
+  const TemporaryFolder folder;
+  for (const char* shape : {"[3, 0, 40]", "[3, 4294967296, 40]", "[3, -4, 40]", "[3, 40]", "[3, 40, 40.5]", "7"}) {
+    const std::string document = fmt::format(R"({{"image_shape": {}, "resize": 50, "crop": "center"}})", shape);
+    const Path file = weights_with(folder.path(), document.c_str());
+    DataOptions data;
+    OptionSet set;
+    bind_image(set, data);
+    data::expect_error<DataError>([&] { suit_weights(file, "resnet18", set, data); }, "x.safetensors: its image_shape");
+    set.find("image-shape")->set("3,80,80");
+    set.find("image-shape")->source = Source::flag;
+    data::expect_error<DataError>([&] { suit_weights(file, "resnet18", set, data); }, "x.safetensors: its image_shape");
+  }
+}
+
+TEST(Pretrained, NetworksOfPicturesHaveOneOrThreeChannels) {
+  for (const int channels : {1, 2, 3, 4}) {
+    nn::GraphBuilder builder("depth", {channels, 4, 4});
+    train::Checkpoint checkpoint;
+    checkpoint.graph = builder.finish(builder.add("fc", nn::Dense{2}, {builder.add("flat", nn::Flatten{}, {0})}));
+    DataOptions data;
+    OptionSet set;
+    bind_checkpoint_image(set, data);
+    RecordingReporter reporter;
+    const auto take = [&] { take_pixels(checkpoint, "m/p", set, data, reporter); };
+    if (channels == 1 || channels == 3) {
+      EXPECT_NO_THROW(take()) << channels;
+    } else {
+      data::expect_error<DataError>(take, fmt::format("depth takes images of {} channels", channels));
+    }
+  }
 }
 
 }  // namespace

@@ -1,8 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-
 #include <dtrain/base/error.hpp>
 #include <dtrain/train/weights.hpp>
 
@@ -61,22 +58,6 @@ void refuse_used_prefix(const Path& prefix) {
                    "--force imports over what is there; or choose another --out");
 }
 
-void refuse_non_finite(const nn::Graph& graph, const backend::ModelState& state, const Path& file) {
-  const auto check = [&](const std::vector<nn::TensorView>& views, const std::vector<float>& buffer) {
-    for (const nn::TensorView& view : views) {
-      const std::span values =
-          std::span(buffer).subspan(static_cast<std::size_t>(view.offset), static_cast<std::size_t>(view.size));
-      const auto bad = std::ranges::find_if(values, [](float value) { return !std::isfinite(value); });
-      if (bad == values.end()) continue;
-      throw DataError(
-          fmt::format("{}: value {} of the tensor '{}' is {}", file.string(), bad - values.begin(), view.name, *bad),
-          "such a network answers nothing: take the weights of a run before it diverged");
-    }
-  };
-  check(graph.parameters, state.parameters);
-  check(graph.statistics, state.statistics);
-}
-
 ExitCode act(const ImportCommand& given, const config::OptionSet& set, Reporter& reporter) {
   ImportCommand options = given;
   if (!options.force) refuse_used_prefix(options.out);
@@ -86,7 +67,7 @@ ExitCode act(const ImportCommand& given, const config::OptionSet& set, Reporter&
   const nn::Graph graph = choose_graph(options, set);
   config::suit_network(graph, set, options.data);
   train::StartingWeights weights = train::load_weights({.file = options.file, .whole = true}, graph);
-  refuse_non_finite(graph, weights.checkpoint.state, options.file);
+  train::require_finite(weights.checkpoint, options.file);
   const Json& stored = weights.checkpoint.job.preprocessing;
   options.data.class_names = config::class_names_of(stored);
   if (nn::detection_of(graph) && !set.chosen("image-shape"))

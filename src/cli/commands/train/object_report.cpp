@@ -69,7 +69,7 @@ std::map<std::int64_t, Scene> read_scenes(const data::CocoSet& truth, std::strin
     found.object.label = truth.label_of(data::coco_whole(json, "category_id"));
     if (scene == scenes.end() || found.score < kLeastScore || found.object.label < 0) continue;
     const data::CocoPicture& picture = *scene->second.picture;
-    if (const Json* box = json.find("bbox")) {
+    if (const Json* box = data::coco_bbox(json)) {
       found.object.box = data::coco_box(*box);
     } else if (picture.height > 0 && picture.width > 0) {
       data::read_coco_mask(Json::parse(text, source).at("segmentation"), picture.height, picture.width, found.object);
@@ -176,7 +176,8 @@ class Sheet {
 Path file_of(const data::CocoPicture& picture, const data::CocoSet& truth, const Path& pictures) {
   const Path named = Path(picture.file).relative_path();
   const std::string name = named.filename().string();
-  if (std::filesystem::exists(pictures / named)) return pictures / named;
+  std::error_code unreachable;
+  if (std::filesystem::exists(pictures / named, unreachable)) return pictures / named;
   const auto is_called_so = [&](const data::CocoPicture& other) {
     return other.file == name || other.file.ends_with("/" + name);
   };
@@ -200,8 +201,8 @@ data::Image draw_worst(const data::CocoSet& truth, std::vector<Scene*> worst, co
     }
     for (Found& found : scene->found) {
       const Json json = Json::parse(found.text, places.results.string());
-      if (const Json* mask = json.find("segmentation"))
-        data::read_coco_mask(*mask, picture.height, picture.width, found.object);
+      const Json* mask = json.find("segmentation");
+      if (mask && !mask->is_null()) data::read_coco_mask(*mask, picture.height, picture.width, found.object);
     }
   }
   int height = kGap;

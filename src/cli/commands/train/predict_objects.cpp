@@ -10,12 +10,15 @@
 #include <dtrain/base/text.hpp>
 #include <dtrain/data/contact_sheet.hpp>
 
+#include "cli/own_outputs.hpp"
 #include "cli/printable.hpp"
 #include "output_places.hpp"
 #include "plot/draw_objects.hpp"
 
 namespace dtrain::cli {
 namespace {
+
+constexpr std::string_view kResultsHead = "[";
 
 const std::string& name_of(const train::FoundObject& object, const std::vector<std::string>& names) {
   return names[static_cast<std::size_t>(object.category)];
@@ -75,11 +78,12 @@ ObjectAnswers::ObjectAnswers(const ObjectsChoice& choice, const std::vector<Path
                              const std::vector<std::string>& names, const Form& form, Reporter& reporter)
     : choice_(choice), names_(names), form_(form), reporter_(reporter) {
   if (!choice.results) return;
+  refuse_to_replace_table("--coco-results", *choice.results, {kResultsHead});
   numbers_ = read_coco_numbers(*choice.annotations, files, names);
   make_folder(choice.results->parent_path());
   remove_abandoned(*choice.results);
   results_file_.emplace(*choice.results);
-  results_file_->write("[");
+  results_file_->write(kResultsHead);
   warn_of_unlisted_classes();
 }
 

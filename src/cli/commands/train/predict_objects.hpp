@@ -32,7 +32,8 @@ class ObjectAnswers {
     std::size_t path_width = 0, class_width = 0;
   };
   // `files`: all pictures that it answers. Begins the results file, if one is wanted. Throws DataError for annotations
-  // that do not fit them, and Error for a file that cannot be written. Warns of classes that the annotations lack, of
+  // that do not fit them, Error for a file that cannot be written, and UsageError for one that is there and holds no
+  // list in JSON: it may be a picture, or a part of the checkpoint. Warns of classes that the annotations lack, of
   // which the results file gets no object.
   ObjectAnswers(const ObjectsChoice& choice, const std::vector<Path>& files, const std::vector<std::string>& names,
                 const Form& form, Reporter& reporter);

@@ -263,6 +263,11 @@ TEST_F(TrainStart, SaysThatLayersStayFrozenAsTheyWere) {
   nn::freeze(start_.graph, "backbone");
   graph_of_run(start_, set_, options_, reporter_);
   EXPECT_TRUE(noted("stay as they are, as the checkpoint says; --freeze 0 lets all learn"));
+  const TemporaryFolder folder;
+  write_file_atomic(folder / "network.json", nn::graph_to_json(start_.graph).dump());
+  choose("network", (folder / "network.json").c_str());
+  graph_of_run({}, set_, options_, reporter_);
+  EXPECT_TRUE(noted("stay as they are, as its file says; --freeze 0 lets all learn"));
 }
 
 // As MXNet's scripts are called to go on: the symbol knows neither the network's name nor how its weights began.

@@ -74,5 +74,15 @@ TEST(MxnetParams, RefusesCountsAndShapesBeyondTheFile) {
   expect_error([&] { parse_mxnet_params(bytes_of(unlike), "x"); }, "not a list of MXNet arrays");
 }
 
+TEST(MxnetParams, RefusesTwoArraysOfOneName) {
+  std::string twice = kGolden;
+  twice[16] = 2;
+  const std::string array = kVersion2Dense + kTwoExtents + kCpu + kFloat32 + kTwoFloats;
+  twice.insert(kListStart.size(), array);
+  twice[kListStart.size() + 2 * array.size()] = 2;
+  expect_error([&] { parse_mxnet_params(bytes_of(twice + kNameA.substr(8)), "x"); },
+               "two arrays have the name 'arg:a'");
+}
+
 }  // namespace
 }  // namespace dtrain::train

@@ -1,6 +1,8 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <utility>
 
 #include "checkpoint/safetensors.hpp"
 #include "data/temporary_folder.hpp"
@@ -58,6 +60,16 @@ TEST(Safetensors, TakesTensorsInTheOrderOfTheirBytes) {
   const auto entries = parse_safetensors(bytes_of(file), "x");
   ASSERT_EQ(entries.size(), 2u);
   EXPECT_EQ(entries[0].name, "a");
+}
+
+// A file that has such a tensor beside those of a network is readable.
+TEST(Safetensors, KnowsDtypesThatNoNetworkHereHas) {
+  for (const auto& [dtype, bytes] : {std::pair("F8_E4M3", 1), {"F8_E5M2", 1}, {"F8_E8M0", 1}, {"C64", 8}}) {
+    const std::string table =
+        fmt::format(R"({{"a":{{"dtype":"{}","shape":[1],"data_offsets":[0,{}]}}}})", dtype, bytes);
+    const std::string file = file_of(table, std::string(static_cast<std::size_t>(bytes), 'x'));
+    EXPECT_EQ(parse_safetensors(bytes_of(file), "x").at(0).dtype, dtype);
+  }
 }
 
 TEST(Safetensors, RefusesLengthsThatTheFileDoesNotHave) {

@@ -67,6 +67,22 @@ TEST_F(CocoResults, SayWhatIsWrongWithThem) {
   expect_refused(R"([{"image_id": 1, "category_id": 7, "score": 1e999, "bbox": [1, 2, 3, 4]}])", "found.json");
 }
 
+TEST_F(CocoResults, MayHaveNullInThePlaceOfABoxOrAMask) {
+  const std::string whole = R"("image_id": 1, "category_id": 7, "score": 0.5)";
+  const std::string mask = R"("segmentation" : {"size": [10, 20], "counts": [0, 100, 100]})";
+  const CocoReport boxes = score("[{" + whole + R"(, "bbox": [0, 0, 10, 10], "segmentation" :null}])");
+  EXPECT_NEAR(boxes.boxes->figures.ap, 1, 1e-12);
+  EXPECT_FALSE(boxes.masks.has_value());
+  for (const char* none : {"null", "[]"}) {
+    const CocoReport masks = score("[{" + whole + ", " + mask + R"(, "bbox": )" + none + "}]");
+    EXPECT_NEAR(masks.boxes->figures.ap, 1, 1e-12) << none;
+    EXPECT_NEAR(masks.masks->figures.ap, 1, 1e-12) << none;
+  }
+  expect_refused("[{" + whole + ", " + mask + "}, {" + whole + R"(, "bbox": [0, 0, 1, 1], "segmentation": null}])",
+                 "a result of image 1 has no \"segmentation\", others have");
+  expect_refused("[{" + whole + R"(, "bbox": [], "segmentation": null}])", "has neither");
+}
+
 TEST_F(CocoResults, MayHaveMasksOfWhichAPolygonHasNoThreeCorners) {
   truth = R"({"images": [{"id": 1, "height": 10, "width": 20}], "categories": [{"id": 7, "name": "dog"}],
     "annotations": [{"id": 1, "image_id": 1, "category_id": 7, "bbox": [0, 0, 10, 10], "area": 100,

@@ -4,6 +4,7 @@
 
 #include <dtrain/nn/graph_json.hpp>
 #include <dtrain/train/export.hpp>
+#include <dtrain/train/weights.hpp>
 
 #include "checkpoint/mxnet_params.hpp"
 #include "checkpoint/safetensors.hpp"
@@ -247,6 +248,15 @@ TEST(ExportOnnx, OfADetectorHasNoSoftmax) {
   const TemporaryFolder folder;
   expect_error<UsageError>([&] { export_onnx(detector_of(1), folder / "x.onnx", {.softmax = true}); },
                            "setting 'softmax'");
+}
+
+TEST(ExportOnnx, OfADetectorIsANetworkOfItsClassesAlone) {
+  const TemporaryFolder folder;
+  const Checkpoint detector = detector_of(1);
+  export_onnx(detector, folder / "x.onnx");
+  EXPECT_EQ(nn::graph_to_json(network_of_onnx_model(folder / "x.onnx", {}, 2)), nn::graph_to_json(detector.graph));
+  expect_error<DataError>([&] { network_of_onnx_model(folder / "x.onnx", {}, 3); },
+                          "finds objects of 2 classes, not 3");
 }
 
 TEST(Exports, LeaveTheOldFileWhenTheNewOneFails) {

@@ -5,10 +5,14 @@
 #include <array>
 #include <limits>
 
+#include <dtrain/nn/freeze.hpp>
+#include <dtrain/nn/graph_json.hpp>
+#include <dtrain/nn/synchronized_norms.hpp>
 #include <dtrain/train/export.hpp>
 #include <dtrain/train/weights.hpp>
 
 #include "data/temporary_folder.hpp"
+#include "train/small_checkpoint.hpp"
 #include "train/weights/onnx_sketch.hpp"
 
 namespace dtrain::train {
@@ -179,6 +183,21 @@ TEST(OnnxNetwork, TrainsOnOtherClassesAndSizes) {
   EXPECT_EQ(start.checkpoint.state.parameters[5], 5);
   EXPECT_EQ(network_of_onnx_model(folder / "m.onnx", nn::Shape{2, 9, 9}).input(), (nn::Shape{2, 9, 9}));
   EXPECT_EQ(network_of_weights(folder / "m.onnx").value().name, (folder / "m.onnx").string());
+}
+
+TEST(OnnxNetwork, OfDtrainLeavesBehindWhatItsRunChose) {
+  const TemporaryFolder folder;
+  Checkpoint checkpoint = small_checkpoint();
+  for (nn::Node& node : checkpoint.graph.nodes) node.learns = node.parameters.empty();
+  nn::synchronize_norms(checkpoint.graph);
+  nn::set_loss(checkpoint.graph, {.class_weights = {1, 2, 3}});
+  export_onnx(checkpoint, folder / "m.onnx");
+  const nn::Graph graph = network_of_onnx_model(folder / "m.onnx", {}, 5);
+  EXPECT_EQ(graph.classes(), 5);
+  EXPECT_TRUE(nn::loss_of(graph).class_weights.empty());
+  EXPECT_EQ(nn::frozen_tensors(graph), 0);
+  EXPECT_FALSE(nn::has_synchronized_norms(graph));
+  EXPECT_EQ(nn::graph_to_json(import_onnx(folder / "m.onnx").graph), nn::graph_to_json(checkpoint.graph));
 }
 
 }  // namespace

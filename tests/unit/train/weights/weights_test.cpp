@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include <dtrain/train/export.hpp>
 #include <dtrain/train/weights.hpp>
 
+#include "checkpoint/safetensors.hpp"
 #include "data/temporary_folder.hpp"
 #include "export/network_text.hpp"
 #include "foreign/npz_file.hpp"
@@ -112,6 +115,29 @@ TEST(Weights, OfMxnetAreArraysByName) {
   const StartingWeights weights = load_weights({.file = folder / "m-0001.params", .whole = true}, small_graph());
   EXPECT_EQ(weights.checkpoint.state.statistics, checkpoint.state.statistics);
   EXPECT_TRUE(weights.fit.unused.empty());
+}
+
+TEST(Weights, OfAnotherProgramMayHaveTheWordsOfAnExport) {
+  const TemporaryFolder folder;
+  AtomicFile file(folder / "x.safetensors");
+  constexpr std::array<float, 1> values = {1.0f};
+  const std::array<NamedTensor, 1> tensors = {{{"a", {1}, values}}};
+  const Json words = Json::object({{"preprocessing", "imagenet"}, {kAnchorSize, "small"}, {kNetworkOptions, "none"}});
+  write_safetensors(file, safetensors_header(tensors, words), tensors);
+  file.commit();
+  EXPECT_TRUE(preprocessing_of_weights(folder / "x.safetensors").is_null());
+  EXPECT_EQ(anchor_size_of_weights(folder / "x.safetensors"), 0);
+}
+
+TEST(Weights, OfOneNameAreOneTensor) {
+  const TemporaryFolder folder;
+  const std::string first = "bn0.weight", second = "fc1.weight";
+  std::string content = read_file(golden("arrays.npz"));
+  for (std::size_t at = content.find(second); at != content.npos; at = content.find(second))
+    content.replace(at, second.size(), first);
+  write_file_atomic(folder / "x.npz", content);
+  expect_error<DataError>([&] { load_weights({.file = folder / "x.npz"}, small_graph()); },
+                          "x.npz: two tensors have the name 'bn0.weight'");
 }
 
 TEST(Weights, OfTensorPackHaveTorchvisionsNames) {
@@ -260,7 +286,7 @@ TEST(Weights, OfACheckpointHaveItsNames) {
   const TemporaryFolder folder;
   const Path file = save_checkpoint({folder / "p", 1, 0}, small_checkpoint());
   std::filesystem::create_directory(folder / "p");
-  for (const char* name : {"p", "p-0001", "p-0001.json", "p-0001.safetensors"})
+  for (const char* name : {"p", "p-0001", "p-0001.json", "p-0001.safetensors", "p-0001.params"})
     EXPECT_EQ(file_of_weights(folder / name), file) << name;
 }
 
