@@ -1,6 +1,6 @@
-// 3x3 convolutions in bfloat16 on one thread, by oneDNN and by own AMX kernels in turn, whichever of them a layer would
-// take: ms of a direction, the best of nine medians, and how many times as long oneDNN takes. Nothing is compared,
-// nothing can fail. usage: dtrain_tile_bench
+// 3x3 convolutions in bfloat16 on one thread, and a network's first one by its weights, by oneDNN and by own AMX
+// kernels in turn, whichever of them a layer would take: ms of a direction, the best of nine medians, and how many
+// times as long oneDNN takes. Nothing is compared, nothing can fail. usage: dtrain_tile_bench
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 #include "backend/cpu/products/product_ops.hpp"
 #include "backend/cpu/products/tile_convolution_op.hpp"
 #include "backend/cpu/products/tile_gradient_op.hpp"
+#include "backend/cpu/products/tile_stem_op.hpp"
 
 namespace {
 
@@ -41,6 +42,16 @@ Product product_of(const Shape& shape) {
   return p;
 }
 
+// ResNet's.
+Product first_product() {
+  Product p;
+  p.in = {3, 224, 224};
+  p.out = {64, 112, 112};
+  p.convolution = {.out = 64, .kernel_h = 7, .kernel_w = 7, .stride_h = 2, .stride_w = 2, .pad_h = 3, .pad_w = 3};
+  p.dtype = p.out_dtype = DType::bfloat16;
+  return p;
+}
+
 using Make = std::function<std::unique_ptr<Op>(ProductLayer&)>;
 
 double milliseconds(Op& op, int samples) {
@@ -50,22 +61,22 @@ double milliseconds(Op& op, int samples) {
   return 1e3 * op.bare_seconds(worker, samples, 5);
 }
 
-void measure(const Shape& shape, const char* direction, const Make& library, const Make& own) {
-  const std::vector<float> weights(static_cast<std::size_t>(9 * shape.in * shape.out), 0.01f);
-  ProductLayer library_layer(product_of(shape), 0, -1), own_layer(product_of(shape), 0, -1);
+void measure(const Product& product, int samples, const char* direction, const Make& library, const Make& own) {
+  const std::vector<float> weights(product.plain_weights().get_size() / sizeof(float), 0.01f);
+  ProductLayer library_layer(product, 0, -1), own_layer(product, 0, -1);
   const std::unique_ptr<Op> by_library = library(library_layer), by_own = own(own_layer);
   dnnl::stream stream(cpu_engine());
-  for (Op* op : {by_library.get(), by_own.get()}) op->prepare(shape.samples, 1);
+  for (Op* op : {by_library.get(), by_own.get()}) op->prepare(samples, 1);
   for (ProductLayer* layer : {&library_layer, &own_layer}) {
     for (const Direction each : {Direction::forward, Direction::backward}) layer->pack(each, weights.data(), stream);
   }
   double best_library = 1e9, best_own = 1e9;
   for (int round = 0; round < 9; ++round) {
-    best_library = std::min(best_library, milliseconds(*by_library, shape.samples));
-    best_own = std::min(best_own, milliseconds(*by_own, shape.samples));
+    best_library = std::min(best_library, milliseconds(*by_library, samples));
+    best_own = std::min(best_own, milliseconds(*by_own, samples));
   }
-  fmt::print("{:18} {:38} oneDNN {:8.3f}  own {:8.3f}  {:5.2f}\n", direction, by_own->shape_name(shape.samples),
-             best_library, best_own, best_library / best_own);
+  fmt::print("{:18} {:38} oneDNN {:8.3f}  own {:8.3f}  {:5.2f}\n", direction, by_own->shape_name(samples), best_library,
+             best_own, best_library / best_own);
 }
 
 }  // namespace
@@ -77,14 +88,21 @@ int main() {
   }
   const SingleThreaded single;
   for (const Shape& shape : kShapes) {
+    const Product product = product_of(shape);
     measure(
-        shape, "forward", [](ProductLayer& layer) { return make_product_forward(layer, 0, 1); },
+        product, shape.samples, "forward", [](ProductLayer& layer) { return make_product_forward(layer, 0, 1); },
         [](ProductLayer& layer) { return make_tile_convolution(layer, Direction::forward, 0, 1); });
     measure(
-        shape, "by the source", [](ProductLayer& layer) { return make_product_backward_data(layer, 0, 1); },
+        product, shape.samples, "by the source",
+        [](ProductLayer& layer) { return make_product_backward_data(layer, 0, 1); },
         [](ProductLayer& layer) { return make_tile_convolution(layer, Direction::backward, 0, 1); });
     measure(
-        shape, "by the weights", [](ProductLayer& layer) { return make_product_backward_weights(layer, 0, 1); },
+        product, shape.samples, "by the weights",
+        [](ProductLayer& layer) { return make_product_backward_weights(layer, 0, 1); },
         [](ProductLayer& layer) { return make_tile_gradient(layer, 0, 1); });
   }
+  measure(
+      first_product(), 4, "by the weights",
+      [](ProductLayer& layer) { return make_product_backward_weights(layer, 0, 1); },
+      [](ProductLayer& layer) { return make_tile_stem(layer, 0, 1); });
 }

@@ -8,9 +8,11 @@
 
 #include <dtrain/base/error.hpp>
 
+#include "kernels/passing_stores.hpp"
+
 namespace dtrain::backend::cpu {
 
-constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kAlignment = kLineBytes;
 
 inline std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 

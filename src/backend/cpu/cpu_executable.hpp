@@ -88,8 +88,8 @@ class CpuExecutable final : public HostExecutable {
   Muon muon_;
   LayerWise layer_wise_;
   Lowered training_, evaluation_;
-  // Of a contribution: not the gradient of one segment; and what the threads behind a lane's leader leave to it.
-  std::vector<Part> other_parts_, leaders_parts_;
+  std::vector<Part> other_parts_;    // of a contribution: not the gradient of one segment
+  std::vector<Part> leaders_parts_;  // of a contribution: written by a lane's leader, left out by the threads behind it
   ModelState state_;
   std::span<const float> sum_;                // of the step that is to be applied
   std::vector<Worker> workers_;               // one per thread of the pool

@@ -59,7 +59,9 @@ struct Context {
   const float* statistics = nullptr;  // the running ones, in training
   int first = 0;
   int count = 0;
-  int chunk = 0, chunks = 1;  // which of the segment's on this thread; begin() and finish() know how many
+  // The number of this chunk among those of the segment on this thread. begin() and finish() know only how many there
+  // are: 0 on a thread without samples.
+  int chunk = 0, chunks = 1;
   bool is_first_chunk() const { return chunk == 0; }
   bool is_last_chunk() const { return chunk + 1 == chunks; }
 
@@ -87,8 +89,8 @@ class Op {
   std::string name;  // node and direction
   const char* kind = "";
   std::vector<TensorId> reads, writes;
-  // That it writes, whole: each thread in finish(), or the first one in meet(). Final, and no longer read, once its
-  // segment is over.
+  // The parts of the contribution that it writes whole: each thread by the end of finish(), also one without samples,
+  // or the first thread in meet(). They are final, and no longer read, once its segment is over.
   std::vector<Part> gradients;
   // The write may take the read's memory when no later operation needs the read.
   TensorId in_place_read = kNoTensor, in_place_write = kNoTensor;
@@ -191,7 +193,7 @@ class Program {
   int size() const { return static_cast<int>(ops_.size()); }
   // What no operation declares as its gradient, of a contribution of so many floats: final at the end of the shard.
   std::vector<Part> other_parts(std::int64_t size) const;
-  // The gradients that only the first thread of a shard has: operations write them when all of them meet.
+  // The gradients that only the first thread of a shard writes: those of operations whose threads meet.
   std::vector<Part> leaders_parts() const;
   // Makes the operations ready for a part of n samples on one thread.
   void prepare(int n, int workers);

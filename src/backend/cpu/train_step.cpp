@@ -85,6 +85,7 @@ void CpuExecutable::begin_shard(Step& step, Lane& lane, int member) {
     if (member == 0) lane.contribution = step.sink->buffer(shard);
     context.contribution =
         member == 0 ? lane.contribution.data() : lane.helpers[static_cast<std::size_t>(member - 1)].as<float>();
+    // Operations write all other gradients, also on a thread without samples.
     const auto clear = [&](const Part& part) {
       std::memset(context.contribution + part.first, 0, float_bytes(part.size));
     };

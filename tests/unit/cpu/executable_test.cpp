@@ -103,6 +103,17 @@ TEST(CpuExecutable, MoreThreadsThanSamplesChangeNothingButRounding) {
   EXPECT_LT(relative_difference(a, b), 1e-5);
 }
 
+// A thread without samples writes zeros over what its contribution held before.
+TEST(CpuExecutable, GivesAShardOfFewerSamplesThanThreadsTheSameBitsAfterLargerOnes) {
+  const Problem problem = resnet(3);
+  for (const backend::DType type : {backend::DType::float32, backend::DType::bfloat16}) {
+    const CompileOptions options{.dtype = type, .threads_per_lane = 3, .max_samples = 3};
+    const auto fresh = compiled(problem, options), used = compiled(problem, options);
+    contribution(*used, problem, {{0, 0, 3}});
+    EXPECT_EQ(contribution(*used, problem, {{0, 1, 1}}), contribution(*fresh, problem, {{0, 1, 1}}));
+  }
+}
+
 TEST(CpuExecutable, EvaluatesTheSameOnAnyNumberOfThreads) {
   const Problem problem = resnet(70);
   std::vector<float> one(700), two(700);

@@ -86,6 +86,19 @@ TEST_F(ProgramPlan, KeepsWhatCrossesSegmentsForAllSamplesAndTheRestForAChunk) {
   EXPECT_EQ(program_.local_bytes(), static_cast<std::size_t>(program_.segments()[1].max_chunk) * kSampleBytes);
 }
 
+TEST_F(ProgramPlan, KnowsTheGradientsThatOnlyTheFirstThreadWrites) {
+  const TensorId x = add_tensor();
+  add({}, {x}, true);
+  add({x}, {});
+  program_.op(0).gradients = {{8, 4}, {0, 2}};
+  program_.op(1).gradients = {{2, 6}};
+  program_.plan(kMaxSamples);
+  const std::vector<Part> parts = program_.leaders_parts();
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[0].first, 8);
+  EXPECT_EQ(parts[1].size, 2);
+}
+
 TEST_F(ProgramPlan, TakesChunksThatFitIntoTheCacheOrAreAsLargeAsTheWeights) {
   const TensorId x = add_tensor(), y = add_tensor();
   add({}, {x}, true);

@@ -75,13 +75,14 @@ class TileGradients : public ::testing::TestWithParam<TileGradient> {
 };
 
 // Pictures of one pixel, of less and more than a step, rows longer than several steps, more steps than are summed at
-// once, half a pair of tiles, and strides on even and odd sides.
+// once, half a pair of tiles, strides on even and odd sides, and a gradient that passes the caches.
 INSTANTIATE_TEST_SUITE_P(Shapes, TileGradients,
                          ::testing::Values(TileGradient{1, 1, 1, 32, 32}, TileGradient{3, 7, 7, 64, 32},
                                            TileGradient{2, 14, 239, 32, 32}, TileGradient{1, 33, 3, 32, 96},
                                            TileGradient{5, 4, 8, 96, 64}, TileGradient{1, 5, 6, 16, 32},
                                            TileGradient{1, 1, 1, 32, 32, 2}, TileGradient{3, 8, 6, 48, 64, 2},
-                                           TileGradient{2, 7, 9, 32, 32, 2}, TileGradient{1, 37, 130, 16, 32, 2}));
+                                           TileGradient{2, 7, 9, 32, 32, 2}, TileGradient{1, 37, 130, 16, 32, 2},
+                                           TileGradient{1, 2, 2, 192, 160}));
 
 // Whole numbers, whose sums have no rounding.
 TEST_P(TileGradients, AreThePlainSums) {

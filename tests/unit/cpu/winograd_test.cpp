@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include <dtrain/base/random.hpp>
 
+#include "buffer.hpp"
 #include "common/layer_cases.hpp"
 #include "common/trace.hpp"
 
@@ -81,6 +83,75 @@ TEST_P(WinogradProducts, AreTheirDefinition) {
   for (const FusedKernels* kernels : kernels_here()) expect_definition(*kernels, GetParam());
 }
 
+// The paper's matrix for weights.
+constexpr double kG[6][3] = {{1. / 4, 0, 0},
+                             {-1. / 6, -1. / 6, -1. / 6},
+                             {-1. / 6, 1. / 6, -1. / 6},
+                             {1. / 24, 1. / 12, 1. / 6},
+                             {1. / 24, -1. / 12, 1. / 6},
+                             {0, 0, 1}};
+
+void expect_packed(const FusedKernels& kernels, const WinogradWeights& s) {
+  const std::vector<float> weights = winograd_numbers(std::int64_t{9} * s.in * s.out, 1);
+  const int rows = s.turned ? s.out : s.in, columns = s.turned ? s.in : s.out, panel = kernels.panel(columns);
+  const Buffer packed(sizeof(float) * kWinogradPositions * static_cast<std::size_t>(rows) *
+                      static_cast<std::size_t>(columns));
+  kernels.winograd->weights(s, weights.data(), packed.as<float>());
+  for (int position = 0; position < kWinogradPositions; ++position) {
+    for (int at = 0; at < rows * columns; ++at) {
+      const int row = at % (rows * panel) / panel, column = at / (rows * panel) * panel + at % panel;
+      const int first = 9 * (s.turned ? row * s.in + column : column * s.in + row);
+      double sum = 0;
+      for (int k = 0; k < 9; ++k) {
+        sum += kG[position / 6][k / 3] * kG[position % 6][k % 3] *
+               weights[static_cast<std::size_t>(first + (s.turned ? 8 - k : k))];
+      }
+      ASSERT_NEAR(packed.as<float>()[position * rows * columns + at], sum, 1e-5) << row << ' ' << column;
+    }
+  }
+}
+
+// Few weights, and so many that they pass the caches.
+TEST(WinogradWeightsPacking, IsItsDefinition) {
+  if (kernels_here().empty()) GTEST_SKIP() << "no fused multiply-adds";
+  for (const FusedKernels* kernels : kernels_here()) {
+    for (const bool turned : {false, true}) {
+      expect_packed(*kernels, {.out = 32, .in = 48, .turned = turned});
+      expect_packed(*kernels, {.out = 128, .in = 64, .turned = turned});
+    }
+  }
+}
+
+// A part of 32 channels of the source, in the middle of a gradient that holds something else.
+void expect_gradient(const FusedKernels& kernels, bool passes_caches) {
+  constexpr int kFirst = 48;
+  const WinogradPart part{.in = 32, .out = 48, .all_in = 96, .passes_caches = passes_caches};
+  const std::vector<float> sums = winograd_numbers(std::int64_t{kWinogradPositions} * part.in * part.out, 1);
+  const Buffer gradient(sizeof(float) * 9 * static_cast<std::size_t>(part.all_in * part.out));
+  std::fill_n(gradient.as<float>(), gradient.size() / sizeof(float), 7.0f);
+  kernels.winograd->weights_gradient(part, sums.data(), gradient.as<float>() + 9 * kFirst);
+  for (int at = 0; at < 9 * part.all_in * part.out; ++at) {
+    const int place = at % 9, in = at / 9 % part.all_in - kFirst, out = at / 9 / part.all_in;
+    double sum = 7;
+    if (in >= 0 && in < part.in) {
+      sum = 0;
+      for (int k = 0; k < kWinogradPositions; ++k) {
+        sum += kG[k / 6][place / 3] * kG[k % 6][place % 3] *
+               sums[static_cast<std::size_t>((k * part.in + in) * part.out + out)];
+      }
+    }
+    ASSERT_NEAR(gradient.as<float>()[at], sum, 1e-5) << out << ' ' << in;
+  }
+}
+
+TEST(WinogradWeightsGradient, IsItsDefinition) {
+  if (kernels_here().empty()) GTEST_SKIP() << "no fused multiply-adds";
+  for (const FusedKernels* kernels : kernels_here()) {
+    expect_gradient(*kernels, false);
+    expect_gradient(*kernels, true);
+  }
+}
+
 struct NetworkCase {
   int first, second, h, w;
 };
@@ -88,10 +159,12 @@ struct NetworkCase {
 class WinogradNetworks : public ::testing::TestWithParam<NetworkCase> {};
 
 // Whole tiles, and ones that hang over each edge; a panel of two, three and four vectors, and two panels; channels of
-// the source that fill a part and that do not; sums that pass by the caches.
+// the source that fill a part and that do not; packed weights that pass the caches, as does the second thread's
+// gradient.
 INSTANTIATE_TEST_SUITE_P(Shapes, WinogradNetworks,
                          ::testing::Values(NetworkCase{32, 48, 8, 8}, NetworkCase{64, 32, 9, 14},
-                                           NetworkCase{32, 128, 11, 10}, NetworkCase{128, 256, 8, 8}));
+                                           NetworkCase{32, 128, 11, 10}, NetworkCase{128, 256, 8, 8},
+                                           NetworkCase{32, 64, 7, 7}));
 
 testing::Problem network(const NetworkCase& c) {
   nn::GraphBuilder b("tiles", {3, c.h, c.w});
@@ -120,14 +193,19 @@ Product product_3x3(int in, int out, int size) {
   return p;
 }
 
+TEST(WinogradLayers, HaveGradientsByTheWeightsOfSmallerPicturesToo) {
+  EXPECT_TRUE(sums_minimally(product_3x3(64, 128, 7), {.has_avx512 = true}));
+  EXPECT_FALSE(sums_minimally(product_3x3(64, 128, 6), {.has_avx512 = true}));
+  EXPECT_FALSE(sums_minimally(product_3x3(64, 128, 7), {.has_avx2_fma = true})) << "not measured";
+  EXPECT_TRUE(sums_minimally(product_3x3(64, 128, 8), {.has_avx2_fma = true}));
+}
+
 TEST(WinogradLayers, AreThoseWhereItIsFaster) {
   const CpuModel cpu{.has_avx512 = true};
   EXPECT_TRUE(filters_minimally(product_3x3(64, 128, 14), cpu));
   EXPECT_TRUE(filters_minimally(product_3x3(64, 128, 14), {.has_avx2_fma = true}));
   EXPECT_FALSE(filters_minimally(product_3x3(64, 128, 14), {})) << "a chip without fused multiply-adds";
-  EXPECT_TRUE(filters_minimally(product_3x3(64, 128, 7), cpu));
-  EXPECT_FALSE(filters_minimally(product_3x3(64, 128, 7), {.has_avx2_fma = true})) << "not measured";
-  EXPECT_FALSE(filters_minimally(product_3x3(64, 128, 6), cpu)) << "a small picture";
+  EXPECT_FALSE(filters_minimally(product_3x3(64, 128, 7), cpu)) << "a small picture";
   EXPECT_FALSE(filters_minimally(product_3x3(3, 64, 32), cpu)) << "the first layer";
   EXPECT_FALSE(filters_minimally(product_3x3(96, 64, 32), cpu)) << "a panel that is not full";
   Product p = product_3x3(64, 64, 32);

@@ -43,9 +43,9 @@ struct WinogradSlots {
 
 // Some channels of a layer, as sums of its weights' gradient are kept: [36][in][out].
 struct WinogradPart {
-  int in = 0, out = 0;  // `in` at most kWinogradRows
-  int all_in = 0;       // channels of the layer's source: so many kernels lie in a row of its weights
-  bool passes_caches = false;
+  int in = 0, out = 0;         // `in` at most kWinogradRows
+  int all_in = 0;              // channels of the layer's source: so many kernels lie in a row of its weights
+  bool passes_caches = false;  // its gradient does: see passing_stores.hpp
 };
 
 // Convolutions of 3x3 by minimal filtering, F(4x4, 3x3): Lavin and Gray, "Fast Algorithms for Convolutional Neural

@@ -264,7 +264,7 @@ void add_tile_products(const TileGradient& s, const std::uint16_t* turned, const
     }
   }
   _tile_release();
-  if (to.gradient) _mm_sfence();  // what passed by the caches is there before others hear of it
+  if (to.gradient) _mm_sfence();  // what passed the caches must be there before others may read it
 }
 
 }  // namespace dtrain::backend::cpu

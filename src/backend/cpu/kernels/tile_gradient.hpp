@@ -48,7 +48,7 @@ struct TileGradient {
   constexpr std::int64_t sums_size() const { return std::int64_t{kTilePositions} * in * out; }
 };
 
-// All pointers are to whole cache lines.
+// All pointers are to whole cache lines, but for TileSums::gradient.
 void turn_source(const TileGradient& shape, const std::uint16_t* source, std::uint16_t* turned);
 void pair_gradient(const TileGradient& shape, const std::uint16_t* gradient, std::uint16_t* pairs);
 // Where a call leaves the sums of the samples up to its own.

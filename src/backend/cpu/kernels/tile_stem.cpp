@@ -6,12 +6,12 @@
 namespace dtrain::backend::cpu {
 namespace {
 
-void clear(std::uint16_t* numbers, std::int64_t count) {
+void clear_lines(std::uint16_t* numbers, std::int64_t count) {
   for (std::int64_t k = 0; k < count; k += kTileInner) _mm512_store_si512(numbers + k, _mm512_setzero_si512());
 }
 
-// A sample's rows to [h][in][stride][plane], column u of the padded picture to u / stride of plane u % stride. What is
-// padding, or lies behind the picture, stays as it is.
+// A sample's rows to [h][in][stride][plane]: pixel u of a padded row to place u / stride of plane u % stride. Padding
+// and what lies behind the picture stay zero.
 void take_planes(const TileStem& s, const std::uint16_t* sample, std::uint16_t* planes) {
   const std::int64_t row_size = std::int64_t{s.in} * s.stride * s.plane();
   for (int y = 0; y < s.h; ++y) {
@@ -45,7 +45,8 @@ void take_taps(const TileStem& s, const std::uint16_t* planes, int first, int ro
   }
 }
 
-// A row of the results' gradient, to [out / 32][kStemRows][steps][16 pairs][32][2], of which it is one of the second.
+// A row of the results' gradient to its place in [out / 32][kStemRows][steps][16 pairs][32][2]; `pairs` is that of its
+// first 32 channels.
 void take_pairs(const TileStem& s, const std::uint16_t* row, std::uint16_t* pairs) {
   for (int pair = 0; pair < s.steps() * kTile; ++pair) {
     const auto pixel = [&](int x, int channel) {
@@ -63,8 +64,8 @@ void take_pairs(const TileStem& s, const std::uint16_t* row, std::uint16_t* pair
 // Tiles 0 to 3 are the sums of 32 taps, or of 16, and 32 channels over `rows` rows of results; 4 and 5 are taps, 6 and
 // 7 halves of the channels.
 template <bool TwoTiles>
-[[gnu::noinline]] void add_products(const TileStem& s, const std::uint16_t* taps, const std::uint16_t* pairs, int rows,
-                                    float* sums) {
+[[gnu::noinline]] void add_tap_products(const TileStem& s, const std::uint16_t* taps, const std::uint16_t* pairs,
+                                        int rows, float* sums) {
   constexpr long kPairsRow = kTileColumns * 4;
   const long sums_row = static_cast<long>(s.out) * 4, taps_row = static_cast<long>(s.pitch()) * 2;
   float* const lower = sums + std::int64_t{kTile} * s.out;
@@ -103,10 +104,12 @@ void add_rows(const TileStem& s, const std::uint16_t* taps, const std::uint16_t*
   for (int out = 0; out < s.out; out += kTileColumns, pairs += kStemRows * s.pairs_of_row()) {
     int tap = 0;
     for (; tap + 2 * kTile <= s.rows(); tap += 2 * kTile) {
-      add_products<true>(s, taps + std::int64_t{tap} * s.pitch(), pairs, rows, sums + std::int64_t{tap} * s.out + out);
+      add_tap_products<true>(s, taps + std::int64_t{tap} * s.pitch(), pairs, rows,
+                             sums + std::int64_t{tap} * s.out + out);
     }
     if (tap < s.rows()) {
-      add_products<false>(s, taps + std::int64_t{tap} * s.pitch(), pairs, rows, sums + std::int64_t{tap} * s.out + out);
+      add_tap_products<false>(s, taps + std::int64_t{tap} * s.pitch(), pairs, rows,
+                              sums + std::int64_t{tap} * s.out + out);
     }
   }
 }
@@ -118,8 +121,8 @@ void add_stem_products(const TileStem& s, const std::uint16_t* source, const std
   std::uint16_t* const planes = room;
   std::uint16_t* const taps = planes + s.planes_size();
   std::uint16_t* const pairs = taps + s.taps_size();
-  clear(planes, s.planes_size());
-  clear(taps, s.taps_size());  // numbers behind the last tap are read, and must be such
+  clear_lines(planes, s.planes_size());
+  clear_lines(taps, s.taps_size());  // tiles also read rows behind the last tap, which nothing else writes
   const TileConfig config;
   _tile_loadconfig(&config);
   for (int sample = 0; sample < s.count; ++sample) {

@@ -23,11 +23,12 @@ struct TileStem {
   constexpr int out_h() const { return (h + 2 * pad - kernel) / stride + 1; }
   constexpr int out_w() const { return (w + 2 * pad - kernel) / stride + 1; }
   constexpr int taps() const { return in * kernel * kernel; }
-  constexpr int rows() const { return (taps() + kTile - 1) / kTile * kTile; }  // of taps; the last ones mean nothing
+  constexpr int rows() const { return (taps() + kTile - 1) / kTile * kTile; }  // those behind the taps mean nothing
   constexpr int steps() const { return (out_w() + kTileInner - 1) / kTileInner; }
   // Pixels of a tap's row: an odd number of cache lines, so that taps lie in different sets.
   constexpr int pitch() const { return (steps() | 1) * kTileInner; }
-  // A row of the picture with its padding, in `stride` rows of every so manieth pixel, and as far as a tap reads.
+  // A row of a channel of the picture is `stride` planes: plane p has the pixels p, p + stride, p + 2 * stride, and so
+  // on, counted with the padding, and zeros as far as a tap reads.
   constexpr int plane() const { return pitch() + kTileInner * ((kernel - 1) / stride / kTileInner + 1); }
 
   // In numbers.
@@ -37,15 +38,14 @@ struct TileStem {
     return (std::int64_t{picture_rows} * in * kernel + kTile) * pitch();
   }
   constexpr std::int64_t pairs_size() const { return kStemRows * pairs_of_row() * out / kTileColumns; }
-  // Of 32 channels.
+  // For 32 channels of the result.
   constexpr std::int64_t pairs_of_row() const { return std::int64_t{steps()} * kTileInner * kTileColumns; }
   constexpr std::int64_t room_size() const { return planes_size() + taps_size() + pairs_size(); }
   constexpr std::int64_t sums_size() const { return std::int64_t{rows()} * out; }
 };
 
 // Adds to `sums`, [kernel row, in, kernel column][out], row of results after row: how samples are divided among calls
-// does not show in the bits. `room`: for room_size() numbers. All pointers are to whole cache lines, `source` and
-// `gradient` apart.
+// does not show in the bits. `room`: for room_size() numbers. `room` and `sums` are pointers to whole cache lines.
 void add_stem_products(const TileStem& shape, const std::uint16_t* source, const std::uint16_t* gradient,
                        std::uint16_t* room, float* sums);
 // To the layout of the weights, [out][in][kernel][kernel].

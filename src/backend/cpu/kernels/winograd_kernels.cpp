@@ -84,7 +84,7 @@ inline void each_vector(int channels, Work work) {
 
 inline bool lies_in(const WinogradPlane& p, int y, int x) { return y >= 0 && y < p.h && x >= 0 && x < p.w; }
 
-// Side x Side pixels from (row, column) on; those outside are zero. write(position, channel, vector)
+// Side x Side pixels from (row, column) on; those outside are zero.
 template <int Side, typename Transform>
 inline void transform_pixels(const WinogradPlane& p, const float* sample, int row, int column, const WinogradSlots& to,
                              Transform by) {
@@ -149,9 +149,9 @@ void results(const WinogradPlane& p, const float* sums, int64_t pitch, const flo
   });
 }
 
-// Past the caches. As a template, so that each instruction set sees its own instruction alone.
+// By a non-temporal store. A template, so that each instruction set sees its own instruction alone.
 template <typename Numbers>
-inline void pass(float* to, Numbers numbers) {
+inline void store_past_caches(float* to, Numbers numbers) {
   if constexpr (sizeof(Numbers) == sizeof(__m512)) {
     _mm512_stream_ps(to, numbers);
   } else {
@@ -159,12 +159,12 @@ inline void pass(float* to, Numbers numbers) {
   }
 }
 
-// Whole registers of numbers to whole lines of memory, or past the caches.
+// `past_caches`: `to` is the begin of a line, and `count` fills whole ones.
 inline void copy_lines(const float* from, int64_t count, bool past_caches, float* to) {
   for (int64_t k = 0; k < count; k += kRegisterLanes) {
     const Register numbers = load<Register>(from + k);
     if (past_caches) {
-      pass(to + k, numbers);
+      store_past_caches(to + k, numbers);
     } else {
       store(to + k, numbers);
     }
@@ -172,7 +172,7 @@ inline void copy_lines(const float* from, int64_t count, bool past_caches, float
 }
 
 // The kernels of neighbouring columns of the product are transformed side by side, one in each lane of a register; some
-// rows of a panel in a copy, so that each position gets its numbers in one piece.
+// rows of a panel in a copy (up to 144 KiB of the thread's stack), so that each position gets its numbers in one piece.
 void weights(const WinogradWeights& s, const float* from, float* out) {
   constexpr int kKernel = 3, kSize = kKernel * kKernel, kRows = 16;
   alignas(kLineBytes) float together[kWinogradPositions][kRows * kPanel];
@@ -204,7 +204,7 @@ void weights(const WinogradWeights& s, const float* from, float* out) {
       }
     }
   }
-  if (past_caches) _mm_sfence();
+  if (past_caches) _mm_sfence();  // they must be there before others may read them
 }
 
 // Through a copy with a row for each lane, from which whole lines are written: the rows of the weights lie in the same
@@ -230,7 +230,7 @@ void weights_gradient(const WinogradPart& p, const float* sums, float* gradient)
       copy_lines(ordered[lane], row, p.passes_caches, to);
     }
   });
-  if (p.passes_caches) _mm_sfence();  // it is there before others hear of it
+  if (p.passes_caches) _mm_sfence();  // it must be there before others may read it
 }
 
 }  // namespace

@@ -35,16 +35,14 @@ class DenseGradient final : public Op {
   std::size_t weight_bytes() const override { return layer_.shape().plain_weights().get_size(); }
   std::size_t packed_bytes() const override { return weight_bytes(); }
   std::string shape_name(int count) const override { return layer_.shape_name(count); }
-  std::size_t workspace_bytes() const override { return sizeof(bool); }
-  void begin(Context& c) override { *workspace<bool>(c) = false; }
+  std::size_t workspace_bytes() const override { return 0; }
+  void begin(Context&) override {}
   void run(Context& c) override {
-    bool& started = *workspace<bool>(c);
     add_samples(*c.worker, c.count, c.data(source_), type_of(c, source_), c.data(gradient_), type_of(c, gradient_),
-                started, c.contribution + layer_.weight_offset());
-    started = true;
+                !c.is_first_chunk(), c.contribution + layer_.weight_offset());
   }
   void finish(Context& c) override {
-    if (!*workspace<bool>(c)) std::memset(c.contribution + layer_.weight_offset(), 0, weight_bytes());
+    if (c.chunks == 0) std::memset(c.contribution + layer_.weight_offset(), 0, weight_bytes());
   }
   bool meets() const override { return false; }
   void meet(std::span<Context>) override {}

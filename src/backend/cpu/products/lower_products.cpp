@@ -57,7 +57,7 @@ std::unique_ptr<Op> Lowering::weights_gradient(int index, TensorId source, Tenso
   ProductLayer& layer = *layers_.products[at(index)];
   const Product& shape = layer.shape();
   const CpuModel cpu = this_cpu();
-  if (shape.by_filtering) return make_winograd_backward_weights(layer, source, dy, rows_of_regions(index));
+  if (sums_minimally(shape, cpu)) return make_winograd_backward_weights(layer, source, dy, rows_of_regions(index));
   if (has_matrix_gradient(shape, cpu)) return make_matrix_gradient(layer, source, dy);
   if (has_dense_gradient(shape, cpu)) return make_dense_gradient(layer, source, dy);
   if (has_tile_gradient(shape, cpu)) return make_tile_gradient(layer, source, dy);

@@ -70,6 +70,7 @@ class TileStemOp final : public Op {
 }  // namespace
 
 bool has_tile_stem(const Product& p, const CpuModel& cpu) {
+  // Channels of pictures. Kernels of more taps, as those that cut patches have, are left to oneDNN.
   constexpr int kMostChannels = 4, kMostTaps = 256;
   if (p.dense || p.dtype != DType::bfloat16 || p.widened || !cpu.has_amx_bf16) return false;
   const nn::Convolution& c = p.convolution;

@@ -222,7 +222,7 @@ class WinogradBackwardData final : public WinogradOp {
 
 // Sums over the tiles in their order, so that chunks and blocks do not show in the bits. The sums are kept in parts of
 // some channels, each of which stays in the cache while a block of tiles is added to it. With a single block of a
-// single chunk there is room for one part alone: it becomes a part of the gradient before the next one begins.
+// single chunk all parts take the room of the first: each becomes a part of the gradient before the next one begins.
 class WinogradBackwardWeights final : public WinogradOp {
  public:
   WinogradBackwardWeights(ProductLayer& layer, TensorId source, TensorId gradient, const RegionRows& rows)
@@ -263,7 +263,7 @@ class WinogradBackwardWeights final : public WinogradOp {
   std::size_t gradient_bytes() const { return layer_.shape().plain_weights().get_size(); }
   float* gradient_of(const Context& c) const { return c.contribution + layer_.weight_offset(); }
 
-  // Without tiles, too: the sums begin and end.
+  // Without tiles too, for the sums may begin or end with this call.
   void add_tiles(Worker& worker, const TilesInUse& tiles, const float* in, const float* out, const Sums& sums) const {
     const nn::Shape &source = layer_.shape().in, &result = layer_.shape().out;
     float* const values_in = values(worker);
@@ -330,13 +330,18 @@ bool fills_panels(int channels) {
 
 }  // namespace
 
-bool filters_minimally(const Product& p, const CpuModel& cpu) {
-  // Below it tiles hang over the edge, and weights are read for few of them. 7 was measured with AVX-512 alone.
-  const int least_side = cpu.has_avx512 ? 7 : 8;
+static bool can_filter(const Product& p, const CpuModel& cpu, int least_side) {
   if (!p.is_padded_3x3() || p.convolution.stride_h != 1 || p.convolution.stride_w != 1) return false;
   if (p.dtype != DType::float32 || !cpu.has_fused_kernels()) return false;
   return std::min(p.out.h, p.out.w) >= least_side && fills_panels(p.in.c) && fills_panels(p.out.c);
 }
+
+// Below 8 pixels tiles hang over the edge, and weights, which take four times the memory of direct ones, are read for
+// few of them.
+bool filters_minimally(const Product& p, const CpuModel& cpu) { return can_filter(p, cpu, 8); }
+
+// The gradient reads no weights. 7 pixels were measured with AVX-512 alone.
+bool sums_minimally(const Product& p, const CpuModel& cpu) { return can_filter(p, cpu, cpu.has_avx512 ? 7 : 8); }
 
 std::unique_ptr<Op> make_winograd_forward(ProductLayer& layer, TensorId source, TensorId result,
                                           const RegionRows& rows) {

@@ -11,8 +11,9 @@
 
 namespace dtrain::backend::cpu {
 
-// Pure. Where this is faster than oneDNN's direct convolution.
+// Pure. Where this is faster than oneDNN's direct convolution: forward and by the data; and by the weights.
 bool filters_minimally(const Product& p, const CpuModel& cpu);
+bool sums_minimally(const Product& p, const CpuModel& cpu);
 
 // For such a layer. Of a value of regions the rows below the last region are not computed: results and gradients there
 // are 0.
