@@ -154,8 +154,10 @@ template <typename Numbers>
 inline void store_past_caches(float* to, Numbers numbers) {
   if constexpr (sizeof(Numbers) == sizeof(__m512)) {
     _mm512_stream_ps(to, numbers);
-  } else {
+  } else if constexpr (sizeof(Numbers) == sizeof(__m256)) {
     _mm256_stream_ps(to, numbers);
+  } else {
+    _mm_stream_ps(to, numbers);
   }
 }
 
