@@ -305,9 +305,10 @@ ExitCode end(const DownCommand& options, Reporter& reporter) {
   cluster::DownResult result;
   std::vector<std::string> done, unfinished;  // regions; those in which something stays
   const Regions regions = regions_of(options, reporter);
-  // Where none is named, all of these are asked for the cluster.
+  // Where none is named, all of these are asked for the cluster. There may be none to clear: all refuse the user.
   std::vector<std::string> asked = regions.to_clear;
-  if (asked.front().empty()) asked = cluster::regions_to_ask(options.place.name, usual_settings(options.place));
+  if (!asked.empty() && asked.front().empty())
+    asked = cluster::regions_to_ask(options.place.name, usual_settings(options.place));
   for (const std::string& region : regions.to_clear) {
     const std::size_t before = result.kept.size() + result.leftover.size();
     DownCommand here = options;
