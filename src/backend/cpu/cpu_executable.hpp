@@ -88,8 +88,8 @@ class CpuExecutable final : public HostExecutable {
   Muon muon_;
   LayerWise layer_wise_;
   Lowered training_, evaluation_;
-  std::vector<Part> other_parts_;    // of a contribution: not the gradient of one segment
-  std::vector<Part> leaders_parts_;  // of a contribution: written by a lane's leader, left out by the threads behind it
+  std::vector<Part> other_parts_;    // what no segment declares as its gradient: final at the end of the shard
+  std::vector<Part> leaders_parts_;  // gradients that only a lane's leader writes: other threads clear theirs
   ModelState state_;
   std::span<const float> sum_;                // of the step that is to be applied
   std::vector<Worker> workers_;               // one per thread of the pool

@@ -6,7 +6,7 @@
 
 namespace dtrain::backend::cpu {
 
-constexpr int kLineBytes = 64;  // of a cache
+constexpr int kLineBytes = 64;  // of a cache line
 // Arrays of more numbers than this do not stay in a core's second cache. To write them past it spares reading what they
 // replace.
 constexpr int64_t kCachedNumbers = 1 << 18;

@@ -51,11 +51,11 @@ struct TileGradient {
 // All pointers are to whole cache lines, but for TileSums::gradient.
 void turn_source(const TileGradient& shape, const std::uint16_t* source, std::uint16_t* turned);
 void pair_gradient(const TileGradient& shape, const std::uint16_t* gradient, std::uint16_t* pairs);
-// Where a call leaves the sums of the samples up to its own.
+// The sums that a call adds its samples to. The first call of a gradient starts them, the last one completes them.
 struct TileSums {
-  float* sums = nullptr;      // what it begins with, [in / 16][out / 32][9][2][16][16]
-  bool begins = false;        // of the first samples: it begins with zeros
-  float* gradient = nullptr;  // of the last samples: the sums go there, in the layout of the weights [out][in][3][3]
+  float* sums = nullptr;      // [in / 16][out / 32][9][2][16][16]
+  bool begins = false;        // the first call: it starts from zeros and reads no sums
+  float* gradient = nullptr;  // the last call writes the sums there, as the weights lie, [out][in][3][3]; else null
 
   // A call for all samples keeps the sums of a block of channels in the cache until they are in the gradient.
   constexpr bool is_only() const { return begins && gradient != nullptr; }

@@ -247,11 +247,11 @@ class WinogradBackwardWeights final : public WinogradOp {
   std::int64_t measured_size() const override { return 2 * transformed_size(); }
 
  private:
-  // What the tiles of a call, or of a block, are added to.
+  // The sums that the tiles of a call, or of a block, are added to.
   struct Sums {
-    float* parts = nullptr;     // of all channels, one part after another
-    bool begins = false;        // with zeros
-    float* gradient = nullptr;  // where the sums go that are complete
+    float* parts = nullptr;     // one part after another
+    bool begins = false;        // these tiles are the first: the sums start from zeros
+    float* gradient = nullptr;  // these tiles are the last: the sums are transformed to there; else null
     bool is_only() const { return begins && gradient != nullptr; }
   };
   // Tiles that are transformed.
