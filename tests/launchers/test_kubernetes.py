@@ -189,6 +189,16 @@ def test_values_of_variables_are_in_a_secret(world: Cluster):
         cluster.expect_nothing_left()
 
 
+def test_stop_meets_the_next_pod(world: Cluster):
+    """Ctrl-C ends the training although the Job has its next pod before the end of the asked one was seen."""
+    with KubeWorld(world, eager=True, pending=0) as cluster:
+        job = cluster.job().start()
+        job.wait_members("cats-0", "cats-1").wait_steps(1)
+        assert stop_by_signal(job) == 75, job.said()
+        assert cluster.kube.attempts > 1 and "could not run in the pod" not in job.said(), job.said()
+        cluster.expect_nothing_left()
+
+
 def expect_refusal(job: HostsJob, code: int, words: str, *more) -> None:
     answer = job.world.run(*job.arguments, *more, check=False)
     assert answer.returncode == code and words in answer.stderr, (answer.returncode, answer.stderr)

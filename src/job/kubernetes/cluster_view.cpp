@@ -81,6 +81,11 @@ const PodView* ClusterView::coordinator() const {
   return last == pods.rend() ? nullptr : &*last;
 }
 
+const PodView* ClusterView::find(const std::string& name) const {
+  const auto pod = std::ranges::find(pods, name, &PodView::name);
+  return pod == pods.end() ? nullptr : &*pod;
+}
+
 ClusterView cluster_view(const Json& list) {
   ClusterView view;
   for (const Json& item : list.at("items").as_array()) {

@@ -27,6 +27,7 @@ struct ClusterView {
   std::vector<PodView> pods;  // coordinators first, then by time
   // The newest pod of the Job; nullptr: none.
   const PodView* coordinator() const;
+  const PodView* find(const std::string& name) const;  // nullptr: no such pod
 };
 
 // The answer to `kubectl get job,pod -o json`. Throws DataError.

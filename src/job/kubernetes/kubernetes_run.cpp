@@ -5,8 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <chrono>
 #include <set>
 #include <thread>
@@ -23,6 +21,7 @@
 #include <dtrain/launcher/kubernetes.hpp>
 
 #include "cluster_view.hpp"
+#include "pod_command.hpp"
 #include "pod_logs.hpp"
 
 namespace dtrain::job {
@@ -36,80 +35,17 @@ constexpr auto kPollSignals = 100ms;
 constexpr auto kViewInterval = 2s;
 // A view of the cluster may be older than what was applied.
 constexpr auto kLateness = 30s;
+// From the end of a container to the pod's status that says so.
+constexpr auto kStatusLag = 5s;
 // From the end of the training to the end of its log.
 constexpr auto kLastLogTime = 20s;
 // The API server may be away for so long, as during an upgrade.
 constexpr auto kApiPatience = 120s;
 
-// Options that concern the machine where the user is, or that the pods' own way to start replaces.
-bool is_of_here(const std::string& name) {
-  constexpr std::array<std::string_view, 8> kOfHere = {"launcher", "job-dir", "detach",     "resume",
-                                                       "cluster",  "env",     "ssh-config", "hostfile"};
-  return name.starts_with("kube-") || std::ranges::find(kOfHere, name) != kOfHere.end();
-}
-
-void append_option(const config::Option& option, Words& words) {
-  const std::string text = option.given.value_or(option.show());
-  if (option.is_switch()) {
-    if (text == "true") words.push_back(option.shown_name());
-    return;
-  }
-  for (const std::string& value : option.repeats ? split(text, config::kBetweenRepeated) : Words{text}) {
-    words.push_back(option.shown_name());
-    words.push_back(value);
-  }
-}
-
-// What looks at one process has nothing to do in pods, which would fail.
-void refuse_looks_of_here(const config::OptionSet& set) {
-  for (const char* name : {"dry-run", "test-io"}) {
-    const config::Option* option = set.find(name);
-    if (!option || !set.chosen(name)) continue;
-    const std::string text = option->given.value_or(option->show());
-    if (text != "true" && text != "1") continue;
-    throw UsageError(fmt::format("--{}: not supported by --launcher kubernetes, because it looks at one process", name),
-                     "give --launcher local, without -n and --elastic");
-  }
-}
-
-std::string name_of(const std::string& variable) { return variable.substr(0, variable.find('=')); }
-
 Words names_of(const Words& variables) {
   Words names;
-  for (const std::string& variable : variables) names.push_back(name_of(variable));
+  for (const std::string& variable : variables) names.push_back(variable.substr(0, variable.find('=')));
   return names;
-}
-
-// The coordinator's container has the variables of the Secret too, and passes them on to the workers by name. Those
-// that would change the coordinator itself, and are no secrets, stand in its command instead.
-bool is_of_secret(const std::string& variable) {
-  constexpr std::array<std::string_view, 3> kOfCoordinator = {"HOME", "PATH", "TMPDIR"};
-  constexpr std::array<std::string_view, 3> kItsLeads = {"LD_", "DTRAIN_", "DEEPLEARNING_"};
-  const std::string name = name_of(variable);
-  return std::ranges::find(kOfCoordinator, name) == kOfCoordinator.end() &&
-         std::ranges::none_of(kItsLeads, [&](std::string_view lead) { return name.starts_with(lead); });
-}
-
-// Kubernetes takes these names for variables and for keys of a Secret.
-void check_variable(const std::string& name) {
-  constexpr std::string_view kOthers = "_.-";
-  const auto fits = [&](unsigned char c) {
-    return std::isalnum(c) != 0 || kOthers.find(static_cast<char>(c)) != kOthers.npos;
-  };
-  const bool begins =
-      !name.empty() && (std::isalpha(static_cast<unsigned char>(name.front())) != 0 || name.front() == '_');
-  if (begins && std::ranges::all_of(name, fits)) return;
-  throw UsageError(fmt::format("--env {}: Kubernetes takes no variable of this name", name),
-                   "use letters, digits, '_', '.' and '-', and begin with a letter or '_'");
-}
-
-Words variables_of_secret(const Words& variables) {
-  Words chosen;
-  for (const std::string& variable : variables) {
-    check_variable(name_of(variable));
-    if (is_of_secret(variable)) chosen.push_back(variable);
-  }
-  return chosen;
 }
 
 launcher::KubernetesJob kubernetes_job(const config::JobOptions& options, std::string job_folder, Words command) {
@@ -174,6 +110,7 @@ class KubernetesRun {
         remove_objects();
         return *code;
       }
+      mend_stop();
     }
   }
 
@@ -243,11 +180,20 @@ class KubernetesRun {
     logs_.look(is_over);
   }
 
+  // The pod that was asked to end the training, or else the newest one. Where the Job has made the next pod before the
+  // end of the asked one was seen, the next one would train on.
+  const PodView* coordinator() const { return asked_pod_.empty() ? view_.coordinator() : view_.find(asked_pod_); }
+
+  bool training_ended() const {
+    if (view_.job != JobPhase::active) return true;
+    const PodView* pod = coordinator();
+    return !asked_pod_.empty() && (!pod || pod->is_over);
+  }
+
   // The end of the training, once its output has been shown.
   std::optional<ExitCode> outcome() {
-    const PodView* last = view_.coordinator();
-    const bool ended = view_.job != JobPhase::active || (asked_ > 0 && last && last->is_over);
-    if (!ended) return std::nullopt;
+    if (!training_ended()) return std::nullopt;
+    const PodView* last = coordinator();
     if (first_end_ == KubeClock::time_point{}) first_end_ = KubeClock::now();
     const bool waits_for_log = !logs_.pod().empty() && !logs_.is_complete();
     if (waits_for_log && KubeClock::now() - first_end_ < kLastLogTime) return std::nullopt;
@@ -259,7 +205,8 @@ class KubernetesRun {
     if (view_.job == JobPhase::failed && !view_.why.empty())
       reporter_.warn(fmt::format("job/{}: {}", name_, view_.why));
     if (view_.job == JobPhase::complete) return ExitCode::ok;
-    if (last && last->exit_code && *last->exit_code != 0) return static_cast<ExitCode>(*last->exit_code);
+    const bool has_code = last && last->exit_code && (*last->exit_code != 0 || asked_ > 0);
+    if (has_code) return static_cast<ExitCode>(*last->exit_code);
     if (asked_ > 0) return ExitCode::resumable;
     return ExitCode::failed;
   }
@@ -277,7 +224,8 @@ class KubernetesRun {
     }
     reporter_.note(heard > 1 ? "Ends the training at once"
                              : "Asks the training to save a checkpoint and to end; a second signal ends it at once");
-    Words words = {"exec", pod->name, "--container=dtrain", "--", "dtrain", "stop", "--job-dir", job_folder_};
+    if (asked_pod_.empty()) asked_pod_ = pod->name;
+    Words words = {"exec", asked_pod_, "--container=dtrain", "--", "dtrain", "stop", "--job-dir", job_folder_};
     if (heard > 1) words.emplace_back("--now");
     Spawn child = spawn_of(kubectl_.command(words));
     child.environment = own_environment();
@@ -285,15 +233,21 @@ class KubernetesRun {
     stops_.push_back(spawn(child));
   }
 
-  // Deleting the Job makes Kubernetes ask the pod itself.
+  // A `dtrain stop` that fails may have been killed because its container ended, which is what it asked for.
   void reap_stop() {
     std::erase_if(stops_, [this](pid_t process) {
       if (!has_ended(process)) return false;
-      if (wait_for_end(process).ok()) return true;
-      reporter_.warn("`dtrain stop` could not run in the pod; the Job is deleted, so that Kubernetes ends it");
-      delete_quietly("job");
+      if (!wait_for_end(process).ok() && !stop_failed_) stop_failed_ = KubeClock::now();
       return true;
     });
+  }
+
+  // Deleting the Job makes Kubernetes ask the pod itself.
+  void mend_stop() {
+    if (!stop_failed_ || KubeClock::now() - *stop_failed_ < kStatusLag) return;
+    stop_failed_.reset();
+    reporter_.warn("`dtrain stop` could not run in the pod; the Job is deleted, so that Kubernetes ends it");
+    delete_quietly("job");
   }
 
   void remove_objects() {
@@ -319,8 +273,10 @@ class KubernetesRun {
   KubeClock::time_point next_view_{}, applied_{}, answered_ = KubeClock::now(), first_end_{};
   bool complained_ = false;
   std::set<std::string> said_, followed_, reported_;
-  int asked_ = 0;             // stop signals that were passed on
-  std::vector<pid_t> stops_;  // processes that pass them on
+  int asked_ = 0;                                     // stop signals that were passed on
+  std::string asked_pod_;                             // that the first of them was passed on to
+  std::vector<pid_t> stops_;                          // processes that pass them on
+  std::optional<KubeClock::time_point> stop_failed_;  // the end of the first one of them that failed
 };
 
 ExitCode print_manifests(const launcher::KubernetesJob& job, Reporter& reporter) {
@@ -353,31 +309,6 @@ ExitCode answer_applied(const launcher::KubernetesJob& kube, Reporter& reporter)
 }
 
 }  // namespace
-
-std::string pod_job_folder(const config::JobOptions& options, const config::OptionSet& set) {
-  const config::Option& folder = *set.find("job-dir");
-  if (!set.chosen("job-dir") || folder.origin == folder.legacy_variable)
-    return fmt::format("{}/jobs/{}", config::kPodFolder, options.kubernetes.name);
-  return (Path(config::kPodFolder) / options.folder).lexically_normal().string();
-}
-
-std::vector<std::string> pod_command(const std::string& command, const config::JobOptions& options,
-                                     const config::OptionSet& set, const std::vector<std::string>& program) {
-  refuse_looks_of_here(set);
-  Words words = split(command, ' ');
-  for (const config::Option& option : set.options()) {
-    if (option.positional() || !set.chosen(option.name()) || is_of_here(option.name())) continue;
-    append_option(option, words);
-  }
-  for (const std::string& variable : options.environment) {
-    words.insert(words.end(), {"--env", is_of_secret(variable) ? name_of(variable) : variable});
-  }
-  words.insert(words.end(), {"--launcher", "folder", "--job-dir", pod_job_folder(options, set)});
-  if (set.find("resume") && set.chosen("model-prefix")) words.emplace_back("--resume");
-  if (!program.empty()) words.emplace_back("--");
-  words.insert(words.end(), program.begin(), program.end());
-  return words;
-}
 
 ExitCode run_on_kubernetes(const config::JobOptions& options, const std::string& job_folder,
                            const std::vector<std::string>& command, Reporter& reporter) {

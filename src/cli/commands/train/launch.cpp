@@ -12,6 +12,7 @@
 #include "job/coordinator/job.hpp"
 #include "job/coordinator/program_work.hpp"
 #include "job/kubernetes/kubernetes_run.hpp"
+#include "job/kubernetes/pod_command.hpp"
 #include "job/queue/submission.hpp"
 #include "job/spec/program_files.hpp"
 

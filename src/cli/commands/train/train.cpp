@@ -15,6 +15,7 @@
 #include "dry_run.hpp"
 #include "job/coordinator/train_job.hpp"
 #include "job/kubernetes/kubernetes_run.hpp"
+#include "job/kubernetes/pod_command.hpp"
 #include "job/queue/submission.hpp"
 #include "job/report/run_records.hpp"
 #include "job/report/run_watch.hpp"

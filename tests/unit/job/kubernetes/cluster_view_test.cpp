@@ -45,6 +45,8 @@ TEST(ClusterView, TakesTheNewestPodOfTheJob) {
   EXPECT_EQ(view.pods.at(0).exit_code, 75);
   EXPECT_TRUE(view.pods.at(0).is_over);
   EXPECT_EQ(view.pods.at(2).name, "x-0");
+  EXPECT_EQ(view.find("x-2"), &view.pods.at(0));
+  EXPECT_EQ(view.find("x-3"), nullptr);
 }
 
 TEST(ClusterView, SaysWhyAPodDoesNotRun) {

@@ -5,7 +5,7 @@
 
 #include "config/launch_options.hpp"
 #include "config/train_options.hpp"
-#include "job/kubernetes/kubernetes_run.hpp"
+#include "job/kubernetes/pod_command.hpp"
 
 namespace dtrain::job {
 namespace {
