@@ -192,6 +192,7 @@ struct Coordinator::Impl {
   }
 
   Json stop(const Json& body, Moment now) {
+    if (stepped_down) throw RemoteError("another coordinator leads this job by now", "ask again in a few seconds");
     const Json* at_once = body.find("now");
     step(StopAsked{text_or(body, "reason", "asked for"), at_once && at_once->as_bool()}, now);
     return Json::object({{"ok", true}});
