@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "jpeg_errors.hpp"
+#include "jpeg_scan.hpp"
 
 namespace dtrain::data {
 namespace {
@@ -42,6 +43,7 @@ struct JpegDecoder::State {
   JpegErrors errors;
   jpeg_decompress_struct jpeg{};
   jpeg_progress_mgr progress{};
+  JpegScan scan;
   JDIMENSION left = 0, columns = 0;
   std::vector<std::uint8_t> unwanted;  // a row to be passed over
 
@@ -84,7 +86,10 @@ void JpegDecoder::begin(JpegPixels pixels, const JpegPart& part) {
   jpeg.scale_num = 1;
   jpeg.scale_denom = static_cast<unsigned>(part.scale);
   jpeg.dct_method = JDCT_ISLOW;
-  state.errors.guard([&] { jpeg_start_decompress(&jpeg); });
+  state.errors.guard([&] {
+    jpeg_start_decompress(&jpeg);
+    state.scan.take_over(jpeg);
+  });
   state.left = 0;
   state.columns = jpeg.output_width;
   const bool narrower = part.left > 0 || part.right < static_cast<int>(jpeg.output_width);
