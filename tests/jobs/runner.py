@@ -8,6 +8,7 @@ import importlib
 import inspect
 import os
 import pathlib
+import resource
 import shutil
 import signal
 import sys
@@ -48,14 +49,20 @@ def suites(folder: pathlib.Path, names: list[str]):
         yield name, importlib.import_module(f"test_{name}")
 
 
+def seconds_of_children() -> float:
+    """What the processes computed that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def run_test(name: str, test, data: pathlib.Path, world_type) -> str:
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="dtrain-jobs-"))
     world = world_type(scratch, data)
-    start = time.monotonic()
+    start, computed = time.monotonic(), seconds_of_children()
     try:
         test(world)
         world.expect_no_process_left()
-        print(f"ok {name} ({time.monotonic() - start:.1f} s)", flush=True)
+        print(f"ok {name} ({time.monotonic() - start:.1f} s, {seconds_of_children() - computed:.1f} s of CPU)", flush=True)
         return "passed"
     except Skip as why:
         print(f"SKIP {name}: {why}", flush=True)

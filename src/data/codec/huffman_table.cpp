@@ -7,8 +7,8 @@ void HuffmanTable::make(const HuffmanCodes& codes, HuffmanUse use) {
   codes_ = codes;
   use_ = use;
   made_ = true;
+  has_leaps_ = false;
   fill_entries();
-  if (use == HuffmanUse::ac) fill_leaps();
 }
 
 void HuffmanTable::fill_entries() {
@@ -44,6 +44,7 @@ void HuffmanTable::fill_entry(std::uint32_t code, unsigned length, unsigned symb
 
 void HuffmanTable::fill_leaps() {
   for (std::uint32_t look = 0; look < leaps_.size(); ++look) leaps_[look] = leap_at(look);
+  has_leaps_ = true;
 }
 
 HuffmanLeap HuffmanTable::leap_at(std::uint32_t look) const {

@@ -61,10 +61,14 @@ class HuffmanTable {
 
   // Cheap if it was made of the same codes before.
   void make(const HuffmanCodes& codes, HuffmanUse use);
+  // Before the first leap of HuffmanUse::ac; they cost more than all else, and whole pictures need none.
+  void make_leaps() {
+    if (!has_leaps_) fill_leaps();
+  }
 
   // By the next bits, the first one on top.
   HuffmanEntry entry(std::uint64_t bits) const { return entries_[bits >> (64 - kLook)]; }
-  HuffmanLeap leap(std::uint64_t bits) const { return leaps_[bits >> (64 - kLook)]; }  // of HuffmanUse::ac only
+  HuffmanLeap leap(std::uint64_t bits) const { return leaps_[bits >> (64 - kLook)]; }
 
   struct LongCode {
     unsigned length = 0, symbol = 0;  // length 0: there is no such code
@@ -79,7 +83,7 @@ class HuffmanTable {
 
   HuffmanCodes codes_;
   HuffmanUse use_ = HuffmanUse::dc;
-  bool made_ = false;
+  bool made_ = false, has_leaps_ = false;
   std::array<HuffmanEntry, 1 << kLook> entries_;
   std::array<HuffmanLeap, 1 << kLook> leaps_;
   std::array<std::uint32_t, 17> limits_{};  // [n]: the first code above those of n bits, as 16 bits

@@ -97,6 +97,7 @@ void JpegDecoder::begin(JpegPixels pixels, const JpegPart& part) {
     state.left = static_cast<JDIMENSION>(std::max(0, part.left - kMargin));
     state.columns = std::min(jpeg.output_width, static_cast<JDIMENSION>(part.right + kMargin)) - state.left;
     state.errors.guard([&] { jpeg_crop_scanline(&jpeg, &state.left, &state.columns); });
+    state.scan.keep_columns(jpeg, state.left, state.columns);
   }
   if (part.top == 0) return;
   if (state.in_one_scan()) {

@@ -1,26 +1,37 @@
 #include "jpeg_scan.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include <jerror.h>
-#include <jpegint.h>
+
+// The beginning of a structure that libjpeg declares in a header of its own, which not every system installs.
+struct jpeg_entropy_decoder {
+  void (*start_pass)(j_decompress_ptr);
+  boolean (*decode_mcu)(j_decompress_ptr, JBLOCKROW* blocks);  // nullptr: passes over the unit
+};
 
 namespace dtrain::data {
 namespace {
 
 constexpr std::uint8_t kMarker = 0xFF, kFirstRestart = 0xD0;
 constexpr unsigned kRestartMarkers = 8;
+// To make the tables takes as long as these bytes save.
+constexpr std::size_t kWorthTheTables = 4096;
 
-void warn(jpeg_decompress_struct& jpeg, int code) {
-  jpeg.err->msg_code = code;
+[[noreturn]] void refuse(jpeg_decompress_struct& jpeg, int warning) {
+  jpeg.err->msg_code = warning;
   jpeg.err->emit_message(reinterpret_cast<j_common_ptr>(&jpeg), -1);
+  std::abort();
 }
 
-// Lossless pictures have other spectra.
+// Lossless pictures have other spectra. A file's size alone decides, never what was decoded before: libjpeg lets some
+// damage pass.
 bool is_usual(jpeg_decompress_struct& jpeg) {
   return jpeg.progressive_mode == FALSE && jpeg.arith_code == FALSE && jpeg.data_precision == 8 && jpeg.Ss == 0 &&
-         jpeg.Se == DCTSIZE2 - 1 && jpeg_has_multiple_scans(&jpeg) == FALSE;
+         jpeg.Se == DCTSIZE2 - 1 && jpeg_has_multiple_scans(&jpeg) == FALSE &&
+         jpeg.src->bytes_in_buffer >= kWorthTheTables;
 }
 
 HuffmanCodes codes_of(const JHUFF_TBL& table) {
@@ -30,13 +41,23 @@ HuffmanCodes codes_of(const JHUFF_TBL& table) {
   return codes;
 }
 
-// The field's name depends on the version of libjpeg that its interface is that of.
+// Of a block after the inverse DCT. The field's name depends on the version of libjpeg whose interface this is.
 template <typename Component>
-int size_of_blocks(const Component& component) {
+int side_of_block(const Component& component) {
   if constexpr (requires { component.DCT_scaled_size; }) {
     return component.DCT_scaled_size;
   } else {
     return component.DCT_h_scaled_size;
+  }
+}
+
+// Likewise, of all components the least.
+template <typename Jpeg>
+int least_side_of_block(const Jpeg& jpeg) {
+  if constexpr (requires { jpeg.min_DCT_scaled_size; }) {
+    return jpeg.min_DCT_scaled_size;
+  } else {
+    return jpeg.min_DCT_h_scaled_size;
   }
 }
 
@@ -46,11 +67,20 @@ void JpegScan::take_over(jpeg_decompress_struct& jpeg) {
   if (!is_usual(jpeg)) return;
   make_tables(jpeg);
   plan_blocks(jpeg);
-  column_ = 0;
+  first_column_ = column_ = 0;
+  last_column_ = jpeg.MCUs_per_row - 1;
   restarts_ = 0;
   begin_interval(jpeg);
   jpeg.client_data = this;
   jpeg.entropy->decode_mcu = decode_mcu;
+}
+
+// The same columns of units as in jpeg_crop_scanline(). A single component has units of one block.
+void JpegScan::keep_columns(const jpeg_decompress_struct& jpeg, JDIMENSION left, JDIMENSION columns) {
+  const int blocks = jpeg.num_components == 1 ? 1 : jpeg.max_h_samp_factor;
+  const auto width = static_cast<JDIMENSION>(blocks * least_side_of_block(jpeg));
+  first_column_ = left / width;
+  last_column_ = (left + columns - 1) / width;
 }
 
 void JpegScan::make_tables(const jpeg_decompress_struct& jpeg) {
@@ -67,7 +97,7 @@ void JpegScan::plan_blocks(const jpeg_decompress_struct& jpeg) {
   for (int i = 0; i < block_count_; ++i) {
     const int index = jpeg.MCU_membership[i];
     const jpeg_component_info& component = *jpeg.cur_comp_info[index];
-    Need need = size_of_blocks(component) > 1 ? Need::all : Need::mean;
+    Need need = side_of_block(component) > 1 ? Need::all : Need::mean;
     if (component.component_needed == FALSE) need = Need::nothing;
     blocks_[static_cast<std::size_t>(i)] = {.component = index,
                                             .need = need,
@@ -76,6 +106,8 @@ void JpegScan::plan_blocks(const jpeg_decompress_struct& jpeg) {
   }
 }
 
+// Allocates for the first interval alone, which has the most bytes behind it: later ones are begun below libjpeg, which
+// no exception may leave.
 void JpegScan::begin_interval(jpeg_decompress_struct& jpeg) {
   take_bytes(*jpeg.src);
   means_ = {};
@@ -87,18 +119,19 @@ void JpegScan::pass_restart_marker(jpeg_decompress_struct& jpeg) {
   const auto* at = source.next_input_byte;
   const auto* const end = at + source.bytes_in_buffer;
   while (at < end && *at == kMarker) ++at;
-  if (at == end) warn(jpeg, JWRN_JPEG_EOF);
+  if (at == end) refuse(jpeg, JWRN_JPEG_EOF);
   const unsigned wanted = restarts_++ % kRestartMarkers;
   if (*at != kFirstRestart + wanted) {
     jpeg.err->msg_parm.i[0] = *at;
     jpeg.err->msg_parm.i[1] = static_cast<int>(wanted);
-    warn(jpeg, JWRN_MUST_RESYNC);
+    refuse(jpeg, JWRN_MUST_RESYNC);
   }
   source.next_input_byte = ++at;
   source.bytes_in_buffer = static_cast<std::size_t>(end - at);
 }
 
-// Up to the next marker, where libjpeg is to read on. A byte of 0xFF is followed by 0 (T.81, F.1.2.3).
+// Up to the next marker, where libjpeg is to read on. A byte of 0xFF is followed by 0 (T.81, F.1.2.3); more of 0xFF
+// before the 0 fill, as before a marker.
 void JpegScan::take_bytes(jpeg_source_mgr& source) {
   const std::uint8_t* from = source.next_input_byte;
   const std::uint8_t* const end = from + source.bytes_in_buffer;
@@ -130,12 +163,11 @@ boolean JpegScan::decode_mcu(j_decompress_ptr jpeg, JBLOCKROW* blocks) {
     self.begin_interval(*jpeg);
     --self.left_;
   }
-  const jpeg_decomp_master& master = *jpeg->master;
-  const bool wanted = self.column_ >= master.first_iMCU_col && self.column_ <= master.last_iMCU_col;
-  self.read_unit(wanted ? blocks : nullptr);
+  const bool is_kept = self.column_ >= self.first_column_ && self.column_ <= self.last_column_;
+  self.read_unit(is_kept ? blocks : nullptr);
   if (++self.column_ == jpeg->MCUs_per_row) self.column_ = 0;
-  if (self.scan_.damaged) warn(*jpeg, JWRN_HUFF_BAD_CODE);
-  if (self.is_read_past_the_end()) warn(*jpeg, jpeg->src->bytes_in_buffer == 0 ? JWRN_JPEG_EOF : JWRN_HIT_MARKER);
+  if (self.scan_.damaged) refuse(*jpeg, JWRN_HUFF_BAD_CODE);
+  if (self.is_read_past_the_end()) refuse(*jpeg, jpeg->src->bytes_in_buffer == 0 ? JWRN_JPEG_EOF : JWRN_HIT_MARKER);
   return TRUE;
 }
 
@@ -151,6 +183,7 @@ void JpegScan::read_unit(JBLOCKROW* blocks) {
     if (need == Need::all) {
       read_block(*block.ac, scan, *blocks[i]);
     } else {
+      block.ac->make_leaps();
       pass_over_block(*block.ac, scan);
     }
   }

@@ -4,7 +4,7 @@
 // after the other and refills its bits byte by byte.
 //
 // All else stays libjpeg's: headers, dequantisation, inverse DCT, colours, errors. What connects both is the pointer
-// decode_mcu of its entropy decoder (jpegint.h), which no version since 1998 has changed.
+// decode_mcu of its entropy decoder, the second member of a structure that all versions have begun alike since 1998.
 #pragma once
 
 #include <array>
@@ -24,17 +24,24 @@ namespace dtrain::data {
 // Used again and again by one thread, for one picture at a time.
 class JpegScan {
  public:
-  // After jpeg_start_decompress(), before the first row is read or skipped. Does nothing for unusual pictures, which
-  // libjpeg goes on to decode. All bytes of the picture must be in the buffer of `jpeg.src`, and both must stay until
-  // the picture is finished or aborted. Damage becomes one of libjpeg's warnings, which must not return.
+  JpegScan() = default;
+  JpegScan(const JpegScan&) = delete;  // libjpeg points to it
+
+  // After jpeg_start_decompress(), before the first row is read or skipped. Does nothing for unusual and for small
+  // pictures, which libjpeg goes on to decode. All bytes of the picture must be in the buffer of `jpeg.src`, and both
+  // must stay until the picture is finished or aborted. Damage becomes one of libjpeg's warnings, which must not
+  // return. Keeps the memory of the largest file that it has seen.
   void take_over(jpeg_decompress_struct& jpeg);
+  // After jpeg_crop_scanline(), with what that returned.
+  void keep_columns(const jpeg_decompress_struct& jpeg, JDIMENSION left, JDIMENSION columns);
 
  private:
   enum class Need { nothing, mean, all };
   struct Block {
     int component;
     Need need;
-    const HuffmanTable *dc, *ac;
+    const HuffmanTable* dc;
+    HuffmanTable* ac;
   };
 
   static boolean decode_mcu(j_decompress_ptr jpeg, JBLOCKROW* blocks);
@@ -52,10 +59,11 @@ class JpegScan {
   std::vector<std::uint8_t> bytes_;  // of the interval, without stuffing; then zeros
   const std::uint8_t* end_ = nullptr;
   ScanBits scan_;
-  std::array<std::uint32_t, MAX_COMPS_IN_SCAN>
-      means_{};            // first coefficients of the components' last blocks; they wrap
-  JDIMENSION column_ = 0;  // of the next unit
-  unsigned left_ = 0;      // units up to the next restart marker
+  // First coefficients of the components' last blocks; sums of damaged files wrap.
+  std::array<std::uint32_t, MAX_COMPS_IN_SCAN> means_{};
+  JDIMENSION first_column_ = 0, last_column_ = 0;  // of the units that are kept
+  JDIMENSION column_ = 0;                          // of the next unit
+  unsigned left_ = 0;                              // units up to the next restart marker
   unsigned restarts_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // The bits of a JPEG's scan, and the coefficients of one block in them (ITU-T T.81, F.2.2). The way from each
-// coefficient to the next is a look into a table and a shift, seven cycles; everything else happens beside it.
+// coefficient to the next is a look into a table and a shift, eight cycles; everything else happens beside it.
 #pragma once
 
 #include <array>
