@@ -11,7 +11,6 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr const char* kContainer = "dtrain";
 constexpr int kPodUser = 65532;  // as in the image of packaging/image.sh
 // A worker leaves at the next step, and the last one saves first.
 constexpr int kWorkerGrace = 120, kLeaveLimit = 100;

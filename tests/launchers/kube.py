@@ -43,6 +43,8 @@ class Kube:
         self.gone: list[Pod] = []
         self.views: list[tuple[float, list[dict]]] = []
         self.image_trouble = self.refused_kind = ""  # of objects that the user has no right to make
+        self.held_kind = ""    # whose pods find no node
+        self.lost_deletes = 0  # that do not reach the control plane
         self.attempts = 0
         self.lock, self.over = threading.RLock(), threading.Event()
         VOLUME.mkdir(exist_ok=True)
@@ -176,7 +178,7 @@ class Kube:
                 pod.start = time.monotonic() + BACK_OFF
         if not pod.container and pod.ending:
             self.forget(pod)
-        elif not pod.container and not pod.trouble and time.monotonic() >= pod.start:
+        elif not pod.container and not pod.trouble and pod.kind != self.held_kind and time.monotonic() >= pod.start:
             node = self.nodes[-1] if pod.kind == "Job" else \
                 self.nodes[int(pod.name.rsplit("-", 1)[1]) % len(self.nodes)]
             pod.container = Container(pod, node, self.secrets())
@@ -233,6 +235,9 @@ class Kube:
         with self.lock:
             if words[0] == "apply":
                 return self.apply(text)
+            if words[0] == "delete" and self.lost_deletes > 0:
+                self.lost_deletes -= 1
+                raise ValueError("Unable to connect to the server: net/http: TLS handshake timeout")
             if words[0] == "delete" and words[2] == "-l":
                 return self.delete(words[1].split(","), lambda item: has_labels(item, words[3]))
             if words[0] == "delete":

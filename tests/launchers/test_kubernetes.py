@@ -195,7 +195,22 @@ def test_stop_meets_the_next_pod(world: Cluster):
         job = cluster.job().start()
         job.wait_members("cats-0", "cats-1").wait_steps(1)
         assert stop_by_signal(job) == 75, job.said()
-        assert cluster.kube.attempts > 1 and "could not run in the pod" not in job.said(), job.said()
+        assert cluster.kube.attempts > 1 and "did not end the pod" not in job.said(), job.said()
+        cluster.expect_nothing_left()
+
+
+def test_stop_while_it_waits_for_hosts(world: Cluster):
+    """Ctrl-C ends a training whose pods find no node, also where the job folder has the record of an earlier one. What the
+    control plane does not hear is said again."""
+    with KubeWorld(world) as cluster:
+        cluster.job(epochs=1).start().finish()
+        cluster.expect_nothing_left()
+        cluster.kube.held_kind = "StatefulSet"
+        job = cluster.job(epochs=EPOCHS).start()
+        eventually(lambda: job.said().count("0 of 2 hosts wait") == 2, "it waits", job=job)
+        cluster.kube.lost_deletes = 2
+        assert stop_by_signal(job) in (75, 130), job.said()
+        assert cluster.kube.lost_deletes == 0
         cluster.expect_nothing_left()
 
 

@@ -13,6 +13,9 @@
 
 namespace dtrain::launcher {
 
+// Of each pod. A cluster may add others, such as the proxies of a service mesh, which outlive it.
+inline constexpr const char* kContainer = "dtrain";
+
 struct KubernetesJob {
   std::string name;   // of every object
   std::string space;  // namespace; empty: that of kubectl's context

@@ -18,8 +18,8 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto kPoll = 5ms;
-constexpr auto kGrace = 20ms;  // for one that was killed
-constexpr off_t kLongest = off_t{1} << 20;
+constexpr auto kGrace = 20ms;                // for one that was killed
+constexpr off_t kLongest = off_t{64} << 20;  // kubectl says up to 10 KB of each pod
 
 std::string content_of(const FileDescriptor& file) { return read_file(fmt::format("/proc/self/fd/{}", file.get())); }
 

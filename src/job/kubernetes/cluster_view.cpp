@@ -6,6 +6,8 @@
 #include <array>
 #include <tuple>
 
+#include <dtrain/launcher/kubernetes.hpp>
+
 namespace dtrain::job {
 namespace {
 
@@ -52,10 +54,12 @@ PodView pod_view(const Json& item) {
               .trouble = trouble_of(status)};
   for (const Json& owner : items_at(metadata, "ownerReferences")) pod.owner = text_at(&owner, "uid");
   for (const Json& container : items_at(status, "containerStatuses")) {
+    if (text_at(&container, "name") != launcher::kContainer) continue;
     const Json* state = member(&container, "state");
     pod.runs = member(state, "running") != nullptr;
     const Json* code = member(member(state, "terminated"), "exitCode");
     if (code && code->is_integer()) pod.exit_code = static_cast<int>(code->as_integer());
+    if (pod.coordinates && pod.exit_code) pod.is_over = true;  // whatever runs beside it
   }
   return pod;
 }

@@ -14,7 +14,7 @@ struct PodView {
   bool coordinates = false;
   bool runs = false;               // its container runs
   std::optional<int> exit_code{};  // of the container that ended; a pod that was evicted may have none
-  bool is_over = false;            // it succeeded or failed
+  bool is_over = false;            // it succeeded or failed, or is a coordinator that ended
   std::string trouble;             // why it does not run; empty: nothing unusual
 };
 

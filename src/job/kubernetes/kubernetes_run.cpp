@@ -35,8 +35,8 @@ constexpr auto kPollSignals = 100ms;
 constexpr auto kViewInterval = 2s;
 // A view of the cluster may be older than what was applied.
 constexpr auto kLateness = 30s;
-// From the end of a container to the pod's status that says so.
-constexpr auto kStatusLag = 5s;
+// From the end of `dtrain stop` in a pod to the end of the container and the pod's status that says so.
+constexpr auto kStatusLag = 15s;
 // From the end of the training to the end of its log.
 constexpr auto kLastLogTime = 20s;
 // The API server may be away for so long, as during an upgrade.
@@ -66,7 +66,7 @@ launcher::KubernetesJob kubernetes_job(const config::JobOptions& options, std::s
           .job_folder = std::move(job_folder)};
 }
 
-// What `kubectl delete` removes: everything but the claim.
+// What `kubectl delete` removes: everything but the claim. Without variables the user may have no right to Secrets.
 std::string removed_kinds(const launcher::KubernetesJob& job) {
   std::string kinds = "job,statefulset,service,poddisruptionbudget";
   if (!job.environment.empty()) kinds += ",secret";
@@ -97,6 +97,13 @@ class KubernetesRun {
     if (before.job != JobPhase::missing) kubectl_.call({"delete", "job", name_});
     make_objects(manifests);
     applied_ = KubeClock::now();
+  }
+
+  // A signal that came meanwhile is the user's answer to what was made.
+  void refuse_if_stopped() {
+    if (stop_signals() == 0) return;
+    remove_objects();
+    throw Interrupted(stop_signal(), "stopped before the training ran", "the same command begins it");
   }
 
   ExitCode follow() {
@@ -143,10 +150,11 @@ class KubernetesRun {
       if (uid_.empty()) uid_ = now.uid;
       std::erase_if(now.pods, [&](const PodView& pod) { return pod.coordinates && pod.owner != uid_; });
       view_ = std::move(now);
-    } catch (const RemoteError& error) {
+    } catch (const Error& error) {
       if (KubeClock::now() - answered_ > kApiPatience) {
         throw RemoteError(error.what(),
-                          fmt::format("the training may go on: `kubectl logs -f job/{}` shows it", name_));
+                          fmt::format("the training goes on and its pods stay: `{}` shows it, `{}` ends it",
+                                      shown({"logs", "-f", "job/" + name_}), shown(deletion())));
       }
       if (!std::exchange(complained_, true)) reporter_.warn(error.what());
       return false;
@@ -184,10 +192,12 @@ class KubernetesRun {
   // end of the asked one was seen, the next one would train on.
   const PodView* coordinator() const { return asked_pod_.empty() ? view_.coordinator() : view_.find(asked_pod_); }
 
+  // A pod whose Job was deleted still saves. One that ended well beside others of its cluster leaves the Job active.
   bool training_ended() const {
-    if (view_.job != JobPhase::active) return true;
     const PodView* pod = coordinator();
-    return !asked_pod_.empty() && (!pod || pod->is_over);
+    const bool pod_ended = !pod || pod->is_over;
+    if (view_.job == JobPhase::complete || view_.job == JobPhase::failed || (pod && pod->exit_code == 0)) return true;
+    return pod_ended && (view_.job == JobPhase::missing || !asked_pod_.empty());
   }
 
   // The end of the training, once its output has been shown.
@@ -197,7 +207,7 @@ class KubernetesRun {
     if (first_end_ == KubeClock::time_point{}) first_end_ = KubeClock::now();
     const bool waits_for_log = !logs_.pod().empty() && !logs_.is_complete();
     if (waits_for_log && KubeClock::now() - first_end_ < kLastLogTime) return std::nullopt;
-    if (view_.job == JobPhase::missing && asked_ == 0) {
+    if (view_.job == JobPhase::missing && asked_ == 0 && !(last && last->exit_code == 0)) {
       remove_objects();
       throw Error(fmt::format("job/{} was deleted", name_),
                   "the same command continues from the last checkpoint of --model-prefix");
@@ -205,10 +215,11 @@ class KubernetesRun {
     if (view_.job == JobPhase::failed && !view_.why.empty())
       reporter_.warn(fmt::format("job/{}: {}", name_, view_.why));
     if (view_.job == JobPhase::complete) return ExitCode::ok;
-    const bool has_code = last && last->exit_code && (*last->exit_code != 0 || asked_ > 0);
-    if (has_code) return static_cast<ExitCode>(*last->exit_code);
-    if (asked_ > 0) return ExitCode::resumable;
-    return ExitCode::failed;
+    if (last && last->exit_code) return static_cast<ExitCode>(*last->exit_code);
+    if (asked_ == 0) return ExitCode::failed;
+    reporter_.warn(
+        fmt::format("pod/{} was gone before its exit code was seen: `dtrain inspect` says what it saved", asked_pod_));
+    return ExitCode::resumable;
   }
 
   void hear_signals() {
@@ -225,7 +236,8 @@ class KubernetesRun {
     reporter_.note(heard > 1 ? "Ends the training at once"
                              : "Asks the training to save a checkpoint and to end; a second signal ends it at once");
     if (asked_pod_.empty()) asked_pod_ = pod->name;
-    Words words = {"exec", asked_pod_, "--container=dtrain", "--", "dtrain", "stop", "--job-dir", job_folder_};
+    Words words = {"exec",      asked_pod_, std::string("--container=") + launcher::kContainer, "--", "dtrain", "stop",
+                   "--job-dir", job_folder_};
     if (heard > 1) words.emplace_back("--now");
     Spawn child = spawn_of(kubectl_.command(words));
     child.environment = own_environment();
@@ -233,34 +245,53 @@ class KubernetesRun {
     stops_.push_back(spawn(child));
   }
 
-  // A `dtrain stop` that fails may have been killed because its container ended, which is what it asked for.
   void reap_stop() {
     std::erase_if(stops_, [this](pid_t process) {
       if (!has_ended(process)) return false;
-      if (!wait_for_end(process).ok() && !stop_failed_) stop_failed_ = KubeClock::now();
+      wait_for_end(process);
+      stop_ended_ = KubeClock::now();
       return true;
     });
   }
 
-  // Deleting the Job makes Kubernetes ask the pod itself.
+  // A `dtrain stop` that fails may have been killed because its container ended, which is what it asked for; one that
+  // ends well may have met the record of an earlier training, while this one waits for its hosts. Deleting the Job
+  // makes Kubernetes ask the pod itself.
   void mend_stop() {
-    if (!stop_failed_ || KubeClock::now() - *stop_failed_ < kStatusLag) return;
-    stop_failed_.reset();
-    reporter_.warn("`dtrain stop` could not run in the pod; the Job is deleted, so that Kubernetes ends it");
-    delete_quietly("job");
+    if (!stop_ended_ || view_.job != JobPhase::active || KubeClock::now() - *stop_ended_ < kStatusLag) return;
+    stop_ended_.reset();
+    reporter_.warn("`dtrain stop` did not end the pod; the Job is deleted, so that Kubernetes ends it");
+    delete_with_patience("job");
+  }
+
+  Words deletion() const { return {"delete", kinds_, "-l", launcher::kubernetes_selector(name_)}; }
+
+  std::string shown(const Words& words) const {
+    Words command = kubectl_.command(words);
+    command.front() = "kubectl";
+    return join(command, " ");
   }
 
   void remove_objects() {
-    delete_quietly(kinds_);
+    if (!delete_with_patience(kinds_)) return;
     reporter_.note(
         fmt::format("Deleted the pods of {}; pvc/{} keeps data, checkpoints and the job folder", name_, claim_));
   }
 
-  void delete_quietly(const std::string& kinds) {
-    try {
-      kubectl_.call({"delete", kinds, "-l", launcher::kubernetes_selector(name_)});
-    } catch (const RemoteError& error) {
-      reporter_.warn(fmt::format("{} ({})", error.what(), error.hint()));
+  // False, with a warning: they are still there. A further signal ends the tries.
+  bool delete_with_patience(const std::string& kinds) {
+    const auto end = KubeClock::now() + kApiPatience;
+    const int signals = stop_signals();
+    for (;; std::this_thread::sleep_for(kViewInterval)) {
+      try {
+        kubectl_.call({"delete", kinds, "-l", launcher::kubernetes_selector(name_)});
+        return true;
+      } catch (const Error& error) {
+        if (KubeClock::now() < end && stop_signals() == signals) continue;
+        reporter_.warn(
+            fmt::format("{}; the pods of {} may still run: `{}` removes them", error.what(), name_, shown(deletion())));
+        return false;
+      }
     }
   }
 
@@ -273,10 +304,10 @@ class KubernetesRun {
   KubeClock::time_point next_view_{}, applied_{}, answered_ = KubeClock::now(), first_end_{};
   bool complained_ = false;
   std::set<std::string> said_, followed_, reported_;
-  int asked_ = 0;                                     // stop signals that were passed on
-  std::string asked_pod_;                             // that the first of them was passed on to
-  std::vector<pid_t> stops_;                          // processes that pass them on
-  std::optional<KubeClock::time_point> stop_failed_;  // the end of the first one of them that failed
+  int asked_ = 0;                                    // stop signals that were passed on
+  std::string asked_pod_;                            // that the first of them was passed on to
+  std::vector<pid_t> stops_;                         // processes that pass them on
+  std::optional<KubeClock::time_point> stop_ended_;  // the end of one of them
 };
 
 ExitCode print_manifests(const launcher::KubernetesJob& job, Reporter& reporter) {
@@ -317,7 +348,9 @@ ExitCode run_on_kubernetes(const config::JobOptions& options, const std::string&
   watch_stop_signals(2);
   KubernetesRun run(options.kubernetes, job, reporter);
   run.apply(launcher::to_yaml(launcher::kubernetes_objects(job)));
-  return options.detach ? answer_applied(job, reporter) : run.follow();
+  if (!options.detach) return run.follow();
+  run.refuse_if_stopped();
+  return answer_applied(job, reporter);
 }
 
 }  // namespace dtrain::job

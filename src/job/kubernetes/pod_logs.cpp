@@ -12,6 +12,7 @@
 #include <dtrain/base/pipe.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/base/wait_status.hpp>
+#include <dtrain/launcher/kubernetes.hpp>
 
 namespace dtrain::job {
 namespace {
@@ -54,7 +55,8 @@ void PodLogs::look(bool is_over) {
 }
 
 void PodLogs::start() {
-  std::vector<std::string> words = {"logs", "--follow", "--timestamps", "--container=dtrain"};
+  std::vector<std::string> words = {"logs", "--follow", "--timestamps",
+                                    std::string("--container=") + launcher::kContainer};
   shown_ = last_;
   if (!last_.empty()) words.push_back("--since-time=" + last_);
   words.push_back(pod_);

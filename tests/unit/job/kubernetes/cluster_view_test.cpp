@@ -31,13 +31,13 @@ TEST(ClusterView, KnowsHowAJobIs) {
 }
 
 TEST(ClusterView, TakesTheNewestPodOfTheJob) {
-  const ClusterView view =
-      view_of(pod("x-1", "coordinator", R"({"phase":"Running","containerStatuses":[{"state":{"running":{}}}]})",
-                  "2026-01-01T00:00:09Z") +
-              "," +
-              pod("x-2", "coordinator",
-                  R"({"phase":"Failed","containerStatuses":[{"state":{"terminated":{"exitCode":75}}}]})") +
-              "," + pod("x-0", "worker", R"({"phase":"Pending"})", "2026-01-02T00:00:00Z"));
+  const ClusterView view = view_of(
+      pod("x-1", "coordinator", R"({"phase":"Running","containerStatuses":[{"name":"dtrain","state":{"running":{}}}]})",
+          "2026-01-01T00:00:09Z") +
+      "," +
+      pod("x-2", "coordinator",
+          R"({"phase":"Failed","containerStatuses":[{"name":"dtrain","state":{"terminated":{"exitCode":75}}}]})") +
+      "," + pod("x-0", "worker", R"({"phase":"Pending"})", "2026-01-02T00:00:00Z"));
   ASSERT_NE(view.coordinator(), nullptr);
   EXPECT_EQ(view.coordinator()->name, "x-1");
   EXPECT_EQ(view.coordinator()->owner, "u1");
@@ -49,13 +49,25 @@ TEST(ClusterView, TakesTheNewestPodOfTheJob) {
   EXPECT_EQ(view.find("x-3"), nullptr);
 }
 
+TEST(ClusterView, LooksAtItsOwnContainerAlone) {
+  const ClusterView view = view_of(pod("x-1", "coordinator",
+                                       R"({"phase":"Running","containerStatuses":[
+           {"name":"dtrain","state":{"terminated":{"exitCode":0}}},{"name":"proxy","state":{"running":{}}}]})"));
+  EXPECT_FALSE(view.coordinator()->runs);
+  EXPECT_TRUE(view.coordinator()->is_over);
+  EXPECT_EQ(view.coordinator()->exit_code, 0);
+}
+
 TEST(ClusterView, SaysWhyAPodDoesNotRun) {
   const auto trouble = [](const std::string& status) { return view_of(pod("x", "worker", status)).pods.at(0).trouble; };
   EXPECT_EQ(
-      trouble(R"({"phase":"Pending","containerStatuses":[{"state":{"waiting":{"reason":"ContainerCreating"}}}]})"), "");
-  EXPECT_EQ(trouble(R"({"phase":"Pending","containerStatuses":[{"state":{"waiting":{"reason":"ErrImagePull",
+      trouble(
+          R"({"phase":"Pending","containerStatuses":[{"name":"dtrain","state":{"waiting":{"reason":"ContainerCreating"}}}]})"),
+      "");
+  EXPECT_EQ(
+      trouble(R"({"phase":"Pending","containerStatuses":[{"name":"dtrain","state":{"waiting":{"reason":"ErrImagePull",
                        "message":"not found"}}}]})"),
-            "ErrImagePull: not found");
+      "ErrImagePull: not found");
   EXPECT_EQ(trouble(R"({"phase":"Pending","conditions":[{"type":"PodScheduled","status":"False",
                        "reason":"Unschedulable","message":"0/3 nodes have a GPU"}]})"),
             "Unschedulable: 0/3 nodes have a GPU");
