@@ -91,8 +91,8 @@ std::string hosts_sentence(const Json& event) {
 }
 
 std::string failed_sentence(const Json& event) {
-  return is_refusal(event) ? host_sentence(event, "did not pass the admission check")
-                           : worker_sentence(event, "failed");
+  return is_host_refusal(event) ? host_sentence(event, "did not pass the admission check")
+                                : worker_sentence(event, "failed");
 }
 
 // A worker that lost its peers, or the report of a training that could not write its last weights.
@@ -343,10 +343,6 @@ std::string member_text(const Json& event, std::string_view name) {
 double member_number(const Json& event, std::string_view name, double otherwise) {
   const Json* const value = event.is_object() ? event.find(name) : nullptr;
   return value && value->is_number() ? value->as_number() : otherwise;
-}
-
-bool is_refusal(const Json& event) {
-  return event_kind(event) == EventKind::failed && number_text(event, "worker").empty();
 }
 
 double counted_from_one(const Json& event, std::string_view name) { return member_number(event, name) + 1; }

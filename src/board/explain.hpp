@@ -15,9 +15,6 @@ std::string explain(const Json& event);
 enum class Weight { detail, change, trouble };
 Weight weight_of(const Json& event);
 
-// Whether the event says that a host did not pass the admission check: it names no worker.
-bool is_refusal(const Json& event);
-
 // The member "epoch" or "step" of an event, counted from 1 as the board counts everywhere; events count from 0. A
 // missing one counts as the first.
 double counted_from_one(const Json& event, std::string_view name);

@@ -90,7 +90,7 @@ class History {
     } else if (kind == EventKind::generation) {
       generation(event, at);
     } else if (kind == EventKind::failed) {
-      leave(event, at, is_refusal(event) ? "refused" : "lost");
+      leave(event, at, is_host_refusal(event) ? "refused" : "lost");
     } else if (kind == EventKind::left || kind == EventKind::done || kind == EventKind::exited) {
       leave(event, at, "left");
     } else if (kind == EventKind::host_down) {

@@ -31,7 +31,7 @@ class EventReader {
       add_number(event, "accuracy", at, epochs, curves_.validation_accuracy);
       if (event.find("boxes")) curves_.detects = true;
       if (const Json* const masks = event.find("masks")) add_number(*masks, "ap", at, epochs, curves_.validation_masks);
-    } else if (kind == EventKind::lost || kind == EventKind::failed) {
+    } else if ((kind == EventKind::lost || kind == EventKind::failed) && !is_host_refusal(event)) {
       // The loss of weights has no host.
       if (const std::string host = event.find_text("host"); !host.empty()) lost_[host] = true;
     } else if (kind == EventKind::commit) {

@@ -136,4 +136,11 @@ inline std::optional<EventKind> event_kind(const Json& event) {
   return event.is_object() ? enum_value(kEventKindNames, event.find_text("event")) : std::nullopt;
 }
 
+// Whether the event says that a host did not pass the admission check: it names no worker.
+inline bool is_host_refusal(const Json& event) {
+  if (event_kind(event) != EventKind::failed) return false;
+  const Json* const worker = event.find("worker");
+  return !worker || !worker->is_number();
+}
+
 }  // namespace dtrain

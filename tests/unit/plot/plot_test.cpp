@@ -124,7 +124,8 @@ TEST(PlotRun, ChangesTellWhoJoinedLeftAndWasLost) {
       commit(12, {"w1", "w2", "w3"}),
       Json::object({{"time", at(13)}, {"event", "lost"}, {"host", "w2"}, {"reason", "gone"}}),
       commit(14, {"w1", "w3"}),
-      commit(15, {"w3"})};
+      Json::object({{"time", at(14)}, {"event", "failed"}, {"host", "w1"}, {"reason", "no room on its disk"}}),
+      commit(15, {"w3"})};  // w1 was not admitted again
   const RunCurves curves = curves_of(steps, events);
   ASSERT_EQ(curves.changes.size(), 3u);
   EXPECT_EQ(curves.changes[0].host, "w3");
