@@ -46,7 +46,7 @@ class HuffmanEntry {
   std::uint32_t word_ = kIncomplete;
 };
 
-// Several coefficients that nobody wants: as many as the look shows.
+// Several coefficients of a block that is passed over: as many as the look shows.
 struct HuffmanLeap {
   std::uint8_t advance = kNone;  // plus HuffmanEntry::kToTheEnd if the block ends behind them
   std::uint8_t length = 0;       // in bits, at most kLook + 15

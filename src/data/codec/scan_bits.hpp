@@ -43,8 +43,8 @@ inline constexpr std::size_t kScanMargin = 10 * 64 * 31 / 8 + 64;
 
 inline constexpr int kBlock = 64;
 
-// From the zigzag order of a scan (T.81, figure A.6). A damaged scan may leave the block by 16, which libjpeg, and so
-// everybody, takes for its last coefficient.
+// From the zigzag order of a scan (T.81, figure A.6). A damaged scan may run past the block by up to 16 coefficients,
+// which libjpeg writes to the last place.
 inline constexpr std::array<std::uint8_t, kBlock + 16> kNatural = {
     0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13,
     6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59, 52, 45, 38, 31,

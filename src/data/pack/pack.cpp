@@ -113,6 +113,7 @@ class Packer {
           if (options_.progress) options_.progress(++done_, total_);
         });
     if (file.positions().empty()) {
+      file.discard();
       journal_.withdraw();
       const PackProblem& first = finished.problems.front();
       throw DataError(fmt::format("{}: none of its pictures can be packed, {} in all; the first, {}: {}",

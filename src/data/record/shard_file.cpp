@@ -128,6 +128,10 @@ void ShardFile::flush() {
   buffer_.clear();
 }
 
+void ShardFile::discard() {
+  if (::unlink(part_.c_str()) != 0) fail("remove", part_);
+}
+
 void ShardFile::finish() {
   flush();
   if (::fsync(fd_.get()) != 0) fail("write to disk", part_);

@@ -87,6 +87,8 @@ TEST_F(PackSafety, KeepsTheEarlierSetWhereNoPictureOfTheNewOneCanBeRead) {
   options.force = true;
   expect_error([&] { pack(options); }, "none of its pictures can be packed");
   for (const auto& [name, bytes] : before) EXPECT_EQ(read_file(folder / name), bytes) << name;
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "."))
+    EXPECT_NE(entry.path().extension(), ".part");
   EXPECT_EQ(class_names(find_records((folder / "p_train").string())), (std::vector<std::string>{"cat", "dog"}));
 }
 
