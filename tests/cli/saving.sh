@@ -75,6 +75,8 @@ for _ in $(seq 600); do [ -e m/two-0001.json ] && break; sleep 0.1; done
 run train "${training[@]}" --num-epochs 1 --model-prefix m/two --resume
 check "two runs do not write under one prefix" exits 1
 check "the second one says why" says "m/two: another run is writing its checkpoints there"
+run import m/again-0001.safetensors --network mlp --image-shape 3,28,28 --out m/two --force
+check "nor does an import" says "--out m/two: another run is writing its checkpoints there"
 kill -KILL $first
 wait $first 2>/dev/null
 touch -d '2 minutes ago' "m/two-0002.safetensors.tmp.$first" "m/other-0002.safetensors.tmp.$first"

@@ -20,6 +20,8 @@
 namespace dtrain::job {
 namespace {
 
+constexpr const char* kOption = "--model-prefix";
+
 [[noreturn]] void refuse(const std::string& found) {
   throw UsageError(
       found,
@@ -140,18 +142,17 @@ std::string folder_of_job(const config::JobOptions& job) {
   return job.is_job() ? std::filesystem::absolute(job.folder).lexically_normal().string() : std::string();
 }
 
-[[noreturn]] void refuse_other_run(const Path& prefix) {
-  throw Error(fmt::format("--model-prefix {}: another run is writing its checkpoints there", prefix.string()),
-              "wait for its end, or choose another --model-prefix");
+[[noreturn]] void refuse_other_run(const Path& prefix, const std::string& option) {
+  throw Error(fmt::format("{} {}: another run is writing its checkpoints there", option, prefix.string()),
+              fmt::format("wait for its end, or choose another {}", option));
 }
 
 // The job in the own folder is left to refuse_living_job().
-void refuse_living_agents(const Path& prefix, const std::string& own) {
+void refuse_living_agents(const Path& prefix, const std::string& option, const std::string& own) {
   const std::string other = read_file(lock_of(prefix));
   if (other.empty() || other == own || !has_agents_of_unfinished_job({other})) return;
-  if (const auto file = read_coordinator({other}); file && answers(*file)) refuse_other_run(prefix);
-  throw without_coordinator(fmt::format("--model-prefix {}: the job in {} saves there", prefix.string(), other),
-                            {other});
+  if (const auto file = read_coordinator({other}); file && answers(*file)) refuse_other_run(prefix, option);
+  throw without_coordinator(fmt::format("{} {}: the job in {} saves there", option, prefix.string(), other), {other});
 }
 
 void write_into(const FileLock& lock, const Path& file, const std::string& text) {
@@ -162,12 +163,12 @@ void write_into(const FileLock& lock, const Path& file, const std::string& text)
               "make room there, or choose another --model-prefix");
 }
 
-FileLock lock_prefix(const Path& prefix, const config::JobOptions& job) {
+// `own`: as of folder_of_job().
+FileLock lock_for(const Path& prefix, const std::string& option, const std::string& own) {
   make_folder(prefix.parent_path());
-  auto lock = FileLock::take(lock_of(prefix), "--model-prefix");
-  if (!lock) refuse_other_run(prefix);
-  const std::string own = folder_of_job(job);
-  refuse_living_agents(prefix, own);
+  auto lock = FileLock::take(lock_of(prefix), option);
+  if (!lock) refuse_other_run(prefix, option);
+  refuse_living_agents(prefix, option, own);
   write_into(*lock, lock_of(prefix), own);
   return std::move(*lock);
 }
@@ -184,7 +185,7 @@ std::optional<FileLock> claim_prefix(const config::TrainOptions& options, const 
   const Path& prefix = *options.model_prefix;
   const bool is_far = data::is_remote(prefix);
   std::optional<FileLock> lock;
-  if (can_lock(options) && !options.dry_run) lock = lock_prefix(prefix, options.job);
+  if (can_lock(options) && !options.dry_run) lock = lock_for(prefix, kOption, folder_of_job(options.job));
   settle_earlier_checkpoints(options, store, reporter);
   if (options.dry_run) return std::nullopt;
   if (is_far || lock) train::try_prefix(prefix, store);
@@ -195,8 +196,12 @@ std::optional<FileLock> claim_prefix(const config::TrainOptions& options, const 
   return lock;
 }
 
+std::optional<FileLock> lock_prefix(const Path& prefix, const std::string& option) {
+  return data::is_remote(prefix) ? std::nullopt : std::optional(lock_for(prefix, option, ""));
+}
+
 std::optional<FileLock> lock_prefix_again(const config::TrainOptions& options) {
-  return can_lock(options) ? FileLock::take(lock_of(*options.model_prefix), "--model-prefix") : std::nullopt;
+  return can_lock(options) ? FileLock::take(lock_of(*options.model_prefix), kOption) : std::nullopt;
 }
 
 }  // namespace dtrain::job

@@ -19,6 +19,10 @@ namespace dtrain::job {
 std::optional<FileLock> claim_prefix(const config::TrainOptions& options, const train::SharedStore& store,
                                      Reporter& reporter);
 
+// The lock alone, for a command that writes one checkpoint under the prefix that this option of it gives; nullopt where
+// no lock is possible. Throws Error if a run writes there.
+std::optional<FileLock> lock_prefix(const Path& prefix, const std::string& option);
+
 // The lock of a prefix whose run goes on under another coordinator; nullopt where no lock is possible, or where the
 // earlier coordinator still holds it.
 std::optional<FileLock> lock_prefix_again(const config::TrainOptions& options);

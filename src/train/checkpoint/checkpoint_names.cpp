@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <tuple>
+#include <unordered_set>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
@@ -79,13 +80,12 @@ std::vector<Path> orphaned_tensors(const Path& prefix) {
 
 std::vector<CheckpointName> list_checkpoints(const Path& prefix, const SharedStore& store) {
   const std::vector<Path> files = files_by(prefix, store);
-  const auto is_there = [&](const Path& name) {
-    return std::ranges::any_of(files, [&](const Path& file) { return file.filename() == name.filename(); });
-  };
+  std::unordered_set<std::string> names;
+  for (const Path& file : files) names.insert(file.filename().string());
   std::vector<CheckpointName> found;
   for (const Path& file : files) {
     const auto name = name_of_manifest(prefix, file);
-    if (name && is_there(name->stem() + ".safetensors")) found.push_back(*name);
+    if (name && names.contains(Path(name->stem() + ".safetensors").filename().string())) found.push_back(*name);
   }
   std::ranges::sort(found, std::greater(),
                     [](const CheckpointName& name) { return std::tuple(name.epoch, name.step); });

@@ -7,6 +7,7 @@
 #include "config/network_choice.hpp"
 #include "config/option_values.hpp"
 #include "config/pretrained.hpp"
+#include "job/spec/prefix_claim.hpp"
 #include "output_places.hpp"
 
 namespace dtrain::cli {
@@ -74,6 +75,8 @@ ExitCode act(const ImportCommand& given, const config::OptionSet& set, Reporter&
     options.data.aspect_groups = config::aspect_groups_of(stored);
   weights.checkpoint.job.preprocessing = config::preprocessing_of(options.data);
   const train::CheckpointName name{options.out, 0, 0};
+  const auto lock = job::lock_prefix(options.out, "--out");
+  if (!options.force) refuse_used_prefix(options.out);  // again: a run may have begun meanwhile
   remove_abandoned(options.out);
   const Path file = train::save_checkpoint(name, weights.checkpoint);
   if (reporter.json()) {
