@@ -12,9 +12,9 @@ cores=$(nproc) || cores=2
 failed=0
 
 # After the build the quick tier runs in three lanes side by side: parts that only compute fill the time in which the two
-# others wait for machines and processes. Beside two busy processors they still have a tenth of one (nice 10): at 19 it is
-# a hundredth, in which a test's patience runs out.
-readonly computing=(quickstart unit lint tidy locks judge bundle image package)
+# others wait for machines and processes, which take what is left of them in the end. The longest come first. Beside two
+# busy processors they still have a tenth of one (nice 10): at 19 it is a hundredth, in which a test's patience runs out.
+readonly computing=(judge unit locks tidy lint quickstart package bundle image)
 readonly shells=(cli board launch hosts s3)
 readonly machines=(cluster jobs strangers faults launchers)
 readonly quick=(build "${computing[@]}" "${shells[@]}" "${machines[@]}")
@@ -51,11 +51,21 @@ main() {
 }
 
 run_lanes() {
-  ( renice -n 10 $BASHPID >/dev/null; run_parts "${computing[@]}" ) &
-  ( run_parts "${machines[@]}" ) &
+  rm -rf "$logs/taken"
+  mkdir "$logs/taken"
+  compute &
+  ( run_parts "${machines[@]}"; compute ) &
   run_parts "${shells[@]}"
+  compute
   wait
 }
+
+compute() (  # the computing parts that no lane has taken yet, one after another
+  renice -n 10 $BASHPID >/dev/null
+  for name in "${computing[@]}"; do
+    if mkdir "$logs/taken/$name" 2>/dev/null; then run_part "$name"; fi
+  done
+)
 
 run_parts() {  # run_parts NAME...: one after another
   local name
