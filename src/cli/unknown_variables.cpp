@@ -17,11 +17,11 @@ constexpr std::string_view kVariableLead = "DTRAIN_";
 
 // What dtrain itself sets or reads for other purposes than an option; DTRAIN_TEST... belongs to its tests.
 constexpr std::array kOwnVariables = std::to_array<std::string_view>(
-    {"DTRAIN_CONFIG",  "DTRAIN_COORDINATOR",   "DTRAIN_CUDA_PATH",  "DTRAIN_DEADLINE_FILE", "DTRAIN_GENERATION",
-     "DTRAIN_HOST",    "DTRAIN_JOB",           "DTRAIN_JOB_FOLDER", "DTRAIN_LOCAL_RANK",    "DTRAIN_MANAGED_JOB",
-     "DTRAIN_PROGRAM", "DTRAIN_PROGRESS_FILE", "DTRAIN_RANK",       "DTRAIN_RESET_HOSTS",   "DTRAIN_RESTART",
-     "DTRAIN_RESUME",  "DTRAIN_ROLE",          "DTRAIN_RUN_DIR",    "DTRAIN_SAVED_FILE",    "DTRAIN_TASK_INDEX",
-     "DTRAIN_TREE",    "DTRAIN_WORLD"});
+    {"DTRAIN_CONFIG",     "DTRAIN_COORDINATOR", "DTRAIN_CUDA_PATH",     "DTRAIN_DEADLINE_FILE", "DTRAIN_GENERATION",
+     "DTRAIN_HOST",       "DTRAIN_JOB",         "DTRAIN_JOB_FOLDER",    "DTRAIN_LOCAL_RANK",    "DTRAIN_MANAGED_JOB",
+     "DTRAIN_POD",        "DTRAIN_PROGRAM",     "DTRAIN_PROGRESS_FILE", "DTRAIN_RANK",          "DTRAIN_RESET_HOSTS",
+     "DTRAIN_RESTART",    "DTRAIN_RESUME",      "DTRAIN_ROLE",          "DTRAIN_RUN_DIR",       "DTRAIN_SAVED_FILE",
+     "DTRAIN_TASK_INDEX", "DTRAIN_TREE",        "DTRAIN_WORLD"});
 
 bool is_own(std::string_view name) {
   return name.starts_with("DTRAIN_TEST") || std::ranges::find(kOwnVariables, name) != kOwnVariables.end();

@@ -75,10 +75,12 @@ Json secret(const KubernetesJob& job) {
   return json;
 }
 
-Json variables_from_secret(const KubernetesJob& job) {
+// Values that the user gave are in the Secret.
+Json variables_of_coordinator(const KubernetesJob& job) {
   std::set<std::string> names;
   for (const std::string& variable : job.environment) names.insert(name_in(variable));
   Json variables = Json::array();
+  variables.push_back(Json::object({{"name", kPodVariable}, {"value", "1"}}));
   for (const std::string& name : names) {
     const Json key = Json::object({{"name", kubernetes_secret(job.name)}, {"key", name}});
     variables.push_back(Json::object({{"name", name}, {"valueFrom", Json::object({{"secretKeyRef", key}})}}));
@@ -194,13 +196,14 @@ Json when(const char* action, Json condition) {
   return condition;
 }
 
-// An eviction counts as no failure, and a mistake in the command is not tried again. The schemas before 1.31 require
-// onPodConditions in every rule.
+// An eviction counts as no failure; a mistake in the command is not tried again, nor what a command stopped. The
+// schemas before 1.31 require onPodConditions in every rule.
 Json failure_policy() {
   const Json disrupted = Json::object({{"type", "DisruptionTarget"}, {"status", "True"}});
   const Json codes = Json::object({{"containerName", kContainer},
                                    {"operator", "In"},
-                                   {"values", Json::array({Json(kUsageCode), Json(kNoProgressCode)})}});
+                                   {"values", Json::array({Json(kUsageCode), Json(kStoppedInPod),
+                                                           Json(kStoppedUnsavedInPod), Json(kNoProgressCode)})}});
   return Json::object(
       {{"rules",
         Json::array({when("Ignore", Json::object({{"onPodConditions", Json::array({disrupted})}})),
@@ -216,7 +219,7 @@ Json coordinator(const KubernetesJob& job) {
                     {"command", container_command(command)},
                     {"resources", Json::object({{"requests", Json::object({{"cpu", "250m"}, {"memory", "512Mi"}})},
                                                 {"limits", Json::object({{"cpu", "1"}, {"memory", "2Gi"}})}})}});
-  if (!job.environment.empty()) container["env"] = variables_from_secret(job);
+  container["env"] = variables_of_coordinator(job);
   Json spec = pod_spec(job, std::move(container), kCoordinatorGrace, false);
   spec["restartPolicy"] = "Never";
   Json json = object(job, "batch/v1", "Job", "coordinator");

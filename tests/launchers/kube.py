@@ -31,8 +31,8 @@ BACK_OFF = 0.5  # ten seconds and more in a real cluster
 
 class Kube:
     """The control plane. Its faults: `lag` seconds of views, `pending` seconds of pods, `break_logs` lines of a log, and
-    `eager`: the Job's next pod is made as soon as one ends, so that views without it are hardly seen, and what `exec` runs
-    ends well a moment before its container does."""
+    `eager`: the Job's next pod is made as soon as one ends, whatever its code, so that views without it are hardly seen,
+    and what `exec` runs ends well a moment before its container does."""
 
     def __init__(self, nodes: list[Host], lag: float = 0.5, pending: float = 0.3, break_logs: int = 0, eager: bool = False):
         self.nodes, self.lag, self.pending, self.break_logs = nodes, lag * SLOWNESS, pending, break_logs
@@ -140,7 +140,7 @@ class Kube:
                 status["conditions"] = [{"type": "Complete", "status": "True"}]
                 return
             rule = next((rule for rule in owner["spec"]["podFailurePolicy"]["rules"] if rule_fits(rule, pod)), None)
-            if pod.code is not None and rule and rule["action"] == "FailJob":
+            if pod.code is not None and rule and rule["action"] == "FailJob" and not self.eager:
                 status["conditions"] = [{"type": "Failed", "status": "True", "reason": "PodFailurePolicy",
                                          "message": f"container exited with {pod.code}"}]
                 return

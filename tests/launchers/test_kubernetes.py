@@ -199,6 +199,21 @@ def test_stop_meets_the_next_pod(world: Cluster):
         cluster.expect_nothing_left()
 
 
+def test_stop_from_inside(world: Cluster):
+    """`dtrain stop` in a worker's pod saves and ends a training for good: no next pod goes on with it, and the command that
+    follows it ends with 75."""
+    with KubeWorld(world) as cluster:
+        job = cluster.job().start()
+        job.wait_members("cats-0", "cats-1").wait_steps(1)
+        worker = cluster.kube.pods["cats-0"]
+        command = worker.spec["containers"][0]["command"]
+        said = worker.container.run(["dtrain", "stop", "--job-dir", command[command.index("--job-dir") + 1]])
+        assert said.returncode == 0 and "the job has stopped" in said.stdout, said
+        assert job.wait() == 75, job.said()
+        assert cluster.kube.attempts == 1, job.said()
+        cluster.expect_nothing_left()
+
+
 def test_stop_while_it_waits_for_hosts(world: Cluster):
     """Ctrl-C ends a training whose pods find no node, also where the job folder has the record of an earlier one. What the
     control plane does not hear is said again."""

@@ -16,6 +16,11 @@ namespace dtrain::launcher {
 // Of each pod. A cluster may add others, such as the proxies of a service mesh, which outlive it.
 inline constexpr const char* kContainer = "dtrain";
 
+// Set in the coordinator's pod. There a training that a command stopped does not end with 75 and, where nothing was
+// saved, 1, after which the Job would make its next pod, as it should for a coordinator that was evicted.
+inline constexpr const char* kPodVariable = "DTRAIN_POD";
+inline constexpr int kStoppedInPod = 76, kStoppedUnsavedInPod = 77;
+
 struct KubernetesJob {
   std::string name;   // of every object
   std::string space;  // namespace; empty: that of kubectl's context

@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <string>
 #include <utility>
 
+#include <dtrain/base/environment.hpp>
 #include <dtrain/base/error_json.hpp>
 #include <dtrain/base/signals.hpp>
+#include <dtrain/launcher/kubernetes.hpp>
 
 namespace dtrain::job {
 namespace {
@@ -19,6 +22,21 @@ class JobFailed : public Error {
 
  private:
   ExitCode code_;
+};
+
+// As `error` says, with another exit code.
+class EndedInPod : public Error {
+ public:
+  explicit EndedInPod(const Error& error)
+      : Error(error.what(), error.hint()),
+        code_(error.exit_code() == ExitCode::resumable ? launcher::kStoppedInPod : launcher::kStoppedUnsavedInPod),
+        kind_(error.kind()) {}
+  ExitCode exit_code() const override { return static_cast<ExitCode>(code_); }
+  std::string_view kind() const override { return kind_; }
+
+ private:
+  int code_;
+  std::string kind_;
 };
 
 ExitCode exit_code_of(const JobEnd& end, const JobWork& work) {
@@ -77,6 +95,10 @@ void write_end(const Error& error, Reporter& reporter) {
   const std::string line = "The job ended: " + with_hint(error.what(), error.hint());
   if (reporter.options().quiet) return reporter.pass_on(line);
   reporter.note(line);
+}
+
+void refuse_next_pod(const Error& error, const JobEnd& end) {
+  if (end.asked && end.signals == 0 && environment(launcher::kPodVariable)) throw EndedInPod(error);
 }
 
 Replaced::Replaced(const std::string& what, const JobFolder& folder)

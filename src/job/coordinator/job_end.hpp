@@ -35,6 +35,10 @@ std::string with_hint(const std::string& text, const std::string& hint);
 // place for it.
 void write_end(const Error& error, Reporter& reporter);
 
+// Throws `error` again with the code after which Kubernetes makes no next pod, where this is the pod of a Job and a
+// command asked for the stop. A signal is how Kubernetes itself ends pods, which it then replaces.
+void refuse_next_pod(const Error& error, const JobEnd& end);
+
 // The agents chose another coordinator, and the job goes on under it.
 class Replaced : public Error {
  public:

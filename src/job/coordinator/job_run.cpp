@@ -126,6 +126,7 @@ struct JobRun::State {
       if (is_alone()) write_end(error, reporter);
       retire(end.finish, error.exit_code());
       if (is_alone()) return error.exit_code();
+      refuse_next_pod(error, end);
       throw;
     } catch (const std::exception&) {
       retire(end.finish, ExitCode::failed);

@@ -73,6 +73,11 @@ std::string removed_kinds(const launcher::KubernetesJob& job) {
   return kinds;
 }
 
+// What the command of the pod's training would have ended with elsewhere is said by outcome().
+bool is_of_stop(const std::optional<int>& code) {
+  return code == launcher::kStoppedInPod || code == launcher::kStoppedUnsavedInPod;
+}
+
 std::string code_text(int code) { return fmt::format("exit code {}", code); }
 
 // Everything runs on one thread, but for the reading of logs (PodLogs).
@@ -183,7 +188,7 @@ class KubernetesRun {
     const auto pod = std::ranges::find_if(view_.pods, is_followed);
     const bool is_over = pod == view_.pods.end() || pod->is_over;
     if (is_over && pod != view_.pods.end() && pod->exit_code && reported_.insert(pod->name).second &&
-        *pod->exit_code != 0)
+        *pod->exit_code != 0 && !is_of_stop(pod->exit_code))
       reporter_.note(fmt::format("pod/{} ended with {}", pod->name, code_text(*pod->exit_code)));
     logs_.look(is_over);
   }
@@ -211,6 +216,9 @@ class KubernetesRun {
       remove_objects();
       throw Error(fmt::format("job/{} was deleted", name_),
                   "the same command continues from the last checkpoint of --model-prefix");
+    }
+    if (last && is_of_stop(last->exit_code)) {
+      return *last->exit_code == launcher::kStoppedInPod ? ExitCode::resumable : ExitCode::failed;
     }
     if (view_.job == JobPhase::failed && !view_.why.empty())
       reporter_.warn(fmt::format("job/{}: {}", name_, view_.why));

@@ -79,7 +79,7 @@ TEST(KubernetesObjects, HaveTheValuesOfVariablesInTheSecretOnly) {
   EXPECT_EQ(of_kind(job, "Secret").at("metadata").find_text("name"), "cats-env");
   EXPECT_EQ(of_kind(job, "Secret").at("stringData").dump(), R"({"API_TOKEN":"5ecret=x","NO":""})");
   EXPECT_EQ(container(job, "Job").at("env").dump(),
-            R"([{"name":"HOME","value":"/tmp"},)"
+            R"([{"name":"HOME","value":"/tmp"},{"name":"DTRAIN_POD","value":"1"},)"
             R"({"name":"API_TOKEN","valueFrom":{"secretKeyRef":{"name":"cats-env","key":"API_TOKEN"}}},)"
             R"({"name":"NO","valueFrom":{"secretKeyRef":{"name":"cats-env","key":"NO"}}}])");
   EXPECT_EQ(container(job, "StatefulSet").at("env").dump(), R"([{"name":"HOME","value":"/tmp"}])");
