@@ -179,16 +179,17 @@ std::uint64_t last_term(const JobFolder& folder) {
   return file ? file->term : 0;
 }
 
-// salloc and qrsh return 0 for a killed command, so the coordinator's last record decides. It may have been written on
-// another machine.
-bool has_ended_well(const JobFolder& folder, std::uint64_t term_before) {
+// salloc and qrsh return 0 for a killed command, so the coordinator's last record decides; nullopt: it left none. It
+// may have been written on another machine, where its last term was begun too.
+std::optional<ExitCode> recorded_code(const JobFolder& folder, std::uint64_t term_before) {
   const auto until = std::chrono::steady_clock::now() + kNewsTime;
   do {
     const auto file = is_listed(folder.coordinator()) ? read_coordinator(folder) : std::nullopt;
-    if (file && file->term > term_before && file->over()) return true;
+    if (file && file->term > term_before && file->over()) return file->exit_code;
+    if (stop_signal() != 0 && (!file || file->term <= term_before)) return std::nullopt;  // it had not begun
     std::this_thread::sleep_for(kLook);
   } while (std::chrono::steady_clock::now() < until);
-  return false;
+  return std::nullopt;
 }
 
 int wait_for(pid_t process, const JobFolder& folder, SchedulerErrors* errors) {
@@ -207,7 +208,10 @@ ExitCode run_job_of(const std::vector<std::string>& words, int death_signal, con
   const std::uint64_t term_before = last_term(folder);
   const auto code = static_cast<ExitCode>(wait_for(start(words, death_signal, errors), folder, errors));
   if (errors) errors->look();
-  if (code == ExitCode::resumable || (code == ExitCode::ok && has_ended_well(folder, term_before))) return code;
+  if (code == ExitCode::resumable) return code;
+  if (code == ExitCode::ok || stop_signal() != 0) {
+    if (const auto recorded = recorded_code(folder, term_before)) return *recorded;
+  }
   if (stop_signal() != 0) throw Interrupted(stop_signal(), "the scheduler's job was ended");
   if (code != ExitCode::ok && errors && !errors->errors().empty() && last_term(folder) == term_before) {
     throw Error(scheduler_failure(errors->errors()), scheduler_hint(errors->errors()));
@@ -227,6 +231,21 @@ std::vector<std::string> merged(std::vector<std::string> own, const std::vector<
   }
   return own;
 }
+
+// Holds values of --env, so that it goes however the request ends. The job removes it as soon as it begins.
+class Submission {
+ public:
+  explicit Submission(const config::JobOptions& options) : file_(write_submission(options)) {}
+  Submission(const Submission&) = delete;
+  ~Submission() {
+    std::error_code ignored;
+    std::filesystem::remove(file_, ignored);
+  }
+  const Path& file() const { return file_; }
+
+ private:
+  const Path file_;
+};
 
 std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   std::vector<char*> pointers;
@@ -256,12 +275,9 @@ ExitCode run_under_scheduler(const config::JobOptions& options, bool chose_numbe
     return run_job_of(slurm_job(options, chose_number), SIGHUP, options, &errors);
   }
   check_grid(options);
-  const Path submission = write_submission(options);
+  const Submission submission(options);
   reporter.detail(fmt::format("asks Grid Engine for {} slots of {}", options.hosts, options.sge_pe));
-  const ExitCode code = run_job_of(grid_job(options, submission), SIGTERM, options, nullptr);
-  std::error_code ignored;
-  std::filesystem::remove(submission, ignored);
-  return code;
+  return run_job_of(grid_job(options, submission.file()), SIGTERM, options, nullptr);
 }
 
 void run_submitted(const Path& file) {
