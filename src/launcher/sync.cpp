@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <span>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/file_pieces.hpp>
 #include <dtrain/base/hash.hpp>
 #include <dtrain/base/text.hpp>
 
@@ -17,16 +19,12 @@ constexpr std::size_t kHashSize = 64;
 constexpr unsigned kSyncedMode = 0777;  // as read_tree() has it
 constexpr int kNotFound = 127;          // exit code of xargs: no such program
 
-std::string join_names(const std::vector<std::string>& names) {
+// For xargs -0. Of files or of folders.
+template <typename Entries>
+std::string input_of(const Entries& entries) {
   std::string text;
-  for (const std::string& name : names) text += name + '\0';
+  for (const auto& entry : entries) text += entry.name + '\0';
   return text;
-}
-
-std::string input_of(const std::vector<SyncFile>& files) {
-  std::vector<std::string> names;
-  for (const SyncFile& file : files) names.push_back(file.name);
-  return join_names(names);
 }
 
 // One octal number per line.
@@ -78,12 +76,7 @@ class Copy {
       ++(is_set ? result_.modes : result_.refused_modes);
     }
     result_.files = tree_.files.size() - without_removed(parted.different);
-    for (SyncFile& file : parted.different) {
-      const MappedFile content(file.path);
-      file.sha256 = sha256_hex(content.bytes());  // the file may have grown since the tree was read
-      session_.put_text(text_of(content.bytes()), path_of(file), file.mode);
-      result_.bytes += content.bytes().size();
-    }
+    for (SyncFile& file : parted.different) put(file);
     check(parted.different);
     result_.copied = parted.different.size();
     return result_;
@@ -92,11 +85,37 @@ class Copy {
  private:
   std::string path_of(const SyncFile& file) const { return folder_ + "/" + file.name; }
 
+  void put(SyncFile& file) {
+    FilePieces content(file.path);
+    Sha256 hash;
+    const auto next = [&] {
+      const std::string_view piece = content.next();
+      hash.update(bytes_of(piece));
+      return piece;
+    };
+    session_.put_pieces(next, path_of(file), file.mode);
+    file.sha256 = hash.hex();  // of what was sent: the file may have changed since the tree was read
+    result_.bytes += content.size();
+  }
+
   void make_folders() {
     session_.make_folder(folder_);
-    if (tree_.folders.empty()) return;
+    const std::vector<SyncFolder>& all = tree_.folders;
+    const auto other_mode = [](const SyncFolder& left, const SyncFolder& right) { return left.mode != right.mode; };
+    for (auto begin = all.begin(); begin != all.end();) {
+      auto end = std::adjacent_find(begin, all.end(), other_mode);
+      if (end != all.end()) ++end;
+      make_folders_of_a_mode({begin, end});
+      begin = end;
+    }
+  }
+
+  // With -m, mkdir gives the mode to those that it makes, and leaves others as they are.
+  void make_folders_of_a_mode(std::span<const SyncFolder> folders) {
     net::SshCommand command{
-        .argv = {"xargs", "-0", "mkdir", "-p", "--"}, .folder = folder_, .input = join_names(tree_.folders)};
+        .argv = {"xargs", "-0", "mkdir", "-p", "-m", fmt::format("{:o}", folders.front().mode), "--"},
+        .folder = folder_,
+        .input = input_of(folders)};
     std::string words;
     command.on_error = [&](std::string_view bytes) { words += bytes; };
     if (!session_.run(command).ok()) {

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/file_pieces.hpp>
 #include <dtrain/base/hash.hpp>
 #include <dtrain/launcher/sync.hpp>
 
@@ -15,7 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr unsigned kPermissions = 0777;
-constexpr std::size_t kHashedAtOnce = 16 << 20;  // bytes, between looks at the stop token
 // A file system may see two changes at one time. A file counts as unchanged only if its last change was that long ago.
 constexpr std::chrono::nanoseconds kSettled = std::chrono::seconds(2);
 
@@ -49,6 +49,13 @@ std::string why_skipped(const fs::directory_entry& entry, fs::file_type type, co
   if (type == fs::file_type::directory) return "a link to a folder";
   if (!error || type == fs::file_type::not_found) return "a link to no file";
   return fmt::format("a link that cannot be followed: {}", error.message());
+}
+
+// With all permissions of the owner, whose later copies go there too.
+unsigned mode_of_folder(const fs::directory_entry& entry) {
+  std::error_code gone;
+  const fs::file_status status = entry.status(gone);
+  return gone ? SyncFolder{}.mode : (static_cast<unsigned>(status.permissions()) & kPermissions) | 0700;
 }
 
 // One pass over the source. Takes the hashes of files that did not change from `known`.
@@ -90,7 +97,7 @@ class Reading {
     if (type == fs::file_type::regular) {
       add_file(entry.path(), name);
     } else if (type == fs::file_type::directory && !entry.is_symlink()) {
-      tree_.folders.push_back(name);
+      tree_.folders.push_back({name, mode_of_folder(entry)});
       walk(entry.path(), name + "/");
     } else if (type == fs::file_type::not_found && !entry.is_symlink()) {  // it was removed meanwhile
       return;
@@ -113,11 +120,10 @@ class Reading {
   }
 
   std::string hash_of(const Path& path) const {
-    const MappedFile file(path);
+    FilePieces file(path);
     Sha256 hash;
-    for (ByteView rest = file.bytes(); !rest.empty(); rest = rest.subspan(std::min(rest.size(), kHashedAtOnce))) {
+    for (std::string_view piece; !(piece = file.next()).empty(); hash.update(bytes_of(piece))) {
       if (stop_.stop_requested()) throw Stopped("the files to copy are not read to the end");
-      hash.update(rest.first(std::min(rest.size(), kHashedAtOnce)));
     }
     return hash.hex();
   }

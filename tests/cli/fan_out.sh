@@ -96,6 +96,7 @@ mkdir -p 'src/deep/er' src/.git
 for name in 'a b' "it's" 'deep/er/x' $'deep/line\nbreak' 'back\slash' .git/config; do echo "$name" >"src/$name"; done
 head -c 3000000 /dev/urandom >src/large
 chmod 750 src/large
+chmod 700 src/deep
 ln -s large src/link
 run sync src there/all --exclude .git -H one
 check "a folder is copied" exits 0
@@ -105,6 +106,8 @@ trap 'stop_sshd; rm -rf "$scratch" "$at"' EXIT
 cp -rL src expected.d && rm -rf expected.d/.git
 check "it is the same there" diff -r expected.d "$at/all"
 check "permissions too" same "$(stat -c %a "$at/all/large")" 750
+check "those of new folders too" same "$(stat -c %a "$at/all/deep") $(stat -c %a "$at/all/deep/er")" \
+  "700 $(stat -c %a src/deep/er)"
 run sync src there/all --exclude .git -H one
 check "nothing travels when nothing changed" answers "0 of 7 files copied"
 echo changed >"src/a b"

@@ -24,9 +24,14 @@ struct SyncFile {
   std::string sha256;
 };
 
+struct SyncFolder {
+  std::string name;  // path below the folder that is copied
+  unsigned mode = 0755;
+};
+
 struct SyncTree {
   bool is_folder = false;
-  std::vector<std::string> folders;  // paths below the folder, parents first
+  std::vector<SyncFolder> folders;  // parents first
   std::vector<SyncFile> files;
   std::vector<std::string> skipped;  // links to folders, sockets and the like, with the reason
 };
@@ -81,10 +86,12 @@ struct SyncResult {
 // A warning for refused_modes: what stays, and why. Empty: nothing does.
 std::string refused_modes_text(const SyncResult& result);
 
-// Makes `destination` on the host hold the file, or the content of the folder; other files there stay. A file goes into
-// `destination` if that ends in '/' or is a folder. "~/" at its front, or an empty path, is the user's home. Content is
-// never sent for permissions alone: where the host refuses to set them, as for the files of another user, the file
-// stays as it is and counts in refused_modes. Throws RemoteError; every file there is then complete, old or new.
+// Makes `destination` on the host hold the file, or the content of the folder; other files there stay. New folders get
+// the permissions of those here, and the user may always write to them; folders that are there keep theirs. A file goes
+// into `destination` if that ends in '/' or is a folder. "~/" at its front, or an empty path, is the user's home.
+// Content is never sent for permissions alone: where the host refuses to set them, as for the files of another user,
+// the file stays as it is and counts in refused_modes. Throws RemoteError; every file there is then complete, old or
+// new.
 SyncResult sync_tree(const SyncTree& tree, net::SshSession& session, std::string destination);
 
 }  // namespace dtrain::launcher

@@ -143,6 +143,8 @@ class SshSession {
   void make_folder(const std::string& path, unsigned mode = 0777);  // with its parents; may be there
   // The file appears whole or not at all: written beside under another name, then renamed over what was there.
   void put_file(const Path& local, const std::string& remote, unsigned mode);
+  // `next` gives one piece after the other; an empty one is the end. What it throws leaves nothing there.
+  void put_pieces(const std::function<std::string_view()>& next, const std::string& remote, unsigned mode);
   void put_text(std::string_view content, const std::string& remote, unsigned mode);
   std::string read_file(const std::string& path, std::size_t most_bytes = 1 << 20);  // RemoteError: longer than that
   std::string read_part(const std::string& path, std::uint64_t from, std::size_t most);  // less where the file ends

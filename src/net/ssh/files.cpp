@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <functional>
+#include <utility>
 
+#include <dtrain/base/file_pieces.hpp>
 #include <dtrain/base/hash.hpp>
 #include <dtrain/base/secret.hpp>
 #include <dtrain/base/text.hpp>
@@ -18,9 +20,14 @@ constexpr std::size_t kPiece = 32 << 10;  // what every server takes
 // A name of its own for each of several writers of the same file.
 std::string temporary_name(const std::string& path) { return path + ".tmp." + to_hex(unpredictable_bytes(6)); }
 
-void put(ssh::Sftp& files, std::string_view content, const std::string& path, unsigned mode) {
+void put(ssh::Sftp& files, const std::function<std::string_view()>& next, const std::string& path, unsigned mode) {
   const std::string handle = files.open(path, ssh::Sftp::Open::create);
-  for (std::size_t at = 0; at < content.size(); at += kPiece) files.write(handle, at, content.substr(at, kPiece));
+  std::uint64_t done = 0;
+  for (std::string_view content; !(content = next()).empty(); done += content.size()) {
+    for (std::size_t at = 0; at < content.size(); at += kPiece) {
+      files.write(handle, done + at, content.substr(at, kPiece));
+    }
+  }
   files.finish_writes();
   files.close(handle);
   files.set_mode(path, mode);
@@ -77,20 +84,29 @@ void SshSession::make_folder(const std::string& path, unsigned mode) {
 }
 
 void SshSession::put_text(std::string_view content, const std::string& remote, unsigned mode) {
+  put_pieces([&] { return std::exchange(content, {}); }, remote, mode);
+}
+
+void SshSession::put_pieces(const std::function<std::string_view()>& next, const std::string& remote, unsigned mode) {
   ssh::Sftp& files = state_->files();
   const std::string temporary = temporary_name(remote);
   try {
-    put(files, content, temporary, mode);
+    put(files, next, temporary, mode);
     files.rename(temporary, remote);
   } catch (const RemoteError& error) {
     if (!state_->connection().is_lost()) files.remove(temporary);
     throw RemoteError(fmt::format("{} (putting {})", error.what(), remote), error.hint());
+  } catch (const Stopped&) {  // the host is not asked for anything more
+    throw;
+  } catch (const Error&) {  // of what gives the pieces: the session still works
+    files.remove(temporary);
+    throw;
   }
 }
 
 void SshSession::put_file(const Path& local, const std::string& remote, unsigned mode) {
-  const MappedFile file(local);
-  put_text(text_of(file.bytes()), remote, mode);
+  FilePieces file(local);
+  put_pieces([&] { return file.next(); }, remote, mode);
 }
 
 std::string SshSession::read_file(const std::string& path, std::size_t most_bytes) {

@@ -52,6 +52,18 @@ TEST_F(SyncSourceTest, LinksCountAsTheFilesThatTheyLeadToAndOthersAreNamed) {
                                  "loop: a link that cannot be followed: Too many levels of symbolic links"}));
 }
 
+TEST_F(SyncSourceTest, FoldersKeepTheirPermissionsAndTheirOwnerMayWrite) {
+  for (const char* name : {"closed/x", "fixed/x", "open/x"}) file(name);
+  using std::filesystem::perms;
+  std::filesystem::permissions(folder_ / "closed", perms(0700));
+  std::filesystem::permissions(folder_ / "fixed", perms(0555));
+  std::filesystem::permissions(folder_ / "open", perms(0775));
+  std::vector<unsigned> modes;
+  for (const SyncFolder& folder : read_tree(folder_.path(), {}).folders) modes.push_back(folder.mode);
+  std::filesystem::permissions(folder_ / "fixed", perms(0755));
+  EXPECT_EQ(modes, (std::vector<unsigned>{0700, 0755, 0775}));
+}
+
 TEST_F(SyncSourceTest, ASourceThatCannotBeReadIsAnErrorWithItsPath) {
   EXPECT_THROW(read_tree(folder_ / "missing", {}), UsageError);
   link("loop", "loop");
