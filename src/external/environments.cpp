@@ -43,6 +43,28 @@ Json list_of(const std::string& hosts) {
   return list;
 }
 
+// CUDA sees the GPUs in front of the first entry that is empty or negative.
+std::vector<std::string> named_gpus(const std::string& visible) {
+  std::vector<std::string> names = split(visible, ',');
+  const auto names_none = [](const std::string& name) { return trim(name).empty() || trim(name).front() == '-'; };
+  names.erase(std::ranges::find_if(names, names_none), names.end());
+  return names;
+}
+
+// The numbers of the first `wanted` GPUs, as far as the machine has so many. `known`: 0 where they cannot be counted.
+std::vector<std::string> numbered_gpus(int known, int wanted) {
+  std::vector<std::string> numbers;
+  const int end = known == 0 ? wanted : std::min(known, wanted);
+  for (int gpu = 0; gpu < end; ++gpu) numbers.push_back(std::to_string(gpu));
+  return numbers;
+}
+
+std::string describe_gpus(const std::optional<std::string>& visible, std::size_t count) {
+  if (!visible) return fmt::format("only {} {}", count, count == 1 ? "is" : "are");
+  if (count == 0) return fmt::format("CUDA_VISIBLE_DEVICES=\"{}\" shows no GPU", *visible);
+  return fmt::format("CUDA_VISIBLE_DEVICES={}", *visible);
+}
+
 }  // namespace
 
 std::string* Variables::find(std::string_view name) {
@@ -84,9 +106,30 @@ void Variables::set_all(const std::vector<std::string>& variables) {
 }
 
 void remove_other_roles(Variables& variables) {
-  // Libraries that find these variables would look for a launcher of their own.
-  static constexpr std::array<std::string_view, 16> kRoles = {"DMLC_",
-                                                              "SLURM_",
+  // With these a library would look for a launcher of its own, or take itself for another rank. Others of the same
+  // launchers stay: a program may read the number of its job, its scratch folder, or how much its servers log.
+  static constexpr std::array<std::string_view, 36> kRoles = {"DMLC_ROLE=",
+                                                              "DMLC_RANK=",
+                                                              "DMLC_NUM_",
+                                                              "DMLC_PS_ROOT_",
+                                                              "DMLC_NODE_",
+                                                              "DMLC_TRACKER_",
+                                                              "DMLC_TASK_ID=",
+                                                              "DMLC_WORKER_ID=",
+                                                              "DMLC_SERVER_ID=",
+                                                              "DMLC_JOB_",
+                                                              "SLURM_PROCID=",
+                                                              "SLURM_LOCALID=",
+                                                              "SLURM_NODEID=",
+                                                              "SLURM_NTASKS",
+                                                              "SLURM_NPROCS=",
+                                                              "SLURM_STEP",
+                                                              "SLURM_TASK",
+                                                              "SLURM_GTIDS=",
+                                                              "SLURM_LAUNCH_NODE_IPADDR=",
+                                                              "SLURM_SRUN_",
+                                                              "SLURM_PMI",
+                                                              "SLURM_MPI_TYPE=",
                                                               "PMI_",
                                                               "PMIX_",
                                                               "OMPI_",
@@ -128,23 +171,20 @@ void add_common(const ProcessIdentity& who, Variables& variables) {
   variables.set("DTRAIN_SAVED_FILE", saved_file(who.here.job_folder, who.rank).string());
 }
 
-void add_gpus(const ProcessIdentity& who, Variables& variables) {
-  // A parameter server that took the GPUs would keep its workers from them.
-  if (who.role != Role::worker) return variables.set(kVisibleGpus, "");
+void hide_gpus(Variables& variables) { variables.set(kVisibleGpus, ""); }
+
+void share_gpus(const ProcessIdentity& who, Variables& variables) {
   const int count = who.program.gpus_per_rank;
   if (count == 0) return;
+  const int first = who.local_rank() * count, end = first + count;
   const std::optional<std::string> visible = variables.value(kVisibleGpus);
-  std::vector<std::string> all = visible ? split(*visible, ',') : std::vector<std::string>();
-  const int first = who.local_rank() * count;
-  if (!visible) {
-    for (int gpu = 0; gpu < first + count; ++gpu) all.push_back(std::to_string(gpu));
-  }
-  if (std::ssize(all) < first + count) {
-    throw Error(fmt::format("rank {} on {} needs GPUs {} to {} of its host, but CUDA_VISIBLE_DEVICES={} there",
-                            who.rank, who.here.host, first, first + count - 1, *visible),
+  const std::vector<std::string> all = visible ? named_gpus(*visible) : numbered_gpus(who.here.gpus, end);
+  if (std::ssize(all) < end) {
+    throw Error(fmt::format("rank {} on {} needs GPUs {} to {} of its host, but {} there", who.rank, who.here.host,
+                            first, end - 1, describe_gpus(visible, all.size())),
                 "start fewer ranks on each host, or lower setting 'gpus-per-rank'");
   }
-  variables.set(kVisibleGpus, fmt::format("{}", fmt::join(all.begin() + first, all.begin() + first + count, ",")));
+  variables.set(kVisibleGpus, fmt::format("{}", fmt::join(all.begin() + first, all.begin() + end, ",")));
 }
 
 void add_torch(const ProcessIdentity& who, Variables& variables) {
@@ -238,7 +278,7 @@ void add_mxnet(const ProcessIdentity& who, Variables& variables) {
   set("DMLC_NUM_WORKER", who.placement.size());
   set("DMLC_NUM_SERVER", who.placement.servers);
   set("DMLC_NODE_HOST", who.info().address);
-  if (!who.info().network_card.empty()) set("DMLC_INTERFACE", who.info().network_card);
+  if (!who.info().network_card.empty()) variables.set_default("DMLC_INTERFACE", who.info().network_card);
   if (who.role == Role::worker) set("DMLC_WORKER_ID", who.index);
   if (who.role == Role::server) set("DMLC_SERVER_ID", who.index);
   set("DMLC_TASK_ID", who.index);

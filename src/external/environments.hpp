@@ -58,9 +58,11 @@ void add_jax(const ProcessIdentity& who, Variables& variables);
 // TF_CONFIG. With servers rank 0 is the chief, as TensorFlow 2 requires, unless the program takes its role as an
 // argument.
 void add_tensorflow(const ProcessIdentity& who, Variables& variables);
-// CUDA_VISIBLE_DEVICES: none for servers; with Program::gpus_per_rank the share of this local rank. Throws Error where
-// the variable names too few.
-void add_gpus(const ProcessIdentity& who, Variables& variables);
+// Empties CUDA_VISIBLE_DEVICES: a parameter server that took the GPUs would keep its workers from them.
+void hide_gpus(Variables& variables);
+// With Program::gpus_per_rank: CUDA_VISIBLE_DEVICES becomes the share of this local rank of what it names, or of the
+// machine's GPUs where it is not set. Throws Error where these are too few.
+void share_gpus(const ProcessIdentity& who, Variables& variables);
 // DMLC_*, only where there are servers, because these names make `import mxnet` start one. Also the variables that
 // scripts of Dynamic Training with MXNet read.
 void add_mxnet(const ProcessIdentity& who, Variables& variables);

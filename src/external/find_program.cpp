@@ -13,6 +13,9 @@ namespace {
 
 // The path that execvp() uses where PATH is not set.
 constexpr const char* kUsualPath = "/usr/local/bin:/usr/bin:/bin";
+constexpr const char* kOneWord = "give program and arguments as separate words, without quotes around all of them";
+
+bool is_command_line(const std::string& name) { return name.find_first_of(" \t\n") != name.npos; }
 
 std::string path_of(const std::vector<std::string>& environment) {
   for (const std::string& variable : environment) {
@@ -41,10 +44,15 @@ Path find_program(const std::string& message, const std::vector<std::string>& en
     if (is_program(message)) return with_interpreter(message);
     std::error_code ignored;
     const bool there = std::filesystem::exists(message, ignored);
-    throw Error(fmt::format("{}: {} in {}", message, there ? "is not executable" : "is not there",
-                            std::filesystem::current_path(ignored).string()),
-                there ? "make it executable, or start it through its interpreter: python3 FILE"
-                      : "programs run in the folder in which dtrain was started, or in setting 'sync-dst-dir'");
+    const std::string folder = std::filesystem::current_path(ignored).string();
+    if (there) {
+      throw Error(fmt::format("{}: is not executable in {}", message, folder),
+                  "make it executable, or start it through its interpreter: python3 FILE");
+    }
+    throw Error(fmt::format("{}: is not there in {}", message, folder),
+                is_command_line(message)
+                    ? kOneWord
+                    : "programs run in the folder in which dtrain was started, or in setting 'sync-dst-dir'");
   }
   if (const auto file = find_in_path(message, path_of(environment))) return with_interpreter(*file);
   if (std::error_code ignored; message.ends_with(".py") && std::filesystem::is_regular_file(message, ignored)) {
@@ -53,7 +61,7 @@ Path find_program(const std::string& message, const std::vector<std::string>& en
                 fmt::format("start it through its interpreter: python3 {}", message));
   }
   throw Error(fmt::format("{}: no such program in PATH, {}", message, path_of(environment)),
-              "give its whole path, or setting 'env' PATH=... for this job");
+              is_command_line(message) ? kOneWord : "give its whole path, or setting 'env' PATH=... for this job");
 }
 
 }  // namespace dtrain::external

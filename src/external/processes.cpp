@@ -87,7 +87,7 @@ void Processes::stop(int signal, std::chrono::milliseconds grace) {
   for (const Process& process : processes_) {
     if (!process.end) ::kill(-process.id, signal);
   }
-  for (const auto end = Clock::now() + grace; !all_done() && Clock::now() < end; reap()) {
+  for (const auto end = Clock::now() + grace; !all_done() && Clock::now() < end; reap_whole_groups()) {
     wait_for_an_end(std::min(std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()), kStopPoll));
   }
   for (const Process& process : processes_) {
@@ -104,7 +104,7 @@ void Processes::wait_for_an_end(std::chrono::milliseconds wait) {
   std::vector<pollfd> waits;
   bool all_are_seen = true;
   for (const Process& process : processes_) {
-    if (process.end) continue;
+    if (process.end || process.member != 0) continue;  // the latter would end the wait at once
     all_are_seen = all_are_seen && process.ended.get() >= 0;
     waits.push_back({process.ended.get(), POLLIN, 0});
   }
@@ -116,6 +116,16 @@ void Processes::wait_for_an_end(std::chrono::milliseconds wait) {
 void Processes::reap() {
   for (Process& process : processes_) {
     if (!process.end && has_ended(process.id)) reap(process);
+  }
+}
+
+// A leader that ended while others of its group still run stays unreaped: reap() would kill them, and the number of the
+// group could become another's.
+void Processes::reap_whole_groups() {
+  for (Process& process : processes_) {
+    if (process.end || !has_ended(process.id)) continue;
+    process.member = living_member(process.id, process.member);
+    if (process.member == 0) reap(process);
   }
 }
 

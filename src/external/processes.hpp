@@ -38,7 +38,8 @@ class Processes {
   bool worker_done() const { return processes_.front().end.has_value(); }
   bool all_done() const;
 
-  // Sends the signal to all that run, and SIGKILL to the rest after `grace`.
+  // Sends the signal to all that run, with their process groups, and SIGKILL to the rest after `grace`. A program that
+  // runs under a shell has the whole grace too, although the signal ends the shell at once.
   void stop(int signal, std::chrono::milliseconds grace);
 
  private:
@@ -47,10 +48,12 @@ class Processes {
     pid_t id = 0;
     FileDescriptor ended;  // readable when it has ended; empty without pidfd_open
     std::optional<ProcessEnd> end;
+    pid_t member = 0;  // during a stop: it has ended, but this one of its group still runs
   };
   void start(const RankProcess& process);
   void wait_for_an_end(std::chrono::milliseconds wait);
   void reap();
+  void reap_whole_groups();
   void reap(Process& process);
 
   const Path logs_;

@@ -16,7 +16,7 @@ RankProcess make_process(Role role, int index, const Program& program, const Ran
   Variables variables(here.environment);
   remove_other_roles(variables);
   add_common(who, variables);
-  add_gpus(who, variables);
+  if (role != Role::worker) hide_gpus(variables);
   if (role == Role::worker) {
     add_torch(who, variables);
     add_horovod(who, variables);
@@ -26,6 +26,8 @@ RankProcess make_process(Role role, int index, const Program& program, const Ran
   add_mxnet(who, variables);
   variables.set_all(program.environment);
   variables.set_all(role == Role::worker ? program.worker_environment : program.server_environment);
+  // Last: it divides the GPUs that these variables leave visible.
+  if (role == Role::worker) share_gpus(who, variables);
   process.environment = variables.take();
   process.environment.push_back(here.mark);
   return process;

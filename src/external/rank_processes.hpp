@@ -19,7 +19,8 @@ struct RankProcess {
   std::vector<std::string> environment;  // the whole environment
 };
 
-// The worker comes first, then its share of the parameter servers.
+// The worker comes first, then its share of the parameter servers. Throws Error where the host has too few GPUs for the
+// rank.
 std::vector<RankProcess> processes_of(const Program& program, const RankPlacement& placement, int rank,
                                       const RunContext& here);
 

@@ -290,6 +290,7 @@ class Rank {
 }  // namespace
 
 void check_program(const Program& program, const std::vector<std::string>& environment) {
+  if (program.fills_placeholders && program.command.front().find('{') != std::string::npos) return;
   Variables variables(environment);
   variables.set_all(program.environment);
   variables.set_all(program.worker_environment);

@@ -98,6 +98,19 @@ def test_a_missing_interpreter(world):
     expect_refused(world, code(world, "./train.py"), "./train.py", "/no/such/interpreter")
 
 
+def test_a_script_without_an_interpreter(world):
+    """A script without #!: the kernel calls it a format error, so the line that is missing is shown."""
+    script = world.folder / "train.sh"
+    script.write_text("echo here\n")
+    script.chmod(0o755)
+    expect_refused(world, code(world, "./train.sh"), "./train.sh", "#!/bin/sh", "sh FILE")
+
+
+def test_a_command_line_in_one_word(world):
+    """Quotes around program and arguments: the way to give them is shown."""
+    expect_refused(world, code(world, "python train.py --lr 1"), "no such program", "separate words")
+
+
 def test_a_folder_in_place_of_a_program(world):
     """A folder can be entered, but not run."""
     (world.folder / "train").mkdir()

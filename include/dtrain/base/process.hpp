@@ -47,6 +47,9 @@ pid_t reap_adopted(const std::vector<pid_t>& known);
 
 // Processes that live (no zombies), without `root`, and without those `spared` and their descendants.
 std::vector<pid_t> descendants_of(pid_t root, const std::vector<pid_t>& spared = {});
+// A process of this group that lives (no zombie): `known`, where it still is one, because a look at all processes takes
+// long on a busy machine. 0: there is none. The group's leader must not be reaped yet.
+pid_t living_member(pid_t group, pid_t known = 0);
 // Processes of this user whose environment holds a variable that begins with `mark`, "NAME=val". Their
 // parent does not matter.
 std::vector<pid_t> processes_marked(std::string_view mark);

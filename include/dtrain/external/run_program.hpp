@@ -20,6 +20,7 @@ struct RunContext {
   int slot = 0;
   std::string address;  // this host's numeric address, where other ranks connect
   int processors = 1;   // processors of this machine for the job
+  int gpus = 0;         // NVIDIA GPUs of this machine; 0: none, or they cannot be counted
   Path job_folder;
   std::vector<std::string> environment;  // of the program, without the variables that run_program() adds
   std::function<bool()> interrupted{};   // whether the job ends because the user interrupted it; any thread
@@ -33,7 +34,8 @@ struct Ended {
   ProcessEnd end{};  // of the process that failed
 };
 
-// Throws Error where the program cannot be started from the current folder with this environment. Call it before the
+// Throws Error where the program cannot be started from the current folder with this environment, unless its name holds
+// a placeholder, which each rank fills. Call it before the
 // worker joins, so that a host without the program does not make the other ranks start again.
 void check_program(const Program& program, const std::vector<std::string>& environment);
 

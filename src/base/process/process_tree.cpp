@@ -24,6 +24,7 @@ namespace {
 struct Process {
   pid_t id = 0;
   pid_t parent = 0;
+  pid_t group = 0;
   pid_t session = 0;
   char state = '?';
   std::int64_t began = 0;  // in clock ticks since the boot
@@ -54,6 +55,7 @@ std::optional<Process> parse_stat(const std::string& text) {
   const auto numbers = split(std::string_view(text).substr(close + 4), ' ');  // parent, group, session, ...
   if (numbers.size() < 3) return std::nullopt;
   process.parent = static_cast<pid_t>(parse_integer(numbers[0]).value_or(0));
+  process.group = static_cast<pid_t>(parse_integer(numbers[1]).value_or(0));
   process.session = static_cast<pid_t>(parse_integer(numbers[2]).value_or(0));
   if (numbers.size() > kStartTime) process.began = parse_integer(numbers[kStartTime]).value_or(0);
   return process;
@@ -120,6 +122,17 @@ std::vector<pid_t> descendants_of(pid_t root, const std::vector<pid_t>& spared) 
     }
   }
   return living;
+}
+
+pid_t living_member(pid_t group, pid_t known) {
+  const auto is_member = [&](const Process& process) { return process.group == group && process.lives(); };
+  if (known != 0) {
+    const auto process = parse_stat(read_quietly(fmt::format("/proc/{}/stat", known)));
+    if (process && is_member(*process)) return known;
+  }
+  const auto processes = all_processes();
+  const auto found = std::ranges::find_if(processes, is_member);
+  return found == processes.end() ? 0 : found->id;
 }
 
 std::vector<pid_t> processes_marked(std::string_view mark) {

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/pipe.hpp>
@@ -105,6 +106,16 @@ int wait_for_exec(int pipe) {
   return got == sizeof error ? error : 0;
 }
 
+// The kernel says "Exec format error" for text without #!, and for programs of other processors.
+std::string hint_for(int error, const Path& program) {
+  if (error != ENOEXEC) return {};
+  constexpr std::string_view kElf = "\177ELF";
+  std::string beginning(kElf.size(), '\0');
+  std::ifstream(program, std::ios::binary).read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
+  if (beginning == kElf) return "it was built for another kind of processor: build or install it for this machine";
+  return "begin a script with a line such as #!/bin/sh, or start it through its interpreter: sh FILE";
+}
+
 }  // namespace
 
 pid_t spawn(const Spawn& child) {
@@ -117,7 +128,8 @@ pid_t spawn(const Spawn& child) {
   const int error = wait_for_exec(report.read_end.get());
   if (error == 0) return process;
   wait_for_end(process);
-  throw Error(fmt::format("cannot start {}: {}", child.executable.string(), std::strerror(error)));
+  throw Error(fmt::format("cannot start {}: {}", child.executable.string(), std::strerror(error)),
+              hint_for(error, child.executable));
 }
 
 }  // namespace dtrain

@@ -30,7 +30,7 @@ config::LaunchOptions with_most_workers(config::LaunchOptions options, int worke
 
 void require_program(const external::Program& program, const config::JobOptions& job) {
   const bool is_known_here = !job.is_on_other_machines() && job.sync_to.empty() && job.prepare.empty();
-  if (!is_known_here || program.fills_placeholders) return;
+  if (!is_known_here) return;
   external::check_program(program, with_variables(own_environment(), job.environment));
 }
 

@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include <dtrain/base/cpus.hpp>
+#include <dtrain/base/machine.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/comm/mesh.hpp>
 #include <dtrain/external/run_program.hpp>
@@ -36,6 +37,7 @@ external::RunContext run_context(const elastic::WorkerJob& me, const external::P
           .slot = me.slot,
           .address = me.address,
           .processors = usable_cpus(),
+          .gpus = nvidia_device_count("/dev", std::nullopt),
           .job_folder = me.job_folder,
           .environment = own_environment(),
           .interrupted = [&link] { return link.stop_reason() == stop_reason(SIGINT); },

@@ -16,6 +16,9 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/stack_dump.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/base/wait_status.hpp>
+
+#include "common/temporary_folder.hpp"
 
 namespace dtrain {
 namespace {
@@ -198,6 +201,21 @@ TEST(StackDump, WritesEveryThreadAndGoesOn) {
   EXPECT_EQ(std::count_if(count.begin(), count.end(), [](auto& line) { return line.starts_with("stack of"); }), 3)
       << text;
   EXPECT_NE(text.find("went on"), text.npos);
+}
+
+TEST(Spawn, SaysWhatAScriptWithoutAnInterpreterLacks) {
+  const TemporaryFolder folder;
+  const auto hint = [&](const char* content) {
+    write_file_atomic(folder / "program", content, 0700);
+    try {
+      wait_for_end(spawn({.executable = folder / "program", .arguments = {"program"}}));
+      return std::string("it was started");
+    } catch (const Error& error) {
+      return error.hint();
+    }
+  };
+  EXPECT_NE(hint("echo here\n").find("#!/bin/sh"), std::string::npos);
+  EXPECT_NE(hint("\177ELF\1").find("another kind of processor"), std::string::npos);
 }
 
 }  // namespace

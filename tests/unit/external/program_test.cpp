@@ -76,5 +76,25 @@ TEST(ForeignProgram, IsLookedForOnANewHostAsItWillBeStarted) {
   EXPECT_NO_THROW(check_program(program, {"PATH=/nowhere"}));
 }
 
+TEST(ForeignProgram, AProgramNamedByAPlaceholderIsNotLookedForBeforeARankFillsIt) {
+  Program program{.command = {"./{role}.sh"}};
+  EXPECT_THROW(check_program(program, {"PATH=/nowhere"}), Error);
+  program.fills_placeholders = true;
+  EXPECT_NO_THROW(check_program(program, {"PATH=/nowhere"}));
+  program.command = {"tool", "{role}"};
+  EXPECT_THROW(check_program(program, {"PATH=/nowhere"}), Error);
+}
+
+TEST(ForeignProgram, ACommandLineInOneWordIsAnsweredWithTheWayToGiveIt) {
+  for (const char* line : {"python train.py --lr 1", "./train.py --lr 1"}) {
+    try {
+      find_program(line, {"PATH=/nowhere"});
+      FAIL() << "it was found";
+    } catch (const Error& error) {
+      EXPECT_NE(error.hint().find("separate words"), std::string::npos) << error.hint();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace dtrain::external

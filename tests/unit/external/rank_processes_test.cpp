@@ -131,6 +131,47 @@ TEST(ForeignParts, ARankSeesItsShareOfTheGpus) {
   EXPECT_THROW(gpus(3), Error);
 }
 
+std::string gpus_of(const Program& program, int rank, const RunContext& here) {
+  return environment_of(processes_of(program, some_placement({4}), rank, here).front()).at("CUDA_VISIBLE_DEVICES");
+}
+
+TEST(ForeignParts, TheGpusThatThePersonNamesAreDivided) {
+  RunContext here = kHere;
+  here.environment = {"CUDA_VISIBLE_DEVICES=0"};
+  Program program = kProgram;
+  program.gpus_per_rank = 1;
+  program.environment = {"CUDA_VISIBLE_DEVICES=4,5,6,7"};
+  EXPECT_EQ(gpus_of(program, 1, here), "5");
+  program.worker_environment = {"CUDA_VISIBLE_DEVICES=2,3"};
+  EXPECT_EQ(gpus_of(program, 1, here), "3");
+  program.gpus_per_rank = 0;
+  EXPECT_EQ(gpus_of(program, 1, here), "2,3") << "without --gpus-per-rank it stays";
+}
+
+TEST(ForeignParts, ARankThatFindsTooFewGpusIsRefused) {
+  Program program = kProgram;
+  program.gpus_per_rank = 1;
+  const auto refusal = [&](const RunContext& here) {
+    try {
+      return "got " + gpus_of(program, 2, here);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+  };
+  RunContext here = kHere;
+  for (const char* none : {"", "-1", "-1,0,1,2"}) {
+    here.environment = {fmt::format("CUDA_VISIBLE_DEVICES={}", none)};
+    EXPECT_EQ(refusal(here), fmt::format("rank 2 on host0 needs GPUs 2 to 2 of its host, but "
+                                         "CUDA_VISIBLE_DEVICES=\"{}\" shows no GPU there",
+                                         none));
+  }
+  here.environment = {};
+  here.gpus = 2;
+  EXPECT_EQ(refusal(here), "rank 2 on host0 needs GPUs 2 to 2 of its host, but only 2 are there");
+  here.gpus = 3;
+  EXPECT_EQ(refusal(here), "got 2");
+}
+
 TEST(ForeignParts, ProcessorsAreSharedUnlessThePersonSaysOtherwise) {
   EXPECT_EQ(worker_environment(kProgram, some_placement({4}), 0).at("OMP_NUM_THREADS"), "2");
   RunContext here = kHere;
@@ -181,6 +222,25 @@ TEST(ForeignParts, OnlyTheRolesOfOtherLaunchersAreForgotten) {
   EXPECT_FALSE(server.contains("SLURM_PROCID"));
   EXPECT_EQ(server.at("LOCAL_DATA"), "/data");
   EXPECT_EQ(server.at("GROUP_NAME"), "mine");
+}
+
+TEST(ForeignParts, WhatSaysNothingAboutARoleStays) {
+  const std::vector<std::string> kept = {"SLURM_JOB_ID=7",        "SLURM_ARRAY_TASK_ID=3", "SLURM_TMPDIR=/scratch",
+                                         "SLURM_CPUS_PER_TASK=8", "SLURM_JOB_NODELIST=a",  "DMLC_PS_VERBOSE=2",
+                                         "DMLC_INTERFACE=ib0"};
+  const std::vector<std::string> removed = {
+      "SLURM_NTASKS=4",     "SLURM_NTASKS_PER_NODE=2", "SLURM_STEP_ID=0",     "SLURM_STEPID=0",    "SLURM_TASK_PID=9",
+      "SLURM_LOCALID=1",    "SLURM_PMIX_X=1",          "SLURM_MPI_TYPE=pmix", "DMLC_NUM_WORKER=3", "DMLC_WORKER_ID=1",
+      "DMLC_TRACKER_URI=x", "DMLC_PS_ROOT_PORT=1",     "SLURM_SRUN_COMM=x"};
+  RunContext here = kHere;
+  here.environment = kept;
+  here.environment.insert(here.environment.end(), removed.begin(), removed.end());
+  const std::vector<std::string> got = processes_of(kProgram, some_placement({1}), 0, here).front().environment;
+  for (const std::string& variable : kept) EXPECT_EQ(std::ranges::count(got, variable), 1) << variable;
+  for (const std::string& variable : removed) EXPECT_EQ(std::ranges::count(got, variable), 0) << variable;
+  Program program = kProgram;
+  program.servers = 1;
+  EXPECT_EQ(environment_of(processes_of(program, some_placement({1}, 1), 0, here).front()).at("DMLC_INTERFACE"), "ib0");
 }
 
 TEST(ForeignParts, VariablesOfThePersonHoldForTheRoleThatTheyAreFor) {

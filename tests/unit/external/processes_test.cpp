@@ -1,0 +1,74 @@
+#include "processes.hpp"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <memory>
+#include <thread>
+
+#include <dtrain/base/process.hpp>
+
+#include "common/temporary_folder.hpp"
+
+namespace dtrain::external {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+class ProcessesTest : public testing::Test {
+ protected:
+  // Starts `sh -c SCRIPT`, whose folder is $FOLDER, and returns once the script has made $FOLDER/ready.
+  std::unique_ptr<Processes> start(const std::string& script) {
+    RankProcess process{.command = {"sh", "-c", script}, .environment = own_environment()};
+    process.environment.push_back("FOLDER=" + folder_.path().string());
+    process.environment.push_back(mark());
+    auto processes = std::make_unique<Processes>(std::vector{process}, folder_.path(), "test", mark());
+    for (const auto end = Clock::now() + 30s; !has("ready") && Clock::now() < end;) std::this_thread::sleep_for(5ms);
+    EXPECT_TRUE(has("ready"));
+    return processes;
+  }
+  std::string mark() const { return "DTRAIN_PROGRAM=" + folder_.path().filename().string(); }
+  bool has(const std::string& name) const { return std::filesystem::exists(folder_ / name); }
+
+  TemporaryFolder folder_;
+};
+
+// A shell that ends with the signal, and under it a program that does `answer` on SIGTERM.
+std::string under_a_shell(const std::string& answer) {
+  return "sh -c 'trap \"" + answer + "\" TERM; touch $FOLDER/ready; while :; do sleep 0.05; done'; true";
+}
+
+TEST_F(ProcessesTest, AProgramUnderAShellHasItsGrace) {
+  const auto processes = start(under_a_shell("sleep 1; touch $FOLDER/saved; exit"));
+  const auto begin = Clock::now();
+  processes->stop(SIGTERM, 60s);
+  EXPECT_TRUE(has("saved"));
+  EXPECT_TRUE(processes->all_done());
+  EXPECT_LT(Clock::now() - begin, 50s) << "the whole grace was waited for";
+}
+
+TEST_F(ProcessesTest, AProgramUnderAShellIsKilledAfterItsGrace) {
+  const auto processes = start(under_a_shell(":"));
+  const auto begin = Clock::now();
+  processes->stop(SIGTERM, 500ms);
+  EXPECT_GE(Clock::now() - begin, 500ms);
+  EXPECT_TRUE(processes->all_done());
+  for (const auto end = Clock::now() + 30s; !processes_marked(mark()).empty() && Clock::now() < end;) {
+    std::this_thread::sleep_for(5ms);
+  }
+  EXPECT_TRUE(processes_marked(mark()).empty());
+}
+
+TEST_F(ProcessesTest, WhatAProgramLeavesEndsWithItWhereNothingStopsIt) {
+  const auto processes = start("sleep 1000 & touch $FOLDER/ready");
+  for (const auto end = Clock::now() + 30s; !processes->all_done() && Clock::now() < end;) {
+    EXPECT_FALSE(processes->watch(50ms).has_value());
+  }
+  const auto begin = Clock::now();
+  processes->stop(SIGTERM, 60s);
+  EXPECT_LT(Clock::now() - begin, 50s);
+}
+
+}  // namespace
+}  // namespace dtrain::external
