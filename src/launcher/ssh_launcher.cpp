@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <set>
 #include <stop_token>
 #include <thread>
@@ -23,7 +24,7 @@ namespace dtrain::launcher {
 namespace {
 
 constexpr std::size_t kMostSaid = 4 << 10;  // bytes kept of an agent's output before it joined
-constexpr std::size_t kMostSkippedShown = 5;
+constexpr std::size_t kMostShown = 10;
 
 std::string end_of(const net::SshExit& exit, std::chrono::milliseconds deadline) {
   if (exit.timed_out) return fmt::format("did not join within {} s", deadline.count() / 1000);
@@ -69,6 +70,7 @@ class SharedFiles {
     if (options_.copy_from.empty()) return;
     const std::shared_ptr<const SyncTree> tree = source_.tree_since(asked, options_.ssh.stop);
     note_skipped(*tree);
+    note_changed(*tree, host.name);
     const SyncResult result = sync_tree(*tree, session, options_.copy_to);
     if (const std::string kept = refused_modes_text(result); !kept.empty()) {
       note(fmt::format("{}:{}: {}", host.name, options_.copy_to, kept));
@@ -82,7 +84,6 @@ class SharedFiles {
     if (options_.on_note) options_.on_note(line);
   }
 
-  // Each once.
   void note_skipped(const SyncTree& tree) {
     std::vector<std::string> skipped;
     {
@@ -91,17 +92,35 @@ class SharedFiles {
         if (noted_.insert(each).second) skipped.push_back(each);
       }
     }
-    if (skipped.empty()) return;
-    const std::size_t shown = std::min(skipped.size(), kMostSkippedShown), more = skipped.size() - shown;
-    skipped.resize(shown);
-    note(fmt::format("Not copied to hosts: {}{}", fmt::join(skipped, "; "),
-                     more > 0 ? fmt::format("; and {} more", more) : ""));
+    if (!skipped.empty()) note("Not copied to hosts: " + listed(std::move(skipped)));
+  }
+
+  // Earlier hosts keep what they got, and ranks of two versions of a program give wrong results without a word.
+  void note_changed(const SyncTree& tree, const std::string& host) {
+    std::vector<std::string> changed;
+    {
+      const MutexLock lock(mutex_);
+      for (const SyncFile& file : tree.files) {
+        const std::string& first = first_.try_emplace(file.name, file.sha256).first->second;
+        if (first != file.sha256 && noted_.insert(file.name + file.sha256).second) changed.push_back(file.name);
+      }
+    }
+    if (changed.empty()) return;
+    note(fmt::format("{} gets other files than the hosts before it, because they changed since: {}", host,
+                     listed(std::move(changed))));
+  }
+
+  static std::string listed(std::vector<std::string> names) {
+    const std::size_t shown = std::min(names.size(), kMostShown), more = names.size() - shown;
+    names.resize(shown);
+    return fmt::format("{}{}", fmt::join(names, "; "), more > 0 ? fmt::format("; and {} more", more) : "");
   }
 
   const SshLauncherOptions& options_;
   SyncSource source_;
   Mutex mutex_;
-  std::set<std::string> noted_ DTRAIN_GUARDED_BY(mutex_);
+  std::set<std::string> noted_ DTRAIN_GUARDED_BY(mutex_);               // each is noted once
+  std::map<std::string, std::string> first_ DTRAIN_GUARDED_BY(mutex_);  // SHA-256 by name, as first seen
 };
 
 void start_one(const elastic::HostLine& host, elastic::AgentOrder join, const SshLauncherOptions& options,

@@ -13,6 +13,7 @@ def test_workers_run_in_a_copy_of_the_current_folder(world: Cluster):
     """--sync-dst-dir: every machine has the current folder's files before its agent starts, a newcomer too, and workers run there."""
     world.boot("h1", "h2", "h3")
     (world.folder / "notes.txt").write_text(TEXT)
+    (world.folder / "train.py").write_text("of this one")
     (world.folder / "old.txt").write_text("removed before the newcomer joins")
     (world.folder / "linked").symlink_to("/etc")
     job = world.job(hosts=["h1", "h2"], arguments=["--sync-dst-dir", COPY]).start().wait_running()
@@ -20,8 +21,11 @@ def test_workers_run_in_a_copy_of_the_current_folder(world: Cluster):
     same_name.parent.mkdir(parents=True)
     same_name.write_text(TEXT)
     (world.folder / "old.txt").unlink()
+    (world.folder / "train.py").write_text("of the next experiment")
     job.edit("h1\nh2\nh3\n")
     job.wait_members("h1", "h2", "h3")
+    told = [line for line in job.said().splitlines() if line.startswith("h3 gets other files than the hosts before it")]
+    assert len(told) == 1 and "train.py" in told[0] and "notes.txt" not in told[0], told
     assert world.lab["h3"].run("cat", f"{COPY}/deep/{job.folder.name}/kept.txt").stdout == TEXT
     assert "old.txt" not in world.lab["h3"].run("ls", COPY).stdout.split()
     for name, worker in job.training().items():
