@@ -108,7 +108,7 @@ void Variables::set_all(const std::vector<std::string>& variables) {
 void remove_other_roles(Variables& variables) {
   // With these a library would look for a launcher of its own, or take itself for another rank. Others of the same
   // launchers stay: a program may read the number of its job, its scratch folder, or how much its servers log.
-  static constexpr std::array<std::string_view, 36> kRoles = {"DMLC_ROLE=",
+  static constexpr std::array<std::string_view, 37> kRoles = {"DMLC_ROLE=",
                                                               "DMLC_RANK=",
                                                               "DMLC_NUM_",
                                                               "DMLC_PS_ROOT_",
@@ -118,6 +118,7 @@ void remove_other_roles(Variables& variables) {
                                                               "DMLC_WORKER_ID=",
                                                               "DMLC_SERVER_ID=",
                                                               "DMLC_JOB_",
+                                                              "SLURM_JOB_ID=",  // JAX takes it for srun
                                                               "SLURM_PROCID=",
                                                               "SLURM_LOCALID=",
                                                               "SLURM_NODEID=",

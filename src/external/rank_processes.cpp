@@ -16,7 +16,6 @@ RankProcess make_process(Role role, int index, const Program& program, const Ran
   Variables variables(here.environment);
   remove_other_roles(variables);
   add_common(who, variables);
-  if (role != Role::worker) hide_gpus(variables);
   if (role == Role::worker) {
     add_torch(who, variables);
     add_horovod(who, variables);
@@ -25,6 +24,7 @@ RankProcess make_process(Role role, int index, const Program& program, const Ran
   add_tensorflow(who, variables);
   add_mxnet(who, variables);
   variables.set_all(program.environment);
+  if (role != Role::worker) hide_gpus(variables);
   variables.set_all(role == Role::worker ? program.worker_environment : program.server_environment);
   // Last: it divides the GPUs that these variables leave visible.
   if (role == Role::worker) share_gpus(who, variables);

@@ -16,8 +16,6 @@ constexpr int kPodUser = 65532;  // as in the image of packaging/image.sh
 constexpr int kWorkerGrace = 120, kLeaveLimit = 100;
 constexpr int kCoordinatorGrace = 300;
 constexpr int kMostRestarts = 10;
-// Codes of dtrain after which another attempt ends in the same way.
-constexpr int kUsageCode = 2, kNoProgressCode = 93;
 
 Json texts(const Words& list) {
   Json json = Json::array();
@@ -200,10 +198,9 @@ Json when(const char* action, Json condition) {
 // schemas before 1.31 require onPodConditions in every rule.
 Json failure_policy() {
   const Json disrupted = Json::object({{"type", "DisruptionTarget"}, {"status", "True"}});
-  const Json codes = Json::object({{"containerName", kContainer},
-                                   {"operator", "In"},
-                                   {"values", Json::array({Json(kUsageCode), Json(kStoppedInPod),
-                                                           Json(kStoppedUnsavedInPod), Json(kNoProgressCode)})}});
+  Json finals = Json::array();
+  for (const int code : kFinalCodes) finals.push_back(Json(code));
+  const Json codes = Json::object({{"containerName", kContainer}, {"operator", "In"}, {"values", finals}});
   return Json::object(
       {{"rules",
         Json::array({when("Ignore", Json::object({{"onPodConditions", Json::array({disrupted})}})),

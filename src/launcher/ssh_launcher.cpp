@@ -102,11 +102,11 @@ class SharedFiles {
       const MutexLock lock(mutex_);
       for (const SyncFile& file : tree.files) {
         const std::string& first = first_.try_emplace(file.name, file.sha256).first->second;
-        if (first != file.sha256 && noted_.insert(file.name + file.sha256).second) changed.push_back(file.name);
+        if (first != file.sha256 && changed_.insert(file.name + file.sha256).second) changed.push_back(file.name);
       }
     }
     if (changed.empty()) return;
-    note(fmt::format("{} gets other files than the hosts before it, because they changed since: {}", host,
+    note(fmt::format("{} gets files that changed since the first hosts got theirs: {}", host,
                      listed(std::move(changed))));
   }
 
@@ -119,7 +119,7 @@ class SharedFiles {
   const SshLauncherOptions& options_;
   SyncSource source_;
   Mutex mutex_;
-  std::set<std::string> noted_ DTRAIN_GUARDED_BY(mutex_);               // each is noted once
+  std::set<std::string> noted_ DTRAIN_GUARDED_BY(mutex_), changed_ DTRAIN_GUARDED_BY(mutex_);  // each is noted once
   std::map<std::string, std::string> first_ DTRAIN_GUARDED_BY(mutex_);  // SHA-256 by name, as first seen
 };
 

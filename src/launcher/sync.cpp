@@ -100,14 +100,10 @@ class Copy {
 
   void make_folders() {
     session_.make_folder(folder_);
-    const std::vector<SyncFolder>& all = tree_.folders;
-    const auto other_mode = [](const SyncFolder& left, const SyncFolder& right) { return left.mode != right.mode; };
-    for (auto begin = all.begin(); begin != all.end();) {
-      auto end = std::adjacent_find(begin, all.end(), other_mode);
-      if (end != all.end()) ++end;
-      make_folders_of_a_mode({begin, end});
-      begin = end;
-    }
+    std::map<std::pair<std::ptrdiff_t, unsigned>, std::vector<SyncFolder>> alike;  // parents first
+    for (const SyncFolder& folder : tree_.folders)
+      alike[{std::ranges::count(folder.name, '/'), folder.mode}].push_back(folder);
+    for (const auto& [key, folders] : alike) make_folders_of_a_mode(folders);
   }
 
   // With -m, mkdir gives the mode to those that it makes, and leaves others as they are.

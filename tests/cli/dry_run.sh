@@ -31,7 +31,7 @@ check "so do the checkpoints within epochs" json out 'd["checkpoints"] == 16 and
 run train "${training[@]}" --num-epochs 0 --lr-schedule one-cycle --dry-run
 check "a run without epochs is measured" exits 0
 run train "${training[@]}" --network resnet --num-layers 8 --dry-run --progressive-resizing --json
-check "growing images are measured where they are whole, too" json out 'd["step_seconds"] > 0 < d["whole_step_seconds"] != d["step_seconds"] and abs(d["epoch_seconds"] - 8 * d["step_seconds"]) < 1e-6'
+check "growing images are measured where they are whole, too" json out 'd["step_seconds"] > 0 and d["whole_step_seconds"] > 0 and d["step_seconds"] != d["whole_step_seconds"] and abs(d["epoch_seconds"] - 8 * d["step_seconds"]) < 1e-6'
 run train "${training[@]}" --num-epochs 1000000000 --dry-run
 check "too little room is an error" exits 1
 check "with what to do" says 'hint: --keep-checkpoints N keeps the newest N'

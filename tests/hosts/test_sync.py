@@ -24,7 +24,7 @@ def test_workers_run_in_a_copy_of_the_current_folder(world: Cluster):
     (world.folder / "train.py").write_text("of the next experiment")
     job.edit("h1\nh2\nh3\n")
     job.wait_members("h1", "h2", "h3")
-    told = [line for line in job.said().splitlines() if line.startswith("h3 gets other files than the hosts before it")]
+    told = [line for line in job.said().splitlines() if line.startswith("h3 gets files that changed since the first hosts got theirs")]
     assert len(told) == 1 and "train.py" in told[0] and "notes.txt" not in told[0], told
     assert world.lab["h3"].run("cat", f"{COPY}/deep/{job.folder.name}/kept.txt").stdout == TEXT
     assert "old.txt" not in world.lab["h3"].run("ls", COPY).stdout.split()

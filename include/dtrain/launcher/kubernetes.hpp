@@ -6,6 +6,7 @@
 // job's token, which the coordinator makes, so no object of the API holds it. Values of variables are in a Secret.
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ inline constexpr const char* kContainer = "dtrain";
 // saved, 1, after which the Job would make its next pod, as it should for a coordinator that was evicted.
 inline constexpr const char* kPodVariable = "DTRAIN_POD";
 inline constexpr int kStoppedInPod = 76, kStoppedUnsavedInPod = 77;
+// After these another pod would end in the same way: a mistake in the command, a stop, and no progress.
+inline constexpr std::array<int, 4> kFinalCodes = {2, kStoppedInPod, kStoppedUnsavedInPod, 93};
 
 struct KubernetesJob {
   std::string name;   // of every object

@@ -22,7 +22,7 @@ namespace {
 }  // namespace
 
 FilePieces::FilePieces(Path path, std::size_t most)
-    : path_(std::move(path)), file_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
+    : path_(std::move(path)), file_(::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
   if (!file_) cannot("open", path_, errno);
   struct stat status {};
   if (::fstat(file_.get(), &status) != 0) cannot("read", path_, errno);

@@ -128,9 +128,7 @@ void ShardFile::flush() {
   buffer_.clear();
 }
 
-void ShardFile::discard() {
-  if (::unlink(part_.c_str()) != 0) fail("remove", part_);
-}
+void ShardFile::discard() { ::unlink(part_.c_str()); }
 
 void ShardFile::finish() {
   flush();

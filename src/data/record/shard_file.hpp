@@ -28,7 +28,7 @@ class ShardFile {
   void add(std::size_t position, std::string_view framed);
   // Everything on disk, the .idx beside it, then its own name.
   void finish();
-  // Removes the part. Afterwards there is nothing to add to.
+  // Removes the part, where that is possible. Afterwards there is nothing to add to.
   void discard();
 
  private:

@@ -98,7 +98,8 @@ void write_end(const Error& error, Reporter& reporter) {
 }
 
 void refuse_next_pod(const Error& error, const JobEnd& end) {
-  if (end.asked && end.signals == 0 && environment(launcher::kPodVariable)) throw EndedInPod(error);
+  const bool of_stop = error.exit_code() == ExitCode::resumable || error.exit_code() == ExitCode::failed;
+  if (of_stop && end.asked && end.signals == 0 && environment(launcher::kPodVariable)) throw EndedInPod(error);
 }
 
 Replaced::Replaced(const std::string& what, const JobFolder& folder)

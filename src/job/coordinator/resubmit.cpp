@@ -209,7 +209,7 @@ ExitCode run_job_of(const std::vector<std::string>& words, int death_signal, con
   const auto code = static_cast<ExitCode>(wait_for(start(words, death_signal, errors), folder, errors));
   if (errors) errors->look();
   if (code == ExitCode::resumable) return code;
-  if (code == ExitCode::ok || stop_signal() != 0) {
+  if (code == ExitCode::ok || stop_signal() != 0 || last_term(folder) > term_before) {
     if (const auto recorded = recorded_code(folder, term_before)) return *recorded;
   }
   if (stop_signal() != 0) throw Interrupted(stop_signal(), "the scheduler's job was ended");

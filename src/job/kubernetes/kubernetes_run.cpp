@@ -37,6 +37,8 @@ constexpr auto kViewInterval = 2s;
 constexpr auto kLateness = 30s;
 // From the end of `dtrain stop` in a pod to the end of the container and the pod's status that says so.
 constexpr auto kStatusLag = 15s;
+// From the deletion of the Job to the end of its pod, with the grace that the pod has.
+constexpr auto kLongestEnd = 330s;
 // From the end of the training to the end of its log.
 constexpr auto kLastLogTime = 20s;
 // The API server may be away for so long, as during an upgrade.
@@ -71,6 +73,11 @@ std::string removed_kinds(const launcher::KubernetesJob& job) {
   std::string kinds = "job,statefulset,service,poddisruptionbudget";
   if (!job.environment.empty()) kinds += ",secret";
   return kinds;
+}
+
+// After these the Job makes no next pod, also where containers beside it keep the pod alive.
+bool is_last(const std::optional<int>& code) {
+  return code && (code == 0 || std::ranges::find(launcher::kFinalCodes, *code) != launcher::kFinalCodes.end());
 }
 
 // What the command of the pod's training would have ended with elsewhere is said by outcome().
@@ -153,6 +160,7 @@ class KubernetesRun {
       const bool is_early = now.job == JobPhase::missing && uid_.empty() && answered_ - applied_ < kLateness;
       if (is_former || is_early) return false;
       if (uid_.empty()) uid_ = now.uid;
+      if (now.job != JobPhase::missing) seen_ = answered_;
       std::erase_if(now.pods, [&](const PodView& pod) { return pod.coordinates && pod.owner != uid_; });
       view_ = std::move(now);
     } catch (const Error& error) {
@@ -197,11 +205,14 @@ class KubernetesRun {
   // end of the asked one was seen, the next one would train on.
   const PodView* coordinator() const { return asked_pod_.empty() ? view_.coordinator() : view_.find(asked_pod_); }
 
-  // A pod whose Job was deleted still saves. One that ended well beside others of its cluster leaves the Job active.
+  // A pod whose Job was deleted still saves, unless its node is dead. One that ended beside containers of its cluster
+  // leaves the Job active.
   bool training_ended() const {
     const PodView* pod = coordinator();
     const bool pod_ended = !pod || pod->is_over;
-    if (view_.job == JobPhase::complete || view_.job == JobPhase::failed || (pod && pod->exit_code == 0)) return true;
+    if (view_.job == JobPhase::complete || view_.job == JobPhase::failed || (pod && is_last(pod->exit_code)))
+      return true;
+    if (view_.job == JobPhase::missing && KubeClock::now() - seen_ > kLongestEnd) return true;
     return pod_ended && (view_.job == JobPhase::missing || !asked_pod_.empty());
   }
 
@@ -267,9 +278,9 @@ class KubernetesRun {
   // makes Kubernetes ask the pod itself.
   void mend_stop() {
     if (!stop_ended_ || view_.job != JobPhase::active || KubeClock::now() - *stop_ended_ < kStatusLag) return;
-    stop_ended_.reset();
+    if (training_ended()) return;
     reporter_.warn("`dtrain stop` did not end the pod; the Job is deleted, so that Kubernetes ends it");
-    delete_with_patience("job");
+    if (delete_with_patience("job")) stop_ended_.reset();
   }
 
   Words deletion() const { return {"delete", kinds_, "-l", launcher::kubernetes_selector(name_)}; }
@@ -295,7 +306,12 @@ class KubernetesRun {
         kubectl_.call({"delete", kinds, "-l", launcher::kubernetes_selector(name_)});
         return true;
       } catch (const Error& error) {
-        if (KubeClock::now() < end && stop_signals() == signals) continue;
+        const std::string_view what = error.what();
+        const bool may_pass = what.find("orbidden") == what.npos && KubeClock::now() < end;
+        if (may_pass && stop_signals() == signals) {
+          if (!std::exchange(complained_, true)) reporter_.warn(error.what());
+          continue;
+        }
         reporter_.warn(
             fmt::format("{}; the pods of {} may still run: `{}` removes them", error.what(), name_, shown(deletion())));
         return false;
@@ -309,7 +325,8 @@ class KubernetesRun {
   PodLogs logs_;
   ClusterView view_;
   std::string former_uid_, uid_;  // of a Job of this name that had ended before, and of the one that was applied
-  KubeClock::time_point next_view_{}, applied_{}, answered_ = KubeClock::now(), first_end_{};
+  KubeClock::time_point next_view_{}, applied_{}, answered_ = KubeClock::now(), first_end_{},
+                                                  seen_{};  // seen_: the Job
   bool complained_ = false;
   std::set<std::string> said_, followed_, reported_;
   int asked_ = 0;                                    // stop signals that were passed on

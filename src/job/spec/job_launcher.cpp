@@ -12,6 +12,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/launcher/folder_launcher.hpp>
+#include <dtrain/launcher/kubernetes.hpp>
 #include <dtrain/launcher/local_launcher.hpp>
 #include <dtrain/launcher/registry_launcher.hpp>
 #include <dtrain/launcher/starter_launcher.hpp>
@@ -53,8 +54,12 @@ void append_chosen(const std::vector<std::string>& from, std::span<const std::st
   });
 }
 
+// Without what is true of this machine and this process alone.
 std::vector<std::string> without_config(std::vector<std::string> environment) {
-  std::erase_if(environment, [](const std::string& variable) { return variable.starts_with(kConfigOfThisMachine); });
+  const std::string pod = std::string(launcher::kPodVariable) + "=";
+  std::erase_if(environment, [&](const std::string& variable) {
+    return variable.starts_with(kConfigOfThisMachine) || variable.starts_with(pod);
+  });
   return environment;
 }
 

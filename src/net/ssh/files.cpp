@@ -20,10 +20,21 @@ constexpr std::size_t kPiece = 32 << 10;  // what every server takes
 // A name of its own for each of several writers of the same file.
 std::string temporary_name(const std::string& path) { return path + ".tmp." + to_hex(unpredictable_bytes(6)); }
 
+// Where the source fails, the session is left as if nothing had been written.
+std::string_view next_of(const std::function<std::string_view()>& next, ssh::Sftp& files, const std::string& handle) {
+  try {
+    return next();
+  } catch (const Error&) {
+    files.forget_writes();
+    files.close(handle);
+    throw;
+  }
+}
+
 void put(ssh::Sftp& files, const std::function<std::string_view()>& next, const std::string& path, unsigned mode) {
   const std::string handle = files.open(path, ssh::Sftp::Open::create);
   std::uint64_t done = 0;
-  for (std::string_view content; !(content = next()).empty(); done += content.size()) {
+  for (std::string_view content; !(content = next_of(next, files, handle)).empty(); done += content.size()) {
     for (std::size_t at = 0; at < content.size(); at += kPiece) {
       files.write(handle, done + at, content.substr(at, kPiece));
     }

@@ -149,6 +149,11 @@ void Sftp::finish_writes() {
   if (const auto failed = std::exchange(failed_write_, std::nullopt)) fail("write to a file", *failed);
 }
 
+void Sftp::forget_writes() {
+  writing_.clear();
+  failed_write_.reset();
+}
+
 std::string Sftp::read(const std::string& handle, std::uint64_t offset, std::uint32_t most) {
   const Reply reply = ask(kRead, Packer().text(handle).u64(offset).u32(most).bytes());
   if (reply.type == kData) return std::string(Unpacker(reply.body).text());

@@ -40,6 +40,7 @@ class Sftp {
   // Returns before the host confirms it, with up to 64 writes in flight.
   void write(const std::string& handle, std::uint64_t offset, std::string_view bytes);
   void finish_writes();  // throws the first failure of all
+  void forget_writes();  // what the host answers to them counts no more
   std::string read(const std::string& handle, std::uint64_t offset, std::uint32_t most);  // empty: the end
 
  private:

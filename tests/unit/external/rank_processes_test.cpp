@@ -225,7 +225,7 @@ TEST(ForeignParts, OnlyTheRolesOfOtherLaunchersAreForgotten) {
 }
 
 TEST(ForeignParts, WhatSaysNothingAboutARoleStays) {
-  const std::vector<std::string> kept = {"SLURM_JOB_ID=7",        "SLURM_ARRAY_TASK_ID=3", "SLURM_TMPDIR=/scratch",
+  const std::vector<std::string> kept = {"SLURM_JOBID=7",         "SLURM_ARRAY_TASK_ID=3", "SLURM_TMPDIR=/scratch",
                                          "SLURM_CPUS_PER_TASK=8", "SLURM_JOB_NODELIST=a",  "DMLC_PS_VERBOSE=2",
                                          "DMLC_INTERFACE=ib0"};
   const std::vector<std::string> removed = {
