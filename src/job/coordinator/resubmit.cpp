@@ -71,8 +71,8 @@ std::vector<std::string> slurm_job(const config::JobOptions& options, bool chose
 Path write_submission(const config::JobOptions& options) {
   const JobFolder folder{options.folder};
   make_folder(folder.path);
-  const Path file = std::filesystem::absolute(folder.path) /
-                    fmt::format("submitted_{}.json", to_hex(unpredictable_bytes(kNameBytes)));
+  Path file = std::filesystem::absolute(folder.path) /
+              fmt::format("submitted_{}.json", to_hex(unpredictable_bytes(kNameBytes)));
   const Json json =
       Json::object({{"command", words_to_json(this_command())},
                     {"environment", words_to_json(submitted_environment(own_environment(), options.environment))},

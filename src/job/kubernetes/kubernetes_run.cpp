@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <set>
 #include <thread>
@@ -82,7 +83,8 @@ bool is_last(const std::optional<int>& code) {
 
 // What the command of the pod's training would have ended with elsewhere is said by outcome().
 bool is_of_stop(const std::optional<int>& code) {
-  return code == launcher::kStoppedInPod || code == launcher::kStoppedUnsavedInPod;
+  constexpr std::array<int, 2> kOfStops = {launcher::kStoppedInPod, launcher::kStoppedUnsavedInPod};
+  return code && std::ranges::find(kOfStops, *code) != kOfStops.end();
 }
 
 std::string code_text(int code) { return fmt::format("exit code {}", code); }

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <csignal>
+#include <stdexcept>
 
 #include <dtrain/base/cpus.hpp>
+#include <dtrain/base/error.hpp>
 #include <dtrain/base/machine.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/comm/mesh.hpp>
@@ -84,6 +86,10 @@ ExitCode run_program_worker(const elastic::WorkerJob& me, const config::ProgramS
     session.leave(how_of(ended.how), ended.reason, static_cast<int>(code_of_job(ended)));
     link.finish();
     return code_of(ended);
+  } catch (const Error& error) {  // the hint too: this process's own lines may come too late
+    link.fail(session, error.hint().empty() ? std::runtime_error(error.what())
+                                            : std::runtime_error(fmt::format("{} ({})", error.what(), error.hint())));
+    throw;
   } catch (const std::exception& error) {
     link.fail(session, error);
     throw;
