@@ -9,6 +9,7 @@
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/files.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/base/with_hint.hpp>
 
 #include "config/config_file.hpp"
 #include "hints.hpp"
@@ -251,9 +252,7 @@ bool concerns(const CommandTree& tree, const Command* command, const config::Con
   return entry.section.empty() || (command && entry.section == section_of(*command));
 }
 
-std::string warning_of(const Error& error) {
-  return error.hint().empty() ? error.what() : fmt::format("{} ({})", error.what(), error.hint());
-}
+std::string warning_of(const Error& error) { return with_hint(error); }
 
 // What is wrong in the sections of other commands is a warning: a job that runs is managed by several commands.
 void check_names(const CommandTree& tree, const Command* command, const ConfigFile& file,

@@ -13,6 +13,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/mutex.hpp>
+#include <dtrain/base/with_hint.hpp>
 #include <dtrain/elastic/agent.hpp>
 #include <dtrain/launcher/program_copy.hpp>
 #include <dtrain/launcher/sync.hpp>
@@ -147,7 +148,7 @@ std::string reason_of(const std::string& host, const Error& error) {
   std::string_view what = error.what();
   // The caller shows the name of the host.
   if (what.starts_with(host + ": ")) what.remove_prefix(host.size() + 2);
-  return error.hint().empty() ? std::string(what) : fmt::format("{} ({})", what, error.hint());
+  return with_hint(std::string(what), error.hint());
 }
 
 void start_agent_over_ssh(const elastic::HostLine& host, const elastic::AgentOrder& join,

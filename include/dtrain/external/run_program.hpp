@@ -35,8 +35,8 @@ struct Ended {
 };
 
 // Throws Error where the program cannot be started from the current folder with this environment, unless its name holds
-// a placeholder, which each rank fills. Call it before the
-// worker joins, so that a host without the program does not make the other ranks start again.
+// a placeholder, which each rank fills. Call it before the worker joins, so that a host without the program does not
+// make the other ranks start again.
 void check_program(const Program& program, const std::vector<std::string>& environment);
 
 // Blocks until the job does not need this rank any more; all its processes have ended then. Call from a process without

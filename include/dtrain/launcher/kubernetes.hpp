@@ -10,19 +10,22 @@
 #include <string>
 #include <vector>
 
+#include <dtrain/base/error.hpp>
 #include <dtrain/base/json.hpp>
 
 namespace dtrain::launcher {
 
-// Of each pod. A cluster may add others, such as the proxies of a service mesh, which outlive it.
+// The name of the container that runs dtrain in each pod. A cluster may add containers, such as the proxy of a service
+// mesh, which run on after it.
 inline constexpr const char* kContainer = "dtrain";
 
-// Set in the coordinator's pod. There a training that a command stopped does not end with 75 and, where nothing was
-// saved, 1, after which the Job would make its next pod, as it should for a coordinator that was evicted.
+// The variable is set in the coordinator's pod. A training that a command stops there ends with these codes in place of
+// 75 and, where nothing was saved, 1: after those the Job makes its next pod, as it should after an eviction.
 inline constexpr const char* kPodVariable = "DTRAIN_POD";
 inline constexpr int kStoppedInPod = 76, kStoppedUnsavedInPod = 77;
 // After these another pod would end in the same way: a mistake in the command, a stop, and no progress.
-inline constexpr std::array<int, 4> kFinalCodes = {2, kStoppedInPod, kStoppedUnsavedInPod, 93};
+inline constexpr std::array<int, 4> kFinalCodes = {static_cast<int>(ExitCode::usage), kStoppedInPod,
+                                                   kStoppedUnsavedInPod, static_cast<int>(ExitCode::no_progress)};
 
 struct KubernetesJob {
   std::string name;   // of every object

@@ -9,7 +9,7 @@ namespace dtrain::data {
 
 // As a DHT segment gives them; checked by libjpeg: no code is too long for its length.
 struct HuffmanCodes {
-  std::array<std::uint8_t, 17> counts{};    // of codes of 1 to 16 bits; [0] is not used
+  std::array<std::uint8_t, 17> counts{};    // [n]: number of codes of n bits, from 1 to 16
   std::array<std::uint8_t, 256> symbols{};  // by length, then by code
   bool operator==(const HuffmanCodes&) const = default;
 };
@@ -61,7 +61,8 @@ class HuffmanTable {
 
   // Cheap if it was made of the same codes before.
   void make(const HuffmanCodes& codes, HuffmanUse use);
-  // Before the first leap of HuffmanUse::ac; they cost more than all else, and whole pictures need none.
+  // Call it before the first leap(). Not a part of make(), because leaps cost more than all else and whole pictures
+  // need none.
   void make_leaps() {
     if (!has_leaps_) fill_leaps();
   }
@@ -73,7 +74,7 @@ class HuffmanTable {
   struct LongCode {
     unsigned length = 0, symbol = 0;  // length 0: there is no such code
   };
-  LongCode long_code(std::uint64_t bits) const;  // of more than kLook bits
+  LongCode long_code(std::uint64_t bits) const;  // the next code, which has more than kLook bits
 
  private:
   void fill_entries();

@@ -41,7 +41,8 @@ HuffmanCodes codes_of(const JHUFF_TBL& table) {
   return codes;
 }
 
-// Of a block after the inverse DCT. The field's name depends on the version of libjpeg whose interface this is.
+// The side of the component's blocks after the inverse DCT, in pixels. Versions of libjpeg's interface name it
+// differently.
 template <typename Component>
 int side_of_block(const Component& component) {
   if constexpr (requires { component.DCT_scaled_size; }) {
@@ -51,14 +52,11 @@ int side_of_block(const Component& component) {
   }
 }
 
-// Likewise, of all components the least.
-template <typename Jpeg>
-int least_side_of_block(const Jpeg& jpeg) {
-  if constexpr (requires { jpeg.min_DCT_scaled_size; }) {
-    return jpeg.min_DCT_scaled_size;
-  } else {
-    return jpeg.min_DCT_h_scaled_size;
-  }
+// The component with the most samples has the smallest blocks.
+int least_side_of_block(const jpeg_decompress_struct& jpeg) {
+  int least = DCTSIZE;
+  for (int i = 0; i < jpeg.num_components; ++i) least = std::min(least, side_of_block(jpeg.comp_info[i]));
+  return least;
 }
 
 }  // namespace

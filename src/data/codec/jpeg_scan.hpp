@@ -54,7 +54,7 @@ class JpegScan {
   bool is_read_past_the_end() const { return (end_ - scan_.at) * 8 + scan_.count < 0; }
 
   std::array<HuffmanTable, NUM_HUFF_TBLS> dc_, ac_;
-  std::array<Block, D_MAX_BLOCKS_IN_MCU> blocks_{};  // of a minimum coded unit (MCU)
+  std::array<Block, D_MAX_BLOCKS_IN_MCU> blocks_{};  // those of one minimum coded unit (MCU)
   int block_count_ = 0;
   std::vector<std::uint8_t> bytes_;  // of the interval, without stuffing; then zeros
   const std::uint8_t* end_ = nullptr;

@@ -14,6 +14,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/base/with_hint.hpp>
 #include <dtrain/elastic/job_files.hpp>
 
 #include "surroundings.hpp"
@@ -291,7 +292,7 @@ void Follower::act(const StartCoordinator& start) {
     coordinator_ = std::make_unique<CoordinatorProcess>(loop_, options_.coordinator_command, environment,
                                                         workers_folder(*welcome_, options_.order), order, on_port);
   } catch (const Error& error) {
-    act(Note{error.hint().empty() ? error.what() : fmt::format("{} ({})", error.what(), error.hint())});
+    act(Note{with_hint(error)});
     feed(CoordinatorFailed{});
   }
 }

@@ -9,6 +9,7 @@
 #include <dtrain/base/machine.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/base/with_hint.hpp>
 #include <dtrain/elastic/agent.hpp>
 #include <dtrain/external/run_program.hpp>
 
@@ -99,7 +100,7 @@ ExitCode check_host(const Json& job, Reporter& reporter) {
     measure(elastic::worker_job_from_json(job), facts);
     measure_bandwidth(job, facts);
   } catch (const Error& error) {
-    facts["failure"] = error.hint().empty() ? error.what() : fmt::format("{} ({})", error.what(), error.hint());
+    facts["failure"] = with_hint(error);
   }
   reporter.answer_json(facts);
   return ExitCode::ok;

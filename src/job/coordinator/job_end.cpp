@@ -8,6 +8,7 @@
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/error_json.hpp>
 #include <dtrain/base/signals.hpp>
+#include <dtrain/base/with_hint.hpp>
 #include <dtrain/launcher/kubernetes.hpp>
 
 namespace dtrain::job {
@@ -86,13 +87,9 @@ ExitCode conclude(const JobEnd& end, JobWork& work, const JobFolder& folder, Rep
   throw JobFailed(exit_code_of(end, work), finish.reason, what_next(finish.exit_code, work));
 }
 
-std::string with_hint(const std::string& text, const std::string& hint) {
-  return hint.empty() ? text : fmt::format("{} ({})", text, hint);
-}
-
 void write_end(const Error& error, Reporter& reporter) {
   if (reporter.json()) return reporter.pass_on(Json::object({{"error", error_to_json(error)}}).dump());
-  const std::string line = "The job ended: " + with_hint(error.what(), error.hint());
+  const std::string line = "The job ended: " + with_hint(error);
   if (reporter.options().quiet) return reporter.pass_on(line);
   reporter.note(line);
 }

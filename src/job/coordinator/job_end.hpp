@@ -29,14 +29,13 @@ struct JobEnd {
 // failure.
 ExitCode conclude(const JobEnd& end, JobWork& work, const JobFolder& folder, Reporter& reporter);
 
-// "TEXT (HINT)"
-std::string with_hint(const std::string& text, const std::string& hint);
 // Writes why the job ended to the log of a coordinator that no user waits for, also with --quiet: there is no other
 // place for it.
 void write_end(const Error& error, Reporter& reporter);
 
-// Throws `error` again with the code after which Kubernetes makes no next pod, where this is the pod of a Job and a
-// command asked for the stop. A signal is how Kubernetes itself ends pods, which it then replaces.
+// In the pod of a Kubernetes Job, where a command asked for the stop: throws `error` with exit code kStoppedInPod or
+// kStoppedUnsavedInPod, after which the Job makes no next pod. Kubernetes itself ends pods by a signal and replaces
+// them.
 void refuse_next_pod(const Error& error, const JobEnd& end);
 
 // The agents chose another coordinator, and the job goes on under it.

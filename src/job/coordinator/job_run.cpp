@@ -17,6 +17,7 @@
 #include <dtrain/base/secret.hpp>
 #include <dtrain/base/signals.hpp>
 #include <dtrain/base/stop.hpp>
+#include <dtrain/base/with_hint.hpp>
 #include <dtrain/elastic/coordinator.hpp>
 #include <dtrain/elastic/network_agent_pool.hpp>
 #include <dtrain/net/addresses.hpp>

@@ -81,11 +81,14 @@ bool is_last(const std::optional<int>& code) {
   return code && (code == 0 || std::ranges::find(launcher::kFinalCodes, *code) != launcher::kFinalCodes.end());
 }
 
-// What the command of the pod's training would have ended with elsewhere is said by outcome().
+// Whether a command stopped the training in the pod; outcome() has the code that its user gets.
 bool is_of_stop(const std::optional<int>& code) {
   constexpr std::array<int, 2> kOfStops = {launcher::kStoppedInPod, launcher::kStoppedUnsavedInPod};
   return code && std::ranges::find(kOfStops, *code) != kOfStops.end();
 }
+
+// In kubectl's words; trying again does not help.
+bool is_forbidden(const Error& error) { return std::string_view(error.what()).find("orbidden") != std::string::npos; }
 
 std::string code_text(int code) { return fmt::format("exit code {}", code); }
 
@@ -162,7 +165,7 @@ class KubernetesRun {
       const bool is_early = now.job == JobPhase::missing && uid_.empty() && answered_ - applied_ < kLateness;
       if (is_former || is_early) return false;
       if (uid_.empty()) uid_ = now.uid;
-      if (now.job != JobPhase::missing) seen_ = answered_;
+      if (now.job != JobPhase::missing) job_seen_ = answered_;
       std::erase_if(now.pods, [&](const PodView& pod) { return pod.coordinates && pod.owner != uid_; });
       view_ = std::move(now);
     } catch (const Error& error) {
@@ -214,7 +217,7 @@ class KubernetesRun {
     const bool pod_ended = !pod || pod->is_over;
     if (view_.job == JobPhase::complete || view_.job == JobPhase::failed || (pod && is_last(pod->exit_code)))
       return true;
-    if (view_.job == JobPhase::missing && KubeClock::now() - seen_ > kLongestEnd) return true;
+    if (view_.job == JobPhase::missing && KubeClock::now() - job_seen_ > kLongestEnd) return true;
     return pod_ended && (view_.job == JobPhase::missing || !asked_pod_.empty());
   }
 
@@ -308,8 +311,7 @@ class KubernetesRun {
         kubectl_.call({"delete", kinds, "-l", launcher::kubernetes_selector(name_)});
         return true;
       } catch (const Error& error) {
-        const std::string_view what = error.what();
-        const bool may_pass = what.find("orbidden") == what.npos && KubeClock::now() < end;
+        const bool may_pass = !is_forbidden(error) && KubeClock::now() < end;
         if (may_pass && stop_signals() == signals) {
           if (!std::exchange(complained_, true)) reporter_.warn(error.what());
           continue;
@@ -327,8 +329,7 @@ class KubernetesRun {
   PodLogs logs_;
   ClusterView view_;
   std::string former_uid_, uid_;  // of a Job of this name that had ended before, and of the one that was applied
-  KubeClock::time_point next_view_{}, applied_{}, answered_ = KubeClock::now(), first_end_{},
-                                                  seen_{};  // seen_: the Job
+  KubeClock::time_point next_view_{}, applied_{}, answered_ = KubeClock::now(), first_end_{}, job_seen_{};
   bool complained_ = false;
   std::set<std::string> said_, followed_, reported_;
   int asked_ = 0;                                    // stop signals that were passed on

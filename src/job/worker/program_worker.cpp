@@ -9,6 +9,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/machine.hpp>
 #include <dtrain/base/process.hpp>
+#include <dtrain/base/with_hint.hpp>
 #include <dtrain/comm/mesh.hpp>
 #include <dtrain/external/run_program.hpp>
 
@@ -87,8 +88,7 @@ ExitCode run_program_worker(const elastic::WorkerJob& me, const config::ProgramS
     link.finish();
     return code_of(ended);
   } catch (const Error& error) {  // the hint too: this process's own lines may come too late
-    link.fail(session, error.hint().empty() ? std::runtime_error(error.what())
-                                            : std::runtime_error(fmt::format("{} ({})", error.what(), error.hint())));
+    link.fail(session, std::runtime_error(with_hint(error)));
     throw;
   } catch (const std::exception& error) {
     link.fail(session, error);
