@@ -26,8 +26,7 @@ int be_agent(std::vector<std::string> worker_command) {
   };
   elastic::run_agent({.order = order,
                       .worker_command = std::move(worker_command),
-                      .look_into_folder = look,
-                      .grace = std::chrono::milliseconds(300)});
+                      .look_into_folder = look});
   return 0;
 }
 
@@ -69,6 +68,7 @@ int be_coordinator(const Path& folder, std::vector<std::string> worker_command) 
   launcher::LocalLauncher launcher({.command = std::move(worker_command)});
   elastic::NetworkAgentPool* pool = nullptr;
   elastic::NetworkAgentPoolOptions options{.token = "token", .job_folder = folder, .job = {}};
+  options.grace = std::chrono::milliseconds(300);  // the worker has nothing to save
   elastic::NetworkAgentPool agent_pool(loop, launcher, options, [&](const elastic::AgentPoolEvent& event) {
     if (std::holds_alternative<elastic::HostUp>(event)) pool->start_worker("w1", 0, 1);
   });

@@ -1,8 +1,9 @@
 """Workers, agents and the coordinator die or hang."""
 
+import json
 import signal
 
-from world import World, alive, children, eventually, send_signal
+from world import SAMPLES, World, alive, children, eventually, send_signal
 
 
 def survivors_go_on(world: World, victim: int, number: int) -> None:
@@ -62,6 +63,18 @@ def test_kill_the_coordinator(world: World):
     answer = job.hosts_command("list", check=False)
     assert answer.returncode == 4 and "--resume" in answer.stderr, answer.stderr
     job.start("--resume").wait_running().expect_undisturbed_bits()
+
+
+def test_kill_the_coordinator_of_a_job_without_elastic(world: World):
+    """No other coordinator can follow: the workers save what they have computed, and end."""
+    job = world.job(hosts=3, elastic=False).start().wait_running().wait_steps(30)
+    steps = job.steps_done()
+    send_signal(job.process.pid, signal.SIGKILL)
+    job.wait()
+    eventually(lambda: not world.processes(), "everything is gone", 30)
+    at = json.loads(world.run("inspect", job.prefix, "--json").stdout)
+    assert at["epoch"] * (SAMPLES // job.batch) + at["step"] >= steps, at
+    job.expect_exactly_once(job.expect_bits_of_alone())
 
 
 def test_kill_everybody(world: World):

@@ -4,7 +4,7 @@ import signal
 import subprocess
 import time
 
-from launches import Crew, PROGRAMS, PYTHON, expect_gone, kill_now
+from launches import Crew, Launch, PROGRAMS, PYTHON, expect_gone, kill_now
 from world import alive, children, eventually, send_signal
 
 
@@ -136,9 +136,20 @@ def expect_nothing_left(world, crew: Crew, victims: list[int]) -> None:
 
 def test_kill_of_the_launcher(world):
     """kill -9 of dtrain launch: all ranks and their descendants are gone soon."""
-    crew = Crew(world, options=["-n", 2], members=["orphan", "bare-orphan", "stubborn"]).start()
+    crew = Crew(world, options=["-n", 2, "--grace", 2], members=["orphan", "bare-orphan", "stubborn"]).start()
     crew.wait_crew(2)
     expect_nothing_left(world, crew, [crew.process.pid])
+
+
+def test_kill_of_the_launcher_leaves_the_ranks_their_grace(world):
+    """kill -9 of dtrain launch: the ranks have --grace to save their state."""
+    program = 'trap "sleep 4; touch saved.$RANK; exit 0" TERM; echo ready.$RANK; while :; do sleep 0.1; done'
+    launch = Launch(world, "job", ["sh", "-c", program], ["-n", 2, "--grace", 60]).start()
+    launch.wait_line("ready", 2)
+    send_signal(launch.process.pid, signal.SIGKILL)
+    launch.wait()
+    eventually(lambda: all((world.folder / f"saved.{rank}").exists() for rank in range(2)), "the ranks have saved", 30)
+    eventually(lambda: not world.processes(), "everything is gone", 15)
 
 
 def test_kill_of_the_launcher_of_an_elastic_job(world):

@@ -66,8 +66,6 @@ struct AgentOptions {
   std::function<FolderNews()> look_into_folder{};
   std::function<void(const std::string& line)> on_note{};  // messages for the user
   std::chrono::milliseconds connect_deadline{10'000};
-  // Time between SIGTERM and SIGKILL for workers that run when the agent ends.
-  std::chrono::milliseconds grace{1'000};
   std::function<void()> on_joined{};  // called once; may be empty
 };
 

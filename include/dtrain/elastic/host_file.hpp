@@ -46,7 +46,7 @@ class HostFileWatcher {
  public:
   using Time = std::chrono::steady_clock::time_point;
   explicit HostFileWatcher(Path path, std::chrono::milliseconds settle = std::chrono::seconds(2), int slots = 1);
-  // The new list, once for each accepted edit.
+  // The new list, once for each accepted edit. Looks at the file, which may be far away, a few times while it settles.
   [[nodiscard]] std::optional<HostList> poll(Time now);
 
  private:
@@ -54,7 +54,7 @@ class HostFileWatcher {
   std::chrono::milliseconds settle_;
   int slots_;
   std::string accepted_, candidate_;
-  Time candidate_since_{};
+  Time candidate_since_{}, next_look_{};
 };
 
 }  // namespace dtrain::elastic

@@ -38,6 +38,7 @@ struct NetworkAgentPoolOptions {
   // With outlive agents need 3 s.
   std::chrono::milliseconds silence{0};
   std::chrono::milliseconds patience{600'000};  // agents end after so long without a coordinator
+  std::chrono::milliseconds grace{300'000};     // for workers to save their state, once their agent has given up
   // Gets whole lines of workers' output as they come, without the newline. Empty: agents do not send them.
   std::function<void(const std::string& host, int slot, std::string_view line)> on_output{};
 };

@@ -29,7 +29,6 @@ struct HangFloors {
 // Which hosts must pass the admission check: none, hosts that join while the job runs, or all.
 enum class AdmissionCheckFor { none, new_hosts, all_hosts };
 
-// The same for the whole job.
 // How large a step is, for reports. The batch is constant, or follows the workers and with it the learning rate.
 struct StepSize {
   int constant = 0;    // samples; 0: it follows the workers, or is unknown
@@ -42,6 +41,7 @@ struct StepSize {
   }
 };
 
+// The same for the whole job.
 struct Policy {
   bool elastic = false;                 // false: the first failure ends the job, and the host file is read once
   Boundary boundary = Boundary::epoch;  // for joins and leaves; failures and drains act at the next step
@@ -69,6 +69,7 @@ struct Policy {
   Duration stop_timeout{300'000};  // Stop to the end of the last process
   Duration kill_timeout{15'000};   // KillWorker to WorkerExited, EndHost to HostDown: then the host is lost
   Duration hold_timeout{600'000};  // below min_workers: then a checkpoint and exit 75
+  Duration worker_grace{300'000};  // for workers without a coordinator to save their state, before SIGKILL
   bool quorum = false;             // agents outlive their coordinator: see VoterHosts
 
   StepSize step_size;

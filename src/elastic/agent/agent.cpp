@@ -2,9 +2,9 @@
 // is no lock. Only background tasks of the follower, a spot watch and a final sleep use other threads or block.
 //
 // Workers are shared pointers: a callback may remove a worker from the map while it is in use. The end has three steps:
-// end() asks the workers to stop, the timer after `grace` kills them, and finish() kills and reaps every process of the
-// tree, sends what is left and stops the loop. finish() runs even when a worker does not end. A coordinator that this
-// agent started is spared.
+// end() or let_workers_save() asks the workers to stop, a timer kills them after a grace, and finish() kills and reaps
+// every process of the tree, sends what is left and stops the loop. finish() runs even when a worker does not end. A
+// coordinator that this agent started is spared.
 #include <dtrain/elastic/agent.hpp>
 
 #include <fmt/format.h>
@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -38,6 +39,7 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto kTick = 100ms;
 // Time for the last frames to reach the coordinator, and for the kernel to end processes.
+constexpr auto kGrace = 1s;  // from SIGTERM to SIGKILL
 constexpr auto kLastTime = 3s;
 // A worker's message grows on its way to the coordinator.
 constexpr std::size_t kLongestMessage = net::kMaxFrame - 64;
@@ -77,6 +79,12 @@ class Agent {
             .on_frame = [this](const AgentFrame& frame) { obey(frame); },
             .report = [this] { return memory_.reports(std::chrono::steady_clock::now()); },
             .on_end_known = [this](WorkerId worker) { memory_.forget(worker); },
+            .on_lost =
+                [this](const std::string& reason) {
+                  coordinator_gone_ = true;
+                  let_workers_save(reason);
+                  if (finishing_) loop_.stop();
+                },
             .on_over =
                 [this](const std::string& reason) {
                   coordinator_gone_ = true;
@@ -129,7 +137,11 @@ class Agent {
   void watch_for_the_clouds_notice() {
     const std::string url = notice_url_of(follower_.welcome().notice_url, options_.order.host);
     if (url.empty() || spot_watch_) return;
-    spot_watch_.emplace(loop_, url, [this](const net::EndNotice& notice) { give_notice(notice); });
+    try {
+      spot_watch_.emplace(loop_, url, [this](const net::EndNotice& notice) { give_notice(notice); });
+    } catch (const std::system_error&) {
+      if (options_.on_note) options_.on_note("no thread can be started that hears of the machine's end");
+    }
   }
 
   void tick() {
@@ -243,17 +255,31 @@ class Agent {
     if (ending_ && workers_.empty()) finish();
   }
 
-  // Asks the workers to end, then kills them; then kills every process that this agent started.
+  // No coordinator needs the workers: they end soon.
   void end(const std::string& reason) {
     if (std::exchange(ending_, true)) return;
     end_reason_ = reason;
     if (workers_.empty()) return finish();
     for (const auto& [id, worker] : workers_) worker->ask_to_end();
-    loop_.after(options_.grace, [this] {
+    finish_after(kGrace);
+  }
+
+  // No coordinator is left that would tell the workers to save their state: they do it by themselves.
+  void let_workers_save(const std::string& reason) {
+    if (std::exchange(ending_, true)) return;
+    end_reason_ = reason;
+    if (workers_.empty()) return finish();
+    for (const auto& [id, worker] : workers_) worker->hang_up();
+    finish_after(follower_.welcome().grace);
+  }
+
+  // Kills the workers that still run then, and every process that this agent started.
+  void finish_after(std::chrono::milliseconds grace) {
+    loop_.after(grace, [this] {
       const auto left = workers_;
       for (const auto& [id, worker] : left) worker->kill(false);
     });
-    loop_.after(options_.grace + kLastTime, [this] { finish(); });
+    loop_.after(grace + kLastTime, [this] { finish(); });
   }
 
   void finish() {

@@ -1,9 +1,12 @@
 // Slow work (connects, reads of shared folders) on detached threads, for the owner of a loop that must not block.
 //
 // Threads share `Shared`, which outlives this object: a task that ends after the destruction finds `loop` empty and
-// drops its result. The mutex guards all of Shared. A task that throws counts as ended without a result.
+// drops its result. The mutex guards all of Shared. A task that throws counts as ended without a result. A thread takes
+// one task after the other and ends where none waits, so that a thousand tasks at once are no thousand threads. Where
+// the system refuses a thread, those that run do the work; where none runs, the task is refused.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 
@@ -19,21 +22,24 @@ class BackgroundTasks {
   ~BackgroundTasks();
   BackgroundTasks(const BackgroundTasks&) = delete;
 
-  // Runs `work` on a thread. The function that it returns is called on the loop's thread, unless this is destroyed by
-  // then.
-  void run(std::function<std::function<void()>()> work);
+  // Runs `work` on a thread. The function that it returns, or `refused` where there is no thread for it, is called on
+  // the loop's thread, unless this is destroyed by then.
+  void run(std::function<std::function<void()>()> work, std::function<void()> refused);
   // Connects to another agent or a coordinator; nullptr: no answer.
   void connect(const std::string& address, std::uint16_t port, const std::string& secret,
                std::chrono::milliseconds deadline, std::function<void(std::shared_ptr<net::Channel>)> then);
 
  private:
+  using Work = std::function<std::function<void()>()>;
   struct Shared {
     explicit Shared(net::Loop& where) : loop(&where) {}
     Mutex mutex;
     CondVar ended;
     net::Loop* loop DTRAIN_GUARDED_BY(mutex);  // nullptr: destroyed
-    int running DTRAIN_GUARDED_BY(mutex) = 0;
+    std::deque<Work> waiting DTRAIN_GUARDED_BY(mutex);
+    int threads DTRAIN_GUARDED_BY(mutex) = 0;
   };
+  static void work_on(Shared& shared);
   std::shared_ptr<Shared> shared_;
 };
 

@@ -6,6 +6,7 @@ namespace dtrain::elastic {
 namespace {
 
 constexpr Duration kLongBeat{1'500};  // beats further apart than this: this process itself was held up
+constexpr int kPatienceWhenAll = 5;
 constexpr std::size_t kRemembered = 100;
 
 }  // namespace
@@ -40,6 +41,12 @@ void Contacts::answered(const std::string& host, std::uint64_t beat) {
 }
 
 std::vector<std::string> Contacts::silent(Duration limit, Time now) const {
+  std::vector<std::string> silent = silent_for(limit, now);
+  const bool are_all = silent.size() > 1 && silent.size() == hosts_.size();
+  return are_all ? silent_for(kPatienceWhenAll * limit, now) : silent;
+}
+
+std::vector<std::string> Contacts::silent_for(Duration limit, Time now) const {
   std::vector<std::string> silent;
   for (const auto& [name, host] : hosts_) {
     if (now - std::max(host.heard, floor_) >= limit) silent.push_back(name);

@@ -28,7 +28,8 @@ class Contacts {
   // The host answered it, so it voted for no other coordinator before `beat` was sent.
   void answered(const std::string& host, std::uint64_t beat);
 
-  // Hosts that were silent for so long; time during which this process itself was held up does not count.
+  // Hosts that were silent for so long; time during which this process itself was held up does not count. Where all of
+  // several hosts are silent, what they share is to blame, such as a file server that hangs: they have longer.
   std::vector<std::string> silent(Duration limit, Time now) const;
   // Number of these hosts that have answered a sign of life sent after `since`.
   std::size_t answered_since(const std::vector<std::string>& hosts, Time since) const;
@@ -39,6 +40,8 @@ class Contacts {
     Time heard{};
     Time answered{};  // send time of the newest beat that it answered
   };
+  std::vector<std::string> silent_for(Duration limit, Time now) const;
+
   std::map<std::string, Host> hosts_;
   std::map<std::uint64_t, Time> sent_;
   std::uint64_t next_beat_ = 1;

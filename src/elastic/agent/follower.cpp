@@ -79,7 +79,7 @@ void Follower::tick() {
     if (welcome_->outlive) {
       feed(Tick{});
     } else if (welcome_->silence > 0ms && time - election_.heard >= welcome_->silence) {
-      over("nothing was heard of the coordinator");
+      lost("nothing was heard of the coordinator");
     }
   }
   if (!over_) loop_.after(kTick, [this] { tick(); });
@@ -194,8 +194,12 @@ void Follower::closed(const net::Channel* channel, const std::string& reason) {
   if (!channel_ || channel != channel_.get()) return;
   channel_ = nullptr;
   if (on_let_out_) return on_let_out_();
-  if (!welcome_->outlive) return over(reason);
+  if (!welcome_->outlive) return lost(reason);
   feed(LeaderGone{});
+}
+
+void Follower::lost(const std::string& reason) {
+  if (!std::exchange(over_, true)) events_.on_lost(reason);
 }
 
 void Follower::over(const std::string& reason) {
@@ -230,19 +234,21 @@ void Follower::act(const Dial& dial) {
 
 void Follower::act(const LookAround&) {
   if (!options_.look_into_folder || std::exchange(looking_, true)) return;
-  tasks_.run([this, look = options_.look_into_folder]() -> std::function<void()> {
-    AgentOptions::FolderNews news;
-    try {
-      news = look();
-    } catch (const std::exception&) {  // no such folder, or it is being changed
-    }
-    return [this, news] {
-      looking_ = false;
-      if (over_) return;
-      if (news.job_over && !hears_leader(election_, now())) return over("the job is over");
-      if (news.leader) feed(LeaderFound{*news.leader});
-    };
-  });
+  tasks_.run(
+      [this, look = options_.look_into_folder]() -> std::function<void()> {
+        AgentOptions::FolderNews news;
+        try {
+          news = look();
+        } catch (const std::exception&) {  // no such folder, or it is being changed
+        }
+        return [this, news] {
+          looking_ = false;
+          if (over_) return;
+          if (news.job_over && !hears_leader(election_, now())) return over("the job is over");
+          if (news.leader) feed(LeaderFound{*news.leader});
+        };
+      },
+      [this] { looking_ = false; });
 }
 
 void Follower::act(const RequestVotes& ask) {
@@ -264,14 +270,16 @@ void Follower::act(const HangUp& hang_up) {
 
 void Follower::act(const AcquireTiebreaker& tiebreaker) {
   const std::string owner = fmt::format("agent {} {}", options_.order.host, options_.order.tree);
-  tasks_.run([this, tiebreaker, owner, folder = Path(options_.order.job_folder)]() -> std::function<void()> {
-    try {
-      const bool won = acquire_tiebreaker(folder, tiebreaker.generation, owner);
-      return [this, tiebreaker, won] { feed(TiebreakerAnswered{tiebreaker.generation, won}); };
-    } catch (const Error& error) {
-      return [this, text = std::string(error.what())] { act(Note{text}); };
-    }
-  });
+  tasks_.run(
+      [this, tiebreaker, owner, folder = Path(options_.order.job_folder)]() -> std::function<void()> {
+        try {
+          const bool won = acquire_tiebreaker(folder, tiebreaker.generation, owner);
+          return [this, tiebreaker, won] { feed(TiebreakerAnswered{tiebreaker.generation, won}); };
+        } catch (const Error& error) {
+          return [this, text = std::string(error.what())] { act(Note{text}); };
+        }
+      },
+      [this] { act(Note{"no thread can be started here: a limit on processes or threads may be too low"}); });
 }
 
 void Follower::act(const StartCoordinator& start) {
@@ -302,7 +310,7 @@ void Follower::act(const Announce& announce) {
 }
 
 void Follower::act(const GiveUp&) {
-  over(fmt::format("no coordinator was found for {:.0f} s", std::chrono::duration<double>(welcome_->patience).count()));
+  lost(fmt::format("no coordinator was found for {:.0f} s", std::chrono::duration<double>(welcome_->patience).count()));
 }
 
 void Follower::act(const Note& note) {

@@ -28,8 +28,9 @@ class Follower {
     std::function<void(const Welcome&)> on_welcome;  // of each coordinator that this agent follows
     std::function<void(const AgentFrame&)> on_frame;
     std::function<std::vector<WorkerReport>()> report;
-    std::function<void(WorkerId)> on_end_known;              // a coordinator has its Exited
-    std::function<void(const std::string& reason)> on_over;  // once: there is no coordinator to follow
+    std::function<void(WorkerId)> on_end_known;  // a coordinator has its Exited
+    // One of the two, once: the coordinator is lost, and no other can follow it; or this agent is not wanted any more.
+    std::function<void(const std::string&reason)> on_lost, on_over;
   };
   // Keeps references to the loop and the options.
   Follower(net::Loop& loop, const AgentOptions& options, Events events);
@@ -65,6 +66,7 @@ class Follower {
   void obey(const AgentFrame& frame);
   void hear_sign_of_life(const std::string& body);
   void closed(const net::Channel* channel, const std::string& reason);
+  void lost(const std::string& reason);
   void over(const std::string& reason);
   void resend(Kept& kept);
   void forget_oldest_kept();

@@ -138,7 +138,9 @@ struct NetworkAgentPool::Impl : std::enable_shared_from_this<Impl> {
     if (!bytes.empty() && bytes[0] == static_cast<char>(Tag::join)) return join(connection, decode(std::move(bytes)));
     connection.known = true;
     const std::weak_ptr<net::Channel> channel = connection.channel;
-    return Request{Json::parse(bytes, "a request"), [channel](const Json& answer) {
+    Json request = Json::parse(bytes, "a request");
+    if (!request.is_object()) throw DataError("a request is a JSON object");
+    return Request{std::move(request), [channel](const Json& answer) {
                      if (auto open = channel.lock()) open->send(answer.dump());
                    }};
   }

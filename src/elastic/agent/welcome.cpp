@@ -17,6 +17,7 @@ std::string welcome_frame(const NetworkAgentPoolOptions& options, std::vector<Wo
                                 .outlive = options.outlive,
                                 .silence = options.silence,
                                 .patience = options.patience,
+                                .grace = options.grace,
                                 .keep = std::move(keep),
                                 .notice_url = options.notice_url})
                     .dump());

@@ -119,6 +119,7 @@ Json to_json(const Welcome& welcome) {
                        {"outlive", welcome.outlive},
                        {"silence_ms", welcome.silence.count()},
                        {"patience_ms", welcome.patience.count()},
+                       {"grace_ms", welcome.grace.count()},
                        {"keep", std::move(keep)},
                        {"notice_url", welcome.notice_url}});
 }
@@ -134,6 +135,7 @@ Welcome welcome_from_json(const Json& json) {
                   .outlive = json.at("outlive").as_bool(),
                   .silence = milliseconds("silence_ms"),
                   .patience = milliseconds("patience_ms"),
+                  .grace = milliseconds("grace_ms"),
                   .keep = {},
                   .notice_url = json.at("notice_url").as_string()};
   for (const Json& worker : json.at("keep").as_array()) {

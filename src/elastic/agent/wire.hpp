@@ -61,6 +61,7 @@ struct Welcome {
   bool outlive = false;                  // keep the workers when the coordinator is lost, and find another
   std::chrono::milliseconds silence{};   // after which a coordinator is lost; 0: only a closed connection counts
   std::chrono::milliseconds patience{};  // without a coordinator, before the agent ends
+  std::chrono::milliseconds grace{};     // see NetworkAgentPoolOptions
   std::vector<WorkerId> keep{};          // workers of the JoinRequest that continue; the others end
   std::string notice_url{};              // see notice_url_of()
 };

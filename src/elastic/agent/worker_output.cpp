@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
 
 #include <dtrain/base/text.hpp>
 #include <dtrain/elastic/admission_check.hpp>
@@ -11,6 +12,7 @@
 #include <dtrain/elastic/job_files.hpp>
 
 namespace dtrain::elastic {
+
 std::string file_name_of(std::string host) {
   std::replace_if(
       host.begin(), host.end(),
@@ -34,22 +36,12 @@ Path agent_log(const AgentOrder& order) {
 }
 
 std::string WorkerOutput::add(std::string_view bytes) {
-  rest_ += bytes;
-  const auto end = rest_.rfind('\n');
-  if (end != rest_.npos) return take_lines(end + 1);
-  if (rest_.size() < kLongestLine) return {};
-  rest_ += '\n';
-  return take_lines(rest_.size());
+  return keep(lines_.add(bytes, std::chrono::steady_clock::now()));
 }
 
-std::string WorkerOutput::end() {
-  if (!rest_.empty()) rest_ += '\n';
-  return take_lines(rest_.size());
-}
+std::string WorkerOutput::end() { return keep(lines_.end()); }
 
-std::string WorkerOutput::take_lines(std::size_t size) {
-  std::string lines = rest_.substr(0, size);
-  rest_.erase(0, size);
+std::string WorkerOutput::keep(std::string lines) {
   file_.append(lines);
   if (lines.empty()) return lines;
   for (std::string& line : split(std::string_view(lines).substr(0, lines.size() - 1), '\n')) {

@@ -9,6 +9,7 @@
 #include <dtrain/base/files.hpp>
 
 #include "log_file.hpp"
+#include "output_lines.hpp"
 
 namespace dtrain::elastic {
 
@@ -21,7 +22,6 @@ Path worker_log(const Path& job_folder, const std::string& host, int slot);
 class WorkerOutput {
  public:
   static constexpr std::size_t kLastLines = 20;
-  static constexpr std::size_t kLongestLine = 64 << 10;  // longer lines are split
 
   // Appends to the file. Where that fails only the last lines are kept: a full disk must not end a worker.
   explicit WorkerOutput(const Path& file) : file_(file) {}
@@ -32,10 +32,10 @@ class WorkerOutput {
   std::vector<std::string> last_lines() const { return {last_lines_.begin(), last_lines_.end()}; }
 
  private:
-  std::string take_lines(std::size_t size);
+  std::string keep(std::string lines);
 
   LogFile file_;
-  std::string rest_;
+  OutputLines lines_;
   std::deque<std::string> last_lines_;
 };
 

@@ -70,7 +70,14 @@ void WorkerProcess::start(const std::vector<std::string>& command, std::vector<s
   channel_->send(to_json(job_).dump());
 }
 
-void WorkerProcess::send(std::string message) { channel_->send(std::move(message)); }
+void WorkerProcess::send(std::string message) {
+  if (channel_) channel_->send(std::move(message));
+}
+
+void WorkerProcess::hang_up() {
+  channel_ = nullptr;
+  channel_closed_ = true;
+}
 
 void WorkerProcess::ask_to_end() {
   if (!reaped_) ::kill(-process_, SIGTERM);

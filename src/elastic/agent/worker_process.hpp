@@ -38,6 +38,8 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
   void send(std::string message);
   // The last lines of its output, with what is in the pipe now.
   std::vector<std::string> last_lines();
+  // Closes its connection: it has no coordinator any more, saves its state with the other workers, and ends.
+  void hang_up();
   // SIGTERM to its process group; the worker may ignore it.
   void ask_to_end();
   // SIGKILL to it and its descendants. dump_stack: its log gets the states and stacks of its threads first.

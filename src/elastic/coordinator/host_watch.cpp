@@ -1,11 +1,14 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <dtrain/base/error.hpp>
 #include <dtrain/elastic/host_file.hpp>
 
 namespace dtrain::elastic {
 namespace {
 
+constexpr std::chrono::milliseconds kLookInterval{500};
 constexpr std::uintmax_t kMaxSize = 16 << 20;  // no host file is so large
 
 // Opens the file anew each time, which makes NFS ask its server. nullopt: no such file, or not readable.
@@ -39,6 +42,8 @@ HostFileWatcher::HostFileWatcher(Path path, std::chrono::milliseconds settle, in
     : path_(std::move(path)), settle_(settle), slots_(slots) {}
 
 std::optional<HostList> HostFileWatcher::poll(Time now) {
+  if (now < next_look_) return std::nullopt;
+  next_look_ = now + std::min(settle_ / 4, kLookInterval);
   const std::optional<std::string> text = read_now(path_);
   if (!text || *text == accepted_) {
     candidate_.clear();

@@ -79,6 +79,7 @@ void switch_over(DecisionContext& context) {
   std::vector<WorkerId> newcomers;
   for (const WorkerId id : state.change->members) {
     Worker& worker = state.workers.at(id);
+    if (!worker.let_in) worker.let_in = context.now;
     if (is_member(worker)) continue;
     newcomers.push_back(id);
     context.enter_phase(worker, WorkerPhase::member);
@@ -329,6 +330,7 @@ void on_entered(DecisionContext& context, Worker& worker, const Entered& entered
   if (!current || entered.generation != current->number) return;
   if (!is_member(worker) || worker.invited != current->number || worker.entered == current->number) return;
   worker.entered = entered.generation;
+  worker.let_in.reset();
   worker.position = entered.position;
   current->start = std::max(current->start.value_or(TrainingPosition{}), entered.position);
   if (current->awaited > 0 && --current->awaited == 0) all_entered(context);

@@ -128,8 +128,9 @@ void evict_hung(DecisionContext& context) {
   if (!losses.empty()) lose_workers(context, losses);
 }
 
-// Evicts members that were let into a generation and do not enter: their trainer hangs outside of any phase. For one
-// that still saves there is the limit of that phase.
+// Evicts members that were let into a generation and do not enter: their trainer hangs outside of any phase. Others
+// that wait for such a member lose patience first, so that generations follow each other; the time counts from the
+// first that it was let into. For one that still saves there is the limit of that phase.
 void evict_absent(DecisionContext& context) {
   const State& state = context.state;
   if (!state.current || state.freezing || state.current->awaited == 0) return;
@@ -138,10 +139,10 @@ void evict_absent(DecisionContext& context) {
   const auto absent_for = [&](Duration limit) {
     std::vector<WorkerId> absent = current.members;
     std::erase_if(absent, [&](WorkerId id) {
-      const Progress& progress = state.workers.at(id).progress;
-      return progress.generation == current.number || progress.phase == Phase::saving;
+      const Worker& worker = state.workers.at(id);
+      return worker.progress.generation == current.number || worker.progress.phase == Phase::saving ||
+             !context.passed(worker.let_in.value_or(*since), limit);
     });
-    if (!context.passed(*since, limit)) absent.clear();
     return absent;
   };
   const Duration limit = state.policy.hang_floors.waiting;
@@ -343,6 +344,7 @@ void note_progress(DecisionContext& context, Worker& worker, const Progress& pro
   worker.position = progress.position;
   const auto& current = state.current;
   if (!is_member(worker) || !current || progress.generation != current->number) return;
+  worker.let_in.reset();
   if (worker.entered == current->number && current->start && *current->start < progress.position)
     on_step(context, worker);
 }

@@ -80,12 +80,13 @@ struct Worker {
   TrainingPosition position;  // as last reported
   Progress progress;          // its last heartbeat
   Time progress_at{};
-  Generation invited = 0;    // newest generation that it is to be a member of
-  Generation entered = 0;    // generation of its last Entered; 0: none
-  Generation meshed = 0;     // generation of its last Meshed
-  std::string mesh_failure;  // in that Meshed; empty: none
-  Generation frozen = 0;     // cannot apply in this generation or an older one
-  bool stepped = false;      // finished a step as a member
+  Generation invited = 0;      // newest generation that it is to be a member of
+  Generation entered = 0;      // generation of its last Entered; 0: none
+  std::optional<Time> let_in;  // first of the generations that it was let into since it entered one; unset: it has
+  Generation meshed = 0;       // generation of its last Meshed
+  std::string mesh_failure;    // in that Meshed; empty: none
+  Generation frozen = 0;       // cannot apply in this generation or an older one
+  bool stepped = false;        // finished a step as a member
   bool sent_leave = false;
   bool sent_stop = false;  // one that forbids to save
   std::optional<Left> left;

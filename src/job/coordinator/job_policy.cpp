@@ -9,6 +9,7 @@ using namespace std::chrono_literals;
 // Time for an agent to report the result of the admission check.
 constexpr auto kAdmissionSlack = 30s;
 constexpr elastic::Duration kLeastSilence = 3s;
+constexpr elastic::Duration kSilenceWithoutSuccessor = 60s;
 // Stands for a wait without limit.
 constexpr auto kTenYears = std::chrono::hours(24 * 3650);
 
@@ -51,6 +52,13 @@ elastic::Policy policy_of(const JobWork& work) {
 
 elastic::Duration agent_silence(const elastic::Policy& policy) {
   return std::max(kLeastSilence, policy.heartbeat_timeout);
+}
+
+// Where no other coordinator could take over, haste gains nothing: a process that ends closes its connections, and the
+// kernel notices a machine that is gone. What is left are pauses, such as those of a file server.
+elastic::Duration connection_silence(const config::JobOptions& job, const elastic::Policy& policy) {
+  if (job.outlives_coordinator()) return agent_silence(policy);
+  return job.is_on_other_machines() ? std::max(kSilenceWithoutSuccessor, policy.heartbeat_timeout) : 0s;
 }
 
 }  // namespace dtrain::job

@@ -19,7 +19,10 @@ elastic::AdmissionCheckOptions admission_check_options(const config::JobOptions&
 elastic::Policy policy_of(const config::JobOptions& job);
 // The same with the changes that the work asks for.
 elastic::Policy policy_of(const JobWork& work);
-// Silence after which an agent, or for the agents the coordinator, counts as lost.
+// Silence after which an agent, or for the agents the coordinator, counts as lost in a job whose coordinator can be
+// replaced.
 elastic::Duration agent_silence(const elastic::Policy& policy);
+// The same for any job; 0: only a connection that closes counts.
+elastic::Duration connection_silence(const config::JobOptions& job, const elastic::Policy& policy);
 
 }  // namespace dtrain::job

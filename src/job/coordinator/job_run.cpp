@@ -173,7 +173,7 @@ struct JobRun::State {
                                              .job = order ? order->document : work.document(),
                                              .admission_check = admission_check_options(job),
                                              .notice_url = job.notice_url};
-    if (job.is_on_other_machines() || survives()) options.silence = agent_silence(policy);
+    options.silence = connection_silence(job, policy);
     if (job.is_on_other_machines()) {
       options.bind_address = net::kAnyAddress;
       options.environment = travelling_environment(own_environment(), job.environment);
@@ -187,6 +187,7 @@ struct JobRun::State {
     options.term = term;
     options.outlive = survives();
     options.patience = policy.hold_timeout;
+    options.grace = policy.worker_grace;
     if (work.shows_output()) {
       options.on_output = [this](const std::string& host, int slot, std::string_view line) {
         work.show_output(fmt::format("{}.{}", host, slot), line);

@@ -54,6 +54,7 @@ void ProgramWork::adjust(elastic::Policy& policy) const {
   const auto saving = program_.save_signal == 0 ? std::chrono::milliseconds(0) : program_.save_timeout;
   policy.leave_timeout += program_.grace + saving;
   policy.stop_timeout += program_.grace + saving;
+  policy.worker_grace += program_.grace + saving;
   policy.hang_floors.waiting += program_.grace + saving;
   policy.hang_floors.saving += program_.grace + saving;
   policy.fruitless_limit = std::numeric_limits<int>::max();

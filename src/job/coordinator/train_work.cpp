@@ -8,6 +8,16 @@
 #include "job/spec/newest_start.hpp"
 
 namespace dtrain::job {
+namespace {
+
+// Weights, two numbers of the optimizer for each of them, and their average; read or written where that is slow.
+constexpr std::int64_t kStateBytes = 4 * sizeof(float), kSlowBytesPerSecond = 64 << 20;
+
+elastic::Duration time_to_move_state(const TrainRun& run) {
+  return std::chrono::seconds(kStateBytes * run.graph.parameter_count / kSlowBytesPerSecond);
+}
+
+}  // namespace
 
 TrainWork::TrainWork(TrainRun run, const JobFolder& folder, Reporter& reporter)
     : run_(std::move(run)),
@@ -23,6 +33,10 @@ TrainWork::TrainWork(TrainRun run, const JobFolder& folder, Reporter& reporter)
 
 void TrainWork::adjust(elastic::Policy& policy) const {
   const config::TrainOptions& options = run_.options;
+  const elastic::Duration moving = time_to_move_state(run_);
+  policy.stop_timeout += moving;
+  policy.worker_grace += moving;
+  policy.prepare_timeout += moving;  // a worker that starts reads the newest checkpoint
   if (!options.job.is_per_worker()) {
     policy.step_size.constant =
         options.job.is_asynchronous() ? config::batch_of_worker(options.compute) : options.compute.samples_per_step();

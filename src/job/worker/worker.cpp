@@ -10,6 +10,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/machine.hpp>
 #include <dtrain/base/numa.hpp>
+#include <dtrain/base/open_files.hpp>
 #include <dtrain/base/reporter.hpp>
 #include <dtrain/base/stack_dump.hpp>
 #include <dtrain/base/stop.hpp>
@@ -134,6 +135,7 @@ ExitCode run_worker(Reporter& reporter) {
   dump_stacks_on_signal();
   watch_stop_signals();
   watch_stop_signal(SIGUSR1);
+  raise_open_files();  // two connections to each other rank while one generation follows another
   AgentLink link{FileDescriptor(elastic::kWorkerSocket)};
   const elastic::WorkerJob me = elastic::worker_job_from_json(link.assignment());
   const config::RunSpec spec = config::run_spec_from_json(me.document);

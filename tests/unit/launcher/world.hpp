@@ -58,6 +58,7 @@ class World {
     std::string name = testing::TempDir() + "dtrain-launch-XXXXXX";
     folder_ = ::mkdtemp(name.data());
     options.job_folder = folder_;
+    options.grace = std::chrono::milliseconds(300);  // its workers have nothing to save
     if (options.token.empty()) options.token = to_hex(unpredictable_bytes(32));
     token_ = options.token;
     mark_ = "DTRAIN_TEST_WORLD=" + to_hex(unpredictable_bytes(8));

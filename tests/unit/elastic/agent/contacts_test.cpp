@@ -40,5 +40,15 @@ TEST(Contacts, ItsOwnStandstillIsNotTheOthersSilence) {
   EXPECT_EQ(contacts.silent(3s, Time{23s}), std::vector<std::string>{"w1"});
 }
 
+TEST(Contacts, AllTogetherMayBeSilentForLonger) {
+  Contacts contacts;
+  contacts.add({"w1", "tree", {"10.0.0.1", 4000}}, true, Time{10s});
+  contacts.add({"w2", "tree", {"10.0.0.2", 4000}}, true, Time{10s});
+  EXPECT_TRUE(contacts.silent(3s, Time{24s}).empty());
+  EXPECT_EQ(contacts.silent(3s, Time{25s}), kBoth);
+  contacts.heard("w1", Time{24s});
+  EXPECT_EQ(contacts.silent(3s, Time{24s}), std::vector<std::string>{"w2"});
+}
+
 }  // namespace
 }  // namespace dtrain::elastic

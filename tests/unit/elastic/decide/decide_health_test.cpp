@@ -92,6 +92,27 @@ TEST(DecideHealth, WhoIsLetInAndDoesNotComeIsEvicted) {
   EXPECT_EQ(job.worker("w1").phase, WorkerPhase::member);
 }
 
+TEST(DecideHealth, WhoIsLetInAgainAndAgainAndNeverComesIsEvicted) {
+  Job job;
+  job.run_on({"w1", "w2", "w3"});
+  job.feed(exited(job.worker_on("w3"), 0, 9));
+  const WorkerId waiting = job.worker_on("w1"), absent = job.worker_on("w2");
+  job.silent = {waiting};  // its heartbeats would report the old generation
+  for (int round = 0; round < 3 && job.worker("w2").phase == WorkerPhase::member; ++round) {
+    job.freeze();
+    job.mesh();
+    const Generation number = job.state().current->number;
+    const Progress entering{.generation = number, .phase = Phase::entering, .position = {true, 0, 1, 1}};
+    for (int i = 0; i < 15; ++i) {  // --comm-timeout
+      job.say(waiting, entering);
+      job.pass(2s);
+    }
+    job.say(waiting, Lost{number, {true, 0, 1, 1}, "w2 did not answer in time"});
+  }
+  EXPECT_EQ(job.state().workers.at(absent).phase, WorkerPhase::ending);
+  EXPECT_EQ(job.worker("w1").phase, WorkerPhase::member);
+}
+
 TEST(DecideHealth, WhoIsLetInAndStillSavesHasTheTimeOfASave) {
   Job job;
   job.run_on({"w1", "w2", "w3"});

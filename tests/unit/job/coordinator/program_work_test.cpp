@@ -19,6 +19,7 @@ TEST(ProgramWork, GivesItsRanksTheWholeGraceWhenTheJobStops) {
   const elastic::Policy policy = policy_of(ProgramWork(spec, reporter));
   EXPECT_EQ(policy.stop_timeout, elastic::Policy{}.stop_timeout + 650s);
   EXPECT_EQ(policy.leave_timeout, elastic::Policy{}.leave_timeout + 650s);
+  EXPECT_EQ(policy.worker_grace, elastic::Policy{}.worker_grace + 650s);
 }
 
 TEST(ProgramWork, ShowsTheOutputOfItsRanksToAUserOnly) {
