@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/error_json.hpp>
@@ -90,8 +91,8 @@ void Console::answer(std::string_view text) {
   progress({});
   std::string shown = printable_on(STDOUT_FILENO, text);
   if (streams_ == Streams::log) shown = with_times(shown);
-  std::fwrite(shown.data(), 1, shown.size(), stdout);
-  std::fputc('\n', stdout);
+  shown += '\n';
+  write(STDOUT_FILENO, std::move(shown));
 }
 
 void Console::answer_json(const Json& document) {
@@ -99,13 +100,25 @@ void Console::answer_json(const Json& document) {
   flush();
 }
 
-void Console::flush() { std::fflush(stdout); }
+void Console::flush() {
+  std::fflush(stdout);
+  if (queue_) queue_->flush();
+}
 
 void Console::finish() {
   progress({});
-  if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return;
-  throw Error(fmt::format("standard output: cannot write: {}", std::strerror(errno)),
+  const bool written = std::fflush(stdout) == 0 && !std::ferror(stdout);
+  const int error = errno;
+  if (queue_) queue_->finish();
+  const int later = queue_ ? queue_->error_of(STDOUT_FILENO) : 0;
+  if (written && later == 0) return;
+  throw Error(fmt::format("standard output: cannot write: {}", std::strerror(later != 0 ? later : error)),
               "free some space, or redirect the output to another place");
+}
+
+void Console::never_wait_for_readers() {
+  std::fflush(stdout);
+  if (!queue_) queue_ = std::make_unique<OutputQueue>();
 }
 
 void Console::note(std::string_view line) {
@@ -144,9 +157,7 @@ void Console::draw(std::string_view line) {
   if (line.empty() && !line_is_drawn_) return;
   if (!draws_progress_) return;
   const std::string visible = first_letters(printable_word(line), static_cast<std::size_t>(columns() - 1));
-  std::fputs("\r\x1b[K", stderr);
-  std::fwrite(visible.data(), 1, visible.size(), stderr);
-  std::fflush(stderr);
+  write(STDERR_FILENO, "\r\x1b[K" + visible);
   line_is_drawn_ = !line.empty();
 }
 
@@ -164,7 +175,12 @@ void Console::write_line(std::string_view line) {
   std::string whole = printable_on(STDERR_FILENO, line);
   if (streams_ == Streams::log) whole = with_times(whole);
   whole += '\n';
-  std::fwrite(whole.data(), 1, whole.size(), stderr);
+  write(STDERR_FILENO, std::move(whole));
+}
+
+void Console::write(int fd, std::string text) {
+  if (queue_) return queue_->put(fd, std::move(text));
+  std::fwrite(text.data(), 1, text.size(), fd == STDOUT_FILENO ? stdout : stderr);
 }
 
 }  // namespace dtrain::cli

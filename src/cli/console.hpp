@@ -9,6 +9,8 @@
 #include <dtrain/base/mutex.hpp>
 #include <dtrain/base/reporter.hpp>
 
+#include "output_queue.hpp"
+
 namespace dtrain::cli {
 
 // Decides once per stream: a terminal, TERM not dumb, NO_COLOR empty.
@@ -23,6 +25,7 @@ class Console final : public Reporter {
   void answer_json(const Json& document) override;
   void flush() override;
   void finish() override;
+  void never_wait_for_readers() override;
   void note(std::string_view line) override;
   void detail(std::string_view line) override;
   void warn(std::string_view what) override;
@@ -38,12 +41,14 @@ class Console final : public Reporter {
  private:
   std::string paint_note(Style style, std::string_view text) const;
   void write_line(std::string_view line);
+  void write(int fd, std::string text);
   void draw(std::string_view line) DTRAIN_REQUIRES(mutex_);
   ReportOptions options_;
   Streams streams_;
   bool color_answers_ = false, color_notes_ = false, draws_progress_ = false;
   Mutex mutex_;
   bool line_is_drawn_ DTRAIN_GUARDED_BY(mutex_) = false;
+  std::unique_ptr<OutputQueue> queue_;  // set once, while one thread uses this object; null: stdio writes
 };
 
 }  // namespace dtrain::cli

@@ -35,6 +35,9 @@ class Reporter {
   virtual void flush() = 0;                            // makes every answer so far visible to the reader
   // Throws Error when the answers could not be written (a full disk, a closed descriptor).
   virtual void finish() = 0;
+  // From now on a thread writes, so that a reader that stands still (Ctrl-S, a pager) holds up none of these functions
+  // for long; text that fills 64 MiB then is lost. Call it before other threads use this object.
+  virtual void never_wait_for_readers() = 0;
 
   virtual void note(std::string_view line) = 0;     // progress of the work; not with quiet
   virtual void detail(std::string_view line) = 0;   // only with verbose

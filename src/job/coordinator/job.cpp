@@ -6,6 +6,7 @@
 #include <memory>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/open_files.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/base/text.hpp>
 
@@ -101,12 +102,16 @@ ExitCode run_job(const JobStart& start, const MakeWork& make_work, Reporter& rep
   const Detached detached = detach(folder);
   if (detached.outcome) return answer_detached(*detached.outcome, folder, reporter);
   const std::unique_ptr<Reporter> own = reporter.reopened();
-  return coordinate_here(start, make_work, *own, detached.tell_running);
+  return coordinate_here(start, make_work, *own, [&] {
+    own->flush();  // the process that waits shows what this one has said
+    detached.tell_running();
+  });
 }
 
 ExitCode take_over(const elastic::CoordinatorOrder& order, Reporter& reporter) {
   ::unsetenv(elastic::kCoordinatorVariable);
   watch_stop_signals();
+  raise_open_files();  // a connection to each agent
   const JobFolder folder{order.job_folder};
   const std::unique_ptr<Reporter> own = reporter.reopened();
   const std::unique_ptr<JobWork> work = work_from_document(order.document, folder, *own);

@@ -92,6 +92,7 @@ struct JobRun::State {
 
   ExitCode until_over(const std::function<void()>& tell) {
     watch_stop_signals(survives() ? kEverySignal : 2);
+    reporter.never_wait_for_readers();
     tell_running = tell;
     token = order ? order->token : to_hex(unpredictable_bytes(kTokenBytes));
     term = order ? order->election.term : elastic::GenerationJournal(folder.journal()).term() + 1;
@@ -328,7 +329,6 @@ struct JobRun::State {
     publish_again(now);
     catch_up();
     starts.tick(now.time);
-    reporter.flush();
     if (credentials && agent_pool_in_use) credentials->send_news(*agent_pool_in_use);
     if (tags) tags->tick(now.time);
     if (coordinator->is_training() && tell_running) std::exchange(tell_running, nullptr)();

@@ -18,6 +18,7 @@ class RecordingReporter final : public Reporter {
   void answer_json(const Json& document) override { documents.push_back(document); }
   void flush() override {}
   void finish() override {}
+  void never_wait_for_readers() override {}
   void note(std::string_view line) override { notes.emplace_back(line); }
   void detail(std::string_view) override {}
   void warn(std::string_view what) override { warnings.emplace_back(what); }
