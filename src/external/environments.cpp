@@ -181,8 +181,9 @@ void share_gpus(const ProcessIdentity& who, Variables& variables) {
   const std::optional<std::string> visible = variables.value(kVisibleGpus);
   const std::vector<std::string> all = visible ? named_gpus(*visible) : numbered_gpus(who.here.gpus, end);
   if (std::ssize(all) < end) {
-    throw Error(fmt::format("rank {} on {} needs GPUs {} to {} of its host, but {} there", who.rank, who.here.host,
-                            first, end - 1, describe_gpus(visible, all.size())),
+    const std::string needed = count == 1 ? fmt::format("GPU {}", first) : fmt::format("GPUs {} to {}", first, end - 1);
+    throw Error(fmt::format("rank {} on {} needs {} of its host, but {} there", who.rank, who.here.host, needed,
+                            describe_gpus(visible, all.size())),
                 "start fewer ranks on each host, or lower setting 'gpus-per-rank'");
   }
   variables.set(kVisibleGpus, fmt::format("{}", fmt::join(all.begin() + first, all.begin() + end, ",")));

@@ -147,7 +147,7 @@ def test_gpus_of_a_rank(world):
                           options=["-n", 1, "--nproc-per-node", 2, "--gpus-per-rank", 2, "--template"])
     assert sorted(line.partition(" ")[2] for line in answer.stdout.splitlines()) == ["rank 0 of 4,5 is 0", "rank 1 of 6,7 is 1"]
     answer = world.launch("true", options=["-n", 5, "--gpus-per-rank", 1], name="few", check=False)
-    assert answer.returncode != 0 and "needs GPUs 4 to 4" in answer.stderr, answer.stderr
+    assert answer.returncode != 0 and "needs GPU 4" in answer.stderr, answer.stderr
     answer = world.launch("sh", "-c", "echo rank $RANK of $CUDA_VISIBLE_DEVICES", name="chosen",
                           options=["-n", 2, "--gpus-per-rank", 1, "--env", "CUDA_VISIBLE_DEVICES=2,3"])
     assert sorted(line.partition(" ")[2] for line in answer.stdout.splitlines()) == ["rank 0 of 2", "rank 1 of 3"], answer.stdout

@@ -161,13 +161,13 @@ TEST(ForeignParts, ARankThatFindsTooFewGpusIsRefused) {
   RunContext here = kHere;
   for (const char* none : {"", "-1", "-1,0,1,2"}) {
     here.environment = {fmt::format("CUDA_VISIBLE_DEVICES={}", none)};
-    EXPECT_EQ(refusal(here), fmt::format("rank 2 on host0 needs GPUs 2 to 2 of its host, but "
+    EXPECT_EQ(refusal(here), fmt::format("rank 2 on host0 needs GPU 2 of its host, but "
                                          "CUDA_VISIBLE_DEVICES=\"{}\" shows no GPU there",
                                          none));
   }
   here.environment = {};
   here.gpus = 2;
-  EXPECT_EQ(refusal(here), "rank 2 on host0 needs GPUs 2 to 2 of its host, but only 2 are there");
+  EXPECT_EQ(refusal(here), "rank 2 on host0 needs GPU 2 of its host, but only 2 are there");
   here.gpus = 3;
   EXPECT_EQ(refusal(here), "got 2");
 }
