@@ -77,7 +77,7 @@ net::HttpResponse job(const Question& question) {
     journal = run.journal();
     return net::HttpResponse();
   });
-  return reply(job_view(events, journal, wall_seconds()));
+  return reply(job_view(events, journal, question.catalog.end_of(question.target.text("run"), wall_seconds())));
 }
 
 net::HttpResponse evaluation(const Question& question) {

@@ -16,10 +16,26 @@ constexpr auto kFind = 2s, kFindFarAway = 5s;
 constexpr int kFindShare = 50;          // finding takes at most so small a part of the time
 constexpr std::size_t kColdRounds = 8;  // runs that rest are looked at once in so many rounds
 
+Path top_of(const std::string& root) {
+  if (net::is_s3_url(root)) return {};
+  const Path whole = std::filesystem::absolute(root).lexically_normal();
+  return whole.has_filename() ? whole : whole.parent_path();
+}
+
+// A folder that was not found may be one that could not be looked into.
+bool is_gone(Files& files, const std::string& folder) {
+  try {
+    return !files.size(folder + "/events.jsonl") && !files.size(folder + "/steps.jsonl");
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 Catalog::Catalog(const std::vector<std::string>& roots, const std::shared_ptr<net::ObjectStore>& store) {
-  for (const std::string& root : roots) roots_.push_back({.name = root, .files = open_files(root, store)});
+  for (const std::string& root : roots)
+    roots_.push_back({.name = root, .top = top_of(root), .files = open_files(root, store)});
 }
 
 std::vector<std::string> Catalog::take_complaints() { return std::exchange(complaints_, {}); }
@@ -47,23 +63,23 @@ Catalog::Change Catalog::look(Time now, const std::function<bool()>& stopped) {
 }
 
 void Catalog::find_runs(Root& root, Time now, Change& change) {
-  std::vector<std::string> folders;
+  FoundRuns found;
   try {
-    folders = root.files->find_runs();
-    root.trouble.clear();
+    found = root.files->find_runs();
+    complain(root.trouble, found.complaint);
   } catch (const Error& error) {
-    if (root.trouble != error.what()) complaints_.emplace_back(error.what());
-    root.trouble = error.what();
+    complain(root.trouble, error.what());
     root.next = now + kFindFarAway;
     return;  // what is known stays: a service that does not answer has not removed it
   }
   const auto took = std::chrono::steady_clock::now() - now;
   const auto pause = root.files->is_local() ? kFind : kFindFarAway;
   root.next = now + std::max<std::chrono::steady_clock::duration>(pause, took * kFindShare);
-  add_found(root, folders);
-  const std::set<std::string> found(folders.begin(), folders.end());
+  add_found(root, found.folders);
+  const std::set<std::string> folders(found.folders.begin(), found.folders.end());
   for (auto next = entries_.begin(); next != entries_.end();) {
-    if (next->second.files != root.files.get() || found.contains(next->second.run->folder())) {
+    const std::string& folder = next->second.run->folder();
+    if (next->second.files != root.files.get() || folders.contains(folder) || !is_gone(*root.files, folder)) {
       ++next;
       continue;
     }
@@ -71,6 +87,11 @@ void Catalog::find_runs(Root& root, Time now, Change& change) {
     const MutexLock lock(mutex_);
     next = entries_.erase(next);
   }
+}
+
+void Catalog::complain(std::string& before, const std::string& trouble) {
+  if (!trouble.empty() && trouble != before) complaints_.push_back(trouble);
+  before = trouble;
 }
 
 void Catalog::add_found(Root& root, const std::vector<std::string>& folders) {
@@ -84,15 +105,15 @@ void Catalog::add_found(Root& root, const std::vector<std::string>& folders) {
 }
 
 void Catalog::read(Entry& entry, Time now, Change& change, const std::function<bool()>& stopped) {
-  bool changed = !entry.known, more = true;  // a new one has a row in any case
+  const bool first = !entry.known;
+  bool changed = first, more = true;  // a new one has a row in any case
   while (more && !stopped()) {
     Run::News news;
     try {
       news = entry.run->fetch(*entry.files);
       entry.trouble.clear();
     } catch (const Error& error) {
-      if (entry.trouble != error.what()) complaints_.emplace_back(error.what());
-      entry.trouble = error.what();
+      complain(entry.trouble, error.what());
       break;
     }
     more = news.more();
@@ -100,7 +121,7 @@ void Catalog::read(Entry& entry, Time now, Change& change, const std::function<b
     changed = true;
     change.bytes += news.steps.lines.size();
     const MutexLock lock(mutex_);
-    entry.run->apply(std::move(news));
+    entry.run->apply(std::move(news), first ? 0 : wall_seconds());
     entry.known = true;
   }
   if (!entry.known) {
@@ -124,9 +145,7 @@ std::string Catalog::name_of(const Root& root, const std::string& folder) const 
     while (name.starts_with('/')) name.erase(0, 1);
     if (name.empty() || name == kRunSuffix) name = folder.substr(folder.rfind('/') + 1);
   } else {
-    const Path whole = std::filesystem::absolute(root.name).lexically_normal();
-    const Path top = whole.has_filename() ? whole : whole.parent_path();
-    name = Path(folder).lexically_relative(top).string();
+    name = Path(folder).lexically_relative(root.top).string();
     if (name == "." || name.starts_with("..")) name = Path(folder).filename().string();
     // Jobs are often called job: the folder around it says more.
     if (name == "job") name = (Path(folder).parent_path().filename() / name).string();
@@ -150,6 +169,12 @@ bool Catalog::with_run(const std::string& id, const std::function<void(const Run
   if (found == entries_.end() || !found->second.known) return false;
   use(*found->second.run);
   return true;
+}
+
+double Catalog::end_of(const std::string& id, double now) const {
+  const MutexLock lock(mutex_);
+  const auto found = entries_.find(id);
+  return found == entries_.end() ? now : found->second.run->end(now, found->second.held);
 }
 
 std::vector<std::string> Catalog::ids() const {

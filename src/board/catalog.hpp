@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <dtrain/base/files.hpp>
 #include <dtrain/base/mutex.hpp>
 
 #include "run.hpp"
@@ -37,6 +38,8 @@ class Catalog {
   Json rows() const;
   // Calls use(run) with the run, which must not be kept. False: there is none of that id.
   bool with_run(const std::string& id, const std::function<void(const Run&)>& use) const;
+  // Until when the run goes on, seconds since 1970: `now`, or the time of its last record where it is silent.
+  double end_of(const std::string& id, double now) const;
   std::vector<std::string> ids() const;
 
  private:
@@ -50,12 +53,15 @@ class Catalog {
   };
   struct Root {
     std::string name;
+    Path top;  // of a folder on this machine: absolute, because the working folder may vanish
     std::unique_ptr<Files> files;
     Time next{};
     std::string trouble{};
   };
 
   void find_runs(Root& root, Time now, Change& change);
+  // Adds the trouble to complaints_ where it is another one than before.
+  void complain(std::string& before, const std::string& trouble);
   void add_found(Root& root, const std::vector<std::string>& folders);
   void read(Entry& entry, Time now, Change& change, const std::function<bool()>& stopped);
   std::string name_of(const Root& root, const std::string& folder) const;

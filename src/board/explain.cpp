@@ -84,9 +84,8 @@ std::string hosts_sentence(const Json& event) {
   if (!added.empty()) parts.push_back(added + " should join");
   if (!removed.empty()) parts.push_back(removed + " should leave");
   if (parts.empty()) parts.emplace_back("the hosts stay the same");
-  const std::string what = number_text(event, "list") == "1"
-                               ? "The coordinator has its first list of hosts"
-                               : "The list of hosts changed" + led_by(" by ", member_text(event, "by"));
+  const std::string what = begins_job(event) ? "The coordinator has its first list of hosts"
+                                             : "The list of hosts changed" + led_by(" by ", member_text(event, "by"));
   return fmt::format("{}: {}", what, join(parts, "; "));
 }
 
@@ -350,6 +349,10 @@ double counted_from_one(const Json& event, std::string_view name) { return membe
 std::string explain(const Json& event) {
   const std::optional<EventKind> kind = event_kind(event);
   return kind ? kTellings[static_cast<std::size_t>(*kind)].sentence(event) : by_members(event);
+}
+
+bool begins_job(const Json& event) {
+  return event_kind(event) == EventKind::hosts && member_number(event, "list") == 1;
 }
 
 Weight weight_of(const Json& event) {

@@ -6,60 +6,75 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <iterator>
 #include <map>
 #include <set>
+#include <utility>
 
 #include <dtrain/base/error.hpp>
 
 namespace dtrain::board {
 namespace {
 
-constexpr int kDepth = 5;
-constexpr std::size_t kMostFolders = 20'000;
+constexpr int kDepth = 16;
+constexpr std::size_t kMostListed = 20'000;  // files of a folder
 constexpr std::uint64_t kSmall = 4 << 20;
 
 bool is_record(std::string_view name) { return name == "events.jsonl" || name == "steps.jsonl"; }
 
-// Folders that dtrain fills itself, in which no run stands.
-bool is_inner(std::string_view name) {
-  return name.starts_with('.') || name == "logs" || name == "ledger" || name == "gen";
+// Folders of a run that dtrain fills itself, in which no run stands.
+bool is_inner(std::string_view name) { return name == "logs" || name == "ledger" || name == "gen"; }
+
+bool is_absence(int error) { return error == ENOENT || error == ENOTDIR; }
+
+[[noreturn]] void cannot_read(const std::string& path, int error) {
+  throw Error(fmt::format("{}: cannot read: {}", path, std::strerror(error)));
+}
+
+// nullopt: there is no such file.
+std::optional<struct stat> status_of(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0) return S_ISREG(status.st_mode) ? std::optional(status) : std::nullopt;
+  if (!is_absence(errno)) cannot_read(path, errno);
+  return std::nullopt;
 }
 
 class LocalFiles final : public Files {
  public:
-  explicit LocalFiles(Path root) : root_(std::move(root)) {}
+  LocalFiles(Path root, std::size_t most_folders) : root_(std::move(root)), most_folders_(most_folders) {}
 
-  std::vector<std::string> find_runs() override {
-    std::vector<std::string> runs;
-    std::size_t seen = 0;
-    look(root_, 0, seen, runs);
+  FoundRuns find_runs() override {
+    FoundRuns found = search(root_, kDepth);
     const Path beside = root_.string() + std::string(kRunSuffix);
-    if (runs.empty() && std::filesystem::is_directory(beside, ignored_)) look(beside, kDepth, seen, runs);
-    std::ranges::sort(runs);
-    return runs;
+    if (found.folders.empty() && std::filesystem::is_directory(beside, ignored_)) found = search(beside, 0);
+    std::ranges::sort(found.folders);
+    return found;
   }
 
   std::optional<std::uint64_t> size(const std::string& path) override {
-    struct stat status {};
-    if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
-    return static_cast<std::uint64_t>(status.st_size);
+    const auto status = status_of(path);
+    return status ? std::optional(static_cast<std::uint64_t>(status->st_size)) : std::nullopt;
   }
 
   std::string version(const std::string& path) override {
-    struct stat status {};
-    if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
-    return fmt::format("{} {} {}.{}", status.st_ino, status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
+    const auto status = status_of(path);
+    if (!status) return {};
+    return fmt::format("{} {} {}.{}", status->st_ino, status->st_size, status->st_mtim.tv_sec, status->st_mtim.tv_nsec);
   }
 
   std::string read(const std::string& path, std::uint64_t from, std::uint64_t most) override {
     const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (!file && !is_absence(errno)) cannot_read(path, errno);
     const auto length = file ? size(path) : std::nullopt;
     if (!length || *length <= from) return {};
     std::string bytes(std::min(most, *length - from), '\0');
     std::size_t got = 0;
     while (got < bytes.size()) {
       const ssize_t count = ::pread(file.get(), bytes.data() + got, bytes.size() - got, static_cast<off_t>(from + got));
-      if (count <= 0) break;
+      if (count < 0) cannot_read(path, errno);
+      if (count == 0) break;
       got += static_cast<std::size_t>(count);
     }
     bytes.resize(got);
@@ -72,7 +87,7 @@ class LocalFiles final : public Files {
          entry != std::filesystem::directory_iterator(); entry.increment(ignored_)) {
       if (const auto length = size(entry->path().string()))
         files.push_back({entry->path().filename().string(), *length});
-      if (files.size() >= kMostFolders) break;
+      if (files.size() >= kMostListed) break;
     }
     std::ranges::sort(files, {}, &ListedFile::name);
     return files;
@@ -81,23 +96,48 @@ class LocalFiles final : public Files {
   bool is_local() const override { return true; }
 
  private:
-  // A folder that cannot be read, or vanishes meanwhile, holds no runs.
-  void look(const Path& folder, int depth, std::size_t& seen, std::vector<std::string>& runs) {
-    if (++seen > kMostFolders) return;
-    bool found = false;
-    std::vector<Path> below;
-    for (auto entry = std::filesystem::directory_iterator(folder, ignored_);
-         entry != std::filesystem::directory_iterator(); entry.increment(ignored_)) {
-      const std::string name = entry->path().filename().string();
-      if (is_record(name)) found = true;
-      if (depth < kDepth && !is_inner(name) && entry->is_directory(ignored_) && !entry->is_symlink(ignored_))
-        below.push_back(entry->path());
+  // Level by level, so that runs near the top are found however much is below their neighbours.
+  FoundRuns search(const Path& top, int depth) {
+    FoundRuns found;
+    std::size_t seen = 0;
+    for (std::vector<Path> level{top}, below; !level.empty(); level = std::exchange(below, {}), --depth) {
+      for (const Path& folder : level) {
+        if (++seen > most_folders_) {
+          found.complaint = fmt::format(
+              "{}: runs may be missing, because more than {} folders are below it; name the folders that hold the runs",
+              top.string(), most_folders_);
+          return found;
+        }
+        std::vector<Path> inside = look_into(folder, found);
+        if (depth > 0 && below.size() <= most_folders_) std::ranges::move(inside, std::back_inserter(below));
+      }
     }
-    if (found) runs.push_back(folder.string());
-    for (const Path& next : below) look(next, depth + 1, seen, runs);
+    return found;
+  }
+
+  // The folders in it that may hold runs.
+  std::vector<Path> look_into(const Path& folder, FoundRuns& found) {
+    bool is_run = false;
+    std::vector<Path> inside;
+    std::error_code error;
+    for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+         entry.increment(error)) {
+      const std::string name = entry->path().filename().string();
+      if (is_record(name)) is_run = true;
+      if (!name.starts_with('.') && entry->is_directory(ignored_) && !entry->is_symlink(ignored_))
+        inside.push_back(entry->path());
+    }
+    const bool is_private = error.value() == EACCES && folder != root_;
+    if (error && !is_absence(error.value()) && !is_private)
+      found.complaint = fmt::format("{}: cannot be listed: {}", folder.string(), error.message());
+    if (!is_run) return inside;
+    found.folders.push_back(folder.string());
+    std::erase_if(inside, [](const Path& path) { return is_inner(path.filename().string()); });
+    return inside;
   }
 
   const Path root_;
+  const std::size_t most_folders_;
   std::error_code ignored_;
 };
 
@@ -109,7 +149,7 @@ class ObjectFiles final : public Files {
     while (root_.ends_with('/')) root_.pop_back();
   }
 
-  std::vector<std::string> find_runs() override {
+  FoundRuns find_runs() override {
     objects_.clear();
     std::set<std::string> runs;
     const std::string bucket = "s3://" + net::parse_s3_url(root_).bucket + "/";
@@ -122,7 +162,7 @@ class ObjectFiles final : public Files {
           folder == root_ || folder == root_ + std::string(kRunSuffix) || folder.starts_with(root_ + "/");
       if (below && is_record(std::string_view(url).substr(slash + 1))) runs.insert(folder);
     });
-    return {runs.begin(), runs.end()};
+    return {.folders = {runs.begin(), runs.end()}};
   }
 
   std::optional<std::uint64_t> size(const std::string& path) override {
@@ -167,10 +207,11 @@ class ObjectFiles final : public Files {
 
 }  // namespace
 
-std::unique_ptr<Files> open_files(const std::string& root, const std::shared_ptr<net::ObjectStore>& store) {
+std::unique_ptr<Files> open_files(const std::string& root, const std::shared_ptr<net::ObjectStore>& store,
+                                  std::size_t most_folders) {
   if (net::is_s3_url(root)) return std::make_unique<ObjectFiles>(root, store);
   const Path whole = std::filesystem::absolute(root).lexically_normal();
-  return std::make_unique<LocalFiles>(whole.has_filename() ? whole : whole.parent_path());
+  return std::make_unique<LocalFiles>(whole.has_filename() ? whole : whole.parent_path(), most_folders);
 }
 
 std::string read_small(Files& files, const std::string& path) {

@@ -9,6 +9,7 @@
 #include <dtrain/net/objects.hpp>
 
 #include "explain.hpp"
+#include "job/queue/job_queue.hpp"
 #include "job/spec/job_client.hpp"
 
 namespace dtrain::board {
@@ -37,6 +38,17 @@ Json with_waiting(const Json& host) {
   }
   copy["workers"] = std::move(workers);
   return copy;
+}
+
+// Its queue would start a job again, however this attempt ends, so that it is cancelled there as well.
+void stop_for_good(const job::JobFolder& job) {
+  std::optional<job::OpenJob> queued = job::open_job_of(job);
+  if (queued) queued->queue.cancel(queued->number, false);
+  try {
+    job::ask_to_stop(job, kReason, false);
+  } catch (const Error&) {
+    if (!queued) throw;  // the attempt is over, or about to begin: the runner of the queue ends it
+  }
 }
 
 bool each_once(const std::vector<std::uint32_t>& ids, std::uint64_t samples) {
@@ -103,7 +115,7 @@ Json act_on_job(const std::string& folder, const std::string& request) {
   if (action != "stop" && host.empty()) throw UsageError("name a host");
   if (host.find_first_of("\n\r#") != host.npos) throw UsageError(fmt::format("{}: no line of a host file", host));
   if (action == "stop") {
-    job::ask_to_stop(job, kReason, false);
+    stop_for_good(job);
   } else if (action == "drain") {
     job::ask_coordinator(job, Json::object({{"ask", "drain"}, {"host", host}, {"reason", kReason}}));
   } else if (action == "add") {

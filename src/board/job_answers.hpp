@@ -20,8 +20,8 @@ Json ledger_check(const std::string& folder);
 // samples.
 Json ledger_verdict(const std::function<train::Ledger()>& read);
 
-// {"action": "stop" | "drain" | "add" | "remove", "host"}, as JSON text. Throws UsageError and what asking the
-// coordinator throws. The coordinator writes it to the job's events.
+// {"action": "stop" | "drain" | "add" | "remove", "host"}, as JSON text. The coordinator writes it to the job's events;
+// a queue does not start again what is stopped. Throws UsageError and what asking the coordinator throws.
 Json act_on_job(const std::string& folder, const std::string& request);
 
 }  // namespace dtrain::board

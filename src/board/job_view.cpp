@@ -77,6 +77,7 @@ class History {
   void take(const Json& event, double at) {
     const std::optional<EventKind> kind = event_kind(event);
     begin_ = begin_ ? begin_ : at;
+    if (begins_job(event)) begin_again(at);
     end_ = std::max(end_, at);
     over_ = over_ && kind == EventKind::goodput;
     if (kind == EventKind::host_starting || kind == EventKind::preparing) {
@@ -104,7 +105,7 @@ class History {
       goodput_ = event.find("percent") ? *event.find("percent") : Json();
       sent_bytes_ += std::max(0.0, member_number(event, "sent_bytes"));
     } else if (kind == EventKind::finish) {
-      for (auto& [place, lane] : lanes_) close(lane, at);
+      close_all(at);
       over_ = true;
     }
   }
@@ -143,6 +144,16 @@ class History {
   static void close(Lane& lane, double at) {
     if (lane.open) lane.spans.back().to = at;
     lane.open = false;
+  }
+
+  // A job that was killed before lived until its last event.
+  void begin_again(double at) {
+    close_all(end_);
+    if (trains_) dead_seconds_ += at - end_;
+  }
+
+  void close_all(double at) {
+    for (auto& [place, lane] : lanes_) close(lane, at);
   }
 
   void leave(const Json& event, double at, const char* how) {
@@ -227,17 +238,17 @@ class History {
 
   // Without the pause before the first step, in which there was nothing to lose.
   Json estimated_goodput(double end) const {
-    if (!trains_ || end <= *trains_) return {};
+    if (!trains_ || end - dead_seconds_ <= *trains_) return {};
     const double first =
         member_number(pauses_.as_array().front(), "to") - member_number(pauses_.as_array().front(), "from");
-    return 100 * std::clamp(1 - (pause_seconds_ - first) / (end - *trains_), 0.0, 1.0);
+    return 100 * std::clamp(1 - (pause_seconds_ - first) / (end - *trains_ - dead_seconds_), 0.0, 1.0);
   }
 
   const std::map<std::int64_t, std::vector<JournalMember>> members_;
   std::map<Place, Lane> lanes_;
   std::set<Place> trained_;  // members of the last commit
   std::optional<double> begin_, trains_;
-  double end_ = 0, pause_seconds_ = 0, sent_bytes_ = 0;
+  double end_ = 0, dead_seconds_ = 0, pause_seconds_ = 0, sent_bytes_ = 0;
   bool over_ = false;
   Json generations_ = Json::array(), pauses_ = Json::array(), stragglers_ = Json::array(), goodput_;
 };

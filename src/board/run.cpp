@@ -117,7 +117,8 @@ Run::News Run::fetch(Files& files) {
   return std::exchange(fetched_, {});
 }
 
-void Run::apply(News news) {
+void Run::apply(News news, double seen) {
+  const bool has_lines = !news.steps.lines.empty() || !news.events.lines.empty();
   if (news.has_settings) {
     settings_ = std::move(news.settings);
     network_ = configured(settings_, "network");
@@ -137,6 +138,7 @@ void Run::apply(News news) {
   if (news.events.restarted) forget_events();
   for (Json& event : objects_of(news.events.lines)) take_event(std::move(event));
   last_time_ = std::max(last_event_, steps_.tail().last_time());
+  if (has_lines) seen_ = seen;
 }
 
 bool Run::is_of_training(const Json& event) const {
@@ -164,7 +166,7 @@ void Run::retake_validations() {
 
 void Run::forget_events() {
   events_.clear();
-  is_job_ = false;
+  is_job_ = works_ = false;
   last_event_ = finished_at_ = workers_ = worker_seconds_ = workers_since_ = 0;
   retake_validations();
   reason_.clear();
@@ -172,21 +174,26 @@ void Run::forget_events() {
 
 void Run::take_event(Json event) {
   const std::optional<EventKind> kind = event_kind(event);
-  const double at = plot::parse_time(member_text(event, "time")).value_or(last_event_);
+  const double before = last_event_, at = plot::parse_time(member_text(event, "time")).value_or(last_event_);
   last_event_ = at;
-  const auto count_workers = [&](double workers) {
-    if (workers_since_ > 0) worker_seconds_ += workers_ * std::max(0.0, at - workers_since_);
+  const auto count_workers = [&](double workers, double until) {
+    if (workers_since_ > 0) worker_seconds_ += workers_ * std::max(0.0, until - workers_since_);
     workers_ = workers;
-    workers_since_ = at;
+    workers_since_ = until;
   };
+  if (begins_job(event)) {  // one that was killed before lived until its last event
+    count_workers(0, before);
+    works_ = false;
+  }
   if (kind == EventKind::host_starting) is_job_ = true;
+  if (kind == EventKind::generation || kind == EventKind::started) works_ = true;
   if (kind == EventKind::commit) {
     const Json* const members = event.find("members");
-    count_workers(members && members->is_array() ? static_cast<double>(members->as_array().size()) : workers_);
+    count_workers(members && members->is_array() ? static_cast<double>(members->as_array().size()) : workers_, at);
   } else if (kind == EventKind::evaluation) {
     take_validation(event);
   } else if (kind == EventKind::finish) {
-    count_workers(0);
+    count_workers(0, at);
     finished_at_ = at;
     exit_code_ = static_cast<int>(member_number(event, "exit_code"));
     reason_ = member_text(event, "reason");
@@ -198,11 +205,11 @@ void Run::take_event(Json event) {
 
 RunSigns Run::signs(double now, bool held) const {
   return {.began = !events_.empty() || steps_.tail().began(),
-          .has_steps = steps_.size() > 0,
+          .has_steps = steps_.size() > 0 || works_,
           .finished = finished_at_ > 0 && steps_.tail().last_time() <= finished_at_ + 1,
           .exit_code = exit_code_,
           .held = held,
-          .quiet_seconds = now - last_time_};
+          .quiet_seconds = std::min(now - last_time_, now - seen_)};
 }
 
 Json Run::row(double now, bool held) const {

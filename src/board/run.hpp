@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <dtrain/base/json.hpp>
@@ -20,12 +21,12 @@ std::string configured(std::string_view toml, std::string_view key);
 
 // What a run looks like from outside, for the decision what it is doing.
 struct RunSigns {
-  bool began = false;  // a step or an event was recorded
-  bool has_steps = false;
+  bool began = false;        // a step or an event was recorded
+  bool has_steps = false;    // or its workers train, or run a program
   bool finished = false;     // and nothing began after that
   int exit_code = 0;         // when finished
   bool held = false;         // a process of this machine holds the folder's lock
-  double quiet_seconds = 0;  // since the last record
+  double quiet_seconds = 0;  // since the last record, by its own time or by when it was seen
 };
 // "waiting", "preparing", "training", "finished", "stopped", "failed" or "silent".
 const char* state_of(const RunSigns& signs);
@@ -43,7 +44,8 @@ class Run {
   };
   // Asks the files; one thread, which need not be that of the other members. Where it throws, the next call goes on.
   News fetch(Files& files);
-  void apply(News news);
+  // `seen`: when, by the clock of this machine; 0 for what may have been there for long.
+  void apply(News news, double seen = 0);
 
   const std::string& id() const { return id_; }
   const std::string& folder() const { return folder_; }
@@ -57,6 +59,8 @@ class Run {
   bool is_of_training(const Json& event) const;
 
   const char* state(double now, bool held) const { return state_of(signs(now, held)); }
+  // Now, or the time of the last record of a run that is silent.
+  double end(double now, bool held) const { return state(now, held) == std::string_view("silent") ? last_time_ : now; }
   // The row of the table. `now`: seconds since 1970; `held`: a process holds the lock of the folder.
   Json row(double now, bool held) const;
 
@@ -79,9 +83,10 @@ class Run {
   std::vector<Json> events_, journal_;
   std::string settings_, network_;
   std::optional<double> epochs_total_;
-  bool is_job_ = false;
+  bool is_job_ = false, works_ = false;
   double last_event_ = 0, finished_at_ = 0;
   double last_time_ = 0;  // of the last lines, and not the latest of all: a clock may have been wrong
+  double seen_ = 0;       // when this machine saw the last lines come; 0: it has seen none
   int exit_code_ = 0;
   std::string reason_;
   double workers_ = 0, worker_seconds_ = 0, workers_since_ = 0;

@@ -244,18 +244,24 @@ struct BoardServer::State {
   void watch(const std::stop_token& stop) {
     auto next_sign = std::chrono::steady_clock::now() + kSign;
     bool first = true;
-    while (!stop.stop_requested()) {
-      const auto now = std::chrono::steady_clock::now();
-      const Catalog::Change change = catalog.look(now, [&] { return stop.stop_requested(); });
-      for (const std::string& complaint : catalog.take_complaints()) complain(complaint);
-      if (!change.empty()) pages.send(fmt::format("data: {}\n\n", json_of(change).dump()));
-      if (std::exchange(first, false) || change.bytes > kManyBytes) give_back_memory();
-      if (now >= next_sign) {
-        give_back_free_memory();  // what long answers took
-        pages.send(":\n\n");
-        next_sign = now + kSign;
+    std::string trouble;
+    for (; !stop.stop_requested(); sleep_unless_stopped(stop, kCatalogPause)) {
+      try {
+        const auto now = std::chrono::steady_clock::now();
+        const Catalog::Change change = catalog.look(now, [&] { return stop.stop_requested(); });
+        for (const std::string& complaint : catalog.take_complaints()) complain(complaint);
+        if (!change.empty()) pages.send(fmt::format("data: {}\n\n", json_of(change).dump()));
+        if (std::exchange(first, false) || change.bytes > kManyBytes) give_back_memory();
+        if (now >= next_sign) {
+          give_back_free_memory();  // what long answers took
+          pages.send(":\n\n");
+          next_sign = now + kSign;
+        }
+        trouble.clear();
+      } catch (const std::exception& error) {  // the next round may do better
+        if (trouble != error.what()) complain(error.what());
+        trouble = error.what();
       }
-      sleep_unless_stopped(stop, kCatalogPause);
     }
   }
 

@@ -114,6 +114,13 @@ class Screen:
     def script(self, text: str, *values):
         return self.driver.execute_script(text, *values)
 
+    def hide(self, hidden: bool = True) -> "Screen":
+        """As another tab in front of this one does; with False, as its end does."""
+        self.script("""const hidden = arguments[0];
+            Object.defineProperty(document, 'hidden', { configurable: true, get: () => hidden });
+            document.dispatchEvent(new Event('visibilitychange'));""", hidden)
+        return self
+
     def find(self, selector: str):
         return self.driver.find_element(By.CSS_SELECTOR, selector)
 

@@ -45,6 +45,79 @@ def test_runs_appear_grow_and_vanish(world: BoardWorld):
     assert "not there yet" in board.stop()
 
 
+def append_step(folder, epoch: int) -> None:
+    """A line that the training writes now."""
+    now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    with (folder / "steps.jsonl").open("a") as file:
+        file.write(json.dumps({"time": now, "epoch": epoch, "step": 0, "steps": 100, "samples": 128, "seconds": 0.5, "loss": 0.5}) + "\n")
+
+
+def test_rows_of_runs_that_train_stay_in_place(world: BoardWorld):
+    """They are sorted by what the table shows of their age, and a row that moves keeps the keyboard's focus."""
+    for name in ("a", "b"):
+        write_run(world.folder / f"{name}-run", 20)
+    board = world.board(world.folder)
+    screen = world.screen().open(board.url).wait(".tools", "2 runs")
+    names = "return [...document.querySelectorAll('tbody a')].map((one) => one.textContent).join('')"
+    focused = "return document.activeElement.textContent"
+    assert screen.script(names) == "ab"
+    screen.script("[...document.querySelectorAll('tbody a')][1].focus()")
+    append_step(world.folder / "b-run", 1)
+    eventually(lambda: screen.script(names) == "ba", "the newer one is above")
+    assert screen.script(focused) == "b", "the row has lost the focus"
+    append_step(world.folder / "a-run", 1)
+    eventually(lambda: screen.script(names) == "ab", "both are new, so their names count")
+    append_step(world.folder / "b-run", 2)
+    screen.wait("tbody tr", "2.01 / 1")
+    assert screen.script(names) == "ab" and screen.script(focused) == "b"
+    screen.expect_no_error()
+
+
+def test_a_page_that_is_hidden_or_gets_no_answer_comes_back(world: BoardWorld):
+    """A hidden page holds no connection and catches up; an error goes away with the next answer."""
+    write_run(world.folder / "m" / "a-run", 150)
+    board = world.board("m")
+    screen = world.screen().open(board.url).wait("tbody tr", "a").wait("#live", "live").hide()
+    write_run(world.folder / "m" / "b-run", 150)
+    eventually(lambda: len(board.rows()) == 2, "the board has found it")
+    screen.script("return new Promise((done) => setTimeout(done, 500))")
+    assert screen.count("tbody tr") == 1, f"a hidden page listens: {screen.text()}"
+    screen.hide(False).wait("tbody tr", "b")
+    screen.go("#/cluster").wait("main", "No job with machines")
+    fail, answer = "window.answering = fetch; window.fetch = () => Promise.reject(new Error('no way'))", "window.fetch = window.answering"
+    screen.script(fail)
+    screen.wait("main", "no way")
+    screen.script(answer)
+    screen.wait("main", "No job with machines").go("#/").wait("h1", "Runs")
+    screen.script(fail)
+    screen.hide().hide(False).wait("h1", "does not answer")
+    screen.script(answer)
+    screen.hide().hide(False).wait("h1", "Runs").wait("tbody tr", "b")
+    screen.expect_no_error()
+
+
+def test_the_end_of_a_log_is_followed_however_fast_it_grows(world: BoardWorld):
+    """What is far behind the end is left out; without following, nothing is."""
+    folder = world.folder / "m" / "job"
+    write_run(folder, 20)
+    (folder / "logs").mkdir()
+    log = folder / "logs" / "w1.0.log"
+    log.write_text("the begin\n")
+    board = world.board("m")
+    run = eventually(board.rows, "a run is found")[0]["id"]
+    screen = world.screen().open(board.url + "#/logs/" + run).wait(".log", "the begin")
+    with log.open("a") as file:
+        file.write("much\n" * 500_000 + "the end\n")
+    screen.wait("[role=status]", "The last 256 KiB of").wait(".log", "the end")
+    assert "the begin" not in screen.text(".log")
+    screen.click("Follow the end", "label")
+    with log.open("a") as file:
+        file.write("more\n" * 300_000 + "done\n")
+    screen.wait(".log", "done")
+    assert screen.text(".log").count("more") == 300_000
+    screen.expect_no_error()
+
+
 def test_a_long_table_is_drawn_once_a_frame(world: BoardWorld):
     """Rows that cannot be seen are not drawn, and many scroll events of one frame are one look at the table."""
     for number in range(200):
@@ -86,6 +159,8 @@ def test_charts_zoom_smooth_compare_and_download(world: BoardWorld):
     ticks = "return import('./format.js').then((format) => [format.ticks(0, 10, 4), format.ticks(1e17, 1e17 + 64, 4)].map((list) => list.length))"
     few, many = screen.script(ticks)
     assert few == 5 and many <= 50, "where numbers are far apart, there are few ticks"
+    shares = screen.script("return import('./format.js').then((format) => [0.5, 0.9996, 0.99999, 1].map((part) => format.percent(part)))")
+    assert shares == ["50.00 %", "99.96 %", "99.99 %", "100.0 %"], shares
     screen.click("Show all")
     screen.script("const s = document.querySelector('input[type=range]'); s.value = 0.9; s.dispatchEvent(new Event('input'))")
     screen.click("Log scale").keep("log")

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import subprocess
 import time
 
 from browser import BoardWorld
@@ -114,7 +115,9 @@ def test_actions_need_leave_and_are_recorded(world: BoardWorld):
     screen.wait("tbody tr", "job")
     assert "token" not in screen.driver.current_url, "the token leaves the address"
     screen.go("#/job/" + screen.script("return document.querySelector('tbody a').hash.split('/')[2]"))
-    screen.wait(".panel", "Drain")
+    screen.wait(".panel", "Drain").hide()
+    eventually(lambda: not screen.count("#newhost"), "a page that is hidden asks nothing")
+    screen.hide(False).wait(".panel", "Drain")
     screen.script("[...document.querySelectorAll('button')].find((one) => one.ariaLabel === 'Drain w2').click()")
     screen.wait("dialog", "w2 leaves at the next step").keep("confirm")
     screen.click("Yes", "dialog button").wait("dialog", "Done")
@@ -148,6 +151,24 @@ def test_actions_need_leave_and_are_recorded(world: BoardWorld):
     screen.expect_no_error("401")
 
 
+def test_a_stop_is_final_for_a_job_of_a_queue(world: BoardWorld):
+    """The queue does not start it again; and a program that runs is not called one that is being prepared."""
+    queue = world.folder / "q"
+    world.run("launch", "--detach", "--job-queue", queue, "--", "sleep", "600")
+    runner = subprocess.Popen(world.command(["jobs", "run", "--job-queue", queue]), cwd=world.folder, env=world.environment,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    board = world.board(queue, "--allow-actions")
+    cookie = cookie_of(board)
+    rows = lambda: json.loads(board.ask("/api/board", cookie)[1])["rows"]
+    run = eventually(lambda: [row["id"] for row in rows() if row["state"] == "training"], "the program runs")[0]
+    code, text = board.ask(f"/api/action?run={run}", cookie, b'{"action":"stop"}')
+    assert code == 200, text
+    answer = world.run("jobs", "wait", 1, "--job-queue", queue, check=False)
+    assert (answer.returncode, answer.stdout) == (75, "job 1: cancelled\n"), answer
+    runner.terminate()
+    runner.wait(60)
+
+
 def test_without_leave_nothing_acts(world: BoardWorld):
     """A board without --allow-actions refuses, and so do pages of other sites."""
     job = world.job().start().wait_running()
@@ -156,7 +177,7 @@ def test_without_leave_nothing_acts(world: BoardWorld):
     address = "/api/action?run=" + board_id(board)
     assert board.ask(address, data=wish)[0] == 403
     acting = world.board(job.folder, "--allow-actions")
-    cookie = {"Cookie": f"dtrain_board_{acting.facts['port']}={acting.url.split('token=')[1]}"}
+    cookie = cookie_of(acting)
     eventually(lambda: json.loads(acting.ask("/api/board", cookie)[1])["rows"], "the run is found")
     assert acting.ask(address, {**cookie, "Origin": "http://evil.example"}, wish)[0] == 403
     assert acting.ask(address, {**cookie, "Cookie": cookie["Cookie"] + "x"}, wish)[0] == 401
@@ -169,6 +190,10 @@ def test_without_leave_nothing_acts(world: BoardWorld):
     assert wrong[0] == 401 and wrong[-1] == 429, wrong
     assert acting.ask("/api/board", cookie)[0] == 200, "wrong tokens keep out who knows the right one"
     job.wait_steps(1).stop()
+
+
+def cookie_of(board) -> dict:
+    return {"Cookie": f"dtrain_board_{board.facts['port']}={board.url.split('token=')[1]}"}
 
 
 def board_id(board) -> str:

@@ -104,7 +104,9 @@ def test_order_cancel_and_bad_input(world: World):
     other = queue.run()
     eventually(lambda: "another runner acts" in queue.said(2), "a second runner waits")
     end(other)
-    assert queue.jobs("wait", check=False).returncode in (0, 75)
+    assert queue.jobs("wait", check=False).returncode == 75, "job 5 is cancelled"
+    again = queue.jobs("wait", check=False)
+    assert again.returncode == 75 and again.stdout.count("done") == 4, f"jobs that are over count too: {again}"
     assert order.read_text().split() == ["high", "a", "b", "low"]
     rows = {row["job"]: row for row in json.loads(queue.jobs("list", "--json").stdout)["jobs"]}
     assert [rows[number]["state"] for number in sorted(rows)] == ["done"] * 4 + ["cancelled", "unreadable"], rows
@@ -252,6 +254,23 @@ def test_stop_between_two_attempts_is_final(world: World):
     end(runner)
     answer = world.run("stop", "--job-dir", queue.folder / "0003")
     assert "will be cancelled by the next runner" in answer.stdout and queue.show(3)["cancelled"], answer
+
+
+def test_forget_names_what_was_removed(world: World):
+    """A job that runs stays, the other one is removed, and the answer says which is which."""
+    queue = Queue(world)
+    queue.give("launch", "--", "true")
+    queue.give("launch", "--", "sleep", "600")
+    runner = queue.run()
+    queue.wait_for(2, lambda seen: seen["state"] == "running", "the second job runs")
+    answer = queue.jobs("forget", 2, 1, "--yes", "--json", check=False)
+    removed = json.loads(answer.stdout)
+    assert answer.returncode == 3 and "job 2 is not over" in answer.stderr, answer
+    assert removed["jobs"] == [1] and [one["job"] for one in removed["refused"]] == [2], removed
+    answer = queue.jobs("forget", 2, "--yes", check=False)
+    assert answer.returncode == 2 and "job 2 is not over" in answer.stderr, answer
+    queue.jobs("cancel", 2, "--now")
+    end(runner)
 
 
 def test_the_runner_removes_old_jobs_once_it_is_told_to(world: World):

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,13 +30,19 @@ struct ClassGuesses {
   std::vector<Guess> guesses{};
 };
 
+// More columns may follow.
+bool has_headings(const CsvRow& row) {
+  return row.fields.size() >= kHeadings.size() &&
+         std::ranges::equal(kHeadings, std::span(row.fields).first(kHeadings.size()));
+}
+
 std::map<std::string, ClassGuesses> read_classes(std::string_view table) {
   const std::vector<CsvRow> rows = parse_csv(table, kPredictionTable);
-  if (rows.empty() || !std::ranges::equal(rows[0].fields, kHeadings))
+  if (rows.empty() || !has_headings(rows[0]))
     throw DataError(fmt::format("{}: not a table of `dtrain eval --report`", kPredictionTable));
   std::map<std::string, ClassGuesses> classes;
   for (const CsvRow& row : std::span(rows).subspan(1)) {
-    if (row.fields.size() != kHeadings.size()) continue;
+    if (row.fields.size() < kHeadings.size()) continue;
     const std::string &label = row.fields[1], &guessed = row.fields[3];
     ClassGuesses& own = classes[label];
     own.name = row.fields[2];

@@ -64,18 +64,27 @@ export function listen(changed, status, again) {
     status("exported", "");
     return;
   }
-  let before = false;
-  const source = new EventSource("/api/stream");
-  source.onopen = () => {
-    status("live", "live");
-    if (before) again();
+  let source = null, before = false;
+  const open = () => {
+    source = new EventSource("/api/stream");
+    source.onopen = () => {
+      status("live", "live");
+      if (before) again();
+      before = true;
+    };
+    source.onmessage = (message) => {
+      const news = JSON.parse(message.data);
+      changed(news.rows, news.gone);
+    };
+    source.onerror = () => {
+      status(source.readyState === EventSource.CLOSED ? "the board refused: open its address again" : "no answer; trying again", "lost");
+    };
+  };
+  // A browser opens six connections to a board, however many tabs show it, so a tab that is hidden needs none.
+  document.addEventListener("visibilitychange", () => {
     before = true;
-  };
-  source.onmessage = (message) => {
-    const news = JSON.parse(message.data);
-    changed(news.rows, news.gone);
-  };
-  source.onerror = () => {
-    status(source.readyState === EventSource.CLOSED ? "the board refused: open its address again" : "no answer; trying again", "lost");
-  };
+    if (source) source.close();
+    if (!document.hidden) open();
+  });
+  if (!document.hidden) open();
 }

@@ -1,10 +1,11 @@
 // The page as a whole: which part is shown, and the news that keep it up to date.
 
-import { ask, listen } from "./api.js";
+import { ask, isExport, listen } from "./api.js";
 import { ClusterPage } from "./cluster.js";
 import { DataPage } from "./data.js";
 import { el, note, replace, setText } from "./dom.js";
 import { EvaluationPage } from "./evaluation.js";
+import { setBoardTime } from "./format.js";
 import { JobPage } from "./job.js";
 import { LogsPage } from "./logs.js";
 import { ModelPage } from "./model.js";
@@ -39,12 +40,13 @@ async function readAll() {
   try {
     const board = await ask("/api/board");
     store.mayAct = board.may_act;
+    if (!isExport) setBoardTime(board.now);
     const there = new Set(board.rows.map((row) => row.id));
     for (const id of store.rows.keys()) if (!there.has(id)) store.rows.delete(id);
     takeRows(board.rows);
     setText(document.getElementById("machine"), board.machine + " \u00b7 " + board.folders.join(", "));
-    if (known) refresh();
-    else show();
+    if (known && (!page || page.node.isConnected)) refresh();
+    else show(); // for the first time, or after an error that took the page's place
     known = true;
   } catch (error) {
     replace(main, el("h1", {}, "The board does not answer"), note(error.message + (error.hint ? ". " + error.hint : "")));

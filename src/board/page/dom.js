@@ -25,6 +25,7 @@ export function svg(tag, attributes, ...children) {
 }
 
 export function replace(node, ...children) {
+  node.shown = undefined; // what redraw() drew is gone
   node.replaceChildren(...children.flat(Infinity).filter((child) => child !== undefined && child !== null && child !== false));
   return node;
 }
@@ -40,9 +41,9 @@ export function setText(node, text) {
 export function redraw(node, facts, parts) {
   const text = JSON.stringify(facts);
   if (node.shown === text) return;
-  node.shown = text;
   const before = [...node.querySelectorAll(".wide")].map((one) => ({ left: one.scrollLeft, focused: one === document.activeElement }));
   replace(node, parts());
+  node.shown = text;
   [...node.querySelectorAll(".wide")].slice(0, before.length).forEach((one, i) => {
     one.scrollLeft = before[i].left;
     if (before[i].focused) one.focus({ preventScroll: true });

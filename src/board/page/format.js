@@ -28,8 +28,10 @@ export function exact(value) {
   return isNumber(value) ? String(value) : NONE;
 }
 
+// What is not all of it is never shown as 100 %.
 export function percent(value) {
-  return isNumber(value) ? (100 * value).toFixed(value < 0.9995 ? 2 : 1) + " %" : NONE;
+  if (!isNumber(value)) return NONE;
+  return (value < 1 ? Math.min(100 * value, 99.99).toFixed(2) : (100 * value).toFixed(1)) + " %";
 }
 
 export function whole(value) {
@@ -79,14 +81,32 @@ export function dateAndClock(seconds) {
   return date.getFullYear() + "-" + two(date.getMonth() + 1) + "-" + two(date.getDate()) + " " + clock(seconds);
 }
 
+// The clock of the board's machine, by which runs are old or new.
+let boardAhead = 0;
+
+export function setBoardTime(now) {
+  boardAhead = now - Date.now() / 1000;
+}
+
+export function boardTime() {
+  return Date.now() / 1000 + boardAhead;
+}
+
+// How long ago that is, as coarse as ago() says it.
+export function secondsAgo(seconds, now) {
+  if (!isNumber(seconds) || seconds <= 0) return null;
+  const past = Math.max(0, now - seconds), unit = past < 60 ? 10 : past < 3600 ? 60 : past < 172800 ? 3600 : 86400;
+  return Math.floor(past / unit) * unit;
+}
+
 export function ago(seconds, now) {
-  if (!isNumber(seconds) || seconds <= 0) return NONE;
-  const past = Math.max(0, now - seconds);
+  const past = secondsAgo(seconds, now);
+  if (past === null) return NONE;
   if (past < 10) return "now";
-  if (past < 60) return Math.floor(past / 10) * 10 + " s ago";
-  if (past < 3600) return Math.floor(past / 60) + " min ago";
-  if (past < 172800) return Math.floor(past / 3600) + " h ago";
-  return Math.floor(past / 86400) + " d ago";
+  if (past < 60) return past + " s ago";
+  if (past < 3600) return past / 60 + " min ago";
+  if (past < 172800) return past / 3600 + " h ago";
+  return past / 86400 + " d ago";
 }
 
 const MOST_TICKS = 50;

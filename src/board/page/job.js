@@ -39,6 +39,7 @@ export class JobPage {
     this.events = [];
     this.lines = new Map(); // by the number of the event
     this.actions = el("div");
+    this.hosts = el("div"); // the part of the actions that changes
     this.legend = el("ul", { class: "legend" }, STATES.map(([state, words]) => el("li", {}, swatch(state), words)),
       el("li", {}, swatch("pause"), "pause"), Object.values(MARKS).map(({ sign, words }) => el("li", {}, sign + " " + words)));
     this.panels = [panel("Waiting", this.waiting), panel("Generations", this.generations), panel("Ledger", this.ledger)];
@@ -67,17 +68,24 @@ export class JobPage {
     }, Math.max(0, (this.last || -JOB_PAUSE) + JOB_PAUSE - performance.now()));
   }
 
+  // The number of the last event that is known.
+  newest() {
+    return this.events.length ? this.events[this.events.length - 1].number : undefined;
+  }
+
   async load() {
     this.last = performance.now();
-    const newest = this.events.length ? this.events[this.events.length - 1].number : undefined;
+    const newest = this.newest(), turn = (this.turn = (this.turn || 0) + 1);
     try {
       const [view, news] = await Promise.all([ask("/api/job", { run: this.id }), ask("/api/events", { run: this.id, after: newest })]);
-      if (this.over) return;
+      if (this.over || turn < this.drawn) return; // answers may overtake each other
+      this.drawn = turn;
       if (newest !== undefined && news.total <= newest) {
         this.events = [];
         this.lines.clear();
       }
-      this.events.push(...news.events.filter((event) => newest === undefined || event.number > newest));
+      const known = this.newest();
+      this.events.push(...news.events.filter((event) => known === undefined || event.number > known));
       this.drawView(view);
       this.drawEvents();
     } catch (error) {
@@ -180,16 +188,16 @@ export class JobPage {
 
   drawActions(live) {
     if (!this.store.mayAct) return;
-    const names = live.hosts.map((host) => host.name).join("\n");
-    if (this.acted === names) return;
-    this.acted = names;
-    const host = el("input", { type: "text", id: "newhost", placeholder: "host" });
-    replace(this.actions, panel("Actions",
-      el("div", { class: "tools" }, el("button", { type: "button", onclick: () => this.wish({ action: "stop" }, "Stop the job? It saves a checkpoint and can be resumed.") }, "Stop the job"),
-        el("label", { for: "newhost" }, "Add", host), el("button", { type: "button", onclick: () => host.value.trim() && this.wish({ action: "add", host: host.value.trim() }, "Add " + host.value.trim() + " to the job?") }, "Add")),
-      table("Hosts", ["Host", "State", "", ""], live.hosts.map((each) => [each.name, each.state,
-        el("button", { type: "button", "aria-label": "Drain " + each.name, onclick: () => this.wish({ action: "drain", host: each.name }, each.name + " leaves at the next step and stays in the list. Drain it?") }, "Drain"),
-        el("button", { type: "button", "aria-label": "Remove " + each.name, onclick: () => this.wish({ action: "remove", host: each.name }, "Remove " + each.name + " from the job?") }, "Remove")]))));
+    if (!this.actions.firstChild) {
+      const host = el("input", { type: "text", id: "newhost", placeholder: "host" });
+      replace(this.actions, panel("Actions",
+        el("div", { class: "tools" }, el("button", { type: "button", onclick: () => this.wish({ action: "stop" }, "Stop the job? It saves a checkpoint and can be resumed.") }, "Stop the job"),
+          el("label", { for: "newhost" }, "Add", host), el("button", { type: "button", onclick: () => host.value.trim() && this.wish({ action: "add", host: host.value.trim() }, "Add " + host.value.trim() + " to the job?") }, "Add")),
+        this.hosts));
+    }
+    redraw(this.hosts, live.hosts.map((each) => [each.name, each.state]), () => [table("Hosts", ["Host", "State", "", ""], live.hosts.map((each) => [each.name, each.state,
+      el("button", { type: "button", "aria-label": "Drain " + each.name, onclick: () => this.wish({ action: "drain", host: each.name }, each.name + " leaves at the next step and stays in the list. Drain it?") }, "Drain"),
+      el("button", { type: "button", "aria-label": "Remove " + each.name, onclick: () => this.wish({ action: "remove", host: each.name }, "Remove " + each.name + " from the job?") }, "Remove")]))]);
   }
 
   // Asks once, then acts, and says how it went.

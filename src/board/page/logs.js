@@ -6,6 +6,7 @@ import { bytes, whole } from "./format.js";
 import { RunHead } from "./run.js";
 
 const LOG_PAUSE = 500, LOG_KEPT = 2 << 20;
+const LOG_BEHIND = 1 << 20; // bytes that a reader of the end need not see
 
 export class LogsPage {
   constructor(store, ids) {
@@ -68,8 +69,9 @@ export class LogsPage {
     try {
       const piece = await ask("/api/log", { run: this.id, name, from: this.next });
       if (this.over || name !== this.name || this.search.value.trim()) return;
-      if (piece.next < this.next) this.text.textContent = "";
-      this.next = piece.next;
+      if (this.next === undefined || piece.next < this.next) this.text.textContent = "";
+      this.next = this.follow.checked && piece.size - piece.next > LOG_BEHIND ? undefined : piece.next;
+      if (this.next === undefined) return; // the end comes next, without what is before it
       if (piece.cut) setText(this.words, "The last " + bytes(piece.next - piece.from) + " of " + bytes(piece.size) + "; a search reads all of it.");
       if (!piece.text) return;
       this.text.append(piece.text);

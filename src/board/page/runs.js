@@ -1,7 +1,7 @@
 // The table of all runs: it is sorted, filtered and kept up to date row by row.
 
 import { el, setText } from "./dom.js";
-import { ago, duration, percent, short, whole, isNumber, NONE } from "./format.js";
+import { ago, boardTime, duration, percent, secondsAgo, short, whole, isNumber, NONE } from "./format.js";
 import { csvOf, save } from "./download.js";
 import { RowWindow } from "./window.js";
 
@@ -19,6 +19,12 @@ function progressText(row) {
   return isNumber(row.epochs_total) ? epochs + " / " + short(row.epochs_total) + (part === null ? "" : " (" + Math.floor(100 * part) + " %)") : epochs;
 }
 
+// As it is shown, so that runs that train do not change their places with each line.
+function updatedOrder(row, now) {
+  const past = secondsAgo(row.updated, now);
+  return past === null ? null : -past;
+}
+
 const TABLE_COLUMNS = [
   { name: "Run", text: true, value: (row) => row.name, width: "15%" },
   { name: "State", text: true, value: (row) => row.state, width: "8.5%" },
@@ -31,7 +37,7 @@ const TABLE_COLUMNS = [
   { name: "Samples/s", value: (row) => row.speed, show: (row) => short(row.speed), width: "7.2%" },
   { name: "Workers", value: (row) => row.workers, show: (row) => whole(row.workers), rare: true },
   { name: "Worker time", title: "What the run has cost: the time of all its workers", value: (row) => row.worker_seconds, show: (row) => duration(row.worker_seconds), rare: true, width: "9%" },
-  { name: "Updated", value: (row) => row.updated, show: (row) => ago(row.updated, Date.now() / 1000), width: "8%" },
+  { name: "Updated", value: (row) => row.updated, order: updatedOrder, show: (row) => ago(row.updated, boardTime()), width: "8%" },
 ];
 
 function compare(a, b) {
@@ -172,12 +178,13 @@ export class RunsPage {
       const text = (line.row.name + " " + line.row.network + " " + line.row.state + " " + line.row.kind).toLowerCase();
       return words.every((word) => text.includes(word));
     });
-    const { column, down } = this.kept.order;
+    const { column, down } = this.kept.order, now = boardTime(), keyOf = column.order || column.value;
+    const keys = new Map(rows.map((line) => [line, keyOf(line.row, now)]));
     return rows.sort((a, b) => {
-      const first = column.value(a.row), second = column.value(b.row);
+      const first = keys.get(a), second = keys.get(b);
       const missing = compare(first, second);
       const none = (value) => value === null || value === undefined || value === NONE;
-      return none(first) || none(second) ? missing : (down ? -missing : missing) || compare(a.row.name, b.row.name);
+      return (down && !none(first) && !none(second) ? -missing : missing) || compare(a.row.name, b.row.name);
     });
   }
 

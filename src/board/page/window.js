@@ -52,15 +52,16 @@ export class RowWindow {
     this.place([...(first > 0 ? [this.before] : []), ...wanted.values(), ...(last < this.items.length ? [this.after] : [])]);
   }
 
-  // Moves no row that stays: the browser would lay out all of them again.
+  // Moves no row that stays: the browser would lay out all of them again. A row that is moved keeps the keyboard's focus.
   place(nodes) {
-    const stays = new Set(nodes);
+    const stays = new Set(nodes), focused = document.activeElement;
     for (const node of [...this.body.children]) if (!stays.has(node)) node.remove();
     let next = this.body.firstChild;
     for (const node of nodes) {
       if (node === next) next = next.nextSibling;
       else this.body.insertBefore(node, next);
     }
+    if (focused !== document.activeElement && this.body.contains(focused)) focused.focus({ preventScroll: true });
   }
 
   end() {

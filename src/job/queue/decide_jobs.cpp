@@ -20,6 +20,13 @@ std::int64_t pause_after(int times) {
 
 bool is_code(const AttemptSeen& attempt, ExitCode code) { return attempt.exit_code == static_cast<int>(code); }
 
+// Whether a program that ended in time has saved anything, it alone knows.
+std::string how_cancelled(const JobSeen& job) {
+  const bool in_time = job.attempt.kind == AttemptKind::ended && is_code(job.attempt, ExitCode::resumable);
+  if (!in_time || job.cancelled_now) return kUnsaved;
+  return job.spec.resumes ? "with a checkpoint" : "";
+}
+
 class JobDecision {
  public:
   JobDecision(const QueueSeen& seen, std::int64_t now) : seen_(seen), now_(now) {
@@ -65,10 +72,7 @@ class JobDecision {
       record.failures = record.refusals = record.losses = 0;
     }
     if (ended && is_code(attempt, ExitCode::ok)) return finish(record, JobState::done, "");
-    if (job.cancelled) {
-      const bool saved = ended && is_code(attempt, ExitCode::resumable);
-      return finish(record, JobState::cancelled, saved ? "with a checkpoint" : kUnsaved);
-    }
+    if (job.cancelled) return finish(record, JobState::cancelled, how_cancelled(job));
     if (ended && attempt.by_user) return finish(record, JobState::stopped, attempt.cause);  // saved or not
     if (ended && is_code(attempt, ExitCode::resumable)) return again(record, kFirstPause, attempt.cause);
     if (ended && is_code(attempt, ExitCode::no_progress)) return finish(record, JobState::failed, attempt.cause);

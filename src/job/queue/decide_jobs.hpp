@@ -28,9 +28,10 @@ struct AttemptSeen {
 
 struct JobSeen {
   int number = 0;
-  ManagedSpec spec{};
+  ManagedSpec spec{};  // not needed of a job that is over
   JobRecord record{};
-  bool cancelled = false;  // the user asked for it
+  bool cancelled = false;      // the user asked for it
+  bool cancelled_now = false;  // and wants no checkpoint
   AttemptSeen attempt{};
 };
 

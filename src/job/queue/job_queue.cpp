@@ -1,6 +1,8 @@
 #include "job_queue.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -73,6 +75,14 @@ int last_number_in(const Path& folder) {
   return std::max(present, static_cast<int>(parse_integer(trim(read_file(folder / kLastNumber))).value_or(0)));
 }
 
+// Tells a folder from another one that has taken its name, and changes with the names in it. It may be as old as what
+// NFS remembers of the folder, so that thousands of jobs are no thousands of requests; another folder is asked for.
+std::string stamp_of(const Path& folder) {
+  struct statx status {};
+  if (::statx(AT_FDCWD, folder.c_str(), AT_STATX_DONT_SYNC, STATX_INO | STATX_CTIME, &status) != 0) return "";
+  return fmt::format("{} {}.{}", status.stx_ino, status.stx_ctime.tv_sec, status.stx_ctime.tv_nsec);
+}
+
 }  // namespace
 
 std::string this_boot() {
@@ -111,6 +121,7 @@ int JobQueue::submit(const ManagedSpec& spec, bool down_when_done) {
     make_folder(fresh);
     write_file_atomic(fresh / kSpec, to_json(spec).dump() + "\n", kOwnersFile);
     if (down_when_done) write_file_atomic(down, fmt::format("{}\n", number));
+    write_file_atomic(folder_ / kLastNumber, fmt::format("{}\n", number));
     std::filesystem::rename(fresh, folder_ / folder_name(number));
     // Last: a queue without a job that is not over would let the machines end.
     if (down_when_done) std::filesystem::rename(down, folder_ / kDownWhenDone);
@@ -124,6 +135,7 @@ int JobQueue::submit(const ManagedSpec& spec, bool down_when_done) {
 
 QueuedJob JobQueue::read_job(int number) const {
   QueuedJob job{.number = number, .folder = folder_ / folder_name(number)};
+  job.stamp = stamp_of(job.folder);
   const std::set<std::string> names = names_in(job.folder);
   try {
     const Path spec = job.folder / kSpec, state = job.folder / kState;
@@ -138,16 +150,20 @@ QueuedJob JobQueue::read_job(int number) const {
   return job;
 }
 
+std::map<int, QueuedJob>& JobQueue::look() {
+  const std::vector<int> numbers = numbers_in(folder_);
+  std::erase_if(jobs_, [&](const auto& one) { return !std::ranges::binary_search(numbers, one.first); });
+  for (const int number : numbers) {
+    QueuedJob& job = jobs_[number];
+    const bool is_known = job.spec && job.record.is_over() && job.stamp == stamp_of(job.folder);
+    if (!is_known) job = read_job(number);
+  }
+  return jobs_;
+}
+
 std::vector<QueuedJob> JobQueue::read() {
   std::vector<QueuedJob> jobs;
-  for (const int number : numbers_in(folder_)) {
-    if (const auto known = over_.find(number); known != over_.end()) {
-      jobs.push_back(known->second);
-      continue;
-    }
-    jobs.push_back(read_job(number));
-    if (jobs.back().spec && jobs.back().record.is_over()) over_[number] = jobs.back();
-  }
+  for (const auto& [number, job] : look()) jobs.push_back(job);
   return jobs;
 }
 
@@ -187,7 +203,7 @@ void JobQueue::forget(int number) {
   std::filesystem::rename(job.folder, aside);
   std::error_code failed;
   std::filesystem::remove_all(aside, failed);
-  over_.erase(number);
+  jobs_.erase(number);
   if (failed) throw Error(fmt::format("{}: {}", aside.string(), failed.message()), "remove the folder by hand");
 }
 

@@ -8,7 +8,7 @@
 //     attempt.lock    held by the process of the attempt that is under way
 //   runner.lock       held by the runner
 //   submit.lock       held while a job is added, or the queue is closed
-//   last-number       the highest number so far, once a job was forgotten
+//   last-number       the highest number so far
 //   forget-after      days after which the runner removes a job that is over
 //   down-when-done    the machines are to end after the last job
 //   closed            no job is taken any more; names the machine that closes it, and its boot
@@ -31,6 +31,7 @@ struct QueuedJob {
   std::string problem{};
   JobRecord record{};
   bool cancelled = false, cancelled_now = false;
+  std::string stamp{};  // of the folder, just before it was read
 
   Path output() const { return folder / "output.log"; }
   Path attempt_lock() const { return folder / "attempt.lock"; }
@@ -45,9 +46,11 @@ class JobQueue {
   // Adds a job and returns its number. Throws UsageError if the queue is closed, and Error if the disk takes no more;
   // nothing of the job stays then.
   int submit(const ManagedSpec& spec, bool down_when_done);
-  // All jobs by number. What is over is read once. Throws Error where the folder, or that of a job, does not answer.
-  std::vector<QueuedJob> read();
-  QueuedJob at(int number);  // throws UsageError: there is none
+  // All jobs by number, as they are now; the map stays until the next call. What is over is read once. Throws Error
+  // where the folder, or that of a job, does not answer.
+  std::map<int, QueuedJob>& look();
+  std::vector<QueuedJob> read();  // the same, as a list of copies
+  QueuedJob at(int number);       // throws UsageError: there is none
   // Replaces the record on disk. Throws Error.
   static void write(const QueuedJob& job, const JobRecord& record);
   // Returns false if that was asked for before. Throws UsageError if the job is over, DataError if it cannot be read.
@@ -77,7 +80,7 @@ class JobQueue {
   QueuedJob read_job(int number) const;
 
   Path folder_;
-  std::map<int, QueuedJob> over_{};
+  std::map<int, QueuedJob> jobs_{};  // of the last look
 };
 
 // The numbers of jobs that ended so many days before `now`, seconds since 1970, or earlier. Pure.

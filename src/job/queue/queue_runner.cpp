@@ -76,43 +76,43 @@ class QueueRunner {
   void look() {
     if (queue_.is_closed_here()) return go_down();
     queue_.open();
-    jobs_.clear();
-    for (QueuedJob& job : queue_.read()) jobs_.emplace(job.number, std::move(job));
-    forget_old();
-    const QueueSeen seen_now = seen();
+    std::map<int, QueuedJob>& jobs = queue_.look();
+    forget_old(jobs);
+    const QueueSeen seen_now = seen(jobs);
     const QueueDecision made = decide_jobs(seen_now, seconds_now());
-    for (const auto& [number, record] : made.records) change(jobs_.at(number), record, made.start == number);
-    for (const int number : made.stop) stop(jobs_.at(number), seen_now.hold);
-    if (made.start) start(jobs_.at(*made.start));
+    for (const auto& [number, record] : made.records) change(jobs.at(number), record, made.start == number);
+    for (const int number : made.stop) stop(jobs.at(number), seen_now.hold);
+    if (made.start) start(jobs.at(*made.start));
     if (made.close && queue_.close()) note("all jobs are over: the machines of the cluster end");
   }
 
-  void forget_old() {
+  void forget_old(const std::map<int, QueuedJob>& jobs) {
     const auto now = std::chrono::steady_clock::now();
     if (now < next_removal_) return;
     next_removal_ = now + kBetweenRemovals;
     const int days = queue_.forget_after();
     if (days == 0) return;
     std::vector<QueuedJob> all;
-    for (const auto& [number, job] : jobs_) all.push_back(job);
+    for (const auto& [number, job] : jobs) all.push_back(job);
     for (const int number : jobs_over_for(all, days, seconds_now())) {
       queue_.forget(number);
-      jobs_.erase(number);
       note(fmt::format("job {}: removed, {} days after its end", number, days));
     }
   }
 
-  QueueSeen seen() {
+  QueueSeen seen(const std::map<int, QueuedJob>& jobs) {
     QueueSeen seen{.goes_down = !options_.cluster.empty() && queue_.goes_down(), .hold = options_.hold()};
     bool any_open = false;
-    for (auto& [number, job] : jobs_) {
+    for (const auto& [number, job] : jobs) {
       if (!job.spec) {
         if (attempts_.contains(number))
           throw Error(fmt::format("job {}, which runs, cannot be read: {}", number, job.problem));
         if (unreadable_.insert(number).second) note(fmt::format("job {} is left alone: {}", number, job.problem));
         continue;
       }
-      JobSeen one{.number = number, .spec = *job.spec, .record = job.record, .cancelled = job.cancelled};
+      JobSeen one{
+          .number = number, .record = job.record, .cancelled = job.cancelled, .cancelled_now = job.cancelled_now};
+      if (!job.record.is_over()) one.spec = *job.spec;
       if (job.record.state == JobState::running) {
         one.attempt = attempts_.try_emplace(number, job).first->second.look();
         // The next job may start in this look, and what the head said before the end of this one is old.
@@ -186,7 +186,6 @@ class QueueRunner {
 
   const RunnerOptions& options_;
   JobQueue queue_;
-  std::map<int, QueuedJob> jobs_;
   std::map<int, Attempt> attempts_;  // by job, while it runs
   std::set<int> unreadable_;
   int machines_ = 0;

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <dtrain/base/error.hpp>
+
+#include "common/temporary_folder.hpp"
+#include "job/queue/job_queue.hpp"
+
 namespace dtrain::board {
 namespace {
 
@@ -29,6 +34,16 @@ TEST(LedgerVerdict, AFileThatWasReadBeforeItsWorkerLeftTheEpochIsReadAgain) {
   ASSERT_EQ(verdict.at("epochs").as_array().size(), 3u) << "epochs that began meanwhile are not judged";
   EXPECT_EQ(verdict.at("epochs").as_array()[0].at("epoch").as_integer(), 1) << "counted as everywhere on the board";
   EXPECT_TRUE(is_complete(verdict, 1));
+}
+
+TEST(ActOnJob, AStopIsFinalForTheQueueOfTheJob) {
+  const TemporaryFolder folder;
+  job::JobQueue queue(folder / "q");
+  queue.submit({.words = {"launch"}}, false);
+  act_on_job(queue.at(1).folder.string(), R"({"action":"stop"})");  // between two attempts: no coordinator hears it
+  EXPECT_TRUE(queue.at(1).cancelled);
+  EXPECT_FALSE(queue.at(1).cancelled_now);
+  EXPECT_THROW(act_on_job(folder.path().string(), R"({"action":"stop"})"), UsageError) << "a folder of no job";
 }
 
 TEST(LedgerVerdict, AnEpochThatLacksASampleForGoodIsWrong) {

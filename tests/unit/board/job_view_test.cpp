@@ -81,6 +81,18 @@ TEST(JobView, AClockThatIsSetBackTurnsNoSpanAround) {
   EXPECT_EQ(view.at("end").as_number(), 25);
 }
 
+TEST(JobView, WorkersOfAKilledJobEndWithItsLastEvent) {
+  std::vector<Json> events = kEvents;  // the last one at 22
+  events.push_back(job_event(50, R"("event":"hosts","list":1,"added":["w1"],"removed":[])"));
+  events.push_back(job_event(52, R"("event":"commit","generation":2,"members":["w1"])"));
+  const Json view = job_view(events, kJournal, 55);
+  const auto& spans = view.at("lanes").as_array()[0].at("spans").as_array();
+  EXPECT_EQ(spans.at(spans.size() - 2).at("to").as_number(), 22);
+  EXPECT_EQ(spans.back().at("from").as_number(), 52);
+  EXPECT_EQ(view.at("worker_seconds").as_number(), 22 - 14 + 20 - 14 + 55 - 52);
+  EXPECT_DOUBLE_EQ(view.at("goodput_percent").as_number(), 100 * (1 - 2.0 / (55 - 15 - (50 - 22))));
+}
+
 TEST(JobView, TheEndClosesEveryLane) {
   std::vector<Json> events = kEvents;
   events.push_back(job_event(25, R"("event":"finish","exit_code":0)"));

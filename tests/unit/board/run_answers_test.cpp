@@ -12,7 +12,7 @@ namespace {
 class OneFile final : public Files {
  public:
   explicit OneFile(std::string text) : text_(std::move(text)) {}
-  std::vector<std::string> find_runs() override { return {}; }
+  FoundRuns find_runs() override { return {}; }
   std::optional<std::uint64_t> size(const std::string&) override { return text_.size(); }
   std::string version(const std::string&) override { return "1"; }
   std::string read(const std::string&, std::uint64_t from, std::uint64_t most) override {

@@ -86,6 +86,39 @@ TEST(Run, AClockThatWasAheadDoesNotKeepARunAlive) {
   EXPECT_EQ(run.row(ahead + 55, false).at("state").as_string(), "silent");
 }
 
+TEST(Run, AClockThatIsBehindDoesNotSilenceARunWhoseLinesCome) {
+  board::Run run("/m/a-run", "a");
+  run.apply(news("", event(10, "\"event\":\"warning\",\"message\":\"x\"")));
+  const double last = run.row(0, false).at("updated").as_number(), now = last + 3000;
+  EXPECT_STREQ(run.state(now, false), "silent");
+  EXPECT_EQ(run.end(now, false), last);
+  run.apply(news("", event(11, "\"event\":\"warning\",\"message\":\"y\"")), now);
+  EXPECT_STREQ(run.state(now + 60, false), "preparing");
+  EXPECT_EQ(run.end(now + 60, false), now + 60);
+  EXPECT_STREQ(run.state(now + 100, false), "silent");
+}
+
+TEST(Run, WorkersOfAJobThatWasKilledCountUntilItsLastEvent) {
+  board::Run run("/m/job", "job");
+  const std::string hosts = "\"event\":\"hosts\",\"list\":1,\"added\":[\"w1\"],\"removed\":[]";
+  const std::string commit = "\"event\":\"commit\",\"generation\":1,\"members\":[\"w1\",\"w2\"]";
+  run.apply(news("", event(10, hosts) + event(11, "\"event\":\"host_starting\",\"host\":\"w1\"") + event(12, commit) +
+                         event(15, "\"event\":\"checkpoint\",\"file\":\"a\"") + event(50, hosts) + event(52, commit) +
+                         event(55, "\"event\":\"finish\",\"exit_code\":0")));
+  EXPECT_EQ(run.row(0, false).at("worker_seconds").as_number(), 2 * 3 + 2 * 3);
+}
+
+TEST(Run, AProgramThatRunsIsNotBeingPrepared) {
+  board::Run run("/m/job", "job");
+  const std::string hosts = "\"event\":\"hosts\",\"list\":1,\"added\":[\"w1\"],\"removed\":[]";
+  run.apply(news("", event(10, hosts)));
+  EXPECT_STREQ(run.state(0, true), "preparing");
+  run.apply(news("", event(11, "\"event\":\"started\",\"ranks\":2,\"generation\":1")));
+  EXPECT_STREQ(run.state(0, true), "training");
+  run.apply(news("", event(20, hosts)));
+  EXPECT_STREQ(run.state(0, true), "preparing") << "the job was started again";
+}
+
 TEST(Run, ValidationsOfARunThatWasReplacedDoNotCount) {
   const auto begins = [](int second) {
     return fmt::format("{{\"time\":\"2026-01-31T23:59:{}.000000Z\",\"begins\":true}}\n", second);
@@ -140,7 +173,7 @@ TEST(Locks, AreReadFromTheKernelsTable) {
 // Files that are there and of which one cannot be read for a while.
 class Troubled final : public Files {
  public:
-  std::vector<std::string> find_runs() override { return {}; }
+  FoundRuns find_runs() override { return {}; }
   std::optional<std::uint64_t> size(const std::string& path) override {
     return path == "/r/steps.jsonl" ? kSteps.size() : path == "/r/events.jsonl" ? kEvents.size() : 0;
   }

@@ -48,7 +48,7 @@ TEST_F(TailTest, AFileThatIsReplacedIsReadAnew) {
 class Failing final : public Files {
  public:
   explicit Failing(std::string text) : text_(std::move(text)) {}
-  std::vector<std::string> find_runs() override { return {}; }
+  FoundRuns find_runs() override { return {}; }
   std::optional<std::uint64_t> size(const std::string&) override { return text_.size(); }
   std::string version(const std::string&) override { return {}; }
   std::string read(const std::string&, std::uint64_t from, std::uint64_t most) override {
@@ -88,6 +88,19 @@ TEST_F(TailTest, AFileThatIsCutOrVanishesIsReadAnew) {
   EXPECT_EQ(next().lines, "new\n");
   std::filesystem::resize_file(path_, 0);
   EXPECT_TRUE(next().restarted);
+}
+
+TEST_F(TailTest, AFileThatCannotBeReachedIsNoOtherFile) {
+  append("some lines\n");
+  next();
+  const Path away = folder_.string() + "-away";
+  std::filesystem::rename(folder_, away);
+  std::filesystem::create_symlink(folder_.filename(), folder_);  // leads to itself
+  EXPECT_THROW(next(), Error);
+  std::filesystem::remove(folder_);
+  std::filesystem::rename(away, folder_);
+  append("more\n");
+  EXPECT_EQ(next().lines, "more\n");
 }
 
 TEST_F(TailTest, ALongFileComesInPieces) {

@@ -36,10 +36,10 @@ struct BoardCommand {
 
 void bind(config::OptionSet& set, BoardCommand& options) {
   set.group("Options");
-  config::Option& folders =
-      set.add_paths("FOLDER", options.folders,
-                    "folders to watch, at any depth: job folders, --model-prefix of trainings, folders that hold them, "
-                    "or s3:// URLs (default the current folder)");
+  config::Option& folders = set.add_paths(
+      "FOLDER", options.folders,
+      "folders to watch, up to 16 folders deep: job folders, --model-prefix of trainings, folders that hold them, "
+      "or s3:// URLs (default the current folder)");
   folders.offers = config::Offers::jobs;
   set.add("--port", options.port, "N", "port to serve the page on; 0 takes a free one",
           config::between(0, kHighestPort));

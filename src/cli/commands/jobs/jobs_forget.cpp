@@ -65,6 +65,33 @@ ExitCode set_automatic(job::JobQueue& queue, int days, bool yes, Reporter& repor
   return ExitCode::ok;
 }
 
+std::string numbers_text(const std::vector<int>& numbers) {
+  std::vector<std::string> texts;
+  for (const int number : numbers) texts.push_back(std::to_string(number));
+  return join(texts, ", ");
+}
+
+struct Forgotten {
+  std::vector<int> numbers;
+  Json refused = Json::array();  // {"job", "error"}
+};
+
+// Throws only where no job could be removed.
+Forgotten forget_all(job::JobQueue& queue, const std::vector<int>& numbers, Reporter& reporter) {
+  Forgotten result;
+  for (const int number : numbers) {
+    try {
+      queue.forget(number);
+      result.numbers.push_back(number);
+    } catch (const Error& error) {
+      if (result.refused.as_array().size() + 1 == numbers.size()) throw;
+      reporter.warn(error.what());
+      result.refused.push_back(Json::object({{"job", number}, {"error", error.what()}}));
+    }
+  }
+  return result;
+}
+
 ExitCode act(const JobsForgetCommand& options, const config::OptionSet&, Reporter& reporter) {
   const int ways = (options.days ? 1 : 0) + (options.automatic ? 1 : 0) + (options.jobs.empty() ? 0 : 1);
   if (ways != 1) {
@@ -74,25 +101,22 @@ ExitCode act(const JobsForgetCommand& options, const config::OptionSet&, Reporte
   if (options.automatic) return set_automatic(queue, *options.automatic, options.yes, reporter);
   const std::vector<int> numbers =
       options.days ? job::jobs_over_for(queue.read(), *options.days, unix_now().count()) : named_jobs(options.jobs);
-  std::vector<std::string> texts;
-  Json list = Json::array();
-  for (const int number : numbers) {
-    texts.push_back(std::to_string(number));
-    list.push_back(number);
-  }
   if (!numbers.empty()) {
     require_consent(options.yes,
                     fmt::format("remove the logs and records of job {}? Checkpoints stay, unless they are in {}",
-                                join(texts, ", "), queue.folder().string()),
+                                numbers_text(numbers), queue.folder().string()),
                     reporter);
   }
-  for (const int number : numbers) queue.forget(number);
+  const Forgotten result = forget_all(queue, numbers, reporter);
+  const Json::Array forgotten(result.numbers.begin(), result.numbers.end());
   if (reporter.json()) {
-    reporter.answer_json(Json::object({{"schema", "dtrain.jobs-forget/1"}, {"jobs", list}}));
+    reporter.answer_json(
+        Json::object({{"schema", "dtrain.jobs-forget/1"}, {"jobs", forgotten}, {"refused", result.refused}}));
   } else {
-    reporter.answer(numbers.empty() ? "no job is that old" : fmt::format("forgot job {}", join(texts, ", ")));
+    reporter.answer(numbers.empty() ? "no job is that old"
+                                    : fmt::format("forgot job {}", numbers_text(result.numbers)));
   }
-  return ExitCode::ok;
+  return result.refused.as_array().empty() ? ExitCode::ok : ExitCode::partly_done;
 }
 
 }  // namespace

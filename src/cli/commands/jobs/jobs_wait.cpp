@@ -19,13 +19,12 @@ void bind(config::OptionSet& set, JobsWaitCommand& options) {
   bind_queue(set, options.queue);
 }
 
-std::vector<int> numbers_of(job::JobQueue& queue, const std::optional<int>& chosen) {
-  if (chosen) return {*chosen};
-  std::vector<int> numbers;
-  for (const job::QueuedJob& job : queue.read()) {
-    if (job.spec && !job.record.is_over()) numbers.push_back(job.number);
-  }
-  return numbers;
+// The chosen job, or all that can be read.
+std::vector<job::QueuedJob> jobs_of(job::JobQueue& queue, const std::optional<int>& chosen) {
+  if (chosen) return {queue.at(*chosen)};
+  std::vector<job::QueuedJob> jobs = queue.read();
+  std::erase_if(jobs, [](const job::QueuedJob& job) { return !job.spec; });
+  return jobs;
 }
 
 // The exit code of the first job that did not end well.
@@ -34,13 +33,13 @@ ExitCode act(const JobsWaitCommand& options, const config::OptionSet&, Reporter&
   job::JobQueue queue = open_queue(options.queue);
   ExitCode code = ExitCode::ok;
   Json list = Json::array();
-  for (const int number : numbers_of(queue, options.job)) {
-    const job::QueuedJob job = wait_for_job(queue, number);
+  for (job::QueuedJob& job : jobs_of(queue, options.job)) {
+    if (!job.record.is_over()) job = wait_for_job(queue, job.number);
     if (code == ExitCode::ok) code = exit_code_of(job);
     list.push_back(job_json(job));
     if (reporter.json()) continue;
     reporter.answer(
-        fmt::format("job {}: {}{}", number, state_name(job), job.record.why.empty() ? "" : ": " + job.record.why));
+        fmt::format("job {}: {}{}", job.number, state_name(job), job.record.why.empty() ? "" : ": " + job.record.why));
     reporter.flush();
   }
   if (reporter.json()) reporter.answer_json(Json::object({{"schema", "dtrain.jobs-wait/1"}, {"jobs", list}}));

@@ -168,6 +168,16 @@ TEST(DecideJobs, ACancelledJobIsNotResumedHoweverItEnds) {
   EXPECT_EQ(record_after(won).state, JobState::done);
 }
 
+TEST(DecideJobs, SaysOfACheckpointOnlyWhatIsCertain) {
+  JobSeen one = running(1, ended(ExitCode::resumable));
+  one.cancelled = one.spec.resumes = true;
+  EXPECT_EQ(record_after(one).why, "with a checkpoint");
+  one.cancelled_now = true;
+  EXPECT_EQ(record_after(one).why, kUnsaved);
+  one.cancelled_now = one.spec.resumes = false;
+  EXPECT_EQ(record_after(one).why, "") << "a program of the user's saves what it wants";
+}
+
 JobSeen cluster_job(int number, int hosts = 0) {
   JobSeen one = job(number);
   one.spec.cluster = "demo";

@@ -68,6 +68,22 @@ TEST_F(JobQueueTest, ForgetsAJobThatIsOverAndUsesItsNumberNoMore) {
   EXPECT_EQ(queue_.submit(spec_of_test(), false), 3);
 }
 
+TEST_F(JobQueueTest, AJobThatWasRemovedByHandLeavesNeitherItsNumberNorItsEnd) {
+  queue_.submit(spec_of_test(), false);
+  JobQueue::write(queue_.at(1), {.state = JobState::done});
+  EXPECT_EQ(only_job().record.state, JobState::done);
+  std::filesystem::remove_all(queue_.at(1).folder);
+  EXPECT_TRUE(queue_.read().empty());
+  EXPECT_EQ(queue_.submit(spec_of_test(7), false), 2);
+  JobQueue::write(queue_.at(2), {.state = JobState::done});
+  EXPECT_EQ(only_job().record.state, JobState::done);
+  std::filesystem::remove_all(queue_.at(2).folder);
+  std::filesystem::remove(folder_ / "q/last-number");
+  std::filesystem::create_directory(folder_ / "q/0001");  // takes the inode that became free
+  EXPECT_EQ(queue_.submit(spec_of_test(), false), 2) << "as an earlier version counts";
+  EXPECT_EQ(queue_.read().at(1).record.state, JobState::waiting) << "another folder of the same name";
+}
+
 TEST_F(JobQueueTest, NamesJobsThatHaveBeenOverForSomeDays) {
   constexpr std::int64_t kDay = 86'400, kNow = 1'700'000'000;
   for (int i = 0; i < 3; ++i) queue_.submit(spec_of_test(), false);
@@ -244,7 +260,7 @@ TEST_F(JobQueueTest, HasTheJobBeforeItsMachinesAreToEnd) {
   const FileDescriptor watch(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
   ASSERT_NE(::inotify_add_watch(watch.get(), queue_.folder().c_str(), IN_MOVED_TO), -1);
   queue_.submit(spec_of_test(), true);
-  EXPECT_EQ(names_moved_to(watch.get()), (std::vector<std::string>{"0001", "down-when-done"}));
+  EXPECT_EQ(names_moved_to(watch.get()), (std::vector<std::string>{"last-number", "0001", "down-when-done"}));
 }
 
 TEST(ManagedJob, KeepsVariablesOfTheWorkAndNoKeys) {
