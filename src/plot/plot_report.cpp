@@ -105,7 +105,7 @@ Drawing draw_confusion(std::span<const std::uint64_t> counts, const std::vector<
   const double side = std::clamp(720 / drawn, 18.0, 56.0), letters = std::min(12.0, side * 0.75);
   double room = 60;  // for the names
   for (const std::size_t label : confusion.shown) {
-    room = std::max(room, (static_cast<double>(names[label].size()) + 5) * letters * kLetterShare);
+    room = std::max(room, (static_cast<double>(names[label].size()) + 6) * letters * kLetterShare);
   }
   room = std::min(room, 220.0);
   const double left = kMargin + room + 8, top = kSubtitleLine + 52;
@@ -129,14 +129,12 @@ Drawing draw_confusion(std::span<const std::uint64_t> counts, const std::vector<
     const std::size_t truth = confusion.shown[row];
     const double y = top + static_cast<double>(row) * side, x = left + static_cast<double>(row) * side;
     const std::string number = fmt::format("{}", truth);
-    const std::string name = names[truth] == number ? number : fmt::format("{}  {}", names[truth], number);
+    const std::string tail = names[truth] == number ? "" : "  " + number;
+    const double room_for_name = room - static_cast<double>(tail.size()) * letters * kLetterShare;
+    const std::string name = fitted(names[truth], letters, room_for_name) + tail;
+    drawing.marks.push_back(Label{{left - 8, y + side / 2 + letters * 0.36}, name, letters, kInk, Anchor::end});
     drawing.marks.push_back(
-        Label{{left - 8, y + side / 2 + letters * 0.36}, fitted(name, letters, room), letters, kInk, Anchor::end});
-    drawing.marks.push_back(Label{{x + side / 2, top - 8},
-                                  names_fit ? names[truth] : number,
-                                  names_fit ? heading : letters,
-                                  kInk,
-                                  Anchor::middle});
+        Label{{x + side / 2, top - 8}, names_fit ? names[truth] : number, heading, kInk, Anchor::middle});
     const auto pictures = static_cast<double>(std::max<std::uint64_t>(1, confusion.pictures(truth)));
     for (std::size_t column = 0; column < confusion.shown.size(); ++column) {
       const std::size_t guess = confusion.shown[column];
@@ -222,7 +220,7 @@ data::Image draw_mistakes(std::span<const Mistake> mistakes) {
     drawing.marks.push_back(Label{{at.x, text + 17}, fitted(each.truth, 13, kThumbnailSide), 13, kInk});
     const std::string share = fmt::format("  {:.1f} %", 100 * each.probability);
     drawing.marks.push_back(Label{{at.x, text + 33}, fitted(each.guess, 13, kThumbnailSide - 60) + share, 13, kWrong});
-    drawing.marks.push_back(Label{{at.x, text + 47}, fmt::format("record {}", each.sample), 10, kFaint});
+    drawing.marks.push_back(Label{{at.x, text + 47}, fitted(each.caption, 10, kThumbnailSide), 10, kFaint});
   }
   data::Image sheet = to_image(drawing, 1);
   for (int i = 0; i < count; ++i) {

@@ -28,7 +28,7 @@ struct Mistake {
   data::Image picture;  // in colour; at most kThumbnailSide high and wide
   std::string truth, guess;
   double probability = 0;  // of the guess
-  std::uint32_t sample = 0;
+  std::string caption;     // which picture it is
 };
 inline constexpr int kThumbnailSide = 176;
 // The mistakes from left to right and top to bottom, each with its names.

@@ -150,6 +150,9 @@ refused "more shards than samples" "64 shards are more than the 50 samples of a 
 run train "${training[@]}" --lr 1e30 --num-epochs 3 --model-prefix m/nan
 fails "a loss that is not finite" "the loss is not finite at epoch"
 check "a loss that is not finite names the rate" says "learning rate 1e+30"
+run train "${training[@]}" --lr 1e20 --num-examples 50 --num-epochs 3 --model-prefix m/broken
+fails "a loss that a checkpoint gives" "the loss is not finite at epoch 1 step 0"
+check "the checkpoint is not called good" says "the weights of m/broken-0001 give no finite loss: begin again with a smaller --lr"
 run train "${training[@]}" --lr 3.4e38 --rgb-std 1 --num-examples 50 --num-epochs 1 --model-prefix m/infinite
 fails "weights that the last step broke" "a weight is not finite at epoch 0"
 check "are told from those of a full disk" says "no checkpoint has been saved yet"
@@ -163,6 +166,7 @@ good=$(sha256sum m/full-0001.safetensors)
 code=$(trap '' XFSZ && ulimit -f 64 && "$DTRAIN" train "${training[@]}" --num-epochs 2 --model-prefix m/full --resume >out 2>err </dev/null; echo $?)
 check "a disk without room for the last checkpoint is a failure" exits 1
 check "a disk without room is told with what is kept" says_line "warning: checkpoint not saved: .*File too large; (training goes on|the run waits)"
+check "with the cause as the hint" says_line "hint: .*ulimit -f.*; --resume goes on from the last good checkpoint"
 check "a disk without room leaves the last good checkpoint" same "$(sha256sum m/full-0001.safetensors)" "$good"
 check "a disk without room leaves nothing half written" same "$(find m -name "*0002*" | wc -l)" 0
 
@@ -184,6 +188,14 @@ for target in "onnx e/t.txt" "safetensors e/steps.jsonl" "onnx e/v.rec" "mxnet e
   refused "an export over $2" "is there already and is no earlier export"
   check "with the way to do it" says "--force writes over it; or name another file"
 done
+for target in "safetensors e/full.onnx" "mxnet e/full.onnx" "onnx e/full.safetensors"; do
+  # shellcheck disable=SC2086  # two words
+  set -- $target
+  run export m/full --to "$1" --out "$2"
+  refused "--to $1 by the name $2" "--out $2: --to $1 writes no .${2#*.} file"
+done
+run export m/full --to onnx --out -
+refused "an export into a pipe" "--out -: an export is a file, which no pipe can be"
 check "none of these files was touched" same "$(cat e/* | sha256sum)" "$before"
 for format in onnx safetensors mxnet; do
   run export m/full --to $format --out e/$format

@@ -100,6 +100,13 @@ check "a picture beside the folders of the classes is named" says "packed as a c
 check "a picture of another kind is named" says "1 file was left out (.gif): a/x.gif; dtrain reads JPEG, PNG, WebP, BMP and TIFF"
 check "a picture that is of another kind than its name is named" says "skipped b/y.jpg: the image is GIF"
 check "and is not counted" says "a (1), b (1)"
+mkdir -p lossless/a lossless/b
+cp "$golden/palette.png" "$golden/grey.jpg" lossless/a/
+cp "$golden/rgb.bmp" "$golden/plain.tif" lossless/b/
+run data pack lossless --out lossy --train-ratio 1
+check "pictures that become JPEG are counted" says "3 pictures that were no JPEG files are stored as JPEG, which loses detail; --encoding png keeps every pixel"
+run data pack lossless --out chosen --train-ratio 1 --encoding jpeg
+check "without a note where that was chosen" says_not "stored as JPEG"
 mkdir flat
 cp "$golden/grey.jpg" "$golden"/colour*.jpg flat/
 run data pack flat --out flat

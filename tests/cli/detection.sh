@@ -71,6 +71,10 @@ run data pack gone --coco coco.json --out q
 check "so is a folder that is not there" says "gone: no such folder or archive"
 run data pack photos --coco coco.json --labels x.csv --out q
 check "--coco and --labels are a usage error" exits 2
+run data pack photos --coco coco.json --coco-labels largest --out largest
+check "--coco-labels largest packs for a classifier" answers "largest.rec  1 records"
+run data ls largest
+check "with the category of the largest box" answers_line '^class +1 +1 +#+ +dog$'
 run train --network mlp --image-shape 3,16,16 --data-train p --model-prefix m/x --num-epochs 1 --batch-size 2
 check "a classifier refuses boxes" exits 1
 check "and says why" says "has boxes for object detection in place of a class"
@@ -115,6 +119,9 @@ check "results need annotations" exits 2
 run eval --results truth.json --annotations found.json
 check "files that changed places are named" says "truth.json: is no list of results"
 check "with where such a file belongs" says 'an object with "images" and "categories" is for --annotations'
+run eval --results found.json --annotations found.json
+check "a list in the place of annotations is named" says "found.json: is a list, such as of results"
+check "with where it belongs" says "results are for --results"
 for other in "m/one" "--data-val d/shapes-detection_val"; do
   # shellcheck disable=SC2086  # words
   run eval $other --results found.json --annotations truth.json

@@ -166,6 +166,7 @@ run export m/one --to onnx --softmax --out x.onnx
 check "a detector has no softmax" says "--softmax: retinanet-resnet-18 is a detector, whose scores are shares already"
 run export m/one --to mxnet --out x
 check "MXNet is refused by name" exits 2
+check "without a note of what its files lack" says_not "MXNet's files hold neither"
 run export m/one --to safetensors --out one.safetensors
 check "safetensors are written" exists one.safetensors
 older=$(/usr/bin/python3 "$here/older_names.py" one.safetensors older.safetensors)

@@ -95,6 +95,7 @@ places = {line.split("\t")[0]: line.rstrip("\n").split("\t")[-1] for line in ope
 judged = {"photos/" + places[row["sample"]]: (row["predicted"], row["probability"]) for row in csv.DictReader(open("r/predictions.csv"))}
 said = {row["path"]: (row["class"], row["probability"]) for row in csv.DictReader(open("out"))}
 assert len(said) == 24 and said == judged, sorted(set(said.items()) ^ set(judged.items()))
+assert all(row["file"] == places[row["sample"]] for row in csv.DictReader(open("r/predictions.csv"))), "the files"
 PYTHON
 
 run predict m/p photos odd --out-dir sorted
@@ -134,6 +135,11 @@ check "a link that leads nowhere is named" says 'broken/1.jpg: the link leads no
 check "as a picture that cannot be read" exits 3
 check "beside the others" answers_line '^broken/4.png +blue '
 
+mkdir mixed && cp photos/blue/4.png mixed/ && printf 'GIF89a' >mixed/still.gif
+run predict m/p mixed
+check "a folder's picture of a kind that dtrain does not read is named" says 'mixed/still.gif: the image is GIF'
+check "as a picture that cannot be read, too" exits 3
+
 run predict m/p nothing.jpg
 check "a missing picture is named" says 'nothing.jpg: no such file or folder'
 check "without any picture predict fails" exits 1
@@ -147,6 +153,13 @@ check "--json still has a line for each" json out 'd["path"] == "nothing.jpg" an
 run predict m/p p.rec
 check "a record file is no picture" exits 1
 check "and the command that takes it is named" says '`dtrain eval m/p --data-val p.rec` takes record files'
+run predict m/p http://127.0.0.1:9/x.png
+check "a machine that cannot be reached is no matter of the picture" exits 4
+check "nor of its kind" says_not 'dtrain reads'
+: >empty.png
+run predict m/p empty.png
+check "nor is an empty file" says_not 'dtrain reads'
+check "whose reason is above" says 'empty.png: the file is empty'
 run predict photos m/p
 check "pictures in the place of the network are refused" says 'photos: no checkpoint of this prefix'
 check "with the right order" says 'the network comes first: `dtrain predict m/p photos`'

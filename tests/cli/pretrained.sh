@@ -213,9 +213,9 @@ PYTHON
 run predict named.onnx small/a/1.png --top 3 --json
 check "names in a model's metadata are those of its classes" json out 'sorted(g["class"] for g in d["top"]) == ["cow'"'"'s", "owl", "red fox"]'
 check "which says nothing of its pixels" says 'does not say how its pixels are prepared'
-run import named.onnx --network named.onnx --out m/named
+run import named.onnx --out m/named
 run predict m/named small/a/1.png --top 3 --json
-check "a checkpoint of it keeps them" json out 'sorted(g["class"] for g in d["top"]) == ["cow'"'"'s", "owl", "red fox"]'
+check "a checkpoint of it, which is its own network, keeps them" json out 'sorted(g["class"] for g in d["top"]) == ["cow'"'"'s", "owl", "red fox"]'
 run import w.safetensors "${net[@]}" --out m/p --force
 check "an import beside a newer checkpoint says that it is not the one used" says 'm/p-0001 is newer, and stays the one that is used: --load-epoch 0 takes the import'
 run "${start[@]}" --new-head

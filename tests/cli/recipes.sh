@@ -30,6 +30,7 @@ check "--ema 0 drops the average" says "The run goes on without the checkpoint's
 run train "${small_training[@]}" --num-epochs 20 --lr 1e-9 --model-prefix m/early --early-stop 2
 check "a run that gets no better ends early" answers_line '^3 epochs trained; '
 check "it says why" says "early stop: no validation accuracy of the last 2 epochs is above"
+check "as what was asked for, and no warning" says_not "warning: early stop"
 check "every epoch was saved" same "$(cd m && echo early-*.json)" "early-0001.json early-0002.json early-0003.json"
 check "its last line names the best checkpoint" answers_line '; best: m/early-0001$'
 run train "${small_training[@]}" --num-epochs 20 --lr 1e-9 --model-prefix m/early --early-stop 2 --resume

@@ -34,6 +34,12 @@ run train "${unrated[@]}" --lr-step-epochs 1 --clip-norm 1 --num-epochs 1 --mode
 run train "${unrated[@]}" --num-epochs 2 --model-prefix m/cuts --resume
 check "steps of the rate and cuts of the gradients are among them" says "warning: --resume: the checkpoint was trained with --lr-step-epochs 1, --clip-norm 1, and this run goes on with 200,250, 0: give"
 
+run train "${training[@]}" --mixup 0.2 --num-epochs 1 --model-prefix m/mixed
+run train "${training[@]}" --num-epochs 2 --model-prefix m/mixed --resume
+check "so is what was done to images, with the way to take all of it again" says 'warning: --resume: the checkpoint was trained with --mixup 0.2, and this run goes on with 0: give the options of the first run again, as `dtrain train --config m/mixed-run/train.first.toml --resume` does'
+run train --config m/mixed-run/train.first.toml --num-epochs 3 --resume
+check "which is silent" says_not "the checkpoint was trained with"
+
 interrupted() {  # interrupted SIGNAL ARGUMENTS...: sends the signal once the first log line is there
   local signal=$1 process
   shift

@@ -31,12 +31,16 @@ run train "${training[@]}" --num-epochs 2 --model-prefix m/s --load-epoch 1
 check "--load-epoch continues the newest" exits 0
 run train "${training[@]}" --num-epochs 2 --model-prefix m/s --load-epoch 1
 check "--load-epoch does not train over newer ones" exits 2
+check "with the way to train on from it" says "copy m/s-0001.* to another prefix and train on there, or --force replaces"
 rm m/*.json
 run train "${training[@]}" --num-epochs 2 --model-prefix m/s --resume
 check "--resume does not train over tensors without manifest" exits 2
 check "it names them" says "m/s-0001.safetensors is there without its manifest"
 run train "${training[@]}" --num-epochs 1 --model-prefix m/s --force
 check "--force trains over them" exits 0
+
+run train "${training[@]}" --num-epochs 0 --model-prefix m/none
+check "a run without epochs promises no checkpoint" says_not "The model is saved after each epoch"
 
 run train "${training[@]}" --num-epochs 2 --model-prefix m/mx --checkpoint-format mxnet
 check "the last line of a run names its own checkpoint, not MXNet's file" answers_line '; checkpoint m/mx-0002.safetensors$'
@@ -107,6 +111,10 @@ for prefix in mm/ . mm/..; do
   check "--model-prefix $prefix is a usage error" exits 2
   check "which says what $prefix is" says "--model-prefix: $prefix names a folder"
 done
+long=mm/$(printf 'x%.0s' {1..240})
+run train "${training[@]}" --num-epochs 1 --model-prefix "$long"
+check "a --model-prefix whose files would have too long names is a usage error" exits 2
+check "which says so before training" says "the names of its files would be of up to "
 check "no hidden file was written" same "$(find . -name '.*-0001*' -o -name '-0001*')" ""
 for command in "export m/s --to mxnet" "import m/s-0001.safetensors --network mlp" "data pack d"; do
   # shellcheck disable=SC2086  # words

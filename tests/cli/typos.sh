@@ -45,7 +45,7 @@ run train --lr 0.2 --show-config
 check "a whole name that starts others is itself" answers "lr = 0.2  (--lr)"
 
 run data ls $'a\nb\033[31m'
-check "control characters of a name are shown as escapes" same "$(head -n 1 err)" 'dtrain: a\nb\x1b[31m: no file has such a name'
+check "control characters of a name are shown as escapes" same "$(head -n 1 err)" 'dtrain: a\nb\x1b[31m: no record file has such a name'
 run train --lr
 check "a missing value is a usage error" exits 2
 check "a missing value says what is expected" says "--lr: needs a value (RATE)"

@@ -1,13 +1,18 @@
 """A terminal is closed while it runs dtrain."""
 
+import errno
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
 import time
 
 from world import PATIENCE, World, eventually
+
+
+STOP, GO, INTERRUPT = b"\x13", b"\x11", b"\x03"  # Ctrl-S, Ctrl-Q and Ctrl-C
 
 
 class Terminal:
@@ -29,6 +34,17 @@ class Terminal:
             if select.select([self.master], [], [], 0.1)[0]:
                 self.text += os.read(self.master, 65536).decode(errors="replace")
 
+    def read_to_end(self) -> None:
+        """Until no process has the terminal open."""
+        try:
+            while True:
+                self.text += os.read(self.master, 65536).decode(errors="replace")
+        except OSError as error:
+            assert error.errno == errno.EIO, error
+
+    def press(self, key: bytes) -> None:
+        os.write(self.master, key)
+
     def close(self) -> int:
         """The kernel hangs up on the session. The command's exit code, as subprocess counts it."""
         os.close(self.master)
@@ -44,6 +60,18 @@ def test_training_saves(world: World):
     job = world.job()
     terminal = Terminal(world, [*job.training_arguments, "--num-epochs", job.epochs, "--model-prefix", job.prefix])
     terminal.read_until("Epoch[1] Batch")
+    assert terminal.close() == 75
+    job.expect_bits_of_alone()
+
+
+def test_an_interrupt_is_answered(world: World):
+    """Ctrl-C: the training says at once what happens now, saves, and exits 75."""
+    job = world.job()
+    terminal = Terminal(world, [*job.training_arguments, "--num-epochs", 100000, "--model-prefix", job.prefix])
+    terminal.read_until("Epoch[1] Batch")
+    terminal.press(INTERRUPT)
+    terminal.read_until("Stopping: this step is finished")
+    terminal.read_to_end()
     assert terminal.close() == 75
     job.expect_bits_of_alone()
 
@@ -91,6 +119,23 @@ def test_a_job_whose_reader_goes(world: World):
     assert process.wait(PATIENCE) == 75
     assert any(event["event"] == "stop" and "SIGPIPE" in event["reason"] for event in job.events())
     world.expect_no_process_left()
+
+
+def test_a_terminal_that_stands_still(world: World):
+    """Ctrl-S: the job trains on while its terminal shows nothing; Ctrl-Q shows everything."""
+    job = world.job()
+    (world.folder / "job.hosts").write_text("w1\nw2\n")
+    terminal = Terminal(world, job.arguments)
+    job.wait_running()
+    terminal.press(STOP)
+    job.wait_steps(100)
+    world.run("stop", "--job-dir", job.folder)
+    terminal.press(GO)
+    terminal.read_to_end()
+    batches = [20 * int(epoch) + int(batch) for epoch, batch in re.findall(r"Epoch\[(\d+)\] Batch ?\[(\d+)\]", terminal.text)]
+    assert batches == [step for step in range(max(batches) + 1) if step % 20 in (5, 10, 15)] and max(batches) > 80, batches
+    assert terminal.close() == 75
+    job.expect_exactly_once(job.expect_bits_of_alone())
 
 
 def test_nohup(world: World):

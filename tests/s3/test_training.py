@@ -132,7 +132,7 @@ def takes_sets_of_several_objects(world):
     for number in range(2):
         for ending in ("rec", "idx"):
             world.run("data", "cp", f"d/shapes_train.{ending}", world.s3(f"d/p_{number}.{ending}"))
-    for spec in ("d/p", "d/p_*.rec", f"d/p_0.rec,{world.s3('d/p_1.rec')}"):
+    for spec in ("d/p", "d/p_*.rec", "d/p_*", f"d/p_0.rec,{world.s3('d/p_1.rec')}"):
         out = world.run(*WORDS, "--data-train", world.s3(spec), "--num-epochs", 1, "--json", "--cache-dir", "c")
         assert '"samples_seen":512' in out, (spec, out)
     world.client.delete_object(Bucket=world.bucket, Key="d/p_0.rec")

@@ -1,5 +1,5 @@
 // Files: whole reads, mappings, and writes that survive a crash. Every failure is an Error with the path and errno's
-// text.
+// text, and a DiskFull where there is no room.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,18 @@
 #include <string>
 #include <string_view>
 
+#include <dtrain/base/error.hpp>
+
 namespace dtrain {
 
 using Path = std::filesystem::path;
 using ByteView = std::span<const std::byte>;
+
+// The disk is full, or the user's share of it.
+class DiskFull : public Error {
+ public:
+  using Error::Error;
+};
 
 inline ByteView bytes_of(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
 inline std::string_view text_of(ByteView bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }

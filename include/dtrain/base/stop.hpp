@@ -11,6 +11,8 @@ namespace dtrain {
 void watch_stop_signals(int heard = 1);
 // From now on the first signal ends the process as if unhandled: before long work that asks no more and may be lost.
 void end_at_stop_signals();
+// The first SIGINT or SIGTERM from now on makes its handler write `words`, a literal, to stderr.
+void answer_first_signal(const char* words);
 // This signal means the same. Call after watch_stop_signals().
 void watch_stop_signal(int signal);
 // From now on a reader of stdout or stderr that has gone is a request to stop too, by SIGPIPE; it counts as the first

@@ -32,8 +32,8 @@ std::vector<std::string> encoding_names();
 inline constexpr int kStoredChannels = 0;
 
 // Decodes JPEG, PNG, WebP or dtrain pixels to `channels` (1, 3 or kStoredChannels; grey is repeated, colour becomes
-// luma, alpha is dropped, 16 bits become 8, CMYK becomes RGB, a JPEG is turned as its EXIF block says). Reuses the
-// memory of `out`. Throws DataError when a payload is of an unknown kind, damaged or cut short.
+// luma, alpha is dropped, 16 bits become 8, CMYK becomes RGB, a JPEG, PNG or WebP is turned as its EXIF block says).
+// Reuses the memory of `out`. Throws DataError when a payload is of an unknown kind, damaged or cut short.
 void decode_image(ByteView payload, int channels, Image& out);
 
 struct JpegOptions {

@@ -148,6 +148,7 @@ struct PackResult {
   std::map<std::string, std::vector<std::string>> objects_left_out = {};  // as of PackList
   std::vector<std::string> without_objects = {}, polygons_left_out = {}, without_mask = {};
   std::string found_elsewhere = {};
+  std::uint64_t became_jpeg = 0;     // pictures of other encodings that this run stored as JPEG
   std::uint64_t taken_up = 0;        // records that an earlier, stopped run had made
   std::uint64_t several_labels = 0;  // records with several labels that are no boxes: no network trains on these
 };

@@ -17,8 +17,9 @@ struct FoundPictures {
 
 // `spec` is a file, a folder, a pattern (* ? [...]) or an s3:// URL of one of these; `store` null: one is made where
 // that is needed. A folder stands for the pictures below it, which their first bytes or endings show, in the order of
-// their names, so that a damaged one is among them; hidden files must be pictures by their first bytes. Symbolic links
-// are followed, but no folder counts twice. What lies beside a folder that cannot be listed is found.
+// their names, so that damaged ones and those of a kind that dtrain does not read are among them; hidden files must be
+// pictures by their first bytes. Symbolic links are followed, but no folder counts twice. What lies beside a folder
+// that cannot be listed is found.
 // Behind s3:// a URL that ends in / stands for the objects below it, which their endings show. A file that is named is
 // not looked into. Throws DataError that says what is not there.
 FoundPictures find_pictures(const std::string& spec, const std::shared_ptr<net::ObjectStore>& store = {});

@@ -88,6 +88,10 @@ struct RecordOrder {
 // That of the first `count` records. Sizes come from the index: no server is asked.
 RecordOrder order_of_records(const RecordSet& set, std::size_t count);
 
+// The picture of each position, as the .lst files beside the record files name it; empty where there is none, where it
+// does not fit its records or cannot be read, and behind a web address. `store` null: one is made where that is needed.
+std::vector<std::string> listed_files(const RecordSet& set, const std::shared_ptr<net::ObjectStore>& store = {});
+
 // Writes PREFIX.rec and PREFIX.idx; nothing appears under those names before finish(). A crash inside finish() can
 // leave the .rec alone, which is complete and readable without its .idx.
 class RecordWriter {

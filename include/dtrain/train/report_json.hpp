@@ -1,6 +1,6 @@
 // What an Observer hears, as values and as JSON: {"event": "step" | "epoch" | "evaluation" | "checkpoint" | "warning" |
-// "lost", ...}. The worker that speaks for the job forwards it so, and the process that writes the job's log replays
-// it.
+// "lost", ...}; a warning with "note": true is a note. The worker that speaks for the job forwards it so, and the
+// process that writes the job's log replays it.
 #pragma once
 
 #include <optional>
@@ -20,6 +20,7 @@ struct SavedReport {
 };
 struct WarningReport {
   std::string text;
+  bool is_note = false;  // and no warning: Observer::on_note()
 };
 struct LostReport {
   std::string text;
@@ -46,6 +47,7 @@ class EventObserver : public Observer {
   void on_evaluation(const EvaluationReport& report) final { on_event(report); }
   void on_checkpoint(const Path& path) final { on_event(SavedReport{path}); }
   void on_shards(const ShardsReport& report) final { on_event(report); }
+  void on_note(const std::string& text) final { on_event(WarningReport{text, true}); }
   void on_warning(const std::string& text) final { on_event(WarningReport{text}); }
   void on_lost(const std::string& text) final { on_event(LostReport{text}); }
 };

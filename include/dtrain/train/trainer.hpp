@@ -85,6 +85,7 @@ class Observer {
   virtual void on_evaluation(const EvaluationReport& report) = 0;
   virtual void on_checkpoint(const Path& file) = 0;
   virtual void on_shards(const ShardsReport& report) = 0;
+  virtual void on_note(const std::string& text) = 0;  // what went as the options say, and is worth knowing
   virtual void on_warning(const std::string& text) = 0;
   // The run ends, and its last weights are saved nowhere: what is lost and why.
   virtual void on_lost(const std::string& text) = 0;
@@ -100,6 +101,7 @@ class IgnoringObserver : public Observer {
   void on_evaluation(const EvaluationReport&) override {}
   void on_checkpoint(const Path&) override {}
   void on_shards(const ShardsReport&) override {}
+  void on_note(const std::string&) override {}
   void on_warning(const std::string&) override {}
   void on_lost(const std::string&) override {}
 };
@@ -200,6 +202,7 @@ struct TrainResult {
   std::optional<EvaluationReport> evaluation;  // the last one
   bool saved = false;                          // this worker's checkpoint of `cursor` is on disk
   std::string lost;                            // what could not be saved and why; empty: nothing was lost
+  std::string lost_hint;                       // what to do about the cause; may be empty
   std::string reason;                          // removed, stopped: for the user; may be empty
 };
 

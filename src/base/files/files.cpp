@@ -27,14 +27,15 @@ constexpr std::size_t kBufferSize = 1 << 20;
 constexpr std::string_view kOpen = "open", kRead = "read", kMap = "map";
 
 [[noreturn]] void fail(std::string_view action, const Path& path, int error) {
+  const std::string what = fmt::format("{}: cannot {}: {}", path.string(), action, std::strerror(error));
+  if (error == ENOSPC || error == EDQUOT) throw DiskFull(what, "free some space there or choose another folder");
   std::string hint;
-  if (error == ENOSPC || error == EDQUOT) hint = "free some space there or choose another folder";
   if (error == EFBIG) hint = "the file system or a limit (ulimit -f) allows no larger file";
   const bool reads = action == kOpen || action == kRead || action == kMap;
   if (error == EROFS || (error == EACCES && !reads)) hint = "choose a folder that you may write to";
   if (error == EACCES && reads) hint = "its owner can let you read it: chmod, also of the folders above it";
   if (error == ENOTDIR) hint = "a part of this path is a file, not a folder; choose another path";
-  throw Error(fmt::format("{}: cannot {}: {}", path.string(), action, std::strerror(error)), hint);
+  throw Error(what, hint);
 }
 
 void write_all(int fd, std::string_view data, const Path& path) {

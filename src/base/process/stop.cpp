@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <cstring>
 #include <ctime>
 #include <initializer_list>
 #include <thread>
@@ -19,10 +20,12 @@ constexpr std::chrono::milliseconds kPauseSlice{50};  // within which a pause se
 // Programs such as timeout(1) signal their child and then its process group: it is one request.
 constexpr std::int64_t kOneRequest = 300'000'000;  // nanoseconds
 
+// What handlers use.
 volatile std::sig_atomic_t first_signal = 0, last_signal = 0, count = 0, limit = 1;
 volatile std::sig_atomic_t ends_next[NSIG] = {};  // the next one of this kind ends the process
 std::atomic<std::int64_t> last_time = 0;
-static_assert(std::atomic<std::int64_t>::is_always_lock_free);  // used by a handler
+std::atomic<const char*> first_answer = nullptr;
+static_assert(std::atomic<std::int64_t>::is_always_lock_free && std::atomic<const char*>::is_always_lock_free);
 
 std::int64_t nanoseconds() {
   timespec now{};
@@ -31,6 +34,12 @@ std::int64_t nanoseconds() {
 }
 
 bool is_same_request(int signal) { return signal == last_signal && nanoseconds() - last_time < kOneRequest; }
+
+void answer() {
+  const int error = errno;
+  if (const char* const words = first_answer) (void)!::write(STDERR_FILENO, words, std::strlen(words));
+  errno = error;
+}
 
 // A terminal that closes may send SIGHUP twice, by the kernel and by the shell, and each line without a reader sends
 // SIGPIPE: it is one request.
@@ -42,6 +51,7 @@ void remember(int signal) {
     std::raise(signal);  // comes once this handler has returned
     return;
   }
+  if (first_signal == 0 && !only_begins) answer();
   if (first_signal == 0) first_signal = signal;
   last_signal = signal;
   last_time = nanoseconds();
@@ -77,6 +87,8 @@ void end_at_stop_signals() {
     if (!is_ignored(signal)) std::signal(signal, SIG_DFL);
   }
 }
+
+void answer_first_signal(const char* words) { first_answer = words; }
 
 void watch_stop_signal(int signal) {
   ends_next[signal] = 0;

@@ -14,8 +14,12 @@ std::uint16_t big_endian_16(ByteView bytes, std::size_t at) {
   return static_cast<std::uint16_t>(static_cast<unsigned>(bytes[at]) << 8 | static_cast<unsigned>(bytes[at + 1]));
 }
 
+std::uint32_t big_endian_32(ByteView bytes, std::size_t at) {
+  return std::uint32_t{big_endian_16(bytes, at)} << 16 | big_endian_16(bytes, at + 2);
+}
+
 // The content of the first APP1 segment that is EXIF; empty when there is none before the pixels.
-ByteView exif_block(ByteView jpeg) {
+ByteView exif_of_jpeg(ByteView jpeg) {
   for (std::size_t at = 2; at + 4 <= jpeg.size();) {
     if (jpeg[at] != std::byte{0xff}) return {};
     if (jpeg[at + 1] == std::byte{0xff}) {  // any number of these may stand before a marker
@@ -27,10 +31,43 @@ ByteView exif_block(ByteView jpeg) {
     const std::size_t length = big_endian_16(jpeg, at + 2);
     if (length < 2 || at + 2 + length > jpeg.size()) return {};
     const ByteView content = jpeg.subspan(at + 4, length - 2);
-    if (marker == 0xe1 && text_of(content).starts_with(kExif)) return content.subspan(kExif.size());
+    if (marker == 0xe1 && text_of(content).starts_with(kExif)) return content;
     at += 2 + length;
   }
   return {};
+}
+
+// The content of the chunk eXIf, which may stand behind the pixels.
+ByteView exif_of_png(ByteView png) {
+  constexpr std::size_t kSignature = 8, kFrame = 12;  // length, type and checksum
+  for (std::size_t at = kSignature; at + kFrame <= png.size();) {
+    const std::size_t length = big_endian_32(png, at);
+    if (length > png.size() - at - kFrame) return {};
+    if (text_of(png.subspan(at + 4, 4)) == "eXIf") return png.subspan(at + 8, length);
+    at += kFrame + length;
+  }
+  return {};
+}
+
+// The content of the chunk EXIF of a RIFF file, whose chunks have an even size.
+ByteView exif_of_webp(ByteView webp) {
+  constexpr std::size_t kFileHead = 12, kHead = 8;
+  for (std::size_t at = kFileHead; at + kHead <= webp.size();) {
+    const std::size_t length = load<std::uint32_t>(webp, at + 4);
+    if (length > webp.size() - at - kHead) return {};
+    if (text_of(webp.subspan(at, 4)) == "EXIF") return webp.subspan(at + kHead, length);
+    at += kHead + length + length % 2;
+  }
+  return {};
+}
+
+ByteView exif_block(ByteView file) {
+  ByteView block;
+  const std::optional<Encoding> encoding = detect_encoding(file);
+  if (encoding == Encoding::jpeg) block = exif_of_jpeg(file);
+  if (encoding == Encoding::png) block = exif_of_png(file);
+  if (encoding == Encoding::webp) block = exif_of_webp(file);
+  return text_of(block).starts_with(kExif) ? block.subspan(kExif.size()) : block;
 }
 
 // Numbers of a TIFF block, which says its byte order at its beginning.
@@ -51,8 +88,8 @@ struct Tiff {
 
 }  // namespace
 
-int exif_orientation(ByteView jpeg) {
-  Tiff tiff{exif_block(jpeg)};
+int exif_orientation(ByteView file) {
+  Tiff tiff{exif_block(file)};
   const std::string_view order = text_of(tiff.bytes).substr(0, 2);
   if (order != "II" && order != "MM") return 1;
   tiff.big = order == "MM";

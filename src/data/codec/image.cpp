@@ -131,7 +131,6 @@ void decode_image(ByteView payload, int channels, Image& out) {
       break;
     case Encoding::jpeg:
       decode_jpeg(payload, channels, out);
-      turn_upright(out, exif_orientation(payload));
       break;
     case Encoding::webp:
       decode_webp(payload, out);
@@ -143,6 +142,7 @@ void decode_image(ByteView payload, int channels, Image& out) {
       decode_tiff(payload, out);
       break;
   }
+  turn_upright(out, exif_orientation(payload));
   if (channels == 1 && out.c == 3) to_grey(out);
   if (channels == 3 && out.c == 1) to_colour(out);
 }

@@ -78,7 +78,7 @@ void check_detection(const LoaderOptions& options) {
 void refuse_kind(const std::string& place, const LoaderOptions& options) {
   if (!options.detection) {
     throw UnfitRecord(place + " has boxes for object detection in place of a class",
-                      "train a detector on it (setting 'network' retinanet), or prepare the pictures with setting "
+                      "train a detector on it (setting 'network' retinanet), or make the records with setting "
                       "'coco-labels' largest to train on the category of the largest box");
   }
   throw UnfitRecord(place + " has a class for the whole picture and no boxes, which a detector learns from",

@@ -28,6 +28,10 @@ struct Lists {
 };
 
 Lists find_lists(std::string_view text, const std::string& source, bool annotated) {
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin != text.npos && text[begin] == '[')
+    throw DataError("is a list, such as of results",
+                    fmt::format("{}; results are for setting 'results'", kWhatItHolds));
   Lists lists;
   for_each_member(text, source, [&](std::string_view name, std::string_view value) {
     if (name == "images") lists.images = value;
@@ -208,7 +212,8 @@ void read_objects(const Lists& lists, const std::string& source, bool masks, Coc
 
 [[noreturn]] void refuse(const DataError& error, const std::string& source) {
   const std::string what = error.what();
-  throw DataError(what.starts_with(source) ? what : fmt::format("{}: {}", source, what), kWhatItHolds);
+  throw DataError(what.starts_with(source) ? what : fmt::format("{}: {}", source, what),
+                  error.hint().empty() ? kWhatItHolds : error.hint());
 }
 
 }  // namespace

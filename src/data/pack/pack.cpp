@@ -23,6 +23,7 @@ namespace {
 // A record, or why there is none.
 struct Packed {
   std::string framed, problem;
+  bool became_jpeg = false;
 };
 
 Packed pack_one(const PackItem& item, const PictureStore& store, const PackOptions& options) try {
@@ -30,7 +31,7 @@ Packed pack_one(const PackItem& item, const PictureStore& store, const PackOptio
   const SourceBytes file = store.read(item);
   const PackedPicture picture = packed_picture(file.bytes, options);
   if (!item.objects.empty()) require_annotated_picture(bytes_of(item.objects), file.bytes, picture);
-  Packed packed;
+  Packed packed{.framed = {}, .problem = {}, .became_jpeg = picture.became_jpeg};
   append_record(packed.framed, item.id, item.labels, bytes_of(picture.payload + item.objects));
   return packed;
 } catch (const Error& error) {
@@ -107,6 +108,7 @@ class Packer {
           if (packed.problem.empty() && too_late(file, missing[i])) packed.problem = "could not be read before";
           if (packed.problem.empty()) {
             file.add(missing[i], packed.framed);
+            if (packed.became_jpeg) ++result_.became_jpeg;
           } else {
             finished.problems.push_back({item.file, packed.problem});
           }

@@ -29,7 +29,7 @@ PackedPicture packed_picture(ByteView file, const PackOptions& options) {
   Image image;
   decode_image(file, kStoredChannels, image);
   const int height = image.h, width = image.w;
-  const bool turned = stored == Encoding::jpeg && exif_orientation(file) != 1;
+  const bool turned = exif_orientation(file) != 1;
   const bool is_plain = stored == Encoding::bmp || stored == Encoding::tiff;  // of other programs; PNG loses nothing
   const bool resized = options.resize > 0 && std::min(image.h, image.w) != options.resize;
   const Encoding wanted = options.encoding.value_or(is_plain ? Encoding::png : *stored);
@@ -38,7 +38,8 @@ PackedPicture packed_picture(ByteView file, const PackOptions& options) {
     const Sides sides = with_shorter_edge(image.h, image.w, options.resize);
     image = resize_image(image, sides.h, sides.w);
   }
-  return {encode_image(image, wanted == Encoding::webp ? Encoding::jpeg : wanted, finish), height, width};
+  const Encoding made = wanted == Encoding::webp ? Encoding::jpeg : wanted;
+  return {encode_image(image, made, finish), height, width, made == Encoding::jpeg && stored != Encoding::jpeg};
 }
 
 // Annotations of a photograph before it is turned are refused and not turned with it: some of its neighbours stand on
@@ -46,7 +47,7 @@ PackedPicture packed_picture(ByteView file, const PackOptions& options) {
 void require_annotated_picture(ByteView objects, ByteView file, const PackedPicture& picture) {
   constexpr int kFirstSideways = 5;
   const ScaledSize annotated = annotated_size(objects);
-  const int orientation = detect_encoding(file) == Encoding::jpeg ? exif_orientation(file) : 1;
+  const int orientation = exif_orientation(file);
   const bool fits = is_same_shape(annotated, picture.height, picture.width);
   const bool is_unturned = annotated == ScaledSize{picture.width, picture.height} && picture.height != picture.width;
   if (orientation >= kFirstSideways && is_same_shape(annotated, picture.width, picture.height) &&

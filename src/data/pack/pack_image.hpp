@@ -8,6 +8,7 @@ namespace dtrain::data {
 struct PackedPicture {
   std::string payload;        // of its record
   int height = 0, width = 0;  // as the file has it, upright; of a JPEG that is reduced, those of the reduced one
+  bool became_jpeg = false;   // and was none
 };
 // Throws DataError when the file cannot be decoded.
 PackedPicture packed_picture(ByteView file, const PackOptions& options);

@@ -38,8 +38,13 @@ bool begins_as_picture(const Path& file) {
   return detect_encoding(bytes_of({first.data(), static_cast<std::size_t>(stream.gcount())})).has_value();
 }
 
+// Also of a kind that dtrain does not read, so that reading it says so.
+bool is_named_as_picture(const Path& file) { return is_picture(file) || is_unread_picture(file.extension().string()); }
+
 // Hidden files, such as ._1.jpg of macOS, are of other programs.
-bool is_meant_for_picture(const Path& file) { return is_picture(file) && !file.filename().string().starts_with('.'); }
+bool is_meant_for_picture(const Path& file) {
+  return is_named_as_picture(file) && !file.filename().string().starts_with('.');
+}
 
 // A damaged picture is not passed over in silence.
 bool counts_as_picture(const std::filesystem::directory_entry& file) {
@@ -121,7 +126,7 @@ std::vector<Path> far_pictures(const std::string& url, const Store& store) {
   if (is_pattern(url)) return far_matches(url, *store);
   if (!url.ends_with('/')) return {url};
   std::vector<Path> files = far_files(url, *store);
-  std::erase_if(files, [](const Path& file) { return !is_picture(file); });
+  std::erase_if(files, [](const Path& file) { return !is_named_as_picture(file); });
   return files;
 }
 

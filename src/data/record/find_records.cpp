@@ -99,6 +99,13 @@ std::string_view role_beside_records(const Path& file) {
   return file.extension() == ".lst" ? "list" : "";
 }
 
+// Patterns such as p* match them too.
+void drop_companions(std::vector<Path>& files) {
+  std::erase_if(files, [](const Path& file) {
+    return !role_beside_records(file).empty() || file.string().ends_with(kSetDocument);
+  });
+}
+
 // Asks no server: no set behind a URL has such a name.
 void refuse_far_companion(const std::string& url) {
   const Path file = shown_path(url);
@@ -119,6 +126,7 @@ std::vector<Path> far_files_of(const std::string& part, std::shared_ptr<net::Obj
   std::vector<Path> files = pattern ? far_matches(part, *store) : far_files(part, *store);
   if (!pattern && std::find(files.begin(), files.end(), part + ".rec") != files.end()) return {part + ".rec"};
   if (!pattern) files = shards(part, std::move(files), store.get());
+  drop_companions(files);
   if (files.empty())
     throw DataError(fmt::format("{}: no object has such a name", part), "dtrain data cp copies files there");
   return files;
@@ -132,7 +140,10 @@ std::vector<Path> near_files_of(const std::string& part) {
     if (name.ends_with(".rec") && is_file(name)) return {name};
   }
   std::vector<Path> files = shards(part, files_beside(part), nullptr);
-  return files.empty() && is_pattern(part) ? matches(part) : files;
+  if (!files.empty() || !is_pattern(part)) return files;
+  files = matches(part);
+  drop_companions(files);
+  return files;
 }
 
 // What data pack makes of one prefix: a set for each split.
@@ -200,7 +211,7 @@ std::vector<Path> files_of(const std::string& part, const std::shared_ptr<net::O
   if (is_remote(part)) return far_files_of(part, store);
   refuse_companion(part);
   std::vector<Path> files = near_files_of(part);
-  if (files.empty() && is_pattern(part)) throw DataError(fmt::format("{}: no file has such a name", part));
+  if (files.empty() && is_pattern(part)) throw DataError(fmt::format("{}: no record file has such a name", part));
   if (files.empty()) refuse_missing(part);
   return files;
 }

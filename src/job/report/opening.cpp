@@ -29,7 +29,10 @@ std::string images_of(const OpeningData& data) {
 
 std::string training_images(const OpeningFacts& facts) {
   if (facts.synthetic) return "synthetic images, to measure the speed";
-  if (!facts.training.records || trained_records(facts) == *facts.training.records) return images_of(facts.training);
+  const auto& records = facts.training.records;
+  if (records && facts.num_examples > 0 && static_cast<std::uint64_t>(facts.num_examples) > *records)
+    return fmt::format("{} (--num-examples {} asks for more)", images_of(facts.training), facts.num_examples);
+  if (!records || trained_records(facts) == *records) return images_of(facts.training);
   return fmt::format("the first {} of {}", counted(trained_records(facts), "image"), facts.training.name);
 }
 

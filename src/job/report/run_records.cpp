@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/event_kind.hpp>
 #include <dtrain/base/stop.hpp>
 
+#include "config/checks/idle_options.hpp"
 #include "config/config_file.hpp"
 #include "job/spec/job_client.hpp"
 
@@ -113,6 +116,21 @@ static std::string comment_of_start(const config::TrainOptions& settled) {
   return fmt::format("# load-epoch = {}  (where this run began)\n", *settled.load_epoch);
 }
 
+// Defaults that the run did not have: it took another value from its data or weights, or none.
+static std::vector<std::string> replaced_defaults(const config::OptionSet& set, const config::TrainOptions& settled) {
+  config::TrainOptions of_run;
+  config::OptionSet run;
+  config::bind(run, of_run);
+  of_run = settled;
+  std::vector<std::string> names;
+  for (const config::Option& option : set.options()) {
+    const std::string name = option.name();
+    if (option.source != config::Source::recipe) continue;
+    if (option.show() != run.find(name)->show() || !config::has_effect(settled, name)) names.push_back(name);
+  }
+  return names;
+}
+
 void keep_configuration(const JobFolder& folder, const config::OptionSet& set, const config::TrainOptions& settled,
                         Reporter& reporter) {
   const std::string head =
@@ -121,6 +139,7 @@ void keep_configuration(const JobFolder& folder, const config::OptionSet& set, c
       "# which each run has for itself. In comments: what another option chose.\n";
   std::vector<std::string> left_out{"resume", "load-epoch", "force", "dry-run", "detach", "job-dir"};
   if (!settled.pretrained.file) left_out.insert(left_out.end(), {"pretrained", "new-head"});
+  std::ranges::copy(replaced_defaults(set, settled), std::back_inserter(left_out));
   try {
     make_folder(folder.path);
     const std::string text = head + config::config_table(set, "train", left_out) + comment_of_start(settled);

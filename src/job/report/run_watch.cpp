@@ -62,7 +62,8 @@ OpeningFacts facts_of(const TrainRun& run, int workers) {
   if (const auto gpu = config::gpu_of_slot(compute, 0))
     facts.gpus = compute.gpus.empty() ? std::to_string(*gpu) : compute.gpus;
   const bool trains =
-      !run.start || !train::is_over(run.start->cursor, run.start->best, config::trainer_options(options, run.dtype));
+      run.start ? !train::is_over(run.start->cursor, run.start->best, config::trainer_options(options, run.dtype))
+                : options.epochs > 0;
   if (options.model_prefix && trains) {
     facts.begins_at = run.start ? run.start->cursor.epoch : 0;
     facts.checkpoint = train::CheckpointName{*options.model_prefix, facts.begins_at + 1}.stem();

@@ -74,6 +74,9 @@ void Observers::on_checkpoint(const Path& path) {
 void Observers::on_shards(const train::ShardsReport& report) {
   for (auto* observer : observers_) observer->on_shards(report);
 }
+void Observers::on_note(const std::string& text) {
+  for (auto* observer : observers_) observer->on_note(text);
+}
 void Observers::on_warning(const std::string& text) {
   for (auto* observer : observers_) observer->on_warning(text);
 }

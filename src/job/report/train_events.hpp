@@ -58,6 +58,7 @@ class Observers final : public train::Observer {
   void on_evaluation(const train::EvaluationReport& report) override;
   void on_checkpoint(const Path& path) override;
   void on_shards(const train::ShardsReport& report) override;
+  void on_note(const std::string& text) override;
   void on_warning(const std::string& text) override;
   void on_lost(const std::string& text) override;
 

@@ -104,6 +104,8 @@ void TrainLog::on_shards(const train::ShardsReport& report) {
       fmt::format("Shards follow the speed of the workers: ranks compute {}", fmt::join(report.shards, ", ")));
 }
 
+void TrainLog::on_note(const std::string& text) { reporter_.note(text); }
+
 void TrainLog::on_warning(const std::string& text) { reporter_.warn(text); }
 
 std::string TrainLog::top_k_name() const { return fmt::format("top_k_accuracy_{}", options_.top_k); }

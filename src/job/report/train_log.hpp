@@ -23,6 +23,7 @@ class TrainLog final : public train::Observer {
   void on_evaluation(const train::EvaluationReport& report) override;
   void on_checkpoint(const Path& path) override;
   void on_shards(const train::ShardsReport& report) override;
+  void on_note(const std::string& text) override;
   void on_warning(const std::string& text) override;
   void on_lost(const std::string&) override {}  // the end of the run names it
   const std::optional<Path>& last_checkpoint() const { return last_checkpoint_; }

@@ -117,8 +117,13 @@ void settle_earlier_checkpoints(const config::TrainOptions& options, const train
   const auto names = train::list_checkpoints(prefix, store);
   if (options.force) return prepare_to_replace(names, options, store, reporter);
   if (!names.empty() && !is_continued(names.front(), options)) {
-    refuse(fmt::format("--model-prefix {}: has checkpoints already, the newest is {}", prefix.string(),
-                       names.front().stem()));
+    const std::string found = fmt::format("--model-prefix {}: has checkpoints already, the newest is {}",
+                                          prefix.string(), names.front().stem());
+    if (!options.load_epoch) refuse(found);
+    const train::CheckpointName chosen{prefix, static_cast<std::uint32_t>(*options.load_epoch)};
+    throw UsageError(found, fmt::format("copy {}.* to another prefix and train on there, or --force replaces the "
+                                        "checkpoints after it",
+                                        chosen.stem()));
   }
   const bool begins_here = names.empty() && !options.load_epoch;
   const auto orphans = begins_here ? train::orphaned_tensors(prefix) : std::vector<Path>();
@@ -163,9 +168,23 @@ void write_into(const FileLock& lock, const Path& file, const std::string& text)
               "make room there, or choose another --model-prefix");
 }
 
+// A name that is too long would only show when the first checkpoint is saved.
+void require_short_names(const Path& prefix, const std::string& option) {
+  const Path folder = prefix.has_parent_path() ? prefix.parent_path() : Path(".");
+  const long most = ::pathconf(folder.c_str(), _PC_NAME_MAX);
+  const train::CheckpointName longest{prefix, 9999, 99'999'999};
+  const std::size_t length = Path(longest.stem() + ".safetensors").filename().string().size();
+  if (most <= 0 || length <= static_cast<std::size_t>(most)) return;
+  throw UsageError(
+      fmt::format("{} {}: the names of its files would be of up to {} bytes, and the file system allows {}", option,
+                  prefix.string(), length, most),
+      "choose a shorter name");
+}
+
 // `own`: as of folder_of_job().
 FileLock lock_for(const Path& prefix, const std::string& option, const std::string& own) {
   make_folder(prefix.parent_path());
+  require_short_names(prefix, option);
   auto lock = FileLock::take(lock_of(prefix), option);
   if (!lock) refuse_other_run(prefix, option);
   refuse_living_agents(prefix, option, own);

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <iterator>
 #include <utility>
 
 #include <dtrain/backend/checks.hpp>
@@ -18,7 +18,7 @@
 #include "config/checkpoint_choice.hpp"
 #include "config/checks/idle_options.hpp"
 #include "config/checks/schedule.hpp"
-#include "job_folder.hpp"
+#include "first_run.hpp"
 
 namespace dtrain::job {
 namespace {
@@ -49,21 +49,22 @@ std::optional<Start> newest_undamaged(const Path& prefix, const train::SharedSto
                   "start again with another --model-prefix, or copy the checkpoints from a backup");
 }
 
+std::string command_of_first_run(const Path& file) {
+  return fmt::format("dtrain train --config {} --resume", net::shell_quoted(file.string()));
+}
+
 // The recipe's records are not meant where the first run had others, whose options are in a file.
 void require_data_to_resume(const config::TrainOptions& options, const config::OptionSet& set, const Path& prefix) {
   if (set.chosen("data-train") || !options.data.train || options.benchmark) return;
-  const JobFolder folder = folder_of_prefix(prefix);
-  std::error_code unreachable;
-  const bool had_others = std::filesystem::exists(folder.first_configuration(), unreachable);
-  const Path file = had_others ? folder.first_configuration() : folder.configuration();
-  if (!std::filesystem::exists(file, unreachable)) return;
+  const auto file = configuration_of_first_run(folder_of_prefix(prefix));
+  if (!file) return;
   try {
     config::require_records(*options.data.train);
   } catch (const DataError& error) {
     throw DataError(error.what(),
-                    fmt::format("`dtrain train --config {} --resume` takes the options of the first run again, "
-                                "--data-train among them; options after it replace those of the file",
-                                net::shell_quoted(file.string())));
+                    fmt::format("`{}` takes the options of the first run again, --data-train among them; options "
+                                "after it replace those of the file",
+                                command_of_first_run(*file)));
   }
 }
 
@@ -188,17 +189,26 @@ std::vector<OtherRate> other_rates(const train::Checkpoint& start, const config:
 
 void warn_of_other_rates(const train::Checkpoint& start, const config::OptionSet& set,
                          const config::TrainOptions& options, Reporter& reporter) {
+  std::vector<OtherRate> others = other_rates(start, set, options);
+  const auto first = find_first_run(options, set);
+  if (first && start.cursor.samples_seen > 0)
+    std::ranges::move(other_options(first->options, set, options), std::back_inserter(others));
   std::vector<std::string> saved, mine;
-  for (const OtherRate& other : other_rates(start, set, options)) {
+  for (const OtherRate& other : others) {
     saved.push_back(other.saved.empty() ? fmt::format("no --{}", other.option)
                                         : fmt::format("--{} {}", other.option, other.saved));
     mine.push_back(other.mine.empty() ? "none" : other.mine);
   }
   if (saved.empty()) return;
+  std::string way;
+  if (first) {  // whose options this run moves to that file, once it has begun
+    const Path file = options.dry_run ? first->file : JobFolder{first->file.parent_path()}.first_configuration();
+    way = fmt::format(", as `{}` does", command_of_first_run(file));
+  }
   reporter.warn(
       fmt::format("--resume: the checkpoint was trained with {}, and this run goes on with {}: give the options of the "
-                  "first run again",
-                  join(saved, ", "), join(mine, ", ")));
+                  "first run again{}",
+                  join(saved, ", "), join(mine, ", "), way));
 }
 
 namespace {

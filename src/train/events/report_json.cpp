@@ -33,6 +33,9 @@ struct Writer {
   void operator()(const char* key, const std::optional<CocoFigures>& figures) const {
     if (figures) json[key] = figures_json(*figures);
   }
+  void operator()(const char* key, const bool& value) const {
+    if (value) json[key] = true;
+  }
 };
 
 double number_of(const Json& json) {
@@ -45,6 +48,7 @@ struct Reader {
   void operator()(const char* key, Value& value) const {
     value = static_cast<Value>(json.at(key).as_integer());
   }
+  void operator()(const char* key, bool& value) const { value = json.find(key) != nullptr; }
   void operator()(const char* key, double& value) const { value = number_of(json.at(key)); }
   void operator()(const char* key, std::string& value) const { value = json.at(key).as_string(); }
   void operator()(const char* key, Path& value) const { value = json.at(key).as_string(); }
@@ -118,9 +122,16 @@ void fields(const Visit& visit, Report& r) {
   visit("shards", r.shards);
 }
 
-template <typename Visit, typename Report>
-requires Is<Report, WarningReport> || Is<Report, LostReport>
-void fields(const Visit& visit, Report& r) { visit("message", r.text); }
+template <typename Visit, Is<WarningReport> Report>
+void fields(const Visit& visit, Report& r) {
+  visit("message", r.text);
+  visit("note", r.is_note);
+}
+
+template <typename Visit, Is<LostReport> Report>
+void fields(const Visit& visit, Report& r) {
+  visit("message", r.text);
+}
 
 // In the variant's order.
 constexpr EventKind kKinds[] = {EventKind::step,   EventKind::epoch,   EventKind::evaluation, EventKind::checkpoint,
@@ -154,7 +165,10 @@ void tell(Observer& observer, const ReportEvent& event) {
                         [&](const EvaluationReport& report) { observer.on_evaluation(report); },
                         [&](const SavedReport& report) { observer.on_checkpoint(report.path); },
                         [&](const ShardsReport& report) { observer.on_shards(report); },
-                        [&](const WarningReport& report) { observer.on_warning(report.text); },
+                        [&](const WarningReport& report) {
+                          if (report.is_note) return observer.on_note(report.text);
+                          observer.on_warning(report.text);
+                        },
                         [&](const LostReport& report) { observer.on_lost(report.text); }},
              event);
 }

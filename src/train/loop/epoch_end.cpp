@@ -86,10 +86,12 @@ std::vector<ReportEvent> Generation::findings_of_epoch() const {
   const std::uint32_t epochs = run_.cursor.epoch;
   if (stops_early(run_.cursor, run_.best, context_.options) && epochs < context_.options.epochs) {
     const std::string best = best_words(run_.best, epochs, context_.options);
-    findings.push_back(WarningReport{fmt::format(
-        "early stop: no validation accuracy of the last {} epochs is above {:.6f}, that of "
-        "epoch {}{}{}",
-        epochs - run_.best.epoch, run_.best.accuracy, run_.best.epoch - 1, best.empty() ? "" : "; ", best)});
+    findings.push_back(WarningReport{
+        .text = fmt::format("early stop: no validation accuracy of the last {} epochs is above {:.6f}, that of "
+                            "epoch {}{}{}",
+                            epochs - run_.best.epoch, run_.best.accuracy, run_.best.epoch - 1, best.empty() ? "" : "; ",
+                            best),
+        .is_note = true});
   }
   return findings;
 }

@@ -38,10 +38,14 @@ struct RunContext {
   Cursor start;         // of that checkpoint, or of the run; a generation may have found a later one
 };
 
-// Throws Diverged naming the step and its learning rate. `can_resume`: has_checkpoint().
-void require_finite_loss(const backend::StepMetrics& metrics, const Cursor& cursor, double rate, bool can_resume);
+// Throws Diverged naming the step and its learning rate. `way_out`: way_out_of_divergence().
+void require_finite_loss(const backend::StepMetrics& metrics, const Cursor& cursor, double rate,
+                         const std::function<std::string()>& way_out);
 // Whether the run began with a checkpoint or has come to a place where one is saved. The same on all ranks.
 bool has_checkpoint(const RunContext& context, const Cursor& cursor);
+// What the user can begin again with. `is_at_checkpoint`: the weights that gave no finite loss are those of the last
+// checkpoint, from which a run would end like this again, whatever its learning rate.
+std::string way_out_of_divergence(const RunContext& context, const RunState& run, bool is_at_checkpoint);
 
 // The plan of an epoch among so many workers.
 EpochPlan plan_for(const TrainerOptions& options, const data::Loader& training, int workers);
@@ -96,6 +100,7 @@ class Generation {
   void save_where_due();
   void make_up_for_a_save();
   bool save_is_due() const;
+  bool is_at_checkpoint() const;
 
   Verdict close_epoch();
   void report_epoch();

@@ -1,6 +1,9 @@
 // When a generation saves, and how it stops.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "generation.hpp"
@@ -93,6 +96,35 @@ bool has_checkpoint(const RunContext& context, const Cursor& cursor) {
   const std::uint64_t every = context.options.checkpoint_every_steps;
   if (!context.options.checkpoint_prefix) return false;
   return context.began_trained || cursor.epoch > 0 || (every > 0 && cursor.step >= every);
+}
+
+// Whether no update was applied since the last checkpoint, which may still be written. Rounds update the weights that
+// their loss is of. The same on all ranks.
+bool Generation::is_at_checkpoint() const {
+  if (context_.local) return false;
+  const Cursor& cursor = run_.cursor;
+  if (context_.began_trained && cursor == context_.start) return true;
+  if (cursor.step == 0) return cursor.epoch > 0;
+  const bool is_inside_window = cursor.step % static_cast<std::uint64_t>(window_steps()) != 0;
+  return !is_inside_window && save_is_due();
+}
+
+std::string way_out_of_divergence(const RunContext& context, const RunState& run, bool is_at_checkpoint) {
+  const TrainerOptions& options = context.options;
+  const Cursor& cursor = run.cursor;
+  if (!has_checkpoint(context, cursor))
+    return "no checkpoint has been saved yet: begin again with a smaller setting 'lr'";
+  const std::uint64_t every = options.checkpoint_every_steps;
+  const bool is_last_of_epoch_end = every == 0 || cursor.step < every;
+  const bool was_evaluated = run.evaluation && run.evaluation->epoch + 1 == cursor.epoch &&
+                             run.evaluation->samples > 0 && !nn::detection_of(context.graph);
+  const bool is_bad = is_last_of_epoch_end && was_evaluated && !std::isfinite(run.evaluation->loss);
+  if (!is_at_checkpoint && !is_bad)
+    return "nothing of it was saved and the last checkpoint is good: resume from it with a smaller setting 'lr'";
+  const CheckpointName bad{*options.checkpoint_prefix, cursor.epoch, is_at_checkpoint ? cursor.step : 0};
+  const bool may_have_older = cursor.epoch > (bad.step > 0 ? 0u : 1u) && options.keep_checkpoints != 1;
+  return fmt::format("the weights of {} give no finite loss: begin again with a smaller setting 'lr'{}", bad.stem(),
+                     may_have_older ? ", or take an older one (setting 'load-epoch' N setting 'force')" : "");
 }
 
 // Only between steps, so what is saved is a state that an undisturbed run passes through too. The other ranks have it

@@ -128,7 +128,8 @@ void Saver::finish(std::chrono::milliseconds patience, const SignOfLife& alive) 
   const std::string stem = name_of(*taken_).stem();
   give_up(lock, alive);
   if (saved_ == taken_) return;
-  lost_ = fmt::format("the weights of {} are lost: {}; {}", stem, failure_, last_good_words());
+  lost_ = fmt::format("the weights of {} are lost: {}; {}", stem, failure_.what, last_good_words());
+  lost_hint_ = failure_.is_full ? "make room" : failure_.hint;
   news_.push_back(LostReport{lost_});
 }
 
@@ -140,6 +141,8 @@ bool Saver::has_saved(const Cursor& cursor) const {
 }
 
 std::string Saver::lost() const { return lost_; }
+
+std::string Saver::lost_hint() const { return lost_hint_; }
 
 // Ends the tries of a copy that cannot be written; one that is being written is waited for.
 void Saver::give_up(Lock& lock, const SignOfLife& alive) {
@@ -197,22 +200,23 @@ void Saver::write_until_done(Lock& lock) {
     hurry_ = false;
     lock.unlock();
     std::vector<ReportEvent> reports;
-    const std::string failure = write(*copy_, reports);
+    const Failure failure = write(*copy_, reports);
     lock.lock();
     writing_ = false;
     failure_ = failure;
-    if (failure.empty()) {
+    const bool is_written = failure.what.empty();
+    if (is_written) {
       saved_ = copy_->cursor;
       last_good_ = std::get<SavedReport>(reports.front()).path;
       last_good_at_ = Clock::now();
       written_ = Written{.name = name_of(copy_->cursor), .best = copy_->best};
     }
     news_.insert(news_.end(), reports.begin(), reports.end());
-    if (failure.empty()) return;
+    if (is_written) return;
     const std::string then = abandon_ ? "" : fmt::format(" next try in {} s,", next_pause / 1s);
-    const char* const meanwhile = finishing_ ? "the run waits for room" : "training goes on";
-    news_.push_back(
-        WarningReport{fmt::format("checkpoint not saved: {}; {},{} {}", failure, meanwhile, then, last_good_words())});
+    const char* const waits = failure.is_full ? "the run waits for room" : "the run waits";
+    news_.push_back(WarningReport{fmt::format("checkpoint not saved: {}; {},{} {}", failure.what,
+                                              finishing_ ? waits : "training goes on", then, last_good_words())});
     pause(lock, next_pause);
     if (abandon_) return;
   }
@@ -224,8 +228,7 @@ void Saver::pause(Lock& lock, std::chrono::milliseconds time) {
   changed_.wait_for(lock, time, [this] { return abandon_ || hurry_; });
 }
 
-// Returns why it failed; empty: it is written.
-std::string Saver::write(const Checkpoint& checkpoint, std::vector<ReportEvent>& reports) {
+Saver::Failure Saver::write(const Checkpoint& checkpoint, std::vector<ReportEvent>& reports) {
   try {
     if (!is_finite(checkpoint)) throw Error("the weights are no longer finite");
     const Cursor& cursor = checkpoint.cursor;
@@ -243,9 +246,12 @@ std::string Saver::write(const Checkpoint& checkpoint, std::vector<ReportEvent>&
     }
     remove_later(name, reports);
     return {};
+  } catch (const Error& error) {
+    reports.clear();
+    return {error.what(), error.hint(), dynamic_cast<const DiskFull*>(&error) != nullptr};
   } catch (const std::exception& error) {
     reports.clear();
-    return error.what();
+    return {.what = error.what()};
   }
 }
 

@@ -57,12 +57,18 @@ class Saver {
   // Whether this process copied the state of this cursor last, or wrote it.
   bool has_taken(const Cursor& cursor) const;
   bool has_saved(const Cursor& cursor) const;
-  // What finish() could not save and why; empty: nothing.
+  // What finish() could not save and why, and what to do about the cause, which may be empty; empty: nothing.
   std::string lost() const;
+  std::string lost_hint() const;
 
  private:
   using Clock = std::chrono::steady_clock;
   using Lock = std::unique_lock<std::mutex>;
+  // Why a try failed; `what` is empty where it succeeded.
+  struct Failure {
+    std::string what = {}, hint = {};
+    bool is_full = false;  // the disk
+  };
 
   void start_thread();
   void work();
@@ -70,7 +76,7 @@ class Saver {
   void take(Checkpoint copy, bool may_be_there);
   void remove_reported(Lock& lock);
   void write_until_done(Lock& lock);
-  std::string write(const Checkpoint& checkpoint, std::vector<ReportEvent>& reports);
+  Failure write(const Checkpoint& checkpoint, std::vector<ReportEvent>& reports);
   void remove_later(const CheckpointName& newest, std::vector<ReportEvent>& reports);
   void remove(const CheckpointName& name) const;
   void remove_older(const CheckpointName& newest, const BestEpoch& best, std::vector<ReportEvent>& reports) const;
@@ -90,7 +96,7 @@ class Saver {
   const data::RecordOrder records_;
   std::optional<Cursor> taken_;
   std::optional<Checkpoint> kept_;  // of keep()
-  std::string lost_;
+  std::string lost_, lost_hint_;
   bool tried_place_ = false;
 
   mutable std::mutex mutex_;
@@ -103,7 +109,7 @@ class Saver {
   bool abandon_ = false;            // give up when the present try fails
   bool finishing_ = false;          // the trainer waits for the last copy
   bool ending_ = false;
-  std::string failure_;  // of the last try; empty: it succeeded
+  Failure failure_;  // of the last try
   std::vector<ReportEvent> news_;
   // The checkpoint that was written last, until older ones are removed.
   struct Written {

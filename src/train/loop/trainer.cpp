@@ -191,6 +191,7 @@ class Run {
             .evaluation = run_.evaluation,
             .saved = saver_.has_saved(run_.cursor),
             .lost = saver_.lost(),
+            .lost_hint = saver_.lost_hint(),
             .reason = {}};
   }
 

@@ -353,6 +353,24 @@ TEST(PlotReport, ConfusionOfManyClassesShowsThoseWithTheMostMistakes) {
   EXPECT_TRUE(holds(drawing, "the 2 of 70 classes with the most mistakes"));
 }
 
+TEST(PlotReport, ConfusionOfLongNamesKeepsTheNumbers) {
+  constexpr std::size_t kClasses = 140;
+  std::vector<std::uint64_t> counts(kClasses * kClasses);
+  for (std::size_t label = 1; label < kClasses; ++label) counts[label * kClasses + label - 1] = label;
+  const Drawing drawing = draw_confusion(counts, std::vector<std::string>(kClasses, std::string(80, 'x')));
+  int rows = 0, columns = 0;
+  for (const Mark& mark : drawing.marks) {
+    const auto* label = std::get_if<Label>(&mark);
+    if (!label) continue;
+    rows += label->text.starts_with("xxx") && label->text.ends_with("\u2026  138");
+    if (label->text != "138" || label->anchor != Anchor::middle || label->at.y > 100) continue;
+    ++columns;
+    EXPECT_LE(3 * 0.64 * label->size, 16) << "a column is 18 points wide";
+  }
+  EXPECT_EQ(rows, 1);
+  EXPECT_EQ(columns, 1);
+}
+
 TEST(PlotReport, DrawsWithoutASampleOrAMistake) {
   EXPECT_GT(to_image(draw_reliability(std::vector<ReliabilityBin>(15), 0), 1).h, 0);
   EXPECT_GT(to_image(draw_confusion(std::vector<std::uint64_t>(4), {"a", "b"}), 1).h, 0);
@@ -364,7 +382,7 @@ TEST(PlotReport, MistakesArePastedIntoTheirPlaces) {
   for (int i = 0; i < 200; ++i) picture.pixels.insert(picture.pixels.end(), {201, 3, 99});
   std::vector<Mistake> mistakes;
   for (int i = 0; i < 7; ++i)
-    mistakes.push_back({picture, "cat", "\u00e4 very long name of a class that is cut", 0.5, 3});
+    mistakes.push_back({picture, "cat", "\u00e4 very long name of a class that is cut", 0.5, "3.jpg"});
   const data::Image sheet = draw_mistakes(mistakes);
   int found = 0;
   for (std::size_t i = 0; i < sheet.pixels.size(); i += 3) {

@@ -20,6 +20,7 @@ struct JobLog final : Observer {
   void on_evaluation(const EvaluationReport& report) override { evaluations.push_back(report); }
   void on_checkpoint(const Path& path) override { checkpoints.push_back(path.filename()); }
   void on_shards(const ShardsReport& report) override { shards.push_back(report.shards); }
+  void on_note(const std::string&) override {}
   void on_warning(const std::string& text) override { warnings.push_back(text); }
   void on_lost(const std::string&) override {}
   std::vector<StepReport> steps;

@@ -20,10 +20,10 @@ void bind(config::OptionSet& set, ImportCommand& options) {
   bind_pack(set, options);
 }
 
-ExitCode act(const ImportCommand& given, const config::OptionSet&, Reporter& reporter) {
+ExitCode act(const ImportCommand& given, const config::OptionSet& set, Reporter& reporter) {
   ImportCommand options = given;
   options.pack.format = data::parse_picture_format(options.format).value();
-  return pack_pictures(options, reporter);
+  return pack_pictures(options, set, reporter);
 }
 
 }  // namespace

@@ -24,7 +24,8 @@ void bind(config::OptionSet& set, PackFiles& options) {
           "COCO JSON file with boxes, masks and classes of the pictures in SOURCE, a folder or archive, for training a "
           "detector");
   set.add_choice("--coco-labels", options.coco_labels, data::coco_label_names(),
-                 "labels of a COCO picture: the category of its largest box, or all boxes for detection");
+                 "labels of a COCO picture: the category of its largest box, or all boxes for detection. With --coco "
+                 "the default is boxes");
   set.add("--labels", options.pack.labels,
           "CSV file with a path and a label in each row, for a SOURCE whose folders are not the classes; paths are "
           "relative to SOURCE");
@@ -33,7 +34,7 @@ void bind(config::OptionSet& set, PackFiles& options) {
 
 // The pictures of SOURCE with the boxes of the JSON file.
 void take_coco(const PackFiles& given, const config::OptionSet& set, data::PackOptions& pack) {
-  for (const char* other : {"root", "coco-labels", "labels"}) {
+  for (const char* other : {"root", "labels"}) {
     if (!set.chosen(other)) continue;
     throw UsageError(fmt::format("--{}: --coco says already where pictures and labels are", other), "leave it out");
   }
@@ -45,7 +46,7 @@ void take_coco(const PackFiles& given, const config::OptionSet& set, data::PackO
   pack.sources = {given.coco};
   pack.format = data::PictureFormat::coco;
   pack.root = given.source;
-  pack.coco_labels = data::CocoLabels::boxes;
+  if (!set.chosen("coco-labels")) pack.coco_labels = data::CocoLabels::boxes;
 }
 
 // Options about the pictures of a list, which other sources would ignore.
@@ -79,7 +80,7 @@ ExitCode act(const PackFiles& given, const config::OptionSet& set, Reporter& rep
     if (!options.pack.labels) refuse_other_file(given.source);
     if (std::filesystem::exists(given.source)) refuse_options_of_lists(given, set);
   }
-  return pack_pictures(options, reporter);
+  return pack_pictures(options, set, reporter);
 }
 
 }  // namespace

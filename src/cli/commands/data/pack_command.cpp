@@ -46,9 +46,11 @@ void bind_pack(config::OptionSet& set, PackCommand& options) {
   set.add("--resize", pack.resize, "PIXELS", "length of the shorter edge in pixels; 0 keeps the size",
           data::kPackRanges.resize);
   set.add("--quality", pack.quality, "N",
-          "JPEG quality for encoding all pictures (default keep the original bytes of unchanged pictures)",
+          "JPEG quality for encoding all pictures (default 95, and the original bytes of unchanged JPEG files)",
           data::kPackRanges.quality);
-  set.add_choice("--encoding", options.encoding, options.encodings, "encoding of the stored pictures");
+  set.add_choice("--encoding", options.encoding, options.encodings,
+                 "encoding of the stored pictures; jpeg makes JPEG of PNG, BMP, TIFF and WebP files too, which loses "
+                 "detail, and png keeps every pixel");
   set.add("--threads", pack.threads, "N", "number of pictures to process in parallel", data::kPackRanges.threads)
       .by_machine = true;
 }
@@ -192,6 +194,15 @@ void tell_objects(const data::PackResult& result, Reporter& reporter) {
   }
 }
 
+// A user who chose neither may not know of it.
+void tell_recoding(const data::PackResult& result, const config::OptionSet& set, Reporter& reporter) {
+  if (result.became_jpeg == 0 || set.chosen("encoding") || set.chosen("quality")) return;
+  reporter.note(fmt::format("{} stored as JPEG, which loses detail; --encoding png keeps every pixel",
+                            result.became_jpeg == 1
+                                ? std::string("1 picture that was no JPEG file is")
+                                : fmt::format("{} pictures that were no JPEG files are", result.became_jpeg)));
+}
+
 // im2rec takes them for a class too, so the labels are those that it gives.
 void warn_of_stray_pictures(const data::PackOptions& options, const data::PackResult& result, Reporter& reporter) {
   if (std::ranges::find(result.classes, ".") == result.classes.end()) return;
@@ -286,7 +297,7 @@ void tell_next_command(const PackCommand& options, const data::PackResult& resul
 
 }  // namespace
 
-ExitCode pack_pictures(const PackCommand& options, Reporter& reporter) {
+ExitCode pack_pictures(const PackCommand& options, const config::OptionSet& set, Reporter& reporter) {
   const data::PackResult result = pack_with_progress(options, reporter);
   if (result.taken_up > 0)
     reporter.note(fmt::format("{} {} already there from an earlier run", count_text(result.taken_up, "record"),
@@ -297,6 +308,7 @@ ExitCode pack_pictures(const PackCommand& options, Reporter& reporter) {
   if (!result.found_elsewhere.empty()) reporter.warn(result.found_elsewhere);
   tell_skipped(result, reporter);
   tell_objects(result, reporter);
+  tell_recoding(result, set, reporter);
   warn_of_stray_pictures(options.pack, result, reporter);
   warn_of_missing_pictures(result, reporter);
   if (result.several_labels > 0) reporter.warn(several_labels_text(result.several_labels));

@@ -21,7 +21,7 @@ struct PackCommand {
 
 void bind_pack(config::OptionSet& set, PackCommand& options);
 // Packs, answers, and warns of what was left out, which makes the work partly done.
-ExitCode pack_pictures(const PackCommand& options, Reporter& reporter);
+ExitCode pack_pictures(const PackCommand& options, const config::OptionSet& set, Reporter& reporter);
 // About so many records with several labels that are no boxes.
 std::string several_labels_text(std::uint64_t records);
 // Options of a training, with a blank before each, where a step of the usual size would take more than an eighth of the

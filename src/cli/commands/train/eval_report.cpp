@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <dtrain/base/csv.hpp>
 #include <dtrain/data/contact_sheet.hpp>
 #include <dtrain/data/image.hpp>
@@ -42,12 +44,15 @@ std::string confusion_table(const Judgement& judgement, const train::ConfusionMa
   return table + "\n";
 }
 
-std::string predictions_table(const Judgement& judgement) {
-  std::string table = fmt::format("{}\n", kPredictionsHead);
+// `pictures`: their names by sample, all empty where they are not known.
+std::string predictions_table(const Judgement& judgement, const std::vector<std::string>& pictures) {
+  const bool has_names = std::ranges::any_of(pictures, [](const std::string& name) { return !name.empty(); });
+  std::string table = fmt::format("{}{}\n", kPredictionsHead, has_names ? ",file" : "");
   const auto name = [&](int label) { return csv_field(judgement.names[static_cast<std::size_t>(label)]); };
   for (const train::JudgedSample& each : judgement.samples) {
-    table += fmt::format("{},{},{},{},{},{:.9g}\n", each.sample, each.label, name(each.label), each.guess.label,
-                         name(each.guess.label), each.guess.probability);
+    table += fmt::format("{},{},{},{},{},{:.9g}{}\n", each.sample, each.label, name(each.label), each.guess.label,
+                         name(each.guess.label), each.guess.probability,
+                         has_names ? "," + csv_field(pictures[each.sample]) : "");
   }
   return table;
 }
@@ -67,16 +72,17 @@ std::vector<std::string> drawable(const std::vector<std::string>& names) {
   return shown;
 }
 
-data::Image mistakes_picture(const Judgement& judgement, const ReportSource& source) {
-  const data::RecordSet set(data::find_records(source.records.string(), source.remote.store), source.remote);
+data::Image mistakes_picture(const Judgement& judgement, const data::RecordSet& set,
+                             const std::vector<std::string>& pictures) {
   const std::vector<std::string> names = drawable(judgement.names);
   std::vector<plot::Mistake> mistakes;
   data::Record record;
   for (const train::JudgedSample& each : train::worst_mistakes(judgement.samples, kShownMistakes)) {
     set.read(each.sample, record);
+    const std::string file = printable_word(Path(pictures[each.sample]).filename().string());
     mistakes.push_back({data::thumbnail(record.payload, plot::kThumbnailSide),
                         names[static_cast<std::size_t>(each.label)], names[static_cast<std::size_t>(each.guess.label)],
-                        each.guess.probability, each.sample});
+                        each.guess.probability, file.empty() ? fmt::format("record {}", each.sample) : file});
   }
   return plot::draw_mistakes(mistakes);
 }
@@ -126,8 +132,10 @@ std::vector<Path> write_report(const Path& folder, const Judgement& judgement, c
         png(plot::to_image(plot::draw_confusion(matrix, drawable(judgement.names)), plot::kPixelsAPoint)));
   write("reliability.csv", reliability_table(judgement));
   write("reliability.png", png(reliability_picture(judgement)));
-  write("predictions.csv", predictions_table(judgement));
-  write("mistakes.png", png(mistakes_picture(judgement, source)));
+  const data::RecordSet set(data::find_records(source.records.string(), source.remote.store), source.remote);
+  const std::vector<std::string> pictures = data::listed_files(set, source.remote.store);
+  write("predictions.csv", predictions_table(judgement, pictures));
+  write("mistakes.png", png(mistakes_picture(judgement, set, pictures)));
   return files;
 }
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
 #include <dtrain/net/objects.hpp>
 #include <dtrain/train/export.hpp>
 
@@ -106,6 +107,17 @@ void refuse_what_only_onnx_has(const ExportCommand& options) {
                    "give --to onnx, or leave it out");
 }
 
+// A file that programs would take for one of another format.
+void refuse_ending_of_another(const ExportCommand& options) {
+  const std::string out = options.out.string();
+  if (out == "-") throw UsageError("--out -: an export is a file, which no pipe can be", "name a file");
+  for (const char* format : {"onnx", "safetensors"}) {
+    if (options.to == format || lower_case(options.out.extension().string()) != std::string(".") + format) continue;
+    throw UsageError(fmt::format("--out {}: --to {} writes no .{} file", out, options.to, format),
+                     fmt::format("name another file, or give --to {}", format));
+  }
+}
+
 void note_what_mxnet_lacks(const train::Checkpoint& checkpoint, Reporter& reporter) {
   const Json& preprocessing = checkpoint.job.preprocessing;
   if (!preprocessing.is_object()) return;
@@ -120,13 +132,13 @@ void note_what_mxnet_lacks(const train::Checkpoint& checkpoint, Reporter& report
 
 ExitCode act(const ExportCommand& options, const config::OptionSet&, Reporter& reporter) {
   refuse_what_only_onnx_has(options);
+  refuse_ending_of_another(options);
   const train::Checkpoint checkpoint = config::load_weights(options.checkpoint, options.image);
   config::require_image_of(checkpoint, options.image);
   const bool is_far = net::is_s3_url(options.out.string());
   const train::SharedStore store = is_far ? std::make_shared<net::ObjectStore>() : nullptr;
   refuse_to_overwrite(options, checkpoint, store);
   remove_abandoned(options.out);
-  if (options.to == "mxnet") note_what_mxnet_lacks(checkpoint, reporter);
   const auto write = [&](const Path& out) { return export_checkpoint(options, checkpoint, out); };
   Json files = Json::array();
   for (const Path& file : train::export_to(options.out, write, store)) {
@@ -136,6 +148,7 @@ ExitCode act(const ExportCommand& options, const config::OptionSet&, Reporter& r
   if (reporter.json()) {
     reporter.answer_json(Json::object({{"schema", "dtrain.export/1"}, {"format", options.to}, {"files", files}}));
   }
+  if (options.to == "mxnet") note_what_mxnet_lacks(checkpoint, reporter);
   return ExitCode::ok;
 }
 

@@ -20,11 +20,22 @@ struct ImportCommand {
   config::DataOptions data;
 };
 
+// An ONNX model is its own network.
+void take_network_of_onnx(config::OptionSet& set, ImportCommand& options) {
+  if (set.chosen("network") || options.file.extension() != ".onnx") return;
+  const config::Option& file = *set.find("FILE");
+  config::Option& network = *set.find("network");
+  options.network.options.name = options.file.string();
+  network.source = file.source;
+  network.origin = file.origin;
+}
+
 void bind(config::OptionSet& set, ImportCommand& options) {
   set.group("Weights");
   config::Option& file =
       set.add("FILE", options.file,
-              "file with the weights: safetensors, a state dict of PyTorch, an ONNX model, .npz or MXNet's .params");
+              "file with the weights: safetensors, a state dict of PyTorch, an ONNX model, which needs no --network, "
+              ".npz or MXNet's .params");
   file.required = true;
   file.offers = config::Offers::files;
   config::refuse_folders(
@@ -33,6 +44,7 @@ void bind(config::OptionSet& set, ImportCommand& options) {
   set.add("--force", options.force, "import over the checkpoints that --out has already").not_from_project = true;
   config::bind_network(set, options.network);
   set.find("network")->required = true;
+  set.after_sources([&options](config::OptionSet& all) { take_network_of_onnx(all, options); });
   config::bind_image(set, options.data);
 }
 

@@ -2,14 +2,11 @@
 
 #include <algorithm>
 #include <functional>
-#include <iostream>
-#include <iterator>
 #include <utility>
 
 #include <dtrain/base/cpus.hpp>
 #include <dtrain/base/csv.hpp>
 #include <dtrain/base/error.hpp>
-#include <dtrain/base/text.hpp>
 #include <dtrain/data/image.hpp>
 #include <dtrain/data/numbered_names.hpp>
 #include <dtrain/data/picture_files.hpp>
@@ -30,6 +27,7 @@
 #include "job/report/progress_line.hpp"
 #include "output_places.hpp"
 #include "predict_objects.hpp"
+#include "predict_pictures.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -67,50 +65,6 @@ void bind(config::OptionSet& set, PredictCommand& options) {
   set.add("--batch-size", options.compute.batch_size, "N", "pictures per batch; of a detector 8 by default",
           config::at_least(1));
   config::bind_device(set, options.compute, 1);
-}
-
-// Names from standard input end with a line, or with a zero byte as `find -print0` writes them.
-std::vector<std::string> names_on_input() {
-  const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
-  const bool zeros = text.find('\0') != text.npos;
-  std::vector<std::string> names = split(text, zeros ? '\0' : '\n');
-  for (std::string& name : names) {
-    if (!zeros && name.ends_with('\r')) name.pop_back();  // lists from other systems end lines with CRLF
-  }
-  std::erase(names, "");
-  if (names.empty()) throw UsageError("PATH -: standard input names no picture", "give a name on each line");
-  return names;
-}
-
-struct MissingPicture {
-  std::string name, reason, hint;
-  std::string whole() const { return hint.empty() ? reason : reason + "; " + hint; }
-};
-struct Listed {
-  std::vector<Path> files;
-  std::vector<MissingPicture> missing;
-};
-
-void list_one(const std::string& name, const std::shared_ptr<net::ObjectStore>& store, Listed& listed) {
-  try {
-    const data::FoundPictures found = data::find_pictures(name, store);
-    listed.files.insert(listed.files.end(), found.files.begin(), found.files.end());
-    for (const std::string& problem : found.problems) listed.missing.push_back({name, problem, {}});
-  } catch (const DataError& error) {
-    listed.missing.push_back({name, error.what(), error.hint()});
-  }
-}
-
-Listed list_pictures(const std::vector<Path>& given, const std::shared_ptr<net::ObjectStore>& store) {
-  Listed listed;
-  for (const Path& path : given) {
-    if (path == "-") {
-      for (const std::string& name : names_on_input()) list_one(name, store, listed);
-    } else {
-      list_one(path.string(), store, listed);
-    }
-  }
-  return listed;
 }
 
 std::vector<std::string> class_names(const train::Checkpoint& checkpoint) {
@@ -312,8 +266,11 @@ void answer_objects(const PredictCommand& options, const nn::Detections& layer, 
   if (drawn) objects.found(file, found, *drawn);
 }
 
-void answer_all(const PredictCommand& options, const train::Checkpoint& checkpoint, const std::vector<Path>& files,
-                const std::shared_ptr<net::ObjectStore>& store, Answers& answers, Reporter& reporter) {
+// Returns how many pictures were read and could not be decoded.
+std::size_t answer_all(const PredictCommand& options, const train::Checkpoint& checkpoint,
+                       const std::vector<Path>& files, const std::shared_ptr<net::ObjectStore>& store,
+                       PictureReader& reader, Answers& answers, Reporter& reporter) {
+  std::size_t without_pixels = 0;
   ObjectAnswers objects = answers.of_objects();
   const auto backend = config::choose_backend(options.compute);
   const auto executable = compile(options, *backend, checkpoint);
@@ -322,6 +279,7 @@ void answer_all(const PredictCommand& options, const train::Checkpoint& checkpoi
   const auto take = [&](const train::Prediction& prediction) {
     const Path& file = files[prediction.index];
     if (!prediction.problem.empty()) {
+      ++without_pixels;
       answers.problem(file.string(), prediction.problem);
     } else if (detector) {
       answer_objects(options, *detector, file, prediction, store, answers, objects);
@@ -331,7 +289,7 @@ void answer_all(const PredictCommand& options, const train::Checkpoint& checkpoi
     progress.show("predict", prediction.index + 1, files.size(), "pictures");
   };
   train::predict(
-      checkpoint.graph, *executable, files.size(), [&](std::size_t i) { return data::read_picture(files[i], store); },
+      checkpoint.graph, *executable, files.size(), [&](std::size_t i) { return reader.read(files[i]); },
       {.augment = validation_loader(options.data).augment,
        .batch = options.compute.batch_size,
        .threads = options.data.threads,
@@ -339,12 +297,7 @@ void answer_all(const PredictCommand& options, const train::Checkpoint& checkpoi
        .in_groups = config::computes_in_groups(options.data, *backend)},
       take);
   objects.finish();
-}
-
-[[noreturn]] void refuse_missing_pictures(const std::vector<MissingPicture>& missing) {
-  if (missing.size() == 1) throw DataError(missing.front().reason, missing.front().hint);
-  throw DataError(fmt::format("none of the {} names stands for a picture", missing.size()),
-                  "the warnings above give the reasons");
+  return without_pixels - reader.failures();
 }
 
 std::string hint_of_unreadable(const Path& prefix, const std::vector<Path>& files) {
@@ -360,7 +313,7 @@ ExitCode act(const PredictCommand& given, const config::OptionSet& set, Reporter
   check(options, reporter);
   const train::Checkpoint checkpoint = load_network(options, set, reporter);
   const auto store = std::make_shared<net::ObjectStore>();
-  const Listed listed = list_pictures(options.pictures, store);
+  const ListedPictures listed = list_pictures(options.pictures, store);
   Answers answers(options, checkpoint, listed.files, reporter);
   if (options.out_dir && !nn::detection_of(checkpoint.graph)) require_class_folders(*options.out_dir, answers.names());
   // A single name that is missing is the error itself, which needs no warning before it.
@@ -372,12 +325,12 @@ ExitCode act(const PredictCommand& given, const config::OptionSet& set, Reporter
   if (options.out_dir) make_folder(*options.out_dir);
   const auto most = static_cast<std::size_t>(options.compute.batch_size);
   options.compute.batch_size = static_cast<int>(std::min(most, listed.files.size()));
-  answer_all(options, checkpoint, listed.files, store, answers, reporter);
+  PictureReader reader(store);
+  const std::size_t undecoded = answer_all(options, checkpoint, listed.files, store, reader, answers, reporter);
   const std::size_t pictures = listed.files.size() + listed.missing.size();
   if (answers.problems() == pictures) {
-    throw DataError(pictures == 1 ? std::string("the picture has no answer")
-                                  : fmt::format("none of the {} pictures has an answer", pictures),
-                    hint_of_unreadable(options.checkpoint.prefix, listed.files));
+    refuse_unanswered(pictures, undecoded > 0 ? hint_of_unreadable(options.checkpoint.prefix, listed.files) : "",
+                      reader);
   }
   return answers.problems() == 0 ? ExitCode::ok : ExitCode::partly_done;
 }

@@ -84,11 +84,16 @@ ExitCode test_io(const config::TrainOptions& options, data::Loader& loader, Repo
   return ExitCode::ok;
 }
 
-constexpr const char* kLostHint = "make room, and --resume goes on from the last good checkpoint";
+// On a terminal with a newline first, behind ^C or a line that shows the progress.
+constexpr const char* kStopsAndSaves =
+    "\nStopping: this step is finished and a checkpoint saved; the signal again ends it at once, without one\n";
+constexpr const char* kStops = "\nStopping after this step, which nothing saves; the signal again ends it at once\n";
 
 // A run without its last weights is no success, in whatever way it ended.
 void refuse_loss(const train::TrainResult& result, const std::string& where) {
-  if (!result.lost.empty()) throw Error(where + result.lost, kLostHint);
+  if (result.lost.empty()) return;
+  const std::string first = result.lost_hint.empty() ? "" : result.lost_hint + "; ";
+  throw Error(where + result.lost, first + "--resume goes on from the last good checkpoint");
 }
 
 // A stop that nothing can resume from becomes the signal that asked for it.
@@ -152,6 +157,10 @@ ExitCode train_alone(const config::TrainOptions& options, const config::OptionSe
   if (options.monitor > 0) watch.observers().add(tensors.emplace(reporter, options.monitor, run.graph, *executable));
 
   train::TrainResult result;
+  if (!reporter.options().quiet) {
+    const char* const words = run.options.model_prefix ? kStopsAndSaves : kStops;
+    answer_first_signal(reporter.draws_progress() ? words : words + 1);
+  }
   try {
     result = train_here(run, *training, validation.get(), *executable, watch.observers());
   } catch (const Error& error) {

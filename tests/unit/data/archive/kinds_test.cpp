@@ -1,10 +1,12 @@
 // Pictures as cameras and programs write them.
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <cmath>
 
 #include <dtrain/data/augment.hpp>
 
+#include "codec/bytes.hpp"
 #include "codec/exif.hpp"
 #include "data/temporary_folder.hpp"
 
@@ -19,12 +21,17 @@ Image slope(int h, int w) {
   return image;
 }
 
+// A TIFF block that says so.
+std::string orientation_block(int orientation) {
+  std::string block("MM\0\x2a\0\0\0\x8\0\x1\x1\x12\0\x3\0\0\0\x1\0", 19);
+  block += static_cast<char>(orientation);
+  return block + std::string("\0\0\0\0\0\0", 6);
+}
+
 // The picture as `orientation` stores it, with an EXIF block that says so.
 std::string tilted(int orientation) {
   std::string jpeg = encode_image(slope(16, 24), Encoding::jpeg);
-  std::string exif("Exif\0\0MM\0\x2a\0\0\0\x8\0\x1\x1\x12\0\x3\0\0\0\x1\0", 25);
-  exif += static_cast<char>(orientation);
-  exif += std::string("\0\0\0\0\0\0", 6);
+  const std::string exif = std::string("Exif\0\0", 6) + orientation_block(orientation);
   const std::string length{'\0', static_cast<char>(exif.size() + 2)};
   return jpeg.insert(2, "\xff\xe1" + length + exif);
 }
@@ -46,6 +53,41 @@ TEST(Exif, TurnsAPictureUpright) {
   EXPECT_EQ(pixel(image, 0, image.w - 1), pixel(stored, 0, 0));
   decode_image(bytes_of(tilted(8)), 3, image);
   EXPECT_EQ(pixel(image, 0, 0), pixel(stored, 0, stored.w - 1));
+}
+
+std::string tilted_png(int orientation) {
+  constexpr std::size_t kBehindHeader = 33;
+  const std::string chunk = "eXIf" + orientation_block(orientation);
+  const auto crc = ::crc32(0, reinterpret_cast<const Bytef*>(chunk.data()), static_cast<uInt>(chunk.size()));
+  std::string framed;
+  append(framed, __builtin_bswap32(static_cast<std::uint32_t>(chunk.size() - 4)));
+  framed += chunk;
+  append(framed, __builtin_bswap32(static_cast<std::uint32_t>(crc)));
+  return encode_image(slope(16, 24), Encoding::png).insert(kBehindHeader, framed);
+}
+
+std::string tilted_webp(int orientation) {
+  const std::string block = orientation_block(orientation);
+  std::string webp = read_file(Path(DTRAIN_TESTS_DIR) / "unit/data/golden/still.webp") + "EXIF";
+  append(webp, static_cast<std::uint32_t>(block.size()));
+  webp += block;
+  std::string size;
+  append(size, static_cast<std::uint32_t>(webp.size() - 8));
+  return webp.replace(4, 4, size);
+}
+
+TEST(Exif, TurnsPngAndWebpToo) {
+  for (const auto tilt : {tilted_png, tilted_webp}) {
+    Image upright, turned;
+    decode_image(bytes_of(tilt(1)), 3, upright);
+    decode_image(bytes_of(tilt(6)), 3, turned);
+    turn_upright(upright, 6);
+    EXPECT_EQ(turned.h, upright.h);
+    EXPECT_EQ(turned.pixels, upright.pixels);
+    const std::string whole = tilt(6);
+    for (std::size_t size = 0; size < whole.size(); ++size) exif_orientation(bytes_of(whole.substr(0, size)));
+    EXPECT_EQ(exif_orientation(bytes_of(whole)), 6);
+  }
 }
 
 TEST(Exif, IsFoundBehindBytesThatFillUp) {

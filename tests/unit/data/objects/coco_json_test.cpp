@@ -42,6 +42,7 @@ TEST(CocoJson, IsReadWithItsMasks) {
 TEST(CocoJson, SaysWhatIsMissingAndWhere) {
   expect_error([] { read_coco("{}", "x.json", true); }, "x.json: the key \"images\" is missing");
   expect_error([] { read_coco("{", "x.json", true); }, "x.json: not valid JSON at byte 2");
+  expect_error([] { read_coco(" [{}]", "x.json", true); }, "x.json: is a list, such as of results");
   expect_error([] { read_coco(R"({"images": [{}], "annotations": [], "categories": []})", "x.json", true); },
                "x.json: an image: its \"id\" is missing");
   expect_error([] { read_coco(R"({"images": [{"id": -1}], "annotations": [], "categories": []})", "x.json", true); },

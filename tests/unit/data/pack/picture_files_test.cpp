@@ -34,6 +34,13 @@ TEST(FindPictures, LooksAtTheContentOfFilesInFolders) {
   EXPECT_EQ(find_pictures((folder / "a/b/one.jpg").string()).files, (Paths{folder / "a/b/one.jpg"}));
 }
 
+TEST(FindPictures, KeepsPicturesOfAKindThatIsNotRead) {
+  TemporaryFolder folder;
+  make_folder(folder / "a");
+  for (const char* name : {"a/1.gif", "a/2.HEIC", "a/._3.gif", "a/4.txt"}) write_file_atomic(folder / name, "GIF89a");
+  EXPECT_EQ(find_pictures((folder / "a").string()).files, (Paths{folder / "a/1.gif", folder / "a/2.HEIC"}));
+}
+
 TEST(FindPictures, PrefersAFileToThePatternOfItsName) {
   TemporaryFolder folder;
   write_file_atomic(folder / "p[1].png", picture());

@@ -97,12 +97,20 @@ TEST(FindRecords, TakesPatternsAndListsAndPlainPrefixes) {
   EXPECT_EQ(found(folder, (folder / "q").string() + "," + (folder / "p_0.rec").string()), (Names{"q.rec", "p_0.rec"}));
 }
 
+TEST(FindRecords, TakesNoFileBesideRecordsByAPattern) {
+  TemporaryFolder folder;
+  for (const char* name : {"p_0", "p_1"}) records(folder, name, 1);
+  for (const char* name : {"p_0.idx", "p_0.lst", "p.pack.json"}) write_file_atomic(folder / name, "");
+  EXPECT_EQ(found(folder, folder / "p*"), (Names{"p_0.rec", "p_1.rec"}));
+  expect_error([&] { find_records(folder / "p*.lst"); }, "no record file has such a name");
+}
+
 TEST(FindRecords, SaysWhichPartOfASetIsMissing) {
   TemporaryFolder folder;
   for (const char* name : {"p_0", "p_2"}) records(folder, name, 1);
   expect_error([&] { find_records(folder / "p"); }, "p_1.rec is not there");
   expect_error([&] { find_records(folder / "x"); }, "x: no such file");
-  expect_error([&] { find_records(folder / "x*.rec"); }, "no file has such a name");
+  expect_error([&] { find_records(folder / "x*.rec"); }, "no record file has such a name");
 }
 
 TEST(FindRecords, KnowsTheLastPartsOfASetFromWhatWasPacked) {

@@ -39,6 +39,9 @@ TEST(Opening, CountsWhatIsTrainedOn) {
   const Lines lines = opening_lines(facts);
   EXPECT_EQ(lines[0], "The run trains on the first 101 images of d/train.rec");
   EXPECT_EQ(lines[2], "Each step takes 50 images, an epoch 3 steps, and the run has 1 epoch");
+  facts.num_examples = 1301;
+  EXPECT_EQ(opening_lines(facts)[0],
+            "The run trains on the 1,300 images of d/train.rec (--num-examples 1301 asks for more)");
 }
 
 TEST(Opening, LeavesOutWhatIsNotKnown) {

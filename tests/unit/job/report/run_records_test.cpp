@@ -47,5 +47,20 @@ TEST_F(KeptConfiguration, LeavesOutWeightsThatTheRunDidNotBeginWith) {
   EXPECT_EQ(text.find("new-head"), std::string::npos) << text;
 }
 
+TEST_F(KeptConfiguration, LeavesOutDefaultsThatTheRunDidNotHave) {
+  for (const auto& [name, text] : {std::pair("num-classes", "10"), {"pad-size", "4"}, {"lr-step-epochs", "3"}}) {
+    set_.find(name)->set(text);
+    set_.find(name)->source = config::Source::recipe;
+    set_.find(name)->origin = "recipe cifar10";
+  }
+  config::TrainOptions settled = options_;
+  settled.data.classes = 2;
+  settled.schedule.kind = nn::ScheduleKind::cosine;
+  const std::string text = kept(settled);
+  EXPECT_NE(text.find("# pad-size = 4  (recipe cifar10)\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("num-classes"), std::string::npos) << text;
+  EXPECT_EQ(text.find("lr-step-epochs"), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace dtrain::job

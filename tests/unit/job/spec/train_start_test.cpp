@@ -12,6 +12,7 @@
 #include "common/recording_reporter.hpp"
 #include "common/temporary_folder.hpp"
 #include "spec/checkpoint_agreement.hpp"
+#include "spec/first_run.hpp"
 #include "train/small_checkpoint.hpp"
 
 namespace dtrain::job {
@@ -102,6 +103,35 @@ TEST_F(TrainStart, NamesTheRatesOfTheFirstRunThatWereLeftOut) {
   EXPECT_EQ(others(), (Others{{"mom", "0.8", "0.9"}}));
   start_.job.optimizer.kind = nn::OptimizerKind::adam;
   EXPECT_EQ(others(), (Others{{"optimizer", "adam", "sgd"}})) << "adam has no momentum to compare";
+}
+
+TEST_F(TrainStart, NamesWhatElseOfTheFirstRunWasLeftOut) {
+  const TemporaryFolder folder;
+  const auto others = [&](const char* text) {
+    return other_options(config::parse_config(text, "train.toml"), set_, options_);
+  };
+  using Others = std::vector<OtherRate>;
+  constexpr const char* kFirst =
+      "[train]\nmixup = 0.2\nrandom-erasing = 0.25\nthreads = 3\ncutout = 0\nrand-augment-ops = 4\ngone = 1\n"
+      "auto-augment = \"never\"\n[eval]\ncutmix = 1\n";
+  EXPECT_EQ(others(kFirst), Others{}) << "it does not resume";
+  options_.resume = true;
+  EXPECT_EQ(others(kFirst), (Others{{"mixup", "0.2", "0"}, {"random-erasing", "0.25", "0"}}));
+  choose("mixup", "0.4");
+  EXPECT_EQ(others(kFirst), (Others{{"random-erasing", "0.25", "0"}}));
+  start_.job.optimizer = options_.optimizer;
+  start_.job.schedule = options_.schedule;
+  options_.model_prefix = folder / "m";
+  make_folder(folder / "m-run");
+  write_file_atomic(folder / "m-run/train.first.toml", kFirst);
+  write_file_atomic(folder / "m-run/train.toml", "[train]\n");
+  warn_of_other_rates(start_, set_, options_, reporter_);
+  EXPECT_EQ(
+      reporter_.warnings,
+      std::vector<std::string>{
+          "--resume: the checkpoint was trained with --random-erasing 0.25, and this run goes on with 0: give the "
+          "options of the first run again, as `dtrain train --config " +
+          (folder / "m-run/train.first.toml").string() + " --resume` does"});
 }
 
 TEST_F(TrainStart, NamesEveryOptionOfScheduleAndOptimizer) {

@@ -34,8 +34,12 @@ TEST(Reports, SurviveJsonExactly) {
                                     .top_k_accuracy = 0.3,
                                     .time = std::chrono::duration<double>(1.5)};
   const EpochReport epoch{.epoch = 1, .loss = 0.3, .accuracy = 0.1, .top_k_accuracy = 0.2, .time = {}};
-  const ReportEvent events[] = {kStep, epoch, evaluation, SavedReport{"m/a-0001.safetensors"},
-                                WarningReport{"careful"}};
+  const ReportEvent events[] = {kStep,
+                                epoch,
+                                evaluation,
+                                SavedReport{"m/a-0001.safetensors"},
+                                WarningReport{"careful"},
+                                WarningReport{"by the way", true}};
   Echo echo;
   for (const ReportEvent& event : events) {
     const std::string sent = to_json(event).dump();

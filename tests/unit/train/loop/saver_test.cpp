@@ -2,6 +2,7 @@
 #include <fcntl.h>
 
 #include <cstdio>
+#include <limits>
 #include <set>
 
 #include <dtrain/train/trainer.hpp>
@@ -160,6 +161,8 @@ TEST_F(Saving, AFailureNamesTheLastGoodCheckpointAndItsAge) {
   EXPECT_NE(heard.warnings.back().find("the last good one is "), std::string::npos) << heard.warnings.back();
   EXPECT_NE(heard.warnings.back().find(" s old)"), std::string::npos) << heard.warnings.back();
   EXPECT_NE(result.lost.find("m-0002"), std::string::npos) << result.lost;
+  EXPECT_EQ(heard.warnings.back().find("room"), std::string::npos) << "the disk has room";
+  EXPECT_NE(result.lost_hint.find("choose another path"), std::string::npos) << result.lost_hint;
 }
 
 TEST_F(Saving, KeepsTheNewestCheckpointsOnly) {
@@ -242,6 +245,33 @@ TEST_F(Saving, ALossThatIsNotFiniteBeforeTheFirstCheckpointNamesNone) {
   } catch (const Diverged& error) {
     EXPECT_NE(error.hint().find("no checkpoint has been saved yet"), std::string::npos) << error.hint();
   }
+}
+
+// To resume from such a checkpoint with a smaller rate would end in the same way.
+TEST_F(Saving, AnUnusableCheckpointIsNotCalledGood) {
+  Heard heard;
+  train_with(heard);
+  const auto hint_of_run = [&](Checkpoint start) {
+    options_.epochs = 9;
+    const auto executable = compile(*backend::make_reference_backend());
+    data::Loader training = loader();
+    const auto membership = elastic::make_fixed_membership(comm::make_single());
+    try {
+      train(tiny_network(), *executable, training, nullptr, *membership, options_, &start, heard);
+    } catch (const Diverged& error) {
+      return error.hint();
+    }
+    return std::string("it must diverge");
+  };
+  Checkpoint start = load_checkpoint(*options_.checkpoint_prefix, 2);
+  const Checkpoint good = start;
+  for (float& weight : start.state.parameters) weight = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_NE(hint_of_run(start).find("m-0002 give no finite loss: begin again"), std::string::npos);
+  EXPECT_NE(hint_of_run(start).find("'load-epoch' N"), std::string::npos) << "there is an older one";
+  start.cursor.epoch = 1;
+  EXPECT_EQ(hint_of_run(start).find("'load-epoch' N"), std::string::npos) << "there is none";
+  options_.schedule.base = 1e30;
+  EXPECT_NE(hint_of_run(good).find("the last checkpoint is good: resume from it"), std::string::npos);
 }
 
 TEST_F(Saving, TensorsWithoutManifestAreFound) {
