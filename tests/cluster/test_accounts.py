@@ -179,6 +179,29 @@ def test_types_whose_gpu_does_not_train_are_refused_with_one_that_does(cloud, ve
     assert cloud.proxy.mutating() == []
 
 
+@pytest.mark.parametrize("head,worker,drivers", [("c5.large", "g5.xlarge", True), ("g5.xlarge", "c5.large", True),
+                                                 ("c5.large", "m5.large", False)])
+def test_the_image_has_drivers_where_any_type_has_gpus(cloud, head, worker, drivers):
+    cloud.cluster("plan", "demo", "-w", 1, "--head-type", head, "--instance-type", worker)
+    asked = [call.json()["Name"] for call in cloud.proxy.calls if call.action == "GetParameter"]
+    assert ["nvidia-driver" in name for name in asked] == [drivers]
+
+
+def test_subnets_that_take_no_nodes_are_left_out(cloud):
+    """One in a Local Zone, and one without IPv4 addresses."""
+    ids_of_zones = {one["AvailabilityZone"]: one["SubnetId"] for one in cloud.ec2.describe_subnets()["Subnets"]}
+    second = f"<subnetId>{ids_of_zones['us-east-1b']}<".encode()
+
+    def other(exchange):
+        answer = exchange.proxy.strict.answer(exchange)
+        body = answer.body.replace(b">us-east-1a<", b">us-east-1-bos-1a<").replace(b"<ipv6Native>false</ipv6Native>", b"")
+        answer.body = body.replace(second, b"<ipv6Native>true</ipv6Native>" + second)
+        return answer
+    cloud.proxy.on("DescribeSubnets", other)
+    plan = cloud.json("plan", "demo", "-w", 1, "--instance-type", "c5.large", "--ami", cloud.image())
+    assert plan["zones"][0] == "us-east-1c" and "us-east-1-bos-1a" not in plan["zones"]
+
+
 # Stopped machines.
 
 def test_a_stopped_head_is_said_to_be_stopped(cloud, up):

@@ -164,6 +164,22 @@ def test_an_add_that_was_cut_off_is_gone_on_with_later(cloud, up):
     assert cloud.node_names("demo") == [*EVERYTHING, "w0003"]
 
 
+def test_an_add_that_fails_is_gone_on_with_at_once(cloud, up):
+    up()
+    cloud.proxy.on("CreateTags", error("UnauthorizedOperation", status=403), calls=[1])
+    said = cloud.cluster("add", "demo", 2, "--yes", "--no-wait", status=4).stderr
+    assert "started so far, for the same command to go on with: i-" in said and len(cloud.of_cluster("demo")) == 5
+    assert "was started by an interrupted `add`" in cloud.cluster("add", "demo", 2, "--yes", "--no-wait").stderr
+    assert cloud.node_names("demo") == [*EVERYTHING, "w0003", "w0004"]
+
+
+def test_an_add_that_ec2_refuses_speaks_of_no_machines(cloud, up):
+    up()
+    cloud.proxy.on("CreateFleet", error("UnauthorizedOperation", status=403))
+    assert "EC2 may have started" not in cloud.cluster("add", "demo", 1, "--yes", "--no-wait", status=4).stderr
+    assert cloud.node_names("demo") == EVERYTHING
+
+
 def stop_add(cloud, action, number, *words):
     """Ctrl-C once this call of `add` has been answered; what it said."""
     before, running = cloud.proxy.count(action), []

@@ -5,7 +5,7 @@ import signal
 import time
 
 import pytest
-from cloud import UP
+from cloud import LIVE, UP
 from faults import Answer, delay, end_at_once, ended_by, error, lose_reply, lose_request, page
 
 # After some of the calls, and among the slow tests after each.
@@ -129,8 +129,9 @@ def test_r08_too_few_workers_are_none(cloud, up):
 def test_r08_what_was_there_before_stays_when_more_cannot_be_had(cloud, up):
     up()
     cloud.proxy.strict.capacity = {("c5.large", "*"): 0}
-    up(status=4, count=4)
+    refused = up(status=4, count=4).stderr
     assert cloud.node_names("demo") == EVERYTHING
+    assert "keep running and cost" in refused and "the same command continues" in refused
 
 
 WAITING = ("--instance-type", "c5.large", "--yes", "--timeout", 20)
@@ -161,6 +162,26 @@ def test_r08_a_head_that_ends_at_once_is_told_and_started_again(cloud, up):
     assert "head (i-" in refused and f"has ended: {DISKS}" in refused and "the same command continues" in refused
     up()
     assert cloud.node_names("demo") == EVERYTHING
+
+
+def without_ended(exchange):
+    """EC2 lists machines for an hour after their end."""
+    names = [value for field, value in exchange.form.items() if field.endswith(".Name")]
+    if "instance-state-name" not in names:
+        lead = f"Filter.{len(names) + 1}"
+        exchange.set_form(**{f"{lead}.Name": "instance-state-name"},
+                          **{f"{lead}.Value.{place}": state for place, state in enumerate(LIVE, 1)})
+
+
+def test_r08_a_head_that_ended_long_ago_is_started_again(cloud, up):
+    """EC2 remembers its client token for longer."""
+    cloud.proxy.on("CreateLaunchTemplate", error("UnauthorizedOperation", status=403))
+    up(status=4)
+    cloud.ec2.terminate_instances(InstanceIds=[one["InstanceId"] for one in cloud.of_cluster("demo")])
+    cloud.proxy.plans.clear()
+    cloud.proxy.on("DescribeInstances", without_ended)
+    up()
+    assert cloud.node_names("demo") == EVERYTHING and cloud.proxy.count("RunInstances") == 3
 
 
 @pytest.mark.parametrize("again", [(), ("--min-workers", 3)])

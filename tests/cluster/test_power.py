@@ -97,6 +97,16 @@ def test_a_refused_stop_leaves_no_mark(cloud, up):
     assert stopped_tag(cloud), "the mark of an earlier stop stays"
 
 
+def test_an_up_that_starts_the_head_of_a_stopped_cluster_takes_the_mark_away(cloud, up):
+    up()
+    cloud.cluster(*STOP)
+    up(status=None)
+    assert states(cloud) == all_are("stopped") and stopped_tag(cloud), "the head is its owner's to start"
+    lose(cloud, "head")
+    up(status=None)
+    assert states(cloud)["head"] == "running" and stopped_tag(cloud) == ""
+
+
 def test_spot_machines_go_on_and_are_named(cloud):
     cloud.cluster("up", "demo", "-w", 2, "--ami", cloud.image(), "--spot", "prefer", *UP)
     asked = cloud.cluster("stop", "demo", "--no-head", status=2).stderr

@@ -85,6 +85,22 @@ def test_the_price_list_of_a_region_is_kept_for_all_commands(cloud):
     assert "$0.17 an hour" in cloud.cluster(*plan).stdout
 
 
+def test_a_consent_and_a_budget_say_once_that_the_prices_are_of_another_region(cloud):
+    far, warning = ("--region", "eu-west-1"), "the prices are those of us-east-1; dtrain cluster types --region eu-west-1"
+    up = ("up", "demo", "-w", 1, "--instance-type", "c5.large", "--ami", cloud.image(), "--budget", 50, *far)
+    said = cloud.cluster(*up, status=2).stderr
+    assert said.count(warning) == 1 and said.index(warning) < said.index("create it, for")
+    cloud.cluster(*up, "--yes", "--no-wait")
+    said = cloud.cluster("add", "demo", 1, *far, status=2).stderr
+    assert said.count(warning) == 1 and said.index(warning) < said.index("start 1 more, for")
+    cloud.cluster("stop", "demo", "--yes", "--no-head", *far)
+    said = cloud.cluster("start", "demo", *far, status=2).stderr
+    assert said.count(warning) == 1 and said.index(warning) < said.index("start 2 machines, for")
+    assert warning in cloud.cluster("watch", "demo", "--heal", "--once", "--no-head", "--budget", 60, *far, status=None).stderr
+    near = cloud.cluster("up", "other", "-w", 1, "--instance-type", "c5.large", "--ami", cloud.image(), status=2).stderr
+    assert "create it, for" in near and "the prices are those of" not in near
+
+
 @pytest.mark.parametrize("answer,why", [(Answer(200, '"SKU","TermType"\n'), "no column"),
                                         (Answer(404, "none"), "404")])
 def test_a_price_list_that_cannot_be_had_changes_nothing(cloud, answer, why):

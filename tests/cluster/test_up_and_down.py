@@ -232,6 +232,8 @@ def test_r22_an_own_file_system_is_made_once_kept_and_deleted_when_asked(cloud, 
     assert len(systems) == 1 and systems[0]["Encrypted"]
     targets = cloud.efs.describe_mount_targets(FileSystemId=systems[0]["FileSystemId"])["MountTargets"]
     assert [target["AvailabilityZoneName"] for target in targets] == ["us-east-1a"]
+    workers = [one["InstanceId"] for one in cloud.of_cluster("demo") if cloud.tags(one["InstanceId"])["dtrain:role"] == "worker"]
+    assert all(f"mount_target={targets[0]['IpAddress']}\n" in cloud.user_data(one) for one in workers)
     assert demo("--shared", "efs")["changed"] is False
     kept = cloud.json("down", "demo", "--yes")["kept"]
     assert [one["file_system"] for one in kept] == [systems[0]["FileSystemId"]]

@@ -258,6 +258,20 @@ def test_r23_an_impaired_node_is_named(cloud, up):
         ("w0002", "the machine below it is impaired")]
 
 
+@pytest.mark.parametrize("description,well", [("[Completed] Instance reboot", True), ("[Canceled] Instance reboot", True),
+                                              ("Instance reboot", False)])
+def test_an_event_that_is_over_is_not_planned(cloud, up, description, well):
+    up()
+    item = (f"<item><instanceId>{ids(cloud)['w0001']}</instanceId><systemStatus><status>ok</status></systemStatus><instanceStatus>"
+            f"<status>ok</status></instanceStatus><eventsSet><item><code>system-reboot</code><description>{description}</description>"
+            "</item></eventsSet></item>")
+    cloud.proxy.on("DescribeInstanceStatus", lambda exchange: Answer(
+        200, f"<DescribeInstanceStatusResponse><instanceStatusSet>{item}</instanceStatusSet></DescribeInstanceStatusResponse>"))
+    health = cloud.json("health", "demo", "--no-head", status=0 if well else 20)
+    assert health["well"] is well
+    assert [node["why"] for node in health["nodes"] if not node["well"]] == ([] if well else ["AWS plans: system-reboot"])
+
+
 def ids(cloud):
     return {node["name"]: node["instance_id"] for node in cloud.json("status", "demo", "--no-head")["nodes"]}
 
@@ -293,6 +307,20 @@ def test_r23_a_replacement_that_was_cut_short_goes_on(cloud, up):
     assert len(ids(cloud)) == 4
     cloud.cluster(*REPLACE, "--yes")
     assert set(ids(cloud)) == {"head", "w0001", "w0002"} and ids(cloud)["w0001"] != before["w0001"]
+
+
+@pytest.mark.parametrize("victim", ["w0001", "w0003"])
+def test_r23_a_replacement_that_was_started_and_not_noted_goes_on(cloud, up, victim):
+    up()
+    cloud.cluster("add", "demo", 1, "--yes", "--no-wait")
+    before = ids(cloud)
+    cloud.proxy.on("DescribeInstanceStatus", impaired(before[victim]))
+    cloud.proxy.on("CreateTags", error("UnauthorizedOperation", status=403), calls={1})
+    said = cloud.cluster(*REPLACE, "--yes", status=4).stderr
+    fresh, = set(ids(cloud).values()) - set(before.values())
+    assert fresh in said
+    cloud.cluster(*REPLACE, "--yes")
+    assert set(ids(cloud).values()) == {*before.values(), fresh} - {before[victim]} and fresh not in ids(cloud)
 
 
 def test_r23_the_head_is_never_replaced(cloud, up):

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <dtrain/base/enum_names.hpp>
 #include <dtrain/base/json.hpp>
@@ -33,5 +34,8 @@ constexpr EnumName<AgentWord::State> kAgentStateNames[] = {
 
 // Pure. `list`: the head's document dtrain.cluster-nodes/1. Throws DataError if it is another document.
 AgentWord agent_of(const Node& node, const Fleet& fleet, const Json& list);
+// The failed boots of machines of the fleet, in the same document. The head also remembers those of machines that have
+// ended since.
+std::vector<Json> failed_boots(const Fleet& fleet, const Json& list);
 
 }  // namespace dtrain::cluster

@@ -64,14 +64,17 @@ UpResult bring_up(const AwsContext& context, const ClusterRequest& request, cons
 void require_complete(const Fleet& fleet);
 
 // Starts at least `least` and at most `more` further workers, or none; machines that count as several may count as a
-// few more. Throws NoCapacity.
+// few more. Throws NoCapacity. `replaced`: id of the instance in whose place they come; empty: none. What an
+// interrupted call has started in its place is taken first; without `replaced`, the elastic workers of an interrupted
+// call.
 struct AddResult {
   std::vector<Node> added{};
   Launched workers{};
 };
 enum class NodeLifecycle { elastic, base };  // elastic: joins and leaves jobs by its tags; base: started by `up`, stays
 AddResult add_workers(const AwsContext& context, const ClusterRequest& request, const Account& account,
-                      const Fleet& fleet, int more, int least, NodeLifecycle lifecycle = NodeLifecycle::elastic);
+                      const Fleet& fleet, int more, int least, NodeLifecycle lifecycle = NodeLifecycle::elastic,
+                      const std::string& replaced = {});
 
 // Starts a worker that is to replace `bad`, which stays for now. The new worker has the lifecycle of `bad`. If an
 // earlier call started one, that node is returned. Throws NoCapacity.

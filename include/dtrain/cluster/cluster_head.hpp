@@ -60,8 +60,8 @@ class ClusterHead {
   // has not come so far within `patience`.
   void bring_program(std::chrono::seconds patience);
   void announce(const cluster::Fleet& fleet) { ask(announcement(fleet)); }
-  // Waits until as many nodes are registered as there are instances, one failed, or `patience` is over. Returns the
-  // registry's list.
+  // Waits until as many nodes are registered as there are instances, the boot of one of them failed, or `patience` is
+  // over. Returns the registry's list.
   Json wait_for_nodes(const cluster::Fleet& fleet, std::chrono::seconds patience);
 
  private:

@@ -25,6 +25,7 @@ inline constexpr const char* kLaunches = "dtrain:launches";  // on the security 
 inline constexpr const char* kLastNode = "dtrain:last-node";  // on the security group: the highest worker number so far
 inline constexpr const char* kWeight = "dtrain:weight";       // on workers that count as several: as how many
 inline constexpr const char* kReplaced = "dtrain:replaced-by";  // on a worker that is to go: the instance that comes
+inline constexpr const char* kReplaces = "dtrain:replaces";     // on the instance that comes: the one that is to go
 inline constexpr const char* kAdopted =
     "dtrain:adopted";  // on a machine that dtrain took over and did not start: "yes"
 inline constexpr const char* kAdmission = "dtrain:admission";  // on the security group: the admission secret

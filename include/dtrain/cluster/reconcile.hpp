@@ -62,6 +62,7 @@ struct WorkerSeen {
   bool ready = false;         // registered with the head
   std::string replaced_by{};  // id of the worker that was started in its place
   bool left_itself = false;   // it shut itself down, in a cluster with time limits
+  bool shut_down = false;     // it shut itself down, as a failed boot does
   bool leaves = false;        // the user had it removed
   bool left = false;          // and the wish counts it no more
   bool healed = false;        // a reconciler started it
@@ -86,10 +87,12 @@ struct HealMemory {
   struct Rest {
     int failures = 0;
     UnixTime until{0}, since{0};
+    UnixTime boot_failed{0};  // when a worker was last seen to have shut itself down soon after its start; 0: none was
+    bool boots_fail() const { return boot_failed != UnixTime(0); }
   };
   std::map<std::string, Rest> rests{};          // by Pool::text()
   std::map<std::string, UnixTime> sick{};       // by id: since when
-  std::set<std::string> lost{};                 // ids of spot machines whose loss is known, or was announced
+  std::set<std::string> lost{};                 // ids of machines whose loss is known, or was announced
   std::map<std::string, UnixTime> handovers{};  // by id of a worker that goes: since when its successor runs
   std::map<std::string, UnixTime> asked{};      // by id: when the job was asked to take it, or to let it go
   std::map<std::string, UnixTime> tagged{};     // by id: when it was counted out or replaced; AWS may not show it yet
@@ -143,7 +146,8 @@ struct HealDecision {
 // `least`: below this number of workers, pools rest for less long.
 HealDecision reconcile(const Observed& observed, const Wish& wish, int least, HealMemory memory, UnixTime now);
 
-// What is remembered after a request for workers: a pool that gave none rests, each time for twice as long.
+// What is remembered after a request for workers: a pool that gave none rests, each time for twice as long. The rest
+// of one whose machines shut themselves down soon after their start ends with the first one that stays.
 HealMemory after_attempts(HealMemory memory, const std::vector<Attempt>& attempts, UnixTime now);
 
 // The pools in the order in which lost workers are refilled: in each zone each market, in each market each type, so

@@ -26,7 +26,7 @@ struct SharedFolder {
   Kind kind = Kind::none;
   std::string file_system{};            // efs, lustre: "fs-0123456789abcdef0"
   std::string mount_name{};             // lustre
-  std::string mount_target{};           // efs: a numeric address, used if the name cannot be resolved; may be empty
+  std::string mount_target{};           // efs: a numeric address, used where the name stays unknown; may be empty
   std::string folder = "/myEFSvolume";  // mount point; empty only for `none`
 };
 

@@ -35,6 +35,11 @@ std::string default_vpc(net::AwsCalls& aws) {
                    "give setting 'vpc' or setting 'subnet', or run: aws ec2 create-default-vpc");
 }
 
+// Local Zones and Wavelength Zones, such as us-east-1-bos-1a, have few types and no EFS; nodes need IPv4 addresses.
+bool suits_nodes(const net::Element& subnet, const std::string& region) {
+  return !subnet.value("availabilityZone").starts_with(region + "-") && subnet.value("ipv6Native") != "true";
+}
+
 std::vector<Subnet> read_subnets(net::AwsCalls& aws, const Spec& spec) {
   Fields fields;
   if (!spec.subnet.empty()) {
@@ -45,6 +50,7 @@ std::vector<Subnet> read_subnets(net::AwsCalls& aws, const Spec& spec) {
   std::map<std::string, Subnet> by_zone;  // the first of each zone that suits, by id
   std::vector<Subnet> all;
   for (const net::Element& one : aws.query_all(net::kEc2, "DescribeSubnets", fields, "subnetSet")) {
+    if (spec.subnet.empty() && !suits_nodes(one, aws.region())) continue;
     all.push_back({one.value("subnetId"), one.value("vpcId"), one.value("availabilityZone"),
                    one.value("mapPublicIpOnLaunch") == "true"});
   }
@@ -334,7 +340,9 @@ Account read_account(net::AwsCalls& aws, const Spec& spec, const std::string& cl
   for (const auto& [type, zone] : offers.get()) account.types[type].zones.insert(zone);
   check_types(account, spec);
   if (account.reservation) check_reservation(account, spec);
-  if (!spec.image.empty()) account.image = find_image(aws, spec, account.types.at(names.front()).gpus > 0);
+  // Head and workers boot the same image, and one with drivers also boots where there is no GPU.
+  const auto has_gpus = [&](const std::string& name) { return account.types.at(name).gpus > 0; };
+  if (!spec.image.empty()) account.image = find_image(aws, spec, std::ranges::any_of(names, has_gpus));
   account.quotas = quotas.get();
   account.ssh_source = source.get();
   account.file_system = file_system.get();

@@ -68,13 +68,29 @@ bool has_gone_on(const Node& node) {
   return !node.alive() || (!node.elastic_status.empty() && node.elastic_status != kAddQueued);
 }
 
+bool comes_for(const Node& node, const std::string& replaced) {
+  const auto found = node.tags.find(tag::kReplaces);
+  return found != node.tags.end() && found->second == replaced;
+}
+
+// The workers that an interrupted call has started in the place of this one.
+std::vector<std::string> successors(const Fleet& fleet, const std::string& replaced) {
+  std::vector<std::string> found;
+  for (const Node* node : fleet.workers()) {
+    if (node->alive() && comes_for(*node, replaced)) found.push_back(node->instance_id);
+  }
+  return found;
+}
+
 // The workers that an interrupted `add` left: it marked them, or it was killed and gave them no names. `most` at most.
 std::vector<std::string> orphans(const Fleet& fleet, int most) {
   std::vector<std::string> found;
   for (const Node* node : fleet.workers()) {
     const bool is_nameless = !node->named() && hours_of(*node) > kUntilNamedHours;
     const bool is_left = !node->base && !node->launch.empty() && (is_marked(*node) || is_nameless);
-    if (is_left && !has_gone_on(*node) && std::ssize(found) < most) found.push_back(node->instance_id);
+    const bool is_expected =
+        std::ranges::any_of(fleet.nodes, [&](const Node& other) { return comes_for(*node, other.instance_id); });
+    if (is_left && !is_expected && !has_gone_on(*node) && std::ssize(found) < most) found.push_back(node->instance_id);
   }
   return found;
 }
@@ -95,9 +111,18 @@ void remember(Fleet& fleet, const std::vector<std::string>& ids, const Tags& tag
   }
 }
 
-// The user stops an `add`: its machines get a mark, by which the next one takes them on at once. `launch`: of the tags
-// of those that EC2 was asked for, whose ids are not known if the answer did not come any more.
-void mark_for_the_next(const AwsContext& context, const std::string& cluster, const std::string& launch, Ids ids) {
+// Whether AWS has refused the call: it has started no machines that it does not show yet.
+bool is_refusal(const Error& problem) {
+  const auto* answer = dynamic_cast<const net::AwsError*>(&problem);
+  if (!answer) return false;
+  const net::AwsProblem kind = answer->facts().problem;
+  return kind != net::AwsProblem::transient && kind != net::AwsProblem::throttled;
+}
+
+// The user stops an `add`, or it fails: its machines get a mark, by which the next one takes them on at once. `launch`:
+// of the tags of those that EC2 was asked for, whose ids are not known if the answer did not come any more.
+void mark_for_the_next(const AwsContext& context, const std::string& cluster, const std::string& launch, Ids ids,
+                       const Error& why) {
   if (launch.empty() && ids.empty()) return;
   const auto tell_of_unmarked = [&](const std::string& which) {
     context.say(
@@ -111,7 +136,10 @@ void mark_for_the_next(const AwsContext& context, const std::string& cluster, co
     for (const Node& node : read_fleet(aws, cluster).nodes) {
       if (!launch.empty() && node.launch == launch) ids.insert(node.instance_id);
     }
-    if (ids.empty()) return tell_of_unmarked("EC2 may have started machines");
+    if (ids.empty()) {
+      if (!is_refusal(why)) tell_of_unmarked("EC2 may have started machines");
+      return;
+    }
     // One that EC2 does not know yet is no reason to leave the others without a mark.
     each_for_itself({ids.begin(), ids.end()}, [&](const std::vector<std::string>& some) {
       set_tags(aws, some, {{tag::kInterrupted, kYes}});
@@ -119,6 +147,7 @@ void mark_for_the_next(const AwsContext& context, const std::string& cluster, co
     });
   } catch (const Error& problem) {
     context.say(problem.what());
+    if (ids.empty()) tell_of_unmarked("EC2 may have started machines");
   }
   if (!marked.empty()) {
     context.say(fmt::format("started so far, for the same command to go on with: {}", join(marked, ", ")));
@@ -126,6 +155,21 @@ void mark_for_the_next(const AwsContext& context, const std::string& cluster, co
   for (const std::string& id : marked) ids.erase(id);
   const std::vector<std::string> unmarked(ids.begin(), ids.end());
   if (!unmarked.empty()) tell_of_unmarked(fmt::format("started, without a mark: {}", join(unmarked, ", ")));
+}
+
+// Throws the error that is being handled, with a hint that names the machines that were started.
+[[noreturn]] void throw_with_started(const AwsContext& context, const Error& problem, const std::string& cluster,
+                                     const std::vector<std::string>& ids) {
+  const std::string started = fmt::format(
+      "{} {} started: the same command continues with what is there, and dtrain cluster status {} lists all machines",
+      join(ids, ", "), ids.size() == 1 ? "was" : "were", cluster);
+  const std::string hint = problem.hint().empty() ? started : fmt::format("{}; {}", problem.hint(), started);
+  if (const auto* answer = dynamic_cast<const net::AwsError*>(&problem)) {
+    throw net::AwsError(problem.what(), hint, answer->facts());
+  }
+  if (dynamic_cast<const RemoteError*>(&problem) != nullptr) throw RemoteError(problem.what(), hint);
+  context.say(started);
+  throw;
 }
 
 // That of the cluster, or a version of it for the capacity reservation of this `add`.
@@ -175,11 +219,18 @@ void require_complete(const Fleet& fleet) {
 }
 
 AddResult add_workers(const AwsContext& context, const ClusterRequest& request, const Account& account,
-                      const Fleet& fleet, int more, int least, NodeLifecycle lifecycle) {
+                      const Fleet& fleet, int more, int least, NodeLifecycle lifecycle, const std::string& replaced) {
   require_complete(fleet);
   const bool is_elastic = lifecycle == NodeLifecycle::elastic;
-  std::vector<std::string> ids = is_elastic ? orphans(fleet, more) : std::vector<std::string>();
-  for (const std::string& id : ids) context.say(fmt::format("{} was started by an interrupted `add`", id));
+  std::vector<std::string> ids;
+  if (!replaced.empty()) {
+    ids = successors(fleet, replaced);
+  } else if (is_elastic) {
+    ids = orphans(fleet, more);
+  }
+  for (const std::string& id : ids) {
+    context.say(fmt::format("{} was started by an interrupted {}", id, replaced.empty() ? "`add`" : "replacement"));
+  }
   AddResult result;
   Fleet known = fleet;
   int there = 0;
@@ -193,6 +244,7 @@ AddResult add_workers(const AwsContext& context, const ClusterRequest& request, 
       launch = order.launch_tag();
       Tags tags{{tag::kLaunch, launch}};
       tags.insert(is_elastic ? Tags::value_type{tag::kStatus, kAddQueued} : Tags::value_type{tag::kBase, kYes});
+      if (!replaced.empty()) tags[tag::kReplaces] = replaced;
       const int lacking = std::max(least - there, 1);
       const auto fresh =
           launch_workers(context, order, template_for(context.aws, request, fleet),
@@ -205,8 +257,11 @@ AddResult add_workers(const AwsContext& context, const ClusterRequest& request, 
                        "try later, or request fewer", result.workers);
     }
     finish_add(context, known, ids, launch.empty() ? 0 : order.number + 1, result);
-  } catch (const Stopped&) {
-    if (is_elastic) mark_for_the_next(context, fleet.name, launch, {ids.begin(), ids.end()});
+  } catch (const NoCapacity&) {
+    throw;
+  } catch (const Error& problem) {
+    if (is_elastic) mark_for_the_next(context, fleet.name, launch, {ids.begin(), ids.end()}, problem);
+    if (!is_elastic && !ids.empty()) throw_with_started(context, problem, fleet.name, ids);
     throw;
   }
   result.workers.wanted = more;

@@ -23,6 +23,10 @@ constexpr int kMostReplies = 5;
 constexpr std::chrono::milliseconds kAfterALostReply{500};
 // An error of CreateFleet about a fresh resource of the order is repeated so often, with a new client token each.
 constexpr int kMostFleets = 12;
+// Limit of heads that an interrupted `up` started and that have ended since. EC2 remembers their client tokens for
+// longer than it lists them.
+constexpr int kMostEndedHeads = 16;
+constexpr const char* kEndedByToken = "IdempotentInstanceTerminated";
 
 std::string digest(const std::string& text) { return sha256_hex(bytes_of(text)).substr(0, kTokenSize); }
 
@@ -78,12 +82,15 @@ void note(const AwsContext& context, Launched& launched, Attempt attempt) {
 
 std::string price_text(const Pool& pool) { return fmt::format("{}", pool.max_price); }
 
-Fields head_fields(const LaunchOrder& order, const HeadOrder& head, const Pool& pool, const std::string& address) {
+// `trial`: number of the earlier calls whose tokens are used up.
+Fields head_fields(const LaunchOrder& order, const HeadOrder& head, const Pool& pool, const std::string& address,
+                   int trial) {
+  const std::string variant = trial == 0 ? address : fmt::format("{} {}", address, trial);
   Fields fields = instance_fields("", head.request, head.account, head.group, head.user_data, pool.subnet_id);
   fields.insert(fields.end(), {{"InstanceType", pool.type},
                                {"MinCount", "1"},
                                {"MaxCount", "1"},
-                               {"ClientToken", order.client_token(pool, address)}});
+                               {"ClientToken", order.client_token(pool, variant)}});
   if (!address.empty()) {
     const bool has_interface = std::ranges::any_of(
         fields, [](const net::HttpField& one) { return one.first.starts_with("NetworkInterface."); });
@@ -110,8 +117,11 @@ bool is_about_the_profile(const std::string& code, const std::string& message) {
   return code == "InvalidParameterValue" && message.find("nstance Profile") != std::string::npos;
 }
 
-Node run_head(const AwsContext& context, const LaunchOrder& order, const Fields& fields) {
+Node run_head(const AwsContext& context, const LaunchOrder& order, const HeadOrder& head, const Pool& pool,
+              const std::string& address) {
+  int trial = 0;
   const auto call = [&] {
+    const Fields fields = head_fields(order, head, pool, address, trial);
     const net::Element answer = context.aws.query(net::kEc2, "RunInstances", fields, net::LostReply::tell);
     const auto made = answer.list("instancesSet");
     if (made.empty()) throw DataError("the answer to ec2 RunInstances names no instance");
@@ -129,6 +139,7 @@ Node run_head(const AwsContext& context, const LaunchOrder& order, const Fields&
       return call_once(context, call, find);
     } catch (const net::AwsError& problem) {
       const net::AwsError::Facts& facts = problem.facts();
+      if (facts.code == kEndedByToken && ++trial < kMostEndedHeads) continue;
       if (!is_about_the_profile(facts.code, facts.message) || std::chrono::steady_clock::now() > until) throw;
     }
   }
@@ -162,7 +173,7 @@ std::optional<Node> other_head_at(const AwsContext& context, const HeadOrder& he
 std::optional<Node> run_head_at(const AwsContext& context, const LaunchOrder& order, const HeadOrder& head,
                                 const Pool& pool, bool& is_taken) {
   try {
-    return run_head(context, order, head_fields(order, head, pool, head.address));
+    return run_head(context, order, head, pool, head.address);
   } catch (const net::AwsError& problem) {
     if (!is_about_the_address(problem)) throw;
     if (problem.facts().code != "InvalidIPAddress.InUse") return std::nullopt;
@@ -311,7 +322,7 @@ Node launch_head(const AwsContext& context, const LaunchOrder& order, const Head
       const Pool& pool = pools[at];
       try {
         std::optional<Node> node = keeps_address ? run_head_at(context, order, head, pool, is_taken)
-                                                 : run_head(context, order, head_fields(order, head, pool, {}));
+                                                 : run_head(context, order, head, pool, {});
         if (!node) continue;
         note(context, launched, {.pool = pool, .wanted = 1, .got = 1});
         if (node->zone.empty()) node->zone = pool.zone;

@@ -17,7 +17,7 @@ Node start_replacement(const AwsContext& context, const ClusterRequest& request,
     if (const Node* there = fleet.find(before->second)) return *there;
   }
   const NodeLifecycle lifecycle = bad.base ? NodeLifecycle::base : NodeLifecycle::elastic;
-  AddResult result = add_workers(context, request, account, fleet, bad.weight, bad.weight, lifecycle);
+  AddResult result = add_workers(context, request, account, fleet, bad.weight, bad.weight, lifecycle, bad.instance_id);
   Node fresh = std::move(result.added.at(0));
   set_tags(context.aws, {bad.instance_id}, {{tag::kReplaced, fresh.instance_id}});
   return fresh;

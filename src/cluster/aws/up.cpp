@@ -5,9 +5,11 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/mutex.hpp>
+#include <dtrain/base/signals.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/admission.hpp>
 #include <dtrain/cluster/change.hpp>
+#include <dtrain/cluster/power.hpp>
 #include <dtrain/cluster/regions.hpp>
 #include <dtrain/cluster/tagged_prices.hpp>
 #include <dtrain/cluster/wish.hpp>
@@ -195,6 +197,7 @@ class Provisioner {
     head.role = Role::head;
     context_.say(fmt::format("head {} at {}", head.instance_id, head.private_ip));
     finished_ = std::max(finished_, order.number + 1);
+    started_.insert(head.instance_id);
     fleet_.nodes.insert(fleet_.nodes.begin(), std::move(head));
   }
 
@@ -253,7 +256,7 @@ class Provisioner {
     auto ids = launch(order, tags, std::max(least, 1));
     std::ranges::sort(ids);
     for (std::size_t at = 0; at < ids.size(); ++at) to_name_[ids[at]] = plan_.to_start[at];
-    started_ = {ids.begin(), ids.end()};
+    started_.insert(ids.begin(), ids.end());
     remember(ids);
     finished_ = std::max(finished_, order.number + 1);
     return launched_.got >= least;
@@ -266,19 +269,16 @@ class Provisioner {
     } catch (const net::AwsError& problem) {
       const std::string& code = problem.facts().code;
       const bool is_answer = !code.empty() && !launched_.attempts.empty() && launched_.attempts.back().code == code;
-      if (is_answer) write_down_refused(order.number + 1);
+      if (is_answer) write_launches(order.number + 1);
       throw;
     }
   }
 
   // EC2 repeats what it answered to a client token, also a refusal: the next `up` must be another launch. Without an
-  // answer the token stays, for machines may have started.
-  void write_down_refused(int next) const {
-    try {
-      set_tags(context_.aws, {fleet_.group->id}, {{tag::kLaunches, std::to_string(next)}});
-    } catch (const net::AwsError& problem) {
-      context_.say(problem.what());  // the refusal itself is what the user must learn
-    }
+  // answer the token stays, for machines may have started. A failure here ends no `up`.
+  void write_launches(int next) const {
+    const auto write = [&] { set_tags(context_.aws, {fleet_.group->id}, {{tag::kLaunches, std::to_string(next)}}); };
+    if (const auto problem = attempt(write)) context_.say(problem->what());
   }
 
   // Keeps the zones of new workers for their mount targets.
@@ -298,8 +298,8 @@ class Provisioner {
   // A cluster that this `up` has begun is removed again.
   [[noreturn]] void give_up(const std::string& what, std::string hint, Launched launched) {
     if (was_there_) {
-      if (finished_ > 0) write_down_refused(finished_);
-      throw NoCapacity(what, hint, std::move(launched));
+      if (finished_ > 0) write_launches(finished_);
+      throw NoCapacity(what, and_what_remains(hint), std::move(launched));
     }
     // A file system that is there was kept, or made by an interrupted `up` and not written to.
     const bool keeps = account_.file_system && !(request_.one_of_regions && is_empty(*account_.file_system, fleet_));
@@ -323,6 +323,7 @@ class Provisioner {
     Tags noted;
     if (finished_ > 0) noted = {{tag::kLaunches, std::to_string(finished_)}, {tag::kLastNode, std::to_string(last)}};
     if (const std::string& head = fleet_.head()->private_ip; fleet_.tagged_head() != head) noted[tag::kHead] = head;
+    if (started_.contains(fleet_.head()->instance_id) && is_stopped(fleet_)) noted[tag::kStopped] = "";
     if (plan_.has(Step::options)) noted.merge(option_tags(request_.options));
     if (const std::string& prices = request_.prices; !prices.empty() && fleet_.group->tags[tag::kPrices] != prices) {
       noted[tag::kPrices] = prices;
@@ -382,7 +383,7 @@ class Provisioner {
   Launched launched_;
   bool was_there_ = false;
   std::map<std::string, std::string> to_name_;  // instance id -> name
-  std::set<std::string> started_;               // ids of the workers that this `up` has started
+  std::set<std::string> started_;               // ids of the machines that this `up` has started
   int finished_ = 0;                            // number of the next launch; 0: no launch was made
 };
 

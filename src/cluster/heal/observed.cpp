@@ -67,7 +67,8 @@ Observed observed_in(const Fleet& fleet, const Sick& sick, const std::optional<T
     seen.pool = {node.market, node.type, node.zone, node.subnet_id};
     seen.host = node.private_ip;
     seen.replaced_by = tag_of(node, tag::kReplaced);
-    seen.left_itself = observed.has_time_limit && shut_itself_down(node);
+    seen.shut_down = shut_itself_down(node);
+    seen.left_itself = observed.has_time_limit && seen.shut_down;
     seen.leaves = leaves_on_purpose(node);
     seen.left = !tag_of(node, tag::kLeft).empty();
     seen.healed = !tag_of(node, tag::kHealed).empty();

@@ -1,22 +1,63 @@
+#include "pools.hpp"
+
 #include <algorithm>
 
-#include <dtrain/cluster/reconcile.hpp>
-
 namespace dtrain::cluster {
+namespace {
+
+void rest_longer(HealMemory::Rest& rest, UnixTime now) {
+  ++rest.failures;
+  std::chrono::seconds pause = kFirstPoolPause;
+  for (int failure = 1; failure < rest.failures && pause < kLongestPoolPause; ++failure) pause *= 2;
+  rest.since = now;
+  rest.until = now + std::min(pause, kLongestPoolPause);
+}
+
+void note_stay(const WorkerSeen& worker, HealMemory& memory, UnixTime now) {
+  const bool stays =
+      worker.state == WorkerSeen::State::running && worker.sick.empty() && now - worker.began >= kLeastAge;
+  const auto rest = memory.rests.find(worker.pool.text());
+  if (!stays || rest == memory.rests.end()) return;
+  if (rest->second.boots_fail() && worker.began > rest->second.boot_failed) memory.rests.erase(rest);
+}
+
+}  // namespace
+
+void note_loss(const WorkerSeen& worker, HealMemory& memory, UnixTime now) {
+  if (!memory.lost.insert(worker.id).second) return;
+  const bool is_young = worker.healed && worker.began != UnixTime(0) && now - worker.began < kLeastAge;
+  const bool boot_failed = is_young && worker.shut_down, is_spot = worker.pool.market == Market::spot;
+  if (!boot_failed && !is_spot) return;
+  HealMemory::Rest& rest = memory.rests[worker.pool.text()];
+  if (boot_failed && worker.began > rest.boot_failed) {  // machines of one start count once
+    rest_longer(rest, now);
+    rest.boot_failed = now;
+  }
+  if (!is_spot) return;
+  rest.since = now;
+  rest.until = std::max(rest.until, now + kAfterSpotLoss);
+}
+
+void note_losses(const Observed& observed, HealMemory& memory, UnixTime now) {
+  for (const WorkerSeen& worker : observed.workers) {
+    if (worker.state != WorkerSeen::State::ended) {
+      note_stay(worker, memory, now);
+    } else if (!worker.leaves && worker.replaced_by.empty()) {
+      note_loss(worker, memory, now);
+    }
+  }
+}
 
 HealMemory after_attempts(HealMemory memory, const std::vector<Attempt>& attempts, UnixTime now) {
   for (const Attempt& one : attempts) {
+    HealMemory::Rest& rest = memory.rests[one.pool.text()];
     if (one.got >= one.wanted) {
-      memory.rests.erase(one.pool.text());
+      if (!rest.boots_fail()) memory.rests.erase(one.pool.text());
       continue;
     }
-    HealMemory::Rest& rest = memory.rests[one.pool.text()];
     // A pool that gave some has no more now, but it is not one that has none.
-    rest.failures = one.got > 0 ? 1 : rest.failures + 1;
-    std::chrono::seconds pause = kFirstPoolPause;
-    for (int failure = 1; failure < rest.failures && pause < kLongestPoolPause; ++failure) pause *= 2;
-    rest.since = now;
-    rest.until = now + std::min(pause, kLongestPoolPause);
+    if (one.got > 0 && !rest.boots_fail()) rest.failures = 0;
+    rest_longer(rest, now);
   }
   return memory;
 }

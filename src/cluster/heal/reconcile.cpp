@@ -9,6 +9,7 @@
 
 #include "handover.hpp"
 #include "left.hpp"
+#include "pools.hpp"
 
 namespace dtrain::cluster {
 namespace {
@@ -26,18 +27,12 @@ class Decision {
   }
 
   HealDecision run() {
-    if (!observed_.complete) {
-      wait("the cluster is being made or removed, or lacks its launch template");
-      return std::move(made_);
-    }
-    if (observed_.stopped) {
-      wait("the cluster is stopped, and only its owner starts it again");
-      return std::move(made_);
-    }
+    // Spot workers run on in a stopped cluster, so a spent budget ends them there too.
+    if (observed_.spent_budget.empty() && is_left_alone()) return std::move(made_);
     forget();
     note_left(observed_, made_.memory);
     count_out();
-    note_losses();
+    note_losses(observed_, made_.memory, now_);
     if (!observed_.spent_budget.empty()) {
       close();
       return std::move(made_);
@@ -54,6 +49,14 @@ class Decision {
 
  private:
   void wait(std::string_view why) { made_.waits.emplace_back(why); }
+  bool is_left_alone() {
+    if (!observed_.complete) {
+      wait("the cluster is being made or removed, or lacks its launch template");
+    } else if (observed_.stopped) {
+      wait("the cluster is stopped, and only its owner starts it again");
+    }
+    return !observed_.complete || observed_.stopped;
+  }
   // Makes the text where it stays: GCC 12 warns of the buffer of a short text (-Warray-bounds) when a long one is
   // moved.
   HealAction& act(Kind kind, std::string_view reason) {
@@ -104,20 +107,6 @@ class Decision {
       int& count = worker.base ? wish_.base : wish_.elastic;
       count = std::max(count - worker.weight, 0);
     }
-  }
-
-  // A pool that has just reclaimed a machine has hardly another one.
-  void note_losses() {
-    for (const WorkerSeen& worker : observed_.workers) {
-      if (worker.state != State::ended || worker.leaves || !worker.replaced_by.empty()) continue;
-      note_loss(worker);
-    }
-  }
-  void note_loss(const WorkerSeen& worker) {
-    if (worker.pool.market != Market::spot || !made_.memory.lost.insert(worker.id).second) return;
-    HealMemory::Rest& rest = made_.memory.rests[worker.pool.text()];
-    rest.since = now_;
-    rest.until = std::max(rest.until, now_ + kAfterSpotLoss);
   }
 
   // Nothing is started on a budget that is spent.
@@ -191,7 +180,7 @@ class Decision {
       }
     }
     for (const WorkerSeen* worker : announced) {
-      note_loss(*worker);
+      note_loss(*worker, made_.memory, now_);
       replace(*worker, fmt::format("{} is to go: {}", worker->name, worker->sick));
     }
     for (const WorkerSeen* worker : due) {
@@ -319,7 +308,7 @@ class Decision {
   UnixTime opens_at(const Pool& pool) const {
     const auto rest = made_.memory.rests.find(pool.text());
     if (rest == made_.memory.rests.end()) return UnixTime(0);
-    const bool urgent = all_counted() < least_;
+    const bool urgent = all_counted() < least_ && !rest->second.boots_fail();
     return urgent ? std::min(rest->second.until, rest->second.since + kUrgentPoolPause) : rest->second.until;
   }
 
@@ -334,7 +323,14 @@ class Decision {
     if (observed_.pools.empty()) return "no zone offers such a machine";
     UnixTime first = opens_at(observed_.pools.front());
     for (const Pool& pool : observed_.pools) first = std::min(first, opens_at(pool));
-    return fmt::format("no pool had a machine; the next one is asked in {}", format_duration(first - now_));
+    const bool boots_fail = std::ranges::any_of(observed_.pools, [&](const Pool& pool) {
+      const auto rest = made_.memory.rests.find(pool.text());
+      return rest != made_.memory.rests.end() && rest->second.boots_fail();
+    });
+    return fmt::format("{}; the next one is asked in {}",
+                       boots_fail ? "machines shut themselves down soon after their start, or no pool had one"
+                                  : "no pool had a machine",
+                       format_duration(first - now_));
   }
 
   // Only machines that a reconciler started, the youngest first, and only after AWS had time to show all of them.

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <dtrain/cluster/agents.hpp>
 
 namespace dtrain::cluster {
@@ -37,6 +39,15 @@ AgentWord agent_of(const Node& node, const Fleet& fleet, const Json& list) {
   }
   if (node.role == Role::head && fleet.options.contains("head-only")) return {AgentState::none, "it takes no part"};
   return {AgentState::absent, "it boots, or cannot reach the head"};
+}
+
+std::vector<Json> failed_boots(const Fleet& fleet, const Json& list) {
+  std::vector<Json> failed;
+  for (const Json& one : list.at("failures").as_array()) {
+    const std::string& address = one.at("address").as_string();
+    if (std::ranges::find(fleet.nodes, address, &Node::private_ip) != fleet.nodes.end()) failed.push_back(one);
+  }
+  return failed;
 }
 
 }  // namespace dtrain::cluster

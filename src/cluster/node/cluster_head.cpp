@@ -12,6 +12,7 @@
 #include <dtrain/base/signals.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/cluster/agents.hpp>
 #include <dtrain/cluster/budget.hpp>
 #include <dtrain/cluster/power.hpp>
 #include <dtrain/cluster/user_data.hpp>
@@ -224,7 +225,7 @@ Json ClusterHead::wait_for_nodes(const cluster::Fleet& fleet, std::chrono::secon
     Json list = ask(Json::object({{"ask", "list"}}));
     std::size_t connected = 0;
     for (const Json& node : list.at("nodes").as_array()) connected += node.at("connected").as_bool() ? 1 : 0;
-    const bool failed = !list.at("failures").as_array().empty();
+    const bool failed = !failed_boots(fleet, list).empty();
     if (connected >= wanted || failed || std::chrono::steady_clock::now() > until) return list;
     note_(fmt::format("{} of {} nodes are registered", connected, wanted));
     pause();
@@ -241,7 +242,7 @@ ExitCode settle_nodes(const cluster::Fleet& fleet, std::chrono::seconds patience
   is_in = true;
   head.bring_program(patience);
   const Json list = head.wait_for_nodes(fleet, patience);
-  const auto& failures = list.at("failures").as_array();
+  const std::vector<Json> failures = failed_boots(fleet, list);
   for (const Json& failure : failures) {
     reporter.warn(fmt::format("{}: {} ended with exit code {}", failure.at("address").as_string(),
                               failure.at("stage").as_string(), failure.at("exit_code").as_integer()));

@@ -22,6 +22,11 @@ constexpr double kHoursToBoot = 0.5, kHoursToPrepare = 1;
 
 bool is_bad(const std::string& status) { return status == "impaired" || status == "insufficient-data"; }
 
+// EC2 lists a scheduled event for some days after it has taken place or was called off, and says so in its description.
+bool is_over(const std::string& description) {
+  return description.starts_with("[Completed]") || description.starts_with("[Canceled]");
+}
+
 // Reads the status of some nodes; calls in parallel have different nodes.
 void read_some(net::AwsCalls& aws, const std::vector<std::string>& ids,
                const std::map<std::string, NodeHealth*>& by_id) {
@@ -33,7 +38,9 @@ void read_some(net::AwsCalls& aws, const std::vector<std::string>& ids,
     NodeHealth& health = *found->second;
     health.system = one.at("systemStatus").value("status");
     health.instance = one.at("instanceStatus").value("status");
-    for (const net::Element& event : one.list("eventsSet")) health.event = event.value("code");
+    for (const net::Element& event : one.list("eventsSet")) {
+      if (!is_over(event.value("description"))) health.event = event.value("code");
+    }
   }
 }
 
@@ -83,7 +90,8 @@ std::string NodeHealth::why() const { return join(troubles(), "; "); }
 
 std::string NodeHealth::gpu_text() const {
   if (!checkup) return gpus_of_type == 0 ? "no GPU" : "GPUs unknown";
-  if (checkup->gpus.empty() && checkup->gpu_error.empty() && gpus_of_type.value_or(0) == 0) return "no GPU";
+  const bool has_none = gpus_of_type ? *gpus_of_type == 0 : checkup->gpu_error.empty();
+  if (checkup->gpus.empty() && has_none) return "no GPU";
   return count_text(checkup->gpus.size(), "GPU");
 }
 

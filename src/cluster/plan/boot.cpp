@@ -12,6 +12,11 @@ namespace {
 // healer, spent, prices, stopped, and the events.
 constexpr std::size_t kTagsOfGroup = 50, kOwnTags = 13 + kKeptEvents;
 
+// A node of a zone without a mount target mounts the file system by that of another zone.
+std::string first_mount_target(const std::optional<FileSystem>& system) {
+  return system && !system->mount_targets.empty() ? system->mount_targets.front().address : "";
+}
+
 SharedFolder shared_folder(const ClusterRequest& request, const std::optional<FileSystem>& system) {
   const Shared shared = shared_of(request.spec.shared);
   if (shared.kind == SharedKind::none) return {};
@@ -19,6 +24,7 @@ SharedFolder shared_folder(const ClusterRequest& request, const std::optional<Fi
   return {.kind = shared.on_lustre() ? SharedFolder::Kind::lustre : SharedFolder::Kind::efs,
           .file_system = system ? system->id : "",
           .mount_name = system ? system->mount_name : "",
+          .mount_target = first_mount_target(system),
           .folder = request.spec.mount};
 }
 
@@ -57,7 +63,8 @@ void check_request(const ClusterRequest& request, const Account& account) {
   if (request.spec.on == Service::emr) return;
   check_tags_of_services(request.spec);
   // Placeholders of the length of the real values, which are known only later.
-  const FileSystem system{.id = "fs-0123456789abcdef0", .mount_name = "12345678"};
+  const FileSystem system{
+      .id = "fs-0123456789abcdef0", .mount_name = "12345678", .mount_targets = {{.address = "255.255.255.255"}}};
   ClusterRequest known = request;
   known.admission = request.bundle_sha256;
   boot_script(known, account, NodeBoot::Role::head, {}, system);

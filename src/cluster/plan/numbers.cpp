@@ -102,8 +102,10 @@ std::vector<std::string> next_workers(const Fleet& fleet, int more) {
   return names;
 }
 
+// The head's launch counts also before `up` has written that down, so that two of them give workers the same number.
 int launch_number(const Fleet& fleet, const std::vector<std::string>& names) {
   int number = fleet.group ? number_in(fleet.group->tags, tag::kLaunches) : 0;
+  if (const Node* head = fleet.head()) number = std::max(number, launch_of(*head) + 1);
   for (const Node* node : all_of(fleet)) {
     if (std::ranges::find(names, node->name) != names.end()) number = std::max(number, launch_of(*node) + 1);
   }

@@ -117,6 +117,7 @@ ExitCode add(const AddCommand& options, const config::OptionSet& set, std::strin
   const std::vector<std::string> types(static_cast<std::size_t>(machines), type);
   if (const auto note = cluster::reservation_note(account, machines)) reporter.note(*note);
   require_budget(read_budget(cloud, fleet), types, cloud, fleet);
+  cloud.warn_of_prices();
   require_consent(options.yes,
                   fmt::format("cluster {}: start {} more, for {} an hour?", fleet.name, machines,
                               cost_text(cluster::cost_of(types, cloud.prices()))),

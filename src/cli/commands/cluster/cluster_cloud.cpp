@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <utility>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/signals.hpp>
@@ -148,6 +149,10 @@ net::AwsSettings ClusterCloud::settings() const { return settings_of(place_); }
 const cluster::PriceList& ClusterCloud::prices() {
   if (!prices_) prices_ = cluster::known_prices(aws_.region());
   return *prices_;
+}
+
+void ClusterCloud::warn_of_prices() {
+  if (!std::exchange(warned_of_prices_, true)) warn_of_other_region(prices(), aws_, reporter_);
 }
 
 cluster::AwsContext ClusterCloud::context(bool wait) {

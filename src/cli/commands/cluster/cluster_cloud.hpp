@@ -34,6 +34,8 @@ class ClusterCloud {
   net::AwsSettings settings() const;
   // Of the region, as far as dtrain knows them; read once.
   const cluster::PriceList& prices();
+  // Says once that these prices are those of another region, where they are: before they count for a consent or budget.
+  void warn_of_prices();
 
  private:
   void note(const net::CallRecord& call);
@@ -45,6 +47,7 @@ class ClusterCloud {
   std::map<std::string, std::pair<int, std::chrono::duration<double>>> calls_;  // by action
   net::AwsCalls aws_;
   std::optional<cluster::PriceList> prices_;
+  bool warned_of_prices_ = false;
 };
 
 // The specification of an `up`: a cluster that is made without a terminal ends its idle nodes, unless the person says

@@ -142,6 +142,7 @@ void replace(const HealthCommand& options, const config::OptionSet& set, Cluster
   cluster::require_complete(fleet);
   std::vector<std::string> names, types;
   for (const cluster::Node& node : bad) names.push_back(node.name), types.push_back(node.type);
+  cloud.warn_of_prices();
   require_consent(options.yes,
                   fmt::format("cluster {}: replace {} with new machines, for {} an hour?", fleet.name,
                               fmt::join(names, ", "), cost_text(cluster::cost_of(types, cloud.prices()))),

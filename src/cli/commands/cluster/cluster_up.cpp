@@ -98,6 +98,7 @@ void ask(const UpCommand& options, const RegionOrder& order, Reporter& reporter)
   answer_regions(order, reporter);
   const bool makes = std::ranges::any_of(order.tried, [](const Candidate& one) { return !one.plan.actions.empty(); });
   if (!makes && order.to_clear.empty()) return;
+  for (const Candidate& one : order.tried) one.cloud->warn_of_prices();
   require_consent(
       options.yes,
       fmt::format("cluster {}: create it, for {} an hour{}?", options.place.name, cost_text(highest_cost(order)),

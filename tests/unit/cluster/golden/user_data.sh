@@ -189,12 +189,15 @@ get_nfs() {
   else yum install -qy nfs-utils; fi
 }
 
-mount_efs() {  # by its name, which AWS recommends, else by its address; a new mount target takes a minute or two
+mount_efs() {  # by its name, which AWS recommends; a zone without a mount target of its own has no such name
   options=nfsvers=4.1,rsize=1048576,wsize=1048576,hard,timeo=600,retrans=2,noresvport
-  end=$(($(date +%s) + 300))
+  late=$(($(date +%s) + 120))  # a new mount target takes a minute or two
+  end=$((late + 180))
   while :; do
     mount -t nfs4 -o "$options" "$file_system.efs.$region.$domain:/" "$folder" && return
-    if [ -n "$mount_target" ]; then mount -t nfs4 -o "$options" "$mount_target:/" "$folder" && return; fi
+    if [ -n "$mount_target" ] && [ "$(date +%s)" -ge "$late" ]; then
+      mount -t nfs4 -o "$options" "$mount_target:/" "$folder" && return
+    fi
     if [ "$(date +%s)" -ge "$end" ]; then return 1; fi
     sleep 5
   done

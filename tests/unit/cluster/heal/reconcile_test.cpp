@@ -108,6 +108,19 @@ TEST(Reconcile, EndsTheWorkersWhenTheBudgetIsSpentAndStartsNothing) {
   EXPECT_TRUE(decide(seen, {.base = 4}).actions.empty());
 }
 
+TEST(Reconcile, EndsTheWorkersOfAStoppedClusterTooWhenTheBudgetIsSpent) {
+  Observed seen = observed({worker(1), worker(2, State::stopped)});
+  seen.spent_budget = "$51.00 of the budget of $50.00";
+  seen.stopped = true;
+  HealDecision made = decide(seen, {.base = 2});
+  ASSERT_EQ(actions(made), Words{"close"});
+  EXPECT_EQ(made.actions.front().ids, Words{"i-1"});
+  seen.stopped = false, seen.complete = false;
+  made = decide(seen, {.base = 2});
+  ASSERT_EQ(actions(made), Words{"close"});
+  EXPECT_EQ(made.actions.front().ids, Words{"i-1"});
+}
+
 TEST(Reconcile, KeepsTheWish) {
   for (const Case& one : cases()) EXPECT_EQ(actions(decide(one.seen, one.wish)), one.actions) << one.what;
 }

@@ -1,4 +1,5 @@
-// What a reconciler leaves alone: machines of a stack that was adopted, and what shut itself down.
+// What a reconciler leaves alone: machines of a stack that was adopted, and what shut itself down. What it does for the
+// latter where there are no time limits, it does ever more seldom.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -135,12 +136,73 @@ TEST(LeftMachines, AreSeenInTheReasonOfTheirEndAndTheOptionsOfTheCluster) {
   node.end_reason = "Client.InstanceInitiatedShutdown";
   Fleet fleet{.name = "demo", .ending = {node}};
   EXPECT_FALSE(observed_in(fleet, {}, std::nullopt, {}).workers.at(0).left_itself) << "`sudo poweroff`";
+  EXPECT_TRUE(observed_in(fleet, {}, std::nullopt, {}).workers.at(0).shut_down);
   fleet.options["autostop"] = "30m";
   EXPECT_TRUE(observed_in(fleet, {}, std::nullopt, {}).workers.at(0).left_itself);
   fleet.ending[0].role = Role::head;
   const Observed seen = observed_in(fleet, {}, std::nullopt, {});
   EXPECT_EQ(seen.ended_head, "i-1");
   EXPECT_TRUE(seen.head_left && seen.has_time_limit);
+}
+
+// A worker that a reconciler started at that time, and whose boot failed.
+WorkerSeen failed_boot(int number, UnixTime began) {
+  WorkerSeen made = worker(number, State::ended);
+  made.healed = made.shut_down = true, made.began = began;
+  return made;
+}
+
+HealMemory with_a_start(HealMemory memory, UnixTime now) {
+  return after_attempts(std::move(memory), {{.pool = kPool, .wanted = 1, .got = 1}}, now);
+}
+
+TEST(FailedBoots, MakeTheirPoolRestEachTimeForTwiceAsLong) {
+  Observed seen = observed({worker(1), failed_boot(2, 900s)});
+  HealDecision made = decide(seen, {.base = 2});
+  EXPECT_EQ(actions(made), Words{});
+  EXPECT_TRUE(says(made, "1 of 2 workers are there, but machines shut themselves down soon after their start"));
+  made = decide(seen, {.base = 2}, made.memory, 1'000s + kFirstPoolPause);
+  EXPECT_EQ(actions(made), Words{"start-workers"});
+  HealMemory memory = with_a_start(made.memory, 1'030s);
+  seen.workers.push_back(failed_boot(3, 1'031s));
+  made = decide(seen, {.base = 2}, memory, 1'100s);
+  EXPECT_EQ(actions(made), Words{});
+  EXPECT_EQ(actions(decide(seen, {.base = 2}, made.memory, 1'099s + 2 * kFirstPoolPause)), Words{});
+  EXPECT_EQ(actions(decide(seen, {.base = 2}, made.memory, 1'100s + 2 * kFirstPoolPause)), Words{"start-workers"});
+}
+
+TEST(FailedBoots, OfOneStartCountOnceAndThePauseHasALimit) {
+  UnixTime now(1'000);
+  HealMemory memory = decide(observed({failed_boot(2, 900s), failed_boot(3, 901s)}), {.base = 2}).memory;
+  EXPECT_EQ(memory.rests.at(kPool.text()).failures, 1);
+  for (int number = 4; number < 20; ++number) {
+    now = memory.rests.at(kPool.text()).until;
+    memory = with_a_start(std::move(memory), now);
+    now += 120s;
+    memory = decide(observed({failed_boot(number, now - 100s)}), {.base = 2}, std::move(memory), now).memory;
+  }
+  EXPECT_EQ(memory.rests.at(kPool.text()).until, now + kLongestPoolPause);
+  const HealDecision urgent = reconcile(observed({}), {.base = 2}, 2, memory, now + kUrgentPoolPause);
+  EXPECT_EQ(actions(urgent), Words{}) << "the minimum makes no boot succeed";
+}
+
+TEST(FailedBoots, AreForgottenOnceAWorkerStays) {
+  HealMemory memory = decide(observed({failed_boot(2, 900s)}), {.base = 1}).memory;
+  memory = with_a_start(std::move(memory), 1'030s);
+  WorkerSeen stays = worker(3);
+  stays.healed = true, stays.began = 1'031s;
+  memory = decide(observed({stays}), {.base = 1}, std::move(memory), 1'030s + kLeastAge).memory;
+  EXPECT_TRUE(memory.rests.contains(kPool.text()));
+  memory = decide(observed({stays}), {.base = 1}, std::move(memory), 1'031s + kLeastAge).memory;
+  EXPECT_TRUE(memory.rests.empty());
+}
+
+TEST(FailedBoots, AreNoneOfWorkersThatRanForLongOrThatUpStarted) {
+  const Observed old = observed({failed_boot(2, 1'000s)});
+  EXPECT_EQ(actions(decide(old, {.base = 1}, {}, 1'000s + kLeastAge)), Words{"start-workers"});
+  Observed seen = observed({failed_boot(2, 900s)});
+  seen.workers[0].healed = false;
+  EXPECT_EQ(actions(decide(seen, {.base = 1})), Words{"start-workers"});
 }
 
 }  // namespace

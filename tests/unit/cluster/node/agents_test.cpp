@@ -30,6 +30,16 @@ TEST(Agents, AreWhatTheHeadListsOfThem) {
   EXPECT_EQ(word(list_of(Json::array({known("i-1", true)}), Json::array({failed}), none)).text(), "registered");
 }
 
+TEST(Agents, ABootThatFailedOfAMachineThatIsGoneIsNoneOfTheFleet) {
+  const Json failed = Json::object({{"address", "10.0.0.2"}, {"stage", "prepare"}, {"exit_code", 7}});
+  const Json gone = Json::object({{"address", "10.0.0.9"}, {"stage", "bundle"}, {"exit_code", 1}});
+  const Json list = list_of(Json::array(), Json::array({gone, failed}), Json::array());
+  const auto found = failed_boots(Fleet{.nodes = {kWorker}}, list);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found.front().at("stage").as_string(), "prepare");
+  EXPECT_TRUE(failed_boots(Fleet{}, list).empty());
+}
+
 TEST(Agents, AreNotAwaitedWhereThereAreToBeNone) {
   const Json empty = list_of(Json::array(), Json::array(), Json::array());
   const Node head{.name = "head", .role = Role::head, .instance_id = "i-0"};

@@ -41,7 +41,10 @@ TEST(Checkup, NamesWhatIsWrongWithGpus) {
   EXPECT_EQ(gpu_troubles({.devices = 1}, std::nullopt).front(), "0 of 1 GPUs are seen");
   EXPECT_TRUE(gpu_troubles({}, 0).empty());
   EXPECT_TRUE(gpu_troubles({}, std::nullopt).empty());
-  EXPECT_EQ(gpu_troubles({.gpu_error = "nvidia-smi hangs"}, 0).front(), "nvidia-smi hangs");
+  EXPECT_EQ(gpu_troubles({.gpu_error = "nvidia-smi hangs"}, 1).front(), "nvidia-smi hangs");
+  EXPECT_EQ(gpu_troubles({.gpu_error = "nvidia-smi hangs"}, std::nullopt).front(), "nvidia-smi hangs");
+  EXPECT_EQ(gpu_troubles({.devices = 1, .gpu_error = "nvidia-smi hangs"}, 0).front(), "nvidia-smi hangs");
+  EXPECT_TRUE(gpu_troubles({.gpu_error = "nvidia-smi fails"}, 0).empty()) << "the image has it, and the type no GPU";
 }
 
 TEST(Checkup, AnErrorThatNoCounterShowsIsWhatTheDriverAsksFor) {

@@ -1,3 +1,5 @@
+#include "plan/boot.hpp"
+
 #include <gtest/gtest.h>
 
 #include <dtrain/base/error.hpp>
@@ -28,6 +30,18 @@ TEST(CheckRequest, LeavesRoomForTheTagsThatComeLaterAndThoseOfTheUser) {
   EXPECT_EQ(problem_with(16, 10),
             "the options of cluster demo take 16 tags of its security group, and EC2 leaves room for 15 beside 10 of "
             "setting 'tag'");
+}
+
+TEST(BootScript, HasTheAddressOfAMountTarget) {
+  ClusterRequest request{.name = "demo", .bundle_sha256 = std::string(64, 'a')};
+  request.admission = request.bundle_sha256;
+  request.spec.shared = "efs";
+  FileSystem system{.id = "fs-1"};
+  const auto script = [&] { return boot_script(request, {}, NodeBoot::Role::worker, "10.0.0.1", system); };
+  EXPECT_NE(script().find("\nmount_target=''\n"), std::string::npos);
+  system.mount_targets.push_back({.zone = "a", .address = "172.31.7.7"});
+  system.mount_targets.push_back({.zone = "b", .address = "172.31.8.8"});
+  EXPECT_NE(script().find("\nmount_target=172.31.7.7\n"), std::string::npos);
 }
 
 TEST(CheckRequest, RefusesATagThatAnotherServiceOfTheClusterDoesNotTake) {

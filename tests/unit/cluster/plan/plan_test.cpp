@@ -267,6 +267,8 @@ TEST(Launches, HaveTheSameNumberUntilTheirMachinesWereThere) {
   fleet.nodes[1].launch = "0.abc";
   EXPECT_EQ(launch_number(fleet, {"w0001"}), 1);
   EXPECT_EQ(launch_number(fleet, {"w0002"}), 0);
+  fleet.nodes[0].launch = "1.abc";
+  EXPECT_EQ(launch_number(fleet, {"w0002"}), 2) << "the head's launch was complete";
   fleet.group->tags[tag::kLaunches] = "4";
   EXPECT_EQ(launch_number(fleet, {"w0002"}), 4);
 }

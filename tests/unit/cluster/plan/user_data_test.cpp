@@ -103,6 +103,15 @@ TEST(UserData, MountsEfsByTheNameOfItsPartition) {
   EXPECT_EQ(mounts(), "fs-0123456789abcdef0.efs.eusc-de-east-1.amazonaws.eu:/\n");
 }
 
+TEST(UserData, MountsEfsByAnAddressWhereItsNameStaysUnknown) {
+  std::string script = user_data(example());
+  script.replace(script.rfind("\nmain\n"), 6,
+                 "\nnow=0; date() { echo \"$now\"; }; sleep() { now=$((now + 60)); }\n"
+                 "mount() { echo \"$5\"; case $5 in 172*) ;; *) return 1 ;; esac; }\nmount_efs\n");
+  const std::string name = "fs-0123456789abcdef0.efs.eu-west-1.amazonaws.com:/\n";
+  EXPECT_EQ(said_by_shell(script), name + name + name + "172.31.7.7:/\n") << "a new mount target takes two minutes";
+}
+
 TEST(UserData, SaysThatAnImageHasNoClientOfLustre) {
   NodeBoot boot = example();
   boot.shared = {.kind = SharedFolder::Kind::lustre, .file_system = "fs-1", .mount_name = "a", .folder = "/d"};

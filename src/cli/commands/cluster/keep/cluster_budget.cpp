@@ -58,6 +58,7 @@ void require_budget(const BudgetView& view, const std::vector<std::string>& type
                     const cluster::Fleet& fleet) {
   if (!view.budget) return;
   if (fleet.on_emr()) refuse_budget_on_emr();
+  cloud.warn_of_prices();
   if (cluster::budget_state(*view.budget, view.spending.dollars) == cluster::BudgetState::spent) {
     throw UsageError(
         fmt::format("cluster {}: {} are spent", fleet.name, cluster::budget_text(*view.budget, view.spending)),

@@ -28,7 +28,7 @@ struct BudgetView {
 BudgetView read_budget(ClusterCloud& cloud, const cluster::Fleet& fleet);
 [[noreturn]] void refuse_budget_on_emr();
 // Throws UsageError if nothing may be started: the budget is spent, or the price of a type that ran or of one of
-// `types`, which are to run, is unknown.
+// `types`, which are to run, is unknown. Warns where the prices are those of another region.
 void require_budget(const BudgetView& view, const std::vector<std::string>& types, ClusterCloud& cloud,
                     const cluster::Fleet& fleet);
 

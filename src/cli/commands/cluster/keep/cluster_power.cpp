@@ -243,6 +243,7 @@ ExitCode start(const StartMachines& options, Reporter& reporter) {
     std::vector<std::string> types;
     for (const cluster::Node& node : off) types.push_back(node.type);
     require_budget(read_budget(cloud, fleet), types, cloud, fleet);
+    cloud.warn_of_prices();
     require_consent(options.yes,
                     fmt::format("cluster {}: start {}, for {} an hour: {}?", fleet.name,
                                 count_text(off.size(), "machine"), price_of(off, cloud), names_of(off)),
