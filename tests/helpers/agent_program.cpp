@@ -24,9 +24,7 @@ int be_agent(std::vector<std::string> worker_command) {
     const Json leader = Json::parse(read_file(folder / "leader.json"), "leader.json");
     return elastic::AgentOptions::FolderNews{.leader = elastic::leader_from_json(leader), .job_over = false};
   };
-  elastic::run_agent({.order = order,
-                      .worker_command = std::move(worker_command),
-                      .look_into_folder = look});
+  elastic::run_agent({.order = order, .worker_command = std::move(worker_command), .look_into_folder = look});
   return 0;
 }
 
