@@ -97,7 +97,7 @@ void Console::answer(std::string_view text) {
 
 void Console::answer_json(const Json& document) {
   answer(document.dump());
-  flush();
+  if (!queue_) flush();
 }
 
 void Console::flush() {

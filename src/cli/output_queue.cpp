@@ -22,9 +22,13 @@ using std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kLook{50};  // within which waits see a stop
 
 void leave_signals_to_other_threads() {
+  struct sigaction interrupt {};
+  interrupt.sa_handler = [](int) {};
+  ::sigaction(SIGURG, &interrupt, nullptr);
   sigset_t signals;
   sigfillset(&signals);
-  for (const int fault : {SIGPIPE, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP}) sigdelset(&signals, fault);
+  for (const int fault : {SIGPIPE, SIGURG, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP})
+    sigdelset(&signals, fault);
   pthread_sigmask(SIG_SETMASK, &signals, nullptr);
 }
 
@@ -49,7 +53,15 @@ OutputQueue::OutputQueue(OutputQueueLimits limits)
       last_taken_(steady_clock::now()),
       thread_([this](std::stop_token stop) { write_pieces(stop); }) {}
 
-OutputQueue::~OutputQueue() { finish(); }
+OutputQueue::~OutputQueue() {
+  finish();
+  thread_.request_stop();
+  const MutexLock lock(mutex_);
+  while (!ended_) {
+    ::pthread_kill(thread_.native_handle(), SIGURG);
+    taken_.wait_for(mutex_, kLook);
+  }
+}
 
 void OutputQueue::put(int fd, std::string text) {
   const MutexLock lock(mutex_);
@@ -100,6 +112,8 @@ void OutputQueue::write_pieces(std::stop_token stop) {
     if (done < 0) errors_.emplace(piece.fd, error);
     if (done != 0) took(done > 0 ? static_cast<std::size_t>(done) : rest.size());
   }
+  ended_ = true;
+  taken_.notify_all();
 }
 
 // Of the first piece.

@@ -26,7 +26,8 @@ struct OutputQueueLimits {
 // many lines it lost. Text that cannot be written (a full disk, a reader that is gone) is dropped.
 //
 // The thread asks poll(2) before each write and writes at most PIPE_BUF bytes, which a pipe then takes at once, so that
-// it can be ended while a reader stands still. It blocks the signals of the process, which interrupt other threads,
+// it can be ended while a reader stands still. A terminal may still hold it up in write(2): SIGURG, which this process
+// uses for nothing else, then interrupts it. It blocks the other signals of the process, which interrupt other threads,
 // except SIGPIPE, which the kernel sends to the thread that writes.
 class OutputQueue {
  public:
@@ -63,9 +64,9 @@ class OutputQueue {
   std::size_t waiting_ DTRAIN_GUARDED_BY(mutex_) = 0;   // bytes of pieces_ that are not written
   std::size_t lost_lines_ DTRAIN_GUARDED_BY(mutex_) = 0;
   std::chrono::steady_clock::time_point last_taken_ DTRAIN_GUARDED_BY(mutex_);  // or when the queue was empty last
-  bool given_up_ DTRAIN_GUARDED_BY(mutex_) = false;
+  bool given_up_ DTRAIN_GUARDED_BY(mutex_) = false, ended_ DTRAIN_GUARDED_BY(mutex_) = false;
   std::map<int, int> errors_ DTRAIN_GUARDED_BY(mutex_);  // by descriptor
-  std::jthread thread_;                                  // last: ends before the rest
+  std::jthread thread_;                                  // last
 };
 
 }  // namespace dtrain::cli

@@ -77,6 +77,19 @@ def test_kill_the_coordinator_of_a_job_without_elastic(world: World):
     job.expect_exactly_once(job.expect_bits_of_alone())
 
 
+def test_a_job_begins_again_once_the_last_one_has_saved(world: World):
+    """The same command with --resume waits for workers that still save, and goes on from there."""
+    job = world.job(elastic=False).start().wait_running().wait_steps(10)
+    pid = next(iter(job.training().values()))
+    send_signal(pid, signal.SIGSTOP)  # the others wait for it before they save
+    send_signal(job.process.pid, signal.SIGKILL)
+    job.wait()
+    job.start("--resume")
+    eventually(lambda: "waits until the workers" in job.said(), "it waits", 30)
+    send_signal(pid, signal.SIGCONT)
+    job.wait_running().expect_undisturbed_bits()
+
+
 def test_kill_everybody(world: World):
     """All workers die at once: the job starts them again and goes on from its last checkpoint."""
     job = world.job(arguments=["--checkpoint-every", 5]).start().wait_running().wait_steps(12)

@@ -35,9 +35,12 @@ std::int64_t nanoseconds() {
 
 bool is_same_request(int signal) { return signal == last_signal && nanoseconds() - last_time < kOneRequest; }
 
+// Not where the reader stands still: the handler must not wait for it.
 void answer() {
   const int error = errno;
-  if (const char* const words = first_answer) (void)!::write(STDERR_FILENO, words, std::strlen(words));
+  pollfd output{STDERR_FILENO, POLLOUT, 0};
+  const char* const words = first_answer;
+  if (words != nullptr && poll(&output, 1, 0) > 0) (void)!::write(STDERR_FILENO, words, std::strlen(words));
   errno = error;
 }
 
@@ -51,12 +54,13 @@ void remember(int signal) {
     std::raise(signal);  // comes once this handler has returned
     return;
   }
-  if (first_signal == 0 && !only_begins) answer();
-  if (first_signal == 0) first_signal = signal;
+  const bool is_first = first_signal == 0;
+  if (is_first) first_signal = signal;
   last_signal = signal;
   last_time = nanoseconds();
   count = count + 1;
   if (count >= limit && !only_begins) ends_next[signal] = 1;
+  if (is_first && !only_begins) answer();
 }
 
 // A socket or a pipe to another process may be the one that is broken.

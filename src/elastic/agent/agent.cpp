@@ -38,9 +38,11 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto kTick = 100ms;
-// Time for the last frames to reach the coordinator, and for the kernel to end processes.
 constexpr auto kGrace = 1s;  // from SIGTERM to SIGKILL
+// Time for the last frames to reach the coordinator, and for the kernel to end processes.
 constexpr auto kLastTime = 3s;
+// Time in which a parent that sent a signal by its death is gone.
+constexpr auto kParentsEnd = 300ms;
 // A worker's message grows on its way to the coordinator.
 constexpr std::size_t kLongestMessage = net::kMaxFrame - 64;
 // Output is dropped when so much is unsent: a worker must not wait for a slow terminal, and the log file has all of it.
@@ -111,14 +113,26 @@ class Agent {
     stop_signals_ = FileDescriptor(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
     loop_.when_readable(stop_signals_.get(), [this] {
       signalfd_siginfo signal{};
-      if (::read(stop_signals_.get(), &signal, sizeof signal) == sizeof signal)
-        on_signal(static_cast<int>(signal.ssi_signo));
-      return !ending_;
+      if (::read(stop_signals_.get(), &signal, sizeof signal) == sizeof signal) hear_signal(signal);
+      return !finishing_;
     });
   }
 
-  // The first signal is a notice, so that workers leave at the next step. The second one ends the agent at once.
+  // The death of the parent sends a signal for each of its threads, and asks for nothing: where the parent was the
+  // coordinator, its connection closes too.
+  void hear_signal(const signalfd_siginfo& heard) {
+    const int signal = static_cast<int>(heard.ssi_signo);
+    if (static_cast<pid_t>(heard.ssi_pid) != parent_) return on_signal(signal);
+    loop_.after(kParentsEnd, [this, signal] {
+      if (::getppid() == parent_) on_signal(signal);
+    });
+  }
+
+  // The first signal is a notice, so that workers leave at the next step. The second one ends the agent at once, as
+  // each does while workers save.
   void on_signal(int signal) {
+    if (std::exchange(saving_, false)) return end_workers();
+    if (ending_) return;
     const bool first = !std::exchange(noticed_, true);
     if (!first || !joined_ || signal == SIGHUP) return end("a stop signal");
     give_notice({true, fmt::format("its agent got signal {}", signal)});
@@ -260,6 +274,10 @@ class Agent {
     if (std::exchange(ending_, true)) return;
     end_reason_ = reason;
     if (workers_.empty()) return finish();
+    end_workers();
+  }
+
+  void end_workers() {
     for (const auto& [id, worker] : workers_) worker->ask_to_end();
     finish_after(kGrace);
   }
@@ -269,6 +287,7 @@ class Agent {
     if (std::exchange(ending_, true)) return;
     end_reason_ = reason;
     if (workers_.empty()) return finish();
+    saving_ = true;
     for (const auto& [id, worker] : workers_) worker->hang_up();
     finish_after(follower_.welcome().grace);
   }
@@ -296,6 +315,7 @@ class Agent {
 
   const AgentOptions& options_;
   net::Loop loop_;
+  const pid_t parent_ = ::getppid();
   FileDescriptor stop_signals_;
   std::optional<AdmissionCheck> admission_check_;
   WorkerMemory memory_;
@@ -305,7 +325,7 @@ class Agent {
   std::optional<SpotWatch> spot_watch_;
   std::optional<net::EndNotice> final_notice_;
   bool noticed_ = false;
-  bool joined_ = false, ending_ = false, finishing_ = false, coordinator_gone_ = false;
+  bool joined_ = false, ending_ = false, saving_ = false, finishing_ = false, coordinator_gone_ = false;
   std::string end_reason_;
 };
 

@@ -12,8 +12,8 @@ namespace {
 // Longer than any deadline of a connect, because connects use the loop itself.
 constexpr std::chrono::seconds kLastWait{6};
 
-// A task that waits for a machine that is gone takes a second, and an election asks half of all machines.
-constexpr int kMostThreads = 256;
+// A task that waits for a machine that is gone takes a second, as long as an election waits for all answers.
+constexpr int kMostThreads = 2048;
 
 }  // namespace
 

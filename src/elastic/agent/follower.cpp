@@ -4,7 +4,7 @@
 //
 // Reports on workers are kept until a coordinator has confirmed them with a sign of life, and are sent again to the
 // next coordinator; other frames are dropped while there is no connection. A lost connection ends the agent, or starts
-// the search for a coordinator when agents outlive it. on_over is called once, for every reason to end.
+// the search for a coordinator when agents outlive it. on_lost or on_over is called once, for every reason to end.
 #include "follower.hpp"
 
 #include <fmt/format.h>
@@ -198,8 +198,11 @@ void Follower::closed(const net::Channel* channel, const std::string& reason) {
   feed(LeaderGone{});
 }
 
+// One that is only silent sees that this agent is gone, and asks nothing of it any more.
 void Follower::lost(const std::string& reason) {
-  if (!std::exchange(over_, true)) events_.on_lost(reason);
+  if (std::exchange(over_, true)) return;
+  channel_ = nullptr;
+  events_.on_lost(reason);
 }
 
 void Follower::over(const std::string& reason) {

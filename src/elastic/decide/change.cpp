@@ -79,7 +79,7 @@ void switch_over(DecisionContext& context) {
   std::vector<WorkerId> newcomers;
   for (const WorkerId id : state.change->members) {
     Worker& worker = state.workers.at(id);
-    if (!worker.let_in) worker.let_in = context.now;
+    if (!worker.let_in || (state.freezing && state.freezing->holding_since)) worker.let_in = context.now;
     if (is_member(worker)) continue;
     newcomers.push_back(id);
     context.enter_phase(worker, WorkerPhase::member);

@@ -38,6 +38,7 @@ ExitCode coordinate_here(const JobStart& start, const MakeWork& make_work, Repor
                    .is_here = !start.job.is_on_other_machines()});
   // Before the work takes the prefix of its checkpoints: that a job runs there is what the user must hear first.
   if (is_coordinated(folder)) coordinate(folder);
+  await_saving_agents(folder, reporter);
   const std::unique_ptr<JobWork> work = make_work(hosts.list, folder, reporter);
 
   make_folder(folder.path);

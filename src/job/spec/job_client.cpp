@@ -10,6 +10,8 @@
 #include <utility>
 
 #include <dtrain/base/error_json.hpp>
+#include <dtrain/base/signals.hpp>
+#include <dtrain/base/stop.hpp>
 #include <dtrain/net/channel.hpp>
 #include <dtrain/net/loop_thread.hpp>
 
@@ -168,6 +170,19 @@ bool has_living_job(const JobFolder& folder) {
     if (!may_have_successor(folder, *file)) return false;
     if (std::chrono::steady_clock::now() > end) return has_agents_of_unfinished_job(folder);
     std::this_thread::sleep_for(kBetweenTries);
+  }
+}
+
+void await_saving_agents(const JobFolder& folder, Reporter& reporter) {
+  const auto file = read_coordinator(folder);
+  if (!file || file->survives || file->over()) return;
+  for (bool is_told = false; has_agents(folder);) {
+    if (!std::exchange(is_told, true)) {
+      reporter.note(
+          fmt::format("{}: waits until the workers of the job whose coordinator was lost have saved and ended",
+                      folder.path.string()));
+    }
+    if (!pause_unless_stopped(kBetweenTries)) throw Interrupted(stop_signal(), "stopped before the job began");
   }
 }
 

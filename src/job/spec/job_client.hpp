@@ -32,6 +32,9 @@ void ask_to_stop(const JobFolder& folder, const std::string& reason, bool at_onc
 std::string converse(const CoordinatorFile& file, const std::string& request);
 // Whether the coordinator of the file still answers, on whatever machine. Blocks for at most some seconds.
 bool answers(const CoordinatorFile& file);
+// Waits for the agents on this machine of a job that lost its coordinator, whose workers save their state. Throws
+// Interrupted.
+void await_saving_agents(const JobFolder& folder, Reporter& reporter);
 // Whether a job that survives its coordinator runs there, be it only its agents on this machine. Where another
 // coordinator may be about to take over, waits until that is certain.
 bool has_living_job(const JobFolder& folder);

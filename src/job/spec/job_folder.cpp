@@ -166,15 +166,17 @@ std::vector<std::int64_t> agents_of(const JobFolder& folder) {
   }
 }
 
+bool has_agents(const JobFolder& folder) { return is_locked(folder.agents_lock(), LOCK_EX); }
+
 bool has_agents_of_unfinished_job(const JobFolder& folder) {
-  if (!is_locked(folder.agents_lock(), LOCK_EX)) return false;
+  if (!has_agents(folder)) return false;
   const auto file = read_coordinator(folder);
   return file && file->survives && !file->over();
 }
 
 bool may_have_successor(const JobFolder& folder, const CoordinatorFile& file) {
   const bool is_here = file.launcher == config::Launcher::local && file.host == host_name();
-  return file.survives && (!is_here || is_locked(folder.agents_lock(), LOCK_EX));
+  return file.survives && (!is_here || has_agents(folder));
 }
 
 }  // namespace dtrain::job

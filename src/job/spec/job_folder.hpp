@@ -102,6 +102,8 @@ bool is_coordinated(const JobFolder& folder);
 std::vector<std::int64_t> agents_of(const JobFolder& folder);
 // Process ids of those who hold a lock on the file with this inode, by the content of /proc/locks. Pure.
 std::vector<std::int64_t> holders_in(const std::string& locks, std::uint64_t inode);
+// Whether an agent on this machine still runs.
+bool has_agents(const JobFolder& folder);
 // Whether agents of this machine's launcher live, though the job has not ended: they are to choose a coordinator.
 bool has_agents_of_unfinished_job(const JobFolder& folder);
 // Whether another coordinator may take over from this one: for a job on this machine, whether any agent lives.

@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(BackgroundTasks, ManyAtOnceAreAllDoneByABoundedNumberOfThreads) {
-  constexpr int kTasks = 1000;
+  constexpr int kTasks = 2500;
   net::Loop loop;
   BackgroundTasks tasks(loop);
   std::atomic<int> running = 0, most = 0;
@@ -23,7 +23,7 @@ TEST(BackgroundTasks, ManyAtOnceAreAllDoneByABoundedNumberOfThreads) {
         [&, i]() -> std::function<void()> {
           const int now = ++running;
           for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) continue;
-          std::this_thread::sleep_for(2ms);
+          std::this_thread::sleep_for(200ms);
           --running;
           if (i % 2 == 1) throw std::runtime_error("counts as done, without a result");
           return [&] {
@@ -34,7 +34,8 @@ TEST(BackgroundTasks, ManyAtOnceAreAllDoneByABoundedNumberOfThreads) {
   }
   loop.run();
   EXPECT_EQ(done, kTasks / 2);
-  EXPECT_LE(most, 256);
+  EXPECT_LE(most, 2048);
+  EXPECT_GT(most, 256);
 }
 
 }  // namespace
