@@ -149,11 +149,10 @@ ExportResult export_page(const std::vector<std::string>& folders, const Path& ou
   const auto store = far ? std::make_shared<net::ObjectStore>() : nullptr;
   Catalog catalog(folders, store);
   catalog.look(std::chrono::steady_clock::now(), [] { return false; });
-  if (const auto complaints = catalog.take_complaints(); !complaints.empty()) {
-    if (far) throw RemoteError(complaints.front());
-    throw Error(complaints.front());
-  }
   const std::size_t runs = catalog.ids().size();
+  const std::vector<std::string> complaints = catalog.take_complaints();
+  if (!complaints.empty() && far) throw RemoteError(complaints.front());
+  if (!complaints.empty() && runs == 0) throw Error(complaints.front());
   if (runs == 0) {
     throw UsageError(fmt::format("{}: no run or job", join(folders, ", ")),
                      "name folders that hold the --model-prefix or the --job-dir of a training");

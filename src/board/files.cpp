@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <iterator>
 #include <map>
@@ -19,7 +20,8 @@ namespace dtrain::board {
 namespace {
 
 constexpr int kDepth = 16;
-constexpr std::size_t kMostListed = 20'000;  // files of a folder
+constexpr std::chrono::seconds kLongestSearch{5};  // no page is served meanwhile
+constexpr std::size_t kMostListed = 20'000;        // files of a folder
 constexpr std::uint64_t kSmall = 4 << 20;
 
 bool is_record(std::string_view name) { return name == "events.jsonl" || name == "steps.jsonl"; }
@@ -85,8 +87,9 @@ class LocalFiles final : public Files {
     std::vector<ListedFile> files;
     for (auto entry = std::filesystem::directory_iterator(folder, ignored_);
          entry != std::filesystem::directory_iterator(); entry.increment(ignored_)) {
-      if (const auto length = size(entry->path().string()))
-        files.push_back({entry->path().filename().string(), *length});
+      struct stat status {};  // one that cannot be asked must not hide the others
+      if (::stat(entry->path().c_str(), &status) == 0 && S_ISREG(status.st_mode))
+        files.push_back({entry->path().filename().string(), static_cast<std::uint64_t>(status.st_size)});
       if (files.size() >= kMostListed) break;
     }
     std::ranges::sort(files, {}, &ListedFile::name);
@@ -100,12 +103,13 @@ class LocalFiles final : public Files {
   FoundRuns search(const Path& top, int depth) {
     FoundRuns found;
     std::size_t seen = 0;
+    const auto until = std::chrono::steady_clock::now() + kLongestSearch;
     for (std::vector<Path> level{top}, below; !level.empty(); level = std::exchange(below, {}), --depth) {
       for (const Path& folder : level) {
-        if (++seen > most_folders_) {
+        if (++seen > most_folders_ || std::chrono::steady_clock::now() > until) {
           found.complaint = fmt::format(
-              "{}: runs may be missing, because more than {} folders are below it; name the folders that hold the runs",
-              top.string(), most_folders_);
+              "{}: runs may be missing, because the search ended after {} folders; name the folders that hold the runs",
+              top.string(), seen - 1);
           return found;
         }
         std::vector<Path> inside = look_into(folder, found);

@@ -47,7 +47,10 @@ void stop_for_good(const job::JobFolder& job) {
   try {
     job::ask_to_stop(job, kReason, false);
   } catch (const Error&) {
-    if (!queued) throw;  // the attempt is over, or about to begin: the runner of the queue ends it
+    // The runner of the queue ends an attempt that runs, and no other begins.
+    const bool is_final =
+        queued && (queued->queue.has_runner() || !job::is_held(queued->queue.at(queued->number).attempt_lock()));
+    if (!is_final) throw;
   }
 }
 

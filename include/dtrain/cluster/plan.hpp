@@ -59,7 +59,8 @@ struct Pool {
   double max_price = 0;       // of a spot instance, as in Spec
   std::string reservation{};  // the capacity reservation that it is; empty: none
   int weight = 1;             // as how many workers each of its machines counts
-  std::string text() const;   // "on-demand c5.large in us-east-1a"
+  std::string text() const;   // "on-demand c5.large in us-east-1a", and its reservation
+  std::string place() const;  // the same without that
 };
 
 struct QuotaNeed {

@@ -90,7 +90,7 @@ struct HealMemory {
     UnixTime boot_failed{0};  // when a worker was last seen to have shut itself down soon after its start; 0: none was
     bool boots_fail() const { return boot_failed != UnixTime(0); }
   };
-  std::map<std::string, Rest> rests{};          // by Pool::text()
+  std::map<std::string, Rest> rests{};          // by Pool::place(), for a machine does not show its reservation
   std::map<std::string, UnixTime> sick{};       // by id: since when
   std::set<std::string> lost{};                 // ids of machines whose loss is known, or was announced
   std::map<std::string, UnixTime> handovers{};  // by id of a worker that goes: since when its successor runs

@@ -191,7 +191,7 @@ export class JobPage {
     if (!this.actions.firstChild) {
       const host = el("input", { type: "text", id: "newhost", placeholder: "host" });
       replace(this.actions, panel("Actions",
-        el("div", { class: "tools" }, el("button", { type: "button", onclick: () => this.wish({ action: "stop" }, "Stop the job? It saves a checkpoint and can be resumed.") }, "Stop the job"),
+        el("div", { class: "tools" }, el("button", { type: "button", onclick: () => this.wish({ action: "stop" }, "Stop the job? A training saves a checkpoint. A queue does not start the job again.") }, "Stop the job"),
           el("label", { for: "newhost" }, "Add", host), el("button", { type: "button", onclick: () => host.value.trim() && this.wish({ action: "add", host: host.value.trim() }, "Add " + host.value.trim() + " to the job?") }, "Add")),
         this.hosts));
     }

@@ -23,6 +23,8 @@ namespace {
 constexpr std::size_t kNonceBytes = 8;
 // A worker that has no name after so many hours was left by an `add` that was interrupted.
 constexpr double kUntilNamedHours = 2.0 / 60;
+// Time in which `health --replace` goes on with a machine that an interrupted one started; then `add` takes it.
+constexpr double kReplacementHours = 1;
 constexpr std::chrono::seconds kToMark{10};
 constexpr const char* kAddQueued = "ADD_QUEUED";
 constexpr const char* kYes = "yes";
@@ -89,6 +91,7 @@ std::vector<std::string> orphans(const Fleet& fleet, int most) {
     const bool is_nameless = !node->named() && hours_of(*node) > kUntilNamedHours;
     const bool is_left = !node->base && !node->launch.empty() && (is_marked(*node) || is_nameless);
     const bool is_expected =
+        hours_of(*node) < kReplacementHours &&
         std::ranges::any_of(fleet.nodes, [&](const Node& other) { return comes_for(*node, other.instance_id); });
     if (is_left && !is_expected && !has_gone_on(*node) && std::ssize(found) < most) found.push_back(node->instance_id);
   }

@@ -16,7 +16,7 @@ void rest_longer(HealMemory::Rest& rest, UnixTime now) {
 void note_stay(const WorkerSeen& worker, HealMemory& memory, UnixTime now) {
   const bool stays =
       worker.state == WorkerSeen::State::running && worker.sick.empty() && now - worker.began >= kLeastAge;
-  const auto rest = memory.rests.find(worker.pool.text());
+  const auto rest = memory.rests.find(worker.pool.place());
   if (!stays || rest == memory.rests.end()) return;
   if (rest->second.boots_fail() && worker.began > rest->second.boot_failed) memory.rests.erase(rest);
 }
@@ -26,9 +26,10 @@ void note_stay(const WorkerSeen& worker, HealMemory& memory, UnixTime now) {
 void note_loss(const WorkerSeen& worker, HealMemory& memory, UnixTime now) {
   if (!memory.lost.insert(worker.id).second) return;
   const bool is_young = worker.healed && worker.began != UnixTime(0) && now - worker.began < kLeastAge;
-  const bool boot_failed = is_young && worker.shut_down, is_spot = worker.pool.market == Market::spot;
+  const bool boot_failed = is_young && worker.shut_down && !worker.left_itself,
+             is_spot = worker.pool.market == Market::spot;
   if (!boot_failed && !is_spot) return;
-  HealMemory::Rest& rest = memory.rests[worker.pool.text()];
+  HealMemory::Rest& rest = memory.rests[worker.pool.place()];
   if (boot_failed && worker.began > rest.boot_failed) {  // machines of one start count once
     rest_longer(rest, now);
     rest.boot_failed = now;
@@ -50,9 +51,9 @@ void note_losses(const Observed& observed, HealMemory& memory, UnixTime now) {
 
 HealMemory after_attempts(HealMemory memory, const std::vector<Attempt>& attempts, UnixTime now) {
   for (const Attempt& one : attempts) {
-    HealMemory::Rest& rest = memory.rests[one.pool.text()];
+    HealMemory::Rest& rest = memory.rests[one.pool.place()];
     if (one.got >= one.wanted) {
-      if (!rest.boots_fail()) memory.rests.erase(one.pool.text());
+      if (!rest.boots_fail()) memory.rests.erase(one.pool.place());
       continue;
     }
     // A pool that gave some has no more now, but it is not one that has none.

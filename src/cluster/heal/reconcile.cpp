@@ -306,7 +306,7 @@ class Decision {
   }
 
   UnixTime opens_at(const Pool& pool) const {
-    const auto rest = made_.memory.rests.find(pool.text());
+    const auto rest = made_.memory.rests.find(pool.place());
     if (rest == made_.memory.rests.end()) return UnixTime(0);
     const bool urgent = all_counted() < least_ && !rest->second.boots_fail();
     return urgent ? std::min(rest->second.until, rest->second.since + kUrgentPoolPause) : rest->second.until;
@@ -324,7 +324,7 @@ class Decision {
     UnixTime first = opens_at(observed_.pools.front());
     for (const Pool& pool : observed_.pools) first = std::min(first, opens_at(pool));
     const bool boots_fail = std::ranges::any_of(observed_.pools, [&](const Pool& pool) {
-      const auto rest = made_.memory.rests.find(pool.text());
+      const auto rest = made_.memory.rests.find(pool.place());
       return rest != made_.memory.rests.end() && rest->second.boots_fail();
     });
     return fmt::format("{}; the next one is asked in {}",

@@ -295,10 +295,9 @@ std::string quota_of(const std::string& type) {
   return "standard";
 }
 
-std::string Pool::text() const {
-  return fmt::format("{} {} in {}{}", enum_name(kMarketNames, market), type, zone,
-                     reservation.empty() ? "" : ", reservation " + reservation);
-}
+std::string Pool::text() const { return place() + (reservation.empty() ? "" : ", reservation " + reservation); }
+
+std::string Pool::place() const { return fmt::format("{} {} in {}", enum_name(kMarketNames, market), type, zone); }
 
 bool Plan::has(Step step) const {
   return std::ranges::any_of(actions, [&](const Action& action) { return action.step == step; });
