@@ -118,13 +118,14 @@ class Agent {
     });
   }
 
-  // The death of the parent sends a signal for each of its threads, and asks for nothing: where the parent was the
-  // coordinator, its connection closes too.
+  // The death of the parent sends a signal for each of its threads: together they are one notice. Where the parent was
+  // the coordinator, its connection has closed by then.
   void hear_signal(const signalfd_siginfo& heard) {
     const int signal = static_cast<int>(heard.ssi_signo);
     if (static_cast<pid_t>(heard.ssi_pid) != parent_) return on_signal(signal);
     loop_.after(kParentsEnd, [this, signal] {
-      if (::getppid() == parent_) on_signal(signal);
+      const bool is_dead = ::getppid() != parent_;
+      if (!is_dead || !(noticed_ || ending_)) on_signal(signal);
     });
   }
 
