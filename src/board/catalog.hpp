@@ -53,7 +53,7 @@ class Catalog {
   };
   struct Root {
     std::string name;
-    Path top;  // of a folder on this machine: absolute, because the working folder may vanish
+    Path top;  // absolute, because the working folder may vanish; empty for s3://
     std::unique_ptr<Files> files;
     Time next{};
     std::string trouble{};

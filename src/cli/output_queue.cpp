@@ -32,7 +32,7 @@ void leave_signals_to_other_threads() {
   pthread_sigmask(SIG_SETMASK, &signals, nullptr);
 }
 
-// Of a descriptor that takes text now, or that fails.
+// Whether the descriptor takes text now, or fails.
 bool is_ready(int fd) {
   pollfd output{.fd = fd, .events = POLLOUT, .revents = 0};
   return ::poll(&output, 1, static_cast<int>(kLook.count())) > 0;
@@ -116,7 +116,7 @@ void OutputQueue::write_pieces(std::stop_token stop) {
   taken_.notify_all();
 }
 
-// Of the first piece.
+// The thread has written so many bytes of the first piece, or dropped them.
 void OutputQueue::took(std::size_t bytes) {
   Piece& piece = pieces_.front();
   piece.written += bytes;

@@ -14,7 +14,7 @@
 namespace dtrain::cli {
 
 struct OutputQueueLimits {
-  std::size_t bytes = std::size_t{64} << 20;    // of text that waits
+  std::size_t bytes = std::size_t{64} << 20;    // that may wait, over both streams
   std::chrono::milliseconds patience{500};      // for a reader that takes nothing while the queue is full
   std::chrono::milliseconds flush_bound{2000};  // for a reader that takes nothing, in flush()
 };
@@ -66,7 +66,7 @@ class OutputQueue {
   std::chrono::steady_clock::time_point last_taken_ DTRAIN_GUARDED_BY(mutex_);  // or when the queue was empty last
   bool given_up_ DTRAIN_GUARDED_BY(mutex_) = false, ended_ DTRAIN_GUARDED_BY(mutex_) = false;
   std::map<int, int> errors_ DTRAIN_GUARDED_BY(mutex_);  // by descriptor
-  std::jthread thread_;                                  // last
+  std::jthread thread_;                                  // declared last: it ends before what it uses
 };
 
 }  // namespace dtrain::cli

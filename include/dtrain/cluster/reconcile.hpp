@@ -146,8 +146,8 @@ struct HealDecision {
 // `least`: below this number of workers, pools rest for less long.
 HealDecision reconcile(const Observed& observed, const Wish& wish, int least, HealMemory memory, UnixTime now);
 
-// What is remembered after a request for workers: a pool that gave none rests, each time for twice as long. The rest
-// of one whose machines shut themselves down soon after their start ends with the first one that stays.
+// What is remembered after a request for workers: a pool that gave none rests, each time for twice as long. Where
+// the machines of a pool shut themselves down soon after their start, its rest ends once one of them stays.
 HealMemory after_attempts(HealMemory memory, const std::vector<Attempt>& attempts, UnixTime now);
 
 // The pools in the order in which lost workers are refilled: in each zone each market, in each market each type, so

@@ -41,6 +41,9 @@ struct StepSize {
   }
 };
 
+// Times the limit of silence when all look ill: the cause may be the coordinator itself, or a disk that they share.
+inline constexpr int kPatienceWhenAll = 5;
+
 // The same for the whole job.
 struct Policy {
   bool elastic = false;                 // false: the first failure ends the job, and the host file is read once

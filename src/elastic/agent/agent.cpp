@@ -155,7 +155,8 @@ class Agent {
     try {
       spot_watch_.emplace(loop_, url, [this](const net::EndNotice& notice) { give_notice(notice); });
     } catch (const std::system_error&) {
-      if (options_.on_note) options_.on_note("no thread can be started that hears of the machine's end");
+      if (options_.on_note)
+        options_.on_note("notices of this machine's end are not heard, because no thread can be started");
     }
   }
 

@@ -2,8 +2,8 @@
 //
 // Threads share `Shared`, which outlives this object: a task that ends after the destruction finds `loop` empty and
 // drops its result. The mutex guards all of Shared. A task that throws counts as ended without a result. A thread takes
-// one task after the other and ends where none waits, so that a thousand tasks at once are no thousand threads. Where
-// the system refuses a thread, those that run do the work; where none runs, the task is refused.
+// one task after the other and ends where none waits; their number is bounded. Where the system refuses a thread, those
+// that run do the work; where none runs, the task is refused.
 #pragma once
 
 #include <deque>

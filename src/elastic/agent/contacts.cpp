@@ -6,7 +6,6 @@ namespace dtrain::elastic {
 namespace {
 
 constexpr Duration kLongBeat{1'500};  // beats further apart than this: this process itself was held up
-constexpr int kPatienceWhenAll = 5;
 constexpr std::size_t kRemembered = 100;
 
 }  // namespace

@@ -14,9 +14,7 @@ namespace {
 using Seconds = std::chrono::duration<double>;
 
 constexpr Duration kLongTick{1'000};  // ticks further apart than this: the coordinator itself was held up
-constexpr int kPatienceWhenAll =
-    5;  // times the limit when all members look ill: the cause may be this process or a shared disk
-constexpr double kSmoothing = 0.2;  // of compute times: about the last five steps
+constexpr double kSmoothing = 0.2;    // of compute times: about the last five steps
 constexpr std::size_t kStepsToJudge = 8;
 
 bool waits_for_others(Phase phase) {

@@ -48,7 +48,7 @@ std::optional<FirstRun> find_first_run(const config::TrainOptions& options, cons
     try {
       FirstRun run{.file = *file, .options = config::parse_config(read_file(*file), file->string())};
       if (folder.path == of_prefix.path || is_of_prefix(run.options, *options.model_prefix)) return run;
-    } catch (const Error&) {  // somebody changed it
+    } catch (const Error&) {  // the file was changed, and is no configuration now
     }
   }
   return std::nullopt;
