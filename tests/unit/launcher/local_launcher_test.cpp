@@ -1,5 +1,10 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+
+#include <chrono>
+#include <fstream>
+#include <thread>
 
 #include <dtrain/base/process.hpp>
 #include <dtrain/base/wait_status.hpp>
@@ -26,30 +31,39 @@ class LocalLauncherTest : public testing::Test {
     return spawn(child);
   }
 
+  // An agent that writes its number; descendants of this process may be those of an earlier test.
+  std::vector<std::string> numbered_agent() const {
+    return {"/bin/sh", "-c", fmt::format("echo $$ > {0}.new; mv {0}.new {0}; exec sleep 1000", number_file_.string())};
+  }
+  pid_t agent() const {
+    pid_t number = 0;
+    while (!(std::ifstream(number_file_) >> number)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    return number;
+  }
+
   const TemporaryFolder folder_;
+
+ private:
+  const Path number_file_ = folder_.path() / "number";
 };
 
 TEST_F(LocalLauncherTest, AgentsOutliveItWhereTheJobGoesOn) {
-  std::vector<pid_t> agents;
   {
-    LocalLauncher launcher({.command = kSleep, .job_goes_on = [] { return true; }});
+    LocalLauncher launcher({.command = numbered_agent(), .job_goes_on = [] { return true; }});
     start(launcher, "w1", folder_.path());
-    do {  // the process that starts the agent may still be there
-      agents = descendants_of(::getpid());
-    } while (agents.size() > 1);
   }
-  ASSERT_EQ(agents.size(), 1u);
-  EXPECT_FALSE(has_ended(agents[0]));
-  ::kill(agents[0], SIGKILL);
-  wait_for_end(agents[0]);
+  EXPECT_FALSE(has_ended(agent()));
+  ::kill(agent(), SIGKILL);
+  wait_for_end(agent());
 }
 
 TEST_F(LocalLauncherTest, AgentsEndWithAJobThatIsOver) {
   {
-    LocalLauncher launcher({.command = kSleep, .job_goes_on = [] { return false; }});
+    LocalLauncher launcher({.command = numbered_agent(), .job_goes_on = [] { return false; }});
     start(launcher, "w1", folder_.path());
+    EXPECT_FALSE(has_ended(agent()));
   }
-  EXPECT_TRUE(descendants_of(::getpid()).empty());
+  EXPECT_EQ(::kill(agent(), 0), -1) << "it still runs, or was not reaped";
 }
 
 TEST_F(LocalLauncherTest, WhatAnInheritedAgentLeftEndsWhenAnotherTakesItsPlace) {
