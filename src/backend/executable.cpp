@@ -9,6 +9,11 @@ namespace dtrain::backend {
 
 ContributionSink* StepSink::host() const {
   const auto* const sink = std::get_if<ContributionSink*>(&to_);
+  return sink ? *sink : deferring();
+}
+
+DeferringSink* StepSink::deferring() const {
+  const auto* const sink = std::get_if<DeferringSink*>(&to_);
   return sink ? *sink : nullptr;
 }
 

@@ -22,19 +22,22 @@ LeafJoiner::LeafJoiner(const ReductionShape& shape, ShardSpan span, FloatPool& p
   for (Leaf& leaf : leaves_) {
     leaf.missing = std::make_unique<std::atomic<std::int64_t>[]>(buckets_.size());
     for (std::size_t b = 0; b < buckets_.size(); ++b) leaf.missing[b] = buckets_[b].size;
-    leaf.buckets_in_use = static_cast<int>(buckets_.size());
+    leaf.deferred.resize(buckets_.size());
+    leaf.uses = static_cast<int>(buckets_.size());
   }
 }
 
 LeafJoiner::~LeafJoiner() {
-  for (Leaf& leaf : leaves_) pool_.give(std::move(leaf.memory));
+  for (int shard = span_.first; shard < span_.last; ++shard) {
+    pool_.give(std::move(leaf_of(shard).memory), use_of(shard));
+  }
 }
 
 std::span<float> LeafJoiner::leaf(int shard) {
   DTRAIN_CHECK(shard >= span_.first && shard < span_.last, "a shard of another rank");
   const MutexLock lock(mutex_);
   FloatBuffer& memory = leaf_of(shard).memory;
-  if (memory.empty()) memory = pool_.take(shape_.size);
+  if (memory.empty()) memory = pool_.take(shape_.size, use_of(shard));
   return memory;
 }
 
@@ -44,21 +47,54 @@ FloatBuffer& LeafJoiner::first_memory() {
 }
 
 void LeafJoiner::ready(int shard, std::int64_t first, std::int64_t size) {
-  DTRAIN_CHECK(first >= 0 && size >= 0 && first + size <= shape_.size, "more floats are ready than a leaf has");
+  for_each_bucket({first, size}, [&](int bucket, FloatRange part) { complete(shard, bucket, part.size); });
+}
+
+// What is deferred of a bucket that is deferred in part is computed at once. A bucket that is rounded is so in every
+// leaf: each is computed by itself.
+void LeafJoiner::defer(int shard, FloatRange range, const std::shared_ptr<const DeferredFloats>& floats) {
   Leaf& leaf = leaf_of(shard);
-  const std::int64_t end = first + size;
-  for (int b = bucket_of(buckets_, first); first < end; ++b) {
+  for_each_bucket(range, [&](int b, FloatRange part) {
     const Bucket& bucket = buckets_[static_cast<std::size_t>(b)];
-    const std::int64_t covered = std::min(end, bucket.first + bucket.size) - first;
-    first += covered;
-    if (leaf.missing[static_cast<std::size_t>(b)].fetch_sub(covered, std::memory_order_acq_rel) != covered) continue;
-    if (bucket.rounded) round_to_bfloat16(leaf.memory.data() + bucket.first, bucket.size);
-    climb({0, shard}, b);
+    if (part.size < bucket.size) {
+      const DeferredFloats* const alone[] = {floats.get()};
+      floats->add_up(alone, part.first, {leaf.memory.data() + part.first, static_cast<std::size_t>(part.size)});
+      return complete(shard, b, part.size);
+    }
+    leaf.deferred[static_cast<std::size_t>(b)] = floats;
+    if (use_of(shard) == FloatPool::Use::leaf) release(shard);
+    if (bucket.rounded) {
+      await_computation({0, shard}, b);
+    } else {
+      complete(shard, b, part.size);
+    }
+  });
+}
+
+void LeafJoiner::for_each_bucket(FloatRange range, const std::function<void(int bucket, FloatRange part)>& act) const {
+  const std::int64_t end = range.first + range.size;
+  DTRAIN_CHECK(range.first >= 0 && range.size >= 0 && end <= shape_.size, "more floats are ready than a leaf has");
+  for (std::int64_t first = range.first; first < end;) {
+    const int bucket = bucket_of(buckets_, first);
+    const Bucket& whole = buckets_[static_cast<std::size_t>(bucket)];
+    const FloatRange part{first, std::min(end, whole.first + whole.size) - first};
+    act(bucket, part);
+    first += part.size;
   }
 }
 
+// So many floats more of a leaf's bucket are there, or deferred.
+void LeafJoiner::complete(int shard, int bucket, std::int64_t floats) {
+  Leaf& leaf = leaf_of(shard);
+  const Bucket& whole = buckets_[static_cast<std::size_t>(bucket)];
+  auto& missing = leaf.missing[static_cast<std::size_t>(bucket)];
+  if (missing.fetch_sub(floats, std::memory_order_acq_rel) != floats) return;
+  if (whole.rounded) round_to_bfloat16(leaf.memory.data() + whole.first, whole.size);
+  climb({0, shard}, bucket);
+}
+
 float* LeafJoiner::values_of(TreeNode node, int bucket) {
-  return leaf_of(node.index << node.level).memory.data() + buckets_[static_cast<std::size_t>(bucket)].first;
+  return leaf_of(first_shard_of(node)).memory.data() + buckets_[static_cast<std::size_t>(bucket)].first;
 }
 
 bool LeafJoiner::is_covered(TreeNode node) const {
@@ -75,7 +111,11 @@ void LeafJoiner::climb(TreeNode node, int bucket) {
     join(*sum, parts, bucket);
     node = *sum;
   }
-  on_piece_({bucket, node, values_of(node, bucket)});
+  if (is_deferred(node, bucket)) {
+    await_computation(node, bucket);
+  } else {
+    on_piece_({bucket, node, values_of(node, bucket)});
+  }
 }
 
 // The node that `node` is next added into; nullopt: these shards do not complete any.
@@ -93,19 +133,95 @@ void LeafJoiner::join(TreeNode sum, int parts, int bucket) {
     nodes[at] = {sum.level - (parts == 4 ? 2 : 1), parts * sum.index + i};
     values[at] = values_of(nodes[at], bucket);
   }
+  const std::span children(nodes.data(), static_cast<std::size_t>(parts));
+  const auto deferred = [&](TreeNode node) { return is_deferred(node, bucket); };
+  if (std::ranges::all_of(children, deferred)) return;
+  for (const TreeNode child : children) {
+    if (deferred(child)) compute(child, bucket);
+  }
   const Bucket& part = buckets_[static_cast<std::size_t>(bucket)];
   if (parts == 4) {
     add_pairs(values[0], values[1], values[2], values[3], part.size, part.rounded);
   } else {
     add(values[0], values[0], values[1], part.size, part.rounded);
   }
-  for (int i = 1; i < parts; ++i) release(nodes[static_cast<std::size_t>(i)]);
+  for (const TreeNode child : children.subspan(1)) release(first_shard_of(child));
 }
 
-// The memory of a leaf whose last bucket was added to another serves the next leaf.
-void LeafJoiner::release(TreeNode node) {
-  Leaf& leaf = leaf_of(node.index << node.level);
-  if (leaf.buckets_in_use.fetch_sub(1, std::memory_order_acq_rel) == 1) pool_.give(std::move(leaf.memory));
+// A bucket less: the memory of a leaf whose last one was added to another serves the next leaf.
+void LeafJoiner::release(int shard) {
+  FloatBuffer memory;
+  {
+    const MutexLock lock(mutex_);
+    Leaf& leaf = leaf_of(shard);
+    if (--leaf.uses == 0) memory = std::move(leaf.memory);
+  }
+  pool_.give(std::move(memory), use_of(shard));
+}
+
+// A bucket more.
+void LeafJoiner::hold(int shard) {
+  const MutexLock lock(mutex_);
+  Leaf& leaf = leaf_of(shard);
+  ++leaf.uses;
+  if (leaf.memory.empty()) leaf.memory = pool_.take(shape_.size, use_of(shard));
+}
+
+// The sums of pieces lie in the memory of their first leaves.
+FloatPool::Use LeafJoiner::use_of(int shard) const {
+  TreeNode node{0, shard};
+  std::optional<TreeNode> above = next_sum(node);
+  while (above && first_shard_of(*above) == shard) {
+    node = *above;
+    above = next_sum(node);
+  }
+  return above ? FloatPool::Use::leaf : FloatPool::Use::sum;
+}
+
+// All of its leaves are, or none.
+bool LeafJoiner::is_deferred(TreeNode node, int bucket) {
+  return leaf_of(first_shard_of(node)).deferred[static_cast<std::size_t>(bucket)] != nullptr;
+}
+
+void LeafJoiner::compute_deferred() {
+  while (const auto due = take_due()) {
+    const auto [node, bucket] = *due;
+    compute(node, bucket);
+    const Bucket& part = buckets_[static_cast<std::size_t>(bucket)];
+    if (part.rounded) {
+      complete(node.index, bucket, part.size);
+    } else {
+      on_piece_({bucket, node, values_of(node, bucket)});
+    }
+  }
+}
+
+void LeafJoiner::await_computation(TreeNode node, int bucket) {
+  const MutexLock lock(mutex_);
+  due_.emplace_back(node, bucket);
+}
+
+std::optional<LeafJoiner::Due> LeafJoiner::take_due() {
+  const MutexLock lock(mutex_);
+  if (due_.empty()) return std::nullopt;
+  const Due due = due_.front();
+  due_.pop_front();
+  return due;
+}
+
+// The node's floats, in the memory of its first leaf.
+void LeafJoiner::compute(TreeNode node, int bucket) {
+  const auto b = static_cast<std::size_t>(bucket);
+  const int first = first_shard_of(node), end = first + (1 << node.level);
+  std::vector<std::shared_ptr<const DeferredFloats>> owners;
+  std::vector<const DeferredFloats*> leaves;
+  for (int shard = first; shard < end; ++shard) {
+    owners.push_back(std::move(leaf_of(shard).deferred[b]));
+    leaves.push_back(owners.back().get());
+  }
+  if (use_of(first) == FloatPool::Use::leaf) hold(first);
+  const Bucket& part = buckets_[b];
+  leaves.front()->add_up(leaves, part.first, {values_of(node, bucket), static_cast<std::size_t>(part.size)});
 }
 
 }  // namespace dtrain::comm

@@ -21,6 +21,10 @@ class SingleReduction final : public Reduction {
 
   std::span<float> leaf(int shard) override { return joiner_.leaf(shard); }
   void ready(int shard, std::int64_t first, std::int64_t size) override { joiner_.ready(shard, first, size); }
+  void defer(int shard, FloatRange range, std::shared_ptr<const DeferredFloats> floats) override {
+    joiner_.defer(shard, range, floats);
+  }
+  void compute_deferred() override { joiner_.compute_deferred(); }
   Reduced finish() override {
     if (dead_) throw PeerLost("the communicator was aborted");
     DTRAIN_CHECK(roots_ == joiner_.buckets().size(), "leaves of the tree are missing");

@@ -16,6 +16,7 @@
 #include <dtrain/backend/dtype.hpp>
 #include <dtrain/backend/loss_scale.hpp>
 #include <dtrain/base/accelerator.hpp>
+#include <dtrain/base/deferred_floats.hpp>
 #include <dtrain/nn/graph.hpp>
 #include <dtrain/nn/objects.hpp>
 #include <dtrain/nn/optimizer.hpp>
@@ -97,6 +98,15 @@ class ContributionSink {
   virtual void ready(const ShardRange& shard, std::int64_t first, std::int64_t size, bool last) = 0;
 };
 
+// Receives parts of contributions also as what they are made of.
+class DeferringSink : public ContributionSink {
+ public:
+  // In place of ready(), for a part that is not the shard's last. The buffer has no part in it.
+  virtual void defer(const ShardRange& shard, FloatRange part, std::shared_ptr<const DeferredFloats> floats) = 0;
+  // Comes after each defer(), on as many of the executable's threads as have nothing else to do.
+  virtual void compute_deferred() = 0;
+};
+
 // Receives the contributions of shards that meet at each synchronized batch norm (nn/synchronized_norms.hpp): all
 // shards of a step are computed at the same time, on all ranks.
 class MeetingSink : public ContributionSink {
@@ -129,17 +139,19 @@ constexpr int waiting_subtrees(int shards) { return std::bit_width(static_cast<u
 class StepSink {
  public:
   StepSink(ContributionSink& sink) : to_(&sink) {}
+  StepSink(DeferringSink& sink) : to_(&sink) {}
   StepSink(MeetingSink& sink) : to_(&sink) {}
   StepSink(DeviceSink& sink) : to_(&sink) {}
   StepSink(OwnSum own) : to_(own) {}
   ContributionSink* host() const;  // nullptr: another one, or shards meet
+  DeferringSink* deferring() const;
   MeetingSink* meeting() const;
   DeviceSink* device() const;
   // DTRAIN_CHECKs that it is one: what an executable that computes on the host says to all others.
   ContributionSink& require_host() const;
 
  private:
-  std::variant<ContributionSink*, MeetingSink*, DeviceSink*, OwnSum> to_;
+  std::variant<ContributionSink*, DeferringSink*, MeetingSink*, DeviceSink*, OwnSum> to_;
 };
 
 // The sum over all shards of a step: on the host, in memory of the executable's GPU that nothing else uses before

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <dtrain/base/accelerator.hpp>
+#include <dtrain/base/deferred_floats.hpp>
 #include <dtrain/base/files.hpp>
 #include <dtrain/comm/float_buffer.hpp>
 #include <dtrain/comm/tree.hpp>
@@ -62,7 +63,12 @@ class Reduction {
   virtual std::span<float> leaf(int shard) = 0;
   // [first, first + size) of the leaf is final. Any thread, any order, each float exactly once.
   virtual void ready(int shard, std::int64_t first, std::int64_t size) = 0;
-  // Call when all leaves of this rank are ready. Blocks until the root is here.
+  // In place of ready(): the reduction computes this range when it adds leaves up.
+  virtual void defer(int shard, FloatRange range, std::shared_ptr<const DeferredFloats> floats) = 0;
+  // Computes what was deferred and is due. Comes after each defer(), on as many threads as have nothing else to do:
+  // they share the work. Any thread.
+  virtual void compute_deferred() = 0;
+  // Call when all leaves of this rank are ready and computed. Blocks until the root is here.
   virtual Reduced finish() = 0;
 };
 

@@ -69,8 +69,12 @@ class CpuExecutable final : public HostExecutable {
   void run_segments(Step& step, Lane& lane, int member, std::span<const Segment> segments);
   void end_shard(Step& step, Lane& lane, int member);
   void declare_segment(Step& step, Lane& lane, const Segment& segment);
+  void declare_rest(Step& step, Lane& lane);
   void run_segment(const Program& program, const Segment& segment, Context& context, int first, int n);
   void declare_ready(Step& step, const ShardRange& shard, std::span<const Part> parts, bool last);
+  void declare_deferred(Step& step, const ShardRange& shard, std::vector<std::shared_ptr<DenseFactors>> deferred);
+  std::vector<std::shared_ptr<DenseFactors>> factors_of_all(Lane& lane);
+  void compute_deferred(Step& step, Lane& lane);
   void gather_followers(Lane& lane, int member);
   int evaluation_block() const;
   StepMetrics evaluate_images(const HostBatch& batch, std::span<float> logits);
@@ -88,8 +92,9 @@ class CpuExecutable final : public HostExecutable {
   Muon muon_;
   LayerWise layer_wise_;
   Lowered training_, evaluation_;
-  std::vector<Part> other_parts_;    // what no segment declares as its gradient: final at the end of the shard
-  std::vector<Part> leaders_parts_;  // gradients that only a lane's leader writes: other threads clear theirs
+  std::vector<Part> other_parts_;       // what no segment declares as its gradient: final at the end of the shard
+  std::vector<Part> undeferred_parts_;  // of a contribution, where operations defer what they can
+  std::vector<Part> leaders_parts_;     // gradients that only a lane's leader writes: other threads clear theirs
   ModelState state_;
   std::span<const float> sum_;                // of the step that is to be applied
   std::vector<Worker> workers_;               // one per thread of the pool

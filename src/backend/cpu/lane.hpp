@@ -16,7 +16,8 @@ struct CpuExecutable::Step {
   std::vector<ShardRange> shards;
   StepKey key;
   ContributionSink* sink = nullptr;
-  bool meets = false;  // its shards meet at synchronized norms
+  DeferringSink* deferring = nullptr;  // the sink, if it is one
+  bool meets = false;                  // its shards meet at synchronized norms
   std::atomic<int> next{0};
 };
 

@@ -92,7 +92,8 @@ Segment Program::segment_of_ops(int first, int end, int max_samples) const {
       for (const TensorId id : *ids) tensor_bytes = std::max(tensor_bytes, tensor(id).sample_bytes());
     }
     weight_bytes = std::max(weight_bytes, each.weight_bytes());
-    segment.gradients.insert(segment.gradients.end(), each.gradients.begin(), each.gradients.end());
+    std::vector<Part>& parts = each.can_defer ? segment.deferrable : segment.gradients;
+    parts.insert(parts.end(), each.gradients.begin(), each.gradients.end());
   }
   const std::size_t samples = std::max(kChunkBytes, weight_bytes) / tensor_bytes;
   segment.max_chunk = static_cast<int>(std::clamp<std::size_t>(samples, 1, static_cast<std::size_t>(max_samples)));
@@ -104,25 +105,38 @@ Segment Program::segment_of_ops(int first, int end, int max_samples) const {
   return segment;
 }
 
-int Program::segment_of(int index) const {
-  const auto after = std::ranges::upper_bound(segments_, index, {}, &Segment::first_op);
-  return static_cast<int>(after - segments_.begin()) - 1;
-}
-
-std::vector<Part> Program::other_parts(std::int64_t size) const {
-  std::vector<Part> gradients, others;
-  for (const Segment& segment : segments_) {
-    gradients.insert(gradients.end(), segment.gradients.begin(), segment.gradients.end());
-  }
-  std::ranges::sort(gradients, {}, &Part::first);
+std::vector<Part> parts_between(std::vector<Part> parts, std::int64_t size) {
+  std::ranges::sort(parts, {}, &Part::first);
+  std::vector<Part> others;
   std::int64_t next = 0;
-  for (const Part& part : gradients) {
+  for (const Part& part : parts) {
     DTRAIN_CHECK(part.first >= next, "two operations write the same gradient");
     if (part.first > next) others.push_back({next, part.first - next});
     next = part.first + part.size;
   }
   if (next < size) others.push_back({next, size - next});
   return others;
+}
+
+int Program::segment_of(int index) const {
+  const auto after = std::ranges::upper_bound(segments_, index, {}, &Segment::first_op);
+  return static_cast<int>(after - segments_.begin()) - 1;
+}
+
+std::vector<Part> Program::other_parts(std::int64_t size) const {
+  std::vector<Part> gradients = deferrable_parts();
+  for (const Segment& segment : segments_) {
+    gradients.insert(gradients.end(), segment.gradients.begin(), segment.gradients.end());
+  }
+  return parts_between(std::move(gradients), size);
+}
+
+std::vector<Part> Program::deferrable_parts() const {
+  std::vector<Part> parts;
+  for (const Segment& segment : segments_) {
+    parts.insert(parts.end(), segment.deferrable.begin(), segment.deferrable.end());
+  }
+  return parts;
 }
 
 std::vector<Part> Program::leaders_parts() const {

@@ -38,6 +38,8 @@ struct Tensor {
   std::size_t sample_bytes() const { return static_cast<std::size_t>(shape.size()) * bytes_of(dtype); }
 };
 
+class DenseFactors;
+
 // What one thread owns.
 struct Worker {
   int id = 0;  // of the pool
@@ -54,7 +56,10 @@ struct Context {
   HostBatch shard;  // all its samples
   StepKey key;
   float* contribution = nullptr;  // ContributionLayout of this thread
-  float* logits = nullptr;        // [shard.n, classes], in evaluation
+  // Gradients of operations that can defer them: they append what theirs is made of, and write nothing.
+  bool defers = false;
+  std::vector<std::shared_ptr<DenseFactors>> deferred;
+  float* logits = nullptr;  // [shard.n, classes], in evaluation
   const float* parameters = nullptr;
   const float* statistics = nullptr;  // the running ones, in training
   int first = 0;
@@ -78,10 +83,7 @@ struct Context {
   const nn::Shape& shape(TensorId id) const { return tensors[static_cast<std::size_t>(id)].shape; }
 };
 
-// A part of the flat buffer of a contribution, in floats.
-struct Part {
-  std::int64_t first = 0, size = 0;
-};
+using Part = FloatRange;  // of the flat buffer of a contribution
 
 class Op {
  public:
@@ -92,6 +94,7 @@ class Op {
   // The parts of the contribution that it writes whole: each thread by the end of finish(), also one without samples,
   // or the first thread in meet(). They are final, and no longer read, once its segment is over.
   std::vector<Part> gradients;
+  bool can_defer = false;  // those gradients: see Context::defers
   // The write may take the read's memory when no later operation needs the read.
   TensorId in_place_read = kNoTensor, in_place_write = kNoTensor;
 
@@ -167,9 +170,13 @@ struct Segment {
   int first_op = 0, end_op = 0;
   int max_chunk = 1;  // samples
   bool meets = false;
-  SumOp* meeting = nullptr;     // its last operation, where that needs the rows of all shards
-  std::vector<Part> gradients;  // of its operations
+  SumOp* meeting = nullptr;      // its last operation, where that needs the rows of all shards
+  std::vector<Part> gradients;   // of its operations, but for
+  std::vector<Part> deferrable;  // those of operations that can defer them
 };
+
+// Pure. What these parts, which are disjoint, leave of a contribution of so many floats; in ascending order.
+std::vector<Part> parts_between(std::vector<Part> parts, std::int64_t size);
 
 // n samples in the fewest chunks of at most max_chunk, their sizes differing by at most one, larger ones first.
 struct Chunks {
@@ -195,6 +202,7 @@ class Program {
   std::vector<Part> other_parts(std::int64_t size) const;
   // The gradients that only the first thread of a shard writes: those of operations whose threads meet.
   std::vector<Part> leaders_parts() const;
+  std::vector<Part> deferrable_parts() const;
   // Makes the operations ready for a part of n samples on one thread.
   void prepare(int n, int workers);
 

@@ -7,6 +7,7 @@
 #include <dtrain/base/error.hpp>
 
 #include "lane.hpp"
+#include "products/dense_factors.hpp"
 #include "thread_clock.hpp"
 
 namespace dtrain::backend::cpu {
@@ -26,6 +27,7 @@ void CpuExecutable::enqueue(const HostBatch& batch, std::span<const ShardRange> 
   step->shards.assign(shards.begin(), shards.end());
   step->key = key;
   step->sink = meeting ? meeting : &sink.require_host();
+  step->deferring = sink.deferring();
   step->meets = meeting != nullptr;
   for (const ShardRange& shard : shards) prepare_shard(batch, shard);
   if (meeting) grow_lanes(shards.size());
@@ -54,10 +56,12 @@ void CpuExecutable::serve(Step& step, int thread) {
   while (more) {
     if (member == 0) lane.shard = step.next.fetch_add(1);
     lane.meet();
-    if (lane.shard >= static_cast<int>(step.shards.size())) return;
+    if (lane.shard >= static_cast<int>(step.shards.size())) break;
     more = compute_shard(step, lane, member);
     lane.meet();  // all threads are done with this shard
   }
+  compute_deferred(step, lane);
+  lane.meet();
   if (member == 0) lane.end();
 }
 
@@ -80,6 +84,7 @@ void CpuExecutable::begin_shard(Step& step, Lane& lane, int member) {
     context.worker = &workers_[static_cast<std::size_t>(lane.first_thread) + static_cast<std::size_t>(member)];
     context.shard = samples_of(step.batch, graph_, shard);
     context.key = step.key;
+    context.defers = step.deferring != nullptr && shard.count > 0;
     context.parameters = state_.parameters.data();
     context.statistics = state_.statistics.data();
     if (member == 0) lane.contribution = step.sink->buffer(shard);
@@ -117,26 +122,63 @@ void CpuExecutable::run_segments(Step& step, Lane& lane, int member, std::span<c
 void CpuExecutable::declare_segment(Step& step, Lane& lane, const Segment& segment) {
   if (lane.threads() > 1) return;
   const ShardRange& shard = step.shards[static_cast<std::size_t>(lane.shard)];
-  lane.attempt([&] { declare_ready(step, shard, segment.gradients, false); });
+  lane.attempt([&] {
+    declare_ready(step, shard, segment.gradients, false);
+    std::vector<std::shared_ptr<DenseFactors>>& deferred = lane.contexts.front().deferred;
+    if (!step.deferring) return declare_ready(step, shard, segment.deferrable, false);
+    if (deferred.empty()) return;
+    declare_deferred(step, shard, std::exchange(deferred, {}));
+    step.deferring->compute_deferred();
+  });
 }
 
 void CpuExecutable::end_shard(Step& step, Lane& lane, int member) {
-  const ShardRange& shard = step.shards[static_cast<std::size_t>(lane.shard)];
   if (lane.threads() > 1) {
     lane.meet();
     lane.attempt([&] { gather_followers(lane, member); });
     lane.meet();
   }
-  const bool by_segment = lane.threads() == 1 && shard.count > 0;
-  const Part whole[] = {{0, layout_.size()}};
-  if (member == 0) {
-    lane.attempt([&] { declare_ready(step, shard, by_segment ? std::span<const Part>(other_parts_) : whole, true); });
-  }
+  if (member == 0) lane.attempt([&] { declare_rest(step, lane); });
   lane.meet();
+  if (lane.threads() > 1) compute_deferred(step, lane);
+}
+
+// What no segment has declared: of a shard on one thread that has samples, what belongs to none of them.
+void CpuExecutable::declare_rest(Step& step, Lane& lane) {
+  const ShardRange& shard = step.shards[static_cast<std::size_t>(lane.shard)];
+  if (lane.threads() == 1 && shard.count > 0) return declare_ready(step, shard, other_parts_, true);
+  if (lane.contexts.front().defers) {
+    declare_deferred(step, shard, factors_of_all(lane));
+    return declare_ready(step, shard, undeferred_parts_, true);
+  }
+  const Part whole[] = {{0, layout_.size()}};
+  declare_ready(step, shard, whole, true);
+}
+
+// The threads' factors as those of the shard.
+std::vector<std::shared_ptr<DenseFactors>> CpuExecutable::factors_of_all(Lane& lane) {
+  std::vector<std::shared_ptr<DenseFactors>> all = std::exchange(lane.contexts.front().deferred, {});
+  for (Context& follower : std::span(lane.contexts).subspan(1)) {
+    for (std::size_t op = 0; op < all.size(); ++op) all[op]->append(std::move(*follower.deferred[op]));
+    follower.deferred.clear();
+  }
+  return all;
 }
 
 void CpuExecutable::declare_ready(Step& step, const ShardRange& shard, std::span<const Part> parts, bool last) {
   for (const Part& part : parts) step.sink->ready(shard, part.first, part.size, last && &part == &parts.back());
+}
+
+void CpuExecutable::declare_deferred(Step& step, const ShardRange& shard,
+                                     std::vector<std::shared_ptr<DenseFactors>> deferred) {
+  for (std::shared_ptr<DenseFactors>& factors : deferred) {
+    const Part part = factors->part();
+    step.deferring->defer(shard, part, std::move(factors));
+  }
+}
+
+void CpuExecutable::compute_deferred(Step& step, Lane& lane) {
+  if (step.deferring) lane.attempt([&] { step.deferring->compute_deferred(); });
 }
 
 void CpuExecutable::run_segment(const Program& program, const Segment& segment, Context& context, int first, int n) {
@@ -163,10 +205,16 @@ void CpuExecutable::run_segment(const Program& program, const Segment& segment, 
 
 // Every thread adds a part of the gradients of all others to the leader's, in the order of the threads.
 void CpuExecutable::gather_followers(Lane& lane, int member) {
-  const std::int64_t begin = layout_.gradients * member / lane.threads();
-  const std::int64_t end = layout_.gradients * (member + 1) / lane.threads();
-  for (std::size_t other = 1; other < lane.contexts.size(); ++other) {
-    kernels_.accumulate(lane.contexts[other].contribution + begin, lane.contexts[0].contribution + begin, end - begin);
+  const Part whole[] = {{0, layout_.size()}};
+  const bool defers = lane.contexts.front().defers;
+  for (const Part& part : defers ? std::span<const Part>(undeferred_parts_) : std::span<const Part>(whole)) {
+    const std::int64_t size = std::clamp<std::int64_t>(layout_.gradients - part.first, 0, part.size);
+    const std::int64_t begin = part.first + size * member / lane.threads();
+    const std::int64_t end = part.first + size * (member + 1) / lane.threads();
+    for (std::size_t other = 1; other < lane.contexts.size(); ++other) {
+      kernels_.accumulate(lane.contexts[other].contribution + begin, lane.contexts[0].contribution + begin,
+                          end - begin);
+    }
   }
 }
 

@@ -152,6 +152,10 @@ class LocalReduction final : public Reduction {
   }
   std::span<float> leaf(int shard) override { return round_->joiner->leaf(shard); }
   void ready(int shard, std::int64_t first, std::int64_t size) override { round_->joiner->ready(shard, first, size); }
+  void defer(int shard, FloatRange range, std::shared_ptr<const DeferredFloats> floats) override {
+    round_->joiner->defer(shard, range, floats);
+  }
+  void compute_deferred() override { round_->joiner->compute_deferred(); }
   Reduced finish() override {
     Reduced result = world_.finish(*round_);
     finished_ = true;

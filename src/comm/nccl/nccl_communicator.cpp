@@ -177,6 +177,11 @@ class NcclReduction final : public Reduction {
     return leaf_of(shard) = owner_.leaves().take(shape_.size);
   }
   void ready(int, std::int64_t, std::int64_t) override {}
+  void defer(int shard, FloatRange range, std::shared_ptr<const DeferredFloats> floats) override {
+    const DeferredFloats* const alone[] = {floats.get()};
+    floats->add_up(alone, range.first, {values_of(shard) + range.first, static_cast<std::size_t>(range.size)});
+  }
+  void compute_deferred() override {}
 
   Reduced finish() override {
     bring_leaves();
@@ -194,6 +199,10 @@ class NcclReduction final : public Reduction {
     if (shape.rounded > 0) parts.push_back({0, shape.rounded});
     if (shape.rounded < shape.size) parts.push_back({shape.rounded, shape.size - shape.rounded});
     return parts;
+  }
+  float* values_of(int shard) {
+    const MutexLock lock(mutex_);
+    return leaf_of(shard).data();
   }
   FloatBuffer& leaf_of(int shard) { return leaves_[static_cast<std::size_t>(shard - span_.first)]; }
 

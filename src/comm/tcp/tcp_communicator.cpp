@@ -54,6 +54,10 @@ class TcpReduction final : public Reduction {
 
   std::span<float> leaf(int shard) override { return joiner_.leaf(shard); }
   void ready(int shard, std::int64_t first, std::int64_t size) override { joiner_.ready(shard, first, size); }
+  void defer(int shard, FloatRange range, std::shared_ptr<const DeferredFloats> floats) override {
+    joiner_.defer(shard, range, floats);
+  }
+  void compute_deferred() override { joiner_.compute_deferred(); }
   Reduced finish() override {
     exchange_.end();
     ended_ = true;

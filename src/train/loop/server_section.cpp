@@ -236,7 +236,7 @@ void ServerSection::compute_and_push(const Ticket& ticket, const FedBatch& batch
   leaves_->begin(shards);
   const std::function<void()> sign_of_life = [this] { context_.membership.progress(Phase::computing); };
   SignOfLifeSink watched(*leaves_, sign_of_life);
-  context_.executable.enqueue(batch.host(), shards, {context_.options.seed, run_.cursor.epoch}, watched);
+  context_.executable.enqueue(batch.host(), shards, {context_.options.seed, run_.cursor.epoch}, watched.as_sink());
   context_.executable.synchronize();
   watched.rethrow();
   const double rate = rate_of(ticket.number);

@@ -41,48 +41,82 @@ class Attempts {
   std::exception_ptr failure_ DTRAIN_GUARDED_BY(mutex_);
 };
 
-// Hands contributions to the reduction as they become final, and on the way compressed. When a peer is lost the shards
-// that are under way still need memory: they get some that is never read.
-class ReductionSink final : public backend::ContributionSink {
+// Memory of the reduction for the contributions of shards. When a peer is lost the shards that are under way still need
+// memory: they get some that is never read.
+class LeafMemory {
  public:
-  ReductionSink(comm::Reduction& reduction, std::int64_t size, GradientCompressor* compressor)
-      : reduction_(reduction), size_(static_cast<std::size_t>(size)), compressor_(compressor) {}
+  LeafMemory(comm::Reduction& reduction, std::int64_t size, Attempts& attempts)
+      : reduction_(reduction), size_(static_cast<std::size_t>(size)), attempts_(attempts) {}
 
-  std::span<float> buffer(const backend::ShardRange& shard) override {
+  std::span<float> take(int shard) {
     std::span<float> memory;
-    attempts_.attempt([&] { memory = reduction_.leaf(shard.index); });
+    attempts_.attempt([&] { memory = reduction_.leaf(shard); });
     const MutexLock lock(mutex_);
     if (memory.empty()) return nobodys_.emplace_back(size_);
-    return leaves_[shard.index] = memory;
+    return leaves_[shard] = memory;
+  }
+  std::span<float> of(int shard) {
+    const MutexLock lock(mutex_);
+    return leaves_.at(shard);
   }
 
+ private:
+  comm::Reduction& reduction_;
+  const std::size_t size_;
+  Attempts& attempts_;
+  Mutex mutex_;
+  std::list<std::vector<float>> nobodys_ DTRAIN_GUARDED_BY(mutex_);
+  std::map<int, std::span<float>> leaves_ DTRAIN_GUARDED_BY(mutex_);  // [shard]
+};
+
+// Hands contributions to the reduction as they become final.
+class ReductionSink final : public backend::DeferringSink {
+ public:
+  ReductionSink(comm::Reduction& reduction, std::int64_t size)
+      : reduction_(reduction), memory_(reduction, size, attempts_) {}
+
+  std::span<float> buffer(const backend::ShardRange& shard) override { return memory_.take(shard.index); }
+  void ready(const backend::ShardRange& shard, std::int64_t first, std::int64_t size, bool) override {
+    attempts_.attempt([&] { reduction_.ready(shard.index, first, size); });
+  }
+  void defer(const backend::ShardRange& shard, FloatRange part, std::shared_ptr<const DeferredFloats> floats) override {
+    attempts_.attempt([&] { reduction_.defer(shard.index, part, std::move(floats)); });
+  }
+  void compute_deferred() override {
+    attempts_.attempt([&] { reduction_.compute_deferred(); });
+  }
+  void rethrow() { attempts_.rethrow(); }
+
+ private:
+  comm::Reduction& reduction_;
+  Attempts attempts_;
+  LeafMemory memory_;
+};
+
+// Hands what a compressor makes of contributions to the reduction, as they become final.
+class CompressingSink final : public backend::ContributionSink {
+ public:
+  CompressingSink(comm::Reduction& reduction, std::int64_t size, GradientCompressor& compressor)
+      : reduction_(reduction), compressor_(compressor), memory_(reduction, size, attempts_) {}
+
+  std::span<float> buffer(const backend::ShardRange& shard) override { return memory_.take(shard.index); }
   void ready(const backend::ShardRange& shard, std::int64_t first, std::int64_t size, bool) override {
     attempts_.attempt([&] {
-      if (!compressor_) return reduction_.ready(shard.index, first, size);
-      const std::int64_t gradients = std::clamp<std::int64_t>(compressor_->gradients() - first, 0, size);
+      const std::int64_t gradients = std::clamp<std::int64_t>(compressor_.gradients() - first, 0, size);
       if (gradients > 0) {
-        const FloatRange compressed = compressor_->take(shard.index, leaf_of(shard), {first, gradients});
+        const FloatRange compressed = compressor_.take(shard.index, memory_.of(shard.index), {first, gradients});
         if (compressed.size > 0) reduction_.ready(shard.index, compressed.first, compressed.size);
       }
       if (gradients < size) reduction_.ready(shard.index, first + gradients, size - gradients);
     });
   }
-
   void rethrow() { attempts_.rethrow(); }
 
  private:
-  std::span<float> leaf_of(const backend::ShardRange& shard) {
-    const MutexLock lock(mutex_);
-    return leaves_.at(shard.index);
-  }
-
   comm::Reduction& reduction_;
-  const std::size_t size_;
-  GradientCompressor* const compressor_;
+  GradientCompressor& compressor_;
   Attempts attempts_;
-  Mutex mutex_;
-  std::list<std::vector<float>> nobodys_ DTRAIN_GUARDED_BY(mutex_);
-  std::map<int, std::span<float>> leaves_ DTRAIN_GUARDED_BY(mutex_);  // [shard]: memory of the reduction
+  LeafMemory memory_;
 };
 
 // Collects the contribution of each shard and hands the left factors of it to the reduction.
@@ -171,7 +205,7 @@ void StepRunner::compute(const backend::HostBatch& batch, std::span<const backen
       meeting_->hand_over(shards, sink);
     } else {
       SignOfLifeSink watched(sink, sign_of_life_);
-      executable_.enqueue(batch, shards, key, watched);
+      executable_.enqueue(batch, shards, key, watched.as_sink());
       executable_.synchronize();
       watched.rethrow();
     }
@@ -182,8 +216,12 @@ void StepRunner::compute(const backend::HostBatch& batch, std::span<const backen
     on_host_ = comm_.begin_reduction(shape, note);
     return contribute(FactorSink(*on_host_, shape_.size, shape.size, *compressor_));
   }
-  on_host_ = comm_.begin_reduction(compressor_ ? compressor_->shape(shape_) : shape_, note);
-  contribute(ReductionSink(*on_host_, shape_.size, compressor_));
+  if (compressor_) {
+    on_host_ = comm_.begin_reduction(compressor_->shape(shape_), note);
+    return contribute(CompressingSink(*on_host_, shape_.size, *compressor_));
+  }
+  on_host_ = comm_.begin_reduction(shape_, note);
+  contribute(ReductionSink(*on_host_, shape_.size));
 }
 
 bool StepRunner::exchange() {

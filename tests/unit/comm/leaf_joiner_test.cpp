@@ -14,7 +14,8 @@ namespace {
 
 // Leaves of a shape over shards [first, last), and the pieces that came of them.
 struct Joining {
-  Joining(const ReductionShape& leaves, ShardSpan span)
+  Joining(const ReductionShape& leaves, ShardSpan span) : Joining(leaves, span, own_pool) {}
+  Joining(const ReductionShape& leaves, ShardSpan span, FloatPool& pool)
       : shape(leaves), joiner(leaves, span, pool, [this](const Piece& piece) {
           const std::lock_guard lock(mutex);
           pieces.push_back(piece);
@@ -25,7 +26,7 @@ struct Joining {
     joiner.ready(shard, 0, shape.size);
   }
   ReductionShape shape;
-  FloatPool pool;
+  FloatPool own_pool;
   std::mutex mutex;
   std::vector<Piece> pieces;
   LeafJoiner joiner;
@@ -105,6 +106,101 @@ TEST(LeafJoiner, TakesLeavesFromManyThreads) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_TRUE(same_bits(joining.joiner.first_memory(), direct_tree(shape)));
+}
+
+// Of a leaf of three buckets and a bit, the second and the third are deferred, and a part of those around them.
+constexpr std::int64_t kFourBuckets = 800'000;
+constexpr FloatRange kDeferred{100'000, 690'000};
+
+void add_deferred(Joining& joining, int shard) {
+  const std::span<float> leaf = joining.joiner.leaf(shard);
+  const auto give = [&](std::int64_t first, std::int64_t end) {
+    for (std::int64_t i = first; i < end; ++i) leaf[static_cast<std::size_t>(i)] = awkward(shard, i);
+    joining.joiner.ready(shard, first, end - first);
+  };
+  give(0, kDeferred.first);
+  joining.joiner.defer(shard, kDeferred, deferred_leaf(shard));
+  give(kDeferred.first + kDeferred.size, joining.shape.size);
+}
+
+TEST(LeafJoiner, ComputesWhatIsDeferredAsItAddsWhatIsNot) {
+  for (const std::int64_t rounded : {std::int64_t{0}, std::int64_t{600'000}, kFourBuckets}) {
+    for (const unsigned eager : {0u, 1u, 0b0010'0000u, 0b0101'1010u}) {
+      const ReductionShape shape{.shards = 8, .size = kFourBuckets, .rounded = rounded};
+      Joining joining(shape, {0, 8});
+      for (const int shard : {3, 6, 0, 7, 1, 2, 5, 4}) {
+        if (eager >> shard & 1) {
+          joining.add(shard);
+        } else {
+          add_deferred(joining, shard);
+        }
+        if (shard % 2 == 0) joining.joiner.compute_deferred();
+      }
+      EXPECT_EQ(joining.pieces.size(), joining.joiner.buckets().size());
+      EXPECT_TRUE(same_bits(joining.joiner.first_memory(), direct_tree(shape))) << rounded << " " << eager;
+    }
+  }
+}
+
+TEST(LeafJoiner, ComputesDeferredPiecesThatItCannotJoin) {
+  Joining joining({.shards = 8, .size = kFourBuckets}, {3, 7});
+  for (const int shard : {6, 3, 4, 5}) add_deferred(joining, shard);
+  joining.joiner.compute_deferred();
+  const std::size_t middle = 300'000 - (256 << 10);  // of a bucket that is deferred
+  std::map<TreeNode, float> sums;
+  for (const Piece& piece : joining.pieces) {
+    if (piece.bucket == 1) sums[piece.node] = piece.values[middle];
+  }
+  const float pair = awkward(4, 300'000) + awkward(5, 300'000);
+  EXPECT_EQ(sums,
+            (std::map<TreeNode, float>{{{0, 3}, awkward(3, 300'000)}, {{1, 2}, pair}, {{0, 6}, awkward(6, 300'000)}}));
+}
+
+TEST(LeafJoiner, ComputesNothingThatIsDeferredBeforeItIsAsked) {
+  Joining joining({.shards = 2, .size = kFourBuckets}, {0, 2});
+  add_deferred(joining, 0);
+  joining.joiner.compute_deferred();
+  EXPECT_TRUE(joining.pieces.empty()) << "its sibling is not there";
+  add_deferred(joining, 1);
+  EXPECT_EQ(joining.pieces.size(), 2u) << "the first bucket and the last";
+  joining.joiner.compute_deferred();
+  EXPECT_EQ(joining.pieces.size(), 4u);
+}
+
+TEST(LeafJoiner, TakesDeferredLeavesFromManyThreads) {
+  const ReductionShape shape{.shards = 16, .size = kFourBuckets};
+  for (int round = 0; round < 5; ++round) {
+    Joining joining(shape, {0, 16});
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&, t] {
+        for (int shard = t; shard < 16; shard += 4) {
+          add_deferred(joining, shard);
+          joining.joiner.compute_deferred();
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_TRUE(same_bits(joining.joiner.first_memory(), direct_tree(shape)));
+  }
+}
+
+// Memory that is never touched costs nothing, so leaves must not lie where sums did.
+TEST(LeafJoiner, WritesWhatIsDeferredToTheMemoryOfSumsAlone) {
+  std::vector<float*> made;
+  FloatPool pool([&](std::int64_t size) {
+    FloatBuffer buffer(size);
+    std::ranges::fill(buffer, -7.0f);
+    made.push_back(buffer.data());
+    return buffer;
+  });
+  for (int step = 0; step < 4; ++step) {
+    Joining joining({.shards = 8, .size = kFourBuckets}, {0, 8}, pool);
+    for (int shard = 7; shard >= 0; --shard) add_deferred(joining, shard);
+    joining.joiner.compute_deferred();
+  }
+  const auto was_written = [](const float* buffer) { return buffer[400'000] != -7.0f; };
+  EXPECT_EQ(std::ranges::count_if(made, was_written), 1);
 }
 
 TEST(Buckets, CoverTheBufferAndNoneIsPartlyRounded) {

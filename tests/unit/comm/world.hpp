@@ -19,8 +19,11 @@ float awkward(int shard, std::int64_t i);
 const std::vector<float>& direct_tree(const ReductionShape& shape);
 bool same_bits(std::span<const float> a, std::span<const float> b);
 
+// A part of that leaf, whichever is asked for.
+std::shared_ptr<const DeferredFloats> deferred_leaf(int shard);
+
 // What rank `comm.rank()` does in one reduction; its note holds its rank. `parts` pieces of each leaf become ready, the
-// last one first.
+// last one first. All but the first piece are deferred, but for a shard in eight.
 Reduced reduce(Communicator& comm, const ReductionShape& shape, int parts = 3);
 
 // The same of leaves that are taken part by part on `device`, where the sum is: read from there.

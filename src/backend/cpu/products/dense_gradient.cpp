@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "../kernels/fused_kernels.hpp"
 #include "../thread_clock.hpp"
+#include "dense_factors.hpp"
 
 namespace dtrain::backend::cpu {
 namespace {
@@ -26,6 +28,7 @@ class DenseGradient final : public Op {
     kind = "dense";
     reads = {source, gradient};
     gradients = {{layer.weight_offset(), std::int64_t{rows_} * columns_}};
+    can_defer = true;
   }
 
   void prepare(int count, int) override { most_ = std::max(most_, count); }
@@ -36,22 +39,25 @@ class DenseGradient final : public Op {
   std::size_t packed_bytes() const override { return weight_bytes(); }
   std::string shape_name(int count) const override { return layer_.shape_name(count); }
   std::size_t workspace_bytes() const override { return 0; }
-  void begin(Context&) override {}
+  void begin(Context& c) override {
+    if (c.defers) c.deferred.push_back(std::make_shared<DenseFactors>(layer_.weight_offset(), rows_, columns_));
+  }
   void run(Context& c) override {
+    if (c.defers) return factors_of(c).add(chunk_of(c));
     add_samples(*c.worker, c.count, c.data(source_), type_of(c, source_), c.data(gradient_), type_of(c, gradient_),
                 !c.is_first_chunk(), c.contribution + layer_.weight_offset());
   }
   void finish(Context& c) override {
-    if (c.chunks == 0) std::memset(c.contribution + layer_.weight_offset(), 0, weight_bytes());
+    if (c.chunks == 0 && !c.defers) std::memset(c.contribution + layer_.weight_offset(), 0, weight_bytes());
   }
   bool meets() const override { return false; }
   void meet(std::span<Context>) override {}
 
   double bare_seconds(Worker& worker, int count, int repeats) override {
-    const auto numbers = [](std::int64_t size) { return std::vector<float>(static_cast<std::size_t>(size), 0.5f); };
-    const std::vector<float> source = numbers(std::int64_t{count} * columns_);
-    const std::vector<float> gradient = numbers(std::int64_t{count} * rows_);
-    std::vector<float> sums = numbers(std::int64_t{rows_} * columns_);
+    const auto halves = [](std::int64_t size) { return std::vector<float>(static_cast<std::size_t>(size), 0.5f); };
+    const std::vector<float> source = halves(std::int64_t{count} * columns_);
+    const std::vector<float> gradient = halves(std::int64_t{count} * rows_);
+    std::vector<float> sums = halves(std::int64_t{rows_} * columns_);
     return median_seconds(repeats, [&] {
       add_samples(worker, count, source.data(), DType::float32, gradient.data(), DType::float32, false, sums.data());
     });
@@ -59,6 +65,26 @@ class DenseGradient final : public Op {
 
  private:
   static DType type_of(const Context& c, TensorId id) { return c.tensors[static_cast<std::size_t>(id)].dtype; }
+
+  DenseFactors& factors_of(const Context& c) const {
+    const auto first = [](const auto& factors) { return factors->part().first; };
+    return **std::ranges::find(c.deferred, layer_.weight_offset(), first);
+  }
+
+  DenseFactors::Chunk chunk_of(const Context& c) const {
+    DenseFactors::Chunk chunk{c.count, numbers(c.count, columns_), numbers(c.count, rows_)};
+    auto* const floats = c.worker->scratchpad.as<float>();
+    const float* const source =
+        in_weights_order(c.count, c.data(source_), type_of(c, source_), floats, chunk.source.get());
+    if (source != chunk.source.get()) std::copy_n(source, std::int64_t{c.count} * columns_, chunk.source.get());
+    kernels_for(select_kernels(), type_of(c, gradient_))
+        .to_float(c.data(gradient_), chunk.gradient.get(), std::int64_t{c.count} * rows_);
+    return chunk;
+  }
+
+  static std::unique_ptr<float[]> numbers(int samples, int each) {
+    return std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(samples) * static_cast<std::size_t>(each));
+  }
 
   // [count][pixels][channels] of `type` to [count][channels][pixels] of float32, the order of a row of weights.
   const float* in_weights_order(int count, const void* x, DType type, float* floats, float* planes) const {

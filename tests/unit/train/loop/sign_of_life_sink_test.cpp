@@ -28,6 +28,28 @@ TEST(SignOfLifeSink, PassesAllOnAndGivesASignForShardsThatTakeLong) {
   EXPECT_EQ(signs, 3);
 }
 
+TEST(SignOfLifeSink, TakesDeferredPartsOnlyWhereTheOtherSinkDoes) {
+  struct Deferring final : backend::DeferringSink {
+    std::span<float> buffer(const backend::ShardRange&) override { return {}; }
+    void ready(const backend::ShardRange&, std::int64_t, std::int64_t, bool) override {}
+    void defer(const backend::ShardRange&, FloatRange, std::shared_ptr<const DeferredFloats>) override { ++deferred; }
+    void compute_deferred() override { ++computed; }
+    int deferred = 0, computed = 0;
+  } deferring;
+  CountingSink plain;
+  int signs = 0;
+  const std::function<void()> sign = [&] { ++signs; };
+  SignOfLifeSink over_plain(plain, sign, 0ms), over_deferring(deferring, sign, 0ms);
+  EXPECT_EQ(over_plain.as_sink().deferring(), nullptr);
+  backend::DeferringSink* const sink = over_deferring.as_sink().deferring();
+  ASSERT_NE(sink, nullptr);
+  sink->defer({.index = 0, .first = 0, .count = 1}, {0, 2}, nullptr);
+  sink->compute_deferred();
+  EXPECT_EQ(deferring.deferred, 1);
+  EXPECT_EQ(deferring.computed, 1);
+  EXPECT_EQ(signs, 1);
+}
+
 TEST(SignOfLifeSink, GivesNoneForPartsInQuickSuccessionAndNeedsNoListener) {
   CountingSink sink;
   int signs = 0;
