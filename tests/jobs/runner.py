@@ -86,14 +86,15 @@ def main(arguments: list[str], folder: pathlib.Path = HERE, world_type=World, wi
     slow_ones = "--slow" in arguments
     sys.path.insert(0, str(folder))
     counts = {"passed": 0, "failed": 0, "skipped": 0}
-    data = pathlib.Path(tempfile.mkdtemp(prefix="dtrain-jobs-data-"))
+    shared = pathlib.Path(tempfile.mkdtemp(prefix="dtrain-jobs-shared-"))  # what tests have in common
+    data = shared / "data"
     try:
         if with_data:
-            World(data, data).prepare_data()
+            World(shared, data).prepare_data()
         for name, test in chosen_tests(folder, [word for word in arguments if word != "--slow"], slow_ones):
             counts[run_test(name, test, data, world_type)] += 1
     finally:
-        shutil.rmtree(data, ignore_errors=True)
+        shutil.rmtree(shared, ignore_errors=True)
     print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
     return 1 if counts["failed"] else 0
 

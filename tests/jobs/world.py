@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import hashlib
 import json
 import os
 import pathlib
@@ -54,10 +55,18 @@ class World:
         return self.jobs[-1]
 
     def alone(self, job: Job, epochs: int) -> str:
-        """The hash of the same run in one process that nothing disturbs."""
-        prefix = self.folder / "m" / f"alone{epochs}"
-        self.run(*job.training_arguments, "--num-epochs", epochs, "--model-prefix", prefix, timeout=5 * PATIENCE)
-        return state_hash(self, prefix)
+        """The hash of the same run in one process that nothing disturbs. Tests that train the same share the run: it goes
+        on when one of them asks for more epochs than any before.
+        """
+        words = list(map(str, job.training_arguments))
+        if "--lr-schedule" in words:  # its rates may depend on the number of epochs
+            words.append(str(epochs))
+        prefix = self.data.parent / "alone" / hashlib.sha256("\0".join(words).encode()).hexdigest()[:16]
+        if not prefix.with_name(f"{prefix.name}-{epochs:04}.safetensors").exists():
+            begun = any(prefix.parent.glob(f"{prefix.name}-*.safetensors"))
+            self.run(*job.training_arguments, "--num-epochs", epochs, "--model-prefix", prefix,
+                     *(["--resume"] if begun else []), timeout=5 * PATIENCE)
+        return state_hash(self, prefix, epochs)
 
     def processes(self) -> list[int]:
         """All living processes that were started by this test, whoever their parent is now."""
@@ -255,13 +264,15 @@ class Job:
         return self.world.run("hosts", *arguments, "--job-dir", self.folder, check=check)
 
 
-def state_hash(world: World, prefix: pathlib.Path) -> str:
-    return json.loads(world.run("inspect", prefix, "--json").stdout)["state_sha256"]
+def state_hash(world: World, prefix: pathlib.Path, epoch: int | None = None) -> str:
+    """Of that epoch's checkpoint, or of the newest."""
+    which = [] if epoch is None else ["--load-epoch", epoch]
+    return json.loads(world.run("inspect", prefix, *which, "--json").stdout)["state_sha256"]
 
 
 def eventually(condition, what: str, seconds: float = 60.0, job: Job | None = None):
-    """The condition's value once it is true."""
-    end = time.monotonic() + seconds * SLOWNESS
+    """The condition's value once it is true. It is asked less often the longer it takes: many start a program."""
+    end, pause = time.monotonic() + seconds * SLOWNESS, 0.05
     while True:
         value = condition()
         if value:
@@ -270,7 +281,8 @@ def eventually(condition, what: str, seconds: float = 60.0, job: Job | None = No
             raise AssertionError(f"not within {seconds:.0f} s: {what}")
         if job and job.process and job.process.poll() not in (None, 0):
             raise AssertionError(f"the job ended with {job.process.returncode} before: {what}")
-        time.sleep(0.05)
+        time.sleep(pause)
+        pause = min(0.3, 1.15 * pause)
 
 
 def send_signal(pid: int, number: int) -> None:

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstring>
 #include <new>
 
@@ -13,17 +14,26 @@ namespace dtrain::testing::cuda_runtime {
 namespace {
 
 constexpr std::size_t kAlignment = 256;  // that CUDA promises
-constexpr int kPoison = 0xff;            // a NaN in every type
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+constexpr int kPoison = 0xff;  // a NaN in every type
 
 std::size_t rounded_up(std::size_t bytes, std::size_t step) { return (bytes + step - 1) / step * step; }
 std::size_t page_size() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
 
-// With a page before and one behind that nobody may touch.
+// With a page before and one behind that nobody may touch. In huge pages: all of them are closed and opened again with
+// each piece of work, and with small ones that took most of the time of the tests.
 std::byte* map_pages(std::size_t bytes) {
-  const std::size_t guard = page_size();
-  void* const all = ::mmap(nullptr, bytes + 2 * guard, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const std::size_t guard = page_size(), room = kHugePage + bytes + guard;
+  void* const all = ::mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (all == MAP_FAILED) throw std::bad_alloc();
-  auto* const pages = static_cast<std::byte*>(all) + guard;
+  auto* const first = static_cast<std::byte*>(all);
+  const std::size_t before = kHugePage - reinterpret_cast<std::uintptr_t>(first) % kHugePage;  // a page at least
+  std::byte* const pages = first + before;
+  if (before > guard) ::munmap(first, before - guard);
+  if (const std::byte* const end = pages + bytes + guard; end < first + room) {
+    ::munmap(pages + bytes + guard, static_cast<std::size_t>(first + room - end));
+  }
+  ::madvise(pages, bytes, MADV_HUGEPAGE);
   ::mprotect(pages, bytes, PROT_READ | PROT_WRITE);
   return pages;
 }

@@ -79,7 +79,7 @@ TEST(CudaMemory, WhatARuleNeedsIsPlannedWhereTheRuleIsKnown) {
 // A batch has all shards of the rank, and contributions wait on the device for others to be added to.
 TEST(CudaMemory, WhatAStepOfSeveralShardsTakesIsPlanned) {
   const Planned p;
-  constexpr int kSamples = 4, kShards = 8, kOfStep = kSamples * kShards;
+  constexpr int kSamples = 1, kShards = 8, kOfStep = kSamples * kShards;
   const std::vector<float> images(static_cast<std::size_t>(kOfStep * p.model.graph.input().size()), 0.5f);
   const std::vector<std::uint8_t> pixels(images.size(), 7);
   const std::vector<nn::PixelPlace> places(kOfStep);

@@ -189,7 +189,7 @@ TEST(CudaStateUpdate, AnotherNumberOfIterationsIsAnotherRecording) {
 // reads in the sum. The same bits, also of the copies, by which the next step computes.
 TEST(CudaStateUpdate, ReadsGradientsWhereTheyAreAsItReadsThemInTheSum) {
   const Problem problem =
-      make_problem(nn::build_network({.name = "resnet-v1", .num_layers = 8, .image = {3, 32, 32}}), 3);
+      make_problem(nn::build_network({.name = "resnet-v1", .num_layers = 8, .image = {3, 16, 16}}), 2);
   for (const backend::DType dtype : {backend::DType::float32, backend::DType::bfloat16}) {
     for (const OptimizerKind kind : kKinds) {
       backend::CompileOptions options{.dtype = dtype, .max_samples = problem.n};
