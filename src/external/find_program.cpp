@@ -30,7 +30,15 @@ Path with_interpreter(const Path& file) {
   std::string line;
   if (!std::getline(stream, line) || !line.starts_with("#!")) return file;
   const std::string_view words = trim(std::string_view(line).substr(2));
-  const Path interpreter = std::string(words.substr(0, words.find_first_of(" \t")));
+  const std::size_t blank = words.find_first_of(" \t");
+  const Path interpreter = std::string(words.substr(0, blank));
+  // To the kernel the CR is a part of the last word. Some interpreters pass over one behind an option, and so does
+  // `env -S`.
+  const std::string_view argument = blank == words.npos ? std::string_view() : trim(words.substr(blank));
+  if (line.ends_with('\r') && (argument.empty() || (interpreter.filename() == "env" && !argument.starts_with('-')))) {
+    throw Error(file.string() + ": its lines end in CR LF, as on Windows, so its interpreter is not found",
+                fmt::format("sed -i 's/\\r$//' {}", file.string()));
+  }
   if (interpreter.empty() || is_program(interpreter)) return file;
   throw Error(fmt::format("{}: the interpreter that its first line names, {}, is not there", file.string(),
                           interpreter.string()),

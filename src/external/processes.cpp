@@ -110,7 +110,8 @@ void Processes::wait_for_an_end(std::chrono::milliseconds wait) {
   }
   if (waits.empty()) return std::this_thread::sleep_for(wait);
   if (!all_are_seen) return std::this_thread::sleep_for(std::min<std::chrono::milliseconds>(wait, kPoll));
-  ::poll(waits.data(), waits.size(), static_cast<int>(wait.count()));
+  const auto left = std::max(wait, std::chrono::milliseconds(0));  // a time below 0 would never be over
+  ::poll(waits.data(), waits.size(), static_cast<int>(left.count()));
 }
 
 void Processes::reap() {

@@ -17,6 +17,10 @@ class Faults:
     def busy_page_once(self, count):
         return count == 1 and self.send(b"<html>busy", 502)
 
+    def away(self, _):
+        """Fails as long as there is an object /bucket/outage."""
+        return "/bucket/outage" in self.server.objects and self.refuse(500, "InternalError")
+
     def denied(self, _):
         return self.refuse(403, "AccessDenied")
 
@@ -66,9 +70,25 @@ class Faults:
     def no_ranges(self, _):
         return self.send(self.object(), headers=[("ETag", self.etag())])
 
+    def huge_without_ranges(self, _):
+        """All of a tebibyte, whatever part was asked for, until the client has had enough."""
+        self.send(b"", headers=[("ETag", '"huge"')], length=1 << 40)
+        while True:
+            self.wfile.write(bytes(1 << 16))
+
     def slow(self, _):
         time.sleep(0.05)
         return False
+
+    def begin_slowly(self):
+        """The head of an answer, and blanks while the server works. What follows ends with the connection."""
+        self.send_response_only(200)
+        self.send_header("Connection", "close")
+        self.end_headers()
+        for _ in range(20):
+            self.wfile.write(b" ")
+            self.wfile.flush()
+            time.sleep(0.2)
 
     def fail_at_last(self):
         """How the completion of an upload goes wrong. Returns whether it did."""

@@ -6,7 +6,7 @@ Its objects are /BUCKET/KEY, and the same below /storage/v1/s3, as behind a gate
 misbehaves (s3_faults.py), anything else is served as it should be. The bucket "elsewhere" lives in eu-west-1, all others
 in us-east-1. Lists of uploads in buckets "unsaid..." do not tell which checksums their parts have, as on servers other
 than AWS. Lists of the bucket "endless" ignore where they are to go on, those of "tokenless" do not say it. A HEAD of
-"boasts/..." states a size that no memory holds. Counts are kept per path.
+"boasts/..." states a size that no memory holds. Objects "unversioned/..." have no ETag. Counts are kept per path.
 """
 import base64
 import hashlib
@@ -171,11 +171,14 @@ class Handler(http.server.BaseHTTPRequestHandler, Faults, KeyGiver):
             Server.etags[self.path] = (content, f'"{hashlib.md5(content).hexdigest()}"')
         return Server.etags[self.path][1]
 
+    def version(self):
+        return [] if self.word == "unversioned" else [("ETag", self.etag())]
+
     def get_object(self):
         content = self.object()
         if self.headers.get("If-Match", self.etag()) != self.etag():
             raise Refusal(412, "PreconditionFailed")
-        headers = [("ETag", self.etag())]
+        headers = self.version()
         if self.headers.get("x-amz-checksum-mode") and not self.word.endswith("_plain"):
             headers.append(("x-amz-checksum-crc32c", Server.checksums.get(self.path, "")))
         if "partNumber" in self.query and self.word != "ignores_part_numbers":
@@ -191,7 +194,7 @@ class Handler(http.server.BaseHTTPRequestHandler, Faults, KeyGiver):
         return int(first), min(int(last), size - 1)
 
     def range_headers(self, first, last):
-        return [("Content-Range", f"bytes {first}-{last}/{len(self.object())}"), ("ETag", self.etag())]
+        return [("Content-Range", f"bytes {first}-{last}/{len(self.object())}"), *self.version()]
 
     def send_range(self, half=False, honest=False):
         first, last = self.range()
@@ -202,8 +205,10 @@ class Handler(http.server.BaseHTTPRequestHandler, Faults, KeyGiver):
     def on_put(self, body):
         if self.word.startswith("busy_put") and not Server.seen_once(self.path + str(self.query)):
             raise Refusal(503, "SlowDown")
-        if self.word == "slow_put":
+        if self.word == "slow_put" and not self.key.endswith(".trial"):
             time.sleep(1)
+        if self.word == "denied_put":
+            raise Refusal(403, "AccessDenied")
         given = self.headers.get("x-amz-checksum-crc32c")
         if given and given != checksum(body):
             raise Refusal(400, "BadDigest")
@@ -221,6 +226,8 @@ class Handler(http.server.BaseHTTPRequestHandler, Faults, KeyGiver):
         return self.send(b"", headers=[("ETag", self.etag())])
 
     def on_delete(self, _):
+        if self.word == "denied_removal":
+            raise Refusal(403, "AccessDenied")
         if "uploadId" in self.query:
             self.upload()
             del Server.uploads[self.query["uploadId"]]
@@ -278,6 +285,8 @@ class Handler(http.server.BaseHTTPRequestHandler, Faults, KeyGiver):
                                  f"{name}</UploadId></InitiateMultipartUploadResult>")
         if self.fail_at_last():
             return None
+        if self.word == "slow_at_last":
+            self.begin_slowly()
         parts = self.upload()["parts"]
         numbers = [int(number) for number in re.findall(rb"<PartNumber>(\d+)<", body)]
         if numbers != sorted(parts):
@@ -289,6 +298,8 @@ class Handler(http.server.BaseHTTPRequestHandler, Faults, KeyGiver):
         del Server.uploads[self.query["uploadId"]]
         if self.word.startswith("lost_answer") and not Server.seen_once(self.path):
             return self.hang_up()
+        if self.word == "slow_at_last":
+            return self.wfile.write(b"<CompleteMultipartUploadResult/>")
         return self.send_xml("<CompleteMultipartUploadResult/>")
 
     # Answers.

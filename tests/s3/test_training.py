@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Data and checkpoints of training runs behind s3://, against moto. test_training.py DTRAIN"""
 
+import json
 import os
 import subprocess
 import sys
@@ -144,6 +145,10 @@ def says_at_the_start_that_checkpoints_cannot_be_kept(world):
     make_shapes(world)
     error = world.run(*WORDS, "--data-train", "d/shapes_train.rec", "--model-prefix", "s3://no-such-bucket/m/x", status=4)
     assert "s3://no-such-bucket/" in error and "NoSuchBucket" in error, error
+    world.client.put_bucket_policy(Bucket=world.bucket, Policy=json.dumps({"Version": "2012-10-17", "Statement": [
+        {"Effect": "Deny", "Principal": "*", "Action": "s3:PutObject", "Resource": f"arn:aws:s3:::{world.bucket}/*"}]}))
+    error = world.run(*WORDS, "--data-train", "d/shapes_train.rec", "--model-prefix", world.s3("m/x"), status=4)
+    assert world.s3("m/x.trial") in error and "permission, status 403" in error, error
 
 
 def two_processes_share_a_cache(world):

@@ -50,7 +50,8 @@ struct AwsSettings {
   std::string profile, region, endpoint_url;
   Environment environment = process_environment();
   std::function<WallTime()> clock = [] { return std::chrono::system_clock::now(); };
-  std::shared_ptr<const DelegatedCredentials> delegated{};  // go before all other sources, as long as they live
+  // Go before all other sources as long as they live by `clock`, and then behind them.
+  std::shared_ptr<const DelegatedCredentials> delegated{};
 };
 
 // No source gives credentials at the moment: a sign-in or a command whose keys have ended, or nothing at all. A person
@@ -126,7 +127,8 @@ struct AwsRequest {
   bool follow_redirects = false;
   // False: where no answer came, or one that leaves open whether it happened, the call is not made again.
   bool call_again = true;
-  // The body of a 2xx answer may hold an error, which then counts like any other.
+  // The service answers before it has done the work, which may take minutes: the body of a 2xx answer may hold an
+  // error, which then counts like any other.
   bool error_in_success = false;
   std::string purpose{};  // what errors say was done; empty: method and URL
   // A 2xx answer's body goes here, piece by piece, instead of AwsAnswer::body. Exceptions pass through.

@@ -60,7 +60,8 @@ struct SshOptions {
   // For all of it: name, TCP, key exchange, proof of identity, each hop on the way, and the tries after an sshd that
   // turned the connection away before it said a word (MaxStartups).
   std::chrono::milliseconds connect_deadline{std::chrono::seconds(15)};
-  // A machine that acknowledges nothing, or leaves a question about files unanswered, for so long is lost.
+  // A machine that acknowledges nothing, or leaves a question about files unanswered, for so long is lost. Behind a
+  // jump host or a ProxyCommand, one that runs a command has six times as long, as its sshd has to answer.
   std::chrono::milliseconds silence{std::chrono::seconds(10)};
   // Asked to stop, whatever is under way ends within 200 ms and throws Stopped; a command is ended on the host first.
   std::stop_token stop;

@@ -21,6 +21,8 @@ namespace dtrain::net {
 namespace {
 
 constexpr int kUsualAttempts = 5;
+// S3 puts an object together in minutes.
+constexpr auto kLongestWork = std::chrono::minutes(10);
 // A signature holds for five minutes around the server's time; below that a refusal has another cause.
 constexpr auto kTolerableSkew = std::chrono::minutes(4);
 
@@ -42,6 +44,12 @@ bool profile_counts(const AwsRequest& request) { return !request.follow_redirect
 bool may_mean_skew(const AwsError::Facts& facts) {
   return facts.code == "SignatureDoesNotMatch" || facts.code == "InvalidSignatureException" ||
          facts.code == "AuthFailure" || facts.code == "RequestExpired" || (facts.code.empty() && facts.status == 403);
+}
+
+// What it means that there was no complete answer.
+AwsProblem problem_of(const ExchangeResult& result) {
+  if (result.untrusted) return AwsProblem::untrusted;
+  return result.too_long ? AwsProblem::other : AwsProblem::transient;
 }
 
 }  // namespace
@@ -124,6 +132,10 @@ Exchange AwsClient::State::exchange_of(const AwsRequest& request, const std::opt
                     .fresh = !request.call_again,
                     .ca_bundle = trust(request),
                     .sink = request.sink};
+  if (request.error_in_success) {  // the answer begins before the work, and little of it comes until that is done
+    exchange.whole_timeout = kLongestWork;
+    exchange.slowest_rate = 0;
+  }
   if (!credentials) return exchange;
   const EndpointParts endpoint = parts_of_endpoint(request.endpoint);
   const std::string path = encode_path(endpoint.path + request.path), query = encode_query(request.query);
@@ -178,9 +190,7 @@ std::optional<AwsAnswer> AwsClient::Tries::attempt(const AwsRequest& request) {
   const bool succeeded = result.failure.empty() && result.answer.status / 100 == 2;
   if (succeeded && !request.error_in_success) return std::move(result.answer);
   AwsError::Facts facts =
-      result.failure.empty()
-          ? facts_of(result.answer)
-          : facts_of_failure(result.failure, result.untrusted ? AwsProblem::untrusted : AwsProblem::transient);
+      result.failure.empty() ? facts_of(result.answer) : facts_of_failure(result.failure, problem_of(result));
   if (succeeded && facts.code.empty()) return std::move(result.answer);
   facts.by_profile = profile_counts(request);
   const bool may_have_happened = facts.problem == AwsProblem::transient;

@@ -15,7 +15,8 @@ namespace dtrain::net {
 namespace {
 
 constexpr auto kRefreshBefore = std::chrono::minutes(15);
-// Sources that give the same ones again are not asked more often.
+// Sources that give the same ones again are not asked more often, also where these have expired already by this
+// machine's clock: it may be wrong, and a service that refuses them leads to refuse().
 constexpr auto kAskAgainAfter = std::chrono::seconds(30);
 constexpr int kMostRoles = 5;  // that lead to each other
 
@@ -23,7 +24,7 @@ CredentialsFound from_coordinator(const AwsSettings& settings) {
   if (!settings.delegated) return {};
   auto latest = settings.delegated->latest();
   if (!latest) return {{}, "it has none"};
-  if (latest->expires && *latest->expires <= settings.clock()) return {{}, "those that it sent expired"};
+  if (latest->expires && *latest->expires <= settings.clock()) return {};  // for resolve(), where there are no others
   return {std::move(latest), {}};
 }
 
@@ -151,6 +152,10 @@ AwsCredentials resolve(const AwsSettings& settings) {
     if (found.credentials) return std::move(*found.credentials);
     if (!found.why_not.empty()) tried.push_back(fmt::format("{} ({})", source.name, found.why_not));
   }
+  // Where this machine's clock is wrong they may still live, which only the service can say.
+  if (settings.delegated) {
+    if (auto latest = settings.delegated->latest()) return std::move(*latest);
+  }
   throw NoCredentials(fmt::format("no AWS credentials: tried {}", join(tried, ", ")),
                       "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or run aws configure");
 }
@@ -177,7 +182,8 @@ struct AwsIdentity::State {
     if (!found) return true;
     const WallTime now = settings.clock();
     if (!found->expires || now < *found->expires - kRefreshBefore) return false;
-    return !still_lives() || now >= asked + kAskAgainAfter;
+    const bool have_ended_since = asked < *found->expires && *found->expires <= now;
+    return have_ended_since || now >= asked + kAskAgainAfter;
   }
   bool still_lives() const DTRAIN_REQUIRES(mutex) {
     return found && found->expires && *found->expires > settings.clock();
@@ -196,7 +202,10 @@ AwsCredentials AwsIdentity::credentials() {
   try {
     state_->found = resolve(state_->settings);
   } catch (const Error&) {
-    if (!state_->still_lives()) throw;  // a source that is away for a while does not hurt before the end
+    // A source that is away for a while does not hurt before the end.
+    if (state_->still_lives()) return *state_->found;
+    state_->found.reset();
+    throw;
   }
   return *state_->found;
 }

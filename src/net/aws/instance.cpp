@@ -5,10 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
-#include <ctime>
 #include <memory>
 
+#include <dtrain/base/clock.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/json.hpp>
 #include <dtrain/base/releaser.hpp>
@@ -75,23 +74,12 @@ bool metadata_is_off(const AwsSettings& settings) {
 }  // namespace
 
 std::optional<WallTime> time_of(const std::string& text) {
-  std::tm parts{};
-  if (std::sscanf(text.c_str(), "%d-%d-%dT%d:%d:%d", &parts.tm_year, &parts.tm_mon, &parts.tm_mday, &parts.tm_hour,
-                  &parts.tm_min, &parts.tm_sec) != 6) {
-    return std::nullopt;
-  }
-  parts.tm_year -= 1900;
-  parts.tm_mon -= 1;
-  return std::chrono::system_clock::from_time_t(::timegm(&parts));
+  const auto time = unix_time_of(text);
+  return time ? std::optional(WallTime(*time)) : std::nullopt;
 }
 
 std::string time_text(WallTime time) {
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
-  std::tm parts{};
-  ::gmtime_r(&seconds, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
+  return utc_text(std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()));
 }
 
 std::string credentials_text(const AwsCredentials& credentials) {

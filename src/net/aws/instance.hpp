@@ -19,7 +19,7 @@ CredentialsFound instance_credentials(const AwsSettings& settings);
 // nullopt: not on an instance, or its metadata is switched off.
 std::optional<std::string> instance_region(const AwsSettings& settings);
 
-// "2026-01-31T12:00:00Z"; nullopt for anything else.
+// "2026-01-31T12:00:00Z", or with another offset from UTC; nullopt for anything else.
 std::optional<WallTime> time_of(const std::string& text);
 std::string time_text(WallTime time);
 

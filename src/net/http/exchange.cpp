@@ -98,6 +98,7 @@ void set_limits(CURL* curl, const Exchange& request) {
   curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, static_cast<long>(request.whole_timeout.count()));
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, static_cast<long>(request.slowest_rate));
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, static_cast<long>(request.stall_timeout.count()));
+  curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);  // routers forget a connection on which nothing goes for minutes
   curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, kReceiveBuffer);
   curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);  // parallel connections are wanted
   if (request.follow_redirects) follow_redirects(curl);
@@ -174,7 +175,8 @@ ExchangeResult HttpConnections::exchange(const Exchange& request) {
   ExchangeResult result;
   result.answer = std::move(running.answer);
   if (code != CURLE_OK) result.failure = message[0] ? message.data() : curl_easy_strerror(code);
-  if (running.too_long) result.failure = "the answer is longer than any should be";
+  result.too_long = running.too_long;
+  if (result.too_long) result.failure = "the answer is longer than any should be";
   result.timed_out = code == CURLE_OPERATION_TIMEDOUT;
   result.untrusted = is_untrusted(code);
   return result;

@@ -43,6 +43,7 @@ struct [[nodiscard]] ExchangeResult {
   std::string failure;  // empty: the exchange was complete, whatever the status
   bool timed_out = false;
   bool untrusted = false;  // no certificate that is trusted here: a further try changes nothing
+  bool too_long = false;   // longer than largest_body; likewise
 };
 
 // Safe for concurrent use; each exchange holds one connection.

@@ -42,8 +42,16 @@ struct TooLong {
   std::uint64_t size = 0;  // as far as it came
 };
 
-// One try: appends to the partial file, or begins it anew when the server sends everything again. Throws TooLong
-// where more comes than the file has.
+// Whether the server now has another version than the one whose beginning is there. Servers that pass over If-Range
+// send the rest of it all the same.
+bool was_replaced(const PartialFile& part, const ResponseHead& answer) {
+  return !part.validator().empty() && !answer.validator.empty() && answer.validator != part.validator();
+}
+
+struct Replaced {};
+
+// One try: appends to the partial file, or begins it anew when the server sends everything again, or the rest of
+// another version. Throws TooLong where more comes than the file has.
 TransferResult try_once(const Download& request, PartialFile& part) {
   ResponseHead head;
   bool first = true;
@@ -51,6 +59,7 @@ TransferResult try_once(const Download& request, PartialFile& part) {
       .begin =
           [&](const ResponseHead& answer) {
             head = answer;
+            if (answer.offset > 0 && was_replaced(part, answer)) throw Replaced{};
             part.begin_at(answer.offset, answer.validator);
           },
       .write =
@@ -67,7 +76,12 @@ TransferResult try_once(const Download& request, PartialFile& part) {
           }};
   const bool can_resume = part.size() > 0 && (!part.validator().empty() || !request.sha256.empty());
   if (!can_resume) part.remove();
-  return transfer({request, part.size(), part.validator()}, sink);
+  try {
+    return transfer({request, part.size(), part.validator()}, sink);
+  } catch (const Replaced&) {
+    part.remove();
+    return try_once(request, part);
+  }
 }
 
 // Half to one and a half times the pause, so that many clients do not come back at the same moment.
@@ -106,7 +120,7 @@ void fetch(const Download& request, PartialFile& part) {
     if (request.size && part.size() == request.size) return;
     TransferResult result = try_once(request, part);
     if (result.head.status == kRangeNotSatisfiable) {
-      if (result.total && result.total == part.size()) return;
+      if (result.total && result.total == part.size() && !was_replaced(part, result.head)) return;
       part.remove();  // longer than the file on the server: it is another file's beginning
     } else if (result.ok()) {
       if (part.size() >= expected_size(request, result)) return;

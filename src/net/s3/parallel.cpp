@@ -4,10 +4,12 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include <dtrain/base/mutex.hpp>
+#include <dtrain/base/thread_error.hpp>
 
 namespace dtrain::net {
 namespace {
@@ -28,7 +30,7 @@ class AdaptivePool {
     double best = 0;
     std::size_t wanted = std::min(kFirstConnections, most);
     do {
-      while (threads_.size() < wanted) threads_.emplace_back([this] { take_pieces(); });
+      if (!grow_to(wanted)) most = threads_.size();
       const double rate = wait_and_measure();
       if (rate > best * kWorthIt) wanted = std::min(threads_.size() * 2, most);
       best = std::max(best, rate);
@@ -39,6 +41,15 @@ class AdaptivePool {
   }
 
  private:
+  // False: the system gives no more, and those that are there take all pieces.
+  bool grow_to(std::size_t wanted) try {
+    while (threads_.size() < wanted) threads_.emplace_back([this] { take_pieces(); });
+    return true;
+  } catch (const std::system_error& refused) {
+    if (threads_.empty()) throw no_thread("that fetches", refused);
+    return false;
+  }
+
   void take_pieces() {
     const Came came = [this](std::uint64_t bytes) { bytes_ += bytes; };
     for (std::size_t piece = next_++; piece < count_ && !failed_; piece = next_++) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -89,10 +90,26 @@ void PartFile::take_over(const std::string& about) {
   }
 }
 
+// Where the file system reserves nothing (NFS before 4.2, FUSE), its word about the room that is left has to do:
+// posix_fallocate() would write all of it there.
 void PartFile::reserve() {
   if (size_ == 0) return;
-  const int error = ::posix_fallocate(fd_.get(), 0, static_cast<off_t>(size_));
+  const auto size = static_cast<off_t>(size_);
+  int error = ::fallocate(fd_.get(), 0, 0, size) == 0 ? 0 : errno;
+  if (error == EOPNOTSUPP || error == ENOSYS) {
+    error = has_room() ? 0 : ENOSPC;
+    if (error == 0 && ::ftruncate(fd_.get(), size) != 0) error = errno;
+  }
   if (error != 0) fail(fmt::format("reserve {} bytes", size_), part_, error);
+}
+
+bool PartFile::has_room() const {
+  struct stat file {};
+  struct statvfs disk {};
+  if (::fstat(fd_.get(), &file) != 0 || ::fstatvfs(fd_.get(), &disk) != 0) fail("read", part_);
+  const std::uint64_t there = static_cast<std::uint64_t>(file.st_blocks) * S_BLKSIZE;
+  const bool says_it = disk.f_blocks > 0;  // some in user space do not
+  return !says_it || disk.f_bavail * disk.f_frsize + there >= size_;
 }
 
 std::uint64_t PartFile::size_of(std::size_t number) const { return std::min(part_size_, size_ - number * part_size_); }

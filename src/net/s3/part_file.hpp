@@ -17,7 +17,7 @@ namespace dtrain::net {
 class PartFile {
  public:
   // Takes over what an earlier try left of the same object; what was left of another is dropped. The whole size is
-  // reserved on disk, so a full disk shows here.
+  // reserved on disk, or compared with its free space, so a full disk shows here.
   PartFile(Path to, const std::string& url, const ObjectState& state, std::uint64_t part_size);
   PartFile(const PartFile&) = delete;
   ~PartFile();  // leaves marks of all parts that came, for the next try
@@ -33,6 +33,7 @@ class PartFile {
  private:
   void take_over(const std::string& about);
   void reserve();
+  bool has_room() const;
   bool has_whole_size() const;
   void mark(const std::vector<std::size_t>& parts);
   std::vector<std::size_t> take_unmarked() DTRAIN_EXCLUDES(mutex_);

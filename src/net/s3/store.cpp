@@ -12,6 +12,12 @@ namespace dtrain::net {
 namespace {
 
 constexpr int kMaxMoves = 3;
+constexpr long kWhole = 200;  // where a part was asked for it would be 206
+
+// Ends the transfer where a server sends all of an object in place of its first byte.
+struct WholeObject {
+  AwsAnswer head;
+};
 
 std::uint64_t size_in(const std::string& url, const AwsAnswer& answer) {
   const auto range = parse_content_range(answer.header("content-range"));
@@ -58,7 +64,10 @@ std::optional<ContentRange> parse_content_range(std::string_view value) {
 AwsAnswer ObjectStore::State::call(const std::string& url, const AwsRequest& shape) {
   for (int moves = 0;; ++moves) {
     try {
-      return client.call(placed(places, url, shape));
+      const AwsRequest request = placed(places, url, shape);
+      for (AwsClient::Tries tries(client);;) {
+        if (auto answer = tries.attempt(request)) return std::move(*answer);
+      }
     } catch (const AwsError& error) {
       if (moves == kMaxMoves || !places.learn(url, error.facts())) throw named(url, error);
     }
@@ -66,8 +75,18 @@ AwsAnswer ObjectStore::State::call(const std::string& url, const AwsRequest& sha
 }
 
 ObjectState ObjectStore::State::ask(const std::string& url, const char* method, HttpField header) {
-  const AwsAnswer answer = call(url, {.method = method, .headers = {std::move(header)}});
-  return {size_in(url, answer), answer.header("etag"), checksum_in(answer)};
+  AwsRequest shape{.method = method, .headers = {std::move(header)}};
+  shape.sink = [](const AwsAnswer& head, ByteView) {
+    if (head.status == kWhole) throw WholeObject{head};
+  };
+  const auto state_in = [&](const AwsAnswer& head) {
+    return ObjectState{size_in(url, head), head.header("etag"), checksum_in(head)};
+  };
+  try {
+    return state_in(call(url, shape));
+  } catch (const WholeObject& object) {
+    return state_in(object.head);
+  }
 }
 
 // nullopt: refused without a word why, as the body of such an answer would have it.

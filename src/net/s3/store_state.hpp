@@ -17,7 +17,8 @@ struct ObjectStore::State {
   State(AwsSettings settings, ObjectLimits the_limits)
       : limits(the_limits), client(kS3, std::move(settings), limits.tries), places(client.settings()) {}
 
-  // Fills in where the request goes, follows the bucket to its region, and names the URL in every error.
+  // Fills in where the request goes, follows the bucket to its region, and names the URL in every error. A sink of it
+  // must not mind a try that begins anew.
   AwsAnswer call(const std::string& url, const AwsRequest& shape);
   // The bytes of one range, resumed until they are whole, each piece given once and in order.
   void read_range(const std::string& url, const ObjectState& pinned, ByteRange range, const TakePiece& take);

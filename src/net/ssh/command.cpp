@@ -1,6 +1,7 @@
 // One command on the host, from its line to its end.
 #include <fmt/format.h>
 
+#include <optional>
 #include <utility>
 
 #include <dtrain/net/ssh.hpp>
@@ -20,6 +21,44 @@ constexpr std::string_view kSignalOthers =
     "for p in $(cat /proc/$PPID/task/*/children 2>/dev/null || pgrep -P $PPID); do\n"
     "  [ $p = $$ ] || kill -{0} -- -$p 2>/dev/null && sent=1\ndone\n[ -n \"$sent\" ]";
 
+// Signs of life of a host behind a jump host or a ProxyCommand, where TCP's reach no farther than the first of them.
+// The host's kernel gives those, but its sshd gives these: a host that is only busy has longer.
+class LifeSigns {
+ public:
+  LifeSigns(ssh::Connection& connection, std::chrono::milliseconds silence)
+      : connection_(connection), silence_(silence) {}
+
+  // Called again and again between pumps. Throws RemoteError once too many requests are without an answer: the requests
+  // count and not the time, in which this process may have been stopped.
+  void look() {
+    const auto now = ssh::Clock::now();
+    if (connection_.received() != received_) {
+      received_ = connection_.received();
+      since_ = now;
+      unanswered_ = 0;
+    }
+    if (now - since_ < silence_) return;
+    if (unanswered_ == kMostUnanswered) {
+      const auto waited = std::chrono::ceil<std::chrono::seconds>(silence_ * (kMostUnanswered + 1));
+      connection_.give_up(
+          fmt::format("the connection was lost while a command ran: nothing came for {} s", waited.count()),
+          "is the host still up, and its network?");
+    }
+    connection_.ask_for_life_sign();
+    since_ = now;
+    ++unanswered_;
+  }
+
+ private:
+  static constexpr int kMostUnanswered = 5;
+
+  ssh::Connection& connection_;
+  const std::chrono::milliseconds silence_;
+  std::uint64_t received_ = 0;
+  ssh::Clock::time_point since_ = ssh::Clock::now();  // something came, or was asked for
+  int unanswered_ = 0;
+};
+
 class Execution {
  public:
   Execution(SshSession::State& session, const SshCommand& command)
@@ -27,7 +66,9 @@ class Execution {
         connection_(session.connection()),
         command_(command),
         channel_(connection_, session.patience(kStartDeadline)),
-        input_(command.input) {}
+        input_(command.input) {
+    if (session.connected.carrier) life_signs_.emplace(connection_, session.options.silence);
+  }
 
   SshExit run() {
     channel_.exec(shell_line(command_), session_.patience(kStartDeadline));
@@ -50,6 +91,7 @@ class Execution {
     while (!channel_.is_closed()) {
       if (patience.is_over()) return false;
       if (connection_.is_lost()) connection_.fail("the connection was lost while a command ran");
+      if (life_signs_) life_signs_->look();
       feed();
       connection_.pump(patience);
       deliver();
@@ -118,7 +160,8 @@ class Execution {
   ssh::Connection& connection_;
   const SshCommand& command_;
   ssh::Channel channel_;
-  std::string_view input_;  // what is still to be sent
+  std::optional<LifeSigns> life_signs_;  // behind another host
+  std::string_view input_;               // what is still to be sent
   bool fed_ = false;
 };
 

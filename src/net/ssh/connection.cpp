@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <libssh/server.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@ Connection::Connection(std::string name, FileDescriptor socket)
     : name_(std::move(name)), socket_(std::move(socket)), session_(ssh_new()) {
   if (!session_) throw std::bad_alloc();
   ssh_set_blocking(session_.get(), 0);
+  ssh_set_counters(session_.get(), &traffic_, nullptr);
 }
 
 // Without ssh_disconnect(): after it, ssh_free() leaves the lent socket open.
@@ -52,6 +54,17 @@ void Connection::pump_now() {
 short Connection::poll_events() const {
   const bool writes = (ssh_get_poll_flags(get()) & SSH_WRITE_PENDING) != 0;
   return static_cast<short>(POLLIN | (writes ? POLLOUT : 0));
+}
+
+// Twice: where an answer to the request before has come, the first call only takes note of it.
+void Connection::ask_for_life_sign() {
+  ssh_send_keepalive(get());
+  ssh_send_keepalive(get());
+}
+
+void Connection::give_up(std::string_view what, std::string hint) {
+  failed_ = true;
+  throw RemoteError(fmt::format("{}: {}", name_, what), std::move(hint));
 }
 
 bool Connection::is_lost() const { return failed_ || ssh_is_connected(get()) == 0; }

@@ -9,6 +9,7 @@
 #include <libssh/callbacks.h>
 #include <libssh/libssh.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -62,6 +63,13 @@ class Connection {
   short poll_events() const;
   bool is_lost() const;
 
+  // Bytes that came so far, of whatever kind.
+  std::uint64_t received() const { return traffic_.in_bytes; }
+  // Asks sshd on the other side for an answer, unless one is awaited already. It shows in received() alone.
+  void ask_for_life_sign();
+  // From here on it is lost.
+  [[noreturn]] void give_up(std::string_view what, std::string hint);
+
   // What libssh says is the reason.
   [[noreturn]] void fail(std::string_view what, std::string hint = {}) const;
   std::string reason() const;
@@ -71,6 +79,7 @@ class Connection {
 
   std::string name_;
   FileDescriptor socket_;
+  ssh_counter_struct traffic_{};  // the session counts into it
   SessionHandle session_;
   EventHandle event_;
   bool failed_ = false;

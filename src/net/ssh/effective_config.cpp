@@ -49,8 +49,10 @@ class Client {
     child.arguments.insert(child.arguments.end(), {"--", target_.host});
     child.environment = own_environment();
     child.input = input.get();
-    const auto answer = try_asking(child, std::chrono::ceil<std::chrono::milliseconds>(patience_.until - Clock::now()));
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(patience_.until - Clock::now());
+    const auto answer = try_asking(child, left, patience_.stop);
     if (!answer) {
+      (void)patience_.next_look();  // throws where that was the stop
       throw UsageError(fmt::format("ssh configuration of {}: `ssh -G` did not end in time", to_string(target_)),
                        "look at its `Match exec` commands");
     }

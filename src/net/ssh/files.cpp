@@ -39,7 +39,7 @@ void put(ssh::Sftp& files, const std::function<std::string_view()>& next, const 
       files.write(handle, done + at, content.substr(at, kPiece));
     }
   }
-  files.finish_writes();
+  files.finish_writes(handle);
   files.close(handle);
   files.set_mode(path, mode);
 }

@@ -34,14 +34,16 @@ enum Type : std::uint8_t {
   kName = 104,
   kAttributes = 105,
   kExtended = 200,
+  kExtendedReply = 201,
 };
-enum Code : std::uint32_t { kOk = 0, kEndOfFile = 1, kNoSuchFile = 2 };
+enum Code : std::uint32_t { kOk = 0, kEndOfFile = 1, kNoSuchFile = 2, kFailure = 4 };
 enum Flag : std::uint32_t { kForReading = 1, kForWriting = 2, kCreate = 8, kTruncate = 16 };
 
 constexpr std::uint32_t kProtocol = 3;
 constexpr std::size_t kLargestPacket = 1 << 20;
 constexpr std::size_t kMostWrites = 64;  // in flight
 constexpr auto kStartDeadline = 20s;
+constexpr std::uint64_t kLeastRoom = 32 << 10;  // bytes; with less a disk is full
 
 constexpr std::size_t kMostShown = 60;  // of bytes that are not SFTP
 
@@ -140,13 +142,34 @@ std::string Sftp::open(const std::string& path, Open how, unsigned mode) {
 void Sftp::close(const std::string& handle) { expect_ok(ask(kClose, Packer().text(handle).bytes()), "close a file"); }
 
 void Sftp::write(const std::string& handle, std::uint64_t offset, std::string_view bytes) {
+  if (failed_write_) finish_writes(handle);
   writing_.insert(send(kWrite, Packer().text(handle).u64(offset).text(bytes).bytes()));
   while (writing_.size() >= kMostWrites) take_write_answer(receive());
 }
 
-void Sftp::finish_writes() {
+void Sftp::finish_writes(const std::string& handle) {
   while (!writing_.empty()) take_write_answer(receive());
-  if (const auto failed = std::exchange(failed_write_, std::nullopt)) fail("write to a file", *failed);
+  if (const auto failed = std::exchange(failed_write_, std::nullopt)) fail_to_write(handle, *failed);
+}
+
+// "Failure" is the protocol's word for a full disk and for all else that it has no word for.
+void Sftp::fail_to_write(const std::string& handle, const Status& status) {
+  const std::string what = "write to a file";
+  const bool is_full = status.code == kFailure && has_no_room(handle);
+  (void)ask(kClose, Packer().text(handle).bytes());
+  if (is_full) fail(what, {kFailure, "its disk is full"}, "free some space there or choose another folder");
+  fail(what, status, status.code == kFailure ? "is the disk there full, or a quota used up? Look with: df -h" : "");
+}
+
+// What the file's disk has left, in PROTOCOL of OpenSSH: fstatvfs@openssh.com.
+bool Sftp::has_no_room(const std::string& handle) {
+  const Reply reply = ask(kExtended, Packer().text("fstatvfs@openssh.com").text(handle).bytes());
+  if (reply.type != kExtendedReply) return false;
+  Unpacker fields(reply.body);
+  fields.u64();  // the preferred size of a block
+  const std::uint64_t block = fields.u64();
+  fields.u64(), fields.u64();  // blocks in all, and free ones with those that are root's
+  return fields.u64() * block < kLeastRoom;
 }
 
 void Sftp::forget_writes() {
@@ -209,8 +232,8 @@ std::string Sftp::expect_handle(const Reply& reply, std::string_view what) const
   return std::string(Unpacker(reply.body).text());
 }
 
-void Sftp::fail(std::string_view what, const Status& status) const {
-  throw RemoteError(fmt::format("{}: cannot {}: {}", connection_.name(), what, status.message));
+void Sftp::fail(std::string_view what, const Status& status, std::string hint) const {
+  throw RemoteError(fmt::format("{}: cannot {}: {}", connection_.name(), what, status.message), std::move(hint));
 }
 
 void Sftp::transmit(std::string_view packet) {

@@ -37,10 +37,11 @@ class Sftp {
   enum class Open { read, create };                                           // create: empty, whatever was there
   std::string open(const std::string& path, Open how, unsigned mode = 0600);  // a handle
   void close(const std::string& handle);
-  // Returns before the host confirms it, with up to 64 writes in flight.
+  // Returns before the host confirms it, with up to 64 writes in flight. Throws as finish_writes() where one before it
+  // has failed.
   void write(const std::string& handle, std::uint64_t offset, std::string_view bytes);
-  void finish_writes();  // throws the first failure of all
-  void forget_writes();  // what the host answers to them counts no more
+  void finish_writes(const std::string& handle);  // throws the first failure of all, with the file closed
+  void forget_writes();                           // what the host answers to them counts no more
   std::string read(const std::string& handle, std::uint64_t offset, std::uint32_t most);  // empty: the end
 
  private:
@@ -59,10 +60,12 @@ class Sftp {
   Reply ask_mode(const std::string& path, unsigned mode);
   Reply receive();
   void take_write_answer(const Reply& reply);
+  [[noreturn]] void fail_to_write(const std::string& handle, const Status& status);
+  bool has_no_room(const std::string& handle);
   Status status_of(const Reply& reply) const;
   void expect_ok(const Reply& reply, std::string_view what) const;
   std::string expect_handle(const Reply& reply, std::string_view what) const;
-  [[noreturn]] void fail(std::string_view what, const Status& status) const;
+  [[noreturn]] void fail(std::string_view what, const Status& status, std::string hint = {}) const;
   void begin();
   void transmit(std::string_view packet);
   std::string next_packet();

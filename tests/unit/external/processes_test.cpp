@@ -48,6 +48,14 @@ TEST_F(ProcessesTest, AProgramUnderAShellHasItsGrace) {
   EXPECT_LT(Clock::now() - begin, 50s) << "the whole grace was waited for";
 }
 
+TEST_F(ProcessesTest, AWaitWhoseTimeIsOverEndsAtOnce) {
+  const auto processes = start("touch $FOLDER/ready; exec sleep 30");
+  const auto begin = Clock::now();
+  EXPECT_FALSE(processes->watch(-1ms));
+  EXPECT_LT(Clock::now() - begin, 20s);
+  processes->stop(SIGKILL, 1s);
+}
+
 TEST_F(ProcessesTest, AProgramUnderAShellIsKilledAfterItsGrace) {
   const auto processes = start(under_a_shell(":"));
   const auto begin = Clock::now();

@@ -65,6 +65,29 @@ TEST(ForeignProgram, PathOfTheProgramsOwnEnvironmentIsSearched) {
   EXPECT_THROW(find_program("tool", {"PATH=/nowhere"}), Error);
 }
 
+TEST(ForeignProgram, AScriptWithTheLineEndsOfWindowsIsNamedAsOne) {
+  const TemporaryFolder folder;
+  const std::string script = (folder.path() / "run.sh").string();
+  const auto write = [&](const std::string& text) {
+    write_file_atomic(script, text);
+    std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  };
+  for (const char* first : {"#!/bin/sh\r\n", "#!/usr/bin/env python3\r\n"}) {
+    write(first);
+    try {
+      find_program(script, {});
+      FAIL() << "it was found: " << first;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("CR LF"), std::string::npos) << error.what();
+      EXPECT_EQ(error.hint(), "sed -i 's/\\r$//' " + script);
+    }
+  }
+  for (const char* first : {"#!/bin/sh -e \r\n", "#!/usr/bin/env -S sh -e\r\n"}) {
+    write(first);
+    EXPECT_EQ(find_program(script, {}), script) << first;
+  }
+}
+
 TEST(ForeignProgram, IsLookedForOnANewHostAsItWillBeStarted) {
   const TemporaryFolder folder;
   write_file_atomic(folder.path() / "tool", "#!/bin/sh\n");

@@ -87,6 +87,32 @@ TEST_F(AwsRoles, OfACommandThatFailsNameIt) {
   EXPECT_THROW(credentials(), NoCredentials);
 }
 
+TEST_F(AwsRoles, OfACommandAreKeptUntilTheyEndInItsTimeZone) {
+  const WallTime noon = std::chrono::sys_days(std::chrono::year(2026) / 1 / 31) + std::chrono::hours(12);
+  settings.clock = [&] { return noon; };
+  const Path document = folder / "said", calls = folder / "calls";
+  const auto calls_of_two_requests = [&](const std::string& expiration) {
+    std::filesystem::remove(calls);
+    write("said", R"({"Version": 1, "AccessKeyId": "k", "SecretAccessKey": "s", "Expiration": ")" + expiration + "\"}");
+    AwsIdentity identity(settings);
+    EXPECT_EQ(identity.credentials().access_key, "k");
+    EXPECT_EQ(identity.credentials().access_key, "k");
+    return std::filesystem::file_size(calls);
+  };
+  use_profile("tool", "[profile tool]\ncredential_process = printf . >>'" + calls.string() + "'; cat '" +
+                          document.string() + "'\n");
+  EXPECT_EQ(calls_of_two_requests("2026-01-31T05:00:00-08:00"), 1u);
+  EXPECT_EQ(credentials().expires, noon + std::chrono::hours(1));
+  EXPECT_EQ(calls_of_two_requests("2026-01-31T11:00:00Z"), 1u) << "a wrong clock makes every request ask";
+}
+
+TEST_F(AwsRoles, OfTheCoordinatorAreTheLastResortWhereThisClockSaysThatTheyEnded) {
+  const auto delegated = std::make_shared<DelegatedCredentials>();
+  settings.delegated = delegated;
+  delegated->take({.access_key = "late", .secret_key = "s", .expires = settings.clock() - std::chrono::hours(1)});
+  EXPECT_EQ(credentials().access_key, "late");
+}
+
 TEST_F(AwsRoles, OfTheCoordinatorGoBeforeAllOthersWhileTheyLive) {
   variables["AWS_ACCESS_KEY_ID"] = "own";
   variables["AWS_SECRET_ACCESS_KEY"] = "secret";

@@ -124,6 +124,17 @@ TEST_F(Http, BeginsAnewWhenTheFileChangedMeanwhile) {
   expect_complete();
 }
 
+TEST_F(Http, BeginsAnewWhenTheRestIsOfAnotherVersion) {
+  const std::string other(content.rbegin(), content.rend());
+  for (const std::size_t size : {other.size() / 2, other.size()}) {
+    std::ofstream(folder / "file.bin.part") << other.substr(0, size);
+    std::ofstream(folder / "file.bin.part.from") << server->url(own("version-2-in-any-case")) << "\n\"v1\"\n";
+    get("version-2-in-any-case");
+    expect_complete();
+    std::filesystem::remove(request.to);
+  }
+}
+
 TEST_F(Http, BeginsAnewWhenTheServerIgnoresTheRange) {
   get("lie-about-ranges");
   expect_complete();

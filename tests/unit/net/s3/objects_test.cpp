@@ -126,6 +126,26 @@ TEST_F(Objects, AreRefusedFromAServerWithoutRanges) {
   EXPECT_TRUE(holds(text, "does not send parts")) << text;
 }
 
+TEST_F(Objects, AreLookedAtWithoutTakingAllOfThemFromAServerWithoutRanges) {
+  const std::string where = server->url("public/huge-without-ranges/x");
+  const ObjectState state = store().state(where);
+  EXPECT_EQ(state.size, std::uint64_t{1} << 40);
+  EXPECT_EQ(state.etag, "\"huge\"");
+  std::byte first{};
+  const std::string text = error_of([&] { store().read(where, state, 0, {&first, 1}); });
+  EXPECT_TRUE(holds(text, "does not send parts") && holds(text, "download it first")) << text;
+}
+
+TEST_F(Objects, AreAskedForOnceWhereAnAnswerIsLongerThanAnyShouldBe) {
+  const std::string origin = settings.endpoint_url.substr(0, settings.endpoint_url.size() - 1);
+  try {
+    AwsClient(kS3, settings).call({.endpoint = origin, .path = "/public/huge-without-ranges/x", .sign = false});
+    ADD_FAILURE() << "it took a tebibyte";
+  } catch (const AwsError& error) {
+    EXPECT_EQ(error.facts().tries, 1) << error.what();
+  }
+}
+
 TEST_F(Objects, AreDownloadedWholeOrNotAtAll) {
   const Path to = folder / "got";
   store().put(url("plain"), bytes_of(server_content()));

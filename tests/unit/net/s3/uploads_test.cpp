@@ -70,6 +70,13 @@ TEST_F(Uploads, AreAskedForAgainWhenASuccessHoldsAnError) {
   expect_same(read(url("fails_twice_at_last")), server_content());
 }
 
+TEST_F(Uploads, AreWaitedForWhileTheServerPutsThemTogether) {
+  limits.tries.attempts = 1;
+  limits.tries.stall_timeout = std::chrono::seconds(1);
+  upload(url("slow_at_last"), server_content() + server_content());
+  expect_same(read(url("slow_at_last")), server_content() + server_content());
+}
+
 TEST_F(Uploads, KeepTheirPartsForTheNextUploadWhenTheServerFailsAtTheEnd) {
   limits.tries.attempts = 2;
   const std::string content = server_content() + server_content(), where = "s3://kept/fails_twice_at_last/x";

@@ -101,6 +101,16 @@ TEST_F(SshConfig, LetsTheClientDecideOnMatch) {
   EXPECT_THROW(resolve("Nonsense yes\n", {.host = "h"}), UsageError);
 }
 
+TEST_F(SshConfig, LeavesAClientThatTakesLongWhenAskedToStop) {
+  if (!find_in_path("ssh", environment("PATH").value_or(""))) GTEST_SKIP() << "SKIPPED LOUDLY: no ssh client";
+  SshOptions options;
+  options.config = write("Match exec \"sleep 30\"\n User ann\n");
+  std::stop_source stop;
+  stop.request_stop();
+  const Patience patience{Clock::now() + std::chrono::seconds(20), stop.get_token()};
+  EXPECT_THROW(effective_config({.host = "h"}, options, patience), Stopped);
+}
+
 TEST_F(SshConfig, RefusesByNameWhatItCannotFollow) {
   for (const char* line : {"RevokedHostKeys /keys", "KnownHostsCommand /bin/true", "VerifyHostKeyDNS yes",
                            "BindAddress 10.0.0.1", "PKCS11Provider /lib/x.so"}) {

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <sstream>
+#include <tuple>
 
 #include <dtrain/base/text.hpp>
 
@@ -107,6 +109,32 @@ TEST_F(SshConnect, FollowsTheConfigurationOverTwoHops) {
   options.config = near.folder() / "circle";
   write_file_atomic(options.config, "Host a\n ProxyJump b\nHost b\n ProxyJump a\n");
   EXPECT_THROW(SshSession::connect({"a", "", 0}, options), UsageError);
+}
+
+// A stopped sshd is as silent as a host that vanished; the host before it goes on to acknowledge.
+TEST_F(SshConnect, NoticesThatAHostBehindAnotherOneFallsSilent) {
+  const SshServer near, far;
+  std::filesystem::copy_file(near.folder() / "authorized", far.folder() / "authorized",
+                             std::filesystem::copy_options::overwrite_existing);
+  SshOptions options = near.options();
+  options.silence = 500ms;
+  options.config = near.folder() / "config";
+  write_file_atomic(options.config, fmt::format("Host near\n HostName 127.0.0.1\n Port {}\n"
+                                                "Host far\n HostName 127.0.0.1\n Port {}\n ProxyJump near\n",
+                                                near.target().port, far.target().port));
+  SshSession session = SshSession::connect({"far", "", 0}, options);
+  EXPECT_TRUE(session.run({.shell = "sleep 5"}).ok()) << "a program that says nothing is not lost";
+  pid_t sshd = 0, program = 0;
+  SshCommand command{.shell = "echo $PPID $$; exec sleep 98765", .deadline = 30s};
+  command.on_output = [&](std::string_view piece) {
+    std::istringstream(std::string(piece)) >> sshd >> program;
+    if (sshd != 0) ::kill(sshd, SIGSTOP);
+  };
+  const std::string failure = failure_of([&] { std::ignore = session.run(command); });
+  for (const pid_t left : {sshd, program}) {
+    if (left != 0) ::kill(left, SIGKILL);
+  }
+  EXPECT_TRUE(contains(failure, "far: the connection was lost while a command ran: nothing came for 3 s")) << failure;
 }
 
 TEST_F(SshConnect, HonoursKeysOfAllFilesOfTheUserAndOfTheMachine) {

@@ -1,3 +1,5 @@
+#include <sys/mount.h>
+
 #include <algorithm>
 #include <fstream>
 
@@ -115,6 +117,39 @@ TEST_F(SshFiles, AreRefusedWhenTooLongToRead) {
   session().put_text(noise(100'000), path("a"), 0644);
   EXPECT_THROW(session().read_file(path("a"), 99'999), RemoteError);
   EXPECT_EQ(session().read_file(path("a"), 100'000).size(), 100'000u);
+}
+
+// Of megabytes that are put, how many are taken before it fails, and what it says then.
+std::pair<int, std::string> put_much(SshSession& session, const std::string& file) {
+  const std::string piece = noise(1 << 20);
+  int taken = 0;
+  const auto next = [&] { return ++taken > 200 ? std::string_view() : piece; };
+  std::string failure = failure_of([&] { session.put_pieces(next, file, 0644); });
+  return {taken, std::move(failure)};
+}
+
+TEST_F(SshFiles, AreGivenUpAtTheFirstWriteThatFails) {
+  const char* program = "/usr/lib/openssh/sftp-server";
+  if (::access(program, X_OK) != 0) GTEST_SKIP() << "SKIPPED LOUDLY: no " << program;
+  const SshServer limited(fmt::format("Subsystem sftp ulimit -f 1000; exec env --ignore-signal=XFSZ {}\n", program));
+  SshSession session = limited.connect();
+  const auto [taken, failure] = put_much(session, (limited.folder() / "a").string());
+  EXPECT_LT(taken, 20);
+  EXPECT_TRUE(contains(failure, "cannot write to a file: Failure") && contains(failure, "df -h")) << failure;
+  EXPECT_EQ(session.stat((limited.folder() / "a").string()), std::nullopt);
+}
+
+TEST_F(SshFiles, SayThatTheDiskIsFull) {
+  if (::mount("none", folder().c_str(), "tmpfs", 0, "size=1m") != 0) {
+    GTEST_SKIP() << "SKIPPED LOUDLY: no right to mount a small disk";
+  }
+  struct Mounted {
+    ~Mounted() { ::umount2(folder().c_str(), MNT_DETACH); }
+  } mounted;
+  const auto [taken, failure] = put_much(session(), path("a"));
+  EXPECT_LT(taken, 20);
+  EXPECT_TRUE(contains(failure, "its disk is full") && contains(failure, "free some space there")) << failure;
+  session().put_text(noise(100'000), path("b"), 0644);  // what was written of the first is gone
 }
 
 TEST(SshFilesBehindAShell, NameWhatTheShellPrintsAtLogin) {
