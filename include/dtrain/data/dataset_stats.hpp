@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include <dtrain/data/record.hpp>
@@ -34,5 +35,9 @@ struct DatasetStats {
 // Reads every record's header and decodes `sample` of them, spread evenly (0: all), on as many threads as there are
 // processors. Damaged frames throw DataError, undecodable pictures are counted.
 DatasetStats read_dataset_stats(const RecordSet& set, std::size_t sample);
+
+// The median length in pixels of the shorter edges of a few pictures, spread evenly over the set. nullopt: none of them
+// can be read.
+std::optional<int> typical_shorter_edge(const RecordSet& set);
 
 }  // namespace dtrain::data

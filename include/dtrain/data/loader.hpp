@@ -1,6 +1,7 @@
 // From records to host batches: decode and augment in threads, a bounded queue, an order that is a pure function.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -94,6 +95,11 @@ struct LoaderOptions {
   // picture, kept or not, so that pixels depend on whether this is above 0, and on nothing else about it: those of a
   // reduced JPEG (decode_and_augment()) differ slightly from them, and damage anywhere in a picture makes it a bad one.
   std::uint64_t decoded_cache = 0;
+  // Above 0 for a run that is to outlast its server: where that is away, records of files behind URLs are tried again
+  // for so long, after one line to remote.tell. In a wait of more than a few seconds for them, next() then calls
+  // while_waiting several times a second and throws what it throws.
+  std::chrono::seconds patience{0};
+  std::function<void()> while_waiting = {};
   bool in_groups() const { return group_batch > 0 && detection && !detection->groups.empty(); }
 };
 

@@ -64,15 +64,17 @@ inline constexpr const char* kLeadsBack = "a link that leads back to a folder ab
 bool is_unread_picture(std::string_view ending);
 
 // Where the images come from. automatic: recognised by names and first bytes.
-//   folder      every folder below it that holds pictures (kImagesRead, by their endings) is a class, numbered and
-//               walked in the order of names, as im2rec --recursive does; hidden files and folders, and __MACOSX, are
-//               left out; train/ beside val/, validation/ or test/, in lower or upper case and each with classes
-//               below it, are splits, also in the only folder of the source
+//   folder      every folder below it that holds pictures (kImagesRead, by their endings, else by their first bytes) is
+//               a class, numbered and walked in the order of names, as im2rec --recursive does; hidden files and
+//               folders, and __MACOSX, are left out; train/ beside val/, validation/ or test/, in lower or upper case
+//               and each with classes below it, are splits, also in the only folder of the source; without classes
+//               below them they are refused
 //   list        a .lst file: id, labels, file, with tabs between; a picture that it names twice counts twice, unless
 //               the set is split by shares
 //   coco        a COCO JSON file for object detection
 //   archive     .tar (also of .tar files, as ImageNet's), .tar.gz and .zip files, in WebDataset's way where they hold
-//               .cls files (KEY.jpg beside KEY.cls or KEY.json), else with classes and splits as a folder
+//               .cls files (KEY.jpg beside KEY.cls or KEY.json), else with classes and splits as a folder; pictures
+//               are known by their endings
 //   cifar10     CIFAR's binary version: a label byte and three planes of 32 x 32
 //   cifar100    the same with a coarse label before the fine one, which counts
 //   idx         MNIST's: images, and their labels in a second file, which is looked for by its name

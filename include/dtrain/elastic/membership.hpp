@@ -91,7 +91,8 @@ class Membership {
   virtual void report(const Json& event) = 0;
 };
 
-// One generation without changes: it ends with the first PeerLost (rethrown from lost()) or a stop signal.
+// One generation without changes: it ends with the first PeerLost (rethrown from lost(), unless a stop signal came
+// before it) or a stop signal.
 std::unique_ptr<Membership> make_fixed_membership(std::unique_ptr<comm::Communicator> communicator);
 
 }  // namespace dtrain::elastic

@@ -30,6 +30,23 @@ std::uint64_t buffer_bytes(const LoaderOptions& options, int samples) {
   return sample * static_cast<std::uint64_t>(samples) * (static_cast<std::uint64_t>(options.queue_batches) + 1);
 }
 
+std::vector<float> images_of(const Batch& batch, const nn::Shape& shape) {
+  const auto size = static_cast<std::size_t>(batch.n * shape.size());
+  if (batch.images) return {batch.images, batch.images + size};
+  std::vector<float> images;
+  images.reserve(size);
+  for (int i = 0; i < batch.n; ++i) {
+    for (int c = 0; c < shape.c; ++c) {
+      for (int y = 0; y < shape.h; ++y) {
+        for (int x = 0; x < shape.w; ++x) {
+          images.push_back(nn::pixel_value(batch.pixels, i, shape.c, shape.w, y, x, c));
+        }
+      }
+    }
+  }
+  return images;
+}
+
 int leave_out(BatchBuffer& buffer, int samples, std::size_t sample_bytes, const std::set<int>& out) {
   std::size_t to = 0;
   for (int sample = 0; sample < samples; ++sample) {

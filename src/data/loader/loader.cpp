@@ -14,6 +14,7 @@
 
 #include "batch_queue.hpp"
 #include "decoded_pictures.hpp"
+#include "patient_reads.hpp"
 #include "picture_groups.hpp"
 #include "remote/read_ahead.hpp"
 
@@ -40,8 +41,8 @@ std::uint64_t samples_of_epoch(std::uint64_t records, std::int64_t num_examples)
 // the consumer. Up to `queue_batches` batches are open. A batch that start() drops stays alive while a worker decodes
 // into it, and ends early through its atomic `dropped`. The members before `mutex` belong to the consumer. Workers
 // never throw: errors become findings of the batch, and the consumer examines them in the order of the samples, so that
-// the error of an epoch is the same however the threads raced. `decoded` has a discipline of its own. The destructor
-// joins the workers before all other members go, as `threads` is the last member.
+// the error of an epoch is the same however the threads raced. `decoded` and `patiently` have a discipline of their
+// own. The destructor joins the workers before all other members go, as `threads` is the last member.
 struct Loader::State {
   State(const Path& rec, LoaderOptions loader_options);
   ~State();
@@ -50,7 +51,7 @@ struct Loader::State {
   std::vector<std::uint32_t> positions_of(std::span<const Slice> some) const;
   void open_batches() DTRAIN_REQUIRES(mutex);
   void work();
-  Findings load(const Claim& claim, SampleReader& reader) const;
+  Findings load(const Claim& claim, SampleReader& reader);
   std::size_t sample_bytes(const nn::Shape& shape) const;
   std::shared_ptr<PendingBatch> take();
   nn::Shape shape_of(const Slice& slice) const;
@@ -67,6 +68,7 @@ struct Loader::State {
   std::vector<std::int32_t> labels;  // where the order is balanced
   PictureGroups groups;
   BatchPool pool;
+  PatientReads patiently{options};
   const std::unique_ptr<DecodedPictures> decoded;  // null: none are kept
 
   // The consumer's own: what it asked for, and what came out.
@@ -206,15 +208,19 @@ SampleSlot Loader::State::slot(const PendingBatch& batch, std::size_t index) con
   return {{reinterpret_cast<float*>(values), elements}, {}, nullptr, objects, batch.shape};
 }
 
-Findings Loader::State::load(const Claim& claim, SampleReader& reader) const {
+Findings Loader::State::load(const Claim& claim, SampleReader& reader) {
   PendingBatch& batch = *claim.batch;
   Findings found;
   std::vector<BadRecord> bad;
   for (int index = claim.index; index < claim.index + claim.count && !batch.dropped; ++index) {
     const auto at = static_cast<std::size_t>(index);
     const Turn turn = batch.turn(index);
+    const auto read = [&] {
+      bad.clear();
+      return reader.read(turn, batch.epoch, slot(batch, at), bad);
+    };
     try {
-      if (!reader.read(turn, batch.epoch, slot(batch, at), bad)) {
+      if (!patiently(read, batch.dropped)) {
         found.failures.push_back({index, nullptr});
       }
       batch.buffer->labels[at] = reader.label();
@@ -233,7 +239,14 @@ Findings Loader::State::load(const Claim& claim, SampleReader& reader) const {
 std::shared_ptr<PendingBatch> Loader::State::take() {
   MutexLock lock(mutex);
   if (queue.empty()) return nullptr;
-  while (!queue.front_complete()) batch_complete.wait(mutex);
+  const bool watches = options.patience.count() > 0 && file.is_remote();  // a server may be away for minutes
+  for (const WatchedWait wait(options.patience); !queue.front_complete();) {
+    watches ? batch_complete.wait_for(mutex, WatchedWait::kInterval) : batch_complete.wait(mutex);
+    if (!watches || !wait.is_due()) continue;
+    lock.unlock();
+    if (options.while_waiting) options.while_waiting();
+    lock.lock();
+  }
   auto batch = queue.pop();
   open_batches();
   lock.unlock();
@@ -329,23 +342,6 @@ void Loader::add(const Slice& slice) {
     state.open_batches();
   }
   state.work_there.notify_all();
-}
-
-std::vector<float> images_of(const Batch& batch, const nn::Shape& shape) {
-  const auto size = static_cast<std::size_t>(batch.n * shape.size());
-  if (batch.images) return {batch.images, batch.images + size};
-  std::vector<float> images;
-  images.reserve(size);
-  for (int i = 0; i < batch.n; ++i) {
-    for (int c = 0; c < shape.c; ++c) {
-      for (int y = 0; y < shape.h; ++y) {
-        for (int x = 0; x < shape.w; ++x) {
-          images.push_back(nn::pixel_value(batch.pixels, i, shape.c, shape.w, y, x, c));
-        }
-      }
-    }
-  }
-  return images;
 }
 
 std::optional<Batch> Loader::next() {

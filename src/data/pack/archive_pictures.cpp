@@ -163,15 +163,6 @@ MembersByFolder pictures_by_folder(const std::vector<ArchiveMember>& members, Pa
   return folders;
 }
 
-// The rest of a path that begins with `folder`.
-std::optional<Path> path_behind(const Path& path, const Path& folder) {
-  auto [rest, end] = std::mismatch(path.begin(), path.end(), folder.begin(), folder.end());
-  if (end != folder.end()) return std::nullopt;
-  Path behind;
-  for (; rest != path.end(); ++rest) behind /= *rest;
-  return behind;
-}
-
 std::vector<std::string> folders_below(const MembersByFolder& folders, const Path& below) {
   std::vector<std::string> names;
   for (const auto& [folder, pictures] : folders) {
@@ -203,6 +194,7 @@ PackList list_folders(const Path& source, const Archives& archives) {
   const SplitFolders splits = find_splits(source, [&](const Path& below) { return folders_below(folders, below); });
   if (splits.folders.empty()) {
     add_folders(folders, {}, members, list);
+    settle_classes(source, list.classes);
     return list;
   }
   for (const auto& [folder, pictures] : folders) {

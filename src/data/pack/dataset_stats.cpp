@@ -2,12 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/mutex.hpp>
 #include <dtrain/base/parallel.hpp>
+#include <dtrain/base/stats.hpp>
 #include <dtrain/data/image.hpp>
 #include <dtrain/data/objects.hpp>
+
+#include "codec/jpeg_decoder.hpp"
 
 namespace dtrain::data {
 namespace {
@@ -139,6 +144,19 @@ void read_headers(const RecordSet& set, DatasetStats& stats) {
   }
 }
 
+// A JPEG says its size before its pixels.
+int edge_of_picture(ByteView picture, Image& scratch) {
+  if (detect_encoding(picture) == Encoding::jpeg) {
+    JpegDecoder& decoder = this_threads_jpeg_decoder();
+    decoder.open(picture);
+    const int edge = std::min(decoder.h(), decoder.w());
+    decoder.close(false);
+    return edge;
+  }
+  decode_image(picture, kStoredChannels, scratch);
+  return std::min(scratch.h, scratch.w);
+}
+
 }  // namespace
 
 DatasetStats read_dataset_stats(const RecordSet& set, std::size_t sample) {
@@ -147,6 +165,24 @@ DatasetStats read_dataset_stats(const RecordSet& set, std::size_t sample) {
   read_headers(set, stats);
   take_pixels(sum_pixels(set, sample == 0 ? set.size() : std::min(sample, set.size())), stats);
   return stats;
+}
+
+std::optional<int> typical_shorter_edge(const RecordSet& set) {
+  constexpr std::size_t kLookedAt = 9;
+  const std::size_t count = std::min(kLookedAt, set.size());
+  std::vector<double> edges;
+  Record record;
+  Image scratch;
+  for (std::size_t i = 0; i < count; ++i) {
+    try {
+      set.read(i * set.size() / count, record);
+      edges.push_back(edge_of_picture(record.payload, scratch));
+    } catch (const DataError&) {
+      continue;  // the loader reports it in its turn
+    }
+  }
+  if (edges.empty()) return std::nullopt;
+  return static_cast<int>(median(std::move(edges)));
 }
 
 }  // namespace dtrain::data

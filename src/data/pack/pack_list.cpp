@@ -65,6 +65,35 @@ FolderContent read_folder(const Path& root, const Path& below) {
   return content;
 }
 
+// Documents and arrays that data sets keep beside each picture. There are as many of them as pictures, so that opening
+// each one would take long where files are far away.
+bool is_companion(const Path& file) {
+  constexpr std::array<std::string_view, 14> kEndings{".cls", ".csv", ".html", ".json", ".mat", ".md",   ".npy",
+                                                      ".npz", ".pts", ".tsv",  ".txt",  ".xml", ".yaml", ".yml"};
+  return std::ranges::find(kEndings, lower_case(file.extension().string())) != kEndings.end();
+}
+
+// 1.jpg~ and 1.jpg_original beside 1.jpg are what other programs keep of it. `pictures` are in order.
+bool is_copy_of_one(const std::string& name, const std::vector<std::string>& pictures) {
+  for (std::size_t size = name.size() - 1; size > 0; --size) {
+    if (std::ranges::binary_search(pictures, name.substr(0, size))) return true;
+  }
+  return false;
+}
+
+// Endings such as .jfif, .00 and none at all do not say what is in a file.
+void take_pictures_by_content(const Path& folder, FolderContent& content) {
+  const auto is_other = [&](const std::string& name) {
+    const Path file = folder / name;
+    return is_companion(file) || is_unread_picture(file.extension().string()) || !begins_as_picture(file) ||
+           is_copy_of_one(name, content.pictures);
+  };
+  const auto found = std::stable_partition(content.others.begin(), content.others.end(), is_other);
+  content.pictures.insert(content.pictures.end(), found, content.others.end());
+  content.others.erase(found, content.others.end());
+  std::ranges::sort(content.pictures);
+}
+
 void skip(const FolderContent& content, const Path& below, PackList& list) {
   for (const std::string& name : content.others) {
     const std::string ending = Path(name).extension().string();
@@ -83,7 +112,8 @@ bool walk(const Path& below, int depth, PackList& list) {
     throw DataError(fmt::format("{}: more than {} folders inside each other", (list.root / below).string(), kDeepest),
                     "name one of the inner folders");
   }
-  const FolderContent content = read_folder(list.root, below);
+  FolderContent content = read_folder(list.root, below);
+  take_pictures_by_content(list.root / below, content);
   skip(content, below, list);
   if (!content.pictures.empty()) list.classes.push_back(below.empty() ? "." : below.string());
   const auto label = static_cast<float>(list.classes.size()) - 1;
@@ -142,17 +172,17 @@ PackList list_splits(const Path& folder, const SplitFolders& splits) {
 }  // namespace
 
 bool is_picture(const Path& file) {
-  constexpr std::array<std::string_view, 7> kEndings{".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"};
-  std::string ending = file.extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(), [](unsigned char c) { return std::tolower(c); });
-  return std::find(kEndings.begin(), kEndings.end(), ending) != kEndings.end();
+  constexpr std::array<std::string_view, 9> kEndings{".jpg",  ".jpeg", ".jpe", ".jfif", ".png",
+                                                     ".webp", ".bmp",  ".tif", ".tiff"};
+  return std::ranges::find(kEndings, lower_case(file.extension().string())) != kEndings.end();
 }
 
+// The raw files of cameras, from .cr2 on, begin as TIFF files do, with a thumbnail for the first image.
 bool is_unread_picture(std::string_view ending) {
-  constexpr std::array<std::string_view, 7> kEndings{".gif", ".heic", ".heif", ".avif", ".jp2", ".jxl", ".svg"};
-  std::string lower(ending);
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  return std::ranges::find(kEndings, lower) != kEndings.end();
+  constexpr std::array<std::string_view, 23> kEndings{".gif", ".heic", ".heif", ".avif", ".jp2", ".jxl", ".svg", ".cr2",
+                                                      ".nef", ".nrw",  ".arw",  ".sr2",  ".dng", ".gpr", ".pef", ".srw",
+                                                      ".3fr", ".iiq",  ".erf",  ".kdc",  ".dcr", ".mef", ".mos"};
+  return std::ranges::find(kEndings, lower_case(ending)) != kEndings.end();
 }
 
 PackList list_folder(const Path& folder) {
@@ -163,6 +193,7 @@ PackList list_folder(const Path& folder) {
   list.root = folder;
   list.of_folder = true;
   walk({}, 0, list);
+  settle_classes(folder, list.classes);
   return list;
 }
 

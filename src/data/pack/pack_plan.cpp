@@ -21,22 +21,23 @@ bool has_several_classes(const PackList& list) {
   return std::ranges::any_of(list.items, [&](const PackItem& item) { return item.labels != list.items[0].labels; });
 }
 
-std::string skipped_hint(const PackList& list) {
-  std::string hint = fmt::format("dtrain packs {} files", kImagesRead);
+// The hint with what was left out, which may be what is missing.
+std::string with_skipped(std::string hint, const PackList& list) {
   for (const auto& [reason, files] : list.skipped)
     hint += fmt::format("; {} {} left out: {}", count_text(files.size(), "file"), files.size() == 1 ? "was" : "were",
                         reason);
   return hint;
 }
 
-[[noreturn]] void refuse_empty_set(const std::string& prefix, const std::vector<std::string>& missing) {
+[[noreturn]] void refuse_empty_set(const std::string& prefix, const PackList& list) {
+  const std::vector<std::string>& missing = list.missing;
   std::string why;
   if (!missing.empty()) {
     why = fmt::format("; {} with a label {} not there: {}", count_text(missing.size(), "file"),
                       missing.size() == 1 ? "is" : "are", join_first(missing, 3, ", "));
   }
   throw UsageError(fmt::format("{}: the classes have too few pictures for a set of its own{}", prefix, why),
-                   "setting 'train-ratio' 1 packs all pictures into one set");
+                   with_skipped("setting 'train-ratio' 1 packs all pictures into one set", list));
 }
 
 // Even shards of one split, named PREFIX.rec or PREFIX_0.rec, ...
@@ -109,7 +110,8 @@ double usual_train_ratio(const PackOptions& options, const PackList& list) {
 void check_plan(const PackOptions& options, const PackList& list) {
   if (list.items.empty()) {
     throw DataError(fmt::format("{}: no pictures", options.sources.front().string()),
-                    list.unlabelled > 0 ? "none of them has a label" : skipped_hint(list));
+                    list.unlabelled > 0 ? "none of them has a label"
+                                        : with_skipped(fmt::format("dtrain packs {} files", kImagesRead), list));
   }
   require_in(kPackRanges.train_ratio, *options.train_ratio, "train-ratio");
   require_in(kPackRanges.test_ratio, options.test_ratio, "test-ratio");
@@ -153,7 +155,7 @@ std::vector<Shard> plan_shards(const PackOptions& options, PackList& list) {
   const auto cut_split = [&](PackSplit split, const char* name, double share) {
     const auto [first, last] = std::ranges::equal_range(items, split, {}, &PackItem::split);
     if (is_split ? first == last : share == 0) return;
-    if (first == last) refuse_empty_set(prefix + name, list.missing);
+    if (first == last) refuse_empty_set(prefix + name, list);
     cut(prefix + name, Items(first, last), options.shards, shards);
   };
   cut_split(PackSplit::train, "_train", shares.train);

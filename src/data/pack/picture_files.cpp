@@ -29,15 +29,6 @@ constexpr std::uint64_t kLargestPicture = 1u << 30;  // behind a URL
 
 Store or_own(const Store& store) { return store ? store : std::make_shared<net::ObjectStore>(); }
 
-// One that cannot be opened is taken for a picture, so that reading it says why.
-bool begins_as_picture(const Path& file) {
-  std::array<char, 16> first{};
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) return true;
-  stream.read(first.data(), first.size());
-  return detect_encoding(bytes_of({first.data(), static_cast<std::size_t>(stream.gcount())})).has_value();
-}
-
 // Also of a kind that dtrain does not read, so that reading it says so.
 bool is_named_as_picture(const Path& file) { return is_picture(file) || is_unread_picture(file.extension().string()); }
 
@@ -47,12 +38,7 @@ bool is_meant_for_picture(const Path& file) {
 }
 
 // A damaged picture is not passed over in silence.
-bool counts_as_picture(const std::filesystem::directory_entry& file) {
-  std::error_code gone;
-  // Files of the kernel, which may never end, are empty by their size.
-  const bool has_content = file.file_size(gone) > 0 && !gone;
-  return is_meant_for_picture(file.path()) || (has_content && begins_as_picture(file.path()));
-}
+bool counts_as_picture(const Path& file) { return is_meant_for_picture(file) || begins_as_picture(file); }
 
 // A picture whose link is broken is not passed over either.
 void note_lost_picture(const Path& file, FoundPictures& found) {
@@ -103,7 +89,7 @@ class PictureWalk {
       return list(entry.path());
     }
     if (!entry.is_regular_file(gone)) return note_lost_picture(entry.path(), found_);
-    if (counts_as_picture(entry)) found_.files.push_back(entry.path());
+    if (counts_as_picture(entry.path())) found_.files.push_back(entry.path());
   }
 
   FoundPictures found_{};
@@ -156,6 +142,16 @@ bool has_content(const Path& file, const std::string& content) {
 }
 
 }  // namespace
+
+bool begins_as_picture(const Path& file) {
+  std::error_code gone;
+  if (std::filesystem::file_size(file, gone) == 0 || gone) return false;
+  std::array<char, 16> first{};
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) return true;
+  stream.read(first.data(), first.size());
+  return detect_encoding(bytes_of({first.data(), static_cast<std::size_t>(stream.gcount())})).has_value();
+}
 
 FoundPictures find_pictures(const std::string& spec, const Store& store) {
   if (spec.empty()) throw UsageError("the name of a picture is empty");

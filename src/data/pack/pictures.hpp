@@ -40,7 +40,10 @@ std::unique_ptr<PictureStore> make_folder_store(const Path& root);
 // Files of an archive by their names, for a list that was made elsewhere. Throws DataError for one that is not there.
 std::unique_ptr<PictureStore> make_archive_store(const std::vector<Path>& files, PackList& list);
 
-bool is_picture(const Path& file);
+bool is_picture(const Path& file);  // by its ending
+// Whether its first bytes are those of a picture. One that cannot be opened counts, so that reading it says why; files
+// of the kernel, which may never end, are empty by their size and do not.
+bool begins_as_picture(const Path& file);
 // Why the target of a symbolic link cannot be reached; empty: it can be, or the file is no link.
 std::string lost_link(const Path& file);
 // The same bytes. Throws DataError for a file without any.

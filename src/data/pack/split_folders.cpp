@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <set>
 
 #include <dtrain/base/error.hpp>
@@ -20,11 +21,31 @@ std::vector<std::string>::const_iterator find_folder(const std::vector<std::stri
 
 struct SplitNames {
   PackSplit split;
-  std::array<std::string_view, 3> names;
+  std::array<std::string_view, 5> names;
 };
-constexpr std::array<SplitNames, 3> kSplitNames{{{PackSplit::train, {"train", "training"}},
-                                                 {PackSplit::validation, {"val", "valid", "validation"}},
-                                                 {PackSplit::test, {"test", "testing"}}}};
+constexpr std::array<SplitNames, 3> kSplitNames{
+    {{PackSplit::train, {"train", "training"}},
+     {PackSplit::validation, {"val", "valid", "validation", "eval", "evaluation"}},
+     {PackSplit::test, {"test", "testing"}}}};
+
+std::optional<PackSplit> split_named(std::string_view name) {
+  for (const auto& [split, usual_names] : kSplitNames) {
+    if (std::ranges::find(usual_names, lower_case(name)) != usual_names.end()) return split;
+  }
+  return std::nullopt;
+}
+
+// The split that a word of the name says: "test_set", "test2017" and "Test" are of the test.
+std::optional<PackSplit> split_in(std::string_view name) {
+  const auto is_letter = [](unsigned char c) { return std::isalpha(c) != 0; };
+  for (auto word = name.begin(); word != name.end();) {
+    const auto end = std::find_if_not(word, name.end(), is_letter);
+    const std::optional<PackSplit> split = word == end ? std::nullopt : split_named({word, end});
+    if (split) return split;
+    word = end == name.end() ? end : end + 1;
+  }
+  return std::nullopt;
+}
 
 // A folder of a split without folders of classes: Kaggle's test sets have no labels.
 std::string find_flat_split(const std::vector<std::string>& names, const Path& below, const FoldersIn& folders_in) {
@@ -62,6 +83,45 @@ std::vector<SplitFolder> splits_among(const Path& source, const std::vector<std:
                               in_archive ? "unpack it, then " : "", packable.string(), flat));
 }
 
+// The longest path that leads to all of them, and is none of them.
+Path common_folder(const std::vector<Path>& classes) {
+  Path common = classes.empty() ? Path() : classes.front().parent_path();
+  for (const Path& path : classes) {
+    const Path parent = path.parent_path();
+    const auto end = std::mismatch(common.begin(), common.end(), parent.begin(), parent.end()).first;
+    Path shared;
+    for (auto part = common.begin(); part != end; ++part) shared /= *part;
+    common = shared;
+  }
+  return common;
+}
+
+// Throws DataError where the folders in `common` that hold the classes are sets of pictures by their names: two are
+// called train, val or test, or all have such a word in their names. Of one split alone they may be classes: a diesel
+// train and a steam train.
+void refuse_sets(const Path& source, const Path& common, const std::vector<Path>& classes) {
+  std::set<std::string> folders;
+  for (const Path& path : classes) {
+    const Path behind = path_behind(path, common).value_or("");
+    if (!behind.empty()) folders.insert(behind.begin()->string());
+  }
+  std::set<PackSplit> named, meant;
+  std::vector<std::string> sets;
+  for (const std::string& folder : folders) {
+    if (const auto split = split_named(folder)) named.insert(*split);
+    if (const auto split = split_in(folder)) {
+      meant.insert(*split);
+      sets.push_back(folder);
+    }
+  }
+  if (named.size() < 2 && (meant.size() < 2 || sets.size() < folders.size())) return;
+  throw DataError(
+      fmt::format("{}: its folders {} are sets of pictures by their names, no classes",
+                  (common.empty() ? source : source / common).string(), join(sets, ", ")),
+      "name them train, val and test, and put a folder of pictures for each class into each of them; or pack one of "
+      "them alone; setting 'labels' and setting 'coco' take the classes from a file");
+}
+
 void add_split(const PackList& split, PackSplit part, PackList& whole) {
   for (const PackItem& item : split.items) {
     const std::string& name = split.classes[static_cast<std::size_t>(item.labels.front())];
@@ -91,6 +151,26 @@ SplitFolders find_splits(const Path& source, const FoldersIn& folders_in) {
     found.below /= names.front();
   }
   return found;
+}
+
+std::optional<Path> path_behind(const Path& path, const Path& folder) {
+  auto [rest, end] = std::mismatch(path.begin(), path.end(), folder.begin(), folder.end());
+  if (end != folder.end()) return std::nullopt;
+  Path behind;
+  for (; rest != path.end(); ++rest) behind /= *rest;
+  return behind;
+}
+
+void settle_classes(const Path& source, std::vector<std::string>& classes) {
+  const std::vector<Path> paths(classes.begin(), classes.end());
+  const Path common = common_folder(paths);
+  refuse_sets(source, common, paths);
+  Path folder, split;
+  for (const Path& name : common) {
+    folder /= name;
+    if (split_named(name.string())) split = folder;
+  }
+  for (std::string& name : classes) name = path_behind(name, split)->string();
 }
 
 void join_splits(const std::vector<PackList>& lists, const std::vector<SplitFolder>& folders, PackList& whole) {

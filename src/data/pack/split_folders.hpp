@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,14 @@ using FoldersIn = std::function<std::vector<std::string>(const Path&)>;
 // holds set/train/cat. Throws DataError where only one folder of a split, or all but that of training, has folders of
 // classes; a flat third one is left to skip_other_folders(). `source` is for the message.
 SplitFolders find_splits(const Path& source, const FoldersIn& folders_in);
+
+// The rest of a path that begins with `folder`, part by part; nullopt: it does not.
+std::optional<Path> path_behind(const Path& path, const Path& folder);
+
+// Where there are no splits: `classes`, the paths of their folders in `source`, lose the name of a single split above
+// all of them, so that train/cat is "cat". Throws DataError where the folders are sets, such as train_set beside
+// test_set, or train beside test, both without folders of classes.
+void settle_classes(const Path& source, std::vector<std::string>& classes);
 
 // Adds the lists of the splits, whose classes are named without the split's folder, to `whole`, whose classes are then
 // those of all splits.

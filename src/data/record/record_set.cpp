@@ -21,6 +21,14 @@ std::vector<std::optional<net::ObjectState>> states_of(const std::vector<Path>& 
   return states;
 }
 
+// Without an ETag a RemoteFile cannot distinguish versions, and caches nothing.
+void tell_of_no_cache(const RemoteOptions& remote, const std::vector<std::optional<net::ObjectState>>& states,
+                      const std::string& name) {
+  const auto has_version = [](const auto& state) { return !state || !state->etag.empty(); };
+  if (remote.without_cache || !remote.tell || std::ranges::all_of(states, has_version)) return;
+  remote.tell(name + ": its server gives no ETag, so nothing of it is cached: each record is fetched every time");
+}
+
 }  // namespace
 
 RecordSet::RecordSet(const std::vector<Path>& files, RemoteOptions remote) {
@@ -33,6 +41,7 @@ RecordSet::RecordSet(const std::vector<Path>& files, RemoteOptions remote) {
   std::uint64_t far_bytes = 0;
   for (const auto& state : states) far_bytes += state ? state->size : 0;
   remote.without_cache = remote.without_cache || is_too_much_to_cache(remote, name_of_files(files), far_bytes);
+  tell_of_no_cache(remote, states, name_of_files(files));
   for (std::size_t i = 0; i < files.size(); ++i) {
     remote.state = states[i];
     files_.emplace_back(files[i], remote);

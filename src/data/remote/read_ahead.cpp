@@ -1,6 +1,7 @@
 #include "read_ahead.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <system_error>
 
 #include <dtrain/base/error.hpp>
@@ -14,6 +15,7 @@ constexpr int kThreads = 64;
 constexpr std::size_t kFarthestAhead = 16384;  // records
 // Farther ahead, blocks could be dropped from a small cache before they are read.
 constexpr std::uint64_t kShareOfCache = 4;
+constexpr std::chrono::milliseconds kFirstPause{1'000}, kLongestPause{30'000};
 
 std::size_t farthest_in(const RecordSet& set, std::uint64_t cache_size) {
   std::uint64_t bytes = 0;
@@ -76,21 +78,29 @@ void ReadAhead::have_read(std::size_t count) {
 
 bool ReadAhead::may_go_on() const { return next_ < std::min(positions_.size(), read_ + farthest_); }
 
+bool ReadAhead::fetch(std::uint32_t position, std::uint32_t round) const {
+  try {
+    set_.fetch_ahead(position, round);
+    return true;
+  } catch (const Error&) {
+    return false;  // if it stays so, the reader meets it too, and knows what to say
+  }
+}
+
 void ReadAhead::work() {
   MutexLock lock(mutex_);
   for (;;) {
     while (!ending_ && !may_go_on()) there_is_work_.wait(mutex_);
     if (ending_) return;
-    const std::uint32_t position = positions_[next_++], round = round_;
-    lock.unlock();
-    bool fetched = true;
-    try {
-      set_.fetch_ahead(position, round);
-    } catch (const Error&) {
-      fetched = false;  // the reader meets it too, and knows what to say
+    const std::size_t turn = next_++;
+    const std::uint32_t position = positions_[turn], round = round_;
+    const auto is_too_late = [&]() DTRAIN_REQUIRES(mutex_) { return ending_ || round != round_ || turn < read_; };
+    for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
+      lock.unlock();
+      const bool is_fetched = fetch(position, round);
+      lock.lock();
+      if (is_fetched || there_is_work_.wait_for(mutex_, pause, is_too_late)) break;
     }
-    lock.lock();
-    if (!fetched) next_ = positions_.size();
   }
 }
 

@@ -12,9 +12,9 @@ namespace dtrain::data {
 
 // 64 threads fetch blocks, because they wait for the network. One mutex guards the list of positions and both cursors;
 // no thread holds it while it fetches. start() replaces the list: a fetch in flight finishes, and the round number
-// keeps it from being counted for the new list. A fetch that fails stops reading ahead until the next start(): the
-// reader meets the same error and reports it. The destructor waits for fetches in flight. It does nothing if all files
-// are local. The set must outlive it.
+// keeps it from being counted for the new list. A fetch that fails is tried again after growing pauses, by its own
+// thread, until the reader has passed its position: an error that stays is the reader's to report. The destructor waits
+// for fetches in flight. It does nothing if all files are local. The set must outlive it.
 class ReadAhead {
  public:
   ReadAhead(const RecordSet& set, std::uint64_t cache_size);
@@ -29,6 +29,7 @@ class ReadAhead {
 
  private:
   void work();
+  bool fetch(std::uint32_t position, std::uint32_t round) const;
   bool may_go_on() const DTRAIN_REQUIRES(mutex_);
 
   const RecordSet& set_;

@@ -100,7 +100,14 @@ void RemoteFile::fetch_ahead(std::uint64_t offset, std::uint64_t size, std::uint
   if (!cache_ || size == 0) return;
   for (std::uint64_t block = offset / kBlock; block <= (offset + size - 1) / kBlock; ++block) {
     std::byte first{};
-    if (block < asked_.size() && asked_[block].exchange(round) != round) read_block(block, 0, {&first, 1});
+    if (block >= asked_.size() || asked_[block].exchange(round) == round) continue;
+    try {
+      read_block(block, 0, {&first, 1});
+    } catch (const Error&) {
+      std::uint32_t mine = round;
+      asked_[block].compare_exchange_strong(mine, 0);
+      throw;
+    }
   }
 }
 

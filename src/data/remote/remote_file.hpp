@@ -24,7 +24,7 @@ class RemoteFile {
   // Throws what net::ObjectStore::read throws.
   void read(std::uint64_t offset, std::span<std::byte> into);
   // Brings these bytes into the cache, if there is one; a block that was asked for in this round already is left to
-  // the thread that fetches it. Rounds are not 0.
+  // the thread that fetches it, unless that failed. Rounds are not 0.
   void fetch_ahead(std::uint64_t offset, std::uint64_t size, std::uint32_t round);
 
  private:

@@ -186,7 +186,7 @@ struct Coordinator::Impl {
     const std::string& name = body.at("host").as_string();
     if (!state.hosts.contains(name))
       throw UsageError(fmt::format("the job has no host {}", name), "dtrain hosts list names them");
-    require_lead();
+    require_changeable();
     step(Drain{name, text_or(body, "reason", "asked for")}, now);
     return Json::object({{"ok", true}});
   }
@@ -201,10 +201,11 @@ struct Coordinator::Impl {
   void require_elastic() const {
     if (state.policy.elastic) return;
     throw UsageError("the hosts of this job are fixed",
-                     "start it with setting 'elastic' to change them while it trains");
+                     "`dtrain stop` saves and ends it; one with setting 'elastic' lets hosts join and leave");
   }
 
-  void require_lead() const {
+  void require_changeable() const {
+    require_elastic();
     if (may_write()) return;
     throw RemoteError("the coordinator does not reach enough of the job's agents to change anything",
                       "try again in a few seconds");
@@ -212,8 +213,7 @@ struct Coordinator::Impl {
 
   // The coordinator alone writes the file, so edits from many machines need no lock.
   Json edit_hosts(const Json& body, Moment now) {
-    require_elastic();
-    require_lead();
+    require_changeable();
     std::vector<HostLine> present;
     for (const std::string& name : state.order) present.push_back(state.hosts.at(name).line);
     std::vector<std::string> repairs = edit_host_file(host_file, present, options.slots, body);

@@ -14,6 +14,7 @@ class FixedMembership final : public Membership {
 
   void probed(const std::string&) override {}
   Entry enter(const TrainingPosition&) override {
+    if (stopped_) return {.kind = Entry::Kind::checkpoint, .generation = 0, .communicator = nullptr, .reason = {}};
     DTRAIN_CHECK(communicator_, "a fixed membership is entered once");
     return {.kind = Entry::Kind::train, .generation = 0, .communicator = std::move(communicator_), .reason = {}};
   }
@@ -29,13 +30,17 @@ class FixedMembership final : public Membership {
   void require_generation() override {}
   void begin_apply() override {}
   void end_apply(const TrainingPosition&) override {}
-  void lost(const PeerLost& error) override { throw error; }
+  void lost(const PeerLost& error) override {
+    stopped_ = stop_signal() != 0;
+    if (!stopped_) throw error;
+  }
   void progress(Phase) override {}
   void computes(double) override {}
   void report(const Json&) override {}
 
  private:
   std::unique_ptr<comm::Communicator> communicator_;
+  bool stopped_ = false;  // by a signal, which could not wait for the end of the step
 };
 
 }  // namespace

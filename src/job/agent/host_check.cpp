@@ -87,9 +87,9 @@ void measure(const elastic::WorkerJob& job, Json& facts) {
   const auto& training = std::get<config::TrainSpec>(spec.work);
   facts["data"] = check_data_facts(training.data);
   const TrainRun run = run_of(training);
-  const std::uint64_t memory = memory_info("MemAvailable");
-  facts["memory_free_bytes"] = memory;
-  if (memory > 0) expect(memory, memory_of(run), "memory");
+  const Memory memory = usable_memory();
+  facts["memory_free_bytes"] = memory.available;
+  if (memory.total > 0) expect(memory.available, memory_of(run), "memory");
 }
 
 }  // namespace

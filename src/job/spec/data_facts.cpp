@@ -104,12 +104,15 @@ void check_far_facts(const Json& facts, net::ObjectStore& store) {
   for (const Json& expected : facts.as_array()) {
     const std::string& path = expected.at("path").as_string();
     if (!data::is_remote(path)) continue;
-    const std::string& then = expected.at("etag").as_string();
-    const std::string now = store.state(path).etag;
-    if (now == then) continue;
-    throw DataError(fmt::format("{}: was replaced since the job was begun: its ETag was {}, now it is {}",
-                                data::shown_path(path).string(), then, now),
-                    "put the old object back, or begin the job again");
+    const net::ObjectState now = store.state(path);
+    const auto refuse_other = [&](const char* what, const std::string& was, const std::string& is) {
+      if (was == is) return;
+      throw DataError(fmt::format("{}: was replaced since the job was begun: its {} was {}, now it is {}",
+                                  data::shown_path(path).string(), what, was, is),
+                      "put the old object back, or begin the job again");
+    };
+    refuse_other("ETag", expected.at("etag").as_string(), now.etag);
+    refuse_other("size", expected.at("bytes").dump(), std::to_string(now.size));  // all that some servers tell of it
   }
 }
 

@@ -89,7 +89,7 @@ nn::NetworkOptions network_of(const config::TrainOptions& options, const config:
 bool suits_adam(const nn::NetworkOptions& network, const config::OptionSet& set, config::DataOptions data) {
   data.image = network.image;
   data.classes = network.classes;
-  const config::NetworkChoice choice{.options = network, .counted_classes = network.classes};
+  const config::NetworkChoice choice{.options = network, .known_classes = network.classes};
   return config::suits_adam(config::choose_graph(choice, set, data));
 }
 
@@ -98,9 +98,9 @@ config::FinetuneFacts facts_of(const config::TrainOptions& options, const config
   const std::vector<Path> records = data::find_records(options.data.train->string(), store);
   config::FinetuneFacts facts{.network = network_of(options, set)};
   facts.network.classes = classes_of(options, set, facts.network.name, records, store);
-  facts.network.image = set.chosen("image-shape")
-                            ? options.data.image
-                            : config::image_of_weights(*options.pretrained.finetune, facts.network.name);
+  config::DataOptions data = options.data;
+  config::suit_weights(*options.pretrained.finetune, facts.network.name, set, data);
+  facts.network.image = data.image;
   facts.suits_adam = suits_adam(facts.network, set, options.data);
   facts.pictures = pictures_of(options, records, store);
   if (set.chosen("batch-size") || set.chosen("global-batch")) facts.batch = options.compute.samples_per_step();

@@ -17,9 +17,9 @@ void bind(config::OptionSet& set, SshAccess& access) {
   set.add("--cluster", access.cluster, "NAME", "use all nodes of this cluster, instead of -H").flag_only = true;
   set.add("-j,--parallel", access.parallel, "N", "number of hosts to work on at the same time",
           config::between(1, 1024));
-  set.add("--connect-timeout", access.connect_timeout, "S",
-          "time limit for logging in to a host, in seconds; a busy ssh server is retried until then",
-          config::more_than(0));
+  config::add_seconds(set, "--connect-timeout", access.connect_timeout,
+                      "time limit for logging in to a host, in seconds; a busy ssh server is retried until then",
+                      config::more_than(0));
   config::bind_ssh_config(set, access.config);
   set.add("-i,--identity", access.identity, "private key to try before the user's own keys").not_from_project = true;
   set.add("--known-hosts", access.known_hosts, "file of host keys (default ~/.ssh/known_hosts)").not_from_project =
@@ -64,7 +64,7 @@ launcher::FanOutOptions fan_out_options(const SshAccess& access, std::stop_token
     options.ssh.user_known_hosts.clear();
   }
   if (access.accept_new_hosts) options.ssh.new_host_keys = net::NewHostKeys::accept;
-  options.ssh.connect_deadline = std::chrono::milliseconds(static_cast<long>(access.connect_timeout * 1000));
+  options.ssh.connect_deadline = std::chrono::duration_cast<std::chrono::milliseconds>(access.connect_timeout);
   options.ssh.stop = std::move(stop);
   options.parallel = access.parallel;
   return options;

@@ -7,7 +7,7 @@
 
 #include <dtrain/launcher/fan_out.hpp>
 
-#include "config/option_set.hpp"
+#include "config/option_values.hpp"
 
 namespace dtrain::job {
 
@@ -15,7 +15,7 @@ struct SshAccess {
   std::optional<Path> hostfile;
   std::string cluster;  // its nodes replace those of the file
   int parallel = 32;
-  double connect_timeout = 15;  // seconds
+  config::Seconds connect_timeout{15};
   std::optional<Path> config, identity, known_hosts;
   bool accept_new_hosts = false;
 };

@@ -16,6 +16,7 @@
 #include "checkpoint_agreement.hpp"
 #include "config/checks/detector_options.hpp"
 #include "config/checks/optimizer.hpp"
+#include "config/checks/picture_size.hpp"
 #include "config/checks/pixel_scale.hpp"
 #include "config/checks/schedule.hpp"
 #include "config/exchange/compression_options.hpp"
@@ -101,23 +102,11 @@ void settle_round(const config::OptionSet& set, config::TrainOptions& options) {
   if (!set.chosen("comm-timeout")) timeout = std::max(timeout, std::min(timeout * options.local.steps, kLongestRound));
 }
 
-// Pictures of a group make a step, or a block of an evaluation.
-data::LoaderOptions options_of_training(const TrainRun& run) {
-  data::LoaderOptions options = training_loader(run.options.data, run.options.compute.seed);
-  options.group_batch = config::samples_between_exchanges(run.options);
-  return options;
-}
-
-data::LoaderOptions options_of_validation(const TrainRun& run) {
-  data::LoaderOptions options = validation_loader(run.options.data);
-  options.group_batch = config::largest_shard(config::compute_of_worker(run.options));
-  return options;
-}
-
 // What needs something that other settings may leave out.
 void check_choices(const TrainRun& run, const config::OptionSet& set) {
   const config::TrainOptions& options = run.options;
   config::check_schedule(options);
+  nn::require_valid(options.optimizer);
   if (options.resizing.any()) {
     for (const nn::Shape& size : options.resizing.all(run.graph.input())) train::with_image(run.graph, size);
   }
@@ -254,7 +243,7 @@ void count_classes(const config::OptionSet& set, const train::SharedStore& store
   config::require_records(*options.data.train);
   const auto classes = static_cast<int>(names_at(*options.data.train, store).size());
   if (classes == 0) return;
-  options.network.counted_classes = options.data.classes = classes;
+  options.network.known_classes = options.data.classes = classes;
 }
 
 // What the workers would only find out later: of data behind URLs they alone do. A run that is over would end without a
@@ -282,13 +271,15 @@ TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& 
   if (auto start = find_start(options, set, run.remote.store, reporter)) {
     run.start = std::move(start->checkpoint);
     run.start_file = std::move(start->file);
+    options.resume = options.resume && run.start->job.is_of_run();  // with imported weights, a run begins
     agree_with_checkpoint(*run.start, set, options);
     config::take_preprocessing(run.start->job.preprocessing, set, options.data);
   }
-  const bool from_weights = !run.start && options.pretrained.file;
+  const bool is_new = !run.start, from_weights = is_new && options.pretrained.file;
+  bool says_pixels = true;
   if (from_weights) {
     fetch_pretrained(options, reporter, run.remote.store);
-    config::suit_weights(*options.pretrained.file, options.network.options.name, set, options.data);
+    says_pixels = config::suit_weights(*options.pretrained.file, options.network.options.name, set, options.data);
     config::suit_anchors(*options.pretrained.file, set, options.network.options);
   }
   if (!run.start) count_classes(set, run.remote.store, options);
@@ -315,7 +306,9 @@ TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& 
   if (from_weights) {
     options.data.class_names = names_at(run.sources.train, run.remote.store);
     run.start = pretrained_start(options, run.graph, &reporter);
+    if (!says_pixels) config::note_assumed_pixels(*options.pretrained.file, set, options.data, reporter);
   }
+  if (const auto line = config::small_windows(run.sources.train, set, options); line && is_new) reporter.warn(*line);
   if (const auto line = config::undivided_pixels(run.graph, set, options); line && !run.start) reporter.warn(*line);
   check_choices(run, set);
   options.data.class_names = names_of_run(run);
@@ -348,30 +341,6 @@ TrainRun run_of(const config::TrainSpec& spec, int slot) {
   run.sources.train = run.options.data.train.value_or("");
   run.sources.validation = run.options.data.validation;
   return run;
-}
-
-std::uint64_t buffer_bytes_of(const TrainRun& run) {
-  const config::ComputeOptions compute = config::compute_of_worker(run.options);
-  const std::uint64_t training =
-      data::buffer_bytes(options_of_training(run), config::samples_between_exchanges(run.options));
-  if (!run.sources.validation) return training;
-  return training + data::buffer_bytes(options_of_validation(run), config::largest_shard(compute));
-}
-
-std::unique_ptr<data::Loader> training_loader(const TrainRun& run) {
-  data::LoaderOptions options = options_of_training(run);
-  options.remote = with_cache(run);
-  config::load_for(*run.backend, options);
-  options.as_bytes = config::trains_on_bytes(run.options, *run.backend);
-  return std::make_unique<data::Loader>(run.sources.train, std::move(options));
-}
-
-std::unique_ptr<data::Loader> validation_loader(const TrainRun& run) {
-  if (!run.sources.validation) return nullptr;
-  data::LoaderOptions options = options_of_validation(run);
-  options.remote = with_cache(run);
-  config::load_for(*run.backend, options);
-  return std::make_unique<data::Loader>(*run.sources.validation, std::move(options));
 }
 
 static std::unique_ptr<backend::Executable> compile_with_sizes(const TrainRun& run,

@@ -2,10 +2,12 @@
 // that the user started makes them once; workers of a job get the run as a document.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 
 #include <dtrain/base/reporter.hpp>
+#include <dtrain/elastic/membership.hpp>
 #include <dtrain/train/trainer.hpp>
 
 #include "config/run_spec.hpp"
@@ -49,8 +51,16 @@ void load_start(TrainRun& run);
 
 // Upper bound for the memory of the batches of a worker's loaders.
 std::uint64_t buffer_bytes_of(const TrainRun& run);
-std::unique_ptr<data::Loader> training_loader(const TrainRun& run);
-std::unique_ptr<data::Loader> validation_loader(const TrainRun& run);  // nullptr: none
+// How a run waits for data behind URLs whose server is away: see LoaderOptions.
+struct DataWait {
+  std::chrono::seconds patience{0};
+  // Called in long waits. Throws PeerLost where the run is not to wait any longer.
+  std::function<void(elastic::Phase)> while_waiting;
+};
+DataWait wait_alone();  // of a process without others: until a signal
+std::unique_ptr<data::Loader> training_loader(const TrainRun& run, const DataWait& wait);
+// nullptr: the run has no validation.
+std::unique_ptr<data::Loader> validation_loader(const TrainRun& run, const DataWait& wait);
 std::unique_ptr<backend::Executable> compile(const TrainRun& run);
 // Of a run whose images grow: for whole ones from its beginning on.
 std::unique_ptr<backend::Executable> compile_at_whole_size(const TrainRun& run);

@@ -237,15 +237,20 @@ void check_recipe_of_detector(const nn::Graph& graph, const config::OptionSet& s
       "give the --network of the first run again, or --recipe detection");
 }
 
-// What the checkpoint's network has of its own need not be named again.
+// What the user did not choose of the network: number of classes and size of the images, as a fresh run has them from
+// its data, its weights or a model, and what a network of this name has of its own. The images of a network of another
+// name stay those of the options that describe it.
 void take_from(const nn::Graph& saved, const config::OptionSet& set, config::TrainOptions& options) {
   nn::NetworkOptions& network = options.network.options;
+  if (!set.chosen("num-classes")) options.network.known_classes = options.data.classes = saved.classes();
   const auto known = nn::options_of_network(saved);
-  if (!known || known->name != network.name) return;
+  const bool has_name = known && known->name == network.name;
+  if (!set.chosen("image-shape") && (has_name || !known || options.network.is_file()))
+    options.data.image = saved.input();
+  if (!has_name) return;
   if (!set.chosen("backbone")) network.backbone = known->backbone;
   if (!set.chosen("proposals")) network.proposals = known->proposals;
   if (!set.chosen("anchor-size")) network.anchor_size = known->anchor_size;
-  if (!set.chosen("image-shape") && nn::detection_of(saved)) options.data.image = saved.input();
 }
 
 // Without its name, a detector would get the defaults of other networks.
@@ -257,6 +262,13 @@ std::vector<std::string> options_to_leave_out(const config::OptionSet& set, cons
   return given;
 }
 
+// A model that dtrain exported has the loss of the run that made it; a new run has that of its options, as with a
+// network by its name.
+void take_loss_of_options(const config::NetworkChoice& network, nn::Graph& graph) {
+  if (network.is_onnx() && !nn::detection_of(graph))
+    nn::set_loss(graph, {.label_smoothing = network.options.label_smoothing});
+}
+
 nn::Graph network_of_run(const std::optional<train::Checkpoint>& start, const config::OptionSet& set,
                          config::TrainOptions& options) {
   if (start && !config::network_is_chosen(set)) {
@@ -266,10 +278,12 @@ nn::Graph network_of_run(const std::optional<train::Checkpoint>& start, const co
     options.data.classes = start->graph.classes();
     return start->graph;
   }
-  if (start && !set.chosen("num-classes")) options.data.classes = start->graph.classes();
   if (start) take_from(start->graph, set, options);
   nn::Graph graph = config::choose_graph(options.network, set, options.data);
-  if (!start) return graph;
+  if (!start) {
+    take_loss_of_options(options.network, graph);
+    return graph;
+  }
   const std::string difference = config::difference_of(bare_network(start->graph), bare_network(graph));
   if (difference.empty()) return start->graph;
   throw UsageError(fmt::format("the checkpoint holds {}, not the {} that the options describe: {}", start->graph.name,

@@ -49,9 +49,9 @@ std::vector<OtherRate> other_rates(const train::Checkpoint& start, const config:
 void warn_of_other_rates(const train::Checkpoint& start, const config::OptionSet& set,
                          const config::TrainOptions& options, Reporter& reporter);
 
-// The checkpoint's graph unless the user chose one; a chosen graph must be the same network. Layers learn as --freeze
-// says, else as they did when the checkpoint was saved, or as the network's file says; a run that is resumed freezes no
-// others.
+// The checkpoint's graph unless the user chose one; a chosen graph must be the same network. Where the user chose
+// neither images nor classes, the options get those of the checkpoint. Layers learn as --freeze says, else as they did
+// when the checkpoint was saved, or as the network's file says; a run that is resumed freezes no others.
 nn::Graph graph_of_run(const std::optional<train::Checkpoint>& start, const config::OptionSet& set,
                        config::TrainOptions& options, Reporter& reporter);
 

@@ -97,10 +97,20 @@ elastic::Left::How how_of(train::TrainResult::Ended ended) {
   return elastic::Left::How::stopped;
 }
 
+// In a long wait for data a worker still reports, and neither a stop nor the others wait for it. The others stand still
+// meanwhile, so the patience is less than where a process is alone: a host that alone reaches no server is to leave.
+DataWait wait_as_member(elastic::Membership& membership, AgentLink& link) {
+  return {std::chrono::minutes(1), [&](elastic::Phase phase) {
+            membership.progress(phase);
+            membership.require_generation();
+            if (!link.stop_reason().empty()) throw PeerLost("the job stops, and the server of the data is away");
+          }};
+}
+
 train::TrainResult train_in(const TrainRun& run, elastic::Membership& membership, const train::TrainerOptions& options,
-                            Reporter& reporter) {
-  const auto training = training_loader(run);
-  const auto validation = validation_loader(run);
+                            const DataWait& wait, Reporter& reporter) {
+  const auto training = training_loader(run, wait);
+  const auto validation = validation_loader(run, wait);
   const auto executable = compile(run);
   train::ReportForwarder forwarder(membership);
   Observers observers;
@@ -160,7 +170,7 @@ ExitCode run_worker(Reporter& reporter) {
     open_run(run, training.data, link, start, reporter);
     options.lost_start = run.lost_start;
     options.find_start = [&start] { return start.find_again(); };
-    const train::TrainResult result = train_in(run, membership, options, reporter);
+    const train::TrainResult result = train_in(run, membership, options, wait_as_member(membership, link), reporter);
     session.leave(how_of(result.ended), result.reason);
     link.finish();
     reporter.note(fmt::format("left at epoch {} step {}{}{}", result.cursor.epoch, result.cursor.step,

@@ -37,6 +37,23 @@ TEST(PackFolder, LeavesOutWhatOtherProgramsKeepBesidePictures) {
             (std::vector<std::string>{".ipynb_checkpoints", "__MACOSX", "cat/._1.jpg", "dog/.cache"}));
 }
 
+TEST(PackFolder, TakesPicturesByTheirContentWhateverTheirNamesEndIn) {
+  TemporaryFolder folder;
+  for (const char* name : {"cat/1.jfif", "cat/WhatsApp 10.00.00", "cat/none", "dog/2.PNG", "dog/2.PNG_original",
+                           "dog/2.png~", "dog/2.txt", "dog/3.nef"})
+    write_small_picture(folder / "photos" / name);
+  write_file_atomic(folder / "photos/cat/empty", "");
+  write_file_atomic(folder / "photos/cat/notes.dat", "text");
+  const PackResult result = pack(one_set(folder));
+  EXPECT_EQ(result.class_pictures, (std::vector<std::uint64_t>{3, 2}));
+  EXPECT_TRUE(result.problems.empty());
+  EXPECT_EQ(result.skipped.at("no ending"), std::vector<std::string>{"cat/empty"});
+  EXPECT_EQ(result.skipped.at(".dat"), std::vector<std::string>{"cat/notes.dat"});
+  EXPECT_EQ(result.skipped.at(".txt"), std::vector<std::string>{"dog/2.txt"}) << "not opened";
+  EXPECT_EQ(result.skipped.at(".PNG_original"), std::vector<std::string>{"dog/2.PNG_original"}) << "a copy of 2.PNG";
+  EXPECT_TRUE(is_unread_picture(".nef") && result.skipped.contains(".nef")) << "a thumbnail is its first image";
+}
+
 TEST(PackFolder, NamesFoldersWithoutPicturesAndClassesWithoutTraining) {
   TemporaryFolder folder;
   for (const char* name : {"train/a/1.jpg", "train/b/1.jpg", "val/a/2.jpg", "val/c/2.jpg"})
@@ -247,6 +264,10 @@ TEST(PackFolder, CountsASingleFileThatItLeavesOut) {
   make_folder(folder / "photos");
   write_file_atomic(folder / "photos/notes.txt", "text");
   expect_error([&] { pack(one_set(folder)); }, "1 file was left out: .txt");
+  write_two_classes(folder, 1);
+  PackOptions split = one_set(folder);
+  split.train_ratio = std::nullopt;
+  expect_error<UsageError>([&] { pack(split); }, "packs all pictures into one set; 1 file was left out: .txt");
 }
 
 TEST(PackFolder, FindsTheSplitsInTheOnlyFolder) {

@@ -37,6 +37,27 @@ TEST(FarRecords, RecordsThatTheIndexLeavesOutAreNotFetched) {
             1);
 }
 
+TEST(FarRecords, OfAServerWithoutVersionsAreReadWithoutACacheAndThatIsSaid) {
+  net::TestServer server("s3_server.py");
+  TemporaryFolder folder;
+  RecordWriter writer(folder / "local.rec");
+  writer.add(0, 0, bytes_of("first"));
+  writer.finish();
+  std::vector<std::string> told;
+  RemoteOptions options{.cache_dir = folder / "cache",
+                        .tell = [&](const std::string& text) { told.push_back(text); },
+                        .store = std::make_shared<net::ObjectStore>(far_settings(server))};
+  const std::string where = "s3://bucket/unversioned/far.rec";
+  for (const char* ending : {"rec", "idx"}) {
+    options.store->put(Path(where).replace_extension(ending).string(),
+                       bytes_of(read_file((folder / "local.").string() + ending)));
+  }
+  const std::vector<Path> files{where, where};
+  EXPECT_EQ(RecordSet(files, options).size(), 2u);
+  ASSERT_EQ(told.size(), 1u) << "once for all files";
+  EXPECT_NE(told[0].find("far.rec and 1 more: its server gives no ETag"), told[0].npos) << told[0];
+}
+
 // Each is refused before a server is asked.
 TEST(FarRecords, AnIndexIsNoSet) {
   for (const char* list : {"s3://bucket/d/p.lst", "https://h/d/p.lst"})

@@ -158,6 +158,22 @@ TEST_F(CoordinatorTest, AJobThatWasStoppedAtOnceFinishesWhenItsProcessesAreGone)
   EXPECT_EQ(read_events(folder_ / "events.jsonl").back().at("event").as_string(), "goodput");
 }
 
+// A host that must go, by a notice of its machine, ends the job with a checkpoint; a user's wish does not.
+TEST_F(CoordinatorTest, KeepsTheHostsOfAJobThatIsNotElasticWhateverTheUserAsks) {
+  options_.policy.elastic = false;
+  begin();
+  train_one();
+  for (const char* request : {R"({"ask": "drain", "host": "w1"})", R"({"ask": "hosts-changed"})",
+                              R"({"ask": "edit-hosts", "remove": ["w1"]})"}) {
+    const Json refused = ask(Json::parse(request, "a request")).at("error");
+    EXPECT_EQ(refused.at("message").as_string(), "the hosts of this job are fixed") << request;
+    EXPECT_NE(refused.at("hint").as_string().find("`dtrain stop`"), std::string::npos) << request;
+    EXPECT_FALSE(coordinator_->state().ending) << request;
+  }
+  coordinator_->feed(HostNotice{"w1", true, "spot"}, agent_pool_.now);
+  EXPECT_TRUE(coordinator_->state().ending);
+}
+
 class CoordinatorOfAQuorumTest : public CoordinatorTest {
  protected:
   CoordinatorOfAQuorumTest() {

@@ -3,6 +3,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/data/record.hpp>
 
+#include "common/far_settings.hpp"
 #include "spec/data_facts.hpp"
 #include "train/small_checkpoint.hpp"
 
@@ -48,6 +49,22 @@ TEST(DataFacts, AreOfTheCheckpointThatAPrefixNames) {
   }
   const Path far = "s3://b/w.safetensors#sha256=" + std::string(64, '0');
   EXPECT_EQ(data_facts(sources, far, nullptr).as_array().size(), 1u);
+}
+
+TEST(DataFacts, OfAServerWithoutVersionsAreComparedByTheirSize) {
+  const net::TestServer server("s3_server.py");
+  net::ObjectStore store(far_settings(server));
+  const std::string url = "s3://bucket/unversioned/p.rec";
+  store.put(url, bytes_of("four"));
+  const Json facts = Json::array({Json::object({{"path", url}, {"bytes", 4}, {"etag", ""}})});
+  EXPECT_NO_THROW(check_far_facts(facts, store));
+  store.put(url, bytes_of("other"));
+  try {
+    check_far_facts(facts, store);
+    ADD_FAILURE() << "another object passed";
+  } catch (const DataError& error) {
+    EXPECT_NE(std::string(error.what()).find("its size was 4, now it is 5"), std::string::npos) << error.what();
+  }
 }
 
 TEST(DataFacts, CountTheRecordsOfASetByItsIndexes) {

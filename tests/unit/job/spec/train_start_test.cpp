@@ -8,6 +8,8 @@
 #include <dtrain/nn/freeze.hpp>
 #include <dtrain/nn/graph_json.hpp>
 #include <dtrain/nn/networks.hpp>
+#include <dtrain/train/export.hpp>
+#include <dtrain/train/weights.hpp>
 
 #include "common/recording_reporter.hpp"
 #include "common/temporary_folder.hpp"
@@ -311,6 +313,46 @@ TEST_F(TrainStart, TakesASymbolOfTheNetworkThatIsChosen) {
   }
   choose("network", "mlp");
   EXPECT_THROW(graph_of_run(start_, set_, options_, reporter_), UsageError);
+}
+
+// The command of the first run names neither: its weights chose the images, and its records the classes.
+TEST_F(TrainStart, TakesImagesAndClassesThatAreNotChosenFromTheCheckpoint) {
+  constexpr int kClasses = 7;
+  const Path model = Path(DTRAIN_TESTS_DIR) / "unit/train/golden/model.onnx";
+  const nn::Graph named = nn::build_network({.name = "mobilenet_v2", .image = {3, 64, 64}, .classes = kClasses});
+  for (const auto& [network, saved] : {std::pair(std::string("mobilenet_v2"), named),
+                                       {model.string(), train::network_of_onnx_model(model, {}, kClasses)}}) {
+    start_.graph = saved;
+    choose("network", network.c_str());
+    EXPECT_EQ(graph_of_run(start_, set_, options_, reporter_).classes(), kClasses) << network;
+    EXPECT_EQ(options_.data.image, saved.input()) << network;
+    EXPECT_EQ(options_.data.classes, kClasses) << network;
+  }
+  choose("num-classes", "5");
+  EXPECT_THROW(graph_of_run(start_, set_, options_, reporter_), UsageError);
+}
+
+TEST_F(TrainStart, RefusesImagesThatTheCheckpointsNetworkHasNot) {
+  start_.graph = nn::build_network({.name = "mobilenet_v2", .image = {3, 64, 64}});
+  choose("network", "mobilenet_v2");
+  choose("image-shape", "3,32,32");
+  try {
+    graph_of_run(start_, set_, options_, reporter_);
+    ADD_FAILURE() << "other images were taken";
+  } catch (const UsageError& error) {
+    EXPECT_TRUE(std::string_view(error.what()).ends_with("its images are 3,64,64, not 3,32,32")) << error.what();
+  }
+}
+
+TEST_F(TrainStart, AModelOfAnotherRunTrainsWithTheLossOfTheOptions) {
+  const TemporaryFolder folder;
+  nn::set_loss(start_.graph, {.label_smoothing = 0.1f, .kind = nn::LossKind::sigmoid, .focal_gamma = 2});
+  train::export_onnx(start_, folder / "m.onnx");
+  choose("network", (folder / "m.onnx").c_str());
+  const auto loss = [&] { return nn::loss_of(graph_of_run({}, set_, options_, reporter_)); };
+  EXPECT_EQ(loss(), nn::SoftmaxLoss{});
+  options_.network.options.label_smoothing = 0.2f;
+  EXPECT_EQ(loss(), nn::SoftmaxLoss{.label_smoothing = 0.2f});
 }
 
 TEST_F(TrainStart, TakesNoDropPathThatTheCheckpointsNetworkHasNot) {
