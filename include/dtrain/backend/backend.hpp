@@ -290,7 +290,7 @@ class HostExecutable : public Executable {
   std::vector<float> state_floats(FloatRange range) const final;
   StateNumbers state_numbers() const final;
   Json execution() const final;
-  std::vector<std::string> take_warnings() final;
+  std::vector<std::string> take_warnings() override;  // none
 };
 
 class Backend {

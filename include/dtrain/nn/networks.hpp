@@ -67,5 +67,10 @@ struct PretrainedImages {
 // Those of torchvision's weights; for a detector those of the recipe `detection`, and the default for what is no
 // network's name.
 PretrainedImages pretrained_images(const std::string& network);
+// Whether a network of this name is torchvision's, timm's or a detector, so that its weights of unknown origin are most
+// likely of ImageNet. The others are those of MXNet's scripts, for images of any kind.
+bool is_published(const std::string& network);
+// Whether the network was made for images such as those of MNIST and CIFAR-10.
+bool is_for_small_images(const std::string& network);
 
 }  // namespace dtrain::nn

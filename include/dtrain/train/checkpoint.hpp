@@ -61,6 +61,8 @@ struct JobFacts {
   std::optional<SampleOrder> order{};  // nullopt: a version of dtrain that did not write it
   // The records of an epoch, as they stand in their files; empty: such a version, or no records of dtrain.
   data::RecordOrder records{};
+  // False: imported weights, which no run of dtrain has saved.
+  bool is_of_run() const { return global_batch > 0; }
 };
 
 // The best validation of the run so far.
@@ -94,8 +96,8 @@ struct CheckpointName {
 // Returns the path of the .safetensors file. Tensors first, manifest last: a checkpoint exists once its manifest does.
 Path save_checkpoint(const CheckpointName& name, const Checkpoint& checkpoint, const SharedStore& store = {});
 
-// Makes the folder of the prefix and writes and removes a small file there; behind a URL, lists what is there. Throws
-// Error where checkpoints could not be written.
+// Makes the folder of the prefix and writes and removes a small file there; behind a URL, lists what is there and
+// writes and removes a small object. Throws Error where checkpoints could not be written.
 void try_prefix(const Path& prefix, const SharedStore& store = {});
 
 // Removes the files of a checkpoint, its manifest first, and with_mxnet the .params beside them. Throws Error.

@@ -10,6 +10,8 @@
 
 #include <functional>
 #include <memory>
+#include <set>
+#include <string>
 #include <vector>
 
 #include <dtrain/backend/backend.hpp>
@@ -88,6 +90,7 @@ class LocalExecutable final : public backend::HostExecutable {
   void exchange_average() override {}  // there is none
   std::uint64_t planned_bytes() const override;
   backend::Profile profile(const backend::HostBatch& batch, int repeats) override;
+  std::vector<std::string> take_warnings() override;  // those of what it is made of
 
  private:
   void train_replica(backend::Executable& replica, const backend::HostBatch& batch, const backend::ShardRange& shard,
@@ -105,6 +108,7 @@ class LocalExecutable final : public backend::HostExecutable {
   bool judge_is_current_ = false;
   Round round_;
   std::span<const float> sum_;
+  std::set<std::string> warned_;
 };
 
 // With options as for an executable that computes all shards of an inner step: its lanes become the replicas that are

@@ -70,8 +70,9 @@ std::optional<nn::NetworkOptions> network_of_weights(const Path& file);
 
 // The network of an ONNX model, dtrain's or one of another program whose operators dtrain's layers compute: tensors
 // have the names of the model's. All layers learn, and no class weighs more than others, however the run that made the
-// model trained. `image` and `classes` replace the size of the images and the outputs of the last layer; of a detector
-// the classes stay. Throws DataError, for an operator of no layer with its node.
+// model trained; its loss stays of the kind by which the model predicts. `image` and `classes` replace the size of the
+// images and the outputs of the last layer; of a detector the classes stay. Throws DataError, for an operator of no
+// layer with its node.
 nn::Graph network_of_onnx_model(const Path& file, std::optional<nn::Shape> image = {}, std::optional<int> classes = {});
 
 // What dtrain wrote into its own file about the pixels. Files of others have the names of their classes at most, or

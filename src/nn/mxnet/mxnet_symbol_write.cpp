@@ -54,6 +54,10 @@ const char* operator_name(const Node& node) {
     throw UsageError(fmt::format("{}: MXNet's convolution pads as much below and right as above and left", node.name),
                      "export to onnx or safetensors");
   }
+  if (convolution && convolution->is_dense) {
+    throw UsageError(fmt::format("{}: MXNet's convolution has no weight of a dense layer, [out, in]", node.name),
+                     "export to onnx or safetensors; or leave is_dense out of the network's file");
+  }
   const auto* dropout = std::get_if<Dropout>(&node.layer);
   for (const MxnetOperator& known : mxnet_operators()) {
     const bool drops_samples = dropout && dropout->whole_samples;

@@ -47,15 +47,17 @@ template <Vit Variant>
 constexpr auto vit = one_of<build_vit, Variant>;
 constexpr PretrainedImages kAugreg{224, 248, true};  // of timm's weights
 
+constexpr const char *kResnetOfTorch = "resnet-v1.5", *kLenet = "lenet", *kMlp = "mlp", *kSpeednet = "speednet";
+
 constexpr Family kFamilies[] = {
     {"resnet", build_resnet, true, true},
     {"resnet-v1", build_resnet_v1, true, true},
-    {"resnet-v1.5", resnet<TorchResnet{}>, true, true},
-    {"lenet", build_lenet},
-    {"mlp", build_mlp},
+    {kResnetOfTorch, resnet<TorchResnet{}>, true, true},
+    {kLenet, build_lenet},
+    {kMlp, build_mlp},
     {"vgg", build_vgg, false, true, true},
     {"mobilenet", build_mobilenet},
-    {"speednet", build_speednet, true},
+    {kSpeednet, build_speednet, true},
 };
 
 // The names of torchvision; those of timm for networks with squeeze-and-excitation and most transformers.
@@ -168,6 +170,15 @@ Graph build_network(const NetworkOptions& options) {
 PretrainedImages pretrained_images(const std::string& network) {
   const Family* family = family_named(network);
   return family ? family->images : PretrainedImages{};
+}
+
+bool is_published(const std::string& network) {
+  const bool is_of_torch = std::ranges::count(kTorchFamilies, network, &Family::name) > 0;
+  return is_of_torch || is_detector(network) || network == kResnetOfTorch;
+}
+
+bool is_for_small_images(const std::string& network) {
+  return network == kLenet || network == kMlp || network == kSpeednet;
 }
 
 bool has_proposals(const std::string& name) {

@@ -180,13 +180,14 @@ Path save_checkpoint(const CheckpointName& name, const Checkpoint& checkpoint, c
 }
 
 void try_prefix(const Path& prefix, const SharedStore& store) {
+  Path trial = prefix;
+  trial += ".trial";
   if (is_far(prefix)) {
     list_checkpoints(prefix, store);
+    try_far(trial, store);
     return;
   }
   make_folder(prefix.parent_path());
-  Path trial = prefix;
-  trial += ".trial";
   AtomicFile file(trial);  // without commit() it is removed again
   file.write(std::string(kTrialBytes, '\0'));
   file.sync();

@@ -1,8 +1,11 @@
 #include "far_checkpoint.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/net/http.hpp>
 
 namespace dtrain::train {
 namespace {
@@ -47,9 +50,27 @@ void write_far(const std::string& stem, std::string_view header, std::span<const
   used->put(stem + ".json", bytes_of(manifest));
 }
 
+void try_far(const Path& url, const SharedStore& store) {
+  const SharedStore used = or_own(store);
+  used->put(url.string(), bytes_of("dtrain tries whether it may write here"));
+  try {
+    used->remove(url.string());
+  } catch (const net::AwsError& error) {  // who may write may be one who may not remove
+    if (error.facts().problem != net::AwsProblem::denied) throw;
+  }
+}
+
 void remove_far(const Path& url, const SharedStore& store) { or_own(store)->remove(url.string()); }
 
 std::vector<Path> list_far(const Path& prefix, const SharedStore& store) {
+  if (!net::is_s3_url(prefix.string())) {
+    const std::string shown = net::shown_url(prefix.string());
+    throw UsageError(
+        fmt::format("{}: a web server does not list the checkpoints of a prefix", shown),
+        fmt::format("name the .json file of one, such as {}-0001.json, or copy it and its .safetensors file to this "
+                    "machine; checkpoints are written to folders and to s3://BUCKET/KEY",
+                    shown));
+  }
   const net::S3Url wanted = net::parse_s3_url(prefix.string());
   std::vector<Path> files;
   or_own(store)->list(prefix.string(), [&](const net::ObjectEntry& entry) {

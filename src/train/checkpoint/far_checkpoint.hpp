@@ -27,6 +27,8 @@ std::optional<std::vector<std::byte>> read_far(const Path& url, std::uint64_t li
 // STEM.safetensors, then STEM.json. Meanwhile there is no manifest, so no checkpoint.
 void write_far(const std::string& stem, std::string_view header, std::span<const NamedTensor> tensors,
                std::string_view manifest, const SharedStore& store);
+// Writes a small object and removes it, if it may. Throws where it cannot be written.
+void try_far(const Path& url, const SharedStore& store);
 void remove_far(const Path& url, const SharedStore& store);
 // What begins with PREFIX and is in its folder: "m/r2" lists m/r2-0001.json, and nothing below m/r2-old/.
 std::vector<Path> list_far(const Path& prefix, const SharedStore& store);

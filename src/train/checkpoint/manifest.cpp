@@ -12,6 +12,7 @@ namespace dtrain::train {
 namespace {
 
 constexpr std::string_view kSchema = "dtrain.checkpoint/1";
+constexpr std::string_view kAnyVersion = kSchema.substr(0, kSchema.find('/') + 1);
 constexpr std::string_view kOwnHash = "manifest_sha256";
 
 // The hash of everything else in the document, without white space.
@@ -106,8 +107,10 @@ Cursor cursor_from(const Json& document, const JobFacts& job) {
 
 void check_document(const Json& document, std::string_view source) {
   const Json* schema = document.is_object() ? document.find("schema") : nullptr;
-  if (!schema || !schema->is_string()) {
-    throw DataError(fmt::format("{}: not the manifest of a checkpoint", source));
+  if (!schema || !schema->is_string() || !schema->as_string().starts_with(kAnyVersion)) {
+    throw DataError(fmt::format("{}: not the manifest of a checkpoint", source),
+                    "name the .json file beside a checkpoint's .safetensors file; `dtrain train --network` takes the "
+                    "graph of a network");
   }
   if (schema->as_string() != kSchema) {
     throw DataError(fmt::format("{}: schema '{}' is not {}", source, schema->as_string(), kSchema),

@@ -301,6 +301,18 @@ backend::Profile LocalExecutable::profile(const HostBatch& batch, int repeats) {
   return replicas_.front()->profile(batch, repeats);
 }
 
+std::vector<std::string> LocalExecutable::take_warnings() {
+  std::vector<std::string> news;
+  const auto take = [&](Executable& part) {
+    for (std::string& warning : part.take_warnings()) {
+      if (warned_.insert(warning).second) news.push_back(std::move(warning));
+    }
+  };
+  for (const auto& replica : replicas_) take(*replica);
+  take(*judge_);
+  return news;
+}
+
 std::unique_ptr<LocalExecutable> compile_local(const backend::Backend& backend, const nn::Graph& graph,
                                                const backend::CompileOptions& options, const LocalSteps& local,
                                                nn::OptimizerKind inner) {

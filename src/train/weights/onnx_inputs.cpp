@@ -1,6 +1,5 @@
 // What a node of an ONNX model reads: values, tensors of the file, numbers and attributes.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -87,8 +86,8 @@ int OnnxReader::image_of(const OnnxNode& node, std::size_t input) {
   const nn::Shape& shape = shape_of(value);
   const bool is_image = value.form != OnnxForm::layer || value.layout == image_layout(batch_, shape);
   require(is_image, node,
-          fmt::format("its input [{}] is not [n, {}, {}, {}] of the layer before",
-                      fmt::join(extents_of(value.layout), ", "), shape.c, shape.h, shape.w));
+          fmt::format("its input [{}] is not [n, {}, {}, {}] of the layer before", shown(extents_of(value.layout)),
+                      shape.c, shape.h, shape.w));
   return layer_of(node, input);
 }
 

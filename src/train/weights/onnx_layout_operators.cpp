@@ -74,7 +74,7 @@ Extents OnnxReader::extents_for(const OnnxNode& node, const Extents& given, cons
   }
   const bool fits = std::ranges::all_of(extents, [](std::int64_t extent) { return extent >= 1; }) &&
                     element_count(extents) == element_count(given);
-  require(fits, node, fmt::format("it makes [{}] of [{}]", fmt::join(stated, ", "), fmt::join(given, ", ")));
+  require(fits, node, fmt::format("it makes [{}] of [{}]", shown(stated), shown(given)));
   return extents;
 }
 
@@ -134,7 +134,7 @@ void OnnxReader::reshape(const OnnxNode& node) {
   }
   auto layout = reshaped(value.layout, extents);
   require(layout.has_value(), node,
-          fmt::format("it makes [{}] of [{}], which mixes axes", fmt::join(extents, ", "), fmt::join(given, ", ")));
+          fmt::format("it makes [{}] of [{}], which mixes axes", shown(extents), shown(given)));
   value.layout = *std::move(layout);
   give(node, flattened(node, std::move(value)));
 }
@@ -186,7 +186,7 @@ OnnxValue OnnxReader::part_of(const OnnxNode& node, const OnnxValue& value, std:
   const std::vector<OnnxPart>& parts = value.layout[axis];
   const std::int64_t extent = extents_of(value.layout)[axis];
   require(first >= 0 && count >= 1 && first + count <= extent, node,
-          fmt::format("it takes {} from {} on of {}", count, first, extent));
+          fmt::format("it takes {} from {} on of {}", count, first, shown({extent})));
   if (count == extent) return value;
   require(parts.size() == 1 && value.form == OnnxForm::layer, node,
           fmt::format("dtrain has no layer that takes {} of axis {}", count, axis));
@@ -199,7 +199,7 @@ OnnxValue OnnxReader::part_of(const OnnxNode& node, const OnnxValue& value, std:
   }
   require(parts[0].axis == OnnxAxis::pixel && first == 0 && count == 1, node,
           fmt::format("dtrain has no layer that takes tokens {} to {} of {}, but the first one alone", first,
-                      first + count - 1, extent));
+                      first + count - 1, shown({extent})));
   part.layout[axis].clear();
   const auto has_pixels = [](const std::vector<OnnxPart>& each) {
     return std::ranges::any_of(each, [](const OnnxPart& one) { return one.axis == OnnxAxis::pixel; });
@@ -243,7 +243,7 @@ void OnnxReader::split(const OnnxNode& node) {
   if (counts.empty()) counts.assign(node.outputs.size(), extent / outputs);
   require(std::ssize(counts) == outputs && element_count(counts) > 0 &&
               std::accumulate(counts.begin(), counts.end(), std::int64_t{0}) == extent,
-          node, fmt::format("it splits {} into {} parts", extent, outputs));
+          node, fmt::format("it splits {} into {} parts", shown({extent}), outputs));
   std::int64_t first = 0;
   for (std::size_t i = 0; i < counts.size(); first += counts[i++]) {
     if (readers_of(node.outputs[i]).empty()) continue;

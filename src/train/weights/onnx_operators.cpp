@@ -225,9 +225,9 @@ void OnnxReader::add_sum(const OnnxNode& node) {
   const OnnxLayout layout = value_of(node, 0).layout;
   int sum = layer_of(node, 0);
   for (std::size_t i = 1; i < node.inputs.size(); ++i) {
-    require(value_of(node, i).layout == layout, node,
-            fmt::format("it adds [{}] and [{}]", fmt::join(extents_of(layout), ", "),
-                        fmt::join(extents_of(value_of(node, i).layout), ", ")));
+    require(
+        value_of(node, i).layout == layout, node,
+        fmt::format("it adds [{}] and [{}]", shown(extents_of(layout)), shown(extents_of(value_of(node, i).layout))));
     OnnxNode part = node;
     if (i + 1 < node.inputs.size()) {
       part.name = fmt::format("{}_{}", node.outputs.front(), i);
@@ -256,14 +256,15 @@ void OnnxReader::add_scaling(const OnnxNode& node) {
   if (add_gelu(node)) return;
   const auto is_factor = [&](std::size_t input) { return pixels_of(value_of(node, input)) == 1; };
   const std::size_t factor = is_factor(1) ? 1 : 0;
+  require(is_factor(factor), node, "dtrain has no product of two layers, but of the channels by a factor each");
   const OnnxLayout layout = value_of(node, 1 - factor).layout, factors = value_of(node, factor).layout;
   // ONNX aligns the last axes: a list [n, c] multiplies the columns of an image.
   const auto stretches = [](const auto& wide, const auto& narrow) { return narrow.empty() || narrow == wide; };
   require(channel_axis(value_of(node, factor)) == channel_axis(value_of(node, 1 - factor)) &&
               std::ranges::equal(layout, factors, stretches),
           node,
-          fmt::format("its factors [{}] are not those of the channels of [{}]", fmt::join(extents_of(factors), ", "),
-                      fmt::join(extents_of(layout), ", ")));
+          fmt::format("its factors [{}] are not those of the channels of [{}]", shown(extents_of(factors)),
+                      shown(extents_of(layout))));
   const int image = layer_of(node, 1 - factor);
   give(node, {.layer = add(node, nn::Multiply{}, {image, layer_of(node, factor)}), .layout = layout});
 }

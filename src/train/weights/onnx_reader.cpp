@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
 
 #include "onnx_fold.hpp"
 #include "tensor_views.hpp"
@@ -247,6 +248,16 @@ const ForeignTensor* OnnxReader::bias_behind(const OnnxNode& node, std::int64_t 
   made_.back().shape = {channels};
   made_.back().strides = {bias->strides[bias->shape.size() - (rank - axis)]};
   return &made_.back();
+}
+
+std::string OnnxReader::shown(const Extents& extents) const {
+  std::vector<std::string> texts;
+  for (const std::int64_t extent : extents) {
+    const bool has_samples = batch_ == kFreeBatch && extent > 0 && extent % kFreeBatch == 0;
+    const std::int64_t rest = has_samples ? extent / kFreeBatch : extent;
+    texts.push_back(!has_samples ? fmt::format("{}", extent) : rest == 1 ? "n" : fmt::format("{}n", rest));
+  }
+  return join(texts, ", ");
 }
 
 // "layer1.0.conv1" where its weight is layer1.0.conv1.weight, so that patterns of names mean the same everywhere.

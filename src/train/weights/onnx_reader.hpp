@@ -95,6 +95,8 @@ class OnnxReader {
 
   std::int64_t integer(const OnnxNode& node, const char* attribute, std::int64_t usual) const;
   int small(const OnnxNode& node, std::int64_t number) const;
+  // "n, 5", with n for a number of samples that the model leaves free.
+  std::string shown(const Extents& extents) const;
   float real(const OnnxNode& node, const char* attribute, float usual) const;
   void require(bool holds, const OnnxNode& node, const std::string& what) const;
 

@@ -130,7 +130,7 @@ void OnnxReader::add_constant(const OnnxNode& node, std::size_t input, std::size
   const auto position = reshaped(transposed(*wide, all), {1, tokens, channels});
   require(in_order && position && tokens > 1, node,
           fmt::format("dtrain has no layer that adds [{}] to [{}] here", fmt::join(tensor.shape, ", "),
-                      fmt::join(extents_of(value.layout), ", ")));
+                      shown(extents_of(value.layout))));
   give(node, {.layer = add(node, nn::Position{}, {in}), .layout = value.layout});
   name_tensors({*position});
 }
@@ -139,7 +139,7 @@ void OnnxReader::multiply_constant(const OnnxNode& node, std::size_t input, cons
   const OnnxValue value = value_of(node, input);
   const int in = layer_of(node, input);
   require(is_channel_vector(value, tensor), node,
-          fmt::format("dtrain has no layer that multiplies [{}] by [{}]", fmt::join(extents_of(value.layout), ", "),
+          fmt::format("dtrain has no layer that multiplies [{}] by [{}]", shown(extents_of(value.layout)),
                       fmt::join(tensor.shape, ", ")));
   ForeignTensor gain = with_window(channel_vector(node, tensor, shape_of(value).c));
   give(node, {.layer = add(node, nn::LayerScale{.initial = 1}, {in}), .layout = value.layout});

@@ -13,6 +13,7 @@
 #include <dtrain/base/hash.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/nn/graph_json.hpp>
+#include <dtrain/nn/networks.hpp>
 #include <dtrain/train/checkpoint.hpp>
 
 #include "checkpoint/manifest.hpp"
@@ -140,12 +141,26 @@ void require_distinct_names(const std::vector<ForeignTensor>& tensors, const std
   }
 }
 
+// Users take the name of a network for that of its weights.
+void require_weights_at(const Path& place) {
+  std::error_code error;
+  if (std::filesystem::status(place, error).type() != std::filesystem::file_type::not_found) return;
+  if (place.extension() == ".onnx") throw DataError(fmt::format("{}: no such file", place.string()), "name a model");
+  const std::vector<std::string> networks = nn::network_names();
+  const bool is_network = std::ranges::find(networks, place.string()) != networks.end();
+  throw DataError(fmt::format("{}: neither a file of weights nor the prefix of a checkpoint", place.string()),
+                  is_network ? "it is the name of a network: give a file with its weights, such as its publisher's, "
+                               "or URL#sha256=HEX"
+                             : "give a file, the prefix of a checkpoint or URL#sha256=HEX");
+}
+
 bool is_safetensors(ByteView file) { return file.size() > 8 && file[8] == std::byte{'{'}; }
 
 }  // namespace
 
 WeightsFile::WeightsFile(const Path& place, std::optional<nn::Shape> image, const SharedStore& store) {
   path_ = weights_on_this_machine(place, store);
+  require_weights_at(path_);
   file_ = MappedFile(path_);
   read(path_, image);
   require_distinct_names(tensors_, path_.string());

@@ -86,6 +86,14 @@ TEST(MxnetSymbol, RefusesToWriteUnevenPadding) {
   EXPECT_THROW(graph_to_mxnet_symbol(graph), UsageError);
 }
 
+// Its weight, [out, in], would not be that of the operator.
+TEST(MxnetSymbol, RefusesToWriteADenseLayerOfEachPixel) {
+  GraphBuilder builder("graph", kImage);
+  const int conv = builder.add("conv", Convolution{.out = 4, .is_dense = true}, {0});
+  const Graph graph = builder.finish(builder.add("fc", Dense{2}, {conv}));
+  EXPECT_THROW(graph_to_mxnet_symbol(graph), UsageError);
+}
+
 TEST(MxnetSymbol, TensorsKeepTheNamesOfTheVariables) {
   const Graph graph = read(kSymbol);
   EXPECT_EQ(graph.parameters[0].name, "w");

@@ -183,8 +183,10 @@ TEST_F(CheckpointFiles, MissingShortAndForeignFilesAreNamed) {
   expect_error([&] { load_checkpoint(prefix(), 7); }, "r8-0007.json: there is no such checkpoint | the newest is");
   overwrite(file("r8-0003.json"), "{\"schema\":\"dtrain.checkpoint/9\"}");
   expect_error([&] { load_checkpoint_file(file("r8-0003.json")); }, "dtrain.checkpoint/9");
-  overwrite(file("r8-0003.json"), "[]");
-  expect_error([&] { load_checkpoint_file(file("r8-0003.json")); }, "not the manifest of a checkpoint");
+  for (const char* other : {"[]", "{\"schema\":\"dtrain.graph/1\"}"}) {
+    overwrite(file("r8-0003.json"), other);
+    expect_error([&] { load_checkpoint_file(file("r8-0003.json")); }, "not the manifest of a checkpoint");
+  }
 }
 
 TEST_F(CheckpointFiles, AreListedNewestFirstAndOnlyWhenComplete) {

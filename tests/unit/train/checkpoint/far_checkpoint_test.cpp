@@ -58,6 +58,11 @@ TEST_F(FarCheckpoints, HoldTheWholeState) {
   EXPECT_EQ(state_sha256(load_checkpoint(prefix(), 1, {}, {}, store)), state_sha256(saved));
 }
 
+TEST_F(FarCheckpoints, OfAWebServerAreNamedByTheirFile) {
+  expect_error<UsageError>([&] { list_checkpoints("https://host/m/r8", store); },
+                           "name the .json file of one, such as https://host/m/r8-0001.json");
+}
+
 TEST_F(FarCheckpoints, AreWeightsOnlyWithTheirHash) {
   const TemporaryFolder folder;
   const char* const before = ::getenv("XDG_CACHE_HOME");
@@ -146,6 +151,13 @@ TEST_F(FarCheckpoints, AreWeightsThroughTheStoreOfARun) {
   std::filesystem::remove_all(folder.path() / "dtrain");
   const StartingWeights start = load_weights({.file = place, .whole = true, .store = store}, small_graph());
   EXPECT_EQ(start.checkpoint.state.parameters, small_checkpoint().state.parameters);
+}
+
+TEST_F(FarCheckpoints, AreTriedByAnObjectThatIsRemovedAgain) {
+  try_prefix(prefix(), store);
+  EXPECT_FALSE(store->find(prefix().string() + ".trial"));
+  expect_error<RemoteError>([&] { try_prefix("s3://bucket/denied_put/r8", store); }, "r8.trial: AccessDenied");
+  EXPECT_NO_THROW(try_prefix("s3://bucket/denied_removal/r8", store));
 }
 
 TEST_F(FarCheckpoints, AreTheSameFilesAsInAFolder) {

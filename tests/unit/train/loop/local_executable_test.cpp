@@ -1,7 +1,7 @@
 #include <atomic>
 #include <numeric>
 
-#include "../tiny_training.hpp"
+#include "../elastic_run.hpp"
 
 #include <dtrain/nn/initialize.hpp>
 
@@ -190,6 +190,29 @@ TEST_F(LocalExecutableTest, MetricsAreThoseOfAllInnerSteps) {
   const backend::StepMetrics metrics = local->set_sum(std::span<const float>(sum));
   EXPECT_EQ(metrics.count, kSamples);
   EXPECT_GT(metrics.loss_sum, 0);
+}
+
+// Warns, as an executable on a GPU does.
+class Complaining final : public Around {
+ public:
+  Complaining(std::unique_ptr<backend::Executable> inner, std::vector<std::string> complaints)
+      : Around(std::move(inner)), complaints_(std::move(complaints)) {}
+  std::vector<std::string> take_warnings() override { return std::exchange(complaints_, {}); }
+
+ private:
+  std::vector<std::string> complaints_;
+};
+
+TEST_F(LocalExecutableTest, PassesOnEachWarningOfItsPartsOnce) {
+  const auto complaining = [&](std::vector<std::string> complaints) {
+    auto computes = backend_->compile(graph_, {.max_samples = kSamples, .top_k = 2});
+    return std::make_unique<Complaining>(std::move(computes), std::move(complaints));
+  };
+  std::vector<std::unique_ptr<backend::Executable>> replicas;
+  for (int replica = 0; replica < 2; ++replica) replicas.push_back(complaining({"slow"}));
+  LocalExecutable local(graph_, {.steps = 2}, kKind, std::move(replicas), complaining({"slow", "slower"}));
+  EXPECT_EQ(local.take_warnings(), (std::vector<std::string>{"slow", "slower"}));
+  EXPECT_TRUE(local.take_warnings().empty());
 }
 
 // By hand: the sum of a round of 2 samples in which every weight moved by 0.5, twice.

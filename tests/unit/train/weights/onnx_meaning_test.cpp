@@ -71,6 +71,20 @@ TEST(OnnxMeaning, OfAListOfFactorsIsThatOfColumns) {
   expect_refused(product(true), "node the_a (Mul): its factors [");
 }
 
+TEST(OnnxMeaning, OfAProductIsThatOfAFactorForEachChannel) {
+  Sketch model;
+  model.node("Mul", {"image", "image"}, "a");
+  expect_refused(with_head(model, "a", 32), "node the_a (Mul): dtrain has no product of two layers");
+}
+
+TEST(OnnxMeaning, OfAFreeNumberOfSamplesIsN) {
+  Sketch model;
+  model.tensor("head", {32, 3}).tensor("shift", {3}).node("Flatten", {"image"}, "list");
+  model.node("MatMul", {"list", "head"}, "product").node("Add", {"product", "shift"}, "biased");
+  model.node("Add", {"biased", "shift"}, "a");
+  expect_refused(model.file(), "node the_a (Add): dtrain has no layer that adds [3] to [n, 3] here");
+}
+
 // x (1 + factor erf(x / sqrt 2)) / 2.
 std::string error_curve(float factor) {
   Sketch model;
