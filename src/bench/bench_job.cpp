@@ -90,8 +90,9 @@ std::vector<std::pair<std::string, std::int64_t>> BenchJob::workers() const {
   return members;
 }
 
-void BenchJob::wait_until(const std::function<bool()>& condition, const std::string& what) const {
-  const auto end = std::chrono::steady_clock::now() + kLongest;
+void BenchJob::wait_until(const std::function<bool()>& condition, const std::string& what,
+                          std::chrono::duration<double> usual) const {
+  const auto end = std::chrono::steady_clock::now() + usual + kLongest;
   while (!condition()) {
     if (stop_signal() != 0) throw Interrupted(stop_signal(), "stopped by a signal while measuring");
     if (has_ended()) throw Error(fmt::format("the measured job ended early: {}", last_error()));
@@ -107,7 +108,7 @@ void BenchJob::wait_steps(std::size_t more) const {
 
 void BenchJob::run_for(std::chrono::duration<double> time) const {
   const auto end = std::chrono::steady_clock::now() + time;
-  wait_until([&] { return std::chrono::steady_clock::now() >= end; }, "run for its time");
+  wait_until([&] { return std::chrono::steady_clock::now() >= end; }, "run for its time", time);
 }
 
 }  // namespace dtrain::bench

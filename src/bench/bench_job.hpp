@@ -1,6 +1,7 @@
 // A job of this program under measurement: a child process whose steps, events and workers are observed.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -29,8 +30,10 @@ class BenchJob {
   // {"host": process id} of worker processes that train now.
   std::vector<std::pair<std::string, std::int64_t>> workers() const;
 
-  // Throws Error with the job's output if the job ends, or the condition stays false for a long time.
-  void wait_until(const std::function<bool()>& condition, const std::string& what) const;
+  // Throws Error with the job's output if the job ends, or the condition stays false for a long time, which begins
+  // after `usual`.
+  void wait_until(const std::function<bool()>& condition, const std::string& what,
+                  std::chrono::duration<double> usual = {}) const;
   void wait_steps(std::size_t more) const;
   void run_for(std::chrono::duration<double> time) const;
 

@@ -26,9 +26,12 @@ class StepClock final : public train::IgnoringObserver {
       : times_(times), length_(length), phases_(phases) {}
 
   void on_step(const train::StepReport& report) override {
-    if (seen_++ == 0) times_.first_step = job::time_since_exec().count();
+    if (seen_++ == 0) {
+      times_.first_step = job::time_since_exec().count();
+      whole_ = report.samples;
+    }
     std::map<elastic::Phase, double> phases = phases_.take();
-    if (seen_ <= length_.warmup) return;
+    if (seen_ <= length_.warmup || report.samples < whole_) return;
     times_.seconds.push_back(report.time.count());
     loading_.push_back(phases[elastic::Phase::loading]);
     applying_.push_back(phases[elastic::Phase::applying]);
@@ -48,6 +51,7 @@ class StepClock final : public train::IgnoringObserver {
   PhaseClock& phases_;
   std::vector<double> loading_, applying_;
   int seen_ = 0;
+  int whole_ = 0;  // samples of the first step; the last one of an epoch may have fewer
   double measured_ = 0;
 };
 

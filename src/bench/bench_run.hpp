@@ -28,7 +28,8 @@ struct StepTimes {
   double median() const { return share(0.5); }
 };
 
-// Trains with the loop of `dtrain train` and discards the result.
+// Trains with the loop of `dtrain train` and discards the result. A step of fewer samples than the first one, as the
+// last one of an epoch may be, is not measured.
 StepTimes time_steps(const nn::Graph& graph, backend::Executable& executable, data::Loader& loader,
                      train::TrainerOptions options, const BenchLength& length);
 

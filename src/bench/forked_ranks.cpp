@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -70,6 +71,12 @@ class Children {
   std::vector<pid_t> pids_;
 };
 
+// The child ends with its parent, also one that was killed.
+void end_with(pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(1);  // it went before the line above
+}
+
 // Runs in the child, and never returns to the parent's code.
 [[noreturn]] void run_child(const std::function<void(ForkedRank&)>& work, ForkedRank rank, std::span<char> reason) {
   int code = 0;
@@ -124,6 +131,7 @@ std::vector<std::vector<double>> run_forked(int ranks, int numbers, std::chrono:
   const std::span all_numbers = memory.part<double>(0, count * each);
   const std::span reasons = memory.part<char>(numbers_bytes + ports_bytes, count * kLongestReason);
   const std::string secret = unpredictable_bytes(32);
+  const pid_t parent = ::getpid();
   {
     Children children;
     for (std::size_t rank = 0; rank < count; ++rank) {
@@ -132,6 +140,7 @@ std::vector<std::vector<double>> run_forked(int ranks, int numbers, std::chrono:
         children.add(child);
         continue;
       }
+      end_with(parent);
       run_child(work,
                 ForkedRank(static_cast<int>(rank), ranks, secret, all_numbers.subspan(rank * each, each),
                            memory.part<std::uint16_t>(numbers_bytes, count)),

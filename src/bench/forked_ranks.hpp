@@ -37,7 +37,7 @@ class ForkedRank {
 };
 
 // Calls work(rank) in `ranks` processes, and returns `numbers` numbers of each. The caller must have no other threads.
-// Throws Error if a rank fails or exceeds the deadline; no process is left then.
+// Throws Error if a rank fails or exceeds the deadline; no process is left then, nor when the caller is killed.
 std::vector<std::vector<double>> run_forked(int ranks, int numbers, std::chrono::seconds deadline,
                                             const std::function<void(ForkedRank&)>& work);
 

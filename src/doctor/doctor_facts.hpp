@@ -30,9 +30,11 @@ struct SshFacts {
 // Variables that a cluster's set-up leaves behind, and what they point at.
 struct ClusterVariables {
   std::map<std::string, std::string> variables;  // those that are set
-  bool has_workers_file = false;
+  bool has_workers_file = false;                 // it is there, and can be used
   int workers_in_file = 0;
+  std::string workers_error{};  // why it cannot
   bool has_mount = false;
+  std::string mount_error{};  // why it cannot be looked at
 };
 
 struct AwsFacts {

@@ -109,7 +109,10 @@ Finding cluster_problem(std::string what, std::string why, std::string fix) {
 void judge_workers(const ClusterVariables& facts, std::vector<Finding>& found) {
   const std::string path = value_of(facts, "DEEPLEARNING_WORKERS_PATH");
   const std::string count = value_of(facts, "DEEPLEARNING_WORKERS_COUNT");
-  if (!path.empty() && !facts.has_workers_file) {
+  if (!facts.workers_error.empty()) {
+    found.push_back(cluster_problem("DEEPLEARNING_WORKERS_PATH: " + facts.workers_error, "it is the default for -H",
+                                    fmt::format("correct {}, or give -H", path)));
+  } else if (!path.empty() && !facts.has_workers_file) {
     found.push_back(cluster_problem(fmt::format("DEEPLEARNING_WORKERS_PATH={}: no such file", path),
                                     "it is the default for -H", "create this file with one host per line, or give -H"));
   }
@@ -126,7 +129,8 @@ void judge_workers(const ClusterVariables& facts, std::vector<Finding>& found) {
 void judge_mount(const ClusterVariables& facts, std::vector<Finding>& found) {
   const std::string mount = value_of(facts, "EFS_MOUNT");
   if (mount.empty() || facts.has_mount) return;
-  found.push_back(cluster_problem(fmt::format("EFS_MOUNT={}: no such folder", mount), "it is the default for --job-dir",
+  const std::string why = facts.mount_error.empty() ? "no such folder" : facts.mount_error;
+  found.push_back(cluster_problem(fmt::format("EFS_MOUNT={}: {}", mount, why), "it is the default for --job-dir",
                                   fmt::format("mount the file system at {}, or give --job-dir", mount)));
 }
 

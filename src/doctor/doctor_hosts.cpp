@@ -6,6 +6,7 @@
 #include <stop_token>
 #include <thread>
 #include <tuple>
+#include <utility>
 
 #include <dtrain/base/mutex.hpp>
 #include <dtrain/base/secret.hpp>
@@ -49,7 +50,7 @@ class Rounds {
     std::stop_source over;
     const std::stop_callback stopped(watch.token(), [&over] { over.request_stop(); });
     std::jthread serving([&] { serve(over.get_token()); });
-    wait_for_answers();
+    wait_for_answers(watch.token());
     if (!watch.token().stop_requested()) reach(watch.token());
     over.request_stop();
     serving.join();
@@ -81,7 +82,7 @@ class Rounds {
     const auto asked = Clock::now();
     command.on_output = [&](std::string_view bytes) {
       said += bytes;
-      if (said.ends_with('\n')) hear(host, said, asked);
+      if (said.ends_with('\n') && !reports_[host].facts.answered) hear(host, said, asked);
     };
     command.deadline = 2 * kPartDeadline;
     std::ignore = session.run(command);  // what counts is whether it answered
@@ -98,12 +99,13 @@ class Rounds {
     return command;
   }
 
+  // Throws DataError for an answer of another version of dtrain, which is a failure of the host: it did not answer.
   void hear(std::size_t host, const std::string& said, Clock::time_point asked) {
     const double heard = seconds_since_1970(Clock::now());
     const Json answer = Json::parse(said, hosts_.names[host]);
     const double there = static_cast<double>(answer.at("time_ns").as_integer()) * 1e-9;
-    HostDiagnosis& report = reports_[host];
-    const MutexLock lock(mutex_);
+    HostDiagnosis report;
+    report.facts.name = hosts_.names[host];
     report.facts.answered = true;
     report.facts.clock_at_least = there - heard;
     report.facts.clock_at_most = there - seconds_since_1970(asked);
@@ -112,6 +114,8 @@ class Rounds {
     report.machine = answer.at("facts");
     for (const Json& finding : answer.at("findings").as_array()) report.findings.push_back(finding_from_json(finding));
     report.ending = launcher::HostEnding::done;
+    const MutexLock lock(mutex_);
+    reports_[host] = std::move(report);
     answers_[host] = answer;
     ++settled_;
     changed_.notify_all();
@@ -130,9 +134,9 @@ class Rounds {
     changed_.notify_all();
   }
 
-  void wait_for_answers() {
+  void wait_for_answers(std::stop_token stop) {
     const MutexLock lock(mutex_);
-    while (settled_ < reports_.size()) changed_.wait(mutex_);
+    changed_.wait(mutex_, std::move(stop), [this]() DTRAIN_REQUIRES(mutex_) { return settled_ == reports_.size(); });
   }
 
   void reach(std::stop_token stop) {
@@ -194,7 +198,7 @@ class Rounds {
   std::vector<HostDiagnosis> reports_;  // in the first round guarded by mutex_
   std::vector<Json> answers_;           // likewise
   Mutex mutex_;
-  CondVar changed_;
+  StoppableCondVar changed_;
   std::size_t settled_ DTRAIN_GUARDED_BY(mutex_) = 0;  // hosts that answered or failed
 };
 

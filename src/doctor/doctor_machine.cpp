@@ -14,13 +14,15 @@
 
 #include <dtrain/base/cpus.hpp>
 #include <dtrain/base/environment.hpp>
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/file_exists.hpp>
 #include <dtrain/base/machine.hpp>
 #include <dtrain/base/text.hpp>
-#include <dtrain/elastic/host_file.hpp>
 #include <dtrain/net/ssh.hpp>
 
 #include "doctor_agent.hpp"
 #include "doctor_facts.hpp"
+#include "job/spec/host_list.hpp"
 #include "job/spec/process_facts.hpp"
 
 namespace dtrain::doctor {
@@ -68,17 +70,23 @@ std::optional<bool> clock_is_kept() {
   return (now.status & STA_UNSYNC) == 0;
 }
 
-// The folder, or the nearest one above it that is there: it is made when it is needed.
-Path existing_folder(Path folder) {
-  std::error_code unreadable;
-  while (!folder.empty() && !std::filesystem::exists(folder, unreadable) && folder != folder.parent_path())
+// The folder, or the nearest one above it that is there: it is made when it is needed. `error`: why the system does not
+// say what is there, for example on a file server that is gone.
+Path existing_folder(Path folder, std::error_code& error) {
+  while (std::filesystem::status(folder, error).type() == std::filesystem::file_type::not_found &&
+         folder != folder.parent_path())
     folder = folder.parent_path();
-  return folder.empty() ? Path(".") : folder;
+  return folder;
 }
 
 DiskFacts read_disk(const std::string& use, const Path& wanted) {
   DiskFacts facts{.use = use, .path = std::filesystem::absolute(wanted).lexically_normal().string()};
-  const Path folder = existing_folder(facts.path);
+  std::error_code error;
+  const Path folder = existing_folder(facts.path, error);
+  if (error) {
+    facts.error = error.message();
+    return facts;
+  }
   struct statvfs space {};
   if (::statvfs(folder.c_str(), &space) != 0) {
     facts.error = std::strerror(errno);
@@ -110,17 +118,29 @@ SshFacts read_ssh() {
   return facts;
 }
 
+void read_workers(const Path& file, ClusterVariables& facts) try {
+  std::error_code unreadable;
+  if (!file_exists(file) || !std::filesystem::is_regular_file(file, unreadable)) return;
+  facts.workers_in_file = static_cast<int>(job::read_host_file(file).hosts.size());
+  facts.has_workers_file = true;
+} catch (const Error& error) {
+  facts.workers_error = error.what();
+}
+
+void read_mount(const Path& mount, ClusterVariables& facts) {
+  std::error_code error;
+  const std::filesystem::file_type type = std::filesystem::status(mount, error).type();
+  facts.has_mount = type == std::filesystem::file_type::directory;
+  if (type == std::filesystem::file_type::none) facts.mount_error = error.message();
+}
+
 ClusterVariables read_cluster() {
   ClusterVariables facts;
   for (const std::string& name : cluster_variables()) {
     if (const auto value = environment(name)) facts.variables[name] = *value;
   }
-  const auto file = environment("DEEPLEARNING_WORKERS_PATH");
-  facts.has_workers_file = file && std::filesystem::is_regular_file(*file);
-  if (facts.has_workers_file)
-    facts.workers_in_file = static_cast<int>(elastic::parse_host_file(read_file(*file)).hosts.size());
-  const auto mount = environment("EFS_MOUNT");
-  facts.has_mount = mount && std::filesystem::is_directory(*mount);
+  if (const auto file = environment("DEEPLEARNING_WORKERS_PATH")) read_workers(*file, facts);
+  if (const auto mount = environment("EFS_MOUNT")) read_mount(*mount, facts);
   return facts;
 }
 
@@ -182,14 +202,15 @@ MachineFacts read_machine(const Path& job_folder, bool ask_aws) {
   facts.usable_threads = usable_cpus();
   facts.threads = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
   facts.load = load_of_last_minute();
-  facts.memory_bytes = memory_info("MemTotal");
-  facts.free_memory_bytes = memory_info("MemAvailable");
+  const Memory memory = usable_memory();
+  facts.memory_bytes = memory.total;
+  facts.free_memory_bytes = memory.available;
   facts.descriptors = most_descriptors();
   facts.clock_is_kept = clock_is_kept();
   look_at("disk", facts, [&] { facts.disks = read_disks(job_folder); });
   look_at("ssh", facts, [&] { facts.ssh = read_ssh(); });
   look_at("gpu", facts, [&] { facts.nvidia = read_nvidia(); });
-  facts.cluster = read_cluster();
+  look_at("cluster", facts, [&] { facts.cluster = read_cluster(); });
   if (ask_aws) look_at("aws", facts, [&] { facts.aws = read_aws(); });
   return facts;
 }

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <string_view>
 
+#include <dtrain/base/json.hpp>
+
 #include "drawing.hpp"
 
 namespace dtrain::plot {
@@ -13,9 +15,12 @@ namespace {
 constexpr std::string_view kBegin = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"";
 constexpr std::string_view kEnd = "font-family=\"DejaVu Sans, Verdana, sans-serif\">";
 
-std::string escaped(std::string_view text) {
+// XML must be UTF-8. Json::dump() replaces bytes that are not.
+std::string without_stray_bytes(const std::string& text) { return Json::parse(Json(text).dump(), "text").as_string(); }
+
+std::string escaped(const std::string& text) {
   std::string safe;
-  for (const char c : text) {
+  for (const char c : without_stray_bytes(text)) {
     if (c == '<') {
       safe += "&lt;";
     } else if (c == '&') {

@@ -12,8 +12,15 @@ namespace dtrain {
 
 std::string host_name();  // of this machine
 
-// Bytes in a line of /proc/meminfo, such as "MemAvailable"; 0 where the kernel does not say.
-std::uint64_t memory_info(std::string_view line);
+// Bytes in a line of /proc/meminfo, such as "MemAvailable"; 0 where the kernel does not say. `root` is where /proc is.
+std::uint64_t memory_info(std::string_view line, const Path& root = "/");
+
+struct Memory {
+  std::uint64_t total = 0, available = 0;  // bytes
+};
+// Of this machine, as far as the control groups of this process, of version 1 and 2, leave it to them. Zeros where the
+// kernel does not say. `root` is where /proc and /sys are.
+Memory usable_memory(const Path& root = "/");
 
 bool is_on_ec2();  // by the vendor that the firmware names
 

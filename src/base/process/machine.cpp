@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -42,15 +41,6 @@ bool is_on_ec2() {
   } catch (const Error&) {
     return false;
   }
-}
-
-std::uint64_t memory_info(std::string_view line) {
-  std::ifstream file("/proc/meminfo");  // "MemTotal:  12 kB"
-  std::string name, unit;
-  for (std::uint64_t kibibytes = 0; file >> name >> kibibytes; std::getline(file, unit)) {
-    if (name.ends_with(':') && std::string_view(name).substr(0, name.size() - 1) == line) return kibibytes << 10;
-  }
-  return 0;
 }
 
 int nvidia_device_count() { return nvidia_device_count("/dev", environment("CUDA_VISIBLE_DEVICES")); }

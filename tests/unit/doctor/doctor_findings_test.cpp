@@ -138,6 +138,18 @@ TEST(DoctorFindings, AMissingOrWrongVariableOfAClusterIsNamed) {
   EXPECT_EQ(level_of(judge_cluster_variables(facts, 4), "cluster"), Level::problem);
 }
 
+TEST(DoctorFindings, AFileOrAMountOfAClusterThatCannotBeUsedIsNamedWithTheReason) {
+  ClusterVariables facts = whole_cluster();
+  facts.has_workers_file = facts.has_mount = false;
+  facts.workers_error = "workers: line 2: 'a b' is no host";
+  facts.mount_error = "Stale file handle";
+  const auto found = judge_cluster_variables(facts, 4);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(level_of(found, "cluster"), Level::problem);
+  EXPECT_EQ(found[0].what, "DEEPLEARNING_WORKERS_PATH: workers: line 2: 'a b' is no host");
+  EXPECT_EQ(found[1].what, "EFS_MOUNT=x: Stale file handle");
+}
+
 TEST(DoctorFindings, AProgramThatIsNoBundleIsNamedWhereAwsIsAsked) {
   EXPECT_TRUE(judge_bundle({}).empty());
   EXPECT_EQ(level_of(judge_bundle({.asked = true}), "bundle"), Level::note);

@@ -263,6 +263,11 @@ TEST(Drawing, TextOfASvgCannotBecomeMarkup) {
   EXPECT_NE(to_svg(drawing).find(">&lt;a&amp;b></text>"), std::string::npos);
 }
 
+TEST(Drawing, ASvgHasNoByteThatIsNoUtf8) {
+  const Drawing drawing{10, 10, {Label{{0, 0}, "caf\xe9 \xc3\xa9", 12, 0}}};
+  EXPECT_NE(to_svg(drawing).find(">caf\xef\xbf\xbd \xc3\xa9</text>"), std::string::npos);
+}
+
 std::uint32_t pixel(const data::Image& image, int x, int y) {
   const auto* p = &image.pixels[static_cast<std::size_t>((y * image.w + x) * 3)];
   return std::uint32_t{p[0]} << 16 | std::uint32_t{p[1]} << 8 | p[2];

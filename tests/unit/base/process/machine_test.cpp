@@ -13,6 +13,49 @@ TEST(Machine, HasMemory) {
   EXPECT_EQ(memory_info("NoSuchLine"), 0u);
 }
 
+class MemoryOfGroups : public testing::Test {
+ protected:
+  MemoryOfGroups() { write("proc/meminfo", "MemTotal: 1024 kB\nMemFree: 8 kB\nMemAvailable: 512 kB\n"); }
+  void write(const Path& path, std::string_view content) {
+    make_folder((folder.path() / path).parent_path());
+    write_file_atomic(folder.path() / path, content);
+  }
+  Memory memory() const { return usable_memory(folder.path()); }
+  TemporaryFolder folder;
+};
+
+TEST_F(MemoryOfGroups, IsThatOfTheMachineWhereTheySayNothing) {
+  write("proc/self/cgroup", "0::/job\n");
+  EXPECT_EQ(memory().total, 1024u << 10);
+  EXPECT_EQ(memory().available, 512u << 10);
+  write("sys/fs/cgroup/job/memory.max", "max\n");
+  write("sys/fs/cgroup/job/memory.current", "100000000\n");
+  EXPECT_EQ(memory().available, 512u << 10);
+}
+
+TEST_F(MemoryOfGroups, IsWhatTheTightestGroupAboveHasLeftWithThePagesOfFiles) {
+  write("proc/self/cgroup", "0::/pod/worker\n");
+  write("sys/fs/cgroup/pod/worker/memory.max", "max\n");
+  write("sys/fs/cgroup/pod/memory.max", "100000\n");
+  write("sys/fs/cgroup/pod/memory.current", "90000\n");
+  EXPECT_EQ(memory().total, 100000u);
+  EXPECT_EQ(memory().available, 10000u);
+  write("sys/fs/cgroup/pod/memory.stat", "anon 30000\nfile 60000\ninactive_file 40000\nactive_file 5000\n");
+  EXPECT_EQ(memory().available, 55000u);
+  write("sys/fs/cgroup/pod/memory.current", "200000\n");
+  EXPECT_EQ(memory().available, 0u);
+}
+
+TEST_F(MemoryOfGroups, IsLimitedByTheFirstVersionToo) {
+  write("proc/self/cgroup", "4:memory:/docker/1\n3:cpu:/other\n");
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  write("sys/fs/cgroup/memory/docker/1/memory.limit_in_bytes", "200000\n");
+  write("sys/fs/cgroup/memory/docker/1/memory.usage_in_bytes", "150000\n");
+  write("sys/fs/cgroup/memory/docker/1/memory.stat", "inactive_file 1\ntotal_inactive_file 20000\n");
+  EXPECT_EQ(memory().total, 200000u);
+  EXPECT_EQ(memory().available, 70000u);
+}
+
 TEST(Machine, HasTheGpusOfItsDeviceFilesWhateverTheirNumbers) {
   const TemporaryFolder folder;
   const auto count = [&](const std::optional<std::string>& visible) {
