@@ -96,12 +96,15 @@ train::Checkpoint load_newest(const Path& prefix, std::optional<nn::Shape> image
   if (!names.empty()) return train::load_checkpoint_file(names.front().stem() + ".json");
   if (const auto epoch = train::newest_mxnet_epoch(prefix)) return train::load_checkpoint(prefix, *epoch, image);
   if (const auto manifest = manifest_of_name(prefix)) return train::load_checkpoint_file(*manifest);
-  const bool is_foreign = std::ranges::find(kForeignWeights, prefix.extension().string()) != kForeignWeights.end();
-  if (is_foreign && is_bare(prefix)) refuse_bare(prefix);
+  if (has_foreign_ending(prefix) && is_bare(prefix)) refuse_bare(prefix);
   throw DataError(fmt::format("{}: no checkpoint of this prefix", prefix.string()), hint_of_prefixes(prefix));
 }
 
 }  // namespace
+
+bool has_foreign_ending(const Path& file) {
+  return std::ranges::find(kForeignWeights, lower_case(file.extension().string())) != kForeignWeights.end();
+}
 
 void bind_epoch(OptionSet& set, std::optional<int>& epoch, std::string help) {
   static constexpr const char* kBest = "best";

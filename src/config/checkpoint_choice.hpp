@@ -17,6 +17,9 @@ struct CheckpointChoice {
   bool last_weights = false;  // in the place of their average, where there is one
 };
 
+// Whether files that end so are weights of other programs, which dtrain reads: ".pt".
+bool has_foreign_ending(const Path& file);
+
 // --load-epoch, a number or `best`.
 void bind_epoch(OptionSet& set, std::optional<int>& epoch, std::string help);
 // The number that --load-epoch means. Throws DataError.

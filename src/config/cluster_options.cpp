@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 
 #include <dtrain/base/error.hpp>
@@ -12,6 +14,15 @@
 namespace dtrain::config {
 namespace {
 
+struct SpanUnit {
+  char letter;
+  std::chrono::seconds length;
+};
+constexpr SpanUnit kSpanUnits[] = {{'d', std::chrono::hours(24)},
+                                   {'h', std::chrono::hours(1)},
+                                   {'m', std::chrono::minutes(1)},
+                                   {'s', std::chrono::seconds(1)}};
+
 std::chrono::seconds time_span(const std::string& text) {
   const auto refuse = [&] {
     return UsageError(
@@ -20,18 +31,9 @@ std::chrono::seconds time_span(const std::string& text) {
   if (text == "0" || text == "off") return std::chrono::seconds(0);
   if (text.size() < 2) throw refuse();
   const auto number = parse_integer(text.substr(0, text.size() - 1));
-  if (!number || *number < 1 || *number > 1'000'000) throw refuse();
-  switch (text.back()) {
-    case 's':
-      return std::chrono::seconds(*number);
-    case 'm':
-      return std::chrono::minutes(*number);
-    case 'h':
-      return std::chrono::hours(*number);
-    case 'd':
-      return std::chrono::hours(24 * *number);
-  }
-  throw refuse();
+  const auto* const unit = std::ranges::find(kSpanUnits, text.back(), &SpanUnit::letter);
+  if (!number || *number < 1 || *number > 1'000'000 || unit == std::end(kSpanUnits)) throw refuse();
+  return *number * unit->length;
 }
 
 void add_span(OptionSet& set, const char* flags, std::chrono::seconds& field, std::string help) {
@@ -173,7 +175,9 @@ void bind_emr(OptionSet& set, cluster::Spec& spec) {
 
 std::string span_text(std::chrono::seconds span) {
   if (span.count() == 0) return "off";
-  return span.count() % 60 ? fmt::format("{}s", span.count()) : fmt::format("{}m", span.count() / 60);
+  const auto* const unit =
+      std::ranges::find_if(kSpanUnits, [&](const SpanUnit& one) { return span.count() % one.length.count() == 0; });
+  return fmt::format("{}{}", span / unit->length, unit->letter);
 }
 
 void bind_cluster(OptionSet& set, ClusterPlace& place) {

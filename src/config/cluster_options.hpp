@@ -21,6 +21,6 @@ void bind_cluster(OptionSet& set, ClusterPlace& place);
 void bind_account(OptionSet& set, ClusterPlace& place);  // all of it but the name
 void bind_yes(OptionSet& set, bool& yes, const std::string& help);
 void bind(OptionSet& set, cluster::Spec& spec);
-std::string span_text(std::chrono::seconds span);  // "30m", as --autostop takes it
+std::string span_text(std::chrono::seconds span);  // "30m", as --autostop takes it, in the longest unit
 
 }  // namespace dtrain::config

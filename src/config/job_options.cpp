@@ -278,7 +278,7 @@ void bind_job_folder(OptionSet& set, Path& folder) {
 }
 
 void bind_hosts(OptionSet& set, JobOptions& options) {
-  set.group("Hosts");
+  set.group(kHostGroup);
   bind_start(set, options);
   bind_ssh(set, options);
   bind_job_files(set, options);
@@ -293,7 +293,7 @@ void bind_training_hosts(OptionSet& set, JobOptions& options) {
 
 void bind_elastic(OptionSet& set, JobOptions& options) {
   bind_kubernetes(set, options.kubernetes);
-  set.group("Elastic jobs");
+  set.group(kElasticGroup);
   set.add("--elastic", options.elastic,
           "let hosts join or leave during the job, by `dtrain hosts` or by editing host_worker. If "
           "WORKER_LAUNCH_TEMPLATE_ID and ELASTIC_WORKER_TAG are set, as on a cluster's head, the job also follows the "
@@ -349,47 +349,6 @@ void check_hosts(const JobOptions& options, const OptionSet& set) {
   if (options.max_workers > 0 && options.max_workers < options.min_workers) {
     throw UsageError(
         fmt::format("--max-workers {}: must be at least --min-workers {}", options.max_workers, options.min_workers));
-  }
-}
-
-// Options that contradict the way in which the batch follows the workers, or that it ignores.
-void check_elastic_batch(const JobOptions& options, const OptionSet& set) {
-  if (options.is_per_worker()) {
-    if (!options.elastic) {
-      throw UsageError("--elastic-batch per-worker needs --elastic: without it the number of workers is constant",
-                       "add --elastic, or leave out --elastic-batch");
-    }
-    if (set.chosen("global-batch")) {
-      throw UsageError(
-          "--global-batch: with --elastic-batch per-worker a step has --batch-size samples for each worker",
-          "leave --global-batch out, or use --elastic-batch fixed-global");
-    }
-    if (set.chosen("logical-shards")) {
-      throw UsageError("--logical-shards: with --elastic-batch per-worker each worker has one shard of its own",
-                       "leave --logical-shards out, or use --elastic-batch fixed-global");
-    }
-    return;
-  }
-  for (const char* name : {"elastic-lr", "elastic-ramp"}) {
-    if (!set.chosen(name)) continue;
-    throw UsageError(
-        fmt::format("--{}: the learning rate follows the batch only with --elastic-batch per-worker", name),
-        fmt::format("add --elastic-batch per-worker, or leave --{} out", name));
-  }
-}
-
-void check_training_job(const JobOptions& options, const OptionSet& set) {
-  if (options.is_job() || options.is_for_queue()) {
-    check_hosts(options, set);
-    check_elastic_batch(options, set);
-    return;
-  }
-  for (const char* name :
-       {"detach", "sample-ledger", "reset-hosts", "log-per-worker", "prometheus", "prepare", "prepare-all"}) {
-    if (!set.chosen(name)) continue;
-    throw UsageError(
-        fmt::format("--{}: needs a job with a job folder, and this training runs in a single process", name),
-        "add -n, -H or --elastic, or leave it out");
   }
 }
 

@@ -141,6 +141,9 @@ struct JobOptions {
   bool is_for_queue() const { return detach && job_queue && !managed; }
 };
 
+inline constexpr const char* kHostGroup = "Hosts";
+inline constexpr const char* kElasticGroup = "Elastic jobs";
+
 // For any job on several hosts, and what training adds to them.
 void bind_hosts(OptionSet& set, JobOptions& options);
 void bind_training_hosts(OptionSet& set, JobOptions& options);
@@ -158,8 +161,7 @@ void bind_job_queue(OptionSet& set, std::optional<Path>& folder, const char* hel
 // the one of this process, or none.
 std::vector<std::string> variables_from(const std::string& text);
 
-// Throw UsageError for options that need --elastic, a job or another launcher.
+// Throws UsageError for options that need --elastic or another launcher.
 void check_hosts(const JobOptions& options, const OptionSet& set);
-void check_training_job(const JobOptions& options, const OptionSet& set);
 
 }  // namespace dtrain::config

@@ -40,7 +40,7 @@ Option& add_quantity(OptionSet& set, const char* flag, std::string& field, std::
 }  // namespace
 
 void bind_kubernetes(OptionSet& set, KubernetesOptions& options) {
-  set.group("Kubernetes");
+  set.group(kKubernetesGroup);
   set.add("--kube-image", options.image, "IMAGE",
           "container image with dtrain in its PATH; packaging/image.sh makes one")
       .not_from_project = true;

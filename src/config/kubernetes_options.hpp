@@ -23,6 +23,7 @@ struct KubernetesOptions {
 
 // The folder of the shared volume in all pods.
 constexpr const char* kPodFolder = "/work";
+constexpr const char* kKubernetesGroup = "Kubernetes";  // of the options in help
 
 void bind_kubernetes(OptionSet& set, KubernetesOptions& options);
 // Throws UsageError for names that Kubernetes refuses, and without an image.

@@ -55,7 +55,7 @@ void bind_network(OptionSet& set, NetworkChoice& choice) {
 // The last layer of a model has as many outputs as there are classes: its own where no other number is known.
 static nn::Graph read_onnx(const NetworkChoice& choice, const OptionSet& set, const DataOptions& data) {
   std::optional<nn::Shape> image;
-  std::optional<int> classes = choice.counted_classes;
+  std::optional<int> classes = choice.known_classes;
   if (set.chosen("image-shape")) image = data.image;
   if (set.chosen("num-classes")) classes = data.classes;
   return train::network_of_onnx_model(choice.options.name, image, classes);

@@ -13,8 +13,8 @@
 namespace dtrain::config {
 
 struct NetworkChoice {
-  nn::NetworkOptions options;          // image and classes come from the data's options
-  std::optional<int> counted_classes;  // those of the training records, where the user chose no number
+  nn::NetworkOptions options;        // image and classes come from the data's options
+  std::optional<int> known_classes;  // those of training records or checkpoint, where the user chose no number
   bool is_onnx() const { return options.name.ends_with(".onnx"); }
   bool is_file() const { return options.name.ends_with(".json") || is_onnx(); }
 };

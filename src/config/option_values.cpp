@@ -133,6 +133,7 @@ Option& refuse_folders(Option& option) {
 }
 
 Option& add_seconds(OptionSet& set, std::string flags, Seconds& field, std::string help, Range range) {
+  range.high = std::min(range.high, kMostSeconds);
   return set.add_number(
       std::move(flags), "S", std::move(help), range,
       [&field, range](const std::string& text) { field = Seconds(real_number(text, range)); },

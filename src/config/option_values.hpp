@@ -36,8 +36,9 @@ std::array<float, 3> three_channels(const std::string& text);    // "123.68,116.
 std::array<float, 3> three_numbers(const std::string& text, Range range);  // "3.4445,-4.775,2.0315", each in the range
 nn::Shape image_shape(const std::string& text);                            // "3,28,28"
 
-// An option whose value is a number of seconds.
+// An option whose value is a number of seconds, at most kMostSeconds.
 using Seconds = std::chrono::duration<double>;
+inline constexpr double kMostSeconds = 1e7;  // four months; a clock of nanoseconds holds hundreds of such waits
 Option& add_seconds(OptionSet& set, std::string flags, Seconds& field, std::string help, Range range);
 
 // Makes the option, whose value names files or is the beginning of their names, refuse a folder.

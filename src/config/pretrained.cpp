@@ -53,12 +53,22 @@ struct UsualPixels {
   bool symmetric = false;
 };
 
-// An ONNX model states the size of its images.
-UsualPixels usual_pixels(const std::string& network) {
+// How weights that others trained on ImageNet want their images; a model in ONNX states the size. nullopt: nothing
+// shows that these are such weights. MXNet's scripts prepare images by options of these names and defaults.
+std::optional<UsualPixels> usual_pixels(const Path& file, const std::string& network) {
+  const bool is_onnx = network.ends_with(".onnx");
+  const bool is_mxnet = train::file_of_weights(file).extension().string().starts_with(".params");  // #sha256= of a URL
+  if (is_mxnet || (!is_onnx && !nn::is_published(network))) return std::nullopt;
   const nn::PretrainedImages usual = nn::pretrained_images(network);
   UsualPixels pixels{{3, usual.size, usual.size}, usual.resize, usual.symmetric};
-  if (network.ends_with(".onnx")) pixels.image = train::network_of_onnx_model(network).input();
+  if (is_onnx) pixels.image = train::network_of_onnx_model(network).input();
   return pixels;
+}
+
+void take_usual_pixels(const UsualPixels& usual, const std::string& network, const OptionSet& set, DataOptions& data) {
+  if (!set.chosen("rgb-mean")) data.augment.mean = usual.symmetric ? kHalves : kImageNetMean;
+  if (!set.chosen("rgb-std")) data.augment.std = usual.symmetric ? kHalves : kImageNetStd;
+  if (!set.chosen("resize")) data.augment.resize = data.image.h * usual.resize / nn::pretrained_images(network).size;
 }
 
 }  // namespace
@@ -67,8 +77,8 @@ void bind_pretrained(OptionSet& set, Pretrained& pretrained) {
   set.group("Pretrained weights");
   set.add("--pretrained", pretrained.file,
           "file with weights to begin with: safetensors, a state dict of PyTorch, an ONNX model, .npz or MXNet's "
-          ".params; or the prefix of a checkpoint. Images are prepared as these weights expect them, and the last "
-          "layer begins anew where the number of classes differs")
+          ".params; the prefix of a checkpoint; or URL#sha256=HEX, with the SHA-256 of the file. Images are prepared "
+          "as these weights expect them, and the last layer begins anew where the number of classes differs")
       .offers = Offers::files;
   set.add("--finetune", pretrained.finetune,
           "file with weights to begin with, as --pretrained takes it. The weights and the number of pictures choose "
@@ -83,28 +93,28 @@ void bind_pretrained(OptionSet& set, Pretrained& pretrained) {
           "(default: none, or those of the checkpoint)");
 }
 
-nn::Shape image_of_weights(const Path& file, const std::string& network) {
+bool suit_weights(const Path& file, const std::string& network, const OptionSet& set, DataOptions& data) {
   const Json stored = train::preprocessing_of_weights(file);
-  if (says_image(stored, network)) return shape_from(stored, file);
-  return usual_pixels(network).image;
-}
-
-void suit_weights(const Path& file, const std::string& network, const OptionSet& set, DataOptions& data) {
-  const Json stored = train::preprocessing_of_weights(file);
-  const bool knows = says_pixels(stored);
-  const UsualPixels usual = usual_pixels(network);
-  if (!set.chosen("image-shape")) data.image = says_image(stored, network) ? shape_from(stored, file) : usual.image;
-  if (knows) {
-    take_preprocessing(stored, set, data);
-    if (!set.chosen("resize")) {
-      const std::int64_t scaled = std::int64_t{data.augment.resize} * data.image.h / shape_from(stored, file).h;
-      data.augment.resize = static_cast<int>(scaled);
+  const auto usual = usual_pixels(file, network);
+  if (!set.chosen("image-shape")) {
+    if (says_image(stored, network)) {
+      data.image = shape_from(stored, file);
+    } else if (usual) {
+      data.image = usual->image;
+    } else if (!says_pixels(stored) && !nn::is_for_small_images(network)) {
+      data.image = {3, nn::PretrainedImages{}.size, nn::PretrainedImages{}.size};
     }
-    return;
   }
-  if (!set.chosen("rgb-mean")) data.augment.mean = usual.symmetric ? kHalves : kImageNetMean;
-  if (!set.chosen("rgb-std")) data.augment.std = usual.symmetric ? kHalves : kImageNetStd;
-  if (!set.chosen("resize")) data.augment.resize = data.image.h * usual.resize / nn::pretrained_images(network).size;
+  if (!says_pixels(stored)) {
+    if (usual) take_usual_pixels(*usual, network, set, data);
+    return false;
+  }
+  take_preprocessing(stored, set, data);
+  if (!set.chosen("resize")) {
+    const std::int64_t scaled = std::int64_t{data.augment.resize} * data.image.h / shape_from(stored, file).h;
+    data.augment.resize = static_cast<int>(scaled);
+  }
+  return true;
 }
 
 void suit_anchors(const Path& file, const OptionSet& set, nn::NetworkOptions& network) {
@@ -145,13 +155,12 @@ std::string pixels_text(const DataOptions& data) {
   return augment.resize > 0 ? fmt::format("{} --resize {}", text, augment.resize) : text;
 }
 
-// MXNet's files say nothing at all.
-static void note_pixels_of_mxnet(const Path& file, const OptionSet& set, const DataOptions& data, Reporter& reporter) {
+void note_assumed_pixels(const Path& file, const OptionSet& set, const DataOptions& data, Reporter& reporter) {
   if (set.chosen("image-shape") && set.chosen("rgb-mean") && set.chosen("rgb-std")) return;
   reporter.note(
       fmt::format("{} does not say how its pixels are prepared: they are taken as by {}; these options choose "
                   "otherwise",
-                  file.string(), pixels_text(data)));
+                  net::shown_url(file.string()), pixels_text(data)));
 }
 
 static void take_stored_pixels(const train::Checkpoint& checkpoint, const Path& file, const OptionSet& set,
@@ -161,7 +170,7 @@ static void take_stored_pixels(const train::Checkpoint& checkpoint, const Path& 
   const Json& stored = checkpoint.job.preprocessing;
   data.aspect_groups = aspect_groups_of(stored);
   const bool is_onnx = file.extension() == ".onnx";
-  if (!stored.is_object() && !is_onnx) return note_pixels_of_mxnet(file, set, data, reporter);
+  if (!stored.is_object() && !is_onnx) return note_assumed_pixels(file, set, data, reporter);  // of MXNet
   if (says_pixels(stored) || !is_onnx) return take_preprocessing(stored, set, data);
   suit_weights(file, file.string(), set, data);
   data.image = checkpoint.graph.input();

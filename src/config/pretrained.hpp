@@ -23,13 +23,15 @@ struct Pretrained {
 
 void bind_pretrained(OptionSet& set, Pretrained& pretrained);
 
-// The pixels that suit_weights() would choose.
-nn::Shape image_of_weights(const Path& file, const std::string& network);
-
 // Fills what the user did not choose: size, mean, deviation and resizing of images as dtrain stored them in the file,
-// else as torchvision's weights of the network for ImageNet want them. A detector takes the size of another detector's
-// images alone. Throws DataError for a file that cannot be read.
-void suit_weights(const Path& file, const std::string& network, const OptionSet& set, DataOptions& data);
+// else as torchvision's weights of the network for ImageNet want them. MXNet's files, and files for networks that are
+// not nn::is_published(), leave the options as they are, but for the size, which is ImageNet's where the network is not
+// nn::is_for_small_images(). A detector takes the size of another detector's images alone.
+// Returns whether the file says how its pixels are prepared. Throws DataError for a file that cannot be read.
+bool suit_weights(const Path& file, const std::string& network, const OptionSet& set, DataOptions& data);
+
+// Says how the pixels of a file that does not say so are prepared, by the settled options, unless the user chose all.
+void note_assumed_pixels(const Path& file, const OptionSet& set, const DataOptions& data, Reporter& reporter);
 
 // A detector that dtrain trained with other anchors than the usual ones is no good with these, and no tensor shows it.
 // Throws as above.

@@ -339,7 +339,6 @@ train::TrainerOptions trainer_options(const TrainOptions& options, backend::DTyp
   trainer.logical_shards = options.compute.logical_shards;
   trainer.seed = options.compute.seed;
   trainer.initializer = options.initializer;
-  nn::require_valid(options.optimizer);
   trainer.optimizer = options.optimizer;
   trainer.schedule = options.schedule;
   trainer.schedule.total_epochs = options.epochs;

@@ -44,6 +44,17 @@ TEST(OptionValues, NumbersMustBeWholeTexts) {
   EXPECT_EQ(refusal([] { real_number("", {}); }), "must be a number, not ''");
 }
 
+TEST(OptionValues, SecondsHaveAMostThatClocksCount) {
+  OptionSet set;
+  Seconds wait{1}, pause{1};
+  Option& some = add_seconds(set, "--wait", wait, "", more_than(0));
+  Option& short_one = add_seconds(set, "--pause", pause, "", between(0, 3600));
+  EXPECT_EQ(refusal([&] { some.set("1e10"); }), "must be more than 0 and at most 10000000, not 1e10");
+  EXPECT_EQ(refusal([&] { short_one.set("3601"); }), "must be between 0 and 3600, not 3601");
+  some.set("1e7");
+  EXPECT_GT(std::chrono::duration_cast<std::chrono::nanoseconds>(100 * wait).count(), 0);
+}
+
 TEST(OptionValues, ANumberInARangeIsInIt) {
   EXPECT_TRUE(between(0, 1).has(0) && between(0, 1).has(1) && !between(0, 1).has(1.5));
   EXPECT_TRUE(more_than(0).has(0.1) && !more_than(0).has(0));

@@ -25,7 +25,6 @@ DataOptions suited(const Path& file, const std::string& network) {
   bind_image(set, data);
   data.augment.resize = 99;  // a recipe's
   suit_weights(file, network, set, data);
-  EXPECT_EQ(image_of_weights(file, network), data.image) << network;
   return data;
 }
 
@@ -67,6 +66,46 @@ TEST(Pretrained, AClassifierResizesAsItsWeightsSay) {
   shape.source = Source::flag;
   suit_weights(file, "resnet18", set, data);
   EXPECT_EQ(data.augment.resize, 100) << "the margin around the crop is a share of it";
+}
+
+TEST(Pretrained, TakesThePixelsOfImageNetForPublishedNetworksAlone) {
+  const TemporaryFolder folder;
+  const Path file = weights_with(folder.path(), "null");
+  train::export_mxnet(train::small_checkpoint(), folder / "x", 1);
+  EXPECT_EQ(suited(file, "resnet-v1.5").augment.std, (std::array{58.395f, 57.12f, 57.375f}));
+  EXPECT_EQ(suited(file, "inception_v3").augment.std, (std::array{127.5f, 127.5f, 127.5f}));
+  EXPECT_EQ(suited(file, "lenet").image, DataOptions{}.image);
+  EXPECT_EQ(suited(folder / "x-0001.params", "resnet-v1").image, (nn::Shape{3, 224, 224}));
+  for (const auto& [weights, network] : {std::pair(file, "lenet"), {folder / "x-0001.params", "resnet18"}}) {
+    const DataOptions before, data = suited(weights, network);
+    EXPECT_EQ(data.augment.mean, before.augment.mean) << network;
+    EXPECT_EQ(data.augment.std, before.augment.std) << network;
+    EXPECT_EQ(data.augment.resize, 99) << network;
+  }
+}
+
+TEST(Pretrained, KnowsWhetherTheFileSaysHowPixelsArePrepared) {
+  const TemporaryFolder folder;
+  DataOptions data;
+  OptionSet set;
+  bind_image(set, data);
+  EXPECT_TRUE(suit_weights(weights_with(folder.path(), kClassifier), "resnet18", set, data));
+  EXPECT_FALSE(suit_weights(weights_with(folder.path(), "null"), "resnet18", set, data));
+}
+
+TEST(Pretrained, NotesThePixelsThatAreAssumedUnlessAllAreChosen) {
+  DataOptions data;
+  OptionSet set;
+  bind_image(set, data);
+  RecordingReporter reporter;
+  note_assumed_pixels("w.npz", set, data, reporter);
+  EXPECT_EQ(reporter.notes, std::vector<std::string>{
+                                "w.npz does not say how its pixels are prepared: they are taken as by --image-shape "
+                                "3,28,28 --rgb-mean 123.68,116.779,103.939 --rgb-std 1,1,1; these options choose "
+                                "otherwise"});
+  for (const char* name : {"image-shape", "rgb-mean", "rgb-std"}) set.find(name)->source = Source::flag;
+  note_assumed_pixels("w.npz", set, data, reporter);
+  EXPECT_EQ(reporter.notes.size(), 1u);
 }
 
 TEST(Pretrained, RefusesAnImageShapeOfNoPixels) {
