@@ -127,17 +127,15 @@ std::optional<TreeNode> LeafJoiner::next_sum(TreeNode node) const {
 
 void LeafJoiner::join(TreeNode sum, int parts, int bucket) {
   std::array<TreeNode, 4> nodes;
-  std::array<float*, 4> values{};
-  for (int i = 0; i < parts; ++i) {
-    const auto at = static_cast<std::size_t>(i);
-    nodes[at] = {sum.level - (parts == 4 ? 2 : 1), parts * sum.index + i};
-    values[at] = values_of(nodes[at], bucket);
-  }
+  for (int i = 0; i < parts; ++i)
+    nodes[static_cast<std::size_t>(i)] = {sum.level - (parts == 4 ? 2 : 1), parts * sum.index + i};
   const std::span children(nodes.data(), static_cast<std::size_t>(parts));
   const auto deferred = [&](TreeNode node) { return is_deferred(node, bucket); };
   if (std::ranges::all_of(children, deferred)) return;
-  for (const TreeNode child : children) {
-    if (deferred(child)) compute(child, bucket);
+  std::array<float*, 4> values{};
+  for (std::size_t i = 0; i < children.size(); ++i) {
+    if (deferred(children[i])) compute(children[i], bucket);  // first: it may take new memory
+    values[i] = values_of(children[i], bucket);
   }
   const Bucket& part = buckets_[static_cast<std::size_t>(bucket)];
   if (parts == 4) {

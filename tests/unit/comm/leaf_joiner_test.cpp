@@ -142,6 +142,16 @@ TEST(LeafJoiner, ComputesWhatIsDeferredAsItAddsWhatIsNot) {
   }
 }
 
+TEST(LeafJoiner, ComputesALeafThatIsDeferredAsAWhole) {
+  const ReductionShape shape{.shards = 2, .size = kFourBuckets};
+  Joining joining(shape, {0, 2});
+  joining.joiner.leaf(1);
+  joining.joiner.defer(1, {0, kFourBuckets}, deferred_leaf(1));
+  joining.joiner.compute_deferred();
+  joining.add(0);
+  EXPECT_TRUE(same_bits(joining.joiner.first_memory(), direct_tree(shape)));
+}
+
 TEST(LeafJoiner, ComputesDeferredPiecesThatItCannotJoin) {
   Joining joining({.shards = 8, .size = kFourBuckets}, {3, 7});
   for (const int shard : {6, 3, 4, 5}) add_deferred(joining, shard);
