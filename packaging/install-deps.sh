@@ -46,6 +46,7 @@ test|python3-numpy|python3-numpy
 test|python3-torch|python3-torch
 test|iproute2|iproute
 test|curl|curl
+test|clang|clang
 test|clang-format|clang-tools-extra
 test|clang-tidy|clang-tools-extra
 test|shellcheck|ShellCheck
@@ -74,7 +75,6 @@ test|munge|munge
 test|gridengine-master|-
 test|gridengine-exec|-
 test|gridengine-client|-
-all|clang|clang
 all|libclang-rt-dev|compiler-rt
 all|debootstrap|debootstrap
 all|qemu-system-x86|qemu-system-x86
@@ -121,9 +121,9 @@ install_apt() {
   done
   [ ${#known[@]} -gt 0 ] || return 0
   note "installing ${known[*]}"
-  answer_grid_engine
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-    -o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0 "${known[@]}"
+  case " ${known[*]} " in *" gridengine-"*) answer_grid_engine ;; esac
+  as_root retry env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+    -o Acquire::Retries=3 -o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0 "${known[@]}"
 }
 
 answer_grid_engine() {  # its packages ask for the host name of a master; the hosts of the tests are h1, h2, ...

@@ -51,16 +51,31 @@ main() {
 }
 
 run_lanes() {
+  local lanes=()
   rm -rf "$logs/taken"
   mkdir "$logs/taken"
-  compute &
-  ( run_parts "${machines[@]}"; compute ) &
+  set -m # a process group for each lane, which a signal can end; Ctrl-C reaches that of the terminal only
+  compute </dev/null &
+  lanes+=($!)
+  ( trap 'exit 130' INT; run_parts "${machines[@]}"; compute ) </dev/null &
+  lanes+=($!)
+  set +m
+  trap end_lanes INT TERM
   run_parts "${shells[@]}"
   compute
   wait
+  trap - INT TERM
+}
+
+end_lanes() {  # an interrupt lets Python clean up; what goes on then is ended
+  kill -INT -- "${lanes[@]/#/-}" 2>/dev/null
+  sleep 5
+  kill -TERM -- "${lanes[@]/#/-}" 2>/dev/null
+  exit 130
 }
 
 compute() (  # the computing parts that no lane has taken yet, one after another
+  trap 'exit 130' INT  # a part that ends by itself after an interrupt is the last one
   renice -n 10 $BASHPID >/dev/null
   for name in "${computing[@]}"; do
     if mkdir "$logs/taken/$name" 2>/dev/null; then run_part "$name"; fi

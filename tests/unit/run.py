@@ -9,6 +9,7 @@ failed, `SKIP NAME` for what was skipped, and last `N passed, N failed, N skippe
 
 import collections
 import concurrent.futures
+import contextlib
 import dataclasses
 import json
 import os
@@ -41,10 +42,17 @@ class Ended:
 
 def main(build: str, processes: int) -> int:
     shares, others = work_of(build)
+    running: set[subprocess.Popen] = set()
     with concurrent.futures.ThreadPoolExecutor(processes) as pool:
-        jobs = [pool.submit(run_program, *other) for other in others]
-        jobs += [pool.submit(run_share, *share) for share in shares]
-        results = [result for job in concurrent.futures.as_completed(jobs) for result in job.result()]
+        jobs = [pool.submit(run_program, running, *other) for other in others]
+        jobs += [pool.submit(run_share, running, *share) for share in shares]
+        try:
+            results = [result for job in concurrent.futures.as_completed(jobs) for result in job.result()]
+        except KeyboardInterrupt:
+            for process in list(running):
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+            os._exit(128 + signal.SIGINT)  # without waiting for the shares that are left
     count = collections.Counter(result.outcome for result in results)
     for result in sorted(results, key=lambda each: each.name):
         if result.outcome == "failed":
@@ -78,15 +86,32 @@ def work_of(build: str):
     return shares, others
 
 
-def run_program(name: str, command: list[str]) -> list[Result]:
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", timeout=SILENCE)
-    return [Result(name, "failed" if done.returncode else "passed", done.stdout)]
+@contextlib.contextmanager
+def started(running: set[subprocess.Popen], command: list[str]):
+    """A process whose group is its own, in `running` until it has ended."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                               start_new_session=True)
+    running.add(process)
+    try:
+        yield process
+    finally:
+        running.discard(process)
 
 
-def run_share(program: str, names: list[str]) -> list[Result]:
+def run_program(running: set[subprocess.Popen], name: str, command: list[str]) -> list[Result]:
+    with started(running, command) as process:
+        try:
+            output, why = process.communicate(timeout=SILENCE)[0], ""
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            output, why = process.communicate()[0], f"{name} did not end in {SILENCE} s\n"
+    return [Result(name, "failed" if process.returncode else "passed", output.decode(errors="replace") + why)]
+
+
+def run_share(running: set[subprocess.Popen], program: str, names: list[str]) -> list[Result]:
     results, left = [], list(names)
     while left:
-        ended = run_process(program, left)
+        ended = run_process(running, program, left)
         reached = {result.name for result in ended.results}
         results += ended.results
         if not reached:
@@ -95,28 +120,27 @@ def run_share(program: str, names: list[str]) -> list[Result]:
     return results
 
 
-def run_process(program: str, names: list[str]) -> Ended:
+def run_process(running: set[subprocess.Popen], program: str, names: list[str]) -> Ended:
     """Runs these tests in one process. The test during which it ended counts as failed."""
-    process = subprocess.Popen([program, FILTER + ":".join(names), "--gtest_color=no"], stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True)
-    results, running, said = [], None, []
+    results, test, said = [], None, []
     silent = False
-    for line in lines_of(process):
-        if line is None:
-            silent = True
-            os.killpg(process.pid, signal.SIGKILL)
-            break
-        begin, end = BEGIN.match(line), END.match(line)
-        if begin:
-            running, said = begin[1], []
-        said.append(line)
-        if end and running == end[2]:
-            results.append(Result(running, OUTCOME[end[1]], "".join(said)))
-            running = None
-    status = process.wait()
+    with started(running, [program, FILTER + ":".join(names), "--gtest_color=no"]) as process:
+        for line in lines_of(process):
+            if line is None:
+                silent = True
+                os.killpg(process.pid, signal.SIGKILL)
+                break
+            begin, end = BEGIN.match(line), END.match(line)
+            if begin:
+                test, said = begin[1], []
+            said.append(line)
+            if end and test == end[2]:
+                results.append(Result(test, OUTCOME[end[1]], "".join(said)))
+                test = None
+        status = process.wait()
     why = f"said nothing for {SILENCE} s" if silent else f"ended with status {status}" if status not in (0, 1) else ""
-    if running:
-        results.append(Result(running, "failed", "".join(said) + f"{program} {why or 'ended'} in {running}\n"))
+    if test:
+        results.append(Result(test, "failed", "".join(said) + f"{program} {why or 'ended'} in {test}\n"))
     elif status and not any(result.outcome == "failed" for result in results) and results:
         results[-1] = Result(results[-1].name, "failed", "".join(said) + f"{program} {why or 'failed'} after its tests\n")
     return Ended(results, why)
