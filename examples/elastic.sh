@@ -36,7 +36,8 @@ main() {
 }
 
 train() {
-  "$dtrain" train --network resnet --num-layers 8 --num-epochs "$epochs" --seed 1 --model-prefix "$folder/model/shapes" \
+  "$dtrain" train --network resnet --num-layers 8 --num-epochs "$epochs" --seed 1 \
+    --model-prefix "$folder/model/shapes" --force \
     --data-train "$folder/data/shapes_train.rec" --data-val "$folder/data/shapes_val.rec" \
     --global-batch 64 --logical-shards 8 --lr 0.1 --lr-schedule one-cycle \
     --max-random-h 0 --max-random-s 0 --max-random-l 0 --threads 1 --data-nthreads 1 \

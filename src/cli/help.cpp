@@ -223,11 +223,7 @@ std::string long_overview(const CommandTree& tree, std::string_view path, const 
   std::string text = commands_of(tree, path);
   if (path.empty()) {
     text += fmt::format("\n{}\n", reporter.paint_answer(Style::heading, "Start here:"));
-    text += command_line("dtrain data prepare shapes --out d");
-    text += command_line(
-        "dtrain train --network resnet --num-layers 8 --data-train d/shapes_train.rec --data-val d/shapes_val.rec "
-        "--num-epochs 4 --model-prefix m/s");
-    text += command_line("dtrain eval m/s --load-epoch 4 --data-val d/shapes_val.rec");
+    for (const std::string& command : first_commands()) text += command_line(command);
   }
   text += option_groups(tree.global_options, reporter);
   return text + "\n" + paragraph(fmt::format("Topics (`dtrain help TOPIC`): {}", join(topic_names(), ", ")));
@@ -252,6 +248,13 @@ std::string see_also_of(const Command& command, const Reporter& reporter) {
 }
 
 }  // namespace
+
+std::vector<std::string> first_commands() {
+  return {"dtrain data prepare shapes --out d",
+          "dtrain train --network resnet --num-layers 8 --data-train d/shapes_train.rec --data-val d/shapes_val.rec "
+          "--batch-size 32 --lr 0.1 --lr-schedule one-cycle --num-epochs 4 --model-prefix m/shapes",
+          "dtrain eval m/shapes --load-epoch 4 --data-val d/shapes_val.rec"};
+}
 
 std::string overview(const CommandTree& tree, std::string_view path) { return commands_of(tree, path); }
 

@@ -3,10 +3,14 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "command.hpp"
 
 namespace dtrain::cli {
+
+// What a new user runs first: the commands that draw data, train on it and evaluate.
+std::vector<std::string> first_commands();
 
 // Usage and the list of commands, for a command line that names none.
 std::string overview(const CommandTree& tree, std::string_view path);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -170,6 +171,21 @@ std::string hint_of_stranger(const CommandTree& tree, const std::string& path, c
   return hint_of_option(name, option_names(tree, path), "--");
 }
 
+bool names_something(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
+
+bool names_records(const std::string& word) { return names_something(word.ends_with(".rec") ? word : word + ".rec"); }
+
+// The option that the word may belong to; empty: none.
+std::string option_of_extra_word(const Command& command, bool takes_words, const std::string& word) {
+  const auto has = [&](const char* name) { return command.options.find(name) != nullptr; };
+  if (takes_words) return has("data-val") ? "data-val" : has("out") ? "out" : "";
+  if (has("data-train")) return names_something(word) || names_records(word) ? "data-train" : "";
+  return has("job-dir") ? "job-dir" : "";
+}
+
 }  // namespace
 
 std::string hint_without_switch(const config::Option& option) {
@@ -179,11 +195,14 @@ std::string hint_without_switch(const config::Option& option) {
 }
 
 std::string hint_of_extra_word(const Command& command, const std::string& word) {
-  const bool takes_one = std::ranges::any_of(command.options.options(), &config::Option::positional);
-  for (const char* name : {"data-val", "out"}) {
-    if (!takes_one || !command.options.find(name)) continue;
+  if (word == "help") return fmt::format("`dtrain {} --help` explains the command", command.path);
+  const auto& options = command.options.options();
+  const auto first = std::ranges::find_if(options, &config::Option::positional);
+  const std::string taken = first == options.end() ? "" : first->given.value_or("");
+  if (command.options.find("data-val") && names_records(taken) && !names_records(word))
+    return fmt::format("did you mean 'dtrain {} {} --data-val {}'?", command.path, word, taken);
+  if (const std::string name = option_of_extra_word(command, first != options.end(), word); !name.empty())
     return fmt::format("did you mean '--{} {}'? `dtrain {} --help` lists the arguments", name, word, command.path);
-  }
   return fmt::format(
       "put quotes around a value with spaces, or around a pattern such as 'd/*.rec'; `dtrain {} --help` "
       "lists the arguments",
@@ -195,6 +214,10 @@ std::string hint_of_option(const std::string& name, const std::vector<std::strin
   for (std::string& one : near) one.insert(0, dashes);
   if (near.size() > 1) return fmt::format("it could be {}", join(near, ", "));
   return near.empty() ? std::string() : fmt::format("did you mean '{}'?", near.front());
+}
+
+bool is_name_of_others(const CommandTree& tree, const std::string& path, const std::string& name) {
+  return !names_of_others(name, option_names(tree, path)).empty();
 }
 
 void refuse_command(const CommandTree& tree, const std::string& path, const std::string& word) {

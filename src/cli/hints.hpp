@@ -19,6 +19,9 @@ std::string hint_of_extra_word(const Command& command, const std::string& word);
 // there; "" where it is like none of them. All are without dashes; the hint puts `dashes` before each.
 std::string hint_of_option(const std::string& name, const std::vector<std::string>& names, std::string_view dashes);
 
+// Whether another program has an option of this name, without dashes, for which one of the command stands.
+bool is_name_of_others(const CommandTree& tree, const std::string& path, const std::string& name);
+
 // `path`: the command that the words before name; a group's name or "" where they stop early.
 [[noreturn]] void refuse_command(const CommandTree& tree, const std::string& path, const std::string& word);
 [[noreturn]] void refuse_option(const CommandTree& tree, const std::string& path, const std::string& word);

@@ -130,7 +130,8 @@ bool has_long_option(const config::OptionSet& set, const std::string& name) {
   return option && !option->hidden && option->shown_name() == "--" + name;
 }
 
-// Refuses a long option with one dash, such as `-num-epochs`, of which CLI11 made -n with the value "um-epochs".
+// Refuses a long option with one dash, such as `-num-epochs`, of which CLI11 made -n with the value "um-epochs", and
+// those of other programs, such as mpirun's `-np`.
 void refuse_single_dash(const CommandTree& tree, const std::string& path, std::span<const std::string> words) {
   const Command* const command = tree.find(path);
   for (const std::string& word : words) {
@@ -138,7 +139,8 @@ void refuse_single_dash(const CommandTree& tree, const std::string& path, std::s
     const std::string name = word.substr(std::min<std::size_t>(word.size(), 1), word.find('=') - 1);
     if (!word.starts_with('-') || word.starts_with("--") || name.size() < 2) continue;
     if (is_value(tree.global_options, word) || (command && is_value(command->options, word))) continue;
-    if (has_long_option(tree.global_options, name) || (command && has_long_option(command->options, name)))
+    if (has_long_option(tree.global_options, name) || (command && has_long_option(command->options, name)) ||
+        is_name_of_others(tree, path, name))
       refuse_option(tree, path, word);
   }
 }
@@ -154,6 +156,19 @@ void add_names(CLI::App& root, const CommandTree& tree) {
     CLI::App* const app = path.size() > 1 ? root.get_subcommand(path.front()) : &root;
     app->add_subcommand(path.back())->fallthrough(false)->prefix_command();
   }
+}
+
+// The words of `path` that stand before the stranger: "data" of "data lss ls".
+std::string path_before(const std::string& stranger, const std::string& path, const Words& words) {
+  const auto end = std::ranges::find(words, stranger);
+  Words before;
+  auto at = words.begin();
+  for (const std::string& name : split(path, ' ')) {
+    at = std::find(at, end, name);
+    if (at == end) break;
+    before.push_back(name);
+  }
+  return join(before, " ");
 }
 
 // Reads the options before the command and takes the words up to its name off.
@@ -175,7 +190,7 @@ Parsed take_command(CommandTree& tree, Words& words) {
     refuse_single_dash(tree, "", words);
     refuse_option(tree, "", strangers.front());
   }
-  if (!strangers.empty()) refuse_command(tree, parsed.path, strangers.front());
+  if (!strangers.empty()) refuse_command(tree, path_before(strangers.front(), parsed.path, words), strangers.front());
   parsed.command = tree.find(parsed.path);
   words = parsed.command ? app->remaining() : Words();
   return parsed;

@@ -22,6 +22,7 @@
 #include "cli/commands/cluster/cluster_choice.hpp"
 #include "cli/commands/cluster/hosts/commands.hpp"
 #include "command.hpp"
+#include "config/option_values.hpp"
 #include "console.hpp"
 #include "docs/documents.hpp"
 #include "doctor/build_facts.hpp"
@@ -111,13 +112,21 @@ ExitCode dispatch(const std::vector<std::string>& given, ReportOptions& shape) {
   return code;
 }
 
+// The text of a switch, which is judged once the options are read.
+bool is_yes(const std::string& text) {
+  try {
+    return config::yes_or_no(text);
+  } catch (const UsageError&) {
+    return false;
+  }
+}
+
 // The shape of errors that come before the options are read, by a look at the bare words. What follows `--` belongs to
 // another program.
 ReportOptions shape_of_words(const std::vector<std::string>& given) {
   ReportOptions shape;
   const auto end = std::ranges::find(given, "--");
-  const auto is_true = [](const std::string& text) { return text == "1" || text == "true"; };
-  shape.json = is_true(environment("DTRAIN_JSON").value_or(""));
+  shape.json = is_yes(environment("DTRAIN_JSON").value_or(""));
   shape.color = environment("DTRAIN_COLOR").value_or(shape.color);
   for (auto word = given.begin(); word != end; ++word) {
     if (*word == "--json" || *word == "--json=true") shape.json = true;

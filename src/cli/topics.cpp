@@ -80,9 +80,15 @@ constexpr std::string_view kRemoteFiles =
     R"(Commands that take a file also take s3://BUCKET/KEY, and for reading also
 https:// and http:// URLs. This holds for --data-train, --data-val,
 --model-prefix with --resume and --load-epoch, export --out, data prepare --out
-and --from, data cp, data unpack and data ls. --data-train also takes
-s3://BUCKET/PREFIX for PREFIX_0.rec, PREFIX_1.rec, ..., and a pattern such as
-s3://BUCKET/d/p_*.rec. Each .rec file needs its .idx file beside it.
+and --from, data cp, data unpack, data import of records, data ls and the
+pictures of predict. --data-train also takes s3://BUCKET/PREFIX for PREFIX_0.rec,
+PREFIX_1.rec, ..., and a pattern such as s3://BUCKET/d/p_*.rec. Each .rec file
+needs its .idx file beside it.
+
+The PREFIX of eval, inspect, export and predict may be s3://BUCKET/PREFIX. Behind
+https:// a checkpoint is named by its .json file, https://HOST/m/p-0001.json.
+Weights for --pretrained, --finetune and import are named URL#sha256=HEX, with
+the 64 digits that `sha256sum` prints; they are downloaded once.
 
 Credentials come from the first of these sources that has some:
   1. in a job's workers: the coordinator, which forwards its own credentials and

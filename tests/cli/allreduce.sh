@@ -24,6 +24,23 @@ check "and a lost coordinator is replaced" json out 'd["changes"][0]["takeover"]
 run bench allreduce --link 1gbit,100us --simulate 4 --megabytes 0.1
 check "only where they are asked for" bash -c '! grep -q "changes of membership" out'
 
+"$DTRAIN" bench allreduce --ranks 2 --megabytes 20 --rounds 100000 --mesh-ranks 0 >out 2>err </dev/null &
+bench=$!
+ranks=()
+for _ in $(seq 100); do
+  mapfile -t ranks < <(pgrep -P $bench)
+  [ ${#ranks[@]} -lt 2 ] || break
+  sleep 0.1
+done
+check "the ranks are processes" same ${#ranks[@]} 2
+kill -KILL $bench
+wait $bench 2>/dev/null
+rank_runs() { for rank in "${ranks[@]}"; do if grep -qs '^State:.[^ZX]' "/proc/$rank/status"; then return 0; fi; done; return 1; }
+for _ in $(seq 100); do rank_runs || break; sleep 0.1; done
+none_runs() { ! rank_runs; }
+check "which end with a benchmark that is killed" none_runs
+kill -KILL "${ranks[@]}" 2>/dev/null
+
 # OPTIONS|MESSAGE of what cannot be meant.
 while IFS='|' read -r options message; do
   # shellcheck disable=SC2086

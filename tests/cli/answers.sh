@@ -147,4 +147,6 @@ check "the pictures are needed" says "--finetune: --data-train is missing"
 printf 'no weights' >none.pt
 run train --finetune none.pt --data-train p_train.rec
 check "a file of no weights is refused" says "none.pt: is no file of weights that dtrain knows"
+run train --finetune resnet18 --data-train p_train.rec
+check "so is the name of a network" says "hint: it is the name of a network: give a file with its weights"
 finish

@@ -127,6 +127,9 @@ run train "${training[@]}" --image-shape 0,28,28
 refused "an image shape with a zero" "--image-shape"
 run train "${training[@]}" --image-shape 2,28,28
 refused "an image shape of two channels" "must have 1 or 3 channels"
+run train "${training[@]}" --optimizer adam --layer-decay 0.8 -n 2 --launcher local --job-dir refused
+refused "a decay by layer of another optimizer in a job" "optimizer adam: its rates do not decay by layer"
+check "before it starts workers" says_not "Launching worker node"
 run train "${training[@]}" --network resnett
 refused "an unknown network" "resnet"
 run train "${training[@]}" --network resnet --num-layers 9
@@ -188,7 +191,7 @@ for target in "onnx e/t.txt" "safetensors e/steps.jsonl" "onnx e/v.rec" "mxnet e
   refused "an export over $2" "is there already and is no earlier export"
   check "with the way to do it" says "--force writes over it; or name another file"
 done
-for target in "safetensors e/full.onnx" "mxnet e/full.onnx" "onnx e/full.safetensors"; do
+for target in "safetensors e/full.onnx" "mxnet e/full.onnx" "onnx e/full.safetensors" "onnx e/full.pt" "safetensors e/full.npz"; do
   # shellcheck disable=SC2086  # two words
   set -- $target
   run export m/full --to "$1" --out "$2"

@@ -100,6 +100,13 @@ check "a picture beside the folders of the classes is named" says "packed as a c
 check "a picture of another kind is named" says "1 file was left out (.gif): a/x.gif; dtrain reads JPEG, PNG, WebP, BMP and TIFF"
 check "a picture that is of another kind than its name is named" says "skipped b/y.jpg: the image is GIF"
 check "and is not counted" says "a (1), b (1)"
+mkdir -p odd/a odd/b
+cp "$golden/grey.jpg" odd/a/1.jfif
+cp "$golden/grey.jpg" "odd/a/WhatsApp Image at 10.00.00"
+cp "$golden/grey.jpg" odd/b/2
+run data pack odd --out odd --train-ratio 1
+check "pictures are taken whatever their names end in" says "2 classes with their pictures: a (2), b (1)"
+check "and none is left out" says_not "left out"
 mkdir -p lossless/a lossless/b
 cp "$golden/palette.png" "$golden/grey.jpg" lossless/a/
 cp "$golden/rgb.bmp" "$golden/plain.tif" lossless/b/
@@ -114,6 +121,13 @@ check "a folder without folders of classes is named" says "no class folders in f
 run train --network mlp --image-shape 3,24,24 --batch-size 1 --num-epochs 1 --data-train flat.rec
 check "a classifier of its one class is refused" exits 2
 check "as one of --num-classes 1 is" says "--num-classes: mlp is a classifier, which needs at least 2 classes"
+mkdir -p one/a
+cp "$golden/grey.jpg" one/a/
+run data pack one --out one
+check "a single class is a warning" says "warning: all pictures are of one class, a, and a classifier needs at least two"
+printf 'a/grey.jpg,2\n' >numbers.csv
+run data pack one --out numbers --labels numbers.csv
+check "labels that are numbers come with what training needs" says "--num-classes of \`dtrain train\` is the largest plus 1"
 mkdir -p few/a few/b
 cp "$golden/grey.jpg" few/a/
 cp "$golden/grey.jpg" few/b/
@@ -198,6 +212,11 @@ check "with what to name" says "pack kaggle/train alone"
 tar -cf kaggle.tar kaggle
 run data import kaggle.tar --out kaggle
 check "in an archive with what to do first" says "unpack it, then pack kaggle/train alone"
+rm -r kaggle/train/* && cp "$golden/grey.jpg" kaggle/train/
+run data pack kaggle --out kaggle
+check "sets without classes are no classes" says "kaggle: its folders test, train are sets of pictures by their names, no classes"
+check "which says what to do" says "pack one of them alone; --labels and --coco take the classes from a file"
+check "and is a failure" exits 1
 run data import photos --format list --out q
 check "a folder is no list" says "photos: is a folder, and --format list names a file"
 check "which is a usage error" exits 2

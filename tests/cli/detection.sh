@@ -119,6 +119,9 @@ check "results need annotations" exits 2
 run eval --results truth.json --annotations found.json
 check "files that changed places are named" says "truth.json: is no list of results"
 check "with where such a file belongs" says 'an object with "images" and "categories" is for --annotations'
+run eval --results found.json --annotations gone.json
+check "a file that is not there is named" says "gone.json: no such file"
+check "with what to give" says "hint: name a JSON file of COCO's format"
 run eval --results found.json --annotations found.json
 check "a list in the place of annotations is named" says "found.json: is a list, such as of results"
 check "with where it belongs" says "results are for --results"

@@ -22,6 +22,7 @@ check "two workers train it" exits 0
 check "and report the same precision" says_line '^Epoch\[1\] Validation-AP=[01]\.[0-9]+$'
 hash_of() { /usr/bin/python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["state_sha256"])' "m/$1.json"; }
 check "to the same bits" same "$(hash_of one-0002)" "$(hash_of two-0002)"
+forget m/two
 run train "${detector[@]}" --num-epochs 1 --model-prefix m/resumed
 run train "${detector[@]}" --num-epochs 2 --model-prefix m/resumed --resume
 check "a run goes on" exits 0
@@ -29,6 +30,7 @@ check "to the same bits again" same "$(hash_of one-0002)" "$(hash_of resumed-000
 run train --data-train d/shapes-detection_train --num-epochs 3 --model-prefix m/resumed --resume
 check "a run that goes on without its network is a usage error" exits 2
 check "because of the defaults" says 'the checkpoint holds retinanet-resnet-18, a detector, and the defaults of --recipe cifar10 are for other networks'
+forget m/resumed
 
 run eval m/one --data-val d/shapes-detection_val --per-class
 check "eval prints the twelve numbers" same "$(grep -cE '^box_a[pr]' out)" 12
@@ -116,6 +118,7 @@ run predict m/cells photos --min-score 0.001 --coco-results found.json --annotat
 check "its results have the class's number" json found.json 'len(d) > 0 and {r["category_id"] for r in d} == {5}'
 run train "${one_class[@]}" --num-classes 1 --num-epochs 1 --model-prefix m/cells1
 check "which may be given" same "$(hash_of cells1-0001)" "$(hash_of cells-0001)"
+forget m/cells m/cells1
 run train --network lenet --num-classes 1 --data-train s/shapes_train --num-epochs 1 --model-prefix m/x
 check "but not for a classifier" says "--num-classes: lenet is a classifier, which needs at least 2 classes"
 run train "${detector[@]}" --data-train s/shapes_train --num-epochs 1 --model-prefix m/x
@@ -134,6 +137,7 @@ run train "${detector[@]}" --num-epochs 1 --min-size-train 32,48,64 --model-pref
 check "two workers draw the same sizes" same "$(hash_of sizes-0001)" "$(hash_of sizes2-0001)"
 run train "${detector[@]}" --num-epochs 1 --model-prefix m/whole
 check "which are not those of whole pictures" bash -c '[ "$0" != "$1" ]' "$(hash_of sizes-0001)" "$(hash_of whole-0001)"
+forget m/sizes m/sizes2 m/whole
 run train "${detector[@]}" --min-size-train 32,4.5 --num-epochs 1 --model-prefix m/x
 check "half a pixel is refused" says "--min-size-train: must be whole numbers between 1 and 65500, not 4.5"
 run train --network lenet --min-size-train 20 --data-train s/shapes_train --image-shape 3,32,32 --num-epochs 1 --model-prefix m/x
@@ -178,6 +182,8 @@ run predict m/older photos --min-score 0.001 --csv
 cut -d , -f 1,2,4- out >from-older
 run predict m/one photos --min-score 0.001 --csv
 check "which find the same" cmp -s <(cut -d , -f 1,2,4- out) from-older
+forget m/older
+rm -f one.onnx one.safetensors older.safetensors
 cp d/shapes-detection_train.rec nameless.rec
 run train "${detector[@]}" --data-train nameless.rec --num-classes 6 --num-epochs 1 --model-prefix m/nameless
 run eval m/nameless --data-val cells
@@ -185,6 +191,7 @@ check "without names, records of another number of classes are a warning" says "
 check "and are evaluated" answers_line '^samples=2$'
 run eval m/nameless --data-val d/shapes-detection_val
 check "those of as many are none" says_not "without names"
+forget m/nameless
 run inspect m/one
 check "inspect shows it" answers "retinanet-resnet-18"
 
@@ -193,6 +200,7 @@ run train --network resnet-v1.5 --num-layers 18 --image-shape 3,32,32 --data-tra
 run train "${detector[@]}" --pretrained m/body-0001.safetensors --num-epochs 1 --model-prefix m/fine
 check "a classifier's weights become the backbone" says 'Loaded "m/body-0001.safetensors": 100 of the 100 tensors of retinanet-resnet-18'
 check "the rest begins anew" says "so do the pyramid and the other head, as the file has the weights of a backbone alone"
+forget m/fine
 run train "${detector[@]}" --pretrained m/one-0002.safetensors --num-epochs 1 --model-prefix m/again
 check "a detector's weights are taken whole" says_not "begins anew"
 run train --finetune m/body --network retinanet --image-shape 3,64,64 --data-train d/shapes-detection_train --num-epochs 1 --model-prefix m/tuned

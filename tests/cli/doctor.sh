@@ -42,7 +42,19 @@ check "a problem is exit code 1" exits 1
 check "variables that are missing are named" answers "not set: ELASTIC_WORKER_TAG, WORKER_LAUNCH_TEMPLATE_ID, DEEPLEARNING_WORKERS_PATH"
 check "a mount that is not there is a problem" answers "EFS_MOUNT=$EFS_MOUNT: no such folder"
 check "a count that is none is a problem" answers "DEEPLEARNING_WORKERS_COUNT=two: not a number"
-unset DEEPLEARNING_WORKERS_COUNT EFS_MOUNT
+unset DEEPLEARNING_WORKERS_COUNT
+ln -s loop loop # looking at it fails, as on a file server that is gone
+printf 'h1\nh2 slots=many\n' >bad-workers
+export DEEPLEARNING_WORKERS_PATH=bad-workers EFS_MOUNT=$PWD/loop
+run doctor
+check "a host file and a mount that cannot be used do not hide the machine" answers_line '^(fine|note|warning|problem) +processor '
+check "the line of the file is a problem" answers_line '^problem +cluster +DEEPLEARNING_WORKERS_PATH: bad-workers: '
+check "so is the mount, with its error" answers_line "^problem +cluster +EFS_MOUNT=$EFS_MOUNT: Too many levels"
+check "whose space is not that of the folder above" answers_line "^problem +disk +$EFS_MOUNT .*: Too many levels"
+check "and exit code 1" exits 1
+unset DEEPLEARNING_WORKERS_PATH EFS_MOUNT
+run doctor --job-dir loop/job
+check "nor is it for a folder below" answers_line "^problem +disk +$PWD/loop/job .*: Too many levels"
 
 run doctor security --job-dir .
 check "doctor security without a job is a usage error" exits 2
@@ -68,7 +80,17 @@ check "the keys of an agent are counted" answers "an agent with 1 keys"
 kill "$SSH_AGENT_PID"
 unset SSH_AUTH_SOCK
 
-start_sshd
+# The host 127.0.1.8 has another dtrain.
+cat >other-version <<'SCRIPT'
+#!/bin/sh
+case $SSH_ORIGINAL_COMMAND in
+  *--part*) echo '{"time_ns": 1}' ;;
+  *sftp*) exec "$(ls -d /usr/lib/openssh/sftp-server /usr/libexec/openssh/sftp-server 2>/dev/null | head -n 1)" ;;
+  *) exec sh -c "$SSH_ORIGINAL_COMMAND" ;;
+esac
+SCRIPT
+chmod +x other-version
+start_sshd "Match LocalAddress 127.0.1.8" "ForceCommand $PWD/other-version"
 hosts 3 >three
 mkdir job
 run doctor -H three --accept-new-hosts --job-dir "$PWD/job" --json
@@ -89,6 +111,11 @@ check "nothing of it runs on" none_runs
 run doctor -H three --job-dir "$PWD/nowhere"
 check "a folder that is not there is a problem" bash -c 'grep -q "no such folder" out'
 check "and exit code 1" exits 1
+echo "127.0.1.8:$PORT" >other
+timeout -k 5 60 "$DTRAIN" doctor -H other --accept-new-hosts >out 2>err </dev/null
+code=$?
+check "an answer that is not understood is a problem of its host" answers_line '^problem +ssh +.*the key "write_error" is missing'
+check "after which the check ends" exits 1
 { cat three; echo "127.0.1.9:$(free_port)"; } >dead
 run doctor -H dead
 check "a dead host is named with its reason" answers_line '^problem +ssh +127.0.1.9:.* Connection refused'

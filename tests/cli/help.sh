@@ -36,6 +36,8 @@ check "help succeeds" exits 0
 check "help is an answer" answers "usage: dtrain COMMAND"
 check "help names every group's commands" bash -c 'tr -s " \n" " " <out | grep -qF "files: prepare, pack,"'
 check "help names the topics" answers "exit-codes, environment, configuration"
+check "its first training has the batch and the rate of a small set" \
+  bash -c 'tr -d "\\\\" <out | tr -s " \n" " " | grep -qF "shapes_val.rec --batch-size 32 --lr 0.1 --lr-schedule one-cycle --num-epochs 4"'
 
 run train -h
 check "-h of a command succeeds" exits 0

@@ -109,6 +109,11 @@ run "${job[@]}" -n 2 --test-io 1
 refused "--test-io of a job" "--test-io: reading is measured in one process"
 run train "${small_training[@]}" --detach
 refused "--detach of one process" "--detach: needs a job with a job folder"
+run train "${small_training[@]}" --elastic-batch per-worker
+refused "a batch for each worker in one process" "--elastic-batch per-worker needs --elastic"
+run train "${small_training[@]}" --num-epochs 1 -n 1 --launcher local --min-workers 2 --env A=1 --gradient-dtype bfloat16
+check "one process trains with what only jobs use" exits 0
+check "which is named in one line" says "warning: --env, --min-workers have no effect without a job: add -n with 2 or more, -H or --elastic"
 run "${job[@]}" -n 2 --prepare true
 refused "a prepare command of a fixed job" "--prepare: no host joins later without --elastic"
 run "${job[@]}" -n 2 --elastic-training-enabled perhaps

@@ -10,6 +10,10 @@ check "a usage error under --json is a document on stderr" json err 'd["error"][
 run --json trian
 check "an unknown command under --json is a document with its hint" json err '"dtrain train" in d["error"]["hint"]'
 check "stdout stays empty" silent_on out
+for word in 1 true yes on; do
+  DTRAIN_JSON=$word run trian
+  check "so it is under DTRAIN_JSON=$word" json err '"dtrain train" in d["error"]["hint"]'
+done
 run data ls nothing.rec --json
 check "missing data under --json is of kind data" json err 'd["error"]["kind"] == "data"'
 run data ls --json d/shapes_train.rec

@@ -73,6 +73,8 @@ PYTHON
 
 # A small drawn data set in d/ that trains in a moment, made once a suite.
 shapes() { "$DTRAIN" data prepare shapes --out d --train-count "$1" --val-count 100 >/dev/null; }  # shapes COUNT
+# Removes large checkpoints that no later line reads: forget PREFIX...
+forget() { local prefix; for prefix in "$@"; do rm -rf "$prefix"-*; done; }
 # shellcheck disable=SC2034  # for the suites
 small_training=(--network mlp --lr 0.01 --rgb-std 58 --batch-size 50 --disp-batches 2
   --data-train d/shapes_train.rec --data-val d/shapes_val.rec)

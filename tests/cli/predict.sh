@@ -16,6 +16,9 @@ def png(path, colour, side=40, spot=0):
 for i in range(12):
     png(f"photos/red, dark/{i}.png", (200, 20 + i, 30), 36 + i, i)
     png(f"photos/blue/{i}.png", (20, 30 + i, 210), 36 + i, i)
+for name in ("red", "blue"):
+    for i in range(2):
+        png(f"large/{name}/{i}.png", (200, 20, 30), 500)
 png("odd/no ending", (20, 30, 210))
 png("odd/below/line\nend.png", (200, 20, 30))
 open("odd/text.png", "w").write("no picture\n")
@@ -23,6 +26,14 @@ PYTHON
 run data pack photos --out p --train-ratio 1 --encoding png
 check "pack prints the classes with their pictures" says '2 classes with their pictures: blue (12), red, dark (12)'
 check "and the command that trains on them" says 'next: dtrain train --recipe imagenet --network resnet --num-layers 18 --rgb-mean 124,117,104 --rgb-std 58,57,57 --data-train p '
+run data pack large --out large --train-ratio 1
+check "which sees most of each picture where they are large" says '--num-layers 18 --resize 256 --random-resized-crop 1 --rgb-mean'
+check "with a note that they can be packed smaller" says "the pictures have about 500 pixels at their shorter edge, and networks see about 224: --resize 256 makes"
+small_windows=(train --network mlp --image-shape "3,28,28" --batch-size 4 --num-epochs 1 --rgb-std 58 --data-train large)
+run "${small_windows[@]}"
+check "train warns where the network would see little of each picture" says "warning: the pictures of large have about 500 pixels at their shorter edge, and training and evaluation see windows of 28x28 pixels: --resize 32 --random-resized-crop 1 shows"
+run "${small_windows[@]}" --resize 32
+check "but not where they are resized" says_not "warning: the pictures"
 run train --network mlp --image-shape 3,28,28 --resize 32 --batch-size 8 --num-epochs 2 --lr 0.0005 --rgb-std 58,57,56 \
   --data-train p.rec --model-prefix m/p
 check "a network is trained on two colours, with as many classes" exits 0

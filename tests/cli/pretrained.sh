@@ -92,6 +92,7 @@ net=(--network resnet-v1.5 --num-layers 18 --width 2)
 run import w.safetensors "${net[@]}" --out m/w
 check "import makes a checkpoint" exits 0
 check "and prints its file" answers_line '^m/w-0000.safetensors$'
+check "and says which pixels it assumes" says 'w.safetensors does not say how its pixels are prepared: they are taken as by --image-shape 3,224,224 --rgb-mean 123.675,116.28,103.53 --rgb-std 58.395,57.12,57.375 --resize 256; these options choose otherwise'
 run inspect m/w --json
 check "of as many classes as the last layer has" json out '[t["shape"] for t in d["tensors"] if t["name"] == "fc_weight"] == [[5, 16]]'
 check "with the pixels of ImageNet" json out 'd["preprocessing"]["image_shape"] == [3, 224, 224] and d["preprocessing"]["resize"] == 256 and d["preprocessing"]["rgb_mean"] == [123.675, 116.28, 103.53]'
@@ -127,6 +128,7 @@ start=(train "${net[@]}" --data-train p.rec --global-batch 8 --logical-shards 2 
 run "${start[@]}" --pretrained w.safetensors --model-prefix m/p
 check "a run begins with the weights" exits 0
 check "and says how many fit" says_line '^Loaded "w.safetensors": 100 of the 102 tensors of resnet-v1.5-18$'
+check "and which pixels it assumes" says 'w.safetensors does not say how its pixels are prepared: they are taken as by --image-shape 3,40,40 '
 check "the last layer has as many classes as the records name" says_line '^The last layer begins anew: fc.weight \[3, 16\]: \[5, 16\] in the file$'
 run inspect m/p --json
 check "the checkpoint keeps the pixels of the weights" json out 'd["preprocessing"]["rgb_std"] == [58.395, 57.12, 57.375] and d["preprocessing"]["resize"] == 45'
@@ -138,6 +140,7 @@ run inspect m/j --json
 check "and end with the same bits" same "$(grep -o '"weights_sha256": *"[0-9a-f]*"' out)" "$alone"
 run "${start[@]}" --pretrained m/p-0001.safetensors --new-head --model-prefix m/q
 check "a checkpoint's tensors are weights as well" exits 0
+check "which say how pixels are prepared" says_not "does not say how its pixels are prepared"
 check "--new-head replaces a last layer that would fit" says_line '^The last layer begins anew: --new-head$'
 mkdir m/p
 for name in m/p m/p-0001 m/p-0001.json; do
@@ -145,6 +148,11 @@ for name in m/p m/p-0001 m/p-0001.json; do
   check "a checkpoint is weights by the name $name" exits 0
 done
 rmdir m/p
+run train --data-train p.rec --lr 0.01 --num-epochs 1 --batch-size 8 --seed 4 --logical-shards 4 --sync-bn --focal-gamma 1 \
+  -n 2 --launcher local --job-dir again --resume --model-prefix m/again-p
+check "--resume begins a run with imported weights, which chooses freely" exits 0
+run inspect m/again-p --json
+check "what a checkpoint of a run would have chosen" json out 'd["seed"] == 4 and d["global_batch"] == 16 and d["logical_shards"] == 4'
 cp m/p-0001.json m/bad-0001.json
 /usr/bin/python3 - <<'PYTHON'
 import struct
@@ -165,6 +173,31 @@ run "${start[@]/p.rec/f.rec}" --pretrained m/p-0001.safetensors -n 2 --launcher 
 check "in workers too" same "$("$DTRAIN" inspect m/g --json | grep -o '"weights_sha256": *"[0-9a-f]*"')" "$("$DTRAIN" inspect m/f --json | grep -o '"weights_sha256": *"[0-9a-f]*"')"
 run "${start[@]}" --pretrained m/p-0001.safetensors --resume --model-prefix m/p
 check "--resume prefers the checkpoint" says 'Resuming from "m/p-0001"'
+
+whole=(train "${net[@]}" --data-train p.rec --global-batch 8 --logical-shards 2 --lr 0.01 --model-prefix m/whole)
+run "${whole[@]}" --pretrained w.safetensors --num-epochs 1
+check "without --image-shape a run has images of the weights' size" exits 0
+run "${whole[@]}" --pretrained w.safetensors --num-epochs 2 --resume
+check "and the same command resumes it" exits 0
+run train --config m/whole-run/train.toml --num-epochs 3 --resume
+check "so does the file of its options" exits 0
+DTRAIN_RESUME=true run "${whole[@]}" --pretrained w.safetensors --num-epochs 4 -n 2 --launcher local --job-dir whole
+check "and a job that begins again" exits 0
+run inspect m/whole --json
+check "with images of that size" json out 'd["epoch"] == 4 and d["preprocessing"]["image_shape"] == [3, 224, 224]'
+run "${whole[@]}" --num-epochs 5 --load-epoch 4
+check "and one from an epoch" exits 0
+run "${whole[@]}" --num-epochs 6 --resume --image-shape 3,40,40
+check "another size is refused" exits 2
+check "with both" says "its images are 3,224,224, not 3,40,40"
+
+run train --network lenet --data-train p.rec --batch-size 8 --lr 0.001 --num-epochs 1 --model-prefix m/l
+run export m/l --to mxnet --out m/theirs
+run import m/theirs-0001.params --network lenet --out m/lenet
+check "MXNet's weights of one of its networks are prepared as its scripts do" exits 0
+check "which is said" says 'm/theirs-0001.params does not say how its pixels are prepared: they are taken as by --image-shape 3,28,28 --rgb-mean 123.68,116.779,103.939 --rgb-std 1,1,1; these options choose otherwise'
+run inspect m/lenet --json
+check "as in the checkpoint that they were made of" json out 'd["preprocessing"]["rgb_std"] == [1, 1, 1] and d["preprocessing"]["image_shape"] == [3, 28, 28] and "resize" not in d["preprocessing"]'
 
 run "${start[@]}" --pretrained renamed.safetensors --model-prefix m/r
 check "half-matching names are a warning" exits 0
@@ -196,10 +229,20 @@ check "an ONNX model with an unknown operator is refused" exits 1
 check "by its node" says_line 'odd.onnx: node odd \(Einsum\): dtrain has no layer for the operator Einsum'
 golden=$here/../unit/train/golden/model.onnx
 run data pack small --out s --train-ratio 1 --encoding png
-run train --network "$golden" --pretrained "$golden" --data-train s.rec --batch-size 8 --num-epochs 1 --lr 0.01 --pad-size 0 --model-prefix m/s
+shop=(train --network "$golden" --data-train s.rec --batch-size 8 --lr 0.01 --pad-size 0 --model-prefix m/s)
+run "${shop[@]}" --pretrained "$golden" --num-epochs 1
 check "an ONNX model of another program is a network" exits 0
 check "with its weights" says_line '^Loaded ".*model.onnx": 5 of the 7 tensors of model$'
 check "and a last layer for the classes of the pictures" says_line '^The last layer begins anew: .*\[2, 8\]: \[3, 8\] in the file$'
+run "${shop[@]}" --pretrained "$golden" --num-epochs 2 --resume
+check "the same command resumes it" exits 0
+run train --config m/s-run/train.toml --num-epochs 3 --resume
+check "so does the file of its options, too" exits 0
+run "${shop[@]}" --num-epochs 4 --load-epoch 3
+check "and a run from an epoch" exits 0
+run "${shop[@]}" --num-epochs 5 --resume --num-classes 3
+check "another number of classes is refused" exits 2
+check "with both numbers" says "it has 2 classes, not 3"
 run predict "$golden" small/a/1.png --json
 check "predict names pictures with it" json out 'd["label"] in (0, 1, 2)'
 check "and says which pixels it assumes" says 'does not say how its pixels are prepared'

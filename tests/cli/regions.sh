@@ -19,15 +19,18 @@ run train "${masks[@]}" --num-epochs 2 --model-prefix m/two --batch-size 2 -n 2
 check "two workers train it" exits 0
 hash_of() { /usr/bin/python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["state_sha256"])' "m/$1.json"; }
 check "to the same bits" same "$(hash_of one-0002)" "$(hash_of two-0002)"
+forget m/two
 run train "${masks[@]}" --num-epochs 1 --model-prefix m/resumed
 run train "${masks[@]}" --num-epochs 2 --model-prefix m/resumed --resume
 check "so does a run that goes on" same "$(hash_of one-0002)" "$(hash_of resumed-0002)"
+forget m/resumed
 run train "${masks[@]}" --num-epochs 1 --model-prefix m/brief --dtype bfloat16
 if [ "$code" -eq 2 ] && says "bfloat16 needs a CPU with AVX-512"; then
   skip "bfloat16 trains it" "this CPU lacks AVX-512"
 else
   check "bfloat16 trains it" says_line '^Epoch\[0\] Train-loss=[0-9.]+$'
 fi
+forget m/brief
 
 run eval m/one --data-val d/shapes-detection_val
 check "eval prints twelve numbers of boxes" same "$(grep -cE '^box_a[pr]' out)" 12
@@ -45,11 +48,13 @@ check "Faster R-CNN is trained" says_line '^Epoch\[0\] Batch \[1\].*box_reg=[0-9
 check "it has no masks" says_not mask
 run train "${masks[@]}" --num-epochs 1 --model-prefix m/begun --pretrained m/boxes-0001.safetensors
 check "Mask R-CNN begins with its weights" says "tensors of mask-rcnn-resnet-18"
+forget m/boxes m/begun
 run train --finetune m/one --data-train d/shapes-detection_train --num-epochs 1 --model-prefix m/tuned
 check "--finetune takes network, backbone and regions from the weights" says_line '^--finetune chose for 12 pictures of 6 classes: --network mask-rcnn --backbone resnet-18 --proposals 16 --global-batch 8 --warmup-epochs 0.05 --optimizer adamw --lr 0.0005 --wd 0.01 --lr-schedule cosine --freeze backbone$'
 check "and trains it" exits 0
 check "from the whole weights" says_not "begins anew"
 check "which know the size of their images" says "in colour images of 64 x 64 pixels"
+forget m/tuned
 run train "${masks[@]}" --anchor-size 8 --num-epochs 1 --model-prefix m/fine
 check "smaller anchors are trained" exits 0
 run train "${masks[@]}" --anchor-size 16 --num-epochs 2 --model-prefix m/fine --resume
@@ -61,13 +66,17 @@ run inspect m/fine --graph
 check "which are those of its first epoch" same "$(grep -c '"anchor_size": 8' out)" 2
 run train --finetune m/fine --data-train d/shapes-detection_train --num-epochs 1 --model-prefix m/finer
 check "--finetune takes their size from the weights" says "--proposals 16 --anchor-size 8 --global-batch 8"
+forget m/finer
 run train "${masks[@]}" --pretrained m/fine --num-epochs 1 --model-prefix m/also-fine
 run inspect m/also-fine --graph
 check "so does --pretrained" same "$(grep -c '"anchor_size": 8' out)" 2
+forget m/also-fine
 run export m/fine --to safetensors --out fine.safetensors
 run import fine.safetensors --network mask-rcnn --backbone resnet-18 --proposals 16 --image-shape 3,64,64 --num-classes 6 --out m/again
 run inspect m/again --graph
 check "and import, of exported weights" same "$(grep -c '"anchor_size": 8' out)" 2
+forget m/fine m/again
+rm -f fine.safetensors
 run train "${masks[@]}" --anchor-size 2 --num-epochs 1 --model-prefix m/no
 check "anchors smaller than the pixels of the first level are refused" says "anchors of 2 pixels are out of range"
 run bench train --network resnet --anchor-size 8
@@ -85,6 +94,7 @@ run export m/one --to onnx --out m/one.onnx
 check "ONNX is written" exists m/one.onnx
 run predict m/one.onnx photos --min-score 0.01 --json
 check "and dtrain finds masks with it" json out 'len(d["objects"]) > 0 and "segmentation" in d["objects"][0]'
+rm -f m/one.onnx
 mkdir plain
 cp photos/a.jpg plain/
 echo '{"images": [{"id": 1, "file_name": "a.jpg", "width": 64, "height": 64}], "categories": [{"id": 1, "name": "thing"}, {"id": 2, "name": "other"}],

@@ -63,6 +63,18 @@ check "and that does" answers "elastic = false  (DTRAIN_ELASTIC)"
 run train extra
 check "a word too many is a usage error" exits 2
 check "a word too many is named" says "dtrain: train: 'extra' is one word too many"
+for command in stop events tail-logs "hosts list" doctor; do
+  # shellcheck disable=SC2086  # two words
+  run $command job
+  check "$command takes its job folder as an option" says "did you mean '--job-dir job'?"
+done
+mkdir photos && touch p_val.rec
+run train photos
+check "train its data" says "did you mean '--data-train photos'?"
+run train help
+check "help is --help of a command" says "hint: \`dtrain train --help\` explains the command"
+run eval p_val m/p
+check "a prefix and records that changed places are named" says "did you mean 'dtrain eval m/p --data-val p_val'?"
 run data ls one.rec two.rec
 check "names that a shell made of a pattern are" says "or around a pattern such as 'd/*.rec'"
 run train --help extra

@@ -90,12 +90,14 @@ def test_mass_removal_needs_a_yes(world: World):
 
 
 def test_hosts_of_a_fixed_job_stay(world: World):
-    """Without --elastic `hosts add` is refused, and nothing is written."""
+    """Without --elastic `hosts add`, `remove` and `drain` are refused, nothing is written, and the job goes on."""
     job = world.job(elastic=False).start().wait_running()
-    answer = job.hosts_command("add", "w3", check=False)
-    assert answer.returncode == 2 and "--elastic" in answer.stderr, answer.stderr
-    assert "w3" not in (job.folder / "host_worker").read_text()
-    job.stop()
+    before = (job.folder / "host_worker").read_text()
+    for request, host in (("add", "w3"), ("remove", "w2"), ("drain", "w2")):
+        answer = job.hosts_command(request, host, check=False)
+        assert answer.returncode == 2 and "--elastic" in answer.stderr and "dtrain stop" in answer.stderr, answer.stderr
+    assert (job.folder / "host_worker").read_text() == before
+    job.wait_steps(2).stop()
 
 
 def test_coordinator_that_does_not_answer(world: World):

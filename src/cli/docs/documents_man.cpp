@@ -7,6 +7,7 @@
 
 #include <dtrain/base/text.hpp>
 
+#include "cli/help.hpp"
 #include "cli/topics.hpp"
 #include "documents.hpp"
 
@@ -197,8 +198,7 @@ Document manual_page(const CommandTree& tree) {
   text += "Trains image models, and adds and removes machines during training without changing a bit of the result.\n";
   text += command_list(tree) + ".Sh OPTIONS\nAll commands accept these options.\n" + option_lists(tree.global_options);
   for (const std::string& topic : topic_names()) text += verbatim(upper(topic), *topic_text(tree, topic));
-  text += examples({"dtrain data prepare shapes --out d",
-                    "dtrain train --network resnet --num-layers 8 --data-train d/shapes_train.rec --num-epochs 4"});
+  text += examples(first_commands());
   return {"man/dtrain.1",
           text + ".Sh SEE ALSO\n.Xr dtrain\\-train 1 ,\n.Xr dtrain\\-job 5 ,\n.Xr dtrain\\-records 5\n"};
 }

@@ -18,9 +18,11 @@ namespace {
 
 using WordSet = std::set<std::string>;
 
+// A folder that this user cannot look into is none.
 bool is_job(const Path& folder) {
   const job::JobFolder job{folder};
-  return std::filesystem::exists(job.hosts()) || std::filesystem::exists(job.events());
+  std::error_code unreadable;
+  return std::filesystem::exists(job.hosts(), unreadable) || std::filesystem::exists(job.events(), unreadable);
 }
 
 // Calls take(name as the person writes it, entry) for what stands in the folder that the begun word leads into.

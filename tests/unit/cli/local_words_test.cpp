@@ -37,6 +37,14 @@ TEST(LocalWords, OfANetworkAreItsNameOrAFileThatDescribesIt) {
   EXPECT_EQ(local_words("networks", "resnet1", places).front(), "resnet101");
 }
 
+TEST(LocalWords, OfAJobAreItsFolderBesideOthersThatCannotBeLookedInto) {
+  const TemporaryFolder folder;
+  make_folder(folder / "job1");
+  write_file_atomic(folder / "job1" / "host_worker", "h1\n");
+  std::filesystem::create_symlink("loop", folder / "loop");
+  EXPECT_EQ(local_words("jobs", "", {.here = folder / ""}), std::vector<std::string>{"job1"});
+}
+
 TEST(LocalWords, OfAnEpochAreTheBestOneOnlyWhereTheRunLookedForIt) {
   const TemporaryFolder folder;
   const LocalPlaces places{.here = folder / "", .prefix = "m"};

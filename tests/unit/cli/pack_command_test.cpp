@@ -13,5 +13,13 @@ TEST(PackCommand, NamesASmallerBatchForFewPictures) {
   EXPECT_EQ(small_set_options(1024), "") << "the usual batch will do";
 }
 
+TEST(PackCommand, LetsTheNetworkSeeMostOfEachPicture) {
+  EXPECT_EQ(picture_options(64, 64), "--image-shape 3,64,64 ");
+  EXPECT_EQ(picture_options(0, 40), "");
+  EXPECT_EQ(picture_options(224, 224), "");
+  EXPECT_EQ(picture_options(256, 256), "--resize 256 --random-resized-crop 1 ");
+  EXPECT_EQ(picture_options(0, 3024), "--resize 256 --random-resized-crop 1 ");
+}
+
 }  // namespace
 }  // namespace dtrain::cli

@@ -135,7 +135,19 @@ TEST(Parse, APrefixThatIsGivenAsToTrainHasItsPlaceNamed) {
   }
 }
 
+TEST(Parse, AnOptionOfMpirunIsNoShortOneWithAValue) {
+  EXPECT_EQ(refusal({"train", "-np", "4"}), "-np: unknown option; did you mean '--num-workers'?");
+  EXPECT_EQ(refusal({"launch", "-np", "4", "true"}),
+            "-np: unknown option; it could be --num-workers, --nproc-per-host");
+  EXPECT_EQ(rest({"launch", "-n", "4", "mpirun", "-np", "2", "true"}), (Words{"mpirun", "-np", "2", "true"}));
+}
+
 TEST(Parse, AWordTooManyMayBelongToAnOption) {
+  EXPECT_EQ(refusal({"stop", "job"}),
+            "stop: 'job' is one word too many; did you mean '--job-dir job'? `dtrain stop --help` lists the arguments");
+  EXPECT_EQ(refusal({"train", "help"}),
+            "train: 'help' is one word too many; `dtrain train --help` explains the command");
+
   EXPECT_EQ(refusal({"eval", "m/x", "d/x.rec"}),
             "eval: 'd/x.rec' is one word too many; did you mean '--data-val d/x.rec'? `dtrain eval --help` lists the "
             "arguments");
@@ -152,6 +164,8 @@ TEST(Parse, EveryStrangeWordIsNamed) {
   EXPECT_EQ(refusal({"--bogus", "train"}),
             "--bogus: unknown option before a command; `dtrain --help` lists the options");
   EXPECT_EQ(refusal({"data", "perpare"}), "data perpare: unknown command; did you mean 'dtrain data prepare'?");
+  EXPECT_EQ(refusal({"frobnicate", "train"}).find("frobnicate: unknown command; commands are: train, launch"), 0u);
+  EXPECT_EQ(refusal({"data", "perpare", "ls"}), "data perpare: unknown command; did you mean 'dtrain data prepare'?");
   EXPECT_EQ(refusal({"pack"}), "pack: unknown command; did you mean 'dtrain data pack'?");
   EXPECT_EQ(refusal({"data", "predict"}), "data predict: unknown command; did you mean 'dtrain predict'?");
   EXPECT_EQ(refusal({"hosts", "ls"}), "hosts ls: unknown command; did you mean 'dtrain hosts list'?");

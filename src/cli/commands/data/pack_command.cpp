@@ -8,11 +8,14 @@
 
 #include <dtrain/base/cpus.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/data/dataset_stats.hpp>
 #include <dtrain/data/image.hpp>
 #include <dtrain/net/ssh.hpp>
+#include <dtrain/nn/networks.hpp>
 #include <dtrain/nn/optimizer.hpp>
 
 #include "cli/printable.hpp"
+#include "config/checks/picture_size.hpp"
 #include "config/compute_options.hpp"
 #include "config/option_values.hpp"
 #include "job/report/progress_line.hpp"
@@ -136,6 +139,16 @@ std::string small_set_options(std::uint64_t pictures) {
                      std::max(nn::Schedule{}.base * std::sqrt(share), kLowestRate));
 }
 
+// What networks for ImageNet see, as the recipe of the next command has it.
+static constexpr nn::PretrainedImages kUsualImages;
+static constexpr nn::Shape kUsualInput{3, kUsualImages.size, kUsualImages.size};
+
+std::string picture_options(int resize, int shorter_edge) {
+  if (resize > 0 && resize < kUsualImages.size) return fmt::format("--image-shape 3,{0},{0} ", resize);
+  if (shorter_edge <= kUsualImages.size) return {};
+  return config::options_for_large_pictures(kUsualInput) + " ";
+}
+
 void tell_problems(const std::vector<data::PackProblem>& problems, Reporter& reporter) {
   constexpr std::size_t kShown = 10;
   for (std::size_t i = 0; i < std::min(kShown, problems.size()); ++i) {
@@ -216,6 +229,13 @@ void warn_of_stray_pictures(const data::PackOptions& options, const data::PackRe
   reporter.warn("the pictures beside the folders of the classes are packed as a class of their own, named '.'");
 }
 
+// A classifier tells classes apart.
+void warn_of_one_class(const data::PackResult& result, Reporter& reporter) {
+  if (result.classes.size() != 1 || result.classes.front() == "." || !result.class_objects.empty()) return;
+  reporter.warn(fmt::format("all pictures are of one class, {}, and a classifier needs at least two",
+                            printable_word(result.classes.front())));
+}
+
 // Labels count the classes, so a folder without pictures shifts nothing, but the user may have meant it for a class. A
 // class without pictures to train on does count, and the network never learns it.
 void warn_of_missing_pictures(const data::PackResult& result, Reporter& reporter) {
@@ -270,9 +290,18 @@ void tell_split(const PackCommand& options, const data::PackResult& result, Repo
                             options.pack.train_ratio ? "" : "; --train-ratio 1 makes one set"));
 }
 
+// The usual length of the shorter edge of the pictures in the files with this prefix; 0: unknown.
+int typical_edge(const data::PackResult& result, const std::string& prefix) {
+  const auto of_prefix = [&](const data::PackResult::File& file) { return file.rec.string().starts_with(prefix); };
+  const auto first = std::ranges::find_if(result.files, of_prefix);
+  return first == result.files.end() ? 0 : data::typical_shorter_edge(data::RecordSet({first->rec})).value_or(0);
+}
+
 // The command that trains on these files, where they are sets to train on. The recipe leaves the pixels unscaled, so
 // the mean and the deviation of ImageNet stand for those of the pictures; other weights bring their own.
 void tell_next_command(const PackCommand& options, const data::PackResult& result, Reporter& reporter) {
+  if (options.pack.labels && result.classes.empty())
+    reporter.note("the labels are numbers and name no classes: --num-classes of `dtrain train` is the largest plus 1");
   if (result.classes.size() < 2 || !result.class_objects.empty() || result.several_labels > 0) return;
   const std::string prefix = options.pack.out.string();
   const auto records = [&](std::string_view split) {
@@ -283,15 +312,20 @@ void tell_next_command(const PackCommand& options, const data::PackResult& resul
   };
   const std::string train = records("_train") > 0 ? "_train" : "";
   constexpr const char* kScaling = "--rgb-mean 124,117,104 --rgb-std 58,57,57 ";
-  const std::string shape = options.pack.resize > 0 && options.pack.resize < 224
-                                ? fmt::format("--image-shape 3,{0},{0} ", options.pack.resize)
-                                : std::string();
+  const int edge = typical_edge(result, prefix + train);
   const auto quoted_set = [&](const std::string& split) { return net::shell_quoted(prefix + split); };
   const std::string files = fmt::format("--data-train {}{} --model-prefix {}", quoted_set(train),
                                         records("_val") > 0 ? " --data-val " + quoted_set("_val") : std::string(),
                                         net::shell_quoted("m/" + options.pack.out.filename().string()));
-  reporter.note(fmt::format("next: dtrain train --recipe imagenet --network resnet --num-layers 18 {}{}{}{}", shape,
-                            kScaling, files, small_set_options(records(train))));
+  if (options.pack.resize == 0 && config::is_far_larger(edge, kUsualInput)) {
+    reporter.note(
+        fmt::format("the pictures have about {} pixels at their shorter edge, and networks see about {}: --resize {} "
+                    "makes far smaller files, which load faster",
+                    edge, kUsualImages.size, kUsualImages.resize));
+  }
+  reporter.note(fmt::format("next: dtrain train --recipe imagenet --network resnet --num-layers 18 {}{}{}{}",
+                            picture_options(options.pack.resize, edge), kScaling, files,
+                            small_set_options(records(train))));
   reporter.note(fmt::format("or, from weights that others trained: dtrain train --finetune WEIGHTS {}", files));
 }
 
@@ -310,6 +344,7 @@ ExitCode pack_pictures(const PackCommand& options, const config::OptionSet& set,
   tell_objects(result, reporter);
   tell_recoding(result, set, reporter);
   warn_of_stray_pictures(options.pack, result, reporter);
+  warn_of_one_class(result, reporter);
   warn_of_missing_pictures(result, reporter);
   if (result.several_labels > 0) reporter.warn(several_labels_text(result.several_labels));
   tell_problems(result.problems, reporter);

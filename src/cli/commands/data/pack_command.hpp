@@ -27,6 +27,10 @@ std::string several_labels_text(std::uint64_t records);
 // Options of a training, with a blank before each, where a step of the usual size would take more than an eighth of the
 // pictures: a smaller batch, and a rate that falls with its square root. Empty for larger sets.
 std::string small_set_options(std::uint64_t pictures);
+// Options of a training, with a blank behind each, that suit pictures whose shorter edge was made `resize` pixels long,
+// 0 where it stayed, and has `shorter_edge` now: smaller images for smaller pictures, and windows of any size for
+// larger ones. Empty where the usual image will do.
+std::string picture_options(int resize, int shorter_edge);
 void tell_problems(const std::vector<data::PackProblem>& problems, Reporter& reporter);
 
 }  // namespace dtrain::cli

@@ -90,13 +90,19 @@ struct Diagnosis {
   }
 };
 
-Diagnosis examine(const DoctorCommand& options) {
+// What -H names must be usable. The file of a variable is judged with this machine, and asked about if it is.
+bool asks_hosts(const DoctorCommand& options, const config::OptionSet& set, const doctor::MachineFacts& here) {
+  const config::Option& file = *set.find("hostfile");
+  return options.access.hostfile && (file.origin != file.legacy_variable || here.cluster.has_workers_file);
+}
+
+Diagnosis examine(const DoctorCommand& options, const config::OptionSet& set) {
   const std::string folder = options.job_folder ? std::filesystem::absolute(*options.job_folder).string() : "";
   Diagnosis diagnosis;
   diagnosis.facts = doctor::read_machine(folder, options.ask_aws || uses_aws());
   diagnosis.host = diagnosis.facts.host;
   diagnosis.here = doctor::judge(diagnosis.facts);
-  if (options.access.hostfile) {
+  if (asks_hosts(options, set, diagnosis.facts)) {
     diagnosis.hosts = doctor::ask_hosts(options.access, folder);
     diagnosis.together = judge_together(diagnosis.hosts, folder);
   }
@@ -131,10 +137,10 @@ ExitCode code_of(const Diagnosis& diagnosis, Reporter& reporter) {
   return diagnosis.has(doctor::Level::problem) ? ExitCode::failed : ExitCode::ok;
 }
 
-ExitCode act(const DoctorCommand& options, const config::OptionSet&, Reporter& reporter) {
+ExitCode act(const DoctorCommand& options, const config::OptionSet& set, Reporter& reporter) {
   if (options.part == "serve") return doctor::serve_part(reporter);
   if (options.part == "reach") return doctor::reach_part(reporter);
-  const Diagnosis diagnosis = examine(options);
+  const Diagnosis diagnosis = examine(options, set);
   answer(diagnosis, reporter);
   return code_of(diagnosis, reporter);
 }

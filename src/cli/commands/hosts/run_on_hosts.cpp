@@ -10,6 +10,7 @@
 #include <dtrain/launcher/host_endings.hpp>
 
 #include "cli/command.hpp"
+#include "config/option_values.hpp"
 #include "host_lines.hpp"
 #include "job/report/stop_tokens.hpp"
 #include "job/spec/ssh_access.hpp"
@@ -21,7 +22,7 @@ constexpr const char* kSchema = "dtrain.run/1";
 
 struct RunCommand {
   job::SshAccess access;
-  double timeout = 0;  // seconds; 0: none
+  config::Seconds timeout{0};  // 0: none
   bool shell = false;
   std::vector<std::string> words;
 };
@@ -33,8 +34,8 @@ void bind(config::OptionSet& set, RunCommand& options) {
       .required = true;
   set.add("--shell", options.shell,
           "join the words of COMMAND with blanks and run them in the user's shell on each host");
-  set.add("--timeout", options.timeout, "S", "seconds after which the command is ended on a host; 0 for no limit",
-          config::at_least(0));
+  config::add_seconds(set, "--timeout", options.timeout,
+                      "seconds after which the command is ended on a host; 0 for no limit", config::at_least(0));
 }
 
 net::SshCommand command_of(const RunCommand& options) {
@@ -44,7 +45,8 @@ net::SshCommand command_of(const RunCommand& options) {
   } else {
     command.argv = options.words;
   }
-  if (options.timeout > 0) command.deadline = std::chrono::milliseconds(static_cast<long>(options.timeout * 1000));
+  if (options.timeout.count() > 0)
+    command.deadline = std::chrono::duration_cast<std::chrono::milliseconds>(options.timeout);
   return command;
 }
 

@@ -43,7 +43,7 @@ ExitCode act(const DrainCommand& options, const config::OptionSet&, Reporter& re
 
 std::unique_ptr<Command> make_hosts_drain() {
   auto command = make_command<DrainCommand>(
-      "hosts drain", "take hosts out of a job at the next step, but keep their lines in host_worker", act);
+      "hosts drain", "take hosts out of an elastic job at the next step, but keep their lines in host_worker", act);
   command->examples = {"dtrain hosts drain w2 --job-dir job",
                        "dtrain hosts drain w2 --reason \"new disk\" --job-dir job"};
   command->see_also = {"hosts list", "hosts remove"};

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include <dtrain/base/file_exists.hpp>
+
 #include "cli/printable.hpp"
 #include "object_report.hpp"
 #include "output_places.hpp"
@@ -105,6 +107,10 @@ ExitCode score_results(const ResultsChoice& choice, bool per_class, const Path& 
   if (choice.results.empty() || choice.annotations.empty()) {
     throw UsageError(choice.results.empty() ? "eval: --results is missing" : "eval: --annotations is missing",
                      "for example: dtrain eval --results found.json --annotations instances_val2017.json");
+  }
+  for (const Path& file : {choice.results, choice.annotations}) {
+    if (!file_exists(file))
+      throw DataError(fmt::format("{}: no such file", file.string()), "name a JSON file of COCO's format");
   }
   if (!choice.pictures.empty() && folder.empty())
     throw UsageError("eval: --pictures needs --report", "name the folder for what is drawn");

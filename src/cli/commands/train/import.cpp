@@ -35,7 +35,7 @@ void bind(config::OptionSet& set, ImportCommand& options) {
   config::Option& file =
       set.add("FILE", options.file,
               "file with the weights: safetensors, a state dict of PyTorch, an ONNX model, which needs no --network, "
-              ".npz or MXNet's .params");
+              ".npz or MXNet's .params; or URL#sha256=HEX with the file's SHA-256");
   file.required = true;
   file.offers = config::Offers::files;
   config::refuse_folders(
@@ -46,6 +46,9 @@ void bind(config::OptionSet& set, ImportCommand& options) {
   set.find("network")->required = true;
   set.after_sources([&options](config::OptionSet& all) { take_network_of_onnx(all, options); });
   config::bind_image(set, options.data);
+  set.find("num-classes")->help = "number of classes; labels are 0 to N-1";
+  for (const char* const name : {"image-shape", "resize", "num-classes", "rgb-mean", "rgb-std"})
+    set.find(name)->help += " (default that of the weights)";
 }
 
 // Takes the number of classes of the weights, unless the user or a file with the network says another number.
@@ -75,7 +78,7 @@ ExitCode act(const ImportCommand& given, const config::OptionSet& set, Reporter&
   ImportCommand options = given;
   if (!options.force) refuse_used_prefix(options.out);
   train::fetch_weights(options.file, [&](const std::string& line) { reporter.note(line); });
-  config::suit_weights(options.file, options.network.options.name, set, options.data);
+  const bool says_pixels = config::suit_weights(options.file, options.network.options.name, set, options.data);
   config::suit_anchors(options.file, set, options.network.options);
   const nn::Graph graph = choose_graph(options, set);
   config::suit_network(graph, set, options.data);
@@ -106,6 +109,7 @@ ExitCode act(const ImportCommand& given, const config::OptionSet& set, Reporter&
     reporter.warn(fmt::format("{} is newer, and stays the one that is used: --load-epoch 0 takes the import",
                               names.front().stem()));
   }
+  if (!says_pixels) config::note_assumed_pixels(options.file, set, options.data, reporter);
   if (!weights.fit.set.empty()) reporter.note(fmt::format("{}: {}", options.file.string(), weights.fit.set));
   if (!weights.fit.unused.empty()) {
     reporter.warn(fmt::format("{} of the tensors of {} are not used, such as {}", weights.fit.unused.size(),

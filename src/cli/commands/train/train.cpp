@@ -9,8 +9,10 @@
 
 #include "bench/loader_speed.hpp"
 #include "cli/command.hpp"
+#include "cli/help.hpp"
 #include "config/checks/idle_options.hpp"
 #include "config/checks/schedule.hpp"
+#include "config/checks/training_job.hpp"
 #include "config/gpu/gpu_choice.hpp"
 #include "dry_run.hpp"
 #include "job/coordinator/train_job.hpp"
@@ -31,6 +33,7 @@ void say_what_is_accepted(const config::TrainOptions& options, const config::Opt
   if (options.job.servers && !options.job.is_by_servers())
     reporter.note("-s has no effect: the workers add their gradients themselves, without servers");
   for (const std::string& line : config::idle_options(options, set)) reporter.warn(line);
+  if (const std::string line = config::idle_without_job(options.job, set); !line.empty()) reporter.warn(line);
   const bool of_recipe = !set.chosen("recipe") && !set.chosen("num-epochs") && !set.chosen("lr");
   if (options.pretrained.file && !options.pretrained.finetune && of_recipe && !options.resume) {
     reporter.note(
@@ -136,9 +139,11 @@ ExitCode train_alone(const config::TrainOptions& options, const config::OptionSe
   }
   watch_stop_signals();
   const job::TrainRun run = job::settle_run(options, set, 1, reporter);
-  const auto training = training_loader(run);
+  const bool measures = options.test_io || options.dry_run;
+  const job::DataWait wait = measures ? job::DataWait{} : job::wait_alone();
+  const auto training = training_loader(run, wait);
   if (options.test_io) return test_io(options, *training, reporter);
-  const auto validation = validation_loader(run);
+  const auto validation = validation_loader(run, wait);
 
   if (options.dry_run) {
     dry_run(run, *training, validation.get(), reporter);
@@ -240,8 +245,7 @@ std::unique_ptr<Command> make_train() {
   command->first_options = {"network",  "num-layers", "finetune",    "data-train",
                             "data-val", "num-epochs", "model-prefix"};
   command->examples = {
-      "dtrain train --network resnet --num-layers 8 --data-train d/shapes_train.rec --data-val d/shapes_val.rec "
-      "--num-epochs 4 --model-prefix m/shapes",
+      first_commands().at(1),
       "dtrain train --recipe mnist --model-prefix m/mnist",
       "dtrain train --finetune resnet50.safetensors --data-train p_train --data-val p_val --model-prefix m/p",
       "dtrain train --num-layers 20 --dtype auto --logical-shards 4 --model-prefix m/r20 --resume",
