@@ -58,7 +58,7 @@ struct Context {
   float* contribution = nullptr;  // ContributionLayout of this thread
   // Gradients of operations that can defer them: they append what theirs is made of, and write nothing.
   bool defers = false;
-  std::vector<std::shared_ptr<DenseFactors>> deferred;
+  std::vector<std::shared_ptr<DenseFactors>> deferred = {};
   float* logits = nullptr;  // [shard.n, classes], in evaluation
   const float* parameters = nullptr;
   const float* statistics = nullptr;  // the running ones, in training
