@@ -42,6 +42,7 @@ constexpr auto kServersEnd = 5s;
 struct RoundMessage {  // what a rank sends in a round
   std::uint64_t vote = 0;
   std::uint64_t done = 0;
+  std::uint64_t interrupted = 0;  // it knows that the user interrupted the job
 };
 
 ByteView bytes_of_message(const RoundMessage& message) {
@@ -187,13 +188,15 @@ class Rank {
   // coordinator sees progress.
   RoundResult exchange_round(comm::Communicator& others) {
     membership_.progress(Phase::reducing);
-    const RoundMessage mine{membership_.vote(), processes_->worker_done() ? 1u : 0u};
+    const std::uint64_t vote = membership_.vote();  // first: who votes for a stop knows its reason
+    const RoundMessage mine{vote, processes_->worker_done() ? 1u : 0u, is_interrupted() ? 1u : 0u};
     std::vector<std::uint64_t> votes;
     bool all_done = true;
     for (const std::string& bytes : others.all_gather(bytes_of_message(mine))) {
       const RoundMessage message = round_message_from(bytes);
       votes.push_back(message.vote);
       all_done = all_done && message.done != 0;
+      interrupted_ = interrupted_ || message.interrupted != 0;
     }
     membership_.begin_apply();
     ++position_.step;
@@ -268,10 +271,12 @@ class Rank {
     if (!processes_) return;
     membership_.progress(Phase::saving);
     write_deadline(here_.job_folder, rank_, program_.grace, reason);
-    const bool interrupted = here_.interrupted && here_.interrupted();
-    processes_->stop(interrupted ? program_.interrupt_signal : program_.stop_signal, program_.grace);
+    processes_->stop(is_interrupted() ? program_.interrupt_signal : program_.stop_signal, program_.grace);
     processes_.reset();
   }
+
+  // Ranks stop together when the first of them is asked to; the others may not have heard why.
+  bool is_interrupted() const { return interrupted_ || (here_.interrupted && here_.interrupted()); }
 
   static std::chrono::milliseconds interval(int ranks) {
     return kRound * std::max(1, (ranks + kRanksOfARound - 1) / kRanksOfARound);
@@ -282,6 +287,7 @@ class Rank {
   elastic::Membership& membership_;
   elastic::TrainingPosition position_;
   int rank_ = 0;
+  bool interrupted_ = false;  // a rank said so
   RestartProgress progress_;
   std::int64_t starts_ = 0, failures_ = 0;
   std::optional<Processes> processes_;

@@ -3,9 +3,12 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <chrono>
+#include <functional>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/process.hpp>
@@ -124,6 +127,60 @@ TEST_F(ForeignRun, IsStuckWhenItFailsWithoutGettingFurther) {
   Program program;
   program.fruitless_limit = 1;
   EXPECT_EQ(run("exit 1", program).how, Ended::How::stuck);
+}
+
+// One generation, which all ranks stop as soon as `ready` says so.
+class StoppedTogether final : public elastic::Membership {
+ public:
+  StoppedTogether(std::unique_ptr<comm::Communicator> communicator, std::function<bool()> ready)
+      : fixed_(elastic::make_fixed_membership(std::move(communicator))), ready_(std::move(ready)) {}
+  void probed(const std::string& hash) override { fixed_->probed(hash); }
+  elastic::Entry enter(const elastic::TrainingPosition& position) override { return fixed_->enter(position); }
+  void entered(const elastic::TrainingPosition& position) override { fixed_->entered(position); }
+  std::uint64_t vote() override { return ready_() ? 1 : 0; }
+  elastic::Verdict judge(std::span<const std::uint64_t> votes, bool) override {
+    return std::ranges::count(votes, 1u) > 0 ? elastic::Verdict::stop : elastic::Verdict::go_on;
+  }
+  void require_generation() override {}
+  void begin_apply() override {}
+  void end_apply(const elastic::TrainingPosition&) override {}
+  void lost(const PeerLost& error) override { fixed_->lost(error); }
+  void progress(elastic::Phase) override {}
+  void computes(double) override {}
+  void report(const Json&) override {}
+
+ private:
+  const std::unique_ptr<elastic::Membership> fixed_;
+  const std::function<bool()> ready_;
+};
+
+// A rank may learn from another one that the job stops, before it hears why.
+TEST_F(ForeignRun, AnInterruptIsOneForEveryRank) {
+  Program program;
+  program.job = "test";
+  program.stop_signal = SIGTERM;
+  program.interrupt_signal = SIGINT;
+  program.grace = std::chrono::seconds(60);
+  program.command = {"sh", "-c",
+                     "cd " + folder_.path().string() +
+                         "; trap 'echo INT >end$RANK; exit' INT; trap 'echo TERM >end$RANK; exit' TERM; "
+                         "touch ready$RANK; while :; do sleep 0.02; done"};
+  const auto ready = [&] {
+    return std::filesystem::exists(folder_ / "ready0") && std::filesystem::exists(folder_ / "ready1");
+  };
+  auto world = comm::make_local_world(2);
+  std::vector<std::jthread> ranks;
+  for (int rank = 0; rank < 2; ++rank) {
+    ranks.emplace_back([&, rank] {
+      RunContext mine = here();
+      mine.slot = rank;
+      if (rank == 0) mine.interrupted = ready;
+      StoppedTogether membership(std::move(world[static_cast<std::size_t>(rank)]), ready);
+      EXPECT_EQ(run_program(program, mine, membership).how, Ended::How::stopped);
+    });
+  }
+  ranks.clear();
+  for (const char* end : {"end0", "end1"}) EXPECT_EQ(read_file(folder_ / end), "INT\n") << end;
 }
 
 TEST(LeasedPorts, AreNobodyElses) {
