@@ -70,15 +70,6 @@ std::optional<bool> clock_is_kept() {
   return (now.status & STA_UNSYNC) == 0;
 }
 
-// The folder, or the nearest one above it that is there: it is made when it is needed. `error`: why the system does not
-// say what is there, for example on a file server that is gone.
-Path existing_folder(Path folder, std::error_code& error) {
-  while (std::filesystem::status(folder, error).type() == std::filesystem::file_type::not_found &&
-         folder != folder.parent_path())
-    folder = folder.parent_path();
-  return folder;
-}
-
 DiskFacts read_disk(const std::string& use, const Path& wanted) {
   DiskFacts facts{.use = use, .path = std::filesystem::absolute(wanted).lexically_normal().string()};
   std::error_code error;

@@ -214,7 +214,7 @@ run data import kaggle.tar --out kaggle
 check "in an archive with what to do first" says "unpack it, then pack kaggle/train alone"
 rm -r kaggle/train/* && cp "$golden/grey.jpg" kaggle/train/
 run data pack kaggle --out kaggle
-check "sets without classes are no classes" says "kaggle: its folders test, train are sets of pictures by their names, no classes"
+check "sets without classes are no classes" says "kaggle: its folders test, train have the names of data sets, not of classes"
 check "which says what to do" says "pack one of them alone; --labels and --coco take the classes from a file"
 check "and is a failure" exits 1
 run data import photos --format list --out q

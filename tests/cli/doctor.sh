@@ -54,7 +54,7 @@ check "whose space is not that of the folder above" answers_line "^problem +disk
 check "and exit code 1" exits 1
 unset DEEPLEARNING_WORKERS_PATH EFS_MOUNT
 run doctor --job-dir loop/job
-check "nor is it for a folder below" answers_line "^problem +disk +$PWD/loop/job .*: Too many levels"
+check "a job folder below such a link is a problem as well" answers_line "^problem +disk +$PWD/loop/job .*: Too many levels"
 
 run doctor security --job-dir .
 check "doctor security without a job is a usage error" exits 2

@@ -98,10 +98,12 @@ class ContributionSink {
   virtual void ready(const ShardRange& shard, std::int64_t first, std::int64_t size, bool last) = 0;
 };
 
-// Receives parts of contributions also as what they are made of.
+// Receives contributions of which the executable may leave large parts to be computed later: it hands over what
+// computes them, and they are never written for each shard.
 class DeferringSink : public ContributionSink {
  public:
-  // In place of ready(), for a part that is not the shard's last. The buffer has no part in it.
+  // In place of ready(), for a part that is not the shard's last: `floats` computes it. The executable writes nothing
+  // of it to the buffer.
   virtual void defer(const ShardRange& shard, FloatRange part, std::shared_ptr<const DeferredFloats> floats) = 0;
   // Comes after each defer(), on as many of the executable's threads as have nothing else to do.
   virtual void compute_deferred() = 0;

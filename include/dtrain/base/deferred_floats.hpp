@@ -6,8 +6,9 @@
 
 namespace dtrain {
 
-// A part of a leaf of a reduction, as what it is made of. The gradient of a large dense layer is far larger than that,
-// and the time is that of writing it: so it is written once, as the sum over leaves, and not once for each leaf.
+// Computes a part of a leaf of a reduction from factors that are far smaller than it: the weights' gradient of a large
+// dense layer is the product of two small matrices. To write such a part takes longer than to compute it, so the
+// reduction writes only the sum over leaves.
 class DeferredFloats {
  public:
   virtual ~DeferredFloats() = default;

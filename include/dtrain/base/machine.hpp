@@ -18,8 +18,8 @@ std::uint64_t memory_info(std::string_view line, const Path& root = "/");
 struct Memory {
   std::uint64_t total = 0, available = 0;  // bytes
 };
-// Of this machine, as far as the control groups of this process, of version 1 and 2, leave it to them. Zeros where the
-// kernel does not say. `root` is where /proc and /sys are.
+// The memory of this machine, or less where a control group (version 1 or 2) limits this process to less. Zeros where
+// the kernel does not say. `root` is where /proc and /sys are.
 Memory usable_memory(const Path& root = "/");
 
 bool is_on_ec2();  // by the vendor that the firmware names

@@ -24,7 +24,7 @@ CpuExecutable::CpuExecutable(const nn::Graph& graph, const CompileOptions& optio
     training_ = lower_training(graph_, layers_, kernels_, options_);
     training_.program.plan(options.max_samples);
     other_parts_ = training_.program.other_parts(layout_.size());
-    undeferred_parts_ = parts_between(training_.program.deferrable_parts(), layout_.size());
+    written_parts_ = parts_outside(training_.program.deferrable_parts(), layout_.size());
     leaders_parts_ = training_.program.leaders_parts();
   }
   evaluation_ = lower_evaluation(graph_, layers_, kernels_, options_);

@@ -92,9 +92,9 @@ class CpuExecutable final : public HostExecutable {
   Muon muon_;
   LayerWise layer_wise_;
   Lowered training_, evaluation_;
-  std::vector<Part> other_parts_;       // what no segment declares as its gradient: final at the end of the shard
-  std::vector<Part> undeferred_parts_;  // of a contribution, where operations defer what they can
-  std::vector<Part> leaders_parts_;     // gradients that only a lane's leader writes: other threads clear theirs
+  std::vector<Part> other_parts_;    // what no segment declares as its gradient: final at the end of the shard
+  std::vector<Part> written_parts_;  // of a contribution, in a step whose operations defer what they can
+  std::vector<Part> leaders_parts_;  // gradients that only a lane's leader writes: other threads clear theirs
   ModelState state_;
   std::span<const float> sum_;                // of the step that is to be applied
   std::vector<Worker> workers_;               // one per thread of the pool

@@ -105,7 +105,7 @@ Segment Program::segment_of_ops(int first, int end, int max_samples) const {
   return segment;
 }
 
-std::vector<Part> parts_between(std::vector<Part> parts, std::int64_t size) {
+std::vector<Part> parts_outside(std::vector<Part> parts, std::int64_t size) {
   std::ranges::sort(parts, {}, &Part::first);
   std::vector<Part> others;
   std::int64_t next = 0;
@@ -128,7 +128,7 @@ std::vector<Part> Program::other_parts(std::int64_t size) const {
   for (const Segment& segment : segments_) {
     gradients.insert(gradients.end(), segment.gradients.begin(), segment.gradients.end());
   }
-  return parts_between(std::move(gradients), size);
+  return parts_outside(std::move(gradients), size);
 }
 
 std::vector<Part> Program::deferrable_parts() const {

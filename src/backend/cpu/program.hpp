@@ -56,7 +56,7 @@ struct Context {
   HostBatch shard;  // all its samples
   StepKey key;
   float* contribution = nullptr;  // ContributionLayout of this thread
-  // Gradients of operations that can defer them: they append what theirs is made of, and write nothing.
+  // Operations that can defer their gradients append the factors of them here, and write nothing.
   bool defers = false;
   std::vector<std::shared_ptr<DenseFactors>> deferred = {};
   float* logits = nullptr;  // [shard.n, classes], in evaluation
@@ -83,7 +83,7 @@ struct Context {
   const nn::Shape& shape(TensorId id) const { return tensors[static_cast<std::size_t>(id)].shape; }
 };
 
-using Part = FloatRange;  // of the flat buffer of a contribution
+using Part = FloatRange;  // a range of a contribution's flat buffer
 
 class Op {
  public:
@@ -94,7 +94,7 @@ class Op {
   // The parts of the contribution that it writes whole: each thread by the end of finish(), also one without samples,
   // or the first thread in meet(). They are final, and no longer read, once its segment is over.
   std::vector<Part> gradients;
-  bool can_defer = false;  // those gradients: see Context::defers
+  bool can_defer = false;  // it appends factors of its gradients where Context::defers says so
   // The write may take the read's memory when no later operation needs the read.
   TensorId in_place_read = kNoTensor, in_place_write = kNoTensor;
 
@@ -171,12 +171,12 @@ struct Segment {
   int max_chunk = 1;  // samples
   bool meets = false;
   SumOp* meeting = nullptr;      // its last operation, where that needs the rows of all shards
-  std::vector<Part> gradients;   // of its operations, but for
-  std::vector<Part> deferrable;  // those of operations that can defer them
+  std::vector<Part> gradients;   // of its operations that always write theirs
+  std::vector<Part> deferrable;  // of its operations that can defer theirs
 };
 
-// Pure. What these parts, which are disjoint, leave of a contribution of so many floats; in ascending order.
-std::vector<Part> parts_between(std::vector<Part> parts, std::int64_t size);
+// Pure. The rest of a contribution of `size` floats outside these parts, which are disjoint, in ascending order.
+std::vector<Part> parts_outside(std::vector<Part> parts, std::int64_t size);
 
 // n samples in the fewest chunks of at most max_chunk, their sizes differing by at most one, larger ones first.
 struct Chunks {

@@ -143,19 +143,20 @@ void CpuExecutable::end_shard(Step& step, Lane& lane, int member) {
   if (lane.threads() > 1) compute_deferred(step, lane);
 }
 
-// What no segment has declared: of a shard on one thread that has samples, what belongs to none of them.
+// Declares what declare_segment() has not: with one thread and samples, the parts outside all segments; else
+// everything.
 void CpuExecutable::declare_rest(Step& step, Lane& lane) {
   const ShardRange& shard = step.shards[static_cast<std::size_t>(lane.shard)];
   if (lane.threads() == 1 && shard.count > 0) return declare_ready(step, shard, other_parts_, true);
   if (lane.contexts.front().defers) {
     declare_deferred(step, shard, factors_of_all(lane));
-    return declare_ready(step, shard, undeferred_parts_, true);
+    return declare_ready(step, shard, written_parts_, true);
   }
   const Part whole[] = {{0, layout_.size()}};
   declare_ready(step, shard, whole, true);
 }
 
-// The threads' factors as those of the shard.
+// Joins the factors that the threads of the lane have appended.
 std::vector<std::shared_ptr<DenseFactors>> CpuExecutable::factors_of_all(Lane& lane) {
   std::vector<std::shared_ptr<DenseFactors>> all = std::exchange(lane.contexts.front().deferred, {});
   for (Context& follower : std::span(lane.contexts).subspan(1)) {
@@ -207,7 +208,7 @@ void CpuExecutable::run_segment(const Program& program, const Segment& segment, 
 void CpuExecutable::gather_followers(Lane& lane, int member) {
   const Part whole[] = {{0, layout_.size()}};
   const bool defers = lane.contexts.front().defers;
-  for (const Part& part : defers ? std::span<const Part>(undeferred_parts_) : std::span<const Part>(whole)) {
+  for (const Part& part : defers ? std::span<const Part>(written_parts_) : std::span<const Part>(whole)) {
     const std::int64_t size = std::clamp<std::int64_t>(layout_.gradients - part.first, 0, part.size);
     const std::int64_t begin = part.first + size * member / lane.threads();
     const std::int64_t end = part.first + size * (member + 1) / lane.threads();

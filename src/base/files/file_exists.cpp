@@ -13,4 +13,11 @@ bool file_exists(const Path& path) {
   return exists;
 }
 
+Path existing_folder(Path folder, std::error_code& error) {
+  while (std::filesystem::status(folder, error).type() == std::filesystem::file_type::not_found &&
+         folder != folder.parent_path())
+    folder = folder.parent_path();
+  return folder;
+}
+
 }  // namespace dtrain

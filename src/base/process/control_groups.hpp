@@ -1,4 +1,4 @@
-// What the control groups of this process, of version 1 and 2, leave to it.
+// Limits that control groups (version 1 or 2) set for this process.
 #pragma once
 
 #include <limits>
@@ -11,11 +11,11 @@ namespace dtrain {
 
 inline constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
-// What a group allows, or still has, of one thing; kNoLimit where it says nothing.
+// How to read from the folder of a group what it allows, or has left, of one resource; kNoLimit: it sets no limit.
 struct GroupLimit {
-  std::string_view controller;           // of version 1
-  double (*unified)(const Path& group);  // by the files of version 2
-  double (*divided)(const Path& group);  // by those of version 1
+  std::string_view controller;           // that limits the resource in version 1, such as "cpu"
+  double (*unified)(const Path& group);  // reads the files of version 2
+  double (*divided)(const Path& group);  // reads the files of version 1
 };
 
 // The least of the groups of this process and all above them. In a container some of them are not to be seen. `root` is

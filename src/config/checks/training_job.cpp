@@ -53,6 +53,14 @@ bool is_only_of_jobs(const Option& option) {
          std::ranges::find(kOfOneProcess, name) == std::end(kOfOneProcess);
 }
 
+// Whether the command line says how the batch follows the workers. A configuration file may say it for jobs, and means
+// no training of one process then.
+bool chooses_elastic_batch(const OptionSet& set) {
+  return std::ranges::any_of(set.options(), [](const Option& option) {
+    return option.source == Source::flag && option.name().starts_with("elastic-");
+  });
+}
+
 void refuse_without_job(const OptionSet& set) {
   for (const char* name :
        {"detach", "sample-ledger", "reset-hosts", "log-per-worker", "prometheus", "prepare", "prepare-all"}) {
@@ -65,13 +73,6 @@ void refuse_without_job(const OptionSet& set) {
 
 }  // namespace
 
-// What a file says of jobs is not for a training that is none.
-static bool says_elastic_batch(const OptionSet& set) {
-  return std::ranges::any_of(set.options(), [](const Option& option) {
-    return option.source == Source::flag && option.name().starts_with("elastic-");
-  });
-}
-
 void check_training_job(const JobOptions& options, const OptionSet& set) {
   const bool wants_hosts = options.launcher == Launcher::ssh && set.find("launcher")->source == Source::flag;
   const bool is_job = options.is_job() || options.is_for_queue() || wants_hosts;
@@ -80,7 +81,7 @@ void check_training_job(const JobOptions& options, const OptionSet& set) {
   } else {
     refuse_without_job(set);
   }
-  if (is_job || says_elastic_batch(set)) check_elastic_batch(options, set);
+  if (is_job || chooses_elastic_batch(set)) check_elastic_batch(options, set);
 }
 
 std::string idle_without_job(const JobOptions& options, const OptionSet& set) {

@@ -7,7 +7,7 @@
 namespace dtrain::data {
 namespace {
 
-constexpr std::chrono::milliseconds kLongestPause{30'000}, kLookEvery{50};
+constexpr std::chrono::milliseconds kLookEvery{50};
 
 bool may_pass(const net::AwsError& error) {
   const net::AwsProblem problem = error.facts().problem;
@@ -16,12 +16,12 @@ bool may_pass(const net::AwsError& error) {
 
 }  // namespace
 
-bool PatientReads::outlast(const net::AwsError& error, Outage& outage, const std::atomic<bool>& dropped) {
+bool PatientReads::outlast(const net::AwsError& error, Tries& tries, const std::atomic<bool>& dropped) {
   if (options_.patience == options_.patience.zero() || !may_pass(error)) return false;
-  const Clock::time_point again = Clock::now() + outage.pause;
+  const Clock::time_point again = Clock::now() + tries.pause;
   if (again > end_of_patience(error)) return false;
-  ++outage.pauses;
-  outage.pause = std::min(2 * outage.pause, kLongestPause);
+  ++tries.pauses;
+  tries.pause = longer_pause(tries.pause);
   while (!dropped && Clock::now() < again) std::this_thread::sleep_for(kLookEvery);
   return !dropped;
 }
@@ -29,20 +29,20 @@ bool PatientReads::outlast(const net::AwsError& error, Outage& outage, const std
 PatientReads::Clock::time_point PatientReads::end_of_patience(const net::AwsError& error) {
   const MutexLock lock(mutex_);
   const Clock::time_point now = Clock::now();
-  if (!known_ || now - known_->last_failure > options_.patience) {
-    known_ = {now, now};
+  if (!outage_ || now - outage_->last_failure > options_.patience) {
+    outage_ = {now, now};
     if (options_.remote.tell) {
       options_.remote.tell(
           fmt::format("{}: the run waits for its data, up to {} s", error.what(), options_.patience.count()));
     }
   }
-  known_->last_failure = now;
-  return known_->begin + options_.patience;
+  outage_->last_failure = now;
+  return outage_->begin + options_.patience;
 }
 
 void PatientReads::recovered() {
   const MutexLock lock(mutex_);
-  known_.reset();
+  outage_.reset();
 }
 
 }  // namespace dtrain::data

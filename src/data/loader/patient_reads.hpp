@@ -10,6 +10,8 @@
 #include <dtrain/data/loader.hpp>
 #include <dtrain/net/aws.hpp>
 
+#include "remote/server_pauses.hpp"
+
 namespace dtrain::data {
 
 // Safe for concurrent use: each of a loader's threads waits by itself, and the first one tells. The options must
@@ -22,37 +24,37 @@ class PatientReads {
   // nothing needs the result any more.
   template <typename Read>
   auto operator()(const Read& read, const std::atomic<bool>& dropped) {
-    for (Outage outage;;) {
+    for (Tries tries;;) {
       try {
         auto result = read();
-        if (outage.pauses > 0) recovered();
+        if (tries.pauses > 0) recovered();
         return result;
       } catch (const net::AwsError& error) {
-        if (!outlast(error, outage, dropped)) throw;
+        if (!outlast(error, tries, dropped)) throw;
       }
     }
   }
 
  private:
   using Clock = std::chrono::steady_clock;
-  // As one read sees it.
-  struct Outage {
+  struct Tries {  // of one read
     int pauses = 0;
-    std::chrono::milliseconds pause{1'000};
+    std::chrono::milliseconds pause = kFirstPause;
   };
-  // As all reads see it, also those of batches that were dropped meanwhile: a generation that ends begins no new one.
-  struct Known {
+  // Of the server, for all reads. It outlives the batches of a generation, so that one generation after the other does
+  // not begin the patience anew.
+  struct Outage {
     Clock::time_point begin, last_failure;
   };
   // Pauses. False: another try is of no use, or comes too late.
-  bool outlast(const net::AwsError& error, Outage& outage, const std::atomic<bool>& dropped);
-  // When the patience with this failure ends. The first failure of an outage is told.
+  bool outlast(const net::AwsError& error, Tries& tries, const std::atomic<bool>& dropped);
+  // Notes the failure, tells the first one of an outage, and returns when the patience ends.
   Clock::time_point end_of_patience(const net::AwsError& error);
   void recovered();
 
   const LoaderOptions& options_;
   Mutex mutex_;
-  std::optional<Known> known_ DTRAIN_GUARDED_BY(mutex_);  // nullopt: the last try of each read went well
+  std::optional<Outage> outage_ DTRAIN_GUARDED_BY(mutex_);  // nullopt: the server answers
 };
 
 // A wait in Loader::next(): says when to call LoaderOptions::while_waiting.

@@ -96,7 +96,7 @@ Path common_folder(const std::vector<Path>& classes) {
   return common;
 }
 
-// Throws DataError where the folders in `common` that hold the classes are sets of pictures by their names: two are
+// Throws DataError where the folders in `common` that hold the classes have the names of data sets: two are
 // called train, val or test, or all have such a word in their names. Of one split alone they may be classes: a diesel
 // train and a steam train.
 void refuse_sets(const Path& source, const Path& common, const std::vector<Path>& classes) {
@@ -116,7 +116,7 @@ void refuse_sets(const Path& source, const Path& common, const std::vector<Path>
   }
   if (named.size() < 2 && (meant.size() < 2 || sets.size() < folders.size())) return;
   throw DataError(
-      fmt::format("{}: its folders {} are sets of pictures by their names, no classes",
+      fmt::format("{}: its folders {} have the names of data sets, not of classes",
                   (common.empty() ? source : source / common).string(), join(sets, ", ")),
       "name them train, val and test, and put a folder of pictures for each class into each of them; or pack one of "
       "them alone; setting 'labels' and setting 'coco' take the classes from a file");

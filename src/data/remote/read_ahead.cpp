@@ -7,6 +7,8 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/thread_error.hpp>
 
+#include "server_pauses.hpp"
+
 namespace dtrain::data {
 namespace {
 
@@ -15,7 +17,6 @@ constexpr int kThreads = 64;
 constexpr std::size_t kFarthestAhead = 16384;  // records
 // Farther ahead, blocks could be dropped from a small cache before they are read.
 constexpr std::uint64_t kShareOfCache = 4;
-constexpr std::chrono::milliseconds kFirstPause{1'000}, kLongestPause{30'000};
 
 std::size_t farthest_in(const RecordSet& set, std::uint64_t cache_size) {
   std::uint64_t bytes = 0;
@@ -95,7 +96,7 @@ void ReadAhead::work() {
     const std::size_t turn = next_++;
     const std::uint32_t position = positions_[turn], round = round_;
     const auto is_too_late = [&]() DTRAIN_REQUIRES(mutex_) { return ending_ || round != round_ || turn < read_; };
-    for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
+    for (auto pause = kFirstPause;; pause = longer_pause(pause)) {
       lock.unlock();
       const bool is_fetched = fetch(position, round);
       lock.lock();

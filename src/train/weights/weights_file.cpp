@@ -145,7 +145,8 @@ void require_distinct_names(const std::vector<ForeignTensor>& tensors, const std
 void require_weights_at(const Path& place) {
   std::error_code error;
   if (std::filesystem::status(place, error).type() != std::filesystem::file_type::not_found) return;
-  if (place.extension() == ".onnx") throw DataError(fmt::format("{}: no such file", place.string()), "name a model");
+  if (place.extension() == ".onnx")
+    throw DataError(fmt::format("{}: no such file", place.string()), "give the path of an ONNX model");
   const std::vector<std::string> networks = nn::network_names();
   const bool is_network = std::ranges::find(networks, place.string()) != networks.end();
   throw DataError(fmt::format("{}: neither a file of weights nor the prefix of a checkpoint", place.string()),

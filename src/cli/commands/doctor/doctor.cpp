@@ -90,7 +90,8 @@ struct Diagnosis {
   }
 };
 
-// What -H names must be usable. The file of a variable is judged with this machine, and asked about if it is.
+// -H always. The hosts of a file that a variable names are asked only if it can be used: judge() reports one that
+// cannot.
 bool asks_hosts(const DoctorCommand& options, const config::OptionSet& set, const doctor::MachineFacts& here) {
   const config::Option& file = *set.find("hostfile");
   return options.access.hostfile && (file.origin != file.legacy_variable || here.cluster.has_workers_file);

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/file_exists.hpp>
 #include <dtrain/base/text.hpp>
 
 #include "bench/bench_run.hpp"
@@ -64,10 +65,10 @@ MeasuredSteps measure_steps(const job::TrainRun& run, std::unique_ptr<backend::E
 // that the run would make is on the disk of the one above it.
 std::optional<std::uint64_t> free_bytes(const config::TrainOptions& options) {
   if (!options.model_prefix || data::is_remote(*options.model_prefix)) return std::nullopt;
-  Path folder = options.model_prefix->parent_path();
   std::error_code error;
-  while (!folder.empty() && !std::filesystem::exists(folder, error)) folder = folder.parent_path();
-  const auto space = std::filesystem::space(folder.empty() ? Path(".") : folder, error);
+  const Path folder = existing_folder(std::filesystem::absolute(*options.model_prefix).parent_path(), error);
+  if (error) return std::nullopt;
+  const auto space = std::filesystem::space(folder, error);
   return error ? std::nullopt : std::optional<std::uint64_t>(space.available);
 }
 

@@ -111,15 +111,16 @@ void refuse_what_only_onnx_has(const ExportCommand& options) {
 void refuse_ending_of_another(const ExportCommand& options) {
   const std::string out = options.out.string();
   if (out == "-") throw UsageError("--out -: an export is a file, which no pipe can be", "name a file");
-  // MXNet's files have the name for a prefix, and endings of their own.
+  const auto refuse = [&](const std::string& hint) {
+    const std::string ending = lower_case(options.out.extension().string());
+    throw UsageError(fmt::format("--out {}: --to {} writes no {} file", out, options.to, ending), hint);
+  };
+  // --to mxnet takes a prefix, behind which it sets endings of its own.
   if (options.to != "mxnet" && config::has_foreign_ending(options.out))
-    throw UsageError(
-        fmt::format("--out {}: --to {} writes no {} file", out, options.to, options.out.extension().string()),
-        fmt::format("name it {}", Path(options.out).replace_extension(options.to).string()));
-  for (const char* format : {"onnx", "safetensors"}) {
-    if (options.to == format || lower_case(options.out.extension().string()) != std::string(".") + format) continue;
-    throw UsageError(fmt::format("--out {}: --to {} writes no .{} file", out, options.to, format),
-                     fmt::format("name another file, or give --to {}", format));
+    refuse(fmt::format("name it {}", Path(options.out).replace_extension(options.to).string()));
+  for (const std::string format : {"onnx", "safetensors"}) {
+    if (options.to != format && lower_case(options.out.extension().string()) == "." + format)
+      refuse(fmt::format("name another file, or give --to {}", format));
   }
 }
 
