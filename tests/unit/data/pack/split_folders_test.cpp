@@ -31,8 +31,10 @@ TEST(SplitFolders, RefusesSetsOfPicturesInThePlaceOfClasses) {
       {{"train/1.png", "test/2.png"}, "its folders test, train have the names of data sets"},
       {{"train/1.png", "Valid/2.png", "extra/3.png", "4.png"}, "its folders Valid, train have the names of data sets"},
       {{"val/cat/1.png", "val/dog/2.png", "test/cat/3.png"}, "its folders test, val have the names of data sets"},
-      {{"train_set/cat/1.png", "train_set/dog/2.png", "test_set/cat/3.png"}, "its folders test_set, train_set are"},
-      {{"images/train2017/1.png", "images/val2017/2.png"}, "images: its folders train2017, val2017 are"}};
+      {{"train_set/cat/1.png", "train_set/dog/2.png", "test_set/cat/3.png"},
+       "its folders test_set, train_set have the names of data sets"},
+      {{"images/train2017/1.png", "images/val2017/2.png"},
+       "images: its folders train2017, val2017 have the names of data sets"}};
   for (const auto& [names, text] : cases) {
     TemporaryFolder folder;
     PackOptions options = to_one_set(folder);
