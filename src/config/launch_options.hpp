@@ -29,9 +29,10 @@ struct LaunchOptions {
   Seconds grace{10};
   std::string save_signal;  // empty: none
   Seconds save_timeout{60};
-  std::optional<int> max_restarts;  // none: kElasticRestarts with --elastic, else 0
-  bool quiet_ranks = false;
-  TorchrunOptions torchrun;  // settled() moves them to the fields above and below
+  std::optional<int> max_restarts;                  // none: kElasticRestarts with --elastic, else 0
+  bool quiet_ranks = false;                         // --no-output, which settled() moves to the next two
+  bool hides_stdout = false, hides_stderr = false;  // of the ranks; logs/ holds both
+  TorchrunOptions torchrun;                         // settled() moves them to the fields above and below
   bool chose_stop_signal = false;
   bool job_folder_is_open = false;  // all ranks are here, and the user named no folder for their files
 

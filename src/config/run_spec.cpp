@@ -260,7 +260,8 @@ static void fields(Fields& each, LaunchOptions& launch) {
   each("save_timeout_s", launch.save_timeout);
   each("grace_s", launch.grace);
   each("max_restarts", launch.max_restarts);
-  each("quiet_ranks", launch.quiet_ranks);
+  each("hides_stdout", launch.hides_stdout);
+  each("hides_stderr", launch.hides_stderr);
   each("job", launch.job);
 }
 

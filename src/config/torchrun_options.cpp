@@ -39,17 +39,28 @@ void check_endpoint(const std::string& endpoint) {
   throw UsageError("dtrain launch has no endpoint that hosts join by themselves", kRunOnce);
 }
 
+constexpr char kStreams[] = "0|1|2|3";
+
+struct ChosenStreams {
+  bool output = false, error = false;
+};
+
 // torchrun's numbers: 0 for nothing, 1 for stdout, 2 for stderr, 3 for both.
-bool is_both(const char* flag, const std::string& streams) {
-  if (streams == "0" || streams == "3") return streams == "3";
-  throw UsageError(fmt::format("{} {}: the log of a rank holds its stdout and stderr together", flag, streams),
-                   "use 3 for both or 0 for neither");
+ChosenStreams chosen_streams(const char* flag, const std::optional<std::string>& streams) {
+  const std::string& number = streams ? *streams : "0";
+  if (number.size() != 1 || number < "0" || number > "3") {
+    throw UsageError(fmt::format("{} {}: must be one number for all ranks", flag, number),
+                     "1 is for stdout, 2 for stderr, 3 for both, 0 for neither");
+  }
+  return {.output = number == "1" || number == "3", .error = number >= "2"};
 }
 
+// As in torchrun, --tee shows what --redirects hides.
 void apply_streams(LaunchOptions& options) {
-  const TorchrunOptions& torchrun = options.torchrun;
-  if (torchrun.redirects && is_both("--redirects", *torchrun.redirects)) options.quiet_ranks = true;
-  if (torchrun.tee && is_both("--tee", *torchrun.tee)) options.quiet_ranks = false;
+  const ChosenStreams hidden = chosen_streams("--redirects", options.torchrun.redirects);
+  const ChosenStreams shown = chosen_streams("--tee", options.torchrun.tee);
+  options.hides_stdout = (options.quiet_ranks || hidden.output) && !shown.output;
+  options.hides_stderr = (options.quiet_ranks || hidden.error) && !shown.error;
 }
 
 void apply_nodes(LaunchOptions& options, const OptionSet& set) {
@@ -76,10 +87,12 @@ void bind_torchrun(OptionSet& set, LaunchOptions& options) {
           "start COMMAND as arguments of `python3 -m MODULE`, or of $PYTHON_EXEC in place of python3")
       .flag_only = true;
   set.add("--no-python", torchrun.no_python, "accepted, because COMMAND is always a whole command").flag_only = true;
-  set.add("-r,--redirects", torchrun.redirects, "0|3", "3 shows no output, like --no-output; logs/ always holds it")
+  set.add("-r,--redirects", torchrun.redirects, kStreams,
+          "streams of the ranks that are not shown: 1 stdout, 2 stderr, 3 both, like --no-output; logs/ always holds "
+          "both")
       .flag_only = true;
-  set.add("-t,--tee", torchrun.tee, "0|3", "3 shows the output, which logs/ holds too; this is the default").flag_only =
-      true;
+  set.add("-t,--tee", torchrun.tee, kStreams, "streams that are shown although --redirects or --no-output hides them")
+      .flag_only = true;
   set.add("--log-dir", torchrun.log_dir, "the job folder, unless --job-dir gives it; logs are in its logs/").flag_only =
       true;
   set.add("--rdzv-id", torchrun.run_id, "ID", "value of TORCHELASTIC_RUN_ID").flag_only = true;

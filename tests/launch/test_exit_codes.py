@@ -129,6 +129,19 @@ def test_output_of_one_rank_is_its_own(world):
     assert answer.stdout == "one\ntwo  three\n\u2603\n", answer.stdout
 
 
+def test_streams_stay_apart(world):
+    """What a rank writes to stderr comes out of stderr, also of several ranks, and --json names the stream."""
+    both = ("sh", "-c", "echo result; echo complaint >&2; printf 'no newline' >&2")
+    one = code(world, *both)
+    assert one.stdout == "result\n" and "complaint\n" in one.stderr and "no newline\n" in one.stderr, one
+    two = code(world, *both, options=["-n", 2])
+    assert sorted(two.stdout.splitlines()) == ["[worker1.0] result", "[worker2.0] result"], two.stdout
+    assert two.stderr.count("] complaint\n") == two.stderr.count("] no newline\n") == 2, two.stderr
+    rows = [json.loads(line) for line in code(world, *both, options=["--json"]).stdout.splitlines()]
+    said = {(row["stream"], row["line"]) for row in rows if row.get("event") == "output"}
+    assert said == {("stdout", "result"), ("stderr", "complaint"), ("stderr", "no newline")}, rows
+
+
 def test_json(world):
     """--json: every line of output is an object."""
     answer = code(world, "sh", "-c", "echo \"it's\"; echo '\"'", options=["-n", 2, "--json"])

@@ -30,6 +30,16 @@ def test_redirects(world):
     assert "hidden" in next((world.folder / "job" / "logs").glob("worker1.*log")).read_text()
 
 
+def test_each_stream_is_hidden_and_shown(world):
+    """--redirects hides the streams of its number, --tee shows what is hidden."""
+    both = ("sh", "-c", "echo to-output; echo to-error >&2")
+    for options, output, error in (("--redirects 1", False, True), ("--redirects 2", True, False),
+                                   ("--redirects 3 --tee 2", False, True), ("--no-output --tee 1", True, False)):
+        answer = world.launch(*both, options=options.split(), name=options.replace(" ", ""))
+        assert ("to-output\n" in answer.stdout, "to-error\n" in answer.stderr) == (output, error), f"{options}: {answer}"
+        assert "to-error" not in answer.stdout and "to-output" not in answer.stderr, f"{options}: {answer}"
+
+
 def test_numbers_of_ranks(world):
     """--nproc-per-node auto and cpu: a rank for each processor of a machine without GPUs."""
     for number in ("auto", "cpu"):
@@ -42,7 +52,7 @@ def test_what_is_refused(world):
     for options, reason in (("--node-rank 1", "hosts are not started one by one"), ("--master_port 29500", "chooses a free port"),
                             ("--rdzv-backend etcd-v2", "dtrain itself agrees on the ranks"),
                             ("--rdzv-endpoint node1:29400", "no endpoint that hosts join"),
-                            ("--redirects 1", "stdout and stderr together"), ("--nnodes 1:4", "--min-workers"),
+                            ("--redirects 0:1,1:3", "one number for all ranks"), ("--nnodes 1:4", "--min-workers"),
                             ("--start-method spawn", "not functions of one Python process"), ("-H hosts --standalone", "--standalone")):
         (world.folder / "hosts").write_text("node1\n")
         answer = world.launch("true", options=options.split(), check=False)

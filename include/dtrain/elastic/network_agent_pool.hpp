@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include <dtrain/base/output_stream.hpp>
 #include <dtrain/elastic/agent_pool.hpp>
 #include <dtrain/net/channel.hpp>
 
@@ -40,7 +41,7 @@ struct NetworkAgentPoolOptions {
   std::chrono::milliseconds patience{600'000};  // agents end after so long without a coordinator
   std::chrono::milliseconds grace{300'000};     // for workers to save their state, once their agent has given up
   // Gets whole lines of workers' output as they come, without the newline. Empty: agents do not send them.
-  std::function<void(const std::string& host, int slot, std::string_view line)> on_output{};
+  std::function<void(const std::string& host, int slot, OutputStream stream, std::string_view line)> on_output{};
 };
 
 // Times of collect_agents().

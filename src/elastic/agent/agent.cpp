@@ -231,23 +231,23 @@ class Agent {
 
   WorkerProcess::Events events_of(WorkerId id) {
     return {.on_message = [this, id](std::string message) { pass_on(id, message); },
-            .on_output = [this, id](const std::string& lines) { show(id, lines); },
+            .on_output = [this, id](OutputStream stream, const std::string& lines) { show(id, stream, lines); },
             .on_exit = [this, id](const Exited& exited) { worker_exited(id, exited); }};
   }
 
-  void show(WorkerId id, const std::string& lines) {
+  void show(WorkerId id, OutputStream stream, const std::string& lines) {
     if (!follower_.welcome().forward_output) return;
     if (follower_.unsent() > kMaxBehind) {
       left_out_[id] += std::ranges::count(lines, '\n');
       return;
     }
     report_left_out(id);
-    follower_.send(Tag::output, id, lines);
+    follower_.send(stream == OutputStream::output ? Tag::output : Tag::error, id, lines);
   }
 
   void report_left_out(WorkerId id) {
     const auto found = left_out_.extract(id);
-    if (found) follower_.send(Tag::output, id, fmt::format("dtrain: {} lines are left out here\n", found.mapped()));
+    if (found) follower_.send(Tag::error, id, fmt::format("dtrain: {} lines are left out here\n", found.mapped()));
   }
 
   void pass_on(WorkerId id, const std::string& message) {

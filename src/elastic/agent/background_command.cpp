@@ -44,7 +44,7 @@ void BackgroundCommand::watch_output(FileDescriptor pipe) {
   loop_.when_readable(shared->get(), [self = shared_from_this(), shared] {
     char chunk[64 << 10];
     const ssize_t got = ::read(shared->get(), chunk, sizeof chunk);
-    if (got > 0) self->output_.add({chunk, static_cast<std::size_t>(got)});
+    if (got > 0) self->output_.add(OutputStream::output, {chunk, static_cast<std::size_t>(got)});
     const bool again = got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
     if (!again) self->output_ended_ = true;
     return again && !self->finished_;
@@ -68,7 +68,7 @@ void BackgroundCommand::end_overdue() {
 void BackgroundCommand::finish(const ProcessEnd& end) {
   finished_ = true;
   process_ = 0;
-  output_.end();
+  output_.end(OutputStream::output);
   Ended ended{.exit_code = end.code,
               .signal = end.signal,
               .in_time = in_time_,

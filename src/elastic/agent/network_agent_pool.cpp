@@ -193,7 +193,8 @@ struct NetworkAgentPool::Impl : std::enable_shared_from_this<Impl> {
     const auto found = workers.find(frame.worker);
     if (found == workers.end() || found->second.host != name) return std::nullopt;
     if (frame.tag == Tag::say) return hear_worker(frame.worker, frame.body);
-    if (frame.tag == Tag::output) show(found->second, frame.body);
+    if (frame.tag == Tag::output) show(found->second, OutputStream::output, frame.body);
+    if (frame.tag == Tag::error) show(found->second, OutputStream::error, frame.body);
     if (frame.tag != Tag::exited) return std::nullopt;
     workers.erase(found);
     Exited exited = exited_from_json(Json::parse(frame.body, "an agent's report"));
@@ -238,10 +239,10 @@ struct NetworkAgentPool::Impl : std::enable_shared_from_this<Impl> {
     }
   }
 
-  void show(const Worker& worker, std::string_view lines) {
+  void show(const Worker& worker, OutputStream stream, std::string_view lines) {
     while (options.on_output && !lines.empty()) {
       const auto end = std::min(lines.find('\n'), lines.size());
-      options.on_output(worker.host, worker.slot, lines.substr(0, end));
+      options.on_output(worker.host, worker.slot, stream, lines.substr(0, end));
       lines.remove_prefix(std::min(end + 1, lines.size()));
     }
   }

@@ -63,7 +63,7 @@ std::string encode(Tag tag, WorkerId worker, std::string_view body) {
 }
 
 AgentFrame decode(std::string frame) {
-  constexpr std::string_view kTags = "jwgGNske>oxacnd";
+  constexpr std::string_view kTags = "jwgGNske>oOxacnd";
   if (frame.size() < kHead || kTags.find(frame[0]) == kTags.npos)
     throw DataError("an agent or coordinator sent an invalid frame");
   AgentFrame decoded{static_cast<Tag>(frame[0]), 0, frame.substr(kHead)};

@@ -23,7 +23,8 @@ enum class Tag : char {
   kill = 'k',        // coordinator: "dump" or nothing
   end = 'e',         // coordinator: the agent ends, after all of its workers
   say = '>',         // either way: a message of elastic/protocol.hpp
-  output = 'o',      // agent: whole lines of what a worker printed
+  output = 'o',      // agent: whole lines of a worker's stdout
+  error = 'O',       // agent: whole lines of its stderr
   exited = 'x',      // agent: JSON of Exited
   alive = 'a',       // coordinator: a sign of life, "BEAT FRAMES": how many say and exited frames came from this agent
                      // agent, its answer: "BEAT"

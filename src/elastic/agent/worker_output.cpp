@@ -35,11 +35,11 @@ Path agent_log(const AgentOrder& order) {
   return Path(order.job_folder) / job_file::kLogs / fmt::format("agent_{}.log", file_name_of(order.host));
 }
 
-std::string WorkerOutput::add(std::string_view bytes) {
-  return keep(lines_.add(bytes, std::chrono::steady_clock::now()));
+std::string WorkerOutput::add(OutputStream stream, std::string_view bytes) {
+  return keep(lines_[static_cast<std::size_t>(stream)].add(bytes, std::chrono::steady_clock::now()));
 }
 
-std::string WorkerOutput::end() { return keep(lines_.end()); }
+std::string WorkerOutput::end(OutputStream stream) { return keep(lines_[static_cast<std::size_t>(stream)].end()); }
 
 std::string WorkerOutput::keep(std::string lines) {
   file_.append(lines);

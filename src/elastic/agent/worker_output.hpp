@@ -1,12 +1,15 @@
-// Output of one worker: whole lines, appended to its log at once. The last lines are kept for the report of its end.
+// Output of one worker: whole lines of both streams, appended to its log at once as they come. The last lines are kept
+// for the report of its end.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <dtrain/base/files.hpp>
+#include <dtrain/base/output_stream.hpp>
 
 #include "log_file.hpp"
 #include "output_lines.hpp"
@@ -26,16 +29,16 @@ class WorkerOutput {
   // Appends to the file. Where that fails only the last lines are kept: a full disk must not end a worker.
   explicit WorkerOutput(const Path& file) : file_(file) {}
   // Returns the whole lines, newlines included, that these bytes completed.
-  std::string add(std::string_view bytes);
-  // The output has ended; returns the rest as lines.
-  std::string end();
+  std::string add(OutputStream stream, std::string_view bytes);
+  // The stream has ended; returns the rest as lines.
+  std::string end(OutputStream stream);
   std::vector<std::string> last_lines() const { return {last_lines_.begin(), last_lines_.end()}; }
 
  private:
   std::string keep(std::string lines);
 
   LogFile file_;
-  OutputLines lines_;
+  std::array<OutputLines, 2> lines_;  // [stream]
   std::deque<std::string> last_lines_;
 };
 

@@ -40,23 +40,30 @@ std::pair<FileDescriptor, FileDescriptor> make_socket_pair() {
   return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
+bool is_readable(int pipe) {
+  pollfd waiting{.fd = pipe, .events = POLLIN, .revents = 0};
+  return ::poll(&waiting, 1, 0) == 1;
+}
+
 }  // namespace
 
 void WorkerProcess::start(const std::vector<std::string>& command, std::vector<std::string> environment,
                           const Path& folder, const std::string& mark, Events events) {
   mark_ = mark;
   events_ = std::move(events);
-  Pipe output = make_pipe();
+  Pipe output = make_pipe(), error = make_pipe();
   auto [ours, theirs] = make_socket_pair();
   environment.push_back(mark);
   Spawn child = spawn_of(command);
   child.environment = std::move(environment);
   child.folder = folder;
-  child.output = child.error = output.write_end.get();
+  child.output = output.write_end.get();
+  child.error = error.write_end.get();
   child.extra = theirs.get();
   child.death_signal = SIGKILL;
   channel_ = net::adopt_channel(loop_, std::move(ours));
-  watch_output(std::move(output.read_end));
+  watch_output(OutputStream::output, std::move(output.read_end));
+  watch_output(OutputStream::error, std::move(error.read_end));
   process_ = spawn(child);
   watch_exit();
   channel_->listen({.on_frame =
@@ -96,37 +103,36 @@ void WorkerProcess::kill(bool dump_stack) {
 }
 
 void WorkerProcess::log(const std::string& line) {
-  const std::string lines = output_.add(line + "\n");
-  if (!lines.empty()) events_.on_output(lines);
+  const std::string lines = output_.add(OutputStream::error, line + "\n");
+  if (!lines.empty()) events_.on_output(OutputStream::error, lines);
 }
 
-void WorkerProcess::watch_output(FileDescriptor pipe) {
+void WorkerProcess::watch_output(OutputStream stream, FileDescriptor pipe) {
   ::fcntl(pipe.get(), F_SETFL, O_NONBLOCK);
   auto shared = std::make_shared<FileDescriptor>(std::move(pipe));
-  pipe_ = shared;
-  loop_.when_readable(shared->get(), [self = shared_from_this(), shared] { return self->read_output(shared->get()); });
+  pipes_[static_cast<std::size_t>(stream)] = shared;
+  loop_.when_readable(shared->get(),
+                      [self = shared_from_this(), stream, shared] { return self->read_output(stream, shared->get()); });
 }
 
 std::vector<std::string> WorkerProcess::last_lines() {
-  const auto pipe = pipe_.lock();
-  const auto is_readable = [&] {
-    pollfd waiting{.fd = pipe->get(), .events = POLLIN, .revents = 0};
-    return ::poll(&waiting, 1, 0) == 1;
-  };
-  for (int i = 0; pipe && i < kFullPipe && is_readable(); ++i) {
-    if (!read_output(pipe->get())) break;
+  for (const OutputStream stream : {OutputStream::output, OutputStream::error}) {
+    const auto pipe = pipes_[static_cast<std::size_t>(stream)].lock();
+    for (int i = 0; pipe && i < kFullPipe && is_readable(pipe->get()); ++i) {
+      if (!read_output(stream, pipe->get())) break;
+    }
   }
   return output_.last_lines();
 }
 
-bool WorkerProcess::read_output(int pipe) {
+bool WorkerProcess::read_output(OutputStream stream, int pipe) {
   char chunk[kChunk];
   const ssize_t got = ::read(pipe, chunk, sizeof chunk);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return !finished_;
-  const std::string lines = got > 0 ? output_.add({chunk, static_cast<std::size_t>(got)}) : output_.end();
-  if (!lines.empty() && !finished_) events_.on_output(lines);
+  const std::string lines = got > 0 ? output_.add(stream, {chunk, static_cast<std::size_t>(got)}) : output_.end(stream);
+  if (!lines.empty() && !finished_) events_.on_output(stream, lines);
   if (got > 0) return !finished_;
-  output_ended_ = true;
+  --open_streams_;
   finish_if_over();
   return false;
 }
@@ -168,12 +174,12 @@ void WorkerProcess::on_channel_closed() {
 }
 
 void WorkerProcess::finish_if_over() {
-  if (reaped_ && output_ended_ && channel_closed_) finish();
+  if (reaped_ && open_streams_ == 0 && channel_closed_) finish();
 }
 
 void WorkerProcess::finish() {
   if (std::exchange(finished_, true)) return;
-  if (!output_ended_) output_.end();
+  for (const OutputStream stream : {OutputStream::output, OutputStream::error}) output_.end(stream);
   exited_.last_lines = output_.last_lines();
   channel_ = nullptr;
   const auto on_exit = std::move(events_.on_exit);

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <string>
@@ -23,7 +24,7 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
  public:
   struct Events {
     std::function<void(std::string message)> on_message;  // from the worker to the coordinator
-    std::function<void(std::string lines)> on_output;
+    std::function<void(OutputStream stream, std::string lines)> on_output;
     // Called once, last: the process has ended, its messages and output were passed on, its descendants are being
     // killed.
     std::function<void(Exited)> on_exit;
@@ -36,7 +37,7 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
 
   pid_t id() const { return process_; }
   void send(std::string message);
-  // The last lines of its output, with what is in the pipe now.
+  // The last lines of its output, with what is in the pipes now.
   std::vector<std::string> last_lines();
   // Closes its connection: it has no coordinator any more, saves its state with the other workers, and ends.
   void hang_up();
@@ -46,8 +47,8 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
   void kill(bool dump_stack);
 
  private:
-  void watch_output(FileDescriptor pipe);
-  bool read_output(int pipe);
+  void watch_output(OutputStream stream, FileDescriptor pipe);
+  bool read_output(OutputStream stream, int pipe);
   void watch_exit();
   void look_again_later();
   bool reap();
@@ -63,9 +64,10 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
   Events events_;
   pid_t process_ = 0;
   std::shared_ptr<net::Channel> channel_;
-  std::weak_ptr<FileDescriptor> pipe_;  // of its output, until that has ended
+  std::array<std::weak_ptr<FileDescriptor>, 2> pipes_;  // [stream], until it has ended
+  int open_streams_ = 2;
   Exited exited_;
-  bool reaped_ = false, output_ended_ = false, channel_closed_ = false, finished_ = false;
+  bool reaped_ = false, channel_closed_ = false, finished_ = false;
 };
 
 }  // namespace dtrain::elastic

@@ -190,8 +190,8 @@ struct JobRun::State {
     options.patience = policy.hold_timeout;
     options.grace = policy.worker_grace;
     if (work.shows_output()) {
-      options.on_output = [this](const std::string& host, int slot, std::string_view line) {
-        work.show_output(fmt::format("{}.{}", host, slot), line);
+      options.on_output = [this](const std::string& host, int slot, OutputStream stream, std::string_view line) {
+        work.show_output(fmt::format("{}.{}", host, slot), stream, line);
       };
     }
     return options;

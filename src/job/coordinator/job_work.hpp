@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include <dtrain/base/json.hpp>
+#include <dtrain/base/output_stream.hpp>
 #include <dtrain/base/reporter.hpp>
 #include <dtrain/elastic/policy.hpp>
 
@@ -34,7 +35,7 @@ class JobWork {
   virtual void catch_up() = 0;
   // Whether output of the workers is shown as it comes. `worker`: its host, with its slot if the host has several.
   virtual bool shows_output() const = 0;
-  virtual void show_output(const std::string& worker, std::string_view line) = 0;
+  virtual void show_output(const std::string& worker, OutputStream stream, std::string_view line) = 0;
   // Called when all workers are done.
   virtual void end() = 0;
   // Called when the job failed, with its exit code and, if it is known, what failed first.

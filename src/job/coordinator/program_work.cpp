@@ -88,13 +88,16 @@ void ProgramWork::tell_failure(const Json& report) {
                              report.at("max_restarts").as_integer()));
 }
 
-// The output of a single rank is shown without a prefix.
-void ProgramWork::show_output(const std::string& worker, std::string_view line) {
-  if (tell_json(Json::object({{"event", "output"}, {"worker", worker}, {"line", line}}))) return;
-  if (workers_ == 1) {
-    reporter_.answer(line);
+// On the stream to which the rank wrote it; the output of a single rank without a prefix.
+void ProgramWork::show_output(const std::string& worker, OutputStream stream, std::string_view line) {
+  if (stream == OutputStream::output ? options_.hides_stdout : options_.hides_stderr) return;
+  if (tell_json(Json::object({{"event", "output"}, {"worker", worker}, {"stream", name_of(stream)}, {"line", line}})))
+    return;
+  const std::string shown = workers_ == 1 ? std::string(line) : fmt::format("[{}] {}", worker, line);
+  if (stream == OutputStream::output) {
+    reporter_.answer(shown);
   } else {
-    reporter_.answer(fmt::format("[{}] {}", worker, line));
+    reporter_.pass_on(shown);
   }
 }
 

@@ -29,8 +29,10 @@ class ProgramWork final : public JobWork {
   void show(const Json& report) override;
   void catch_up() override {}  // show() only prints
   // A detached coordinator writes to a log beside those of the ranks, which have their output.
-  bool shows_output() const override { return !options_.quiet_ranks && !options_.job.detach; }
-  void show_output(const std::string& worker, std::string_view line) override;
+  bool shows_output() const override {
+    return !(options_.hides_stdout && options_.hides_stderr) && !options_.job.detach;
+  }
+  void show_output(const std::string& worker, OutputStream stream, std::string_view line) override;
   void end() override;
   void fail(const elastic::Failure* first, const std::string& reason, ExitCode code) override;
   std::string first_signal_words() const override;

@@ -61,7 +61,7 @@ void TrainWork::show(const Json& report) {
   news_.on_event(event);
 }
 
-void TrainWork::show_output(const std::string& worker, std::string_view line) {
+void TrainWork::show_output(const std::string& worker, OutputStream, std::string_view line) {
   reporter_.note(fmt::format("[{}] {}", worker, line));
 }
 

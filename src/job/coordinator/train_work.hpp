@@ -25,7 +25,7 @@ class TrainWork final : public JobWork {
   void show(const Json& report) override;
   void catch_up() override { last_.catch_up(std::chrono::steady_clock::now()); }
   bool shows_output() const override { return job().log_per_worker; }
-  void show_output(const std::string& worker, std::string_view line) override;
+  void show_output(const std::string& worker, OutputStream stream, std::string_view line) override;
   void end() override;
   // The error that ends the command says why.
   void fail(const elastic::Failure*, const std::string&, ExitCode) override {}

@@ -63,7 +63,7 @@ class World {
     token_ = options.token;
     mark_ = "DTRAIN_TEST_WORLD=" + to_hex(unpredictable_bytes(8));
     if (!options.environment) options.environment = {"PATH=/usr/bin:/bin", mark_};
-    options.on_output = [this](const std::string& host, int slot, std::string_view line) {
+    options.on_output = [this](const std::string& host, int slot, OutputStream, std::string_view line) {
       const std::lock_guard lock(mutex_);
       output_.push_back(host + "." + std::to_string(slot) + " " + std::string(line));
     };

@@ -16,11 +16,11 @@ constexpr std::size_t kLongestLine = 4 << 20;
 HostLines::HostLines(std::vector<std::string> hosts, std::string schema, Reporter& reporter)
     : hosts_(std::move(hosts)), schema_(std::move(schema)), unfinished_(hosts_.size()), reporter_(reporter) {}
 
-std::string& HostLines::unfinished(std::size_t host, Stream stream) {
-  return stream == Stream::output ? unfinished_[host].output : unfinished_[host].error;
+std::string& HostLines::unfinished(std::size_t host, OutputStream stream) {
+  return stream == OutputStream::output ? unfinished_[host].output : unfinished_[host].error;
 }
 
-void HostLines::take(std::size_t host, Stream stream, std::string_view bytes) {
+void HostLines::take(std::size_t host, OutputStream stream, std::string_view bytes) {
   std::string& kept = unfinished(host, stream);
   const std::size_t end = bytes.rfind('\n');
   if (end == std::string_view::npos && kept.size() + bytes.size() < kLongestLine) {
@@ -33,13 +33,13 @@ void HostLines::take(std::size_t host, Stream stream, std::string_view bytes) {
 }
 
 void HostLines::finish(std::size_t host) {
-  for (const Stream stream : {Stream::output, Stream::error}) {
+  for (const OutputStream stream : {OutputStream::output, OutputStream::error}) {
     std::string& kept = unfinished(host, stream);
     if (!kept.empty()) show(host, stream, std::exchange(kept, {}));
   }
 }
 
-void HostLines::show(std::size_t host, Stream stream, std::string_view lines) {
+void HostLines::show(std::size_t host, OutputStream stream, std::string_view lines) {
   const MutexLock lock(mutex_);
   for (std::size_t begin = 0; begin <= lines.size();) {
     const std::size_t end = std::min(lines.find('\n', begin), lines.size());
@@ -49,12 +49,11 @@ void HostLines::show(std::size_t host, Stream stream, std::string_view lines) {
   std::fflush(stdout);
 }
 
-void HostLines::show_line(std::size_t host, Stream stream, std::string_view line) {
-  const bool output = stream == Stream::output;
+void HostLines::show_line(std::size_t host, OutputStream stream, std::string_view line) {
   if (reporter_.json()) {
-    reporter_.answer_json(Json::object(
-        {{"schema", schema_}, {"host", hosts_[host]}, {"stream", output ? "stdout" : "stderr"}, {"line", line}}));
-  } else if (output) {
+    reporter_.answer_json(
+        Json::object({{"schema", schema_}, {"host", hosts_[host]}, {"stream", name_of(stream)}, {"line", line}}));
+  } else if (stream == OutputStream::output) {
     reporter_.answer(fmt::format("{}: {}", hosts_[host], line));
   } else {
     reporter_.pass_on(fmt::format("{}: {}", hosts_[host], line));

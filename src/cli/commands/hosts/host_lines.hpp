@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <dtrain/base/mutex.hpp>
+#include <dtrain/base/output_stream.hpp>
 #include <dtrain/base/reporter.hpp>
 
 namespace dtrain::cli {
@@ -14,10 +15,9 @@ namespace dtrain::cli {
 // here meanwhile, and must outlive this.
 class HostLines {
  public:
-  enum class Stream { output, error };
   HostLines(std::vector<std::string> hosts, std::string schema, Reporter& reporter);
 
-  void take(std::size_t host, Stream stream, std::string_view bytes);
+  void take(std::size_t host, OutputStream stream, std::string_view bytes);
   // The host says nothing more: a last line without its end is shown too.
   void finish(std::size_t host);
   // Anything else that is to be said meanwhile.
@@ -31,9 +31,9 @@ class HostLines {
   struct Unfinished {
     std::string output, error;
   };
-  std::string& unfinished(std::size_t host, Stream stream);
-  void show(std::size_t host, Stream stream, std::string_view lines);
-  void show_line(std::size_t host, Stream stream, std::string_view line) DTRAIN_REQUIRES(mutex_);
+  std::string& unfinished(std::size_t host, OutputStream stream);
+  void show(std::size_t host, OutputStream stream, std::string_view lines);
+  void show_line(std::size_t host, OutputStream stream, std::string_view line) DTRAIN_REQUIRES(mutex_);
 
   const std::vector<std::string> hosts_;
   const std::string schema_;

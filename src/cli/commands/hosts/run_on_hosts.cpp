@@ -118,8 +118,8 @@ class Run {
  private:
   void run_on(std::size_t host, net::SshSession& session) {
     net::SshCommand command = command_;
-    command.on_output = [&](std::string_view bytes) { lines_.take(host, HostLines::Stream::output, bytes); };
-    command.on_error = [&](std::string_view bytes) { lines_.take(host, HostLines::Stream::error, bytes); };
+    command.on_output = [&](std::string_view bytes) { lines_.take(host, OutputStream::output, bytes); };
+    command.on_error = [&](std::string_view bytes) { lines_.take(host, OutputStream::error, bytes); };
     endings_[host].exit = session.run(command);
   }
 

@@ -54,7 +54,7 @@ void remove_unless_used(const Path& folder, Reporter& reporter) {
 // In a folder of this launch alone, so that its files do not fill the current folder. It stays where it holds more than
 // the command has shown: why ranks failed, their output, what their program keeps there, or a job that runs on.
 ExitCode launch_in_own_folder(config::LaunchOptions options, const config::OptionSet& set, Reporter& reporter) {
-  const bool is_passing = !options.job.detach && !options.quiet_ranks && !reporter.json();
+  const bool is_passing = !options.job.detach && !options.hides_stdout && !options.hides_stderr && !reporter.json();
   const Path folder = make_temporary_folder("dtrain-launch", "give a job folder with --job-dir");
   options.job.folder = folder;
   reporter.note(fmt::format(

@@ -24,7 +24,7 @@ class FakeWork final : public JobWork {
   void show(const Json&) override {}
   void catch_up() override {}
   bool shows_output() const override { return false; }
-  void show_output(const std::string&, std::string_view) override {}
+  void show_output(const std::string&, OutputStream, std::string_view) override {}
   void end() override { ended = true; }
   void fail(const elastic::Failure*, const std::string&, ExitCode) override {}
   std::string first_signal_words() const override { return ""; }
