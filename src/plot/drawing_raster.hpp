@@ -13,7 +13,7 @@ namespace dtrain::plot {
 
 inline constexpr double kPixelsAPoint = 2;  // sharp on dense screens and in print
 
-// `scale`: pixels a point. Letters that the built-in font lacks become blanks.
+// `scale`: pixels a point. Letters that the built-in font lacks become boxes.
 data::Image to_image(const Drawing& drawing, double scale);
 
 // Paints the marks over a picture in colour, where a point is a pixel.
