@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -158,6 +159,7 @@ class Rank {
       ranks.push_back(rank_info_from_json(Json::parse(info, "another rank's information")));
     }
     RankPlacement placement = place_ranks(generation, std::move(ranks), program_.servers);
+    joined_later_ = starts_ == 0 && placement.starts > 0;
     position_ = {.has_state = true, .step = static_cast<std::uint64_t>(placement.steps)};
     starts_ = placement.starts + 1;
     failures_ = placement.failures;
@@ -167,6 +169,7 @@ class Rank {
 
   void start(const RankPlacement& placement, int rank) {
     rank_ = rank;
+    begun_ = std::chrono::steady_clock::now();
     make_folder(rank_folder(here_.job_folder, rank));
     std::error_code ignored;
     for (const Path& file : {deadline_file(here_.job_folder, rank), saved_file(here_.job_folder, rank),
@@ -214,11 +217,14 @@ class Rank {
     return RoundResult::go_on;
   }
 
-  // Ends this generation for all ranks, which start again; or returns the failure of the whole job.
+  // Ends this generation for all ranks, which start again; or returns the failure of this host or of the whole job.
   std::optional<Ended> failed(const Processes::Failure& failure, const RankPlacement& placement) {
     const std::string error = read_error_file(here_.job_folder, rank_);
     const std::string reason =
         fmt::format("{} {}{}{}", failure.who, describe_end(failure.end), error.empty() ? "" : ": ", error);
+    if (joined_later_ && std::chrono::steady_clock::now() - begun_ < kTrial) {
+      return Ended{.how = Ended::How::unfit, .reason = reason, .end = failure.end};
+    }
     note_progress();
     if (program_.fruitless_limit > 0 && progress_.fruitless >= program_.fruitless_limit) {
       return Ended{.how = Ended::How::stuck,
@@ -287,7 +293,9 @@ class Rank {
   elastic::Membership& membership_;
   elastic::TrainingPosition position_;
   int rank_ = 0;
-  bool interrupted_ = false;  // a rank said so
+  bool interrupted_ = false;                       // a rank said so
+  bool joined_later_ = false;                      // this is its first generation, and not the job's
+  std::chrono::steady_clock::time_point begun_{};  // of the program in this generation
   RestartProgress progress_;
   std::int64_t starts_ = 0, failures_ = 0;
   std::optional<Processes> processes_;

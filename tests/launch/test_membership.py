@@ -78,7 +78,8 @@ def test_the_program_saves_before_a_change(world):
     crew.wait_crew(3, after=two[0]["generation"])
     assert time.monotonic() - begin < 40, "the whole timeout was waited for"
     heard = crew.signals()
-    assert sorted(heard[:2]) == ["0 1", "1 1"] and sorted(heard[2:]) == ["0 15", "1 15"], heard
+    for rank in "01":
+        assert [line for line in heard if line.startswith(rank)] == [f"{rank} 1", f"{rank} 15"], heard
     crew.let_end().finish()
 
 
@@ -102,6 +103,25 @@ def test_restarts_are_counted(world):
     kill_now(second[1]["pid"])
     assert crew.wait() != 0
     assert f"the first failure was {second[1]['host']} (rank 1): its program was killed by signal 9" in crew.said(), crew.said()
+
+
+def test_a_newcomer_that_fails_is_no_failure_of_the_job(world):
+    """A host on which the program cannot run is left out, and named; it uses up no restarts."""
+    crew = Crew(world, options=[*ELASTIC, "--max-restarts", 0], members=["unfit"]).start()
+    two = crew.wait_crew(2)
+    crew.hosts_command("add", "w9")
+    words = "on w9, rank 2 failed: its program ended with exit code 1 (the others continue; w9 is started again automatically)"
+    eventually(lambda: words in crew.said(), "the newcomer's failure is shown", job=crew)
+
+    def without_it():
+        members = crew.members()
+        return members if len(members) == 2 and {member["world"] for member in members} == {2} else None
+    again = eventually(without_it, "the two others run by themselves", job=crew)
+    assert again[0]["generation"] > two[0]["generation"] and {member["failures"] for member in again} == {0}, again
+    assert {member["host"] for member in again} == {member["host"] for member in two}, again
+    assert "[w9.0] no module named here" in crew.said(), crew.said()
+    crew.hosts_command("remove", "w9")
+    crew.let_end().finish()
 
 
 def test_without_elastic_a_failure_ends_the_job(world):

@@ -13,6 +13,10 @@
 
 namespace dtrain::external {
 
+// A rank that joins a running job and fails within this time is its host's fault: it lacks a package, a file or a GPU.
+// The others start again without it, and no failure is counted.
+constexpr std::chrono::minutes kTrial{2};
+
 struct Program {
   std::vector<std::string> command{};  // argv, byte for byte; the first word is looked up in PATH
   // Replace {rank}, {local_rank}, {role}, {task_index}, {ps_hosts} and {worker_hosts} in the command, for scripts of

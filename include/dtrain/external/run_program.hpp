@@ -28,7 +28,9 @@ struct RunContext {
 };
 
 struct Ended {
-  enum class How { done, removed, stopped, failed, stuck };  // stuck: repeated failures without progress
+  // failed: of the whole job. stuck: repeated failures without progress. unfit: only this host, which joined a job
+  // whose program runs on the others, and whose own rank failed soon.
+  enum class How { done, removed, stopped, failed, stuck, unfit };
   How how = How::done;
   std::string reason;
   ProcessEnd end{};  // of the process that failed

@@ -57,6 +57,7 @@ elastic::Left::How how_of(Ended::How how) {
       return elastic::Left::How::stopped;
     case Ended::How::failed:
     case Ended::How::stuck:
+    case Ended::How::unfit:
       break;
   }
   return elastic::Left::How::failed;
@@ -70,7 +71,8 @@ ExitCode code_of_job(const Ended& ended) {
 
 ExitCode code_of(const Ended& ended) {
   if (ended.how == Ended::How::stuck) return ExitCode::no_progress;
-  if (ended.how == Ended::How::failed) return static_cast<ExitCode>(ended.end.shell_code());
+  if (ended.how == Ended::How::failed || ended.how == Ended::How::unfit)
+    return static_cast<ExitCode>(ended.end.shell_code());
   return ended.how == Ended::How::stopped ? ExitCode::resumable : ExitCode::ok;
 }
 

@@ -2,7 +2,7 @@
 
 Each signal that asks it to end is written to FOLDER/signals; `stubborn` goes on after it. `orphan` starts a descendant
 in a session of its own, which ignores every such signal; `bare-orphan` one with nothing in its environment. `saves` says
-after SIGHUP that its state is saved, `forgets` does nothing then.
+after SIGHUP that its state is saved, `forgets` does nothing then. `unfit` fails on the host w9.
 """
 
 import json
@@ -43,6 +43,8 @@ def orphan(environment: dict[str, str]) -> int:
 
 
 def main():
+    if "unfit" in wishes and os.environ["DTRAIN_HOST"] == "w9":
+        sys.exit("no module named here")
     for number in ASKING:
         signal.signal(number, heard)
     me = {name: int(os.environ[variable]) for name, variable in
