@@ -28,6 +28,8 @@ inline std::string_view text_of(ByteView bytes) { return {reinterpret_cast<const
 // The permissions of a file that its owner alone may read and write.
 inline constexpr unsigned kOwnerOnly = 0600;
 
+// The whole content. FIFOs, terminals and other devices are read only by a name in /dev or /proc, such as /dev/stdin or
+// the /dev/fd/63 of the shell's <(...), and refused by any other: nothing waits for the writer of a FIFO.
 std::string read_file(const Path& path);
 
 // Owns one file descriptor; -1 is "none".
@@ -46,8 +48,11 @@ class FileDescriptor {
   int fd_ = -1;
 };
 
-// A whole file mapped read-only. Where it is truncated meanwhile or its disk fails, the next access ends the process
-// with a message that names the file.
+// What is left of an open file; `path` names it in errors.
+std::string read_file(const FileDescriptor& file, const Path& path);
+
+// A whole file mapped read-only; a FIFO is refused, whatever names it. Where it is truncated meanwhile or its disk
+// fails, the next access ends the process with a message that names the file.
 class MappedFile {
  public:
   MappedFile() = default;

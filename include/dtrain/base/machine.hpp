@@ -12,6 +12,11 @@ namespace dtrain {
 
 std::string host_name();  // of this machine
 
+// The same for all processes of one machine, or of one container or network namespace on it, since its boot, and for no
+// others but copies of a machine's memory. It gives away nothing else of the machine. Empty where the kernel does not
+// say.
+std::string machine_identity();
+
 // Bytes in a line of /proc/meminfo, such as "MemAvailable"; 0 where the kernel does not say. `root` is where /proc is.
 std::uint64_t memory_info(std::string_view line, const Path& root = "/");
 

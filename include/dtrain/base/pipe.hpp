@@ -16,7 +16,8 @@ Pipe make_pipe();
 // A file without a name that holds the text, of any size, and is read from its start. No other process can see it.
 FileDescriptor memory_file(std::string_view text = {});
 
-// Opens a log file for appending, and creates it if needed.
+// Opens a log file for appending, and creates it if needed. A symbolic link is refused: who may write to the folder
+// could have it lead to another file of this user.
 FileDescriptor open_log(const Path& path, unsigned permissions = 0666);
 
 // Blocks until a byte arrives (true) or the other end is closed (false).

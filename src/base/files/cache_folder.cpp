@@ -6,6 +6,7 @@
 
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/own_files.hpp>
 
 namespace dtrain {
 namespace {
@@ -14,10 +15,7 @@ namespace {
 Path own_folder_in(const Path& shared) {
   const Path folder = shared / fmt::format("dtrain-{}", ::geteuid());
   ::mkdir(folder.c_str(), 0700);
-  struct stat facts {};
-  const bool is_own = ::lstat(folder.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode) && facts.st_uid == ::geteuid() &&
-                      (facts.st_mode & 077) == 0;
-  if (is_own) return folder;
+  if (is_own_folder(folder, FolderRights::any)) return folder;
   throw UsageError(fmt::format("{}: is no folder that belongs to this user alone", folder.string()),
                    "set HOME or XDG_CACHE_HOME to a folder for the cache");
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -49,12 +50,35 @@ void write_all(int fd, std::string_view data, const Path& path) {
 
 Path folder_of(const Path& path) { return path.has_parent_path() ? path.parent_path() : Path("."); }
 
+// Whether the path itself says that it is a stream or a device, such as /dev/stdin, or /dev/fd/63 of the shell's
+// <(...). Everybody may write to /dev/shm.
+bool names_a_stream(const Path& path) {
+  const Path name = path.lexically_normal(), folder = name.parent_path();
+  return folder == "/dev" || folder == "/dev/fd" || name.string().starts_with("/proc/");
+}
+
+bool is_null_device(const struct stat& status) {
+  return S_ISCHR(status.st_mode) && status.st_rdev == ::makedev(1, 3);  // numbers that Linux has fixed
+}
+
+[[noreturn]] void refuse_kind(const Path& path, const struct stat& status) {
+  throw Error(fmt::format("{}: is a {}, not a file", path.string(), S_ISFIFO(status.st_mode) ? "FIFO" : "device"),
+              "name a regular file");
+}
+
+// Opening a FIFO would wait for its writer, perhaps for ever, and reading a terminal for its user. So both are read
+// only where the path names them: a link with the name of a file may be another user's.
 FileDescriptor open_for_reading(const Path& path) {
-  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  // Another process, such as a file server, has a lease on the file: wait until the kernel took it back.
+  if (!fd && errno == EWOULDBLOCK) fd = FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) fail(kOpen, path, errno);
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) fail(kRead, path, errno);
   if (S_ISDIR(status.st_mode)) fail(kRead, path, EISDIR);
+  if (S_ISREG(status.st_mode)) return fd;
+  if (!names_a_stream(path) && !is_null_device(status)) refuse_kind(path, status);
+  if (::fcntl(fd.get(), F_SETFL, 0) != 0) fail(kOpen, path, errno);  // from here on a reader waits for bytes
   return fd;
 }
 
@@ -69,8 +93,9 @@ void sync_folder(const Path& folder) {
 
 }  // namespace
 
-std::string read_file(const Path& path) {
-  const FileDescriptor fd = open_for_reading(path);
+std::string read_file(const Path& path) { return read_file(open_for_reading(path), path); }
+
+std::string read_file(const FileDescriptor& fd, const Path& path) {
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) fail(kRead, path, errno);
   // A device such as /dev/zero may never end, and a file with holes is longer than the memory.
@@ -110,6 +135,7 @@ MappedFile::MappedFile(const Path& path) {
   const FileDescriptor fd = open_for_reading(path);
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) fail(kRead, path, errno);
+  if (S_ISFIFO(status.st_mode)) refuse_kind(path, status);
   size_ = static_cast<std::size_t>(status.st_size);
   if (size_ == 0) return;
   void* mapped = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd.get(), 0);

@@ -9,10 +9,21 @@
 
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/hash.hpp>
 #include <dtrain/base/text.hpp>
 
 namespace dtrain {
 namespace {
+
+constexpr std::size_t kMachineIdentitySize = 32;
+
+std::string read_if_there(const Path& file) {
+  try {
+    return read_file(file);
+  } catch (const Error&) {
+    return "";
+  }
+}
 
 bool is_gpu_file(std::string_view name) {
   constexpr std::string_view kStart = "nvidia";
@@ -33,6 +44,15 @@ bool names_gpu(std::string_view entry, int gpus) {
 std::string host_name() {
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
+}
+
+std::string machine_identity() {
+  std::error_code unknown;
+  const Path network = std::filesystem::read_symlink("/proc/self/ns/net", unknown);
+  const std::string boot = read_if_there("/proc/sys/kernel/random/boot_id");
+  if (unknown || boot.empty()) return "";
+  const std::string all = read_if_there("/etc/machine-id") + "\n" + boot + "\n" + network.string();
+  return sha256_hex(bytes_of(all)).substr(0, kMachineIdentitySize);
 }
 
 bool is_on_ec2() {

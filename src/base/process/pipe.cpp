@@ -32,9 +32,13 @@ FileDescriptor memory_file(std::string_view text) {
 }
 
 FileDescriptor open_log(const Path& path, unsigned permissions) {
-  FileDescriptor log(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, permissions));
-  if (!log) throw Error(fmt::format("{}: cannot write: {}", path.string(), std::strerror(errno)));
-  return log;
+  FileDescriptor log(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, permissions));
+  if (log) return log;
+  if (errno == ELOOP) {
+    throw Error(fmt::format("{}: cannot write: it is a symbolic link, which could lead to any file", path.string()),
+                "remove the link; a link to the folder is followed");
+  }
+  throw Error(fmt::format("{}: cannot write: {}", path.string(), std::strerror(errno)));
 }
 
 bool wait_for_byte(const FileDescriptor& read_end) {

@@ -3,8 +3,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <string_view>
+#include <thread>
 #include <tuple>
 
 #include <dtrain/base/cache_folder.hpp>
@@ -140,6 +143,47 @@ TEST_F(Files, AnAtomicFileReplacesNothingButFiles) {
   EXPECT_TRUE(std::filesystem::is_fifo(pipe));
   EXPECT_THROW(write_file_atomic("/dev/null", "x"), UsageError);
   EXPECT_THROW(write_file_atomic(folder, "x"), UsageError);
+}
+
+// Opening one would wait for its writer, for ever where there is none.
+TEST_F(Files, AFifoInThePlaceOfAFileIsRefusedAtOnce) {
+  const Path pipe = folder / "pipe", link = folder / "link";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::filesystem::create_symlink(pipe, link);
+  for (const Path& path : {pipe, link}) {
+    EXPECT_EQ(failure([&] { read_file(path); }), path.string() + ": is a FIFO, not a file");
+    EXPECT_EQ(failure([&] { const MappedFile mapped(path); }), path.string() + ": is a FIFO, not a file");
+  }
+}
+
+TEST_F(Files, ALinkToAStreamIsNoFileAndOneToTheNullDeviceIsEmpty) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const FileDescriptor reader(ends[0]), writer(ends[1]);
+  std::filesystem::create_symlink("/dev/fd/" + std::to_string(reader.get()), folder / "stream");
+  EXPECT_EQ(failure([&] { read_file(folder / "stream"); }), (folder / "stream").string() + ": is a FIFO, not a file");
+  std::filesystem::create_symlink("/dev/zero", folder / "zero");
+  EXPECT_EQ(failure([&] { read_file(folder / "zero"); }), (folder / "zero").string() + ": is a device, not a file");
+  std::filesystem::create_symlink("/dev/null", folder / "null");
+  EXPECT_EQ(read_file(folder / "null"), "");
+}
+
+// As the shell's <(...) names it, with a program that has written nothing yet.
+TEST_F(Files, APipeThatIsNamedAsOneIsReadToItsEnd) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const FileDescriptor reader(ends[0]);
+  std::thread program([end = ends[1]] {
+    const FileDescriptor writer(end);
+    for (const std::string_view part : {"first ", "second"}) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      EXPECT_EQ(::write(writer.get(), part.data(), part.size()), std::ssize(part));
+    }
+  });
+  const Path path = "/dev/fd/" + std::to_string(reader.get());
+  EXPECT_EQ(read_file(path), "first second");
+  program.join();
+  EXPECT_EQ(failure([&] { const MappedFile mapped(path); }), path.string() + ": is a FIFO, not a file");
 }
 
 TEST_F(Files, TheCacheWithoutAHomeIsAFolderOfTheUserAlone) {

@@ -13,6 +13,11 @@ TEST(Machine, HasMemory) {
   EXPECT_EQ(memory_info("NoSuchLine"), 0u);
 }
 
+TEST(Machine, HasOneIdentity) {
+  EXPECT_EQ(machine_identity(), machine_identity());
+  EXPECT_EQ(machine_identity().size(), 32u);
+}
+
 class MemoryOfGroups : public testing::Test {
  protected:
   MemoryOfGroups() { write("proc/meminfo", "MemTotal: 1024 kB\nMemFree: 8 kB\nMemAvailable: 512 kB\n"); }
