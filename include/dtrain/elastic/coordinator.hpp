@@ -4,10 +4,13 @@
 //
 // Requests, {"ask": ...}, and their answers; a failed request is answered by {"error": {"kind", "message", "hint"}}:
 //   list                                  -> dtrain.hosts-list/1
-//   drain {"host", "reason"?}             -> {"ok": true}; the host stays in the file
+//   drain {"host" or "hosts": [names], "reason"?, "any_number"?: bool}
+//                                         -> {"ok": true}; the hosts stay in the file. With "any_number" false a drain
+//                                            that leaves fewer workers than the job needs is refused
 //   stop  {"reason"?, "now"?: bool}       -> {"ok": true}; the job ends resumable, `now`: without a checkpoint
 //   edit-hosts {"add": [lines], "remove": [names], "any_number"?: bool} -> as hosts-changed, after it wrote the file;
-//                                            "problems" begin with what it repaired there
+//                                            "problems" begin with what it repaired there. Adding a drained host
+//                                            ends its drain
 //   bandwidth {...}                       -> {"ok": true}, when the whole request has arrived: the sender times it
 //   hosts-changed                         -> {"ok": true, "problems": [...]}; reads the host file at once, because
 //                                            dtrain itself wrote it, and may remove any number of hosts
@@ -66,6 +69,10 @@ class Coordinator {
   void tick(Moment now);
   // Stops the job as the `stop` request does.
   void stop(const std::string& reason, bool at_once, Moment now);
+
+  // Writes how the job ended for the user, with its goodput, once it is finished(); nothing after step_down(). The exit
+  // code may differ from that of the last decision, because the program that runs the job knows what was saved.
+  void record_end(ExitCode exit_code, const std::string& reason, Moment now);
 
   // Another coordinator leads the job, which continues: this one acts and writes no more.
   void step_down(Term higher);

@@ -12,6 +12,8 @@ inline std::vector<std::string> workers_environment(const Welcome& welcome) {
 }
 
 // A machine without the user's folder cannot resolve the user's relative paths, so the job folder takes its place.
+// Checkpoints do not go there: a worker that sees another folder of --model-prefix than the coordinator ends before it
+// joins.
 inline Path workers_folder(const Welcome& welcome, const AgentOrder& order) {
   std::error_code error;
   return std::filesystem::is_directory(welcome.folder, error) ? welcome.folder : order.job_folder;

@@ -4,17 +4,14 @@
 // One thread makes all calls, so there is no lock. The agent pool may call feed() from within a call of this class;
 // such work waits in the inbox until the item in progress is done. The agent pool must outlive the coordinator.
 //
-// A record is written only while enough agents have answered within the lease (may_write), because otherwise another
-// coordinator may lead and write; until then it waits in `deferred`. A failed write is reported once, kept in memory
-// and repeated; it never ends the job. After step_down() nothing is written or done any more. A failure inside an item
-// throws to the caller and drops the rest of the inbox.
+// JobRecords holds back what is written while another coordinator may lead (may_write). After step_down() nothing is
+// written or done any more. A failure inside an item throws to the caller and drops the rest of the inbox.
 #include <dtrain/elastic/coordinator.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <deque>
-#include <set>
 #include <utility>
 
 #include <dtrain/base/error_json.hpp>
@@ -23,6 +20,8 @@
 #include <dtrain/elastic/job_files.hpp>
 
 #include "decide/decide.hpp"
+#include "host_requests.hpp"
+#include "job_records.hpp"
 #include "job_tables.hpp"
 #include "records/host_edit.hpp"
 #include "records/job_meter.hpp"
@@ -31,8 +30,7 @@
 namespace dtrain::elastic {
 namespace {
 
-constexpr std::chrono::seconds kMetricsInterval{5}, kCatchUpInterval{1};
-constexpr std::size_t kMostDeferred = 100'000;
+constexpr std::chrono::seconds kMetricsInterval{5};
 
 std::string text_or(const Json& body, std::string_view key, const std::string& otherwise) {
   const Json* value = body.find(key);
@@ -49,21 +47,27 @@ struct Coordinator::Impl {
         agent_pool(pool),
         host_file(options.host_file.empty() ? options.folder / job_file::kHosts : options.host_file),
         watcher(host_file, options.settle, options.slots),
-        member_log(options.folder / job_file::kMemberLog),
-        events(options.folder / job_file::kEvents),
-        journal(options.folder / job_file::kJournal),
+        records(
+            options.folder, [this] { return may_write(); }, [this](const Say& line) { say(line); }),
         clock(now),
         tiebreaker_owner(fmt::format("coordinator {} {}", options.term, to_hex(unpredictable_bytes(8)))) {
-    Origin origin{journal.next_generation(), journal.next_worker(), member_log.present()};
+    GenerationJournal& journal = records.journal();
+    Origin origin{journal.next_generation(), journal.next_worker(), records.member_log().present()};
     if (!options.takeover) {
       journal.begin_term(options.term);
       state = initial_state(options.policy, origin, now.time);
       return;
     }
-    write_now([this] { journal.begin_term(options.term); });  // a full disk must not end a job that trains
-    origin.earlier = pending_requests = pending_requests_in(read_events(options.folder / job_file::kEvents));
+    // A full disk must not end a job that trains.
+    records.write_now([&] { journal.begin_term(options.term); });
+    const std::vector<Json> past = read_events(options.folder / job_file::kEvents);
+    origin.earlier = pending_requests = pending_requests_in(past);
     first = recover_state(options.policy, origin, *options.takeover, now.time);
     state = std::move(first->state);
+    if (const std::optional<EarlierWork> work = earlier_work_in(past)) {
+      const Time until = state.freezing ? state.freezing->times.cause.value_or(now.time) : now.time;
+      meter.resume(*work, until, now.wall - (now.time - until));
+    }
   }
 
   // Input.
@@ -85,7 +89,7 @@ struct Coordinator::Impl {
 
   void tick(Moment now) {
     clock = now;
-    write_deferred();
+    records.write_waiting();
     if (!begun) {
       begun = true;
       if (first) {
@@ -97,7 +101,7 @@ struct Coordinator::Impl {
       watch_host_file(now);
     }
     step(Tick{}, now);
-    catch_up(now);
+    if (!stepped_down) records.catch_up(now.time);
     if (options.prometheus && now.time >= metrics_due) write_metrics(now);
   }
 
@@ -129,7 +133,8 @@ struct Coordinator::Impl {
 
   void hear(const WorkerSays& says, Moment now) {
     if (const auto* report = std::get_if<Report>(&says.message); report && options.on_report) {
-      if (state.workers.contains(says.worker)) record([this, event = report->event] { options.on_report(event); });
+      if (state.workers.contains(says.worker))
+        records.record([this, event = report->event] { options.on_report(event); });
     }
     step(says, now);
     if (const auto* progress = std::get_if<Progress>(&says.message)) measure(says.worker, *progress, now);
@@ -166,6 +171,11 @@ struct Coordinator::Impl {
 
   void watch_host_file(Moment now) {
     if (std::optional<HostList> list = watcher.poll(now.time)) take_host_list(std::move(*list), false, now);
+    const std::optional<std::string> problem = watcher.take_problem();
+    if (!problem) return;
+    say({Say::Kind::warning, fmt::format("{}: {}", host_file.string(), *problem),
+         fmt::format("the job keeps its hosts, {}", fmt::join(state.order, ", "))});
+    write_event(make_event(EventKind::hosts_refused, {{"removed", Json::array()}, {"reason", *problem}}), now);
   }
 
   // Requests.
@@ -183,11 +193,9 @@ struct Coordinator::Impl {
   }
 
   Json drain(const Json& body, Moment now) {
-    const std::string& name = body.at("host").as_string();
-    if (!state.hosts.contains(name))
-      throw UsageError(fmt::format("the job has no host {}", name), "dtrain hosts list names them");
+    const std::vector<std::string> names = hosts_to_drain(state, body, now.time);
     require_changeable();
-    step(Drain{name, text_or(body, "reason", "asked for")}, now);
+    for (const std::string& name : names) step(Drain{name, text_or(body, "reason", "asked for")}, now);
     return Json::object({{"ok", true}});
   }
 
@@ -216,9 +224,12 @@ struct Coordinator::Impl {
     require_changeable();
     std::vector<HostLine> present;
     for (const std::string& name : state.order) present.push_back(state.hosts.at(name).line);
-    std::vector<std::string> repairs = edit_host_file(host_file, present, options.slots, body);
+    const HostsBack back = take_hosts_back(state, body, options.slots);
+    std::vector<std::string> repairs = edit_host_file(host_file, present, options.slots, back.rest);
     warn_of(repairs);
-    return hosts_changed(now, std::move(repairs));
+    const Json changed = hosts_changed(now, std::move(repairs));
+    if (!back.names.empty()) step(Undrain{back.names}, now);
+    return changed;
   }
 
   // `problems`: what the edit repaired in the file.
@@ -260,29 +271,34 @@ struct Coordinator::Impl {
                                         acquire_tiebreaker(options.folder, tiebreaker.generation, tiebreaker_owner)};
       inbox.push_back([this, answered, now] { step(answered, now); });
     } catch (const Error& error) {
-      complain(error);
+      records.complain(error);
     }
   }
   void act(const LogMembership& line, Moment now) {
-    record([this, line, now] { member_log.append(line.added, line.host, now.wall); });
+    records.record([this, line, now] { records.member_log().append(line.added, line.host, now.wall); });
   }
   void act(const JournalEntry& entry, Moment) {
-    record([this, entry] { journal.append(entry); });
+    records.record([this, entry] { records.journal().append(entry); });
   }
   void act(const Emit& emit, Moment now) { write_event(emit.event, now); }
   void act(const Say& line, Moment) { say(line); }
   void act(const Finish& finish, Moment now) {
     finished = finish;
-    Json event = make_event(EventKind::goodput,
-                            {{"percent", 100 * meter.goodput(now.time)}, {"samples_seen", meter.samples_seen()}});
-    if (state.traffic.sent > 0) event["sent_bytes"] = state.traffic.sent;
-    write_event(event, now);
+    goodput = make_event(EventKind::goodput,
+                         {{"percent", 100 * meter.goodput(now.time)}, {"samples_seen", meter.samples_seen()}});
+    if (state.traffic.sent > 0) goodput["sent_bytes"] = state.traffic.sent;
     if (options.prometheus) write_metrics(now);
   }
 
+  void record_end(ExitCode exit_code, const std::string& reason, Moment now) {
+    if (!finished || stepped_down || goodput.is_null()) return;
+    write_event(make_event(EventKind::finish, {{"exit_code", static_cast<int>(exit_code)}, {"reason", reason}}), now);
+    write_event(std::exchange(goodput, Json()), now);
+  }
+
   void write_event(const Json& event, Moment now) {
-    record([this, event, now] {
-      const Json written = events.append(event, now.wall);
+    records.record([this, event, now] {
+      const Json written = records.events().append(event, now.wall);
       if (options.on_event) options.on_event(written);
     });
   }
@@ -299,76 +315,30 @@ struct Coordinator::Impl {
     return leads(state, [&](const auto& hosts) { return agent_pool.answered_since(hosts, since); });
   }
 
-  void record(std::function<void()> write) {
-    write_deferred();
-    if (deferred.empty() && may_write()) return write_now(write);
-    if (deferred.size() >= kMostDeferred) deferred.pop_front();
-    deferred.push_back(std::move(write));
-  }
-
-  void write_deferred() {
-    if (deferred.empty() || !may_write()) return;
-    for (const auto& write : std::exchange(deferred, {})) write_now(write);
-  }
-
-  // A full disk must not end a job that trains: each complaint is reported once, and the job continues.
-  void write_now(const std::function<void()>& write) {
-    try {
-      write();
-    } catch (const Error& error) {
-      complain(error);
-    }
-  }
-
-  void complain(const Error& error) {
-    if (!complaints.insert(error.what()).second) return;
-    const std::string remedy = error.hint().empty() ? "" : error.hint() + "; ";
-    say({Say::Kind::warning, error.what(), remedy + "the job goes on, and writes what is missing as soon as it can"});
-  }
-
-  void catch_up(Moment now) {
-    if (stepped_down || now.time < catch_up_due) return;
-    catch_up_due = now.time + kCatchUpInterval;
-    bool is_behind = false;
-    for (GrowingFile* file : {&member_log.file(), &events.file(), &journal.file()}) {
-      if (file->is_behind()) record([file] { file->catch_up(); });
-      is_behind |= file->is_behind();
-    }
-    if (!std::exchange(was_behind, is_behind) || is_behind) return;
-    complaints.clear();
-    say({Say::Kind::note,
-         fmt::format("{} can be written again: its events, journal and member log are complete",
-                     options.folder.string()),
-         ""});
-  }
-
   void write_metrics(Moment now) {
     metrics_due = now.time + kMetricsInterval;
     if (!may_write()) return;
-    write_now([&] { write_file_atomic(options.folder / job_file::kMetrics, prometheus_text(state, meter, now.time)); });
+    records.write_now(
+        [&] { write_file_atomic(options.folder / job_file::kMetrics, prometheus_text(state, meter, now.time)); });
   }
 
   const CoordinatorOptions options;
   AgentPool& agent_pool;
   const Path host_file;
   HostFileWatcher watcher;
-  MemberLog member_log;
-  EventLog events;
-  GenerationJournal journal;
+  JobRecords records;
   State state;
   JobMeter meter;
   std::optional<Finish> finished;
+  Json goodput;  // the event, until record_end() writes it
   std::deque<std::function<void()>> inbox;
   bool busy = false;  // an item of the inbox is in progress
   bool begun = false;
-  Time metrics_due{}, catch_up_due{};
-  std::set<std::string> complaints;  // reported failures to write
-  bool was_behind = false;           // some record could not be written yet
-  Moment clock;                      // time of the item in progress
+  Time metrics_due{};
+  Moment clock;  // time of the item in progress
   const std::string tiebreaker_owner;
   std::optional<Decision> first;     // of a takeover
   PendingRequests pending_requests;  // made to earlier coordinators
-  std::deque<std::function<void()>> deferred;
   bool stepped_down = false;
   bool leads_to_the_end = false;  // it led the job when it ended the agents, so none is left to elect another
 };
@@ -388,6 +358,9 @@ void Coordinator::tick(Moment now) {
 }
 void Coordinator::stop(const std::string& reason, bool at_once, Moment now) {
   impl_->serve([this, reason, at_once, now] { impl_->step(StopAsked{reason, at_once}, now); });
+}
+void Coordinator::record_end(ExitCode exit_code, const std::string& reason, Moment now) {
+  impl_->serve([this, exit_code, reason, now] { impl_->record_end(exit_code, reason, now); });
 }
 void Coordinator::step_down(Term higher) { impl_->step_down(higher); }
 bool Coordinator::stepped_down() const { return impl_->stepped_down; }

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/elastic/host_file.hpp>
@@ -9,6 +10,7 @@ namespace dtrain::elastic {
 namespace {
 
 constexpr std::chrono::milliseconds kLookInterval{500};
+constexpr std::chrono::seconds kPatience{5};   // beyond the time to settle, for an editor that is not done
 constexpr std::uintmax_t kMaxSize = 16 << 20;  // no host file is so large
 
 // Opens the file anew each time, which makes NFS ask its server. nullopt: no such file, or not readable.
@@ -25,8 +27,17 @@ std::optional<std::string> read_now(const Path& path) {
   }
 }
 
-// False for a text without a final newline (half written) or with zero bytes (left by a crashed machine).
-bool is_whole(const std::string& text) { return text.ends_with('\n') && text.find('\0') == text.npos; }
+// Why the text is not whole; empty: it is.
+std::string torn_by(const std::string& text) {
+  if (text.find('\0') != text.npos) return "zero bytes in it, as a crash leaves them: not used; write it anew";
+  if (!text.empty() && !text.ends_with('\n')) return "no final newline: not used; end its last line with one";
+  return {};
+}
+
+std::string why_no_host(const HostList& list) {
+  return list.problems.empty() ? "names no host: not used"
+                               : fmt::format("names no host: {}: not used", list.problems.front());
+}
 
 }  // namespace
 
@@ -47,6 +58,7 @@ std::optional<HostList> HostFileWatcher::poll(Time now) {
   const std::optional<std::string> text = read_now(path_);
   if (!text || *text == accepted_) {
     candidate_.clear();
+    if (text) refused_.clear();
     return std::nullopt;
   }
   if (*text != candidate_) {
@@ -54,12 +66,23 @@ std::optional<HostList> HostFileWatcher::poll(Time now) {
     candidate_since_ = now;
     if (settle_.count() > 0) return std::nullopt;
   }
-  if (now - candidate_since_ < settle_ || !is_whole(*text)) return std::nullopt;
+  if (now - candidate_since_ < settle_) return std::nullopt;
+  if (const std::string torn = torn_by(*text); !torn.empty()) return refuse(now, torn);
   HostList list = parse_host_file(*text, slots_);
-  if (list.hosts.empty()) return std::nullopt;
+  if (list.hosts.empty()) return refuse(now, why_no_host(list));
   accepted_ = std::move(candidate_);
   candidate_.clear();
+  refused_.clear();
   return list;
 }
+
+std::optional<HostList> HostFileWatcher::refuse(Time now, const std::string& problem) {
+  if (now - candidate_since_ < settle_ + kPatience || refused_ == candidate_) return std::nullopt;
+  refused_ = candidate_;
+  problem_ = problem;
+  return std::nullopt;
+}
+
+std::optional<std::string> HostFileWatcher::take_problem() { return std::exchange(problem_, std::nullopt); }
 
 }  // namespace dtrain::elastic

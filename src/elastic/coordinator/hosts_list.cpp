@@ -74,17 +74,22 @@ Json hosts_list(const State& state, const JobMeter& meter, Time now) {
   for (const auto& [name, host] : state.hosts) hosts.push_back(HostRow(state, host, meter, now).json());
   const std::size_t workers = state.current ? state.current->members.size() : 0;
   const StepSize& size = state.policy.step_size;
-  return Json::object({{"schema", "dtrain.hosts-list/1"},
-                       {"elastic", state.policy.elastic},
-                       {"generation", state.current ? Json(state.current->number) : Json()},
-                       {"workers", workers},
-                       {"global_batch", size.samples(workers)},
-                       {"rate_factor", workers > 0 ? size.rate_factor(workers) : 1.0},
-                       {"samples_seen", meter.samples_seen()},
-                       {"samples_per_second", rounded(meter.samples_per_second(now), 0.01)},
-                       {"goodput_percent", rounded(100 * meter.goodput(now), 0.01)},
-                       {"sent_bytes", state.traffic.sent},
-                       {"hosts", std::move(hosts)}});
+  const JobStanding standing = standing_of(state, now);
+  Json list = Json::object({{"schema", "dtrain.hosts-list/1"},
+                            {"elastic", state.policy.elastic},
+                            {"state", enum_name(kJobPhaseNames, standing.phase)},
+                            {"generation", state.current ? Json(state.current->number) : Json()},
+                            {"workers", workers},
+                            {"global_batch", size.samples(workers)},
+                            {"rate_factor", workers > 0 ? size.rate_factor(workers) : 1.0},
+                            {"samples_seen", meter.samples_seen()},
+                            {"samples_per_second", rounded(meter.samples_per_second(now), 0.01)},
+                            {"goodput_percent", rounded(100 * meter.goodput(now), 0.01)},
+                            {"sent_bytes", state.traffic.sent},
+                            {"hosts", std::move(hosts)}});
+  if (!standing.reason.empty()) list["state_reason"] = standing.reason;
+  if (standing.ends) list["stops_in_seconds"] = rounded(std::chrono::duration<double>(*standing.ends).count(), 0.1);
+  return list;
 }
 
 }  // namespace dtrain::elastic

@@ -18,6 +18,7 @@ struct Receive {
   void operator()(const WorkerSays& event) const { worker_says(context, event); }
   void operator()(const WorkerExited& event) const { worker_exited(context, event); }
   void operator()(const Drain& event) const { drain_host(context, event.host, event.reason); }
+  void operator()(const Undrain& event) const { end_drains(context, event.hosts); }
   void operator()(const StopAsked& event) const {
     if (event.at_once) {
       end_at_once(context, event.reason, event.exit_code);

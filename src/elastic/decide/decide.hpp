@@ -32,6 +32,9 @@ struct Drain {  // the host leaves at the next step and stays in the file
   std::string host;
   std::string reason;
 };
+struct Undrain {  // drained hosts come back
+  std::vector<std::string> hosts;
+};
 struct StopAsked {
   std::string reason;
   bool at_once = false;  // kill, without a checkpoint
@@ -43,7 +46,7 @@ struct TiebreakerAnswered {  // the answer to AcquireTiebreaker
 };
 struct Tick {};  // time has passed: feed a few each second
 using Event = std::variant<HostsWanted, HostUp, HostDown, HostKnows, AdmissionChecked, HostNotice, WorkerSays,
-                           WorkerExited, Drain, StopAsked, TiebreakerAnswered, Tick>;
+                           WorkerExited, Drain, Undrain, StopAsked, TiebreakerAnswered, Tick>;
 
 // Actions, to be carried out in this order. The first six are calls of AgentPool. A JournalEntry is written to the
 // GenerationJournal before the actions after it are carried out.

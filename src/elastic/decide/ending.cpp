@@ -155,7 +155,6 @@ void continue_ending(DecisionContext& context) {
   }
   if (ending.stage == Ending::Stage::agents && (!any_agent(state) || is_overdue(context))) {
     enter_stage(context, Ending::Stage::finished);
-    emit_ending(context, EventKind::finish, ending.reason, ending.exit_code);
     context.add(Finish{ending.exit_code, ending.reason});
   }
 }

@@ -100,7 +100,7 @@ bool ends_with_the_job(const State& state, const WorkerExited& exited) {
 struct Evicted {
   WorkerId id = 0;
   bool was_member = false;
-  Time heard{};
+  Time worked{};  // until then
   std::string why;
 };
 
@@ -114,7 +114,7 @@ Evicted evict(DecisionContext& context, const Loss& loss, const std::vector<Loss
     quarantine(context, context.host_of(worker), fault.reason, worker.stepped ? Record::trained : Record::none);
     ++context.state.failures;
   }
-  Evicted evicted{worker.id, is_member(worker), worker.heard,
+  Evicted evicted{worker.id, is_member(worker), std::min(worker.heard, fault.since.value_or(worker.heard)),
                   fmt::format("{} failed: {}", name_of(worker), fault.reason)};
   if (fault.process == ProcessState::running && !fault.exits) context.add(KillWorker{worker.id, fault.hung});
   if (fault.process == ProcessState::gone) show_lines(context, worker, fault.last_lines);  // else with its end
@@ -131,7 +131,7 @@ void leave_generations(DecisionContext& context, const Evicted& gone) {
   if (change) std::erase(change->leaving, gone.id);
   if (!gone.was_member && !(was_coming && change)) return;
   if (gone.was_member) std::erase(state.current->members, gone.id);
-  if (!state.freezing) return begin_freeze(context, gone.why, gone.heard);
+  if (!state.freezing) return begin_freeze(context, gone.why, gone.worked);
   recount_unfrozen(context);
 }
 
@@ -199,7 +199,7 @@ void lose_worker(DecisionContext& context, WorkerId id, const Fault& fault) { lo
 void lose_host(DecisionContext& context, Host& host, const std::string& reason) {
   const AgentState agent = std::exchange(host.agent, AgentState::none);
   if (agent == AgentState::none) return;
-  const bool asked = agent == AgentState::ending;
+  const bool asked = host.agent_ended = agent == AgentState::ending;
   const int failures = host.failures;
   const std::string why = fmt::format("its host's agent is gone: {}", reason);
   context.emit(EventKind::host_down,

@@ -17,10 +17,6 @@ constexpr Duration kLongTick{1'000};  // ticks further apart than this: the coor
 constexpr double kSmoothing = 0.2;    // of compute times: about the last five steps
 constexpr std::size_t kStepsToJudge = 8;
 
-bool waits_for_others(Phase phase) {
-  return phase == Phase::reducing || phase == Phase::entering || phase == Phase::holding;
-}
-
 // 0 where nothing was measured yet.
 double median_or_zero(std::vector<double> values) { return values.empty() ? 0 : median(std::move(values)); }
 
@@ -121,7 +117,8 @@ void evict_hung(DecisionContext& context) {
     const Worker& worker = context.state.workers.at(id);
     const std::string reason = fmt::format("it made no progress for {:.1f} s while {}", hangs.seconds_in_phase(worker),
                                            phase_name(worker.progress.phase));
-    losses.push_back({id, {.reason = reason, .hung = true}});
+    const auto in_phase = std::chrono::duration_cast<Time::duration>(Seconds(hangs.seconds_in_phase(worker)));
+    losses.push_back({id, {.reason = reason, .hung = true, .since = context.now - in_phase}});
   }
   if (!losses.empty()) lose_workers(context, losses);
 }
@@ -336,6 +333,7 @@ void note_progress(DecisionContext& context, Worker& worker, const Progress& pro
   sign_of(context, worker, progress.generation);
   if (worker.phase == WorkerPhase::starting) return;
   if (is_member(worker)) note_pace(state, worker, progress);
+  if (is_member(worker) && worker.position < progress.position) note_further(context);
   note_traffic(state.traffic, worker.progress.traffic, progress.traffic);
   worker.progress = progress;
   worker.progress_at = context.now;
@@ -360,6 +358,7 @@ void watch(DecisionContext& context) {
   watch_admission_checks(context);
   watch_change(context);
   watch_hold(context);
+  watch_standing(context);
   forgive(context);
   name_stragglers(context);
 }

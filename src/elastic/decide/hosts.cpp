@@ -92,6 +92,7 @@ void say_launching(DecisionContext& context, const Host& host) {
 
 void start_agent(DecisionContext& context, Host& host) {
   host.agent = AgentState::starting;
+  host.agent_ended = false;
   host.agent_since = context.now;
   host.admission = AdmissionState::unchecked;
   say_launching(context, host);
@@ -219,6 +220,28 @@ void drain_host(DecisionContext& context, const std::string& name, const std::st
   context.emit(EventKind::drain, {{"host", name}, {"reason", reason}});
 }
 
+// Recorded as an edit of the list, because listing a host again ends its drain (pending_requests.hpp).
+void end_drains(DecisionContext& context, const std::vector<std::string>& names) {
+  State& state = context.state;
+  std::vector<std::string> back;
+  for (const std::string& name : names) {
+    const auto found = state.hosts.find(name);
+    if (state.ending || found == state.hosts.end() || !found->second.wanted || !found->second.drained) continue;
+    Host& host = found->second;
+    host.drained = host.noticed = false;
+    host.drain_reason.clear();
+    host.newcomer = true;
+    host.edited = context.now;
+    forget_failures(host);
+    back.push_back(name);
+  }
+  if (back.empty()) return;
+  ++state.edits;
+  for (const std::string& name : back) state.hosts.at(name).edit = state.edits;
+  context.emit(EventKind::hosts,
+               {{"added", names_json(back)}, {"removed", Json::array()}, {"by", "command"}, {"list", state.edits}});
+}
+
 void take_notice(DecisionContext& context, const HostNotice& notice) {
   const auto found = context.state.hosts.find(notice.host);
   if (found == context.state.hosts.end()) return;
@@ -240,6 +263,7 @@ void host_up(DecisionContext& context, const HostUp& up) {
   if (host.agent == AgentState::up || host.agent == AgentState::ending) return;
   if (host.agent == AgentState::none) host.agent_since = context.now;  // it was lost and has reconnected
   host.agent = AgentState::up;
+  host.agent_ended = false;
   host.knows = 0;
   host.address = up.address;
   context.emit(EventKind::host_up,

@@ -59,9 +59,10 @@ struct Hear {
     const bool echo = lost.generation < current->number && worker.entered == current->number;
     if (echo || lost.generation > current->number) return;
     context.emit(EventKind::lost, worker, {{"generation", lost.generation}, {"reason", lost.reason}});
+    const Time worked = work_ended(context, current->members);
     on_frozen(context, worker, lost.generation, lost.position);
     if (!context.state.freezing) {
-      begin_freeze(context, fmt::format("{} lost the others: {}", name_of(worker), lost.reason), std::nullopt);
+      begin_freeze(context, fmt::format("{} lost the others: {}", name_of(worker), lost.reason), worked);
     }
   }
 

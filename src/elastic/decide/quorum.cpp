@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 
 #include "steps.hpp"
 
@@ -21,16 +22,37 @@ Quorum quorum_where(const State& state, const VoterHosts& voters, const Test& te
   return quorum_of(static_cast<std::size_t>(std::ranges::count_if(voters.hosts, counts)), voters.hosts.size());
 }
 
-// Voters whose agents are lost.
-std::set<std::string> absent_voters(const State& state) {
-  std::set<std::string> absent;
+// Voters whose agents do not answer.
+struct AbsentVoters {
+  std::set<std::string> lost;
+  std::set<std::string> ended;  // as asked: their hosts were drained, removed, or not needed
+};
+
+AbsentVoters absent_voters(const State& state) {
+  AbsentVoters absent;
   for (const VoterHosts& voters : state.voter_sets) {
     for (const std::string& name : voters.hosts) {
       const auto found = state.hosts.find(name);
-      if (found == state.hosts.end() || found->second.agent != AgentState::up) absent.insert(name);
+      if (found == state.hosts.end()) {
+        absent.ended.insert(name);  // forgotten once it was removed
+      } else if (found->second.agent == AgentState::ending || found->second.agent_ended) {
+        absent.ended.insert(name);
+      } else if (found->second.agent != AgentState::up) {
+        absent.lost.insert(name);
+      }
     }
   }
   return absent;
+}
+
+// `share`: of the agents.
+std::string words_about(const AbsentVoters& absent, std::string_view share) {
+  if (absent.lost.empty())
+    return fmt::format("{} of the agents were ended with their hosts: {}", share, fmt::join(absent.ended, ", "));
+  std::string text = fmt::format("{} of the agents do not answer: {}", share, fmt::join(absent.lost, ", "));
+  if (!absent.ended.empty())
+    text += fmt::format("; the agents of {} were ended with their hosts", fmt::join(absent.ended, ", "));
+  return text;
 }
 
 bool suffices(const VoterHosts& voters, Quorum quorum) {
@@ -51,8 +73,15 @@ void note_cut_off(DecisionContext& context, bool cut_off) {
                         {{"seconds", seconds_between(std::exchange(state.cut_off, {}), context.now)}});
   state.cut_off = context.now;
   context.emit(EventKind::cut_off, {{"generation", state.voter_sets.front().generation}});
+  const AbsentVoters absent = absent_voters(state);
+  if (absent.lost.empty()) {
+    return context.say(fmt::format("{}: the job waits for them", why_no_quorum(state)),
+                       fmt::format("take them back: 'dtrain hosts add {}'", fmt::join(absent.ended, " ")),
+                       Say::Kind::warning);
+  }
   context.say(fmt::format("{}: the job waits for them, or continues on their side", why_no_quorum(state)),
-              "check their machines and the network between them", Say::Kind::warning);
+              fmt::format("check the machines of {} and the network between them", fmt::join(absent.lost, ", ")),
+              Say::Kind::warning);
 }
 
 // A coordinator that is cut off loses its agents one after the other, and holds half of them for a moment. The
@@ -66,9 +95,7 @@ bool half_answers(const State& state, const VoterHosts& voters) {
 
 }  // namespace
 
-std::string why_no_quorum(const State& state) {
-  return fmt::format("half or more of the agents do not answer: {}", fmt::join(absent_voters(state), ", "));
-}
+std::string why_no_quorum(const State& state) { return words_about(absent_voters(state), "half or more"); }
 
 bool has_quorum(DecisionContext& context) {
   bool enough = true;
@@ -115,11 +142,9 @@ void tiebreaker_answered(DecisionContext& context, const TiebreakerAnswered& ans
     if (voters.generation + 1 != answered.generation || voters.has_tiebreaker == answered.won) continue;
     voters.has_tiebreaker = answered.won;
     context.emit(EventKind::claimed, {{"generation", answered.generation}});
-    context.say(
-        fmt::format(
-            "half of the agents do not answer: {}. This half holds the tie-breaker of generation {} and continues",
-            fmt::join(absent_voters(context.state), ", "), answered.generation),
-        {}, Say::Kind::warning);
+    context.say(fmt::format("{}. This half holds the tie-breaker of generation {} and continues",
+                            words_about(absent_voters(context.state), "half"), answered.generation),
+                {}, Say::Kind::warning);
   }
 }
 

@@ -131,8 +131,40 @@ struct StateRecovery {
     state().current->number = number;
     state().current->members = std::move(ids);
     state().current->committed = state().current->stepped = true;
-    begin_freeze(context, "a new coordinator took over", std::nullopt);
+    begin_freeze(context, "a new coordinator took over", work_ended(context, state().current->members));
     state().freezing->at_takeover = true;
+  }
+
+  // Members of the last generation that the agents do not report. Those of a job that ends may have left.
+  void report_absent_members() const {
+    if (origin.earlier.stop || !origin.earlier.done.empty()) return;
+    std::optional<VoterSet> committed;
+    for (const HostReport& report : takeover.hosts) {
+      const auto& known = report.voters.committed;
+      if (known && (!committed || committed->generation < known->generation)) committed = known;
+    }
+    if (!committed && !takeover.election.voter_sets.empty()) committed = takeover.election.voter_sets.front();
+    if (!committed) return;
+    for (std::size_t rank = 0; rank < committed->members.size(); ++rank) {
+      const Member& member = committed->members[rank];
+      if (context.find(member.worker) || origin.earlier.unlisted.contains(member.host)) continue;
+      if (!origin.earlier.drained.contains(member.host)) report_absent(member, rank, committed->generation);
+    }
+  }
+
+  void report_absent(const Member& member, std::size_t rank, Generation generation) const {
+    const bool came = std::ranges::find(takeover.hosts, member.host, &HostReport::host) != takeover.hosts.end();
+    const char* reason = came ? "it ended while the job had no coordinator"
+                              : "its host's agent did not come to the new coordinator: host or network are lost";
+    Worker worker;
+    worker.id = member.worker;
+    worker.host = member.host;
+    worker.slot = member.slot;
+    context.emit(EventKind::failed, worker,
+                 {{"rank", rank}, {"generation", generation}, {"reason", reason}, {"last_lines", Json::array()}});
+    context.say(fmt::format("{}, rank {}, is lost: {}", name_of(worker), rank, reason),
+                fmt::format("{} is started again automatically", member.host), Say::Kind::warning);
+    ++state().failures;
   }
 
   // A newcomer may have come while there was no coordinator.
@@ -178,6 +210,7 @@ struct StateRecovery {
     host.slots.resize(std::max(host.slots.size(), static_cast<std::size_t>(host.line.slots)));
     host.edit = state().edits;
     host.edited = context.now;
+    host.agent_ended = host.agent == AgentState::none && origin.earlier.drained.contains(name);
     state().order.push_back(name);
   }
 
@@ -211,6 +244,7 @@ Decision recover_state(const Policy& policy, const Origin& origin, const Takeove
       EventKind::takeover,
       {{"term", takeover.election.term}, {"hosts", std::move(hosts)}, {"workers", decision.state.workers.size()}});
   recovery.take_voter_sets();
+  recovery.report_absent_members();
   recovery.freeze_members(number);
   recovery.refuse_other_bits();
   return decision;

@@ -14,6 +14,8 @@ namespace {
 
 using Ids = std::vector<WorkerId>;
 
+constexpr Duration kShortHold{3'000};  // a wait that the user need not hear of
+
 void append(Ids& to, const Ids& more) { to.insert(to.end(), more.begin(), more.end()); }
 
 // A process on this host may become ready soon.
@@ -148,12 +150,21 @@ bool any_process_has_state(const State& state) {
       state.workers, [](const auto& entry) { return is_usable(entry.second) && entry.second.position.has_state; });
 }
 
-// Not while a worker is on its way, because then there is nothing to do about it.
+// While a worker is on its way there is nothing to do about it.
 void say_holding(DecisionContext& context, std::size_t number) {
   const State& state = context.state;
-  if (is_any_coming(context) || std::exchange(context.state.freezing->said_holding, true)) return;
-  const Time end = *state.freezing->holding_since + state.policy.hold_timeout;
+  Freezing& freezing = *context.state.freezing;
+  const bool any_coming = is_any_coming(context);
+  if (any_coming ? freezing.said_starting : freezing.said_holding) return;
+  if (any_coming && !context.passed(*freezing.holding_since, kShortHold)) return;
+  freezing.said_starting = context.state.said_standing = true;
+  const Time end = *freezing.holding_since + state.policy.hold_timeout;
   const auto left = std::chrono::duration_cast<std::chrono::seconds>(std::max(end, context.now) - context.now);
+  if (any_coming) {
+    return context.say(fmt::format("the job waits with {}: others are being started; it stops after {} s without them",
+                                   too_few(state, number), left.count()));
+  }
+  freezing.said_holding = true;
   if (any_process_has_state(state)) {
     return context.say(fmt::format("waiting with {}: those left keep their state in memory", too_few(state, number)),
                        fmt::format("add hosts; after {} s the job stops with a checkpoint", left.count()),

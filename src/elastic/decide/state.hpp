@@ -41,6 +41,7 @@ struct Host {
   Time edited{};
 
   AgentState agent = AgentState::none;
+  bool agent_ended = false;  // by the coordinator, because no worker is needed there
   Time agent_since{};
   std::string address;   // numeric, known once the agent was up
   Generation knows = 0;  // newest generation that its agent knows since it is up
@@ -137,7 +138,9 @@ struct Freezing {
   Time since{};
   bool at_takeover = false;
   std::optional<Time> holding_since{};  // set: too few workers to continue
-  bool said_holding = false;
+  bool said_holding = false;            // that no worker is on its way
+  bool said_starting = false;           // that some are
+  bool said_long = false;               // that the pause lasts
   Timeline times{};
 };
 
@@ -192,8 +195,10 @@ struct State {
   std::string fingerprint;      // of the first worker
   std::string probe;            // of the first worker that reported one
   Pace pace;
-  comm::Traffic traffic{};  // of all workers between each other, by their heartbeats
-  Time begun{};             // of the job
+  Time last_progress{};        // when a member was last heard to be further than before
+  bool said_standing = false;  // training stands still since then
+  comm::Traffic traffic{};     // of all workers between each other, by their heartbeats
+  Time begun{};                // of the job
   bool said_waiting = false;
   std::optional<Time> start_wait_since;  // enough workers are ready; slower ones are waited for
   Time last_change{};                    // when the last generation was begun
@@ -213,7 +218,29 @@ State initial_state(const Policy& policy, const Origin& origin, Time now);
 
 // The host, as the user sees it.
 HostPhase phase_of(const State& state, const Host& host, Time now);
-// Why the host is no member, and the command that changes it; each may be empty.
+// What the job as a whole does.
+enum class JobPhase {
+  starting,  // no generation yet
+  training,
+  stalled,   // the members wait for each other, and none gets further
+  changing,  // paused: a lost worker, a takeover
+  waiting,   // paused: too few workers
+  cut_off,   // paused: too few agents answer
+  ending,
+};
+inline constexpr EnumName<JobPhase> kJobPhaseNames[] = {
+    {JobPhase::starting, "starting"}, {JobPhase::training, "training"}, {JobPhase::stalled, "stalled"},
+    {JobPhase::changing, "changing"}, {JobPhase::waiting, "waiting"},   {JobPhase::cut_off, "cut_off"},
+    {JobPhase::ending, "ending"}};
+struct JobStanding {
+  JobPhase phase = JobPhase::starting;
+  std::string reason{};            // why it does not train; may be empty
+  std::optional<Duration> ends{};  // time after which it stops unless that changes
+};
+// standing.cpp
+JobStanding standing_of(const State& state, Time now);
+
+// Why the host is no member, or does not train, and the command that changes it; each may be empty.
 struct Explanation {
   std::string reason;
   std::string next;

@@ -8,6 +8,8 @@ namespace dtrain::elastic {
 // hosts.cpp: which hosts and processes there should be.
 void accept_hosts(DecisionContext& context, const HostsWanted& wanted);
 void drain_host(DecisionContext& context, const std::string& name, const std::string& reason);
+// Drained hosts of the list are used again.
+void end_drains(DecisionContext& context, const std::vector<std::string>& names);
 // Drains the host because its machine or process ends soon. Too few workers without it end the job instead of a wait.
 void take_notice(DecisionContext& context, const HostNotice& notice);
 // At least one of these workers is on a host that ends soon.
@@ -92,6 +94,7 @@ struct Fault {
   bool hung = false;   // dump its stacks first
   bool exits = false;  // by itself, with an exit code for the user
   std::vector<std::string> last_lines{};
+  std::optional<Time> since{};  // when it ceased to work; unset: with its last message
 };
 struct Loss {
   WorkerId worker = 0;
@@ -113,6 +116,14 @@ void recount_unfrozen(DecisionContext& context);
 // Ends the current generation, wherever its members are.
 void begin_freeze(DecisionContext& context, const std::string& reason, std::optional<Time> cause);
 void on_frozen(DecisionContext& context, Worker& worker, Generation number, const TrainingPosition& position);
+
+// standing.cpp: training that stands still.
+// When the members ceased to work, by what they said last: those that wait for others have waited since then.
+Time work_ended(const DecisionContext& context, std::span<const WorkerId> members);
+// Tells the user of a pause that lasts, and of its end.
+void watch_standing(DecisionContext& context);
+void note_further(DecisionContext& context);
+bool waits_for_others(Phase phase);
 
 // health.cpp: deadlines, silence, hangs, stragglers.
 void watch(DecisionContext& context);

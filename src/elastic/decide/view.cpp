@@ -57,7 +57,7 @@ Explanation explain(const State& state, const Host& host, Time now) {
   const std::string next = host.next_command.empty() ? fmt::format("dtrain hosts remove {}", name) : host.next_command;
   switch (phase_of(state, host, now)) {
     case HostPhase::member:
-      return {};
+      return {state.freezing && !state.ending ? "keeps its state in memory while the job waits" : "", {}};
     case HostPhase::starting:
       return {fmt::format("its agent or process is being started, {}", since), {}};
     case HostPhase::preparing:
@@ -69,7 +69,8 @@ Explanation explain(const State& state, const Host& host, Time now) {
     case HostPhase::leaving:
       return {host.drained ? fmt::format("is leaving: {}", host.drain_reason) : "is leaving", {}};
     case HostPhase::drained:
-      return {fmt::format("drained: {}", host.drain_reason), fmt::format("dtrain hosts remove {}", name)};
+      return {fmt::format("drained: {}", host.drain_reason),
+              fmt::format("dtrain hosts {} {}", host.noticed ? "remove" : "add", name)};
     case HostPhase::quarantined:
       return {
           fmt::format("failed ({}), tried again in {}", host.last_failure, seconds_text(host.quarantined_until - now)),

@@ -7,14 +7,16 @@ namespace {
 
 using Seconds = std::chrono::duration<double>;
 constexpr std::chrono::seconds kWindow{10};
+constexpr int kStepsMissed = 3;  // a job that makes slow steps stands still after so many of them
 
 }  // namespace
 
 void JobMeter::heard(const Progress& progress, Time now) {
   const std::uint64_t samples = progress.position.samples_seen;
-  if (!begun_) {
+  if (seen_.empty()) {
     if (samples == 0) return;
-    begun_ = now;
+    if (!begun_) begun_ = now;
+    if (now > *begun_) useful_ += std::min<Seconds>(now - *begun_, Seconds(progress.step_seconds));
   } else if (samples == samples_seen()) {
     return;
   } else if (samples < samples_seen()) {
@@ -29,8 +31,16 @@ void JobMeter::heard(const Progress& progress, Time now) {
   while (seen_.size() > 2 && seen_[1].time < now - kWindow) seen_.pop_front();
 }
 
+void JobMeter::resume(const EarlierWork& work, Time until, WallTime wall) {
+  const Seconds since = std::max<Seconds>(wall - work.first_step, Seconds(0));
+  begun_ = until - std::chrono::duration_cast<Time::duration>(since);
+  useful_ = std::max(since - work.paused, Seconds(0));
+}
+
 double JobMeter::samples_per_second(Time now) const {
   if (seen_.size() < 2) return 0;
+  const auto last_interval = seen_.back().time - seen_[seen_.size() - 2].time;
+  if (now - seen_.back().time > std::max<Time::duration>(kWindow, kStepsMissed * last_interval)) return 0;
   const Seconds time = now - seen_.front().time;
   return time.count() > 0 ? static_cast<double>(seen_.back().samples - seen_.front().samples) / time.count() : 0;
 }

@@ -7,6 +7,8 @@
 
 #include <dtrain/elastic/policy.hpp>
 
+#include "earlier_work.hpp"
+
 namespace dtrain::elastic {
 
 class JobMeter {
@@ -14,7 +16,11 @@ class JobMeter {
   // A heartbeat of rank 0 of the current generation.
   void heard(const Progress& progress, Time now);
 
-  // Over the last ten seconds; 0 before the second heartbeat with progress.
+  // Continues the sums of an earlier coordinator, which saw steps until `until`; `wall` is the same moment.
+  void resume(const EarlierWork& work, Time until, WallTime wall);
+
+  // Over the last ten seconds, or a few steps where they take longer; 0 before the second heartbeat with progress, and
+  // once there was none for so long.
   double samples_per_second(Time now) const;
   // Goodput: fraction of the wall time since the first step that was spent in committed steps, without waits at changes
   // of generation and without lost steps. 0 to 1; 1 before the first step.

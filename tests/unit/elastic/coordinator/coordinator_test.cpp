@@ -6,6 +6,7 @@
 
 #include "decide/state.hpp"
 #include "elastic/coordinator/coordinator_fixture.hpp"
+#include "records/pending_requests.hpp"
 
 namespace dtrain::elastic {
 namespace {
@@ -155,7 +156,64 @@ TEST_F(CoordinatorTest, AJobThatWasStoppedAtOnceFinishesWhenItsProcessesAreGone)
   coordinator_->feed(HostDown{"w1", "ended"}, agent_pool_.now);
   ASSERT_TRUE(coordinator_->finished());
   EXPECT_EQ(coordinator_->finished()->exit_code, ExitCode::resumable);
-  EXPECT_EQ(read_events(folder_ / "events.jsonl").back().at("event").as_string(), "goodput");
+  EXPECT_NE(read_events(folder_ / "events.jsonl").back().at("event").as_string(), "finish")
+      << "whether the work is kept is not known yet";
+  for (int time = 0; time < 2; ++time)
+    coordinator_->record_end(ExitCode::failed, "enough: nothing saved", agent_pool_.now);
+  std::vector<Json> events = read_events(folder_ / "events.jsonl");
+  EXPECT_EQ(events.back().at("event").as_string(), "goodput");
+  events.pop_back();
+  EXPECT_EQ(events.back().at("event").as_string(), "finish");
+  EXPECT_EQ(events.back().at("exit_code").as_integer(), 1);
+  EXPECT_EQ(events.back().at("reason").as_string(), "enough: nothing saved");
+}
+
+TEST_F(CoordinatorTest, TellsOnceOfAnEditThatItDoesNotUse) {
+  begin();
+  pass(3s);
+  write_in_place(folder_ / "host_worker", "w1\nw2");
+  pass(15s);
+  EXPECT_EQ(said("no final newline"), 1);
+  const Json last = read_events(folder_ / "events.jsonl").back();
+  EXPECT_EQ(last.at("event").as_string(), "hosts_refused");
+  EXPECT_NE(last.at("reason").as_string().find("no final newline"), std::string::npos);
+}
+
+TEST_F(CoordinatorTest, AddingADrainedHostTakesItBack) {
+  write_file_atomic(folder_ / "host_worker", "w1\nw2\n");
+  begin();
+  ask(Json::object({{"ask", "drain"}, {"host", "w2"}}));
+  EXPECT_TRUE(coordinator_->state().hosts.at("w2").drained);
+  const Json answer = ask(Json::parse(R"({"ask": "edit-hosts", "add": ["w2"]})", "an edit"));
+  EXPECT_EQ(answer.find("error"), nullptr) << answer.dump();
+  EXPECT_FALSE(coordinator_->state().hosts.at("w2").drained);
+  EXPECT_EQ(read_file(folder_ / "host_worker"), "w1\nw2\n");
+  EXPECT_TRUE(pending_requests_in(read_events(folder_ / "events.jsonl")).drained.empty())
+      << "nor does the next coordinator drain it";
+}
+
+TEST_F(CoordinatorTest, ADrainThatLeavesTooFewWorkersNeedsAYes) {
+  options_.policy.min_workers = 2;
+  write_file_atomic(folder_ / "host_worker", "w1\nw2\n");
+  begin();
+  const auto drain = [&](const char* text) { return ask(Json::parse(text, "a drain")); };
+  const Json refused = drain(R"({"ask": "drain", "hosts": ["w2"], "any_number": false})");
+  ASSERT_TRUE(refused.find("error")) << refused.dump();
+  EXPECT_NE(refused.at("error").at("message").as_string().find("1 worker of at least 2"), std::string::npos);
+  EXPECT_NE(refused.at("error").at("hint").as_string().find("setting 'yes'"), std::string::npos);
+  EXPECT_FALSE(coordinator_->state().hosts.at("w2").drained);
+  EXPECT_EQ(drain(R"({"ask": "drain", "hosts": ["w2"], "any_number": true})"), Json::object({{"ok", true}}));
+  EXPECT_TRUE(coordinator_->state().hosts.at("w2").drained);
+}
+
+TEST_F(CoordinatorTest, TheListSaysWhatTheJobDoes) {
+  begin();
+  const auto list = [&] { return ask(Json::object({{"ask", "list"}})); };
+  EXPECT_EQ(list().at("state").as_string(), "starting");
+  train_one();
+  progress(2, 200);
+  EXPECT_EQ(list().at("state").as_string(), "training");
+  EXPECT_EQ(list().find("state_reason"), nullptr);
 }
 
 // A host that must go, by a notice of its machine, ends the job with a checkpoint; a user's wish does not.
@@ -187,6 +245,7 @@ class CoordinatorOfAQuorumTest : public CoordinatorTest {
     coordinator_->feed(WorkerExited{1, 0, 9, {}}, agent_pool_.now);
     coordinator_->feed(HostDown{"w1", "ended"}, agent_pool_.now);
     ASSERT_TRUE(coordinator_->finished());
+    coordinator_->record_end(ExitCode::resumable, "enough", agent_pool_.now);
   }
 };
 

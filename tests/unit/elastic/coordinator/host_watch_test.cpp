@@ -132,6 +132,23 @@ TEST_F(Watch, AFileThatKeepsChangingWaitsUntilItRests) {
   EXPECT_EQ(pass(5s).size(), 1u);
 }
 
+TEST_F(Watch, AnEditThatIsNotUsedForSecondsHasItsReasonOnce) {
+  begin();
+  for (const auto& [text, problem] :
+       {std::pair{"w1\nw3", "no final newline"}, std::pair{"-w1\n", "names no host: line 1: "},
+        std::pair{"# none\n", "names no host"}}) {
+    write(text);
+    EXPECT_EQ(pass(6s), Lists{});
+    EXPECT_FALSE(watcher_.take_problem()) << text;
+    EXPECT_EQ(pass(3s), Lists{});
+    const std::optional<std::string> told = watcher_.take_problem();
+    ASSERT_TRUE(told) << text;
+    EXPECT_TRUE(told->starts_with(problem)) << *told;
+    EXPECT_EQ(pass(60s), Lists{});
+    EXPECT_FALSE(watcher_.take_problem()) << text;
+  }
+}
+
 TEST_F(Watch, AFileThatAppearsLaterIsFound) {
   EXPECT_EQ(pass(30s), Lists{});
   write("w1\n");

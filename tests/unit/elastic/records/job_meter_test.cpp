@@ -35,6 +35,30 @@ TEST(JobMeter, TheSpeedOfAJobThatStandsStillFalls) {
   EXPECT_DOUBLE_EQ(meter.samples_per_second(begin + 20s), 50);
 }
 
+TEST(JobMeter, TheSpeedIsZeroOnceNoStepWasMadeForLong) {
+  JobMeter meter;
+  const Time begin{1h};
+  for (int second = 0; second <= 10; ++second) meter.heard(at(1, 100 * (second + 1)), begin + second * 1s);
+  EXPECT_EQ(meter.samples_per_second(begin + 21s), 0);
+}
+
+TEST(JobMeter, StepsThatTakeLongerThanItsWindowHaveASpeed) {
+  JobMeter meter;
+  const Time begin{1h};
+  for (int step = 0; step <= 4; ++step) meter.heard(at(1, 100 * (step + 1)), begin + step * 30s);
+  EXPECT_GT(meter.samples_per_second(begin + 149s), 0);
+}
+
+TEST(JobMeter, GoesOnWithTheSumsOfAnEarlierCoordinator) {
+  JobMeter meter;
+  const Time until{1h};
+  const WallTime wall{1000h};
+  meter.resume({.first_step = wall - 100s, .paused = 50s}, until, wall);
+  EXPECT_NEAR(meter.goodput(until), 0.5, 1e-9);
+  meter.heard(at(7, 700), until + 10s);  // a step took one of these ten seconds
+  EXPECT_NEAR(meter.goodput(until + 10s), 51.0 / 110, 1e-9);
+}
+
 TEST(JobMeter, WaitsAtAChangeOfGenerationDoNotCountAsGood) {
   JobMeter meter;
   const Time begin{1h};

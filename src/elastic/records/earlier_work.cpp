@@ -1,0 +1,43 @@
+#include "earlier_work.hpp"
+
+#include <dtrain/base/clock.hpp>
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/event_kind.hpp>
+
+namespace dtrain::elastic {
+namespace {
+
+// The first step of a generation: the first of them ends the start of the job, each other one a pause.
+void note_first_step(const Json& event, std::optional<EarlierWork>& work) {
+  const auto time = unix_time_of(event.find_text("time"));
+  if (!time) return;
+  if (!work) {
+    work.emplace(EarlierWork{.first_step = WallTime(*time)});
+  } else {
+    work->paused += std::chrono::duration<double>(event.at("pause_seconds").as_number());
+  }
+}
+
+bool begins_or_ends_a_job(const Json& event, EventKind kind) {
+  if (kind == EventKind::finish) return true;
+  const Json* list = kind == EventKind::hosts ? event.find("list") : nullptr;
+  return list != nullptr && list->as_integer() == 1;
+}
+
+}  // namespace
+
+std::optional<EarlierWork> earlier_work_in(const std::vector<Json>& events) {
+  std::optional<EarlierWork> work;
+  for (const Json& event : events) {
+    try {
+      const std::optional<EventKind> kind = event_kind(event);
+      if (!kind) continue;
+      if (begins_or_ends_a_job(event, *kind)) work.reset();
+      if (*kind == EventKind::generation) note_first_step(event, work);
+    } catch (const DataError&) {  // a damaged line
+    }
+  }
+  return work;
+}
+
+}  // namespace dtrain::elastic
