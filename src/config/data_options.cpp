@@ -121,13 +121,6 @@ void bind_checkpoint_image(OptionSet& set, DataOptions& options) {
           data::kAugmentRanges.resize);
 }
 
-void bind_test_views(OptionSet& set, DataOptions& options) {
-  set.group("Data");
-  set.add_choice("--test-views", options.test_views, {"1", "2", "6"},
-                 "number of views of each validation image to average: 1 is the image, 2 adds its mirror image, 6 adds "
-                 "both shifted by one pixel");
-}
-
 static void bind_colors(OptionSet& set, data::Augment& augment) {
   const auto add = [&](const char* flag, float& most, const char* help) {
     set.add(flag, most, "SHARE", help, data::kAugmentRanges.color);
@@ -246,6 +239,7 @@ Json preprocessing_of(const DataOptions& options) {
                             {"rgb_std", channels(options.augment.std)}});
   if (options.augment.resize > 0) json["resize"] = options.augment.resize;
   json["crop"] = options.detection ? kWholePictures : "center";
+  if (!options.detection) json["test_views"] = test_views(options);
   if (!options.aspect_groups.empty()) json["aspect_groups"] = aspect_groups_text(options.aspect_groups);
   const std::vector<std::string>& names = options.class_names;
   if (!names.empty()) json["classes"] = Json(Json::Array(names.begin(), names.end()));
@@ -275,8 +269,6 @@ void take_preprocessing(const Json& preprocessing, const OptionSet& set, DataOpt
   const bool says_size = resize || preprocessing.find("image_shape");  // older manifests state neither
   if (says_size && !set.chosen("resize")) options.augment.resize = resize ? static_cast<int>(resize->as_integer()) : 0;
 }
-
-int test_views(const DataOptions& options) { return static_cast<int>(parse_integer(options.test_views).value()); }
 
 void require_records(const Path& files) {
   try {

@@ -55,12 +55,13 @@ void bind_image(OptionSet& set, DataOptions& options);  // shape, classes, mean 
 void bind_image_of_any_class(OptionSet& set, DataOptions& options);
 // The same of a trained network, whose checkpoint knows them.
 void bind_checkpoint_image(OptionSet& set, DataOptions& options);
-void bind_test_views(OptionSet& set, DataOptions& options);
+Option& bind_test_views(OptionSet& set, DataOptions& options);
 void bind_augmentation(OptionSet& set, DataOptions& options);
 
 // What a checkpoint says about its pixels, and back: {"image_shape": [c, h, w], "rgb_mean": [...], "rgb_std": [...]},
 // "resize" and "classes" where they are known, and "crop": "center", which is what evaluation cuts out; a detector's
-// pictures are whole, "none", and have "aspect_groups" where they are padded to those.
+// pictures are whole, "none", and have "aspect_groups" where they are padded to those. A classifier's have
+// "test_views", the number of views of each that an evaluation averages.
 inline constexpr const char* kWholePictures = "none";
 Json preprocessing_of(const DataOptions& options);
 // Its "aspect_groups"; none where there are none.
@@ -71,6 +72,9 @@ std::vector<std::string> class_names_of(const Json& preprocessing);
 void take_preprocessing(const Json& preprocessing, const OptionSet& set, DataOptions& options);
 
 int test_views(const DataOptions& options);
+// Takes the number of views of a checkpoint's evaluations, unless the user chose one or an older dtrain wrote none, so
+// that accuracies compare. Throws DataError for a number that no option chooses.
+void take_test_views(const Json& preprocessing, const OptionSet& set, DataOptions& options);
 
 // Pictures come as the network takes them: a detector's whole, with what they show, so that defaults which would cut
 // them give way, as those do which change their colours for CIFAR-10. Throws SettingError for a choice of the user's

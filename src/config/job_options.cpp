@@ -271,7 +271,10 @@ void bind_job_queue(OptionSet& set, std::optional<Path>& folder, const char* hel
 }
 
 void bind_job_folder(OptionSet& set, Path& folder) {
-  Option& option = set.add("--job-dir", folder, "job folder, which holds host_worker, events, logs and the ledger");
+  Option& option =
+      set.add("--job-dir", folder,
+              "job folder, which holds host_worker, events, logs and the ledger. All hosts of a job must see it at the "
+              "same path");
   option.legacy_variable = "EFS_MOUNT";
   option.offers = Offers::jobs;
   bind_cluster_choice(set);

@@ -290,7 +290,8 @@ Json train_json(const TrainSpec& spec) {
                        {"threads", write_fields(chosen_threads(spec.options))},
                        {"graph", nn::graph_to_json(spec.graph)},
                        {"data", spec.data},
-                       {"start", spec.start}});
+                       {"start", spec.start},
+                       {"prefix_token", spec.prefix_token}});
 }
 
 TrainSpec train_from_json(const Json& json) {
@@ -302,6 +303,7 @@ TrainSpec train_from_json(const Json& json) {
   spec.graph = nn::graph_from_json(json.at("graph"), "the job's network");
   spec.data = json.at("data");
   spec.start = json.at("start").as_string();
+  spec.prefix_token = json.at("prefix_token").as_string();
   return spec;
 }
 

@@ -24,6 +24,9 @@ struct TrainSpec {
   nn::Graph graph;
   Json data;          // what the files of the run must be on every host (job/spec/data_facts.hpp)
   std::string start;  // manifest of the checkpoint from which --resume goes on; else empty
+  // What the owner's file beside --model-prefix holds (job/spec/prefix_owner.hpp), for hosts to see that the folder is
+  // the same; empty: there is nothing to compare.
+  std::string prefix_token{};
 };
 
 // Another program's ranks.

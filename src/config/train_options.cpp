@@ -206,13 +206,17 @@ std::string kept(const TrainOptions& options) {
 void bind_checkpoints(OptionSet& set, TrainOptions& options) {
   set.group("Checkpoints");
   refuse_folders(
-      set.add("--model-prefix", options.model_prefix,
-              "prefix of the checkpoints: PATH-0001.safetensors and PATH-0001.json after epoch 1, and so on"))
+      set.add(
+          "--model-prefix", options.model_prefix,
+          "prefix of the checkpoints: PATH-0001.safetensors and PATH-0001.json after epoch 1, and so on. All hosts of "
+          "a job, and the machine of the command, must see the same folder there; s3:// is one for all"))
       .offers = Offers::checkpoints;
   bind_epoch(set, options.load_epoch,
              "start from the checkpoint of --model-prefix after epoch N, or after the one of the highest validation "
              "accuracy");
-  set.add("--resume", options.resume, "continue from the newest undamaged checkpoint of --model-prefix");
+  set.add("--resume", options.resume,
+          "continue from the newest undamaged checkpoint of --model-prefix. A job refuses where the one that --job-dir "
+          "names as its last is missing");
   set.add("--force", options.force,
           "train again over the checkpoints that --model-prefix has already; those later than the first that the run "
           "saves are removed once it is saved")
@@ -349,6 +353,7 @@ train::TrainerOptions trainer_options(const TrainOptions& options, backend::DTyp
       options.checkpoint_format == "mxnet" ? train::CheckpointFormat::mxnet : train::CheckpointFormat::safetensors;
   trainer.keep_checkpoints = options.keep_checkpoints;
   trainer.keep_best = options.keep_best;
+  trainer.resumes = options.resume;
   trainer.replaces_later = options.force;
   trainer.needs_symbol = options.network.is_file();
   trainer.early_stop = static_cast<std::uint32_t>(options.early_stop);
@@ -361,6 +366,7 @@ train::TrainerOptions trainer_options(const TrainOptions& options, backend::DTyp
   trainer.mix = options.mix;
   trainer.evaluation_block = largest_shard(compute_of_worker(options));
   trainer.test_views = test_views(options.data);
+  trainer.top_k = options.top_k;
   trainer.preprocessing = preprocessing_of(options.data);
   trainer.order = {.shuffle_block = options.data.shuffle_block,
                    .balanced = options.data.balanced_sampler,

@@ -65,10 +65,23 @@ struct JobFacts {
   bool is_of_run() const { return global_batch > 0; }
 };
 
-// The best validation of the run so far.
+// What an accuracy was measured on.
+struct ValidationSet {
+  std::uint64_t samples = 0;  // 0: nothing is known
+  data::RecordOrder records{};
+  int views = 1;  // of each image: nn::image_views()
+  friend bool operator==(const ValidationSet&, const ValidationSet&) = default;
+};
+
+// The best validation of the run so far, and what it was compared with.
 struct BestEpoch {
   double accuracy = -1;     // below 0: there was none
   std::uint32_t epoch = 0;  // of the checkpoint, which is the number of complete epochs
+  // The accuracies up to this epoch are not known, or not those of `data`: one of them may be better.
+  std::uint32_t since = 0;
+  // The checkpoint was saved before its epoch was evaluated, which is still to be done.
+  bool is_due = false;
+  std::optional<ValidationSet> data{};  // nullopt: a version of dtrain that did not write it, or no validation
   friend bool operator==(const BestEpoch&, const BestEpoch&) = default;
 };
 
@@ -79,7 +92,7 @@ struct Checkpoint {
   JobFacts job;
   RateRamp ramp{};
   backend::StepMetrics epoch_totals{};  // sums over the epoch's steps so far
-  BestEpoch best{};                     // where the run follows it: follows_best()
+  BestEpoch best{};                     // of a run with validation data
 };
 
 // Puts the average of the weights, where there is one, in their place, and drops what only training needs.
@@ -95,6 +108,10 @@ struct CheckpointName {
 
 // Returns the path of the .safetensors file. Tensors first, manifest last: a checkpoint exists once its manifest does.
 Path save_checkpoint(const CheckpointName& name, const Checkpoint& checkpoint, const SharedStore& store = {});
+
+// Writes into the manifest what was found of an epoch that was saved before it was evaluated; the tensors stay as they
+// are. Nothing where its evaluation is not due, or no such manifest is there. Throws Error.
+void save_evaluation(const CheckpointName& name, const BestEpoch& best, const SharedStore& store = {});
 
 // Makes the folder of the prefix and writes and removes a small file there; behind a URL, lists what is there and
 // writes and removes a small object. Throws Error where checkpoints could not be written.
@@ -123,7 +140,7 @@ std::vector<CheckpointName> list_checkpoints(const Path& prefix, const SharedSto
 std::optional<CheckpointName> name_of_manifest(const Path& prefix, const Path& manifest);
 
 // That of the best validation accuracy, as the newest checkpoint of the prefix knows it; it may be removed. Throws
-// DataError where there is none, or its run did not look for the best.
+// DataError where there is none, or its run had no validation data.
 CheckpointName best_checkpoint(const Path& prefix, const SharedStore& store = {});
 
 // What there is of a prefix in MXNet's format: PREFIX-symbol.json, and PREFIX-0001.params by epoch, newest first.

@@ -1,6 +1,6 @@
 // What an Observer hears, as values and as JSON: {"event": "step" | "epoch" | "evaluation" | "checkpoint" | "warning" |
-// "lost", ...}; a warning with "note": true is a note. The worker that speaks for the job forwards it so, and the
-// process that writes the job's log replays it.
+// "lost", ...}; a warning with "note": true is a note, and "top_k_accuracy" is there where the run reports one. The
+// worker that speaks for the job forwards it so, and the process that writes the job's log replays it.
 #pragma once
 
 #include <optional>

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include <dtrain/train/trainer.hpp>
 
@@ -18,14 +19,19 @@ std::string other_samples(const Checkpoint& start, std::uint64_t samples);
 // order: some samples would be trained twice, others never. Calls `here` only where that is to be compared.
 void require_record_order(const Checkpoint& start, const std::function<data::RecordOrder()>& here);
 
+// The best epoch with which a run goes on from a checkpoint: none where that was found on other data than `here`, on
+// which the run evaluates. `here` null: it does not evaluate. `resumes`: as in TrainerOptions. `data` stays that of the
+// checkpoint.
+BestEpoch starting_best(const Checkpoint& start, const ValidationSet* here, bool resumes);
+// What of that the user may not expect.
+std::vector<std::string> notes_on_best(const Checkpoint& start, const ValidationSet* here,
+                                       const TrainerOptions& options);
+
 // Whether evaluations decide when the run ends, or which checkpoints stay.
 bool chooses_by_accuracy(const TrainerOptions& options);
-// Whether an epoch is evaluated before it is saved, so that its checkpoint knows the best: where the run chooses by it,
-// or goes on from a checkpoint that names one, which would be wrong otherwise.
-bool follows_best(const BestEpoch& best, const TrainerOptions& options);
 // The best epoch once this evaluation is known; of two that are equal, the earlier one.
 BestEpoch after_evaluation(const BestEpoch& best, const EvaluationReport& report);
-// No better evaluation for as many epochs as the options say.
+// No better evaluation for as many epochs as the options say; one that is due may be better.
 bool stops_early(const Cursor& cursor, const BestEpoch& best, const TrainerOptions& options);
 bool is_over(const Cursor& cursor, const BestEpoch& best, const TrainerOptions& options);
 // Why a run from this checkpoint trains nothing, and what to give; empty: it trains.

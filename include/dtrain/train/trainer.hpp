@@ -35,13 +35,16 @@ struct LossPart {
   double value = 0;
 };
 
+// In the place of a top-K accuracy where the options ask for none: events leave it out.
+inline constexpr double kNotAskedFor = std::numeric_limits<double>::quiet_NaN();
+
 // While a detector trains there is no accuracy: NaN.
 struct StepReport {
   std::uint32_t epoch = 0;
-  std::uint64_t step = 0, steps = 0;                  // step counts from 0 inside the epoch
-  int samples = 0;                                    // of this step
-  std::uint64_t samples_seen = 0;                     // of the whole run, this step included
-  double loss = 0, accuracy = 0, top_k_accuracy = 0;  // of this step
+  std::uint64_t step = 0, steps = 0;                             // step counts from 0 inside the epoch
+  int samples = 0;                                               // of this step
+  std::uint64_t samples_seen = 0;                                // of the whole run, this step included
+  double loss = 0, accuracy = 0, top_k_accuracy = kNotAskedFor;  // of this step
   double learning_rate = 0;
   // Of the mean loss, before anything is cut; NaN: it was not measured in this step.
   double gradient_norm = std::numeric_limits<double>::quiet_NaN();
@@ -51,15 +54,17 @@ struct StepReport {
 
 struct EpochReport {
   std::uint32_t epoch = 0;
-  double loss = 0, accuracy = 0, top_k_accuracy = 0;  // over the epoch's training samples
+  double loss = 0, accuracy = 0, top_k_accuracy = kNotAskedFor;  // over the epoch's training samples
   std::chrono::duration<double> time{};
 };
 
 struct EvaluationReport {
   std::uint32_t epoch = 0;
   std::uint64_t samples = 0;
-  // Of a detector: NaN, the average precision of its boxes, and that at overlap 0.50.
-  double loss = 0, accuracy = 0, top_k_accuracy = 0;
+  // Of a detector: NaN, and the average precision of its boxes.
+  double loss = 0, accuracy = 0;
+  int top_k = 0;  // 0: no K is known, and no top-K accuracy
+  double top_k_accuracy = kNotAskedFor;
   std::chrono::duration<double> time{};   // as this rank spent it, loading and waiting for the others included
   std::optional<CocoFigures> boxes = {};  // of a detector
   std::optional<CocoFigures> masks = {};  // of a detector that finds masks
@@ -149,6 +154,7 @@ struct TrainerOptions {
   CheckpointFormat checkpoint_format = CheckpointFormat::safetensors;
   int keep_checkpoints = 0;  // the newest so many stay; 0: all
   bool keep_best = false;    // and with them that of the best validation
+  bool resumes = false;      // the run is that of the checkpoint it begins with, whose epochs count
   // The first checkpoint that a process saves removes those that come later in the order of names: an earlier run left
   // them, and a later command would take them for this run's newest.
   bool replaces_later = false;
@@ -159,6 +165,7 @@ struct TrainerOptions {
   // How long the end of a run waits for room to save its last weights.
   std::chrono::milliseconds save_patience{10'000};
   SharedStore store{};  // for a prefix that is a URL, as in train/checkpoint.hpp
+  int top_k = 0;        // of the accuracies that are reported beside the first guess; 0: none
   int evaluation_block = 128;
   int test_views = 1;  // of each image in an evaluation: nn::image_views()
   Json preprocessing;
@@ -215,7 +222,8 @@ class Diverged : public Error {
 
 // Runs until options.epochs are complete or no evaluation was better for long (early_stop), or the membership says that
 // this worker or the whole job ends. Starts from `start` or fresh weights of options.seed, or from what
-// options.find_start finds, unless other ranks are further: then their state is received. `validation` may be null.
+// options.find_start finds, unless other ranks are further: then their state is received. `validation` may be null. An
+// evaluation that was due at the start comes first.
 // Throws DataError where no rank has the state of a run that is known to have trained (lost_start). Throws PeerLost
 // where the membership does not survive one, Diverged (naming step and learning rate; nothing of that step is saved),
 // and Error when this rank's state differs from that of the others. A checkpoint that cannot be written is a warning:

@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include <dtrain/base/error.hpp>
-#include <dtrain/base/file_exists.hpp>
 #include <dtrain/base/hash.hpp>
 #include <dtrain/train/export.hpp>
 
@@ -58,20 +57,24 @@ SafetensorsFile open_data(const Path& path, const Manifest& manifest, const Shar
   return file;
 }
 
-// Room for the tensors of the graph and of as many optimizer slots, and an average, as the manifest lists.
-backend::ModelState empty_state(const nn::Graph& graph, const std::vector<TensorHash>& listed, const Path& path) {
+// How many optimizer slots and averages fill a list as long as the manifest's.
+StateParts parts_of(const nn::Graph& graph, const std::vector<TensorHash>& listed, const Path& path) {
   const bool averaged =
       std::ranges::any_of(listed, [](const TensorHash& tensor) { return tensor.name.starts_with(kAverageTensors); });
   const std::size_t slot = graph.parameters.size(), weights = slot + graph.statistics.size();
   const std::size_t tensors = listed.size(), model = averaged ? 2 * weights : weights;
   const std::size_t slots = slot == 0 || tensors < model ? 0 : (tensors - model) / slot;
   if (model + slots * slot != tensors) damaged(path, fmt::format("{} tensors do not fit the network", tensors));
+  return {.slots = slots, .averaged = averaged};
+}
+
+backend::ModelState empty_state(const nn::Graph& graph, const StateParts& parts) {
   const auto parameter_count = static_cast<std::size_t>(graph.parameter_count);
   backend::ModelState state;
   state.parameters.resize(parameter_count);
   state.statistics.resize(static_cast<std::size_t>(graph.statistic_count));
-  state.optimizer.resize(slots * parameter_count);
-  if (averaged) state.average.resize(parameter_count + state.statistics.size());
+  state.optimizer.resize(parts.slots * parameter_count);
+  if (parts.averaged) state.average.resize(parameter_count + state.statistics.size());
   return state;
 }
 
@@ -101,9 +104,12 @@ backend::ModelState read_state(const SafetensorsFile& file, const Manifest& mani
   if (file.entries().size() != count) {
     damaged(path, fmt::format("{} tensors, the manifest lists {}", file.entries().size(), count));
   }
-  backend::ModelState state = empty_state(manifest.checkpoint.graph, manifest.tensors, path);
-  const std::vector<NamedTensor> targets = state_tensors(manifest.checkpoint.graph, state);
+  // The manifest may describe a network that is far larger than the file: room is made for what the file does hold.
+  const nn::Graph& graph = manifest.checkpoint.graph;
+  const StateParts parts = parts_of(graph, manifest.tensors, path);
+  const std::vector<NamedTensor> targets = state_layout(graph, parts);
   for (std::size_t i = 0; i < count; ++i) check_tensor(file, file.entries()[i], manifest.tensors[i], targets[i], path);
+  backend::ModelState state = empty_state(graph, parts);
   ByteView bytes = file.data();
   for (const auto buffer : backend::kStateBuffers) take(bytes, state.*buffer);
   state.updates = manifest.updates;
@@ -121,16 +127,6 @@ std::uint64_t bytes_in(std::string_view header, std::span<const NamedTensor> ten
   std::uint64_t size = header.size();
   for (const NamedTensor& tensor : tensors) size += tensor.values.size_bytes();
   return size;
-}
-
-// nullopt: it is not there.
-std::optional<std::string> read_manifest(const Path& file, const SharedStore& store) {
-  if (is_far(file)) {
-    const auto content = read_far(file, net::kLargestDocument, store);
-    return content ? std::optional(std::string(text_of(*content))) : std::nullopt;
-  }
-  if (!file_exists(file)) return std::nullopt;
-  return read_file(file);
 }
 
 Checkpoint load(std::string_view text, const Path& manifest_file, const SharedStore& store) {
@@ -258,9 +254,9 @@ CheckpointName best_checkpoint(const Path& prefix, const SharedStore& store) {
   if (!text) throw DataError(fmt::format("{}: no checkpoint of this prefix", prefix.string()), "check the prefix");
   const BestEpoch best = parse_manifest(*text, newest.string()).checkpoint.best;
   if (best.accuracy >= 0) return {prefix, best.epoch};
-  throw DataError(
-      fmt::format("{}: names no best epoch: its run did not choose by validation accuracy", newest.string()),
-      "give the number of an epoch; with setting 'keep-checkpoints' best,N a run looks for the best");
+  throw DataError(fmt::format("{}: names no best epoch: its run had no validation data, or an older dtrain wrote it",
+                              newest.string()),
+                  "give the number of an epoch; a run with setting 'data-val' finds the best one");
 }
 
 Checkpoint load_checkpoint(const Path& prefix, std::uint32_t epoch, std::optional<nn::Shape> image,

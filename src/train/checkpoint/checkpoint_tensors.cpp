@@ -9,12 +9,39 @@
 namespace dtrain::train {
 namespace {
 
+// values: of the first of these tensors; null: they have none.
 void append(std::vector<NamedTensor>& tensors, const std::vector<nn::TensorView>& views, const float* values,
             const std::string& name_prefix = {}) {
   for (const nn::TensorView& view : views) {
-    tensors.push_back(
-        {name_prefix + view.name, view.shape, {values + view.offset, static_cast<std::size_t>(view.size)}});
+    std::span<const float> part;
+    if (values) part = {values + view.offset, static_cast<std::size_t>(view.size)};
+    tensors.push_back({name_prefix + view.name, view.shape, part});
   }
+}
+
+// state: null for tensors without values.
+std::vector<NamedTensor> tensors_of(const nn::Graph& graph, const StateParts& parts, const backend::ModelState* state) {
+  const auto values = [state](std::vector<float> backend::ModelState::*buffer, std::size_t from = 0) {
+    return state ? (state->*buffer).data() + from : nullptr;
+  };
+  using State = backend::ModelState;
+  const auto slot_size = static_cast<std::size_t>(graph.parameter_count);
+  std::vector<NamedTensor> tensors;
+  append(tensors, graph.parameters, values(&State::parameters));
+  append(tensors, graph.statistics, values(&State::statistics));
+  for (std::size_t slot = 0; slot < parts.slots; ++slot)
+    append(tensors, graph.parameters, values(&State::optimizer, slot * slot_size),
+           fmt::format("{}{}/", kOptimizerTensors, slot));
+  if (parts.averaged) {
+    append(tensors, graph.parameters, values(&State::average), kAverageTensors);
+    append(tensors, graph.statistics, values(&State::average, slot_size), kAverageTensors);
+  }
+  return tensors;
+}
+
+void check_weights(const nn::Graph& graph, const backend::ModelState& state) {
+  DTRAIN_CHECK(std::ssize(state.parameters) == graph.parameter_count, "parameters do not fit the graph");
+  DTRAIN_CHECK(std::ssize(state.statistics) == graph.statistic_count, "statistics do not fit the graph");
 }
 
 std::string lines_of(std::span<const TensorHash> tensors) {
@@ -28,30 +55,23 @@ std::string lines_of(std::span<const TensorHash> tensors) {
 }  // namespace
 
 std::vector<NamedTensor> weight_tensors(const nn::Graph& graph, const backend::ModelState& state) {
-  DTRAIN_CHECK(std::ssize(state.parameters) == graph.parameter_count, "parameters do not fit the graph");
-  DTRAIN_CHECK(std::ssize(state.statistics) == graph.statistic_count, "statistics do not fit the graph");
-  std::vector<NamedTensor> tensors;
-  append(tensors, graph.parameters, state.parameters.data());
-  append(tensors, graph.statistics, state.statistics.data());
-  return tensors;
+  check_weights(graph, state);
+  return tensors_of(graph, {}, &state);
+}
+
+std::vector<NamedTensor> state_layout(const nn::Graph& graph, const StateParts& parts) {
+  return tensors_of(graph, parts, nullptr);
 }
 
 std::vector<NamedTensor> state_tensors(const nn::Graph& graph, const backend::ModelState& state) {
-  std::vector<NamedTensor> tensors = weight_tensors(graph, state);
+  check_weights(graph, state);
   const auto slot_size = static_cast<std::size_t>(graph.parameter_count);
-  const std::size_t slots = slot_size == 0 ? 0 : state.optimizer.size() / slot_size;
-  DTRAIN_CHECK(slots * slot_size == state.optimizer.size(), "optimizer slots do not fit the graph");
-  for (std::size_t slot = 0; slot < slots; ++slot) {
-    append(tensors, graph.parameters, state.optimizer.data() + slot * slot_size,
-           fmt::format("{}{}/", kOptimizerTensors, slot));
-  }
-  if (!state.average.empty()) {
-    DTRAIN_CHECK(state.average.size() == state.parameters.size() + state.statistics.size(),
-                 "the average does not fit the graph");
-    append(tensors, graph.parameters, state.average.data(), kAverageTensors);
-    append(tensors, graph.statistics, state.average.data() + state.parameters.size(), kAverageTensors);
-  }
-  return tensors;
+  const StateParts parts{.slots = slot_size == 0 ? 0 : state.optimizer.size() / slot_size,
+                         .averaged = !state.average.empty()};
+  DTRAIN_CHECK(parts.slots * slot_size == state.optimizer.size(), "optimizer slots do not fit the graph");
+  DTRAIN_CHECK(!parts.averaged || state.average.size() == state.parameters.size() + state.statistics.size(),
+               "the average does not fit the graph");
+  return tensors_of(graph, parts, &state);
 }
 
 std::vector<TensorHash> hash_tensors(std::span<const NamedTensor> tensors) {

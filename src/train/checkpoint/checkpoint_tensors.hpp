@@ -21,6 +21,14 @@ inline constexpr const char* kAverageTensors = "average/";      // and those of 
 std::vector<NamedTensor> weight_tensors(const nn::Graph& graph, const backend::ModelState& state);  // no optimizer
 std::vector<NamedTensor> state_tensors(const nn::Graph& graph, const backend::ModelState& state);
 
+// What a state holds beside the weights.
+struct StateParts {
+  std::size_t slots = 0;  // of the optimizer
+  bool averaged = false;
+};
+// The names and shapes of state_tensors() for a state with these parts, without values: takes no room for them.
+std::vector<NamedTensor> state_layout(const nn::Graph& graph, const StateParts& parts);
+
 struct TensorHash {
   std::string name;
   std::vector<std::int64_t> shape;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/file_exists.hpp>
 #include <dtrain/net/http.hpp>
 
 namespace dtrain::train {
@@ -38,6 +39,15 @@ std::optional<std::vector<std::byte>> read_far(const Path& url, std::uint64_t li
   return read_beginning(url, *found, limit, used);
 }
 
+std::optional<std::string> read_manifest(const Path& file, const SharedStore& store) {
+  if (is_far(file)) {
+    const auto content = read_far(file, net::kLargestDocument, store);
+    return content ? std::optional(std::string(text_of(*content))) : std::nullopt;
+  }
+  if (!file_exists(file)) return std::nullopt;
+  return read_file(file);
+}
+
 void write_far(const std::string& stem, std::string_view header, std::span<const NamedTensor> tensors,
                std::string_view manifest, const SharedStore& store) {
   const SharedStore used = or_own(store);
@@ -48,6 +58,10 @@ void write_far(const std::string& stem, std::string_view header, std::span<const
   for (const NamedTensor& tensor : tensors) data.write(std::as_bytes(tensor.values));
   data.finish();
   used->put(stem + ".json", bytes_of(manifest));
+}
+
+void replace_far(const Path& url, std::string_view content, const SharedStore& store) {
+  or_own(store)->put(url.string(), bytes_of(content));
 }
 
 void try_far(const Path& url, const SharedStore& store) {

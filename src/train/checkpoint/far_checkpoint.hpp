@@ -24,9 +24,12 @@ std::vector<std::byte> read_beginning(const Path& url, const net::ObjectState& f
                                       const SharedStore& store);
 // The whole file; nullopt: it is not there. Throws DataError for more than `limit` bytes, before it allocates them.
 std::optional<std::vector<std::byte>> read_far(const Path& url, std::uint64_t limit, const SharedStore& store);
+// The text of a manifest, in a folder or behind a URL; nullopt: it is not there.
+std::optional<std::string> read_manifest(const Path& file, const SharedStore& store);
 // STEM.safetensors, then STEM.json. Meanwhile there is no manifest, so no checkpoint.
 void write_far(const std::string& stem, std::string_view header, std::span<const NamedTensor> tensors,
                std::string_view manifest, const SharedStore& store);
+void replace_far(const Path& url, std::string_view content, const SharedStore& store);
 // Writes a small object and removes it, if it may. Throws where it cannot be written.
 void try_far(const Path& url, const SharedStore& store);
 void remove_far(const Path& url, const SharedStore& store);

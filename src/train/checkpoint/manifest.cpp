@@ -59,6 +59,19 @@ data::RecordOrder records_from(const Json& json) {
   return {.sizes = json.at("sizes_sha256").as_string(), .contents = json.at("contents_sha256").as_string()};
 }
 
+Json validation_json(const ValidationSet& set) {
+  Json json = Json::object({{"samples", set.samples}, {"test_views", set.views}});
+  if (!set.records.sizes.empty()) json["record_order"] = records_json(set.records);
+  return json;
+}
+
+ValidationSet validation_from(const Json& json) {
+  ValidationSet set{.samples = count_from(json, "samples"),
+                    .views = static_cast<int>(json.at("test_views").as_integer())};
+  if (const Json* records = json.find("record_order")) set.records = records_from(*records);
+  return set;
+}
+
 void add_job(Json& document, const JobFacts& job) {
   document["seed"] = job.seed;
   document["samples"] = job.samples;
@@ -150,11 +163,20 @@ backend::StepMetrics totals_from(const Json& json) {
 }
 
 Json to_json(const BestEpoch& best) {
-  return Json::object({{"accuracy", best.accuracy}, {"epoch", std::uint64_t{best.epoch}}});
+  Json json = Json::object({{"accuracy", best.accuracy}, {"epoch", std::uint64_t{best.epoch}}});
+  if (best.since > 0) json["since"] = std::uint64_t{best.since};
+  if (best.is_due) json["evaluation_due"] = true;
+  if (best.data) json["data"] = validation_json(*best.data);
+  return json;
 }
 
 BestEpoch best_from(const Json& json) {
-  return {.accuracy = json.at("accuracy").as_number(), .epoch = static_cast<std::uint32_t>(count_from(json, "epoch"))};
+  BestEpoch best{.accuracy = json.at("accuracy").as_number(),
+                 .epoch = static_cast<std::uint32_t>(count_from(json, "epoch"))};
+  if (json.find("since")) best.since = static_cast<std::uint32_t>(count_from(json, "since"));
+  if (const Json* due = json.find("evaluation_due")) best.is_due = due->as_bool();
+  if (const Json* data = json.find("data")) best.data = validation_from(*data);
+  return best;
 }
 
 Json to_json(const backend::LossScale& scale) {
@@ -173,7 +195,7 @@ std::string write_manifest(const Checkpoint& checkpoint, const DataFile& data, s
   document["position"] = checkpoint.cursor.position;
   document["epoch_totals"] = totals_json(checkpoint.epoch_totals);
   document["ramp"] = to_json(checkpoint.ramp);
-  if (checkpoint.best.accuracy >= 0) document["best"] = to_json(checkpoint.best);
+  if (checkpoint.best != BestEpoch{}) document["best"] = to_json(checkpoint.best);
   document["updates"] = checkpoint.state.updates;
   const std::optional<backend::LossScale> loss_scale = loss_scale_of(checkpoint);
   if (loss_scale) document["loss_scale"] = to_json(*loss_scale);
@@ -185,6 +207,16 @@ std::string write_manifest(const Checkpoint& checkpoint, const DataFile& data, s
   for (const TensorHash& tensor : tensors) list.push_back(tensor_json(tensor));
   document["tensors"] = Json(std::move(list));
   document["graph"] = nn::graph_to_json(checkpoint.graph);
+  document[kOwnHash] = hash_of_document(document);
+  return document.dump(1) + "\n";
+}
+
+std::optional<std::string> with_evaluation(std::string_view text, std::string_view source, const BestEpoch& best) {
+  Json document = Json::parse(text, source);
+  check_document(document, source);
+  const Json* const saved = document.find("best");
+  if (!saved || !best_from(*saved).is_due) return std::nullopt;
+  document["best"] = to_json(best);
   document[kOwnHash] = hash_of_document(document);
   return document.dump(1) + "\n";
 }

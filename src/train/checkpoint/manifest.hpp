@@ -1,6 +1,7 @@
 // PREFIX-0001.json: what a checkpoint is, in JSON (schema "dtrain.checkpoint/1"), with the hashes of its tensors.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,6 +38,9 @@ Json to_json(const backend::LossScale& scale);
 backend::LossScale loss_scale_from(const Json& json);  // DataError
 
 std::string write_manifest(const Checkpoint& checkpoint, const DataFile& data, std::span<const TensorHash> tensors);
+
+// The text of a manifest with what an evaluation found behind its save; nullopt: none is due. Throws as below.
+std::optional<std::string> with_evaluation(std::string_view text, std::string_view source, const BestEpoch& best);
 
 // Throws DataError naming `source` when the text is not a manifest, is of a newer schema, or was changed after it was
 // written.

@@ -102,7 +102,6 @@ void DetectionScore::finish(comm::Communicator& comm, EvaluationReport& report) 
   }
   report.loss = std::numeric_limits<double>::quiet_NaN();
   report.accuracy = report.boxes->ap;
-  report.top_k_accuracy = report.boxes->ap50;
 }
 
 }  // namespace dtrain::train

@@ -21,7 +21,7 @@ class DetectionScore {
   explicit DetectionScore(const nn::Graph& graph);
   // `batch` has objects; `results` is what Executable::evaluate() gave for it.
   void add(const backend::HostBatch& batch, std::span<const float> results);
-  // All ranks together: fills boxes, masks, accuracy and top_k_accuracy.
+  // All ranks together: fills boxes, masks and accuracy; loss is NaN.
   void finish(comm::Communicator& comm, EvaluationReport& report) const;
 
  private:

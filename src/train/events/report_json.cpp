@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <limits>
 
 #include <dtrain/base/error.hpp>
@@ -36,6 +37,12 @@ struct Writer {
   void operator()(const char* key, const bool& value) const {
     if (value) json[key] = true;
   }
+  void top_k(int k) const {
+    if (k > 0) json["top_k"] = k;
+  }
+  void top_k_accuracy(double value) const {
+    if (!std::isnan(value)) json["top_k_accuracy"] = value;
+  }
 };
 
 double number_of(const Json& json) {
@@ -69,13 +76,20 @@ struct Reader {
     figures.emplace();
     for (const NamedFigure& each : coco_figure_names()) *figures.*each.value = list->at(each.name).as_number();
   }
+  void top_k(int& k) const {
+    if (const Json* const value = json.find("top_k")) k = static_cast<int>(value->as_integer());
+  }
+  void top_k_accuracy(double& value) const {
+    const Json* const found = json.find("top_k_accuracy");
+    value = found ? number_of(*found) : kNotAskedFor;
+  }
 };
 
 template <typename Visit, typename Report>
 void metrics(const Visit& visit, Report& r) {
   visit("loss", r.loss);
   visit("accuracy", r.accuracy);
-  visit("top_k_accuracy", r.top_k_accuracy);
+  visit.top_k_accuracy(r.top_k_accuracy);
 }
 
 template <typename Report, typename Kind>
@@ -106,6 +120,7 @@ template <typename Visit, Is<EvaluationReport> Report>
 void fields(const Visit& visit, Report& r) {
   visit("epoch", r.epoch);
   visit("samples", r.samples);
+  visit.top_k(r.top_k);
   metrics(visit, r);
   visit("seconds", r.time);
   visit("boxes", r.boxes);

@@ -7,7 +7,7 @@
 namespace dtrain::train {
 namespace {
 
-constexpr std::size_t kMostValues = 4'000'000;  // a state dict has some ten for each tensor
+constexpr std::size_t kMostValues = 10 * kMostTensors;  // a state dict has some ten for each tensor
 constexpr std::size_t kMostDimensions = 16;
 constexpr std::size_t kLongestKey = 1024;  // of a storage; PyTorch's are numbers
 
@@ -153,13 +153,13 @@ class PickleMachine {
         reader_.take(8);
         return true;
       case kPut:
-        memo_[reader_.number<std::uint8_t>()] = top();
+        remember(reader_.number<std::uint8_t>());
         return true;
       case kLongPut:
-        memo_[reader_.number<std::uint32_t>()] = top();
+        remember(reader_.number<std::uint32_t>());
         return true;
       case kMemoize:
-        memo_[static_cast<std::uint32_t>(memo_.size())] = top();
+        remember(static_cast<std::uint32_t>(memo_.size()));
         return true;
       case kGet:
         recall(reader_.number<std::uint8_t>());
@@ -233,6 +233,7 @@ class PickleMachine {
         return true;
       }
       case kBinPersId:
+        count_tensor(storages_);
         push(storage(list(pop())));
         return true;
       case kReduce: {
@@ -251,12 +252,16 @@ class PickleMachine {
   }
 
   void push(decltype(PickleValue::value) value) {
-    if (values_.size() >= kMostValues) reader_.fail("more values than a file of weights has");
+    if (values_.size() >= kMostValues) too_many();
     push_again(&values_.emplace_back(PickleValue{std::move(value)}));
   }
   void push_again(Value value) {
-    if (stack_.size() >= kMostValues) reader_.fail("more values than a file of weights has");
+    if (stack_.size() >= kMostValues) too_many();
     stack_.push_back(value);
+  }
+  [[noreturn]] void too_many() const { reader_.fail("more values than a file of weights has"); }
+  void count_tensor(std::size_t& made) const {
+    if (++made > kMostTensors) reader_.fail("more tensors than a file of weights has");
   }
   void push_text(std::uint64_t length) { push(std::string(text_of(reader_.take(length)))); }
 
@@ -291,6 +296,10 @@ class PickleMachine {
     return popped;
   }
 
+  void remember(std::uint32_t number) {
+    if (memo_.size() >= kMostValues) too_many();
+    memo_[number] = top();
+  }
   void recall(std::uint32_t number) {
     const auto found = memo_.find(number);
     if (found == memo_.end()) reader_.fail(fmt::format("no value {} is remembered", number));
@@ -321,7 +330,7 @@ class PickleMachine {
   void push_global(std::string_view module, std::string_view name) {
     const auto* known = std::ranges::find_if(
         kGlobals, [&](const KnownGlobal& global) { return global.module == module && global.name == name; });
-    if (known != kGlobals.end()) return push(PickleName{known->kind, std::string(known->dtype)});
+    if (known != kGlobals.end()) return push(PickleName{known->kind, known->dtype});
     constexpr std::size_t kLongestShown = 80;
     reader_.fail(fmt::format("it would run {}.{}, and dtrain runs nothing that a file names",
                              module.substr(0, kLongestShown), name.substr(0, kLongestShown)));
@@ -351,8 +360,9 @@ class PickleMachine {
   void reduce(const PickleName& function, const PickleList& arguments) {
     const std::size_t count = arguments.items.size();
     if (function.kind == PickleGlobal::ordered_dict && count == 0) return push(PickleDictionary{});
+    count_tensor(tensors_);
     if (function.kind == PickleGlobal::rebuild_tensor && count >= 4) {
-      return push(PickleTensor{.storage = get<PickleStorage>(arguments.items[0], "a storage"),
+      return push(PickleTensor{.storage = &get<PickleStorage>(arguments.items[0], "a storage"),
                                .offset = number(arguments.items[1]),
                                .shape = extents(arguments.items[2]),
                                .strides = extents(arguments.items[3])});
@@ -367,6 +377,7 @@ class PickleMachine {
   ByteReader& reader_;
   std::vector<Value> stack_;
   std::unordered_map<std::uint32_t, Value> memo_;
+  std::size_t storages_ = 0, tensors_ = 0;
 };
 
 }  // namespace

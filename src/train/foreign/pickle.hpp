@@ -2,6 +2,7 @@
 // pickle runs: it is read into plain values, and one that names any function or class but those of tensors is refused.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -13,6 +14,9 @@
 #include "checkpoint/byte_reader.hpp"
 
 namespace dtrain::train {
+
+// A few bytes of a pickle make a tensor, and a few more have it under many names.
+inline constexpr std::size_t kMostTensors = 400'000;
 
 struct PickleValue;
 
@@ -26,17 +30,17 @@ struct PickleDictionary {
 enum class PickleGlobal { ordered_dict, rebuild_tensor, rebuild_parameter, storage_type };
 struct PickleName {
   PickleGlobal kind{};
-  std::string dtype;  // of a storage_type, by its name in safetensors
+  std::string_view dtype{};  // of a storage_type, by its name in safetensors; a constant
 };
-// The bytes that tensors lie in; they are elsewhere in the file, under the key.
+// The bytes that tensors lie in; they are elsewhere in the file, under the key. A program of four bytes makes one.
 struct PickleStorage {
-  std::string key;
-  std::string dtype;
+  std::string_view key{};  // borrowed from the Pickle
+  std::string_view dtype{};
   std::int64_t elements = 0;
 };
 struct PickleTensor {
-  PickleStorage storage;
-  std::int64_t offset = 0;  // elements
+  const PickleStorage* storage = nullptr;  // of the same Pickle
+  std::int64_t offset = 0;                 // elements
   std::vector<std::int64_t> shape, strides;
 };
 

@@ -20,6 +20,7 @@ constexpr const char* kHint =
 // A pickle of the number 0x1950a86a20f9469cfc6c, with protocol 2.
 constexpr std::string_view kOldStart = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
 constexpr std::size_t kDeepest = 16, kMostVisits = 4'000'000, kLongestName = 1024;
+constexpr std::size_t kMostOfNames = 64 << 20;  // bytes of all names together
 
 using Storages = std::unordered_map<std::string, ByteView>;
 
@@ -49,9 +50,11 @@ class Collector {
   }
 
   void add(const PickleTensor& tensor, const std::string& name) {
-    const auto found = storages_.find(tensor.storage.key);
+    names_size_ += name.size();
+    if (tensors_.size() >= kMostTensors || names_size_ > kMostOfNames) fail("more names of tensors than weights have");
+    const auto found = storages_.find(std::string(tensor.storage->key));
     if (found == storages_.end()) fail(fmt::format("the data of tensor '{}' are missing", name));
-    ForeignTensor foreign{name, tensor.shape, tensor.strides, tensor.storage.dtype, found->second};
+    ForeignTensor foreign{name, tensor.shape, tensor.strides, std::string(tensor.storage->dtype), found->second};
     const std::uint64_t skipped = offset_bytes(tensor);
     if (skipped > foreign.bytes.size()) fail(fmt::format("tensor '{}' begins behind its data", name));
     foreign.bytes = foreign.bytes.subspan(skipped);
@@ -67,14 +70,14 @@ class Collector {
   static std::uint64_t offset_bytes(const PickleTensor& tensor) {
     std::uint64_t bytes = 0;
     const bool too_large = tensor.offset < 0 || __builtin_mul_overflow(static_cast<std::uint64_t>(tensor.offset),
-                                                                       dtype_bytes(tensor.storage.dtype), &bytes);
+                                                                       dtype_bytes(tensor.storage->dtype), &bytes);
     return too_large ? ~std::uint64_t{0} : bytes;
   }
 
   const Storages& storages_;
   const std::string& source_;
   std::vector<ForeignTensor> tensors_;
-  std::size_t visits_ = 0;
+  std::size_t visits_ = 0, names_size_ = 0;
 };
 
 std::vector<ForeignTensor> collect(const PickleValue& root, const Storages& storages, const std::string& source) {
@@ -114,7 +117,7 @@ std::vector<ForeignTensor> parse_old(ByteView file, const std::string& source) {
   for (int i = 0; i < 3; ++i) pickle.read(reader);
   const PickleValue& root = pickle.read(reader);
   std::unordered_map<std::string, std::uint64_t> sizes;  // of an element
-  for (const PickleStorage* storage : pickle.storages()) sizes[storage->key] = dtype_bytes(storage->dtype);
+  for (const PickleStorage* storage : pickle.storages()) sizes[std::string(storage->key)] = dtype_bytes(storage->dtype);
   const auto* keys = std::get_if<PickleList>(&pickle.read(reader).value);
   if (!keys) reader.fail("the list of storages is missing");
   Storages storages;

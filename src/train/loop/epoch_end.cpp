@@ -11,6 +11,7 @@
 #include "agreement.hpp"
 #include "evaluation.hpp"
 #include "generation.hpp"
+#include "step_report.hpp"
 
 namespace dtrain::train {
 
@@ -46,31 +47,47 @@ void by_average(backend::Executable& executable, Work work) {
 
 }  // namespace
 
+// The weights are saved before they are evaluated, which may take long: a run that ends meanwhile goes on from there,
+// and its manifest says that the evaluation is due.
 elastic::Verdict Generation::close_epoch() {
   std::vector<ReportEvent> saved;
   if (comm_.size() > 1) gather_votes(saved);  // all ranks have applied the last step
   settle();
   report_epoch();
   require_finite_weights();
-  const bool follows = context_.validation && follows_best(run_.best, context_.options);
-  if (follows) evaluate();
   RunState next = run_;
-  if (follows) next.best = after_evaluation(run_.best, *run_.evaluation);
   next.begin_next_epoch();
-  saved = save_next_epoch(next);
-  if (!follows) evaluate();
+  next.best.is_due = context_.validation != nullptr;
+  save_next_epoch(next);
+  return context_.membership.judge(end_epoch(std::move(next)), true);
+}
+
+// The run before ended between the checkpoint of an epoch and its evaluation.
+void Generation::make_up_for_an_evaluation() {
+  if (run_.best.is_due) end_epoch(run_);
+}
+
+// `next`: where the run stands once all ranks have come to the end of this.
+std::vector<std::uint64_t> Generation::end_epoch(RunState next) {
+  std::vector<ReportEvent> saved;
+  if (next.best.is_due) {
+    next.evaluation = evaluate(saved);
+    next.evaluation->epoch = next.cursor.epoch - 1;
+    next.best = after_evaluation(next.best, *next.evaluation);
+    add_evaluation(next);
+  }
+  end_saves(next, saved);
   const std::vector<std::uint64_t> votes = gather_votes(saved);
 
   context_.membership.begin_apply();
-  run_.best = next.best;
-  run_.begin_next_epoch();
+  run_ = std::move(next);
   run_.settled.insert(run_.settled.end(), saved.begin(), saved.end());
   const std::vector<ReportEvent> findings = findings_of_epoch();
   run_.settled.insert(run_.settled.end(), findings.begin(), findings.end());
   context_.membership.end_apply(training_position_of(run_));
   tell(findings);
   mark_ = Clock::now();
-  return context_.membership.judge(votes, true);
+  return votes;
 }
 
 // The epoch was closed just now.
@@ -102,25 +119,18 @@ void Generation::report_epoch() {
   const EpochReport report{.epoch = run_.cursor.epoch,
                            .loss = m.loss_sum / count,
                            .accuracy = accuracy_of(context_.graph, m.correct, count),
-                           .top_k_accuracy = accuracy_of(context_.graph, m.top_k_correct, count),
+                           .top_k_accuracy = top_k_accuracy_of(context_, m, count),
                            .time = run_.epoch_time};
   run_.settled.emplace_back(report);
   tell({report});
 }
 
-// Rank 0 saves; the state is already that with which the next epoch begins. The last epoch is not over before its
-// weights are written.
-std::vector<ReportEvent> Generation::save_next_epoch(const RunState& next) {
+// Rank 0 saves; the state is already that with which the next epoch begins.
+void Generation::save_next_epoch(const RunState& next) {
   if (!speaks()) keep_next_epoch(next);
   save_together([&](const Saver::SignOfLife& alive) {
-    if (!speaks()) return;
-    if (!context_.saver.has_taken(next.cursor)) save(next, alive);
-    if (is_over(next, context_.options)) context_.saver.finish(context_.options.save_patience, alive);
+    if (speaks() && !context_.saver.has_taken(next.cursor)) save(next, alive);
   });
-  if (!speaks()) return {};
-  std::vector<ReportEvent> reports = context_.saver.news();
-  tell(reports);
-  return reports;
 }
 
 // The end of the last epoch is not left before it is saved.
@@ -132,17 +142,52 @@ void Generation::keep_next_epoch(const RunState& next) {
   }
 }
 
-void Generation::evaluate() {
-  if (!context_.validation) return;
+void Generation::add_evaluation(const RunState& next) {
+  if (speaks()) {
+    context_.saver.add_evaluation(next);
+  } else {
+    context_.saver.add_evaluation_to_kept(next);
+  }
+}
+
+// The last epoch is not over before its weights are written.
+void Generation::end_saves(const RunState& next, std::vector<ReportEvent>& saved) {
+  if (is_over(next, context_.options)) {
+    context_.saver.drop_kept();
+    save_together([&](const Saver::SignOfLife& alive) {
+      if (speaks()) context_.saver.finish(context_.options.save_patience, alive);
+    });
+  }
+  tell_saves(saved);
+}
+
+// Adds to `saved` what it tells.
+void Generation::tell_saves(std::vector<ReportEvent>& saved) {
+  if (!speaks()) return;
+  const std::vector<ReportEvent> news = context_.saver.news();
+  tell(news);
+  saved.insert(saved.end(), news.begin(), news.end());
+}
+
+EvaluationReport Generation::evaluate(std::vector<ReportEvent>& saved) {
   context_.membership.progress(Phase::evaluating);
+  const int top_k = context_.options.top_k;
+  EvaluationReport report;
   by_average(context_.executable, [&] {
     Evaluation evaluation(
         {context_.graph, context_.executable, nn::image_views(context_.options.test_views), {}, context_.grouped},
         *context_.validation, context_.options.evaluation_block, comm_);
-    work_together(Phase::evaluating, [&](const Saver::SignOfLife& alive) { evaluation.compute(alive); });
-    run_.evaluation = evaluation.finish();
+    work_together(Phase::evaluating, [&](const Saver::SignOfLife& alive) {
+      evaluation.compute([&] {
+        alive();
+        tell_saves(saved);
+      });
+    });
+    report = evaluation.finish();
   });
-  run_.evaluation->epoch = run_.cursor.epoch;
+  report.top_k = top_k;
+  if (top_k == 0) report.top_k_accuracy = kNotAskedFor;
+  return report;
 }
 
 // Also a barrier. `reports` goes in as what rank 0 saved, and comes out so on all ranks.

@@ -107,6 +107,7 @@ Generation::End Generation::train() {
   // The generation before may have ended while its ranks waited here for a save. Where a step is pending, settle()
   // saves. A checkpoint does not know what parameter servers are ahead of it.
   if (run_.pending.empty() && run_.ahead.empty()) make_up_for_a_save();
+  make_up_for_an_evaluation();
   while (!is_over(run_, context_.options)) {
     Verdict verdict = train_epoch();
     if (verdict == Verdict::go_on) {
@@ -318,7 +319,7 @@ double Generation::gradient_norm() {
 void Generation::advance(const backend::StepMetrics& m, double rate, double gradient_norm) {
   Cursor& cursor = run_.cursor;
   const int samples = plan_.step_size(cursor.position);
-  StepReport report = step_report(context_.graph, m);
+  StepReport report = step_report(context_, m);
   report.epoch = cursor.epoch;
   report.step = cursor.step;
   report.steps = cursor.step + plan_.steps_from(cursor.position);

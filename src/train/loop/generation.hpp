@@ -104,10 +104,15 @@ class Generation {
 
   Verdict close_epoch();
   void report_epoch();
-  std::vector<ReportEvent> save_next_epoch(const RunState& next);
+  void make_up_for_an_evaluation();
+  std::vector<std::uint64_t> end_epoch(RunState next);
+  void save_next_epoch(const RunState& next);
   void keep_next_epoch(const RunState& next);
+  EvaluationReport evaluate(std::vector<ReportEvent>& saved);
+  void add_evaluation(const RunState& next);
+  void end_saves(const RunState& next, std::vector<ReportEvent>& saved);
+  void tell_saves(std::vector<ReportEvent>& saved);
   std::vector<ReportEvent> findings_of_epoch() const;
-  void evaluate();
   void let_peers_finish();
   std::vector<std::uint64_t> gather_votes(std::vector<ReportEvent>& reports);
   void stop();

@@ -18,17 +18,30 @@ std::vector<ReportEvent> events_from(const Json& json) {
   return events;
 }
 
-RunState start_of_run(const Checkpoint* start, const data::Loader& training) {
+// Without checkpoints none will be compared with it.
+static ValidationSet validation_set(const data::Loader& validation, const TrainerOptions& options) {
+  ValidationSet set{.samples = validation.size(), .views = options.test_views};
+  if (options.checkpoint_prefix) set.records = validation.record_order();
+  return set;
+}
+
+RunState start_of_run(const Checkpoint* start, const data::Loader& training, const data::Loader* validation,
+                      const TrainerOptions& options) {
   RunState run;
-  if (!start) return run;
-  const std::uint64_t samples = training.size();
-  run.cursor = starting_cursor(*start, samples);
-  require_record_order(*start, [&] { return training.record_order(); });
-  run.ramp = start->ramp;
-  run.totals = start->epoch_totals;
-  run.best = start->best;
-  if (const std::string other = other_samples(*start, samples); !other.empty())
-    run.settled.emplace_back(WarningReport{other + ": the rates go on by whole epochs"});
+  const auto here = validation ? std::optional(validation_set(*validation, options)) : std::nullopt;
+  if (start) {
+    const std::uint64_t samples = training.size();
+    run.cursor = starting_cursor(*start, samples);
+    require_record_order(*start, [&] { return training.record_order(); });
+    run.ramp = start->ramp;
+    run.totals = start->epoch_totals;
+    run.best = starting_best(*start, here ? &*here : nullptr, options.resumes);
+    if (const std::string other = other_samples(*start, samples); !other.empty())
+      run.settled.emplace_back(WarningReport{other + ": the rates go on by whole epochs"});
+    for (const std::string& note : notes_on_best(*start, here ? &*here : nullptr, options))
+      run.settled.emplace_back(WarningReport{.text = note, .is_note = true});
+  }
+  if (here) run.best.data = here;
   return run;
 }
 

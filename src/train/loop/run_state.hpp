@@ -22,7 +22,7 @@ struct RunState {
   backend::StepMetrics totals;                 // sums over the epoch's steps so far
   std::chrono::duration<double> epoch_time{};  // spent on the epoch's steps so far
   std::optional<EvaluationReport> evaluation;  // the last one
-  BestEpoch best;                              // where the run follows it: follows_best()
+  BestEpoch best;                              // of a run with validation data
   // Reports of the last step whose end all ranks reached, and of the step after it, which some may not have applied.
   std::vector<ReportEvent> settled, pending;
 
@@ -30,8 +30,10 @@ struct RunState {
   void begin_next_epoch();
 };
 
-// `start` may be null: fresh weights. Throws what starting_cursor() and require_record_order() throw.
-RunState start_of_run(const Checkpoint* start, const data::Loader& training);
+// `start` may be null: fresh weights; so may `validation`. Throws what starting_cursor() and require_record_order()
+// throw.
+RunState start_of_run(const Checkpoint* start, const data::Loader& training, const data::Loader* validation,
+                      const TrainerOptions& options);
 
 // The step of the epoch that trains a batch of the parameter servers. Batches are numbered by their samples, from the
 // epoch's begin; a run that was resumed with another batch size has made another number of steps to get there.

@@ -98,6 +98,22 @@ void Saver::keep(const RunState& run, std::uint64_t generation) {
 
 void Saver::drop_kept() { kept_.reset(); }
 
+void Saver::add_evaluation(const RunState& run) {
+  if (!options_.checkpoint_prefix) return;
+  {
+    const std::lock_guard lock(mutex_);
+    const bool is_lost = taken_ == run.cursor && !copy_ && saved_ != run.cursor;
+    if (is_lost) return;
+    evaluated_ = {run.cursor, run.best};
+    complete_copy();
+  }
+  changed_.notify_all();
+}
+
+void Saver::add_evaluation_to_kept(const RunState& run) {
+  if (kept_ && kept_->cursor == run.cursor) kept_->best = run.best;
+}
+
 void Saver::save_kept(const SignOfLife& alive) {
   if (!kept_) return;
   end_writing(alive);
@@ -115,12 +131,12 @@ std::vector<ReportEvent> Saver::news() {
 
 void Saver::settle(const SignOfLife& alive) {
   Lock lock(mutex_);
-  while (copy_ && (writing_ || !tried_)) wait_a_moment(lock, alive);
+  while ((copy_ && (writing_ || !tried_)) || evaluated_) wait_a_moment(lock, alive);
 }
 
 void Saver::finish(std::chrono::milliseconds patience, const SignOfLife& alive) {
   Lock lock(mutex_);
-  if (!copy_) return;
+  if (!copy_ && !evaluated_) return;
   hurry_ = finishing_ = true;
   changed_.notify_all();
   wait_until_written(lock, alive, Clock::now() + patience);
@@ -159,7 +175,7 @@ void Saver::give_up(Lock& lock, const SignOfLife& alive) {
 
 // At least until the try that runs is over.
 void Saver::wait_until_written(Lock& lock, const SignOfLife& alive, std::optional<Clock::time_point> until) {
-  while (copy_ && (writing_ || hurry_ || !until || Clock::now() < *until)) {
+  while ((copy_ || evaluated_) && (writing_ || hurry_ || !until || Clock::now() < *until)) {
     wait_a_moment(lock, alive);
   }
 }
@@ -174,14 +190,43 @@ void Saver::wait_a_moment(Lock& lock, const SignOfLife& alive) {
 void Saver::work() {
   Lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return copy_ || ending_ || (written_ && written_->is_reported); });
+    changed_.wait(lock, [this] { return copy_ || evaluated_ || ending_ || (written_ && written_->is_reported); });
     remove_reported(lock);
-    if (!copy_ && ending_) return;
-    if (!copy_) continue;
-    write_until_done(lock);
+    if (!copy_ && !evaluated_ && ending_) return;
+    if (copy_) write_until_done(lock);
     copy_.reset();
+    if (evaluated_) write_evaluation(lock);
     changed_.notify_all();
   }
+}
+
+// While the thread does not read the copy.
+void Saver::complete_copy() {
+  if (writing_ || !copy_ || !evaluated_ || copy_->cursor != evaluated_->cursor) return;
+  copy_->best = evaluated_->best;
+  evaluated_.reset();
+}
+
+// Older checkpoints are looked at again: with the best epoch it is known which of them stay.
+void Saver::write_evaluation(Lock& lock) {
+  const Evaluated evaluated = *evaluated_;
+  const CheckpointName name = name_of(evaluated.cursor);
+  std::vector<ReportEvent> reports;
+  writing_ = true;
+  lock.unlock();
+  try {
+    save_evaluation(name, evaluated.best, options_.store);
+  } catch (const std::exception& error) {
+    reports.emplace_back(WarningReport{
+        fmt::format("the validation of {} is not in its manifest: {}; a run that resumes from there evaluates again",
+                    name.stem(), error.what())});
+  }
+  lock.lock();
+  writing_ = hurry_ = false;
+  if (evaluated_ == evaluated) evaluated_.reset();
+  if (!written_) written_ = Written{.name = name, .best = {}, .is_handed_out = true, .is_reported = true};
+  written_->best = evaluated.best;
+  news_.insert(news_.end(), reports.begin(), reports.end());
 }
 
 void Saver::remove_reported(Lock& lock) {
@@ -204,6 +249,7 @@ void Saver::write_until_done(Lock& lock) {
     lock.lock();
     writing_ = false;
     failure_ = failure;
+    if (!failure.what.empty()) complete_copy();
     const bool is_written = failure.what.empty();
     if (is_written) {
       saved_ = copy_->cursor;
@@ -233,9 +279,10 @@ Saver::Failure Saver::write(const Checkpoint& checkpoint, std::vector<ReportEven
     if (!is_finite(checkpoint)) throw Error("the weights are no longer finite");
     const Cursor& cursor = checkpoint.cursor;
     const CheckpointName name = name_of(cursor);
-    reports.push_back(SavedReport{may_be_there_ && is_there(name, checkpoint)
-                                      ? Path(name.stem() + ".safetensors")
-                                      : save_checkpoint(name, checkpoint, options_.store)});
+    const bool there = may_be_there_ && is_there(name, checkpoint);
+    reports.push_back(
+        SavedReport{there ? Path(name.stem() + ".safetensors") : save_checkpoint(name, checkpoint, options_.store)});
+    if (there && !checkpoint.best.is_due) save_evaluation(name, checkpoint.best, options_.store);
     if (options_.checkpoint_format == CheckpointFormat::mxnet && cursor.step == 0) {
       Checkpoint exported = checkpoint;
       use_average(exported);
@@ -287,6 +334,11 @@ void Saver::remove(const CheckpointName& name) const {
   remove_checkpoint(name, options_.store, with_mxnet);
 }
 
+bool Saver::may_be_best(const CheckpointName& name, const BestEpoch& best) const {
+  if (!options_.keep_best || name.step != 0) return false;
+  return name.epoch <= best.since || (best.accuracy >= 0 && name.epoch == best.epoch);
+}
+
 // Checkpoints that come later in the order of names are those of another run, and stay.
 void Saver::remove_older(const CheckpointName& newest, const BestEpoch& best, std::vector<ReportEvent>& reports) const {
   if (options_.keep_checkpoints <= 0) return;
@@ -295,8 +347,7 @@ void Saver::remove_older(const CheckpointName& newest, const BestEpoch& best, st
     for (const CheckpointName& name : list_checkpoints(newest.prefix, options_.store)) {
       const bool later = std::pair(name.epoch, name.step) > std::pair(newest.epoch, newest.step);
       if (later || ++kept <= options_.keep_checkpoints) continue;
-      const bool is_best = best.accuracy >= 0 && name.epoch == best.epoch && name.step == 0;
-      if (!options_.keep_best || !is_best) remove(name);
+      if (!may_be_best(name, best)) remove(name);
     }
   } catch (const Error& error) {
     reports.emplace_back(WarningReport{fmt::format("an older checkpoint stays: {}", error.what())});

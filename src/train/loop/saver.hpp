@@ -17,6 +17,9 @@ namespace dtrain::train {
 // by a rename, so a crash leaves the old checkpoint or the new one. Older checkpoints are removed only once the new one
 // is reported: until the job has heard of it, a worker that starts begins with an older one.
 //
+// The checkpoint of an epoch is saved before the epoch is evaluated, so that a long evaluation puts nothing at risk.
+// What is found goes into the copy, or into the manifest once that is written.
+//
 // Rank 0 may die while it writes the checkpoint of an epoch, which no other rank passes through again. So the next rank
 // keeps a copy too, and a rank of each of the next two hosts, until the next epoch ends.
 //
@@ -44,6 +47,11 @@ class Saver {
   // For a rank that does not save: keeps a copy of that state in place of the one before.
   void keep(const RunState& run, std::uint64_t generation);
   void drop_kept();
+  // The state of run.cursor is evaluated now: what was saved of it, here or before this process, gets run.best. Only a
+  // warning where that cannot be written: who resumes from there evaluates again.
+  void add_evaluation(const RunState& run);
+  // The same of what keep() copied.
+  void add_evaluation_to_kept(const RunState& run);
   // For a rank that saves now in place of another: writes what keep() copied, unless its checkpoint is there.
   void save_kept(const SignOfLife& alive);
   // What to report since the last call: files, and warnings that name the last good checkpoint. What the last call gave
@@ -75,10 +83,13 @@ class Saver {
   void end_writing(const SignOfLife& alive);
   void take(Checkpoint copy, bool may_be_there);
   void remove_reported(Lock& lock);
+  void complete_copy();
+  void write_evaluation(Lock& lock);
   void write_until_done(Lock& lock);
   Failure write(const Checkpoint& checkpoint, std::vector<ReportEvent>& reports);
   void remove_later(const CheckpointName& newest, std::vector<ReportEvent>& reports);
   void remove(const CheckpointName& name) const;
+  bool may_be_best(const CheckpointName& name, const BestEpoch& best) const;
   void remove_older(const CheckpointName& newest, const BestEpoch& best, std::vector<ReportEvent>& reports) const;
   bool is_there(const CheckpointName& name, const Checkpoint& checkpoint) const;
   CheckpointName name_of(const Cursor& cursor) const;
@@ -102,12 +113,19 @@ class Saver {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<Checkpoint> copy_;  // until it is written or given up
-  bool may_be_there_ = false;       // another process may have written it already; set before the thread sees copy_
-  bool writing_ = false;            // the thread reads copy_ without the lock
-  bool tried_ = false;              // at least once
-  bool hurry_ = false;              // no pause before the next try
-  bool abandon_ = false;            // give up when the present try fails
-  bool finishing_ = false;          // the trainer waits for the last copy
+  // What add_evaluation() brought, until it is written.
+  struct Evaluated {
+    Cursor cursor;
+    BestEpoch best;
+    friend bool operator==(const Evaluated&, const Evaluated&) = default;
+  };
+  std::optional<Evaluated> evaluated_;
+  bool may_be_there_ = false;  // another process may have written it already; set before the thread sees copy_
+  bool writing_ = false;       // the thread reads copy_ without the lock, or writes evaluated_
+  bool tried_ = false;         // at least once
+  bool hurry_ = false;         // no pause before the next try
+  bool abandon_ = false;       // give up when the present try fails
+  bool finishing_ = false;     // the trainer waits for the last copy
   bool ending_ = false;
   Failure failure_;  // of the last try
   std::vector<ReportEvent> news_;

@@ -281,7 +281,7 @@ void ServerSection::report() {
   if (!speaks()) return;
   for (const AppliedBatch& batch : server_->take_done()) {
     const auto samples = static_cast<int>(std::llround(batch.metrics.count));
-    StepReport report = step_report(context_.graph, batch.metrics);
+    StepReport report = step_report(context_, batch.metrics);
     report.epoch = run_.cursor.epoch;
     report.step = run_.cursor.step + run_.ahead.size() + told_;
     report.steps = run_.cursor.step + plan_.steps_from(run_.cursor.position);

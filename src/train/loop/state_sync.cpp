@@ -82,12 +82,14 @@ struct StateSync::Offer {
 };
 
 StateSync::StateSync(const nn::Graph& graph, backend::Executable& executable, elastic::Membership& membership,
-                     const TrainerOptions& options, data::Loader& training, const Checkpoint* start)
+                     const TrainerOptions& options, data::Loader& training, const data::Loader* validation,
+                     const Checkpoint* start)
     : graph_(graph),
       executable_(executable),
       membership_(membership),
       options_(options),
       training_(training),
+      validation_(validation),
       start_{.checkpoint = start, .lost = options.lost_start},
       fresh_(start_state(graph, options, training, start)) {}
 
@@ -142,7 +144,7 @@ void StateSync::find_start(RunState& run) {
   if (const std::optional<RunStart> found = options_.find_start()) {
     start_ = *found;
     fresh_.reset();
-    run = start_of_run(start_.checkpoint, training_);
+    run = start_of_run(start_.checkpoint, training_, validation_, options_);
   }
   membership_.progress(elastic::Phase::entering);
 }

@@ -18,9 +18,10 @@ namespace dtrain::train {
 class StateSync {
  public:
   // What this worker could start with: the checkpoint, or fresh weights where it is null, for which `training` is asked
-  // for images where the graph wants some. All must outlive this.
+  // for images where the graph wants some. `validation` may be null. All must outlive this.
   StateSync(const nn::Graph& graph, backend::Executable& executable, elastic::Membership& membership,
-            const TrainerOptions& options, data::Loader& training, const Checkpoint* start);
+            const TrainerOptions& options, data::Loader& training, const data::Loader* validation,
+            const Checkpoint* start);
 
   bool has_state() const { return has_state_; }
   elastic::TrainingPosition training_position(const RunState& run) const;
@@ -47,6 +48,7 @@ class StateSync {
   elastic::Membership& membership_;
   const TrainerOptions& options_;
   data::Loader& training_;
+  const data::Loader* const validation_;
   RunStart start_;
   // Until this worker has state: what it could start with. Its memory is the staging buffer when it receives instead.
   std::optional<backend::ModelState> fresh_;

@@ -22,12 +22,16 @@ FedBatch load_batch(const RunContext& context, BatchFeed& feed, const data::Slic
   return *fed;
 }
 
-StepReport step_report(const nn::Graph& graph, const backend::StepMetrics& metrics) {
+double top_k_accuracy_of(const RunContext& context, const backend::StepMetrics& metrics, double count) {
+  return context.options.top_k == 0 ? kNotAskedFor : accuracy_of(context.graph, metrics.top_k_correct, count);
+}
+
+StepReport step_report(const RunContext& context, const backend::StepMetrics& metrics) {
   StepReport report;
   report.loss = metrics.loss_sum / metrics.count;
-  report.accuracy = accuracy_of(graph, metrics.correct, metrics.count);
-  report.top_k_accuracy = accuracy_of(graph, metrics.top_k_correct, metrics.count);
-  const std::span<const char* const> parts = nn::loss_parts(graph);
+  report.accuracy = accuracy_of(context.graph, metrics.correct, metrics.count);
+  report.top_k_accuracy = top_k_accuracy_of(context, metrics, metrics.count);
+  const std::span<const char* const> parts = nn::loss_parts(context.graph);
   for (std::size_t part = 0; part < parts.size(); ++part)
     report.parts.push_back({parts[part], metrics.parts[part] / metrics.count});
   return report;

@@ -11,6 +11,8 @@ FedBatch load_batch(const RunContext& context, BatchFeed& feed, const data::Slic
                     bool shows);
 
 // The means of a step's metrics. The caller adds where the step stands in the run, its rate and its time.
-StepReport step_report(const nn::Graph& graph, const backend::StepMetrics& metrics);
+StepReport step_report(const RunContext& context, const backend::StepMetrics& metrics);
+// Of so many samples; kNotAskedFor where the options ask for none.
+double top_k_accuracy_of(const RunContext& context, const backend::StepMetrics& metrics, double count);
 
 }  // namespace dtrain::train

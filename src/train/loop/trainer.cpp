@@ -65,10 +65,10 @@ class Run {
       elastic::Membership& membership, const TrainerOptions& options, const Checkpoint* start, Observer& observer)
       : membership_(membership),
         holding_(holding_for(graph, executable, options)),
-        run_(start_of_run(start, training)),
+        run_(start_of_run(start, training, validation, options)),
         saver_(graph, outer(executable), options, training),
         reporter_(observer),
-        sync_(graph, outer(executable), membership, options, training, start),
+        sync_(graph, outer(executable), membership, options, training, validation, start),
         context_{graph,
                  outer(executable),
                  local_of(executable, options),

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
 #include <dtrain/net/objects.hpp>
 
 namespace dtrain::train {
@@ -35,34 +36,90 @@ Cursor starting_cursor(const Checkpoint& start, std::uint64_t samples) {
   return cursor;
 }
 
-// A set may have moved to a server meanwhile, or from one: then the sizes alone are compared.
+// What differs, in a word; empty: nothing that is known. A set may have moved to a server meanwhile, or from one: then
+// the sizes alone are compared.
+static std::string other_records(const data::RecordOrder& saved, const data::RecordOrder& here) {
+  if (saved.sizes.empty() || here.sizes.empty()) return {};
+  if (saved.sizes != here.sizes) return "sizes";
+  const bool are_compared = !saved.contents.empty() && !here.contents.empty();
+  return are_compared && saved.contents != here.contents ? "labels or pictures" : "";
+}
+
 void require_record_order(const Checkpoint& start, const std::function<data::RecordOrder()>& here) {
   const Cursor& cursor = start.cursor;
   const data::RecordOrder& saved = start.job.records;
   const bool is_inside = cursor.position > 0 && cursor.position < start.job.samples;
   if (!is_inside || saved.sizes.empty()) return;
-  const auto [sizes, contents] = here();
-  const bool are_compared = !saved.contents.empty() && !contents.empty();
-  const bool same_sizes = sizes == saved.sizes;
-  if (same_sizes && (!are_compared || contents == saved.contents)) return;
+  const std::string other = other_records(saved, here());
+  if (other.empty()) return;
   throw refused_inside(cursor, fmt::format("the training data has other records than it was trained on, or the same "
                                            "in another order: their {} differ",
-                                           same_sizes ? "labels or pictures" : "sizes"));
+                                           other));
+}
+
+// Empty: the accuracies of both compare, as far as it is known.
+static std::string other_validation(const std::optional<ValidationSet>& saved, const ValidationSet& here) {
+  if (!saved || saved->samples == 0) return {};
+  if (saved->samples != here.samples)
+    return fmt::format("the validation data has {} samples, not the {} of the checkpoint", here.samples,
+                       saved->samples);
+  if (const std::string other = other_records(saved->records, here.records); !other.empty())
+    return fmt::format("the validation data has other records than that of the checkpoint: their {} differ", other);
+  if (saved->views != here.views)
+    return fmt::format("setting 'test-views' {}: the checkpoint's validation averaged {}", here.views,
+                       count_text(saved->views, "view"));
+  return {};
+}
+
+static bool knows_best(const Checkpoint& start, const ValidationSet& here) {
+  return start.best.accuracy >= 0 && other_validation(start.best.data, here).empty();
+}
+
+// The complete epochs but the one whose evaluation is due.
+static std::uint32_t evaluated_epochs(const Checkpoint& start) {
+  return start.cursor.epoch - (start.best.is_due && start.cursor.epoch > 0 ? 1 : 0);
+}
+
+BestEpoch starting_best(const Checkpoint& start, const ValidationSet* here, bool resumes) {
+  BestEpoch best = start.best;
+  if (!here) best.is_due = false;
+  if (!here || knows_best(start, *here)) return best;
+  best.accuracy = -1, best.epoch = 0;
+  best.since = resumes ? evaluated_epochs(start) : 0;
+  return best;
+}
+
+std::vector<std::string> notes_on_best(const Checkpoint& start, const ValidationSet* here,
+                                       const TrainerOptions& options) {
+  std::vector<std::string> notes;
+  if (!here) return notes;
+  const std::uint32_t since = starting_best(start, here, options.resumes).since;
+  if (since > 0 && !knows_best(start, *here)) {
+    const std::string other = other_validation(start.best.data, *here);
+    const bool keeps = options.keep_best && options.keep_checkpoints > 0;
+    if (!other.empty() || chooses_by_accuracy(options)) {
+      notes.push_back(fmt::format("{}; the best epoch is looked for from epoch {} on{}",
+                                  other.empty() ? "the checkpoint does not say which epoch was the best one" : other,
+                                  since, keeps ? ", and the checkpoints of the epochs before stay" : ""));
+    }
+  }
+  if (start.best.is_due)
+    notes.push_back("the run ended before the last epoch of the checkpoint was evaluated: that is done first");
+  return notes;
 }
 
 bool chooses_by_accuracy(const TrainerOptions& options) { return options.early_stop > 0 || options.keep_best; }
 
-bool follows_best(const BestEpoch& best, const TrainerOptions& options) {
-  return chooses_by_accuracy(options) || best.accuracy >= 0;
-}
-
 BestEpoch after_evaluation(const BestEpoch& best, const EvaluationReport& report) {
-  return report.accuracy > best.accuracy ? BestEpoch{report.accuracy, report.epoch + 1} : best;
+  BestEpoch next = best;
+  next.is_due = false;
+  if (report.accuracy > best.accuracy) next.accuracy = report.accuracy, next.epoch = report.epoch + 1;
+  return next;
 }
 
 bool stops_early(const Cursor& cursor, const BestEpoch& best, const TrainerOptions& options) {
-  const std::uint32_t patience = options.early_stop;
-  return patience > 0 && best.accuracy >= 0 && cursor.epoch >= best.epoch + patience;
+  const std::uint32_t patience = options.early_stop, due = best.is_due ? 1 : 0;
+  return patience > 0 && best.accuracy >= 0 && cursor.epoch >= best.epoch + patience + due;
 }
 
 bool is_over(const Cursor& cursor, const BestEpoch& best, const TrainerOptions& options) {

@@ -14,6 +14,7 @@ RunSpec travelled(const RunSpec& spec) { return run_spec_from_json(Json::parse(t
 TEST(RunSpec, IsTheSameAfterItTravelled) {
   TrainSpec train{
       .options = options_of_this_machine(), .graph = nn::build_network({.name = "mlp"}), .data = {}, .start = "x"};
+  train.prefix_token = "t";
   train.options.compute.seed = 7;
   train.options.compute.threads += 1;
   train.options.data.augment.max_random_scale = 1.1f;
@@ -27,6 +28,7 @@ TEST(RunSpec, IsTheSameAfterItTravelled) {
   const RunSpec sent = make_run_spec(train);
   const RunSpec got = travelled(sent);
   EXPECT_EQ(to_json(got), to_json(sent));
+  EXPECT_EQ(std::get<TrainSpec>(got.work).prefix_token, "t");
   const TrainOptions& options = std::get<TrainSpec>(got.work).options;
   EXPECT_EQ(options.job.hostfile, "hosts");
   EXPECT_EQ(options.job.batch, train::ElasticBatch::per_worker);

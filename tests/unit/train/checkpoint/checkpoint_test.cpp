@@ -10,6 +10,7 @@
 #include <set>
 
 #include <dtrain/base/hash.hpp>
+#include <dtrain/nn/graph_json.hpp>
 #include <dtrain/train/checkpoint.hpp>
 
 #include "checkpoint/checkpoint_tensors.hpp"
@@ -201,6 +202,24 @@ TEST_F(CheckpointFiles, AreListedNewestFirstAndOnlyWhenComplete) {
   for (const CheckpointName& name : list_checkpoints(prefix())) stems.push_back(Path(name.stem()).filename());
   EXPECT_EQ(stems, (std::vector<std::string>{"r8-10000", "r8-0002-step00000120", "r8-0002", "r8-0001"}));
   EXPECT_TRUE(list_checkpoints(folder_ / "none/x").empty());
+}
+
+// Otherwise a manifest of a few kilobytes would take as much memory as its network says.
+TEST_F(CheckpointFiles, MakeNoRoomForANetworkThatTheTensorsAreNotOf) {
+  save(1);
+  nn::GraphBuilder builder("huge", {1, 4, 4});
+  int x = builder.add("conv0", nn::Convolution{.out = 16'000'000, .kernel_h = 3, .kernel_w = 3}, {0});
+  x = builder.add("bn0", nn::BatchNorm{}, {x});
+  const nn::Graph huge = builder.finish(builder.add("fc1", nn::Dense{16'000}, {x}));
+  ASSERT_GT(huge.parameter_count, 1'000'000'000'000) << "four terabytes";
+  const Json document = Json::parse(read_file(file("r8-0001.json")), "");
+  Json changed = Json::object();
+  for (const auto& [key, value] : document.as_object()) {
+    if (key != "manifest_sha256") changed[key] = key == "graph" ? nn::graph_to_json(huge) : value;
+  }
+  changed["manifest_sha256"] = sha256_hex(bytes_of(changed.dump()));
+  overwrite(file("r8-0001.json"), changed.dump());
+  expect_error([&] { load_checkpoint(prefix(), 1); }, "damaged: tensor 'conv0_weight' is F32 [2, 1, 3, 3]");
 }
 
 // A folder in the way of the manifest's temporary file stands for every failure between the two writes.

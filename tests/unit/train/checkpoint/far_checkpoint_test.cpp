@@ -58,6 +58,17 @@ TEST_F(FarCheckpoints, HoldTheWholeState) {
   EXPECT_EQ(state_sha256(load_checkpoint(prefix(), 1, {}, {}, store)), state_sha256(saved));
 }
 
+TEST_F(FarCheckpoints, GetTheEvaluationThatWasDue) {
+  Checkpoint saved = small_checkpoint();
+  saved.best.is_due = true;
+  save_checkpoint({prefix(), 1}, saved, store);
+  save_evaluation({prefix(), 1}, {.accuracy = 0.5, .epoch = 1}, store);
+  const Checkpoint loaded = load_checkpoint(prefix(), 1, {}, {}, store);
+  EXPECT_EQ(loaded.best, (BestEpoch{.accuracy = 0.5, .epoch = 1}));
+  EXPECT_EQ(state_sha256(loaded), state_sha256(saved));
+  EXPECT_NO_THROW(save_evaluation({prefix(), 2}, {}, store)) << "there is none";
+}
+
 TEST_F(FarCheckpoints, OfAWebServerAreNamedByTheirFile) {
   expect_error<UsageError>([&] { list_checkpoints("https://host/m/r8", store); },
                            "name the .json file of one, such as https://host/m/r8-0001.json");

@@ -53,6 +53,27 @@ TEST(Reports, SurviveJsonExactly) {
   EXPECT_EQ(to_json(evaluation).at("seconds").as_number(), 1.5);
 }
 
+TEST(Reports, HaveATopKAccuracyWhereTheRunAsksForOne) {
+  EXPECT_EQ(to_json(kStep).at("top_k_accuracy").as_number(), 0.5);
+  StepReport step = kStep;
+  step.top_k_accuracy = kNotAskedFor;
+  EvaluationReport evaluation;
+  evaluation.top_k = 3;
+  evaluation.top_k_accuracy = 0.5;
+  EXPECT_EQ(to_json(evaluation).at("top_k").as_integer(), 3);
+  const auto back = std::get<EvaluationReport>(report_from_json(to_json(evaluation)));
+  EXPECT_EQ(back.top_k, 3);
+  EXPECT_EQ(back.top_k_accuracy, 0.5);
+  evaluation = {};
+  for (const ReportEvent& event : {ReportEvent(step), ReportEvent(EpochReport{}), ReportEvent(evaluation)}) {
+    const Json json = to_json(event);
+    EXPECT_FALSE(json.find("top_k_accuracy")) << json.dump();
+    EXPECT_FALSE(json.find("top_k")) << json.dump();
+    EXPECT_EQ(to_json(report_from_json(json)).dump(), json.dump());
+  }
+  EXPECT_TRUE(std::isnan(std::get<EvaluationReport>(report_from_json(to_json(evaluation))).top_k_accuracy));
+}
+
 TEST(Reports, OfADetectorSurviveJsonExactly) {
   StepReport step = kStep;
   step.accuracy = NAN;

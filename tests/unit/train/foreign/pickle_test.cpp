@@ -52,15 +52,44 @@ TEST(Pickle, RefusesWhatNoStackHolds) {
   }
 }
 
-// A storage's key is copied with each tensor of it.
+// Puts what describes a storage on the stack.
+std::string storage_with_key_of(int size) {
+  const std::string length{static_cast<char>(size % 256), static_cast<char>(size / 256), '\0', '\0'};
+  return "(X\x07\0\0\0storagectorch\nFloatStorage\nX"s + length + std::string(static_cast<std::size_t>(size), '1') +
+         "X\x03\0\0\0cpuK\x01t"s;
+}
+
+std::string repeated(std::string_view program, std::size_t times) {
+  std::string text;
+  for (std::size_t i = 0; i < times; ++i) text += program;
+  return text;
+}
+
 TEST(Pickle, RefusesStoragesWithLongKeys) {
-  const auto storage_with_key_of = [](int size) {
-    const std::string length{static_cast<char>(size % 256), static_cast<char>(size / 256), '\0', '\0'};
-    return "(X\x07\0\0\0storagectorch\nFloatStorage\nX"s + length + std::string(static_cast<std::size_t>(size), '1') +
-           "X\x03\0\0\0cpuK\x01tQ."s;
-  };
-  read(storage_with_key_of(1024));
-  expect_error<DataError>([&] { read(storage_with_key_of(1025)); }, "a storage with a key of 1025 bytes");
+  read(storage_with_key_of(1024) + "Q.");
+  expect_error<DataError>([&] { read(storage_with_key_of(1025) + "Q."); }, "a storage with a key of 1025 bytes");
+}
+
+// Four bytes make a storage of the same key, whatever its length.
+TEST(Pickle, KeepsAKeyOnce) {
+  const std::string program = storage_with_key_of(1024) + "q\0Q0h\0Q."s;
+  ByteReader reader(bytes_of(program), "p", "hint");
+  Pickle pickle;
+  pickle.read(reader);
+  ASSERT_EQ(pickle.storages().size(), 2u);
+  EXPECT_EQ(pickle.storages()[0]->key.size(), 1024u);
+  EXPECT_EQ(pickle.storages()[0]->key.data(), pickle.storages()[1]->key.data());
+}
+
+TEST(Pickle, RefusesMoreThanWeightsHave) {
+  const std::string many_tensors = "more tensors than a file of weights has";
+  const std::string storages = storage_with_key_of(1) + "q\0"s;
+  read(storages + repeated("h\0Q0"s, kMostTensors) + ".");
+  expect_error<DataError>([&] { read(storages + repeated("h\0Q0"s, kMostTensors + 1) + "."); }, many_tensors);
+  const std::string tensor = "ctorch._utils\n_rebuild_tensor_v2\nq\1("s + storages + "QK\0))tq\2"s;
+  read(tensor + repeated("h\1h\2R0"s, 2) + ".");
+  expect_error<DataError>([&] { read(tensor + repeated("h\1h\2R0"s, kMostTensors + 1) + "."); }, many_tensors);
+  expect_error<DataError>([] { read("N" + std::string(10 * kMostTensors + 1, '\x94') + "."); }, "more values than");
 }
 
 TEST(Pickle, MayHoldItself) {

@@ -136,12 +136,96 @@ TEST(RunEnds, NamesNoBestCheckpointThatIsGone) {
   EXPECT_EQ(best_words(best, 4, options), "best: " + prefix.string() + "-0002");
 }
 
-TEST(RunEnds, FollowTheBestWhereTheRunChoosesOrTheCheckpointNamesOne) {
+const ValidationSet kSameSet{.samples = 20, .records = {.sizes = "5a", .contents = "c0"}, .views = 2};
+
+// Where three epochs are complete and the second one was the best.
+Checkpoint evaluated_checkpoint() {
+  Checkpoint start = checkpoint_at({.epoch = 3}, 45);
+  start.best = {.accuracy = 0.5, .epoch = 2, .data = kSameSet};
+  return start;
+}
+
+TrainerOptions options_to_resume(std::uint32_t early_stop = 0, bool keep_best = false) {
   TrainerOptions options;
-  EXPECT_FALSE(follows_best({}, options));
-  EXPECT_TRUE(follows_best({.accuracy = 0, .epoch = 1}, options));
-  options.keep_best = true;
-  EXPECT_TRUE(follows_best({}, options));
+  options.epochs = 9;
+  options.early_stop = early_stop;
+  options.keep_best = keep_best;
+  options.keep_checkpoints = keep_best ? 1 : 0;
+  options.resumes = true;
+  return options;
+}
+
+TEST(BestOfTheRun, IsTakenOverOnTheSameData) {
+  Checkpoint start = evaluated_checkpoint();
+  start.best.since = 1;
+  EXPECT_EQ(starting_best(start, &kSameSet, true), start.best);
+  EXPECT_EQ(starting_best(start, nullptr, true), start.best) << "nothing new is compared with it";
+  ValidationSet moved = kSameSet;
+  moved.records.contents = "";  // behind a URL now
+  EXPECT_EQ(starting_best(start, &moved, true), start.best);
+  start.best.data.reset();
+  EXPECT_EQ(starting_best(start, &kSameSet, true), start.best) << "an older dtrain did not write the data";
+  EXPECT_TRUE(notes_on_best(start, &kSameSet, options_to_resume(2)).empty());
+}
+
+TEST(BestOfTheRun, OnOtherDataIsNotCompared) {
+  const Checkpoint start = evaluated_checkpoint();
+  ValidationSet other = kSameSet;
+  const auto expect_other = [&](const char* what) {
+    const BestEpoch best = starting_best(start, &other, true);
+    EXPECT_LT(best.accuracy, 0) << what;
+    EXPECT_EQ(best.since, 3u) << what;
+    EXPECT_EQ(notes_on_best(start, &other, options_to_resume()),
+              (std::vector<std::string>{std::string(what) + "; the best epoch is looked for from epoch 3 on"}));
+    other = kSameSet;
+  };
+  other.samples = 19;
+  expect_other("the validation data has 19 samples, not the 20 of the checkpoint");
+  other.records.sizes = "5b";
+  expect_other("the validation data has other records than that of the checkpoint: their sizes differ");
+  other.records.contents = "c1";
+  expect_other("the validation data has other records than that of the checkpoint: their labels or pictures differ");
+  other.views = 6;
+  expect_other("setting 'test-views' 6: the checkpoint's validation averaged 2 views");
+}
+
+// Of the epochs before, one may be better than all that come.
+TEST(BestOfTheRun, ThatTheCheckpointDoesNotNameMayBeAnyEpochBefore) {
+  Checkpoint start = evaluated_checkpoint();
+  start.best = {};
+  EXPECT_EQ(starting_best(start, &kSameSet, true).since, 3u);
+  EXPECT_EQ(starting_best(start, &kSameSet, false).since, 0u) << "another run begins";
+  EXPECT_EQ(notes_on_best(start, &kSameSet, options_to_resume(0, true)),
+            (std::vector<std::string>{"the checkpoint does not say which epoch was the best one; the best epoch is "
+                                      "looked for from epoch 3 on, and the checkpoints of the epochs before stay"}));
+  EXPECT_TRUE(notes_on_best(start, &kSameSet, options_to_resume()).empty()) << "the run does not choose";
+}
+
+TEST(BestOfTheRun, IsOpenWhileAnEvaluationIsDue) {
+  Checkpoint start = evaluated_checkpoint();
+  start.best.is_due = true;
+  const TrainerOptions options = options_to_resume(1);
+  EXPECT_FALSE(stops_early(start.cursor, start.best, options));
+  EXPECT_EQ(why_over(start, options), "");
+  EXPECT_TRUE(starting_best(start, &kSameSet, true).is_due);
+  EXPECT_FALSE(starting_best(start, nullptr, true).is_due) << "there are no data to do it with";
+  EXPECT_EQ(notes_on_best(start, &kSameSet, options).size(), 1u);
+  start.best.data->samples = 7;
+  EXPECT_EQ(starting_best(start, &kSameSet, true).since, 2u) << "the last epoch is compared yet";
+
+  EvaluationReport third;
+  third.epoch = 2;
+  third.accuracy = 0.25;
+  const BestEpoch worse = after_evaluation(start.best, third);
+  EXPECT_FALSE(worse.is_due);
+  EXPECT_EQ(worse.epoch, 2u);
+  EXPECT_TRUE(stops_early(start.cursor, worse, options));
+  start.best.since = 1;
+  third.accuracy = 0.75;
+  const BestEpoch better = after_evaluation(start.best, third);
+  EXPECT_EQ(better.epoch, 3u);
+  EXPECT_EQ(better.accuracy, 0.75);
+  EXPECT_EQ(better.since, 1u);
 }
 
 }  // namespace

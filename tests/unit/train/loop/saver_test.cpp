@@ -83,28 +83,6 @@ TEST_F(Saving, KeepsTheBestCheckpointBesideTheNewest) {
   EXPECT_EQ(load_checkpoint(*options_.checkpoint_prefix, 6).best.epoch, best);
 }
 
-// A run that goes on without choosing would leave a best behind that others have passed.
-TEST_F(Saving, FollowsTheBestOfTheRunBeforeThoughItDoesNotChoose) {
-  options_.schedule.base = 0.3;
-  options_.keep_best = true;
-  Accuracies heard;
-  const auto go_on = [&](std::uint32_t epochs, const Checkpoint* start) {
-    options_.epochs = epochs;
-    const auto executable = compile(*backend::make_reference_backend());
-    data::Loader training = loader(), validation = loader(false);
-    train(tiny_network(), *executable, training, &validation, *elastic::make_fixed_membership(comm::make_single()),
-          options_, start, heard);
-  };
-  go_on(1, nullptr);
-  options_.keep_best = false;
-  Checkpoint start = load_checkpoint(*options_.checkpoint_prefix, 1);
-  start.best.accuracy = heard.all[0] = 0;  // so that a later epoch is better
-  go_on(4, &start);
-  ASSERT_EQ(heard.all.size(), 4u);
-  EXPECT_GT(heard.best(), 1u);
-  EXPECT_EQ(load_checkpoint(*options_.checkpoint_prefix, 4).best.epoch, heard.best());
-}
-
 TEST_F(Saving, RemovesTheParametersOfMxnetWithTheirCheckpoint) {
   options_.epochs = 3;
   options_.keep_checkpoints = 1;
