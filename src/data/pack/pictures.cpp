@@ -58,6 +58,7 @@ PackList list_labelled(const PackOptions& options) {
                                 folder.string(), list.missing.front()),
                     "the paths in it are relative to this folder");
   }
+  count_unlabelled(list);
   return list;
 }
 
@@ -131,7 +132,7 @@ Pictures open_as(PictureFormat format, const PackOptions& options) {
     case PictureFormat::idx:
       return open_idx(options.sources);
     case PictureFormat::records:
-      return open_records(options.sources);
+      return open_records(options);
     default:
       break;
   }

@@ -34,7 +34,7 @@ PackResult pack_opened(const PackOptions& options, Pictures pictures);
 Pictures open_archives(const std::vector<Path>& files);
 Pictures open_cifar(const std::vector<Path>& files, std::size_t label_bytes);
 Pictures open_idx(const std::vector<Path>& files);
-Pictures open_records(const std::vector<Path>& files);
+Pictures open_records(const PackOptions& options);
 
 std::unique_ptr<PictureStore> make_folder_store(const Path& root);
 // Files of an archive by their names, for a list that was made elsewhere. Throws DataError for one that is not there.

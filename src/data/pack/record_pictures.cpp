@@ -7,14 +7,15 @@
 #include <dtrain/data/record.hpp>
 
 #include "pictures.hpp"
+#include "record/find_records.hpp"
 
 namespace dtrain::data {
 namespace {
 
-std::vector<Path> all_files(const std::vector<Path>& sources) {
+std::vector<Path> all_files(const PackOptions& options) {
   std::vector<Path> files;
-  for (const Path& source : sources) {
-    for (const Path& file : find_records(source.string())) files.push_back(file);
+  for (const Path& source : options.sources) {
+    for (const Path& file : find_records_to_pack(source.string(), options.out)) files.push_back(file);
   }
   return files;
 }
@@ -51,8 +52,8 @@ class RecordStore : public PictureStore {
 }  // namespace
 
 // Ids are given anew: those of several files need not differ. The names of classes must not, since labels stay.
-Pictures open_records(const std::vector<Path>& sources) {
-  const std::vector<Path> files = all_files(sources);
+Pictures open_records(const PackOptions& options) {
+  const std::vector<Path> files = all_files(options);
   std::vector<std::string> classes = class_names(files);
   auto store = std::make_unique<RecordStore>(files);
   PackList list = store->list();

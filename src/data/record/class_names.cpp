@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <optional>
 
@@ -15,26 +14,6 @@
 
 namespace dtrain::data {
 namespace {
-
-// The name of a set whose shard this may be: p_train of p_train_3.rec, else the name without its ending.
-std::string without_shard(const Path& rec) {
-  std::string stem = Path(rec).replace_extension().string();
-  const std::size_t mark = stem.rfind('_');
-  if (mark == stem.npos || mark + 1 == stem.size()) return stem;
-  const auto is_digit = [](unsigned char c) { return std::isdigit(c) != 0; };
-  const bool is_number = std::all_of(stem.begin() + static_cast<std::ptrdiff_t>(mark) + 1, stem.end(), is_digit);
-  return is_number ? stem.substr(0, mark) : stem;
-}
-
-// p_train_3 is the shard 3 of the split p_train of p: each may be the PREFIX that was packed. The prefix of the shard
-// alone comes last: the others are shared by all shards, of which there may be thousands behind a URL.
-std::vector<std::string> prefixes_of(const Path& rec) {
-  std::vector<std::string> prefixes{without_shard(rec)};
-  if (const auto packed = without_split(prefixes.front())) prefixes.push_back(*packed);
-  const std::string own = Path(rec).replace_extension().string();
-  if (own != prefixes.front()) prefixes.push_back(own);
-  return prefixes;
-}
 
 // The journal of `data pack` names the files that it is about: others of the prefix are of an earlier set, whose
 // classes may have been others. `data prepare` and people write names alone.

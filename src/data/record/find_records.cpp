@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -10,6 +11,7 @@
 #include <dtrain/net/ssh.hpp>
 
 #include "file_patterns.hpp"
+#include "find_records.hpp"
 #include "set_document.hpp"
 
 namespace dtrain::data {
@@ -53,24 +55,33 @@ std::vector<Path> files_beside(const std::string& prefix) {
 
 constexpr const char* kIncompleteHint = "copy every part of the set, or name the wanted files one by one";
 
-// The shards of this prefix that the document of `packed` names.
-std::vector<Path> named_shards(const std::string& prefix, const std::string& packed, net::ObjectStore* store) {
-  std::vector<Path> named;
+// What the document of a set says of the shards of one prefix.
+struct PackedShards {
+  std::vector<Path> made, unfinished;
+};
+
+PackedShards packed_shards(const std::string& prefix, const std::string& packed, net::ObjectStore* store) {
+  PackedShards said;
   const std::optional<Json> document = read_set_document(packed, store);
-  const Json* files = document ? document->find("files") : nullptr;
-  if (!files) return named;
-  for (const Json& each : files->as_array()) {
-    const Path file = Path(prefix).parent_path() / each.at("file").as_string();
-    if (shard_number(prefix, file)) named.push_back(file);
+  if (!document) return said;
+  const Path folder = Path(prefix).parent_path();
+  if (const Json* files = document->find("files")) {
+    for (const Json& each : files->as_array()) said.made.push_back(folder / each.at("file").as_string());
   }
-  return named;
+  said.unfinished = unfinished_in(*document, folder);
+  for (auto* files : {&said.made, &said.unfinished})
+    std::erase_if(*files, [&](const Path& file) { return !shard_number(prefix, file); });
+  return said;
 }
 
 // Without the last shards of a set the others have no gap, so that only what `data pack` wrote down shows it.
 void require_packed_shards(const std::string& prefix, const std::vector<Path>& there, net::ObjectStore* store) {
   for (const auto& packed : {std::optional(prefix), without_split(prefix)}) {
     if (!packed) continue;
-    for (const Path& file : advice_of([&] { return named_shards(prefix, *packed, store); })) {
+    const PackedShards said = advice_of([&] { return packed_shards(prefix, *packed, store); });
+    const bool is_far = store != nullptr;  // those of a folder are looked at where it is known what they are for
+    if (is_far && !said.unfinished.empty()) refuse_unfinished(said.unfinished.front(), *packed);
+    for (const Path& file : said.made) {
       if (std::find(there.begin(), there.end(), file) != there.end()) continue;
       throw DataError(fmt::format("{} is not there, but {} names it as a part of the set", file.string(),
                                   set_document_path(*packed).string()),
@@ -216,6 +227,32 @@ std::vector<Path> files_of(const std::string& part, const std::shared_ptr<net::O
   return files;
 }
 
+// Whether both are there, and the same file.
+bool is_same_file(const Path& a, const Path& b) {
+  std::error_code none;
+  return std::filesystem::equivalent(a, b, none);
+}
+
+// Refuses files of a folder that a run of `data pack` has yet to make: one that is missing, where `part` is the prefix
+// of shards, and one that is there still of an earlier set. `made`: as of find_records_to_pack(), or empty.
+void require_finished(const std::string& part, const std::vector<Path>& files, const Path& made) {
+  std::map<std::string, std::vector<Path>> known;  // by the prefix of the document, which all shards share
+  for (const Path& file : files) {
+    for (const std::string& prefix : prefixes_of(file)) {
+      const auto [entry, is_new] = known.try_emplace(prefix);
+      if (is_new && (made.empty() || !is_same_file(set_document_path(prefix), set_document_path(made.string())))) {
+        entry->second = advice_of([&] {
+          const std::optional<Json> document = read_set_document(prefix, nullptr);
+          return document ? unfinished_in(*document, file.parent_path()) : std::vector<Path>();
+        });
+      }
+      for (const Path& unfinished : entry->second) {
+        if (unfinished == file || shard_number(part, unfinished)) refuse_unfinished(unfinished, prefix);
+      }
+    }
+  }
+}
+
 // Blanks behind a comma belong to no name, unless a file has it.
 std::string without_blanks(const std::string& part) {
   const std::string name(trim(part));
@@ -223,20 +260,31 @@ std::string without_blanks(const std::string& part) {
   return is_as_given ? part : name;
 }
 
-}  // namespace
-
-std::vector<Path> find_records(const std::string& spec, const std::shared_ptr<net::ObjectStore>& store) {
+std::vector<Path> find_finished(const std::string& spec, const std::shared_ptr<net::ObjectStore>& store,
+                                const Path& made) {
   const bool has_comma = spec.find(',') != spec.npos;
   std::vector<Path> files;
   if (has_comma && !is_remote(spec)) files = near_files_of(spec);  // whose own name or folder may hold it
+  if (!files.empty()) require_finished(spec, files, made);
   if (!files.empty()) return files;
   for (const std::string& given : split(spec, ',')) {
     const std::string part = has_comma ? without_blanks(given) : given;
     if (part.empty()) throw UsageError(fmt::format("\"{}\" holds an empty name", spec));
     const std::vector<Path> found = files_of(part, store);
+    if (!is_remote(part)) require_finished(part, found, made);
     files.insert(files.end(), found.begin(), found.end());
   }
   return files;
+}
+
+}  // namespace
+
+std::vector<Path> find_records(const std::string& spec, const std::shared_ptr<net::ObjectStore>& store) {
+  return find_finished(spec, store, {});
+}
+
+std::vector<Path> find_records_to_pack(const std::string& spec, const Path& made) {
+  return find_finished(spec, {}, made);
 }
 
 }  // namespace dtrain::data

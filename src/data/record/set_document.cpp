@@ -1,5 +1,9 @@
 #include "set_document.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
 #include <string_view>
 
 #include <dtrain/data/remote.hpp>
@@ -18,6 +22,16 @@ std::optional<std::string> content_of(const Path& file, net::ObjectStore* store)
   return store->content(file.string(), *state, net::kLargestDocument);
 }
 
+// The name of a set whose shard this may be: p_train of p_train_3.rec, else the name without its ending.
+std::string without_shard(const Path& rec) {
+  std::string stem = Path(rec).replace_extension().string();
+  const std::size_t mark = stem.rfind('_');
+  if (mark == stem.npos || mark + 1 == stem.size()) return stem;
+  const auto is_digit = [](unsigned char c) { return std::isdigit(c) != 0; };
+  const bool is_number = std::all_of(stem.begin() + static_cast<std::ptrdiff_t>(mark) + 1, stem.end(), is_digit);
+  return is_number ? stem.substr(0, mark) : stem;
+}
+
 }  // namespace
 
 Path set_document_path(const std::string& prefix) { return prefix + ".pack.json"; }
@@ -33,6 +47,28 @@ std::optional<std::string> without_split(const std::string& prefix) {
     if (prefix.ends_with(split)) return prefix.substr(0, prefix.size() - split.size());
   }
   return std::nullopt;
+}
+
+std::vector<std::string> prefixes_of(const Path& rec) {
+  std::vector<std::string> prefixes{without_shard(rec)};
+  if (const auto packed = without_split(prefixes.front())) prefixes.push_back(*packed);
+  const std::string own = Path(rec).replace_extension().string();
+  if (own != prefixes.front()) prefixes.push_back(own);
+  return prefixes;
+}
+
+std::vector<Path> unfinished_in(const Json& document, const Path& folder) {
+  std::vector<Path> files;
+  if (const Json* names = document.find("unfinished")) {
+    for (const Json& name : names->as_array()) files.push_back(folder / name.as_string());
+  }
+  return files;
+}
+
+void refuse_unfinished(const Path& file, const std::string& prefix) {
+  throw DataError(fmt::format("{}: is not finished, as {} says: `dtrain data pack` was interrupted, or still runs",
+                              file.string(), set_document_path(prefix).string()),
+                  "run the same command again, which goes on where it was interrupted");
 }
 
 }  // namespace dtrain::data

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/files.hpp>
@@ -30,5 +31,16 @@ std::invoke_result_t<Ask> advice_of(const Ask& ask) try {
 
 // p of p_train, p_val and p_test, which `data pack` makes of one prefix; nullopt for other names.
 std::optional<std::string> without_split(const std::string& prefix);
+
+// p_train_3 is the shard 3 of the split p_train of p: each may be the PREFIX that was packed. The prefix of the shard
+// alone comes last: the others are shared by all shards, of which there may be thousands behind a URL.
+std::vector<std::string> prefixes_of(const Path& rec);
+
+// The files that `data pack` has yet to make, which stand in the document from the beginning of a run to its end; such
+// a file is missing, or of an earlier set with other labels. `folder`: of the document. Throws DataError where it is
+// damaged.
+std::vector<Path> unfinished_in(const Json& document, const Path& folder);
+// `file` is one of those of the document of `prefix`.
+[[noreturn]] void refuse_unfinished(const Path& file, const std::string& prefix);
 
 }  // namespace dtrain::data

@@ -179,6 +179,27 @@ TEST_F(PackSafety, GoesOnWithAStoppedPlanAndItsParts) {
   EXPECT_EQ(read_file(folder / "p.pack.json").find("unfinished"), std::string::npos);
 }
 
+TEST_F(PackSafety, AStoppedSetIsReadByNothingButTheRunThatGoesOnWithIt) {
+  write_class(folder / "photos/cat", 5);
+  write_class(folder / "photos/dog", 5);
+  PackOptions options = options_from({folder / "photos"});
+  pack(options);
+  options.sources = {folder / "p"};
+  options.shuffle = options.force = true;
+  options.progress = [](std::uint64_t done, std::uint64_t) {
+    if (done == 3) throw Error("stopped");
+  };
+  expect_error<Error>([&] { pack(options); }, "stopped");
+  expect_error([&] { find_records((folder / "p").string()); }, "p.rec: is not finished, as ");
+  PackOptions other = options_from({folder / "p"});
+  other.out = folder / "other";
+  expect_error([&] { pack(other); }, "p.rec: is not finished, as ");
+  options.progress = nullptr;
+  EXPECT_EQ(pack(options).files.at(0).records, 10u);
+  EXPECT_EQ(find_records((folder / "p").string()).size(), 1u);
+  EXPECT_EQ(pack(other).files.at(0).records, 10u);
+}
+
 TEST_F(PackSafety, WritesOverTheIndexAndTheListThatItMadeItself) {
   write_class(folder / "photos/cat", 2);
   PackOptions options = options_from({folder / "photos"});

@@ -113,6 +113,29 @@ TEST(FindRecords, SaysWhichPartOfASetIsMissing) {
   expect_error([&] { find_records(folder / "x*.rec"); }, "no record file has such a name");
 }
 
+TEST(FindRecords, RefusesWhatAnInterruptedPackHasYetToMake) {
+  TemporaryFolder folder;
+  for (const char* name : {"p_train_0", "p_train_1", "p_train_2", "p_val_0", "q", "q_1"}) records(folder, name, 1);
+  const auto unfinished = [&](const char* document, const std::string& files) {
+    write_file_atomic(folder / document, fmt::format(R"({{"plan": "1f", "files": [], "unfinished": [{}]}})", files));
+  };
+  unfinished("p.pack.json", R"("p_train_2.rec", "p_train_3.rec")");  // one of the set before, and one that is missing
+  constexpr const char* kSaid = "p_train_2.rec: is not finished, as ";
+  for (const char* name : {"p_train", "p_train_2", "p_train_2.rec", "p_train_*.rec"})
+    expect_error([&] { find_records(folder / name); }, kSaid);
+  expect_error([&] { find_records((folder / "q").string() + "," + (folder / "p_train_2").string()); }, kSaid);
+  EXPECT_EQ(found(folder, folder / "p_train_1.rec"), Names{"p_train_1.rec"}) << "it is finished";
+  EXPECT_EQ(found(folder, folder / "p_val"), Names{"p_val_0.rec"});
+  unfinished("p.pack.json", R"("p_train_3.rec")");
+  expect_error([&] { find_records(folder / "p_train"); }, "run the same command again");
+  EXPECT_EQ(found(folder, folder / "p_train_2.rec"), Names{"p_train_2.rec"});
+  for (const char* document : {"q.pack.json", "q_1.pack.json"}) unfinished(document, R"("q.rec", "q_1.rec")");
+  for (const char* name : {"q", "q.", "q.rec", "q_1"})
+    expect_error([&] { find_records(folder / name); }, ".rec: is not finished, as ");
+  unfinished("q.pack.json", "1");
+  EXPECT_EQ(found(folder, folder / "q"), Names{"q.rec"}) << "a damaged document says nothing";
+}
+
 TEST(FindRecords, KnowsTheLastPartsOfASetFromWhatWasPacked) {
   TemporaryFolder folder;
   for (const char* name : {"p_0", "p_train_0", "p_train_1", "p_val_0"}) records(folder, name, 1);
