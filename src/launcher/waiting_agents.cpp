@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/own_files.hpp>
 #include <dtrain/base/pipe.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/base/wait_status.hpp>
@@ -51,19 +52,31 @@ void WaitingAgents::look() {
   if (refuses_) return;
   std::vector<Path> orders = folder_.orders_for(host_);
   std::erase_if(orders, [this](const Path& order) { return std::ranges::find(begun_, order) != begun_.end(); });
-  if (orders.empty()) return;
   begun_.insert(begun_.end(), orders.begin(), orders.end());
-  const Path& newest = *std::ranges::max_element(orders, {}, time_of);  // the others are of coordinators that are lost
-  try {
-    start(newest);
-  } catch (const std::exception& error) {
-    note_(fmt::format("{}: {}", newest.filename().string(), error.what()));
-    report_end(newest, fmt::format("its agent does not start: {}", error.what()));
+  while (!orders.empty()) {
+    const auto newest = std::ranges::max_element(orders, {}, time_of);
+    if (obey(*newest)) return;  // the others are of coordinators that are lost
+    orders.erase(newest);
   }
 }
 
+// Starts an agent, or reports why not. False: another user may have written the order.
+bool WaitingAgents::obey(const Path& order) {
+  try {
+    start(order);
+  } catch (const ForeignFile& error) {
+    note_(fmt::format("{}; {}", error.what(), error.hint()));
+    report_end(order, fmt::format("its agent does not start: {}", error.what()));
+    return false;
+  } catch (const std::exception& error) {
+    note_(fmt::format("{}: {}", order.filename().string(), error.what()));
+    report_end(order, fmt::format("its agent does not start: {}", error.what()));
+  }
+  return true;
+}
+
 void WaitingAgents::start(const Path& order) {
-  const elastic::AgentOrder join = elastic::agent_order_from_json(Json::parse(read_file(order), order.string()));
+  const elastic::AgentOrder join = elastic::agent_order_from_json(Json::parse(read_own_file(order), order.string()));
   for (const Running& agent : running_) kill_session(agent.process, agent.mark);
   Running agent{.order = order, .log = elastic::agent_log(join), .mark = elastic::tree_mark(join)};
   make_folder(agent.log.parent_path());

@@ -6,6 +6,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/json.hpp>
+#include <dtrain/base/own_files.hpp>
 #include <dtrain/elastic/agent.hpp>
 
 namespace dtrain::launcher {
@@ -16,14 +17,25 @@ constexpr std::string_view kHostEnd = ".json", kOrderEnd = ".order", kEndEnd = "
 // Between a host's name and the number of an order; no name of a host holds it.
 constexpr char kOfHost = '+';
 
+// Older versions wrote fewer keys.
+std::string text_if_any(const Json& json, std::string_view key) {
+  const Json* text = json.find(key);
+  return text ? text->as_string() : "";
+}
+
 std::optional<WaitingHost> host_in(const Path& file) {
   try {
     const Json json = Json::parse(read_file(file), file.string());
     const auto state = enum_value(kWaitingStateNames, json.at("state").as_string());
-    if (!state) return std::nullopt;
-    const Json* process = json.find("process");  // older versions wrote none
-    return WaitingHost{json.at("host").as_string(), *state, json.at("pid").as_integer(), json.at("time").as_integer(),
-                       process ? process->as_string() : ""};
+    const std::string& host = json.at("host").as_string();
+    // Orders for the host have its name, which must not lead out of the folder.
+    if (!state || file.filename() != host + std::string(kHostEnd)) return std::nullopt;
+    return WaitingHost{host,
+                       *state,
+                       json.at("pid").as_integer(),
+                       json.at("time").as_integer(),
+                       text_if_any(json, "process"),
+                       text_if_any(json, "machine")};
   } catch (const Error&) {  // removed meanwhile, or damaged
     return std::nullopt;
   }
@@ -37,13 +49,14 @@ void remove_quietly(const Path& file) {
 }  // namespace
 
 void WaitingFolder::renew(const WaitingHost& host) const {
-  make_folder(path_);
+  make_own_folder(path_);
   const Json json = Json::object({{"schema", "dtrain.waiting/1"},
                                   {"host", host.name},
                                   {"state", enum_name(kWaitingStateNames, host.state)},
                                   {"pid", host.pid},
                                   {"time", host.time},
-                                  {"process", host.process}});
+                                  {"process", host.process},
+                                  {"machine", host.machine}});
   write_file_atomic(path_ / (host.name + std::string(kHostEnd)), json.dump() + "\n");
 }
 
@@ -80,7 +93,7 @@ std::vector<WaitingHost> WaitingFolder::hosts() const {
 }
 
 Path WaitingFolder::give(const std::string& host, const elastic::AgentOrder& order) const {
-  make_folder(path_);
+  make_own_folder(path_);
   Path file = path_ / fmt::format("{}{}{}{}", host, kOfHost, order.tree, kOrderEnd);
   write_file_atomic(file, elastic::to_json(order).dump(), kOrderMode);
   return file;

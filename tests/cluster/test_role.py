@@ -6,7 +6,7 @@ import urllib.parse
 import pytest
 from cloud import UP
 from faults import error
-from policy import policy_of
+from policy import Needed, policy_of, tags_as_keys
 
 NAME, PATH = "dtrain-demo-us-east-1", "/dtrain/us-east-1/demo/"
 UNKNOWN_PROFILE = error("InvalidParameterValue", f"Value ({NAME}) for parameter iamInstanceProfile.name is invalid. Invalid IAM "
@@ -78,6 +78,34 @@ def test_the_role_of_a_head_that_heals_is_enough_to_heal(cloud, demo, iam, progr
     printed = cloud.cluster("iam-policy", "demo", "--for", "head", "--heal", "--json").stdout
     assert {one["Sid"] for one in json.loads(printed)["Statement"]} == {one["Sid"] for one in rights(iam)}
     assert "--for head" in cloud.cluster("iam-policy", "--heal", status=2).stderr
+
+
+def test_a_program_on_a_head_that_heals_ends_no_head_and_changes_no_secret(cloud, demo, iam):
+    """Every program there can use the role."""
+    demo("--heal")
+    policy = policy_of(json.dumps({"Version": "2012-10-17", "Statement": rights(iam)}), cloud.proxy.account)
+    nodes = {cloud.tags(one["InstanceId"])["dtrain:node"]: one["InstanceId"] for one in cloud.of_cluster("demo")}
+    group = cloud.ec2.describe_security_groups(Filters=[{"Name": "tag:dtrain:cluster", "Values": ["demo"]}])["SecurityGroups"][0]
+    there = {"security-group": {tag["Key"]: tag["Value"] for tag in group["Tags"]}} | {
+        name: cloud.tags(identity) for name, identity in nodes.items()}
+
+    def may(action, on, keys=()):
+        kind = on if on in ("security-group", "volume") else "instance"
+        more = {"aws:TagKeys": list(keys)} if keys else {}
+        return policy.allows(Needed(f"ec2:{action}", f"arn:aws:ec2:us-east-1:123456789012:{kind}/x", **tags_as_keys(
+            "Resource", there[on]), **more), "us-east-1")
+
+    assert may("TerminateInstances", "w0001") and not may("TerminateInstances", "head")
+    assert may("CreateTags", "w0001", ["dtrain:node", "Name"]) and may("CreateTags", "security-group", ["dtrain:healer", "dtrain:event:3"])
+    assert not may("CreateTags", "head", ["dtrain:node"])
+    for key in ("dtrain:cluster", "dtrain:role", "demo-aws-dl-cfn-elastic-worker", "anything"):
+        assert not may("CreateTags", "w0001", [key, "Name"]), key
+    for key in ("dtrain:admission", "dtrain:cluster", "dtrain:head", "dtrain:option:image", "dtrain:rules", "dtrain:stopped", "x"):
+        assert not may("CreateTags", "security-group", [key, "dtrain:healer"]), key
+    for role, allowed in (("worker", True), ("head", False)):
+        tags = tags_as_keys("Request", {"dtrain:cluster": "demo", "dtrain:role": role})
+        right = Needed("ec2:RunInstances", "arn:aws:ec2:us-east-1:123456789012:instance/new", **tags)
+        assert policy.allows(right, "us-east-1") == allowed, role
 
 
 def test_a_profile_of_the_account_is_used_and_stays(cloud, demo, iam):

@@ -1,8 +1,10 @@
 """The whole life of a cluster on machines: up, train --cluster, add, remove, down, as a user runs them on a laptop."""
 
+import contextlib
 import json
 import os
 import pathlib
+import pty
 import re
 import shutil
 import subprocess
@@ -166,6 +168,38 @@ def test_r08_a_machine_that_ends_at_once_makes_the_cluster_smaller(laptop):
 
 def agents(status):
     return {node["name"]: node["agent"] for node in status["nodes"]}
+
+
+def shown_on_a_terminal(cloud, *words, **streams):
+    """What a command writes to a terminal, which is both its streams but for those that are given."""
+    master, terminal = pty.openpty()
+    streams = {"stdout": terminal, "stderr": terminal, **streams}
+    process = subprocess.Popen([cloud.program, *words], env={**cloud.environment, "TERM": "xterm"}, cwd=cloud.folder,
+                               stdin=subprocess.DEVNULL, **streams)
+    os.close(terminal)
+    shown = b""
+    with contextlib.suppress(OSError):  # the end of the other side
+        while piece := os.read(master, 4096):
+            shown += piece
+    os.close(master)
+    assert process.wait(120) == 0, shown
+    return shown
+
+
+def test_what_a_program_on_the_head_writes_is_shown_on_a_terminal_and_not_obeyed(laptop):
+    """The clipboard of the terminal is not written, on either stream; a redrawn line is its last state. A file gets all bytes."""
+    cloud = laptop.cloud
+    laptop.up("-w", 1)
+    evil = r"printf 'out\033]52;c;eA==\007\n'; printf 'err\033]52;c;eA==\007\n1%%\r2%%\nend\033[2J' >&2"
+    words = ("launch", "--cluster", "demo", "-n", "1", "--job-dir")
+    shown = shown_on_a_terminal(cloud, *words, "j1", "--", "sh", "-c", evil)
+    lines = shown.decode().split("\r\n")
+    assert {"out^[]52;c;eA==^G", "err^[]52;c;eA==^G", "2%", "end^[[2J"} <= set(lines), shown
+    assert b"\033]" not in shown and b"\033[2J" not in shown, shown
+    with open(cloud.folder / "errors", "wb") as errors:
+        shown = shown_on_a_terminal(cloud, *words, "j2", "--", "sh", "-c", evil, stderr=errors)
+    assert shown == b"out^[]52;c;eA==^G\r\n", shown
+    assert b"err\033]52;c;eA==\007\n" in (cloud.folder / "errors").read_bytes()
 
 
 @pytest.mark.slow

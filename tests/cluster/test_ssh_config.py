@@ -77,3 +77,14 @@ def test_r24_a_file_that_was_not_there_is_made_for_its_owner_alone(cloud, ssh):
     assert cloud.json("ssh", "demo", "--write-config")["hosts"] == ["demo.head", "demo.w0001"]
     assert ssh.stat().st_mode & 0o777 == 0o700 and (ssh / "config").stat().st_mode & 0o777 == 0o600
     cloud.cluster("ssh", "none-such", "--write-config", status=2)
+
+
+@pytest.mark.parametrize("tag", ["w0001 github.com", "w0001\n  ProxyCommand touch /x", "*"])
+def test_r24_a_tag_that_is_no_name_reaches_no_configuration(cloud, ssh, tag):
+    """Whoever may change tags chooses neither other hosts for this machine nor commands."""
+    worker = next(one["InstanceId"] for one in cloud.of_cluster("demo") if cloud.tags(one["InstanceId"])["dtrain:node"] == "w0001")
+    cloud.ec2.create_tags(Resources=[worker], Tags=[{"Key": "dtrain:node", "Value": tag}])
+    assert cloud.cluster("ssh", "demo", "--write-config").stdout == f"demo.head\ndemo.{worker}\n"
+    written = (cloud.folder / "home/.dtrain/clusters/demo/ssh_config").read_text()
+    assert "github.com" not in written and "ProxyCommand" not in written and "*" not in written
+    assert meant(ssh, "github.com")["hostname"] == "github.com" and meant(ssh, f"demo.{worker}")["hostname"] == addresses(cloud)[worker]

@@ -71,7 +71,8 @@ void forget(const std::string& name);
 // of the cluster.
 net::SshOptions ssh_options_of_registered(const std::string& name);
 
-// On the head. The cluster that this machine is the head of; nullopt: it is not. Throws DataError.
+// On the head. The cluster that this machine is the head of; nullopt: it is not. Throws DataError, and ForeignFile
+// where another user may have written FOLDER/cluster.json.
 [[nodiscard]] std::optional<RegisteredCluster> headed_here(const std::string& name);
 // This machine becomes, or is no longer, the head.
 void become_head(const RegisteredCluster& cluster);

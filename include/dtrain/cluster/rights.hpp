@@ -33,7 +33,8 @@ void check_scope(const RightsScope& scope);
 Json user_rights(const RightsScope& scope);
 
 // The rights of a head that follows the tags of its instances: describe instances, set the status tag of the cluster's
-// instances, and terminate its workers. One that heals may also start machines of its cluster and set all their tags.
+// instances, and terminate its workers. One that heals may also start workers of its cluster and write down what it
+// did, by the tags that healing needs and no others.
 Json head_rights(const RightsScope& scope);
 // The rights of a worker that starts a lost head again: describe the cluster, start a head by the launch template that
 // `up` made for it and by nothing else, and write down what was done.

@@ -21,7 +21,8 @@ struct SshEntry {
 };
 // Pure. A word as ssh's configuration takes it: blanks need quotes, and a percent sign is doubled.
 std::string ssh_word(const std::string& text);
-// Pure. The Host blocks of these names.
+// Pure. The Host blocks of these names. Throws UsageError for a name that is none, or a pattern, and for a value that
+// would be more than a line.
 std::string ssh_blocks(const std::string& cluster, const std::vector<SshEntry>& entries);
 // Writes them, for clusters of any kind. Throws Error. Returns the file.
 Path write_ssh_blocks(const std::string& cluster, const std::vector<SshEntry>& entries);

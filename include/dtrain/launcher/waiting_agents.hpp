@@ -21,7 +21,7 @@ class WaitingAgents {
   WaitingAgents(const WaitingAgents&) = delete;
 
   // Starts agents for new orders, and reports those that ended. An agent whose coordinator gives the host a new order
-  // is lost to it, and is ended. Throws nothing.
+  // is lost to it, and is ended. Orders of other users are refused. Throws nothing.
   void look();
   void refuse_orders() { refuses_ = true; }
   bool any() const;             // an agent runs
@@ -29,6 +29,7 @@ class WaitingAgents {
 
  private:
   struct Running;
+  bool obey(const Path& order);
   void start(const Path& order);
   void reap();
   void report_end(const Path& order, const std::string& reason) const;
@@ -38,7 +39,7 @@ class WaitingAgents {
   const Note note_;
   std::vector<std::string> command_;
   std::vector<Running> running_;
-  std::vector<Path> begun_;  // orders of which an agent was started, or that are damaged
+  std::vector<Path> begun_;  // orders of which an agent was started, or that are damaged or foreign
   bool refuses_ = false;
 };
 

@@ -1,7 +1,7 @@
 // The files by which a coordinator and the hosts that wait for it find each other: <job folder>/waiting. A host has one
 // file, which it renews, and one more for each order that a coordinator gives it. Only their owner may read orders,
-// because they hold the job's token. Every file has one writer, is replaced atomically, and is found by listing the
-// folder.
+// because they hold the job's token, and only that user obeys them; the folder is made for its owner alone. Every file
+// has one writer, is replaced atomically, and is found by listing the folder.
 #pragma once
 
 #include <chrono>
@@ -27,6 +27,7 @@ struct WaitingHost {
   std::int64_t time = 0;  // seconds since 1970 by that host's clock, of the last renewal
   // process_identity() of the pid: whether it is a process of this machine, and still the same one.
   std::string process{};
+  std::string machine{};  // what that machine calls itself; for people
   friend bool operator==(const WaitingHost&, const WaitingHost&) = default;
 };
 

@@ -6,6 +6,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/cluster/admission.hpp>
 #include <dtrain/cluster/emr.hpp>
 
 #include "ec2_fields.hpp"
@@ -176,7 +177,8 @@ Node node_of(const net::Element& instance) {
             .disk_in_machine = instance.value("rootDeviceType") == "instance-store",
             .tags = tags_of(instance)};
   node.name = value_of(node.tags, tag::kNode);
-  if (node.name.empty()) node.name = node.instance_id;
+  // A tag that was changed by hand: names stand in command lines and in the configuration of ssh.
+  if (node.name.empty() || !is_plain_word(node.name)) node.name = node.instance_id;
   node.role = value_of(node.tags, tag::kRole) == "head" ? Role::head : Role::worker;
   node.base = value_of(node.tags, tag::kBase) == "yes";
   node.elastic = node.tags.count(elastic_tag(value_of(node.tags, tag::kCluster))) > 0;

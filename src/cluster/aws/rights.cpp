@@ -7,7 +7,9 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/cluster/budget.hpp>
 #include <dtrain/cluster/fleet.hpp>
+#include <dtrain/cluster/tagged_prices.hpp>
 #include <dtrain/cluster/wish.hpp>
 
 #include "head_role.hpp"
@@ -155,21 +157,33 @@ Json read_of_fleet(const Narrowing& narrow) {
                narrow.here());
 }
 
-void add_machines(const Narrowing& narrow, Json& statements) {
-  statements.push_back(
-      allow("StartMachines", {"ec2:RunInstances"}, narrow.of_ec2({"instance", "volume"}), narrow.made()));
+std::string of_resource(const char* key) { return std::string("aws:ResourceTag/") + key; }
+
+// What a machine is started with, beside the instance and its disks.
+void add_parts_of_machines(const Narrowing& narrow, Json& statements) {
   statements.push_back(allow("StartWithOwn", {"ec2:RunInstances"}, narrow.of_ec2({"launch-template", "security-group"}),
                              narrow.owned()));
   Names others = narrow.of_ec2(
       {"capacity-reservation", "image", "key-pair", "network-interface", "placement-group", "snapshot", "subnet"});
   statements.push_back(allow("StartWith", {"ec2:RunInstances"}, others, {}));
-  // A fleet starts its machines by RunInstances, which the statements above narrow.
+  // A fleet starts its machines by RunInstances, which the other statements narrow.
   statements.push_back(allow("StartFleets", {"ec2:CreateFleet"}, {"*"}, narrow.here()));
+}
+
+void add_machines(const Narrowing& narrow, Json& statements) {
+  statements.push_back(
+      allow("StartMachines", {"ec2:RunInstances"}, narrow.of_ec2({"instance", "volume"}), narrow.made()));
+  add_parts_of_machines(narrow, statements);
 }
 
 Json tags_of_machines(const Narrowing& narrow) {
   return allow("TagMade", {"ec2:CreateTags"}, narrow.of_ec2({"*"}),
                Conditions().add("StringEquals", "ec2:CreateAction", {"CreateFleet", "RunInstances"}));
+}
+
+Json end_workers(const Narrowing& narrow) {
+  return allow("EndWorkers", {"ec2:TerminateInstances"}, narrow.of_ec2({"instance"}),
+               narrow.owned().add("StringEquals", of_resource(tag::kRole), {"worker"}));
 }
 
 // Roles are given only to machines of EC2, whose name ends with ".cn" in China.
@@ -179,14 +193,29 @@ Json giving(const char* id, const std::string& role) {
 }
 
 // What a healer calls that does not start heads: it makes nothing but workers, by the cluster's own launch template,
-// which may give them their role.
+// which may give them their role. Every program on the head can use these rights, so they reach neither the head itself
+// nor the tags that say what the cluster is. That a launch template is used is no condition: whoever uses one may give
+// the machine other user data.
 void add_healing(const Narrowing& narrow, Json& statements) {
+  const Names instances = narrow.of_ec2({"instance"});
   statements.push_back(reads(narrow));
   statements.push_back(allow("ReadImages", {"ssm:GetParameter"}, {narrow.public_parameters()}, {}));
-  add_machines(narrow, statements);
+  statements.push_back(
+      allow("StartWorkers", {"ec2:RunInstances"}, instances,
+            narrow.made().add("StringEquals", std::string("aws:RequestTag/") + tag::kRole, {"worker"})));
+  statements.push_back(allow("StartWithDisks", {"ec2:RunInstances"}, narrow.of_ec2({"volume"}), narrow.made()));
+  add_parts_of_machines(narrow, statements);
   statements.push_back(tags_of_machines(narrow));
-  statements.push_back(allow("ChangeOwn", {"ec2:CreateTags", "ec2:TerminateInstances"},
-                             narrow.of_ec2({"instance", "security-group"}), narrow.owned()));
+  statements.push_back(allow("TagWorkers", {"ec2:CreateTags"}, instances,
+                             narrow.owned()
+                                 .add("StringEquals", of_resource(tag::kRole), {"worker"})
+                                 .add("ForAllValues:StringEquals", "aws:TagKeys",
+                                      {tag::kName, tag::kNode, tag::kLeft, tag::kReplaced, tag::kStatus})));
+  statements.push_back(allow("TellWhatWasDone", {"ec2:CreateTags"}, narrow.of_ec2({"security-group"}),
+                             narrow.owned().add("ForAllValues:StringLike", "aws:TagKeys",
+                                                {std::string(tag::kEvent) + "*", tag::kHealer, tag::kLastNode,
+                                                 tag::kLaunches, tag::kPrices, tag::kSpent, tag::kWish})));
+  statements.push_back(end_workers(narrow));
   statements.push_back(allow("ReadRoles", {"iam:GetInstanceProfile", "iam:ListInstanceProfiles"}, {"*"}, {}));
   statements.push_back(giving("GiveRoleToWorkers", narrow.role_of_workers()));
 }
@@ -321,9 +350,7 @@ Json head_rights(const RightsScope& scope) {
   // The right covers this one tag key, so that the head cannot make another machine a node or change roles.
   statements.push_back(allow("SetStatus", {"ec2:CreateTags"}, instances,
                              narrow.owned().add("ForAllValues:StringEquals", "aws:TagKeys", {tag::kStatus})));
-  statements.push_back(
-      allow("EndWorkers", {"ec2:TerminateInstances"}, instances,
-            narrow.owned().add("StringEquals", fmt::format("aws:ResourceTag/{}", tag::kRole), {"worker"})));
+  statements.push_back(end_workers(narrow));
   return policy(std::move(statements));
 }
 
@@ -336,9 +363,8 @@ Json worker_rights(const RightsScope& scope) {
                              narrow.by_template(narrow.made().add("StringEquals", role_tag, {"head"}))));
   statements.push_back(
       allow("StartHeadWithDisk", {"ec2:RunInstances"}, narrow.of_ec2({"volume"}), narrow.by_template(narrow.made())));
-  statements.push_back(
-      allow("StartHeadByTemplate", {"ec2:RunInstances"}, narrow.of_ec2({"launch-template"}),
-            narrow.owned().add("StringEquals", std::string("aws:ResourceTag/") + tag::kRole, {"head"})));
+  statements.push_back(allow("StartHeadByTemplate", {"ec2:RunInstances"}, narrow.of_ec2({"launch-template"}),
+                             narrow.owned().add("StringEquals", of_resource(tag::kRole), {"head"})));
   statements.push_back(allow("StartHeadWith", {"ec2:RunInstances"},
                              narrow.of_ec2({"capacity-reservation", "image", "key-pair", "network-interface",
                                             "placement-group", "security-group", "snapshot", "subnet"}),

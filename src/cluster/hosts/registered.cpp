@@ -8,6 +8,7 @@
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/machine.hpp>
+#include <dtrain/base/own_files.hpp>
 #include <dtrain/base/text.hpp>
 
 namespace dtrain::cluster {
@@ -18,6 +19,7 @@ constexpr int kNewestSchema = 1;
 constexpr const char* kRegistered = "registered.json";
 constexpr const char* kHeadFile = "head.json";
 constexpr const char* kClusterFile = "cluster.json";
+constexpr unsigned kReadableFile = 0644;
 constexpr double kSecondsOfAnHour = 3600;
 constexpr std::chrono::seconds kToConnect{8};
 
@@ -59,9 +61,9 @@ void check_schema(const Json& json, std::string_view source) {
   }
 }
 
-std::optional<RegisteredCluster> read_document(const Path& file) {
+std::optional<RegisteredCluster> read_document(const Path& file, std::string (*read)(const Path&) = read_file) {
   if (!is_listed(file)) return std::nullopt;
-  return registered_cluster_from(Json::parse(read_file(file), file.string()), file.string());
+  return registered_cluster_from(Json::parse(read(file), file.string()), file.string());
 }
 
 }  // namespace
@@ -165,7 +167,8 @@ std::optional<RegisteredCluster> headed_here(const std::string& name) {
   const Path file = folder_of_user(name) / kHeadFile;
   if (!is_listed(file)) return std::nullopt;
   const Json json = Json::parse(read_file(file), file.string());
-  auto cluster = read_cluster(json.at("folder").as_string());
+  // Its hosts get the programs and tokens of the jobs.
+  auto cluster = read_document(Path(json.at("folder").as_string()) / kClusterFile, read_own_file);
   // Home folders may be shared too, and a head that was lost may have been replaced.
   if (cluster && cluster->machine != host_name()) cluster.reset();
   return cluster;
@@ -189,7 +192,7 @@ void write_cluster(const RegisteredCluster& cluster) {
   std::string lines =
       fmt::format("# The hosts of cluster {}. Change them by `dtrain cluster add` and `remove`.\n", cluster.name);
   for (const RegisteredHost& host : cluster.hosts) lines += host.line() + "\n";
-  write_file_atomic(cluster.host_file(), lines);
+  write_file_atomic(cluster.host_file(), lines, kReadableFile);
   write_file_atomic(Path(cluster.folder) / kClusterFile, to_json(cluster).dump() + "\n", kOwnerOnly);
 }
 

@@ -65,6 +65,30 @@ Path write_entries(const std::string& cluster, const std::string& text) {
   return file;
 }
 
+bool is_control(char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }
+
+std::string without_controls(std::string text) {
+  std::ranges::replace_if(text, is_control, '?');
+  return text;
+}
+
+// A name with one of these would be several names, or a pattern that catches other hosts.
+void require_one_host(const std::string& name) {
+  const bool is_one = !name.empty() && std::ranges::none_of(name, [](char c) {
+    return c == ' ' || is_control(c) || std::string_view("*?!\"#,").find(c) != std::string_view::npos;
+  });
+  if (is_one) return;
+  throw UsageError(fmt::format("'{}' cannot be the name of a host in the configuration of ssh", without_controls(name)),
+                   "give the host a name without blanks, quotes and the signs * ? ! # ,");
+}
+
+void require_one_line(const std::string& name, const std::string& key, const std::string& value) {
+  if (std::ranges::none_of(value, is_control)) return;
+  throw UsageError(fmt::format("{}: its {} '{}' is more than a line of the configuration of ssh", name, key,
+                               without_controls(value)),
+                   "take the control characters out");
+}
+
 bool has_entries_of_any() {
   std::error_code none;
   return std::ranges::any_of(std::filesystem::directory_iterator(clusters(), none),
@@ -92,8 +116,12 @@ std::vector<std::string> ssh_names(const cluster::Fleet& fleet) {
 std::string ssh_blocks(const std::string& cluster, const std::vector<SshEntry>& entries) {
   std::string text = fmt::format("# Nodes of cluster {}, written by `dtrain cluster ssh --write-config`.\n", cluster);
   for (const SshEntry& entry : entries) {
+    require_one_host(entry.name);
     text += fmt::format("Host {}\n", entry.name);
-    for (const auto& [key, value] : entry.settings) text += fmt::format("  {} {}\n", key, value);
+    for (const auto& [key, value] : entry.settings) {
+      require_one_line(entry.name, key, value);
+      text += fmt::format("  {} {}\n", key, value);
+    }
   }
   return text;
 }

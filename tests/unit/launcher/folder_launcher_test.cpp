@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <future>
 #include <thread>
@@ -46,7 +47,7 @@ struct Pair {
 
 TEST(WaitingFolder, FindsHostsAndTheirOrders) {
   const Pair pair;
-  const WaitingHost host{"h1", WaitingState::in_job, 7, 1000, "boot 7"};
+  const WaitingHost host{"h1", WaitingState::in_job, 7, 1000, "boot 7", "machine-1"};
   pair.files.renew(host);
   pair.files.renew({"h1.example", WaitingState::waiting, 8, 1000});
   EXPECT_EQ(pair.files.find("h1"), host);
@@ -66,6 +67,24 @@ TEST(WaitingFolder, LeavesADamagedFileOut) {
   pair.files.renew({"h1", WaitingState::waiting, 7, 1000});
   write_file_atomic(pair.folder / "job/waiting/h1.json", "{\"host\":");
   EXPECT_EQ(pair.files.find("h1"), std::nullopt);
+  EXPECT_TRUE(pair.files.hosts().empty());
+}
+
+TEST(WaitingFolder, IsItsOwnersAlone) {
+  const Pair pair;
+  pair.files.renew({"h1", WaitingState::waiting, 7, 1000});
+  EXPECT_EQ(std::filesystem::status(pair.folder / "job/waiting").permissions(), std::filesystem::perms::owner_all);
+}
+
+// The coordinator would write the order for such a host elsewhere.
+TEST(WaitingFolder, LeavesAHostOutWhoseFileHasAnotherName) {
+  const Pair pair;
+  pair.files.renew({"h1", WaitingState::waiting, 7, 1000});
+  const std::string text = read_file(pair.folder / "job/waiting/h1.json");
+  std::string moved = text;
+  moved.replace(moved.find("\"h1\""), 4, "\"../../h1\"");
+  ASSERT_NE(moved, text);
+  write_file_atomic(pair.folder / "job/waiting/h1.json", moved);
   EXPECT_TRUE(pair.files.hosts().empty());
 }
 
@@ -129,6 +148,36 @@ TEST(WaitingAgents, EndAnAgentThatIsReplaced) {
     return std::ranges::any_of(pair.notes, [](const auto& note) { return note.find("signal 9") != note.npos; });
   }));
   EXPECT_TRUE(agents.any()) << "the one of the second order";
+}
+
+TEST(WaitingAgents, RefuseAnOrderThatAnotherUserMayHaveWritten) {
+  Pair pair("touch $1.begun; rm $1");
+  WaitingAgents agents = pair.agents();
+  const Path order = pair.files.give("h1", pair.order("t1"));
+  ASSERT_EQ(::chmod(order.c_str(), 0660), 0);
+  agents.look();
+  EXPECT_FALSE(agents.any());
+  ASSERT_EQ(pair.notes.size(), 1u);
+  EXPECT_NE(pair.notes[0].find("other users may write it"), std::string::npos) << pair.notes[0];
+  EXPECT_NE(read_file(WaitingFolder::end_of(order)).find("other users may write it"), std::string::npos);
+  std::filesystem::remove(order);
+  std::filesystem::create_symlink(pair.folder / "agent", order);
+  WaitingAgents again = pair.agents();
+  again.look();
+  EXPECT_FALSE(again.any());
+}
+
+TEST(WaitingAgents, ObeyTheirOwnCoordinatorBesideAForeignOrder) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can play another user";
+  Pair pair("rm $1; exec sleep 1000");
+  const Path own = pair.files.give("h1", pair.order("t1")), foreign = pair.files.give("h1", pair.order("t2"));
+  ASSERT_EQ(::chown(foreign.c_str(), 4711, 4711), 0);
+  const auto later = std::filesystem::last_write_time(own) + 1h;
+  std::filesystem::last_write_time(foreign, later);  // it does not hide the older one
+  WaitingAgents agents = pair.agents();
+  EXPECT_TRUE(holds_soon([&] { return agents.look(), !std::filesystem::exists(own); }));
+  EXPECT_TRUE(agents.any() && std::filesystem::exists(foreign));
+  EXPECT_NE(pair.notes.at(0).find("it belongs to 4711"), std::string::npos) << pair.notes.at(0);
 }
 
 TEST(WaitingAgents, TakeNoOrderWhenTheHostLeaves) {

@@ -25,6 +25,19 @@ TEST(Fleet, ReadsANodeFromItsTags) {
   EXPECT_EQ(node.elastic_status, "ADDED");
 }
 
+// Whoever may change tags would choose words of command lines and lines of ssh's configuration.
+TEST(Fleet, CallsANodeByItsInstanceWhereTheTagIsNoName) {
+  const auto name_for = [](const std::string& tag) {
+    return node_of(net::parse_xml("<item><instanceId>i-2</instanceId><tagSet><item><key>dtrain:node</key><value>" +
+                                      tag + "</value></item></tagSet></item>",
+                                  "test"))
+        .name;
+  };
+  EXPECT_EQ(name_for("gpu-box.1"), "gpu-box.1");
+  for (const char* tag : {"", "w0001 github.com", "w0001&#10;  ProxyCommand sh", "*", "w0001,github.com", "\"w\""})
+    EXPECT_EQ(name_for(tag), "i-2") << tag;
+}
+
 TEST(Fleet, ReadsWhenAMachineEnded) {
   const auto ended_at = [](const std::string& reason) {
     return node_of(net::parse_xml("<item><instanceId>i-2</instanceId><reason>" + reason + "</reason></item>", "test"))

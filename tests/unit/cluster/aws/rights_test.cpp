@@ -6,6 +6,7 @@
 #include <set>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/cluster/fleet.hpp>
 
 namespace dtrain::cluster {
 namespace {
@@ -67,9 +68,9 @@ TEST(Rights, UseOnlyTheKeysThatAreNamedAndLendThemOnlyToServices) {
 
 TEST(Rights, AHeadThatHealsChangesOnlyItsOwnCluster) {
   const Json policy = head_rights({.cluster = "demo", .heals = true});
-  EXPECT_EQ(statement(policy, "ChangeOwn").at("Condition").dump(),
-            R"({"StringEquals":{"aws:ResourceTag/dtrain:cluster":"demo"}})");
-  EXPECT_EQ(statement(policy, "StartMachines").at("Condition").dump(),
+  EXPECT_EQ(statement(policy, "StartWorkers").at("Condition").dump(),
+            R"({"StringEquals":{"aws:RequestTag/dtrain:cluster":"demo","aws:RequestTag/dtrain:role":"worker"}})");
+  EXPECT_EQ(statement(policy, "StartWithDisks").at("Condition").dump(),
             R"({"StringEquals":{"aws:RequestTag/dtrain:cluster":"demo"}})");
   EXPECT_EQ(statement(policy, "GiveRoleToWorkers").at("Resource").as_string(),
             "arn:aws:iam::*:role/dtrain/*/demo/dtrain-demo-*-w");
@@ -77,6 +78,35 @@ TEST(Rights, AHeadThatHealsChangesOnlyItsOwnCluster) {
   for (const char* never : {"CreateRole", "DeleteSecurityGroup", "CreateSecurityGroup", "s3:"}) {
     EXPECT_EQ(text.find(never), std::string::npos) << never;
   }
+}
+
+// Every program on the head can use them: it cannot end the head, and neither the options of the cluster, its secret
+// nor who is the head are its to write.
+TEST(Rights, AHeadThatHealsWritesNoTagButThoseOfHealing) {
+  const Json policy = head_rights({.cluster = "demo", .heals = true});
+  const std::string of_worker = R"({"aws:ResourceTag/dtrain:cluster":"demo","aws:ResourceTag/dtrain:role":"worker"})";
+  EXPECT_EQ(statement(policy, "EndWorkers").at("Condition").dump(), R"({"StringEquals":)" + of_worker + "}");
+  const Json& tags = statement(policy, "TagWorkers").at("Condition");
+  EXPECT_EQ(tags.at("StringEquals").dump(), of_worker);
+  std::set<std::string> keys;
+  for (const Json& key : tags.at("ForAllValues:StringEquals").at("aws:TagKeys").as_array())
+    keys.insert(key.as_string());
+  const Json& group = statement(policy, "TellWhatWasDone").at("Condition").at("ForAllValues:StringLike");
+  for (const Json& key : group.at("aws:TagKeys").as_array()) keys.insert(key.as_string());
+  for (const char* never : {tag::kCluster, tag::kRole, tag::kAdmission, tag::kHead, tag::kRules, tag::kOwner})
+    EXPECT_FALSE(keys.contains(never)) << never;
+  for (const std::string& key : keys)
+    EXPECT_FALSE(key.starts_with(tag::kOption) || key == "*" || key == "dtrain:*") << key;
+  int tagging = 0;
+  for (const Json& one : policy.at("Statement").as_array()) {
+    if (one.at("Action").dump().find("ec2:CreateTags") == std::string::npos) continue;
+    ++tagging;
+    const std::string conditions = one.at("Condition").dump();
+    EXPECT_TRUE(conditions.find("aws:TagKeys") != conditions.npos ||
+                conditions.find("ec2:CreateAction") != conditions.npos)
+        << one.dump();
+  }
+  EXPECT_EQ(tagging, 3);
 }
 
 TEST(Rights, AWorkerStartsAHeadByItsTemplateAlone) {

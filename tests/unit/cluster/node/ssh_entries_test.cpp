@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <dtrain/base/error.hpp>
 #include <dtrain/cluster/cluster_head.hpp>
 #include <dtrain/cluster/ssh_entries.hpp>
 
@@ -29,6 +30,15 @@ TEST(SshEntries, GoThroughTheHeadToNodesWithoutAPublicAddress) {
       "Host demo.w0001\n  HostName 10.0.0.2\n  User ubuntu\n  HostKeyAlias i-02\n  UserKnownHostsFile \"/h/a b/k\"\n"
       "  StrictHostKeyChecking accept-new\n  ForwardAgent no\n  ProxyJump demo.head\n");
   EXPECT_EQ(ssh_names(some_fleet()), (std::vector<std::string>{"demo.head", "demo.w0001"}));
+}
+
+TEST(SshEntries, AreForOneHostEach) {
+  EXPECT_NE(ssh_blocks("lab", {{"lab.alice@h1", {{"ProxyCommand", "ssh -W \"%h\":%p gate # mine"}}}}), "");
+  for (const char* name : {"", "lab.a github.com", "lab.a\tb", "lab.a\n  ProxyCommand sh", "lab.*", "lab.?", "!lab.a",
+                           "\"lab.a", "lab.a#", "lab.a,b", "lab.\x7f"})
+    EXPECT_THROW(ssh_blocks("lab", {{name, {}}}), UsageError) << name;
+  for (const char* value : {"10.0.0.1\n  ProxyCommand sh", "a\rb", "\x1b[2J"})
+    EXPECT_THROW(ssh_blocks("lab", {{"lab.a", {{"HostName", value}}}}), UsageError) << value;
 }
 
 // A head that takes the place of a lost one has its private address, and another key.
