@@ -154,7 +154,8 @@ def test_exit_codes_are_true(world: Cluster):
 
 
 def test_a_coordinator_without_a_key(world: Cluster):
-    """The agent with the key is gone from the coordinator's machine: `hosts add` on one with a key starts the newcomer."""
+    """The agent with the key is gone from the coordinator's machine: `hosts add` on one with a key starts the newcomer, unless
+    another user could say by coordinator.json what that key starts."""
     world.lab["h1"].without("key")
     world.boot("h1", "h2", "h3", "h4")
     world.lend_key("h1")
@@ -163,6 +164,12 @@ def test_a_coordinator_without_a_key(world: Cluster):
     job.hosts_command("add", "h3")
     row = eventually(lambda: job.row("h3") if job.row("h3")["state"] == "quarantined" else None, "nobody has a key", job=job)
     assert "no key opens it" in row["reason"] and row["next"], row
+    (job.folder / "coordinator.json").chmod(0o666)
+    said = world.run_on("h2", "hosts", "add", "h4", "--job-dir", job.folder).stderr
+    assert "The coordinator starts the host, and not this machine" in said and "other users may write it" in said, said
+    eventually(lambda: job.row("h4")["state"] == "quarantined", "the coordinator has no key", job=job)
+    (job.folder / "coordinator.json").chmod(0o600)
+    job.hosts_command("remove", "h4")
     world.run_on("h2", "hosts", "add", "h4", "--job-dir", job.folder)
     job.wait_members("h1", "h2", "h4").wait_steps(3)
     job.expect_undisturbed_bits()

@@ -20,7 +20,10 @@ def come_and_go(world: Cluster, job) -> None:
     job.wait_members("h1", "h2", "h3")
     job.hosts_command("drain", "h2", "--reason", "new disk")
     job.wait_members("h1", "h3")
-    job.hosts_command("add", "h4")
+    refused = job.hosts_command("add", "h4", "h3", check=False)
+    assert refused.returncode == 2 and "h3 is in the host list already" in refused.stderr, refused.stderr
+    assert "h4" not in (row["name"] for row in job.list()["hosts"]), "it was added all the same"
+    job.hosts_command("add", "h4", "h4")
     job.wait_members("h1", "h3", "h4")
     send_kill(job.training()["h3"])
     eventually(lambda: "h3" not in job.training(), "h3 is missed", job=job)

@@ -3,6 +3,7 @@ the cluster; the hosts are h2, h3 and h4, and h2 is the head."""
 
 import concurrent.futures
 import json
+import os
 import pathlib
 
 from cluster import Cluster
@@ -219,6 +220,38 @@ def test_a_head_without_a_key(world: Cluster):
     site.down()
     for name, before in keys.items():
         assert opened_by(world, name) == before, name
+
+
+def test_a_folder_that_another_user_made_first(world: Cluster):
+    """In a shared folder where everybody may write, as /tmp: the key that lies there opens no host, and the user is told whose
+    folder it is. Each user's clusters are safe from the others'."""
+    world.lab["h2"].without("key")
+    world.boot("h1", "h2", "h3")
+    world.folder.chmod(0o1777)
+    site, stranger = Site(world, "h2", "h3"), "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOlHn5s9n0Yb4vJ3eV8Xo1Sxk3u3cT7vVq9q2l4d0f3B stranger"
+    keys = {name: opened_by(world, name) for name in ("h2", "h3")}
+    site.folder().mkdir(parents=True)
+    (site.folder() / "key.pub").write_text(f"{stranger}\n")
+    os.chown(site.folder(), 4711, 4711)
+    refused(site.register("--yes", check=False), 2, "dtrain-jobs/lab: it belongs to 4711, and not to root", "another name for the cluster")
+    os.chown(site.folder(), 0, 0)
+    site.folder().chmod(0o777)
+    refused(site.register("--yes", check=False), 2, "dtrain-jobs/lab: other users may write there", "chmod go-w")
+    assert {name: opened_by(world, name) for name in keys} == keys
+    site.folder().chmod(0o755)
+    site.register("--yes")
+    opened = opened_by(world, "h3")
+    assert opened.count("dtrain cluster lab") == 1 and "stranger" not in opened and stranger.split()[1] not in opened, opened
+    (site.folder() / "cluster.json").chmod(0o666)
+    refused(site.cluster("add", "h4", check=False), 4, "cluster.json: other users may write it, so it is not obeyed")
+    (site.folder() / "cluster.json").chmod(0o600)
+    site.down()
+    assert {name: opened_by(world, name) for name in keys} == keys
+    other = Site(world, "h2", "h3", name="other")
+    os.rename(site.folder().parent, world.folder / "aside")
+    other.register("--yes")
+    assert other.folder().parent.stat().st_mode & 0o7777 == 0o1777 and other.folder().stat().st_mode & 0o777 == 0o755
+    other.down()
 
 
 @slow

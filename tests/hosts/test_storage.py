@@ -8,7 +8,7 @@ import signal
 import time
 
 from cluster import Cluster, HostsJob
-from runner import slow
+from runner import Skip, slow
 from test_takeover import without_first
 from world import alive, eventually, send_signal
 
@@ -49,8 +49,9 @@ def expect_nothing_written(job: HostsJob, name: str, since: tuple[int, set[str]]
     """Healed, the machine ends its old worker and joins anew; until then it writes to its own logs at most."""
     eventually(lambda: not alive(old_worker), "the old worker is ended", 60)
     count, known = since
-    # What the newcomer does first, and what FUSE does with files that were removed while they were open.
-    own = (f"/logs/{name}.", f"/logs/agent_{name}.", ".fuse_hidden", *(f"/ledger/{new}" for new in ledgers(job) - known))
+    # What the newcomer does first, such as a trial beside the checkpoints, and what FUSE does with files that were removed
+    # while they were open.
+    own = (f"/logs/{name}.", f"/logs/agent_{name}.", ".trial.tmp.", ".fuse_hidden", *(f"/ledger/{new}" for new in ledgers(job) - known))
     strange = [line for line in job.host(name).written()[count:] if not any(word in line for word in own)]
     assert not strange, strange
     job.wait_members(*NAMES).wait_steps(3)
@@ -123,3 +124,101 @@ def test_the_folder_hangs_for_all(world: Cluster):
     expect_one_writer(job)
     job.expect_calm_bits()
     first.wait(30)
+
+
+OWN_DISK = "/srv/own"  # a folder of this name is another one on each machine
+
+
+def use_prefix(job: HostsJob, prefix) -> HostsJob:
+    job.arguments[job.arguments.index("--model-prefix") + 1] = job.prefix = prefix
+    return job
+
+
+def quarantined(job: HostsJob, name: str) -> str:
+    """Why it may not join."""
+    return eventually(lambda: job.row(name) if job.row(name)["state"] == "quarantined" else None, f"{name} is refused",
+                      job=job)["reason"]
+
+
+def test_a_prefix_on_each_machines_own_disk(world: Cluster):
+    """A host that would save on its own disk does not join, also where it was to be rank 0; the others keep what they train."""
+    world.boot("h1", "h2", "h3")
+    job = use_prefix(world.job(hosts=["h2", "h1"]), f"{OWN_DISK}/r").start()
+    reason = quarantined(job, "h2")
+    assert f"would be saved in {OWN_DISK} of h2" in reason and "give --model-prefix" in reason, reason
+    job.wait_members("h1").wait_steps(3)
+    job.hosts_command("add", "h3")
+    assert f"would be saved in {OWN_DISK} of h3" in quarantined(job, "h3"), "a newcomer"
+    job.stop()
+    saved = world.lab["h1"].run("ls", OWN_DISK).stdout
+    assert "r-" in saved and "trial" not in saved, saved
+    assert not world.lab["h2"].run("find", "/srv", "-name", "r-*").stdout, "a checkpoint on the disk of a host that did not join"
+
+
+def test_a_current_folder_of_one_machine(world: Cluster):
+    """Of a relative prefix, the folder is that of the command: a host without it does not save in the job folder instead."""
+    h1 = world.lab["h1"]
+    world.boot("h1", "h2")
+    h1.run("mkdir", "/srv/mine")
+    job = use_prefix(world.job(hosts=["h2", "h1"]), "mm/r")
+    start = world.command
+    world.command = lambda arguments: h1.command([world.program, *map(str, arguments)], "/srv/mine")
+    job.start()
+    world.command = start
+    assert "would be saved in" in quarantined(job, "h2")
+    job.wait_members("h1").wait_steps(3).stop()
+    assert not list(job.folder.glob("mm/r-*")) and "r-" in h1.run("ls", "/srv/mine/mm").stdout
+
+
+def test_a_prefix_that_a_machine_may_not_write(world: Cluster):
+    """A host whose mount of the folder is read-only would lose the work as rank 0: it does not join."""
+    world.boot("h1", "h2")
+    job = world.job(hosts=["h2", "h1"])
+    folder = job.prefix.parent
+    folder.mkdir(exist_ok=True)
+    locked = world.lab["h2"].run("sh", "-c", f"mount --bind {folder} {folder} && mount -o remount,bind,ro {folder}", check=False)
+    if locked.returncode != 0:
+        raise Skip("a machine of the lab cannot mount")
+    job.start()
+    reason = quarantined(job, "h2")
+    assert "cannot save checkpoints" in reason and "Read-only file system" in reason, reason
+    job.wait_members("h1").wait_steps(3).stop()
+
+
+def test_a_job_folder_of_the_same_name(world: Cluster):
+    """A machine whose job folder is another one of the same path does not join."""
+    world.lab["h2"].without("share")
+    world.boot("h1", "h2")
+    job = world.job(hosts=["h1", "h2"])
+    world.lab["h2"].run("mkdir", "-p", job.folder)
+    job.start()
+    reason = quarantined(job, "h2")
+    assert f"{job.folder} is another folder there" in reason, reason
+    job.wait_members("h1").wait_steps(3).stop()
+
+
+def test_one_run_a_prefix(world: Cluster):
+    """While a job saves there, no other job and no single process does, also once another machine coordinates it; killed
+    ones block nothing."""
+    world.boot("h1", "h2", "h3")
+    job = world.job("first", hosts=["h1", "h2", "h3"], arguments=["--checkpoint-every", 5]).start().wait_running().wait_steps(10)
+    other = use_prefix(world.job("second"), job.prefix)
+
+    def expect_refused() -> None:
+        assert other.start("--resume").wait() == 1
+        assert "another run is writing its checkpoints there" in other.said() and str(job.folder) in other.said(), other.said()
+        alone = world.run(*job.training_arguments, "--num-epochs", 100000, "--model-prefix", job.prefix, "--resume", check=False)
+        assert alone.returncode == 1 and "another run is writing" in alone.stderr, alone.stderr
+
+    expect_refused()
+    job.kill_coordinator()
+    job.wait_for_term(2)
+    other.log_path.unlink()
+    expect_refused()
+    for pid in world.processes():
+        send_signal(pid, signal.SIGSTOP)
+    for pid in world.processes():
+        send_signal(pid, signal.SIGKILL)
+    job.process.wait()
+    world.expect_no_process_left()
+    other.start("--resume").wait_running().stop()

@@ -39,8 +39,9 @@ def test_drain_leaves_the_file(world: World):
     job.wait_members("w1")
     assert "w2" in (job.folder / "host_worker").read_text()
     row = eventually(lambda: job.row("w2") if job.row("w2")["state"] == "drained" else None, "w2 is drained", job=job)
-    assert "new disk" in row["reason"] and "hosts remove" in row["next"] and "--job-dir " in row["next"], row
-    job.expect_undisturbed_bits()
+    assert "new disk" in row["reason"] and "hosts add w2" in row["next"] and "--job-dir " in row["next"], row
+    job.hosts_command("add", "w2")
+    job.wait_members("w1", "w2").expect_undisturbed_bits()
 
 
 def test_sigterm_to_a_worker_is_a_wish_to_leave(world: World):
@@ -68,8 +69,14 @@ def test_too_few_hold(world: World):
     """Below --min-workers the job holds its state in memory and goes on when there are enough again."""
     job = world.job(arguments=["--min-workers", 2]).start().wait_running()
     pids = job.training()
-    job.hosts_command("drain", "w2")
+    answer = job.hosts_command("drain", "w2", check=False)
+    assert answer.returncode == 2 and "--yes" in answer.stderr and "1 worker of at least 2" in answer.stderr, answer
+    job.hosts_command("drain", "w2", "--yes")
     eventually(lambda: any(event["event"] == "hold" for event in job.events()), "the job holds", job=job)
+    listed = json.loads(job.hosts_command("list", "--json").stdout)
+    assert listed["state"] == "waiting" and "1 worker of at least 2" in listed["state_reason"], listed
+    assert 0 < listed["stops_in_seconds"] <= 600, listed
+    assert "the job stops in" in job.hosts_command("list").stdout.splitlines()[0]
     job.hosts_command("add", "w3")
     job.wait_members("w1", "w3")
     assert job.training()["w1"] == pids["w1"], "w1 was started again"
@@ -87,6 +94,18 @@ def test_mass_removal_needs_a_yes(world: World):
     job.edit("w1\nw2\nw3\n")
     job.hosts_command("remove", "w1", "w2", "--yes")
     job.wait_members("w3").stop()
+
+
+def test_a_host_that_is_named_twice_counts_once(world: World):
+    """`hosts add` and `hosts remove` take repeated words once, and add nothing where one host is in the job already."""
+    job = world.job().start().wait_running()
+    refused = job.hosts_command("add", "w3", "w2", check=False)
+    assert refused.returncode == 2 and "w2 is in the host list already" in refused.stderr, refused.stderr
+    assert "w3" not in (row["name"] for row in job.list()["hosts"]), "it was added all the same"
+    job.hosts_command("add", "w3", "w3")
+    job.wait_members("w1", "w2", "w3")
+    job.hosts_command("remove", "w3", "w3")
+    job.wait_members("w1", "w2").stop()
 
 
 def test_hosts_of_a_fixed_job_stay(world: World):

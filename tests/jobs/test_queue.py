@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import time
 
-from runner import slow
+from runner import Skip, slow
 from world import World, alive, eventually, send_signal, state_hash
 
 
@@ -17,12 +18,13 @@ class Queue:
     def __init__(self, world: World):
         self.world, self.folder, self.runners = world, world.folder / "q", 0
 
-    def run(self) -> subprocess.Popen:
+    def run(self, *words) -> subprocess.Popen:
         """A runner. Its notes are in its own file."""
         self.runners += 1
         with open(self.world.folder / f"runner{self.runners}.err", "wb") as log:
-            return subprocess.Popen(self.world.command(["jobs", "run", "--job-queue", self.folder]), cwd=self.world.folder,
-                                    env=self.world.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            return subprocess.Popen(self.world.command(["jobs", "run", "--job-queue", self.folder, *words]),
+                                    cwd=self.world.folder, env=self.world.environment, stdin=subprocess.DEVNULL,
+                                    stdout=log, stderr=log)
 
     def said(self, number: int) -> str:
         return (self.world.folder / f"runner{number}.err").read_text()
@@ -131,6 +133,31 @@ def test_order_cancel_and_bad_input(world: World):
     refused(world.run("jobs", "list", check=False), 2, "--job-queue")
     assert len(json.loads(queue.jobs("list", "--json").stdout)["jobs"]) == 6
     end(runner)
+
+
+def test_a_refused_job_adopts_no_other_run(world: World):
+    """Its prefix is that of a run that began elsewhere after it was given to the queue: it fails at once, with the reason,
+    and trains nothing. A job whose prefix an open job of the queue has is not taken at all. A program that exits with 2
+    was not refused, and is started again."""
+    queue, job = Queue(world), world.job()
+    give_training(queue, job, 4)
+    again = ["train", *job.training_arguments[1:], "--num-epochs", 4, "--model-prefix"]
+    for prefix in (job.prefix, f"{job.prefix.parent}/./{job.prefix.name}"):
+        refused = queue.give(*again, prefix, check=False)
+        assert refused.returncode == 2 and "job 1 of the queue, which is waiting, saves" in refused.stderr, refused
+    queue.give(*again, job.prefix, "--resume")
+    world.run(*job.training_arguments, "--num-epochs", 2, "--model-prefix", job.prefix)
+    before = checkpoints(job.prefix)
+    queue.jobs("cancel", 2)
+    queue.give("launch", "-n", 1, "--", "sh", "-c", "exit 2", before=["--retries", 1])
+    runner = queue.run("--until-empty")
+    assert runner.wait(120) == 0, queue.said(1)
+    assert "the runner has ended: all jobs of the queue are over" in queue.said(1), queue.said(1)
+    seen = queue.show(1)
+    assert (seen["state"], seen["attempts"], seen["exit_code"]) == ("failed", 1, 2), seen
+    assert "has checkpoints already" in seen["why"], seen
+    assert checkpoints(job.prefix) == before, "it trained"
+    assert (queue.show(3)["attempts"], queue.show(3)["exit_code"]) == (2, 2), queue.show(3)
 
 
 @slow
@@ -295,3 +322,77 @@ def test_the_runner_removes_old_jobs_once_it_is_told_to(world: World):
     assert [job["job"] for job in told["jobs"]] == [2] and told["forget_after_days"] == 2
     queue.jobs("forget", "--automatic", 0)
     assert json.loads(queue.jobs("list", "--json").stdout)["forget_after_days"] == 0
+
+
+def test_a_job_that_another_user_may_have_written_does_not_run(world: World):
+    """Who may write to a folder of the queue chooses no command of the runner's user, and not where its output goes. The jobs
+    of the runner's user go on."""
+    queue = Queue(world)
+    queue.give("launch", "-n", 1, "--", "touch", world.folder / "foreign")
+    spec = queue.folder / "0001/spec.json"
+    spec.chmod(0o664)
+    mine = world.folder / "mine"
+    mine.write_text("before\n")
+    queue.give("launch", "-n", 1, "--", "true")
+    (queue.folder / "0002/output.log").symlink_to(mine)
+    queue.give("launch", "-n", 1, "--", "true")
+    runner = queue.run()
+    queue.wait_for(2, lambda seen: "output.log: cannot write: it is a symbolic link" in seen["why"], "no link is followed")
+    queue.jobs("cancel", 2)
+    queue.wait_for(3, lambda seen: seen["state"] == "done", "the job of the user is done")
+    assert queue.show(1)["state"] == "waiting" and not (world.folder / "foreign").exists()
+    assert mine.read_text() == "before\n"
+    said = queue.said(1)
+    assert f"job 1 is left alone: {spec}: other users may write it, so it is not obeyed; only files of" in said, said
+    spec.chmod(0o600)
+    queue.wait_for(1, lambda seen: seen["state"] == "done", "it runs once it is the user's alone")
+    assert (world.folder / "foreign").exists()
+    end(runner)
+    if os.geteuid() != 0:
+        return
+    queue.give("launch", "-n", 1, "--", "touch", world.folder / "stolen")
+    os.chown(queue.folder / "0004/spec.json", 4711, 4711)
+    runner = queue.run()
+    eventually(lambda: "job 4 is left alone" in queue.said(2) and "it belongs to 4711" in queue.said(2), queue.said(2))
+    end(runner)
+    assert not (world.folder / "stolen").exists()
+
+
+def test_folders_of_a_queue_are_their_owners_to_write(world: World):
+    """Also where the user's umask lets a group write; the job runs then as well."""
+    queue = Queue(world)
+    before = os.umask(0o002)
+    try:
+        queue.give("launch", "-n", 1, "--", "true")
+        runner = queue.run()
+    finally:
+        os.umask(before)
+    queue.wait_for(1, lambda seen: seen["state"] == "done", "the job is done")
+    end(runner)
+    for folder in (queue.folder, queue.folder / "0001"):
+        assert folder.stat().st_mode & 0o777 == 0o755, folder
+
+
+def test_a_file_server_that_keeps_neither_owners_nor_permissions(world: World):
+    """All files are another user's there, and open to all, as with SMB or NFS with all_squash: jobs of the user run."""
+    servers = [path for path in ("/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server") if os.path.exists(path)]
+    if not servers or not shutil.which("sshfs") or not os.access("/dev/fuse", os.W_OK):
+        raise Skip("it takes sshfs and FUSE to play such a server")
+    real, seen, served = world.folder / "real", world.folder / "seen", world.folder / "served"
+    real.mkdir()
+    seen.mkdir()
+    served.write_text(f"#!/bin/sh\nexec {servers[0]}\n")
+    served.chmod(0o755)
+    options = f"ssh_command={served},uid=65534,gid=65534,umask=0"
+    if subprocess.run(["sshfs", "-o", options, f"server:{real}", seen], check=False).returncode != 0:
+        raise Skip("FUSE may not mount here")
+    try:
+        queue = Queue(world)
+        queue.folder = seen / "q"
+        queue.give("launch", "-n", 1, "--", "true")
+        assert (queue.folder / "0001/spec.json").stat().st_mode & 0o777 == 0o777
+        runner = queue.run()
+        queue.wait_for(1, lambda job: job["state"] == "done", "the job is done")
+        end(runner)
+    finally:
+        subprocess.run(["fusermount", "-u", "-z", seen], check=True)

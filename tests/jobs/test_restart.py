@@ -1,5 +1,6 @@
 """The last worker is lost, or a stop is cut off: no step is lost that a checkpoint holds, and none in silence."""
 
+import pathlib
 import signal
 import subprocess
 import time
@@ -118,3 +119,23 @@ def test_failure_before_the_first_checkpoint(world: World):
     job = world.job(network=("resnet", "--num-layers", 8, "--width", 8, "--lr", 1e30))
     assert job.start().wait() == 1
     assert "the last checkpoint" not in job.said() and "begin" in job.said(), job.said()
+
+
+def test_the_last_checkpoint_is_not_there(world: World):
+    """--resume does not go on from an older one, or from none, where the job saved a later one that it does not see."""
+    job = world.job(arguments=["--checkpoint-every", 5]).start().wait_running().wait_steps(12).stop()
+    last = pathlib.Path((job.folder / "latest_checkpoint").read_text())
+    away = world.folder / "away"
+    away.mkdir()
+    for path in last.parent.glob(f"{last.stem}.*"):
+        path.rename(away / path.name)
+    assert job.start("--resume").wait() == 2
+    assert last.stem in job.said() and "does not see it" in job.said(), job.said()
+    assert str(job.folder / "latest_checkpoint") in job.said(), "the way to go on without it"
+    for path in last.parent.glob(f"{job.prefix.name}-*"):
+        path.unlink()
+    assert job.start("--resume").wait() == 2
+    assert "there is no checkpoint" in job.said(), job.said()
+    for path in away.iterdir():
+        path.rename(last.parent / path.name)
+    job.start("--resume").wait_running().stop()

@@ -55,6 +55,26 @@ def test_a_token_that_others_can_read(world: World):
     assert not any(file["secret"] for file in ended["files"]), "the token is gone"
 
 
+def test_waiting_hosts_and_queues(world: World):
+    """Who may write orders for a host that waits, or the jobs of a queue, is looked at before the first job, too."""
+    waiting = world.folder / "job/waiting"
+    waiting.mkdir(parents=True)
+    waiting.chmod(0o777)
+    found = diagnose(world, waiting.parent, code=1)
+    assert f"chmod o-w {waiting}" in [finding["fix"] for finding in found["findings"]] and not found["running"]
+    waiting.chmod(0o700)
+    diagnose(world, waiting.parent)
+    queue = world.folder / "q"
+    world.run("launch", "--detach", "--job-queue", queue, "--", "true")
+    assert {file["use"] for file in diagnose(world, queue)["files"]} >= {"queued job", "queued command"}
+    (queue / "0001/spec.json").chmod(0o644)
+    fixes = [finding["fix"] for finding in diagnose(world, queue, code=1)["findings"] if finding["level"] == "problem"]
+    assert fixes == [f"chmod 600 {queue}/0001/spec.json"], fixes
+    (queue / "0001/spec.json").chmod(0o600)
+    queue.chmod(0o777)
+    diagnose(world, queue, code=1)
+
+
 def test_a_transport_without_protection(world: World):
     """--transport gloo is a warning with its fix: its own connections are neither encrypted nor authenticated."""
     job = world.job(elastic=False, arguments=["--transport", "gloo"]).start().wait_running()

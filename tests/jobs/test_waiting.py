@@ -3,6 +3,8 @@
 import json
 import signal
 import subprocess
+import threading
+import time
 
 from world import Job, World, alive, eventually, send_signal
 
@@ -117,6 +119,74 @@ def test_what_is_refused(world: World):
     end(first)
     said = world.run("train", "--launcher", "folder", "-H", "hosts", "-n", 1, check=False)
     assert said.returncode == 2 and "-H: not supported by --launcher folder" in said.stderr, said.stderr
+
+
+def test_an_order_that_another_user_may_have_written_is_refused(world: World):
+    """It names what runs here, and the log that is appended to. The host says why, and takes the orders of its own coordinator."""
+    job = folder_job(world, hosts=1).start()
+    only = wait_there(world, job, "w1")
+    job.wait_members("w1")
+    waiting = job.folder / "waiting"
+    assert waiting.stat().st_mode & 0o777 == 0o700
+    job.stop()
+    planted = waiting / "w1+0.order"
+    document = {"job_folder": str(world.folder / "planted"), "host": "w1", "tree": "0"}
+    planted.write_text(json.dumps(document))
+    planted.chmod(0o666)
+    (waiting / "w1+1.order").symlink_to(planted)
+    said = world.folder / "w1.log"
+    eventually(lambda: f"{planted}: other users may write it, so it is not obeyed" in said.read_text(), "the host says why")
+    eventually(lambda: "w1+1.order: it is a symbolic link, so it is not obeyed" in said.read_text(), "nor is a link followed")
+    assert alive(only.pid) and not (world.folder / "planted").exists()
+    started = world.run("agent", "--join", planted, check=False)
+    assert started.returncode == 2 and "is not obeyed" in started.stderr, started
+    end(only)
+
+
+def test_a_name_that_another_machine_has(world: World):
+    """A second host of a name is refused while the first renews its file, and touches nothing of it."""
+    job = folder_job(world)
+    file = job.folder / "waiting" / "w1.json"
+    file.parent.mkdir(mode=0o700, parents=True)
+    over = threading.Event()
+
+    def renew() -> None:
+        while not over.wait(0.3):
+            beside = file.with_suffix(".new")
+            beside.write_text(json.dumps({"schema": "dtrain.waiting/1", "host": "w1", "state": "in-job", "pid": 1,
+                                          "time": int(time.time()), "process": "another boot", "machine": "node7"}))
+            beside.rename(file)
+
+    renewing = threading.Thread(target=renew)
+    renewing.start()
+    try:
+        eventually(file.exists, "the other machine shows itself")
+        said = world.run("hosts", "join", "--name", "w1", "--job-dir", job.folder, check=False)
+        assert said.returncode == 1 and "as process 1 of the machine node7" in said.stderr, said.stderr
+        assert "--name" in said.stderr and "for a job" not in said.stderr, said.stderr
+        assert json.loads(file.read_text())["machine"] == "node7", "its file stays"
+    finally:
+        over.set()
+        renewing.join()
+    first = wait_there(world, job, "w1")
+    eventually(lambda: probe(world, job, "w1", "alive"), "the name of a machine that is gone is free again")
+    end(first)
+
+
+def test_a_second_process_leaves_the_worker_alone(world: World):
+    """A process that asks for the name of one that stands still is refused, and the worker that it did not start stays."""
+    job = folder_job(world).start()
+    first, second = wait_there(world, job, "w1"), wait_there(world, job, "w2")
+    job.wait_members("w1", "w2").wait_steps(3)
+    worker = job.training()["w2"]
+    send_signal(second.pid, signal.SIGSTOP)
+    assert wait_there(world, job, "w2").wait(60) == 1
+    said = (world.folder / "w2.log").read_text()
+    assert "w2 waits in this folder already" in said and "--name" in said, said
+    send_signal(second.pid, signal.SIGCONT)
+    job.wait_steps(3)
+    assert job.training().get("w2") == worker, job.list()["hosts"]
+    end(first, second)
 
 
 def test_the_token_is_in_no_sight(world: World):

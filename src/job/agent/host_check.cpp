@@ -15,6 +15,7 @@
 
 #include "job/spec/data_facts.hpp"
 #include "job/spec/job_client.hpp"
+#include "job/spec/shared_folders.hpp"
 #include "job/spec/train_run.hpp"
 
 namespace dtrain::job {
@@ -85,6 +86,7 @@ void measure(const elastic::WorkerJob& job, Json& facts) {
   }
   enter_folder(spec);
   const auto& training = std::get<config::TrainSpec>(spec.work);
+  require_shared_prefix(training);
   facts["data"] = check_data_facts(training.data);
   const TrainRun run = run_of(training);
   const Memory memory = usable_memory();

@@ -8,7 +8,10 @@
 #include <dtrain/base/cache_folder.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/hash.hpp>
+#include <dtrain/base/machine.hpp>
 #include <dtrain/base/process.hpp>
+
+#include "waiting_name.hpp"
 
 namespace dtrain::job {
 namespace {
@@ -28,7 +31,7 @@ std::optional<launcher::WaitingFolder> files_of(const JobFolder& folder) try {
 std::int64_t seconds_since_1970() { return static_cast<std::int64_t>(::time(nullptr)); }
 
 launcher::WaitingHost own_sign(const std::string& host, launcher::WaitingState state) {
-  return {host, state, ::getpid(), seconds_since_1970(), process_identity(::getpid())};
+  return {host, state, ::getpid(), seconds_since_1970(), process_identity(::getpid()), host_name()};
 }
 
 LifeSign::LifeSign(const JobFolder& folder, std::string host)
@@ -39,7 +42,7 @@ LifeSign::LifeSign(const JobFolder& folder, std::string host)
 LifeSign::~LifeSign() {
   thread_.request_stop();
   thread_.join();
-  if (files_) files_->forget(host_);
+  if (files_) forget_own(*files_, host_);
 }
 
 void LifeSign::show(launcher::WaitingState state) {

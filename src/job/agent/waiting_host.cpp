@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -13,13 +12,13 @@
 #include <tuple>
 #include <utility>
 
-#include <dtrain/base/process.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/launcher/waiting_agents.hpp>
 
 #include "job/spec/job_client.hpp"
 #include "job/spec/process_facts.hpp"
 #include "life_sign.hpp"
+#include "waiting_name.hpp"
 
 namespace dtrain::job {
 namespace {
@@ -42,13 +41,6 @@ void check_name(const std::string& host) {
     return;
   throw UsageError(fmt::format("--name {}: not the name of a host", host),
                    "a name has letters, digits, and - . _ between them");
-}
-
-// The process that waits is one of this machine, and lives. Folders are shared, so the number alone may be that of a
-// process here that has nothing to do with it.
-bool is_here(const launcher::WaitingHost& waiting) {
-  return waiting.pid > 0 && waiting.pid <= std::numeric_limits<pid_t>::max() && !waiting.process.empty() &&
-         process_identity(waiting.pid) == waiting.process;
 }
 
 Json asked(const CoordinatorFile& file, const Json& request) {
@@ -105,9 +97,12 @@ class Membership {
     }
   }
 
-  void leave_list() {
+  // Without an agent of this process, only a host that it asked to add, or that has no agent yet, leaves the list: the
+  // agent is that of another process under this name.
+  void leave_list(bool had_agent) {
     try {
-      if (const auto file = coordinator()) asked(*file, edit("remove", host_));
+      const auto file = coordinator();
+      if (file && (had_agent || has_added_ || awaits_agent(*file))) asked(*file, edit("remove", host_));
     } catch (const Error& error) {  // the job is over, fixed, or has no other host
       reporter_.detail(error.what());
     }
@@ -124,6 +119,11 @@ class Membership {
     return file && !file->over() && file->launcher == config::Launcher::folder ? std::move(file) : std::nullopt;
   }
 
+  bool awaits_agent(const CoordinatorFile& file) const {
+    const auto phase = phase_in(asked(file, Json::object({{"ask", "list"}})), host_);
+    return phase == HostPhase::starting || phase == HostPhase::absent;
+  }
+
   // False: ask again later. A host that has come back does not wait for the end of its quarantine, nor for the agent of
   // an order that was taken before.
   bool enlist(const CoordinatorFile& file, bool has_agent) {
@@ -138,6 +138,7 @@ class Membership {
     if (has_failed && is_new_ && list.at("hosts").as_array().size() > 1) asked(file, edit("remove", host_));
     if (!phase || (has_failed && is_new_)) {
       asked(file, edit("add", host_));
+      has_added_ = true;
       reporter_.note(fmt::format("{} asks coordinator {} to join", host_, file.term));
     }
     return true;
@@ -149,6 +150,7 @@ class Membership {
   WaitClock::time_point next_{};
   Key settled_{};
   int looks_at_lost_ = 0;
+  bool has_added_ = false;
   bool is_new_ = true;  // this process has settled with no coordinator yet
 };
 
@@ -160,23 +162,21 @@ class Waiter {
         host_(host),
         reporter_(reporter),
         membership_(folder, host, reporter),
-        agents_(files_, host, [&reporter](const std::string& line) { reporter.note(line); }) {
-    if (const auto other = files_.find(host); other && other->pid != ::getpid() && is_here(*other) &&
-                                              seconds_since_1970() - other->time < launcher::kRenewInterval.count()) {
-      throw Error(fmt::format("{} waits in this folder already, as process {}", host, other->pid),
-                  "give this host another name with --name");
-    }
-    life_.emplace(folder, host);
-  }
-  ~Waiter() { files_.forget(host_); }
+        agents_(files_, host, [&reporter](const std::string& line) { reporter.note(line); }),
+        life_(folder, host) {}
+  ~Waiter() { forget_own(files_, host_); }
   Waiter(const Waiter&) = delete;
 
+  // Throws Error if another host has the same name, and this one gives way.
   void run() {
     renew(WaitingState::waiting);
     while (stop_signals() == 0) {
       agents_.look();
+      had_agent_ = had_agent_ || agents_.any();
+      const WaitingState state = agents_.any() ? WaitingState::in_job : WaitingState::waiting;
+      if (is_due(state) && is_written_ && !agents_.any()) give_way(files_, host_);
       membership_.look(agents_.any());
-      renew_if_due(agents_.any() ? WaitingState::in_job : WaitingState::waiting);
+      renew_if_due(state);
       std::this_thread::sleep_for(kWaiterLook);
     }
     leave();
@@ -203,19 +203,25 @@ class Waiter {
       }
       std::this_thread::sleep_for(kWaiterLook);
     }
-    membership_.leave_list();
+    membership_.leave_list(had_agent_);
   }
 
   void renew_if_due(WaitingState state) {
-    life_->move();
-    if (state != shown_ || WaitClock::now() - renewed_ >= launcher::kRenewInterval) renew(state);
+    life_.move();
+    if (is_due(state)) renew(state);
+  }
+
+  bool is_due(WaitingState state) const {
+    return state != shown_ || WaitClock::now() - renewed_ >= launcher::kRenewInterval;
   }
 
   void renew(WaitingState state) try {
     renewed_ = WaitClock::now();
-    life_->show(state);
+    life_.show(state);
+    is_written_ = false;
     files_.renew(own_sign(host_, state));
     shown_ = state;
+    is_written_ = true;
     complained_ = false;
   } catch (const Error& error) {
     if (!std::exchange(complained_, true)) reporter_.warn(error.what());
@@ -226,10 +232,12 @@ class Waiter {
   Reporter& reporter_;
   Membership membership_;
   launcher::WaitingAgents agents_;
-  std::optional<LifeSign> life_;  // not beside another process of this name
+  LifeSign life_;
   WaitingState shown_ = WaitingState::left;
   WaitClock::time_point renewed_{};
   bool complained_ = false;
+  bool is_written_ = false;  // the last renewal
+  bool had_agent_ = false;
 };
 
 // What this machine shows, or else the shared folder.
@@ -251,6 +259,8 @@ ExitCode wait_in_folder(const JobFolder& folder, const std::string& host, Report
   watch_stop_signals(kAnyNumberOfSignals);
   watch_stop_signal(SIGUSR1);
   make_folder(folder.path);
+  await_free_name(launcher::WaitingFolder(folder.path), host);
+  if (stop_signals() > 0) return ExitCode::ok;
   reporter.note(fmt::format("{} waits in {} for a job", host, folder.path.string()));
   Waiter(folder, host, reporter).run();
   return ExitCode::ok;

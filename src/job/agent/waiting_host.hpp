@@ -14,7 +14,8 @@ namespace dtrain::job {
 // Waits in the folder for orders of a coordinator, and adds this host to an elastic job that runs there. It joins again
 // with each later job of the folder. The first SIGTERM or SIGINT makes its worker leave at the next step, takes the
 // host out of the job, and returns; a second one ends the worker at once. SIGUSR1 does the same, but then waits for the
-// SIGTERM. Throws UsageError for an invalid name, and Error if another process on this host already waits under it.
+// SIGTERM. Throws UsageError for an invalid name, and Error if another process already waits under it, on whatever
+// machine.
 ExitCode wait_in_folder(const JobFolder& folder, const std::string& host, Reporter& reporter);
 
 // Asks the process that waits under this name on this machine to leave, and returns when it has left. Throws Error if

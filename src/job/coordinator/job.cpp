@@ -49,10 +49,52 @@ ExitCode coordinate_here(const JobStart& start, const MakeWork& make_work, Repor
   return job.until_over(tell_running);
 }
 
-ExitCode answer_detached(const Detached::Outcome& outcome, const JobFolder& folder, Reporter& reporter) {
-  for (const std::string& line : split(outcome.said, '\n')) {
-    if (!line.empty()) reporter.note(without_time(line));
+// The background process has ended, and its log does not say why.
+class EndedSilently final : public Error {
+ public:
+  EndedSilently(const JobFolder& folder, int code)
+      : Error(fmt::format("{}: the job did not start (exit code {}), and {} does not say why", folder.path.string(),
+                          code, folder.coordinator_log().string()),
+              "make room on the disk of that log, or give another --job-dir; without --detach the command says why"),
+        code_(static_cast<ExitCode>(code)) {}
+  ExitCode exit_code() const override { return code_; }
+
+ private:
+  ExitCode code_;
+};
+
+bool is_error_document(std::string_view line) {
+  try {
+    const Json document = Json::parse(line, "");
+    const Json* const error = document.find("error");
+    return error && error->is_object();
+  } catch (const Error&) {
+    return false;
   }
+}
+
+// Shows what the background process said until now, which has obeyed --quiet itself. With --json its error goes to the
+// end, where the user's program looks for it. Returns false if an error is missing.
+bool pass_on_what_it_said(const Detached::Outcome& outcome, Reporter& reporter) {
+  std::string error;
+  bool said_something = false;
+  for (const std::string& whole : split(outcome.said, '\n')) {
+    const std::string_view line = without_time(whole);
+    if (line.empty()) continue;
+    said_something = true;
+    if (reporter.json() && !outcome.runs && is_error_document(line)) {
+      error = line;
+    } else {
+      reporter.pass_on(line);
+    }
+  }
+  if (!error.empty()) reporter.pass_on(error);
+  return reporter.json() ? !error.empty() : said_something;
+}
+
+ExitCode answer_detached(const Detached::Outcome& outcome, const JobFolder& folder, Reporter& reporter) {
+  const bool told = pass_on_what_it_said(outcome, reporter);
+  if (!outcome.runs && outcome.exit_code != 0 && !told) throw EndedSilently(folder, outcome.exit_code);
   if (!outcome.runs) return static_cast<ExitCode>(outcome.exit_code);
   const std::string where = folder.path.string();
   if (reporter.json()) {

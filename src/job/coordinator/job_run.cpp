@@ -122,16 +122,16 @@ struct JobRun::State {
     try {
       const ExitCode code = conclude(end, work, folder, reporter);
       reporter.flush();
-      retire(end.finish, code);
+      retire(code, end.finish.reason);
       return code;
     } catch (const Error& error) {
       if (is_alone()) write_end(error, reporter);
-      retire(end.finish, error.exit_code());
+      retire(error.exit_code(), error.what());
       if (is_alone()) return error.exit_code();
       refuse_next_pod(error, end);
       throw;
-    } catch (const std::exception&) {
-      retire(end.finish, ExitCode::failed);
+    } catch (const std::exception& error) {
+      retire(ExitCode::failed, error.what());
       throw;
     }
   }
@@ -310,9 +310,10 @@ struct JobRun::State {
     tags.emplace(choice.cluster, JobFolder{std::filesystem::absolute(folder.path)}, reporter);
   }
 
-  void retire(const elastic::Finish& finish, ExitCode code) {
+  void retire(ExitCode code, const std::string& reason) {
+    coordinator->record_end(code, reason, elastic::Moment::now());
     about.token.clear();
-    about.ended = finish.reason.empty() ? "done" : finish.reason;
+    about.ended = reason.empty() ? "done" : reason;
     about.exit_code = code;
     try {
       write_coordinator(folder, about);

@@ -13,6 +13,7 @@
 
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/json_words.hpp>
+#include <dtrain/base/own_files.hpp>
 #include <dtrain/base/pipe.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/base/secret.hpp>
@@ -281,7 +282,7 @@ ExitCode run_under_scheduler(const config::JobOptions& options, bool chose_numbe
 }
 
 void run_submitted(const Path& file) {
-  const Json json = Json::parse(read_file(file), file.string());
+  const Json json = Json::parse(read_own_file(file), file.string());
   std::filesystem::remove(file);
   std::vector<std::string> words = words_from_json(json.at("command"));
   std::vector<std::string> environment = merged(own_environment(), words_from_json(json.at("environment")));

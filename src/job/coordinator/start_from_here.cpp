@@ -6,6 +6,7 @@
 #include <optional>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/own_files.hpp>
 #include <dtrain/elastic/agent.hpp>
 #include <dtrain/elastic/host_file.hpp>
 
@@ -31,10 +32,13 @@ bool can_log_in(const elastic::HostLine& host, launcher::SshLauncherOptions opti
 }
 
 // The present coordinator, which may have taken over: it uses the same job folder. nullopt: agents are not started over
-// ssh.
-std::optional<CoordinatorFile> coordinator_over_ssh(const JobFolder& folder) {
-  auto file = read_coordinator(folder);
+// ssh, or another user could choose by that file what this user's keys start.
+std::optional<CoordinatorFile> coordinator_over_ssh(const JobFolder& folder, Reporter& reporter) try {
+  auto file = read_own_coordinator(folder);
   return file && !file->over() && file->launcher == config::Launcher::ssh ? std::move(file) : std::nullopt;
+} catch (const ForeignFile& error) {
+  reporter.note(fmt::format("The coordinator starts the host, and not this machine: {}", error.what()));
+  return std::nullopt;
 }
 
 bool has_its_files(const elastic::HostLine& host, const CoordinatorFile& file, const JobFolder& folder,
@@ -50,7 +54,7 @@ bool has_its_files(const elastic::HostLine& host, const CoordinatorFile& file, c
 }  // namespace
 
 bool add_and_start(const JobFolder& folder, const std::string& line, Reporter& reporter) {
-  const auto file = coordinator_over_ssh(folder);
+  const auto file = coordinator_over_ssh(folder, reporter);
   if (!file) return false;
   const elastic::HostList list = elastic::parse_host_file(line + "\n");
   if (list.hosts.size() != 1) return false;
@@ -59,7 +63,7 @@ bool add_and_start(const JobFolder& folder, const std::string& line, Reporter& r
       ssh_launcher_options({}, folder, [&reporter](const std::string& note) { reporter.note(note); });
   take_along(file->sync, folder, options);
   if (!can_log_in(host, options, reporter) || !has_its_files(host, *file, folder, reporter)) return false;
-  const Json answer = ask_coordinator(
+  const Json answer = ask_own_coordinator(
       folder, Json::object({{"ask", "edit-hosts"}, {"add", Json::array({line})}, {"start", host.name}}));
   warn_of_host_file(folder, problems_in(answer), reporter);
   const Json* join = answer.find("join");

@@ -11,8 +11,8 @@
 namespace dtrain::job {
 
 // Adds the host of this line of host_worker, and starts its agent from here. Returns false, with nothing done, if the
-// job does not use ssh, or this machine cannot log in there, or it lacks the files that hosts get: then the coordinator
-// starts the agent. If the start fails, a warning is shown and the coordinator retries.
+// job does not use ssh or is another user's, or this machine cannot log in there, or it lacks the files that hosts get:
+// then the coordinator starts the agent. If the start fails, a warning is shown and the coordinator retries.
 bool add_and_start(const JobFolder& folder, const std::string& line, Reporter& reporter);
 
 }  // namespace dtrain::job

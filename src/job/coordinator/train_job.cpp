@@ -44,10 +44,12 @@ std::unique_ptr<JobWork> make_work(const config::TrainOptions& given, const conf
   options.compute.hosts = static_cast<int>(hosts.hosts.size());
   share_processors(workers_of_a_machine(hosts, options.job), set, options);
   TrainRun run = settle_run(options, set, workers_of(hosts), reporter);
-  if (!options.resume) {
-    refuse_living_job(folder);
-    set_other_records_aside(folder, options, reporter);
-  }
+  if (!options.resume) refuse_living_job(folder);
+  // Held until the files are written, and taken again by the job: the folder of another job, or one that takes no
+  // files, is refused before anything in it changes.
+  make_folder(folder.path);
+  const FileLock lock = coordinate(folder);
+  if (!options.resume) set_other_records_aside(folder, options, reporter);
   keep_configuration(folder, set, run.options, reporter);
   return std::make_unique<TrainWork>(std::move(run), folder, reporter);
 }

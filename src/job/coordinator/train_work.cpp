@@ -23,7 +23,7 @@ TrainWork::TrainWork(TrainRun run, const JobFolder& folder, Reporter& reporter)
     : run_(std::move(run)),
       folder_(folder),
       reporter_(reporter),
-      watch_(reporter, run_),
+      watch_(reporter, run_, folder.steps()),
       last_(folder, run_.options.model_prefix, !run_.options.job.is_by_servers()),
       steps_(folder.steps()),
       news_(watch_.observers()) {
@@ -72,8 +72,10 @@ void TrainWork::end() {
   train::TrainResult result;
   const bool may_end_early = run_.options.early_stop > 0 && last_.evaluation;
   result.cursor.epoch = may_end_early ? last_.evaluation->epoch + 1 : static_cast<std::uint32_t>(run_.options.epochs);
-  if (run_.start && !last_.evaluation && train::is_over(run_.start->cursor, run_.start->best, options))
-    result.cursor = run_.start->cursor;
+  const bool was_over =
+      run_.start && !last_.evaluation && train::is_over(run_.start->cursor, run_.start->best, options);
+  // An evaluation that was due where the run began may have been its last one.
+  if (was_over || (run_.start && result.cursor.epoch <= run_.start->cursor.epoch)) result.cursor = run_.start->cursor;
   result.evaluation = last_.evaluation;
   watch_.end(result);
 }

@@ -28,7 +28,7 @@ bool JobLife::goes_on() {
   if (has_agents_of_unfinished_job(folder_)) throw without_coordinator(folder_.path.string(), folder_);
   throw RemoteError(fmt::format("{}: the coordinator (process {}) ended without recording the job's end",
                                 folder_.path.string(), file->pid),
-                    "repeat the job's command with --resume");
+                    how_to_go_on(*file));
 }
 
 bool JobLife::is_over() const {

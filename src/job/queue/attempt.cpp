@@ -13,10 +13,12 @@
 #include <dtrain/base/pipe.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/data/remote.hpp>
 #include <dtrain/external/program.hpp>
 #include <dtrain/launcher/starter_launcher.hpp>
 
 #include "job/spec/job_client.hpp"
+#include "job/spec/prefix_owner.hpp"
 
 namespace dtrain::job {
 namespace {
@@ -39,15 +41,22 @@ std::vector<std::string> command_of(const ManagedSpec& spec) {
   return command;
 }
 
-// The first attempt continues what the user let it; each later one continues its own checkpoints, on the machines that
-// are ready then.
+bool is_last_owner(const QueuedJob& job) {
+  const Path& prefix = job.spec->prefix;
+  if (prefix.empty() || data::is_remote(prefix)) return true;  // of an earlier version, or there is no such file
+  std::error_code gone;
+  return std::filesystem::equivalent(read_owner(prefix).job_folder, job.job_folder().path, gone);
+}
+
+// The first attempt continues what the user let it; each later one continues the job's own checkpoints, on the machines
+// that are ready then.
 std::vector<std::string> environment_of(const QueuedJob& job) {
   std::vector<std::string> environment = with_variables(own_environment(), job.spec->environment);
   environment = with_variables(environment, {fmt::format("{}={}", kManagedVariable, job.folder.string())});
   if (job.spec->job_folder.empty()) {
     environment = with_variables(environment, {fmt::format("{}={}", kAttemptJobDir, job.folder.string())});
   }
-  if (job.spec->resumes && job.record.attempts > 1) {
+  if (resumes_own(job)) {
     environment = with_variables(environment, {fmt::format("{}=true", kAttemptResume)});
     if (!job.spec->cluster.empty())
       environment = with_variables(environment, {fmt::format("{}=true", kAttemptResetHosts)});
@@ -80,6 +89,15 @@ std::optional<pid_t> process_here(const QueuedJob& job) {
 
 }  // namespace
 
+// The first coordinator of the job is recorded before anything is saved, and after the prefix was found to hold nothing
+// that the job was not to continue. A loss of power may take the record of the first checkpoint: then no other run must
+// have saved under the prefix meanwhile.
+bool resumes_own(const QueuedJob& job) {
+  if (!job.spec->resumes || job.record.attempts <= 1) return false;
+  if (!job.record.progress.empty()) return true;
+  return job.record.term > job.record.first_term && is_last_owner(job);
+}
+
 std::uint64_t last_term_in(const JobFolder& folder) {
   const auto file = coordinator_of(folder);
   return file ? file->term : 0;
@@ -111,7 +129,9 @@ AttemptSeen Attempt::look() {
     end_ = wait_for_end(std::exchange(child_, 0));
   }
   if (!end_ && is_held(job_.attempt_lock())) return {.kind = AttemptSeen::Kind::alive};
-  return after_process();
+  AttemptSeen seen = after_process();
+  seen.began = last_term_in(job_.job_folder()) > job_.record.term;
+  return seen;
 }
 
 // The coordinator's record decides, if it is of this attempt: the process may have been killed after it, or before the
@@ -152,6 +172,7 @@ AttemptSeen Attempt::ended(int code, std::string cause) const {
 
 std::string Attempt::progress() const {
   const JobFolder folder = job_.job_folder();
+  if (last_term_in(folder) <= job_.record.first_term) return "";  // a job before this one chose the same folder
   std::string checkpoint = text_in(folder.latest());
   if (!checkpoint.empty()) return checkpoint;
   const std::int64_t number = external::read_progress(folder.path);

@@ -54,6 +54,10 @@ class Attempt {
   std::chrono::steady_clock::time_point next_ask_{};
 };
 
+// Whether the attempt that is to start continues the checkpoints under the job's prefix: those that an earlier attempt
+// of this job saved, and none of another run. Throws Error where the prefix cannot be read.
+bool resumes_own(const QueuedJob& job);
+
 // The newest coordinator that the folder of a job names; 0: none.
 std::uint64_t last_term_in(const JobFolder& folder);
 

@@ -68,14 +68,16 @@ class JobDecision {
     const AttemptSeen& attempt = job.attempt;
     const bool ended = attempt.kind == AttemptKind::ended;
     record.exit_code = ended ? attempt.exit_code : 0;
-    if (std::exchange(record.progress, attempt.progress) != attempt.progress) {
+    if (!attempt.progress.empty() && std::exchange(record.progress, attempt.progress) != attempt.progress)
       record.failures = record.refusals = record.losses = 0;
-    }
     if (ended && is_code(attempt, ExitCode::ok)) return finish(record, JobState::done, "");
     if (job.cancelled) return finish(record, JobState::cancelled, how_cancelled(job));
     if (ended && attempt.by_user) return finish(record, JobState::stopped, attempt.cause);  // saved or not
     if (ended && is_code(attempt, ExitCode::resumable)) return again(record, kFirstPause, attempt.cause);
     if (ended && is_code(attempt, ExitCode::no_progress)) return finish(record, JobState::failed, attempt.cause);
+    // The same command would be refused again. A program's own exit code may be the same number.
+    if (ended && is_code(attempt, ExitCode::usage) && !attempt.began)
+      return finish(record, JobState::failed, attempt.cause);
     const bool refused = ended && is_code(attempt, ExitCode::refused);
     int& times = refused ? record.refusals : ended ? record.failures : record.losses;
     const int most = refused ? kMostRefusals : ended ? job.spec.retries + 1 : kMostLosses;

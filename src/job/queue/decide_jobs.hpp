@@ -24,6 +24,7 @@ struct AttemptSeen {
   std::string cause{};     // of an end that is no success; how it was lost
   std::string progress{};  // newest checkpoint, or what a program wrote of its progress
   bool by_user = false;    // `dtrain stop` ended it
+  bool began = false;      // it had a coordinator: its command was not refused
 };
 
 struct JobSeen {

@@ -6,12 +6,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <set>
 #include <thread>
 
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/own_files.hpp>
 #include <dtrain/base/text.hpp>
 
 #include "job/spec/process_facts.hpp"
@@ -32,6 +34,8 @@ constexpr const char* kClosed = "closed";
 constexpr const char* kDownWhenDone = "down-when-done";
 constexpr const char* kLastNumber = "last-number";
 constexpr const char* kAtOnce = "now";
+constexpr const char* kQueuesOfClusters = "dtrain-jobs";
+constexpr mode_t kOthersWrite = S_IWGRP | S_IWOTH;
 
 std::string folder_name(int number) { return fmt::format("{:04}", number); }
 
@@ -91,7 +95,37 @@ std::string this_boot() {
 
 Path queue_of_cluster(const std::string& shared_folder, const std::string& cluster) {
   const Path base = shared_folder.empty() ? Path(environment("HOME").value_or("/")) : Path(shared_folder);
-  return base / "dtrain-jobs" / cluster;
+  return base / kQueuesOfClusters / cluster;
+}
+
+// Who may write beside it may have clusters in it too, and touches none of another user: as in /tmp.
+static void make_folder_of_queues(const Path& folder) {
+  make_folder(folder.parent_path());
+  const bool is_new = ::mkdir(folder.c_str(), kReadableFolder) == 0;
+  const FileDescriptor own(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat facts {};
+  struct stat beside {};
+  if (!own || ::fstat(own.get(), &facts) != 0 || ::stat(folder.parent_path().c_str(), &beside) != 0) return;
+  if (!is_new && (facts.st_uid != ::geteuid() || (facts.st_mode & kOthersWrite) == 0)) return;
+  mode_t mode = facts.st_mode | S_ISVTX;
+  if (is_new) {
+    const bool has_group = facts.st_gid == beside.st_gid || ::fchown(own.get(), -1, beside.st_gid) == 0;
+    mode |= beside.st_mode & (has_group ? kOthersWrite : S_IWOTH);
+  }
+  if ((mode & kOthersWrite) != 0) ::fchmod(own.get(), mode & 07777);
+}
+
+void make_queue_folder(const Path& folder) {
+  const Path above = folder.parent_path();
+  if (above.filename() != kQueuesOfClusters) return make_own_folder(folder, kReadableFolder);
+  make_folder_of_queues(above);
+  std::error_code unknown;
+  if (!std::filesystem::exists(folder, unknown) && ::access(above.c_str(), W_OK) != 0 && errno == EACCES) {
+    const std::string owner = owner_of(above);
+    throw Error(fmt::format("{}: cannot make a folder there: it belongs to {}", above.string(), owner),
+                fmt::format("ask {} for `chmod 1777 {}`, or choose another shared folder", owner, above.string()));
+  }
+  make_own_folder(folder, kReadableFolder);
 }
 
 FileLock JobQueue::lock_submissions() const {
@@ -108,17 +142,18 @@ FileLock JobQueue::lock_submissions() const {
 }
 
 int JobQueue::submit(const ManagedSpec& spec, bool down_when_done) {
-  make_folder(folder_);
+  make_queue_folder(folder_);
   const FileLock lock = lock_submissions();
   if (is_listed(folder_ / kClosed)) {
     throw UsageError(fmt::format("the queue {} takes no jobs: its cluster is going down, as --down-when-done asked for",
                                  folder_.string()),
                      spec.cluster.empty() ? "" : fmt::format("dtrain cluster up {} starts it again", spec.cluster));
   }
+  shares_prefix(spec);
   const int number = last_number_in(folder_) + 1;
   const Path fresh = folder_ / fmt::format(".new-{}", ::getpid()), down = folder_ / fmt::format(".down-{}", ::getpid());
   try {
-    make_folder(fresh);
+    make_own_folder(fresh, kReadableFolder);
     write_file_atomic(fresh / kSpec, to_json(spec).dump() + "\n", kOwnersFile);
     if (down_when_done) write_file_atomic(down, fmt::format("{}\n", number));
     write_file_atomic(folder_ / kLastNumber, fmt::format("{}\n", number));
@@ -133,13 +168,35 @@ int JobQueue::submit(const ManagedSpec& spec, bool down_when_done) {
   return number;
 }
 
+bool JobQueue::shares_prefix(const ManagedSpec& spec) {
+  if (spec.prefix.empty()) return false;
+  for (const auto& [number, job] : look()) {
+    const bool is_open = job.spec && job.foreign.empty() && !job.record.is_over();
+    if (!is_open || job.spec->prefix != spec.prefix) continue;
+    if (spec.continues) return true;
+    throw UsageError(
+        fmt::format("--model-prefix {}: job {} of the queue, which is {}, saves its checkpoints there",
+                    spec.prefix.string(), number, enum_name(kJobStateNames, job.record.state)),
+        "choose another --model-prefix; or add --resume, and this job goes on from what that one has saved");
+  }
+  return false;
+}
+
+// Also what is not to be run may be looked at.
+static std::string read_spec(const Path& file, std::string& foreign) try {
+  return read_own_file(file);
+} catch (const ForeignFile& error) {
+  foreign = fmt::format("{}; {}", error.what(), error.hint());
+  return read_file(file);
+}
+
 QueuedJob JobQueue::read_job(int number) const {
   QueuedJob job{.number = number, .folder = folder_ / folder_name(number)};
   job.stamp = stamp_of(job.folder);
   const std::set<std::string> names = names_in(job.folder);
   try {
     const Path spec = job.folder / kSpec, state = job.folder / kState;
-    job.spec = managed_spec_from(read_file(spec), spec.string());
+    job.spec = managed_spec_from(read_spec(spec, job.foreign), spec.string());
     if (names.contains(kState)) job.record = job_record_from(read_file(state), state.string());
     job.cancelled = names.contains(kCancel);
     job.cancelled_now = job.cancelled && trim(read_file(job.folder / kCancel)) == kAtOnce;
@@ -227,14 +284,14 @@ std::vector<int> jobs_over_for(const std::vector<QueuedJob>& jobs, int days, std
 }
 
 std::optional<FileLock> JobQueue::take_runner_lock() const {
-  make_folder(folder_);
+  make_queue_folder(folder_);
   return FileLock::take(folder_ / "runner.lock", "--job-queue");
 }
 
 bool JobQueue::close() {
   const FileLock lock = lock_submissions();
   for (const QueuedJob& job : read()) {
-    if (job.spec && !job.record.is_over()) return false;
+    if (job.spec && job.foreign.empty() && !job.record.is_over()) return false;
   }
   write_file_atomic(folder_ / kClosed, this_boot() + "\n");
   return true;

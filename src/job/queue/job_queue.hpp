@@ -1,7 +1,7 @@
 // The folder of a queue of jobs. Any machine that sees the folder may submit jobs and read them; one runner acts.
 //
 //   0007/             a job: its folder, and its job folder unless the user chose another one
-//     spec.json       what was submitted; written once
+//     spec.json       what was submitted; written once. A runner runs only what its own user, or root, has submitted
 //     state.json      how far it is; written by the runner alone
 //     cancel          the user wants it to end; "now": without a checkpoint
 //     output.log      what its attempts wrote
@@ -29,6 +29,7 @@ struct QueuedJob {
   Path folder{};
   std::optional<ManagedSpec> spec{};  // nullopt: it cannot be read, because of `problem`
   std::string problem{};
+  std::string foreign{};  // why this user must not run it: another one may have written it
   JobRecord record{};
   bool cancelled = false, cancelled_now = false;
   std::string stamp{};  // of the folder, just before it was read
@@ -43,9 +44,12 @@ class JobQueue {
   explicit JobQueue(Path folder) : folder_(std::move(folder)) {}
   const Path& folder() const { return folder_; }
 
-  // Adds a job and returns its number. Throws UsageError if the queue is closed, and Error if the disk takes no more;
-  // nothing of the job stays then.
+  // Adds a job and returns its number. Throws UsageError if the queue is closed, and what shares_prefix() throws, and
+  // Error if the disk takes no more; nothing of the job stays then.
   int submit(const ManagedSpec& spec, bool down_when_done);
+  // Whether a job that is not over saves its checkpoints under the same prefix. Throws UsageError, which names that
+  // job, unless this one is to continue what is there.
+  bool shares_prefix(const ManagedSpec& spec);
   // All jobs by number, as they are now; the map stays until the next call. What is over is read once. Throws Error
   // where the folder, or that of a job, does not answer.
   std::map<int, QueuedJob>& look();
@@ -101,5 +105,8 @@ std::string this_boot();
 
 // The queue of a cluster, on its head: in the shared folder, so that a new head finds it; else in the home folder.
 Path queue_of_cluster(const std::string& shared_folder, const std::string& cluster);
+// Makes the folder of a queue, in which its owner alone writes. The folder above those of clusters is open to all users
+// who may write beside it. Throws Error.
+void make_queue_folder(const Path& folder);
 
 }  // namespace dtrain::job

@@ -45,10 +45,12 @@ Json to_json(const ManagedSpec& spec) {
                        {"environment", words_to_json(spec.environment)},
                        {"folder", words_to_json({spec.folder.string()})},
                        {"job_dir", words_to_json({spec.job_folder.string()})},
+                       {"model_prefix", words_to_json({spec.prefix.string()})},
                        {"cluster", spec.cluster},
                        {"priority", spec.priority},
                        {"hosts", spec.hosts},
                        {"resumes", spec.resumes},
+                       {"continues", spec.continues},
                        {"retries", spec.retries},
                        {"submitted", spec.submitted}});
 }
@@ -66,7 +68,10 @@ ManagedSpec managed_spec_from(std::string_view text, std::string_view source) {
     const std::vector<std::string> one = words_from_json(json.at(key));
     return one.empty() ? Path() : Path(one.front());
   };
-  if (const Json* retries = json.find("retries")) spec.retries = small(*retries);  // earlier versions write none
+  // Earlier versions write none of these.
+  if (const Json* retries = json.find("retries")) spec.retries = small(*retries);
+  if (const Json* continues = json.find("continues")) spec.continues = continues->as_bool();
+  if (json.find("model_prefix")) spec.prefix = path("model_prefix");
   spec.folder = path("folder");
   spec.job_folder = path("job_dir");
   if (spec.words.empty()) throw DataError(fmt::format("{}: it has no command", source));
@@ -89,6 +94,7 @@ Json to_json(const JobRecord& record) {
                        {"begun", record.begun},
                        {"ended", record.ended},
                        {"term", record.term},
+                       {"first_term", record.first_term},
                        {"log_begin", record.log_begin}});
 }
 
@@ -96,6 +102,7 @@ JobRecord job_record_from(std::string_view text, std::string_view source) {
   const Json json = parsed(text, source, kRecordSchema);
   const auto state = enum_value(kJobStateNames, json.at("state").as_string());
   if (!state) throw DataError(fmt::format("{}: '{}' is no state", source, json.at("state").as_string()));
+  const Json* first_term = json.find("first_term");  // earlier versions write none
   return {.state = *state,
           .why = json.at("why").as_string(),
           .exit_code = small(json.at("exit_code")),
@@ -110,6 +117,7 @@ JobRecord job_record_from(std::string_view text, std::string_view source) {
           .begun = json.at("begun").as_integer(),
           .ended = json.at("ended").as_integer(),
           .term = static_cast<std::uint64_t>(json.at("term").as_integer()),
+          .first_term = first_term ? static_cast<std::uint64_t>(first_term->as_integer()) : 0,
           .log_begin = static_cast<std::uint64_t>(json.at("log_begin").as_integer())};
 }
 

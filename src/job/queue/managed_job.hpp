@@ -20,10 +20,12 @@ struct ManagedSpec {
   std::vector<std::string> environment{};  // NAME=value, from kept_environment()
   Path folder{};                           // where the command runs
   Path job_folder{};                       // that the user chose; empty: the job's folder in the queue
+  Path prefix{};                           // of the checkpoints, absolute or a URL; empty: none
   std::string cluster{};                   // empty: the job runs on this machine
   int priority = 0;
   int hosts = 0;                               // the user's -n; 0: any number
   bool resumes = false;                        // the command knows --resume
+  bool continues = false;                      // the user gave --resume
   int retries = config::JobOptions{}.retries;  // after a failure in a row without a newer checkpoint
   std::int64_t submitted = 0;                  // here and below: seconds since 1970
   friend bool operator==(const ManagedSpec&, const ManagedSpec&) = default;
@@ -46,13 +48,14 @@ struct JobRecord {
   int failures = 0;                 // in a row without a newer checkpoint
   int refusals = 0;                 // the same for attempts that other machines refused
   int losses = 0;                   // the same for attempts whose processes or machine were lost
-  std::string progress{};           // newest checkpoint when the last attempt ended
+  std::string progress{};           // newest checkpoint that an attempt showed when it ended
   std::int64_t not_before = 0;      // time of the next attempt
   std::int64_t machines_until = 0;  // until then it waits for `machines`
   int machines = 0;                 // number of the cluster's machines when the last attempt began
   std::int64_t begun = 0;           // time of the last attempt
   std::int64_t ended = 0;           // time of the final state
   std::uint64_t term = 0;           // of the job folder's coordinator before the last attempt
+  std::uint64_t first_term = 0;     // the same before the first attempt
   std::uint64_t log_begin = 0;      // where the last attempt's output begins in the log
   bool is_over() const { return state != JobState::waiting && state != JobState::running; }
   friend bool operator==(const JobRecord&, const JobRecord&) = default;

@@ -47,21 +47,23 @@ class QueueRunner {
  public:
   explicit QueueRunner(const RunnerOptions& options) : options_(options), queue_(options.queue) {}
 
-  void run() {
+  RunnerEnd run() {
     watch_stop_signals();
     const auto lock = wait_for_lock();
-    if (!lock) return;
+    if (!lock) return end_;
     note(fmt::format("runs the queue {}", options_.queue.string()));
     std::string said;
     do {
       try {
         look();
         said.clear();
+        if (is_done()) return end_;
       } catch (const std::exception& error) {
         if (said != error.what()) note(error.what());
         said = error.what();
       }
     } while (pause_for(kBetweenLooks) && !options_.is_over());
+    return end_;
   }
 
  private:
@@ -69,8 +71,18 @@ class QueueRunner {
     for (bool said = false;; said = true) {
       if (auto lock = queue_.take_runner_lock()) return lock;
       if (!said) note(fmt::format("another runner acts on the queue {}; this one waits", options_.queue.string()));
-      if (!pause_for(kBetweenLooks) || options_.is_over()) return std::nullopt;
+      if (is_done() || !pause_for(kBetweenLooks) || options_.is_over()) return std::nullopt;
     }
+  }
+
+  // Jobs that are left alone wait for another user's runner.
+  bool is_done() {
+    if (!options_.until_empty) return false;
+    for (const auto& [number, job] : queue_.look()) {
+      if (job.spec && job.foreign.empty() && !job.record.is_over()) return false;
+    }
+    end_ = RunnerEnd::queue_is_empty;
+    return true;
   }
 
   void look() {
@@ -104,10 +116,11 @@ class QueueRunner {
     QueueSeen seen{.goes_down = !options_.cluster.empty() && queue_.goes_down(), .hold = options_.hold()};
     bool any_open = false;
     for (const auto& [number, job] : jobs) {
-      if (!job.spec) {
-        if (attempts_.contains(number))
-          throw Error(fmt::format("job {}, which runs, cannot be read: {}", number, job.problem));
-        if (unreadable_.insert(number).second) note(fmt::format("job {} is left alone: {}", number, job.problem));
+      if (!job.spec && attempts_.contains(number))
+        throw Error(fmt::format("job {}, which runs, cannot be read: {}", number, job.problem));
+      if (!job.spec || !job.foreign.empty()) {
+        if (left_alone_.insert(number).second)
+          note(fmt::format("job {} is left alone: {}", number, job.spec ? job.foreign : job.problem));
         continue;
       }
       JobSeen one{
@@ -152,6 +165,7 @@ class QueueRunner {
   void change(QueuedJob& job, JobRecord record, bool starts) {
     if (starts) {
       record.term = last_term_in(job.job_folder());
+      if (record.attempts == 1) record.first_term = record.term;
       record.log_begin = size_of(job.output());
     }
     JobQueue::write(job, record);
@@ -187,16 +201,17 @@ class QueueRunner {
   const RunnerOptions& options_;
   JobQueue queue_;
   std::map<int, Attempt> attempts_;  // by job, while it runs
-  std::set<int> unreadable_;
+  std::set<int> left_alone_;
   int machines_ = 0;
   std::string hold_;  // why the head lets no job run
   std::chrono::steady_clock::time_point next_question_{};
   std::chrono::steady_clock::time_point next_removal_{};
   std::string problem_;  // why the head does not say this
+  RunnerEnd end_ = RunnerEnd::stopped;
 };
 
 }  // namespace
 
-void run_queue(const RunnerOptions& options) { QueueRunner(options).run(); }
+RunnerEnd run_queue(const RunnerOptions& options) { return QueueRunner(options).run(); }
 
 }  // namespace dtrain::job

@@ -15,11 +15,14 @@ struct RunnerOptions {
   // Why no job may run now; empty: jobs may run.
   std::function<std::string()> hold = [] { return std::string(); };
   std::function<bool()> is_over = [] { return false; };  // true: the queue needs no runner any more
+  bool until_empty = false;                              // ends once all jobs that it may run are over
 };
 
+enum class RunnerEnd { stopped, queue_is_empty };
+
 // Runs until a stop signal comes, or the queue is over; the job that is under way then goes on, and the next runner
-// finds it. One runner acts on a queue; another one waits for its end. Throws Error if the folder cannot be made; what
-// fails later is a note, and is tried again.
-void run_queue(const RunnerOptions& options);
+// finds it. With until_empty it ends as well when no job is left to run. One runner acts on a queue; another one waits
+// for its end. Throws Error if the folder cannot be made; what fails later is a note, and is tried again.
+RunnerEnd run_queue(const RunnerOptions& options);
 
 }  // namespace dtrain::job

@@ -9,6 +9,7 @@
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/file_exists.hpp>
+#include <dtrain/base/own_files.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/cluster/cluster_head.hpp>
 #include <dtrain/data/remote.hpp>
@@ -78,6 +79,11 @@ ExitCode submit(const config::JobOptions& options, const ManagedSpec& spec, Repo
                       ? fmt::format("the job waits for a runner: dtrain jobs run {} is not running", where)
                       : "the job waits for the runner of the queue, which the head starts again within seconds");
   }
+  if (const std::string owner = owner_of(queue.folder()), own = owner_of(job.folder); owner != own) {
+    reporter.warn(
+        fmt::format("the queue {} belongs to {}, whose runner runs no job of {}; `dtrain jobs run` as {} does",
+                    queue.folder().string(), owner, own, own));
+  }
   if (options.down_when_done) {
     reporter.note(
         fmt::format("All machines of cluster {} end a minute after the last job; `dtrain cluster down {}` then "
@@ -96,6 +102,15 @@ ExitCode submit(const config::JobOptions& options, const ManagedSpec& spec, Repo
   reporter.answer(fmt::format("  dtrain jobs logs {} -f {}", number, where));
   reporter.answer(fmt::format("  dtrain jobs cancel {} {}", number, where));
   return ExitCode::ok;
+}
+
+// The same for all texts that lead to one folder here.
+Path whole_prefix(const Path& prefix) {
+  if (data::is_remote(prefix)) return prefix;
+  const Path absolute = std::filesystem::absolute(prefix);
+  std::error_code unreadable;  // which the claim of the prefix reports
+  const Path real = std::filesystem::weakly_canonical(absolute, unreadable);
+  return unreadable ? absolute.lexically_normal() : real;
 }
 
 bool any_open(const Path& folder) {
@@ -173,7 +188,11 @@ ExitCode submit_training(const config::TrainOptions& options, const config::Opti
   require_host_file(options.job);
   require_weights(options);
   if (!options.benchmark) config::choose_sources(options, set, reporter);
-  claim_prefix(options, remote_of_run(reporter).store, reporter);
+  if (options.model_prefix) spec.prefix = whole_prefix(*options.model_prefix);
+  spec.continues = options.resume;
+  // A job of this queue may be saving there now: this one claims the prefix when it runs, which is after or before it.
+  if (!JobQueue(std::filesystem::absolute(*options.job.job_queue)).shares_prefix(spec))
+    claim_prefix(options, remote_of_run(reporter).store, reporter);
   if (!options.model_prefix) {
     reporter.warn("without --model-prefix the job begins from the start after each loss");
   }

@@ -96,6 +96,7 @@ void require_prices(const RegisteredCluster& cluster) {
 
 Json claim(RegisteredCluster asked, bool at_boot) {
   if (at_boot) require_cron(asked.name);
+  require_own_folder(asked.folder);
   const FileLock lock = lock_cluster(asked.folder);
   auto there = cluster::read_cluster(asked.folder);
   const bool is_new = !there || there->ends;

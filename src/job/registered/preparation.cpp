@@ -1,6 +1,7 @@
 #include "preparation.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -8,6 +9,7 @@
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/machine.hpp>
+#include <dtrain/base/own_files.hpp>
 #include <dtrain/base/secret.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/launcher/fan_out.hpp>
@@ -55,7 +57,29 @@ net::SshOptions own_ssh_options(const RegisteredCluster& cluster) {
   return options;
 }
 
+// Returns what it prints.
+std::string ask_keygen(const std::vector<std::string>& words) {
+  std::vector<std::string> command = {"/usr/bin/env", "ssh-keygen"};
+  command.insert(command.end(), words.begin(), words.end());
+  const ProgramAnswer answer = ask_program(command);
+  if (answer.code == 0) return answer.output;
+  throw Error(fmt::format("ssh-keygen on the head: {}", trim(answer.errors)),
+              "give the head a key that opens all hosts, or install OpenSSH's client there");
+}
+
 }  // namespace
+
+void require_own_folder(const Path& folder) {
+  if (!std::filesystem::exists(std::filesystem::symlink_status(folder)) || is_own_folder(folder)) return;
+  const std::string owner = owner_of(folder), own = user_name(::geteuid());
+  if (owner != own) {
+    throw UsageError(
+        fmt::format("{}: it belongs to {}, and not to {}, who logs in to the head", folder.string(), owner, own),
+        "choose another name for the cluster, or another shared folder");
+  }
+  throw UsageError(fmt::format("{}: other users may write there, or it is a symbolic link", folder.string()),
+                   fmt::format("look at what is in it, then chmod go-w {}", folder.string()));
+}
 
 void forget_key(const Path& folder) {
   std::error_code ignored;
@@ -96,7 +120,8 @@ Json answer_place(const Json& question) {
                      "give the whole path of a folder that all hosts mount there");
   }
   const Path folder = queue_of_cluster(shared.string(), question.at("name").as_string());
-  make_folder(folder);
+  make_queue_folder(folder);
+  require_own_folder(folder);
   remove_probes(folder);
   const Path probe = folder / (kProbe + to_hex(unpredictable_bytes(kProbeBytes)));
   write_file_atomic(probe, host_name() + "\n");
@@ -132,21 +157,20 @@ Json answer_reach(const RegisteredCluster& cluster) {
 }
 
 Json answer_key(const RegisteredCluster& cluster) {
+  require_own_folder(cluster.folder);
   const FileLock lock = lock_cluster(cluster.folder);
-  const Path key = cluster.key(), public_key = key.string() + ".pub";
-  if (!is_listed(public_key)) {
-    const ProgramAnswer made = ask_program({"/usr/bin/env", "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C",
-                                            fmt::format("dtrain cluster {}", cluster.name), "-f", key.string()});
-    if (made.code != 0) {
-      throw Error(fmt::format("ssh-keygen on the head: {}", trim(made.errors)),
-                  "give the head a key that opens all hosts, or install OpenSSH's client there");
-    }
-  }
+  const Path key = cluster.key();
+  const std::string comment = fmt::format("dtrain cluster {}", cluster.name);
+  if (!is_listed(key)) ask_keygen({"-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", key.string()});
+  read_own_file(key);
+  // Not from key.pub, which names any key that its writer likes.
+  const std::vector<std::string> words = split(trim(ask_keygen({"-y", "-P", "", "-f", key.string()})), ' ');
+  if (words.size() < 2) throw Error(fmt::format("{}: ssh-keygen shows no public key of it", key.string()));
   write_file_atomic(
       cluster.ssh_config(),
       fmt::format("IdentityFile \"{}\"\nInclude ~/.ssh/config\nInclude /etc/ssh/ssh_config\n", key.string()),
       kOwnersAlone);
-  return Json::object({{"key", "restrict " + std::string(trim(read_file(public_key)))}});
+  return Json::object({{"key", fmt::format("restrict {} {} {}", words[0], words[1], comment)}});
 }
 
 }  // namespace dtrain::job

@@ -146,7 +146,8 @@ void keep_configuration(const JobFolder& folder, const config::OptionSet& set, c
     if (settled.resume) {
       keep_first(folder, text);
     } else {
-      std::filesystem::remove(folder.first_configuration());
+      std::error_code stays;  // where it cannot be removed, the new file cannot be written either
+      std::filesystem::remove(folder.first_configuration(), stays);
     }
     write_file_atomic(folder.configuration(), text);
   } catch (const std::exception& error) {

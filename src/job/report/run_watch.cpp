@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/data/remote.hpp>
 #include <dtrain/nn/synchronized_norms.hpp>
@@ -16,10 +17,30 @@
 #include "job/spec/data_facts.hpp"
 #include "job/spec/newest_start.hpp"
 #include "opening.hpp"
+#include "steps_file.hpp"
 
 namespace dtrain::job {
+namespace {
 
-RunWatch::RunWatch(Reporter& reporter, const TrainRun& run)
+// Where the batch follows the workers, only the course of the run says how many steps its epochs had. Without its
+// records, the checkpoint does: it counts the updates since the optimizer began.
+StepNumbers earlier_steps(const TrainRun& run, const Path& records) {
+  StepNumbers numbers;
+  try {
+    numbers = step_numbers_in(records);
+  } catch (const Error&) {  // the next line that is written there says what is wrong with the disk
+  }
+  if (!run.start || numbers.last_of(run.start->cursor.epoch) > 0) return numbers;
+  const train::Cursor& cursor = run.start->cursor;
+  const std::uint64_t updates = run.start->state.updates;
+  if (updates > 0 && updates >= cursor.step)
+    numbers.begin_at(cursor.epoch, static_cast<double>(cursor.step), static_cast<double>(updates));
+  return numbers;
+}
+
+}  // namespace
+
+RunWatch::RunWatch(Reporter& reporter, const TrainRun& run, const std::optional<Path>& steps)
     : reporter_(reporter),
       run_(run),
       log_(reporter, run.options),
@@ -28,8 +49,11 @@ RunWatch::RunWatch(Reporter& reporter, const TrainRun& run)
   observers_.add(log_);
   observers_.add(best_);
   if (reporter.json()) observers_.add(json_);
-  if (const auto& folder = run.options.tensorboard)
-    observers_.add(board_.emplace(*folder, run.options.data, run.options.resume, reporter));
+  if (const auto& folder = run.options.tensorboard) {
+    const bool looks_back = steps && run.options.job.is_per_worker();
+    observers_.add(board_.emplace(*folder, run.options.data, run.options.resume, reporter,
+                                  looks_back ? earlier_steps(run, *steps) : StepNumbers()));
+  }
 }
 
 namespace {
@@ -114,6 +138,7 @@ void show_opening(const TrainRun& run, int workers, Reporter& reporter) {
 
 void RunWatch::begin(int workers) {
   saw_begin_ = true;
+  if (board_ && !run_.options.resume) board_->forget_earlier();  // of another run in this folder
   show_opening(run_, workers, reporter_);
   if (reporter_.json()) reporter_.answer_json(start_event(workers));
 }
@@ -121,19 +146,21 @@ void RunWatch::begin(int workers) {
 Json RunWatch::start_event(int workers) const {
   const config::ComputeOptions& compute = run_.options.compute;
   const config::JobOptions& job = run_.options.job;
-  return Json::object({{"schema", "dtrain.train/1"},
-                       {"event", "start"},
-                       {"version", DTRAIN_VERSION},
-                       {"network", run_.graph.name},
-                       {"parameters", run_.graph.parameter_count},
-                       {"dtype", backend::dtype_name(run_.dtype)},
-                       {"workers", workers},
-                       {"threads", compute.threads},
-                       {"global_batch", compute.samples_per_step()},
-                       {"logical_shards", compute.logical_shards},
-                       {"local_steps", run_.options.local.steps},
-                       {"servers", job.is_by_servers() ? job.servers.value_or(0) : 0},
-                       {"seed", compute.seed}});
+  Json event = Json::object({{"schema", "dtrain.train/1"},
+                             {"event", "start"},
+                             {"version", DTRAIN_VERSION},
+                             {"network", run_.graph.name},
+                             {"parameters", run_.graph.parameter_count},
+                             {"dtype", backend::dtype_name(run_.dtype)},
+                             {"workers", workers},
+                             {"threads", compute.threads},
+                             {"global_batch", compute.samples_per_step()},
+                             {"logical_shards", compute.logical_shards},
+                             {"local_steps", run_.options.local.steps},
+                             {"servers", job.is_by_servers() ? job.servers.value_or(0) : 0},
+                             {"seed", compute.seed}});
+  if (run_.options.top_k > 0) event["top_k"] = run_.options.top_k;
+  return event;
 }
 
 // That of `result`: where the run saved none, the one that it began with and did not go beyond.

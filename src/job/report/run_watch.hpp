@@ -29,7 +29,8 @@ class BestWatch final : public train::IgnoringObserver {
 // Borrows reporter and run. The same for one process and for the coordinator of many.
 class RunWatch {
  public:
-  RunWatch(Reporter& reporter, const TrainRun& run);
+  // `steps`: steps.jsonl of the job, with what earlier processes reported; nullopt: the run is of this one alone.
+  RunWatch(Reporter& reporter, const TrainRun& run, const std::optional<Path>& steps = {});
   // show_opening(); with --json also the start event.
   void begin(int workers);
   // Of a run that is complete: its last line, or with --json the result event.

@@ -2,12 +2,35 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <string_view>
 #include <utility>
+
+#include <dtrain/base/file_exists.hpp>
+#include <dtrain/base/file_pieces.hpp>
+#include <dtrain/base/text.hpp>
 
 namespace dtrain::job {
 namespace {
 
 constexpr std::chrono::seconds kWindow(1);
+
+// The whole number behind `key`, as append() writes it; nullopt: the line has none, or is cut off inside it.
+std::optional<double> number_in(std::string_view line, std::string_view key) {
+  const std::size_t at = line.find(key);
+  if (at == line.npos) return std::nullopt;
+  const std::string_view rest = line.substr(at + key.size());
+  const std::size_t end = rest.find(',');
+  const auto number = end == rest.npos ? std::nullopt : parse_integer(rest.substr(0, end));
+  return number && *number >= 0 ? std::optional(static_cast<double>(*number)) : std::nullopt;
+}
+
+// Searched for, and not parsed: the lines are as many as the seconds of the training.
+void add_step(std::string_view line, StepNumbers& numbers) {
+  const auto epoch = number_in(line, "\"epoch\":"), step = number_in(line, "\"step\":");
+  const auto steps = number_in(line, "\"steps\":");
+  if (epoch && step && steps) numbers.add(*epoch, *step, *steps);
+}
 
 }  // namespace
 
@@ -60,6 +83,23 @@ void StepsFile::append(Json line) {
   Json whole = Json::object({{"time", elastic::format_time(std::chrono::system_clock::now())}});
   for (const auto& [key, value] : line.as_object()) whole[key] = value;
   file_->append(whole.dump(), false);
+}
+
+StepNumbers step_numbers_in(const Path& file) {
+  StepNumbers numbers;
+  if (!file_exists(file)) return numbers;
+  FilePieces pieces(file);
+  std::string begun;  // a line whose end is in the next piece
+  for (std::string_view piece = pieces.next(); !piece.empty(); piece = pieces.next()) {
+    for (std::size_t end = piece.find('\n'); end != piece.npos; end = piece.find('\n')) {
+      begun += piece.substr(0, end);
+      add_step(begun, numbers);
+      begun.clear();
+      piece.remove_prefix(end + 1);
+    }
+    begun += piece;
+  }
+  return numbers;
 }
 
 }  // namespace dtrain::job

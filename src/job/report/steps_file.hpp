@@ -10,6 +10,7 @@
 #include <string>
 
 #include <dtrain/base/json.hpp>
+#include <dtrain/base/step_numbers.hpp>
 #include <dtrain/elastic/records.hpp>
 #include <dtrain/train/trainer.hpp>
 
@@ -39,5 +40,9 @@ class StepsFile final : public train::IgnoringObserver {
   std::vector<double> parts_ = {};                                   // of the loss, in the same way
   double gradient_norm_ = std::numeric_limits<double>::quiet_NaN();  // the last one of the window
 };
+
+// The numbers of the steps that the lines of such a file are of. What is no such line is passed over; without the file
+// there are none. Throws Error if it cannot be read.
+StepNumbers step_numbers_in(const Path& file);
 
 }  // namespace dtrain::job

@@ -7,6 +7,11 @@
 #include <dtrain/base/error.hpp>
 
 namespace dtrain::job {
+namespace {
+
+std::uint64_t as_step(double number) { return static_cast<std::uint64_t>(std::clamp(number, 0.0, 0x1p53)); }
+
+}  // namespace
 
 void JsonEvents::on_event(const train::ReportEvent& event) {
   Json json = Json::object({{"schema", "dtrain.train/1"}});
@@ -15,9 +20,14 @@ void JsonEvents::on_event(const train::ReportEvent& event) {
   reporter_.answer_json(json);
 }
 
-BoardEvents::BoardEvents(const Path& folder, const config::DataOptions& data, bool resumed, Reporter& reporter)
-    : writer_(folder), data_(data), reporter_(reporter), restarts_(resumed) {
+BoardEvents::BoardEvents(const Path& folder, const config::DataOptions& data, bool resumed, Reporter& reporter,
+                         StepNumbers earlier)
+    : writer_(folder), data_(data), reporter_(reporter), restarts_(resumed), numbers_(std::move(earlier)) {
   if (writer_.is_behind()) flush();
+}
+
+std::uint64_t BoardEvents::end_of(std::uint32_t epoch) const {
+  return step_ > 0 ? step_ : as_step(numbers_.last_of(epoch));
 }
 
 void BoardEvents::flush() {
@@ -33,7 +43,7 @@ void BoardEvents::on_first_batch(const data::Batch& batch) {
 }
 
 void BoardEvents::on_step(const train::StepReport& report) {
-  step_ = report.epoch * report.steps + report.step + 1;
+  step_ = as_step(numbers_.add(report.epoch, static_cast<double>(report.step), static_cast<double>(report.steps)));
   if (std::exchange(restarts_, false)) writer_.restart(step_);
   writer_.scalar("train/loss", report.loss, step_);
   if (!std::isnan(report.accuracy)) writer_.scalar("train/accuracy", report.accuracy, step_);
@@ -44,15 +54,17 @@ void BoardEvents::on_step(const train::StepReport& report) {
 }
 
 void BoardEvents::on_epoch(const train::EpochReport& report) {
-  writer_.scalar("epoch/loss", report.loss, step_);
-  if (!std::isnan(report.accuracy)) writer_.scalar("epoch/accuracy", report.accuracy, step_);
+  const std::uint64_t step = end_of(report.epoch);
+  writer_.scalar("epoch/loss", report.loss, step);
+  if (!std::isnan(report.accuracy)) writer_.scalar("epoch/accuracy", report.accuracy, step);
   flush();
 }
 
 void BoardEvents::on_evaluation(const train::EvaluationReport& report) {
-  if (!std::isnan(report.loss)) writer_.scalar("validation/loss", report.loss, step_);
-  writer_.scalar(report.boxes ? "validation/AP" : "validation/accuracy", report.accuracy, step_);
-  if (report.masks) writer_.scalar("validation/mask_AP", report.masks->ap, step_);
+  const std::uint64_t step = end_of(report.epoch);
+  if (!std::isnan(report.loss)) writer_.scalar("validation/loss", report.loss, step);
+  writer_.scalar(report.boxes ? "validation/AP" : "validation/accuracy", report.accuracy, step);
+  if (report.masks) writer_.scalar("validation/mask_AP", report.masks->ap, step);
   flush();
 }
 

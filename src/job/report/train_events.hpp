@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <dtrain/base/reporter.hpp>
+#include <dtrain/base/step_numbers.hpp>
 #include <dtrain/train/report_json.hpp>
 #include <dtrain/train/tensorboard.hpp>
 #include <dtrain/train/trainer.hpp>
@@ -30,8 +31,11 @@ class JsonEvents final : public train::EventObserver {
 // once and written later; the training goes on. Borrows data and reporter.
 class BoardEvents final : public train::IgnoringObserver {
  public:
-  // `resumed`: the first step replaces it and what follows it in the folder's older files.
-  BoardEvents(const Path& folder, const config::DataOptions& data, bool resumed, Reporter& reporter);
+  // `resumed`: the first step replaces it and what follows it in the folder's older files. `earlier`: the numbers of
+  // the steps that other processes of the run reported; without them, all epochs are taken to have equally many steps.
+  BoardEvents(const Path& folder, const config::DataOptions& data, bool resumed, Reporter& reporter,
+              StepNumbers earlier = {});
+  void forget_earlier() { numbers_ = {}; }
   void on_first_batch(const data::Batch& batch) override;
   void on_step(const train::StepReport& report) override;
   void on_epoch(const train::EpochReport& report) override;
@@ -39,13 +43,16 @@ class BoardEvents final : public train::IgnoringObserver {
 
  private:
   void flush();
+  // Where to draw what is known of the epoch as a whole.
+  std::uint64_t end_of(std::uint32_t epoch) const;
 
   train::EventWriter writer_;
   const config::DataOptions& data_;
   Reporter& reporter_;
   bool restarts_;
   std::set<std::string> complaints_{};
-  std::uint64_t step_ = 0;
+  StepNumbers numbers_;
+  std::uint64_t step_ = 0;  // number of the last step; 0: none was reported
 };
 
 // Forwards every call to several observers, which it borrows.

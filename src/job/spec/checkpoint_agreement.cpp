@@ -126,4 +126,12 @@ void agree_on_records(const train::Checkpoint& start, const Path& records, std::
       start, [&] { return data::order_of_records(data::RecordSet(data::find_records(records.string())), samples); });
 }
 
+void agree_on_validation(train::Checkpoint& start, const Path& records, int views, const data::RemoteOptions& remote) {
+  if (start.best.accuracy < 0 || !start.best.data) return;
+  const data::RecordSet set(data::find_records(records.string(), remote.store), remote);
+  const train::ValidationSet here{
+      .samples = set.size(), .records = data::order_of_records(set, set.size()), .views = views};
+  start.best = train::starting_best(start, &here, true);
+}
+
 }  // namespace dtrain::job

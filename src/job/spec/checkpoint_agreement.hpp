@@ -1,6 +1,7 @@
 // What a resumed run has from its checkpoint, because with another choice it would not be the same run.
 #pragma once
 
+#include <dtrain/data/remote.hpp>
 #include <dtrain/train/checkpoint.hpp>
 
 #include "config/train_options.hpp"
@@ -16,5 +17,9 @@ void agree_with_checkpoint(const train::Checkpoint& start, const config::OptionS
 // Throws DataError where the training records are not those that the checkpoint needs, as far as that is known here: of
 // data behind URLs, or without an index, it is not.
 void agree_on_records(const train::Checkpoint& start, const Path& records, std::int64_t num_examples);
+
+// Forgets the best epoch of a resumed run where it was found on other validation data, or on other views of them. The
+// trainer does the same, and says so.
+void agree_on_validation(train::Checkpoint& start, const Path& records, int views, const data::RemoteOptions& remote);
 
 }  // namespace dtrain::job

@@ -38,8 +38,10 @@ class NoQuorum : public RemoteError {
   using RemoteError::RemoteError;
 };
 
-CoordinatorFile running_coordinator(const JobFolder& folder) {
-  const auto file = read_coordinator(folder);
+using ReadCoordinator = std::optional<CoordinatorFile> (*)(const JobFolder&);
+
+CoordinatorFile running_coordinator(const JobFolder& folder, ReadCoordinator read) {
+  const auto file = read(folder);
   const std::string where = folder.path.string();
   if (!file) {
     throw UsageError(fmt::format("{}: no job in this folder", where),
@@ -105,7 +107,7 @@ std::string name_of(const JobFolder& folder, const CoordinatorFile& file) {
   }
   throw RemoteError(fmt::format("{}: the coordinator (process {}) ended without recording the job's end",
                                 folder.path.string(), file.pid),
-                    "repeat the job's command with --resume");
+                    how_to_go_on(file));
 }
 
 Json ask(const JobFolder& folder, const CoordinatorFile& file, const Json& request) {
@@ -127,12 +129,10 @@ Json ask(const JobFolder& folder, const CoordinatorFile& file, const Json& reque
   }
 }
 
-}  // namespace
-
-Json ask_coordinator(const JobFolder& folder, const Json& request) {
+Json ask_until_answered(const JobFolder& folder, const Json& request, ReadCoordinator read) {
   const auto begin = std::chrono::steady_clock::now(), end = begin + kTakeoverPatience;
   for (;;) {
-    const CoordinatorFile file = running_coordinator(folder);
+    const CoordinatorFile file = running_coordinator(folder, read);
     try {
       return ask(folder, file, request);
     } catch (const NoQuorum&) {
@@ -146,8 +146,30 @@ Json ask_coordinator(const JobFolder& folder, const Json& request) {
   }
 }
 
+}  // namespace
+
+Json ask_coordinator(const JobFolder& folder, const Json& request) {
+  return ask_until_answered(folder, request, read_coordinator);
+}
+
+Json ask_own_coordinator(const JobFolder& folder, const Json& request) {
+  return ask_until_answered(folder, request, read_own_coordinator);
+}
+
 void ask_to_stop(const JobFolder& folder, const std::string& reason, bool at_once) {
   ask_coordinator(folder, Json::object({{"ask", "stop"}, {"now", at_once}, {"reason", reason}}));
+}
+
+std::string how_to_go_on(const CoordinatorFile& lost) {
+  return lost.runs_program ? "run the same command again; the program finds its own checkpoint"
+                           : "repeat the job's command with --resume";
+}
+
+static bool runs_program(const JobFolder& folder) try {
+  const auto file = read_coordinator(folder);
+  return file && file->runs_program;
+} catch (const Error&) {  // damaged, or the folder is away
+  return false;
 }
 
 Error without_coordinator(const std::string& where, const JobFolder& folder) {
@@ -156,9 +178,11 @@ Error without_coordinator(const std::string& where, const JobFolder& folder) {
       agents.empty()
           ? "they end by themselves after --hold-timeout"
           : fmt::format("`kill -HUP {}` ends them and their workers, without a checkpoint", fmt::join(agents, " "));
-  return Error(
-      fmt::format("{}: its agents still run and have no coordinator", where),
-      fmt::format("wait until they have chosen one; or {}, and --resume goes on from the last checkpoint", way));
+  const char* const then = runs_program(folder) ? "the same command starts the program again, which finds its own "
+                                                  "checkpoint"
+                                                : "--resume goes on from the last checkpoint";
+  return Error(fmt::format("{}: its agents still run and have no coordinator", where),
+               fmt::format("wait until they have chosen one; or {}, and {}", way, then));
 }
 
 bool has_living_job(const JobFolder& folder) {

@@ -23,6 +23,8 @@ inline constexpr const char* kStoppedByCommand = "requested by `dtrain stop`";
 // Sends {"ask": ..., ...} and returns the answer. Throws UsageError if the folder never had a job or the coordinator
 // refuses, Error if the job is over, and RemoteError if the coordinator is gone or does not answer in time.
 Json ask_coordinator(const JobFolder& folder, const Json& request);
+// The same, where the answer is an order to this machine. Throws ForeignFile if the coordinator may be another user's.
+Json ask_own_coordinator(const JobFolder& folder, const Json& request);
 // What the host is, by the answer to {"ask": "list"}. nullopt: it is no host of the job. Throws DataError for a state
 // that this version does not know. Pure.
 std::optional<elastic::HostPhase> phase_in(const Json& list, const std::string& host);
@@ -38,6 +40,8 @@ void await_saving_agents(const JobFolder& folder, Reporter& reporter);
 // Whether a job that survives its coordinator runs there, be it only its agents on this machine. Where another
 // coordinator may be about to take over, waits until that is certain.
 bool has_living_job(const JobFolder& folder);
+// What a user does once the coordinator of the job was lost, and no other one takes over.
+std::string how_to_go_on(const CoordinatorFile& lost);
 // The error for a folder or a prefix whose job has agents on this machine and no coordinator. `where` begins its text.
 Error without_coordinator(const std::string& where, const JobFolder& folder);
 // Throws Error if it does.

@@ -13,6 +13,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/file_exists.hpp>
 #include <dtrain/base/json.hpp>
+#include <dtrain/base/own_files.hpp>
 #include <dtrain/base/text.hpp>
 
 #include "process_facts.hpp"
@@ -69,6 +70,11 @@ SyncedFolder synced_folder_from_json(const Json& json) {
 std::optional<CoordinatorFile> read_coordinator(const JobFolder& folder) {
   if (!file_exists(folder.coordinator())) return std::nullopt;
   return coordinator_in(read_file(folder.coordinator()), folder.coordinator().string());
+}
+
+std::optional<CoordinatorFile> read_own_coordinator(const JobFolder& folder) {
+  if (!file_exists(folder.coordinator())) return std::nullopt;
+  return coordinator_in(read_own_file(folder.coordinator()), folder.coordinator().string());
 }
 
 CoordinatorFile coordinator_in(const std::string& text, const std::string& source) {

@@ -72,6 +72,8 @@ struct CoordinatorFile {
 
 // Reads coordinator.json. nullopt: there is none. Throws DataError if it is damaged.
 std::optional<CoordinatorFile> read_coordinator(const JobFolder& folder);
+// The same, for what its coordinator wants done here. Throws ForeignFile if another user may have written it.
+std::optional<CoordinatorFile> read_own_coordinator(const JobFolder& folder);
 // The content of that file, wherever it is. `source` names it in errors.
 CoordinatorFile coordinator_in(const std::string& text, const std::string& source);
 void write_coordinator(const JobFolder& folder, const CoordinatorFile& file);

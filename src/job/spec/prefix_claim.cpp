@@ -5,17 +5,19 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <tuple>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/machine.hpp>
+#include <dtrain/base/secret.hpp>
 #include <dtrain/base/temporaries.hpp>
 #include <dtrain/data/remote.hpp>
 #include <dtrain/train/weights.hpp>
 
 #include "job_client.hpp"
+#include "prefix_owner.hpp"
+#include "shared_folders.hpp"
 
 namespace dtrain::job {
 namespace {
@@ -136,36 +138,63 @@ void settle_earlier_checkpoints(const config::TrainOptions& options, const train
 
 std::string start_of_names(const Path& prefix) { return prefix.filename().string() + "-"; }
 
-Path lock_of(const Path& prefix) { return prefix.parent_path() / fmt::format(".{}.lock", prefix.filename().string()); }
-
-bool can_lock(const config::TrainOptions& options) {
-  return options.model_prefix && !data::is_remote(*options.model_prefix) && !options.job.is_on_other_machines();
-}
-
 // What a job writes into the lock: agents and workers live on when its coordinator, which holds the lock, is lost.
 std::string folder_of_job(const config::JobOptions& job) {
   return job.is_job() ? std::filesystem::absolute(job.folder).lexically_normal().string() : std::string();
 }
 
-[[noreturn]] void refuse_other_run(const Path& prefix, const std::string& option) {
-  throw Error(fmt::format("{} {}: another run is writing its checkpoints there", option, prefix.string()),
+[[noreturn]] void refuse_other_run(const Path& prefix, const std::string& option, const PrefixOwner& owner) {
+  const std::string who = describe_owner(owner);
+  throw Error(fmt::format("{} {}: another run is writing its checkpoints there{}", option, prefix.string(),
+                          who.empty() ? "" : fmt::format(" ({})", who)),
               fmt::format("wait for its end, or choose another {}", option));
 }
 
-// The job in the own folder is left to refuse_living_job().
-void refuse_living_agents(const Path& prefix, const std::string& option, const std::string& own) {
-  const std::string other = read_file(lock_of(prefix));
-  if (other.empty() || other == own || !has_agents_of_unfinished_job({other})) return;
-  if (const auto file = read_coordinator({other}); file && answers(*file)) refuse_other_run(prefix, option);
-  throw without_coordinator(fmt::format("{} {}: the job in {} saves there", option, prefix.string(), other), {other});
+// nullopt: there is none, as far as this machine sees.
+std::optional<CoordinatorFile> coordinator_of_owner(const PrefixOwner& owner) {
+  try {
+    return read_coordinator({owner.job_folder});
+  } catch (const Error&) {  // the folder does not answer, it is another user's, or the file is damaged
+    return std::nullopt;
+  }
 }
 
-void write_into(const FileLock& lock, const Path& file, const std::string& text) {
-  const int fd = lock.descriptor().get();
-  const auto size = static_cast<ssize_t>(text.size());
-  if (::pwrite(fd, text.data(), text.size(), 0) == size && ::ftruncate(fd, size) == 0) return;
-  throw Error(fmt::format("{}: cannot write: {}", file.string(), std::strerror(errno)),
-              "make room there, or choose another --model-prefix");
+// The lock of a job that lost its first coordinator may be free, and so may that of a job on other machines where the
+// file system keeps locks to one machine. A process that trains alone lives no longer than its lock. The job in the own
+// folder is left to refuse_living_job().
+void refuse_living_owner(const Path& prefix, const std::string& option, const PrefixOwner& owner,
+                         const std::string& own, Reporter* reporter) {
+  if (owner.job_folder.empty() || owner.job_folder == own) return;
+  const JobFolder folder{owner.job_folder};
+  const auto file = coordinator_of_owner(owner);
+  if (!file) {
+    const bool is_elsewhere = !owner.host.empty() && owner.host != host_name();
+    if (reporter != nullptr && is_elsewhere) {
+      reporter->note(
+          fmt::format("{} {}: the last run there ({}) counts as ended: its lock is free, and this machine sees "
+                      "no job in its folder",
+                      option, prefix.string(), describe_owner(owner)));
+    }
+    return;
+  }
+  if (file->over()) return;
+  const bool is_led = answers(*file);
+  if (!is_led && has_agents_of_unfinished_job(folder)) {
+    throw without_coordinator(
+        fmt::format("{} {}: the job in {} saves there", option, prefix.string(), owner.job_folder), folder);
+  }
+  if (is_led || has_living_job(folder)) refuse_other_run(prefix, option, owner);
+}
+
+// A job that may go on in the own folder keeps its token, by which its hosts know the prefix: refuse_living_job() has
+// yet to find out whether it does.
+std::string token_for(const PrefixOwner& before, const std::string& own) {
+  constexpr std::size_t kTokenSize = 16;
+  if (!own.empty() && before.job_folder == own && !before.token.empty()) {
+    const auto file = coordinator_of_owner(before);
+    if (file && !file->over()) return before.token;
+  }
+  return to_hex(unpredictable_bytes(kTokenSize));
 }
 
 // A name that is too long would only show when the first checkpoint is saved.
@@ -182,45 +211,51 @@ void require_short_names(const Path& prefix, const std::string& option) {
 }
 
 // `own`: as of folder_of_job().
-FileLock lock_for(const Path& prefix, const std::string& option, const std::string& own) {
+PrefixClaim claim_for(const Path& prefix, const std::string& option, const std::string& own, Reporter* reporter) {
   make_folder(prefix.parent_path());
   require_short_names(prefix, option);
-  auto lock = FileLock::take(lock_of(prefix), option);
-  if (!lock) refuse_other_run(prefix, option);
-  refuse_living_agents(prefix, option, own);
-  write_into(*lock, lock_of(prefix), own);
-  return std::move(*lock);
+  auto lock = FileLock::take(owner_file(prefix), option);
+  const PrefixOwner before = read_owner(prefix);
+  if (!lock) refuse_other_run(prefix, option, before);
+  refuse_living_owner(prefix, option, before, own, reporter);
+  std::string token = token_for(before, own);
+  write_owner(*lock, prefix, {.token = token, .job_folder = own, .host = host_name(), .process = ::getpid()});
+  return {std::move(*lock), std::move(token)};
 }
 
 }  // namespace
 
-std::optional<FileLock> claim_prefix(const config::TrainOptions& options, const train::SharedStore& store,
-                                     Reporter& reporter) {
+std::optional<PrefixClaim> claim_prefix(const config::TrainOptions& options, const train::SharedStore& store,
+                                        Reporter& reporter) {
   if (!options.model_prefix) {
     if (!options.benchmark && !options.test_io && options.epochs > 0)
       reporter.note("Without --model-prefix no checkpoint is written: the trained weights are gone at the end");
     return std::nullopt;
   }
+  refuse_prefix_in_copies(options);
   const Path& prefix = *options.model_prefix;
   const bool is_far = data::is_remote(prefix);
-  std::optional<FileLock> lock;
-  if (can_lock(options) && !options.dry_run) lock = lock_for(prefix, kOption, folder_of_job(options.job));
+  std::optional<PrefixClaim> claim;
+  if (!is_far && !options.dry_run) claim = claim_for(prefix, kOption, folder_of_job(options.job), &reporter);
   settle_earlier_checkpoints(options, store, reporter);
   if (options.dry_run) return std::nullopt;
-  if (is_far || lock) train::try_prefix(prefix, store);
-  if (lock) {
+  train::try_prefix(prefix, store);
+  if (claim) {
     for (const Path& file : remove_abandoned_temporaries(prefix.parent_path(), start_of_names(prefix)))
       reporter.note(fmt::format("Removed {}, which a killed process left behind", file.string()));
   }
-  return lock;
+  return claim;
 }
 
 std::optional<FileLock> lock_prefix(const Path& prefix, const std::string& option) {
-  return data::is_remote(prefix) ? std::nullopt : std::optional(lock_for(prefix, option, ""));
+  if (data::is_remote(prefix)) return std::nullopt;
+  return claim_for(prefix, option, "", nullptr).lock;
 }
 
 std::optional<FileLock> lock_prefix_again(const config::TrainOptions& options) {
-  return can_lock(options) ? FileLock::take(lock_of(*options.model_prefix), kOption) : std::nullopt;
+  const bool can_lock =
+      options.model_prefix && !data::is_remote(*options.model_prefix) && !options.job.is_on_other_machines();
+  return can_lock ? FileLock::take(owner_file(*options.model_prefix), kOption) : std::nullopt;
 }
 
 }  // namespace dtrain::job

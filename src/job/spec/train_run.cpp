@@ -267,13 +267,17 @@ TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& 
   note_idle_gpu(options.compute, reporter);
   run.remote = remote_of_run(reporter);
   settle_load_epoch(set, run.remote.store, options);
-  run.prefix_lock = claim_prefix(options, run.remote.store, reporter);
+  if (auto claim = claim_prefix(options, run.remote.store, reporter)) {
+    run.prefix_lock = std::move(claim->lock);
+    if (options.job.is_on_other_machines()) run.prefix_token = std::move(claim->token);
+  }
   if (auto start = find_start(options, set, run.remote.store, reporter)) {
     run.start = std::move(start->checkpoint);
     run.start_file = std::move(start->file);
     options.resume = options.resume && run.start->job.is_of_run();  // with imported weights, a run begins
     agree_with_checkpoint(*run.start, set, options);
     config::take_preprocessing(run.start->job.preprocessing, set, options.data);
+    config::take_test_views(run.start->job.preprocessing, set, options.data);
   }
   const bool is_new = !run.start, from_weights = is_new && options.pretrained.file;
   bool says_pixels = true;
@@ -303,6 +307,8 @@ TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& 
   if (options.checkpoint_format == "mxnet") nn::graph_to_mxnet_symbol(run.graph);  // refuses what MXNet cannot say
   if (run.start) fit_optimizer_state(*run.start, options, reporter);
   run.sources = config::choose_sources(options, set, reporter);
+  if (run.start && options.resume && run.sources.validation)
+    agree_on_validation(*run.start, *run.sources.validation, config::test_views(options.data), with_cache(run));
   if (from_weights) {
     options.data.class_names = names_at(run.sources.train, run.remote.store);
     run.start = pretrained_start(options, run.graph, &reporter);
@@ -327,7 +333,8 @@ config::TrainSpec spec_of(const TrainRun& run) {
   return {.options = std::move(options),
           .graph = run.graph,
           .data = data_facts(run.sources, weights_of(run), run.remote.store),
-          .start = run.start_file.string()};
+          .start = run.start_file.string(),
+          .prefix_token = run.prefix_token};
 }
 
 TrainRun run_of(const config::TrainSpec& spec, int slot) {
@@ -336,6 +343,7 @@ TrainRun run_of(const config::TrainSpec& spec, int slot) {
   run.graph = spec.graph;
   config::suit_network(run.graph, run.options.data);
   run.start_file = spec.start;
+  run.prefix_token = spec.prefix_token;
   run.backend = config::backend_of_worker(run.options.compute, slot);
   run.dtype = config::choose_dtype(run.options.compute, *run.backend);
   run.sources.train = run.options.data.train.value_or("");

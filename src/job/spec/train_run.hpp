@@ -28,6 +28,7 @@ struct TrainRun {
   // Access to files behind URLs: data and checkpoints.
   data::RemoteOptions remote{};
   std::optional<FileLock> prefix_lock{};  // of the process that settled the run
+  std::string prefix_token{};             // as TrainSpec has it
 };
 
 // The store works on after a stop signal, so that the last step and checkpoint can be finished. `delegated`:

@@ -19,6 +19,7 @@
 #include "config/checks/idle_options.hpp"
 #include "config/checks/schedule.hpp"
 #include "first_run.hpp"
+#include "shared_folders.hpp"
 
 namespace dtrain::job {
 namespace {
@@ -132,6 +133,7 @@ std::optional<Start> find_start(const config::TrainOptions& options, const confi
   if (options.resume) {
     const Path& prefix = needed_prefix(options, "--resume");
     require_data_to_resume(options, set, prefix);
+    require_latest_checkpoint(options, store);
     return newest_undamaged(prefix, store, reporter);
   }
   if (!options.load_epoch) return std::nullopt;

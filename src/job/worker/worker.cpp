@@ -27,6 +27,7 @@
 #include "job/spec/data_facts.hpp"
 #include "job/spec/fingerprint.hpp"
 #include "job/spec/job_folder.hpp"
+#include "job/spec/shared_folders.hpp"
 #include "job/spec/train_run.hpp"
 #include "logging_membership.hpp"
 #include "program_worker.hpp"
@@ -76,12 +77,14 @@ train::TrainerOptions worker_options(const TrainRun& run, const elastic::WorkerJ
   return options;
 }
 
-// Opens what the run needs beyond its document: credentials, remote files, the start.
-void open_run(TrainRun& run, const Json& facts, AgentLink& link, StartFinder& start, Reporter& reporter) {
+// Opens what the run needs beyond its document: credentials, remote files, the start. Before all others, the folder of
+// the checkpoints: a member without it could be rank 0, and what that saves would be lost.
+void open_run(TrainRun& run, const config::TrainSpec& spec, AgentLink& link, StartFinder& start, Reporter& reporter) {
+  require_shared_prefix(spec);
   if (uses_s3(run) && !link.wait_for_credentials()) {
     reporter.warn("the coordinator sent no AWS credentials in time: using those of this host");
   }
-  check_far_facts(facts, *run.remote.store);
+  check_far_facts(spec.data, *run.remote.store);
   start.find();
 }
 
@@ -167,7 +170,7 @@ ExitCode run_worker(Reporter& reporter) {
   try {
     membership.progress(elastic::Phase::building);
     StartFinder start(run, JobFolder{me.job_folder}, reporter);
-    open_run(run, training.data, link, start, reporter);
+    open_run(run, training, link, start, reporter);
     options.lost_start = run.lost_start;
     options.find_start = [&start] { return start.find_again(); };
     const train::TrainResult result = train_in(run, membership, options, wait_as_member(membership, link), reporter);

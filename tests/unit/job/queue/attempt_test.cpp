@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "common/temporary_folder.hpp"
+#include "job/spec/prefix_owner.hpp"
 #include "queue/attempt.hpp"
 
 namespace dtrain::job {
@@ -44,6 +45,57 @@ TEST(Attempt, SignalsItsProcessOnTheMachineThatStartedItOnly) {
   EXPECT_FALSE(survives_stop(" " + this_boot(), 60s));
   EXPECT_TRUE(survives_stop(" other-head 0d2c5ba0-0000-0000-0000-000000000000", 100ms));
   EXPECT_TRUE(survives_stop("", 100ms)) << "the record does not say on which machine";
+}
+
+class Resuming : public ::testing::Test {
+ protected:
+  // Before its second attempt, of a job whose first one had a coordinator.
+  QueuedJob job_that_began() const {
+    return {.number = 1,
+            .folder = folder_ / "q/0001",
+            .spec = ManagedSpec{.words = {"train"}, .prefix = folder_ / "m", .resumes = true},
+            .record = {.state = JobState::running, .attempts = 2, .term = 1}};
+  }
+  void claim(const Path& job_folder) const {
+    const auto lock = FileLock::take(owner_file(folder_ / "m"), "--model-prefix");
+    write_owner(*lock, folder_ / "m", {.token = "t", .job_folder = job_folder.string(), .host = "h", .process = 7});
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(Resuming, ContinuesWhatAnEarlierAttemptSaved) {
+  QueuedJob job = job_that_began();
+  make_folder(job.folder);
+  job.record.term = 0;
+  EXPECT_FALSE(resumes_own(job)) << "no attempt has begun";
+  job.record.progress = "m-0001.json";
+  EXPECT_TRUE(resumes_own(job));
+  job.record.attempts = 1;
+  EXPECT_FALSE(resumes_own(job)) << "the first attempt does what the user said";
+  job.record.attempts = 2;
+  job.spec->resumes = false;
+  EXPECT_FALSE(resumes_own(job)) << "the command knows no --resume";
+}
+
+TEST_F(Resuming, ContinuesACheckpointWhoseRecordWasLostUnlessAnotherRunWasThere) {
+  QueuedJob job = job_that_began();
+  make_folder(job.folder);
+  make_folder(folder_ / "other");
+  EXPECT_FALSE(resumes_own(job)) << "it never had the prefix";
+  claim(job.folder);
+  EXPECT_TRUE(resumes_own(job));
+  job.record.first_term = 1;
+  EXPECT_FALSE(resumes_own(job)) << "the coordinator is of an earlier job in the same folder";
+  job.record.first_term = 0;
+  for (const Path& owner : {folder_ / "other", Path()}) {
+    claim(owner);
+    EXPECT_FALSE(resumes_own(job)) << owner;
+  }
+  for (const char* unknown : {"", "s3://bucket/m"}) {
+    job.spec->prefix = unknown;
+    EXPECT_TRUE(resumes_own(job)) << unknown;
+  }
 }
 
 }  // namespace

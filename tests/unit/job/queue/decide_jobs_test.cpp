@@ -136,6 +136,25 @@ TEST(DecideJobs, FailsAtOnceWithoutProgress) {
   EXPECT_EQ(after_attempts(1, ended(ExitCode::no_progress)).state, JobState::failed);
 }
 
+TEST(DecideJobs, DoesNotRepeatACommandThatIsRefused) {
+  AttemptSeen refused = ended(ExitCode::usage, "--model-prefix m/a: has checkpoints already");
+  const JobRecord record = after_attempts(1, refused);
+  EXPECT_EQ(record.state, JobState::failed);
+  EXPECT_EQ(record.why, "--model-prefix m/a: has checkpoints already");
+  EXPECT_EQ(record.exit_code, 2);
+  refused.began = true;
+  EXPECT_EQ(after_attempts(1, refused).state, JobState::waiting) << "it is the code of a program that was started";
+}
+
+TEST(DecideJobs, RemembersProgressThatTheLastAttemptDoesNotShow) {
+  JobSeen one = running(1, {.kind = Kind::lost});
+  one.record.progress = "m/a-0001.json";
+  one.record.losses = kMostLosses - 2;
+  const JobRecord record = record_after(one);
+  EXPECT_EQ(record.progress, "m/a-0001.json");
+  EXPECT_EQ(record.losses, kMostLosses - 1);
+}
+
 TEST(DecideJobs, ResumesWhatStoppedWithACheckpointUnlessTheUserStoppedIt) {
   AttemptSeen stopped = ended(ExitCode::resumable, "stopped by SIGTERM");
   EXPECT_EQ(after_attempts(1, stopped).state, JobState::waiting);

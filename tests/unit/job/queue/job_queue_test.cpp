@@ -1,12 +1,15 @@
 #include <gtest/gtest.h>
 #include <sys/inotify.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <functional>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/json_without.hpp>
 
 #include "common/temporary_folder.hpp"
 #include "queue/job_queue.hpp"
@@ -18,10 +21,12 @@ ManagedSpec spec_of_test(int priority = 0) {
   return {.words = {"train", "--lr", "0.1", "caf\xe9 one"},
           .environment = {"OMP_NUM_THREADS=2"},
           .folder = "/data",
+          .prefix = "/data/m/caf\xe9",
           .cluster = "demo",
           .priority = priority,
           .hosts = 3,
           .resumes = true,
+          .continues = true,
           .retries = 7,
           .submitted = 1'700'000'000};
 }
@@ -54,6 +59,42 @@ TEST_F(JobQueueTest, ReadsWhatWasSubmitted) {
   EXPECT_EQ(*job.spec, spec_of_test(7));
   EXPECT_EQ(job.record, JobRecord{});
   EXPECT_EQ(job.job_folder().path, folder_ / "q/0001");
+}
+
+TEST_F(JobQueueTest, RefusesAJobThatSavesWhereAnOpenOneDoes) {
+  ManagedSpec spec = spec_of_test();
+  spec.continues = false;
+  EXPECT_FALSE(queue_.shares_prefix(spec));
+  queue_.submit(spec, false);
+  EXPECT_NE(message_of([&] { queue_.submit(spec, false); }).find("job 1 of the queue, which is waiting, saves"),
+            std::string::npos);
+  JobQueue::write(queue_.at(1), {.state = JobState::running, .attempts = 1});
+  EXPECT_NE(message_of([&] { queue_.shares_prefix(spec); }).find("job 1 of the queue, which is running, saves"),
+            std::string::npos);
+  EXPECT_EQ(queue_.read().size(), 1u) << "nothing stays of the refused one";
+  ManagedSpec other = spec;
+  other.prefix = "/data/m/b";
+  EXPECT_EQ(queue_.submit(other, false), 2);
+  other.prefix.clear();
+  EXPECT_EQ(queue_.submit(other, false), 3);
+  EXPECT_EQ(queue_.submit(other, false), 4) << "neither saves anything";
+  spec.continues = true;
+  EXPECT_TRUE(queue_.shares_prefix(spec));
+  EXPECT_EQ(queue_.submit(spec, false), 5);
+  spec.continues = false;
+  for (const int number : {1, 5}) JobQueue::write(queue_.at(number), {.state = JobState::done});
+  EXPECT_EQ(queue_.submit(spec, false), 6);
+}
+
+TEST(ManagedJob, ReadsWhatEarlierVersionsWrote) {
+  const JobRecord begun{.attempts = 1, .term = 3, .first_term = 2};
+  const std::string spec = to_json(spec_of_test()).dump(), record = to_json(begun).dump();
+  EXPECT_EQ(job_record_from(record, "state.json"), begun);
+  constexpr std::array<std::string_view, 4> kLater{"model_prefix", "continues", "retries", "first_term"};
+  const ManagedSpec earlier = managed_spec_from(parse_json_without(spec, "spec", kLater).dump(), "spec.json");
+  EXPECT_TRUE(earlier.prefix.empty());
+  EXPECT_FALSE(earlier.continues);
+  EXPECT_EQ(job_record_from(parse_json_without(record, "state", kLater).dump(), "state.json").first_term, 0u);
 }
 
 TEST_F(JobQueueTest, ForgetsAJobThatIsOverAndUsesItsNumberNoMore) {
@@ -133,6 +174,56 @@ TEST_F(JobQueueTest, LeavesAJobOfANewerDtrainUnread) {
   EXPECT_NE(only_job().problem.find("newer dtrain"), std::string::npos);
   write_file_atomic(folder_ / "q/0001/spec.json", "{\"schema\": 7");
   EXPECT_FALSE(only_job().spec);
+}
+
+TEST_F(JobQueueTest, KnowsAJobThatAnotherUserMayHaveSubmitted) {
+  queue_.submit(spec_of_test(), false);
+  EXPECT_EQ(only_job().foreign, "");
+  const Path spec = only_job().folder / "spec.json";
+  ASSERT_EQ(::chmod(spec.c_str(), 0620), 0);
+  EXPECT_NE(only_job().foreign.find("other users may write it"), std::string::npos);
+  EXPECT_TRUE(only_job().spec) << "it may be looked at and cancelled";
+  EXPECT_TRUE(queue_.close()) << "and does not keep the machines";
+  ASSERT_EQ(::chmod(spec.c_str(), 0600), 0);
+  EXPECT_EQ(only_job().foreign, "");
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can play another user";
+  ASSERT_EQ(::chown(spec.c_str(), 4711, 4711), 0);
+  EXPECT_NE(only_job().foreign.find("it belongs to 4711"), std::string::npos);
+}
+
+unsigned rights_of(const Path& folder) { return static_cast<unsigned>(std::filesystem::status(folder).permissions()); }
+
+TEST_F(JobQueueTest, IsAFolderInWhichOthersDoNotWrite) {
+  const mode_t before = ::umask(0);
+  queue_.submit(spec_of_test(), false);
+  ::umask(before);
+  EXPECT_EQ(rights_of(queue_.folder()), 0755u);
+  EXPECT_EQ(rights_of(queue_.folder() / "0001"), 0755u);
+}
+
+// Each user of a shared folder has clusters there, and renames none of another.
+TEST_F(JobQueueTest, OfAClusterIsInAFolderLikeTmpWhereOthersWriteToo) {
+  const Path shared = folder_ / "shared", own = folder_ / "own";
+  for (const Path& folder : {shared, own}) std::filesystem::create_directory(folder);
+  ASSERT_EQ(::chmod(shared.c_str(), 0777), 0);
+  ASSERT_EQ(::chmod(own.c_str(), 0755), 0);
+  for (const Path& folder : {shared, own}) make_queue_folder(queue_of_cluster(folder.string(), "lab"));
+  EXPECT_EQ(rights_of(shared / "dtrain-jobs"), 01777u);
+  EXPECT_EQ(rights_of(own / "dtrain-jobs"), 0755u);
+  EXPECT_EQ(rights_of(shared / "dtrain-jobs/lab"), 0755u);
+  ASSERT_EQ(::chmod((own / "dtrain-jobs").c_str(), 0775), 0);  // as earlier versions made it with umask 002
+  make_queue_folder(queue_of_cluster(own.string(), "other"));
+  EXPECT_EQ(rights_of(own / "dtrain-jobs"), 01775u);
+}
+
+TEST_F(JobQueueTest, SaysWhoseFolderKeepsAClusterOut) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can play another user";
+  ASSERT_EQ(::chmod(folder_.path().c_str(), 0755), 0);
+  std::filesystem::create_directory(folder_ / "dtrain-jobs");
+  ASSERT_EQ(::setresuid(4711, 4711, 0), 0);  // access(2) asks for the real user
+  const std::string message = message_of([&] { make_queue_folder(folder_ / "dtrain-jobs/lab"); });
+  ASSERT_EQ(::setresuid(0, 0, 0), 0);
+  EXPECT_NE(message.find("it belongs to root"), std::string::npos) << message;
 }
 
 TEST_F(JobQueueTest, CancelsOnceAndRefusesWhatIsOverOrUnknown) {

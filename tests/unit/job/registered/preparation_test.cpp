@@ -1,6 +1,10 @@
 #include "registered/preparation.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <dtrain/base/error.hpp>
 
 #include "common/temporary_folder.hpp"
 #include "registered/cluster_lock.hpp"
@@ -18,6 +22,17 @@ class PreparationTest : public ::testing::Test {
   }
   static Path folder_of(const Json& placed) { return placed.at("folder").as_string(); }
   static void unplace(const Json& placed) { answer_unplace(Json::object({{"probe", placed.at("probe").as_string()}})); }
+
+  Path folder_to_be() const { return shared_ / "dtrain-jobs/lab"; }
+  // What the refusal of the folder says; "": it is taken.
+  std::string refusal() const {
+    try {
+      place();
+      return "";
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+  }
 
  private:
   const TemporaryFolder shared_;
@@ -58,6 +73,43 @@ TEST_F(PreparationTest, TheKeyStaysWhileACommandHoldsTheLock) {
     unplace(placed);
   }
   EXPECT_TRUE(std::filesystem::exists(folder_of(placed) / "key"));
+}
+
+// Another user makes it first, with a key of its own in it.
+TEST_F(PreparationTest, AFolderThatOthersMayWriteToIsRefused) {
+  std::filesystem::create_directories(folder_to_be());
+  ASSERT_EQ(::chmod(folder_to_be().c_str(), 0777), 0);
+  EXPECT_NE(refusal().find("other users may write there"), std::string::npos);
+  EXPECT_TRUE(std::filesystem::is_empty(folder_to_be()));
+  ASSERT_EQ(::chmod(folder_to_be().c_str(), 0755), 0);
+  EXPECT_EQ(refusal(), "");
+  std::filesystem::remove_all(folder_to_be());
+  std::filesystem::create_directory_symlink(folder_to_be().parent_path().parent_path(), folder_to_be());
+  EXPECT_NE(refusal().find("symbolic link"), std::string::npos);
+}
+
+TEST_F(PreparationTest, AFolderOfAnotherUserIsRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can play another user";
+  std::filesystem::create_directories(folder_to_be());
+  ASSERT_EQ(::chown(folder_to_be().c_str(), 4711, 4711), 0);
+  EXPECT_NE(refusal().find("it belongs to 4711, and not to root"), std::string::npos);
+}
+
+TEST_F(PreparationTest, TheKeyOfTheClusterIsThatOfItsPrivateHalf) {
+  const Json placed = place();
+  const cluster::RegisteredCluster lab{.name = "lab", .folder = folder_of(placed).string()};
+  write_file_atomic(folder_of(placed) / "key.pub", "ssh-ed25519 AAAAstranger x\n");
+  const std::string key = answer_key(lab).at("key").as_string();
+  EXPECT_TRUE(key.starts_with("restrict ssh-ed25519 AAAA") && key.ends_with(" dtrain cluster lab")) << key;
+  EXPECT_EQ(key.find("stranger"), std::string::npos);
+  write_file_atomic(folder_of(placed) / "key.pub", "ssh-ed25519 AAAAstranger x\n");
+  EXPECT_EQ(answer_key(lab).at("key").as_string(), key) << "the same at each question";
+  ASSERT_EQ(::chmod(folder_of(placed).c_str(), 0777), 0);
+  EXPECT_THROW(answer_key(lab), UsageError);
+  ASSERT_EQ(::chmod(folder_of(placed).c_str(), 0755), 0);
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can play another user";
+  ASSERT_EQ(::chown((folder_of(placed) / "key").c_str(), 4711, 4711), 0);
+  EXPECT_THROW(answer_key(lab), UsageError);
 }
 
 TEST_F(PreparationTest, AFolderThatIsGoneIsNoError) {

@@ -27,6 +27,15 @@ class KeptConfiguration : public ::testing::Test {
   RecordingReporter reporter_;
 };
 
+TEST_F(KeptConfiguration, IsWrittenThoughThatOfAnEarlierStartStays) {
+  const TemporaryFolder folder;
+  const JobFolder job{folder.path()};
+  make_folder(job.first_configuration() / "others");  // cannot be removed
+  keep_configuration(job, set_, options_, reporter_);
+  EXPECT_TRUE(std::filesystem::exists(job.configuration()));
+  EXPECT_TRUE(reporter_.warnings.empty());
+}
+
 TEST_F(KeptConfiguration, SaysWhereTheRunBeganIfItDid) {
   choose("load-epoch", "best");
   config::TrainOptions settled = options_;

@@ -25,5 +25,12 @@ TEST(JobClient, FindsWhatTheCoordinatorSaysOfTheHostFile) {
   EXPECT_TRUE(problems_in(Json::object({{"ok", true}})).empty());
 }
 
+TEST(JobClient, NamesNoOptionThatTheCommandOfTheLostJobLacks) {
+  EXPECT_NE(how_to_go_on({.runs_program = false}).find("--resume"), std::string::npos);
+  const std::string program = how_to_go_on({.runs_program = true});
+  EXPECT_EQ(program.find("--resume"), std::string::npos);
+  EXPECT_NE(program.find("run the same command again"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace dtrain::job

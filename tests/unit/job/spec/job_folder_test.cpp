@@ -3,9 +3,11 @@
 #include <unistd.h>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/own_files.hpp>
 
 #include "common/no_file_locks.hpp"
 #include "data/temporary_folder.hpp"
+#include "spec/job_client.hpp"
 #include "spec/job_folder.hpp"
 #include "spec/process_facts.hpp"
 
@@ -62,6 +64,17 @@ TEST_F(JobFolderTest, OnlyTheOwnerMayReadTheToken) {
   struct stat status {};
   ASSERT_EQ(::stat(folder_.coordinator().c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600u);
+}
+
+// What another user's coordinator asks for is not done with this user's keys.
+TEST_F(JobFolderTest, TheFileOfAnotherUserIsNoOrder) {
+  EXPECT_FALSE(read_own_coordinator(folder_));
+  write_coordinator(folder_, {.host = "h1", .token = "t"});
+  EXPECT_EQ(read_own_coordinator(folder_).value().host, "h1");
+  ASSERT_EQ(::chmod(folder_.coordinator().c_str(), 0660), 0);
+  EXPECT_THROW((void)read_own_coordinator(folder_), ForeignFile);
+  EXPECT_THROW(ask_own_coordinator(folder_, Json::object({})), ForeignFile);
+  EXPECT_EQ(read_coordinator(folder_).value().host, "h1") << "it may be looked at";
 }
 
 TEST_F(JobFolderTest, ADamagedFileIsADataError) {

@@ -5,6 +5,7 @@
 #include <dtrain/base/error.hpp>
 
 #include "common/recording_reporter.hpp"
+#include "spec/prefix_owner.hpp"
 #include "train/small_checkpoint.hpp"
 
 namespace dtrain::job {
@@ -183,6 +184,80 @@ TEST_F(PrefixOfMxnet, HasNothingToResume) {
 TEST_F(PrefixOfMxnet, MayHaveTheParametersThatARunBeginsWith) {
   for (const char* ending : {"-0001.params", "-0010.params"}) std::filesystem::remove(prefix_.string() + ending);
   EXPECT_NO_THROW(claim());
+}
+
+// Jobs on other machines, and processes that train alone, which would save under one prefix.
+class ClaimedPrefix : public ::testing::Test {
+ protected:
+  ClaimedPrefix() { make_folder(job_.path); }
+  config::TrainOptions alone() const {
+    config::TrainOptions options;
+    config::OptionSet set;
+    bind(set, options);
+    options.model_prefix = prefix_;
+    return options;
+  }
+  config::TrainOptions over_ssh() const {
+    config::TrainOptions options = alone();
+    options.job.launcher = config::Launcher::ssh;
+    options.job.hosts = 2;
+    options.job.folder = job_.path;
+    return options;
+  }
+  std::optional<PrefixClaim> claim(const config::TrainOptions& options) { return claim_prefix(options, {}, reporter_); }
+  // A coordinator that is gone without an end, as after kill -9.
+  void leave_coordinator() const {
+    write_coordinator(job_, {.pid = 1, .host = "gone", .addresses = {"127.0.0.1"}, .port = 1, .token = "t"});
+  }
+
+  const ScratchFolder folder_{"dtrain-claim"};
+  const Path prefix_ = folder_.path() / "m/x";
+  const JobFolder job_{folder_.path() / "job"};
+  RecordingReporter reporter_;
+};
+
+TEST_F(ClaimedPrefix, IsThatOfOneRunOnWhateverMachines) {
+  const auto first = claim(over_ssh());
+  ASSERT_TRUE(first);
+  config::TrainOptions other = over_ssh();
+  other.job.folder = folder_.path() / "other";
+  for (const config::TrainOptions& options : {other, alone()}) {
+    try {
+      claim(options);
+      FAIL() << "two runs would save there";
+    } catch (const Error& error) {
+      const std::string what = error.what();
+      EXPECT_NE(what.find("another run is writing its checkpoints there"), what.npos);
+      EXPECT_NE(what.find("job folder " + job_.path.string()), what.npos) << what;
+    }
+  }
+  EXPECT_EQ(read_owner(prefix_).token, first->token);
+}
+
+TEST_F(ClaimedPrefix, IsFreeOnceItsRunWasKilled) {
+  claim(over_ssh());
+  leave_coordinator();
+  EXPECT_TRUE(claim(alone()));
+  claim(over_ssh());
+  std::filesystem::remove_all(job_.path);
+  EXPECT_TRUE(claim(alone())) << "nobody can ask a job whose folder is gone";
+}
+
+TEST_F(ClaimedPrefix, KeepsTheTokenOfAJobThatMayGoOn) {
+  const std::string token = claim(over_ssh())->token;
+  EXPECT_NE(claim(over_ssh())->token, token) << "that job never ran";
+  leave_coordinator();
+  const std::string kept = read_owner(prefix_).token;
+  EXPECT_EQ(claim(over_ssh())->token, kept);
+  write_coordinator(job_, {.ended = "done"});
+  EXPECT_NE(claim(over_ssh())->token, kept);
+}
+
+TEST_F(ClaimedPrefix, OfCopiesIsRefused) {
+  config::TrainOptions options = over_ssh();
+  options.model_prefix = "m/x";
+  options.job.sync_to = folder_.path() / "copy";
+  EXPECT_THROW(claim(options), UsageError);
 }
 
 }  // namespace

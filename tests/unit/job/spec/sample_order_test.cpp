@@ -99,5 +99,25 @@ TEST(SampleOrder, RefusesRecordsThatWerePackedAgainInsideAnEpoch) {
   EXPECT_NO_THROW(agree_on_records(checkpoint, folder.path() / "p", 0));
 }
 
+TEST(ValidationOfTheRun, ThatIsAnotherForgetsTheBestEpoch) {
+  TemporaryFolder folder;
+  const Path rec = folder.path() / "v.rec";
+  write_two(rec, false);
+  const train::ValidationSet first{
+      .samples = 2, .records = data::order_of_records(data::RecordSet({rec}), 2), .views = 1};
+  const auto best_with = [&](int views, const std::optional<train::ValidationSet>& saved) {
+    train::Checkpoint checkpoint;
+    checkpoint.cursor = {.epoch = 4};
+    checkpoint.best = {.accuracy = 0.5, .epoch = 3, .data = saved};
+    agree_on_validation(checkpoint, folder.path() / "v", views, {});
+    return checkpoint.best.accuracy;
+  };
+  EXPECT_EQ(best_with(1, first), 0.5);
+  EXPECT_LT(best_with(2, first), 0);
+  write_two(rec, true);
+  EXPECT_LT(best_with(1, first), 0);
+  EXPECT_EQ(best_with(1, std::nullopt), 0.5) << "an older dtrain did not write it";
+}
+
 }  // namespace
 }  // namespace dtrain::job
