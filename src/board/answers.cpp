@@ -30,9 +30,11 @@ struct Question {
   net::HttpResponse of_run(const Use& use) const {
     net::HttpResponse response;
     const std::string id = target.text("run");
-    if (!catalog.with_run(id, [&](const Run& run) { response = use(run); }))
-      throw Missing(fmt::format("{}: there is no such run any more", id));
+    if (!catalog.with_run(id, [&](const Run& run) { response = use(run); })) gone(id);
     return response;
+  }
+  [[noreturn]] static void gone(const std::string& id) {
+    throw Missing(fmt::format("{}: there is no such run any more", id));
   }
   // The folder, for answers that read files for long and must not keep the catalog waiting.
   std::string folder() const {
@@ -51,8 +53,11 @@ struct Question {
     });
     return place;
   }
+  // On this machine those below the root, whose links are not followed. Of objects the run's folder alone is listed.
   std::unique_ptr<Files> files() const {
-    auto files = open_files(folder(), facts.store);
+    const std::string id = target.text("run"), folder = this->folder(), root = catalog.root_of(id);
+    if (root.empty()) gone(id);
+    auto files = open_files(net::is_s3_url(folder) ? folder : root, facts.store);
     if (!files->is_local()) files->find_runs();  // lists it
     return files;
   }
@@ -145,7 +150,11 @@ const std::map<std::string_view, Answer>& known_answers() {
       {"/api/curves", [](const Question& q) { return reply(curves_of_report(q.place(), q.target)); }},
       {"/api/report", [](const Question& q) { return picture_of_report(q.place(), q.target); }},
       {"/api/machines", [](const Question& q) { return reply(machines_of(q.catalog)); }},
-      {"/api/ledger", [](const Question& q) { return reply(ledger_check(q.folder())); }},
+      {"/api/ledger",
+       [](const Question& q) {
+         const RunPlace run = q.place();
+         return reply(ledger_check(run.folder, run.settings));
+       }},
   };
   return all;
 }

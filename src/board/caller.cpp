@@ -44,11 +44,14 @@ bool is_of_user(std::string_view table, const CallerPlace& place, unsigned user)
   bool found = false;
   for (const std::string& line : split(table, '\n')) {
     std::istringstream words(line);  // "0: 0100007F:D431 0100007F:1777 01 0:0 0:0 0 1000 0 12345"
-    std::string number, local, remote, state, queue, timer, retries;
+    std::string number, local, remote, state, queue, timer, retries, timeout;
     unsigned owner = 0;
-    if (!(words >> number >> local >> remote >> state >> queue >> timer >> retries >> owner)) continue;
+    std::uint64_t inode = 0;
+    if (!(words >> number >> local >> remote >> state >> queue >> timer >> retries >> owner >> timeout >> inode))
+      continue;
     if (!local.ends_with(own) || !remote.ends_with(called)) continue;
-    if (owner != user && owner != 0) return false;
+    // A socket that its process has closed has no inode, and the kernel may say that it is root's.
+    if (inode == 0 || (owner != user && owner != 0)) return false;
     found = true;
   }
   return found;

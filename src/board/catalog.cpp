@@ -100,7 +100,10 @@ void Catalog::add_found(Root& root, const std::vector<std::string>& folders) {
     if (entries_.contains(run->id())) continue;  // also below another root
     const std::string id = run->id();
     const MutexLock lock(mutex_);
-    entries_[id] = {.run = std::move(run), .files = root.files.get(), .hot_until = Time::max()};
+    entries_[id] = {.run = std::move(run),
+                    .root = root.top.empty() ? root.name : root.top.string(),
+                    .files = root.files.get(),
+                    .hot_until = Time::max()};
   }
 }
 
@@ -175,6 +178,12 @@ double Catalog::end_of(const std::string& id, double now) const {
   const MutexLock lock(mutex_);
   const auto found = entries_.find(id);
   return found == entries_.end() ? now : found->second.run->end(now, found->second.held);
+}
+
+std::string Catalog::root_of(const std::string& id) const {
+  const MutexLock lock(mutex_);
+  const auto found = entries_.find(id);
+  return found == entries_.end() ? std::string() : found->second.root;
 }
 
 std::vector<std::string> Catalog::ids() const {

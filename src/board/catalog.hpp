@@ -41,10 +41,13 @@ class Catalog {
   // Until when the run goes on, seconds since 1970: `now`, or the time of its last record where it is silent.
   double end_of(const std::string& id, double now) const;
   std::vector<std::string> ids() const;
+  // The root below which the run was found, as of open_files(); empty: there is no run of that id.
+  std::string root_of(const std::string& id) const;
 
  private:
   struct Entry {
     std::unique_ptr<Run> run;
+    std::string root{};
     Files* files = nullptr;
     Time hot_until{};  // looked at in each round until then
     bool held = false;

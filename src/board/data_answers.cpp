@@ -2,11 +2,13 @@
 
 #include <algorithm>
 
+#include <dtrain/base/text.hpp>
 #include <dtrain/data/class_names.hpp>
 #include <dtrain/data/contact_sheet.hpp>
 #include <dtrain/data/dataset_stats.hpp>
 #include <dtrain/data/loader.hpp>
 #include <dtrain/data/remote.hpp>
+#include <dtrain/nn/detection.hpp>
 
 #include "config/data_options.hpp"
 #include "reply.hpp"
@@ -16,16 +18,28 @@ namespace dtrain::board {
 namespace {
 
 constexpr int kShown = 32, kColumns = 8, kLargeEnough = 64;
+constexpr int kMostPixels = 8'000'000;  // of a sheet: a detector's pictures are large
 constexpr std::size_t kDecoded = 16;
 
 std::string records_of(const RunPlace& run) {
   const std::string named = configured(run.settings, "data-train");
   if (named.empty()) throw Missing("this run trains on no records of a file");
-  return run.find(named);
+  return run.find_records(named);
 }
 
-// The options of the training about images, as far as train.toml has them.
+// Without what a recipe or a default chose.
+std::string chosen_settings(std::string_view toml) {
+  std::string chosen;
+  for (const std::string& line : split(toml, '\n')) {
+    if (!trim(line).starts_with('#')) chosen += line + '\n';
+  }
+  return chosen;
+}
+
+// The options of the training about images. What came with the weights of --finetune or --pretrained stands in no
+// train.toml, but in the checkpoints, which also know whether the network is a detector.
 config::DataOptions options_of(const RunPlace& run) {
+  const std::string chosen = chosen_settings(run.settings);
   config::DataOptions data;
   config::OptionSet set;
   config::bind_image(set, data);
@@ -35,10 +49,18 @@ config::DataOptions options_of(const RunPlace& run) {
     if (value.empty()) continue;
     try {
       option.set(value);
+      option.source = configured(chosen, option.name()).empty() ? config::Source::recipe : config::Source::flag;
     } catch (const UsageError&) {  // of another version: its default is closer than nothing
     }
   }
   data.threads = 1;
+  if (const auto saved = newest_network(run)) {
+    data.image = saved->graph.input();
+    const nn::Detections* const found = nn::detection_of(saved->graph);
+    data.classes = found ? found->classes : saved->graph.classes();
+    config::take_preprocessing(saved->preprocessing, {}, data);
+    config::suit_network(saved->graph, set, data);
+  }
   return data;
 }
 
@@ -71,7 +93,8 @@ net::HttpResponse sheet_of(const RunPlace& run) {
   data::LoaderOptions loading = config::training_loader(data, 0);
   loading.shuffle = false;
   data::Loader loader(records_of(run), loading);
-  loader.start(0, {{0, std::min(kShown, static_cast<int>(loader.size()))}});
+  const int room = std::max(1, kMostPixels / std::max(1, loading.shape.h * loading.shape.w));
+  loader.start(0, {{0, std::min({kShown, room, static_cast<int>(loader.size())})}});
   const data::Batch batch = *loader.next();
   const data::Image sheet = data::contact_sheet(batch, loading.shape, loading.augment,
                                                 {.columns = kColumns, .zoom = loading.shape.w < kLargeEnough ? 2 : 1});

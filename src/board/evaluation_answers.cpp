@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include <dtrain/base/csv.hpp>
 #include <dtrain/base/event_kind.hpp>
-#include <dtrain/base/file_exists.hpp>
+#include <dtrain/base/link_free_folder.hpp>
 #include <dtrain/base/text.hpp>
 
 #include "board/curves/class_curves.hpp"
@@ -17,12 +18,52 @@
 namespace dtrain::board {
 namespace {
 
-constexpr std::size_t kMostClasses = 200;
+constexpr std::size_t kMostClasses = 200, kMostPictures = 10'000;
+constexpr std::uint64_t kLargest = std::uint64_t{1} << 30;  // bytes of a file
 constexpr const char *kTable = "confusion.csv", *kPredictions = "predictions.csv", *kScores = "per_class.csv";
 
+// A folder with per_class.csv. Another user may have made it, so that nothing in it is read through a link.
+class Report {
+ public:
+  explicit Report(Path folder) : folder_(std::move(folder)), below_(folder_.parent_path()) {}
+  const Path& folder() const { return folder_; }
+  bool has(const std::string& name) const { return below_.status(path_of(name)).has_value(); }
+  // nullopt: there is no such file.
+  std::optional<std::string> read(const std::string& name) const {
+    const std::string path = path_of(name);
+    const auto status = below_.status(path);
+    if (status && static_cast<std::uint64_t>(status->st_size) > kLargest)
+      throw DataError(fmt::format("{}: holds more than the {} that are shown", path, format_bytes(kLargest)));
+    return below_.read(path, 0, kLargest);
+  }
+  std::vector<std::string> pictures() const {
+    std::vector<std::string> names;
+    for (const ListedFile& file : below_.list(folder_.string(), kMostPictures)) {
+      if (Path(file.name).extension() == ".png") names.push_back(file.name);
+    }
+    std::ranges::sort(names);
+    return names;
+  }
+
+ private:
+  std::string path_of(const std::string& name) const { return (folder_ / name).string(); }
+
+  Path folder_;
+  LinkFreeFolder below_;
+};
+
+// One that cannot be looked into must not hide the others.
+bool is_report(const Path& folder) {
+  try {
+    return Report(folder).has(kScores);
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 // Reports by the name of their folder.
-std::map<std::string, Path> reports_of(const RunPlace& run) {
-  std::map<std::string, Path> reports;
+std::map<std::string, Report> reports_of(const RunPlace& run) {
+  std::map<std::string, Report> reports;
   std::error_code ignored;
   const std::string prefix = run.prefix();
   std::vector<Path> places = {Path(run.folder), Path(run.folder).parent_path()};
@@ -30,16 +71,16 @@ std::map<std::string, Path> reports_of(const RunPlace& run) {
   for (const Path& place : places) {
     for (auto entry = std::filesystem::directory_iterator(place, ignored);
          entry != std::filesystem::directory_iterator(); entry.increment(ignored)) {
-      if (std::filesystem::exists(entry->path() / kScores, ignored))
-        reports.emplace(entry->path().filename().string(), entry->path());
+      if (is_report(entry->path())) reports.emplace(entry->path().filename().string(), entry->path());
     }
   }
   return reports;
 }
 
-Json matrix_of(const Path& folder) {
-  if (!file_exists(folder / kTable)) return {};
-  const std::vector<CsvRow> rows = parse_csv(read_file(folder / kTable), kTable);
+Json matrix_of(const Report& report) {
+  const auto text = report.read(kTable);
+  if (!text) return {};
+  const std::vector<CsvRow> rows = parse_csv(*text, kTable);
   if (rows.empty() || rows.size() > kMostClasses + 1) return {};
   Json names = Json::array(), table = Json::array();
   for (std::size_t i = 1; i < rows[0].fields.size(); ++i) names.push_back(rows[0].fields[i]);
@@ -51,12 +92,12 @@ Json matrix_of(const Path& folder) {
   return Json::object({{"names", names}, {"rows", table}});
 }
 
-Json scores_of(const Path& folder) {
-  const Path path = folder / kScores;
-  if (!file_exists(path)) return {};
+Json scores_of(const Report& report) {
+  const auto text = report.read(kScores);
+  if (!text) return {};
   Json names = Json::array(), table = Json::array();
   bool first = true;
-  for (const CsvRow& row : parse_csv(read_file(path), path.string())) {
+  for (const CsvRow& row : parse_csv(*text, (report.folder() / kScores).string())) {
     Json cells = Json::array();
     for (const std::string& field : row.fields) cells.push_back(field);
     if (first) {
@@ -69,21 +110,10 @@ Json scores_of(const Path& folder) {
   return Json::object({{"names", names}, {"rows", table}});
 }
 
-std::vector<std::string> pictures_of(const Path& folder) {
-  std::vector<std::string> names;
-  std::error_code ignored;
-  for (auto entry = std::filesystem::directory_iterator(folder, ignored);
-       entry != std::filesystem::directory_iterator(); entry.increment(ignored)) {
-    if (entry->path().extension() == ".png") names.push_back(entry->path().filename().string());
-  }
-  std::ranges::sort(names);
-  return names;
-}
-
 // What stands in the folder is the record or a checkpoint of another training whose name the report begins with.
-bool is_of_another(const std::map<std::string, Path>::value_type& report, const std::string& prefix) {
+bool is_of_another(const std::map<std::string, Report>::value_type& report, const std::string& prefix) {
   std::error_code ignored;
-  for (auto entry = std::filesystem::directory_iterator(report.second.parent_path(), ignored);
+  for (auto entry = std::filesystem::directory_iterator(report.second.folder().parent_path(), ignored);
        entry != std::filesystem::directory_iterator(); entry.increment(ignored)) {
     const std::string name = entry->path().filename().string();
     const std::size_t end = name.rfind('-');
@@ -95,8 +125,8 @@ bool is_of_another(const std::map<std::string, Path>::value_type& report, const 
 }
 
 // The one that is asked for, else one of this run: others may have theirs in the same folder.
-std::map<std::string, Path>::const_iterator choose(const std::map<std::string, Path>& reports, const RunPlace& run,
-                                                   const std::string& asked) {
+std::map<std::string, Report>::const_iterator choose(const std::map<std::string, Report>& reports, const RunPlace& run,
+                                                     const std::string& asked) {
   if (!asked.empty()) return reports.find(asked);
   const std::string prefix = Path(run.prefix()).filename().string();
   const auto own = reports.lower_bound(prefix + "-");
@@ -104,7 +134,7 @@ std::map<std::string, Path>::const_iterator choose(const std::map<std::string, P
   return std::ranges::find_if(reports, [&](const auto& report) { return !is_of_another(report, prefix); });
 }
 
-Path chosen_report(const RunPlace& run, const Target& target) {
+Report chosen_report(const RunPlace& run, const Target& target) {
   const auto reports = reports_of(run);
   const auto found = choose(reports, run, target.text("report"));
   if (found == reports.end()) throw Missing(fmt::format("{}: no such report", target.text("report")));
@@ -150,7 +180,7 @@ Json validations_of(const Run& run) {
 void add_report(Json& answer, const RunPlace& run, const Target& target) {
   const auto reports = reports_of(run);
   Json names = Json::array();
-  for (const auto& [name, path] : reports) names.push_back(name);
+  for (const auto& [name, report] : reports) names.push_back(name);
   answer["reports"] = names;
   const auto chosen = choose(reports, run, target.text("report"));
   if (chosen == reports.end()) {
@@ -158,28 +188,30 @@ void add_report(Json& answer, const RunPlace& run, const Target& target) {
     answer["hint"] = fmt::format("`dtrain eval {} --report {}-report ...` writes one.", run.prefix(), run.prefix());
     return;
   }
-  const auto& [name, folder] = *chosen;
+  const auto& [name, report] = *chosen;
   Json pictures = Json::array();
-  for (const std::string& picture : pictures_of(folder)) pictures.push_back(picture);
+  for (const std::string& picture : report.pictures()) pictures.push_back(picture);
   answer["report"] = name;
-  answer["matrix"] = matrix_of(folder);
-  answer["scores"] = scores_of(folder);
+  answer["matrix"] = matrix_of(report);
+  answer["scores"] = scores_of(report);
   answer["pictures"] = pictures;
-  answer["curves"] = file_exists(folder / kPredictions);
+  answer["curves"] = report.has(kPredictions);
 }
 
 Json curves_of_report(const RunPlace& run, const Target& target) {
-  const Path table = chosen_report(run, target) / kPredictions;
-  if (!file_exists(table)) throw Missing(fmt::format("{}: is not there", table.string()));
-  return class_curves(read_file(table));
+  const Report report = chosen_report(run, target);
+  const auto table = report.read(kPredictions);
+  if (!table) throw Missing(fmt::format("{}: is not there", (report.folder() / kPredictions).string()));
+  return class_curves(*table);
 }
 
 net::HttpResponse picture_of_report(const RunPlace& run, const Target& target) {
-  const Path folder = chosen_report(run, target);
-  const std::vector<std::string> names = pictures_of(folder);
+  const Report report = chosen_report(run, target);
+  const std::vector<std::string> names = report.pictures();
   const std::string name = target.text("name");
-  if (std::ranges::find(names, name) == names.end()) throw Missing(fmt::format("{}: no such picture", name));
-  return reply(read_file(folder / name), kPngType);
+  auto picture = std::ranges::find(names, name) == names.end() ? std::nullopt : report.read(name);
+  if (!picture) throw Missing(fmt::format("{}: no such picture", name));
+  return reply(*std::move(picture), kPngType);
 }
 
 }  // namespace dtrain::board

@@ -1,14 +1,10 @@
 #include "files.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <iterator>
 #include <map>
 #include <set>
@@ -31,67 +27,39 @@ bool is_inner(std::string_view name) { return name == "logs" || name == "ledger"
 
 bool is_absence(int error) { return error == ENOENT || error == ENOTDIR; }
 
-[[noreturn]] void cannot_read(const std::string& path, int error) {
-  throw Error(fmt::format("{}: cannot read: {}", path, std::strerror(error)));
-}
-
-// nullopt: there is no such file.
-std::optional<struct stat> status_of(const std::string& path) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) == 0) return S_ISREG(status.st_mode) ? std::optional(status) : std::nullopt;
-  if (!is_absence(errno)) cannot_read(path, errno);
-  return std::nullopt;
-}
-
 class LocalFiles final : public Files {
  public:
-  LocalFiles(Path root, std::size_t most_folders) : root_(std::move(root)), most_folders_(most_folders) {}
+  LocalFiles(const Path& root, std::size_t most_folders)
+      : root_(root),
+        beside_(root.string() + std::string(kRunSuffix)),
+        below_(root_),
+        below_beside_(beside_),
+        most_folders_(most_folders) {}
 
   FoundRuns find_runs() override {
     FoundRuns found = search(root_, kDepth);
-    const Path beside = root_.string() + std::string(kRunSuffix);
-    if (found.folders.empty() && std::filesystem::is_directory(beside, ignored_)) found = search(beside, 0);
+    if (found.folders.empty() && std::filesystem::is_directory(beside_, ignored_)) found = search(beside_, 0);
     std::ranges::sort(found.folders);
     return found;
   }
 
   std::optional<std::uint64_t> size(const std::string& path) override {
-    const auto status = status_of(path);
+    const auto status = with(path).status(path);
     return status ? std::optional(static_cast<std::uint64_t>(status->st_size)) : std::nullopt;
   }
 
   std::string version(const std::string& path) override {
-    const auto status = status_of(path);
+    const auto status = with(path).status(path);
     if (!status) return {};
     return fmt::format("{} {} {}.{}", status->st_ino, status->st_size, status->st_mtim.tv_sec, status->st_mtim.tv_nsec);
   }
 
   std::string read(const std::string& path, std::uint64_t from, std::uint64_t most) override {
-    const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    if (!file && !is_absence(errno)) cannot_read(path, errno);
-    const auto length = file ? size(path) : std::nullopt;
-    if (!length || *length <= from) return {};
-    std::string bytes(std::min(most, *length - from), '\0');
-    std::size_t got = 0;
-    while (got < bytes.size()) {
-      const ssize_t count = ::pread(file.get(), bytes.data() + got, bytes.size() - got, static_cast<off_t>(from + got));
-      if (count < 0) cannot_read(path, errno);
-      if (count == 0) break;
-      got += static_cast<std::size_t>(count);
-    }
-    bytes.resize(got);
-    return bytes;
+    return with(path).read(path, from, most).value_or("");
   }
 
   std::vector<ListedFile> list(const std::string& folder) override {
-    std::vector<ListedFile> files;
-    for (auto entry = std::filesystem::directory_iterator(folder, ignored_);
-         entry != std::filesystem::directory_iterator(); entry.increment(ignored_)) {
-      struct stat status {};  // one that cannot be asked must not hide the others
-      if (::stat(entry->path().c_str(), &status) == 0 && S_ISREG(status.st_mode))
-        files.push_back({entry->path().filename().string(), static_cast<std::uint64_t>(status.st_size)});
-      if (files.size() >= kMostListed) break;
-    }
+    std::vector<ListedFile> files = with(folder).list(folder, kMostListed);
     std::ranges::sort(files, {}, &ListedFile::name);
     return files;
   }
@@ -99,6 +67,8 @@ class LocalFiles final : public Files {
   bool is_local() const override { return true; }
 
  private:
+  const LinkFreeFolder& with(const std::string& path) const { return below_beside_.has(path) ? below_beside_ : below_; }
+
   // Level by level, so that runs near the top are found however much is below their neighbours.
   FoundRuns search(const Path& top, int depth) {
     FoundRuns found;
@@ -127,7 +97,7 @@ class LocalFiles final : public Files {
     for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
          entry.increment(error)) {
       const std::string name = entry->path().filename().string();
-      if (is_record(name)) is_run = true;
+      if (is_record(name) && entry->is_regular_file(ignored_) && !entry->is_symlink(ignored_)) is_run = true;
       if (!name.starts_with('.') && entry->is_directory(ignored_) && !entry->is_symlink(ignored_))
         inside.push_back(entry->path());
     }
@@ -140,7 +110,8 @@ class LocalFiles final : public Files {
     return inside;
   }
 
-  const Path root_;
+  const Path root_, beside_;
+  const LinkFreeFolder below_, below_beside_;
   const std::size_t most_folders_;
   std::error_code ignored_;
 };

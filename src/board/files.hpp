@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include <dtrain/base/link_free_folder.hpp>
 #include <dtrain/net/objects.hpp>
 
 namespace dtrain::board {
@@ -16,18 +17,14 @@ namespace dtrain::board {
 // What the folder of a training's records is called after the prefix of its checkpoints, as of job::folder_of_prefix().
 inline constexpr std::string_view kRunSuffix = "-run";
 
-struct ListedFile {
-  std::string name;  // inside the folder
-  std::uint64_t size = 0;
-};
-
 struct FoundRuns {
   std::vector<std::string> folders{};
   std::string complaint{};  // why there may be more; empty: these are all
 };
 
-// A path is that of a file on this machine, or an s3:// URL. One thread at a time. size(), version() and read() throw
-// Error for what is there and cannot be read, so that it is not taken for what is not there.
+// A path is that of a file on this machine, or an s3:// URL, at or below the root: what stands elsewhere, or behind a
+// symbolic link below the root, is not there. One thread at a time. size(), version() and read() throw Error for what
+// is there and cannot be read, so that it is not taken for what is not there.
 class Files {
  public:
   virtual ~Files() = default;
@@ -44,8 +41,8 @@ class Files {
   virtual bool is_local() const = 0;
 };
 
-// `root`: a folder, a prefix of checkpoints (PREFIX for PREFIX-run), or an s3:// URL. `store` is for the last of these,
-// `most_folders` limits the others: so many are searched for runs.
+// `root`: a folder, a prefix of checkpoints (PREFIX for PREFIX-run), or an s3:// URL; the first two may be links.
+// `store` is for the last of these, `most_folders` limits the others: so many are searched for runs.
 std::unique_ptr<Files> open_files(const std::string& root, const std::shared_ptr<net::ObjectStore>& store,
                                   std::size_t most_folders = 20'000);
 

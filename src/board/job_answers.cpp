@@ -6,11 +6,14 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/file_exists.hpp>
+#include <dtrain/base/text.hpp>
 #include <dtrain/net/objects.hpp>
+#include <dtrain/net/ssh.hpp>
 
 #include "explain.hpp"
 #include "job/queue/job_queue.hpp"
 #include "job/spec/job_client.hpp"
+#include "run.hpp"
 
 namespace dtrain::board {
 namespace {
@@ -21,6 +24,22 @@ job::JobFolder job_in(const std::string& folder) {
   if (net::is_s3_url(folder))
     throw UsageError(fmt::format("{}: a job is asked through a folder, not an object", folder));
   return {folder};
+}
+
+// A link in a folder that another user fills may lead to a job of this user, who would act on that one.
+bool is_link(const Path& path) {
+  std::error_code unknown;
+  return std::filesystem::is_symlink(path, unknown);
+}
+
+// Also where the ledger itself is one.
+bool holds_links(const Path& ledger) {
+  std::error_code unknown;
+  bool found = is_link(ledger);
+  for (std::filesystem::directory_iterator entry(ledger, unknown), end; !unknown && entry != end && !found;
+       entry.increment(unknown))
+    found = entry->is_symlink(unknown);
+  return found;
 }
 
 // The share of its steps in which a worker waits for the others.
@@ -54,9 +73,23 @@ void stop_for_good(const job::JobFolder& job) {
   }
 }
 
-bool each_once(const std::vector<std::uint32_t>& ids, std::uint64_t samples) {
-  return ids.size() == samples && std::ranges::adjacent_find(ids) == ids.end() && !ids.empty() &&
-         ids.back() + 1 == samples;
+// The ids of an epoch, ascending: as many as it has samples, and none twice. Without copies they are 0 to samples - 1.
+bool each_once(const std::vector<std::uint32_t>& ids, std::uint64_t samples, SampleIds kind) {
+  const bool are_different = ids.size() == samples && std::ranges::adjacent_find(ids) == ids.end() && !ids.empty();
+  return are_different && (kind == SampleIds::copies || std::uint64_t{ids.back()} + 1 == samples);
+}
+
+// The coordinator's hint names an option of its command line, which the page does not have.
+void drain(const job::JobFolder& job, const std::string& host) {
+  try {
+    job::ask_coordinator(job,
+                         Json::object({{"ask", "drain"}, {"host", host}, {"reason", kReason}, {"any_number", false}}));
+  } catch (const UsageError& refusal) {
+    if (refusal.hint().find("setting 'yes'") == std::string::npos) throw;
+    throw UsageError(refusal.what(),
+                     fmt::format("add hosts first; `dtrain hosts drain {} --yes --job-dir {}` drains it all the same",
+                                 net::shell_quoted(host), net::shell_quoted(job.path.string())));
+  }
 }
 
 }  // namespace
@@ -65,6 +98,7 @@ Json live_hosts(const std::string& folder) {
   Json silent = Json::object({{"running", false}});
   if (net::is_s3_url(folder)) return silent;
   const job::JobFolder job = job_in(folder);
+  if (is_link(job.coordinator())) return silent;
   try {
     const auto coordinator = job::read_coordinator(job);
     if (!coordinator || coordinator->over()) return silent;
@@ -80,17 +114,23 @@ Json live_hosts(const std::string& folder) {
   }
 }
 
-Json ledger_check(const std::string& folder) {
-  const job::JobFolder job = job_in(folder);
-  if (!file_exists(job.ledger())) return Json::object({{"recorded", false}});
-  return ledger_verdict([&] { return train::read_ledger(job.ledger()); });
+SampleIds sample_ids_of(std::string_view settings) {
+  const bool has_copies = configured(settings, "balanced-sampler") == "true" ||
+                          parse_integer(configured(settings, "repeated-augment")).value_or(1) > 1;
+  return has_copies ? SampleIds::copies : SampleIds::records;
 }
 
-Json ledger_verdict(const std::function<train::Ledger()>& read) {
+Json ledger_check(const std::string& folder, std::string_view settings) {
+  const job::JobFolder job = job_in(folder);
+  if (!file_exists(job.ledger()) || holds_links(job.ledger())) return Json::object({{"recorded", false}});
+  return ledger_verdict([&] { return train::read_ledger(job.ledger()); }, sample_ids_of(settings));
+}
+
+Json ledger_verdict(const std::function<train::Ledger()>& read, SampleIds kind) {
   train::Ledger ledger = read();
   const std::uint32_t last = ledger.steps.empty() ? 0 : ledger.steps.rbegin()->first.first;
   const std::uint32_t first = ledger.steps.empty() ? 1 : ledger.steps.begin()->first.first;
-  const auto is_complete = [&](std::uint32_t epoch) { return each_once(ledger.epoch(epoch), ledger.samples); };
+  const auto is_complete = [&](std::uint32_t epoch) { return each_once(ledger.epoch(epoch), ledger.samples, kind); };
   // The files of the workers are read one after the other while they grow. An epoch that one worker has left is whole
   // in all files by now.
   for (std::uint32_t epoch = first; epoch < last; ++epoch) {
@@ -107,7 +147,10 @@ Json ledger_verdict(const std::function<train::Ledger()>& read) {
                                    {"unfinished", epoch == last && samples < ledger.samples},
                                    {"complete", is_complete(epoch)}}));
   }
-  return Json::object({{"recorded", true}, {"steps", std::uint64_t{ledger.steps.size()}}, {"epochs", epochs}});
+  return Json::object({{"recorded", true},
+                       {"checked", kind == SampleIds::copies ? "copies" : "records"},
+                       {"steps", std::uint64_t{ledger.steps.size()}},
+                       {"epochs", epochs}});
 }
 
 Json act_on_job(const std::string& folder, const std::string& request) {
@@ -116,11 +159,14 @@ Json act_on_job(const std::string& folder, const std::string& request) {
   const std::string action = member_text(wish, "action"), host = member_text(wish, "host");
   std::vector<std::string> problems;  // that the coordinator found in host_worker
   if (action != "stop" && host.empty()) throw UsageError("name a host");
+  if (is_link(job.coordinator()))
+    throw UsageError(fmt::format("{}: is a link, which the board does not follow", job.coordinator().string()),
+                     "`dtrain stop` and `dtrain hosts` act on the job of a folder");
   if (host.find_first_of("\n\r#") != host.npos) throw UsageError(fmt::format("{}: no line of a host file", host));
   if (action == "stop") {
     stop_for_good(job);
   } else if (action == "drain") {
-    job::ask_coordinator(job, Json::object({{"ask", "drain"}, {"host", host}, {"reason", kReason}}));
+    drain(job, host);
   } else if (action == "add") {
     problems = job::edit_hosts(job, {.add = {host}});
   } else if (action == "remove") {

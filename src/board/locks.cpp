@@ -31,7 +31,7 @@ HeldLocks::HeldLocks() {
 
 bool HeldLocks::holds(const std::string& path) const {
   struct stat status {};
-  if (files_.empty() || ::stat(path.c_str(), &status) != 0) return false;
+  if (files_.empty() || ::lstat(path.c_str(), &status) != 0) return false;
   return files_.contains(
       fmt::format("{:02x}:{:02x}:{}", ::major(status.st_dev), ::minor(status.st_dev), status.st_ino));
 }

@@ -102,7 +102,7 @@ Json logs_of(Files& files, const std::string& folder) {
 Json log_of(Files& files, const std::string& folder, const Target& target) {
   const std::string name = target.text("name"), words = target.text("search");
   const std::vector<ListedFile> logs = files.list(folder + "/logs");
-  // The name must stand in the list, so that no path leads out of the folder.
+  // The name must stand in the list, so that no path leads out of the folder. Files follows no links.
   if (std::ranges::find(logs, name, &ListedFile::name) == logs.end())
     throw Missing(fmt::format("{}: the job has no such log", name));
   const std::string path = folder + "/logs/" + name;

@@ -8,6 +8,9 @@
 #include <numeric>
 #include <span>
 
+#include <dtrain/base/text.hpp>
+#include <dtrain/data/record.hpp>
+#include <dtrain/data/remote.hpp>
 #include <dtrain/net/objects.hpp>
 #include <dtrain/nn/graph_json.hpp>
 #include <dtrain/train/checkpoint.hpp>
@@ -43,6 +46,57 @@ train::CheckpointName choose(const std::vector<train::CheckpointName>& names, co
 }
 
 Path manifest_of(const train::CheckpointName& name) { return name.stem() + ".json"; }
+
+// Records with this name are there, or files that a pattern or the prefix of a set stands for.
+bool are_records(const Path& path) {
+  try {
+    return !data::find_records(path.string()).empty();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// The path below the nearest folder above the run's that has it; nullopt: none has.
+template <typename Test>
+std::optional<std::string> find_above(const std::string& folder, const std::string& path, const Test& is_there) {
+  for (Path above = folder; above.has_relative_path(); above = above.parent_path()) {
+    const Path there = above.parent_path() / path;
+    if (is_there(there)) return there.string();
+  }
+  return std::nullopt;
+}
+
+// The first of the buffers that an optimizer keeps beside the weights.
+struct OptimizerState {
+  const char *name, *meaning;
+};
+
+OptimizerState first_state_of(nn::OptimizerKind kind) {
+  switch (kind) {
+    case nn::OptimizerKind::sgd:
+    case nn::OptimizerKind::lars:
+      return {"Last update",
+              "the last change of the weights: momentum times the change before, minus the learning rate times the "
+              "gradient"};
+    case nn::OptimizerKind::nag:
+    case nn::OptimizerKind::muon:
+      return {"Momentum", "the sum of the gradients, each of which shrinks by the factor momentum at every later step"};
+    case nn::OptimizerKind::adam:
+    case nn::OptimizerKind::adamw:
+    case nn::OptimizerKind::adamax:
+    case nn::OptimizerKind::nadam:
+    case nn::OptimizerKind::lamb:
+    case nn::OptimizerKind::signum:
+      return {"Averaged gradients", "the running average of the gradients"};
+    case nn::OptimizerKind::rmsprop:
+    case nn::OptimizerKind::adadelta:
+    case nn::OptimizerKind::ftml:
+      return {"Averaged squares", "the running average of the squared gradients"};
+    case nn::OptimizerKind::adagrad:
+      return {"Sum of squares", "the sum of the squared gradients of all steps"};
+  }
+  return {"First state", "the first numbers that the optimizer keeps"};
+}
 
 // The layer that a tensor is called after, unless the layer lists its tensors: the longest such name.
 std::string layer_of(const std::string& tensor, const Json& nodes) {
@@ -107,11 +161,22 @@ Json spread(std::span<const float> values) {
 std::string RunPlace::find(const std::string& path) const {
   if (path.empty() || Path(path).is_absolute() || net::is_object_url(path)) return path;
   std::error_code ignored;
-  for (Path above = folder; above.has_relative_path(); above = above.parent_path()) {
-    const Path there = above.parent_path() / path;
-    if (std::filesystem::exists(there, ignored)) return there.string();
+  return find_above(folder, path, [&](const Path& there) { return std::filesystem::exists(there, ignored); })
+      .value_or(path);
+}
+
+std::string RunPlace::find_records(const std::string& named) const {
+  std::vector<std::string> found;
+  for (const std::string& part : split(named, ',')) {
+    const std::string name(trim(part));
+    if (name.empty()) break;
+    const bool is_fixed = Path(name).is_absolute() || data::is_remote(name);
+    auto there = is_fixed ? std::optional(name) : find_above(folder, name, are_records);
+    if (!there) break;
+    found.push_back(*std::move(there));
   }
-  return path;
+  const auto parts = static_cast<std::size_t>(1 + std::ranges::count(named, ','));
+  return found.size() == parts ? join(found, ",") : find(named);
 }
 
 std::string RunPlace::prefix() const {
@@ -148,14 +213,23 @@ Json model_of(const RunPlace& run, const Target& target) {
                        {"nodes", nodes}});
 }
 
+std::optional<SavedNetwork> newest_network(const RunPlace& run) {
+  try {
+    const train::CheckpointName chosen = checkpoints_of(run).front();
+    if (net::is_object_url(chosen.prefix.string())) return std::nullopt;
+    const Json manifest = Json::parse(read_file(manifest_of(chosen)), manifest_of(chosen).string());
+    return SavedNetwork{.graph = nn::graph_from_json(manifest.at("graph"), manifest_of(chosen).string()),
+                        .preprocessing = manifest.at("preprocessing")};
+  } catch (const Error&) {  // no checkpoint yet, or none that can be read
+    return std::nullopt;
+  }
+}
+
 Json step_bytes_of(const RunPlace& run) {
   Json answer = Json::object({{"step", Json()}});
   try {
-    const train::CheckpointName chosen = checkpoints_of(run).front();
-    if (net::is_object_url(chosen.prefix.string())) return answer;
-    const Json manifest = Json::parse(read_file(manifest_of(chosen)), manifest_of(chosen).string());
-    answer["step"] = bytes_of_step(nn::graph_from_json(manifest.at("graph"), manifest_of(chosen).string()), run);
-  } catch (const Error&) {  // no checkpoint yet, or none that can be read
+    if (const auto saved = newest_network(run)) answer["step"] = bytes_of_step(saved->graph, run);
+  } catch (const Error&) {  // settings of another version
   }
   return answer;
 }
@@ -174,9 +248,12 @@ Json spread_of(const RunPlace& run, const Target& target) {
         Json::object({{"name", view.name},
                       {"shape", shape},
                       {"weights", spread(weights.subspan(from, count))},
-                      {"gradients", kept.size() >= from + count ? spread(kept.subspan(from, count)) : Json()}}));
+                      {"state", kept.size() >= from + count ? spread(kept.subspan(from, count)) : Json()}}));
   }
-  return Json::object({{"checkpoint", short_name(chosen)}, {"tensors", tensors}});
+  const OptimizerState state = first_state_of(checkpoint.job.optimizer.kind);
+  return Json::object({{"checkpoint", short_name(chosen)},
+                       {"state", Json::object({{"name", state.name}, {"meaning", state.meaning}})},
+                       {"tensors", tensors}});
 }
 
 }  // namespace dtrain::board

@@ -1,9 +1,11 @@
 // The network of a run and the numbers in its tensors, from its checkpoints.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include <dtrain/base/json.hpp>
+#include <dtrain/nn/graph.hpp>
 
 #include "target.hpp"
 
@@ -15,6 +17,8 @@ struct RunPlace {
   // A path of train.toml, which may be relative to the folder in which the training was started: that folder, or one
   // above the run's, is looked for. Returns the path as it stands there where nothing is found.
   std::string find(const std::string& path) const;
+  // The same of record files: prefixes of sets and patterns too, and several with commas between them.
+  std::string find_records(const std::string& named) const;
   // The prefix of its checkpoints; empty: unknown.
   std::string prefix() const;
 };
@@ -22,11 +26,20 @@ struct RunPlace {
 // ?checkpoint=STEM: the graph of that checkpoint, or of the newest. Throws Missing where there is none.
 Json model_of(const RunPlace& run, const Target& target);
 
+// What the newest checkpoint's manifest says of the network and of the pixels that it takes; nullopt: there is none on
+// this machine, or none that can be read.
+struct SavedNetwork {
+  nn::Graph graph;
+  Json preprocessing;
+};
+std::optional<SavedNetwork> newest_network(const RunPlace& run);
+
 // {"step": BYTES}: what each worker adds to a step and gets back as the sum; null before the first checkpoint.
 Json step_bytes_of(const RunPlace& run);
 
 // How the numbers of each tensor are spread: {"tensors": [{"name", "shape", "weights": {"mean", "deviation", "low",
-// "high", "bins"}, "gradients": the same or null}]}. Gradients are what the optimizer keeps of them.
+// "high", "bins"}, "state": the same or null}], "state": {"name", "meaning"}}. The state is the first that the
+// optimizer keeps; what its numbers are differs between optimizers.
 Json spread_of(const RunPlace& run, const Target& target);
 
 }  // namespace dtrain::board

@@ -39,14 +39,15 @@ Window window_of(const Target& target) {
 
 // Validations stand in the events; where they belong on the axis follows from epoch and time.
 std::string validations_json(const Run& run, const Window& window) {
+  const plot::StepColumns& steps = run.steps().tail();
   std::string text;
   for (const Json& event : run.events()) {
     if (event_kind(event) != EventKind::evaluation || !run.is_of_training(event)) continue;
     const double epochs = counted_from_one(event, "epoch");
     const auto time = plot::parse_time(member_text(event, "time"));
     const double x = window.axis == Axis::epochs  ? epochs
-                     : window.axis == Axis::steps ? epochs * static_cast<double>(run.steps().tail().steps_of_epoch())
-                                                  : run.steps().tail().clock().at(time.value_or(0));
+                     : window.axis == Axis::steps ? steps.step_numbers().last_of(epochs - 1)
+                                                  : steps.clock().at(time.value_or(0));
     if (x < window.from || x > window.to) continue;
     text += text.empty() ? "{\"x\":" : ",{\"x\":";
     append_number(text, x);

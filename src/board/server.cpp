@@ -188,7 +188,7 @@ struct BoardServer::State {
     const auto target = parse_target(request.path);
     if (!ready || !target) return refuse(400, "no such address");
     if (target->path == "/who" && net::is_loopback(request.peer)) return who();
-    if (gate.token().empty() && !is_own(request))
+    if (net::is_loopback(options.address) && !is_own(request))
       return refuse(403, "this page is for the user who started it", "start a board of your own");
     const std::string word = target->text("open");
     if (!word.empty() && is_own(request) && gate.open_with(word)) return remember();

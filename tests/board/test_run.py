@@ -28,7 +28,7 @@ def test_a_training_with_its_report(world: BoardWorld):
     screen.click("Model", "nav a").wait("table", "fc1").wait(".graph text", "fc1 \u00b7 dense").wait(".facts", "mlp")
     told = json.loads(world.run("inspect", "m/a", "--json").stdout)["parameters"]
     assert screen.text(".facts").replace("\u202f", "").count(f"Parameters\n{told}"), (told, screen.text(".facts"))
-    screen.click("Show how weights and averaged gradients are spread").wait(".histogram rect")
+    screen.click("Show how weights and the optimizer's state are spread").wait(".histogram rect")
     ends = screen.text(".spread span").split()
     assert len(ends) >= 4 and all(float(text) or text == "0" for text in ends), ends
     screen.click("Job", "nav a").wait(".panel", "one process")
@@ -60,7 +60,7 @@ def test_what_is_written_meanwhile_appears(world: BoardWorld):
     world.run(*train, "--num-epochs", 2, "--resume")
     shown = "return document.querySelector('.tools select').value"
     eventually(lambda: model.script(shown) == "a-0002", "the newest checkpoint is shown")
-    model.click("Show how weights and averaged gradients are spread").wait(".histogram rect")
+    model.click("Show how weights and the optimizer's state are spread").wait(".histogram rect")
     eventually(lambda: page.count("[aria-label^='Each validation'] tbody tr") == 2, "two validations")
     world.run("eval", "m/a", "--data-val", world.data / "shapes_val.rec", "--report", "m/a-report")
     page.wait(".matrix", "circle").expect_no_error()

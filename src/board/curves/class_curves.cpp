@@ -58,18 +58,17 @@ Json curve_of(ClassGuesses& one) {
   std::ranges::stable_sort(one.guesses, std::greater(), &Guess::probability);
   const std::size_t every = std::max<std::size_t>(1, one.guesses.size() / kMostPoints);
   Json recall = Json::array(), precision = Json::array();
-  double right = 0, area = 0;
+  double right = 0;
   for (std::size_t i = 0; i < one.guesses.size(); ++i) {
     right += one.guesses[i].right ? 1 : 0;
     const double share = right / static_cast<double>(i + 1);
-    if (one.guesses[i].right) area += share / static_cast<double>(one.samples);
     if ((i + 1) % every != 0 && i + 1 != one.guesses.size()) continue;
     recall.push_back(one.samples > 0 ? right / static_cast<double>(one.samples) : 0);
     precision.push_back(share);
   }
   return Json::object({{"name", one.name},
                        {"samples", std::uint64_t{one.samples}},
-                       {"average_precision", area},
+                       {"f1", 2 * right / static_cast<double>(one.samples + one.guesses.size())},
                        {"recall", recall},
                        {"precision", precision}});
 }
@@ -80,7 +79,7 @@ Json class_curves(std::string_view table) {
   std::map<std::string, ClassGuesses> classes = read_classes(table);
   std::vector<Json> curves;
   for (auto& [label, one] : classes) curves.push_back(curve_of(one));
-  std::ranges::stable_sort(curves, {}, [](const Json& curve) { return curve.at("average_precision").as_number(); });
+  std::ranges::stable_sort(curves, {}, [](const Json& curve) { return curve.at("f1").as_number(); });
   Json list = Json::array();
   for (Json& curve : curves) list.push_back(std::move(curve));
   return Json::object({{"curves", list}});

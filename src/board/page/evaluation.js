@@ -31,8 +31,8 @@ const EVALUATION_PAUSE = 3000; // milliseconds between two looks for a report
 function smallChart(curve) {
   const x = (value) => SMALL_EDGE + value * (SMALL_WIDTH - SMALL_EDGE - 6), y = (value) => 6 + (1 - value) * (SMALL_HEIGHT - SMALL_EDGE - 6);
   const d = curve.recall.map((recall, i) => (i ? "L" : "M") + x(recall).toFixed(1) + " " + y(curve.precision[i]).toFixed(1)).join("");
-  const words = curve.name + ": average precision " + percent(curve.average_precision) + " of " + whole(curve.samples) + " samples";
-  return el("li", {}, el("div", {}, el("b", {}, curve.name), " ", percent(curve.average_precision)),
+  const words = curve.name + ": F1 " + percent(curve.f1) + " of " + whole(curve.samples) + " samples";
+  return el("li", {}, el("div", {}, el("b", {}, curve.name), " ", percent(curve.f1)),
     svg("svg", { viewBox: "0 0 " + SMALL_WIDTH + " " + SMALL_HEIGHT, role: "img", "aria-label": words },
       svg("rect", { class: "frame", x: x(0), y: y(1), width: x(1) - x(0), height: y(0) - y(1) }),
       svg("text", { x: SMALL_EDGE - 4, y: y(1) + 8, "text-anchor": "end" }, "1"), svg("text", { x: SMALL_EDGE - 4, y: y(0), "text-anchor": "end" }, "0"),
@@ -49,7 +49,9 @@ function validationColumns(validations) {
     columns.push([name, (each) => share(each[what], "ap")], [name + "50", (each) => share(each[what], "ap50")]);
   }
   if (columns.length > 1) return columns;
-  return [...columns, ["Loss", (each) => short(each.loss)], ["Accuracy", (each) => percent(each.accuracy)], ["Top-k accuracy", (each) => percent(each.top_k_accuracy)]];
+  columns.push(["Loss", (each) => short(each.loss)], ["Accuracy", (each) => percent(each.accuracy)]);
+  if (validations.some((each) => Number.isFinite(each.top_k_accuracy))) columns.push(["Top-k accuracy", (each) => percent(each.top_k_accuracy)]);
+  return columns;
 }
 
 function validationsPanel(validations) {
@@ -124,7 +126,7 @@ export class EvaluationPage {
       const { curves } = await ask("/api/curves", { run: this.id, report });
       if (this.over || !curves.length) return;
       replace(this.curves, panel("Precision over recall, class by class",
-        note("Precision upwards and recall to the right, as fewer and fewer sure predictions count too. The percentage is the average precision; the worst class comes first." + (curves.length > MOST_SMALL ? " The worst " + MOST_SMALL + " of " + curves.length + "." : "")),
+        note("Precision upwards and recall to the right, as less and less sure predictions count too. Of each class only the images count that the network names so: a line ends at the recall of the class. The percentage is F1 of all of them; the lowest comes first." + (curves.length > MOST_SMALL ? " The lowest " + MOST_SMALL + " of " + curves.length + "." : "")),
         el("ul", { class: "small-charts" }, curves.slice(0, MOST_SMALL).map(smallChart))));
     } catch (error) {
       replace(this.curves, note(error.message));

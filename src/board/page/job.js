@@ -227,11 +227,15 @@ export class JobPage {
     try {
       const check = await ask("/api/ledger", { run: this.id });
       if (!check.recorded) return replace(this.ledger, note("The job keeps no ledger: train with --sample-ledger."));
-      const bad = check.epochs.filter((epoch) => !epoch.complete && !epoch.unfinished);
-      return replace(this.ledger, el("p", { class: bad.length ? "bad" : "good" }, bad.length ? (bad.length === 1 ? "1 epoch has" : bad.length + " epochs have") + " samples that are missing or counted twice." :
-        "In each of " + check.epochs.filter((epoch) => epoch.complete).length + " whole epochs every sample counted exactly once."),
+      const bad = check.epochs.filter((epoch) => !epoch.complete && !epoch.unfinished), good = check.epochs.filter((epoch) => epoch.complete).length;
+      const copies = check.checked === "copies"; // the sampler takes some images several times, and others not at all
+      const what = copies ? "copies of images" : "samples";
+      return replace(this.ledger, el("p", { class: bad.length ? "bad" : "good" }, bad.length ? (bad.length === 1 ? "1 epoch has" : bad.length + " epochs have") + " " + what + " that are missing or counted twice." :
+        copies ? "In each of " + good + " whole epochs the number of samples is right and no copy of an image counted twice." :
+          "In each of " + good + " whole epochs every sample counted exactly once."),
+      copies ? note("The sampler of this run takes some images several times in an epoch and may leave others out, so that it is not checked whether each image came.") : null,
       el("details", { open: bad.length > 0 }, el("summary", {}, "Each epoch"), table("Samples by epoch", ["Epoch", "Samples", "Expected", "Verdict"], check.epochs.slice(-200).map((epoch) => [whole(epoch.epoch), whole(epoch.samples), whole(epoch.expected),
-        epoch.complete ? "each once" : epoch.unfinished ? "not over" : "wrong"]))));
+        epoch.complete ? (copies ? "no copy twice" : "each once") : epoch.unfinished ? "not over" : "wrong"]))));
     } catch (error) {
       return replace(this.ledger, note(error.message));
     }

@@ -85,12 +85,12 @@ export class ModelPage {
     const fact = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, value));
     this.choice = el("select", { onchange: () => this.choose(this.choice.value) });
     this.spreads = el("div", {}, isExport ? note("An exported page holds no weights.") :
-      el("button", { type: "button", onclick: () => this.loadSpreads(model.checkpoint) }, "Show how weights and averaged gradients are spread"));
+      el("button", { type: "button", onclick: () => this.loadSpreads(model.checkpoint) }, "Show how weights and the optimizer's state are spread"));
     return [
       el("div", { class: "tools" }, el("label", {}, "Checkpoint", this.choice)),
       el("dl", { class: "facts" }, fact("Network", model.network), fact("Parameters", whole(model.parameters)), fact("Optimizer", model.optimizer), fact("Data type", model.dtype),
         fact("Weights", el("code", { title: "SHA-256 of the weights: equal runs have equal ones" }, model.weights_sha256.slice(0, 16)))),
-      panel("Weights and gradients", this.spreads),
+      panel("Weights and optimizer state", this.spreads),
       panel("Graph", graphPicture(model.nodes)),
       panel("Layers", table("All layers in the order in which they compute", ["Layer", "Kind", "Inputs", "Output", "Parameters", "Settings"],
         model.nodes.map((node) => [node.name, node.layer, (node.inputs || []).join(", "), shapeText(node.shape), whole(node.parameters || 0), settingsText(node)])))];
@@ -100,10 +100,10 @@ export class ModelPage {
     this.chosen = checkpoint;
     replace(this.spreads, note("Reading the tensors\u2026"));
     try {
-      const { tensors } = await ask("/api/spread", { run: this.id, checkpoint });
-      replace(this.spreads, table("Each tensor of the checkpoint; the optimizer's first state is the running average of the gradients",
-        ["Tensor", "Shape", "Mean", "Deviation", "Weights", "Averaged gradients"],
-        tensors.map((one) => [one.name, shapeText(one.shape), short(one.weights.mean), short(one.weights.deviation), spreadCell(one.weights), one.gradients ? spreadCell(one.gradients) : NONE])));
+      const { tensors, state } = await ask("/api/spread", { run: this.id, checkpoint });
+      replace(this.spreads, table("Each tensor of the checkpoint. " + state.name + ": " + state.meaning,
+        ["Tensor", "Shape", "Mean", "Deviation", "Weights", state.name],
+        tensors.map((one) => [one.name, shapeText(one.shape), short(one.weights.mean), short(one.weights.deviation), spreadCell(one.weights), one.state ? spreadCell(one.state) : NONE])));
     } catch (error) {
       replace(this.spreads, note(error.message));
     }

@@ -31,6 +31,15 @@ TEST(Caller, IsTheUserOfTheOtherEnd) {
   EXPECT_TRUE(is_of_user(kTable, {"::ffff:127.0.0.1", 0xD433, 0x1777}, 1001)) << "a port of both kinds";
 }
 
+// The kernel shows it as one of root, without an inode: its process may be that of any user.
+TEST(Caller, ThatHasClosedItsSocketIsNobody) {
+  constexpr const char* kClosed =
+      "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+      "   0: 0100007F:D431 0100007F:1777 05 00000000:00000000 00:00000000 00000000     0        0 0 2 0\n";
+  EXPECT_FALSE(is_of_user(kClosed, {"127.0.0.1", 0xD431, 0x1777}, 1000));
+  EXPECT_FALSE(is_of_user(kClosed, {"127.0.0.1", 0xD431, 0x1777}, 0));
+}
+
 TEST(Caller, WithoutASocketIsRefused) {
   EXPECT_FALSE(is_of_user(kTable, {"127.0.0.1", 0xD440, 0x1777}, 1000));
   EXPECT_FALSE(is_of_user("", {"127.0.0.1", 0xD431, 0x1777}, 1000));
@@ -56,6 +65,13 @@ struct Connected {
   FileDescriptor listens, calls;
   CallerPlace place;
 };
+
+TEST(OwnCallers, HaveOpenSockets) {
+  Connected connected;
+  EXPECT_TRUE(is_own_caller(connected.place));
+  connected.calls = FileDescriptor();
+  EXPECT_FALSE(is_own_caller(connected.place)) << "whoever it was is gone";
+}
 
 TEST(OwnCallers, AreAskedForOncePerConnection) {
   const CallerPlace nowhere{.address = "127.0.0.1", .port = 1, .called_port = 1};

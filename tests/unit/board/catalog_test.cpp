@@ -31,6 +31,15 @@ std::vector<std::string> names_after_look(Catalog& catalog, Catalog::Time now = 
   return names;
 }
 
+TEST(Catalog, SaysWhichRootARunIsOf) {
+  const TemporaryFolder folder;
+  write_steps(folder / "m/deep/a-run");
+  Catalog catalog({(folder / "m/").string()}, nullptr);
+  EXPECT_EQ(names_after_look(catalog).size(), 1u);
+  EXPECT_EQ(catalog.root_of(catalog.ids().at(0)), (folder / "m").string());
+  EXPECT_EQ(catalog.root_of("none"), "");
+}
+
 TEST(Catalog, TheWorkingFolderMayVanish) {
   const TemporaryFolder folder;
   const Path before = std::filesystem::current_path();

@@ -3,8 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <dtrain/base/files.hpp>
+#include <dtrain/data/image.hpp>
+#include <dtrain/data/objects.hpp>
 #include <dtrain/data/record.hpp>
 #include <dtrain/net/objects.hpp>
+#include <dtrain/nn/graph_json.hpp>
+#include <dtrain/nn/networks.hpp>
 
 #include "common/far_settings.hpp"
 #include "common/set_variable.hpp"
@@ -46,6 +50,58 @@ TEST(DataOfARun, ShowsNoSecretOfAUrl) {
   const Json answer = data_of({"", "data-train = \"" + secret + "\"\n"});
   EXPECT_EQ(answer.at("records").as_number(), 1);
   EXPECT_EQ(answer.at("files").as_array().at(0).as_string(), server.url("public/plain/a.rec"));
+}
+
+// What newest_network() reads of a checkpoint.
+void write_manifest(const Path& prefix, const nn::Graph& graph, const Json& preprocessing) {
+  write_file_atomic(prefix.string() + "-0001.safetensors", "");
+  write_file_atomic(prefix.string() + "-0001.json",
+                    Json::object({{"graph", nn::graph_to_json(graph)}, {"preprocessing", preprocessing}}).dump());
+}
+
+data::Image sheet_in(const RunPlace& run) {
+  data::Image sheet;
+  data::decode_image(bytes_of(sheet_of(run).body), 3, sheet);
+  return sheet;
+}
+
+TEST(SheetOfARun, HasThePixelsOfTheCheckpointRatherThanOfTheSettings) {
+  const TemporaryFolder folder;
+  data::RecordWriter writer(folder / "a.rec");
+  writer.add(0, 0, bytes_of(data::encode_image({3, 8, 8, std::vector<std::uint8_t>(192, 200)}, data::Encoding::raw)));
+  writer.finish();
+  const RunPlace run{folder / "m-run", "data-train = \"a\"\nimage-shape = \"3,8,8\"\nnum-classes = 2\n"};
+  EXPECT_EQ(sheet_in(run).w, 2 + 8 * 2 + 2);
+  nn::GraphBuilder builder("small", {3, 4, 4});
+  write_manifest(folder / "m", builder.finish(builder.add("fc1", nn::Dense{2}, {0})),
+                 Json::object({{"image_shape", Json::array({3, 4, 4})},
+                               {"rgb_mean", Json::array({100, 100, 100})},
+                               {"rgb_std", Json::array({50, 50, 50})},
+                               {"resize", 4}}));
+  EXPECT_EQ(sheet_in(run).w, 2 + 4 * 2 + 2) << "as after --finetune, whose weights say the size";
+}
+
+TEST(SheetOfARun, HasTheWholePicturesOfADetector) {
+  const TemporaryFolder folder;
+  const data::Annotations shown{4, 8, {{.id = 1, .label = 1, .box = {0, 0, 4, 4}, .area = 16}}};
+  const std::string block = data::objects_block(shown);
+  const std::string picture = data::encode_image({3, 4, 8, std::vector<std::uint8_t>(96, 255)}, data::Encoding::raw);
+  data::RecordWriter writer(folder / "a.rec");
+  writer.add(0, data::detection_labels(shown, block.size()), bytes_of(picture + block));
+  writer.finish();
+  constexpr int kSide = 256;
+  const nn::NetworkOptions network{
+      .name = "faster-rcnn", .image = {3, kSide, kSide}, .classes = 2, .backbone = "resnet-18"};
+  write_manifest(folder / "m", nn::build_network(network),
+                 Json::object({{"image_shape", Json::array({3, kSide, kSide})},
+                               {"rgb_mean", Json::array({0, 0, 0})},
+                               {"rgb_std", Json::array({1, 1, 1})},
+                               {"crop", "none"}}));
+  const data::Image sheet = sheet_in({folder / "m-run", "data-train = \"a\"\n"});
+  ASSERT_EQ(sheet.w, 2 + kSide + 2);
+  const auto level = [&](int x, int y) { return sheet.pixels[static_cast<std::size_t>((y * sheet.w + x) * sheet.c)]; };
+  EXPECT_EQ(level(2 + kSide / 2, 2 + kSide / 4), 255) << "twice as wide as high, above";
+  EXPECT_EQ(level(2 + kSide / 2, 2 + 3 * kSide / 4), 0) << "what surrounds it, below";
 }
 
 }  // namespace

@@ -1,10 +1,12 @@
 #include "evaluation_answers.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <dtrain/base/files.hpp>
 
 #include "common/temporary_folder.hpp"
+#include "reply.hpp"
 
 namespace dtrain::board {
 namespace {
@@ -40,6 +42,38 @@ TEST_F(Reports, OfAnotherRunInTheFolderAreShownOnDemandAlone) {
 TEST_F(Reports, OfAnyOtherNameAreTakenForThoseOfTheRun) {
   add("results");
   EXPECT_EQ(chosen(), "results");
+}
+
+TEST_F(Reports, HaveNothingThatIsReadThroughALink) {
+  const RunPlace run{(scratch_.path() / "a-run").string(), {}};
+  const auto picture = [&](const std::string& name) {
+    return picture_of_report(run, *parse_target("/?report=a-report&name=" + name)).body;
+  };
+  add("a-report");
+  write("a-report/own.png", "a picture");
+  write("secret", "a,b\nsecret,1\n");
+  std::filesystem::create_symlink(scratch_ / "secret", scratch_ / "a-report/link.png");
+  std::filesystem::create_symlink(scratch_ / "secret", scratch_ / "a-report/confusion.csv");
+  std::filesystem::create_symlink(scratch_ / "secret", scratch_ / "a-report/predictions.csv");
+  ASSERT_EQ(::mkfifo((scratch_ / "a-report/pipe.png").c_str(), 0600), 0);
+  Json answer = Json::object({});
+  add_report(answer, run, *parse_target("/?report=a-report"));
+  EXPECT_EQ(answer.at("pictures").dump(), R"(["own.png"])");
+  EXPECT_TRUE(answer.at("matrix").is_null());
+  EXPECT_FALSE(answer.at("curves").as_bool());
+  EXPECT_EQ(picture("own.png"), "a picture");
+  for (const char* name : {"link.png", "pipe.png"}) EXPECT_THROW(picture(name), Missing) << name;
+  EXPECT_THROW(curves_of_report(run, *parse_target("/?report=a-report")), Missing);
+}
+
+TEST_F(Reports, AreNoLinks) {
+  add("elsewhere/b-report");
+  std::filesystem::create_directory_symlink(scratch_ / "elsewhere/b-report", scratch_ / "a-report");
+  std::filesystem::create_directory(scratch_ / "c-report");
+  std::filesystem::create_symlink(scratch_ / "elsewhere/b-report/per_class.csv", scratch_ / "c-report/per_class.csv");
+  EXPECT_EQ(chosen("a-report"), "none");
+  EXPECT_EQ(chosen("c-report"), "none");
+  EXPECT_EQ(chosen(), "none");
 }
 
 TEST(ValidationFigures, OfADetectorAreAveragePrecisions) {

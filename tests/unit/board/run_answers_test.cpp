@@ -83,6 +83,31 @@ TEST(Series, ShowsWhatIsInMemoryWhereTheFileIsAway) {
   EXPECT_GE(answer.at("x").as_array().back().as_number(), 1003);
 }
 
+TEST(Series, HasValidationsAtTheLastStepOfTheirEpoch) {
+  board::Run run("/m/job", "job");
+  Run::News news;
+  const int steps_of_epoch[] = {30, 30, 20, 15};
+  std::string steps;
+  for (int epoch = 0; epoch < 4; ++epoch) {
+    const int count = steps_of_epoch[epoch];
+    steps +=
+        fmt::format("{{\"time\":\"2026-01-31T00:00:0{}.000000Z\",\"epoch\":{},\"step\":{},\"steps\":{},\"loss\":1}}\n",
+                    epoch, epoch, count - 1, count);
+    news.events.lines += fmt::format(
+        R"({{"time":"2026-01-31T00:00:0{0}.500000Z","event":"evaluation","epoch":{0},"accuracy":0.5,"loss":1}})"
+        "\n",
+        epoch);
+  }
+  news.steps.lines = steps;
+  run.apply(std::move(news));
+  OneFile file(steps);
+  const Json answer = Json::parse(Series(run, *parse_target("/api/series")).answer(file).body, "the answer");
+  EXPECT_EQ(answer.at("x").dump(), "[30,60,80,95]");
+  std::vector<double> places;
+  for (const Json& validation : answer.at("validations").as_array()) places.push_back(validation.at("x").as_number());
+  EXPECT_EQ(places, (std::vector<double>{30, 60, 80, 95}));
+}
+
 TEST(Series, HasChangesOfMembersOnTheAxisOfTime) {
   board::Run run("/m/job", "job");
   Run::News news;

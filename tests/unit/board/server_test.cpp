@@ -1,12 +1,17 @@
 #include "server.hpp"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <thread>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/files.hpp>
 #include <dtrain/base/json.hpp>
 #include <dtrain/base/machine.hpp>
 #include <dtrain/net/http_exchange.hpp>
@@ -71,6 +76,55 @@ TEST_F(BoardServerTest, ABoardThatMayActAsksForItsToken) {
   EXPECT_EQ(ask(server, "/?open=" + word).status, 401) << "it opens the page twice";
   EXPECT_TRUE(needs_token({.folders = {}, .address = "0.0.0.0"}));
   EXPECT_FALSE(needs_token({.folders = {}, .address = "::1"}));
+}
+
+// The status that user nobody gets for this request; -1: none. Only root may ask as another user.
+int status_for_nobody(std::uint16_t port, const std::string& head) {
+  constexpr uid_t kNobody = 65534;
+  int ends[2];
+  if (::pipe(ends) != 0) return -1;
+  const FileDescriptor answers(ends[0]);
+  FileDescriptor child_answers(ends[1]);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    sockaddr_in there{};
+    there.sin_family = AF_INET;
+    there.sin_port = htons(port);
+    there.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    char beginning[12] = {};  // "HTTP/1.1 403"
+    const bool asked = ::setuid(kNobody) == 0;
+    const int call = ::socket(AF_INET, SOCK_STREAM, 0);
+    if (!asked || ::connect(call, reinterpret_cast<const sockaddr*>(&there), sizeof there) != 0) ::_exit(1);
+    const ssize_t sent = ::write(call, head.data(), head.size());
+    const ssize_t got = ::recv(call, beginning, sizeof beginning, MSG_WAITALL);
+    const ssize_t told = got > 0 ? ::write(child_answers.get(), beginning, static_cast<std::size_t>(got)) : 0;
+    ::_exit(sent > 0 && told > 0 ? 0 : 1);
+  }
+  child_answers = FileDescriptor();
+  char beginning[13] = {};
+  const ssize_t got = ::read(answers.get(), beginning, sizeof beginning - 1);
+  ::waitpid(child, nullptr, 0);
+  return got == sizeof beginning - 1 ? std::atoi(beginning + 9) : -1;
+}
+
+TEST_F(BoardServerTest, OnThisMachineOtherUsersGetNothingAlsoWithTheToken) {
+  if (::geteuid() != 0) GTEST_SKIP() << "SKIPPED LOUDLY: only root may ask as another user";
+  BoardOptions acting = options();
+  acting.may_act = true;
+  const BoardServer server(acting, complain);
+  const std::string token = server.url().substr(server.url().find("token=") + 6), port = std::to_string(server.port());
+  const std::string end = " HTTP/1.1\r\nHost: localhost:" + port + "\r\n",
+                    cookie = "Cookie: dtrain_board_" + port + "=" + token + "\r\n";
+  EXPECT_EQ(status_for_nobody(server.port(), "GET /?token=" + token + end + "\r\n"), 403);
+  EXPECT_EQ(status_for_nobody(server.port(), "GET /" + end + cookie + "\r\n"), 403);
+  EXPECT_EQ(status_for_nobody(server.port(), "POST /api/action" + end + cookie + "Content-Length: 0\r\n\r\n"), 403);
+  EXPECT_EQ(ask(server, "/", {cookie.substr(0, cookie.size() - 2)}).status, 200) << "its own user has the token";
+  BoardOptions everywhere = acting;
+  everywhere.address = "0.0.0.0";
+  const BoardServer far(everywhere, complain);
+  const std::string shared = far.url().substr(far.url().find("token=") + 6);
+  EXPECT_EQ(status_for_nobody(far.port(), "GET /?token=" + shared + " HTTP/1.1\r\nHost: localhost\r\n\r\n"), 303)
+      << "whoever has the token of a board that other machines reach may enter";
 }
 
 TEST_F(BoardServerTest, TheAddressThatIsPrintedWorks) {

@@ -18,10 +18,24 @@ TEST(ClassCurves, PrecisionFallsAndRecallGrowsAsLessIsLeftOut) {
   const auto& curves = all.at("curves").as_array();
   ASSERT_EQ(curves.size(), 2u);
   EXPECT_EQ(curves[0].at("name").as_string(), "dog, big") << "the worst one is first";
-  EXPECT_EQ(curves[0].at("average_precision").as_number(), 0);
+  EXPECT_EQ(curves[0].at("f1").as_number(), 0);
   EXPECT_EQ(curves[1].at("recall").dump(), "[0.3333333333333333,0.3333333333333333,0.6666666666666666]");
   EXPECT_EQ(curves[1].at("precision").dump(), "[1.0,0.5,0.6666666666666666]");
-  EXPECT_NEAR(curves[1].at("average_precision").as_number(), (1 + 2.0 / 3) / 3, 1e-12);
+  EXPECT_NEAR(curves[1].at("f1").as_number(), 2.0 / 3, 1e-12);
+}
+
+// The dog is never named wrongly but seldom; the cat is named for all of them.
+TEST(ClassCurves, TheLowestF1IsFirst) {
+  const Json all = class_curves(std::string(kHead) +
+                                "0,0,cat,0,cat,0.9\n"
+                                "1,1,dog,1,dog,0.9\n"
+                                "2,1,dog,0,cat,0.5\n"
+                                "3,1,dog,0,cat,0.4\n"
+                                "4,0,cat,0,cat,0.3\n");
+  const auto& curves = all.at("curves").as_array();
+  EXPECT_EQ(curves[0].at("name").as_string(), "dog");
+  EXPECT_NEAR(curves[0].at("f1").as_number(), 2.0 * 1 / (3 + 1), 1e-12);
+  EXPECT_NEAR(curves[1].at("f1").as_number(), 2.0 * 2 / (2 + 4), 1e-12);
 }
 
 TEST(ClassCurves, LongOnesKeepTheirLastPoint) {
