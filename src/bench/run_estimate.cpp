@@ -29,11 +29,15 @@ KeptCheckpoints kept_checkpoints(const RunSize& size, std::uint64_t steps) {
 
 }  // namespace
 
+std::uint64_t images_of_step(const RunSize& size) {
+  return std::max<std::uint64_t>(1, std::min(size.batch, size.images));
+}
+
 RunEstimate estimate_run(const RunSize& size, double step_seconds, double validation_seconds_per_image) {
   RunEstimate estimate;
   estimate.steps = (size.images + size.batch - 1) / size.batch;
   // The last step of an epoch takes as long as it has images.
-  estimate.epoch_seconds = step_seconds * static_cast<double>(size.images) / static_cast<double>(size.batch);
+  estimate.epoch_seconds = step_seconds * static_cast<double>(size.images) / static_cast<double>(images_of_step(size));
   estimate.validation_seconds = validation_seconds_per_image * static_cast<double>(size.validation_images);
   estimate.run_seconds = static_cast<double>(size.epochs) * (estimate.epoch_seconds + estimate.validation_seconds);
   const KeptCheckpoints kept = kept_checkpoints(size, estimate.steps);

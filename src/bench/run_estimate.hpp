@@ -27,6 +27,9 @@ struct RunEstimate {
   std::uint64_t checkpoints = 0, checkpoint_bytes = 0;  // that stay at the end, and their size
 };
 
+// Of the steps that are measured: a batch, or an epoch that is smaller. Pure.
+std::uint64_t images_of_step(const RunSize& size);
+
 // Pure. A checkpoint is written after each epoch, and within it as `every` says.
 RunEstimate estimate_run(const RunSize& size, double step_seconds, double validation_seconds_per_image);
 

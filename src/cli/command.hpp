@@ -11,6 +11,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/reporter.hpp>
 
+#include "config/config_file.hpp"
 #include "config/option_set.hpp"
 
 namespace dtrain::cli {
@@ -34,9 +35,18 @@ struct CommandGroup {
   std::string sentence;
 };
 
+// A configuration file that was read.
+struct ConfigFile {
+  config::Source source;
+  std::string name;
+  std::vector<config::ConfigEntry> entries;
+};
+
 struct CommandTree {
   ReportOptions globals;
   std::optional<Path> config_file;  // --config
+  // From the weakest to the strongest; set by resolve_globals(). Each is read once, for it may be a pipe.
+  std::vector<ConfigFile> config_files;
   bool help = false, long_help = false, version = false, show_config = false;
   config::OptionSet global_options;  // bound to the fields above
   std::vector<CommandGroup> groups;

@@ -202,6 +202,23 @@ config::Option* option_for_words(Command& command) {
   return found == command.options.options().end() ? nullptr : &*found;
 }
 
+// Whether the word would be an option before `--`.
+bool is_option(const config::OptionSet& set, const std::string& word) {
+  if (word.starts_with("--")) return has_long_option(set, word.substr(2, word.find('=') - 2));
+  return word.size() > 1 && word.front() == '-' &&
+         std::ranges::any_of(
+             set.options(), [&](const config::Option& option) { return option.letter() == word[1] && !option.hidden; });
+}
+
+// A word behind `--` is a name, whatever it begins with.
+[[noreturn]] void refuse_extra_name(const CommandTree& tree, const Command& command, const std::string& word) {
+  if (is_option(command.options, word) || is_option(tree.global_options, word)) {
+    throw UsageError(fmt::format("{}: stands after --, where all words are names", word.substr(0, word.find('='))),
+                     "put it before --");
+  }
+  throw UsageError(fmt::format("{}: '{}' is one word too many", command.path, word), hint_of_extra_word(command, word));
+}
+
 [[noreturn]] void refuse_stranger(const CommandTree& tree, const Command& command, const std::string& word) {
   if (word.size() > 1 && word.starts_with('-')) refuse_option(tree, command.path, word);
   throw UsageError(fmt::format("{}: '{}' is one word too many", command.path, word), hint_of_extra_word(command, word));
@@ -232,7 +249,9 @@ void read_options(CommandTree& tree, Command& command, Halves halves) {
   const bool are_of_option = !strangers.empty() && strangers.front().starts_with('-');
   const std::size_t others = rest ? strangers.size() - (are_of_option ? 1 : 0) : 0;
   refuse_single_dash(tree, command.path, std::span(halves.before).first(halves.before.size() - others));
+  const bool are_names = !rest && !strangers.empty() && strangers.front() == "--";  // all of them stand behind it
   std::erase(strangers, "--");
+  if (are_names && !strangers.empty()) refuse_extra_name(tree, command, strangers.front());
   if (!strangers.empty() && (!rest || are_of_option)) refuse_stranger(tree, command, strangers.front());
   if (rest) hand_over_rest(*rest, std::move(strangers), halves);
 }

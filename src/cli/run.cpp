@@ -18,6 +18,7 @@
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/signals.hpp>
 #include <dtrain/base/stop.hpp>
+#include <dtrain/base/text.hpp>
 
 #include "cli/commands/cluster/cluster_choice.hpp"
 #include "cli/commands/cluster/hosts/commands.hpp"
@@ -40,6 +41,10 @@ void answer_text(Reporter& reporter, std::string text) {
 }
 
 ExitCode refuse_without_command(const CommandTree& tree, const std::string& path) {
+  if (tree.globals.json) {
+    throw UsageError(fmt::format("{}a command is missing", path.empty() ? "" : path + ": "),
+                     fmt::format("commands are: {}", join(tree.next_words(path), ", ")));
+  }
   std::fputs(overview(tree, path).c_str(), stderr);
   return ExitCode::usage;
 }

@@ -24,12 +24,6 @@ namespace {
 
 constexpr const char* kProjectFile = "dtrain.toml";
 
-struct ConfigFile {
-  config::Source source;
-  std::string name;
-  std::vector<config::ConfigEntry> entries;
-};
-
 std::optional<Path> user_config() {
   if (const auto base = environment("XDG_CONFIG_HOME"); base && !base->empty())
     return Path(*base) / "dtrain/config.toml";
@@ -37,10 +31,21 @@ std::optional<Path> user_config() {
   return std::nullopt;
 }
 
+// A pipe gives its text to one reader: a command that is started again with the same words, as by a queue, would run
+// with the defaults.
+void refuse_read_pipe(const Path& path) {
+  std::error_code gone;
+  if (path == "/dev/null" || std::filesystem::is_regular_file(path, gone)) return;
+  throw UsageError(fmt::format("--config {}: holds nothing", path.string()),
+                   "a pipe can be read once: give a file to a command that is started again, as by a queue");
+}
+
 void read_config(std::vector<ConfigFile>& files, config::Source source, const Path& path) {
   std::error_code unreachable;  // a home folder that this user may not read counts as one without configuration
   if (!std::filesystem::exists(path, unreachable)) return;
-  files.push_back({source, path.string(), config::parse_config(read_file(path), path.string())});
+  const std::string text = read_file(path);
+  if (text.empty() && source == config::Source::named_config) refuse_read_pipe(path);
+  files.push_back({source, path.string(), config::parse_config(text, path.string())});
 }
 
 // Agents start in whatever folder their job is in: its files are those of the command that began the job.
@@ -123,12 +128,15 @@ std::string text_of(const config::ConfigEntry& entry, const config::Option& opti
   return join(entry.values, ",");
 }
 
+void apply_entry(config::Option& option, const ConfigFile& file, const config::ConfigEntry& entry) {
+  const std::string place = fmt::format("{}:{}: {}", file.name, entry.line, entry.key);
+  set_value(
+      option, [&] { return text_of(entry, option); }, file.source, place);
+}
+
 void apply_file(config::Option& option, const ConfigFile& file, const std::string& section) {
   for (const config::ConfigEntry& entry : file.entries) {
-    if (entry.section != section || entry.key != option.name()) continue;
-    const std::string place = fmt::format("{}:{}: {}", file.name, entry.line, entry.key);
-    set_value(
-        option, [&] { return text_of(entry, option); }, file.source, place);
+    if (entry.section == section && entry.key == option.name()) apply_entry(option, file, entry);
   }
 }
 
@@ -226,11 +234,17 @@ std::string hint_of_section(const std::string& word, const std::vector<std::stri
   return fmt::format("did you mean {}{}?", meant.size() > 1 ? "one of " : "", join_first(meant, kMostMeant, ", "));
 }
 
+Command* command_of_section(const CommandTree& tree, const std::string& section) {
+  const auto found =
+      std::ranges::find_if(tree.commands, [&](const auto& command) { return section_of(*command) == section; });
+  return found == tree.commands.end() ? nullptr : found->get();
+}
+
 void check_entry(const CommandTree& tree, const ConfigFile& file, const config::ConfigEntry& entry) {
-  const config::OptionSet* set = entry.section.empty() ? &tree.global_options : nullptr;
-  for (const auto& command : tree.commands) {
-    if (section_of(*command) == entry.section) set = &command->options;
-  }
+  const Command* const command = command_of_section(tree, entry.section);
+  const config::OptionSet* const set = entry.section.empty() ? &tree.global_options
+                                       : command             ? &command->options
+                                                             : nullptr;
   if (!set) {
     refuse(file, entry, fmt::format("unknown section '{}'", entry.section),
            hint_of_section(entry.section, section_names(tree)));
@@ -254,27 +268,32 @@ bool concerns(const CommandTree& tree, const Command* command, const config::Con
 
 std::string warning_of(const Error& error) { return with_hint(error); }
 
-// What is wrong in the sections of other commands is a warning: a job that runs is managed by several commands.
-void check_names(const CommandTree& tree, const Command* command, const ConfigFile& file,
-                 std::vector<std::string>& warnings) {
+// What is wrong in the sections of other commands is a warning: a job that runs is managed by several commands. Their
+// values are tried on another tree, for help shows the defaults of this one.
+void check_entries(const CommandTree& tree, const Command* command, const ConfigFile& file,
+                   std::vector<std::string>& warnings) {
+  std::optional<CommandTree> trial;
   for (const config::ConfigEntry& entry : file.entries) {
     try {
       check_entry(tree, file, entry);
-    } catch (const UsageError& error) {
+      if (concerns(tree, command, entry) || is_agent(command)) continue;
+      if (!trial) trial.emplace();
+      apply_entry(*command_of_section(*trial, entry.section)->options.find(entry.key), file, entry);
+    } catch (const Error& error) {
       if (concerns(tree, command, entry)) throw;
       warnings.push_back(warning_of(error));
     }
   }
 }
 
-std::vector<ConfigFile> config_files(const CommandTree& tree, const Command* command,
-                                     std::vector<std::string>& warnings) {
+std::vector<ConfigFile> read_config_files(const CommandTree& tree, const Command* command,
+                                          std::vector<std::string>& warnings) {
   std::vector<ConfigFile> files;
   for (const auto& [source, path] : config_paths(tree, command)) {
     const std::size_t before = files.size();
     try {
       read_config(files, source, path);
-      if (files.size() > before) check_names(tree, command, files.back(), warnings);
+      if (files.size() > before) check_entries(tree, command, files.back(), warnings);
     } catch (const Error& error) {
       if (!does_without_files(tree, command)) throw;
       files.resize(before);
@@ -308,9 +327,9 @@ std::string plain_origin(const config::Option& option) {
 std::vector<std::string> resolve_globals(CommandTree& tree, const Command* command) {
   std::vector<std::string> warnings;
   tree.config_file = named_config(tree, command, warnings);
-  const auto files = config_files(tree, command, warnings);
+  tree.config_files = read_config_files(tree, command, warnings);
   try {
-    apply_globals(tree, files);
+    apply_globals(tree, tree.config_files);
   } catch (const UsageError& error) {
     if (!does_without_files(tree, command)) throw;
     warnings.emplace_back(error.what());
@@ -336,8 +355,7 @@ static void let_stronger_name_decide(config::OptionSet& set, config::Option& opt
 }
 
 void resolve(const CommandTree& tree, Command& command) {
-  std::vector<std::string> said_before;
-  const auto files = config_files(tree, &command, said_before);
+  const std::vector<ConfigFile>& files = tree.config_files;
   const std::string section = section_of(command);
   config::OptionSet& set = command.options;
   for (const std::string& chooser : set.preset_choosers()) apply_sources(*set.find(chooser), files, section);

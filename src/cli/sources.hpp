@@ -7,10 +7,11 @@
 
 namespace dtrain::cli {
 
-// Options that hold for every command. A mistake in a file is refused here where it concerns the command (null: none);
-// returns the warnings about others. Help, --version, `completion`, `stop` and agents go on without a broken file.
+// Reads the configuration files into the tree, and sets the options that hold for every command. A mistake in a file is
+// refused here where it concerns the command (null: none); returns the warnings about others. Help, --version,
+// `completion`, `stop` and agents go on without a broken file.
 std::vector<std::string> resolve_globals(CommandTree& tree, const Command* command);
-// Throws UsageError that names the flag, variable or file:line.
+// Sets the command's options, after resolve_globals(). Throws UsageError that names the flag, variable or file:line.
 void resolve(const CommandTree& tree, Command& command);
 
 // What --show-config prints: one line an option, or a document (schema dtrain.config/1).

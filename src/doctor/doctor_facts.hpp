@@ -48,6 +48,7 @@ struct AwsFacts {
 
 struct MachineFacts {
   std::string host, kernel, processor;
+  std::string machine;                // machine_identity()
   std::vector<std::string> features;  // that oneDNN's kernels use, the widest last
   int usable_threads = 0, threads = 0;
   double load = 0;  // processes that want to run, over the last minute

@@ -8,7 +8,9 @@
 #include <tuple>
 #include <utility>
 
+#include <dtrain/base/files.hpp>
 #include <dtrain/base/mutex.hpp>
+#include <dtrain/base/parallel.hpp>
 #include <dtrain/base/secret.hpp>
 #include <dtrain/base/signals.hpp>
 #include <dtrain/base/stop.hpp>
@@ -30,6 +32,16 @@ double seconds_since_1970(Clock::time_point time) {
 }
 
 std::string short_text(const std::string& said) { return said.substr(0, std::min(said.size(), kMostSaid)); }
+
+Finding no_login(const std::string& what, const std::string& fix) {
+  return {Level::problem, "ssh", what, "a job cannot start workers on this host", fix};
+}
+
+Finding new_host_key(const Finding& refused) {
+  return {Level::note, "ssh", refused.what,
+          "a job accepts this key at its first login; until then the host is not checked further",
+          fmt::format("--accept-new-hosts accepts it now, and checks the host further; {}", refused.fix)};
+}
 
 // Two rounds: in the first the hosts serve, and go on doing so during the second, in which they reach for each other.
 class Rounds {
@@ -54,6 +66,7 @@ class Rounds {
     if (!watch.token().stop_requested()) reach(watch.token());
     over.request_stop();
     serving.join();
+    if (!watch.token().stop_requested()) try_as_a_job(watch.token());
     if (stop_signal() != 0) throw Interrupted(stop_signal(), "not all hosts were checked");
     return std::move(reports_);
   }
@@ -73,7 +86,7 @@ class Rounds {
     launcher::fan_out(
         hosts_.targets, options(std::move(over)),
         [this](std::size_t host, net::SshSession& session) { serve_on(host, session); },
-        [this](std::size_t host, const auto& failure, auto) { end_serving(host, failure); });
+        [this](std::size_t host, const auto& failure, auto took) { end_serving(host, failure, took); });
   }
 
   void serve_on(std::size_t host, net::SshSession& session) {
@@ -112,6 +125,8 @@ class Rounds {
     report.facts.folder.write_error = answer.at("write_error").as_string();
     report.facts.folder.made_link = answer.at("made_link").as_bool();
     report.machine = answer.at("facts");
+    if (const Json* machine = report.machine.find("machine"); machine && machine->is_string())
+      report.facts.machine = machine->as_string();
     for (const Json& finding : answer.at("findings").as_array()) report.findings.push_back(finding_from_json(finding));
     report.ending = launcher::HostEnding::done;
     const MutexLock lock(mutex_);
@@ -122,14 +137,15 @@ class Rounds {
   }
 
   // A host that answered is asked to stop in the end: that is no failure of it.
-  void end_serving(std::size_t host, const std::optional<launcher::HostFailure>& failure) {
+  void end_serving(std::size_t host, const std::optional<launcher::HostFailure>& failure,
+                   std::chrono::duration<double> took) {
     const MutexLock lock(mutex_);
     HostDiagnosis& report = reports_[host];
     if (report.facts.answered) return;
     report.ending = failure ? launcher::ending_of(failure) : launcher::HostEnding::failed;
-    if (failure)
-      report.findings = {
-          {Level::problem, "ssh", failure->what, "a job cannot start workers on this host", failure->hint}};
+    if (failure) report.findings = {no_login(failure->what, failure->hint)};
+    if (failure && failure->kind == launcher::HostFailure::Kind::unreachable && took < access_.connect_timeout)
+      unreached_.push_back(host);
     ++settled_;
     changed_.notify_all();
   }
@@ -153,6 +169,38 @@ class Rounds {
         [&](std::size_t i, const auto& failure, auto) {
           if (failure && failure->kind != launcher::HostFailure::Kind::stopped) spoil(there[i], *failure);
         });
+  }
+
+  // A job accepts the key of a new host at its first login, unless the configuration forbids that. Hosts that could not
+  // be logged in to, and did not just keep silent, are tried that way. Nothing is run there, and the keys are
+  // forgotten.
+  void try_as_a_job(std::stop_token stop) {
+    net::SshOptions ssh = options(std::move(stop)).ssh;
+    if (unreached_.empty() || ssh.new_host_keys == net::NewHostKeys::accept) return;
+    const std::string known =
+        !ssh.known_hosts.empty() && is_listed(ssh.known_hosts) ? read_file(ssh.known_hosts) : std::string();
+    const ScratchFolder scratch("dtrain-doctor");
+    ssh.new_host_keys = net::NewHostKeys::accept_unless_strict;
+    try_each_in_parallel(unreached_.size(), static_cast<std::size_t>(access_.parallel), [&](std::size_t i) {
+      net::SshOptions own = ssh;
+      own.known_hosts = scratch.path() / std::to_string(i);
+      write_file_atomic(own.known_hosts, known);
+      log_in_as_a_job(unreached_[i], own, known);
+    });
+  }
+
+  // Each host's report belongs to its own thread. A login that needed no new key is one that failed by chance before.
+  void log_in_as_a_job(std::size_t host, const net::SshOptions& ssh, const std::string& known) {
+    HostDiagnosis& report = reports_[host];
+    try {
+      net::SshSession::connect(hosts_.targets[host], ssh);
+      if (read_file(ssh.known_hosts) == known) return;
+      report.ending = launcher::HostEnding::done;
+      report.findings = {new_host_key(report.findings.front())};
+    } catch (const net::SshLoginRefused& refused) {
+      report.findings = {no_login(refused.what(), refused.hint())};
+    } catch (const std::exception&) {  // the first failure stands
+    }
   }
 
   void spoil(std::size_t host, const launcher::HostFailure& failure) {
@@ -197,6 +245,7 @@ class Rounds {
   launcher::ProgramCopy program_;
   std::vector<HostDiagnosis> reports_;  // in the first round guarded by mutex_
   std::vector<Json> answers_;           // likewise
+  std::vector<std::size_t> unreached_;  // likewise: hosts to which a job may be able to log in
   Mutex mutex_;
   StoppableCondVar changed_;
   std::size_t settled_ DTRAIN_GUARDED_BY(mutex_) = 0;  // hosts that answered or failed

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include <dtrain/base/text.hpp>
 
@@ -101,6 +102,23 @@ std::vector<Finding> judge_folder(const std::vector<HostFacts>& hosts, const std
   if (found.empty())
     found.push_back({Level::fine, "shared folder",
                      fmt::format("{}: all hosts see the same files; rename, link and lock work", folder), "", ""});
+  return found;
+}
+
+std::vector<Finding> judge_machines(const std::vector<HostFacts>& hosts) {
+  std::map<std::string, std::vector<std::string>> names;
+  for (const HostFacts& host : hosts) {
+    if (host.answered && !host.machine.empty()) names[host.machine].push_back(host.name);
+  }
+  std::vector<Finding> found;
+  for (const HostFacts& host : hosts) {
+    const auto entry = names.find(host.machine);
+    if (entry == names.end() || entry->second.size() < 2 || entry->second.front() != host.name) continue;
+    found.push_back({Level::note, "machine", fmt::format("{} are one machine", list_of(entry->second)),
+                     "a job starts workers for each of these names, which share the machine's processors, memory and "
+                     "GPUs",
+                     "list the machine once, with slots=N for N workers"});
+  }
   return found;
 }
 

@@ -1,4 +1,4 @@
-// What `dtrain doctor -H` says of hosts together: clocks, the shared folder, who reaches whom. Pure.
+// What `dtrain doctor -H` says of hosts together: machines, clocks, the shared folder, who reaches whom. Pure.
 #pragma once
 
 #include <optional>
@@ -24,6 +24,7 @@ struct LinkFacts {
 
 struct HostFacts {
   std::string name;
+  std::string machine;  // machine_identity() there; empty: unknown
   bool answered = false;
   // Its clock less ours is between these, in seconds.
   double clock_at_least = 0, clock_at_most = 0;
@@ -34,6 +35,8 @@ struct HostFacts {
 std::vector<Finding> judge_clocks(const std::vector<HostFacts>& hosts);
 // `folder`: what was tried; empty: nothing was.
 std::vector<Finding> judge_folder(const std::vector<HostFacts>& hosts, const std::string& folder);
+// Hosts that are one machine under several names. That may be on purpose.
+std::vector<Finding> judge_machines(const std::vector<HostFacts>& hosts);
 std::vector<Finding> judge_links(const std::vector<HostFacts>& hosts);
 
 }  // namespace dtrain::doctor

@@ -187,6 +187,7 @@ static void look_at(const char* about, MachineFacts& facts, const Look& look) {
 MachineFacts read_machine(const Path& job_folder, bool ask_aws) {
   MachineFacts facts;
   facts.host = job::host_name();
+  facts.machine = machine_identity();
   facts.kernel = kernel_name();
   facts.processor = processor_name();
   facts.features = processor_features();
@@ -209,7 +210,8 @@ MachineFacts read_machine(const Path& job_folder, bool ask_aws) {
 Json to_json(const MachineFacts& facts) {
   Json variables = Json::object({});
   for (const auto& [name, value] : facts.cluster.variables) variables[name] = value;
-  return Json::object({{"kernel", facts.kernel},
+  return Json::object({{"machine", text_or_null(facts.machine)},
+                       {"kernel", facts.kernel},
                        {"processor", facts.processor},
                        {"features", json_texts(facts.features)},
                        {"usable_threads", facts.usable_threads},

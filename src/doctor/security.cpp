@@ -2,26 +2,27 @@
 
 #include <fmt/format.h>
 #include <grp.h>
-#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/own_files.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/base/text.hpp>
 
+#include "job/queue/job_queue.hpp"
 #include "job/spec/process_facts.hpp"
 #include "proc_net.hpp"
 
 namespace dtrain::doctor {
 namespace {
 
-constexpr std::string_view kSocket = "socket:[", kDataSocket = "@dtrain-data ";
+constexpr std::string_view kSocket = "socket:[", kDataSocket = "@dtrain-data ", kOrderEnd = ".order";
+constexpr const char *kWaiting = "waiting", *kSpec = "spec.json";
 
 // What another user's process hides, and one that has ended, reads as empty.
 std::string read_quietly(const Path& path) {
@@ -134,13 +135,6 @@ void add_ports_of(pid_t process, SecurityFacts& facts) {
   }
 }
 
-std::string user_name(uid_t id) {
-  passwd entry{}, *found = nullptr;
-  std::array<char, 4096> text{};
-  const bool known = ::getpwuid_r(id, &entry, text.data(), text.size(), &found) == 0 && found != nullptr;
-  return known ? found->pw_name : std::to_string(id);
-}
-
 std::string group_name(gid_t id) {
   group entry{}, *found = nullptr;
   std::vector<char> text(64 << 10);
@@ -161,14 +155,22 @@ class FileList {
                      .owner = user_name(status.st_uid),
                      .group = group_name(status.st_gid)});
   }
-  void add_all_in(const Path& folder, const std::string& use) {
+  // Those whose names end so are secret.
+  void add_all_in(const Path& folder, const std::string& use, std::string_view secret_end = {}) {
     add(folder, use, FileFacts::Kind::trusted);
     std::error_code error;
     std::vector<Path> paths;
     for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
       paths.push_back(entry->path());
     std::ranges::sort(paths);
-    for (const Path& path : paths) add(path, use, FileFacts::Kind::trusted);
+    for (const Path& path : paths) {
+      const bool is_secret = !secret_end.empty() && path.string().ends_with(secret_end);
+      add(path, use, is_secret ? FileFacts::Kind::secret : FileFacts::Kind::trusted);
+    }
+  }
+  void add_queued_job(const Path& folder) {
+    add(folder, "queued job", FileFacts::Kind::trusted);
+    add(folder / kSpec, kQueuedCommand, FileFacts::Kind::secret);
   }
   std::vector<FileFacts> files;
 };
@@ -183,6 +185,7 @@ std::vector<FileFacts> read_files(const job::JobFolder& folder, const job::Coord
   list.add(folder.journal(), "journal", Kind::trusted);
   list.add(folder.tiebreakers(), "tie-breakers", Kind::trusted);
   list.add(folder.events(), "events", Kind::trusted);
+  list.add_all_in(folder.path / kWaiting, "orders", kOrderEnd);
   list.add_all_in(folder.logs(), "logs");
   list.add(folder.latest(), "checkpoint", Kind::trusted);
   const Path manifest = std::string(trim(read_quietly(folder.latest())));
@@ -190,6 +193,12 @@ std::vector<FileFacts> read_files(const job::JobFolder& folder, const job::Coord
     list.add(manifest, "checkpoint", Kind::trusted);
     list.add(Path(manifest).replace_extension(".safetensors"), "checkpoint", Kind::trusted);
   }
+  const Path queued = std::string(trim(read_quietly(folder.queued_job())));
+  if (const Path place = queued.empty() ? folder.path : queued; is_listed(place / kSpec)) {
+    list.add(place.parent_path(), "queue", Kind::trusted);
+    list.add_queued_job(place);
+  }
+  for (const job::QueuedJob& one : job::JobQueue(folder.path).read()) list.add_queued_job(one.folder);
   return list.files;
 }
 
@@ -226,18 +235,21 @@ PortFacts classify_port(PortFacts port, const std::vector<std::string>& near, co
 
 SecurityFacts read_security(const job::JobFolder& folder) {
   const auto coordinator = job::read_coordinator(folder);
-  if (!coordinator) {
+  if (!coordinator && !is_listed(folder.path / kWaiting) && job::JobQueue(folder.path).read().empty()) {
     throw UsageError(fmt::format("{}: no job in this folder", folder.path.string()),
                      "give --job-dir the folder that was given to `dtrain train --job-dir`");
   }
   SecurityFacts facts{.host = job::host_name(),
                       .folder = std::filesystem::absolute(folder.path).lexically_normal().string(),
-                      .coordinator = *coordinator,
+                      .has_job = coordinator.has_value(),
+                      .coordinator = coordinator.value_or(job::CoordinatorFile{}),
                       .unseen = {},
                       .ports = {},
                       .files = {}};
-  for (const pid_t process : processes_of(*coordinator)) add_ports_of(process, facts);
-  facts.files = read_files(job::JobFolder{facts.folder}, *coordinator);
+  if (facts.has_job) {
+    for (const pid_t process : processes_of(facts.coordinator)) add_ports_of(process, facts);
+  }
+  facts.files = read_files(job::JobFolder{facts.folder}, facts.coordinator);
   return facts;
 }
 

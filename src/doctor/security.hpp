@@ -30,6 +30,9 @@ struct PortFacts {
   Guard guard = Guard::none;
 };
 
+// The use of the file that holds a queued job's command line and environment.
+inline constexpr const char* kQueuedCommand = "queued command";
+
 struct FileFacts {
   enum class Kind {
     secret,  // only its owner may read it
@@ -43,15 +46,16 @@ struct FileFacts {
 };
 
 struct SecurityFacts {
-  std::string host;    // this machine
-  std::string folder;  // of the job
+  std::string host;     // this machine
+  std::string folder;   // of the job
+  bool has_job = true;  // false: hosts wait there, or it is a queue of jobs
   job::CoordinatorFile coordinator;
   std::vector<pid_t> unseen;  // processes of the job whose sockets this user may not see
   std::vector<PortFacts> ports;
   std::vector<FileFacts> files;
 };
 
-// Throws UsageError if there is no job in the folder.
+// Throws UsageError if there is no job in the folder, no host waits there, and it is no queue.
 SecurityFacts read_security(const job::JobFolder& folder);
 
 std::vector<Finding> judge_ports(const SecurityFacts& facts);

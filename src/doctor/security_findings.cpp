@@ -60,7 +60,12 @@ bool is_sticky(const FileFacts& file) { return file.folder && (file.mode & kStic
 
 Finding judge_file(const FileFacts& file, const std::string& owner) {
   const std::string what = rights_of(file);
-  if (file.kind == FileFacts::Kind::secret && ((file.mode & kOthersRead) != 0 || group_may(file, kGroupReads)))
+  const bool is_shown =
+      file.kind == FileFacts::Kind::secret && ((file.mode & kOthersRead) != 0 || group_may(file, kGroupReads));
+  if (is_shown && file.use == kQueuedCommand)
+    return {Level::problem, "file", what, "others can read the job's environment, with the values of --env",
+            "chmod 600 " + file.path};
+  if (is_shown)
     return {Level::problem, "file", what, "others can read the job's token, and run programs on all of its hosts",
             fmt::format("chmod 600 {}; then `dtrain stop` and --resume, for a new token", file.path)};
   if ((file.mode & kOthersWrite) != 0 && !is_sticky(file))
@@ -113,7 +118,9 @@ std::vector<Finding> judge_ports(const SecurityFacts& facts) {
                      "its ports cannot be seen", "repeat this as root"});
   }
   const job::CoordinatorFile& coordinator = facts.coordinator;
-  if (coordinator.over()) {
+  if (!facts.has_job) {
+    found.push_back({Level::fine, "port", "no job has run in this folder", "", ""});
+  } else if (coordinator.over()) {
     found.push_back({Level::fine, "port", fmt::format("the job is over: {}", coordinator.ended), "", ""});
   } else if (facts.ports.empty() && facts.unseen.empty()) {
     found.push_back({Level::note, "port", "no process of the job runs on this machine",
@@ -134,6 +141,7 @@ std::vector<Finding> judge_files(const SecurityFacts& facts) {
 std::vector<Finding> judge_choices(const SecurityFacts& facts) {
   const job::CoordinatorFile& job = facts.coordinator;
   std::vector<Finding> found;
+  if (!facts.has_job) return found;
   if (job.data == "plain") {
     found.push_back({Level::warning, "data",
                      "gradients and states travel between machines as plain bytes (--plain-data)",
@@ -181,7 +189,7 @@ Json to_json(const SecurityFacts& facts) {
   }
   Json document = Json::object({{"host", facts.host},
                                 {"job_dir", facts.folder},
-                                {"running", !facts.coordinator.over()},
+                                {"running", facts.has_job && !facts.coordinator.over()},
                                 {"data", Json()},
                                 {"runs_program", facts.coordinator.runs_program},
                                 {"ports", std::move(ports)},

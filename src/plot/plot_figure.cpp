@@ -73,8 +73,11 @@ Drawing draw_comparison(const std::vector<NamedRun>& runs) {
               .by_epochs = true,
               .unit_name = "epochs"};
   Panel loss{"training loss", {}}, validation_loss{"validation loss", {}};
-  const bool detect = std::ranges::all_of(runs, [](const NamedRun& run) { return run.curves.detects; });
-  Panel accuracy{detect ? kOfBoxes : "validation accuracy", {}, true, 1.0}, masks{kOfMasks, {}, true, 1.0};
+  const auto detectors = std::ranges::count_if(runs, [](const NamedRun& run) { return run.curves.detects; });
+  const char* const measure = detectors == 0                  ? "validation accuracy"
+                              : detectors == std::ssize(runs) ? kOfBoxes
+                                                              : "accuracy, or average precision of boxes";
+  Panel accuracy{measure, {}, true, 1.0}, masks{kOfMasks, {}, true, 1.0};
   Panel speed{"samples a second", {}, true};
   for (std::size_t i = runs.size(); i-- > 0;) {
     const RunCurves& curves = runs[i].curves;

@@ -142,6 +142,7 @@ void StepColumns::fit() {
 StepColumns StepColumns::for_lines_behind(std::size_t row, const TrainingClock& clock) const {
   StepColumns lines;
   lines.clock_ = clock;
+  lines.numbers_ = numbers_.as_of(clock.begins());
   lines.dropped_ = row;
   for (const StepColumn& column : columns_) lines.columns_.emplace_back(column.name);
   return lines;
@@ -178,15 +179,16 @@ void StepColumns::add_line(std::string_view line, std::uint64_t end) {
   }
   clock_.passes(*place.time);
   if (place.seconds > 0) set("speed", place.samples / place.seconds);
+  const auto begins = static_cast<std::uint32_t>(clock_.begins());
   const bool counted = place.epoch >= 0 && place.step >= 0 && place.steps > 0;
   const double epochs = counted ? place.epoch + (place.step + 1) / place.steps : 0;
-  steps_of_epoch_ = counted ? static_cast<std::uint64_t>(place.steps) : steps_of_epoch_;
   most_epochs_ = std::max(most_epochs_, epochs);
   at_.push_back(clock_.now());
   epochs_.push_back(epochs);
-  steps_.push_back(counted ? place.epoch * place.steps + place.step + 1 : static_cast<double>(dropped_ + row + 1));
+  steps_.push_back(counted ? numbers_.add(place.epoch, place.step, place.steps, begins)
+                           : static_cast<double>(dropped_ + row + 1));
   ends_.push_back(end);
-  begins_.push_back(static_cast<std::uint32_t>(clock_.begins()));
+  begins_.push_back(begins);
   for (StepColumn& column : columns_) column.values.resize(row + 1, kNone);
 }
 

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include <dtrain/base/step_numbers.hpp>
+
 namespace dtrain::plot {
 
 // "2026-01-31T23:59:59.123456Z" as seconds since 1970.
@@ -58,30 +60,31 @@ class StepColumns {
   bool began() const { return last_time_ > 0; }
   const std::vector<double>& at() const { return at_; }                 // seconds of training
   const std::vector<double>& epochs() const { return epochs_; }         // that were trained
-  const std::vector<double>& steps() const { return steps_; }           // since the begin of the first epoch
+  const std::vector<double>& steps() const { return steps_; }           // StepNumbers of the lines' last steps
   const std::vector<std::uint64_t>& ends() const { return ends_; }      // of the lines in the file, with their newlines
   const std::vector<std::uint32_t>& begins() const { return begins_; }  // of the clock until then
   const std::vector<StepColumn>& columns() const { return columns_; }
   const StepColumn* find(std::string_view name) const;  // nullptr: no line had it
   const TrainingClock& clock() const { return clock_; }
   double most_epochs() const { return most_epochs_; }
-  std::uint64_t steps_of_epoch() const { return steps_of_epoch_; }  // of the last line; 0: unknown
-  std::uint64_t samples_seen() const { return samples_seen_; }      // of the last line
-  double last_time() const { return last_time_; }                   // of the last line, by the machine's clock
-  std::size_t damaged() const { return damaged_; }                  // lines that were passed over
+  const StepNumbers& step_numbers() const { return numbers_; }  // of all lines
+  std::uint64_t samples_seen() const { return samples_seen_; }  // of the last line
+  double last_time() const { return last_time_; }               // of the last line, by the machine's clock
+  std::size_t damaged() const { return damaged_; }              // lines that were passed over
 
  private:
   void add_line(std::string_view line, std::uint64_t end);
   void set(std::string_view name, double value);
 
   TrainingClock clock_;
+  StepNumbers numbers_;
   std::vector<double> at_, epochs_, steps_;
   std::vector<std::uint64_t> ends_;
   std::vector<std::uint32_t> begins_;
   std::vector<StepColumn> columns_;
   std::size_t dropped_ = 0;
   double most_epochs_ = 0, last_time_ = 0;
-  std::uint64_t steps_of_epoch_ = 0, samples_seen_ = 0;
+  std::uint64_t samples_seen_ = 0;
   std::size_t damaged_ = 0;
 };
 

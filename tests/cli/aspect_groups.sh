@@ -60,6 +60,22 @@ run predict m/one photos --min-score 0.01 --json
 check "predict takes pictures of both" exits 0
 run export m/one --to onnx --out m/one.onnx
 check "the checkpoint is exported in the size that holds both" exits 0
+check "which other programs compute otherwise" says "other programs pad it to 96x96, the only size that the model takes"
+check "and how a model of each group is made" says "give --image-shape 3,64,96 or --image-shape 3,96,64"
+run export m/one --to onnx --out m/wide.onnx --image-shape "3,64,96"
+check "a model of one group" exits 0
+check "needs no such words" silent_on err
+shape_of() { "$DTRAIN" inspect "$1" --json | /usr/bin/python3 -c 'import json,sys; d=json.load(sys.stdin); print(d["preprocessing"]["image_shape"], "aspect_groups" in d["preprocessing"])'; }
+check "has its size alone" same "$(shape_of m/wide.onnx)" "[3, 64, 96] False"
+mapfile -t wide < <(/usr/bin/python3 -c 'import json
+print(*("photos/" + i["file_name"] for i in json.load(open("photos.json"))["images"] if i["width"] > i["height"]), sep="\n")')
+run predict m/one "${wide[@]}" --min-score 0 --json
+cp out wide.json
+run predict m/wide.onnx "${wide[@]}" --min-score 0 --json
+check "finds what the checkpoint does in pictures of the group" cmp -s out wide.json
+run export m/one --to onnx --out m/no.onnx --image-shape "3,64,64"
+check "another size is refused" exits 2
+check "with the sizes that there are" says "give --image-shape 3,64,96 or --image-shape 3,96,64, or leave it out"
 run import m/one-0002.safetensors "${layers[@]}" --out m/import
 check "an import keeps the groups" exits 0
 pixels() { "$DTRAIN" inspect "$1" --json | /usr/bin/python3 -c 'import json,sys; print(json.load(sys.stdin)["preprocessing"])'; }

@@ -214,4 +214,15 @@ check "export --force writes over that symbol" exits 0
 run export m/full --to onnx --out e/t.txt --force
 check "export --force writes over another file" exits 0
 
+mkfifo fifo fifo.json
+for command in "inspect fifo.json" "train --config fifo --show-config"; do
+  # shellcheck disable=SC2086  # words
+  timeout 30 "$DTRAIN" $command >out 2>err </dev/null
+  code=$?
+  fails "$command, which no program writes to," "is a FIFO, not a file"
+done
+"$DTRAIN" launch --launcher local --hostfile <(sleep 0.2 && echo localhost) -n 1 -- echo ran >out 2>err </dev/null
+code=$?
+check "what another program writes is read to its end" answers ran
+
 finish

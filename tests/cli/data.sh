@@ -128,6 +128,15 @@ check "a single class is a warning" says "warning: all pictures are of one class
 printf 'a/grey.jpg,2\n' >numbers.csv
 run data pack one --out numbers --labels numbers.csv
 check "labels that are numbers come with what training needs" says "--num-classes of \`dtrain train\` is the largest plus 1"
+check "where each picture has one" says_not "without a label"
+mkdir one/more
+cp "$golden/grey.jpg" one/more/1.jpg
+cp "$golden/grey.jpg" one/more/2.jpg
+run data pack one --out labelled --labels numbers.csv
+check "pictures that no line names are counted" says "2 pictures without a label were skipped"
+run data pack one --out labelled --labels numbers.csv --force --json
+check "in JSON, too" json out 'd["unlabelled"] == 2'
+rm -r one/more
 mkdir -p few/a few/b
 cp "$golden/grey.jpg" few/a/
 cp "$golden/grey.jpg" few/b/
@@ -248,6 +257,21 @@ check "import makes new records of old ones" json out 'd["files"][0]["records"] 
 mkdir part && cp t.pack.json t_0.rec t_0.idx part/
 run data ls part/t
 check "a set without its last part is incomplete" says "part/t_1.rec is not there, but part/t.pack.json names it"
+cp t_1.* part/
+sed -i 's/"classes"/"unfinished": ["t_1.rec"], "classes"/' part/t.pack.json
+for command in "data ls" "data verify" "eval m/none --data-val"; do
+  # shellcheck disable=SC2086
+  run $command part/t
+  check "$command refuses a set that an interrupted pack has yet to make" exits 1
+done
+for command in "data ls" "data verify"; do
+  # shellcheck disable=SC2086
+  run $command part/t_1.rec
+  check "$command refuses its file, too" says "part/t_1.rec: is not finished, as part/t.pack.json says"
+  check "with what to do" says "run the same command again"
+done
+run data ls part/t_0.rec
+check "a part that is finished can be read" exits 0
 run data import t photos.tar --out u
 check "import takes one kind at a time" says "are of different kinds"
 

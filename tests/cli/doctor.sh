@@ -93,8 +93,21 @@ chmod +x other-version
 start_sshd "Match LocalAddress 127.0.1.8" "ForceCommand $PWD/other-version"
 hosts 3 >three
 mkdir job
+run doctor -H three --json
+check "the key of a new host is a note, as a job accepts it" json out \
+  'all([(f["level"], f["about"]) for f in h["findings"]] == [("note", "ssh")] and "at its first login" in h["findings"][0]["why"] for h in d["hosts"])'
+check "its fix names the option that accepts it now" json out 'all("--accept-new-hosts" in h["findings"][0]["fix"] for h in d["hosts"])'
+check "no host counts as one that was not reached" bash -c "[ $code != 3 ] && [ $code != 4 ]"
+check "no key was accepted" bash -c "! grep -q 127.0.1 '$HOME/.ssh/known_hosts' 2>/dev/null"
+printf 'StrictHostKeyChecking yes\n' >strict
+run doctor -H three --ssh-config strict --json
+check "where the configuration refuses new keys, they are a problem" json out \
+  'all([f["level"] for f in h["findings"]] == ["problem"] for h in d["hosts"])'
+check "and exit code 4" exits 4
 run doctor -H three --accept-new-hosts --job-dir "$PWD/job" --json
 check "every host answers" json out 'all(h["answered"] and h["facts"]["threads"] > 0 for h in d["hosts"]) and len(d["hosts"]) == 3'
+check "names of one machine are a note" json out \
+  '[(f["level"], f["what"].endswith(" are one machine")) for f in d["together"] if f["about"] == "machine"] == [("note", True)]'
 check "every host reaches every other" json out 'all(l["reached"] for h in d["hosts"] for l in h["links"].values()) and all(len(h["links"]) == 2 for h in d["hosts"])'
 check "clocks agree as far as the question shows" json out 'all(h["clock_offset_seconds"][0] <= 0 <= h["clock_offset_seconds"][1] for h in d["hosts"])'
 check "the folder is seen to be shared" json out '[f["level"] for f in d["together"] if f["about"] == "shared folder"] == ["fine"]'
@@ -111,6 +124,9 @@ check "nothing of it runs on" none_runs
 run doctor -H three --job-dir "$PWD/nowhere"
 check "a folder that is not there is a problem" bash -c 'grep -q "no such folder" out'
 check "and exit code 1" exits 1
+run doctor -H three --job-dir "$PWD/nowhere" --json
+tail -n 1 err >last
+check "with --json it ends with an error, too" json last 'd["error"]["message"] == "doctor found problems"'
 echo "127.0.1.8:$PORT" >other
 timeout -k 5 60 "$DTRAIN" doctor -H other --accept-new-hosts >out 2>err </dev/null
 code=$?

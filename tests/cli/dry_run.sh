@@ -43,6 +43,41 @@ check "the hint names all that makes several workers" says "leave -n, -H and --e
 run train "${training[@]}" --dry-run --test-io 1
 check "one question at a time" exits 2
 
+run train "${training[@]}" --batch-size 4000 --dry-run --json
+check "a batch that is larger than the set is the set" json out 'd["steps_per_epoch"] == 1 and abs(d["epoch_seconds"] - d["step_seconds"]) < 1e-9'
+
+# What the run could not write, without anything left behind.
+small=("${small_training[@]}" --num-epochs 1 --dry-run)
+run train "${small[@]}" --model-prefix "m/$(printf 'x%.0s' $(seq 250))"
+check "a name that is too long is refused" exits 2
+check "as by the run" says "choose a shorter name"
+check "its folder is not made" missing m
+run train "${small[@]}" --model-prefix /proc/x/y
+check "a folder that cannot be made is refused" exits 1
+check "for what it is" says "/proc/x: cannot make the folder"
+mkdir -p held/j-run
+flock held/.j.lock "$DTRAIN" train "${small[@]}" --model-prefix held/j >out 2>err </dev/null
+code=$?
+check "so is a prefix under which another run writes" says "another run is writing its checkpoints there"
+rm held/.j.lock
+flock held/j-run/coordinator.lock "$DTRAIN" train "${small[@]}" --model-prefix held/j >out 2>err </dev/null
+code=$?
+check "and a folder of records that another one holds" says "held/j-run: a job runs there already"
+rm held/j-run/coordinator.lock
+run train "${small[@]}" --model-prefix held/j
+check "free ones are taken for a look" exits 0
+check "and are as they were" same "$(find held | sort | tr '\n' ' ')" "held held/j-run "
+stranger=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+if [ "$(id -u)" = 0 ] && "${stranger[@]}" test -x "$DTRAIN" 2>/dev/null; then
+  chmod 755 "$scratch" "$scratch/work" d && mkdir -m 755 closed && chmod 644 d/*
+  HOME=$scratch/none "${stranger[@]}" "$DTRAIN" train "${small[@]}" --model-prefix closed/s >out 2>err </dev/null
+  code=$?
+  check "a folder that takes no files is refused" exits 1
+  check "with what to do" says "choose a folder that this user can write to: --model-prefix"
+else
+  skip "a folder that takes no files" "it needs another user"
+fi
+
 run train "${training[@]}" --tensorboard "" --num-epochs 2
 run train "${training[@]}" --tensorboard "" --resume --dry-run --json
 check "a resumed run counts the epochs that are left" json out 'd["epochs"] == 5'

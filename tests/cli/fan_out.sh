@@ -30,6 +30,20 @@ run run -H three --known-hosts changed --accept-new-hosts -- true
 check "a changed key is refused, the others run" exits 3
 check "the way to take the new key is named" says "ssh-keygen -R '[127.0.1.2]:$PORT' -f changed"
 
+run run -H three --json -- sh -c 'exit 5'
+tail -n 1 err >last
+check "under --json the last line is an error" json last 'd["error"]["message"] == "failed on each of 3 hosts"'
+run run -H one --json -- sh -c 'exit 5'
+check "one host passes its code" exits 5
+echo "127.0.1.9:$(free_port)" >nobody
+for command in "run -H nobody --json -- true" "sync one there -H nobody --json" "doctor -H nobody --json"; do
+  # shellcheck disable=SC2086  # words
+  run $command
+  check "'$command' reaches nobody" exits 4
+  tail -n 1 err >last
+  check "'$command' ends with that" json last 'd["error"]["kind"] == "remote" and d["error"]["message"] == "reached none of 1 host"'
+done
+
 words=('' ' a  b ' "it's" '"' '$HOME' '`id`' '*' '~' $'line\nbreak' $'\\n' 'ä€' '-n' '--' '--json' '!!' '&;|<>(){}' $'\xff\x01')
 run run -H one -- printf '%s\0' "${words[@]}"
 check "a command with odd words runs" exits 0
@@ -135,6 +149,9 @@ run sync src/large there/none/ -H one
 check "a file goes into a folder that is to be made" cmp src/large "$at/none/large"
 run sync src/large there/new/below -H one
 check "what cannot be written is a failure" exits 1
+run sync src/large there/new/below -H one --json
+check "how far it came is not known" json out 'd["error"] and d["files"] is None and d["copied"] is None and d["bytes"] is None'
+run sync src/large there/new/below -H one
 check "the host and the place are named" says_line "127.0.1.1:$PORT: cannot make the folder there/new"
 run sync nothing there -H one
 check "a source that is not there is a usage error" exits 2

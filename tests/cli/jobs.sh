@@ -122,6 +122,25 @@ run train --elastic-training-enabled True --show-config
 check "MXNet's option switches elasticity on" answers_line '^elastic = true '
 check "nothing of a refused job is left" missing job
 
+# The background process refuses; the one that the user started says so, whatever it may leave out.
+detached=(train "${small_training[@]}" --num-epochs 1 --launcher local --job-dir detached -n 8 --logical-shards 4 --detach)
+for quiet in "" --quiet; do
+  # shellcheck disable=SC2086  # an empty word is none
+  run "${detached[@]}" $quiet
+  refused "a detached job ${quiet:-that cannot run}" "dtrain: 8 workers for 4 logical shards"
+done
+run "${detached[@]}" --quiet --json
+check "with --json it exits 2, too" exits 2
+tail -n 1 err >last
+check "and the last line is its error" json last 'd["error"]["kind"] == "usage" and "8 workers" in d["error"]["message"]'
+for json in "" --json; do
+  # shellcheck disable=SC2086  # an empty word is none
+  (ulimit -f 0 && exec "$DTRAIN" "${detached[@]}" $json 2>&1 >/dev/null </dev/null) | cat >err
+  code=${PIPESTATUS[0]}
+  check "a detached job whose log cannot be written says so $json" says "detached: the job did not start (exit code 2), and detached/logs/coordinator.log does not say why"
+done
+rm -r detached
+
 for command in "hosts list" "hosts add w4" "hosts remove w1" "hosts drain w1" stop events tail-logs; do
   # shellcheck disable=SC2086
   run $command --job-dir job
@@ -141,9 +160,28 @@ sed -i 's/"ended": "done"/"token": "00"/; s/"h"/"'"$(uname -n)"'"/' job/coordina
 run hosts list --job-dir job
 check "a coordinator that is gone exits 4" exits 4
 check "a coordinator that is gone is told with what to do" says "--resume"
+sed -i 's/"pid"/"runs_program": true, "pid"/' job/coordinator.json
+for command in "hosts list" stop; do
+  # shellcheck disable=SC2086
+  run $command --job-dir job
+  check "$command of a program that is gone says what to do" says "run the same command again; the program finds its own checkpoint"
+  check "and names no option that launch lacks" says_not --resume
+done
 echo '{' >job/coordinator.json
 run stop --job-dir job
 check "a damaged file is a failure" exits 1
 check "a damaged file is named" says "job/coordinator.json"
+
+run jobs run --job-queue nowhere/q
+refused "a queue in a folder that is not there" "--job-queue nowhere/q: no such folder, and $PWD/nowhere is not there either"
+check "and no folder is made for it" missing nowhere
+run jobs run --job-queue new/ --until-empty
+check "a runner that was to wait for the end of a new queue ends" exits 0
+check "and says that the queue is new" says "$PWD/new is a new, empty queue"
+check "and why it ends" says "the runner has ended: all jobs of the queue are over"
+run jobs run --job-queue new --until-empty
+check "a queue that is there is not new" says_not "is a new, empty queue"
+run jobs list --job-queue new/
+check "a slash behind the name of a queue changes nothing" exits 0
 
 finish

@@ -10,6 +10,11 @@ check "a usage error under --json is a document on stderr" json err 'd["error"][
 run --json trian
 check "an unknown command under --json is a document with its hint" json err '"dtrain train" in d["error"]["hint"]'
 check "stdout stays empty" silent_on out
+run --json
+check "no command under --json exits 2" exits 2
+check "it is a document that names the commands" json err 'd["error"]["kind"] == "usage" and "train" in d["error"]["hint"]'
+run data --json
+check "so is a group without a command" json err 'd["error"]["message"] == "data: a command is missing" and "pack" in d["error"]["hint"]'
 for word in 1 true yes on; do
   DTRAIN_JSON=$word run trian
   check "so it is under DTRAIN_JSON=$word" json err '"dtrain train" in d["error"]["hint"]'
@@ -33,6 +38,12 @@ check "steps, epochs and evaluations say how long they took" \
   json out 'all(line["seconds"] > 0 for line in lines if line["event"] in ("step", "epoch", "evaluation"))'
 check "the log lines stay on stderr" says "Epoch[0] Train-accuracy="
 check "the result names the checkpoint and the evaluation" json out 'd["exit_code"] == 0 and d["epochs"] == 1 and d["checkpoint"] == "m/s-0001.safetensors" and d["best"] is None and 0 <= d["evaluation"]["accuracy"] <= 1'
+check "no event has a top-K accuracy that nobody asked for" \
+  json out 'not any("top_k" in line or "top_k_accuracy" in line or "top_k_accuracy" in line.get("evaluation", {}) for line in lines)'
+run train --json "${small_training[@]}" --num-epochs 1 --top-k 3
+check "with --top-k all have it" \
+  json out 'all(line["accuracy"] <= line["top_k_accuracy"] <= 1 for line in lines if line["event"] in ("step", "epoch", "evaluation"))'
+check "and the evaluation says which" json out 'd["evaluation"]["top_k"] == 3'
 run train --json "${small_training[@]}" --num-epochs 1 --model-prefix m/s --resume
 check "that of a run that was complete does, too" json out 'd["event"] == "result" and d["checkpoint"] == "m/s-0001.safetensors"'
 run train "${small_training[@]}" --num-epochs 1 --model-prefix m/s --resume
@@ -50,6 +61,14 @@ run train --json "${small_training[@]}" --disp-batches 100 --test-io 1
 check "an epoch of fewer batches is answered, too" json out 'd["event"] == "result" and d["samples"] == 300'
 run train "${small_training[@]}" --disp-batches 100 --test-io 1
 check "also as text" answers_line '^300 samples in [0-9.]+ s: [0-9.]+ samples/sec$'
+
+run train "${small_training[@]}" --num-epochs 1 --detach --job-queue q
+printf 'one\n"two"\n' >"$(find q -mindepth 1 -maxdepth 1 -type d -name '*1')/output.log"
+run jobs logs 1 --job-queue q --json
+check "jobs logs answers a document for each line" \
+  json out '[(line["schema"], line["job"], line["line"]) for line in lines] == [("dtrain.job-log/1", 1, "one"), ("dtrain.job-log/1", 1, "\"two\"")]'
+run jobs logs 1 --job-queue q
+check "as text, the lines" same "$(cat out)" "$(printf 'one\n"two"')"
 
 run eval m/s --load-epoch 1 --data-val d/shapes_val.rec --json
 check "eval answers one document" json out 'd["schema"] == "dtrain.eval/1" and d["samples"] == 100 and d["seconds"] > 0 and 0 <= d["accuracy"] <= d["top_k_accuracy"] <= 1'

@@ -137,6 +137,14 @@ printf '\n[eval]\nlr = 3\n' >dtrain.toml
 run train --show-config
 check "what other commands would refuse is no error" exits 0
 check "it is a warning" says "warning: dtrain.toml:3: unknown option 'lr'"
+printf '[data.pack]\nresize = -1\n[train]\nlr = 0.7777\n' >dtrain.toml
+run train --show-config
+check "a bad value of another command is no error" exits 0
+check "it is a warning" says_line "^dtrain: warning: dtrain.toml:2: resize: must be "
+run data pack --show-config
+refused "it for its own command" "dtrain.toml:2: resize: must be "
+run help train
+check "help shows the defaults, whatever a file says" bash -c '! grep -q 0.7777 out'
 # The file is dtrain's alone: a section of no command was meant for one, which would run with its defaults.
 strange() {  # strange SECTION HINT
   printf '[%s]\nlr = 0.7\n' "$1" >dtrain.toml
@@ -279,7 +287,14 @@ run --config lab.toml train --show-config
 check "--config may stand before the command" answers "prepare = true  (lab.toml:2)"
 DTRAIN_LR=0.5 run train --show-config --config lab.toml
 check "a variable beats the file of --config" answers "lr = 0.5  (DTRAIN_LR)"
-rm -r "$HOME/.config" lab.toml
+rm -r "$HOME/.config" lab.toml dtrain.toml
+check "--config reads a pipe" same "$(value --config <(printf '[train]\nlr = 0.8\n') | cut -d' ' -f1)" 0.8
+check "and standard input" same "$(printf '[train]\nlr = 0.8\n' | value --config /dev/stdin)" "0.8  (/dev/stdin:2)"
+run train --config /dev/stdin
+refused "a pipe that holds nothing" "--config /dev/stdin: holds nothing"
+check "it says why" says "hint: a pipe can be read once"
+run train --show-config --config /dev/null
+check "/dev/null is no configuration" exits 0
 printf 'train.lr-step-epochs = [30, 60]\ntrain.data-train = ["a.rec", "b.rec"]\n' >dtrain.toml
 run train --show-config
 check "a list sets an option of several numbers" answers "lr-step-epochs = 30,60  (dtrain.toml:1)"

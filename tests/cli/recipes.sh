@@ -53,10 +53,21 @@ check "eval --load-epoch best takes it too" exits 0
 run train "${small_training[@]}" --num-epochs 3 --lr 1e-9 --model-prefix m/gone --early-stop 9 --keep-checkpoints 1
 run train "${small_training[@]}" --num-epochs 4 --lr 1e-9 --model-prefix m/gone --early-stop 9 --keep-checkpoints best,1 --resume
 check "a best that an earlier run did not keep is not promised" answers_line '; best: m/gone-0001, which was not kept$'
-run train "${small_training[@]}" --num-epochs 1 --model-prefix m/any
+run train "${small_training[@]}" --num-epochs 3 --lr 1e-9 --model-prefix m/late
+run eval m/late --load-epoch best --data-val d/shapes_val.rec --json
+check "a run that does not choose knows its best epoch, too" json out 'd["epoch"] == 1'
+run train "${small_training[@]}" --num-epochs 5 --lr 1e-9 --model-prefix m/late --keep-checkpoints best,1 --resume
+check "the one that goes on keeps it" same "$(cd m && echo late-*.json)" "late-0001.json late-0005.json"
+check "and names it" answers_line '; best: m/late-0001$'
+run train "${small_training[@]}" --num-epochs 20 --lr 1e-9 --model-prefix m/late --early-stop 4 --resume
+check "an early stop counts the epochs before" says "the run stopped early after 5 epochs, 4 of them without a better validation"
+run train "${small_training[@]}" --data-val "" --num-epochs 1 --model-prefix m/any
 run eval m/any --load-epoch best --data-val d/shapes_val.rec
-check "a run that does not choose has no best" exits 1
-check "it says how to have one" says "with --keep-checkpoints best,N a run looks for the best"
+check "a run without validation has no best" exits 1
+check "it says how to have one" says "a run with --data-val finds the best one"
+run train "${small_training[@]}" --num-epochs 3 --model-prefix m/any --keep-checkpoints best,1 --resume
+check "one that goes on with validation says that it does not know the epochs before" says "the checkpoint does not say which epoch was the best one; the best epoch is looked for from epoch 1 on, and the checkpoints of the epochs before stay"
+check "they stay" exists m/any-0001.json
 run eval m/any --load-epoch worst --data-val d/shapes_val.rec
 check "--load-epoch takes no other word" exits 2
 run train "${small_training[@]}" --num-epochs 1 --keep-checkpoints best,best

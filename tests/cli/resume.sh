@@ -102,6 +102,42 @@ run train "${training[@]}" --model-prefix o/every --resume --shuffle-block 50
 check "--resume in another order inside an epoch is a usage error" exits 2
 check "which names the order of the checkpoint" says "--shuffle-block 50: the checkpoint was trained with 0"
 
+# Weights that hardly move: no epoch is better than the first one.
+still=("${small_training[@]}" --lr 1e-9)
+"$DTRAIN" data prepare shapes --out other --train-count 10 --val-count 50 --seed 2 >/dev/null
+run train "${still[@]}" --num-epochs 2 --model-prefix m/judged
+run train "${still[@]}" --num-epochs 3 --model-prefix m/judged --early-stop 1 --resume --data-val other/shapes_val.rec
+check "--resume with other validation data does not stop by the accuracy of the first" answers_line '^3 epochs trained; '
+check "it says so" says "the validation data has 50 samples, not the 100 of the checkpoint; the best epoch is looked for from epoch 2 on"
+check "the best is one of the new data" answers_line '; best: m/judged-0003$'
+run train "${still[@]}" --num-epochs 3 --model-prefix m/judged --early-stop 1 --resume --data-val other/shapes_val.rec
+check "with the same data as before it has nothing to say" says_not "the best epoch is looked for"
+run train "${still[@]}" --num-epochs 4 --model-prefix m/judged --resume --data-val other/shapes_val.rec --test-views 2
+check "so do other views" says "--test-views 2: the checkpoint's validation averaged 1 view; the best epoch is looked for from epoch 3 on"
+run train "${still[@]}" --num-epochs 5 --model-prefix m/judged --resume --data-val other/shapes_val.rec
+check "which are those of the checkpoint by default" says_not "the best epoch is looked for"
+
+# Ends in the evaluation of the first epoch, which takes a few seconds.
+slow=("${small_training[@]}" --network resnet --num-layers 20 --image-shape "3,28,28" --num-examples 50 --num-epochs 1
+  --logical-shards 2 --data-val d/shapes_train.rec --test-views 2)
+"$DTRAIN" train "${slow[@]}" --model-prefix m/killed >out 2>err </dev/null &
+for _ in $(seq 3000); do grep -qs '"evaluation_due": true' m/killed-0001.json && break; sleep 0.01; done
+kill -KILL $!
+wait $! 2>/dev/null
+check "an epoch is saved before it is evaluated" grep -q '"evaluation_due": true' m/killed-0001.json
+before=$(hash m/killed)
+mkdir k && cp m/killed-0001.* k/
+run train "${slow[@]}" --model-prefix m/killed --resume
+check "--resume evaluates it, though no epoch is left" says "Epoch[0] Validation-accuracy="
+check "and says why" says "the run ended before the last epoch of the checkpoint was evaluated: that is done first"
+check "the last line has the accuracy" answers_line '^1 epoch trained; validation accuracy [0-9.]+, loss [0-9.]+; checkpoint m/killed-0001.safetensors$'
+check "the weights stay as they are" same "$(hash m/killed)" "$before"
+run train "${slow[@]}" --model-prefix m/killed --resume
+check "once" says_not "Validation-accuracy="
+run train "${slow[@]}" --model-prefix k/killed --resume -n 2 --launcher local --job-dir job
+check "so do the workers of a job" answers_line '^1 epoch trained; validation accuracy [0-9.]+, loss [0-9.]+; checkpoint k/killed-0001.safetensors$'
+check "whose manifest has it, too" bash -c '! grep -q evaluation_due k/killed-0001.json'
+
 run train "${training[@]}" --model-prefix m/two --load-epoch 1 --force
 check "--load-epoch begins with that checkpoint" says 'Loaded model "m/two-0001"'
 check "--load-epoch trains the epochs after it" says "Epoch[1] Train-accuracy="

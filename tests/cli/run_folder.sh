@@ -63,10 +63,28 @@ run plot m/a --out new/a.svg
 check "plot makes the folder of the picture" exists new/a.svg
 run plot m/a m/b m/c-run --out all.svg
 check "plot compares runs" exits 0
+check "under a heading" answers_line '^run +epochs +seconds +loss +accuracy +best$'
 check "with a line of figures for each" answers_line '^c-run +3\.0 +[0-9]+ +[0-9.]+ +[01]\.[0-9]{4} +[01]\.[0-9]{4}$'
 check "and a legend" grep -q '>c-run<' all.svg
 run plot m/a m/b --out all.png --json
 check "as JSON, too" json out '[r["run"] for r in d["runs"]] == ["a", "b"] and d["runs"][0]["epochs"] == 4 and d["runs"][1]["best_validation_accuracy"] >= d["runs"][1]["validation_accuracy"]'
+for detector in near far; do
+  mkdir "$detector"
+  for second in 1 2; do
+    printf '{"time":"2026-01-31T00:00:0%s.0Z","epoch":%s,"step":9,"steps":10,"samples":9,"seconds":0.5,"loss":1.5}\n' \
+      "$second" $((second - 1)) >>"$detector/steps.jsonl"
+    printf '{"time":"2026-01-31T00:00:0%s.5Z","event":"evaluation","epoch":%s,"loss":null,"accuracy":0.%s5,"boxes":{"ap":0.%s5}}\n' \
+      "$second" $((second - 1)) "$second" "$second" >>"$detector/events.jsonl"
+  done
+done
+run plot near far --out x.svg
+check "detectors have no accuracy" answers_line '^run +epochs +seconds +loss +AP +best$'
+check "but an average precision" answers_line '^far +2\.0 +1 +1\.5000 +0\.2500 +0\.2500$'
+run plot m/b near --out x.svg
+check "beside a classifier both have a column" answers_line '^run +epochs +seconds +loss +accuracy +AP +best$'
+check "of which a detector fills one" answers_line '^near +2\.0 +1 +1\.5000 +- +0\.2500 +0\.2500$'
+check "and a classifier the other" answers_line '^b +3\.0 +[0-9]+ +[0-9.]+ +[01]\.[0-9]{4} +- +[01]\.[0-9]{4}$'
+check "the panel says so" grep -q '>accuracy, or average precision of boxes<' x.svg
 run plot m/a m/nothing --out x.png
 check "a run without records is named" says "m/nothing/steps.jsonl: no record of a training run"
 run plot m/a m/a m/a m/a m/a m/a m/a m/a --out x.png

@@ -22,6 +22,10 @@ check "it told of each failure" says_line "warning: checkpoint not saved: m/s-00
 check "the last good checkpoint stays" same "$(sha256sum m/s-0001.safetensors)" "$good"
 check "nothing half written stays" same "$(find m -name '*000[23]*' | wc -l)" 0
 
+code=$(ulimit -f 64 && "$DTRAIN" train "${training[@]}" --num-epochs 1 --model-prefix m/first >out 2>err </dev/null; echo $?)
+check "one without any checkpoint fails" exits 1
+check "and has nothing to resume" says_line "^hint: .*, and run the same command again$"
+
 cp m/s-0001.json m/s-0001.safetensors .
 run train "${training[@]}" --num-epochs 1 --model-prefix m/s
 check "checkpoints of a run before are not trained over" exits 2
@@ -239,6 +243,10 @@ if [ "$(id -u)" = 0 ] && "${stranger[@]}" test -x "$DTRAIN" 2>/dev/null; then
   code=$?
   check "a folder that takes no files is refused" exits 1
   check "the hint names the option" says "choose a folder that this user can write to: --model-prefix"
+  mkdir -m 755 closed/job
+  (cd closed && HOME=$scratch/none "${stranger[@]}" "$DTRAIN" train "${training[@]/d\//../d/}" --num-epochs 1 -n 2 \
+    --launcher local --job-dir job >../out 2>../err </dev/null)
+  check "a job folder that takes no files is refused in one line" same "$(grep -c '^dtrain: ' err) $(grep -c Permission err)" "1 1"
   chmod 755 m && chmod 600 m/s-0001.json
   HOME=$scratch/none "${stranger[@]}" "$DTRAIN" inspect m/s --load-epoch 1 >out 2>err </dev/null
   check "who may not read a file learns how to" says "hint: its owner can let you read it"

@@ -12,8 +12,12 @@ run train "${recipe[@]}" --num-epochs 2 --model-prefix m/whole
 check "the recipe trains" exits 0
 check "its checkpoint is read" bash -c "[ -n '$(hash m/whole)' ]"
 accuracy=$(sed -n 's/^Epoch\[1\] Validation-accuracy=//p' err)
-run eval m/whole --data-val d/shapes_val.rec --test-views 6
-check "eval with as many views sees what training saw" answers "accuracy=$accuracy"
+run eval m/whole --data-val d/shapes_val.rec
+check "eval sees what training saw" answers "accuracy=$accuracy"
+run eval m/whole --data-val d/shapes_val.rec --json
+check "with as many views of each image" json out 'd["test_views"] == 6'
+run eval m/whole --data-val d/shapes_val.rec --test-views 1 --json
+check "--test-views chooses another number" json out 'd["test_views"] == 1'
 
 run train "${recipe[@]}" --num-epochs 2 --model-prefix m/two -n 2 --launcher local --job-dir job
 check "it trains on two workers" exits 0

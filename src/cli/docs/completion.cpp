@@ -9,7 +9,8 @@ struct CompletionCommand {
 
 void bind(config::OptionSet& set, CompletionCommand& options) {
   set.group("Options")
-      .add_choice("SHELL", options.shell, {"bash", "zsh", "fish"}, "shell whose script is printed: bash, zsh or fish")
+      .add_choice("SHELL", options.shell, {"bash", "zsh", "fish"},
+                  "shell whose script is printed, with --json too: bash, zsh or fish")
       .required = true;
 }
 

@@ -16,6 +16,16 @@ TEST(RunEstimate, AddsUpStepsAndValidationOfAllEpochs) {
   EXPECT_DOUBLE_EQ(estimate.run_seconds, 3 * (0.5 * 1000 / 128 + 2));
 }
 
+TEST(RunEstimate, ABatchThatIsLargerThanTheSetIsTheSet) {
+  const RunSize size{.images = 100, .validation_images = 0, .batch = 1'000'000, .epochs = 3};
+  EXPECT_EQ(images_of_step(size), 100u);
+  const RunEstimate estimate = estimate_run(size, 0.5, 0);
+  EXPECT_EQ(estimate.steps, 1u);
+  EXPECT_DOUBLE_EQ(estimate.epoch_seconds, 0.5);
+  EXPECT_DOUBLE_EQ(estimate.run_seconds, 1.5);
+  EXPECT_EQ(images_of_step({.images = 100, .batch = 32}), 32u);
+}
+
 TEST(RunEstimate, KeepsEveryCheckpointUnlessANumberIsGiven) {
   RunSize size{.images = 10, .batch = 10, .epochs = 5, .checkpoint_bytes = 100};
   EXPECT_EQ(estimate_run(size, 1, 0).checkpoint_bytes, 500u);

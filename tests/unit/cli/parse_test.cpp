@@ -86,6 +86,16 @@ TEST(Parse, LettersMayStandTogether) {
 
 TEST(Parse, WordsAfterTwoDashesAreNoOptions) { EXPECT_EQ(given({"eval", "--", "--lr"}, "PREFIX"), "--lr"); }
 
+TEST(Parse, AnOptionBehindTwoDashesIsTakenForAName) {
+  EXPECT_EQ(refusal({"data", "pack", "--", "-photos", "--out", "p"}),
+            "--out: stands after --, where all words are names; put it before --");
+  EXPECT_EQ(refusal({"eval", "--", "m", "--data-val=d"}),
+            "--data-val: stands after --, where all words are names; put it before --");
+  EXPECT_EQ(refusal({"eval", "--", "m", "-q"}), "-q: stands after --, where all words are names; put it before --");
+  EXPECT_EQ(refusal({"eval", "--", "m", "-x"}).find("eval: '-x' is one word too many; "), 0u);
+  EXPECT_EQ(refusal({"eval", "--bogus", "--", "m"}).find("--bogus: unknown option; "), 0u);
+}
+
 TEST(Parse, TheWordsOfAnotherProgramComeAfterTheCommandsOwn) {
   EXPECT_EQ(rest({"run", "-H", "h", "ls", "-l", "[a]", "--x="}), (Words{"ls", "-l", "[a]", "--x="}));
   EXPECT_EQ(rest({"run", "ls", "--", "-q"}), (Words{"ls", "--", "-q"}));

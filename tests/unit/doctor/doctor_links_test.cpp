@@ -57,6 +57,19 @@ TEST(DoctorLinks, AWayThatIsClosedIsNamedInItsDirection) {
   EXPECT_EQ(bad(judge_links(hosts)), Texts()) << "what is wrong with a host that is not there is said of itself";
 }
 
+TEST(DoctorLinks, OneMachineUnderTwoNamesIsANote) {
+  auto hosts = good_hosts();
+  EXPECT_TRUE(judge_machines(hosts).empty()) << "none said which machine it is";
+  for (HostFacts& host : hosts) host.machine = "machine of " + host.name;
+  EXPECT_TRUE(judge_machines(hosts).empty());
+  hosts[2].machine = hosts[0].machine;
+  const auto found = judge_machines(hosts);
+  EXPECT_EQ(bad(found), Texts{"h1, h3 are one machine"});
+  EXPECT_EQ(found[0].level, Level::note) << "it may be on purpose";
+  hosts[2].answered = false;
+  EXPECT_TRUE(judge_machines(hosts).empty());
+}
+
 TEST(DoctorLinks, AFolderThatIsAnotherOneIsSeen) {
   auto hosts = good_hosts();
   hosts[2].folder.seen = {2};

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include <dtrain/base/error.hpp>
+
+#include "common/temporary_folder.hpp"
 #include "proc_net.hpp"
 
 namespace dtrain::doctor {
@@ -128,6 +131,54 @@ TEST(Security, WhatEveryUserMayChangeIsAProblem) {
   facts.files[0].mode = 0755;
   facts.files.push_back({.path = "/job/known_hosts", .use = "host keys", .mode = 0644, .owner = "bob", .group = "bob"});
   EXPECT_EQ(worst_of(judge_files(facts)), Level::warning);
+}
+
+// The finding for the file; the test fails where there is none.
+Finding finding_for(const SecurityFacts& facts, const Path& file) {
+  const std::vector<Finding> found = judge_files(facts);
+  const auto one = std::ranges::find_if(
+      found, [&](const Finding& finding) { return finding.what.starts_with(file.string() + " ("); });
+  EXPECT_NE(one, found.end()) << file;
+  return one == found.end() ? Finding{} : *one;
+}
+
+TEST(Security, OrdersForWaitingHostsAreLookedAtBeforeTheFirstJob) {
+  const TemporaryFolder folder;
+  EXPECT_THROW(read_security({folder.path()}), UsageError);
+  std::filesystem::create_directory(folder / "waiting");
+  write_file_atomic(folder / "waiting/h1+t1.order", "{}", 0600);
+  write_file_atomic(folder / "waiting/h1.json", "{}", 0644);
+  std::filesystem::permissions(folder / "waiting", std::filesystem::perms(0777));
+  SecurityFacts facts = read_security({folder.path()});
+  EXPECT_FALSE(facts.has_job);
+  EXPECT_EQ(worst_of(judge_ports(facts)), Level::fine);
+  EXPECT_TRUE(judge_choices(facts).empty());
+  EXPECT_EQ(finding_for(facts, folder / "waiting").level, Level::problem);
+  std::filesystem::permissions(folder / "waiting", std::filesystem::perms(0700));
+  EXPECT_EQ(worst_of(judge_files(read_security({folder.path()}))), Level::fine);
+  std::filesystem::permissions(folder / "waiting/h1+t1.order", std::filesystem::perms(0604));
+  facts = read_security({folder.path()});
+  EXPECT_NE(finding_for(facts, folder / "waiting/h1+t1.order").why.find("token"), std::string::npos);
+}
+
+TEST(Security, AQueueIsLookedAtAsAWholeAndFromItsJobs) {
+  const TemporaryFolder folder;
+  const Path job = folder / "0001";
+  std::filesystem::create_directory(job);
+  write_file_atomic(job / "spec.json", "{}", 0644);
+  for (const Path& chosen : {folder.path(), job}) {
+    if (chosen == job)
+      write_file_atomic(job / "coordinator.json", R"({"pid": 1, "host": "h", "addresses": [],
+                                         "port": 1, "ended": "done"})",
+                        0600);
+    const Finding finding = finding_for(read_security({chosen}), job / "spec.json");
+    EXPECT_EQ(finding.level, Level::problem);
+    EXPECT_NE(finding.why.find("environment"), std::string::npos) << finding.why;
+    EXPECT_EQ(finding.fix, "chmod 600 " + (job / "spec.json").string());
+  }
+  EXPECT_EQ(read_security({job}).has_job, true);
+  std::filesystem::permissions(folder.path(), std::filesystem::perms(0777));
+  EXPECT_EQ(finding_for(read_security({job}), folder.path()).level, Level::problem);
 }
 
 TEST(Security, LogsAreSummedUpByWhatIsWrongWithThem) {

@@ -93,8 +93,8 @@ TEST(PlotRun, ADetectorHasCurvesOfItsBoxesAndMasks) {
   };
   const auto pictured = [](const Drawing& drawing) {
     const std::string svg = to_svg(drawing);
-    return std::pair(svg.find("average precision of boxes") != svg.npos,
-                     svg.find("average precision of masks") != svg.npos);
+    return std::pair(svg.find(">average precision of boxes<") != svg.npos,
+                     svg.find(">average precision of masks<") != svg.npos);
   };
   EXPECT_EQ(pictured(draw_run(curves(), "a")), std::pair(false, false));
   evaluation["boxes"] = Json::object({{"ap", 0.25}});
@@ -104,7 +104,9 @@ TEST(PlotRun, ADetectorHasCurvesOfItsBoxesAndMasks) {
   EXPECT_EQ(curves().validation_masks[0].value, 0.125);
   EXPECT_EQ(curves().validation_masks[0].at, 3);
   EXPECT_EQ(pictured(draw_run(curves(), "a")), std::pair(true, true));
-  EXPECT_EQ(pictured(draw_comparison({{"a", curves()}, {"b", {}}})), std::pair(false, true));
+  const Drawing mixed = draw_comparison({{"a", curves()}, {"b", {}}});
+  EXPECT_EQ(pictured(mixed), std::pair(false, true));
+  EXPECT_NE(to_svg(mixed).find(">accuracy, or average precision of boxes<"), std::string::npos);
 }
 
 TEST(PlotRun, TheTimeBetweenAStopAndItsResumeDoesNotCount) {

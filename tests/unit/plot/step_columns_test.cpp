@@ -57,6 +57,37 @@ TEST(StepColumns, AClockThatIsSetBackDoesNotTurnTheTrainingBack) {
   EXPECT_EQ(columns.at(), (std::vector<double>{10, 10, 15}));
 }
 
+std::string end_of_epoch(int second, int epoch, int steps) {
+  return line(second, "\"epoch\":" + std::to_string(epoch) + ",\"step\":" + std::to_string(steps - 1) +
+                          ",\"steps\":" + std::to_string(steps) + ",\"loss\":1");
+}
+
+TEST(StepColumns, StepsGoOnWhereEpochsGetShorter) {
+  StepColumns columns;
+  columns.add(line(10, "\"begins\":true") + end_of_epoch(11, 0, 30) + end_of_epoch(12, 1, 30) +
+              line(13, "\"epoch\":2,\"step\":3,\"steps\":30") + line(14, "\"epoch\":2,\"step\":10,\"steps\":16") +
+              end_of_epoch(15, 2, 16) + end_of_epoch(16, 3, 15));
+  EXPECT_EQ(columns.steps(), (std::vector<double>{30, 60, 64, 71, 76, 91}));
+  EXPECT_EQ(columns.step_numbers().last_of(2), 76);
+}
+
+TEST(StepColumns, AResumeGoesBackOnTheAxisOfSteps) {
+  StepColumns columns;
+  const std::string text = line(10, "\"begins\":true") + end_of_epoch(11, 0, 30) + end_of_epoch(12, 1, 15) +
+                           end_of_epoch(13, 2, 15) + line(20, "\"begins\":true") + end_of_epoch(21, 1, 10) +
+                           end_of_epoch(22, 2, 10);
+  columns.add(text);
+  EXPECT_EQ(columns.steps(), (std::vector<double>{30, 45, 60, 40, 50}));
+  // The same lines, from each of them on.
+  for (std::size_t row = 1; row < columns.size(); ++row) {
+    const TrainingClock clock = columns.clock().as_of(columns.begins()[row - 1], columns.at()[row - 1]);
+    StepColumns again = columns.for_lines_behind(row, clock);
+    again.add(std::string_view(text).substr(columns.ends()[row - 1]), columns.ends()[row - 1]);
+    EXPECT_EQ(again.steps(),
+              std::vector<double>(columns.steps().begin() + static_cast<std::ptrdiff_t>(row), columns.steps().end()));
+  }
+}
+
 TEST(StepColumns, ALineWithManyNamesDoesNotFillTheMemory) {
   std::string names;
   for (int i = 0; i < 1000; ++i) names += (i ? ",\"n" : "\"n") + std::to_string(i) + "\":1";

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -20,10 +21,10 @@
 #include <dtrain/cluster/provider.hpp>
 #include <dtrain/cluster/spec.hpp>
 
+#include "far_text.hpp"
 #include "head_errors.hpp"
 #include "job/queue/job_queue.hpp"
 #include "job/registered/head.hpp"
-#include "printable.hpp"
 #include "ssh_words.hpp"
 
 namespace dtrain::cli {
@@ -73,15 +74,40 @@ std::string line_for_head(const std::string& begin, const std::vector<std::strin
   return line;
 }
 
+// One stream of the program on the head, on the same stream of this process.
+class FarStream {
+ public:
+  FarStream(std::FILE* stream, int descriptor) : stream_(stream), text_(::isatty(descriptor) != 0) {}
+  void take(std::string_view bytes) { write(text_.take(bytes, std::chrono::steady_clock::now())); }
+  void end() { write(text_.end()); }
+
+ private:
+  void write(const std::string& shown) {
+    std::fwrite(shown.data(), 1, shown.size(), stream_);
+    std::fflush(stream_);
+  }
+
+  std::FILE* const stream_;
+  FarText text_;
+};
+
 // The program on the head.
 class FarProgram {
  public:
   explicit FarProgram(const cluster::Provider& provider) : provider_(provider) {}
 
-  void take_error(std::string_view text) { pass_on(shown_of(text)); }
-  void end_errors() {
-    const MutexLock lock(mutex_);
-    pass_on(errors_.end());
+  // Shows what it writes, also what came before the connection was lost.
+  net::SshExit run(net::SshSession& head, net::SshCommand line) {
+    line.on_output = [&](std::string_view text) { output_.take(text); };
+    line.on_error = [&](std::string_view text) { error_.take(shown_of(text)); };
+    try {
+      net::SshExit exit = head.run(line);
+      end();
+      return exit;
+    } catch (...) {
+      end();
+      throw;
+    }
   }
 
   // Whatever signal comes here goes there, until the token says that the program has ended.
@@ -99,7 +125,15 @@ class FarProgram {
   }
 
  private:
-  static void pass_on(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
+  void end() {
+    error_.take(unfinished_error());
+    error_.end();
+    output_.end();
+  }
+  std::string unfinished_error() {
+    const MutexLock lock(mutex_);
+    return errors_.end();
+  }
   std::string shown_of(std::string_view text) {
     const MutexLock lock(mutex_);
     return errors_.take(text);
@@ -110,6 +144,7 @@ class FarProgram {
   }
 
   const cluster::Provider& provider_;
+  FarStream output_{stdout, STDOUT_FILENO}, error_{stderr, STDERR_FILENO};
   Mutex mutex_;
   HeadErrors errors_ DTRAIN_GUARDED_BY(mutex_);
 };
@@ -137,16 +172,8 @@ ExitCode run_on_head(Command& command, const std::vector<std::string>& given, Re
   std::optional<Tunnel> tunnel;
   if (port) tunnel.emplace(name, provider->head_target(head), *port);
   FarProgram program(*provider);
-  net::SshCommand line{.shell = line_for_head(begin, given)};
-  line.on_output = [](std::string_view text) {
-    const std::string shown = printable_on(STDOUT_FILENO, text);
-    std::fwrite(shown.data(), 1, shown.size(), stdout);
-    std::fflush(stdout);
-  };
-  line.on_error = [&](std::string_view text) { program.take_error(text); };
   const std::jthread signals([&](const std::stop_token& over) { program.follow_signals(over); });
-  const net::SshExit exit = head.run(line);
-  program.end_errors();
+  const net::SshExit exit = program.run(head, {.shell = line_for_head(begin, given)});
   if (!exit.signal.empty()) throw Error(fmt::format("dtrain was killed by SIG{} on the head", exit.signal));
   return static_cast<ExitCode>(exit.code);
 }

@@ -7,6 +7,7 @@
 
 #include "cli/command.hpp"
 #include "cli/commands/doctor/findings_text.hpp"
+#include "cli/commands/hosts/host_lines.hpp"
 #include "doctor/doctor_hosts.hpp"
 #include "doctor/doctor_part.hpp"
 
@@ -71,7 +72,8 @@ std::vector<doctor::Finding> judge_together(const std::vector<doctor::HostDiagno
                                             const std::string& folder) {
   std::vector<doctor::HostFacts> hosts;
   for (const doctor::HostDiagnosis& report : reports) hosts.push_back(report.facts);
-  std::vector<doctor::Finding> found = doctor::judge_clocks(hosts);
+  std::vector<doctor::Finding> found = doctor::judge_machines(hosts);
+  std::ranges::move(doctor::judge_clocks(hosts), std::back_inserter(found));
   std::ranges::move(doctor::judge_links(hosts), std::back_inserter(found));
   std::ranges::move(doctor::judge_folder(hosts, folder), std::back_inserter(found));
   return found;
@@ -133,9 +135,11 @@ ExitCode code_of(const Diagnosis& diagnosis, Reporter& reporter) {
     names.push_back(report.facts.name);
     endings.push_back(report.ending);
   }
-  const ExitCode hosts = launcher::sum_up(names, endings, reporter);
+  const ExitCode hosts = end_of_hosts(launcher::sum_up(names, endings, reporter), names, reporter);
   if (hosts != ExitCode::ok) return hosts;
-  return diagnosis.has(doctor::Level::problem) ? ExitCode::failed : ExitCode::ok;
+  if (!diagnosis.has(doctor::Level::problem)) return ExitCode::ok;
+  if (reporter.json()) throw Error("doctor found problems", "the findings in standard output name what fixes each");
+  return ExitCode::failed;
 }
 
 ExitCode act(const DoctorCommand& options, const config::OptionSet& set, Reporter& reporter) {

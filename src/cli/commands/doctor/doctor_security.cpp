@@ -22,7 +22,7 @@ ExitCode act(const SecurityCommand& options, const config::OptionSet&, Reporter&
   std::vector<doctor::Finding> all = doctor::judge_choices(facts), files = doctor::judge_files(facts);
   const std::vector<doctor::Finding> ports = doctor::judge_ports(facts);
   if (!reporter.json()) {
-    answer_findings(fmt::format("{}: what the job chose", facts.folder), all, reporter);
+    if (facts.has_job) answer_findings(fmt::format("{}: what the job chose", facts.folder), all, reporter);
     answer_findings(fmt::format("ports of the job's processes on {}", facts.host), ports, reporter);
     answer_findings("files of the job", files, reporter);
   }

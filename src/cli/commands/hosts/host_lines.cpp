@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <utility>
 
+#include <dtrain/base/text.hpp>
+
 namespace dtrain::cli {
 namespace {
 
@@ -58,6 +60,15 @@ void HostLines::show_line(std::size_t host, OutputStream stream, std::string_vie
   } else {
     reporter_.pass_on(fmt::format("{}: {}", hosts_[host], line));
   }
+}
+
+ExitCode end_of_hosts(ExitCode code, const std::vector<std::string>& hosts, Reporter& reporter) {
+  const bool is_told = code == ExitCode::ok || code == ExitCode::partly_done;
+  if (is_told || !reporter.json()) return code;
+  const std::string number = count_text(hosts.size(), "host");
+  const std::string hint = "standard output has the error of each host, and what to do about it";
+  if (code == ExitCode::refused) throw RemoteError(fmt::format("reached none of {}", number), hint);
+  throw Error(fmt::format("failed on each of {}", number), hint);
 }
 
 }  // namespace dtrain::cli

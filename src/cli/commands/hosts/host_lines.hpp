@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include <dtrain/base/error.hpp>
 #include <dtrain/base/mutex.hpp>
 #include <dtrain/base/output_stream.hpp>
 #include <dtrain/base/reporter.hpp>
@@ -41,5 +42,9 @@ class HostLines {
   Mutex mutex_;
   Reporter& reporter_ DTRAIN_GUARDED_BY(mutex_);
 };
+
+// How a command on many hosts ends by the code of launcher::sum_up(). With --json, one that failed on all of them
+// throws the error that its caller looks for on the last line of stderr; what each host answered names its own.
+ExitCode end_of_hosts(ExitCode code, const std::vector<std::string>& hosts, Reporter& reporter);
 
 }  // namespace dtrain::cli

@@ -112,7 +112,11 @@ class Run {
     std::vector<launcher::HostEnding> kinds;
     for (const Ending& ending : endings_) kinds.push_back(ending.kind());
     if (stop_signal() != 0) throw Interrupted(stop_signal(), launcher::stopped_text(kinds));
-    return endings_.size() == 1 ? code_of_one(endings_[0]) : launcher::sum_up(hosts_.names, kinds, reporter_);
+    if (endings_.size() > 1)
+      return end_of_hosts(launcher::sum_up(hosts_.names, kinds, reporter_), hosts_.names, reporter_);
+    const ExitCode code = code_of_one(endings_[0]);
+    const bool is_of_program = endings_[0].exit && !endings_[0].exit->timed_out;
+    return is_of_program ? code : end_of_hosts(code, hosts_.names, reporter_);
   }
 
  private:

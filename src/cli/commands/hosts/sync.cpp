@@ -9,6 +9,7 @@
 #include <dtrain/launcher/sync.hpp>
 
 #include "cli/command.hpp"
+#include "host_lines.hpp"
 #include "job/report/stop_tokens.hpp"
 #include "job/spec/ssh_access.hpp"
 
@@ -61,7 +62,7 @@ class Sync {
         [this](std::size_t host, const auto& failure, auto took) { end(host, failure, took); });
     if (stop_signal() != 0)
       throw Interrupted(stop_signal(), launcher::stopped_text(endings_), "every file there is complete");
-    return launcher::sum_up(hosts_.names, endings_, reporter_);
+    return end_of_hosts(launcher::sum_up(hosts_.names, endings_, reporter_), hosts_.names, reporter_);
   }
 
  private:
@@ -91,13 +92,15 @@ class Sync {
   Json json_of(std::size_t host, const std::optional<launcher::HostFailure>& failure,
                std::chrono::duration<double> took) const {
     const launcher::SyncResult& result = results_[host];
+    // What a host holds that failed on the way is not known.
+    const auto count = [&](std::uint64_t known) { return failure ? Json() : Json(known); };
     return Json::object({{"schema", "dtrain.sync/1"},
                          {"host", hosts_.names[host]},
-                         {"files", result.files},
-                         {"copied", result.copied},
-                         {"modes", result.modes},
-                         {"refused_modes", result.refused_modes},
-                         {"bytes", result.bytes},
+                         {"files", count(result.files)},
+                         {"copied", count(result.copied)},
+                         {"modes", count(result.modes)},
+                         {"refused_modes", count(result.refused_modes)},
+                         {"bytes", count(result.bytes)},
                          {"error", failure ? Json(failure->what) : Json()},
                          {"hint", failure ? Json(failure->hint) : Json()},
                          {"seconds", took.count()}});

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/own_files.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/elastic/agent.hpp>
@@ -19,6 +20,7 @@
 #include "job/coordinator/job.hpp"
 #include "job/coordinator/resubmit.hpp"
 #include "job/spec/job_folder.hpp"
+#include "job/spec/shared_folders.hpp"
 #include "job/worker/worker.hpp"
 
 namespace dtrain::cli {
@@ -31,7 +33,7 @@ Json document_from_file(const Path& file) {
     throw RemoteError(fmt::format("{} does not exist", file.string()),
                       "all hosts of a job need its folder: mount it on this host, or choose another --job-dir");
   }
-  const std::string text = read_file(file);
+  const std::string text = read_own_file(file);
   std::filesystem::remove(file, error);
   return Json::parse(text, file.string());
 }
@@ -84,9 +86,10 @@ Json document_from_input() {
 ExitCode run_host_agent(const AgentStart& start, Reporter& reporter) {
   const elastic::AgentOrder join =
       elastic::agent_order_from_json(start.join ? document_from_file(*start.join) : document_from_input());
-  require_job_folder(join);
-  refuse_old_coordinator(join);
   const job::JobFolder folder{join.job_folder};
+  require_job_folder(join);
+  if (start.apart || start.join) job::require_shared_job_folder(join.host, folder, join.token);
+  refuse_old_coordinator(join);
   std::optional<job::FileLock> lock;  // an agent of this machine's launcher
   if (!start.apart && !start.join) lock = job::FileLock::share(folder.agents_lock());
   job::DetachedAgent apart;

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
+#include <dtrain/base/files.hpp>
 #include <dtrain/base/text.hpp>
 
 #include "cli/command.hpp"
+#include "cli/commands/job/host_words.hpp"
 #include "config/job_options.hpp"
 #include "job/coordinator/start_from_here.hpp"
 #include "job/spec/job_client.hpp"
@@ -24,25 +26,37 @@ void bind(config::OptionSet& set, AddCommand& options) {
   config::bind_job_folder(set, options.job.path);
 }
 
-// "slots=2" belongs to the host before it.
-std::vector<std::string> lines_of(const std::string& words) {
-  std::vector<std::string> lines;
-  for (const std::string& word : split(words, ' ')) {
-    if (word.empty()) continue;
-    if (word.starts_with("slots=") && !lines.empty()) {
-      lines.back() += " " + word;
-    } else {
-      lines.push_back(word);
-    }
+// Hosts whose agents start from this machine are added one by one: what is wrong with a line must be known before.
+void check_before_adding(const job::JobFolder& folder, const std::vector<std::string>& lines) {
+  if (lines.size() < 2) return;
+  const Json list = job::ask_coordinator(folder, Json::object({{"ask", "list"}}));
+  if (!list.at("elastic").as_bool()) return;  // the coordinator refuses, and says why
+  check_new_lines(lines, list, is_listed(folder.hosts()) ? read_file(folder.hosts()) : "");
+}
+
+void add_hosts(const job::JobFolder& folder, const std::vector<std::string>& lines, Reporter& reporter) {
+  std::vector<std::string> added, others;
+  const auto say_what_was_added = [&] {
+    if (!added.empty())
+      reporter.warn(fmt::format("Added {} to {}, before it failed", join(added, ", "), folder.hosts().string()));
+  };
+  try {
+    for (const std::string& line : lines) (job::add_and_start(folder, line, reporter) ? added : others).push_back(line);
+    if (!others.empty()) job::warn_of_host_file(folder, job::edit_hosts(folder, {.add = others}), reporter);
+  } catch (const UsageError& error) {
+    say_what_was_added();
+    if (added.empty()) throw;
+    throw Error(error.what(), error.hint());  // a usage error is one before which nothing was done
+  } catch (const Error&) {
+    say_what_was_added();
+    throw;
   }
-  return lines;
 }
 
 ExitCode act(const AddCommand& options, const config::OptionSet&, Reporter& reporter) {
-  const std::vector<std::string> lines = lines_of(options.hosts);
-  std::vector<std::string> others = lines;
-  std::erase_if(others, [&](const std::string& line) { return job::add_and_start(options.job, line, reporter); });
-  if (!others.empty()) job::warn_of_host_file(options.job, job::edit_hosts(options.job, {.add = others}), reporter);
+  const std::vector<std::string> lines = host_lines(options.hosts);
+  check_before_adding(options.job, lines);
+  add_hosts(options.job, lines, reporter);
   if (reporter.json()) {
     reporter.answer_json(Json::object(
         {{"schema", "dtrain.hosts-add/1"}, {"added", json_texts(lines)}, {"file", options.job.hosts().string()}}));

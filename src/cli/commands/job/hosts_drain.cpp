@@ -3,6 +3,7 @@
 #include <dtrain/base/text.hpp>
 
 #include "cli/command.hpp"
+#include "cli/commands/job/host_words.hpp"
 #include "config/job_options.hpp"
 #include "job/spec/job_client.hpp"
 
@@ -13,6 +14,7 @@ struct DrainCommand {
   job::JobFolder job{"."};
   std::string hosts;
   std::string reason = "requested by the user";
+  bool yes = false;
 };
 
 void bind(config::OptionSet& set, DrainCommand& options) {
@@ -21,18 +23,25 @@ void bind(config::OptionSet& set, DrainCommand& options) {
   hosts.many = true;
   hosts.offers = config::Offers::hosts;
   set.add("--reason", options.reason, "TEXT", "reason shown in the list of hosts and in the events");
+  set.add("--yes", options.yes, "allow draining so many hosts that fewer than --min-workers workers stay").flag_only =
+      true;
   set.group("Job");
   config::bind_job_folder(set, options.job.path);
 }
 
 ExitCode act(const DrainCommand& options, const config::OptionSet&, Reporter& reporter) {
-  const std::vector<std::string> names = split(options.hosts, ' ');
-  for (const std::string& host : names) {
-    job::ask_coordinator(options.job, Json::object({{"ask", "drain"}, {"host", host}, {"reason", options.reason}}));
-    if (reporter.json()) continue;
-    reporter.note(fmt::format("{} leaves at the next step; its line stays in {}", host, options.job.hosts().string()));
-  }
-  if (reporter.json()) {
+  const std::vector<std::string> names = host_names(options.hosts);
+  job::ask_coordinator(
+      options.job,
+      Json::object(
+          {{"ask", "drain"}, {"hosts", json_texts(names)}, {"reason", options.reason}, {"any_number", options.yes}}));
+  if (!reporter.json()) {
+    for (const std::string& host : names)
+      reporter.note(fmt::format(
+          "{0} leaves at the next step; its line stays in {1}. `dtrain hosts add {0} --job-dir {2}` takes it "
+          "back",
+          host, options.job.hosts().string(), options.job.path.string()));
+  } else {
     reporter.answer_json(Json::object(
         {{"schema", "dtrain.hosts-drain/1"}, {"drained", json_texts(names)}, {"file", options.job.hosts().string()}}));
   }
@@ -46,7 +55,7 @@ std::unique_ptr<Command> make_hosts_drain() {
       "hosts drain", "take hosts out of an elastic job at the next step, but keep their lines in host_worker", act);
   command->examples = {"dtrain hosts drain w2 --job-dir job",
                        "dtrain hosts drain w2 --reason \"new disk\" --job-dir job"};
-  command->see_also = {"hosts list", "hosts remove"};
+  command->see_also = {"hosts list", "hosts add", "hosts remove"};
   return command;
 }
 

@@ -48,7 +48,21 @@ std::string step_size_text(const Json& document) {
                      document.at("rate_factor").as_number());
 }
 
+// What the job does where it does not train; a coordinator of an older version does not say.
+std::string state_text(const Json& document) {
+  const std::string state = text_of_member(document, "state"), reason = text_of_member(document, "state_reason");
+  if (state == "-" || (state == "training" && reason == "-")) return {};
+  std::string text = state == "training" || state == "starting" || state == "ending" || state == "stalled" ? state
+                     : state == "waiting" ? "paused: waits for workers"
+                                          : "paused";
+  if (reason != "-") text += ": " + reason;
+  if (const Json* left = document.find("stops_in_seconds"))
+    text += fmt::format("; the job stops in {:.0f} s unless that changes", left->as_number());
+  return text;
+}
+
 void answer_table(const Json& document, Reporter& reporter) {
+  if (const std::string text = state_text(document); !text.empty()) reporter.answer(text);
   reporter.answer(fmt::format("generation {}, {}, {}{:.0f} samples/sec, {} samples seen, goodput {:.0f} %",
                               document.at("generation").dump(),
                               count_text(document.at("workers").as_integer(), "worker"), step_size_text(document),
@@ -76,6 +90,8 @@ void name_flags(Json& document, const Path& folder) {
     hosts.push_back(std::move(host));
   }
   document["hosts"] = std::move(hosts);
+  if (const std::string text = text_of_member(document, "state_reason"); text != "-")
+    document["state_reason"] = with_flags(text);
 }
 
 ExitCode act(const ListCommand& options, const config::OptionSet&, Reporter& reporter) {

@@ -3,6 +3,7 @@
 #include <dtrain/base/text.hpp>
 
 #include "cli/command.hpp"
+#include "cli/commands/job/host_words.hpp"
 #include "config/job_options.hpp"
 #include "job/spec/job_client.hpp"
 
@@ -28,7 +29,7 @@ void bind(config::OptionSet& set, RemoveCommand& options) {
 }
 
 ExitCode act(const RemoveCommand& options, const config::OptionSet&, Reporter& reporter) {
-  const std::vector<std::string> names = split(options.hosts, ' ');
+  const std::vector<std::string> names = host_names(options.hosts);
   const bool any_number = options.yes || options.allow_mass_remove;
   job::warn_of_host_file(options.job, job::edit_hosts(options.job, {.remove = names, .any_number = any_number}),
                          reporter);

@@ -153,7 +153,7 @@ void refuse_lost_work(const StopCommand& options, const job::CoordinatorFile& re
                       const QueuedStop& queued) {
   if (!record.over()) {
     throw Error(fmt::format("{}: the coordinator ended without recording the job's end", options.job.path.string()),
-                "repeat the job's command with --resume");
+                job::how_to_go_on(record));
   }
   const bool is_kept = record.exit_code == ExitCode::ok || record.exit_code == ExitCode::resumable;
   if (is_kept || options.now) return;

@@ -6,6 +6,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/signals.hpp>
 #include <dtrain/base/stop.hpp>
+#include <dtrain/base/text.hpp>
 
 #include "cli/command.hpp"
 #include "queue_choice.hpp"
@@ -32,7 +33,8 @@ void bind(config::OptionSet& set, JobsLogsCommand& options) {
 // Prints whole lines as they are written.
 class LogPrinter {
  public:
-  LogPrinter(Path file, Reporter& reporter) : file_(std::move(file)), reporter_(reporter) {}
+  LogPrinter(const job::QueuedJob& job, Reporter& reporter)
+      : file_(job.output()), job_(job.number), reporter_(reporter) {}
 
   // Prints what is new; false: there was nothing.
   bool print(bool to_the_end) {
@@ -48,13 +50,21 @@ class LogPrinter {
     position_ += end;
     text.resize(end);
     if (text.back() == '\n') text.pop_back();
-    reporter_.answer(text);
+    reporter_.answer(reporter_.json() ? documents_of(text) : text);
     reporter_.flush();
     return true;
   }
 
  private:
+  std::string documents_of(const std::string& lines) const {
+    std::vector<std::string> documents;
+    for (const std::string& line : split(lines, '\n'))
+      documents.push_back(Json::object({{"schema", "dtrain.job-log/1"}, {"job", job_}, {"line", line}}).dump());
+    return join(documents, "\n");
+  }
+
   const Path file_;
+  const int job_;
   Reporter& reporter_;
   std::uint64_t position_ = 0;
 };
@@ -63,7 +73,7 @@ ExitCode act(const JobsLogsCommand& options, const config::OptionSet&, Reporter&
   watch_stop_signals();
   job::JobQueue queue = open_queue(options.queue);
   job::QueuedJob job = queue.at(options.job);
-  LogPrinter printer(job.output(), reporter);
+  LogPrinter printer(job, reporter);
   if (job.spec && job.record.attempts == 0) {
     reporter.note(
         fmt::format("job {} has not begun{}", job.number, job.record.why.empty() ? "" : ": it " + job.record.why));

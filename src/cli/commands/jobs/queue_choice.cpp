@@ -32,10 +32,15 @@ void bind_job_number(config::OptionSet& set, int& number) {
       true;
 }
 
+Path whole_folder(const Path& given) {
+  const Path folder = std::filesystem::absolute(given).lexically_normal();
+  return folder.has_filename() ? folder : folder.parent_path();
+}
+
 job::JobQueue open_queue(const QueueChoice& choice) {
   if (choice.folder) {
-    if (is_listed(std::filesystem::absolute(*choice.folder).lexically_normal()))
-      return job::JobQueue(std::filesystem::absolute(*choice.folder));
+    const Path folder = whole_folder(*choice.folder);
+    if (is_listed(folder)) return job::JobQueue(folder);
     throw UsageError(fmt::format("--job-queue {}: no such folder", choice.folder->string()),
                      "dtrain train --detach --job-queue FOLDER makes a queue with its first job");
   }

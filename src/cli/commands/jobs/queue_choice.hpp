@@ -19,6 +19,8 @@ void bind_queue(config::OptionSet& set, QueueChoice& choice);
 // JOB, the number of a job.
 void bind_job_number(config::OptionSet& set, int& number);
 
+// As the user gave it: absolute then, and without the slash that a shell puts behind the name of a folder.
+Path whole_folder(const Path& given);
 // Throws UsageError if no queue is chosen, or the chosen folder does not exist.
 job::JobQueue open_queue(const QueueChoice& choice);
 

@@ -98,7 +98,7 @@ Json document(const job::TrainRun& run, const bench::RunSize& size, const Measur
 
 void answer(const bench::RunSize& size, const MeasuredSteps& steps, const bench::RunEstimate& estimate,
             const std::optional<std::uint64_t>& room, Reporter& reporter) {
-  const double rate = static_cast<double>(size.batch) / steps.mean, whole = steps.times.median();
+  const double rate = static_cast<double>(bench::images_of_step(size)) / steps.mean, whole = steps.times.median();
   const std::string of_whole =
       whole == steps.mean ? "" : fmt::format(" in the mean, {} of whole images", duration(whole));
   reporter.answer(fmt::format("A step takes {}{}, {:.0f} images/sec, and the process {} of memory",

@@ -38,7 +38,7 @@ struct EvalCommand {
 void bind(config::OptionSet& set, EvalCommand& options) {
   config::bind_weights(set, options.checkpoint);
   config::bind_validation_data(set, options.data);
-  config::bind_test_views(set, options.data);
+  config::bind_test_views(set, options.data).help += " (default the checkpoint's)";
   set.find("PREFIX")->required = false;
   config::bind_checkpoint_image(set, options.data);
   set.add("--batch-size", options.compute.batch_size, "N", "samples per batch; of a detector 8 by default",
@@ -141,6 +141,7 @@ Json document(const EvalCommand& options, const train::Checkpoint& checkpoint, c
                             {"samples", report.samples},
                             {"bad_records", evaluation.bad_records},
                             {"first_bad_record", first_bad_json(evaluation)},
+                            {"test_views", config::test_views(options.data)},
                             {"accuracy", report.accuracy},
                             {"top_k", options.top_k},
                             {"top_k_accuracy", report.top_k_accuracy},
@@ -258,6 +259,7 @@ ExitCode act(const EvalCommand& given, const config::OptionSet& set, Reporter& r
   config::require_records(*options.data.validation);
   train::Checkpoint checkpoint = config::load_weights(options.checkpoint, options.data.image);
   config::take_pixels(checkpoint, options.checkpoint.prefix, set, options.data, reporter);
+  if (!options.data.detection) config::take_test_views(checkpoint.job.preprocessing, set, options.data);
   if (options.data.detection) config::suit_evaluation_of_detector(set, options.compute);
   if (options.data.detection && options.report) {
     throw UsageError("--report: judges classifiers", "--per-class prints what a detector finds of each class");

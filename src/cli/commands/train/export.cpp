@@ -1,14 +1,19 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/json.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/net/objects.hpp>
 #include <dtrain/train/export.hpp>
+#include <dtrain/train/image_sizes.hpp>
 
 #include "cli/command.hpp"
 #include "config/checkpoint_choice.hpp"
 #include "config/option_values.hpp"
 #include "config/pretrained.hpp"
+#include "config/resizing/aspect_groups.hpp"
 #include "output_places.hpp"
 
 namespace dtrain::cli {
@@ -23,9 +28,17 @@ struct ExportCommand {
   train::OnnxOptions onnx;
 };
 
+std::string shape_text(const nn::Shape& image) { return fmt::format("{},{},{}", image.c, image.h, image.w); }
+
 void bind(config::OptionSet& set, ExportCommand& options) {
   config::bind_weights(set, options.checkpoint);
-  config::bind_shape_of_mxnet(set, options.image);
+  set.add_custom(
+         "--image-shape", "C,H,W",
+         "size of the network's input: needed for MXNet files, which do not store it; for onnx, also one of the "
+         "--aspect-groups of a detector, whose pictures the model then takes",
+         [&options](const std::string& text) { options.image = config::image_shape(text); },
+         [&options] { return options.image ? shape_text(*options.image) : std::string(); })
+      .comma_list = true;
   set.group("Result");
   set.add_choice("--to", options.to, {"safetensors", "onnx", "mxnet"},
                  "format to write; a safetensors file names tensors as PyTorch does")
@@ -124,6 +137,51 @@ void refuse_ending_of_another(const ExportCommand& options) {
   }
 }
 
+// The sizes to which a detector's pictures are padded; empty: all to that of its input.
+std::vector<nn::Shape> groups_of(const train::Checkpoint& checkpoint) {
+  config::DataOptions data;
+  data.image = checkpoint.graph.input();
+  data.aspect_groups = config::aspect_groups_of(checkpoint.job.preprocessing);
+  return config::group_shapes(data);
+}
+
+std::string shape_choices(const std::vector<nn::Shape>& groups) {
+  std::vector<std::string> choices;
+  for (const nn::Shape& group : groups) choices.push_back("--image-shape " + shape_text(group));
+  return join(choices, " or ");
+}
+
+// A model of ONNX has one size. That of a group answers as the checkpoint does for pictures of this group.
+void take_size_of_model(const ExportCommand& options, train::Checkpoint& checkpoint) {
+  const std::vector<nn::Shape> groups = groups_of(checkpoint);
+  const nn::Shape whole = checkpoint.graph.input();
+  if (options.to != "onnx" || !options.image || groups.empty())
+    return config::require_image_of(checkpoint, options.image);
+  const nn::Shape image = *options.image;
+  if (std::ranges::find(groups, image) == groups.end()) {
+    if (image == whole) return;
+    throw UsageError(fmt::format("--image-shape {}: neither the network's input, {}, nor one of its groups",
+                                 shape_text(image), shape_text(whole)),
+                     fmt::format("give {}, or leave it out", shape_choices(groups)));
+  }
+  checkpoint.graph = train::with_image(checkpoint.graph, image);
+  Json::Object pixels = checkpoint.job.preprocessing.as_object();
+  std::erase_if(pixels, [](const Json::Member& member) { return member.first == "aspect_groups"; });
+  Json& preprocessing = checkpoint.job.preprocessing = Json::object({});
+  for (auto& [name, value] : pixels) preprocessing[name] = std::move(value);
+  preprocessing["image_shape"] = Json::array({image.c, image.h, image.w});
+}
+
+void note_lost_groups(const train::Checkpoint& checkpoint, Reporter& reporter) {
+  const std::vector<nn::Shape> groups = groups_of(checkpoint);
+  const nn::Shape& image = checkpoint.graph.input();
+  if (groups.empty()) return;
+  reporter.note(fmt::format(
+      "`dtrain predict` pads each picture to the size of its group, and other programs pad it to {}x{}, the "
+      "only size that the model takes: they find other boxes and scores. For a model of one group give {}",
+      image.h, image.w, shape_choices(groups)));
+}
+
 void note_what_mxnet_lacks(const train::Checkpoint& checkpoint, Reporter& reporter) {
   const Json& preprocessing = checkpoint.job.preprocessing;
   if (!preprocessing.is_object()) return;
@@ -139,8 +197,8 @@ void note_what_mxnet_lacks(const train::Checkpoint& checkpoint, Reporter& report
 ExitCode act(const ExportCommand& options, const config::OptionSet&, Reporter& reporter) {
   refuse_what_only_onnx_has(options);
   refuse_ending_of_another(options);
-  const train::Checkpoint checkpoint = config::load_weights(options.checkpoint, options.image);
-  config::require_image_of(checkpoint, options.image);
+  train::Checkpoint checkpoint = config::load_weights(options.checkpoint, options.image);
+  take_size_of_model(options, checkpoint);
   const bool is_far = net::is_s3_url(options.out.string());
   const train::SharedStore store = is_far ? std::make_shared<net::ObjectStore>() : nullptr;
   refuse_to_overwrite(options, checkpoint, store);
@@ -155,6 +213,7 @@ ExitCode act(const ExportCommand& options, const config::OptionSet&, Reporter& r
     reporter.answer_json(Json::object({{"schema", "dtrain.export/1"}, {"format", options.to}, {"files", files}}));
   }
   if (options.to == "mxnet") note_what_mxnet_lacks(checkpoint, reporter);
+  if (options.to == "onnx") note_lost_groups(checkpoint, reporter);
   return ExitCode::ok;
 }
 

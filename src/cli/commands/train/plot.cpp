@@ -108,15 +108,32 @@ Json document(const PlotCommand& options, const std::vector<plot::NamedRun>& run
   return json;
 }
 
+// A column for each measure that some run was validated by: the average precision of a detector's boxes is no accuracy.
+struct Measures {
+  explicit Measures(const std::vector<plot::NamedRun>& runs) {
+    precision = std::ranges::any_of(runs, [](const plot::NamedRun& run) { return run.curves.detects; });
+    accuracy = !precision || std::ranges::any_of(runs, [](const plot::NamedRun& run) {
+      return !run.curves.detects && !run.curves.validation_accuracy.empty();
+    });
+  }
+  std::string heading() const { return fmt::format("{}{}", accuracy ? "  accuracy" : "", precision ? "      AP" : ""); }
+  std::string row(const plot::RunCurves& curves) const {
+    const std::string last = number_or_dash(last_of(curves.validation_accuracy));
+    return (accuracy ? fmt::format("  {:>8}", curves.detects ? "-" : last) : "") +
+           (precision ? fmt::format("  {:>6}", curves.detects ? last : "-") : "");
+  }
+  bool accuracy = false, precision = false;
+};
+
 void answer_comparison(const std::vector<plot::NamedRun>& runs, Reporter& reporter) {
+  const Measures measures(runs);
   std::size_t width = 3;
   for (const plot::NamedRun& run : runs) width = std::max(width, run.name.size());
   reporter.answer(reporter.paint_answer(
-      Style::heading, fmt::format("{:<{}}  epochs  seconds    loss  accuracy    best", "run", width)));
+      Style::heading, fmt::format("{:<{}}  epochs  seconds    loss{}    best", "run", width, measures.heading())));
   for (const plot::NamedRun& run : runs) {
-    reporter.answer(fmt::format("{:<{}}  {:>6.1f}  {:>7.0f}  {:>6}  {:>8}  {:>6}", run.name, width, run.curves.epochs,
-                                run.curves.seconds, number_or_dash(last_of(run.curves.loss)),
-                                number_or_dash(last_of(run.curves.validation_accuracy)),
+    reporter.answer(fmt::format("{:<{}}  {:>6.1f}  {:>7.0f}  {:>6}{}  {:>6}", run.name, width, run.curves.epochs,
+                                run.curves.seconds, number_or_dash(last_of(run.curves.loss)), measures.row(run.curves),
                                 number_or_dash(best_of(run.curves.validation_accuracy))));
   }
 }

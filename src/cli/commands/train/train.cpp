@@ -25,6 +25,7 @@
 #include "job/spec/finetune_start.hpp"
 #include "job/spec/train_run.hpp"
 #include "job/spec/train_start.hpp"
+#include "trial_claims.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -92,19 +93,32 @@ constexpr const char* kStopsAndSaves =
     "\nStopping: this step is finished and a checkpoint saved; the signal again ends it at once, without one\n";
 constexpr const char* kStops = "\nStopping after this step, which nothing saves; the signal again ends it at once\n";
 
+// Whether --resume finds a checkpoint: this run saved one, or began with one of its own prefix.
+class ResumableWatch final : public train::IgnoringObserver {
+ public:
+  explicit ResumableWatch(const job::TrainRun& run)
+      : any_((run.options.resume || run.options.load_epoch) && run.start && run.start->job.is_of_run()) {}
+  void on_checkpoint(const Path&) override { any_ = true; }
+  bool any() const { return any_; }
+
+ private:
+  bool any_;
+};
+
 // A run without its last weights is no success, in whatever way it ended.
-void refuse_loss(const train::TrainResult& result, const std::string& where) {
+void refuse_loss(const train::TrainResult& result, const std::string& where, const ResumableWatch& resumable) {
   if (result.lost.empty()) return;
-  const std::string first = result.lost_hint.empty() ? "" : result.lost_hint + "; ";
-  throw Error(where + result.lost, first + "--resume goes on from the last good checkpoint");
+  const std::string first = result.lost_hint.empty() ? "" : result.lost_hint + (resumable.any() ? "; " : ", and ");
+  throw Error(where + result.lost, first + (resumable.any() ? "--resume goes on from the last good checkpoint"
+                                                            : "run the same command again"));
 }
 
 // A stop that nothing can resume from becomes the signal that asked for it.
-void throw_if_stopped(const train::TrainResult& result) {
+void throw_if_stopped(const train::TrainResult& result, const ResumableWatch& resumable) {
   if (result.ended != train::TrainResult::Ended::stopped) return;
   const std::string where =
       fmt::format("stopped by a signal at epoch {} step {}", result.cursor.epoch, result.cursor.step);
-  refuse_loss(result, where + "; ");
+  refuse_loss(result, where + "; ", resumable);
   if (result.saved) throw Stopped(where + ", checkpoint saved", "the same command with --resume continues from here");
   throw Interrupted(stop_signal(), where + ", nothing saved", "--model-prefix saves checkpoints");
 }
@@ -139,6 +153,8 @@ ExitCode train_alone(const config::TrainOptions& options, const config::OptionSe
   }
   watch_stop_signals();
   const job::TrainRun run = job::settle_run(options, set, 1, reporter);
+  const std::optional<job::JobFolder> folder = record_folder(run.options, set);
+  if (options.dry_run) try_claims(run, folder);
   const bool measures = options.test_io || options.dry_run;
   const job::DataWait wait = measures ? job::DataWait{} : job::wait_alone();
   const auto training = training_loader(run, wait);
@@ -152,10 +168,12 @@ ExitCode train_alone(const config::TrainOptions& options, const config::OptionSe
 
   job::RunWatch watch(reporter, run);
   std::optional<job::RunRecords> records;
-  if (const auto folder = record_folder(run.options, set)) {
+  if (folder) {
     watch.observers().add(records.emplace(*folder, run.options, reporter));
     job::keep_configuration(*folder, set, run.options, reporter);
   }
+  ResumableWatch resumable(run);
+  watch.observers().add(resumable);
   watch.begin(1);
   const auto executable = job::compile(run);
   std::optional<job::TensorLog> tensors;
@@ -176,8 +194,8 @@ ExitCode train_alone(const config::TrainOptions& options, const config::OptionSe
   for (const data::Loader* loader : {training.get(), validation.get()}) {
     if (loader && loader->bad_records() > 0) watch.observers().on_warning(loader->bad_records_warning());
   }
-  throw_if_stopped(result);
-  refuse_loss(result, count_text(result.cursor.epoch, "epoch") + " trained, but ");
+  throw_if_stopped(result, resumable);
+  refuse_loss(result, count_text(result.cursor.epoch, "epoch") + " trained, but ", resumable);
   watch.end(result);
   return ExitCode::ok;
 }
