@@ -24,6 +24,10 @@ set(dtrain_waiting_folders external launcher cluster config job cli)
 function(dtrain_optimise_less target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
+# Tests wait for the code that they test: -O0 compiles them in two thirds of the time of -O1.
+function(dtrain_optimise_not target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0>)
+endfunction()
 
 # The headers that most sources begin with, compiled once. Parsing them was two thirds of the time of a build.
 option(DTRAIN_PCH "Precompile the standard headers, fmt and base's" ON)
