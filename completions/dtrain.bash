@@ -227,8 +227,8 @@ _dtrain_value() {  # what is offered as the value of the option that ends $1: ch
     'launch --nproc-per-node') kind='none' ;;
     'launch --nnodes') kind='none' ;;
     'launch -m' | 'launch --module') kind='none' ;;
-    'launch -r' | 'launch --redirects') choices='0 3' ;;
-    'launch -t' | 'launch --tee') choices='0 3' ;;
+    'launch -r' | 'launch --redirects') choices='0 1 2 3' ;;
+    'launch -t' | 'launch --tee') choices='0 1 2 3' ;;
     'launch --log-dir') kind='files' ;;
     'launch --rdzv-id') kind='none' ;;
     'launch --role') kind='none' ;;
@@ -1059,7 +1059,7 @@ _dtrain() {
       'hosts list') choices='--job-dir --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'hosts add') choices='--job-dir --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'hosts remove') choices='--yes --allow-mass-remove --job-dir --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; [[ $current == -* ]] || case $place in *) kind='hosts' ;; esac ;;
-      'hosts drain') choices='--reason --job-dir --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; [[ $current == -* ]] || case $place in *) kind='hosts' ;; esac ;;
+      'hosts drain') choices='--reason --yes --job-dir --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; [[ $current == -* ]] || case $place in *) kind='hosts' ;; esac ;;
       'hosts join') choices='--name --probe --job-dir --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'hosts leave') choices='--name --limit --job-dir --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'events') choices='--job-dir --cluster --ledger --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
@@ -1076,7 +1076,7 @@ _dtrain() {
       'jobs wait') choices='--job-queue --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'jobs cancel') choices='--job-queue --cluster --now --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'jobs forget') choices='--older-than --automatic -y --yes --job-queue --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
-      'jobs run') choices='--job-queue --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
+      'jobs run') choices='--job-queue --until-empty --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'doctor') choices='security -H --hostfile --cluster -j --parallel --connect-timeout --ssh-config -i --identity --known-hosts --accept-new-hosts --job-dir --aws --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'doctor security') choices='--job-dir --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'eval') choices='--load-epoch --last-weights --data-val --data-nthreads --prefetch --max-bad-records --cache-dir --cache-size --test-views --image-shape --rgb-mean --rgb-std --resize --batch-size --top-k --per-class --report --device --gpus --tf32 --deterministic --threads --dtype --results --annotations --pictures --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; [[ $current == -* ]] || case $place in 0) kind='checkpoints' ;; esac ;;
