@@ -233,7 +233,7 @@ void make_folder(const Path& path) {
 
 Path temporary_folder() {
   const std::string named = environment("TMPDIR").value_or("");
-  const Path folder = named.empty() ? "/tmp" : named;
+  Path folder = named.empty() ? "/tmp" : named;
   std::error_code unreachable;
   if (std::filesystem::is_directory(folder, unreachable)) return folder;
   throw Error(fmt::format("{}{}: no such folder for temporary files", named.empty() ? "" : "TMPDIR ", folder.string()),

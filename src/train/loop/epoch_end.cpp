@@ -77,7 +77,7 @@ std::vector<std::uint64_t> Generation::end_epoch(RunState next) {
     add_evaluation(next);
   }
   end_saves(next, saved);
-  const std::vector<std::uint64_t> votes = gather_votes(saved);
+  std::vector<std::uint64_t> votes = gather_votes(saved);
 
   context_.membership.begin_apply();
   run_ = std::move(next);
