@@ -75,8 +75,10 @@ class JobDecision {
     if (ended && attempt.by_user) return finish(record, JobState::stopped, attempt.cause);  // saved or not
     if (ended && is_code(attempt, ExitCode::resumable)) return again(record, kFirstPause, attempt.cause);
     if (ended && is_code(attempt, ExitCode::no_progress)) return finish(record, JobState::failed, attempt.cause);
-    // The same command would be refused again. A program's own exit code may be the same number.
-    if (ended && is_code(attempt, ExitCode::usage) && !attempt.began)
+    // A command that never began would be refused again; one that did may lack its mounts or credentials for a while. A
+    // program's own exit code may be the same number.
+    const bool never_began = !attempt.began && record.progress.empty() && record.term == record.first_term;
+    if (ended && is_code(attempt, ExitCode::usage) && never_began)
       return finish(record, JobState::failed, attempt.cause);
     const bool refused = ended && is_code(attempt, ExitCode::refused);
     int& times = refused ? record.refusals : ended ? record.failures : record.losses;

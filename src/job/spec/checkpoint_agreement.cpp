@@ -127,7 +127,7 @@ void agree_on_records(const train::Checkpoint& start, const Path& records, std::
 }
 
 void agree_on_validation(train::Checkpoint& start, const Path& records, int views, const data::RemoteOptions& remote) {
-  if (start.best.accuracy < 0 || !start.best.data) return;
+  if (start.best.accuracy < 0 || !start.best.data || !count_records(records)) return;  // the trainer compares, too
   const data::RecordSet set(data::find_records(records.string(), remote.store), remote);
   const train::ValidationSet here{
       .samples = set.size(), .records = data::order_of_records(set, set.size()), .views = views};

@@ -1,10 +1,13 @@
 #include "prefix_claim.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <filesystem>
 #include <tuple>
 
@@ -210,17 +213,31 @@ void require_short_names(const Path& prefix, const std::string& option) {
       "choose a shorter name");
 }
 
-// `own`: as of folder_of_job().
-PrefixClaim claim_for(const Path& prefix, const std::string& option, const std::string& own, Reporter* reporter) {
+// `own`: as of folder_of_job(). Throws Error if a run writes there.
+FileLock lock_for(const Path& prefix, const std::string& option, const std::string& own, Reporter* reporter) {
   make_folder(prefix.parent_path());
   require_short_names(prefix, option);
   auto lock = FileLock::take(owner_file(prefix), option);
   const PrefixOwner before = read_owner(prefix);
   if (!lock) refuse_other_run(prefix, option, before);
   refuse_living_owner(prefix, option, before, own, reporter);
-  std::string token = token_for(before, own);
-  write_owner(*lock, prefix, {.token = token, .job_folder = own, .host = host_name(), .process = ::getpid()});
-  return {std::move(*lock), std::move(token)};
+  return std::move(*lock);
+}
+
+PrefixClaim claim_for(const Path& prefix, const config::JobOptions& job, Reporter& reporter) {
+  const std::string own = folder_of_job(job);
+  FileLock lock = lock_for(prefix, kOption, own, &reporter);
+  std::string token = token_for(read_owner(prefix), own);
+  write_owner(lock, prefix, {.token = token, .job_folder = own, .host = host_name(), .process = ::getpid()});
+  return {std::move(lock), std::move(token)};
+}
+
+// The file of the lock may be another user's, who may not let others write it, or on a file system without locks. Jobs
+// on other machines train there all the same; their hosts are not checked then.
+bool lacks_locks(const Path& prefix) {
+  const FileDescriptor file(::open(owner_file(prefix).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!file) return errno == EACCES;
+  return ::flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno != EWOULDBLOCK;
 }
 
 }  // namespace
@@ -236,7 +253,19 @@ std::optional<PrefixClaim> claim_prefix(const config::TrainOptions& options, con
   const Path& prefix = *options.model_prefix;
   const bool is_far = data::is_remote(prefix);
   std::optional<PrefixClaim> claim;
-  if (!is_far && !options.dry_run) claim = claim_for(prefix, kOption, folder_of_job(options.job), &reporter);
+  if (!is_far && !options.dry_run) {
+    make_folder(prefix.parent_path());
+    if (options.job.is_on_other_machines() && lacks_locks(prefix)) {
+      refuse_living_owner(prefix, kOption, read_owner(prefix), folder_of_job(options.job), &reporter);
+      reporter.note(
+          fmt::format("{} {}: {} cannot be locked, so that neither other runs nor hosts with another folder "
+                      "of this name are noticed",
+                      kOption, prefix.string(), owner_file(prefix).string()));
+      claim.emplace();
+    } else {
+      claim = claim_for(prefix, options.job, reporter);
+    }
+  }
   settle_earlier_checkpoints(options, store, reporter);
   if (options.dry_run) return std::nullopt;
   train::try_prefix(prefix, store);
@@ -249,7 +278,7 @@ std::optional<PrefixClaim> claim_prefix(const config::TrainOptions& options, con
 
 std::optional<FileLock> lock_prefix(const Path& prefix, const std::string& option) {
   if (data::is_remote(prefix)) return std::nullopt;
-  return claim_for(prefix, option, "", nullptr).lock;
+  return lock_for(prefix, option, "", nullptr);
 }
 
 std::optional<FileLock> lock_prefix_again(const config::TrainOptions& options) {

@@ -13,8 +13,8 @@
 namespace dtrain::job {
 
 struct PrefixClaim {
-  FileLock lock;
-  std::string token;  // what owner_file() holds while the run lasts
+  std::optional<FileLock> lock;  // none for a job on other machines, where the file system keeps no locks
+  std::string token;             // what owner_file() holds while the run lasts; empty: it could not be written
 };
 
 // Before anything is trained: refuses to train over checkpoints that the run does not continue, and over parameters in
@@ -25,8 +25,8 @@ struct PrefixClaim {
 std::optional<PrefixClaim> claim_prefix(const config::TrainOptions& options, const train::SharedStore& store,
                                         Reporter& reporter);
 
-// The lock alone, for a command that writes one checkpoint under the prefix that this option of it gives; nullopt where
-// no lock is possible. Throws Error if a run writes there.
+// The lock alone, without a change of the owner, for a command that writes one checkpoint under the prefix that this
+// option of it gives; nullopt where no lock is possible. Throws Error if a run writes there.
 std::optional<FileLock> lock_prefix(const Path& prefix, const std::string& option);
 
 // The lock of a prefix whose run goes on under another coordinator of this machine; nullopt where no lock is possible,
