@@ -19,8 +19,6 @@
 namespace dtrain::data {
 namespace {
 
-constexpr int kDeepest = 64;  // folders inside each other
-
 struct FolderContent {
   std::vector<std::string> pictures, folders, others, hidden, lost, back;  // names, in their order
 };
@@ -110,6 +108,7 @@ void skip(const FolderContent& content, const Path& below, PackList& list) {
 // The order of os.walk with names sorted: a folder's own pictures, then its folders. False: there is no picture in it
 // or below it.
 bool walk(const Path& below, int depth, PackList& list) {
+  constexpr int kDeepest = 64;
   if (depth > kDeepest) {
     throw DataError(fmt::format("{}: more than {} folders inside each other", (list.root / below).string(), kDeepest),
                     "name one of the inner folders");
@@ -280,24 +279,23 @@ PackList parse_labels(std::string_view text, const Path& csv, const Path& root) 
   return list;
 }
 
-// Without opening any of them, as pictures of an archive are known.
+// Without opening any of them, as pictures of an archive are known, and only in the folders that the rows name: others
+// below the root may hold millions of files.
 void count_unlabelled(PackList& list) {
   std::unordered_set<std::string> named;
-  for (const PackItem& item : list.items) named.insert((list.root / item.file).lexically_normal().string());
-  const auto count_in = [&](const auto& count_below, const Path& below, int depth) -> void {
-    FolderContent content;
+  std::set<Path> folders;  // below the root
+  for (const PackItem& item : list.items) {
+    const Path file = Path(item.file).lexically_normal();
+    named.insert((list.root / file).string());
+    folders.insert(file.parent_path());
+  }
+  for (const Path& below : folders) {
     try {
-      content = read_folder(list.root, below);
-    } catch (const DataError&) {  // the rows name nothing in it, or reading their pictures says what is wrong
-      return;
+      for (const std::string& name : read_folder(list.root, below).pictures)
+        list.unlabelled += named.contains((list.root / below / name).string()) ? 0 : 1;
+    } catch (const DataError&) {  // reading their pictures says what is wrong
     }
-    for (const std::string& name : content.pictures) {
-      if (!named.contains((list.root / below / name).lexically_normal().string())) ++list.unlabelled;
-    }
-    if (depth == kDeepest) return;
-    for (const std::string& name : content.folders) count_below(count_below, below / name, depth + 1);
-  };
-  count_in(count_in, {}, 0);
+  }
 }
 
 PackList list_images(const Path& source, const Path& root, CocoLabels labels, PictureFormat format) {

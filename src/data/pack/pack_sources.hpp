@@ -11,7 +11,7 @@ PackList list_folder(const Path& folder);
 PackList parse_list(std::string_view text, const Path& lst, const Path& root);
 // "path,label" rows, with or without a header; paths are below `root`.
 PackList parse_labels(std::string_view text, const Path& csv, const Path& root);
-// Counts the pictures in the folder of such a table, and below it, that no row names.
+// Counts the pictures that no row of such a table names, in the folders of those that rows name.
 void count_unlabelled(PackList& list);
 // The object detection format of cocodataset.org: images, annotations with bbox and category_id, categories.
 PackList parse_coco(std::string_view text, const Path& json, const Path& root, CocoLabels labels);

@@ -68,7 +68,9 @@ std::vector<Path> unfinished_in(const Json& document, const Path& folder) {
 void refuse_unfinished(const Path& file, const std::string& prefix) {
   throw DataError(fmt::format("{}: is not finished, as {} says: `dtrain data pack` was interrupted, or still runs",
                               file.string(), set_document_path(prefix).string()),
-                  "run the same command again, which goes on where it was interrupted");
+                  fmt::format("run the same command again, which goes on where it was interrupted; or remove {} where "
+                              "the records come from elsewhere",
+                              set_document_path(prefix).string()));
 }
 
 }  // namespace dtrain::data
