@@ -189,7 +189,9 @@ struct BoardServer::State {
     if (!ready || !target) return refuse(400, "no such address");
     if (target->path == "/who" && net::is_loopback(request.peer)) return who();
     if (net::is_loopback(options.address) && !is_own(request))
-      return refuse(403, "this page is for the user who started it", "start a board of your own");
+      return refuse(403, "this page is for the user who started it",
+                    "start a board of your own; where the connection comes from a proxy or `ssh -L`, run that as the "
+                    "user of the board");
     const std::string word = target->text("open");
     if (!word.empty() && is_own(request) && gate.open_with(word)) return remember();
     switch (gate.judge(request, *target, std::chrono::steady_clock::now())) {

@@ -206,11 +206,12 @@ void add_healing(const Narrowing& narrow, Json& statements) {
   statements.push_back(allow("StartWithDisks", {"ec2:RunInstances"}, narrow.of_ec2({"volume"}), narrow.made()));
   add_parts_of_machines(narrow, statements);
   statements.push_back(tags_of_machines(narrow));
-  statements.push_back(allow("TagWorkers", {"ec2:CreateTags"}, instances,
-                             narrow.owned()
-                                 .add("StringEquals", of_resource(tag::kRole), {"worker"})
-                                 .add("ForAllValues:StringEquals", "aws:TagKeys",
-                                      {tag::kName, tag::kNode, tag::kLeft, tag::kReplaced, tag::kStatus})));
+  statements.push_back(
+      allow("TagWorkers", {"ec2:CreateTags"}, instances,
+            narrow.owned()
+                .add("StringEquals", of_resource(tag::kRole), {"worker"})
+                .add("ForAllValues:StringEquals", "aws:TagKeys",
+                     {tag::kInterrupted, tag::kName, tag::kNode, tag::kLeft, tag::kReplaced, tag::kStatus})));
   statements.push_back(allow("TellWhatWasDone", {"ec2:CreateTags"}, narrow.of_ec2({"security-group"}),
                              narrow.owned().add("ForAllValues:StringLike", "aws:TagKeys",
                                                 {std::string(tag::kEvent) + "*", tag::kHealer, tag::kLastNode,

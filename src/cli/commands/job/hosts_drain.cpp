@@ -31,10 +31,13 @@ void bind(config::OptionSet& set, DrainCommand& options) {
 
 ExitCode act(const DrainCommand& options, const config::OptionSet&, Reporter& reporter) {
   const std::vector<std::string> names = host_names(options.hosts);
-  job::ask_coordinator(
-      options.job,
-      Json::object(
-          {{"ask", "drain"}, {"hosts", json_texts(names)}, {"reason", options.reason}, {"any_number", options.yes}}));
+  Json request = Json::object({{"ask", "drain"}, {"reason", options.reason}, {"any_number", options.yes}});
+  if (names.size() == 1) {
+    request["host"] = names.front();  // coordinators of before know this alone
+  } else {
+    request["hosts"] = json_texts(names);
+  }
+  job::ask_coordinator(options.job, request);
   if (!reporter.json()) {
     for (const std::string& host : names)
       reporter.note(fmt::format(
