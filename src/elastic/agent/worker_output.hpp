@@ -9,10 +9,10 @@
 #include <vector>
 
 #include <dtrain/base/files.hpp>
+#include <dtrain/base/output_lines.hpp>
 #include <dtrain/base/output_stream.hpp>
 
 #include "log_file.hpp"
-#include "output_lines.hpp"
 
 namespace dtrain::elastic {
 

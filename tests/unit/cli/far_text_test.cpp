@@ -10,7 +10,7 @@ using namespace std::chrono_literals;
 class FarTextOnTerminal : public testing::Test {
  protected:
   std::string take(std::string_view bytes, std::chrono::milliseconds at = 0ms) {
-    return text_.take(bytes, FarText::Time(1h) + at);
+    return text_.take(bytes, OutputLines::Time(1h) + at);
   }
   FarText text_{true};
 };
@@ -48,7 +48,7 @@ TEST_F(FarTextOnTerminal, ShowsSomeStatesOfARedrawnLineAndTheLast) {
 }
 
 TEST_F(FarTextOnTerminal, KeepsNoLineThatNeverEnds) {
-  EXPECT_EQ(take(std::string(FarText::kLongest, 'x')), std::string(FarText::kLongest, 'x') + "\n");
+  EXPECT_EQ(take(std::string(OutputLines::kLongest, 'x')), std::string(OutputLines::kLongest, 'x') + "\n");
   EXPECT_EQ(text_.end(), "");
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace dtrain::elastic {
+namespace dtrain {
 
 // A newline ends a line, also with carriage returns before it. Carriage returns alone end the states of a line that the
 // program redraws in place, such as a progress bar: of these one in each kRedrawInterval becomes a line. The last state
@@ -29,4 +29,4 @@ class OutputLines {
   Time next_state_{};  // from which the next state of a redrawn line is one
 };
 
-}  // namespace dtrain::elastic
+}  // namespace dtrain

@@ -1,8 +1,8 @@
-#include "elastic/agent/output_lines.hpp"
+#include <dtrain/base/output_lines.hpp>
 
 #include <gtest/gtest.h>
 
-namespace dtrain::elastic {
+namespace dtrain {
 namespace {
 
 using namespace std::chrono_literals;
@@ -47,4 +47,4 @@ TEST(OutputLines, AreSplitWhereTheyNeverEnd) {
 }
 
 }  // namespace
-}  // namespace dtrain::elastic
+}  // namespace dtrain

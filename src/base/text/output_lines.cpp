@@ -1,8 +1,8 @@
-#include "output_lines.hpp"
+#include <dtrain/base/output_lines.hpp>
 
 #include <utility>
 
-namespace dtrain::elastic {
+namespace dtrain {
 
 std::string OutputLines::add(std::string_view bytes, Time now) {
   rest_ += bytes;
@@ -40,4 +40,4 @@ std::string OutputLines::end() {
   return last.empty() ? last : last.substr(last.rfind('\r') + 1) + '\n';
 }
 
-}  // namespace dtrain::elastic
+}  // namespace dtrain
