@@ -90,10 +90,11 @@ void bind_failures(OptionSet& set, LaunchOptions& options) {
   set.group("Failures");
   set.add("--max-restarts", options.max_restarts, "R",
           fmt::format(
-              "number of times that all ranks start again after a rank fails, before the job fails (default {} "
-              "with --elastic, else 0). A host that joins later and fails within {} minutes does not count: the others "
-              "start again without it, and it is tried again later",
-              kElasticRestarts, external::kTrial.count()),
+              "number of times that all ranks start again after a rank fails, before the job fails. A host that joins "
+              "later "
+              "and fails within {} minutes does not count: the others start again without it, and it is tried again "
+              "later (default {} with --elastic, else 0)",
+              external::kTrial.count(), kElasticRestarts),
           at_least(0));
   add_choice(
       set, "--stop-when", options.stop_when, kStopWhenNames,

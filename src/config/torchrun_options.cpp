@@ -45,11 +45,11 @@ struct ChosenStreams {
   bool output = false, error = false;
 };
 
-// torchrun's numbers: 0 for nothing, 1 for stdout, 2 for stderr, 3 for both.
+// `streams`: as in torchrun, 0 for neither, 1 for stdout, 2 for stderr, 3 for both; nullopt: not given.
 ChosenStreams chosen_streams(const char* flag, const std::optional<std::string>& streams) {
   const std::string& number = streams ? *streams : "0";
   if (number.size() != 1 || number < "0" || number > "3") {
-    throw UsageError(fmt::format("{} {}: must be one number for all ranks", flag, number),
+    throw UsageError(fmt::format("{} {}: must be one number from 0 to 3, for all ranks", flag, number),
                      "1 is for stdout, 2 for stderr, 3 for both, 0 for neither");
   }
   return {.output = number == "1" || number == "3", .error = number >= "2"};

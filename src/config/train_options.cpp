@@ -215,8 +215,8 @@ void bind_checkpoints(OptionSet& set, TrainOptions& options) {
              "start from the checkpoint of --model-prefix after epoch N, or after the one of the highest validation "
              "accuracy");
   set.add("--resume", options.resume,
-          "continue from the newest undamaged checkpoint of --model-prefix. A job refuses where the one that --job-dir "
-          "names as its last is missing");
+          "continue from the newest undamaged checkpoint of --model-prefix. A job does not resume where "
+          "the checkpoint that it saved last is missing");
   set.add("--force", options.force,
           "train again over the checkpoints that --model-prefix has already; those later than the first that the run "
           "saves are removed once it is saved")

@@ -52,7 +52,7 @@ def test_what_is_refused(world):
     for options, reason in (("--node-rank 1", "hosts are not started one by one"), ("--master_port 29500", "chooses a free port"),
                             ("--rdzv-backend etcd-v2", "dtrain itself agrees on the ranks"),
                             ("--rdzv-endpoint node1:29400", "no endpoint that hosts join"),
-                            ("--redirects 0:1,1:3", "one number for all ranks"), ("--nnodes 1:4", "--min-workers"),
+                            ("--redirects 0:1,1:3", "one number from 0 to 3"), ("--nnodes 1:4", "--min-workers"),
                             ("--start-method spawn", "not functions of one Python process"), ("-H hosts --standalone", "--standalone")):
         (world.folder / "hosts").write_text("node1\n")
         answer = world.launch("true", options=options.split(), check=False)

@@ -41,24 +41,24 @@ std::string without_host(std::string_view text, const std::string& name);
 
 // Polls a file in a way that works on network file systems: lists the folder, opens the file anew, compares its
 // content. An edit is accepted when the content stayed equal for `settle` and ends in a newline. Missing, empty and
-// half-written files, and files without a valid line, are ignored; of one that stays so take_problem() tells.
+// half-written files, and files without a valid line, are ignored; take_problem() says why, where one stays.
 class HostFileWatcher {
  public:
   using Time = std::chrono::steady_clock::time_point;
   explicit HostFileWatcher(Path path, std::chrono::milliseconds settle = std::chrono::seconds(2), int slots = 1);
   // The new list, once for each accepted edit. Looks at the file, which may be far away, a few times while it settles.
   [[nodiscard]] std::optional<HostList> poll(Time now);
-  // Why an edit is not used that has stood for seconds, as the last poll() found; once for each.
+  // Why the file, unchanged for seconds, is not used, as the last poll() found; once for each text.
   [[nodiscard]] std::optional<std::string> take_problem();
 
  private:
+  std::optional<HostList> refuse(Time now, const std::string& problem);
+
   Path path_;
   std::chrono::milliseconds settle_;
   int slots_;
-  std::optional<HostList> refuse(Time now, const std::string& problem);
-
   std::string accepted_, candidate_;
-  std::string refused_;  // text that a problem was told of
+  std::string refused_;  // the text that problem_ was about
   std::optional<std::string> problem_;
   Time candidate_since_{}, next_look_{};
 };

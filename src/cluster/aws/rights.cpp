@@ -194,8 +194,8 @@ Json giving(const char* id, const std::string& role) {
 
 // What a healer calls that does not start heads: it makes nothing but workers, by the cluster's own launch template,
 // which may give them their role. Every program on the head can use these rights, so they reach neither the head itself
-// nor the tags that say what the cluster is. That a launch template is used is no condition: whoever uses one may give
-// the machine other user data.
+// nor the tags that say what the cluster is. That a launch template is used is no condition: a program that uses one
+// may give the machine other user data.
 void add_healing(const Narrowing& narrow, Json& statements) {
   const Names instances = narrow.of_ec2({"instance"});
   statements.push_back(reads(narrow));

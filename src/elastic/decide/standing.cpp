@@ -1,4 +1,4 @@
-// What the job as a whole does, and pauses that last: training that stands still must not look as if it went on.
+// What the job as a whole does, and pauses that last: a job that stands still must not look like one that trains.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -138,9 +138,9 @@ struct Freezing {
   Time since{};
   bool at_takeover = false;
   std::optional<Time> holding_since{};  // set: too few workers to continue
-  bool said_holding = false;            // that no worker is on its way
-  bool said_starting = false;           // that some are
-  bool said_long = false;               // that the pause lasts
+  bool said_holding = false;            // the user has read that no worker is on its way
+  bool said_starting = false;           // the same: that workers are on their way
+  bool said_long = false;               // the same: that the pause lasts
   Timeline times{};
 };
 

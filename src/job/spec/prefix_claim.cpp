@@ -213,10 +213,13 @@ void require_short_names(const Path& prefix, const std::string& option) {
       "choose a shorter name");
 }
 
-// `own`: as of folder_of_job(). Throws Error if a run writes there.
-FileLock lock_for(const Path& prefix, const std::string& option, const std::string& own, Reporter* reporter) {
+void prepare_folder(const Path& prefix, const std::string& option) {
   make_folder(prefix.parent_path());
   require_short_names(prefix, option);
+}
+
+// `own`: as of folder_of_job(). Throws Error if a run writes there.
+FileLock lock_for(const Path& prefix, const std::string& option, const std::string& own, Reporter* reporter) {
   auto lock = FileLock::take(owner_file(prefix), option);
   const PrefixOwner before = read_owner(prefix);
   if (!lock) refuse_other_run(prefix, option, before);
@@ -224,20 +227,28 @@ FileLock lock_for(const Path& prefix, const std::string& option, const std::stri
   return std::move(*lock);
 }
 
-PrefixClaim claim_for(const Path& prefix, const config::JobOptions& job, Reporter& reporter) {
-  const std::string own = folder_of_job(job);
-  FileLock lock = lock_for(prefix, kOption, own, &reporter);
-  std::string token = token_for(read_owner(prefix), own);
-  write_owner(lock, prefix, {.token = token, .job_folder = own, .host = host_name(), .process = ::getpid()});
-  return {std::move(lock), std::move(token)};
-}
-
-// The file of the lock may be another user's, who may not let others write it, or on a file system without locks. Jobs
-// on other machines train there all the same; their hosts are not checked then.
+// Whether no lock is possible: its file is another user's, who lets no other write it, or the file system has none.
 bool lacks_locks(const Path& prefix) {
   const FileDescriptor file(::open(owner_file(prefix).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (!file) return errno == EACCES;
   return ::flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno != EWOULDBLOCK;
+}
+
+// Jobs on other machines train without a lock where none is possible, as they did before there was one.
+PrefixClaim claim_for(const Path& prefix, const config::JobOptions& job, Reporter& reporter) {
+  prepare_folder(prefix, kOption);
+  const std::string own = folder_of_job(job);
+  if (job.is_on_other_machines() && lacks_locks(prefix)) {
+    refuse_living_owner(prefix, kOption, read_owner(prefix), own, &reporter);
+    reporter.note(fmt::format(
+        "{} {}: {} cannot be locked, so dtrain does not notice other runs there, nor hosts with another such folder",
+        kOption, prefix.string(), owner_file(prefix).string()));
+    return {};
+  }
+  FileLock lock = lock_for(prefix, kOption, own, &reporter);
+  std::string token = token_for(read_owner(prefix), own);
+  write_owner(lock, prefix, {.token = token, .job_folder = own, .host = host_name(), .process = ::getpid()});
+  return {std::move(lock), std::move(token)};
 }
 
 }  // namespace
@@ -253,19 +264,7 @@ std::optional<PrefixClaim> claim_prefix(const config::TrainOptions& options, con
   const Path& prefix = *options.model_prefix;
   const bool is_far = data::is_remote(prefix);
   std::optional<PrefixClaim> claim;
-  if (!is_far && !options.dry_run) {
-    make_folder(prefix.parent_path());
-    if (options.job.is_on_other_machines() && lacks_locks(prefix)) {
-      refuse_living_owner(prefix, kOption, read_owner(prefix), folder_of_job(options.job), &reporter);
-      reporter.note(
-          fmt::format("{} {}: {} cannot be locked, so that neither other runs nor hosts with another folder "
-                      "of this name are noticed",
-                      kOption, prefix.string(), owner_file(prefix).string()));
-      claim.emplace();
-    } else {
-      claim = claim_for(prefix, options.job, reporter);
-    }
-  }
+  if (!is_far && !options.dry_run) claim = claim_for(prefix, options.job, reporter);
   settle_earlier_checkpoints(options, store, reporter);
   if (options.dry_run) return std::nullopt;
   train::try_prefix(prefix, store);
@@ -278,6 +277,7 @@ std::optional<PrefixClaim> claim_prefix(const config::TrainOptions& options, con
 
 std::optional<FileLock> lock_prefix(const Path& prefix, const std::string& option) {
   if (data::is_remote(prefix)) return std::nullopt;
+  prepare_folder(prefix, option);
   return lock_for(prefix, option, "", nullptr);
 }
 

@@ -52,7 +52,7 @@ std::set<Path> names_in(const Path& folder) {
   return names;
 }
 
-// While the lock is held: nobody can have taken it meanwhile.
+// Call it while the lock is held, so that no other process can have taken the file meanwhile.
 void remove_if_new(const job::FileLock& lock, const std::set<Path>& before) {
   std::error_code error;
   const Path file = std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", lock.descriptor().get()), error);
