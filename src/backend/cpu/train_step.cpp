@@ -124,10 +124,9 @@ void CpuExecutable::declare_segment(Step& step, Lane& lane, const Segment& segme
   const ShardRange& shard = step.shards[static_cast<std::size_t>(lane.shard)];
   lane.attempt([&] {
     declare_ready(step, shard, segment.gradients, false);
-    std::vector<std::shared_ptr<DenseFactors>>& deferred = lane.contexts.front().deferred;
     if (!step.deferring) return declare_ready(step, shard, segment.deferrable, false);
-    if (deferred.empty()) return;
-    declare_deferred(step, shard, std::exchange(deferred, {}));
+    declare_deferred(step, shard, std::exchange(lane.contexts.front().deferred, {}));
+    // Also what the other lanes have deferred, or the last of them would compute it alone.
     step.deferring->compute_deferred();
   });
 }

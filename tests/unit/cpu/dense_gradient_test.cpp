@@ -1,4 +1,4 @@
-// The weights' gradient of a large dense layer, beside the reference.
+// A large dense layer and its gradients, beside the reference.
 #include "products/dense_gradient.hpp"
 
 #include <gtest/gtest.h>
@@ -9,6 +9,7 @@
 
 #include "common/layer_cases.hpp"
 #include "common/trace.hpp"
+#include "products/dense_product.hpp"
 
 namespace dtrain::backend::cpu {
 namespace {
@@ -129,6 +130,19 @@ TEST(DenseGradientLayers, AreTheLargeOnes) {
   p.out.c = 4096;
   p.dense = false;
   EXPECT_FALSE(has_dense_gradient(p, cpu)) << "a convolution";
+}
+
+TEST(DenseGradientLayers, AreMultipliedByPlainWeightsInFloat32) {
+  const CpuModel cpu{.has_avx512 = true};
+  Product p;
+  p.dense = true;
+  p.in = {512, 7, 7};
+  p.out = {4096, 1, 1};
+  EXPECT_TRUE(has_dense_product(p, cpu));
+  p.dtype = DType::bfloat16;
+  EXPECT_FALSE(has_dense_product(p, cpu)) << "a CPU that multiplies bfloat16 numbers";
+  p.widened = true;
+  EXPECT_TRUE(has_dense_product(p, cpu)) << "one that multiplies float32 copies of them";
 }
 
 }  // namespace

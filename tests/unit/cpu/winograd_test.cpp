@@ -11,6 +11,7 @@
 #include "buffer.hpp"
 #include "common/layer_cases.hpp"
 #include "common/trace.hpp"
+#include "fused_kernels_here.hpp"
 
 namespace dtrain::backend::cpu {
 namespace {
@@ -22,14 +23,6 @@ std::vector<float> winograd_numbers(std::int64_t count, std::uint32_t stream) {
   std::vector<float> values(static_cast<std::size_t>(count));
   for (float& value : values) value = random.uniform(-1, 1);
   return values;
-}
-
-// All that this CPU can run.
-std::vector<const FusedKernels*> kernels_here() {
-  std::vector<const FusedKernels*> kernels;
-  if (this_cpu().has_avx2_fma) kernels.push_back(&fused_avx2::kFusedKernels);
-  if (this_cpu().has_avx512) kernels.push_back(&fused_avx512::kFusedKernels);
-  return kernels;
 }
 
 struct ProductCase {
@@ -79,8 +72,8 @@ void expect_definition(const FusedKernels& kernels, const ProductCase& c) {
 }
 
 TEST_P(WinogradProducts, AreTheirDefinition) {
-  if (kernels_here().empty()) GTEST_SKIP() << "no fused multiply-adds";
-  for (const FusedKernels* kernels : kernels_here()) expect_definition(*kernels, GetParam());
+  if (fused_kernels_here().empty()) GTEST_SKIP() << "no fused multiply-adds";
+  for (const FusedKernels* kernels : fused_kernels_here()) expect_definition(*kernels, GetParam());
 }
 
 // The paper's matrix for weights.
@@ -113,8 +106,8 @@ void expect_packed(const FusedKernels& kernels, const WinogradWeights& s) {
 
 // Few weights, and so many that they pass the caches.
 TEST(WinogradWeightsPacking, IsItsDefinition) {
-  if (kernels_here().empty()) GTEST_SKIP() << "no fused multiply-adds";
-  for (const FusedKernels* kernels : kernels_here()) {
+  if (fused_kernels_here().empty()) GTEST_SKIP() << "no fused multiply-adds";
+  for (const FusedKernels* kernels : fused_kernels_here()) {
     for (const bool turned : {false, true}) {
       expect_packed(*kernels, {.out = 32, .in = 48, .turned = turned});
       expect_packed(*kernels, {.out = 128, .in = 64, .turned = turned});
@@ -145,8 +138,8 @@ void expect_gradient(const FusedKernels& kernels, bool passes_caches) {
 }
 
 TEST(WinogradWeightsGradient, IsItsDefinition) {
-  if (kernels_here().empty()) GTEST_SKIP() << "no fused multiply-adds";
-  for (const FusedKernels* kernels : kernels_here()) {
+  if (fused_kernels_here().empty()) GTEST_SKIP() << "no fused multiply-adds";
+  for (const FusedKernels* kernels : fused_kernels_here()) {
     expect_gradient(*kernels, false);
     expect_gradient(*kernels, true);
   }

@@ -7,6 +7,9 @@
 
 namespace dtrain::backend::cpu {
 
+// No panel is wider; widths that fill it fill those of all kernels.
+constexpr int kWidestPanel = 64;
+
 // out = left * right, or out + left * right. Each element is summed over k from 0 on, behind what is there.
 struct FusedProduct {
   int rows = 0, inner = 0, columns = 0;  // columns: 16, 32, 48, or a multiple of 64
@@ -65,10 +68,30 @@ struct WinogradKernels {
   void (*weights_gradient)(const WinogradPart& part, const float* sums, float* gradient);
 };
 
+// A large dense layer's weights [rows][columns] as the flat buffer has them: a row for each number of the result.
+struct DenseWeights {
+  int rows = 0, columns = 0;  // columns: a multiple of kWidestPanel
+  const float* weights = nullptr;
+  bool rounds = false;  // each weight to the nearest bfloat16 first
+};
+
+// Products with weights that no cache holds, which are read once for all samples (forward: for 64 at a time). A result
+// depends on its sample and the weights alone, also in its bits: forward a sum in each lane of a register, which are
+// added at the end, backward a sum over the rows from the first one on.
+struct DenseKernels {
+  // result[samples][rows] = source[samples][columns] * weights + bias, which may be null.
+  void (*forward)(const DenseWeights& w, int samples, const float* source, const float* bias, float* result);
+  // out[samples][columns] = gradient[samples][rows] * weights; `scratch` has dense_scratch(samples) floats.
+  void (*backward)(const DenseWeights& w, int samples, const float* gradient, float* out, float* scratch);
+};
+constexpr int kDenseBlock = 1 << 16, kDenseSums = 512;  // floats of scratch, and of each sample
+constexpr std::int64_t dense_scratch(int samples) { return kDenseBlock + std::int64_t{samples} * kDenseSums; }
+
 struct FusedKernels {
   int widest_panel = 0;  // columns of a product that are computed together
   void (*product)(const FusedProduct& product);
   const WinogradKernels* winograd = nullptr;
+  const DenseKernels* dense = nullptr;
 
   int panel(int columns) const;
 };
@@ -79,9 +102,6 @@ extern const FusedKernels kFusedKernels;
 namespace fused_avx2 {
 extern const FusedKernels kFusedKernels;
 }
-
-// No panel is wider; widths that fill it fill those of all kernels.
-constexpr int kWidestPanel = 64;
 
 // The best that this CPU has. Called only where CpuModel::has_fused_kernels() is true.
 const FusedKernels& fused_kernels();

@@ -66,6 +66,6 @@ void fused_product(const FusedProduct& p) {
   }
 }
 
-extern const FusedKernels kFusedKernels = {kPanel, fused_product, &kWinogradKernels};
+extern const FusedKernels kFusedKernels = {kPanel, fused_product, &kWinogradKernels, &kDenseKernels};
 
 }  // namespace dtrain::backend::cpu::DTRAIN_ISA

@@ -15,5 +15,6 @@ constexpr int panel_of(int columns) { return columns < kPanel ? columns : kPanel
 
 void fused_product(const FusedProduct& p);
 extern const WinogradKernels kWinogradKernels;
+extern const DenseKernels kDenseKernels;
 
 }  // namespace dtrain::backend::cpu::DTRAIN_ISA

@@ -30,8 +30,13 @@ DenseFactors::DenseFactors(std::int64_t first, int rows, int columns)
 void DenseFactors::append(DenseFactors&& next) { std::ranges::move(next.threads_, std::back_inserter(threads_)); }
 
 // The range begins and ends within rows: what it has of its first row, its whole rows, and what it has of its last one.
-void DenseFactors::add_up(std::span<const DeferredFloats* const> leaves, std::int64_t first,
-                          std::span<float> out) const {
+void DenseFactors::add_up(std::span<const DeferredFloats* const> of, std::int64_t first, std::span<float> out) const {
+  std::vector<const DenseFactors*> leaves;
+  for (const DeferredFloats* each : of) {
+    leaves.push_back(dynamic_cast<const DenseFactors*>(each));
+    DTRAIN_CHECK(leaves.back() && leaves.back()->part() == part() && leaves.back()->columns_ == columns_,
+                 "leaves of another layer");
+  }
   const auto end = first - first_ + static_cast<std::int64_t>(out.size());
   DTRAIN_CHECK(first >= first_ && end <= part().size, "these floats are not deferred");
   float* to = out.data();
@@ -52,7 +57,7 @@ void DenseFactors::add_up(std::span<const DeferredFloats* const> leaves, std::in
 }
 
 // Rows follow each other in `out`. Tiles begin at whole panels; of those at the block's ends a part is written.
-void DenseFactors::write(std::span<const DeferredFloats* const> leaves, const Block& block, float* out) const {
+void DenseFactors::write(Leaves leaves, const Block& block, float* out) {
   const int end = block.column + block.columns;
   for (int panel = block.column / kPatchColumns * kPatchColumns; panel < end; panel += kPatchColumns) {
     const int from = std::max(panel, block.column), to = std::min(panel + kPatchColumns, end);
@@ -68,12 +73,8 @@ void DenseFactors::write(std::span<const DeferredFloats* const> leaves, const Bl
   }
 }
 
-void DenseFactors::sum_of_leaves(std::span<const DeferredFloats* const> leaves, const Block& tile, float* sums) const {
-  if (leaves.size() == 1) {
-    const auto* const leaf = dynamic_cast<const DenseFactors*>(leaves.front());
-    DTRAIN_CHECK(leaf && leaf->part() == part() && leaf->columns_ == columns_, "leaves of another layer");
-    return leaf->sum_of_threads(tile, sums);
-  }
+void DenseFactors::sum_of_leaves(Leaves leaves, const Block& tile, float* sums) {
+  if (leaves.size() == 1) return leaves.front()->sum_of_threads(tile, sums);
   const std::size_t half = leaves.size() / 2;
   alignas(kAlignment) float right[kPatchFloats];
   sum_of_leaves(leaves.first(half), tile, sums);

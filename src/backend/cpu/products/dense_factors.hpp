@@ -34,10 +34,11 @@ class DenseFactors final : public DeferredFloats {
 
  private:
   using Thread = std::vector<Chunk>;
+  using Leaves = std::span<const DenseFactors* const>;
   struct Block;
 
-  void write(std::span<const DeferredFloats* const> leaves, const Block& block, float* out) const;
-  void sum_of_leaves(std::span<const DeferredFloats* const> leaves, const Block& tile, float* sums) const;
+  static void write(Leaves leaves, const Block& block, float* out);
+  static void sum_of_leaves(Leaves leaves, const Block& tile, float* sums);
   void sum_of_threads(const Block& tile, float* sums) const;
   void sum_of_samples(const Thread& thread, const Block& tile, float* sums) const;
 

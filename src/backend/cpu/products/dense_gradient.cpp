@@ -8,6 +8,7 @@
 #include "../kernels/fused_kernels.hpp"
 #include "../thread_clock.hpp"
 #include "dense_factors.hpp"
+#include "dense_rows.hpp"
 
 namespace dtrain::backend::cpu {
 namespace {
@@ -21,8 +22,9 @@ class DenseGradient final : public Op {
  public:
   DenseGradient(const ProductLayer& layer, TensorId source, TensorId gradient)
       : layer_(layer),
+        source_rows_(layer.shape().in),
         rows_(layer.shape().out.c),
-        columns_(static_cast<int>(layer.shape().in.size())),
+        columns_(source_rows_.size()),
         source_(source),
         gradient_(gradient) {
     kind = "dense";
@@ -33,7 +35,7 @@ class DenseGradient final : public Op {
 
   void prepare(int count, int) override { most_ = std::max(most_, count); }
   std::size_t scratchpad_bytes() const override {
-    return sizeof(float) * static_cast<std::size_t>(most_) * static_cast<std::size_t>(2 * columns_ + rows_);
+    return sizeof(float) * static_cast<std::size_t>(source_rows_.scratch(most_) + std::int64_t{most_} * rows_);
   }
   std::size_t weight_bytes() const override { return layer_.shape().plain_weights().get_size(); }
   std::size_t packed_bytes() const override { return weight_bytes(); }
@@ -72,11 +74,13 @@ class DenseGradient final : public Op {
   }
 
   DenseFactors::Chunk chunk_of(const Context& c) const {
-    DenseFactors::Chunk chunk{c.count, numbers(c.count, columns_), numbers(c.count, rows_)};
+    DenseFactors::Chunk chunk;
+    chunk.count = c.count;
+    chunk.source = numbers(c.count, columns_);
+    chunk.gradient = numbers(c.count, rows_);
     auto* const floats = c.worker->scratchpad.as<float>();
-    const float* const source =
-        in_weights_order(c.count, c.data(source_), type_of(c, source_), floats, chunk.source.get());
-    if (source != chunk.source.get()) std::copy_n(source, std::int64_t{c.count} * columns_, chunk.source.get());
+    const float* const source = source_rows_.read(c.count, c.data(source_), type_of(c, source_), floats);
+    std::copy_n(source, std::int64_t{c.count} * columns_, chunk.source.get());
     kernels_for(select_kernels(), type_of(c, gradient_))
         .to_float(c.data(gradient_), chunk.gradient.get(), std::int64_t{c.count} * rows_);
     return chunk;
@@ -86,29 +90,11 @@ class DenseGradient final : public Op {
     return std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(samples) * static_cast<std::size_t>(each));
   }
 
-  // [count][pixels][channels] of `type` to [count][channels][pixels] of float32, the order of a row of weights.
-  const float* in_weights_order(int count, const void* x, DType type, float* floats, float* planes) const {
-    const nn::Shape& in = layer_.shape().in;
-    const auto* values = static_cast<const float*>(x);
-    if (type == DType::bfloat16) {
-      kernels_for(select_kernels(), type).to_float(x, floats, std::int64_t{count} * columns_);
-      values = floats;
-    }
-    if (in.h * in.w == 1) return values;
-    for (int sample = 0; sample < count; ++sample) {
-      const std::int64_t first = std::int64_t{sample} * columns_;
-      kernels_for(select_kernels(), DType::float32)
-          .to_planes(values + first, in.c, std::int64_t{in.h} * in.w, planes + first);
-    }
-    return planes;
-  }
-
   void add_samples(Worker& worker, int count, const void* x, DType x_type, const void* g, DType g_type, bool adds,
                    float* sums) const {
     auto* const floats = worker.scratchpad.as<float>();
-    float* const planes = floats + std::int64_t{count} * columns_;
-    float* const left = planes + std::int64_t{count} * columns_;
-    const float* const source = in_weights_order(count, x, x_type, floats, planes);
+    float* const left = floats + source_rows_.scratch(count);
+    const float* const source = source_rows_.read(count, x, x_type, floats);
     kernels_for(select_kernels(), g_type).to_float(g, left, std::int64_t{count} * rows_);
     for (int row = 0; row < rows_; row += kRowsWritten) {
       kernels_.product({.rows = std::min(kRowsWritten, rows_ - row),
@@ -128,6 +114,7 @@ class DenseGradient final : public Op {
 
   const FusedKernels& kernels_ = fused_kernels();
   const ProductLayer& layer_;
+  const DenseRows source_rows_;
   const int rows_, columns_;
   const TensorId source_, gradient_;
   int most_ = 0;  // samples of a chunk

@@ -1,6 +1,7 @@
 // Convolutions and dense layers, both ways: which of the ways to compute them a layer takes on this CPU.
 #include "../lowering/graph_lowering.hpp"
 #include "dense_gradient.hpp"
+#include "dense_product.hpp"
 #include "depthwise.hpp"
 #include "matrix_gradient.hpp"
 #include "product_ops.hpp"
@@ -41,6 +42,7 @@ std::unique_ptr<Op> Lowering::forward_op(int index, TensorId source, TensorId re
   if (has_tile_convolution(layer.shape(), Direction::forward, this_cpu())) {
     return make_tile_convolution(layer, Direction::forward, source, result);
   }
+  if (has_dense_product(layer.shape(), this_cpu())) return make_dense_forward(layer, source, result);
   return make_product_forward(layer, source, result);
 }
 
@@ -50,6 +52,7 @@ std::unique_ptr<Op> Lowering::source_gradient(int index, TensorId dy, TensorId d
   if (has_tile_convolution(layer.shape(), Direction::backward, this_cpu())) {
     return make_tile_convolution(layer, Direction::backward, dy, dx);
   }
+  if (has_dense_product(layer.shape(), this_cpu())) return make_dense_backward_data(layer, dy, dx);
   return make_product_backward_data(layer, dy, dx);
 }
 
