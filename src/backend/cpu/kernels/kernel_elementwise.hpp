@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../../curves.hpp"
+#include "kernel_gelu.hpp"
 #include "kernel_vector.hpp"
 
 namespace dtrain::backend::cpu::DTRAIN_ISA {
@@ -96,7 +97,7 @@ void activate_backward(Curve curve, const void* gradient, const void* by, void* 
     case Curve::sigmoid:
       return map_pairs<T>(gradient, by, out, count, []<typename V>(V g, V y) { return g * (y * (1.0f - y)); });
     case Curve::gelu:
-      return map_pairs<T>(gradient, by, out, count, []<typename V>(V g, V x) { return g * gelu_slope(x); });
+      return map_pairs<T>(gradient, by, out, count, []<typename V>(V g, V x) { return g * gelu_slope_of(x); });
     case Curve::silu:
       return map_pairs<T>(gradient, by, out, count, []<typename V>(V g, V x) { return g * silu_slope(x); });
     case Curve::hard_swish:
