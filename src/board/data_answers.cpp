@@ -8,6 +8,7 @@
 #include <dtrain/data/dataset_stats.hpp>
 #include <dtrain/data/loader.hpp>
 #include <dtrain/data/remote.hpp>
+#include <dtrain/net/objects.hpp>
 #include <dtrain/nn/detection.hpp>
 
 #include "config/data_options.hpp"
@@ -21,9 +22,16 @@ constexpr int kShown = 32, kColumns = 8, kLargeEnough = 64;
 constexpr int kMostPixels = 8'000'000;  // of a sheet: a detector's pictures are large
 constexpr std::size_t kDecoded = 16;
 
+// A run behind s3:// may name records there: to read these opens nothing of this machine.
+bool are_behind_s3(const RunPlace& run, const std::string& named) {
+  const auto is_there = [](std::string_view part) { return net::is_s3_url(trim(part)); };
+  return net::is_s3_url(run.folder) && std::ranges::all_of(split(named, ','), is_there);
+}
+
 std::string records_of(const RunPlace& run) {
   const std::string named = configured(run.settings, "data-train");
   if (named.empty()) throw Missing("this run trains on no records of a file");
+  if (!are_behind_s3(run, named) && !run.distrust().empty()) refuse_to_open(run, "records");
   return run.find_records(named);
 }
 
@@ -89,10 +97,11 @@ Json data_of(const RunPlace& run) {
 }
 
 net::HttpResponse sheet_of(const RunPlace& run) {
+  const std::string records = records_of(run);
   const config::DataOptions data = options_of(run);
   data::LoaderOptions loading = config::training_loader(data, 0);
   loading.shuffle = false;
-  data::Loader loader(records_of(run), loading);
+  data::Loader loader(records, loading);
   const int room = std::max(1, kMostPixels / std::max(1, loading.shape.h * loading.shape.w));
   loader.start(0, {{0, std::min({kShown, room, static_cast<int>(loader.size())})}});
   const data::Batch batch = *loader.next();

@@ -11,7 +11,8 @@
 namespace dtrain::board {
 
 // {"files", "records", "bytes", "classes": [{"label", "name", "records"}], "warning"}; the warning says why the classes
-// have no names, or is empty. Throws Missing where train.toml names no records, DataError where they are not there.
+// have no names, or is empty. Throws Missing where train.toml names no records or is not this user's own, DataError
+// where they are not there.
 Json data_of(const RunPlace& run);
 
 // A PNG of the first training images, augmented as train.toml says.

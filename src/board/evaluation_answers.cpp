@@ -10,6 +10,7 @@
 #include <dtrain/base/event_kind.hpp>
 #include <dtrain/base/link_free_folder.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/net/ssh.hpp>
 
 #include "board/curves/class_curves.hpp"
 #include "explain.hpp"
@@ -19,6 +20,7 @@ namespace dtrain::board {
 namespace {
 
 constexpr std::size_t kMostClasses = 200, kMostPictures = 10'000;
+constexpr double kMostGuesses = 1e9;                        // more are nonsense in an event
 constexpr std::uint64_t kLargest = std::uint64_t{1} << 30;  // bytes of a file
 constexpr const char *kTable = "confusion.csv", *kPredictions = "predictions.csv", *kScores = "per_class.csv";
 
@@ -141,6 +143,18 @@ Report chosen_report(const RunPlace& run, const Target& target) {
   return found->second;
 }
 
+// The figures of a classifier. The accuracy among the best k guesses has its k in its name, so that runs that asked for
+// another one have another curve. Events of earlier versions name none.
+void add_class_figures(const Json& event, Json& figures) {
+  const int k = static_cast<int>(std::clamp(member_number(event, "top_k"), 0.0, kMostGuesses));
+  for (const char* name : {"loss", "accuracy", "top_k_accuracy"}) {
+    const Json* const value = event.find(name);
+    if (!value) continue;
+    const bool has_k = k > 0 && name == std::string_view("top_k_accuracy");
+    figures[has_k ? fmt::format("top_{}_accuracy", k) : name] = value->is_number() ? *value : Json();
+  }
+}
+
 }  // namespace
 
 Json validation_figures(const Json& event) {
@@ -156,8 +170,7 @@ Json validation_figures(const Json& event) {
     figures[fmt::format("{}_ap50", one)] = precision(*found, "ap50");
   }
   if (!figures.as_object().empty()) return figures;
-  for (const char* name : {"loss", "accuracy", "top_k_accuracy"})
-    if (const Json* value = event.find(name)) figures[name] = value->is_number() ? *value : Json();
+  add_class_figures(event, figures);
   return figures;
 }
 
@@ -166,8 +179,7 @@ Json validations_of(const Run& run) {
   for (const Json& event : run.events()) {
     if (event_kind(event) != EventKind::evaluation || !run.is_of_training(event)) continue;
     Json row = Json::object({{"epoch", counted_from_one(event, "epoch")}});
-    for (const char* name : {"loss", "accuracy", "top_k_accuracy"})
-      if (const Json* value = event.find(name)) row[name] = *value;
+    add_class_figures(event, row);
     for (const char* what : {"boxes", "masks"}) {  // of a detector
       if (const Json* const figures = event.find(what))
         row[what] = Json::object({{"ap", member_number(*figures, "ap")}, {"ap50", member_number(*figures, "ap50")}});
@@ -185,7 +197,10 @@ void add_report(Json& answer, const RunPlace& run, const Target& target) {
   const auto chosen = choose(reports, run, target.text("report"));
   if (chosen == reports.end()) {
     answer["report"] = Json();
-    answer["hint"] = fmt::format("`dtrain eval {} --report {}-report ...` writes one.", run.prefix(), run.prefix());
+    const std::string prefix = run.prefix();
+    answer["hint"] = prefix.empty() ? "`dtrain eval PREFIX --report FOLDER ...` writes one."
+                                    : fmt::format("`dtrain eval {} --report {} ...` writes one.",
+                                                  net::shell_quoted(prefix), net::shell_quoted(prefix + "-report"));
     return;
   }
   const auto& [name, report] = *chosen;

@@ -11,11 +11,11 @@
 
 namespace dtrain::board {
 
-// The figures of an event "evaluation" as curves have them: "loss", "accuracy", "top_k_accuracy"; of a detector
-// "box_ap", "box_ap50", "mask_ap" and "mask_ap50".
+// The figures of an event "evaluation" as curves have them: "loss", "accuracy", and "top_5_accuracy" where the
+// run asked for the best five guesses; of a detector "box_ap", "box_ap50", "mask_ap" and "mask_ap50".
 Json validation_figures(const Json& event);
 
-// {"validations": [...]}; of a detector with the average precision of its boxes and masks.
+// {"validations": [...]}, with the same names; of a detector with the average precision of its boxes and masks.
 Json validations_of(const Run& run);
 
 // Adds to `answer` the report ?report=NAME. Reports are folders with per_class.csv inside the run's folder or beside

@@ -10,6 +10,7 @@
 #include <dtrain/base/json.hpp>
 #include <dtrain/base/text.hpp>
 
+#include "plot/epoch_progress.hpp"
 #include "plot/step_columns.hpp"
 #include "run.hpp"
 
@@ -36,18 +37,22 @@ Course course_in(std::string_view steps) {
   Course course;
   std::vector<Passed>& all = course.lines;
   double samples = 0;
+  plot::EpochProgress progress;
+  std::uint32_t begins = 0;
   for (const std::string& line : split(steps, '\n')) {
     if (trim(line).empty()) continue;
     try {
       const Json json = Json::parse(line, "a line of steps.jsonl");
       if (json.find("begins")) {
         all.clear();
+        ++begins;
         course.has_begin = true;
         continue;
       }
       samples += json.at("samples").as_number();
       all.push_back({plot::seconds_of_time(json.at("time").as_string()),
-                     json.at("epoch").as_number() + (json.at("step").as_number() + 1) / json.at("steps").as_number(),
+                     progress.add(json.at("epoch").as_number(), json.at("step").as_number(),
+                                  json.at("steps").as_number(), begins),
                      samples});
     } catch (const DataError&) {
       continue;  // the last line may be half written

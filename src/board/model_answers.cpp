@@ -1,6 +1,8 @@
 #include "model_answers.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +10,8 @@
 #include <numeric>
 #include <span>
 
+#include <dtrain/base/link_free_folder.hpp>
+#include <dtrain/base/own_files.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/data/record.hpp>
 #include <dtrain/data/remote.hpp>
@@ -24,9 +28,11 @@ namespace dtrain::board {
 namespace {
 
 constexpr std::size_t kBins = 40;
+constexpr std::uint64_t kLargestManifest = 256 << 20;
 
 std::vector<train::CheckpointName> checkpoints_of(const RunPlace& run) {
   const std::string prefix = run.prefix();
+  if (prefix.empty() && !configured(run.settings, "model-prefix").empty()) refuse_to_open(run, "checkpoints");
   auto names = prefix.empty() ? std::vector<train::CheckpointName>() : train::list_checkpoints(prefix);
   if (names.empty()) {
     throw Missing(prefix.empty() ? "this run saves no checkpoints" : fmt::format("{}: no checkpoint yet", prefix),
@@ -46,6 +52,25 @@ train::CheckpointName choose(const std::vector<train::CheckpointName>& names, co
 }
 
 Path manifest_of(const train::CheckpointName& name) { return name.stem() + ".json"; }
+
+// Beside the run of another user no link is followed.
+std::string manifest_text(const RunPlace& run, const train::CheckpointName& name) {
+  const Path path = manifest_of(name);
+  const std::string distrust = run.distrust();
+  if (distrust.empty()) return read_file(path);
+  const LinkFreeFolder beside(path.parent_path());
+  const auto text = beside.read(path.string(), 0, kLargestManifest);
+  if (!text || !beside.status(name.stem() + ".safetensors"))
+    throw Missing(
+        fmt::format("{}, so the board does not follow the links of the checkpoint {}", distrust, name.stem()));
+  return *text;
+}
+
+// A folder with what is not this user's own, and where the run's checkpoints may be all the same.
+bool stands_beside(const RunPlace& run, const std::string& prefix) {
+  const Path own = run.folder, there = Path(prefix).parent_path();
+  return !net::is_object_url(prefix) && (there == own || there == own.parent_path());
+}
 
 // Records with this name are there, or files that a pattern or the prefix of a set stands for.
 bool are_records(const Path& path) {
@@ -158,6 +183,33 @@ Json spread(std::span<const float> values) {
 
 }  // namespace
 
+std::string RunPlace::distrust() const {
+  if (net::is_object_url(folder)) return "nothing says who wrote train.toml behind s3://";
+  const std::string path = folder + "/train.toml";
+  try {
+    const LinkFreeFolder below{folder};
+    const auto status = below.status(path);
+    if (!status) return "the run has no train.toml of its own";
+    const bool is_own = status->st_uid == ::geteuid() || status->st_uid == 0;
+    const auto size = static_cast<std::uint64_t>(status->st_size);
+    // Of a file server that gives all files to one user, read_own_file() knows more. The rights of a group are no sign:
+    // on many machines each user has one alone.
+    const bool is_kept = is_own && (status->st_mode & S_IWOTH) == 0;
+    const std::string text = is_kept ? below.read(path, 0, size).value_or("") : read_own_file(path);
+    return text == settings ? "" : "train.toml has just changed";
+  } catch (const ForeignFile&) {
+    const std::string owner = owner_of(path), self = user_name(::geteuid());
+    return owner == self ? "other users may write train.toml" : fmt::format("train.toml belongs to {}", owner);
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+void refuse_to_open(const RunPlace& run, std::string_view what) {
+  throw Missing(fmt::format("{}, so the board does not open the {} that it names", run.distrust(), what),
+                "outside a run's folder the board opens only what a train.toml of its own user names");
+}
+
 std::string RunPlace::find(const std::string& path) const {
   if (path.empty() || Path(path).is_absolute() || net::is_object_url(path)) return path;
   std::error_code ignored;
@@ -181,6 +233,11 @@ std::string RunPlace::find_records(const std::string& named) const {
 
 std::string RunPlace::prefix() const {
   if (folder.ends_with(kRunSuffix)) return folder.substr(0, folder.size() - kRunSuffix.size());
+  const std::string named = prefix_named();
+  return named.empty() || stands_beside(*this, named) || distrust().empty() ? named : std::string();
+}
+
+std::string RunPlace::prefix_named() const {
   std::string named = configured(settings, "model-prefix");
   if (named.empty() || Path(named).is_absolute() || net::is_object_url(named)) return named;
   const Path parent = Path(named).parent_path();
@@ -192,7 +249,7 @@ Json model_of(const RunPlace& run, const Target& target) {
   const auto names = checkpoints_of(run);
   const train::CheckpointName chosen = choose(names, target.text("checkpoint"));
   if (net::is_object_url(chosen.prefix.string())) throw Missing("the model of a run behind s3:// is not shown");
-  const Json manifest = Json::parse(read_file(manifest_of(chosen)), manifest_of(chosen).string());
+  const Json manifest = Json::parse(manifest_text(run, chosen), manifest_of(chosen).string());
   Json nodes = Json::array(), stems = Json::array();
   const nn::Graph graph = nn::graph_from_json(manifest.at("graph"), manifest_of(chosen).string());
   const auto counts = parameters_of(graph, manifest.at("graph").at("nodes"));
@@ -217,7 +274,7 @@ std::optional<SavedNetwork> newest_network(const RunPlace& run) {
   try {
     const train::CheckpointName chosen = checkpoints_of(run).front();
     if (net::is_object_url(chosen.prefix.string())) return std::nullopt;
-    const Json manifest = Json::parse(read_file(manifest_of(chosen)), manifest_of(chosen).string());
+    const Json manifest = Json::parse(manifest_text(run, chosen), manifest_of(chosen).string());
     return SavedNetwork{.graph = nn::graph_from_json(manifest.at("graph"), manifest_of(chosen).string()),
                         .preprocessing = manifest.at("preprocessing")};
   } catch (const Error&) {  // no checkpoint yet, or none that can be read
@@ -237,6 +294,7 @@ Json step_bytes_of(const RunPlace& run) {
 Json spread_of(const RunPlace& run, const Target& target) {
   const train::CheckpointName chosen = choose(checkpoints_of(run), target.text("checkpoint"));
   if (net::is_object_url(chosen.prefix.string())) throw Missing("the weights of a run behind s3:// are not shown");
+  manifest_text(run, chosen);  // refuses links
   const train::Checkpoint checkpoint = train::load_checkpoint_file(manifest_of(chosen));
   const std::span<const float> weights = checkpoint.state.parameters, kept = checkpoint.state.optimizer;
   Json tensors = Json::array();

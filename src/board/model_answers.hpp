@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <dtrain/base/json.hpp>
 #include <dtrain/nn/graph.hpp>
@@ -11,17 +12,28 @@
 
 namespace dtrain::board {
 
-// Where a run's files are: its folder, and what its train.toml says.
+// Where a run's files are: its folder, and what its train.toml says. Other users may have written both, so that what
+// stands elsewhere and is only named there is opened with the rights of this user on one condition: train.toml is this
+// user's own. The training has opened it before then, too. Otherwise only the run's folder and what stands beside it
+// are looked at, without following links, and no record files.
 struct RunPlace {
   std::string folder, settings;
+  // Why what train.toml names is not opened, as the first half of a sentence about it; empty: it is this user's own.
+  std::string distrust() const;
   // A path of train.toml, which may be relative to the folder in which the training was started: that folder, or one
   // above the run's, is looked for. Returns the path as it stands there where nothing is found.
   std::string find(const std::string& path) const;
   // The same of record files: prefixes of sets and patterns too, and several with commas between them.
   std::string find_records(const std::string& named) const;
-  // The prefix of its checkpoints; empty: unknown.
+  // The prefix of its checkpoints; empty: unknown, or one that is not opened.
   std::string prefix() const;
+
+ private:
+  std::string prefix_named() const;
 };
+
+// Throws Missing: why the board does not open what train.toml names.
+[[noreturn]] void refuse_to_open(const RunPlace& run, std::string_view what);
 
 // ?checkpoint=STEM: the graph of that checkpoint, or of the newest. Throws Missing where there is none.
 Json model_of(const RunPlace& run, const Target& target);

@@ -53,6 +53,12 @@ Json recent(const StepLevels& steps, std::string_view name, std::size_t lines) {
   return count == 0 ? Json() : Json(sum / count);
 }
 
+// The last line has a loss that is no finite number, which the file writes as null.
+bool has_diverged(const StepLevels& steps) {
+  const plot::StepColumn* const loss = steps.tail().find("loss");
+  return loss && !loss->values.empty() && !std::isfinite(loss->values.back());
+}
+
 std::string without_quotes(std::string_view value) {
   if (value.size() >= 2 && value.front() == '"') {
     const std::size_t end = value.find('"', 1);
@@ -228,6 +234,7 @@ Json Run::row(double now, bool held) const {
   row["samples"] = steps_.tail().samples_seen();
   row["lines"] = std::uint64_t{steps_.size()};
   row["loss"] = recent(steps_, "loss", 1);
+  row["diverged"] = has_diverged(steps_);
   row["accuracy"] = recent(steps_, "accuracy", 1);
   row["validation_loss"] = number_or_null(validation_loss_);
   row["validation_accuracy"] = number_or_null(validation_accuracy_);

@@ -143,6 +143,7 @@ StepColumns StepColumns::for_lines_behind(std::size_t row, const TrainingClock& 
   StepColumns lines;
   lines.clock_ = clock;
   lines.numbers_ = numbers_.as_of(clock.begins());
+  lines.progress_ = progress_.as_of(clock.begins());
   lines.dropped_ = row;
   for (const StepColumn& column : columns_) lines.columns_.emplace_back(column.name);
   return lines;
@@ -181,7 +182,7 @@ void StepColumns::add_line(std::string_view line, std::uint64_t end) {
   if (place.seconds > 0) set("speed", place.samples / place.seconds);
   const auto begins = static_cast<std::uint32_t>(clock_.begins());
   const bool counted = place.epoch >= 0 && place.step >= 0 && place.steps > 0;
-  const double epochs = counted ? place.epoch + (place.step + 1) / place.steps : 0;
+  const double epochs = counted ? progress_.add(place.epoch, place.step, place.steps, begins) : 0;
   most_epochs_ = std::max(most_epochs_, epochs);
   at_.push_back(clock_.now());
   epochs_.push_back(epochs);

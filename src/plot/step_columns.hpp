@@ -10,9 +10,12 @@
 
 #include <dtrain/base/step_numbers.hpp>
 
+#include "epoch_progress.hpp"
+
 namespace dtrain::plot {
 
-// "2026-01-31T23:59:59.123456Z" as seconds since 1970.
+// "2026-01-31T23:59:59.123456Z", as the records have it, as seconds since 1970. It keeps the fraction, which
+// unix_time_of() of base drops, and takes no other form of a time: a long training has millions of lines.
 std::optional<double> parse_time(std::string_view text);
 double seconds_of_time(const std::string& text);  // the same; throws DataError
 
@@ -78,6 +81,7 @@ class StepColumns {
 
   TrainingClock clock_;
   StepNumbers numbers_;
+  EpochProgress progress_;
   std::vector<double> at_, epochs_, steps_;
   std::vector<std::uint64_t> ends_;
   std::vector<std::uint32_t> begins_;

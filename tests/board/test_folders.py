@@ -222,6 +222,33 @@ def test_losses_of_tasks_have_charts_of_their_own(world: BoardWorld):
     screen.expect_no_error()
 
 
+def test_runs_that_lack_something(world: BoardWorld):
+    """No validation, a loss that is not finite, one epoch that stopped early, millions of steps, guesses by their number."""
+    nan, long, top = (world.folder / f"{name}-run" for name in ("nan", "long", "top"))
+    write_run(nan, 20)
+    lines = [json.loads(line) for line in (nan / "steps.jsonl").read_text().splitlines()]
+    (nan / "steps.jsonl").write_text("".join(json.dumps({**line, "loss": None} if "loss" in line else line) + "\n" for line in lines))
+    write_run(long, 20)
+    lines = [json.loads(line) for line in (long / "steps.jsonl").read_text().splitlines()]
+    (long / "steps.jsonl").write_text("".join(json.dumps({**line, "step": 1_999_980 + line["step"], "steps": 2_000_000} if "loss" in line else line) + "\n" for line in lines))
+    write_run(top, 100, finished=True)
+    events = [json.loads(line) for line in (top / "events.jsonl").read_text().splitlines()]
+    (top / "events.jsonl").write_text("".join(json.dumps({**event, "top_k": 3, "top_k_accuracy": 0.75} if "accuracy" in event else event) + "\n" for event in events))
+    (top / "train.toml").write_text('[train]\nnetwork = "mlp"\nnum-epochs = 4\n')
+    board = world.board(world.folder)
+    screen = world.screen().open(board.url).wait("tbody tr", "nan").wait("tbody tr", "not finite").wait("tbody tr", "1 / 4 (25 %)")
+    ids = {row["name"]: row["id"] for row in board.rows()}
+    screen.go("#/run/" + ids["nan"]).wait(".facts", "not finite").wait(".chart text.empty", "no finite value here")
+    assert screen.count(".chart text.empty") == 1, "the other charts have values"
+    screen.go("#/evaluation/" + ids["nan"]).wait("main", "No validation is recorded")
+    screen.go("#/run/" + ids["long"]).wait(".facts", "2\u202f000\u202f000").wait(".chart path")
+    words = screen.script("return [...document.querySelectorAll('.panel:first-child .chart text')].map((node) => node.textContent)")
+    assert len(set(words)) == len(words), ("ticks that say the same", words)
+    screen.go("#/run/" + ids["top"]).wait("h2", "Top-3 accuracy")
+    screen.go("#/evaluation/" + ids["top"]).wait("[aria-label^='Each validation']", "Top-3 accuracy").wait("[aria-label^='Each validation']", "75.00 %")
+    screen.expect_no_error()
+
+
 def test_names_with_markup_stay_text(world: BoardWorld):
     """Names of folders, networks, hosts and events cannot become elements."""
     evil = "<img src=x onerror=alert(1)>&\"'"

@@ -56,6 +56,26 @@ def test_links_and_fifos_lead_nowhere(world: BoardWorld):
     assert board.process.wait(timeout=20) == 0
 
 
+def test_settings_of_others_name_nothing_to_open(world: BoardWorld):
+    """The page says why the records and checkpoints are not opened that a train.toml of another user names."""
+    folder = world.folder / "m" / "job"
+    write_run(folder, 20)
+    (world.folder / "elsewhere").mkdir()
+    settings = folder / "train.toml"
+    settings.write_text(f'network = "mlp"\ndata-train = "{world.data / "shapes_train.rec"}"\nmodel-prefix = "{world.folder / "elsewhere" / "m"}"\n')
+    board = world.board("m")
+    key = eventually(board.rows, "a run is found")[0]["id"]
+    data, model = f"/api/data?run={key}", f"/api/model?run={key}"
+    assert json.loads(board.ask(data)[1])["records"] and "no checkpoint yet" in board.ask(model)[1]
+    settings.chmod(0o666)
+    for question, what in ((data, "records"), (model, "checkpoints")):
+        code, text = board.ask(question)
+        assert code == 200 and json.loads(text)["missing"] == f"other users may write train.toml, so the board does not open the {what} that it names", text
+    assert board.ask(f"/api/sheet?run={key}")[0] == 404
+    screen = world.screen().open(board.url + "#/data/" + key).wait("main", "other users may write train.toml")
+    screen.go("#/model/" + key).wait("main", "does not open the checkpoints").expect_no_error()
+
+
 def test_a_folder_that_is_a_link_is_shown(world: BoardWorld):
     """The user named it."""
     write_run(world.folder / "disk" / "a-run", 20)

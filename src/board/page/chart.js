@@ -1,7 +1,7 @@
 // A chart of several curves: drawn as SVG, read by pointer and by keyboard, zoomed along its axis.
 
 import { el, svg, replace } from "./dom.js";
-import { exact, short, isNumber, ticks, duration, whole } from "./format.js";
+import { exact, short, isNumber, ticks, tickTexts, duration, whole } from "./format.js";
 
 const EDGE_LEFT = 58, EDGE_RIGHT = 12, EDGE_TOP = 8, EDGE_BOTTOM = 26, CHART_HEIGHT = 240;
 const PEN_DASHES = ["", "7 3", "2 3", "9 3 2 3"];
@@ -125,7 +125,8 @@ export class Chart {
       if (!data.smoothing && one.low) lists.push(inside(one.low), inside(one.high));
       lists.push(one.points.filter((point) => point.x >= from && point.x <= to).map((point) => point.y));
     }
-    let [low, high] = extent(lists, data.log) || [0, 1];
+    const seen = extent(lists, data.log);
+    let [low, high] = seen || [0, 1];
     const turn = data.log ? (value) => (value > 0 ? Math.log10(value) : NaN) : (value) => value;
     low = turn(low);
     high = turn(high);
@@ -133,7 +134,7 @@ export class Chart {
     low -= room;
     high += room;
     return {
-      width, height, from, to, low, high, turn,
+      width, height, from, to, low, high, turn, empty: seen === null,
       x: (value) => EDGE_LEFT + ((value - from) / (to - from)) * (width - EDGE_LEFT - EDGE_RIGHT),
       y: (value) => EDGE_TOP + ((high - turn(value)) / (high - low)) * (height - EDGE_TOP - EDGE_BOTTOM),
       back: (pixel) => from + ((pixel - EDGE_LEFT) / (width - EDGE_LEFT - EDGE_RIGHT)) * (to - from),
@@ -149,14 +150,16 @@ export class Chart {
     this.picture.setAttribute("viewBox", "0 0 " + width + " " + height);
     const parts = [];
     const rows = data.log ? logTicks(scale.low, scale.high) : ticks(scale.low, scale.high, 4);
-    for (const row of rows) {
-      const value = data.log ? Math.pow(10, row) : row, y = scale.y(value);
+    const values = data.log ? rows.map((row) => Math.pow(10, row)) : rows, texts = tickTexts(values);
+    for (const [i, value] of values.entries()) {
+      const y = scale.y(value);
       parts.push(svg("line", { class: "rule", x1: EDGE_LEFT, x2: width - EDGE_RIGHT, y1: y, y2: y }),
-        svg("text", { x: EDGE_LEFT - 6, y: y + 4, "text-anchor": "end" }, short(value)));
+        svg("text", { x: EDGE_LEFT - 6, y: y + 4, "text-anchor": "end" }, texts[i]));
     }
-    for (const column of ticks(scale.from, scale.to, Math.max(2, width / 110))) {
-      parts.push(tickLabel(scale.x(column), height - 8, tickText(data.axis, column), width));
-    }
+    const columns = ticks(scale.from, scale.to, Math.max(2, width / 110)), below = tickTexts(columns, data.axis);
+    columns.forEach((column, i) => parts.push(tickLabel(scale.x(column), height - 8, below[i], width)));
+    if (scale.empty)
+      parts.push(svg("text", { class: "empty", x: (EDGE_LEFT + width - EDGE_RIGHT) / 2, y: height / 2, "text-anchor": "middle" }, data.log ? "no value above 0 here" : "no finite value here"));
     parts.push(svg("line", { class: "axis", x1: EDGE_LEFT, x2: width - EDGE_RIGHT, y1: bottom, y2: bottom }));
     const clip = "clip" + (this.number = this.number || (Chart.count = (Chart.count || 0) + 1));
     parts.push(svg("clipPath", { id: clip }, svg("rect", { x: EDGE_LEFT - 5, y: 0, width: width - EDGE_LEFT - EDGE_RIGHT + 10, height: bottom + 5 })));
@@ -263,7 +266,7 @@ export class Chart {
 
   placeText(place) {
     if (this.data.axis === "time") return "after " + duration(place);
-    return (this.data.axis === "steps" ? "step " : "epoch ") + (this.data.axis === "steps" ? whole(place) : exact(Number(place.toFixed(4))));
+    return (this.data.axis === "steps" ? "step " : "epoch ") + (this.data.axis === "steps" ? whole(place) : exact(Number(place.toFixed(6))));
   }
 
   point(x, speak) {

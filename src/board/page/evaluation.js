@@ -2,8 +2,8 @@
 
 import { ask, isExport, picture } from "./api.js";
 import { el, note, panel, redraw, replace, svg, table } from "./dom.js";
-import { percent, short, whole } from "./format.js";
-import { RunHead } from "./run.js";
+import { isNumber, percent, short, whole } from "./format.js";
+import { RunHead, titleOf } from "./run.js";
 
 function confusion(matrix) {
   const most = Math.max(1, ...matrix.rows.map((row, i) => Math.max(...row.map((count, j) => (i === j ? 0 : count)))));
@@ -50,7 +50,8 @@ function validationColumns(validations) {
   }
   if (columns.length > 1) return columns;
   columns.push(["Loss", (each) => short(each.loss)], ["Accuracy", (each) => percent(each.accuracy)]);
-  if (validations.some((each) => Number.isFinite(each.top_k_accuracy))) columns.push(["Top-k accuracy", (each) => percent(each.top_k_accuracy)]);
+  const tops = new Set(validations.flatMap((each) => Object.keys(each).filter((name) => /^top_.*_accuracy$/.test(name) && isNumber(each[name]))));
+  for (const name of tops) columns.push([titleOf(name), (each) => percent(each[name])]);
   return columns;
 }
 
@@ -102,7 +103,7 @@ export class EvaluationPage {
   draw(found) {
     const { validations, ...report } = found;
     redraw(this.report, report, () => this.reportParts(found));
-    redraw(this.course, validations, () => [validations.length ? validationsPanel(validations) : null]);
+    redraw(this.course, validations, () => [validations.length ? validationsPanel(validations) : note("No validation is recorded: the first one comes at the end of an epoch, where the training has validation data.")]);
   }
 
   reportParts(found) {

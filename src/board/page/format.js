@@ -6,6 +6,11 @@ export function isNumber(value) {
   return typeof value === "number" && Number.isFinite(value);
 }
 
+// The loss of a run's last line. One that has grown beyond all numbers is not one that was never recorded.
+export function lossText(row) {
+  return row.diverged ? "not finite" : short(row.loss);
+}
+
 // Few digits, for tables and axes.
 export function short(value) {
   if (!isNumber(value)) return NONE;
@@ -107,6 +112,20 @@ export function ago(seconds, now) {
   if (past < 3600) return past / 60 + " min ago";
   if (past < 172800) return past / 3600 + " h ago";
   return past / 86400 + " d ago";
+}
+
+// Hours, minutes and seconds, where duration() would say the same of different times.
+function hoursText(seconds) {
+  const whole = Math.floor(seconds), two = (number) => String(number).padStart(2, "0");
+  const part = trimmed(seconds - whole, 3).slice(1);
+  return Math.floor(whole / 3600) + ":" + two(Math.floor(whole / 60) % 60) + ":" + two(whole % 60) + part;
+}
+
+// The words at the ticks of an axis: short, unless that makes neighbours the same.
+export function tickTexts(list, axis) {
+  const words = list.map(axis === "time" ? duration : short);
+  if (new Set(words).size === words.length) return words;
+  return list.map(axis === "time" ? hoursText : (value) => String(Number(value.toPrecision(12))));
 }
 
 const MOST_TICKS = 50;

@@ -4,7 +4,7 @@ import { el, note, replace, setText } from "./dom.js";
 import { ask, isExport } from "./api.js";
 import { Chart, keyOf, penOf } from "./chart.js";
 import { csvOf, fileName, save, savePng, svgText } from "./download.js";
-import { duration, percent, short, whole, isNumber } from "./format.js";
+import { duration, lossText, percent, short, whole, isNumber } from "./format.js";
 
 const RUN_POINTS = 800, CSV_POINTS = 20000;
 const RUN_PAUSE = 700; // milliseconds between two looks at a run that trains
@@ -13,8 +13,11 @@ const COLUMN_TITLES = { loss: "Loss", accuracy: "Accuracy", top_k_accuracy: "Top
   box_ap: "Average precision of boxes", box_ap50: "Average precision of boxes at overlap 0.50", mask_ap: "Average precision of masks", mask_ap50: "Average precision of masks at overlap 0.50" };
 const RUN_TABS = [["run", "Curves"], ["job", "Job"], ["logs", "Logs"], ["model", "Model"], ["data", "Data"], ["evaluation", "Evaluation"]];
 
+// The accuracy among the best k guesses has the k that the run asked for in its name.
+const TOP_COLUMN = /^top_(\d+)_accuracy$/;
+
 export function titleOf(column) {
-  return COLUMN_TITLES[column] || column.replace(/_/g, " ");
+  return COLUMN_TITLES[column] || column.replace(TOP_COLUMN, "Top-$1 accuracy").replace(/_/g, " ");
 }
 
 // The name of the run, its tabs, and what the table says of it.
@@ -44,7 +47,7 @@ export class RunHead {
     const fact = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, value));
     replace(this.facts,
       fact("Epochs", short(Number(row.epochs.toFixed(2))) + (isNumber(row.epochs_total) ? " / " + short(row.epochs_total) : "")),
-      fact("Step", whole(row.steps)), fact("Loss", short(row.loss)), fact("Validation", percent(row.validation_accuracy)),
+      fact("Step", whole(row.steps)), fact("Loss", lossText(row)), fact("Validation", percent(row.validation_accuracy)),
       fact("Best", percent(row.best_accuracy)), fact("Samples/s", short(row.speed)), fact("Workers", whole(row.workers)),
       fact("Training time", duration(row.seconds)));
   }
@@ -145,8 +148,11 @@ export class RunPage {
         for (const [name, value] of Object.entries(each))
           if (name !== "x" && isNumber(value)) names.add(name);
     }
-    const rank = (name) => (FIRST_COLUMNS.includes(name) ? FIRST_COLUMNS.indexOf(name) : FIRST_COLUMNS.length);
-    return [...names].sort((a, b) => rank(a) - rank(b) || a.localeCompare(b));
+    const rank = (name) => {
+      const at = FIRST_COLUMNS.indexOf(name.replace(TOP_COLUMN, "top_k_accuracy"));
+      return at < 0 ? FIRST_COLUMNS.length : at;
+    };
+    return [...names].sort((a, b) => rank(a) - rank(b) || a.localeCompare(b, undefined, { numeric: true }));
   }
 
   seriesOf(column) {
@@ -211,7 +217,8 @@ export class RunPage {
 
   // Each line of the file, as far as they are not too many; then a row stands for several, and says for how many.
   async saveCsv() {
-    const columns = this.columns(), rows = [], { axis, from, to } = this.view;
+    const { axis, from, to } = this.view, rows = [];
+    const columns = this.columns().filter((name) => [...this.answers.values()].some((answer) => answer.columns && answer.columns[name]));
     for (const id of this.ids) {
       const answer = await ask("/api/series", { run: id, axis, from, to, points: CSV_POINTS }).catch(() => this.answers.get(id));
       if (!answer || !answer.x) continue;

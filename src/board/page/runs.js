@@ -1,7 +1,7 @@
 // The table of all runs: it is sorted, filtered and kept up to date row by row.
 
 import { el, setText } from "./dom.js";
-import { ago, boardTime, duration, percent, secondsAgo, short, whole, isNumber, NONE } from "./format.js";
+import { ago, boardTime, duration, lossText, percent, secondsAgo, short, whole, isNumber, NONE } from "./format.js";
 import { csvOf, save } from "./download.js";
 import { RowWindow } from "./window.js";
 
@@ -14,7 +14,8 @@ export function progressOf(row) {
 
 function progressText(row) {
   if (!row.steps) return NONE;
-  const part = progressOf(row);
+  // A training that stopped early has not come to its last epoch.
+  const part = row.epochs_total > 0 ? Math.min(1, row.epochs / row.epochs_total) : null;
   const epochs = short(Number(row.epochs.toFixed(2)));
   return isNumber(row.epochs_total) ? epochs + " / " + short(row.epochs_total) + (part === null ? "" : " (" + Math.floor(100 * part) + " %)") : epochs;
 }
@@ -30,7 +31,7 @@ const TABLE_COLUMNS = [
   { name: "State", text: true, value: (row) => row.state, width: "8.5%" },
   { name: "Network", text: true, value: (row) => row.network || NONE, rare: true },
   { name: "Epochs", value: (row) => row.epochs, show: progressText, width: "12%" },
-  { name: "Loss", value: (row) => row.loss, show: (row) => short(row.loss) },
+  { name: "Loss", value: (row) => row.loss, show: lossText },
   { name: "Accuracy", value: (row) => row.accuracy, show: (row) => percent(row.accuracy) },
   { name: "Validation", value: (row) => row.validation_accuracy, show: (row) => percent(row.validation_accuracy), width: "7.2%" },
   { name: "Best", value: (row) => row.best_accuracy, show: (row) => percent(row.best_accuracy), rare: true },

@@ -2,7 +2,7 @@
 
 import { tickLabel } from "./chart.js";
 import { el, replace, svg } from "./dom.js";
-import { clock, duration, ticks } from "./format.js";
+import { clock, duration, ticks, tickTexts } from "./format.js";
 
 const LANE_HEIGHT = 22, LANE_LEFT = 110, LANE_RIGHT = 12, LANE_AXIS = 24;
 
@@ -52,11 +52,10 @@ export class Timeline {
     this.scale = { from, to, width, back: (pixel) => from + ((pixel - LANE_LEFT) / (width - LANE_LEFT - LANE_RIGHT)) * (to - from) };
     const seen = (begin, end) => end >= from && begin <= to;
     const parts = [];
-    for (const at of ticks(0, to - from, Math.max(2, width / 130))) {
-      parts.push(
-          svg("line", { class: "rule", x1: x(from + at), x2: x(from + at), y1: 0, y2: height - LANE_AXIS }),
-          tickLabel(x(from + at), height - 8, "+" + duration(from - view.begin + at), width));
-    }
+    const places = ticks(0, to - from, Math.max(2, width / 130)), texts = tickTexts(places.map((at) => from - view.begin + at), "time");
+    places.forEach((at, i) => parts.push(
+        svg("line", { class: "rule", x1: x(from + at), x2: x(from + at), y1: 0, y2: height - LANE_AXIS }),
+        tickLabel(x(from + at), height - 8, "+" + texts[i], width)));
     view.lanes.forEach((lane, i) => {
       const y = i * LANE_HEIGHT + 4, name = laneName(lane);
       parts.push(svg("text", { class: "lane", x: 0, y: y + 12 }, name.length > 15 ? name.slice(0, 14) + "\u2026" : name, svg("title", {}, name)));

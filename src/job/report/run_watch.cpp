@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/data/remote.hpp>
@@ -38,6 +40,12 @@ StepNumbers earlier_steps(const TrainRun& run, const Path& records) {
   return numbers;
 }
 
+// A round of local steps is one step of the run, and several updates.
+std::uint64_t steps_until(const TrainRun& run) {
+  const auto updates = static_cast<std::uint64_t>(std::max(1, run.options.local.steps));
+  return run.start ? run.start->state.updates / updates : 0;
+}
+
 }  // namespace
 
 RunWatch::RunWatch(Reporter& reporter, const TrainRun& run, const std::optional<Path>& steps)
@@ -52,7 +60,7 @@ RunWatch::RunWatch(Reporter& reporter, const TrainRun& run, const std::optional<
   if (const auto& folder = run.options.tensorboard) {
     const bool looks_back = steps && run.options.job.is_per_worker();
     observers_.add(board_.emplace(*folder, run.options.data, run.options.resume, reporter,
-                                  looks_back ? earlier_steps(run, *steps) : StepNumbers()));
+                                  looks_back ? earlier_steps(run, *steps) : StepNumbers(), steps_until(run)));
   }
 }
 

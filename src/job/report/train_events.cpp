@@ -21,13 +21,20 @@ void JsonEvents::on_event(const train::ReportEvent& event) {
 }
 
 BoardEvents::BoardEvents(const Path& folder, const config::DataOptions& data, bool resumed, Reporter& reporter,
-                         StepNumbers earlier)
-    : writer_(folder), data_(data), reporter_(reporter), restarts_(resumed), numbers_(std::move(earlier)) {
+                         StepNumbers earlier, std::uint64_t begin)
+    : writer_(folder),
+      data_(data),
+      reporter_(reporter),
+      restarts_(resumed),
+      numbers_(std::move(earlier)),
+      begin_(begin) {
   if (writer_.is_behind()) flush();
 }
 
 std::uint64_t BoardEvents::end_of(std::uint32_t epoch) const {
-  return step_ > 0 ? step_ : as_step(numbers_.last_of(epoch));
+  if (step_ > 0) return step_;
+  const double last = numbers_.last_of(epoch);
+  return last > 0 ? as_step(last) : begin_;
 }
 
 void BoardEvents::flush() {

@@ -33,8 +33,10 @@ class BoardEvents final : public train::IgnoringObserver {
  public:
   // `resumed`: the first step replaces it and what follows it in the folder's older files. `earlier`: the numbers of
   // the steps that other processes of the run reported; without them, all epochs are taken to have equally many steps.
+  // `begin`: the number of the step that the first one of this process follows on; an evaluation that is made up for
+  // before that step stands there.
   BoardEvents(const Path& folder, const config::DataOptions& data, bool resumed, Reporter& reporter,
-              StepNumbers earlier = {});
+              StepNumbers earlier = {}, std::uint64_t begin = 0);
   void forget_earlier() { numbers_ = {}; }
   void on_first_batch(const data::Batch& batch) override;
   void on_step(const train::StepReport& report) override;
@@ -52,6 +54,7 @@ class BoardEvents final : public train::IgnoringObserver {
   bool restarts_;
   std::set<std::string> complaints_{};
   StepNumbers numbers_;
+  const std::uint64_t begin_;
   std::uint64_t step_ = 0;  // number of the last step; 0: none was reported
 };
 

@@ -1,6 +1,7 @@
 #include "data_answers.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <dtrain/base/files.hpp>
 #include <dtrain/data/image.hpp>
@@ -13,9 +14,17 @@
 #include "common/far_settings.hpp"
 #include "common/set_variable.hpp"
 #include "common/temporary_folder.hpp"
+#include "reply.hpp"
 
 namespace dtrain::board {
 namespace {
+
+// With its train.toml, as this user's training writes it.
+RunPlace own_run(const Path& folder, const std::string& settings) {
+  std::filesystem::create_directories(folder);
+  write_file_atomic(folder / "train.toml", settings);
+  return {.folder = folder.string(), .settings = settings};
+}
 
 TEST(DataOfARun, HasNoNamesOfClassesWhereItsFilesContradictEachOther) {
   const TemporaryFolder folder;
@@ -27,7 +36,9 @@ TEST(DataOfARun, HasNoNamesOfClassesWhereItsFilesContradictEachOther) {
   write_file_atomic(folder / "a.pack.json", R"({"classes": ["cat"]})");
   write_file_atomic(folder / "b.pack.json", R"({"classes": ["owl"]})");
   const std::string a = folder / "a.rec", both = a + "," + std::string(folder / "b.rec");
-  const auto answer_of = [](const std::string& files) { return data_of({"", "data-train = \"" + files + "\"\n"}); };
+  const auto answer_of = [&](const std::string& files) {
+    return data_of(own_run(folder / "m-run", "data-train = \"" + files + "\"\n"));
+  };
   const Json one = answer_of(a), contradiction = answer_of(both);
   EXPECT_EQ(one.at("classes").as_array().at(0).at("name").as_string(), "cat");
   EXPECT_EQ(one.at("warning").as_string(), "");
@@ -47,9 +58,60 @@ TEST(DataOfARun, ShowsNoSecretOfAUrl) {
   for (const std::string name : {"a.rec", "a.idx"})
     store.put("s3://public/plain/" + name, bytes_of(read_file(folder / name)));
   const std::string secret = server.url("public/plain/a.rec?X-Amz-Signature=hidden");
-  const Json answer = data_of({"", "data-train = \"" + secret + "\"\n"});
+  const Json answer = data_of(own_run(folder / "m-run", "data-train = \"" + secret + "\"\n"));
   EXPECT_EQ(answer.at("records").as_number(), 1);
   EXPECT_EQ(answer.at("files").as_array().at(0).as_string(), server.url("public/plain/a.rec"));
+}
+
+// Others may write train.toml, or it is a link, or none of the settings stand there.
+TEST(DataOfARun, BehindS3NamesNothingOfThisMachine) {
+  for (const char* named : {"/etc/passwd", "s3://bucket/set,/etc/passwd", "http://169.254.0.1/set"}) {
+    const RunPlace run{"s3://bucket/m-run", std::string("data-train = \"") + named + "\"\n"};
+    EXPECT_THROW(data_of(run), Missing) << named;
+  }
+}
+
+TEST(DataOfARun, IsNotOpenedWhereAnotherUserMayHaveNamedIt) {
+  const TemporaryFolder folder;
+  data::RecordWriter writer(folder / "a.rec");
+  writer.add(0, 0, bytes_of("no picture"));
+  writer.finish();
+  const RunPlace run = own_run(folder / "m-run", "data-train = \"a\"\n");
+  const Path settings = folder / "m-run/train.toml";
+  const auto why = [&]() -> std::string {
+    EXPECT_THROW(sheet_of(run), Missing);
+    try {
+      data_of(run);
+    } catch (const Missing& refusal) {
+      return refusal.what();
+    }
+    return "opened";
+  };
+  EXPECT_EQ(data_of(run).at("records").as_number(), 1);
+  using std::filesystem::perms;
+  std::filesystem::permissions(settings, perms::group_write, std::filesystem::perm_options::add);
+  EXPECT_EQ(data_of(run).at("records").as_number(), 1) << "the group of a user has often no other member";
+  std::filesystem::permissions(settings, perms::others_write, std::filesystem::perm_options::add);
+  EXPECT_EQ(why(), "other users may write train.toml, so the board does not open the records that it names");
+  std::filesystem::rename(settings, folder / "elsewhere.toml");
+  std::filesystem::create_symlink(folder / "elsewhere.toml", settings);
+  EXPECT_NE(why(), "opened") << "a link";
+  std::filesystem::remove(settings);
+  write_file_atomic(settings, "data-train = \"b\"\n");
+  EXPECT_NE(why(), "opened") << "other settings than those that the board has read";
+}
+
+TEST(DataOfARun, OfAnotherUserIsNotOpened) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root may give a file to another user";
+  const TemporaryFolder folder;
+  const RunPlace run = own_run(folder / "m-run", "data-train = \"/nothing/here\"\n");
+  ASSERT_EQ(::chown((folder / "m-run/train.toml").c_str(), 1, 1), 0);
+  try {
+    data_of(run);
+    ADD_FAILURE() << "the data were looked for";
+  } catch (const Missing& refusal) {
+    EXPECT_EQ(std::string(refusal.what()).find("train.toml belongs to "), 0u) << refusal.what();
+  }
 }
 
 // What newest_network() reads of a checkpoint.
@@ -70,7 +132,7 @@ TEST(SheetOfARun, HasThePixelsOfTheCheckpointRatherThanOfTheSettings) {
   data::RecordWriter writer(folder / "a.rec");
   writer.add(0, 0, bytes_of(data::encode_image({3, 8, 8, std::vector<std::uint8_t>(192, 200)}, data::Encoding::raw)));
   writer.finish();
-  const RunPlace run{folder / "m-run", "data-train = \"a\"\nimage-shape = \"3,8,8\"\nnum-classes = 2\n"};
+  const RunPlace run = own_run(folder / "m-run", "data-train = \"a\"\nimage-shape = \"3,8,8\"\nnum-classes = 2\n");
   EXPECT_EQ(sheet_in(run).w, 2 + 8 * 2 + 2);
   nn::GraphBuilder builder("small", {3, 4, 4});
   write_manifest(folder / "m", builder.finish(builder.add("fc1", nn::Dense{2}, {0})),
@@ -97,7 +159,7 @@ TEST(SheetOfARun, HasTheWholePicturesOfADetector) {
                                {"rgb_mean", Json::array({0, 0, 0})},
                                {"rgb_std", Json::array({1, 1, 1})},
                                {"crop", "none"}}));
-  const data::Image sheet = sheet_in({folder / "m-run", "data-train = \"a\"\n"});
+  const data::Image sheet = sheet_in(own_run(folder / "m-run", "data-train = \"a\"\n"));
   ASSERT_EQ(sheet.w, 2 + kSide + 2);
   const auto level = [&](int x, int y) { return sheet.pixels[static_cast<std::size_t>((y * sheet.w + x) * sheet.c)]; };
   EXPECT_EQ(level(2 + kSide / 2, 2 + kSide / 4), 255) << "twice as wide as high, above";

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <dtrain/base/files.hpp>
+#include <dtrain/net/ssh.hpp>
 
 #include "common/temporary_folder.hpp"
 #include "reply.hpp"
@@ -74,6 +75,20 @@ TEST_F(Reports, AreNoLinks) {
   EXPECT_EQ(chosen("a-report"), "none");
   EXPECT_EQ(chosen("c-report"), "none");
   EXPECT_EQ(chosen(), "none");
+}
+
+TEST(ValidationFigures, NameTheBestGuessesThatTheRunAskedFor) {
+  const Json named = Json::parse(R"({"event":"evaluation","loss":null,"top_k":3,"top_k_accuracy":0.75})", "an event");
+  EXPECT_EQ(validation_figures(named).dump(), R"({"loss":null,"top_3_accuracy":0.75})");
+  const Json old = Json::parse(R"({"event":"evaluation","top_k_accuracy":0.75})", "an event of an earlier version");
+  EXPECT_EQ(validation_figures(old).dump(), R"({"top_k_accuracy":0.75})");
+}
+
+TEST_F(Reports, AreWrittenByACommandThatAShellTakes) {
+  Json answer = Json::object({});
+  add_report(answer, {(scratch_.path() / "it's-run").string(), {}}, *parse_target("/"));
+  const std::string quoted = net::shell_quoted((scratch_.path() / "it's").string());
+  EXPECT_EQ(answer.at("hint").as_string().find("`dtrain eval " + quoted + " --report "), 0u) << answer.dump();
 }
 
 TEST(ValidationFigures, OfADetectorAreAveragePrecisions) {

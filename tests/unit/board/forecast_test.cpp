@@ -50,6 +50,18 @@ TEST(Forecast, BeginsAnewWhereTheTrainingDoes) {
   EXPECT_NEAR(made.epochs_done, 1.6, 1e-9);
 }
 
+// One worker of two leaves behind 10 of 30 steps, so that 40 are left.
+TEST(Forecast, KnowsHowMuchOfTheEpochIsDoneWhereAWorkerLeft) {
+  const auto step = [](int second, int number, int steps) {
+    return fmt::format(
+        R"({{"time":"2026-01-31T12:00:{:02}.000000Z","epoch":0,"step":{},"steps":{},"samples":64,"seconds":1}})"
+        "\n",
+        second, number, steps);
+  };
+  const std::string course = kBegin + step(0, 0, 30) + step(10, 9, 30) + step(50, 29, 50);
+  EXPECT_NEAR(forecast_of(course, kSettings).epochs_done, 2 / 3.0, 1e-9);
+}
+
 TEST(Forecast, ReadsTheEndOfALongRecord) {
   std::string steps = kBegin;
   while (steps.size() < (3u << 20)) steps += line(0, 0, 1, 64);

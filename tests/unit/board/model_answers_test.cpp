@@ -6,6 +6,7 @@
 #include <dtrain/data/record.hpp>
 
 #include "common/temporary_folder.hpp"
+#include "reply.hpp"
 #include "train/small_checkpoint.hpp"
 
 namespace dtrain::board {
@@ -33,6 +34,41 @@ TEST(SpreadOfARun, NamesTheStateByTheOptimizer) {
   EXPECT_EQ(name_with(nn::OptimizerKind::rmsprop), "Averaged squares");
   EXPECT_EQ(name_with(nn::OptimizerKind::ftml), "Averaged squares");
   EXPECT_EQ(name_with(nn::OptimizerKind::adagrad), "Sum of squares");
+}
+
+// A train.toml that this user did not write leads to no checkpoints elsewhere, and no link beside the run is followed.
+TEST(PlaceOfARun, OfAnotherUserHasTheCheckpointsBesideItAlone) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "jobs/job");
+  train::save_checkpoint({folder / "elsewhere", 1}, train::small_checkpoint());
+  const auto with = [&](const std::string& prefix, bool is_own) {
+    const RunPlace run{folder / "jobs/job", "model-prefix = \"" + prefix + "\"\n"};
+    write_file_atomic(folder / "jobs/job/train.toml", is_own ? run.settings : "");
+    return run;
+  };
+  const auto shows = [](const RunPlace& run) {
+    try {
+      model_of(run, *parse_target("/api/model"));
+      return true;
+    } catch (const Missing&) {
+      EXPECT_THROW(spread_of(run, *parse_target("/api/spread")), Missing);
+      return false;
+    }
+  };
+  const std::string elsewhere = folder / "elsewhere", beside = folder / "jobs/m";
+  EXPECT_TRUE(shows(with(elsewhere, true)));
+  EXPECT_EQ(with(elsewhere, false).prefix(), "");
+  EXPECT_FALSE(shows(with(elsewhere, false)));
+  train::save_checkpoint({beside, 1}, train::small_checkpoint());
+  EXPECT_TRUE(shows(with(beside, false)));
+  for (const char* ending : {"-0001.json", "-0001.safetensors"}) {
+    std::filesystem::remove(beside + ending);
+    std::filesystem::create_symlink(elsewhere + ending, beside + ending);
+    EXPECT_FALSE(shows(with(beside, false))) << ending;
+    EXPECT_TRUE(shows(with(beside, true))) << ending;
+    std::filesystem::remove(beside + ending);
+    std::filesystem::copy_file(elsewhere + ending, beside + ending);
+  }
 }
 
 // As the training had them, which was started in the folder above the run's.

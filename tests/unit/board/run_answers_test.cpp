@@ -75,6 +75,21 @@ TEST(Series, HasTheAveragePrecisionOfMasksWhereThereIsOne) {
   EXPECT_EQ(table.at("validations").as_array().at(1).at("masks").at("ap50").as_number(), -1);
 }
 
+TEST(Series, HasTheAccuracyAmongTheGuessesThatWereAskedFor) {
+  board::Run run("/m/a-run", "a");
+  board::Run::News news;
+  news.steps.lines = lines(3);
+  news.events.lines =
+      R"({"time":"2026-01-31T00:00:01.000000Z","event":"evaluation","epoch":0,"loss":1,"accuracy":0.5,"top_k":5,)"
+      R"("top_k_accuracy":0.75})"
+      "\n";
+  run.apply(std::move(news));
+  OneFile file(lines(3));
+  const Json answer = Json::parse(Series(run, *parse_target("/api/series")).answer(file).body, "the answer");
+  EXPECT_EQ(answer.at("validations").as_array().at(0).at("top_5_accuracy").as_number(), 0.75);
+  EXPECT_EQ(validations_of(run).at("validations").as_array().at(0).at("top_5_accuracy").as_number(), 0.75);
+}
+
 TEST(Series, ShowsWhatIsInMemoryWhereTheFileIsAway) {
   OneFile gone("");
   const Json answer = series(lines(3000), gone, "from=1001&to=1003");

@@ -58,6 +58,18 @@ TEST(Run, TheLossIsThatOfTheLastLineAndTheSpeedAMeanOfSeveral) {
   EXPECT_EQ(row.at("speed").as_number(), 15);
 }
 
+TEST(Run, SaysThatTheLossIsNotFinite) {
+  board::Run run("/m/a-run", "a");
+  const auto diverged = [&](const std::string& lines) {
+    run.apply(news(lines, ""));
+    return run.row(0, false).at("diverged").as_bool();
+  };
+  EXPECT_FALSE(diverged(""));
+  EXPECT_FALSE(diverged("{\"time\":\"2026-01-31T23:59:10.000000Z\",\"epoch\":0,\"step\":0,\"steps\":9,\"loss\":1}\n"));
+  EXPECT_TRUE(
+      diverged("{\"time\":\"2026-01-31T23:59:11.000000Z\",\"epoch\":0,\"step\":1,\"steps\":9,\"loss\":null}\n"));
+}
+
 TEST(Run, TheRowFollowsTheRecords) {
   board::Run run("/m/a-run", "a");
   run.apply(news("", event(10, "\"event\":\"host_starting\",\"host\":\"w1\"") +

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include <dtrain/base/error.hpp>
@@ -85,6 +86,29 @@ TEST(StepColumns, AResumeGoesBackOnTheAxisOfSteps) {
     again.add(std::string_view(text).substr(columns.ends()[row - 1]), columns.ends()[row - 1]);
     EXPECT_EQ(again.steps(),
               std::vector<double>(columns.steps().begin() + static_cast<std::ptrdiff_t>(row), columns.steps().end()));
+  }
+}
+
+std::string step_of(int second, int step, int steps) {
+  return line(second, "\"epoch\":1,\"step\":" + std::to_string(step) + ",\"steps\":" + std::to_string(steps));
+}
+
+TEST(StepColumns, EpochsDoNotGoBackWhereWorkersLeave) {
+  StepColumns columns;
+  const std::string text = line(10, "\"begins\":true") + end_of_epoch(11, 0, 30) + step_of(12, 4, 30) +
+                           step_of(13, 9, 30) + step_of(14, 10, 50) + step_of(15, 29, 50) + step_of(16, 34, 40) +
+                           step_of(17, 39, 40) + end_of_epoch(18, 2, 60);
+  columns.add(text);
+  const std::vector<double>& epochs = columns.epochs();
+  EXPECT_TRUE(std::ranges::is_sorted(epochs)) << testing::PrintToString(epochs);
+  EXPECT_EQ(epochs[6], 2);
+  EXPECT_EQ(columns.most_epochs(), 3);
+  // The same lines, from each of them on.
+  for (std::size_t row = 1; row < columns.size(); ++row) {
+    const TrainingClock clock = columns.clock().as_of(columns.begins()[row - 1], columns.at()[row - 1]);
+    StepColumns again = columns.for_lines_behind(row, clock);
+    again.add(std::string_view(text).substr(columns.ends()[row - 1]), columns.ends()[row - 1]);
+    EXPECT_EQ(again.epochs(), std::vector<double>(epochs.begin() + static_cast<std::ptrdiff_t>(row), epochs.end()));
   }
 }
 

@@ -125,6 +125,23 @@ TEST_F(ResumedRun, WithoutRecordsCountsTheUpdatesOfItsCheckpoint) {
   EXPECT_EQ(steps_of({step_of(2, 7, 12), step_of(3, 0, 15)}), (Numbers{58, 63}));
 }
 
+// The process before ended between the checkpoint of an epoch and its evaluation.
+TEST_F(ResumedRun, MakesUpForAnEvaluationWhereItsCheckpointStands) {
+  run_.options.job.batch = train::ElasticBatch::fixed_global;
+  run_.start.emplace();
+  run_.start->cursor.epoch = 2;
+  run_.start->state.updates = 50;
+  {
+    RunWatch watch(reporter_, run_);
+    train::EvaluationReport evaluation;
+    evaluation.epoch = 1;
+    watch.observers().on_evaluation(evaluation);
+    watch.observers().on_step(step_of(2, 0, 25));
+  }
+  EXPECT_EQ(steps_with(folder_ / "tb", "validation/loss"), Numbers{50});
+  EXPECT_EQ(steps_with(folder_ / "tb", "train/loss"), Numbers{51});
+}
+
 TEST_F(ResumedRun, OfAFixedBatchHasEquallyManyStepsAnEpoch) {
   run_.options.job.batch = train::ElasticBatch::fixed_global;
   EXPECT_EQ(steps_of({step_of(2, 7, 12), step_of(3, 0, 12)}), (Numbers{32, 37}));
