@@ -6,9 +6,11 @@ Its objects are /BUCKET/KEY, and the same below /storage/v1/s3, as behind a gate
 misbehaves (s3_faults.py), anything else is served as it should be. The bucket "elsewhere" lives in eu-west-1, all others
 in us-east-1. Lists of uploads in buckets "unsaid..." do not tell which checksums their parts have, as on servers other
 than AWS. Lists of the bucket "endless" ignore where they are to go on, those of "tokenless" do not say it. A HEAD of
-"boasts/..." states a size that no memory holds. Objects "unversioned/..." have no ETag. Counts are kept per path.
+"boasts/..." states a size that no memory holds. Objects "unversioned/..." have no ETag, and "dated/..." have
+Last-Modified in its place. Counts are kept per path.
 """
 import base64
+import email.utils
 import hashlib
 import hmac
 import http.server
@@ -20,6 +22,7 @@ import sys
 import threading
 import time
 import urllib.parse
+import zlib
 
 from key_giver import KeyGiver
 from s3_faults import Faults
@@ -172,6 +175,9 @@ class Handler(http.server.BaseHTTPRequestHandler, Faults, KeyGiver):
         return Server.etags[self.path][1]
 
     def version(self):
+        if self.word == "dated":
+            seconds = zlib.crc32(self.object())  # another content has another time
+            return [("Last-Modified", email.utils.formatdate(seconds, usegmt=True))]
         return [] if self.word == "unversioned" else [("ETag", self.etag())]
 
     def get_object(self):

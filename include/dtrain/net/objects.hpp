@@ -29,6 +29,9 @@ struct ObjectState {
   std::uint64_t size = 0;
   std::string etag{};      // with its quotes; empty: the server has none
   std::string checksum{};  // base64 of CRC-32C, "...-N" over N parts; empty: the server has none
+  // As the server writes it, and only where it has no ETag; empty: it has none either. With the size it shows that the
+  // object changed, and not that it stayed the same: within a second it may change unseen.
+  std::string last_modified{};
 };
 
 // More than any manifest of a checkpoint or document of a data set has.
@@ -59,7 +62,8 @@ struct ObjectLimits {
 };
 
 // Safe for concurrent use. Throws AwsError (a RemoteError with the service's code), DataError (an object that was
-// replaced: names both ETags), UsageError (URL, credentials), Stopped.
+// replaced: names both ETags, or without them both times of its last change or both sizes), UsageError (URL,
+// credentials), Stopped.
 class ObjectStore {
  public:
   explicit ObjectStore(AwsSettings settings = {}, ObjectLimits limits = {});

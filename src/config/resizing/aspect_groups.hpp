@@ -18,8 +18,10 @@ void check_aspect_groups(const TrainOptions& options, const backend::Backend& ba
 
 // The same sizes as shapes of images.
 std::vector<nn::Shape> group_shapes(const DataOptions& options);
-// Whether a checkpoint's pictures are computed in its groups: where it has some, and the backend can. The answers are
-// the same, of less work.
+// Whether a checkpoint's pictures are computed in its groups: where it has some, and the backend can, as they were in
+// training, and with less work. Another backend computes each picture in the whole input: at the same scale, but with
+// more zeros around it, which pass through biases and norms and get anchors of their own. So boxes and scores differ
+// between the two, a little.
 bool computes_in_groups(const DataOptions& options, const backend::Backend& backend);
 // What evaluates a checkpoint of the graph.
 std::unique_ptr<backend::Executable> compile_evaluation(const backend::Backend& backend, const nn::Graph& graph,

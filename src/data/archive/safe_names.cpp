@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
@@ -22,8 +23,10 @@ void check_stays_inside(std::string_view name, std::string_view source) {
 }
 
 bool is_of_other_programs(const Path& name) {
+  constexpr std::array<std::string_view, 7> kFolders{
+      "__MACOSX", "@eaDir", "#recycle", "@Recycle", "lost+found", "$RECYCLE.BIN", "System Volume Information"};
   const std::string text = name.string();
-  return text == "__MACOSX" || (text.starts_with('.') && text != "." && text != "..");
+  return std::ranges::find(kFolders, text) != kFolders.end() || (text.starts_with('.') && text != "." && text != "..");
 }
 
 bool is_hidden_path(const Path& path) { return std::any_of(path.begin(), path.end(), is_of_other_programs); }

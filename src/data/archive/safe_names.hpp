@@ -13,7 +13,8 @@ bool stays_inside(std::string_view name);
 void check_stays_inside(std::string_view name, std::string_view source);
 
 // Whether a folder or a file of this name, without folders, is what other programs keep beside pictures:
-// .ipynb_checkpoints of Jupyter, ._1.jpg and __MACOSX of macOS.
+// .ipynb_checkpoints of Jupyter, ._1.jpg and __MACOSX of macOS, thumbnails (@eaDir) and removed files (#recycle) of
+// network drives, lost+found and "System Volume Information" of file systems, which only their owner can list.
 bool is_of_other_programs(const Path& name);
 // Whether a part of the path is.
 bool is_hidden_path(const Path& path);

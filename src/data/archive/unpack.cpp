@@ -29,7 +29,7 @@ class Archive {
   Archive(net::ObjectStore& store, const std::string& from) : store_(store), url_(from) {
     if (is_remote(from)) {
       state_ = store.state(from);
-      version_ = fmt::format("{} {}", state_.size, state_.etag);
+      version_ = fmt::format("{} {}{}", state_.size, state_.etag, state_.last_modified);
     } else {
       local_ = MappedFile(from);
       state_.size = local_.bytes().size();

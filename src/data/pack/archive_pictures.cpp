@@ -149,8 +149,10 @@ MembersByFolder pictures_by_folder(const std::vector<ArchiveMember>& members, Pa
   MembersByFolder folders;
   for (std::size_t i = 0; i < members.size(); ++i) {
     const Path name = members[i].name;
-    if (!is_picture(name)) continue;
-    if (is_hidden_path(name)) {
+    const bool is_hidden = is_hidden_path(name);
+    if (!is_picture(name)) {
+      if (!is_hidden && name.has_filename()) list.skipped[skipped_by_ending(name)].push_back(name.string());
+    } else if (is_hidden) {
       list.skipped[kHidden].push_back(name.string());
     } else {
       folders[name.parent_path()].push_back(i);

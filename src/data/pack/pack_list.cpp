@@ -66,11 +66,14 @@ FolderContent read_folder(const Path& root, const Path& below) {
   return content;
 }
 
-// Documents and arrays that data sets keep beside each picture. There are as many of them as pictures, so that opening
-// each one would take long where files are far away.
+// Documents and arrays that data sets keep beside each picture, and what cameras and photographers' programs keep
+// there: edits (.aae, .xmp), and thumbnails of films and raw files (.thm), which are small JPEG files and would be
+// taken for pictures. There are as many of them as pictures, so that opening each one would take long where files are
+// far away.
 bool is_companion(const Path& file) {
-  constexpr std::array<std::string_view, 14> kEndings{".cls", ".csv", ".html", ".json", ".mat", ".md",   ".npy",
-                                                      ".npz", ".pts", ".tsv",  ".txt",  ".xml", ".yaml", ".yml"};
+  constexpr std::array<std::string_view, 17> kEndings{".aae", ".cls", ".csv", ".html", ".json", ".mat",
+                                                      ".md",  ".npy", ".npz", ".pts",  ".thm",  ".tsv",
+                                                      ".txt", ".xml", ".xmp", ".yaml", ".yml"};
   return std::ranges::find(kEndings, lower_case(file.extension().string())) != kEndings.end();
 }
 
@@ -96,18 +99,26 @@ void take_pictures_by_content(const Path& folder, FolderContent& content) {
 }
 
 void skip(const FolderContent& content, const Path& below, PackList& list) {
-  for (const std::string& name : content.others) {
-    const std::string ending = Path(name).extension().string();
-    list.skipped[ending.empty() ? "no ending" : ending].push_back((below / name).string());
-  }
+  for (const std::string& name : content.others)
+    list.skipped[skipped_by_ending(name)].push_back((below / name).string());
   for (const std::string& name : content.hidden) list.skipped[kHidden].push_back((below / name).string());
   for (const std::string& name : content.lost) list.skipped[kLostLink].push_back((below / name).string());
   for (const std::string& name : content.back) list.skipped[kLeadsBack].push_back((below / name).string());
 }
 
-// The order of os.walk with names sorted: a folder's own pictures, then its folders. False: there is no picture in it
-// or below it.
-bool walk(const Path& below, int depth, PackList& list) {
+// Whether a link leads to a folder that the walk from `start` (without links) comes to by itself: its pictures would be
+// of two classes, that of the folder and that of the link.
+bool leads_to_walked(const Path& link, const Path& start) {
+  std::error_code error;
+  if (start.empty() || !std::filesystem::is_symlink(link, error)) return false;
+  const Path target = std::filesystem::canonical(link, error);
+  const auto behind = error ? std::nullopt : path_behind(target, start);
+  return behind && !behind->empty() && !is_hidden_path(*behind);
+}
+
+// The order of os.walk with names sorted: a folder's own pictures, then its folders. `start`: where the walk began,
+// without links. False: there is no picture in it or below it.
+bool walk(const Path& start, const Path& below, int depth, PackList& list) {
   constexpr int kDeepest = 64;
   if (depth > kDeepest) {
     throw DataError(fmt::format("{}: more than {} folders inside each other", (list.root / below).string(), kDeepest),
@@ -124,7 +135,9 @@ bool walk(const Path& below, int depth, PackList& list) {
   bool has_pictures = !content.pictures.empty();
   const std::size_t named = list.empty_folders.size();
   for (const std::string& name : content.folders) {
-    if (walk(below / name, depth + 1, list)) {
+    if (leads_to_walked(list.root / below / name, start)) {
+      list.skipped[kPackedItself].push_back((below / name).string());
+    } else if (walk(start, below / name, depth + 1, list)) {
       has_pictures = true;
     } else {
       list.empty_folders.push_back((below / name).string());
@@ -134,11 +147,18 @@ bool walk(const Path& below, int depth, PackList& list) {
   return has_pictures;
 }
 
+// The folder `below` and all below it.
+void walk_from(const Path& below, PackList& list) {
+  std::error_code error;
+  const Path folder = list.root / below;
+  walk(std::filesystem::canonical(folder.empty() ? Path(".") : folder, error), below, 0, list);
+}
+
 // The classes of a split, named without it: train/cat and val/cat are both "cat".
 PackList list_split(const Path& root, const Path& split) {
   PackList list;
   list.root = root;
-  walk(split, 0, list);
+  walk_from(split, list);
   for (std::string& name : list.classes) name = Path(name).lexically_relative(split).string();
   return list;
 }
@@ -178,12 +198,21 @@ bool is_picture(const Path& file) {
   return std::ranges::find(kEndings, lower_case(file.extension().string())) != kEndings.end();
 }
 
-// The raw files of cameras, from .cr2 on, begin as TIFF files do, with a thumbnail for the first image.
+// Raw files of cameras, and the slides of microscopes' scanners, often begin as TIFF files do: with a thumbnail, or
+// with a slide of billions of pixels, for the first image.
 bool is_unread_picture(std::string_view ending) {
-  constexpr std::array<std::string_view, 23> kEndings{".gif", ".heic", ".heif", ".avif", ".jp2", ".jxl", ".svg", ".cr2",
-                                                      ".nef", ".nrw",  ".arw",  ".sr2",  ".dng", ".gpr", ".pef", ".srw",
-                                                      ".3fr", ".iiq",  ".erf",  ".kdc",  ".dcr", ".mef", ".mos"};
+  constexpr auto kEndings = std::to_array<std::string_view>(
+      {".gif", ".heic", ".heif", ".hif", ".avif", ".jp2", ".j2k",  ".jxl", ".svg", ".psd",  ".psb",
+       ".exr", ".tga",  ".ppm",  ".pgm", ".pbm",  ".pnm",  // other programs write them
+       ".cr2", ".cr3",  ".crw",  ".nef", ".nrw",  ".arw", ".sr2",  ".srf", ".dng", ".gpr",  ".pef",
+       ".srw", ".raf",  ".orf",  ".rw2", ".rwl",  ".x3f", ".mrw",  ".3fr", ".fff", ".iiq",  ".erf",
+       ".kdc", ".dcr",  ".k25",  ".mef", ".mos",  ".svs", ".ndpi", ".scn", ".bif", ".mrxs", ".vms"});
   return std::ranges::find(kEndings, lower_case(ending)) != kEndings.end();
+}
+
+std::string skipped_by_ending(const Path& file) {
+  const std::string ending = file.extension().string();
+  return ending.empty() ? "no ending" : ending;
 }
 
 PackList list_folder(const Path& folder) {
@@ -193,7 +222,7 @@ PackList list_folder(const Path& folder) {
   PackList list;
   list.root = folder;
   list.of_folder = true;
-  walk({}, 0, list);
+  walk_from({}, list);
   settle_classes(folder, list.classes);
   return list;
 }

@@ -56,6 +56,24 @@ FinishedShard from_json(const Json& json, const Path& folder) {
   return shard;
 }
 
+// Of a whole journal, or of one of its earlier sets.
+EarlierSet earlier_set_from(const Json& json) {
+  EarlierSet set{.classes = json.at("classes"), .files = {}};
+  for (const Json& each : json.at("files").as_array())
+    set.files[each.at("file").as_string()] = static_cast<std::uint64_t>(each.at("bytes").as_integer());
+  return set;
+}
+
+Json to_json(const std::vector<EarlierSet>& sets) {
+  Json all = Json::array();
+  for (const EarlierSet& set : sets) {
+    Json files = Json::array();
+    for (const auto& [name, bytes] : set.files) files.push_back(Json::object({{"file", name}, {"bytes", bytes}}));
+    all.push_back(Json::object({{"classes", set.classes}, {"files", files}}));
+  }
+  return all;
+}
+
 Json names_json(const std::vector<std::string>& names) { return Json(Json::Array(names.begin(), names.end())); }
 
 // As a file gives them back: what is no UTF-8 is replaced.
@@ -76,12 +94,14 @@ void PackJournal::begin(const std::vector<Path>& planned) {
   for (const Path& rec : made_before()) {
     if (!finished(rec)) earlier_.push_back(rec.filename().string());
   }
+  drop_replaced_sets();
   if (!takes_up_) write();
 }
 
 void PackJournal::forget_earlier() {
   if (earlier_.empty()) return;
   earlier_.clear();
+  earlier_sets_.clear();
   write();
 }
 
@@ -107,7 +127,14 @@ void PackJournal::read() try {
     if (!names) continue;
     for (const Json& name : names->as_array()) note_named(name.as_string(), *files);
   }
-  if (json.at("plan").as_string() != plan_ || json.at("classes") != names_in_file(classes_)) return;
+  note_earlier_sets(json);
+  if (json.at("plan").as_string() != plan_ || json.at("classes") != names_in_file(classes_)) {
+    EarlierSet replaced = earlier_set_from(json);
+    for (EarlierSet& set : earlier_sets_)
+      std::erase_if(set.files, [&](const auto& file) { return replaced.files.contains(file.first); });
+    earlier_sets_.push_back(std::move(replaced));
+    return;
+  }
   for (const Json& each : json.at("files").as_array()) finished_.push_back(from_json(each, path_.parent_path()));
   takes_up_ = true;
 } catch (const DataError&) {
@@ -122,6 +149,21 @@ void PackJournal::note_named(const std::string& name, std::set<Path>& files) con
   if (is_own) files.insert(file);
 }
 
+void PackJournal::note_earlier_sets(const Json& journal) {
+  const Json* const sets = journal.find("earlier_sets");
+  if (!sets) return;
+  for (const Json& set : sets->as_array()) earlier_sets_.push_back(earlier_set_from(set));
+}
+
+// Files that are gone or finished by this plan are of no earlier set any more.
+void PackJournal::drop_replaced_sets() {
+  for (EarlierSet& set : earlier_sets_) {
+    std::erase_if(set.files,
+                  [&](const auto& file) { return std::ranges::find(earlier_, file.first) == earlier_.end(); });
+  }
+  std::erase_if(earlier_sets_, [](const EarlierSet& set) { return set.files.empty(); });
+}
+
 std::vector<Path> PackJournal::made_before() const {
   std::vector<Path> there;
   std::ranges::copy_if(named_, std::back_inserter(there), [](const Path& rec) { return std::filesystem::exists(rec); });
@@ -134,6 +176,7 @@ void PackJournal::write() const {
   Json journal =
       Json::object({{"schema", kSchema}, {"plan", plan_}, {"classes", names_json(classes_)}, {"files", files}});
   if (!earlier_.empty()) journal["earlier"] = names_json(earlier_);
+  if (!earlier_sets_.empty()) journal["earlier_sets"] = to_json(earlier_sets_);
   if (!unfinished_.empty()) journal["unfinished"] = names_json({unfinished_.begin(), unfinished_.end()});
   write_file_atomic(path_, journal.dump(1) + "\n");
 }

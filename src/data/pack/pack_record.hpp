@@ -1,9 +1,12 @@
 // PREFIX.pack.json: what a run of data pack set out to do and which of its files are finished.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 
+#include <dtrain/base/json.hpp>
 #include <dtrain/data/pack.hpp>
 
 #include "pictures.hpp"
@@ -13,6 +16,13 @@ namespace dtrain::data {
 struct FinishedShard {
   PackResult::File file;
   std::vector<PackProblem> problems;
+};
+
+// Files of an earlier set with their sizes, and the names of its classes, which others than those of the plan may be:
+// a run that makes a set of its own files, and was interrupted, finds the names here (class_names()).
+struct EarlierSet {
+  Json classes;
+  std::map<std::string, std::uint64_t> files;  // bytes by name
 };
 
 class PackJournal {
@@ -43,6 +53,8 @@ class PackJournal {
  private:
   void read();
   void note_named(const std::string& name, std::set<Path>& files) const;
+  void note_earlier_sets(const Json& journal);
+  void drop_replaced_sets();
   void write() const;
 
   Path path_;
@@ -54,6 +66,7 @@ class PackJournal {
   std::set<Path> named_, left_unfinished_;
   std::set<std::string> unfinished_;  // names of files that this plan has yet to make
   std::vector<std::string> earlier_;  // names of files of earlier sets
+  std::vector<EarlierSet> earlier_sets_;
 };
 
 }  // namespace dtrain::data

@@ -48,8 +48,10 @@ bool begins_as_picture(const Path& file);
 std::string lost_link(const Path& file);
 // The same bytes. Throws DataError for a file without any.
 SourceBytes with_content(SourceBytes file);
-// Reasons of PackList::skipped.
+// Why a file is left out that is no picture: its ending. A reason of PackList::skipped, as are:
+std::string skipped_by_ending(const Path& file);
 inline constexpr const char* kHidden = "hidden";                       // is_of_other_programs()
 inline constexpr const char* kLostLink = "a link that leads nowhere";  // without the ending of a picture
+inline constexpr const char* kPackedItself = "a link to a folder that is packed itself";
 
 }  // namespace dtrain::data

@@ -25,11 +25,33 @@ bool is_about(const Json& document, const Path& rec) {
                              [&](const Json& each) { return each.at("file").as_string() == rec.filename().string(); });
 }
 
+// Whether the file is there as this set had it: a run that was killed may have replaced it and not said so.
+bool holds_unchanged(const Json& set, const Path& rec) {
+  const Json::Array& files = set.at("files").as_array();
+  const auto listed = std::ranges::find_if(
+      files, [&](const Json& each) { return each.at("file").as_string() == rec.filename().string(); });
+  std::error_code error;
+  if (listed == files.end()) return false;
+  const std::uintmax_t bytes = std::filesystem::file_size(rec, error);
+  return !error && bytes == static_cast<std::uintmax_t>(listed->at("bytes").as_integer());
+}
+
+// What the document says of the set that the file is of; null: nothing. While `data pack` replaces files, and where
+// that was interrupted, the journal keeps the names of the classes that those have which are not replaced yet.
+const Json* set_of(const Path& rec, const Json& document) {
+  if (is_about(document, rec)) return &document;
+  const Json* const sets = document.find("earlier_sets");
+  if (!sets || is_remote(rec)) return nullptr;
+  const auto set = std::ranges::find_if(sets->as_array(), [&](const Json& each) { return holds_unchanged(each, rec); });
+  return set == sets->as_array().end() ? nullptr : &*set;
+}
+
 // nullopt: the document is about other files.
 std::optional<std::vector<std::string>> names_for(const Path& rec, const Json& document) {
-  if (!is_about(document, rec)) return std::nullopt;
+  const Json* const set = set_of(rec, document);
+  if (!set) return std::nullopt;
   std::vector<std::string> names;
-  if (const Json* classes = document.find("classes")) {
+  if (const Json* classes = set->find("classes")) {
     for (const Json& name : classes->as_array()) names.push_back(name.as_string());
   }
   return names;

@@ -23,18 +23,21 @@ struct Arrived {
   ByteRange range;
   const TakePiece& give;
   std::uint64_t count = 0;
-  bool replaced = false, ignored_range = false;
-  std::string etag_now{};
+  bool ignored_range = false;
+  std::optional<ObjectState> replaced_by{};
 
   // False: the answer is of no use, and why is noted.
   bool fits(const AwsAnswer& head) {
-    const std::string etag = head.header("etag");
+    const std::string etag = head.header("etag"), changed = head.header("last-modified");
     const auto sent = parse_content_range(head.header("content-range"));
     const bool whole = head.status == 200 && range.first + count == 0 && range.size == pinned.size;
+    const auto length = whole ? parse_integer(head.header("content-length")) : std::nullopt;
+    const std::uint64_t size = sent ? sent->total : static_cast<std::uint64_t>(length.value_or(pinned.size));
+    const bool other_time = !pinned.last_modified.empty() && !changed.empty() && changed != pinned.last_modified;
     ignored_range = !whole && (!sent || sent->first != range.first + count);
-    replaced = (!pinned.etag.empty() && etag != pinned.etag) || (sent && sent->total != pinned.size);
-    if (replaced) etag_now = etag;
-    return !replaced && !ignored_range;
+    if ((!pinned.etag.empty() && etag != pinned.etag) || other_time || size != pinned.size)
+      replaced_by = ObjectState{.size = size, .etag = etag, .last_modified = changed};
+    return !replaced_by && !ignored_range;
   }
 
   void take(ByteView piece) {
@@ -46,6 +49,13 @@ struct Arrived {
 
 // Ends the transfer of an answer that is of no use.
 struct Useless {};
+
+// What tells the two versions apart.
+std::string difference(const ObjectState& pinned, const ObjectState& now) {
+  if (!pinned.etag.empty()) return fmt::format("its ETag was {}, now it is {}", pinned.etag, now.etag);
+  if (pinned.size != now.size) return fmt::format("it had {} bytes, now it has {}", pinned.size, now.size);
+  return fmt::format("it was last changed {}, now {}", pinned.last_modified, now.last_modified);
+}
 
 AwsRequest request_of(const Arrived& arrived) {
   AwsRequest request;
@@ -59,10 +69,10 @@ AwsRequest request_of(const Arrived& arrived) {
 
 }  // namespace
 
-void ObjectStore::State::tell_replaced(const std::string& url, const ObjectState& pinned, std::string now) {
-  if (now.empty()) now = look(url).etag;
-  throw DataError(fmt::format("{}: was replaced while it was read: its ETag was {}, now it is {}", shown_url(url),
-                              pinned.etag, now),
+void ObjectStore::State::tell_replaced(const std::string& url, const ObjectState& pinned,
+                                       std::optional<ObjectState> seen) {
+  const ObjectState now = seen && !(pinned.etag.size() > 0 && seen->etag.empty()) ? *seen : look(url);
+  throw DataError(fmt::format("{}: was replaced while it was read: {}", shown_url(url), difference(pinned, now)),
                   "begin again with the new object, or put the old one back");
 }
 
@@ -84,7 +94,7 @@ void ObjectStore::State::read_range(const std::string& url, const ObjectState& p
         tries.failed(request, fmt::format("ended early, after {} of {} bytes", arrived.count, range.size));
       }
     } catch (const Useless&) {
-      if (arrived.replaced) tell_replaced(url, pinned, arrived.etag_now);
+      if (arrived.replaced_by) tell_replaced(url, pinned, arrived.replaced_by);
       throw RemoteError(fmt::format("{}: the server does not send parts of it", shown_url(url)), "download it first");
     } catch (const AwsError& error) {
       if (error.facts().problem == AwsProblem::precondition) tell_replaced(url, pinned, {});

@@ -80,7 +80,8 @@ ObjectState ObjectStore::State::ask(const std::string& url, const char* method, 
     if (head.status == kWhole) throw WholeObject{head};
   };
   const auto state_in = [&](const AwsAnswer& head) {
-    return ObjectState{size_in(url, head), head.header("etag"), checksum_in(head)};
+    const std::string etag = head.header("etag"), changed = head.header("last-modified");
+    return ObjectState{size_in(url, head), etag, checksum_in(head), etag.empty() ? changed : std::string()};
   };
   try {
     return state_in(call(url, shape));

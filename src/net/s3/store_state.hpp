@@ -22,7 +22,7 @@ struct ObjectStore::State {
   AwsAnswer call(const std::string& url, const AwsRequest& shape);
   // The bytes of one range, resumed until they are whole, each piece given once and in order.
   void read_range(const std::string& url, const ObjectState& pinned, ByteRange range, const TakePiece& take);
-  [[noreturn]] void tell_replaced(const std::string& url, const ObjectState& pinned, std::string now);
+  [[noreturn]] void tell_replaced(const std::string& url, const ObjectState& pinned, std::optional<ObjectState> seen);
   ObjectState look(const std::string& url);
   ObjectState ask(const std::string& url, const char* method, HttpField header);
   std::optional<ObjectState> head(const std::string& url);

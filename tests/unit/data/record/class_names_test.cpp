@@ -30,6 +30,19 @@ TEST(ClassNames, AreOfTheFilesThatTheSetLists) {
   EXPECT_EQ(class_names(std::vector<Path>{folder / "p_train.rec"}), Names{"cat"});
 }
 
+TEST(ClassNames, AreOfTheEarlierSetForFilesThatAreNotReplacedYet) {
+  TemporaryFolder folder;
+  write_file_atomic(folder / "p.pack.json",
+                    R"({"plan": "1f", "classes": ["emu"], "files": [{"file": "p_0.rec", "bytes": 4}],
+                        "earlier_sets": [{"classes": ["cat"], "files": [{"file": "p_1.rec", "bytes": 3}]}]})");
+  write_file_atomic(folder / "p_1.rec", "abc");
+  EXPECT_EQ(class_names(std::vector<Path>{folder / "p_0.rec"}), Names{"emu"});
+  EXPECT_EQ(class_names(std::vector<Path>{folder / "p_1.rec"}), Names{"cat"});
+  EXPECT_EQ(class_names(std::vector<Path>{folder / "p_2.rec"}), Names{}) << "of neither set";
+  write_file_atomic(folder / "p_1.rec", "abcd");
+  EXPECT_EQ(class_names(std::vector<Path>{folder / "p_1.rec"}), Names{}) << "replaced by a run that did not say so";
+}
+
 TEST(ClassNames, AreTheSameInAllFilesOfATraining) {
   TemporaryFolder folder;
   write_file_atomic(folder / "a.pack.json", R"({"classes": ["cat", "dog"]})");

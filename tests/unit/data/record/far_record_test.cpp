@@ -58,6 +58,23 @@ TEST(FarRecords, OfAServerWithoutVersionsAreReadWithoutACacheAndThatIsSaid) {
   EXPECT_NE(told[0].find("far.rec and 1 more: its server gives no ETag"), told[0].npos) << told[0];
 }
 
+TEST(FarRecords, AnObjectWithoutAnETagThatChangesBetweenTwoReadsIsAnError) {
+  net::TestServer server("s3_server.py");
+  net::ObjectStore store(far_settings(server));
+  const std::pair<const char*, const char*> changes[]{{"s3://bucket/dated/a", "it was last changed "},
+                                                      {"s3://bucket/unversioned/a", "it had 5 bytes, now it has 6"}};
+  for (const auto& [url, said] : changes) {
+    store.put(url, bytes_of("first"));
+    const net::ObjectState pinned = store.state(url);
+    std::string read(2, ' ');
+    store.read(url, pinned, 0, std::as_writable_bytes(std::span(read)));
+    EXPECT_EQ(read, "fi");
+    store.put(url, bytes_of(pinned.last_modified.empty() ? "second" : "other"));
+    expect_error([&] { store.read(url, pinned, 2, std::as_writable_bytes(std::span(read))); },
+                 std::string("was replaced while it was read: ") + said);
+  }
+}
+
 // Each is refused before a server is asked.
 TEST(FarRecords, AnIndexIsNoSet) {
   for (const char* list : {"s3://bucket/d/p.lst", "https://h/d/p.lst"})
