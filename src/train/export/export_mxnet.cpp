@@ -26,9 +26,10 @@ MxnetFiles mxnet_files(const Path& prefix, std::uint32_t epoch) {
 
 using ArraysByName = std::unordered_map<std::string, const MxnetArray*>;
 
-// Copies the arrays of the views, "arg:NAME" or "aux:NAME", into the flat buffer and takes them out of `arrays`.
-void fill(std::vector<float>& buffer, const std::vector<nn::TensorView>& views, std::string_view kind,
-          ArraysByName& arrays, const Path& file) {
+// Takes the arrays of the views, "arg:NAME" or "aux:NAME", out of `arrays`: in the views' order, each of its shape.
+std::vector<const MxnetArray*> take(const std::vector<nn::TensorView>& views, std::string_view kind,
+                                    ArraysByName& arrays, const Path& file) {
+  std::vector<const MxnetArray*> taken;
   for (const nn::TensorView& view : views) {
     const auto found = arrays.find(fmt::format("{}:{}", kind, view.name));
     if (found == arrays.end()) {
@@ -40,9 +41,19 @@ void fill(std::vector<float>& buffer, const std::vector<nn::TensorView>& views, 
                                   fmt::join(array.shape, ", "), fmt::join(view.shape, ", ")),
                       "is it the .params file of another network or another setting 'image-shape'?");
     }
-    std::ranges::copy(array.values, buffer.begin() + view.offset);
+    taken.push_back(&array);
     arrays.erase(found);
   }
+  return taken;
+}
+
+std::vector<float> flat_buffer(std::int64_t size, const std::vector<nn::TensorView>& views,
+                               const std::vector<const MxnetArray*>& arrays) {
+  std::vector<float> buffer(static_cast<std::size_t>(size));
+  for (std::size_t k = 0; k < views.size(); ++k) {
+    std::ranges::copy(arrays[k]->values, buffer.begin() + views[k].offset);
+  }
+  return buffer;
 }
 
 // MXNet computes with 1 whatever a fixed gamma's array says.
@@ -60,14 +71,15 @@ backend::ModelState read_params(const nn::Graph& graph, ByteView content, const 
   ArraysByName arrays;
   for (const MxnetArray& array : list) arrays.emplace(array.name, &array);
 
-  backend::ModelState state;
-  state.parameters.resize(static_cast<std::size_t>(graph.parameter_count));
-  state.statistics.resize(static_cast<std::size_t>(graph.statistic_count));
-  fill(state.parameters, graph.parameters, "arg", arrays, file);
-  fill(state.statistics, graph.statistics, "aux", arrays, file);
+  // A symbol can ask for more room than there is: all shapes are compared before any is made.
+  const std::vector<const MxnetArray*> parameters = take(graph.parameters, "arg", arrays, file);
+  const std::vector<const MxnetArray*> statistics = take(graph.statistics, "aux", arrays, file);
   if (!arrays.empty()) {
     throw DataError(fmt::format("{}: the network has no place for '{}'", file.string(), arrays.begin()->first));
   }
+  backend::ModelState state;
+  state.parameters = flat_buffer(graph.parameter_count, graph.parameters, parameters);
+  state.statistics = flat_buffer(graph.statistic_count, graph.statistics, statistics);
   reset_fixed_gammas(graph, state.parameters);
   return state;
 }

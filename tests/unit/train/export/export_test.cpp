@@ -177,6 +177,19 @@ TEST(ImportMxnet, NamesTheArrayThatDoesNotFit) {
       "'arg:bn0_gamma' has the shape [1, 2], the network needs [2]");
 }
 
+TEST(ImportMxnet, ComparesShapesBeforeItMakesRoomForWhatASymbolAsksFor) {
+  const TemporaryFolder folder;
+  export_mxnet(small_checkpoint(), folder / "x", 1);
+  std::string symbol = read_file(folder / "x-symbol.json");
+  for (const char* size : {R"("num_filter": ")", R"("num_hidden": ")"}) {
+    const std::size_t place = symbol.find(size);
+    ASSERT_NE(place, std::string::npos) << symbol;
+    symbol.replace(place + std::string_view(size).size(), 1, "100000");
+  }
+  write_file_atomic(folder / "x-symbol.json", symbol);
+  expect_error([&] { import_mxnet(folder / "x", 1, nn::Shape{1, 4, 4}, 100'000); }, "has the shape [2, ");
+}
+
 TEST(ImportMxnet, AFixedGammaIsOneWhateverTheFileSays) {
   const TemporaryFolder folder;
   Checkpoint saved = small_checkpoint();
