@@ -145,9 +145,29 @@ std::optional<std::string> same_or_near(const std::string& word, const std::vect
   return nearest_name(word, choices);
 }
 
+// Commands that other programs call so behind `path`, in quotes.
+std::vector<std::string> commands_of_others(const CommandTree& tree, const std::string& path, const std::string& word) {
+  struct OtherWord {
+    std::string_view path, theirs, ours;
+  };
+  constexpr OtherWord kWords[] = {
+      {"cluster", "create", "cluster up"},     {"cluster", "delete", "cluster down"},
+      {"cluster", "destroy", "cluster down"},  {"cluster", "resize", "cluster add"},
+      {"cluster", "resize", "cluster remove"}, {"cluster", "scale", "cluster add"},
+      {"cluster", "scale", "cluster remove"},  {"cluster", "terminate", "cluster down"},
+  };
+  std::vector<std::string> ours;
+  for (const OtherWord& one : kWords) {
+    if (one.path == path && one.theirs == word && tree.find(std::string(one.ours)))
+      ours.push_back(fmt::format("'dtrain {}'", one.ours));
+  }
+  return ours;
+}
+
 // The commands, in quotes, that `word` may mean behind `path`: one of this group, those of other groups that end in it,
 // or, without a group, those that end in a word like it.
 std::vector<std::string> meant_commands(const CommandTree& tree, const std::string& path, const std::string& word) {
+  if (auto ours = commands_of_others(tree, path, word); !ours.empty()) return ours;
   std::vector<std::string> last_words;
   for (const auto& command : tree.commands) last_words.push_back(last_word(command->path));
   const bool ends_one = std::ranges::find(last_words, word) != last_words.end();

@@ -216,8 +216,10 @@ void bind(OptionSet& set, cluster::Spec& spec) {
   bind_emr(set, spec);
   set.group("Limits and bills");
   bind_tags(set, spec);
-  add_span(set, "--ttl", spec.time_to_live,
-           "time after each start of a node after which it ends itself, such as 12h; off for no limit");
+  add_span(
+      set, "--ttl", spec.time_to_live,
+      "time after each start of a node after which it ends itself, such as 12h; off for no limit. Workers end with the "
+      "head at the latest");
   add_span(
       set, "--autostop", spec.autostop,
       fmt::format("idle time after which a node ends itself; off for no limit. A node is idle without a user at a "

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <set>
 #include <span>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/file_pieces.hpp>
 #include <dtrain/base/hash.hpp>
+#include <dtrain/base/temporaries.hpp>
 #include <dtrain/base/text.hpp>
 
 namespace dtrain::launcher {
@@ -76,6 +78,7 @@ class Copy {
       ++(is_set ? result_.modes : result_.refused_modes);
     }
     result_.files = tree_.files.size() - without_removed(parted.different);
+    remove_abandoned(parted.different);
     for (SyncFile& file : parted.different) put(file);
     check(parted.different);
     result_.copied = parted.different.size();
@@ -84,6 +87,28 @@ class Copy {
 
  private:
   std::string path_of(const SyncFile& file) const { return folder_ + "/" + file.name; }
+
+  // Removes what syncs of this machine left that were killed or lost their connection, beside the files that are copied
+  // now: such a sync is begun again for the same files.
+  void remove_abandoned(const std::vector<SyncFile>& files) {
+    std::set<std::string> folders, own;
+    for (const SyncFile& file : files) folders.insert(file.name.substr(0, file.name.rfind('/') + 1));
+    for (const SyncFile& file : tree_.files) own.insert(file.name);
+    for (const std::string& folder : folders) {
+      for (const net::SshFile& there : content_of(folder)) {
+        const std::string name = folder + there.name;
+        if (there.kind != net::SshFile::Kind::file || own.contains(name)) continue;
+        if (is_temporary_of_ended_process(there.name)) session_.remove(folder_ + "/" + name);
+      }
+    }
+  }
+
+  // Nothing where the user may write and not list.
+  std::vector<net::SshFile> content_of(const std::string& folder) try {
+    return session_.list(folder_ + "/" + folder);
+  } catch (const RemoteError&) {
+    return {};
+  }
 
   void put(SyncFile& file) {
     FilePieces content(file.path);

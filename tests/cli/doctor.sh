@@ -70,6 +70,8 @@ run doctor security --job-dir ended --json
 check "a file that all may change is a problem with its fix" json out \
   '[f["fix"] for f in d["findings"] if f["level"] == "problem"] == ["chmod o-w " + d["job_dir"] + "/coordinator.json"]'
 check "and exit code 1" exits 1
+tail -n 1 err >last
+check "with --json it ends with an error, as doctor does" json last 'd["error"]["message"] == "doctor found problems"'
 
 SSH_AUTH_SOCK=$PWD/none run doctor
 check "an agent that does not answer is a warning with its fix" bash -c 'grep -q "no agent answers" out && grep -q ssh-agent out'

@@ -153,6 +153,19 @@ run sync src/large there/new/below -H one --json
 check "how far it came is not known" json out 'd["error"] and d["files"] is None and d["copied"] is None and d["bytes"] is None'
 run sync src/large there/new/below -H one
 check "the host and the place are named" says_line "127.0.1.1:$PORT: cannot make the folder there/new"
+mkdir cut && head -c 500000000 /dev/zero >cut/zeros
+left() { compgen -G "$at/cut/zeros.tmp.*"; }
+"$DTRAIN" sync cut there/cut -H one >out 2>err </dev/null &
+process=$!
+for _ in $(seq 2400); do left >/dev/null && break; sleep 0.01; done
+kill -KILL "$process"
+wait "$process" 2>/dev/null
+check "a sync that is killed leaves what it had sent" left
+touch "$at/cut/other.tmp.1.01234567.01234567"
+run sync cut there/cut -H one
+check "the same sync copies the file" cmp cut/zeros "$at/cut/zeros"
+check "and removes what was left" same "$(left)" ""
+check "and nothing of other machines" exists "$at/cut/other.tmp.1.01234567.01234567"
 run sync nothing there -H one
 check "a source that is not there is a usage error" exits 2
 run sync src there/all -H dead --json

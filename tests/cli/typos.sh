@@ -11,6 +11,16 @@ run data perpare
 check "the second word of a command gets advice too" says "did you mean 'dtrain data prepare'?"
 run pack photos
 check "the second word alone gets the whole command" says "did you mean 'dtrain data pack'?"
+run cluster resize demo 4
+check "words of other programs get the commands here" says "hint: it could be 'dtrain cluster add', 'dtrain cluster remove'"
+run cluster delete demo
+check "also where there is one" says "hint: did you mean 'dtrain cluster down'?"
+run cluster add demo 0 --region us-east-1
+check "a count below one is refused" exits 2
+check "and gets the command that takes workers out" says "hint: \`dtrain cluster remove\` takes workers out"
+run cluster status demo --region us-east-1a
+check "a zone is no region" exits 2
+check "and gets its region" says "its region is us-east-1"
 run frobnicate
 check "a word near nothing gets the list" says "hint: commands are: train, launch, hosts"
 

@@ -110,6 +110,25 @@ def test_two_ups_on_emr_at_once_make_one_emr_cluster(cloud, emr):
     assert cloud.proxy.count("RunJobFlow") == 1 and len(there(emr)) == 1
 
 
+def test_two_ups_on_emr_at_once_after_the_end_of_the_first_cluster(cloud, emr, up):
+    """The group is there, so that the making of it decides nothing: the lease on it does."""
+    up()
+    emr.terminate_job_flows(JobFlowIds=[there(emr)[0]["Id"]])
+    both = threading.Barrier(2)
+
+    def together(exchange):
+        if exchange.action == "RunJobFlow":
+            try:
+                both.wait(10)
+            except threading.BrokenBarrierError:
+                pass
+    cloud.proxy.before_call = together
+    running = [cloud.start("cluster", "up", "demo", "-w", 2, *EMR) for _ in range(2)]
+    said = [process.communicate(timeout=120) for process in running]
+    assert [process.returncode for process in running] == [0, 0], said
+    assert cloud.proxy.count("RunJobFlow") == 2 and len(there(emr)) == 1
+
+
 def test_down_ends_all_emr_clusters_of_the_cluster(cloud, emr, up):
     up()
     asked = order(cloud)

@@ -152,3 +152,9 @@ def test_the_users_tags_are_on_all_resources(cloud, up):
 def test_a_tag_that_cannot_be_is_refused(cloud, text, why):
     said = cloud.cluster("plan", "demo", "--tag", text, status=2)
     assert why in said.stderr and cloud.proxy.count() == 0
+
+
+def test_a_misspelt_instance_type_gets_the_one_that_was_meant(cloud):
+    said = cloud.cluster("plan", "demo", "-w", 1, "--instance-type", "c5.lrage", "--ami", cloud.image(), status=2).stderr
+    assert "region us-east-1 has no instance type c5.lrage" in said
+    assert "did you mean c5.large?" in said and "dtrain cluster types --region us-east-1" in said

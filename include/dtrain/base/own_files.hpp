@@ -28,6 +28,8 @@ inline constexpr unsigned kPrivateFolder = 0700, kReadableFolder = 0755;
 // Makes the folder with these permissions, less the umask, and its parents as make_folder() does. One that is there
 // stays as it is.
 void make_own_folder(const Path& path, unsigned permissions = kPrivateFolder);
+// Makes each folder of the relative path `below` in `home` so that others may only read it; returns the last one.
+Path make_own_folders(const Path& home, const Path& below);
 
 // The user of this id; the number where the machine knows no name for it.
 std::string user_name(unsigned id);

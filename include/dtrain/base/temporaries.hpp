@@ -17,4 +17,8 @@ Path temporary_for(const Path& path);
 // did not change for a minute. Returns what it removed. A folder that cannot be read has none.
 std::vector<Path> remove_abandoned_temporaries(const Path& folder, std::string_view start = {});
 
+// Whether a file of this name, which may lie on another host, is the temporary file of a process of this boot of this
+// machine that has ended: nothing writes it any more.
+bool is_temporary_of_ended_process(std::string_view name);
+
 }  // namespace dtrain

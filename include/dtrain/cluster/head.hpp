@@ -3,7 +3,8 @@
 //
 // HTTP, for machines that boot: GET /bundle/<sha256>, whose hash they know; POST /failure, from a node that could not.
 // The admission port, for root of machines with the admission secret (cluster/admission.hpp): {"document": the identity
-//   document} -> {"port", "token"} of the channels, or {"error"}.
+//   document} -> {"port", "token"} of the channels, and "ends_in" with the seconds until the head's machine ends where
+//   it has a time limit, or {"error"}.
 // Channels, for clients with the token, {"ask": ...}:
 //   register {"node": NodeFacts}     from a node, which then gets {"facts": ...} at once and whenever they change, and
 //                                    {"start": AgentOrder, "id"}, answered {"started": id, "error"}, and {"power_off"},

@@ -18,6 +18,7 @@ namespace {
 
 constexpr mode_t kOthersWrite = S_IWGRP | S_IWOTH;
 constexpr uid_t kRoot = 0;
+constexpr const char* kOthersMayWrite = "other users may write it";
 
 // What the file server makes of a new file of this process in that folder; nullopt: no file can be made there.
 std::optional<struct stat> new_file_in(const Path& folder) {
@@ -33,7 +34,7 @@ std::optional<struct stat> new_file_in(const Path& folder) {
 std::string why_foreign(const struct stat& file, uid_t own) {
   if (!S_ISREG(file.st_mode)) return "it is no file";
   if (file.st_uid != own && file.st_uid != kRoot) return fmt::format("it belongs to {}", user_name(file.st_uid));
-  if ((file.st_mode & kOthersWrite) != 0) return "other users may write it";
+  if ((file.st_mode & kOthersWrite) != 0) return kOthersMayWrite;
   return {};
 }
 
@@ -48,10 +49,12 @@ std::string why_foreign_there(struct stat file, const Path& folder) {
 }
 
 [[noreturn]] void refuse(const Path& path, const std::string& why) {
+  const std::string own = user_name(::geteuid());
+  const std::string remedy = why == kOthersMayWrite
+                                 ? fmt::format("look at what is in it, then chmod go-w {}", path.string())
+                                 : fmt::format("remove it, and repeat the command that made it as {}", own);
   throw ForeignFile(fmt::format("{}: {}, so it is not obeyed", path.string(), why),
-                    fmt::format("only files of {} or root that no other user may write are obeyed: remove it, and "
-                                "repeat the command that made it as {}",
-                                user_name(::geteuid()), user_name(::geteuid())));
+                    fmt::format("only files of {} or root that no other user may write are obeyed: {}", own, remedy));
 }
 
 }  // namespace
@@ -85,6 +88,12 @@ void make_own_folder(const Path& path, unsigned permissions) {
   const Path folder = path.has_filename() ? path : path.parent_path();
   make_folder(folder.parent_path());
   if (::mkdir(folder.c_str(), permissions) != 0) make_folder(folder);  // it is there, or this says what is wrong
+}
+
+Path make_own_folders(const Path& home, const Path& below) {
+  Path folder = home;
+  for (const Path& part : below) make_own_folder(folder /= part, kReadableFolder);
+  return folder;
 }
 
 std::string user_name(unsigned id) {

@@ -65,6 +65,11 @@ Path temporary_for(const Path& path) {
   return Path(path).replace_filename(name.substr(0, NAME_MAX - ending.size()) + ending);
 }
 
+bool is_temporary_of_ended_process(std::string_view name) {
+  const auto writer = writer_of(name);
+  return writer && writer->place == this_place() && !is_alive(writer->process);
+}
+
 std::vector<Path> remove_abandoned_temporaries(const Path& folder, std::string_view start) {
   std::vector<Path> removed;
   std::error_code error;

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <future>
+#include <set>
+#include <tuple>
 
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/files.hpp>
+#include <dtrain/base/signals.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/net/http_exchange.hpp>
 
@@ -68,13 +71,26 @@ std::vector<Subnet> read_subnets(net::AwsCalls& aws, const Spec& spec) {
   return subnets;
 }
 
+using Offers = std::vector<std::pair<std::string, std::string>>;  // types, each with a zone
+
+// EC2 only says of a misspelt type that it does not exist.
+void check_offered(net::AwsCalls& aws, const std::vector<std::string>& names, const Offers& offers) {
+  for (const std::string& name : names) {
+    if (std::ranges::find(offers, name, &Offers::value_type::first) != offers.end()) continue;
+    std::set<std::string> all;
+    std::ignore = attempt([&] {
+      for (const auto& [type, zone] : read_offers(aws, {})) all.insert(type);
+    });
+    const auto near = nearest_name(name, std::vector(all.begin(), all.end()));
+    throw UsageError(fmt::format("region {} has no instance type {}", aws.region(), name),
+                     fmt::format("{}dtrain cluster types setting 'region' {} lists those that it has",
+                                 near ? fmt::format("did you mean {}? ", *near) : "", aws.region()));
+  }
+}
+
 void check_types(const Account& account, const Spec& spec) {
   for (const std::string& name : types_of(spec)) {
     const auto type = account.types.find(name);
-    if (type == account.types.end() || type->second.zones.empty()) {
-      throw UsageError(fmt::format("region {} has no instance type {}", account.region, name),
-                       "aws ec2 describe-instance-type-offerings lists those that it has");
-    }
     if (type->second.architecture != "x86_64") {
       throw UsageError(
           fmt::format("{} is of architecture {}, and dtrain runs on x86_64", name, type->second.architecture),
@@ -336,8 +352,10 @@ Account read_account(net::AwsCalls& aws, const Spec& spec, const std::string& cl
   read_key(aws, spec, cluster, account);
   account.subnets = subnets.get();
   account.vpc_id = account.subnets.front().vpc_id;
+  const Offers offered = offers.get();
+  check_offered(aws, names, offered);
   account.types = types.get();
-  for (const auto& [type, zone] : offers.get()) account.types[type].zones.insert(zone);
+  for (const auto& [type, zone] : offered) account.types[type].zones.insert(zone);
   check_types(account, spec);
   if (account.reservation) check_reservation(account, spec);
   // Head and workers boot the same image, and one with drivers also boots where there is no GPU.

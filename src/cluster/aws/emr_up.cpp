@@ -1,9 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/secret.hpp>
+#include <dtrain/base/signals.hpp>
 #include <dtrain/cluster/emr.hpp>
+#include <dtrain/cluster/wish.hpp>
 #include <dtrain/net/aws.hpp>
 #include <dtrain/net/ssh.hpp>
 
@@ -51,7 +55,7 @@ Json instances_of(const ClusterRequest& request, const Account& account, const S
   return instances;
 }
 
-EmrCluster run(const AwsContext& context, const ClusterRequest& request, const Json& order) {
+EmrCluster run_flow(const AwsContext& context, const ClusterRequest& request, const Json& order) {
   try {
     const Json answer = context.aws.json(net::kEmr, "RunJobFlow", order, net::LostReply::tell);
     return {.id = answer.at("JobFlowId").as_string(), .state = "STARTING"};
@@ -62,6 +66,88 @@ EmrCluster run(const AwsContext& context, const ClusterRequest& request, const J
     throw;
   }
 }
+
+// EMR knows no client tokens, and its clusters may share a name. So of several `up`s at once only the one that has the
+// lease, a tag of the security group, runs one, and the others wait until it shows. Where two write the lease at the
+// same time, the one that wrote last has it. It ends by itself, for an `up` that was killed.
+class EmrStart {
+ public:
+  EmrStart(const AwsContext& context, const ClusterRequest& request, const Account& account, const SecurityGroup& group)
+      : context_(context), request_(request), account_(account), group_(group) {}
+
+  EmrCluster run() {
+    for (GrowingPause pause;; pause.wait()) {
+      LeaseState state = look();
+      if (!there_ && state == LeaseState::free) state = claim();
+      if (there_) return *there_;
+      // A tag that AWS does not show for so long keeps no `up` waiting.
+      if (state != LeaseState::taken) return run_leased();
+      if (!waits_) context_.say("another `up` of this cluster makes it; waiting for that");
+      waits_ = true;
+    }
+  }
+
+ private:
+  LeaseState look() {
+    const Fleet fleet = read_fleet(context_.aws, request_.name);
+    there_ = fleet.emr ? fleet.emr : find_emr(context_.aws, request_.name);
+    const Tags tags = fleet.group ? fleet.group->tags : Tags();
+    const auto lease = tags.find(kStarter);
+    return lease_state(lease == tags.end() ? Lease() : lease_from(lease->second), me_, aws_time(context_.aws));
+  }
+
+  LeaseState claim() {
+    write_lease_of(me_);
+    pause_for(kUntilLeaseShows);
+    LeaseState state = LeaseState::free;
+    look_until(patience(), [&] {
+      state = look();
+      return state != LeaseState::free;
+    });
+    return state;
+  }
+
+  void write_lease_of(const std::string& holder) const {
+    set_tags(context_.aws, {group_.id}, {{kStarter, lease_text({holder, aws_time(context_.aws)})}});
+  }
+
+  // The lease ends once the others can see the cluster, or with a refusal. Where the answer was lost, there may be a
+  // cluster that does not show yet.
+  EmrCluster run_leased() {
+    try {
+      const EmrCluster made = run_flow(context_, request_, emr_order(request_, account_, group_));
+      if (shows_soon()) give_lease_back();
+      return made;
+    } catch (const net::AwsError& problem) {
+      if (problem.facts().problem != net::AwsProblem::transient) give_lease_back();
+      throw;
+    }
+  }
+
+  bool shows_soon() {
+    return look_until(patience(), [&] { return find_emr(context_.aws, request_.name).has_value(); });
+  }
+
+  void give_lease_back() const {
+    std::ignore = attempt([&] { write_lease_of(""); });
+  }
+
+  std::chrono::milliseconds patience() const {
+    return std::min<std::chrono::milliseconds>(kUntilVisible, context_.patience);
+  }
+
+  static constexpr const char* kStarter = "dtrain:starter";
+  static constexpr std::size_t kNameBytes = 8;
+  static constexpr std::chrono::seconds kUntilLeaseShows{2};
+
+  const AwsContext& context_;
+  const ClusterRequest& request_;
+  const Account& account_;
+  const SecurityGroup& group_;
+  const std::string me_ = to_hex(unpredictable_bytes(kNameBytes));
+  std::optional<EmrCluster> there_;
+  bool waits_ = false;
+};
 
 void wait_until_ready(const AwsContext& context, const std::string& name, const std::string& id) {
   wait_until(context.patience, fmt::format("EMR cluster {} accepts steps", id), [&] {
@@ -107,26 +193,14 @@ UpResult bring_up_emr(const AwsContext& context, const ClusterRequest& request, 
     throw UsageError(fmt::format("EMR cluster {} is ending", fleet.emr->id), "run the same command again later");
   }
   if (plan.has(Step::key_pair)) import_key(context.aws, request, account);
-  bool is_new = false, is_taken = false;  // the group: made here, or by another `up` since the fleet was read
   if (!fleet.group) {
-    GroupMade made = make_group(context.aws, request, account);
-    is_new = made.is_new;
-    is_taken = !is_new;
-    fleet.group = std::move(made.group);
+    fleet.group = make_group(context.aws, request, account).group;
     context.say("security group " + fleet.group->id);
   }
   if (plan.has(Step::ssh_rule)) set_ssh_rule(context.aws, *fleet.group, account.ssh_source);
   if (plan.has(Step::own_rules)) set_own_rules(context.aws, *fleet.group, false);
   if (plan.has(Step::options)) set_tags(context.aws, {fleet.group->id}, option_tags(request.options));
-  // EMR knows no client tokens, and its clusters may share a name: of several `up`s at once that find no group, only
-  // the one that made it may run one, and the others wait for it. Where the group is there already, as after the end of
-  // its EMR cluster, nothing tells which of two `up`s at once is the first: each of them runs one. `down` ends both.
-  if (!fleet.emr && !is_new) {
-    const auto patience = std::min<std::chrono::milliseconds>(kUntilVisible, context.patience);
-    fleet.emr = look_until(is_taken ? patience : std::chrono::milliseconds(0),
-                           [&] { return find_emr(context.aws, request.name); });
-  }
-  if (!fleet.emr) fleet.emr = run(context, request, emr_order(request, account, *fleet.group));
+  if (!fleet.emr) fleet.emr = EmrStart(context, request, account, *fleet.group).run();
   context.say("EMR cluster " + fleet.emr->id);
   if (context.wait) wait_until_ready(context, request.name, fleet.emr->id);
   Launched all{.wanted = request.spec.workers, .got = request.spec.workers};

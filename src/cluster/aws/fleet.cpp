@@ -254,8 +254,7 @@ void require_there(const Fleet& fleet, const net::AwsCalls& aws) {
   if (fleet.exists()) return;
   throw UsageError(
       fmt::format("there is no cluster {} in {}", fleet.name, aws.region()),
-      fmt::format("dtrain cluster up {} creates it; dtrain cluster list setting 'all-regions' shows those of "
-                  "other regions",
+      fmt::format("dtrain cluster list setting 'all-regions' shows all that are there; dtrain cluster up {} creates it",
                   fleet.name));
 }
 

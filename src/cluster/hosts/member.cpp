@@ -10,6 +10,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/error_json.hpp>
 #include <dtrain/base/machine.hpp>
+#include <dtrain/base/own_files.hpp>
 #include <dtrain/base/text.hpp>
 
 #include "program_check.hpp"
@@ -19,6 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto kGpuTime = 8s;
+constexpr const char* kMembers = ".dtrain/members";
 
 std::int64_t wall_nanoseconds() {
   return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -26,7 +28,7 @@ std::int64_t wall_nanoseconds() {
 
 Path home() { return environment("HOME").value_or("/"); }
 // Home folders may be shared, so each machine has a file of its own.
-Path member_file() { return home() / ".dtrain" / "members" / host_name(); }
+Path member_file() { return home() / kMembers / host_name(); }
 
 // A kernel has one boot id; containers on it differ in their network.
 std::string machine_id() {
@@ -59,7 +61,7 @@ Json look(const Json& question) {
   Json answer = Json::object({{"machine", machine_id()},
                               {"host_name", host_name()},
                               {"cpus", usable_cpus()},
-                              {"memory_bytes", memory_info("MemTotal")},
+                              {"memory_bytes", usable_memory().total},
                               {"disk_free_bytes", unknown ? std::uint64_t{0} : std::uint64_t{space.available}},
                               {"other_cluster", other ? Json(*other) : Json()},
                               {"sees_shared", is_listed(probe)},
@@ -100,7 +102,7 @@ Json join(const Json& question) {
     throw UsageError(fmt::format("it belongs to cluster {}", *other), "take it out of that one first");
   }
   set_key(question.at("key").as_string(), true);
-  make_folder(member_file().parent_path());
+  make_own_folders(home(), kMembers);
   write_file_atomic(
       member_file(),
       Json::object(

@@ -9,6 +9,7 @@
 
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/own_files.hpp>
 #include <dtrain/base/signals.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/base/text.hpp>
@@ -115,8 +116,7 @@ std::vector<std::string> logins_of(const cluster::Fleet& fleet) {
 
 net::SshOptions cluster_ssh_options(const std::string& cluster) {
   net::SshOptions options = own_ssh_options();
-  const Path folder = own_home() / ".dtrain" / "clusters" / cluster;
-  make_folder(folder);
+  const Path folder = make_own_folders(own_home(), Path(".dtrain/clusters") / cluster);
   // Addresses are used again by other machines, inside a cluster too: its file knows them by instance id, and the
   // user's own files may hold keys of earlier ones.
   options.known_hosts = folder / "known_hosts";

@@ -21,6 +21,7 @@
 #include "head_state.hpp"
 #include "own_registry.hpp"
 #include "power_off.hpp"
+#include "time_limit.hpp"
 
 namespace dtrain::cluster {
 namespace {
@@ -139,7 +140,9 @@ class Head {
     const auto [admission, is_news] = state_.admit(identity_from(claim.at("document").as_string()), peer);
     if (is_news) note("not admitted: " + admission.reason);
     if (!admission.admitted) return refused(admission.reason);
-    return Json::object({{"port", std::int64_t{listener_.port()}}, {"token", token_}});
+    Json answer = Json::object({{"port", std::int64_t{listener_.port()}}, {"token", token_}});
+    if (const auto left = time_left(options_.folder)) answer["ends_in"] = std::int64_t{left->count()};
+    return answer;
   }
 
   // Sessions.

@@ -11,6 +11,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/machine.hpp>
 #include <dtrain/base/mutex.hpp>
+#include <dtrain/base/signals.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/cluster/admission.hpp>
 #include <dtrain/cluster/checkup.hpp>
@@ -24,6 +25,7 @@
 #include "agent_start.hpp"
 #include "own_registry.hpp"
 #include "power_off.hpp"
+#include "time_limit.hpp"
 
 namespace dtrain::cluster {
 namespace {
@@ -40,6 +42,7 @@ constexpr auto kNotice = 5s;   // between two looks for a notice of the machine'
 struct HeadEndpoint {  // the answer of the admission port
   std::uint16_t port = 0;
   std::string token;
+  std::optional<std::chrono::seconds> ends_in;  // the head's machine; nullopt: it has no time limit
 };
 
 // `is_head`: its launch template is not that of workers.
@@ -67,7 +70,9 @@ HeadEndpoint request_join(const NodeOrder& order, const std::string& head, net::
   if (const Json* error = reply.find("error")) {
     throw RemoteError(fmt::format("the head does not admit this node: {}", error->as_string()));
   }
-  return {static_cast<std::uint16_t>(reply.at("port").as_integer()), reply.at("token").as_string()};
+  const Json* left = reply.find("ends_in");
+  return {static_cast<std::uint16_t>(reply.at("port").as_integer()), reply.at("token").as_string(),
+          left ? std::optional(std::chrono::seconds(left->as_integer())) : std::nullopt};
 }
 
 // A service that does not answer reports no notice.
@@ -86,6 +91,16 @@ Checkup look_at_machine(std::optional<net::EndNotice> notice) {
   return checkup;
 }
 
+// Without a head there is no work for this machine, whose own time limit may be hours away.
+void end_with_cluster(const NodeOptions& options, TimeLimit& limit) {
+  if (options.order.adopted || !limit.take_end(TimeLimit::Clock::now())) return;
+  const auto note = [&](const std::string& line) {
+    if (options.on_note) options.on_note(line);
+  };
+  note("powers off: the time limit of the cluster's head is over");
+  if (const auto problem = attempt([] { power_off_machine(); })) note(problem->what());
+}
+
 // One connection to the head, from registration until it is lost. Threads: connect() runs in one of its own before
 // frames are handled; the loop runs in the caller's thread and handles every frame; each agent start, the check that
 // the head asks for, and the reports without being asked, have a thread, because all may take long. These threads send
@@ -94,8 +109,8 @@ Checkup look_at_machine(std::optional<net::EndNotice> notice) {
 // session. A lost connection ends the loop; run() then throws RemoteError, and run_node() connects again after a pause.
 class HeadSession {
  public:
-  HeadSession(const NodeOptions& options, const std::string& head, NodeFacts facts)
-      : options_(options), head_(head), facts_(std::move(facts)) {}
+  HeadSession(const NodeOptions& options, const std::string& head, NodeFacts facts, TimeLimit& limit)
+      : options_(options), head_(head), facts_(std::move(facts)), limit_(limit) {}
 
   void run(const HeadEndpoint& endpoint) {
     // Frames that arrive before the loop runs wait in the channel.
@@ -226,6 +241,7 @@ class HeadSession {
 
   void tick() {
     if (stop_signal() != 0) return loop_.stop();
+    end_with_cluster(options_, limit_);
     loop_.after(kTick, [this] { tick(); });
   }
 
@@ -236,6 +252,7 @@ class HeadSession {
   const NodeOptions& options_;
   const std::string head_;
   const NodeFacts facts_;
+  TimeLimit& limit_;  // used by the loop
   net::Loop loop_;
   std::shared_ptr<net::Channel> channel_;
   std::list<std::thread> starts_;
@@ -250,11 +267,12 @@ class HeadSession {
   std::jthread reports_;
 };
 
-void serve_head_once(const NodeOptions& options) {
+void serve_head_once(const NodeOptions& options, TimeLimit& limit) {
   net::InstanceMetadata metadata({.url = net::instance_metadata_url(), .deadline = 5s});
   NodeFacts facts = own_facts(metadata, options.order.head.empty());
   const std::string head = options.order.head.empty() ? facts.identity.address : options.order.head;
   const HeadEndpoint endpoint = request_join(options.order, head, metadata);
+  if (endpoint.ends_in) limit.hear(*endpoint.ends_in, TimeLimit::Clock::now());
   publish_registry(options.folder, options.order.login,
                    {.cluster = options.order.cluster,
                     .address = head,
@@ -262,7 +280,7 @@ void serve_head_once(const NodeOptions& options) {
                     .token = endpoint.token,
                     .shared_folder = options.order.shared_folder,
                     .adopted = options.order.adopted});
-  HeadSession(options, head, std::move(facts)).run(endpoint);
+  HeadSession(options, head, std::move(facts), limit).run(endpoint);
 }
 
 }  // namespace
@@ -270,9 +288,11 @@ void serve_head_once(const NodeOptions& options) {
 void run_node(const NodeOptions& options) {
   watch_stop_signals();
   std::string said;
+  TimeLimit limit;
   while (stop_signal() == 0) {
     try {
-      serve_head_once(options);
+      end_with_cluster(options, limit);
+      serve_head_once(options, limit);
     } catch (const Error& error) {
       if (options.on_note && said != error.what()) options.on_note(error.what());
       said = error.what();

@@ -10,16 +10,17 @@
 
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/own_files.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/cluster_head.hpp>
 
 namespace dtrain::cluster {
 namespace {
 
-constexpr const char* kFile = "ssh_config";
+constexpr const char *kFile = "ssh_config", *kClusters = ".dtrain/clusters";
 
 Path home() { return environment("HOME").value_or("/"); }
-Path clusters() { return home() / ".dtrain" / "clusters"; }
+Path clusters() { return home() / kClusters; }
 Path entries_of(const std::string& cluster) { return clusters() / cluster / kFile; }
 
 // An absolute path: ssh takes the home folder from the account database, not from HOME.
@@ -175,7 +176,7 @@ Path write_ssh_entries(const cluster::Fleet& fleet) {
 }
 
 Path write_ssh_blocks(const std::string& cluster, const std::vector<SshEntry>& entries) {
-  make_folder(entries_of(cluster).parent_path());
+  make_own_folders(home(), Path(kClusters) / cluster);
   return write_entries(cluster, ssh_blocks(cluster, entries));
 }
 

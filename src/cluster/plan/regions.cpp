@@ -9,6 +9,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/files.hpp>
 #include <dtrain/base/json.hpp>
+#include <dtrain/base/own_files.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/wish.hpp>
 
@@ -16,15 +17,25 @@ namespace dtrain::cluster {
 namespace {
 
 constexpr const char* kSchema = "dtrain.cluster-regions/1";
+constexpr const char* kClustersOfUser = ".dtrain/clusters";
 constexpr const char* kRegionsFile = "regions.json";
 constexpr const char* kAccounts = "accounts";
 constexpr double kMostBytesOfNothing = 1 << 20;
 
-Path clusters_of_user() { return Path(environment("HOME").value_or("/")) / ".dtrain" / "clusters"; }
+Path home_of_user() { return environment("HOME").value_or("/"); }
+Path clusters_of_user() { return home_of_user() / kClustersOfUser; }
 
 bool is_region(const std::string& name) {
   return !name.empty() &&
          std::ranges::all_of(name, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; });
+}
+
+// "us-east-1" of "us-east-1a" and "us-west-2" of "us-west-2-lax-1a"; empty: it is no zone.
+std::string region_of_zone(const std::string& name) {
+  constexpr const char* kDigits = "0123456789";
+  const std::size_t end = name.find_first_not_of(kDigits, name.find_first_of(kDigits));
+  if (end == name.npos || name.find_last_of(kDigits) + 2 != name.size()) return {};
+  return name.substr(0, end);
 }
 
 struct RememberedRegion {
@@ -67,6 +78,10 @@ std::vector<std::string> regions_in(const std::string& text) {
     if (!is_region(name)) {
       throw UsageError(fmt::format("setting 'region' '{}' names no region in '{}'", text, name),
                        "such as eu-west-1, or eu-west-1,us-east-1 for one after the other");
+    }
+    if (const std::string region = region_of_zone(name); !region.empty()) {
+      throw UsageError(fmt::format("setting 'region' '{}' names the availability zone {}", text, name),
+                       fmt::format("its region is {}; setting 'subnet' chooses a zone", region));
     }
     if (std::ranges::find(regions, name) != regions.end())
       throw UsageError(fmt::format("setting 'region' '{}' names {} twice", text, name), "name each region once");
@@ -165,8 +180,8 @@ std::string remembered_account(const std::string& cluster, const std::string& re
 }
 
 void remember_regions(const std::string& cluster, const std::vector<std::string>& regions, const std::string& account) {
-  const Path folder = clusters_of_user() / cluster;
   if (regions.empty()) {
+    const Path folder = clusters_of_user() / cluster;
     std::error_code ignored;
     std::filesystem::remove(folder / kRegionsFile, ignored);
     std::filesystem::remove(folder, ignored);  // unless something else is in it
@@ -179,9 +194,8 @@ void remember_regions(const std::string& cluster, const std::vector<std::string>
     const std::string number = known == before.end() ? account : account_of_both(known->account, account);
     if (!number.empty()) accounts[region] = number;
   }
-  make_folder(folder);
   write_file_atomic(
-      folder / kRegionsFile,
+      make_own_folders(home_of_user(), Path(kClustersOfUser) / cluster) / kRegionsFile,
       Json::object({{"schema", kSchema}, {"regions", json_texts(regions)}, {kAccounts, accounts}}).dump() + "\n",
       kOwnerOnly);
 }

@@ -46,11 +46,16 @@ std::string origin_of(const std::string& url) {
   return url.substr(0, url.find('/', url.find("://") + 3));
 }
 
+// A region that does not exist has no host: curl says "Could not resolve host: ec2.us-esat-1.amazonaws.com".
+bool is_unknown_host(std::string_view failure) { return failure.find("resolve host") != failure.npos; }
+
 std::string hint_of(const AwsError::Facts& facts) {
   switch (facts.problem) {
     case AwsProblem::throttled:
       return "the service asks for fewer requests: try again later";
     case AwsProblem::transient:
+      if (is_unknown_host(facts.message))
+        return "check the names of the region and of the endpoint, and the network, then run the same command again";
       return "check the network and the endpoint, then run the same command again";
     case AwsProblem::untrusted:
       return trust_hint(facts.by_profile);

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <new>
 
+#include <dtrain/net/addresses.hpp>
+
 namespace dtrain::net::ssh {
 namespace {
 
@@ -42,7 +44,7 @@ Channel::Channel(Connection& connection, const Patience& patience) : Channel(con
 
 Channel::Channel(Connection& connection, const std::string& host, int port, const Patience& patience)
     : Channel(connection) {
-  const std::string what = fmt::format("reaching {}:{} from there", host, port);
+  const std::string what = fmt::format("reaching {}:{} from there", in_brackets(host), port);
   const int opened = connection.finish(what, SSH_AGAIN, patience, [&] {
     return ssh_channel_open_forward(channel_.get(), host.c_str(), port, "127.0.0.1", 0);
   });

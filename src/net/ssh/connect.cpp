@@ -71,7 +71,8 @@ SshTarget parse_hop(std::string_view text) {
   const auto colon = end == std::string_view::npos ? end : text.find(':', end);
   const auto port = colon == std::string_view::npos ? 0 : parse_integer(text.substr(colon + 1)).value_or(-1);
   if (hop.host.empty() || port < 0 || port > 65535) {
-    throw UsageError(fmt::format("'{}' is no host to jump over", text), "write ProxyJump user@host:port");
+    throw UsageError(fmt::format("'{}' is no host to jump over", text),
+                     "write ProxyJump user@host:port, with an IPv6 address in brackets");
   }
   hop.port = static_cast<int>(port);
   return hop;

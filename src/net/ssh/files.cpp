@@ -6,7 +6,7 @@
 
 #include <dtrain/base/file_pieces.hpp>
 #include <dtrain/base/hash.hpp>
-#include <dtrain/base/secret.hpp>
+#include <dtrain/base/temporaries.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/net/ssh.hpp>
 
@@ -17,8 +17,9 @@ namespace {
 
 constexpr std::size_t kPiece = 32 << 10;  // what every server takes
 
-// A name of its own for each of several writers of the same file.
-std::string temporary_name(const std::string& path) { return path + ".tmp." + to_hex(unpredictable_bytes(6)); }
+// A name of its own for each of several writers of the same file. It says which process writes, so that what one leaves
+// that was killed can be told from what others write (is_temporary_of_ended_process()).
+std::string temporary_name(const std::string& path) { return temporary_for(path).string(); }
 
 // Where the source fails, the session is left as if nothing had been written.
 std::string_view next_of(const std::function<std::string_view()>& next, ssh::Sftp& files, const std::string& handle) {

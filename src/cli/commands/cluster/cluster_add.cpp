@@ -52,7 +52,9 @@ int count_in(const std::string& words) {
   const auto count = parse_integer(trim(words));
   if (count && *count >= 1 && *count <= kMostAtOnce) return static_cast<int>(*count);
   throw UsageError(fmt::format("COUNT: must be a whole number from 1 to {}, not '{}'", kMostAtOnce, words),
-                   "hosts are added to a cluster that `dtrain cluster register` made");
+                   !count       ? "hosts are added to a cluster that `dtrain cluster register` made"
+                   : *count < 1 ? "`dtrain cluster remove` takes workers out"
+                                : "give it in several steps");
 }
 
 Json document(const cluster::Fleet& fleet, const cluster::AddResult& result) {

@@ -70,8 +70,8 @@ void answer(const std::string& name, const std::vector<std::string>& regions, co
             const Returned& returned, Reporter& reporter) {
   if (is_nothing(result, returned)) {
     return reporter.answer(
-        fmt::format("there is no cluster {} in {}; dtrain cluster list --all-regions shows those of other regions",
-                    name, join(regions, " or ")));
+        fmt::format("there is no cluster {} in {}; dtrain cluster list --all-regions shows all that are there", name,
+                    join(regions, " or ")));
   }
   if (!returned.machines.empty()) {
     reporter.answer(

@@ -114,7 +114,9 @@ ExitCode act(const StatusCommand& options, const config::OptionSet&, Reporter& r
   if (reporter.json()) {
     reporter.answer_json(document(cloud.aws().region(), fleet, look, disks, cloud.prices()));
   } else if (!fleet.exists()) {
-    reporter.answer(fmt::format("there is no cluster {} in {}", fleet.name, cloud.aws().region()));
+    reporter.answer(
+        fmt::format("there is no cluster {} in {}; dtrain cluster list --all-regions shows all that are there",
+                    fleet.name, cloud.aws().region()));
   } else {
     answer_cluster(fleet, look, disks, cloud.prices(), reporter);
   }

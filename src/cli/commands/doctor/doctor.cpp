@@ -137,9 +137,7 @@ ExitCode code_of(const Diagnosis& diagnosis, Reporter& reporter) {
   }
   const ExitCode hosts = end_of_hosts(launcher::sum_up(names, endings, reporter), names, reporter);
   if (hosts != ExitCode::ok) return hosts;
-  if (!diagnosis.has(doctor::Level::problem)) return ExitCode::ok;
-  if (reporter.json()) throw Error("doctor found problems", "the findings in standard output name what fixes each");
-  return ExitCode::failed;
+  return end_of_findings(diagnosis.has(doctor::Level::problem), reporter);
 }
 
 ExitCode act(const DoctorCommand& options, const config::OptionSet& set, Reporter& reporter) {

@@ -34,7 +34,7 @@ ExitCode act(const SecurityCommand& options, const config::OptionSet&, Reporter&
     document["findings"] = json_of(all);
     reporter.answer_json(document);
   }
-  return has(all, doctor::Level::problem) ? ExitCode::failed : ExitCode::ok;
+  return end_of_findings(has(all, doctor::Level::problem), reporter);
 }
 
 }  // namespace

@@ -45,4 +45,10 @@ bool has(const std::vector<doctor::Finding>& findings, doctor::Level level) {
   return std::ranges::any_of(findings, [level](const doctor::Finding& finding) { return finding.level == level; });
 }
 
+ExitCode end_of_findings(bool has_problems, const Reporter& reporter) {
+  if (!has_problems) return ExitCode::ok;
+  if (reporter.json()) throw Error("doctor found problems", "the findings in standard output name what fixes each");
+  return ExitCode::failed;
+}
+
 }  // namespace dtrain::cli

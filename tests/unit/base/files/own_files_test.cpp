@@ -11,14 +11,14 @@ namespace {
 
 constexpr uid_t kSomebody = 4711;
 
-// What the refusal of this file says; "": it is read.
+// What the refusal of this file says, and its hint; "": it is read.
 std::string refusal_of(const Path& file) {
   try {
     read_own_file(file);
     return "";
   } catch (const ForeignFile& error) {
     EXPECT_NE(error.hint(), "");
-    return error.what();
+    return error.what() + ("; " + error.hint());
   }
 }
 
@@ -38,6 +38,7 @@ TEST(OwnFile, IsRefusedWhereOthersWrite) {
     write_file_atomic(file, "text");
     ASSERT_EQ(::chmod(file.c_str(), mode), 0);
     EXPECT_NE(refusal_of(file).find("other users may write it"), std::string::npos) << mode;
+    EXPECT_NE(refusal_of(file).find("chmod go-w " + file.string()), std::string::npos) << mode;
   }
 }
 
@@ -58,7 +59,9 @@ TEST(OwnFile, IsRefusedWhereAnotherUserOwnsIt) {
   const Path file = folder / "order";
   write_file_atomic(file, "text", 0600);
   ASSERT_EQ(::chown(file.c_str(), kSomebody, kSomebody), 0);
-  EXPECT_NE(refusal_of(file).find("it belongs to 4711"), std::string::npos);
+  const std::string refused = refusal_of(file);
+  EXPECT_NE(refused.find("it belongs to 4711"), std::string::npos);
+  EXPECT_EQ(refused.find("chmod"), std::string::npos) << "others made it";
   EXPECT_EQ(owner_of(file), "4711");
   EXPECT_EQ(owner_of(folder / "none"), "");
 }
@@ -106,6 +109,17 @@ TEST(OwnFolder, IsMadeWithTheseRightsWhateverTheUmask) {
   EXPECT_EQ(static_cast<unsigned>(std::filesystem::status(folder / "a/b").permissions()), kReadableFolder);
   write_file_atomic(folder / "file", "");
   EXPECT_THROW(make_own_folder(folder / "file"), Error);
+}
+
+TEST(OwnFolder, IsMadeWithThoseAboveItWhateverTheUmask) {
+  const TemporaryFolder home;
+  const mode_t before = ::umask(0002);
+  const Path made = make_own_folders(home.path(), Path("a") / "b" / "c");
+  ::umask(before);
+  EXPECT_EQ(made, home / "a/b/c");
+  for (const char* folder : {"a", "a/b", "a/b/c"}) {
+    EXPECT_EQ(static_cast<unsigned>(std::filesystem::status(home / folder).permissions()), kReadableFolder) << folder;
+  }
 }
 
 }  // namespace

@@ -69,6 +69,15 @@ TEST_F(Temporaries, OfThisMachineAreRemovedOnceTheirProcessIsDead) {
   EXPECT_EQ(remove_abandoned_temporaries(folder_, "m-"), std::vector<Path>{left});
 }
 
+TEST_F(Temporaries, OfEndedProcessesAreKnownByTheirNamesOnOtherHostsToo) {
+  EXPECT_TRUE(is_temporary_of_ended_process(name_by(dead_)));
+  EXPECT_FALSE(is_temporary_of_ended_process(name_by(std::to_string(::getpid()))));
+  EXPECT_FALSE(is_temporary_of_ended_process("m-0001.json.tmp." + dead_ + ".0123cdef.01234567")) << "of elsewhere";
+  for (const char* other : {"m-0001.json.tmp.0123456789ab", "m-0001.json", "m.tmp.", ""})
+    EXPECT_FALSE(is_temporary_of_ended_process(other)) << other;
+  EXPECT_FALSE(is_temporary_of_ended_process("m-0001.json.tmp." + dead_)) << "of no known machine";
+}
+
 // A writer there that is held up for minutes goes on; a process number of there says nothing here.
 TEST_F(Temporaries, OfAnotherMachineStayForADay) {
   old_file("m-0001.json.tmp." + dead_ + ".0123cdef.01234567", std::chrono::hours(20));

@@ -1,8 +1,12 @@
 #include <dtrain/cluster/registered.hpp>
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <dtrain/base/error.hpp>
+
+#include "common/set_variable.hpp"
+#include "common/temporary_folder.hpp"
 
 namespace dtrain::cluster {
 namespace {
@@ -17,7 +21,29 @@ RegisteredCluster lab() {
       .budget = 10};
 }
 
+unsigned mode_of(const Path& path) { return static_cast<unsigned>(std::filesystem::status(path).permissions()); }
+
 TEST(RegisteredCluster, ReadsWhatItWrites) { EXPECT_EQ(registered_cluster_from(to_json(lab()), "a test"), lab()); }
+
+TEST(RegisteredCluster, IsItsOwnersToWriteWhateverTheUmask) {
+  const TemporaryFolder home;
+  const SetVariable variable("HOME", home.path().string());
+  RegisteredCluster cluster = lab();
+  cluster.folder = home / "shared";
+  make_folder(cluster.folder);
+  const mode_t before = ::umask(0);
+  remember(cluster);
+  become_head(cluster);
+  write_cluster(cluster);
+  ::umask(before);
+  for (const char* folder : {".dtrain", ".dtrain/clusters", ".dtrain/clusters/lab"})
+    EXPECT_EQ(mode_of(home / folder), 0755u) << folder;
+  for (const char* file :
+       {".dtrain/clusters/lab/registered.json", ".dtrain/clusters/lab/head.json", "shared/cluster.json"})
+    EXPECT_EQ(mode_of(home / file), 0600u) << file;
+  EXPECT_EQ(mode_of(cluster.host_file()), 0644u);
+  EXPECT_EQ(registered("lab"), cluster);
+}
 
 TEST(RegisteredCluster, WritesLinesOfAHostFile) {
   EXPECT_EQ(lab().hosts[0].line(), "h1");

@@ -26,8 +26,19 @@ TEST(Regions, AreAListWithoutRepetition) {
   EXPECT_EQ(regions_in(""), Names{});
   EXPECT_EQ(regions_in("us-east-1"), Names{"us-east-1"});
   EXPECT_EQ(regions_in("us-east-1, eu-west-1"), (Names{"us-east-1", "eu-west-1"}));
-  for (const char* text : {",", "us-east-1,", "a,,b", "Europe", "a b", "a,a"}) {
+  for (const char* text : {",", "us-east-1,", "a,,b", "Europe", "a b", "a,a", "us-east-1a", "us-west-2-lax-1a"}) {
     EXPECT_THROW(regions_in(text), UsageError) << text;
+  }
+}
+
+TEST(Regions, AreNamedInTheRefusalOfAZone) {
+  try {
+    regions_in("eu-west-1,us-gov-west-1b");
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_EQ(error.what(), std::string("setting 'region' 'eu-west-1,us-gov-west-1b' names the availability zone "
+                                        "us-gov-west-1b"));
+    EXPECT_NE(error.hint().find("its region is us-gov-west-1;"), std::string::npos);
   }
 }
 

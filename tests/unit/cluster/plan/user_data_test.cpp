@@ -112,6 +112,21 @@ TEST(UserData, MountsEfsByAnAddressWhereItsNameStaysUnknown) {
   EXPECT_EQ(said_by_shell(script), name + name + name + "172.31.7.7:/\n") << "a new mount target takes two minutes";
 }
 
+TEST(UserData, WritesDownWhenATimeLimitEndsTheMachine) {
+  const Path folder = std::filesystem::temp_directory_path() / ("user_data_ends_" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  NodeBoot boot = example();
+  boot.time_to_live = std::chrono::hours(1000000);
+  std::string script = user_data(boot);
+  script.replace(script.find("home=/opt/dtrain"), 16, "home=" + folder.string());
+  script.replace(script.rfind("\nmain\n"), 6,
+                 "\nsleep() { :; }; say() { :; }; power_off() { :; }\nlive_no_longer\n"
+                 "read -r up _ </proc/uptime; echo $(($(cat $home/ends) - ${up%%.*} - time_to_live))\n");
+  const std::string said = said_by_shell(script);
+  EXPECT_TRUE(said == "0\n" || said == "-1\n") << said << "seconds after the start of the machine";
+  std::filesystem::remove_all(folder);
+}
+
 TEST(UserData, SaysThatAnImageHasNoClientOfLustre) {
   NodeBoot boot = example();
   boot.shared = {.kind = SharedFolder::Kind::lustre, .file_system = "fs-1", .mount_name = "a", .folder = "/d"};

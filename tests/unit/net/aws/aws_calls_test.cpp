@@ -49,6 +49,14 @@ TEST(AwsProblems, AreOfOneOfEightCausesByTheirCodes) {
   }
 }
 
+// Nothing else tells a misspelt region from a network that is away.
+TEST(AwsProblems, NameTheRegionWhereAHostIsUnknown) {
+  const AwsError unknown = error_of("ec2 RunInstances", facts_of_failure("Could not resolve host: ec2.us-esat-1.x"));
+  EXPECT_NE(unknown.hint().find("region"), std::string::npos) << unknown.hint();
+  const AwsError refused = error_of("ec2 RunInstances", facts_of_failure("Failed to connect to x port 443"));
+  EXPECT_EQ(refused.hint().find("region"), std::string::npos) << refused.hint();
+}
+
 TEST(AwsProblems, SurviveAPageThatIsNoDocument) {
   const AwsError::Facts facts = facts_of({.status = 500, .body = "<!doctype html><title>500</title><p>Oops"});
   EXPECT_EQ(facts.problem, AwsProblem::transient);
