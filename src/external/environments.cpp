@@ -108,7 +108,7 @@ void Variables::set_all(const std::vector<std::string>& variables) {
 void remove_other_roles(Variables& variables) {
   // With these a library would look for a launcher of its own, or take itself for another rank. Others of the same
   // launchers stay: a program may read the number of its job, its scratch folder, or how much its servers log.
-  static constexpr std::array<std::string_view, 37> kRoles = {"DMLC_ROLE=",
+  static constexpr std::array<std::string_view, 39> kRoles = {"DMLC_ROLE=",
                                                               "DMLC_RANK=",
                                                               "DMLC_NUM_",
                                                               "DMLC_PS_ROOT_",
@@ -134,6 +134,8 @@ void remove_other_roles(Variables& variables) {
                                                               "PMI_",
                                                               "PMIX_",
                                                               "OMPI_",
+                                                              "MPI_LOCAL",  // of Hydra and Intel MPI
+                                                              "MV2_COMM_WORLD_",
                                                               "TORCHELASTIC_",
                                                               "HOROVOD_RANK=",
                                                               "TF_CONFIG=",

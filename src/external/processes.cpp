@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,12 +24,23 @@ using Clock = std::chrono::steady_clock;
 // Interval of looks where the kernel has no pidfd_open (before Linux 5.3).
 constexpr auto kPoll = 20ms;
 constexpr auto kStopPoll = 50ms;
+// Time after the end of a program for what it leaves to write the rest: the `tee` of `exec > >(tee FILE)` ends after
+// its shell. A failure is reported before those of ranks that fail because of it.
+constexpr auto kLinger = 500ms, kLingerOfFailure = 50ms;
+constexpr auto kLingerPoll = 5ms;
 // Time for the kernel to end killed processes: one that writes to a slow disk may take so long.
 constexpr auto kLastTime = 5s;
 
 FileDescriptor descriptor_of(pid_t process) {
   const long descriptor = ::syscall(SYS_pidfd_open, process, 0);
   return descriptor < 0 ? FileDescriptor() : FileDescriptor(static_cast<int>(descriptor));
+}
+
+// It has ended, and is not reaped yet.
+bool ended_well(pid_t process) {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(process), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_code == CLD_EXITED && info.si_status == 0;
 }
 
 }  // namespace
@@ -66,7 +78,7 @@ void Processes::start(const RankProcess& process) {
 
 std::optional<Processes::Failure> Processes::watch(std::chrono::milliseconds wait) {
   wait_for_an_end(wait);
-  reap();
+  reap_settled();
   for (const Process& process : processes_) {
     if (process.end && !process.end->ok()) return Failure{process.who, *process.end};
   }
@@ -127,6 +139,24 @@ void Processes::reap_whole_groups() {
     if (process.end || !has_ended(process.id)) continue;
     process.member = living_member(process.id, process.member);
     if (process.member == 0) reap(process);
+  }
+}
+
+void Processes::reap_settled() {
+  for (Process& process : processes_) {
+    if (process.end || !has_ended(process.id)) continue;
+    if (!ended_well(process.id)) {
+      for (const auto end = Clock::now() + kLingerOfFailure; Clock::now() < end;) {
+        process.member = living_member(process.id, process.member);
+        if (process.member == 0) break;
+        std::this_thread::sleep_for(kLingerPoll);
+      }
+      reap(process);
+      continue;
+    }
+    process.member = living_member(process.id, process.member);
+    if (process.seen_ended == Clock::time_point{}) process.seen_ended = Clock::now();
+    if (process.member == 0 || Clock::now() - process.seen_ended >= kLinger) reap(process);
   }
 }
 

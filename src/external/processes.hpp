@@ -29,7 +29,8 @@ class Processes {
   // Sends this signal to the worker's own process, not to its group, unless it has ended.
   void signal_worker(int signal);
 
-  // Waits up to `wait` for a process to end. Returns the first failure of the worker or of another process.
+  // Waits up to `wait` for a process to end. Returns the first failure of the worker or of another process. What a
+  // process leaves in its group has half a second to end by itself, much less after a failure, and is killed then.
   struct Failure {
     std::string who;  // "its program", "its ps 1"
     ProcessEnd end;
@@ -48,12 +49,14 @@ class Processes {
     pid_t id = 0;
     FileDescriptor ended;  // readable when it has ended; empty without pidfd_open
     std::optional<ProcessEnd> end;
-    pid_t member = 0;  // during a stop: it has ended, but this one of its group still runs
+    pid_t member = 0;  // it has ended, but this one of its group still runs
+    std::chrono::steady_clock::time_point seen_ended{};
   };
   void start(const RankProcess& process);
   void wait_for_an_end(std::chrono::milliseconds wait);
   void reap();
   void reap_whole_groups();
+  void reap_settled();
   void reap(Process& process);
 
   const Path logs_;

@@ -1,6 +1,7 @@
 """What cannot run is refused at once, with the reason."""
 
 import json
+import os
 import pathlib
 import re
 import resource
@@ -32,6 +33,18 @@ def test_a_host_file_without_end(world):
     """--hostfile /dev/full, /dev/zero: no text."""
     for file in ("/dev/full", "/dev/zero"):
         assert f"--hostfile {file}: this is no text" in refused(world, "--hostfile", file)
+
+
+def test_a_host_file_that_is_a_pipe(world):
+    """One that the shell names is read once; a FIFO without a writer is refused, and a pipe of a queued job."""
+    hosts = world.folder / "hosts.fifo"
+    os.mkfifo(hosts)
+    answer = subprocess.run(world.command(["launch", "--hostfile", hosts, "--", "true"]), cwd=world.folder,
+                            env=world.environment, capture_output=True, text=True, timeout=60, check=False)
+    assert answer.returncode == 1 and "is a FIFO, not a file" in answer.stderr, answer.stderr
+    said = refused(world, "--hostfile", "/dev/stdin", "--detach", "--job-queue", "queue", input="w1\n")
+    assert "--hostfile /dev/stdin: is no file that can be read again later" in said, said
+    assert "--hostfile /dev/stdin: holds nothing" in refused(world, "--hostfile", "/dev/stdin", input="")
 
 
 def test_the_current_folder_stays_clean(world):

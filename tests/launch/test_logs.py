@@ -66,6 +66,12 @@ def test_a_last_line_without_end(world):
     assert sorted(line.partition(" ")[2] for line in answer.stdout.splitlines()) == ["one", "one", "two", "two"], answer.stdout
 
 
+def test_the_end_of_what_a_script_tees(world):
+    """A script whose output goes through a program ends before that program has passed the last line on."""
+    answer = world.launch("bash", "-c", "exec > >(sleep 0.2; cat); echo last", options=["-n", 1])
+    assert answer.stdout.splitlines() == ["last"], answer.stdout
+
+
 def test_a_detached_launch_logs_a_line_once(world):
     """With --detach the output of the ranks is in their logs, and not in the coordinator's as well."""
     job = world.job(words=["sh", "-c", "echo only once; sleep 1000"], options=["-n", 2, "--detach"]).start()

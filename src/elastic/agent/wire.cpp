@@ -11,6 +11,11 @@ namespace {
 
 constexpr std::size_t kHead = 9;
 
+#define DTRAIN_FRAME_TAG(name, byte) byte,
+constexpr char kTagBytes[] = {DTRAIN_FRAME_TAGS(DTRAIN_FRAME_TAG)};
+#undef DTRAIN_FRAME_TAG
+constexpr std::string_view kTags(kTagBytes, sizeof(kTagBytes));
+
 // JSON holds text, an environment holds bytes: each byte travels as the character with its number (Latin-1).
 std::string text_of_bytes(std::string_view bytes) {
   std::string text;
@@ -63,7 +68,6 @@ std::string encode(Tag tag, WorkerId worker, std::string_view body) {
 }
 
 AgentFrame decode(std::string frame) {
-  constexpr std::string_view kTags = "jwgGNske>oOxacnd";
   if (frame.size() < kHead || kTags.find(frame[0]) == kTags.npos)
     throw DataError("an agent or coordinator sent an invalid frame");
   AgentFrame decoded{static_cast<Tag>(frame[0]), 0, frame.substr(kHead)};

@@ -13,25 +13,28 @@
 
 namespace dtrain::elastic {
 
-enum class Tag : char {
-  join = 'j',        // agent, its first frame: JSON of JoinRequest
-  welcome = 'w',     // coordinator, its answer: JSON of Welcome
-  check = 'g',       // coordinator: JSON of AdmissionCheckOptions
-  checked = 'G',     // agent, its answer: JSON of AdmissionCheckResult
-  notice = 'N',      // agent: JSON of a HostNotice, without the host
-  start = 's',       // coordinator: the slot, in decimal
-  kill = 'k',        // coordinator: "dump" or nothing
-  end = 'e',         // coordinator: the agent ends, after all of its workers
-  say = '>',         // either way: a message of elastic/protocol.hpp
-  output = 'o',      // agent: whole lines of a worker's stdout
-  error = 'O',       // agent: whole lines of its stderr
-  exited = 'x',      // agent: JSON of Exited
-  alive = 'a',       // coordinator: a sign of life, "BEAT FRAMES": how many say and exited frames came from this agent
-                     // agent, its answer: "BEAT"
-  voters = 'c',      // coordinator: JSON of VoterNotice
-  known = 'n',       // agent, its answer: the generation, in decimal
-  stale_term = 'd',  // agent, its last frame: the higher term that it obeys, in decimal
-};
+// Each tag, its byte, its sender, and the body.
+#define DTRAIN_FRAME_TAGS(tag)                                                                                       \
+  tag(join, 'j')        /* agent, its first frame: JSON of JoinRequest */                                            \
+      tag(welcome, 'w') /* coordinator, its answer: JSON of Welcome */                                               \
+      tag(check, 'g')   /* coordinator: JSON of AdmissionCheckOptions */                                             \
+      tag(checked, 'G') /* agent, its answer: JSON of AdmissionCheckResult */                                        \
+      tag(notice, 'N')  /* agent: JSON of a HostNotice, without the host */                                          \
+      tag(start, 's')   /* coordinator: the slot, in decimal */                                                      \
+      tag(kill, 'k')    /* coordinator: "dump" or nothing */                                                         \
+      tag(end, 'e')     /* coordinator: the agent ends, after all of its workers */                                  \
+      tag(say, '>')     /* either way: a message of elastic/protocol.hpp */                                          \
+      tag(output, 'o')  /* agent: whole lines of a worker's stdout */                                                \
+      tag(error, 'O')   /* agent: whole lines of its stderr */                                                       \
+      tag(exited, 'x')  /* agent: JSON of Exited */                                                                  \
+      tag(alive, 'a')   /* coordinator: "BEAT FRAMES", the number of say and exited from the agent; agent: "BEAT" */ \
+      tag(voters, 'c')  /* coordinator: JSON of VoterNotice */                                                       \
+      tag(known, 'n')   /* agent, its answer: the generation, in decimal */                                          \
+      tag(stale_term, 'd') /* agent, its last frame: the higher term that it obeys, in decimal */
+
+#define DTRAIN_FRAME_TAG(name, byte) name = byte,
+enum class Tag : char { DTRAIN_FRAME_TAGS(DTRAIN_FRAME_TAG) };
+#undef DTRAIN_FRAME_TAG
 
 struct AgentFrame {
   Tag tag = Tag::say;

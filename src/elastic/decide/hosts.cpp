@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <dtrain/net/addresses.hpp>
+
 #include "steps.hpp"
 
 namespace dtrain::elastic {
@@ -169,6 +171,22 @@ bool is_forgettable(const Host& host) {
   return !host.wanted && !host.logged && host.agent == AgentState::none && is_idle(host);
 }
 
+// On purpose only where all hosts are this machine, whose agents come from its loopback.
+void say_shared_machine(DecisionContext& context, Host& host) {
+  if (host.said_shared || host.address.empty() || net::is_loopback(host.address)) return;
+  const auto shares = [&](const auto& entry) {
+    const Host& other = entry.second;
+    return &other != &host && other.agent == AgentState::up && other.address == host.address;
+  };
+  const auto other = std::ranges::find_if(context.state.hosts, shares);
+  if (other == context.state.hosts.end()) return;
+  host.said_shared = true;
+  context.say(fmt::format("{} and {} have one address, {}: their workers share one machine's processors, memory and "
+                          "GPUs",
+                          other->first, host.line.name, host.address),
+              "list the machine once, with slots=N for N workers", Say::Kind::warning);
+}
+
 }  // namespace
 
 void accept_hosts(DecisionContext& context, const HostsWanted& wanted) {
@@ -270,6 +288,7 @@ void host_up(DecisionContext& context, const HostUp& up) {
                {{"host", up.host},
                 {"address", up.address},
                 {"seconds", seconds_between(std::exchange(host.agent_since, context.now), context.now)}});
+  say_shared_machine(context, host);
   announce_change_again(context);
 }
 

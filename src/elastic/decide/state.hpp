@@ -35,6 +35,7 @@ struct Host {
   bool noticed = false;   // drained because its machine ends soon
   bool logged = false;    // the last line of host_worker_log about it says ADDED
   bool said_spare = false;
+  bool said_shared = false;              // that its machine stands under another name too
   std::optional<Time> said_straggler{};  // the last time
   std::string drain_reason;
   std::uint64_t edit = 0;  // number of the edit that added or removed it

@@ -7,9 +7,12 @@ bool belongs_to_steps(Phase phase) {
   return phase == Phase::loading || phase == Phase::computing || phase == Phase::reducing || phase == Phase::applying;
 }
 
+bool is_wait(Phase phase) { return phase == Phase::reducing || phase == Phase::entering || phase == Phase::holding; }
+
 }  // namespace
 
 void PhaseClock::enter(Phase phase, Time now) {
+  if (!is_wait(phase_)) waits_since_ = now;
   if (phase_ == Phase::reducing) waiting_ += now - since_;
   if (!belongs_to_steps(phase_)) elsewhere_ += now - since_;
   if (belongs_to_steps(phase) && phase != Phase::applying) worked_ = true;
@@ -26,6 +29,10 @@ void PhaseClock::step_done(Time now) {
   worked_ = false;
   step_begin_ = now;
   waiting_ = elsewhere_ = {};
+}
+
+double PhaseClock::seconds_in_phase(Time now) const {
+  return Seconds(now - (phase_ == Phase::holding ? waits_since_ : since_)).count();
 }
 
 }  // namespace dtrain::elastic

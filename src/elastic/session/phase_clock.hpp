@@ -12,7 +12,7 @@ class PhaseClock {
   using Time = std::chrono::steady_clock::time_point;
   using Seconds = std::chrono::duration<double>;
 
-  explicit PhaseClock(Time now) : since_(now) {}
+  explicit PhaseClock(Time now) : since_(now), waits_since_(now) {}
 
   // Also for the same phase: each call is a sign of progress.
   void enter(Phase phase, Time now);
@@ -22,13 +22,16 @@ class PhaseClock {
   void start_steps() { has_step_begin_ = false; }
 
   Phase phase() const { return phase_; }
-  double seconds_in_phase(Time now) const { return Seconds(now - since_).count(); }
+  // A worker that holds its state after a lost collective counts from where it began to wait for the others: a
+  // coordinator that takes over takes the beginning of the pause from here.
+  double seconds_in_phase(Time now) const;
   double step_seconds() const { return step_.count(); }
   double compute_seconds() const { return compute_.count(); }
 
  private:
   Phase phase_ = Phase::building;
   Time since_;
+  Time waits_since_;  // beginning of the last phases in a row that wait for others
   bool has_step_begin_ = false;
   Time step_begin_;
   bool worked_ = false;  // something was loaded, computed or reduced since step_begin_

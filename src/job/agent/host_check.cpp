@@ -13,6 +13,7 @@
 #include <dtrain/elastic/agent.hpp>
 #include <dtrain/external/run_program.hpp>
 
+#include "config/gpu/gpu_choice.hpp"
 #include "job/spec/data_facts.hpp"
 #include "job/spec/job_client.hpp"
 #include "job/spec/shared_folders.hpp"
@@ -67,14 +68,17 @@ std::uint64_t free_disk(const Path& folder) {
   return space.available;
 }
 
-void expect(std::uint64_t have, std::uint64_t need, const std::string& what) {
+void expect(std::uint64_t have, std::uint64_t need, const std::string& what, const std::string& hint = {}) {
   if (have >= need) return;
-  throw Error(fmt::format("only {} of {} are free, it needs {}", format_bytes(have), what, format_bytes(need)));
+  throw Error(fmt::format("only {} of {} are free, it needs {}", format_bytes(have), what, format_bytes(need)), hint);
 }
 
-// Memory for parameters, gradients and optimizer state, and for receiving them while joining.
-std::uint64_t memory_of(const TrainRun& run) {
-  return kLeastMemory + 6 * sizeof(float) * static_cast<std::uint64_t>(run.graph.parameter_count);
+void expect_memory(std::uint64_t available, const TrainRun& run) {
+  const NeededMemory needed = memory_of_host(run.options, run.graph.parameter_count);
+  std::string hint;
+  if (needed.decoded > 0)
+    hint = fmt::format("setting 'cache-decoded' takes {} of them: lower it", format_bytes(needed.decoded));
+  expect(available, needed.training + needed.decoded, "memory", hint);
 }
 
 void measure(const elastic::WorkerJob& job, Json& facts) {
@@ -91,10 +95,16 @@ void measure(const elastic::WorkerJob& job, Json& facts) {
   const TrainRun run = run_of(training);
   const Memory memory = usable_memory();
   facts["memory_free_bytes"] = memory.available;
-  if (memory.total > 0) expect(memory.available, memory_of(run), "memory");
+  if (memory.total > 0) expect_memory(memory.available, run);
 }
 
 }  // namespace
+
+NeededMemory memory_of_host(const config::TrainOptions& options, std::int64_t parameters) {
+  const std::uint64_t decoded = config::training_loader(options.data, options.compute.seed).decoded_cache;
+  return {.training = kLeastMemory + 6 * sizeof(float) * static_cast<std::uint64_t>(parameters),
+          .decoded = decoded * static_cast<std::uint64_t>(config::workers_of_host(options.compute))};
+}
 
 ExitCode check_host(const Json& job, Reporter& reporter) {
   Json facts = Json::object({{"failure", ""}});

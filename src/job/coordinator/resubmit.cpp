@@ -60,6 +60,7 @@ std::vector<std::string> slurm_job(const config::JobOptions& options, bool chose
   const std::vector<std::string> command = this_command();
   job.command.insert(job.command.end(), command.begin(), command.end());
   if (options.hostfile) {
+    require_lasting_host_file(options);
     for (const auto& host : choose_hosts(options, chose_number, false).list.hosts) {
       job.hosts.push_back(host.host);
     }

@@ -9,6 +9,7 @@
 #include "job.hpp"
 #include "job/report/run_records.hpp"
 #include "job/spec/job_client.hpp"
+#include "job/spec/queued_attempt.hpp"
 #include "train_work.hpp"
 
 namespace dtrain::job {
@@ -59,12 +60,10 @@ std::unique_ptr<JobWork> make_work(const config::TrainOptions& given, const conf
 ExitCode train_in_job(const config::TrainOptions& options, const config::OptionSet& set, Reporter& reporter) {
   refuse_what_one_process_does(options);
   const JobStart start{options.job, set.chosen("num-workers"), options.resume, options.resume};
-  return run_job(
-      start,
-      [&](const elastic::HostList& hosts, const JobFolder& folder, Reporter& own) {
-        return make_work(options, set, hosts, folder, own);
-      },
-      reporter);
+  const auto make = [&](const elastic::HostList& hosts, const JobFolder& folder, Reporter& own) {
+    return make_work(options, set, hosts, folder, own);
+  };
+  return with_passing_refusals(options.job.managed, [&] { return run_job(start, make, reporter); });
 }
 
 }  // namespace dtrain::job

@@ -14,12 +14,11 @@
 
 #include "decide_jobs.hpp"
 #include "job/logs/job_life.hpp"
+#include "job/spec/queued_attempt.hpp"
 #include "job_queue.hpp"
 
 namespace dtrain::job {
 
-// Set for the process of an attempt: the job's folder in the queue.
-inline constexpr const char* kManagedVariable = "DTRAIN_MANAGED_JOB";
 // Options of the attempt that are weaker than those of its command line.
 inline constexpr const char* kAttemptJobDir = "DTRAIN_JOB_DIR";
 inline constexpr const char* kAttemptResume = "DTRAIN_RESUME";

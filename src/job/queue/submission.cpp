@@ -18,6 +18,7 @@
 
 #include "attempt.hpp"
 #include "config/train_sources.hpp"
+#include "job/spec/host_list.hpp"
 #include "job/spec/prefix_claim.hpp"
 #include "job/spec/train_run.hpp"
 #include "job/spec/train_start.hpp"
@@ -147,11 +148,6 @@ void refuse_without_queue(const config::OptionSet& set) {
   }
 }
 
-void require_host_file(const config::JobOptions& options) {
-  if (!options.hostfile || file_exists(*options.hostfile)) return;
-  throw UsageError(fmt::format("--hostfile {}: no such file", options.hostfile->string()), "one host a line");
-}
-
 void require_program(const std::vector<std::string>& words) {
   constexpr const char* kHint = "install it on the machine that runs the queue, or give its whole path";
   if (words.empty()) {
@@ -185,7 +181,7 @@ ExitCode submit_training(const config::TrainOptions& options, const config::Opti
   ManagedSpec spec = spec_for(options.job, set);
   check_down(options.job, spec);
   refuse_what_resumes_badly(options);
-  require_host_file(options.job);
+  require_lasting_host_file(options.job);
   require_weights(options);
   if (!options.benchmark) config::choose_sources(options, set, reporter);
   if (options.model_prefix) spec.prefix = whole_prefix(*options.model_prefix);
@@ -204,7 +200,7 @@ ExitCode submit_training(const config::TrainOptions& options, const config::Opti
 ExitCode submit_program(const config::LaunchOptions& options, const config::OptionSet& set, Reporter& reporter) {
   ManagedSpec spec = spec_for(options.job, set);
   check_down(options.job, spec);
-  require_host_file(options.job);
+  require_lasting_host_file(options.job);
   require_program(options.words);
   if (!options.job_folder_is_open && spec.job_folder.empty() && options.torchrun.log_dir)
     spec.job_folder = std::filesystem::absolute(options.job.folder);

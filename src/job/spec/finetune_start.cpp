@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include <dtrain/base/environment.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/data/class_names.hpp>
@@ -12,6 +13,7 @@
 #include <dtrain/train/weights.hpp>
 
 #include "config/finetune.hpp"
+#include "queued_attempt.hpp"
 #include "train_start.hpp"
 
 namespace dtrain::job {
@@ -120,9 +122,13 @@ void choose_finetuning(config::TrainOptions& options, config::OptionSet& set, Re
   config::let_stronger_batch_decide(set, options.compute);
   const bool is_far = data::is_remote(*options.data.train);
   const auto store = is_far ? std::make_shared<net::ObjectStore>() : nullptr;
-  train::fetch_weights(
-      *options.pretrained.finetune, [&](const std::string& line) { reporter.note(line); }, store);
-  const config::FinetuneFacts facts = facts_of(options, set, store);
+  // The queue is settled later, by options that are chosen here.
+  const bool is_attempt = environment(kManagedVariable).has_value();
+  const config::FinetuneFacts facts = with_passing_refusals(is_attempt, [&] {
+    train::fetch_weights(
+        *options.pretrained.finetune, [&](const std::string& line) { reporter.note(line); }, store);
+    return facts_of(options, set, store);
+  });
   std::string words;
   for (const auto& [name, text] : config::finetune_choices(facts)) {
     config::Option& option = *set.find(name);

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <fstream>
+#include <system_error>
 
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/error.hpp>
@@ -41,19 +41,38 @@ std::string first_hosts(const std::string& text, std::size_t count) {
   return kept;
 }
 
-std::string text_of_host_file(const Path& file) {
-  if (!file_exists(file)) {
-    throw UsageError(fmt::format("--hostfile {}: no such file", file.string()), "one host a line");
-  }
-  std::ifstream stream(file, std::ios::binary);
-  std::string text(kLongestHostFile + 1, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(stream.gcount()));
-  if (stream.bad() || !stream.is_open()) return read_file(file);  // says why
-  if (text.size() <= kLongestHostFile && text.find('\0') == text.npos) return text;
+[[noreturn]] void refuse_as_no_text(const Path& file) {
   throw UsageError(
       fmt::format("--hostfile {}: this is no text of at most {} MiB", file.string(), kLongestHostFile >> 20),
       "give a file with one host a line");
+}
+
+void require_there(const Path& file) {
+  if (file_exists(file)) return;
+  throw UsageError(fmt::format("--hostfile {}: no such file", file.string()), "one host a line");
+}
+
+bool is_stream(const Path& file) {
+  std::error_code gone;
+  return file != "/dev/null" && !std::filesystem::is_regular_file(file, gone);
+}
+
+// read_file() refuses a FIFO, whose writer may never come, and reads a pipe that /dev/fd names, as for <(...).
+std::string text_of_host_file(const Path& file) {
+  require_there(file);
+  std::error_code unknown;
+  const auto size = std::filesystem::file_size(file, unknown);
+  if (!unknown && size > kLongestHostFile) refuse_as_no_text(file);
+  std::string text;
+  try {
+    text = read_file(file);
+  } catch (const DataError&) {  // a device without an end
+    refuse_as_no_text(file);
+  }
+  if (text.size() > kLongestHostFile || text.find('\0') != text.npos) refuse_as_no_text(file);
+  if (!text.empty() || !is_stream(file)) return text;
+  throw UsageError(fmt::format("--hostfile {}: holds nothing", file.string()),
+                   "a pipe can be read once: give a file to a command that reads it again");
 }
 
 // The first -n hosts of `source`; all of them if the user gave no number.
@@ -131,6 +150,14 @@ int workers_of(const elastic::HostList& list) {
 }
 
 elastic::HostList read_host_file(const Path& file) { return parsed(file, text_of_host_file(file)); }
+
+void require_lasting_host_file(const config::JobOptions& options) {
+  if (!options.hostfile) return;
+  require_there(*options.hostfile);
+  if (!is_stream(*options.hostfile)) return;
+  throw UsageError(fmt::format("--hostfile {}: is no file that can be read again later", options.hostfile->string()),
+                   "the command is started again, by a queue or a scheduler: name a file with one host a line");
+}
 
 void give_slots(StartingHosts& hosts, int slots) {
   std::string text;

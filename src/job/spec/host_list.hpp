@@ -8,8 +8,13 @@
 
 namespace dtrain::job {
 
-// Reads the file of -H. Throws UsageError if it does not exist, has no host, or has an invalid line.
+// Reads the file of -H, or a pipe that /dev/fd or /dev/stdin names. Throws UsageError if it does not exist, has no
+// host, or has an invalid line, and Error for a FIFO.
 elastic::HostList read_host_file(const Path& file);
+
+// For a command that a queue or a scheduler starts again later, which reads the file of -H once more. Throws UsageError
+// if it does not exist, or is a pipe, which gives its text once.
+void require_lasting_host_file(const config::JobOptions& options);
 
 int workers_of(const elastic::HostList& list);
 

@@ -1,9 +1,11 @@
 // A job under test: feeds decide() and records its actions. Time passes only when a test says so.
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -107,7 +109,11 @@ class Job {
     return found == state_.hosts.end() || found->second.slots.empty() ? 0 : found->second.slots[0];
   }
 
-  void host_up(const std::string& host) { feed(HostUp{host, "10.0.0.1"}); }
+  // Each host is a machine of its own.
+  void host_up(const std::string& host) {
+    const std::size_t number = addresses_.try_emplace(host, addresses_.size() + 1).first->second;
+    feed(HostUp{host, fmt::format("10.0.0.{}", number)});
+  }
   void hello(const std::string& host) {
     const WorkerId id = worker_on(host);
     say(id, Hello{.pid = 1'000 + static_cast<std::int64_t>(id),
@@ -254,6 +260,7 @@ class Job {
   Time now_ = Time{} + 1'000s;
   State state_;
   std::vector<Action> actions_, all_;
+  std::map<std::string, std::size_t> addresses_;
   std::vector<WorkerId> heart_;
 };
 

@@ -68,6 +68,23 @@ TEST_F(ProcessesTest, AProgramUnderAShellIsKilledAfterItsGrace) {
   EXPECT_TRUE(processes_marked(mark()).empty());
 }
 
+// With `exec > >(tee FILE)` the shell ends before tee has written the last lines.
+TEST_F(ProcessesTest, WhatAProgramLeavesMayWriteTheRestOfItsOutput) {
+  const auto processes = start("(sleep 0.1; touch $FOLDER/rest) & touch $FOLDER/ready");
+  for (const auto end = Clock::now() + 30s; !processes->all_done() && Clock::now() < end;) {
+    EXPECT_FALSE(processes->watch(20ms).has_value());
+  }
+  EXPECT_TRUE(has("rest"));
+}
+
+TEST_F(ProcessesTest, AFailureIsReportedWhileWhatTheProgramLeftStillRuns) {
+  const auto processes = start("sleep 1000 & touch $FOLDER/ready; exit 3");
+  std::optional<Processes::Failure> failure;
+  for (const auto end = Clock::now() + 30s; !failure && Clock::now() < end;) failure = processes->watch(20ms);
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->end.code, 3);
+}
+
 TEST_F(ProcessesTest, WhatAProgramLeavesEndsWithItWhereNothingStopsIt) {
   const auto processes = start("sleep 1000 & touch $FOLDER/ready");
   for (const auto end = Clock::now() + 30s; !processes->all_done() && Clock::now() < end;) {

@@ -229,9 +229,10 @@ TEST(ForeignParts, WhatSaysNothingAboutARoleStays) {
                                          "SLURM_CPUS_PER_TASK=8", "SLURM_JOB_NODELIST=a",  "DMLC_PS_VERBOSE=2",
                                          "DMLC_INTERFACE=ib0"};
   const std::vector<std::string> removed = {
-      "SLURM_NTASKS=4",     "SLURM_NTASKS_PER_NODE=2", "SLURM_STEP_ID=0",     "SLURM_STEPID=0",    "SLURM_TASK_PID=9",
-      "SLURM_LOCALID=1",    "SLURM_PMIX_X=1",          "SLURM_MPI_TYPE=pmix", "DMLC_NUM_WORKER=3", "DMLC_WORKER_ID=1",
-      "DMLC_TRACKER_URI=x", "DMLC_PS_ROOT_PORT=1",     "SLURM_SRUN_COMM=x"};
+      "SLURM_NTASKS=4",    "SLURM_NTASKS_PER_NODE=2", "SLURM_STEP_ID=0",    "SLURM_STEPID=0",
+      "SLURM_TASK_PID=9",  "SLURM_LOCALID=1",         "SLURM_PMIX_X=1",     "SLURM_MPI_TYPE=pmix",
+      "DMLC_NUM_WORKER=3", "DMLC_WORKER_ID=1",        "DMLC_TRACKER_URI=x", "DMLC_PS_ROOT_PORT=1",
+      "SLURM_SRUN_COMM=x", "MPI_LOCALRANKID=0",       "MPI_LOCALNRANKS=1",  "MV2_COMM_WORLD_LOCAL_RANK=0"};
   RunContext here = kHere;
   here.environment = kept;
   here.environment.insert(here.environment.end(), removed.begin(), removed.end());

@@ -22,6 +22,22 @@ TEST(DecideHosts, AnEditThatRemovesMoreThanHalfIsRefusedAndSaysHow) {
   EXPECT_EQ(job.state().order, (Names{"w1", "w2", "w3"}));
 }
 
+TEST(DecideHosts, AMachineThatStandsUnderTwoNamesIsNamedOnce) {
+  Job job;
+  job.want({"w1", "w2", "w3", "w4"});
+  job.host_up("w1");
+  job.feed(HostUp{"w2", "127.0.0.1"});
+  job.feed(HostUp{"w3", "127.0.0.1"});
+  EXPECT_TRUE(warnings(job.all()).empty());
+  const std::string address = job.state().hosts.at("w1").address;
+  job.feed(HostUp{"w4", address});
+  job.feed(HostDown{"w4", "closed"});
+  job.feed(HostUp{"w4", address});
+  const auto is_of_machine = [&](const Say& say) { return say.text.starts_with("w1 and w4 have one address"); };
+  const std::vector<Say> said = warnings(job.all());
+  EXPECT_EQ(std::ranges::count_if(said, is_of_machine), 1);
+}
+
 TEST(DecideHosts, ExactlyHalfMayGoAndAPersonMayRemoveAnyNumber) {
   Job job;
   job.run_on({"w1", "w2", "w3", "w4"});

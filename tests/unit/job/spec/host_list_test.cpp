@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/pipe.hpp>
 
 #include "spec/host_list.hpp"
 
@@ -74,6 +76,42 @@ TEST_F(HostListTest, MoreHostsThanTheFileHasAreRefused) {
 TEST_F(HostListTest, AFileWithoutHostsIsRefused) {
   hosts("# nobody\n");
   EXPECT_THROW(chosen(), UsageError);
+}
+
+TEST_F(HostListTest, AFifoWithoutAWriterIsRefusedInPlaceOfWaiting) {
+  options_.hostfile = folder_ / "fifo";
+  ASSERT_EQ(::mkfifo(options_.hostfile->c_str(), 0600), 0);
+  EXPECT_THROW(chosen(), Error);
+  EXPECT_THROW(require_lasting_host_file(options_), UsageError);
+}
+
+// The shell's <(...).
+TEST_F(HostListTest, APipeIsReadOnceAndSaysSoTheNextTime) {
+  Pipe pipe = make_pipe();
+  ASSERT_EQ(::write(pipe.write_end.get(), "w1\nw2\n", 6), 6);
+  pipe.write_end = {};
+  options_.hostfile = "/dev/fd/" + std::to_string(pipe.read_end.get());
+  EXPECT_THROW(require_lasting_host_file(options_), UsageError);
+  EXPECT_EQ(chosen(), (Names{"w1", "w2"}));
+  try {
+    chosen();
+    FAIL() << "the pipe is empty";
+  } catch (const UsageError& error) {
+    EXPECT_NE(error.hint().find("a pipe can be read once"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(HostListTest, ADeviceWithoutAnEndIsNoText) {
+  options_.hostfile = "/dev/zero";
+  EXPECT_THROW(chosen(), UsageError);
+}
+
+TEST_F(HostListTest, ACommandThatRunsLaterNeedsAFileThatStays) {
+  require_lasting_host_file(options_);
+  options_.hostfile = folder_ / "missing";
+  EXPECT_THROW(require_lasting_host_file(options_), UsageError);
+  hosts("w1\n");
+  require_lasting_host_file(options_);
 }
 
 TEST_F(HostListTest, AResumedJobKeepsItsHosts) {
