@@ -115,7 +115,7 @@ class EmrStart {
   // cluster that does not show yet.
   EmrCluster run_leased() {
     try {
-      const EmrCluster made = run_flow(context_, request_, emr_order(request_, account_, group_));
+      EmrCluster made = run_flow(context_, request_, emr_order(request_, account_, group_));
       if (shows_soon()) give_lease_back();
       return made;
     } catch (const net::AwsError& problem) {

@@ -71,7 +71,7 @@ AwsRequest request_of(const Arrived& arrived) {
 
 void ObjectStore::State::tell_replaced(const std::string& url, const ObjectState& pinned,
                                        std::optional<ObjectState> seen) {
-  const ObjectState now = seen && !(pinned.etag.size() > 0 && seen->etag.empty()) ? *seen : look(url);
+  const ObjectState now = seen && (pinned.etag.empty() || !seen->etag.empty()) ? *seen : look(url);
   throw DataError(fmt::format("{}: was replaced while it was read: {}", shown_url(url), difference(pinned, now)),
                   "begin again with the new object, or put the old one back");
 }
