@@ -150,7 +150,7 @@ std::string answering_region_with(const std::vector<std::string>& regions, const
                                   const std::function<Fleet(const std::string&)>& read,
                                   const std::function<void(const std::string&)>& note) {
   std::string refusal;
-  const std::string found = region_with(regions, [&](const std::string& region) {
+  std::string found = region_with(regions, [&](const std::string& region) {
     try {
       return read(region);
     } catch (const net::AwsError& problem) {

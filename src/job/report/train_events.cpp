@@ -121,7 +121,8 @@ data::Image picture_of(const data::Batch& batch, const config::DataOptions& data
         for (int x = 0; x < shape.w; ++x) {
           const float level = *value++ * data.augment.std[channel] + data.augment.mean[channel];
           const int row = i / columns * shape.h + y, column = i % columns * shape.w + x;
-          picture.pixels[static_cast<std::size_t>((row * picture.w + column) * shape.c + c)] =
+          const std::int64_t pixel = std::int64_t{row} * picture.w + column;
+          picture.pixels[static_cast<std::size_t>(pixel * shape.c + c)] =
               static_cast<std::uint8_t>(std::clamp(std::round(level), 0.0f, 255.0f));
         }
       }

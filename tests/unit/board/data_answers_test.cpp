@@ -161,7 +161,9 @@ TEST(SheetOfARun, HasTheWholePicturesOfADetector) {
                                {"crop", "none"}}));
   const data::Image sheet = sheet_in(own_run(folder / "m-run", "data-train = \"a\"\n"));
   ASSERT_EQ(sheet.w, 2 + kSide + 2);
-  const auto level = [&](int x, int y) { return sheet.pixels[static_cast<std::size_t>((y * sheet.w + x) * sheet.c)]; };
+  const auto level = [&](std::int64_t x, std::int64_t y) {
+    return sheet.pixels[static_cast<std::size_t>((y * sheet.w + x) * sheet.c)];
+  };
   EXPECT_EQ(level(2 + kSide / 2, 2 + kSide / 4), 255) << "twice as wide as high, above";
   EXPECT_EQ(level(2 + kSide / 2, 2 + 3 * kSide / 4), 0) << "what surrounds it, below";
 }

@@ -42,7 +42,7 @@ TEST(PlaceOfARun, OfAnotherUserHasTheCheckpointsBesideItAlone) {
   std::filesystem::create_directories(folder / "jobs/job");
   train::save_checkpoint({folder / "elsewhere", 1}, train::small_checkpoint());
   const auto with = [&](const std::string& prefix, bool is_own) {
-    const RunPlace run{folder / "jobs/job", "model-prefix = \"" + prefix + "\"\n"};
+    RunPlace run{folder / "jobs/job", "model-prefix = \"" + prefix + "\"\n"};
     write_file_atomic(folder / "jobs/job/train.toml", is_own ? run.settings : "");
     return run;
   };

@@ -122,7 +122,7 @@ TEST_P(KernelBits, OfPointsBetweenPixelsAreThoseOfThePlainKernels) {
   EXPECT_EQ(out, plain);
   for (int c = 0; c < channels; ++c) {
     float sum = 0;
-    for (const Tap& tap : taps) sum += tap.weight * x[static_cast<std::size_t>(tap.pixel * channels + c)];
+    for (const Tap& tap : taps) sum += tap.weight * x[static_cast<std::size_t>(std::int64_t{tap.pixel} * channels + c)];
     EXPECT_EQ(out[static_cast<std::size_t>(c)], sum);
   }
   std::vector<float> sums = numbers(size(), 2), plain_sums = sums;

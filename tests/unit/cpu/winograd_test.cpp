@@ -59,7 +59,7 @@ void expect_definition(const FusedKernels& kernels, const ProductCase& c) {
                    .adds = c.adds});
   for (int row = 0; row < c.rows; ++row) {
     for (int column = 0; column < c.columns; ++column) {
-      const auto at = static_cast<std::size_t>(row * c.columns + column);
+      const auto at = static_cast<std::size_t>(std::int64_t{row} * c.columns + column);
       double sum = c.adds ? before[at] : 0;
       for (int k = 0; k < c.inner; ++k) {
         const int l = c.left_is_turned ? k * c.rows + row : row * c.inner + k;
@@ -97,7 +97,7 @@ void expect_packed(const FusedKernels& kernels, const WinogradWeights& s) {
       double sum = 0;
       for (int k = 0; k < 9; ++k) {
         sum += kG[position / 6][k / 3] * kG[position % 6][k % 3] *
-               weights[static_cast<std::size_t>(first + (s.turned ? 8 - k : k))];
+               weights[static_cast<std::size_t>(std::int64_t{first} + (s.turned ? 8 - k : k))];
       }
       ASSERT_NEAR(packed.as<float>()[position * rows * columns + at], sum, 1e-5) << row << ' ' << column;
     }
@@ -130,7 +130,7 @@ void expect_gradient(const FusedKernels& kernels, bool passes_caches) {
       sum = 0;
       for (int k = 0; k < kWinogradPositions; ++k) {
         sum += kG[k / 6][place / 3] * kG[k % 6][place % 3] *
-               sums[static_cast<std::size_t>((k * part.in + in) * part.out + out)];
+               sums[static_cast<std::size_t>((std::int64_t{k} * part.in + in) * part.out + out)];
       }
     }
     ASSERT_NEAR(gradient.as<float>()[at], sum, 1e-5) << out << ' ' << in;

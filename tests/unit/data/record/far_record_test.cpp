@@ -61,9 +61,13 @@ TEST(FarRecords, OfAServerWithoutVersionsAreReadWithoutACacheAndThatIsSaid) {
 TEST(FarRecords, AnObjectWithoutAnETagThatChangesBetweenTwoReadsIsAnError) {
   net::TestServer server("s3_server.py");
   net::ObjectStore store(far_settings(server));
-  const std::pair<const char*, const char*> changes[]{{"s3://bucket/dated/a", "it was last changed "},
-                                                      {"s3://bucket/unversioned/a", "it had 5 bytes, now it has 6"}};
-  for (const auto& [url, said] : changes) {
+  struct Change {
+    const char *url, *said;
+  };
+  const Change changes[]{{"s3://bucket/dated/a", "it was last changed "},
+                         {"s3://bucket/unversioned/a", "it had 5 bytes, now it has 6"}};
+  for (const Change& change : changes) {
+    const std::string url = change.url;
     store.put(url, bytes_of("first"));
     const net::ObjectState pinned = store.state(url);
     std::string read(2, ' ');
@@ -71,7 +75,7 @@ TEST(FarRecords, AnObjectWithoutAnETagThatChangesBetweenTwoReadsIsAnError) {
     EXPECT_EQ(read, "fi");
     store.put(url, bytes_of(pinned.last_modified.empty() ? "second" : "other"));
     expect_error([&] { store.read(url, pinned, 2, std::as_writable_bytes(std::span(read))); },
-                 std::string("was replaced while it was read: ") + said);
+                 std::string("was replaced while it was read: ") + change.said);
   }
 }
 
