@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <mutex>
 
 #include "common/layer_cases.hpp"
 #include "common/trace.hpp"
@@ -62,7 +63,10 @@ class KeepingSink final : public DeferringSink {
     kept.ready(shard, first, size, last);
   }
   void defer(const ShardRange& shard, FloatRange range, std::shared_ptr<const DeferredFloats> floats) override {
-    part = range;
+    {
+      const std::lock_guard lock(mutex_);
+      part = range;
+    }
     deferred[static_cast<std::size_t>(shard.index)] = std::move(floats);
     kept.ready(shard, range.first, range.size, false);
   }
@@ -72,6 +76,9 @@ class KeepingSink final : public DeferringSink {
   FloatRange part;
   std::vector<std::shared_ptr<const DeferredFloats>> deferred;  // [shard]
   std::atomic<int> asked{0};
+
+ private:
+  std::mutex mutex_;  // of the part, which all shards name
 };
 
 std::vector<float> sum_of_tree(const testing::CollectingSink& sink, int first, int last) {
