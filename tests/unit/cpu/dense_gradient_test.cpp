@@ -119,12 +119,17 @@ TEST_P(DenseGradients, HaveTheSameBitsWhereSumsOverShardsAreComputedLater) {
   }
 }
 
-TEST(DenseGradientLayers, AreTheLargeOnes) {
-  const CpuModel cpu{.has_avx512 = true};
+Product large_product() {
   Product p;
   p.dense = true;
   p.in = {512, 7, 7};
   p.out = {4096, 1, 1};
+  return p;
+}
+
+TEST(DenseGradientLayers, AreTheLargeOnes) {
+  const CpuModel cpu{.has_avx512 = true};
+  Product p = large_product();
   EXPECT_TRUE(has_dense_gradient(p, cpu));
   EXPECT_FALSE(has_dense_gradient(p, {})) << "a chip without fused multiply-adds";
   p.dtype = DType::bfloat16;
@@ -141,10 +146,7 @@ TEST(DenseGradientLayers, AreTheLargeOnes) {
 
 TEST(DenseGradientLayers, AreMultipliedByPlainWeightsInFloat32) {
   const CpuModel cpu{.has_avx512 = true};
-  Product p;
-  p.dense = true;
-  p.in = {512, 7, 7};
-  p.out = {4096, 1, 1};
+  Product p = large_product();
   EXPECT_TRUE(has_dense_product(p, cpu));
   p.dtype = DType::bfloat16;
   EXPECT_FALSE(has_dense_product(p, cpu)) << "a CPU that multiplies bfloat16 numbers";
