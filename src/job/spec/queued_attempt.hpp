@@ -9,8 +9,8 @@ namespace dtrain::job {
 // Set for the process of an attempt: the job's folder in the queue.
 inline constexpr const char* kManagedVariable = "DTRAIN_MANAGED_JOB";
 
-// Does the work. Credentials may come back, as an expired role's do: their want is no refusal of the command then,
-// which a queue does not repeat, but counts like a machine that refuses for a while.
+// Does the work. Credentials may come back, as those of an expired role do. In an attempt NoCredentials therefore
+// becomes a RemoteError, after which the queue tries again; as the UsageError that it is, it would end the job.
 template <typename Work>
 auto with_passing_refusals(bool is_attempt, const Work& work) {
   try {

@@ -15,6 +15,14 @@ inline Register weights_at(const float* p) {
   return (Register)((v != v ? bits | 0x400000u : rounded) & 0xffff0000u);
 }
 
+// Some columns of some rows of the weights.
+struct Block {
+  const float* first = nullptr;
+  const float* next = nullptr;  // the block behind this one
+  int64_t pitch = 0;            // floats from one row to the next
+  int rows = 0, columns = 0;
+};
+
 // --- forward ---
 
 // kTileRows * kTileSamples sums and a register of each row of weights fit into the registers.
@@ -24,29 +32,22 @@ constexpr int kRowsOfOneTile = kRegisterLanes == 16 ? 4 : 2;
 // Samples whose sums for kTileRows rows lie in the first cache, and columns of weights that do so while they pass by.
 constexpr int kSamplesAtOnce = 64, kColumnsAtOnce = 1024;
 
-struct Weights {  // some columns of some rows
-  const float* first = nullptr;
-  const float* next = nullptr;  // what comes behind these
-  int64_t row = 0;              // floats from one row to the next
-  int columns = 0;
-};
-
-// Adds the products of these weights to sums[sample][row]. Each tile of samples asks for its share of the weights that
+// Adds the products of the block to sums[sample][row]. Each tile of samples asks for its share of the weights that
 // come next, so that the memory works while the others multiply.
 template <int Rows, int Samples, bool Rounds>
-inline void add_products(const Weights& w, int tile, int tiles, const float* source, Register (*sums)[kTileRows]) {
+inline void add_products(const Block& w, int tile, int tiles, const float* source, Register (*sums)[kTileRows]) {
   Register products[Samples][Rows];
   for (int s = 0; s < Samples; ++s) {
     for (int r = 0; r < Rows; ++r) products[s][r] = sums[s][r];
   }
   for (int first = 0; first < w.columns; first += tiles * kRegisterLanes) {
-    for (int r = 0; r < Rows; ++r) __builtin_prefetch(w.next + r * w.row + first + tile * kRegisterLanes);
+    for (int r = 0; r < Rows; ++r) __builtin_prefetch(w.next + r * w.pitch + first + tile * kRegisterLanes);
     const int end = first + tiles * kRegisterLanes < w.columns ? first + tiles * kRegisterLanes : w.columns;
     for (int k = first; k < end; k += kRegisterLanes) {
       Register each[Rows];
-      for (int r = 0; r < Rows; ++r) each[r] = weights_at<Rounds>(w.first + r * w.row + k);
+      for (int r = 0; r < Rows; ++r) each[r] = weights_at<Rounds>(w.first + r * w.pitch + k);
       for (int s = 0; s < Samples; ++s) {
-        const auto x = load<Register>(source + s * w.row + k);
+        const auto x = load<Register>(source + s * w.pitch + k);
         for (int r = 0; r < Rows; ++r) products[s][r] += x * each[r];
       }
     }
@@ -57,15 +58,15 @@ inline void add_products(const Weights& w, int tile, int tiles, const float* sou
 }
 
 template <int Rows, bool Rounds>
-inline void add_weights(const Weights& w, int samples, const float* source, Register (*sums)[kTileRows]) {
+inline void add_weights(const Block& w, int samples, const float* source, Register (*sums)[kTileRows]) {
   const int whole = samples / kTileSamples, tiles = whole + samples % kTileSamples;
   for (int tile = 0; tile < whole; ++tile) {
     const int s = tile * kTileSamples;
-    add_products<Rows, kTileSamples, Rounds>(w, tile, tiles, source + s * w.row, sums + s);
+    add_products<Rows, kTileSamples, Rounds>(w, tile, tiles, source + s * w.pitch, sums + s);
   }
   for (int tile = whole; tile < tiles; ++tile) {
     const int s = whole * kTileSamples + tile - whole;
-    add_products<Rows, 1, Rounds>(w, tile, tiles, source + s * w.row, sums + s);
+    add_products<Rows, 1, Rounds>(w, tile, tiles, source + s * w.pitch, sums + s);
   }
 }
 
@@ -88,7 +89,8 @@ inline void forward_rows(const DenseWeights& w, int row, int samples, const floa
     const bool is_last = next >= w.columns;
     add_weights<Rows, Rounds>({.first = weights + first,
                                .next = weights + (is_last ? (int64_t)Rows * w.columns : next),
-                               .row = w.columns,
+                               .pitch = w.columns,
+                               .rows = Rows,
                                .columns = is_last ? w.columns - first : kColumnsAtOnce},
                               samples, source + first, sums);
   }
@@ -186,25 +188,18 @@ void backward_few(const DenseWeights& w, int samples, const float* gradient, flo
 constexpr int kBlockRows = 128, kBlockColumns = 256, kRowsOfProduct = 6;
 static_assert(kBlockRows * kBlockColumns <= kDenseBlock && kBlockColumns + kGap <= kDenseSums);
 
-struct Block {
-  const float* first = nullptr;
-  const float* next = nullptr;  // the block behind this one
-  int64_t row = 0;              // floats from one row to the next
-  int rows = 0, columns = 0;
-};
-
 template <bool Rounds>
 inline void copy_block(const Block& b, float* panels) {
   for (int r = 0; r < b.rows; ++r) {
     for (int c = 0; c < b.columns; c += kRegisterLanes) {
-      store(panels + (c / kPanel * b.rows + r) * kPanel + c % kPanel, weights_at<Rounds>(b.first + r * b.row + c));
+      store(panels + (c / kPanel * b.rows + r) * kPanel + c % kPanel, weights_at<Rounds>(b.first + r * b.pitch + c));
     }
   }
 }
 
 inline void ask_for_rows(const Block& b, int first, int end) {
   for (int r = first; r < end; ++r) {
-    for (int c = 0; c < b.columns; c += kRegisterLanes) __builtin_prefetch(b.next + r * b.row + c);
+    for (int c = 0; c < b.columns; c += kRegisterLanes) __builtin_prefetch(b.next + r * b.pitch + c);
   }
 }
 
@@ -239,7 +234,7 @@ void backward_many(const DenseWeights& w, int samples, const float* gradient, fl
       const bool is_last = row + kBlockRows >= w.rows;
       const Block block{.first = first,
                         .next = is_last ? w.weights + column + kBlockColumns : first + (int64_t)kBlockRows * w.columns,
-                        .row = w.columns,
+                        .pitch = w.columns,
                         .rows = is_last ? w.rows - row : kBlockRows,
                         .columns = columns};
       copy_block<Rounds>(block, scratch);

@@ -34,7 +34,9 @@ class DenseOp : public Op {
   void meet(std::span<Context>) final {}
 
   void run(Context& c) final {
-    compute(*c.worker, c.parameters, {c.count, c.data(in_), type_of(c, in_), c.data(out_), type_of(c, out_)});
+    const float* const bias = layer_.bias_offset() >= 0 ? c.parameters + layer_.bias_offset() : nullptr;
+    multiply(*c.worker, weights_at(c.parameters + layer_.weight_offset()), bias,
+             {c.count, c.data(in_), type_of(c, in_), c.data(out_), type_of(c, out_)});
   }
   double bare_seconds(Worker& worker, int count, int repeats) final {
     const auto halves = [](std::int64_t size) { return std::vector<float>(static_cast<std::size_t>(size), 0.5f); };
@@ -72,10 +74,6 @@ class DenseOp : public Op {
 
   DenseWeights weights_at(const float* weights) const {
     return {layer_.shape().out.c, in_rows_.size(), weights, layer_.shape().widened};
-  }
-  void compute(Worker& worker, const float* parameters, const Samples& samples) {
-    const float* const bias = layer_.bias_offset() >= 0 ? parameters + layer_.bias_offset() : nullptr;
-    multiply(worker, weights_at(parameters + layer_.weight_offset()), bias, samples);
   }
 
   const TensorId in_, out_;
