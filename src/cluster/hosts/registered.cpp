@@ -10,13 +10,13 @@
 #include <dtrain/base/machine.hpp>
 #include <dtrain/base/own_files.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/cluster/own_folders.hpp>
 
 namespace dtrain::cluster {
 namespace {
 
 constexpr std::string_view kSchema = "dtrain.registered-cluster/";
 constexpr int kNewestSchema = 1;
-constexpr const char* kClusters = ".dtrain/clusters";
 constexpr const char* kRegistered = "registered.json";
 constexpr const char* kHeadFile = "head.json";
 constexpr const char* kClusterFile = "cluster.json";
@@ -24,10 +24,7 @@ constexpr unsigned kReadableFile = 0644;
 constexpr double kSecondsOfAnHour = 3600;
 constexpr std::chrono::seconds kToConnect{8};
 
-Path home_of_user() { return environment("HOME").value_or("/"); }
-Path clusters_of_user() { return home_of_user() / kClusters; }
 Path folder_of_user(const std::string& name) { return clusters_of_user() / name; }
-Path make_folder_of_user(const std::string& name) { return make_own_folders(home_of_user(), Path(kClusters) / name); }
 
 Json price_json(const std::optional<double>& dollars) { return dollars ? Json(*dollars) : Json(); }
 std::optional<double> price_from(const Json& json) {
@@ -145,7 +142,7 @@ std::vector<RegisteredCluster> all_registered() {
 }
 
 void remember(const RegisteredCluster& cluster) {
-  write_file_atomic(make_folder_of_user(cluster.name) / kRegistered, to_json(cluster).dump() + "\n", kOwnerOnly);
+  write_file_atomic(make_folder_of_cluster(cluster.name) / kRegistered, to_json(cluster).dump() + "\n", kOwnerOnly);
 }
 
 void forget(const std::string& name) {
@@ -155,8 +152,9 @@ void forget(const std::string& name) {
 }
 
 net::SshOptions ssh_options_of_registered(const std::string& name) {
-  net::SshOptions options = net::user_ssh_options(home_of_user(), environment("SSH_AUTH_SOCK").value_or(""));
-  options.known_hosts = make_folder_of_user(name) / "known_hosts";
+  net::SshOptions options =
+      net::user_ssh_options(environment("HOME").value_or("/"), environment("SSH_AUTH_SOCK").value_or(""));
+  options.known_hosts = make_folder_of_cluster(name) / "known_hosts";
   options.new_host_keys = net::NewHostKeys::accept_unless_strict;
   options.connect_deadline = kToConnect;
   return options;
@@ -175,7 +173,7 @@ std::optional<RegisteredCluster> headed_here(const std::string& name) {
 
 void become_head(const RegisteredCluster& cluster) {
   const Json json = Json::object({{"schema", "dtrain.cluster-head/1"}, {"folder", cluster.folder}});
-  write_file_atomic(make_folder_of_user(cluster.name) / kHeadFile, json.dump() + "\n", kOwnerOnly);
+  write_file_atomic(make_folder_of_cluster(cluster.name) / kHeadFile, json.dump() + "\n", kOwnerOnly);
 }
 
 void leave_headship(const std::string& name) {

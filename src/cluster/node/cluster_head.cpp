@@ -9,12 +9,12 @@
 
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/error.hpp>
-#include <dtrain/base/own_files.hpp>
 #include <dtrain/base/signals.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/agents.hpp>
 #include <dtrain/cluster/budget.hpp>
+#include <dtrain/cluster/own_folders.hpp>
 #include <dtrain/cluster/power.hpp>
 #include <dtrain/cluster/user_data.hpp>
 #include <dtrain/launcher/program_archive.hpp>
@@ -116,7 +116,7 @@ std::vector<std::string> logins_of(const cluster::Fleet& fleet) {
 
 net::SshOptions cluster_ssh_options(const std::string& cluster) {
   net::SshOptions options = own_ssh_options();
-  const Path folder = make_own_folders(own_home(), Path(".dtrain/clusters") / cluster);
+  const Path folder = make_folder_of_cluster(cluster);
   // Addresses are used again by other machines, inside a cluster too: its file knows them by instance id, and the
   // user's own files may hold keys of earlier ones.
   options.known_hosts = folder / "known_hosts";

@@ -10,22 +10,21 @@
 
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/error.hpp>
-#include <dtrain/base/own_files.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/cluster_head.hpp>
+#include <dtrain/cluster/own_folders.hpp>
 
 namespace dtrain::cluster {
 namespace {
 
-constexpr const char *kFile = "ssh_config", *kClusters = ".dtrain/clusters";
+constexpr const char* kFile = "ssh_config";
 
 Path home() { return environment("HOME").value_or("/"); }
-Path clusters() { return home() / kClusters; }
-Path entries_of(const std::string& cluster) { return clusters() / cluster / kFile; }
+Path entries_of(const std::string& cluster) { return clusters_of_user() / cluster / kFile; }
 
 // An absolute path: ssh takes the home folder from the account database, not from HOME.
 std::string include_line() {
-  const std::string files = (clusters() / "*" / kFile).string();
+  const std::string files = (clusters_of_user() / "*" / kFile).string();
   return fmt::format("Include {}", files.find(' ') == files.npos ? files : fmt::format("\"{}\"", files));
 }
 
@@ -92,7 +91,7 @@ void require_one_line(const std::string& name, const std::string& key, const std
 
 bool has_entries_of_any() {
   std::error_code none;
-  return std::ranges::any_of(std::filesystem::directory_iterator(clusters(), none),
+  return std::ranges::any_of(std::filesystem::directory_iterator(clusters_of_user(), none),
                              [](const auto& one) { return std::filesystem::exists(one.path() / kFile); });
 }
 
@@ -176,7 +175,7 @@ Path write_ssh_entries(const cluster::Fleet& fleet) {
 }
 
 Path write_ssh_blocks(const std::string& cluster, const std::vector<SshEntry>& entries) {
-  make_own_folders(home(), Path(kClusters) / cluster);
+  make_folder_of_cluster(cluster);
   return write_entries(cluster, ssh_blocks(cluster, entries));
 }
 

@@ -5,25 +5,20 @@
 #include <algorithm>
 #include <set>
 
-#include <dtrain/base/environment.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/files.hpp>
 #include <dtrain/base/json.hpp>
-#include <dtrain/base/own_files.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/cluster/own_folders.hpp>
 #include <dtrain/cluster/wish.hpp>
 
 namespace dtrain::cluster {
 namespace {
 
 constexpr const char* kSchema = "dtrain.cluster-regions/1";
-constexpr const char* kClustersOfUser = ".dtrain/clusters";
 constexpr const char* kRegionsFile = "regions.json";
 constexpr const char* kAccounts = "accounts";
 constexpr double kMostBytesOfNothing = 1 << 20;
-
-Path home_of_user() { return environment("HOME").value_or("/"); }
-Path clusters_of_user() { return home_of_user() / kClustersOfUser; }
 
 bool is_region(const std::string& name) {
   return !name.empty() &&
@@ -195,7 +190,7 @@ void remember_regions(const std::string& cluster, const std::vector<std::string>
     if (!number.empty()) accounts[region] = number;
   }
   write_file_atomic(
-      make_own_folders(home_of_user(), Path(kClustersOfUser) / cluster) / kRegionsFile,
+      make_folder_of_cluster(cluster) / kRegionsFile,
       Json::object({{"schema", kSchema}, {"regions", json_texts(regions)}, {kAccounts, accounts}}).dump() + "\n",
       kOwnerOnly);
 }
