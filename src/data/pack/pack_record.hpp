@@ -18,8 +18,9 @@ struct FinishedShard {
   std::vector<PackProblem> problems;
 };
 
-// Files of an earlier set with their sizes, and the names of its classes, which may differ from those of the plan. While
-// this plan replaces such files, and where that was interrupted, class_names() finds the names of the others here.
+// Files of an earlier set with their sizes, and the names of its classes, which may differ from those of the plan.
+// While this plan replaces such files, and where that was interrupted, class_names() finds the names of the others
+// here.
 struct EarlierSet {
   Json classes;
   std::map<std::string, std::uint64_t> files;  // bytes by name
