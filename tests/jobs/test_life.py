@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from world import World, alive, eventually, send_signal
+from world import SAMPLES, World, alive, eventually, send_signal
 
 
 def test_resume_with_other_workers(world: World):
@@ -139,6 +139,7 @@ def test_events(world: World):
     job = world.job(epochs=2).start().finish()
     events = job.events()
     assert [event["seq"] for event in events] == list(range(len(events)))
+    assert events[-1]["event"] == "goodput" and events[-1]["samples_seen"] == 2 * SAMPLES, events[-1]
     table = world.run("events", "--job-dir", job.folder).stdout
     assert "generation" in table, table
     assert table.splitlines()[0] == events[0]["time"][:10] + " UTC", table

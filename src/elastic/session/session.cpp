@@ -91,6 +91,7 @@ class WorkerSession::Impl {
 
   void leave(Left::How how, const std::string& reason, int job_exit_code) {
     const MutexLock lock(mutex_);
+    send_progress();  // the steps and bytes since the last heartbeat count too
     send(Left{how, reason, position_, job_exit_code});
     silent_ = true;
   }

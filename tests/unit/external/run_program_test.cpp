@@ -154,7 +154,8 @@ class StoppedTogether final : public elastic::Membership {
   const std::function<bool()> ready_;
 };
 
-// A rank may learn from another one that the job stops, before it hears why.
+// A rank may learn from another one that the job stops, before it hears why. The programs end together: both ranks are
+// this process here, and the first that has stopped its own program kills all that it finds below its process.
 TEST_F(ForeignRun, AnInterruptIsOneForEveryRank) {
   Program program;
   program.job = "test";
@@ -163,7 +164,9 @@ TEST_F(ForeignRun, AnInterruptIsOneForEveryRank) {
   program.grace = std::chrono::seconds(60);
   program.command = {"sh", "-c",
                      "cd " + folder_.path().string() +
-                         "; trap 'echo INT >end$RANK; exit' INT; trap 'echo TERM >end$RANK; exit' TERM; "
+                         "; end() { echo $1 >new$RANK; mv new$RANK end$RANK; "
+                         "while [ ! -e end0 ] || [ ! -e end1 ]; do sleep 0.02; done; exit; }; "
+                         "trap 'end INT' INT; trap 'end TERM' TERM; "
                          "touch ready$RANK; while :; do sleep 0.02; done"};
   const auto ready = [&] {
     return std::filesystem::exists(folder_ / "ready0") && std::filesystem::exists(folder_ / "ready1");

@@ -338,6 +338,18 @@ TEST(Session, HeartbeatsGoOnWhileAFrozenCommunicatorEndsOnTheTrainersThread) {
   EXPECT_EQ(thread.get(), std::this_thread::get_id());
 }
 
+TEST(Session, CountsTheStepsSinceItsLastHeartbeatBeforeItLeaves) {
+  LocalMeshes meshes;
+  Rig rig(meshes, 1, 1h);
+  const Entry entry = rig.enter_alone(1);
+  rig.inbox.next<Progress>();
+  rig.session.begin_apply();
+  rig.session.end_apply(at(1));
+  rig.session.leave(Left::How::done, "");
+  EXPECT_EQ(rig.inbox.next<Progress>().position, at(1));
+  EXPECT_EQ(rig.inbox.next<Left>().position, at(1));
+}
+
 TEST(Session, NothingIsSentAfterTheLastMessage) {
   LocalMeshes meshes;
   Rig rig(meshes);
