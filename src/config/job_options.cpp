@@ -81,9 +81,8 @@ void bind_ssh(OptionSet& set, JobOptions& options) {
                       "0 makes hosts run the dtrain that they have at the same path");
   bind_ssh_config(set, options.ssh_config);
   set.add("--announce", options.announce, "ADDRESS",
-          "numeric IPv4 address at which hosts reach this machine (default the local end of each ssh connection, else "
-          "all addresses "
-          "of this machine)")
+          "numeric address at which hosts reach this machine (default the local end of each ssh connection, else "
+          "all addresses of this machine)")
       .not_from_project = true;
   set.add("--sync-dst-dir", options.sync_to, "DIR",
           "over ssh, copy the current folder, without .git, the job folder and links to folders, to DIR on each host "
@@ -180,10 +179,10 @@ void check_sync(const JobOptions& options) {
   }
 }
 
-// The coordinator listens on IPv4 addresses, and agents look up no names.
+// Agents look up no names.
 void check_announce(const JobOptions& options) {
-  if (options.announce.empty() || (net::is_ipv4(options.announce) && !net::is_any_address(options.announce))) return;
-  throw UsageError(fmt::format("--announce {}: not the numeric IPv4 address of a machine", options.announce),
+  if (options.announce.empty() || (net::is_numeric(options.announce) && !net::is_any_address(options.announce))) return;
+  throw UsageError(fmt::format("--announce {}: not the numeric address of a machine", options.announce),
                    "give an address of this machine, such as 10.0.0.7");
 }
 

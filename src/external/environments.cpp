@@ -9,6 +9,7 @@
 #include <dtrain/base/json.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/elastic/job_files.hpp>
+#include <dtrain/net/addresses.hpp>
 
 #include "placeholders.hpp"
 #include "run_folder.hpp"
@@ -230,7 +231,7 @@ void add_horovod(const ProcessIdentity& who, Variables& variables) {
   set("HOROVOD_CROSS_SIZE", cross.size());
   if (const int port = first_rank(who).rendezvous; port != 0) {
     set("HOROVOD_GLOO_RENDEZVOUS_ADDR",
-        fmt::format("{}:{}/{}", first_rank(who).address, port, first_rank(who).rendezvous_secret));
+        fmt::format("{}:{}/{}", net::in_brackets(first_rank(who).address), port, first_rank(who).rendezvous_secret));
     set("HOROVOD_GLOO_RENDEZVOUS_PORT", port);
   }
   set("HOROVOD_CONTROLLER", "gloo");
@@ -240,10 +241,12 @@ void add_horovod(const ProcessIdentity& who, Variables& variables) {
 
 void add_jax(const ProcessIdentity& who, Variables& variables) {
   variables.set("JAX_COORDINATOR_ADDRESS",
-                fmt::format("{}:{}", first_rank(who).address, first_rank(who).ports[jax_port]));
+                fmt::format("{}:{}", net::in_brackets(first_rank(who).address), first_rank(who).ports[jax_port]));
   if (!who.program.jax) return;
   // JAX looks for this variable to recognise mpirun, and reads the other three.
-  variables.set("OMPI_MCA_orte_hnp_uri", fmt::format("0.0;tcp://{}:0", first_rank(who).address));
+  const std::string& first = first_rank(who).address;
+  variables.set("OMPI_MCA_orte_hnp_uri",
+                fmt::format("0.0;{}://{}:0", net::is_ipv4(first) ? "tcp" : "tcp6", net::in_brackets(first)));
   variables.set("OMPI_COMM_WORLD_SIZE", std::to_string(who.placement.size()));
   variables.set("OMPI_COMM_WORLD_RANK", std::to_string(who.rank));
   // The number of the GPU among those that the process sees.

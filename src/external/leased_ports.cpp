@@ -1,8 +1,6 @@
 #include "leased_ports.hpp"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -13,6 +11,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/secret.hpp>
+#include <dtrain/net/socket_address.hpp>
 
 namespace dtrain::external {
 namespace {
@@ -33,19 +32,11 @@ Range choose_range() {
   return {};
 }
 
-sockaddr_in place_of(const std::string& address, int port) {
-  sockaddr_in place{};
-  place.sin_family = AF_INET;
-  place.sin_port = htons(static_cast<std::uint16_t>(port));
-  if (::inet_pton(AF_INET, address.c_str(), &place.sin_addr) == 1) return place;
-  throw Error(fmt::format("{}: no IPv4 address to lease ports of", address));
-}
-
 // False when the port is in use.
 bool is_free(const std::string& address, int port) {
-  const sockaddr_in place = place_of(address, port);
-  const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&place), sizeof place) == 0) return true;
+  const net::SocketAddress place(address, static_cast<std::uint16_t>(port));
+  const FileDescriptor socket(::socket(place.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (::bind(socket.get(), place.get(), place.size()) == 0) return true;
   if (errno == EADDRINUSE || errno == EACCES) return false;
   throw Error(fmt::format("cannot lease a port of {}: {}", address, std::strerror(errno)));
 }

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include <dtrain/net/addresses.hpp>
+
 namespace dtrain::external {
 namespace {
 
@@ -49,7 +51,7 @@ std::string worker_hosts(const RankPlacement& placement, int first) {
   std::vector<std::string> hosts;
   for (std::size_t rank = static_cast<std::size_t>(first); rank < placement.ranks.size(); ++rank) {
     const RankInfo& info = placement.ranks[rank];
-    hosts.push_back(fmt::format("{}:{}", info.address, info.ports[tensorflow_port]));
+    hosts.push_back(fmt::format("{}:{}", net::in_brackets(info.address), info.ports[tensorflow_port]));
   }
   return fmt::format("{}", fmt::join(hosts, ","));
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/net/addresses.hpp>
 
 namespace dtrain::external {
 
@@ -59,7 +60,7 @@ std::vector<int> RankPlacement::servers_of(int rank) const {
 
 std::string RankPlacement::address_of_server(int server) const {
   const RankInfo& info = ranks[static_cast<std::size_t>(server % size())];
-  return fmt::format("{}:{}", info.address,
+  return fmt::format("{}:{}", net::in_brackets(info.address),
                      info.ports.at(first_server_port + static_cast<std::size_t>(server / size())));
 }
 

@@ -1,6 +1,5 @@
 #include "waiting_port.hpp"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -10,7 +9,6 @@
 #include <cerrno>
 #include <vector>
 
-#include <dtrain/base/error.hpp>
 #include <dtrain/net/addresses.hpp>
 
 namespace dtrain::external {
@@ -22,23 +20,15 @@ constexpr int kStallLookMs = 1000;
 constexpr std::chrono::seconds kStalled{60};
 constexpr std::chrono::hours kForMembers{1 << 16};  // a connection that the program has answered stays
 
-sockaddr_in place_of(const std::string& address, std::uint16_t port) {
-  sockaddr_in place{};
-  place.sin_family = AF_INET;
-  place.sin_port = htons(port);
-  if (::inet_pton(AF_INET, address.c_str(), &place.sin_addr) == 1) return place;
-  throw Error(fmt::format("{}: no IPv4 address to wait at", address));
-}
-
 void hurry(const FileDescriptor& socket) {
   const int yes = 1;
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
 }
 
 // Within one machine a connection succeeds or is refused at once. None: refused.
-FileDescriptor connect_here(const sockaddr_in& place) {
-  FileDescriptor made(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!made || ::connect(made.get(), reinterpret_cast<const sockaddr*>(&place), sizeof place) != 0) return {};
+FileDescriptor connect_here(const net::SocketAddress& place) {
+  FileDescriptor made(::socket(place.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!made || ::connect(made.get(), place.get(), place.size()) != 0) return {};
   hurry(made);
   return made;
 }
@@ -48,8 +38,7 @@ bool would_wait() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == E
 }  // namespace
 
 WaitingPort::WaitingPort(const std::string& address, std::uint16_t behind, std::size_t most)
-    : address_(address),
-      behind_(behind),
+    : behind_(address, behind),
       quota_({.most = most, .grace = kForMembers}),
       place_(address),
       thread_([this] { serve(); }) {}
@@ -101,7 +90,7 @@ void WaitingPort::drop_ended() {
 
 // The caller stays in the listener's queue until the program's port is open.
 bool WaitingPort::join_one() {
-  FileDescriptor program = connect_here(place_of(address_, behind_));
+  FileDescriptor program = connect_here(behind_);
   if (!program) return false;
   FileDescriptor caller(::accept4(place_.listener(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!caller) return true;

@@ -15,6 +15,7 @@
 
 #include <dtrain/base/files.hpp>
 #include <dtrain/net/connection_quota.hpp>
+#include <dtrain/net/socket_address.hpp>
 
 #include "own_port.hpp"
 
@@ -54,8 +55,7 @@ class WaitingPort {
   void drop_ended();
   static bool move(Stream& stream);  // false: it broke
 
-  const std::string address_;
-  const std::uint16_t behind_;
+  const net::SocketAddress behind_;
   net::ConnectionQuota quota_;
   OwnPort place_;
   std::list<Joint> joints_;

@@ -55,7 +55,7 @@ void fill_address(elastic::AgentOrder& join, const net::SshSession& session, con
   if (!join.address.empty()) return;
   join.address = session.local_address();
   join.more_addresses = net::own_addresses();
-  // The coordinator listens on IPv4 addresses, and ssh may have come by IPv6.
+  // Some programs that `dtrain launch` runs know only IPv4, and ssh may have come by IPv6.
   if (!net::is_ipv4(join.address) && !join.more_addresses.empty()) join.address = join.more_addresses.front();
   std::erase(join.more_addresses, join.address);
 }

@@ -11,30 +11,35 @@
 #include <optional>
 
 #include <dtrain/base/releaser.hpp>
-
-#include "server/sockets.hpp"
+#include <dtrain/net/socket_address.hpp>
 
 namespace dtrain::net {
 namespace {
 
 struct Card {
-  std::string name, address;
+  std::string name;
+  SocketAddress address;
   bool loopback = false;
 };
 
-// Those that are up, once for each IPv4 address.
+bool is_link_local(const sockaddr& address) {
+  return address.sa_family == AF_INET6 &&
+         IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
+}
+
+// Those that are up, once for each address that other machines can use: an IPv4 one, or one of IPv6 that leads further
+// than its link. IPv4 first: some programs that `dtrain launch` runs know nothing else.
 std::vector<Card> cards() {
   ifaddrs* found = nullptr;
-  if (::getifaddrs(&found) != 0) return {{"lo", "127.0.0.1", true}};
+  if (::getifaddrs(&found) != 0) return {{"lo", SocketAddress("127.0.0.1", 0), true}};
   const std::unique_ptr<ifaddrs, Releaser<::freeifaddrs>> list(found);
   std::vector<Card> cards;
   for (const ifaddrs* entry = list.get(); entry != nullptr; entry = entry->ifa_next) {
-    if (!entry->ifa_addr || entry->ifa_addr->sa_family != AF_INET || !(entry->ifa_flags & IFF_UP)) continue;
-    char text[INET_ADDRSTRLEN] = "";
-    const auto& address = reinterpret_cast<const sockaddr_in&>(*entry->ifa_addr);
-    ::inet_ntop(AF_INET, &address.sin_addr, text, sizeof text);
-    cards.push_back({entry->ifa_name, text, (entry->ifa_flags & IFF_LOOPBACK) != 0});
+    if (!entry->ifa_addr || !(entry->ifa_flags & IFF_UP) || is_link_local(*entry->ifa_addr)) continue;
+    const SocketAddress address(*entry->ifa_addr);
+    if (address.size() > 0) cards.push_back({entry->ifa_name, address, (entry->ifa_flags & IFF_LOOPBACK) != 0});
   }
+  std::ranges::stable_partition(cards, [](const Card& card) { return card.address.family() == AF_INET; });
   return cards;
 }
 
@@ -65,6 +70,8 @@ bool is_any_address(const std::string& address) {
          (IN6_IS_ADDR_V4MAPPED(&*parsed) && std::all_of(v4, v4 + 4, [](unsigned char byte) { return byte == 0; }));
 }
 
+bool is_numeric(const std::string& address) { return parse_numeric(address).has_value(); }
+
 bool is_ipv4(const std::string& address) {
   in_addr parsed{};
   return ::inet_pton(AF_INET, address.c_str(), &parsed) == 1;
@@ -76,15 +83,15 @@ std::string in_brackets(const std::string& host) {
 
 std::vector<std::string> own_addresses() {
   std::vector<std::string> addresses, loopback;
-  for (const Card& card : cards()) (card.loopback ? loopback : addresses).push_back(card.address);
+  for (const Card& card : cards()) (card.loopback ? loopback : addresses).push_back(card.address.address());
   return addresses.empty() ? loopback : addresses;
 }
 
-std::string peer_address(int socket) { return peer_name(socket).address; }
+std::string peer_address(int socket) { return SocketAddress::peer_of(socket).address(); }
 
 std::string card_of(const std::string& address) {
   for (const Card& card : cards()) {
-    if (card.address == address) return card.name;
+    if (card.address.address() == address) return card.name;
   }
   return {};
 }

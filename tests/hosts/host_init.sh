@@ -32,7 +32,10 @@ main() {
 plug_in() {
   until ip link show eth0 >/dev/null 2>&1; do sleep 0.01; done
   ip link set lo up
-  ip address add "$address/${LAB_PREFIX:-24}" dev eth0
+  case $address in
+    *:*) ip address add "$address/64" dev eth0 nodad ;;
+    *) ip address add "$address/${LAB_PREFIX:-24}" dev eth0 ;;
+  esac
   ip link set eth0 up
 }
 

@@ -21,7 +21,7 @@ LAB = pathlib.Path("/run/lab")
 SHARED = LAB / "shared"
 SHARE_SERVER = LAB / "share-by-network"
 SFTP_SERVERS = ("/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server", "/usr/lib/ssh/sftp-server")
-NET = "10.77.0"
+NET, NET_OF_SIX = "10.77.0", "fd77:"
 NFS = bool(os.environ.get("DTRAIN_LAB_NFS"))  # the folder comes over the network, and who is cut off waits for it
 BOOT_PATIENCE = 60.0 * SLOWNESS
 
@@ -189,13 +189,26 @@ class Lab:
     def up(self) -> Lab:
         if not (LAB / "key").exists():
             make_key(LAB / "key", "lab")
-        names = "".join(f"{host.address} {host.name}\n" for host in self.hosts)
-        (LAB / "hosts").write_text(f"127.0.0.1 localhost\n{names}")
+        self.write_names()
         ip("link", "add", "lab", "type", "bridge")
         ip("address", "add", f"{NET}.1/24", "dev", "lab")
         ip("link", "set", "lab", "up")
         for host in self.hosts:
             host.disk.mkdir(exist_ok=True)
+        return self
+
+    def write_names(self) -> None:
+        names = "".join(f"{host.address} {host.name}\n" for host in self.hosts)
+        (LAB / "hosts").write_text(f"127.0.0.1 localhost\n{names}")
+
+    def by_ipv6_alone(self) -> Lab:
+        """Before boot(): the machines have IPv6 addresses and no others."""
+        if not os.path.exists("/proc/net/if_inet6"):
+            raise Skip("this kernel has no IPv6")
+        ip("address", "add", f"{NET_OF_SIX}:1/64", "dev", "lab", "nodad")
+        for host in self.hosts:
+            host.address = f"{NET_OF_SIX}:{10 + host.number}"
+        self.write_names()
         return self
 
     def boot(self, *names: str) -> Lab:

@@ -68,9 +68,9 @@ struct ListenerOptions {
   std::string purpose = kControlPurpose;
 };
 
-// Accepts on a port of bind_address (numeric). on_channel gets only connections that proved the secret within 10 s. At
-// most 256 others are open at a time; where more come, silent ones are closed first. Throws Error when the address
-// cannot be bound.
+// Accepts on a port of bind_address (numeric; kAnyAddress: IPv4 and IPv6). on_channel gets only connections that proved
+// the secret within 10 s. At most 256 others are open at a time; where more come, silent ones are closed first. Throws
+// Error when the address cannot be bound.
 class Listener {
  public:
   Listener(Loop& loop, const std::string& bind_address, std::string secret,

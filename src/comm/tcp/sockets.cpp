@@ -1,6 +1,5 @@
 #include "sockets.hpp"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -17,54 +16,36 @@
 #include <vector>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/net/socket_address.hpp>
 #include <dtrain/net/stream.hpp>
 
 namespace dtrain::comm::tcp {
 namespace {
 
+using net::SocketAddress;
 constexpr int kBacklog = 512;
 constexpr std::chrono::milliseconds kLook = std::chrono::milliseconds(20);  // for `cancelled`
 
-struct SocketAddress {
-  sockaddr_storage storage{};
+struct NearName {
+  sockaddr_un name{};
   socklen_t size = 0;
-  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&name); }
 };
-
-SocketAddress parse(const std::string& address, std::uint16_t port) {
-  SocketAddress result;
-  if (auto* v4 = reinterpret_cast<sockaddr_in*>(&result.storage);
-      ::inet_pton(AF_INET, address.c_str(), &v4->sin_addr) == 1) {
-    v4->sin_family = AF_INET;
-    v4->sin_port = htons(port);
-    result.size = sizeof(sockaddr_in);
-    return result;
-  }
-  if (auto* v6 = reinterpret_cast<sockaddr_in6*>(&result.storage);
-      ::inet_pton(AF_INET6, address.c_str(), &v6->sin6_addr) == 1) {
-    v6->sin6_family = AF_INET6;
-    v6->sin6_port = htons(port);
-    result.size = sizeof(sockaddr_in6);
-    return result;
-  }
-  throw UsageError(fmt::format("{} is no numeric IPv4 or IPv6 address", address));
-}
 
 // A name in Linux's abstract space: it needs no file, and ends with its socket. None where it does not fit: a peer
 // names its own address, which need not be one.
-std::optional<SocketAddress> near_name(const PeerAddress& address) {
+std::optional<NearName> near_name(const PeerAddress& address) {
   const std::string name = fmt::format("dtrain-data {} {}", address.address, address.port);
-  if (name.size() + 1 > sizeof sockaddr_un::sun_path) return std::nullopt;
-  SocketAddress result;
-  auto* near = reinterpret_cast<sockaddr_un*>(&result.storage);
-  near->sun_family = AF_UNIX;
-  std::memcpy(near->sun_path + 1, name.data(), name.size());
+  NearName result;
+  if (name.size() + 1 > sizeof result.name.sun_path) return std::nullopt;
+  result.name.sun_family = AF_UNIX;
+  std::memcpy(result.name.sun_path + 1, name.data(), name.size());
   result.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   return result;
 }
 
-FileDescriptor make_socket(const SocketAddress& address, int flags) {
-  FileDescriptor socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
+FileDescriptor make_socket(int family, int flags) {
+  FileDescriptor socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
   if (!socket) throw Error(fmt::format("cannot make a socket: {}", std::strerror(errno)));
   return socket;
 }
@@ -87,9 +68,9 @@ bool wait_for_connection(int socket, Clock::time_point deadline, const std::func
 }  // namespace
 
 FileDescriptor listen_on(const std::string& address) {
-  const SocketAddress local = parse(address, 0);
-  FileDescriptor socket = make_socket(local, SOCK_NONBLOCK);
-  if (::bind(socket.get(), local.get(), local.size) != 0 || ::listen(socket.get(), kBacklog) != 0) {
+  const SocketAddress local(address, 0);
+  FileDescriptor socket = make_socket(local.family(), SOCK_NONBLOCK);
+  if (::bind(socket.get(), local.get(), local.size()) != 0 || ::listen(socket.get(), kBacklog) != 0) {
     throw Error(fmt::format("cannot listen on {}: {}", address, std::strerror(errno)),
                 "give an address of this machine");
   }
@@ -97,24 +78,14 @@ FileDescriptor listen_on(const std::string& address) {
 }
 
 PeerAddress address_of(int listener) {
-  sockaddr_storage storage{};
-  socklen_t size = sizeof storage;
-  ::getsockname(listener, reinterpret_cast<sockaddr*>(&storage), &size);
-  char text[INET6_ADDRSTRLEN] = {};
-  if (storage.ss_family == AF_INET) {
-    const auto& v4 = reinterpret_cast<const sockaddr_in&>(storage);
-    ::inet_ntop(AF_INET, &v4.sin_addr, text, sizeof text);
-    return {text, ntohs(v4.sin_port)};
-  }
-  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(storage);
-  ::inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof text);
-  return {text, ntohs(v6.sin6_port)};
+  const auto own = SocketAddress::own_of(listener);
+  return {own.address(), own.port()};
 }
 
 FileDescriptor listen_near(const PeerAddress& address) {
-  const std::optional<SocketAddress> name = near_name(address);
+  const std::optional<NearName> name = near_name(address);
   if (!name) return {};
-  FileDescriptor socket = make_socket(*name, SOCK_NONBLOCK);
+  FileDescriptor socket = make_socket(AF_UNIX, SOCK_NONBLOCK);
   if (::bind(socket.get(), name->get(), name->size) != 0 || ::listen(socket.get(), kBacklog) != 0) return {};
   return socket;
 }
@@ -129,9 +100,9 @@ FileDescriptor accept_from(std::span<const int> listeners, std::chrono::millisec
 }
 
 FileDescriptor connect_near(const PeerAddress& to) {
-  const std::optional<SocketAddress> name = near_name(to);
+  const std::optional<NearName> name = near_name(to);
   if (!name) return {};
-  FileDescriptor socket = make_socket(*name, SOCK_NONBLOCK);
+  FileDescriptor socket = make_socket(AF_UNIX, SOCK_NONBLOCK);
   const bool connected = ::connect(socket.get(), name->get(), name->size) == 0;
   return connected && net::is_same_user(socket.get()) ? std::move(socket) : FileDescriptor();
 }
@@ -143,9 +114,9 @@ bool is_near(int socket) {
 }
 
 FileDescriptor connect_to(const PeerAddress& to, Clock::time_point deadline, const std::function<bool()>& cancelled) {
-  const SocketAddress remote = parse(to.address, to.port);
-  FileDescriptor socket = make_socket(remote, SOCK_NONBLOCK);
-  if (::connect(socket.get(), remote.get(), remote.size) == 0) return socket;
+  const SocketAddress remote(to.address, to.port);
+  FileDescriptor socket = make_socket(remote.family(), SOCK_NONBLOCK);
+  if (::connect(socket.get(), remote.get(), remote.size()) == 0) return socket;
   if (errno == EINPROGRESS && wait_for_connection(socket.get(), deadline, cancelled)) return socket;
   return {};
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/net/socket_address.hpp>
 
 #include "sockets.hpp"
 
@@ -187,8 +188,8 @@ namespace {
 // What callers hold. The connection itself is the loop's.
 class Handle final : public Channel {
  public:
-  Handle(const std::shared_ptr<Connection>& connection, std::string local, SocketName peer)
-      : connection_(connection), local_(std::move(local)), peer_(std::move(peer)) {}
+  Handle(const std::shared_ptr<Connection>& connection, const SocketAddress& own, const SocketAddress& peer)
+      : connection_(connection), own_(own), peer_(peer) {}
   ~Handle() override {
     if (auto open = connection_.lock()) open->on_loop([](Connection& self) { self.abandon(); });
   }
@@ -205,25 +206,23 @@ class Handle final : public Channel {
     const auto open = connection_.lock();
     return open ? open->unsent() : 0;
   }
-  std::string local_address() const override { return local_; }
-  std::string peer_address() const override { return peer_.address; }
-  std::uint16_t peer_port() const override { return peer_.port; }
+  std::string local_address() const override { return own_.address(); }
+  std::string peer_address() const override { return peer_.address(); }
+  std::uint16_t peer_port() const override { return peer_.port(); }
 
  private:
   std::weak_ptr<Connection> connection_;
-  std::string local_;
-  SocketName peer_;
+  const SocketAddress own_, peer_;
 };
 
 }  // namespace
 
 std::shared_ptr<Channel> make_channel(Loop::State& loop, Stream stream) {
   prepare_control_socket(stream.socket());
-  const std::string local = local_name(stream.socket()).address;
-  const SocketName peer = peer_name(stream.socket());
+  const auto own = SocketAddress::own_of(stream.socket()), peer = SocketAddress::peer_of(stream.socket());
   auto connection = std::make_shared<Connection>(loop, std::move(stream));
   connection->on_loop([](Connection& self) { self.keep(); });
-  return std::make_shared<Handle>(connection, local, peer);
+  return std::make_shared<Handle>(connection, own, peer);
 }
 
 }  // namespace dtrain::net

@@ -6,6 +6,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/net/connection_quota.hpp>
+#include <dtrain/net/socket_address.hpp>
 
 #include "connection.hpp"
 #include "pending_handshake.hpp"
@@ -77,7 +78,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   }
 
   void admit(FileDescriptor socket) {
-    const std::string address = peer_name(socket.get()).address;
+    const std::string address = SocketAddress::peer_of(socket.get()).address();
     auto connection = std::make_shared<PendingHandshake>(loop_.state(), std::move(socket), key_);
     PendingHandshake* const id = connection.get();
     const auto decision = quota_.add(id, address, std::chrono::steady_clock::now());
@@ -114,7 +115,8 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
 }  // namespace
 
 struct Listener::State {
-  SocketName name;
+  std::string address;
+  std::uint16_t port = 0;
   std::weak_ptr<Acceptor> acceptor;
 };
 
@@ -123,7 +125,8 @@ Listener::Listener(Loop& loop, const std::string& bind_address, std::string secr
     : state_(std::make_shared<State>()) {
   if (secret.empty()) throw UsageError("the shared secret of a port is empty");
   FileDescriptor listening = listen_on(bind_address, options.port);
-  state_->name = local_name(listening.get());
+  state_->address = bind_address;
+  state_->port = SocketAddress::own_of(listening.get()).port();
   auto acceptor = std::make_shared<Acceptor>(loop, std::move(listening), StreamKey{std::move(secret), options.purpose},
                                              std::move(on_channel));
   state_->acceptor = acceptor;
@@ -137,8 +140,8 @@ Listener::~Listener() {
   }
 }
 
-std::string Listener::address() const { return state_->name.address; }
+std::string Listener::address() const { return state_->address; }
 
-std::uint16_t Listener::port() const { return state_->name.port; }
+std::uint16_t Listener::port() const { return state_->port; }
 
 }  // namespace dtrain::net

@@ -10,7 +10,7 @@
 
 namespace dtrain::net {
 
-// Port 0: any free one. Throws Error.
+// kAnyAddress: at all addresses of the machine, IPv4 and IPv6. Port 0: any free one. Throws Error.
 FileDescriptor listen_on(const std::string& address, std::uint16_t port = 0);
 // Throws RemoteError: refused, unreachable, no answer before the deadline, no port below 1024 to be had.
 FileDescriptor connect_to(const std::string& address, std::uint16_t port, std::chrono::milliseconds deadline,
@@ -20,12 +20,5 @@ FileDescriptor accept_from(int listening);
 
 // Small messages at once, and a peer whose machine is gone is given up after about 20 s. No effect on other sockets.
 void prepare_control_socket(int socket);
-
-struct SocketName {
-  std::string address;  // numeric, without a port; IPv4 in IPv6 as IPv4; empty for sockets of other families
-  std::uint16_t port = 0;
-};
-SocketName local_name(int socket);
-SocketName peer_name(int socket);
 
 }  // namespace dtrain::net

@@ -8,13 +8,13 @@
 
 #include <dtrain/base/base64.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/net/socket_address.hpp>
 
 #include "authenticate.hpp"
 #include "config.hpp"
 #include "dial.hpp"
 #include "host_key.hpp"
 #include "proxy.hpp"
-#include "server/sockets.hpp"
 #include "user.hpp"
 
 namespace dtrain::net::ssh {
@@ -127,8 +127,8 @@ class JumpChain {
     }
     if (jump.empty()) {
       FileDescriptor socket = dial({there.name, there.host, there.port, there.family}, options_.silence, patience_);
-      connected.local_address = local_name(socket.get()).address;
-      connected.peer_address = peer_name(socket.get()).address;
+      connected.local_address = SocketAddress::own_of(socket.get()).address();
+      connected.peer_address = SocketAddress::peer_of(socket.get()).address();
       return socket;
     }
     const auto comma = jump.rfind(',');  // the last hop is reached over those before it

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -83,6 +84,22 @@ TEST(ForeignParts, TensorFlowAndJaxFindTheirPeers) {
   EXPECT_EQ(got.at("TF_CONFIG"),
             R"({"cluster":{"worker":["10.0.0.1:1003","10.0.0.2:2003"]},"task":{"type":"worker","index":1}})");
   EXPECT_EQ(got.at("JAX_COORDINATOR_ADDRESS"), "10.0.0.1:1002");
+}
+
+TEST(ForeignParts, AnIpv6AddressBeforeAPortStandsInBrackets) {
+  RankPlacement placement = some_placement({1, 1});
+  for (RankInfo& info : placement.ranks) info.address = "fd00::" + std::to_string(info.ports[0]);
+  Program program = kProgram;
+  program.jax = true;
+  const std::string first = placement.ranks.front().address, second = placement.ranks.back().address;
+  const Environment got = worker_environment(program, placement, 1);
+  EXPECT_EQ(got.at("MASTER_ADDR"), first);
+  EXPECT_EQ(got.at("TF_CONFIG"),
+            fmt::format(R"({{"cluster":{{"worker":["[{}]:1003","[{}]:2003"]}},"task":{{"type":"worker","index":1}}}})",
+                        first, second));
+  EXPECT_EQ(got.at("JAX_COORDINATOR_ADDRESS"), fmt::format("[{}]:1002", first));
+  EXPECT_EQ(got.at("OMPI_MCA_orte_hnp_uri"), fmt::format("0.0;tcp6://[{}]:0", first));
+  EXPECT_EQ(got.at("HOROVOD_GLOO_RENDEZVOUS_ADDR"), fmt::format("[{}]:999/secret", first));
 }
 
 TEST(ForeignParts, WithoutARendezvousHorovodFindsNoneAndFails) {

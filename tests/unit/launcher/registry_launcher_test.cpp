@@ -6,6 +6,7 @@
 
 #include <dtrain/base/json.hpp>
 #include <dtrain/net/loop_thread.hpp>
+#include <dtrain/net/socket_address.hpp>
 
 #include "net/server/sockets.hpp"
 
@@ -34,7 +35,7 @@ struct AskedStart {
 TEST(RegistryLauncher, AHeadThatIsSilentDoesNotBlockTheCaller) {
   FileDescriptor silent = net::listen_on("127.0.0.1", 0);  // the kernel connects, and nothing answers the handshake
   AskedStart first, second;
-  RegistryLauncher launcher(head_at(net::local_name(silent.get()).port), "");
+  RegistryLauncher launcher(head_at(net::SocketAddress::own_of(silent.get()).port()), "");
   const auto begun = std::chrono::steady_clock::now();
   first.ask(launcher, "h1");
   second.ask(launcher, "h2");

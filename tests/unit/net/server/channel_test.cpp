@@ -3,6 +3,7 @@
 #include <random>
 
 #include <dtrain/net/channel.hpp>
+#include <dtrain/net/socket_address.hpp>
 #include <dtrain/net/stream.hpp>
 
 #include "net/running_port.hpp"
@@ -142,7 +143,8 @@ TEST(Connect, SaysAtItsDeadlineThatTheOtherSideDoesNotAnswer) {
   RunningLoop running;
   const FileDescriptor silent = listen_on("127.0.0.1");
   try {
-    const auto channel = connect_channel(running.loop, "127.0.0.1", local_name(silent.get()).port, "token", 100ms);
+    const auto channel =
+        connect_channel(running.loop, "127.0.0.1", SocketAddress::own_of(silent.get()).port(), "token", 100ms);
     FAIL() << "connected";
   } catch (const RemoteError& error) {
     EXPECT_STREQ(error.what(), "the peer does not answer");

@@ -3,6 +3,8 @@
 
 #include <random>
 
+#include <dtrain/net/addresses.hpp>
+#include <dtrain/net/socket_address.hpp>
 #include <dtrain/net/stream.hpp>
 
 #include "net/running_port.hpp"
@@ -10,12 +12,33 @@
 namespace dtrain::net {
 namespace {
 
+// Containers often have no IPv6.
+bool has_address(const std::string& address) {
+  const SocketAddress place(address, 0);
+  const FileDescriptor socket(::socket(place.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return socket && ::bind(socket.get(), place.get(), place.size()) == 0;
+}
+
 TEST(Listener, HandsOverNobodyWithAnotherSecret) {
   Port port;
   EXPECT_THROW(port.connect("other"), RemoteError);
   EXPECT_TRUE(port.accepted.stays_empty());
   port.connect();
   port.accepted.take();
+}
+
+TEST(Listener, AtAllAddressesIsReachedByIpv4AndIpv6) {
+  RunningLoop running;
+  Mailbox<ChannelPtr> accepted;
+  const Listener listener(running.loop, kAnyAddress, "token", [&](ChannelPtr channel) { accepted.put(channel); });
+  EXPECT_EQ(listener.address(), kAnyAddress);
+  for (const std::string address : {"127.0.0.1", "::1"}) {
+    if (!has_address(address)) continue;
+    const ChannelPtr ours = connect_channel(running.loop, address, listener.port(), "token", 60s);
+    EXPECT_EQ(ours->peer_address(), address);
+    EXPECT_EQ(accepted.take()->peer_address(), address);
+  }
+  running.stop();
 }
 
 TEST(Listener, GivesStrangersNothingAndServesOthersMeanwhile) {

@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include <dtrain/base/text.hpp>
+#include <dtrain/net/socket_address.hpp>
 
 #include "server/sockets.hpp"
 #include "ssh_server.hpp"
@@ -296,7 +297,7 @@ TEST_F(SshConnect, GivesUpOnAServerThatAcceptsAndSaysNothing) {
   SshOptions options;
   options.connect_deadline = 400ms;
   const auto before = std::chrono::steady_clock::now();
-  const SshTarget target{"127.0.0.1", "", local_name(silent.get()).port};
+  const SshTarget target{"127.0.0.1", "", SocketAddress::own_of(silent.get()).port()};
   const std::string failure = failure_of([&] { SshSession::connect(target, options); });
   EXPECT_TRUE(contains(failure, "no answer in time")) << failure;
   EXPECT_LT(std::chrono::steady_clock::now() - before, SshOptions().connect_deadline);
@@ -312,7 +313,7 @@ TEST_F(SshConnect, StopsWaitingWhenAsked) {
     std::this_thread::sleep_for(200ms);
     stop.request_stop();
   });
-  EXPECT_THROW(SshSession::connect({"127.0.0.1", "", local_name(silent.get()).port}, options), Stopped);
+  EXPECT_THROW(SshSession::connect({"127.0.0.1", "", SocketAddress::own_of(silent.get()).port()}, options), Stopped);
 }
 
 TEST_F(SshConnect, SaysWhyAHostCannotBeReached) {
