@@ -22,11 +22,6 @@ struct Card {
   bool loopback = false;
 };
 
-bool is_link_local(const sockaddr& address) {
-  return address.sa_family == AF_INET6 &&
-         IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
-}
-
 // Those that are up, once for each address that other machines can use: an IPv4 one, or one of IPv6 that leads further
 // than its link. IPv4 first: some programs that `dtrain launch` runs know nothing else.
 std::vector<Card> cards() {
@@ -35,9 +30,10 @@ std::vector<Card> cards() {
   const std::unique_ptr<ifaddrs, Releaser<::freeifaddrs>> list(found);
   std::vector<Card> cards;
   for (const ifaddrs* entry = list.get(); entry != nullptr; entry = entry->ifa_next) {
-    if (!entry->ifa_addr || !(entry->ifa_flags & IFF_UP) || is_link_local(*entry->ifa_addr)) continue;
+    if (!entry->ifa_addr || !(entry->ifa_flags & IFF_UP)) continue;
     const SocketAddress address(*entry->ifa_addr);
-    if (address.size() > 0) cards.push_back({entry->ifa_name, address, (entry->ifa_flags & IFF_LOOPBACK) != 0});
+    if (address.size() == 0 || is_link_local(address.address())) continue;
+    cards.push_back({entry->ifa_name, address, (entry->ifa_flags & IFF_LOOPBACK) != 0});
   }
   std::ranges::stable_partition(cards, [](const Card& card) { return card.address.family() == AF_INET; });
   return cards;
@@ -68,6 +64,11 @@ bool is_any_address(const std::string& address) {
   const unsigned char* const v4 = parsed->s6_addr + sizeof parsed->s6_addr - 4;
   return IN6_IS_ADDR_UNSPECIFIED(&*parsed) ||
          (IN6_IS_ADDR_V4MAPPED(&*parsed) && std::all_of(v4, v4 + 4, [](unsigned char byte) { return byte == 0; }));
+}
+
+bool is_link_local(const std::string& address) {
+  const std::optional<in6_addr> parsed = parse_numeric(address);
+  return parsed && IN6_IS_ADDR_LINKLOCAL(&*parsed);
 }
 
 bool is_numeric(const std::string& address) { return parse_numeric(address).has_value(); }

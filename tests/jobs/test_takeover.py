@@ -47,6 +47,19 @@ def test_kill_the_launcher(world: World):
     assert job.record()["exit_code"] == 75
 
 
+def test_stop_at_a_takeover(world: World):
+    """A stop that waits for the next coordinator ends the job as soon as that leads: its records lack nothing."""
+    job = world.job(hosts=3).start().wait_running().wait_steps(25)
+    send_signal(job.record()["pid"], signal.SIGKILL)
+    job.process.wait()
+    said = world.run("stop", "--job-dir", job.folder).stdout
+    kinds = [event["event"] for event in job.events()]
+    assert "takeover" in kinds and kinds[-2:] == ["finish", "goodput"], kinds
+    newest = max(job.prefix.parent.glob("job-*.json"), key=lambda path: path.stat().st_mtime_ns)
+    assert newest.name in said, (newest, said)
+    job.start("--resume").wait_running().wait_steps(3).expect_undisturbed_bits()
+
+
 def test_kill_the_launcher_of_one_worker(world: World):
     """The agent of the only worker starts the next coordinator, and the job comes to its end."""
     job = world.job(hosts=1, epochs=80).start().wait_running()

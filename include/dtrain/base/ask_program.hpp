@@ -18,7 +18,7 @@ struct [[nodiscard]] ProgramAnswer {
 
 // Blocks, any thread. What it writes is taken up where `child` names no descriptor for it. nullopt: it did not end in
 // time, wrote without end, or `stop` was requested; it is killed with all below it then, and not waited for: the kernel
-// may hold it. Throws Error when it does not start.
+// may hold it. A later question reaps it. Throws Error when it does not start.
 [[nodiscard]] std::optional<ProgramAnswer> try_asking(Spawn child, std::chrono::milliseconds deadline,
                                                       const std::stop_token& stop = {});
 

@@ -97,8 +97,11 @@ class AtomicFile {
 
 void write_file_atomic(const Path& path, std::string_view content, unsigned permissions = 0666);
 // The name is in its folder, which is listed for that: on NFS a name that was looked up before it existed stays
-// invisible for half a minute otherwise. False also where the folder cannot be read.
+// invisible for half a minute otherwise. False also where the folder cannot be read: for a look that is taken again.
 bool is_listed(const Path& path);
+// The same, for who acts on a name that is not there. Throws Error where the folder cannot be read, for example because
+// its file server does not answer; where there is no such folder, nothing is in it.
+[[nodiscard]] bool is_listed_or_throw(const Path& path);
 // Creates the folder and its parents; an Error names the part that is in the way.
 void make_folder(const Path& path);
 // Where temporary files go: $TMPDIR, or /tmp where it is not set or empty. Throws Error that names TMPDIR where there

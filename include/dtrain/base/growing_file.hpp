@@ -21,24 +21,23 @@ class GrowingFile {
   // written after others filled it, and are not lost with this process. Returned at the end of this object.
   void reserve(std::uint64_t bytes);
   // Throws Error when not all of it is written: the rest is kept, up to `kKept` bytes in all; what exceeds them is
-  // lost.
-  void append(std::string_view text);
+  // lost. sync: it is on disk when this returns; after a failure, when catch_up() or the next append() has written it.
+  void append(std::string_view text, bool sync = false);
   // Tries to write what is kept; throws Error as append() does.
   void catch_up();
   bool is_behind() const { return !kept_.empty(); }
-  // What was appended is on disk when it returns. Throws Error.
-  void sync();
   const Path& path() const { return path_; }
   bool ends_within_a_line() const { return ends_within_a_line_; }  // when it was opened
 
  private:
   void open();
   void reserve_ahead();
+  void sync();
 
   const Path path_;
   FileDescriptor file_;
   std::string kept_;
-  bool ends_within_a_line_ = false;
+  bool ends_within_a_line_ = false, sync_owed_ = false;
   std::uint64_t reserve_ = 0, reserved_to_ = 0;  // wanted beyond the end; position in the file
 };
 

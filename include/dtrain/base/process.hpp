@@ -14,13 +14,15 @@
 namespace dtrain {
 
 struct Spawn {
-  enum class Group { process_group, session };  // of its own; a session has no terminal
-  Path executable;                              // not searched for
-  std::vector<std::string> arguments{};         // with argv[0]
-  std::vector<std::string> environment{};       // NAME=value; nothing else is in it
-  Path folder{};                                // to run in; empty: the caller's
-  int input = -1, output = -1, error = -1;      // become 0, 1, 2; -1: /dev/null
-  int extra = -1;                               // becomes 3; -1: closed, like all others
+  // Of its own (a session has no terminal), or the caller's: it may then ask the user at the terminal, and leaves to
+  // the caller the signals that a terminal or timeout(1) sends to the whole group: SIGINT, SIGTERM and SIGHUP.
+  enum class Group { process_group, session, inherit };
+  Path executable;                          // not searched for
+  std::vector<std::string> arguments{};     // with argv[0]
+  std::vector<std::string> environment{};   // NAME=value; nothing else is in it
+  Path folder{};                            // to run in; empty: the caller's
+  int input = -1, output = -1, error = -1;  // become 0, 1, 2; -1: /dev/null
+  int extra = -1;                           // becomes 3; -1: closed, like all others
   Group group = Group::process_group;
   // The child gets this signal when the thread that called spawn() ends, however it ends; 0: none.
   int death_signal = 0;

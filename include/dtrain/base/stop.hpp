@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <limits>
 
 namespace dtrain {
 
@@ -9,6 +10,7 @@ namespace dtrain {
 // the first signal only, and stays ignored where the process was started so (nohup). The same signal again within 0.3 s
 // is the same request.
 void watch_stop_signals(int heard = 1);
+inline constexpr int kEverySignal = std::numeric_limits<int>::max();  // `heard` where none ends the process
 // From now on the first signal ends the process as if unhandled: before long work that asks no more and may be lost.
 void end_at_stop_signals();
 // The first SIGINT or SIGTERM from now on makes its handler write `words`, a literal, to stderr.

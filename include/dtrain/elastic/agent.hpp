@@ -9,6 +9,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <dtrain/base/json.hpp>
@@ -19,6 +20,9 @@ namespace dtrain::elastic {
 // Descriptor of a worker's socket to its agent, which carries frames of net::adopt_channel. The first frame to the
 // worker is its WorkerJob; all others are messages of elastic/protocol.hpp.
 constexpr int kWorkerSocket = 3;
+// A worker that runs a program again and again writes this to its standard output and error before each start, as the
+// end of a line. What came before is not among the last lines of that start. It is neither logged nor shown.
+constexpr std::string_view kProgramStarts = "\036dtrain: the program starts";
 
 struct WorkerJob {
   WorkerId worker = 0;

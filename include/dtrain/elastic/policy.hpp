@@ -82,7 +82,7 @@ struct Policy {
   Duration quarantine_base{5'000};  // doubles with each failure; see quarantine_time()
   Duration quarantine_cap{600'000};
   Duration forgive_after{600'000};           // time as a member after which the failures of its host are forgotten
-  double straggler_factor = 1.5;             // times the median compute time of a step
+  double straggler_factor = 1.5;             // times the others' median compute time of a step
   Duration between_straggler_lines{60'000};  // about one host
 };
 
@@ -105,6 +105,7 @@ struct Failure {
   Generation generation = 0;
   std::string reason;  // with signal or exit code
   std::vector<std::string> last_lines{};
+  bool lines_shown = false;       // to the user, as a note
   int exit_code = 0, signal = 0;  // of its process, once known; 0 and 0: not yet
   bool unreachable = false;       // no agent could be started there
 };

@@ -14,6 +14,8 @@ constexpr const char* kAnyAddress = "0.0.0.0";
 bool is_loopback(const std::string& address);
 // 0.0.0.0 or ::, which a listener binds to be reached at all addresses of its machine.
 bool is_any_address(const std::string& address);
+// An IPv6 address that means something only together with a network card: fe80::/10.
+bool is_link_local(const std::string& address);
 bool is_numeric(const std::string& address);  // an IPv4 or IPv6 address
 bool is_ipv4(const std::string& address);     // as four numbers
 // As a URL and a "host:port" take it: an IPv6 address stands in brackets.

@@ -25,14 +25,14 @@ namespace {
 constexpr std::size_t kBufferSize = 1 << 20;
 
 // What is done to files that are read.
-constexpr std::string_view kOpen = "open", kRead = "read", kMap = "map";
+constexpr std::string_view kOpen = "open", kRead = "read", kMap = "map", kList = "list";
 
 [[noreturn]] void fail(std::string_view action, const Path& path, int error) {
   const std::string what = fmt::format("{}: cannot {}: {}", path.string(), action, std::strerror(error));
   if (error == ENOSPC || error == EDQUOT) throw DiskFull(what, "free some space there or choose another folder");
   std::string hint;
   if (error == EFBIG) hint = "the file system or a limit (ulimit -f) allows no larger file";
-  const bool reads = action == kOpen || action == kRead || action == kMap;
+  const bool reads = action == kOpen || action == kRead || action == kMap || action == kList;
   if (error == EROFS || (error == EACCES && !reads)) hint = "choose a folder that you may write to";
   if (error == EACCES && reads) hint = "its owner can let you read it: chmod, also of the folders above it";
   if (error == ENOTDIR) hint = "a part of this path is a file, not a folder; choose another path";
@@ -215,13 +215,26 @@ void write_file_atomic(const Path& path, std::string_view content, unsigned perm
   file.commit();
 }
 
-bool is_listed(const Path& path) {
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(folder_of(path), error), end; !error && entry != end;
-       entry.increment(error)) {
+// `unknown` says why the folder, which is there, cannot be read.
+static bool is_listed(const Path& path, std::error_code& unknown) {
+  for (std::filesystem::directory_iterator entry(folder_of(path), unknown), end; !unknown && entry != end;
+       entry.increment(unknown)) {
     if (entry->path().filename() == path.filename()) return true;
   }
+  if (unknown == std::errc::no_such_file_or_directory || unknown == std::errc::not_a_directory) unknown.clear();
   return false;
+}
+
+bool is_listed(const Path& path) {
+  std::error_code ignored;
+  return is_listed(path, ignored);
+}
+
+bool is_listed_or_throw(const Path& path) {
+  std::error_code unknown;
+  const bool is_there = is_listed(path, unknown);
+  if (unknown) fail(kList, folder_of(path), unknown.value());
+  return is_there;
 }
 
 void make_folder(const Path& path) {

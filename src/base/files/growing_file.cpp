@@ -54,7 +54,8 @@ void GrowingFile::open() {
   if (!file_) fail("open", path_, errno);
 }
 
-void GrowingFile::append(std::string_view text) {
+void GrowingFile::append(std::string_view text, bool sync) {
+  sync_owed_ |= sync;
   if (kept_.size() + text.size() <= kKept) kept_ += text;
   catch_up();
 }
@@ -71,13 +72,16 @@ void GrowingFile::catch_up() {
     if (written < 0 && errno != EINTR) error = errno;
   }
   kept_.erase(0, done);
-  if (error == 0) return reserve_ahead();
-  file_ = FileDescriptor();
-  fail("write", path_, error);
+  if (error != 0) {
+    file_ = FileDescriptor();
+    fail("write", path_, error);
+  }
+  reserve_ahead();
+  if (std::exchange(sync_owed_, false)) sync();
 }
 
 void GrowingFile::sync() {
-  if (file_ && ::fdatasync(file_.get()) != 0 && errno != EINVAL) fail("sync", path_, errno);
+  if (::fdatasync(file_.get()) != 0 && errno != EINVAL) fail("sync", path_, errno);
 }
 
 }  // namespace dtrain

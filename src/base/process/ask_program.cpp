@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <array>
@@ -12,6 +11,8 @@
 #include <dtrain/base/pipe.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/base/wait_status.hpp>
+
+#include "late_children.hpp"
 
 namespace dtrain {
 namespace {
@@ -40,15 +41,21 @@ std::vector<std::string> environment_of_question(std::vector<std::string> enviro
   return environment;
 }
 
+LateChildren& late_children() {
+  static LateChildren all;
+  return all;
+}
+
 void end(pid_t process) {
   kill_tree(process);
   std::this_thread::sleep_for(kGrace);
-  ::waitpid(process, nullptr, WNOHANG);
+  late_children().add(process);
 }
 
 }  // namespace
 
 std::optional<ProgramAnswer> try_asking(Spawn child, std::chrono::milliseconds deadline, const std::stop_token& stop) {
+  late_children().reap();
   // In memory rather than a pipe: the child never waits for its reader.
   const FileDescriptor output = memory_file(), errors = memory_file();
   if (child.output < 0) child.output = output.get();

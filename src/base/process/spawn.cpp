@@ -67,10 +67,14 @@ void place_descriptors(const Plan& plan) {
   }
 }
 
-void reset_signals() {
-  struct sigaction plain {};
-  plain.sa_handler = SIG_DFL;
-  for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &plain, nullptr);
+void reset_signals(const Spawn& child) {
+  struct sigaction action {};
+  action.sa_handler = SIG_DFL;
+  for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &action, nullptr);
+  if (child.group == Spawn::Group::inherit) {
+    action.sa_handler = SIG_IGN;
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
+  }
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -80,12 +84,9 @@ void reset_signals() {
   const Spawn& child = plan.child;
   // A descriptor of 0 to 3 would be overwritten.
   plan.report = ::fcntl(plan.report, F_DUPFD_CLOEXEC, 16);
-  if (child.group == Spawn::Group::session) {
-    ::setsid();
-  } else {
-    ::setpgid(0, 0);
-  }
-  reset_signals();
+  if (child.group == Spawn::Group::session) ::setsid();
+  if (child.group == Spawn::Group::process_group) ::setpgid(0, 0);
+  reset_signals(child);
   if (child.death_signal != 0) {
     if (::prctl(PR_SET_PDEATHSIG, child.death_signal) != 0) give_up(plan);
     if (::getppid() != plan.parent) ::_exit(127);  // the parent went before the line above

@@ -55,9 +55,11 @@ class Call {
  private:
   bool go_on() const { return !over_ && !cancelled_() && Clock::now() < deadline_; }
 
+  // A cancellation that came before the stream was here found nothing to interrupt.
   void hold(net::Stream stream) {
     const MutexLock lock(mutex_);
     stream_ = std::move(stream);
+    if (stream_ && cancelled_()) ::shutdown(stream_.socket(), SHUT_RDWR);
   }
 
   // By the Unix socket of a peer on this machine, unless its name led to another process.

@@ -22,6 +22,12 @@ constexpr auto kLook = 20ms;
 
 }  // namespace
 
+// Its loop keeps it until the command has ended: one that still runs has lost its loop.
+BackgroundCommand::~BackgroundCommand() {
+  if (process_ != 0) kill_tree(process_, mark_);
+}
+
+// What may fail comes before the command: one that runs is watched.
 void BackgroundCommand::start(Options options, std::function<void(Ended)> on_end) {
   Pipe output = make_pipe();
   const FileDescriptor input = memory_file(options.input);
@@ -29,12 +35,12 @@ void BackgroundCommand::start(Options options, std::function<void(Ended)> on_end
   options.spawn.input = input.get();
   options.spawn.output = options.spawn.error = output.write_end.get();
   options.spawn.death_signal = SIGKILL;
+  watch_output(std::move(output.read_end));
   process_ = spawn(options.spawn);
   mark_ = options.mark;
   on_end_ = std::move(on_end);
   begun_ = Clock::now();
   deadline_ = begun_ + options.deadline;
-  watch_output(std::move(output.read_end));
   look();
 }
 

@@ -36,6 +36,7 @@ class BackgroundCommand : public std::enable_shared_from_this<BackgroundCommand>
 
   // Output is appended to the log.
   BackgroundCommand(net::Loop& loop, const Path& log) : loop_(loop), output_(log) {}
+  ~BackgroundCommand();  // kills it, if it still runs
   // Throws Error when the command does not start. Otherwise on_end is called once.
   void start(Options options, std::function<void(Ended)> on_end);
   pid_t id() const { return process_; }  // 0: it does not run

@@ -70,16 +70,19 @@ struct NetworkAgentPool::Impl : std::enable_shared_from_this<Impl> {
     if (options.silence.count() > 0) beat();
   }
 
-  // Sends a sign of life to all agents, and drops those that are silent for too long.
-  void beat() {
+  void send_signs_of_life() {
     const std::uint64_t number = contacts.beat(now());
     for (const auto& [name, host] : hosts) {
       if (host.agent) host.agent->send(encode(Tag::alive, 0, fmt::format("{} {}", number, host.frames)));
     }
-    for (const std::string& name : contacts.silent(options.silence, now())) {
-      lose_host(name, fmt::format("nothing was heard of its agent for {:.1f} s",
-                                  std::chrono::duration<double>(options.silence).count()));
-    }
+  }
+
+  // Sends a sign of life to all agents, and drops those that are silent for too long.
+  void beat() {
+    send_signs_of_life();
+    const double limit = std::chrono::duration<double>(options.silence).count();
+    for (const std::string& name : contacts.silent(options.silence, now()))
+      lose_host(name, fmt::format("nothing was heard of its agent for {:.1f} s", limit));
     loop.after(kBeat, [weak = weak_from_this()] {
       if (auto self = weak.lock()) self->beat();
     });
@@ -222,9 +225,11 @@ struct NetworkAgentPool::Impl : std::enable_shared_from_this<Impl> {
     collector->take(std::move(report));
   }
 
-  // Hosts whose agents did not come count as never started.
+  // Hosts whose agents did not come count as never started. The others get a sign of life at once: nothing is recorded
+  // before they have answered, and a job may end before the next beat.
   void end_collecting() {
-    const std::shared_ptr<AgentCollector> ended = std::exchange(collector, nullptr);
+    send_signs_of_life();
+    const auto ended = std::exchange(collector, nullptr);
     std::erase_if(hosts, [](const auto& entry) { return !entry.second.agent; });
     ended->end(on_event);
   }

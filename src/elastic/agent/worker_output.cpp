@@ -6,7 +6,6 @@
 #include <cctype>
 #include <chrono>
 
-#include <dtrain/base/text.hpp>
 #include <dtrain/elastic/admission_check.hpp>
 #include <dtrain/elastic/agent.hpp>
 #include <dtrain/elastic/job_files.hpp>
@@ -36,19 +35,45 @@ Path agent_log(const AgentOrder& order) {
 }
 
 std::string WorkerOutput::add(OutputStream stream, std::string_view bytes) {
-  return keep(lines_[static_cast<std::size_t>(stream)].add(bytes, std::chrono::steady_clock::now()));
+  return keep(stream, lines_[static_cast<std::size_t>(stream)].add(bytes, std::chrono::steady_clock::now()));
 }
 
-std::string WorkerOutput::end(OutputStream stream) { return keep(lines_[static_cast<std::size_t>(stream)].end()); }
+std::string WorkerOutput::end(OutputStream stream) {
+  return keep(stream, lines_[static_cast<std::size_t>(stream)].end());
+}
 
-std::string WorkerOutput::keep(std::string lines) {
-  file_.append(lines);
-  if (lines.empty()) return lines;
-  for (std::string& line : split(std::string_view(lines).substr(0, lines.size() - 1), '\n')) {
-    last_lines_.push_back(std::move(line));
-    if (last_lines_.size() > kLastLines) last_lines_.pop_front();
+// A program may have ended inside the line that the mark ends.
+std::string WorkerOutput::keep(OutputStream stream, std::string_view lines) {
+  std::string shown;
+  while (!lines.empty()) {
+    std::string_view line = lines.substr(0, lines.find('\n'));
+    lines.remove_prefix(line.size() + 1);
+    const bool is_start = line.ends_with(kProgramStarts);
+    if (is_start) line.remove_suffix(kProgramStarts.size());
+    if (!is_start || !line.empty()) shown.append(line) += '\n';
+    if (is_start) {
+      forget(stream);
+    } else {
+      remember(stream, line);
+    }
   }
-  return lines;
+  file_.append(shown);
+  return shown;
+}
+
+void WorkerOutput::remember(OutputStream stream, std::string_view line) {
+  last_lines_.push_back({stream, std::string(line)});
+  if (last_lines_.size() > kLastLines) last_lines_.pop_front();
+}
+
+void WorkerOutput::forget(OutputStream stream) {
+  std::erase_if(last_lines_, [stream](const Line& line) { return line.stream == stream; });
+}
+
+std::vector<std::string> WorkerOutput::last_lines() const {
+  std::vector<std::string> texts;
+  for (const Line& line : last_lines_) texts.push_back(line.text);
+  return texts;
 }
 
 }  // namespace dtrain::elastic

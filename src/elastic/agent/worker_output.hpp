@@ -1,5 +1,5 @@
 // Output of one worker: whole lines of both streams, appended to its log at once as they come. The last lines are kept
-// for the report of its end.
+// for the report of its end. Where the worker says that its program starts, those of this stream begin anew.
 #pragma once
 
 #include <array>
@@ -32,14 +32,20 @@ class WorkerOutput {
   std::string add(OutputStream stream, std::string_view bytes);
   // The stream has ended; returns the rest as lines.
   std::string end(OutputStream stream);
-  std::vector<std::string> last_lines() const { return {last_lines_.begin(), last_lines_.end()}; }
+  std::vector<std::string> last_lines() const;
 
  private:
-  std::string keep(std::string lines);
+  std::string keep(OutputStream stream, std::string_view lines);
+  void remember(OutputStream stream, std::string_view line);
+  void forget(OutputStream stream);
 
   LogFile file_;
   std::array<OutputLines, 2> lines_;  // [stream]
-  std::deque<std::string> last_lines_;
+  struct Line {
+    OutputStream stream;
+    std::string text;
+  };
+  std::deque<Line> last_lines_;
 };
 
 }  // namespace dtrain::elastic

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -125,14 +126,17 @@ std::vector<std::string> WorkerProcess::last_lines() {
   return output_.last_lines();
 }
 
+// Two readers come to the end of a stream: the loop, and last_lines() before it.
 bool WorkerProcess::read_output(OutputStream stream, int pipe) {
+  bool& open = open_[static_cast<std::size_t>(stream)];
+  if (!open) return false;
   char chunk[kChunk];
   const ssize_t got = ::read(pipe, chunk, sizeof chunk);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return !finished_;
   const std::string lines = got > 0 ? output_.add(stream, {chunk, static_cast<std::size_t>(got)}) : output_.end(stream);
   if (!lines.empty() && !finished_) events_.on_output(stream, lines);
   if (got > 0) return !finished_;
-  --open_streams_;
+  open = false;
   finish_if_over();
   return false;
 }
@@ -174,7 +178,7 @@ void WorkerProcess::on_channel_closed() {
 }
 
 void WorkerProcess::finish_if_over() {
-  if (reaped_ && open_streams_ == 0 && channel_closed_) finish();
+  if (reaped_ && channel_closed_ && std::ranges::count(open_, true) == 0) finish();
 }
 
 void WorkerProcess::finish() {

@@ -65,7 +65,7 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
   pid_t process_ = 0;
   std::shared_ptr<net::Channel> channel_;
   std::array<std::weak_ptr<FileDescriptor>, 2> pipes_;  // [stream], until it has ended
-  int open_streams_ = 2;
+  std::array<bool, 2> open_{true, true};                // [stream]: its end was not read yet
   Exited exited_;
   bool reaped_ = false, channel_closed_ = false, finished_ = false;
 };

@@ -294,6 +294,11 @@ struct Coordinator::Impl {
     if (!finished || stepped_down || goodput.is_null()) return;
     write_event(make_event(EventKind::finish, {{"exit_code", static_cast<int>(exit_code)}, {"reason", reason}}), now);
     write_event(std::exchange(goodput, Json()), now);
+    if (records.waiting() == 0) return;
+    say({Say::Kind::warning,
+         fmt::format("{}: the last {} of the job are not written, because too few hosts answered lately",
+                     options.folder.string(), count_text(records.waiting(), "record")),
+         "another coordinator may lead the job, and writes its own"});
   }
 
   void write_event(const Json& event, Moment now) {

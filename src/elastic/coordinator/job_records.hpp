@@ -23,6 +23,7 @@ class JobRecords {
   // Writes after all that waits: now, or when it may.
   void record(std::function<void()> write);
   void write_waiting();
+  std::size_t waiting() const { return waiting_.size(); }
   void write_now(const std::function<void()>& write);
   // Tells the user of a failure to write, once.
   void complain(const Error& error);

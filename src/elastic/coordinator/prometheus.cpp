@@ -52,6 +52,9 @@ void by_rank(Text& text, const State& state, Value value_of) {
   }
 }
 
+// The last text of a job stays for as long as somebody reads it.
+bool trains(const State& state) { return state.current && !state.current->members.empty() && !state.ending; }
+
 void hosts_by_state(Text& text, const State& state, Time now) {
   std::map<std::string, int> counts;
   for (const auto& [name, host] : state.hosts) ++counts[enum_name(kHostPhaseNames, phase_of(state, host, now))];
@@ -68,7 +71,8 @@ std::string prometheus_text(const State& state, const JobMeter& meter, Time now)
            state.current ? count(state.current->number) : 0);
   text.one("workers", "gauge", "Members that train.", state.current ? count(state.current->members.size()) : 0);
   text.one("samples_total", "counter", "Samples that the weights have seen.", count(meter.samples_seen()));
-  text.one("samples_per_second", "gauge", "Of the whole job.", meter.samples_per_second(now));
+  text.one("samples_per_second", "gauge", "Of the whole job; 0 where nothing trains.",
+           trains(state) ? meter.samples_per_second(now) : 0);
   text.one("goodput_ratio", "gauge", "Part of the time since the first step that made steps.", meter.goodput(now));
   text.one("worker_failures_total", "counter", "Workers that failed.", count(state.failures));
   hosts_by_state(text, state, now);
@@ -76,7 +80,7 @@ std::string prometheus_text(const State& state, const JobMeter& meter, Time now)
   by_rank(text, state, [](const Worker& worker) { return worker.progress.step_seconds; });
   text.family("compute_seconds", "gauge", "A rank's last step without waiting for others.");
   by_rank(text, state, [](const Worker& worker) { return worker.progress.compute_seconds; });
-  text.family("straggler_score", "gauge", "A rank's compute time as a multiple of the median.");
+  text.family("straggler_score", "gauge", "A rank's compute time as a multiple of the median of the others.");
   by_rank(text, state, [&](const Worker& worker) { return straggler_score(state, worker); });
   text.one("sent_bytes_total", "counter",
            "Bytes that the workers have sent each other; 0 where the transport does not say.",

@@ -77,8 +77,10 @@ bool any_member_is_drained(const State& state) {
 void switch_over(DecisionContext& context) {
   State& state = context.state;
   std::vector<WorkerId> newcomers;
+  int rank = 0;
   for (const WorkerId id : state.change->members) {
     Worker& worker = state.workers.at(id);
+    worker.rank = rank++;
     if (!worker.let_in || (state.freezing && state.freezing->holding_since)) worker.let_in = context.now;
     if (is_member(worker)) continue;
     newcomers.push_back(id);

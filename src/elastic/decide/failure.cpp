@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include <dtrain/base/wait_status.hpp>
@@ -72,6 +73,8 @@ void show_lines(DecisionContext& context, const Worker& worker, const std::vecto
   const std::size_t count = std::min(lines.size(), kShownLines);
   context.say(
       fmt::format("last lines of {}:\n  {}", name_of(worker), fmt::join(lines.end() - count, lines.end(), "\n  ")));
+  auto& first = context.state.first_failure;
+  if (first && first->worker == worker.id) first->lines_shown = true;
 }
 
 void note_exit(DecisionContext& context, const WorkerExited& exited) {
@@ -99,9 +102,11 @@ bool ends_with_the_job(const State& state, const WorkerExited& exited) {
 
 struct Evicted {
   WorkerId id = 0;
-  bool was_member = false;
+  std::string host;
+  bool was_usable = false, was_member = false;
+  Record record = Record::none;
   Time worked{};  // until then
-  std::string why;
+  std::string reason, why;
 };
 
 // Messages of the worker are ignored from here on.
@@ -111,11 +116,16 @@ Evicted evict(DecisionContext& context, const Loss& loss, const std::vector<Loss
   if (is_usable(worker)) {
     remember_first(context, worker, fault);
     report(context, worker, fault, losses);
-    quarantine(context, context.host_of(worker), fault.reason, worker.stepped ? Record::trained : Record::none);
     ++context.state.failures;
   }
-  Evicted evicted{worker.id, is_member(worker), std::min(worker.heard, fault.since.value_or(worker.heard)),
-                  fmt::format("{} failed: {}", name_of(worker), fault.reason)};
+  Evicted evicted{.id = worker.id,
+                  .host = worker.host,
+                  .was_usable = is_usable(worker),
+                  .was_member = is_member(worker),
+                  .record = worker.stepped ? Record::trained : Record::none,
+                  .worked = std::min(worker.heard, fault.since.value_or(worker.heard)),
+                  .reason = fault.reason,
+                  .why = fmt::format("{} failed: {}", name_of(worker), fault.reason)};
   if (fault.process == ProcessState::running && !fault.exits) context.add(KillWorker{worker.id, fault.hung});
   if (fault.process == ProcessState::gone) show_lines(context, worker, fault.last_lines);  // else with its end
   context.enter_phase(worker, WorkerPhase::ending);
@@ -177,20 +187,52 @@ void check_limits(DecisionContext& context) {
   }
 }
 
-}  // namespace
-
-void lose_workers(DecisionContext& context, const std::vector<Loss>& losses) {
+// Marks every lost worker before the others hear of it, so that none of the lost is sent a Freeze.
+std::vector<Evicted> evict_all(DecisionContext& context, const std::vector<Loss>& losses) {
   context.state.failures_since_step += limited_failures(context, losses);
-  // Mark every lost worker first, so that none of them is sent a Freeze.
   std::vector<Evicted> evicted;
   for (const Loss& loss : losses) {
     if (context.find(loss.worker) != nullptr) evicted.push_back(evict(context, loss, losses));
   }
+  return evicted;
+}
+
+// Once for each host, however many of its workers failed.
+void quarantine_hosts(DecisionContext& context, const std::vector<Evicted>& evicted) {
+  std::map<std::string, Evicted> failed;
+  for (const Evicted& each : evicted) {
+    if (!each.was_usable) continue;
+    const auto [known, is_new] = failed.emplace(each.host, each);
+    if (!is_new) known->second.record = std::max(known->second.record, each.record);
+  }
+  for (const auto& [host, loss] : failed) quarantine(context, context.state.hosts.at(host), loss.reason, loss.record);
+}
+
+void forget_workers(DecisionContext& context, const std::vector<Evicted>& evicted, const std::vector<Loss>& losses) {
   for (const Evicted& each : evicted) leave_generations(context, each);
   for (const Loss& loss : losses) {
     if (loss.fault.process == ProcessState::gone) erase_worker(context, loss.worker);
   }
   context.settle = true;
+}
+
+// The agent never came up.
+void fail_start(DecisionContext& context, const Host& host, const std::string& reason) {
+  context.say(fmt::format("{} could not be started: {}", host.line.name, reason), {}, Say::Kind::error);
+  State& state = context.state;
+  if (!state.first_failure) {
+    state.first_failure = Failure{.host = host.line.name, .reason = reason, .unreachable = true};
+  }
+  ++state.failures;
+  if (!is_training(state)) ++state.failures_since_step;
+}
+
+}  // namespace
+
+void lose_workers(DecisionContext& context, const std::vector<Loss>& losses) {
+  const std::vector<Evicted> evicted = evict_all(context, losses);
+  quarantine_hosts(context, evicted);
+  forget_workers(context, evicted, losses);
   check_limits(context);
 }
 
@@ -200,28 +242,20 @@ void lose_host(DecisionContext& context, Host& host, const std::string& reason) 
   const AgentState agent = std::exchange(host.agent, AgentState::none);
   if (agent == AgentState::none) return;
   const bool asked = host.agent_ended = agent == AgentState::ending;
-  const int failures = host.failures;
   const std::string why = fmt::format("its host's agent is gone: {}", reason);
   context.emit(EventKind::host_down,
                {{"host", host.line.name}, {"reason", asked ? "no worker is needed there" : reason}});
   std::vector<Loss> losses;
-  Record record = Record::none;
-  for (const WorkerId id : host.slots) {
-    losses.push_back({id, {.reason = why, .process = ProcessState::gone}});
-    if (const Worker* worker = context.find(id); worker && worker->stepped) record = Record::trained;
+  for (const WorkerId id : host.slots) losses.push_back({id, {.reason = why, .process = ProcessState::gone}});
+  const std::vector<Evicted> evicted = evict_all(context, losses);
+  if (asked) {
+    quarantine_hosts(context, evicted);
+  } else {
+    const bool trained = std::ranges::find(evicted, Record::trained, &Evicted::record) != evicted.end();
+    quarantine(context, host, reason, trained ? Record::trained : Record::none);
   }
-  lose_workers(context, losses);
-  if (asked) return;
-  host.failures = failures;  // one failure, however many workers were there
-  quarantine(context, host, reason, record);
-  if (agent == AgentState::starting) {
-    context.say(fmt::format("{} could not be started: {}", host.line.name, reason), {}, Say::Kind::error);
-    if (!context.state.first_failure) {
-      context.state.first_failure = Failure{.host = host.line.name, .reason = reason, .unreachable = true};
-    }
-    ++context.state.failures;
-    if (!is_training(context.state)) ++context.state.failures_since_step;
-  }
+  forget_workers(context, evicted, losses);
+  if (agent == AgentState::starting) fail_start(context, host, reason);
   check_limits(context);
 }
 

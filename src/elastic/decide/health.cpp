@@ -18,11 +18,9 @@ constexpr double kSmoothing = 0.2;    // of compute times: about the last five s
 constexpr std::size_t kStepsToJudge = 8;
 
 // 0 where nothing was measured yet.
-double median_or_zero(std::vector<double> values) { return values.empty() ? 0 : median(std::move(values)); }
-
 double median_step(const Pace& pace) {
   const std::size_t count = std::min(pace.steps_seen, pace.steps.size());
-  return median_or_zero({pace.steps.begin(), pace.steps.begin() + static_cast<std::ptrdiff_t>(count)});
+  return count == 0 ? 0 : median({pace.steps.begin(), pace.steps.begin() + static_cast<std::ptrdiff_t>(count)});
 }
 
 // Returns ids, because workers may be lost while they are handled.
@@ -278,14 +276,23 @@ void forgive(DecisionContext& context) {
   }
 }
 
+// The median compute time of a step of the other members that were measured, 0 where there are none. A worker is no
+// part of what it is compared with, because in a small job the slow one would be the median.
+double usual_of_others(const State& state, WorkerId id) {
+  std::vector<double> times;
+  for (const WorkerId other : state.current->members) {
+    const double seconds = state.workers.at(other).compute_seconds;
+    if (other != id && seconds > 0) times.push_back(seconds);
+  }
+  return times.empty() ? 0 : interpolated_median(std::move(times));
+}
+
 void name_stragglers(DecisionContext& context) {
   State& state = context.state;
   if (!state.current || state.current->members.size() < 2 || state.pace.steps_seen < kStepsToJudge) return;
-  std::vector<double> times;
-  for (const WorkerId id : state.current->members) times.push_back(state.workers.at(id).compute_seconds);
-  const double usual = median_or_zero(std::move(times));
   for (const WorkerId id : state.current->members) {
     Worker& worker = state.workers.at(id);
+    const double usual = usual_of_others(state, id);
     const bool slow = usual > 0 && worker.compute_seconds > state.policy.straggler_factor * usual;
     if (!slow) worker.said_straggler = false;
     std::optional<Time>& said = context.host_of(worker).said_straggler;
@@ -365,9 +372,7 @@ void watch(DecisionContext& context) {
 
 double straggler_score(const State& state, const Worker& worker) {
   if (!state.current || !is_member(worker) || worker.compute_seconds <= 0) return 1;
-  std::vector<double> times;
-  for (const WorkerId id : state.current->members) times.push_back(state.workers.at(id).compute_seconds);
-  const double usual = median_or_zero(std::move(times));
+  const double usual = usual_of_others(state, worker.id);
   return usual > 0 ? worker.compute_seconds / usual : 1;
 }
 

@@ -115,11 +115,22 @@ struct StateRecovery {
     return members;
   }
 
+  // In the generation that the worker has entered; unset: no agent knows that any more.
+  static std::optional<int> committed_rank(const std::vector<VoterSet>& voter_sets, const Worker& worker) {
+    const auto known = std::ranges::find(voter_sets, worker.entered, &VoterSet::generation);
+    if (known == voter_sets.end()) return std::nullopt;
+    const auto found = std::ranges::find(known->members, worker.id, &Member::worker);
+    if (found == known->members.end()) return std::nullopt;
+    return static_cast<int>(found - known->members.begin());
+  }
+
   void freeze_members(Generation number) const {
     std::vector<WorkerId> ids = members();
     if (ids.empty()) return;
+    const std::vector<VoterSet> voter_sets = all_voter_sets();
     for (const WorkerId id : ids) {
       Worker& worker = state().workers.at(id);
+      worker.rank = committed_rank(voter_sets, worker);
       worker.invited = number;
       worker.stepped = worker.position.has_state && context.host_of(worker).logged;
       context.enter_phase(worker, WorkerPhase::member);

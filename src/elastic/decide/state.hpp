@@ -82,6 +82,7 @@ struct Worker {
   TrainingPosition position;  // as last reported
   Progress progress;          // its last heartbeat
   Time progress_at{};
+  std::optional<int> rank;     // as committed for the generation that it is a member of: the losses of others leave it
   Generation invited = 0;      // newest generation that it is to be a member of
   Generation entered = 0;      // generation of its last Entered; 0: none
   std::optional<Time> let_in;  // first of the generations that it was let into since it entered one; unset: it has
@@ -248,9 +249,9 @@ struct Explanation {
 };
 Explanation explain(const State& state, const Host& host, Time now);
 
-// The worker's rank in the current generation; nullopt: no member.
+// The worker's rank as committed for the current generation; nullopt: no member, or a new coordinator cannot know it.
 std::optional<int> rank_of(const State& state, WorkerId worker);
-// Compute time of a member's step as a multiple of the median of all members; 1 when unknown.
+// Compute time of a member's step as a multiple of the median of the others; 1 when unknown.
 double straggler_score(const State& state, const Worker& worker);
 
 }  // namespace dtrain::elastic

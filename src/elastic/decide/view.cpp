@@ -86,11 +86,8 @@ Explanation explain(const State& state, const Host& host, Time now) {
 }
 
 std::optional<int> rank_of(const State& state, WorkerId worker) {
-  if (!state.current) return std::nullopt;
-  const auto& members = state.current->members;
-  const auto found = std::ranges::find(members, worker);
-  if (found == members.end()) return std::nullopt;
-  return static_cast<int>(found - members.begin());
+  if (!state.current || !contains(state.current->members, worker)) return std::nullopt;
+  return state.workers.at(worker).rank;
 }
 
 }  // namespace dtrain::elastic

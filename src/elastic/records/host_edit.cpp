@@ -12,6 +12,16 @@
 namespace dtrain::elastic {
 namespace {
 
+// A file that is missing lists no host.
+std::string host_file_text(const Path& file) {
+  try {
+    return file_exists(file) ? read_file(file) : "";
+  } catch (const Error& error) {
+    if (!error.hint().empty()) throw;
+    throw Error(error.what(), "the job keeps its hosts: move it away, and the same command writes a file with them");
+  }
+}
+
 std::vector<std::string> texts_at(const Json& request, std::string_view key) {
   std::vector<std::string> texts;
   if (const Json* list = request.find(key)) {
@@ -74,7 +84,7 @@ void write_back(std::string& text, const std::vector<HostLine>& present, int slo
 std::vector<std::string> edit_host_file(const Path& file, const std::vector<HostLine>& present, int slots,
                                         const Json& request) {
   std::vector<std::string> repairs;
-  std::string text = file_exists(file) ? read_file(file) : "";
+  std::string text = host_file_text(file);
   const std::vector<std::string> added = texts_at(request, "add"), removed = texts_at(request, "remove");
   cut_torn_end(text, present, slots, repairs);
   write_back(text, present, slots, added, repairs);

@@ -50,10 +50,7 @@ LineFile::LineFile(Path path) : file_(std::move(path)) {
   }
 }
 
-void LineFile::append(const std::string& line, bool sync) {
-  file_.append(line + '\n');
-  if (sync) file_.sync();
-}
+void LineFile::append(const std::string& line, bool sync) { file_.append(line + '\n', sync); }
 
 MemberLog::MemberLog(Path path) : file_(std::move(path)) {
   std::set<std::string> present;

@@ -9,7 +9,8 @@
 // A frozen one goes to frozen_: the session may be its last owner then, and its end can wait for a GPU for seconds. The
 // trainer's thread, which has used it, destroys it in enter(), so that no heartbeat waits. Meshes that nobody entered
 // go to discarded_; they have computed nothing, and the heartbeat thread destroys them without the lock.
-// The destructor stops the heartbeat, aborts the communicator that the trainer may still hold, and joins the builder.
+// The destructor stops the heartbeat, aborts the communicator that the trainer may still hold, joins the builder, and
+// destroys what is left of both lists.
 // After a loss of the coordinator (on_control_lost) nothing is sent any more, and the ranks vote to stop.
 #include <dtrain/elastic/session.hpp>
 
@@ -71,10 +72,8 @@ class WorkerSession::Impl {
   }
 
   void on_message(const ToWorker& message) {
-    Discarded discarded;
     const MutexLock lock(mutex_);
-    std::visit([&](const auto& kind) DTRAIN_REQUIRES(mutex_) { receive(kind, discarded); }, message);
-    discarded_.insert(discarded_.end(), discarded.begin(), discarded.end());
+    std::visit([&](const auto& kind) DTRAIN_REQUIRES(mutex_) { receive(kind); }, message);
     changed_.notify_all();
   }
 
@@ -160,7 +159,7 @@ class WorkerSession::Impl {
   void lost(const PeerLost& error) {
     const MutexLock lock(mutex_);
     if (frozen()) return;  // the coordinator has ended the generation already
-    freeze_through(current_, discarded_);
+    freeze_through(current_);
     send(Lost{current_, position_, error.what()});
   }
 
@@ -188,9 +187,9 @@ class WorkerSession::Impl {
     frozen.swap(frozen_);
   }
 
-  void receive(const Prepare& prepare, Discarded& discarded) DTRAIN_REQUIRES(mutex_) {
+  void receive(const Prepare& prepare) DTRAIN_REQUIRES(mutex_) {
     if (prepare.generation <= newest_known()) return;
-    drop_unless_committed(discarded);
+    drop_unless_committed();
     const auto mine =
         std::ranges::find_if(prepare.members, [&](const Member& member) { return member.worker == options_.worker; });
     const bool member = mine != prepare.members.end();
@@ -201,13 +200,13 @@ class WorkerSession::Impl {
     builder_.build(std::move(plan));
   }
 
-  void receive(const Commit& commit, Discarded&) DTRAIN_REQUIRES(mutex_) {
+  void receive(const Commit& commit) DTRAIN_REQUIRES(mutex_) {
     if (commit.generation > std::max(current_, frozen_through_)) commit_ = commit;
   }
 
-  void receive(const Freeze& freeze, Discarded& discarded) DTRAIN_REQUIRES(mutex_) {
+  void receive(const Freeze& freeze) DTRAIN_REQUIRES(mutex_) {
     if (freeze.generation < std::max(current_, frozen_through_)) return;
-    freeze_through(freeze.generation, discarded);
+    freeze_through(freeze.generation);
     if (applying_) {
       freeze_to_answer_ = freeze.generation;
     } else {
@@ -215,9 +214,9 @@ class WorkerSession::Impl {
     }
   }
 
-  void receive(const Leave& leave, Discarded&) DTRAIN_REQUIRES(mutex_) { leave_ = leave.reason; }
-  void receive(const Stop& stop, Discarded&) DTRAIN_REQUIRES(mutex_) { stop_ = stop; }
-  void receive(const UpdateCredentials&, Discarded&) {}
+  void receive(const Leave& leave) DTRAIN_REQUIRES(mutex_) { leave_ = leave.reason; }
+  void receive(const Stop& stop) DTRAIN_REQUIRES(mutex_) { stop_ = stop; }
+  void receive(const UpdateCredentials&) {}
 
   bool frozen() const DTRAIN_REQUIRES(mutex_) { return current_ <= frozen_through_; }
 
@@ -227,15 +226,15 @@ class WorkerSession::Impl {
   }
 
   // A newer plan replaces older ones, except a committed one, on which the ranks may have agreed already.
-  void drop_unless_committed(Discarded& discarded) DTRAIN_REQUIRES(mutex_) {
+  void drop_unless_committed() DTRAIN_REQUIRES(mutex_) {
     for (auto each = prepared_.begin(); each != prepared_.end();) {
       const bool keep = each->first == agreed_ || (commit_ && each->first == commit_->generation);
-      if (!keep && each->second.mesh) discarded.push_back(std::move(each->second.mesh));
+      if (!keep && each->second.mesh) discarded_.push_back(std::move(each->second.mesh));
       each = keep ? std::next(each) : prepared_.erase(each);
     }
   }
 
-  void freeze_through(Generation generation, Discarded& discarded) DTRAIN_REQUIRES(mutex_) {
+  void freeze_through(Generation generation) DTRAIN_REQUIRES(mutex_) {
     frozen_through_ = std::max(frozen_through_, generation);
     if (auto communicator = communicator_.lock()) {
       communicator->abort();
@@ -243,12 +242,12 @@ class WorkerSession::Impl {
       frozen_.push_back(std::move(communicator));
     }
     builder_.cancel_through(generation);
-    forget_through(generation, discarded);
+    forget_through(generation);
   }
 
-  void forget_through(Generation generation, Discarded& discarded) DTRAIN_REQUIRES(mutex_) {
+  void forget_through(Generation generation) DTRAIN_REQUIRES(mutex_) {
     while (!prepared_.empty() && prepared_.begin()->first <= generation) {
-      if (auto& mesh = prepared_.begin()->second.mesh) discarded.push_back(std::move(mesh));
+      if (auto& mesh = prepared_.begin()->second.mesh) discarded_.push_back(std::move(mesh));
       prepared_.erase(prepared_.begin());
     }
     if (commit_ && commit_->generation <= generation) commit_.reset();
@@ -275,7 +274,7 @@ class WorkerSession::Impl {
 
   Entry enter_generation(Generation generation, Prepared prepared) DTRAIN_REQUIRES(mutex_) {
     const std::shared_ptr<comm::Communicator> shared = std::move(prepared.mesh);
-    forget_through(generation, discarded_);
+    forget_through(generation);
     current_ = generation;
     communicator_ = shared;
     return {.kind = Entry::Kind::train,

@@ -3,6 +3,7 @@
 
 #include <curl/curl.h>
 
+#include <exception>
 #include <memory>
 #include <string>
 
@@ -25,11 +26,24 @@ void follow_redirects(CURL* curl);  // a few, as far as the address allows
 using CurlHandle = std::unique_ptr<CURL, Releaser<curl_easy_cleanup>>;
 using HeaderList = std::unique_ptr<curl_slist, Releaser<curl_slist_free_all>>;
 
-// Functions that libcurl calls with `state` as their last argument. They must not throw through C code.
+// Functions that libcurl calls with `state` as their last argument. They must not throw through C code: what may throw
+// runs in keep_exception().
 struct CurlCallbacks {
   curl_write_callback header, body;
   curl_xferinfo_callback progress;  // not 0: ends the transfer
 };
 void set_callbacks(CURL* curl, const CurlCallbacks& callbacks, void* state);
+
+// False: act() threw. `thrown` keeps the exception until curl has returned.
+template <typename Act>
+bool keep_exception(std::exception_ptr& thrown, const Act& act) {
+  try {
+    act();
+    return true;
+  } catch (...) {
+    thrown = std::current_exception();
+    return false;
+  }
+}
 
 }  // namespace dtrain::net

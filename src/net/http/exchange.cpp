@@ -19,7 +19,7 @@ namespace {
 
 constexpr long kReceiveBuffer = 256 << 10;
 
-// What curl's callbacks see. They must not throw through C code: `thrown` keeps the exception until curl has returned.
+// What curl's callbacks see.
 struct Running {
   const Exchange& request;
   CURL* curl;
@@ -29,32 +29,35 @@ struct Running {
   bool too_long = false;
 };
 
+void take_header(AwsAnswer& answer, std::string_view line) {
+  if (line.starts_with("HTTP/")) answer.headers.clear();
+  const std::size_t colon = line.find(':');
+  if (colon == line.npos) return;
+  answer.headers.emplace_back(lower_case(trim(line.substr(0, colon))), trim(line.substr(colon + 1)));
+}
+
+// False: the body is longer than any should be.
+bool take_body(Running& running, std::string_view piece) {
+  AwsAnswer& answer = running.answer;
+  curl_easy_getinfo(running.curl, CURLINFO_RESPONSE_CODE, &answer.status);
+  if (running.request.sink && answer.status / 100 == 2) {
+    running.request.sink(answer, bytes_of(piece));
+    return true;
+  }
+  running.too_long = answer.body.size() + piece.size() > running.request.largest_body;
+  if (!running.too_long) answer.body.append(piece);
+  return !running.too_long;
+}
+
 std::size_t on_header(char* data, std::size_t, std::size_t size, void* user) {
   auto& running = *static_cast<Running*>(user);
-  const std::string_view line(data, size);
-  if (line.starts_with("HTTP/")) running.answer.headers.clear();
-  const std::size_t colon = line.find(':');
-  if (colon == line.npos) return size;
-  running.answer.headers.emplace_back(lower_case(trim(line.substr(0, colon))), trim(line.substr(colon + 1)));
-  return size;
+  return keep_exception(running.thrown, [&] { take_header(running.answer, {data, size}); }) ? size : 0;
 }
 
 std::size_t on_body(char* data, std::size_t, std::size_t size, void* user) {
   auto& running = *static_cast<Running*>(user);
-  try {
-    curl_easy_getinfo(running.curl, CURLINFO_RESPONSE_CODE, &running.answer.status);
-    if (running.request.sink && running.answer.status / 100 == 2) {
-      running.request.sink(running.answer, bytes_of({data, size}));
-      return size;
-    }
-    running.too_long = running.answer.body.size() + size > running.request.largest_body;
-    if (running.too_long) return 0;
-    running.answer.body.append(data, size);
-    return size;
-  } catch (...) {
-    running.thrown = std::current_exception();
-    return 0;
-  }
+  bool taken = false;
+  return keep_exception(running.thrown, [&] { taken = take_body(running, {data, size}); }) && taken ? size : 0;
 }
 
 std::size_t on_upload(char* out, std::size_t, std::size_t size, void* user) {

@@ -20,7 +20,7 @@ constexpr long kStallBytesPerSecond = 100;
 
 using Clock = std::chrono::steady_clock;
 
-// What curl's callbacks see. They must not throw through C code: `thrown` keeps the exception until curl has returned.
+// What curl's callbacks see.
 struct Exchange {
   const TransferRequest& request;
   const BodySink& sink;
@@ -83,25 +83,14 @@ void begin_body(Exchange& exchange) {
   exchange.begun = true;
 }
 
-template <typename Act>
-bool keep_exception(Exchange& exchange, const Act& act) {
-  try {
-    act();
-    return true;
-  } catch (...) {
-    exchange.thrown = std::current_exception();
-    return false;
-  }
-}
-
 std::size_t on_header(char* data, std::size_t, std::size_t size, void* user) {
   auto& exchange = *static_cast<Exchange*>(user);
-  return keep_exception(exchange, [&] { take_header(exchange, {data, size}); }) ? size : 0;
+  return keep_exception(exchange.thrown, [&] { take_header(exchange, {data, size}); }) ? size : 0;
 }
 
 std::size_t on_body(char* data, std::size_t, std::size_t size, void* user) {
   auto& exchange = *static_cast<Exchange*>(user);
-  const bool taken = keep_exception(exchange, [&] {
+  const bool taken = keep_exception(exchange.thrown, [&] {
     if (!exchange.begun) begin_body(exchange);
     exchange.sink.write(bytes_of({data, size}));
     exchange.received += size;
@@ -113,7 +102,7 @@ std::size_t on_body(char* data, std::size_t, std::size_t size, void* user) {
 int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   auto& exchange = *static_cast<Exchange*>(user);
   const Download& download = exchange.request.download;
-  const bool go_on = keep_exception(exchange, [&] {
+  const bool go_on = keep_exception(exchange.thrown, [&] {
     if (stop_signal()) {
       throw Stopped(fmt::format("{}: the download was stopped", shown_url(download.url)),
                     "run the same command again to resume it");

@@ -39,6 +39,10 @@ std::string checksum_in(const AwsAnswer& answer) {
 
 }  // namespace
 
+void require_object(const std::string& url) {
+  if (parse_s3_url(url).key.empty()) throw UsageError(url + ": names no object", "write s3://BUCKET/KEY");
+}
+
 AwsRequest placed(ObjectPlaces& places, const std::string& url, const AwsRequest& shape) {
   AwsRequest request = places.request_for(url);
   request.method = shape.method;
@@ -75,6 +79,7 @@ AwsAnswer ObjectStore::State::call(const std::string& url, const AwsRequest& sha
 }
 
 ObjectState ObjectStore::State::ask(const std::string& url, const char* method, HttpField header) {
+  if (is_s3_url(url)) require_object(url);  // a bucket answers too, as if it were an empty object
   AwsRequest shape{.method = method, .headers = {std::move(header)}};
   shape.sink = [](const AwsAnswer& head, ByteView) {
     if (head.status == kWhole) throw WholeObject{head};

@@ -33,6 +33,9 @@ struct ObjectStore::State {
   ObjectPlaces places;
 };
 
+// Throws UsageError for a URL that names no object behind s3://, such as a bucket alone.
+void require_object(const std::string& url);
+
 // Puts what `shape` asks for into the request that leads to the right place.
 AwsRequest placed(ObjectPlaces& places, const std::string& url, const AwsRequest& shape);
 // The same error, beginning with the URL that a person knows.

@@ -209,7 +209,7 @@ void ObjectUpload::State::complete() {
 ObjectUpload::ObjectUpload(ObjectStore& store, const std::string& url, FailedParts failed)
     : state_(new State{
           .store = *store.state_, .url = url, .part_size = store.state_->limits.part_size, .failed = failed}) {
-  if (parse_s3_url(url).key.empty()) throw UsageError(url + ": names no object", "write s3://BUCKET/KEY");
+  require_object(url);
 }
 
 ObjectUpload::~ObjectUpload() {

@@ -20,13 +20,15 @@ ProxyProcess::ProxyProcess(const std::string& line) {
   near_end_ = FileDescriptor(ends[0]);
   const FileDescriptor far_end(ends[1]);
   ::fcntl(near_end_.get(), F_SETFL, O_NONBLOCK);
-  // Its messages belong to the user's terminal, as under ssh.
+  // Its messages and questions belong to the user's terminal, as under ssh. Ctrl-C there begins a stop of the job, for
+  // which the connection is still needed.
   process_ = spawn({.executable = "/bin/sh",
                     .arguments = {"sh", "-c", "exec " + line},
                     .environment = own_environment(),
                     .input = far_end.get(),
                     .output = far_end.get(),
-                    .error = STDERR_FILENO});
+                    .error = STDERR_FILENO,
+                    .group = Spawn::Group::inherit});
 }
 
 ProxyProcess::~ProxyProcess() {

@@ -18,6 +18,12 @@ TEST(Addresses, ThatAreAllOfThem) {
     EXPECT_FALSE(is_any_address(address)) << address;
 }
 
+TEST(Addresses, OfALinkAlone) {
+  EXPECT_TRUE(is_link_local("fe80::1"));
+  for (const char* const address : {"", "::1", "fd00::1", "10.0.0.1", "169.254.1.1"})
+    EXPECT_FALSE(is_link_local(address)) << address;
+}
+
 TEST(Addresses, StandInBracketsWhereTheyHaveColons) {
   EXPECT_EQ(in_brackets("::1"), "[::1]");
   EXPECT_EQ(in_brackets("127.0.0.1"), "127.0.0.1");

@@ -211,6 +211,17 @@ TEST_F(Files, MakeFolderMakesTheParentsTooAndMayBeRepeated) {
   EXPECT_TRUE(std::filesystem::is_directory(folder / "a" / "b"));
 }
 
+TEST_F(Files, ANameThatCannotBeLookedForIsNotTakenForOneThatIsNotThere) {
+  write_file_atomic(folder / "file", "content");
+  EXPECT_TRUE(is_listed_or_throw(folder / "file"));
+  EXPECT_FALSE(is_listed_or_throw(folder / "other"));
+  EXPECT_FALSE(is_listed_or_throw(folder / "nowhere" / "other"));
+  EXPECT_FALSE(is_listed_or_throw(folder / "file" / "other"));
+  std::filesystem::create_symlink("loop", folder / "loop");
+  EXPECT_FALSE(is_listed(folder / "loop" / "file"));
+  EXPECT_THROW(std::ignore = is_listed_or_throw(folder / "loop" / "file"), Error);
+}
+
 TEST_F(Files, ADescriptorIsClosedOnceAndMovesItsOwnership) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);

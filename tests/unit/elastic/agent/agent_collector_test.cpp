@@ -50,16 +50,21 @@ struct IdleLauncher final : AgentLauncher {
 
 struct JoinedAgent {
   std::shared_ptr<net::Channel> channel;
-  Tag answer = Tag::alive;  // the coordinator's first frame
+  Tag answer = Tag::alive;           // the coordinator's first frame
+  std::shared_future<void> asked{};  // it got a sign of life
 };
 
 JoinedAgent join_as_agent(net::Loop& loop, const NetworkAgentPool& pool, const std::string& host,
                           const std::string& tree) {
   const auto answer = std::make_shared<std::promise<Tag>>();
-  JoinedAgent agent{net::connect_channel(loop, pool.address(), pool.port(), kToken, kPatience), Tag::alive};
+  const auto asked = std::make_shared<std::promise<void>>();
+  JoinedAgent agent{net::connect_channel(loop, pool.address(), pool.port(), kToken, kPatience), Tag::alive,
+                    asked->get_future().share()};
   agent.channel->listen({.on_frame =
-                             [answer, first = true](std::string frame) mutable {
-                               if (std::exchange(first, false)) answer->set_value(decode(std::move(frame)).tag);
+                             [answer, asked, first = true, was_asked = false](std::string frame) mutable {
+                               const Tag tag = decode(std::move(frame)).tag;
+                               if (std::exchange(first, false)) answer->set_value(tag);
+                               if (tag == Tag::alive && !std::exchange(was_asked, true)) asked->set_value();
                              },
                          .on_close = [](const std::string&) {}});
   const JoinRequest request{.host = host, .tree = tree, .term = 1, .port = 1};
@@ -110,6 +115,10 @@ TEST(AgentCollector, AConnectionThatBreaksMeanwhileCostsAnAgentNothing) {
     EXPECT_EQ(again.answer, Tag::welcome);
     other = join_as_agent(loop, pool, "w2", "one");
     EXPECT_EQ(begun.get_future().wait_for(kPatience), std::future_status::ready);
+    // Without a beat: the pool of this test sends none.
+    for (const JoinedAgent* agent : {&again, &other}) {
+      EXPECT_EQ(agent->asked.wait_for(kPatience), std::future_status::ready);
+    }
   }
   ASSERT_EQ(collected.size(), 2u);
   EXPECT_EQ(collected[0].host, "w1");

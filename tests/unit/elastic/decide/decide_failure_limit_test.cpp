@@ -56,8 +56,8 @@ TEST(FailureLimit, NewcomersThatFailEndNoJobThatTrains) {
   EXPECT_FALSE(job.state().ending);
 }
 
-TEST(FailureLimit, AHostIsOneFailureHoweverManyWorkersItHad) {
-  Job job(policy_with_limit(2));
+// A host that trains with four workers beside one that trains with one. Returns the four.
+std::vector<WorkerId> run_with_four_on_w2(Job& job) {
   job.feed(HostsWanted{.hosts = {host_line("w1"), host_line("w2", 4)}});
   job.prepare_host("w1");
   job.host_up("w2");
@@ -67,11 +67,27 @@ TEST(FailureLimit, AHostIsOneFailureHoweverManyWorkersItHad) {
     job.say(id, Ready{.position = {}, .probe = "same"});
   }
   job.complete_change();
-  ASSERT_EQ(job.ranks().size(), 5u);
+  EXPECT_EQ(job.ranks().size(), 5u);
+  return workers;
+}
+
+TEST(FailureLimit, AHostIsOneFailureHoweverManyWorkersItHad) {
+  Job job(policy_with_limit(2));
+  run_with_four_on_w2(job);
   job.feed(HostDown{"w2", "it burns"});
   EXPECT_FALSE(job.state().ending);
   EXPECT_EQ(job.state().failures_since_step, 1);
   EXPECT_EQ(job.state().failures, 4);
+}
+
+TEST(FailureLimit, WorkersThatHangTogetherAreOneFailureOfTheirHost) {
+  Job job;
+  job.silent = run_with_four_on_w2(job);
+  job.pass(4s);
+  EXPECT_EQ(events(job.all(), EventKind::failed).size(), 4u);
+  EXPECT_EQ(job.state().failures, 4);
+  EXPECT_EQ(job.state().hosts.at("w2").failures, 1);
+  EXPECT_LE(job.state().hosts.at("w2").quarantined_until, job.now()) << "it trained: it is tried again at once";
 }
 
 }  // namespace

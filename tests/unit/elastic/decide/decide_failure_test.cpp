@@ -178,9 +178,10 @@ TEST(DecideFailure, LastWordsOfAnEvictedWorkerComeWithItsEnd) {
   const WorkerId lost = job.worker_on("w2");
   job.silent = {lost};
   job.pass(4s);
-  ASSERT_TRUE(job.state().first_failure);
+  ASSERT_TRUE(job.state().first_failure && !job.state().first_failure->lines_shown);
   job.feed(WorkerExited{.worker = lost, .exit_code = 0, .signal = 9, .last_lines = {"stack of thread 1"}});
   EXPECT_EQ(job.state().first_failure->last_lines, Names{"stack of thread 1"});
+  EXPECT_TRUE(job.state().first_failure->lines_shown);
 }
 
 TEST(DecideFailure, AFailureThatAWorkerReportsItselfHasItsLastLinesInTheEvent) {

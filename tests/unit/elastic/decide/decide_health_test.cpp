@@ -283,45 +283,6 @@ TEST(DecideHealth, AProcessThatCannotBeKilledCostsItsHost) {
   EXPECT_EQ(job.state().workers.count(undead), 0u);
 }
 
-// Steps in which one host's worker computes so much longer than the others.
-void train_unevenly(Job& job, int steps, const std::string& slow, double factor) {
-  for (int i = 0; i < steps; ++i) {
-    ++job.step;
-    for (const std::string& name : job.ranks()) {
-      job.say(job.worker_on(name), Progress{.generation = job.state().current->number,
-                                            .phase = Phase::computing,
-                                            .position = {true, 0, job.step, job.step},
-                                            .seconds_in_phase = 0,
-                                            .step_seconds = 0.3,
-                                            .compute_seconds = name == slow ? 0.1 * factor : 0.1});
-    }
-    job.pass(300ms);
-  }
-}
-
-TEST(DecideHealth, AStragglerIsNamedOnceAndHasAScore) {
-  Job job;
-  job.run_on({"w1", "w2", "w3"});
-  train_unevenly(job, 20, "w2", 3);
-  const auto found = events(job.all(), EventKind::straggler);
-  ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0].at("host").as_string(), "w2");
-  EXPECT_GT(straggler_score(job.state(), job.worker("w2")), 2.5);
-  EXPECT_TRUE(evicted(job).empty());
-}
-
-TEST(DecideHealth, AHostThatIsSlowNowAndThenIsNamedOnceAMinute) {
-  Job job;
-  job.run_on({"w1", "w2", "w3"});
-  for (int i = 0; i < 5; ++i) {  // 30 s
-    train_unevenly(job, 10, "w2", 5);
-    train_unevenly(job, 10, "w2", 1);
-  }
-  EXPECT_EQ(events(job.all(), EventKind::straggler).size(), 1u);
-  train_unevenly(job, 110, "w2", 5);
-  EXPECT_EQ(events(job.all(), EventKind::straggler).size(), 2u) << "it is still slow after a minute";
-}
-
 // A newcomer on w3 is let into the generation of w1 and w2, which wait for it.
 void let_newcomer_in(Job& job) {
   job.run_on({"w1", "w2"});

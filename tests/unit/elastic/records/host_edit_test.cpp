@@ -51,6 +51,20 @@ TEST_F(HostEditTest, MayNameHostsThatALostFileListed) {
   EXPECT_EQ(read_file(file_), "w1\nw2 slots=1\n");
 }
 
+TEST_F(HostEditTest, SaysWhatToDoWithAFolderInPlaceOfTheFile) {
+  make_folder(file_);
+  try {
+    edit(R"({"add": ["w4"]})");
+    FAIL() << "it must throw";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("Is a directory"), std::string::npos) << error.what();
+    EXPECT_NE(error.hint().find("move it away"), std::string::npos) << error.hint();
+  }
+  std::filesystem::remove(file_);
+  edit(R"({"add": ["w4"]})");
+  EXPECT_EQ(read_file(file_), whole_ + "w4\n");
+}
+
 TEST_F(HostEditTest, LeavesTheJobAHost) {
   write_file_atomic(file_, whole_);
   EXPECT_THROW(edit(R"({"remove": ["w1", "w2", "w3"], "any_number": true})"), UsageError);

@@ -42,6 +42,19 @@ TEST_F(Objects, AreNamedWhenTheyAreNotThere) {
   EXPECT_TRUE(holds(text, url("plain"))) << text;
 }
 
+TEST_F(Objects, AreNoBuckets) {
+  store().put(url("plain"), bytes_of("x"));
+  for (const char* bucket : {"s3://bucket", "s3://bucket/"}) {
+    for (const auto& act : std::initializer_list<std::function<void()>>{
+             [&] { store().state(bucket); }, [&] { (void)store().find(bucket); },
+             [&] { store().download(bucket, folder / "a"); }, [&] { upload(bucket, "x"); }}) {
+      const std::string text = error_of(act);
+      EXPECT_TRUE(holds(text, "names no object | write s3://BUCKET/KEY")) << text;
+    }
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder / "a"));
+}
+
 TEST_F(Objects, ComeThroughAServerThatIsBusyOnce) { expect_comes_through("slow-down-once"); }
 TEST_F(Objects, ComeThroughAServerThatFailsOnce) { expect_comes_through("internal-once"); }
 TEST_F(Objects, ComeThroughAProxysPageOfTrouble) { expect_comes_through("busy-page-once"); }
