@@ -70,7 +70,9 @@ void bind_machines(OptionSet& set, cluster::Spec& spec) {
          "--ami", "ID", "same as --image", [&spec](const std::string& text) { spec.image = not_empty(text); },
          [] { return std::string(); })
       .not_from_project = true;
-  set.add("--root-gb", spec.root_gb, "GB", "size of each node's disk in GB; 0 for the image's size",
+  set.add("--root-gb", spec.root_gb, "GB",
+          fmt::format("size of each node's disk in GB; 0 for the image's size, and on EMR for {}",
+                      cluster::kLeastRootGbOfEmr),
           between(0, 16'384));
   set.add("--kms-key", spec.kms_key, "ARN|alias/NAME|ID",
           "KMS key of yours that encrypts the disks of the nodes, and the file system that --shared efs or fsx makes "

@@ -217,7 +217,8 @@ std::vector<Finding> judge_gpus(const NvidiaFacts& facts) {
 }
 
 std::vector<Finding> judge_cluster_variables(const ClusterVariables& facts, int gpus) {
-  if (facts.variables.empty())
+  // The tools of AWS read the region on any machine.
+  if (std::ranges::all_of(facts.variables, [](const auto& one) { return one.first == "AWS_REGION"; }))
     return {
         {Level::fine, "cluster", "no variables of a cluster are set; with -H and --job-dir none are needed", "", ""}};
   std::vector<Finding> found;
@@ -238,10 +239,10 @@ std::vector<Finding> judge_cluster_variables(const ClusterVariables& facts, int 
   return found;
 }
 
-std::vector<Finding> judge_aws(const AwsFacts& facts) {
+std::vector<Finding> judge_aws(const AwsFacts& facts, Level without_credentials) {
   if (!facts.asked) return {};
   if (facts.source.empty()) {
-    return {{Level::note, "aws", "no credentials", "only s3:// and clusters on AWS need credentials",
+    return {{without_credentials, "aws", "no credentials", "only s3:// and clusters on AWS need credentials",
              facts.hint.empty() ? "dtrain help remote-files" : facts.hint}};
   }
   std::vector<Finding> found;
@@ -272,6 +273,20 @@ std::vector<Finding> judge_bundle(const AwsFacts& facts) {
            "packaging/bundle.sh makes a bundle; unpack it, and run the dtrain in it"}};
 }
 
+static Finding judge_unread(const MachineFacts::Unread& part) {
+  return {Level::warning, part.about, "cannot be looked at: " + part.error,
+          "what dtrain needs there may fail in the same way", "run dtrain doctor as the user who trains"};
+}
+
+std::vector<Finding> judge_identity(const MachineFacts& facts) {
+  std::vector<Finding> found = judge_aws(facts.aws, Level::problem);
+  append(found, judge_bundle(facts.aws));
+  for (const MachineFacts::Unread& part : facts.unread) {
+    if (part.about == "aws") found.push_back(judge_unread(part));
+  }
+  return found;
+}
+
 std::vector<Finding> judge(const MachineFacts& facts) {
   std::vector<Finding> found = judge_compute(facts);
   append(found, judge_disks(facts));
@@ -280,10 +295,7 @@ std::vector<Finding> judge(const MachineFacts& facts) {
   append(found, judge_cluster_variables(facts.cluster, static_cast<int>(facts.nvidia.found.gpus.size())));
   append(found, judge_aws(facts.aws));
   append(found, judge_bundle(facts.aws));
-  for (const MachineFacts::Unread& part : facts.unread) {
-    found.push_back({Level::warning, part.about, "cannot be looked at: " + part.error,
-                     "what dtrain needs there may fail in the same way", "run dtrain doctor as the user who trains"});
-  }
+  for (const MachineFacts::Unread& part : facts.unread) found.push_back(judge_unread(part));
   return found;
 }
 

@@ -34,6 +34,8 @@ Finding finding_from_json(const Json& json);  // throws DataError
 
 // In the order in which a person should read them.
 std::vector<Finding> judge(const MachineFacts& facts);
+// For a user who asks for AWS alone, so that having no credentials is a problem.
+std::vector<Finding> judge_identity(const MachineFacts& facts);
 
 // The parts of it.
 std::vector<Finding> judge_compute(const MachineFacts& facts);
@@ -41,7 +43,7 @@ std::vector<Finding> judge_disks(const MachineFacts& facts);
 std::vector<Finding> judge_ssh(const MachineFacts& facts);
 std::vector<Finding> judge_gpus(const NvidiaFacts& facts);
 std::vector<Finding> judge_cluster_variables(const ClusterVariables& facts, int gpus);
-std::vector<Finding> judge_aws(const AwsFacts& facts);
+std::vector<Finding> judge_aws(const AwsFacts& facts, Level without_credentials = Level::note);
 std::vector<Finding> judge_bundle(const AwsFacts& facts);  // of this program, as `cluster up` would copy it
 
 }  // namespace dtrain::doctor

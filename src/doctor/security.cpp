@@ -13,6 +13,7 @@
 #include <dtrain/base/own_files.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/net/objects.hpp>
 
 #include "job/queue/job_queue.hpp"
 #include "job/spec/process_facts.hpp"
@@ -144,9 +145,10 @@ std::string group_name(gid_t id) {
 
 class FileList {
  public:
-  void add(const Path& path, const std::string& use, FileFacts::Kind kind) {
+  // False: it is not there, or this user may not look.
+  bool add(const Path& path, const std::string& use, FileFacts::Kind kind) {
     struct stat status {};
-    if (path.empty() || ::stat(path.c_str(), &status) != 0) return;
+    if (path.empty() || ::stat(path.c_str(), &status) != 0) return false;
     files.push_back({.path = path.string(),
                      .use = use,
                      .kind = kind,
@@ -154,6 +156,7 @@ class FileList {
                      .mode = status.st_mode & 01777,
                      .owner = user_name(status.st_uid),
                      .group = group_name(status.st_gid)});
+    return true;
   }
   // Those whose names end so are secret.
   void add_all_in(const Path& folder, const std::string& use, std::string_view secret_end = {}) {
@@ -173,9 +176,22 @@ class FileList {
     add(folder / kSpec, kQueuedCommand, FileFacts::Kind::secret);
   }
   std::vector<FileFacts> files;
+  std::vector<std::string> unfound;
 };
 
-std::vector<FileFacts> read_files(const job::JobFolder& folder, const job::CoordinatorFile& coordinator) {
+// The newest checkpoint, as the job wrote its path: relative to the folder in which it was started. What is behind
+// s3:// has no modes.
+void add_checkpoint(const job::JobFolder& folder, const Path& started_in, FileList& list) {
+  list.add(folder.latest(), "checkpoint", FileFacts::Kind::trusted);
+  const std::string named(trim(read_quietly(folder.latest())));
+  if (named.empty() || net::is_object_url(named)) return;
+  const Path manifest = std::filesystem::absolute(started_in / named).lexically_normal();
+  for (const Path& path : {manifest, Path(manifest).replace_extension(".safetensors")}) {
+    if (!list.add(path, "checkpoint", FileFacts::Kind::trusted)) list.unfound.push_back(path.string());
+  }
+}
+
+FileList read_files(const job::JobFolder& folder, const job::CoordinatorFile& coordinator) {
   using Kind = FileFacts::Kind;
   FileList list;
   list.add(folder.path, "job folder", Kind::trusted);
@@ -187,19 +203,14 @@ std::vector<FileFacts> read_files(const job::JobFolder& folder, const job::Coord
   list.add(folder.events(), "events", Kind::trusted);
   list.add_all_in(folder.path / kWaiting, "orders", kOrderEnd);
   list.add_all_in(folder.logs(), "logs");
-  list.add(folder.latest(), "checkpoint", Kind::trusted);
-  const Path manifest = std::string(trim(read_quietly(folder.latest())));
-  if (!manifest.empty()) {
-    list.add(manifest, "checkpoint", Kind::trusted);
-    list.add(Path(manifest).replace_extension(".safetensors"), "checkpoint", Kind::trusted);
-  }
+  add_checkpoint(folder, coordinator.started_in, list);
   const Path queued = std::string(trim(read_quietly(folder.queued_job())));
   if (const Path place = queued.empty() ? folder.path : queued; is_listed(place / kSpec)) {
     list.add(place.parent_path(), "queue", Kind::trusted);
     list.add_queued_job(place);
   }
   for (const job::QueuedJob& one : job::JobQueue(folder.path).read()) list.add_queued_job(one.folder);
-  return list.files;
+  return list;
 }
 
 }  // namespace
@@ -245,11 +256,14 @@ SecurityFacts read_security(const job::JobFolder& folder) {
                       .coordinator = coordinator.value_or(job::CoordinatorFile{}),
                       .unseen = {},
                       .ports = {},
-                      .files = {}};
+                      .files = {},
+                      .unfound = {}};
   if (facts.has_job) {
     for (const pid_t process : processes_of(facts.coordinator)) add_ports_of(process, facts);
   }
-  facts.files = read_files(job::JobFolder{facts.folder}, facts.coordinator);
+  FileList list = read_files(job::JobFolder{facts.folder}, facts.coordinator);
+  facts.files = std::move(list.files);
+  facts.unfound = std::move(list.unfound);
   return facts;
 }
 

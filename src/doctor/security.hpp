@@ -53,6 +53,7 @@ struct SecurityFacts {
   std::vector<pid_t> unseen;  // processes of the job whose sockets this user may not see
   std::vector<PortFacts> ports;
   std::vector<FileFacts> files;
+  std::vector<std::string> unfound;  // checkpoints that the job names and that are not to be seen from here
 };
 
 // Throws UsageError if there is no job in the folder, no host waits there, and it is no queue.

@@ -4,6 +4,7 @@
 #include <map>
 
 #include <dtrain/base/enum_names.hpp>
+#include <dtrain/net/ssh.hpp>
 
 #include "security.hpp"
 
@@ -59,29 +60,29 @@ bool group_may(const FileFacts& file, unsigned right) { return (file.mode & righ
 bool is_sticky(const FileFacts& file) { return file.folder && (file.mode & kSticky) != 0; }
 
 Finding judge_file(const FileFacts& file, const std::string& owner) {
-  const std::string what = rights_of(file);
+  const std::string what = rights_of(file), path = net::shell_quoted(file.path);
   const bool is_shown =
       file.kind == FileFacts::Kind::secret && ((file.mode & kOthersRead) != 0 || group_may(file, kGroupReads));
   if (is_shown && file.use == kQueuedCommand)
     return {Level::problem, "file", what, "others can read the job's environment, with the values of --env",
-            "chmod 600 " + file.path};
+            "chmod 600 " + path};
   if (is_shown)
     return {Level::problem, "file", what, "others can read the job's token, and run programs on all of its hosts",
-            fmt::format("chmod 600 {}; then `dtrain stop` and --resume, for a new token", file.path)};
+            fmt::format("chmod 600 {}; then `dtrain stop` and --resume, for a new token", path)};
   if ((file.mode & kOthersWrite) != 0 && !is_sticky(file))
-    return {Level::problem, "file", what, "every user can change what the job believes", "chmod o-w " + file.path};
+    return {Level::problem, "file", what, "every user can change what the job believes", "chmod o-w " + path};
   if (group_may(file, kGroupWrites) && !is_sticky(file))
     return {Level::warning, "file", what, fmt::format("group {} can change what the job believes", file.group),
-            "chmod g-w " + file.path};
+            "chmod g-w " + path};
   if (file.owner != owner && file.owner != "root")
     return {Level::warning, "file", what,
             fmt::format("the job belongs to {}, and {} can change this", owner, file.owner),
-            fmt::format("chown {} {}", owner, file.path)};
+            fmt::format("chown {} {}", owner, path)};
   const bool is_read = (file.mode & kOthersRead) != 0 || group_may(file, kGroupReads);
   if (is_read && !file.folder && (file.use == "logs" || file.use == "checkpoint"))
     return {Level::note, "file", what,
             file.use == "logs" ? "others can read what the workers print" : "others can read the model",
-            "chmod go-r " + file.path};
+            "chmod go-r " + path};
   return {Level::fine, "file", what, "", ""};
 }
 
@@ -96,7 +97,7 @@ std::vector<Finding> summed_up(const std::vector<std::pair<const FileFacts*, Fin
       found.push_back(finding);
     } else {
       ++more[place->second];
-      if (!finding.fix.empty()) found[place->second].fix += " " + file->path;
+      if (!finding.fix.empty()) found[place->second].fix += " " + net::shell_quoted(file->path);
     }
   }
   for (const auto& [place, count] : more) found[place].what += fmt::format(", and {} more", count);
@@ -118,6 +119,7 @@ std::vector<Finding> judge_ports(const SecurityFacts& facts) {
                      "its ports cannot be seen", "repeat this as root"});
   }
   const job::CoordinatorFile& coordinator = facts.coordinator;
+  const job::JobFolder folder{facts.folder};
   if (!facts.has_job) {
     found.push_back({Level::fine, "port", "no job has run in this folder", "", ""});
   } else if (coordinator.over()) {
@@ -125,8 +127,8 @@ std::vector<Finding> judge_ports(const SecurityFacts& facts) {
   } else if (facts.ports.empty() && facts.unseen.empty()) {
     found.push_back({Level::note, "port", "no process of the job runs on this machine",
                      fmt::format("the coordinator runs on {}", coordinator.host),
-                     fmt::format("dtrain run -H {}/host_worker -- dtrain doctor security --job-dir {}", facts.folder,
-                                 facts.folder)});
+                     fmt::format("dtrain run -H {} -- {}", net::shell_quoted(folder.hosts().string()),
+                                 folder.command("doctor security"))});
   }
   return found;
 }
@@ -135,7 +137,14 @@ std::vector<Finding> judge_files(const SecurityFacts& facts) {
   const std::string owner = facts.files.empty() ? "" : facts.files.front().owner;
   std::vector<std::pair<const FileFacts*, Finding>> judged;
   for (const FileFacts& file : facts.files) judged.emplace_back(&file, judge_file(file, owner));
-  return summed_up(judged);
+  std::vector<Finding> found = summed_up(judged);
+  for (const std::string& path : facts.unfound) {
+    found.push_back(
+        {Level::note, "file", fmt::format("{} (checkpoint) cannot be found from here", path),
+         "who may read and change it was not looked at",
+         fmt::format("where its file system is mounted: {}", job::JobFolder{facts.folder}.command("doctor security"))});
+  }
+  return found;
 }
 
 std::vector<Finding> judge_choices(const SecurityFacts& facts) {

@@ -27,8 +27,13 @@ check "every finding that is not fine says why and how to fix it" json out \
 check "--json has facts" json out 'd["facts"]["memory_bytes"] > 0 and d["facts"]["usable_threads"] > 0 and d["hosts"] == []'
 check "without credentials AWS is not asked" json out 'not [f for f in d["findings"] if f["about"] == "aws"]'
 run doctor --aws --json
-check "--aws without credentials is a note" json out '[f["level"] for f in d["findings"] if f["about"] == "aws"] == ["note"]'
+check "--aws without credentials is a problem" json out '[f["level"] for f in d["findings"] if f["about"] == "aws"] == ["problem"]'
+check "and exit code 1" exits 1
+check "nothing else is checked" json out '{f["about"] for f in d["findings"]} == {"aws", "bundle"} and d["hosts"] == []'
 check "it says whether cluster nodes can start this program" json out '[f["about"] for f in d["findings"]].count("bundle") == 1'
+
+AWS_REGION=eu-west-1 run doctor
+check "a region alone is no cluster" answers_line '^fine +cluster '
 
 mkdir closed
 printf 'h1\n' >workers

@@ -44,6 +44,16 @@ def test_down_asks_about_machines_and_storage_by_name(cloud, up):
     assert identity in cloud.cluster("down", "demo", "--yes").stderr
 
 
+def test_down_says_that_nothing_is_there_before_it_asks(cloud, up):
+    up()
+    calls = cloud.proxy.mutating()
+    asked = cloud.cluster("down", "demi", status=2).stderr
+    assert "there is no cluster demi in us-east-1; did you mean 'demo'?" in asked and "machines" not in asked and "--yes" in asked
+    asked = cloud.cluster("down", "something-else", status=2).stderr
+    assert "there is no cluster something-else in us-east-1; dtrain cluster list --all-regions" in asked
+    assert cloud.proxy.mutating() == calls
+
+
 def test_columns_hold_nodes_without_a_name(cloud, up):
     up()
     identity = tagged_by_hand(cloud)

@@ -143,7 +143,8 @@ class Person:
     def has_instance(self):
         self.words |= {"AWS_EC2_METADATA_DISABLED": "", "AWS_EC2_METADATA_SERVICE_ENDPOINT": self.imds.url}
 
-    def asks(self, status=0):
+    def asks(self, status=2):
+        """AWS answers that there is no such cluster; or the credentials are refused."""
         self.write(".aws/config", self.config + self.sessions)
         self.write(".aws/credentials", self.credentials)
         return self.cloud.run("cluster", "status", "demo", status=status, **self.words)

@@ -60,6 +60,13 @@ def test_up_on_emr_makes_what_was_asked_for(cloud, emr, up):
     assert f"{system}.efs.us-east-1.amazonaws.com:/ /efs" in script
 
 
+def test_up_on_emr_chooses_the_disk_that_is_not_given(cloud, emr):
+    words = [word for word in EMR if word not in ("--root-gb", 60)]
+    for _ in range(2):
+        cloud.cluster("up", "demo", "-w", 1, *words)
+    assert [made["EbsRootVolumeSize"] for made in there(emr)] == [50]
+
+
 def test_status_shows_an_emr_cluster(cloud, emr, up):
     up()
     told = cloud.json("status", "demo")

@@ -23,14 +23,16 @@ def test_a_plan_says_what_a_training_takes_and_costs(cloud):
     assert (told["samples_per_second"], told["epochs"], told["whole"]) == (64, 9, True)
     assert abs(told["hours"] - 0.25) < 1e-6 and abs(told["dollars"] - told["hours"] * plan["dollars_per_hour"]) < 1e-6
     said = cloud.cluster(*PLAN, "--forecast", job).stdout
-    assert "the training of 9 epochs takes 15 minutes and costs $0.04, at 64 samples a second, as measured for 20.0 s" in said
+    assert "the training of 9 epochs takes 15:00 and costs $0.04, at 64 samples a second, as measured for 20.0 s" in said
     assert "forecast" not in cloud.json(*PLAN)
+    assert cloud.json(*PLAN, "--forecast", "job")["forecast"]["epochs"] == 9, "named from the current folder"
 
 
 def test_nothing_is_guessed(cloud):
     short = cloud.cluster(*PLAN, "--forecast", records(cloud.folder / "short", 5), status=2).stderr
     assert "only 5.0 s of a training were recorded" in short and "let it train for a minute" in short
-    assert "no step of a training was recorded" in cloud.cluster(*PLAN, "--forecast", cloud.folder, status=2).stderr
+    missing = cloud.cluster(*PLAN, "--forecast", cloud.folder, status=2).stderr
+    assert f"{cloud.folder}/steps.jsonl: no such file" in missing and "no step of a training was recorded" in missing
     assert cloud.proxy.calls == []
 
 

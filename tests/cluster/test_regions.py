@@ -131,7 +131,7 @@ def test_later_commands_find_it(cloud, places, regions):
     assert len(places.machines(B)) == 4 and places.machines(A) == []
     cloud.cluster("down", "demo", "--yes")
     assert places.left(B) == [] and remembered(cloud) == []
-    assert "there is no cluster demo" in cloud.cluster("status", "demo").stdout
+    assert "there is no cluster demo" in cloud.cluster("status", "demo", status=2).stderr
 
 
 def test_a_machine_that_knows_nothing_finds_it_by_the_same_list(cloud, places, regions):

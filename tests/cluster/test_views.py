@@ -87,15 +87,15 @@ def test_r12_no_secret_is_ever_said(cloud, up):
 @pytest.mark.parametrize("words,region", [({"AWS_REGION": "eu-west-1"}, "eu-west-1"),
                                           ({"AWS_REGION": "", "AWS_DEFAULT_REGION": "eu-west-2"}, "eu-west-2")])
 def test_r15_the_region_is_the_one_that_was_said(cloud, words, region):
-    cloud.run("cluster", "status", "demo", **words)
+    cloud.run("cluster", "status", "demo", status=2, **words)
     assert {call.region for call in cloud.proxy.calls} == {region}
     cloud.proxy.calls.clear()
-    cloud.cluster("status", "demo", "--region", "ap-south-1")
+    cloud.cluster("status", "demo", "--region", "ap-south-1", status=2)
     assert {call.region for call in cloud.proxy.calls} == {"ap-south-1"}
 
 
 def test_r15_a_service_may_have_an_endpoint_of_its_own(cloud):
-    cloud.run("cluster", "status", "demo", AWS_ENDPOINT_URL="http://127.0.0.1:1", AWS_ENDPOINT_URL_EC2=cloud.proxy.url)
+    cloud.run("cluster", "status", "demo", status=2, AWS_ENDPOINT_URL="http://127.0.0.1:1", AWS_ENDPOINT_URL_EC2=cloud.proxy.url)
     assert cloud.proxy.count("DescribeInstances") == 1
 
 
@@ -393,6 +393,6 @@ def test_r25_an_up_of_eight_takes_few_calls(cloud, up):
     print(f"up -w 8: {cloud.proxy.count()} calls, {took:.2f} s")
 
 
-@pytest.mark.parametrize("verb", ["health", "cost"])
+@pytest.mark.parametrize("verb", ["health", "cost", "status"])
 def test_a_cluster_that_is_not_there_is_neither_well_nor_free(cloud, verb):
     assert "there is no cluster demo" in cloud.cluster(verb, "demo", status=2).stderr

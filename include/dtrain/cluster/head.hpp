@@ -14,7 +14,7 @@
 //   list                             -> dtrain.cluster-nodes/1, in which nodes have their latest "report"
 //   check {"seconds"}                -> the same with "reports": {instance id: {"report", "clock_offset_seconds",
 //                                    "clock_within_seconds"}} of the nodes that answered in that time
-//   start {"host", "join", "id"}     -> {"id"}, with "error" if no agent could be started there
+//   start {"host", "join", "id"}     -> {"id"}, with "error" if no agent could be started there, or the node was lost
 //   announce {"instances": {id: {"address", "name"}}, "launch_template"?} -> {"ok"}: the cluster has exactly
 //                                    these instances
 //   power-off {"host"}               -> {"ok"}: the node powers off and is removed from the list

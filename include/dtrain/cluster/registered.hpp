@@ -62,6 +62,8 @@ RegisteredCluster registered_cluster_from(const Json& json, std::string_view sou
 Cost hourly_cost(const RegisteredCluster& cluster);
 Spending spending_of(const RegisteredCluster& cluster, UnixTime now);
 
+// A record is not there only where its folder says so: these functions throw Error where the folder cannot be read.
+
 // On a user's machine, in the user's ~/.dtrain.
 [[nodiscard]] std::optional<RegisteredCluster> registered(const std::string& name);  // nullopt: there is none
 std::vector<RegisteredCluster> all_registered();                                     // by name

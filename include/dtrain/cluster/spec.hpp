@@ -103,6 +103,9 @@ Shared shared_of(std::string_view text);
 Shared shared_of(const std::map<std::string, std::string>& options);
 inline SharedKind shared_kind(const Spec& spec) { return shared_of(spec.shared).kind; }
 int lustre_gb(const Spec& spec);  // size of a new one
+inline constexpr int kLeastRootGbOfEmr = 50;
+// The disk of each node on EMR, which takes no size from the image.
+inline int root_gb_of_emr(const Spec& spec) { return spec.root_gb == 0 ? kLeastRootGbOfEmr : spec.root_gb; }
 inline bool wants_own_role(const Spec& spec) {
   return spec.elastic_role == "own" || (spec.heal && spec.elastic_role.empty());
 }

@@ -174,7 +174,7 @@ Json emr_order(const ClusterRequest& request, const Account& account, const Secu
                              {"Applications", Json::array({Json::object({{"Name", "Hadoop"}})})},
                              {"ServiceRole", spec.service_role},
                              {"JobFlowRole", spec.instance_profile},
-                             {"EbsRootVolumeSize", spec.root_gb},
+                             {"EbsRootVolumeSize", root_gb_of_emr(spec)},
                              {"VisibleToAllUsers", true},
                              {"Tags", std::move(tags)},
                              {"Instances", instances_of(request, account, group)}});

@@ -40,7 +40,7 @@ std::string machine_id() {
 // The other cluster that this host belongs to. A cluster that is gone, or has lost the host, does not count: its folder
 // says so.
 std::optional<std::string> other_cluster(const std::string& folder) {
-  if (!is_listed(member_file())) return std::nullopt;
+  if (!is_listed_or_throw(member_file())) return std::nullopt;
   const Json json = Json::parse(read_file(member_file()), member_file().string());
   const std::string& other = json.at("folder").as_string();
   if (other == folder) return std::nullopt;
@@ -82,7 +82,7 @@ Path authorized_keys() {
 void set_key(const std::string& key, bool opens) {
   if (key.empty()) return;
   const Path file = authorized_keys();
-  const std::string before = is_listed(file) ? read_file(file) : "";
+  const std::string before = is_listed_or_throw(file) ? read_file(file) : "";
   std::string after;
   for (const std::string& line : split(before, '\n')) {
     if (!line.empty() && trim(line) != key) after += line + "\n";
@@ -115,7 +115,7 @@ Json join(const Json& question) {
 
 Json leave(const Json& question) {
   set_key(question.at("key").as_string(), false);
-  if (!is_listed(member_file())) return Json::object();
+  if (!is_listed_or_throw(member_file())) return Json::object();
   const Json json = Json::parse(read_file(member_file()), member_file().string());
   std::error_code ignored;
   if (json.at("folder").as_string() == question.at("folder").as_string()) {

@@ -62,7 +62,7 @@ void check_schema(const Json& json, std::string_view source) {
 }
 
 std::optional<RegisteredCluster> read_document(const Path& file, std::string (*read)(const Path&) = read_file) {
-  if (!is_listed(file)) return std::nullopt;
+  if (!is_listed_or_throw(file)) return std::nullopt;
   return registered_cluster_from(Json::parse(read(file), file.string()), file.string());
 }
 
@@ -162,7 +162,7 @@ net::SshOptions ssh_options_of_registered(const std::string& name) {
 
 std::optional<RegisteredCluster> headed_here(const std::string& name) {
   const Path file = folder_of_user(name) / kHeadFile;
-  if (!is_listed(file)) return std::nullopt;
+  if (!is_listed_or_throw(file)) return std::nullopt;
   const Json json = Json::parse(read_file(file), file.string());
   // Its hosts get the programs and tokens of the jobs.
   auto cluster = read_document(Path(json.at("folder").as_string()) / kClusterFile, read_own_file);

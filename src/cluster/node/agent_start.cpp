@@ -6,6 +6,8 @@
 
 #include <array>
 #include <cerrno>
+#include <exception>
+#include <optional>
 #include <vector>
 
 #include <dtrain/base/error.hpp>
@@ -19,20 +21,33 @@ namespace {
 
 constexpr std::size_t kMostSaid = 4 << 10;
 
+struct LoginUser {
+  uid_t id = 0;
+  std::string home;
+};
+
+// Several threads start agents at once. nullopt: this machine has no such user.
+std::optional<LoginUser> user_named(const std::string& login) {
+  passwd entry{}, *found = nullptr;
+  std::vector<char> text(16 << 10);
+  if (::getpwnam_r(login.c_str(), &entry, text.data(), text.size(), &found) != 0 || !found) return std::nullopt;
+  return LoginUser{found->pw_uid, found->pw_dir};
+}
+
 // The agent runs as the login user, who owns the files of the job; the node's own process runs as root.
 Spawn agent_of(const std::string& login) {
   std::vector<std::string> command = own_command();
   if (command.size() == 1) command[0] = std::filesystem::read_symlink("/proc/self/exe").string();
   command.insert(command.end(), {"agent", "--apart"});
-  const passwd* user = ::getpwnam(login.c_str());
-  const bool other = user && ::geteuid() == 0 && user->pw_uid != 0;
+  const auto user = user_named(login);
+  const bool other = user && ::geteuid() == 0 && user->id != 0;
   if (other) command.insert(command.begin(), {"/usr/sbin/runuser", "-u", login, "--"});
   Spawn child = spawn_of(std::move(command));
   child.environment = own_environment();
   if (user) {
     child.environment = with_variables(std::move(child.environment),
-                                       {fmt::format("HOME={}", user->pw_dir), fmt::format("USER={}", login)});
-    child.folder = user->pw_dir;
+                                       {fmt::format("HOME={}", user->home), fmt::format("USER={}", login)});
+    child.folder = user->home;
   }
   child.group = Spawn::Group::session;
   return child;
@@ -50,23 +65,19 @@ std::string all_of(const FileDescriptor& pipe) {
 
 }  // namespace
 
-std::string start_agent(const std::string& join, const std::string& login) {
-  pid_t agent = 0;
-  Pipe errors;
-  try {
-    errors = make_pipe();
-    const FileDescriptor input = memory_file(join);
-    Spawn child = agent_of(login);
-    child.input = input.get();
-    child.error = errors.write_end.get();
-    agent = spawn(child);
-  } catch (const Error& error) {
-    return error.what();
-  }
+std::string start_agent(const std::string& join, const std::string& login) try {
+  Pipe errors = make_pipe();
+  const FileDescriptor input = memory_file(join);
+  Spawn child = agent_of(login);
+  child.input = input.get();
+  child.error = errors.write_end.get();
+  const pid_t agent = spawn(child);
   errors.write_end = FileDescriptor();
   const std::string words = all_of(errors.read_end);
   const ProcessEnd end = wait_for_end(agent);
   return end.ok() ? "" : fmt::format("its agent ended with {}: {}", end.shell_code(), trim(words));
+} catch (const std::exception& error) {
+  return error.what();
 }
 
 }  // namespace dtrain::cluster

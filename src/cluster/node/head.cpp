@@ -102,11 +102,6 @@ class Head {
     std::chrono::steady_clock::time_point heard = std::chrono::steady_clock::now();
   };
   using Key = net::Channel*;
-  // A start that was forwarded to a node.
-  struct Start {
-    std::weak_ptr<net::Channel> client;
-    Json id;  // the client's
-  };
   struct Round {
     std::weak_ptr<net::Channel> client;
     CheckRound answers;
@@ -158,9 +153,12 @@ class Head {
     const auto session = sessions_.extract(key);
     if (session.empty() || session.mapped().address.empty()) return;
     const std::string& address = session.mapped().address;
+    for (const auto& start : starts_.take_all_of(key))
+      tell(start, start.host + ": its node was lost before its agent had started");
     if (channel_of(address)) return;  // the node has connected again meanwhile
     note(fmt::format("lost {}", address));
     state_.registry().lose(address, std::chrono::system_clock::now());
+    leave_rounds(address);
   }
 
   void hear(Key key, const std::string& frame) {
@@ -298,16 +296,17 @@ class Head {
       const std::string why = node ? fmt::format("{}: its node is not connected to the head", host) : no_node(host);
       return client.channel->send(Json::object({{"id", message.at("id")}, {"error", why}}).dump());
     }
-    starts_[++last_start_] = {client.channel, message.at("id")};
-    channel->send(Json::object({{"start", message.at("join")}, {"id", last_start_}}).dump());
+    const std::int64_t number = starts_.add({channel.get(), host, client.channel, message.at("id")});
+    channel->send(Json::object({{"start", message.at("join")}, {"id", number}}).dump());
   }
 
   void answer_start(std::int64_t number, const Json& message) {
-    const auto start = starts_.extract(number);
-    if (start.empty()) return;
-    Json answer = Json::object({{"id", start.mapped().id}});
-    if (const std::string& error = message.at("error").as_string(); !error.empty()) answer["error"] = error;
-    if (const auto client = start.mapped().client.lock()) client->send(answer.dump());
+    if (const auto start = starts_.take(number)) tell(*start, message.at("error").as_string());
+  }
+  static void tell(const ForwardedStarts::Start& start, const std::string& error) {
+    Json answer = Json::object({{"id", start.id}});
+    if (!error.empty()) answer["error"] = error;
+    if (const auto client = start.client.lock()) client->send(answer.dump());
   }
 
   // Asks all nodes at once. The client is answered after the last node, or when the time is over.
@@ -333,6 +332,15 @@ class Head {
     if (round == rounds_.end() || !node) return;
     round->second.answers.hear(node->facts.identity.instance_id, message, nanoseconds_now());
     if (round->second.answers.is_over()) end_round(number);
+  }
+
+  void leave_rounds(const std::string& address) {
+    const NodeEntry* node = state_.registry().find(address);
+    if (!node) return;
+    for (auto& [number, round] : rounds_) {
+      round.answers.lose(node->facts.identity.instance_id);
+      if (round.answers.is_over()) loop_.post([this, number = number] { end_round(number); });
+    }
   }
 
   void end_round(std::int64_t number) {
@@ -375,8 +383,7 @@ class Head {
   const std::string token_, proof_;
   net::Loop loop_;
   std::map<Key, Session> sessions_;
-  std::map<std::int64_t, Start> starts_;
-  std::int64_t last_start_ = 0;
+  ForwardedStarts starts_;
   std::map<std::int64_t, Round> rounds_;
   std::int64_t last_round_ = 0;
   std::optional<std::chrono::steady_clock::time_point> down_until_;  // set: all machines power off

@@ -130,6 +130,26 @@ Json HeadState::list() const {
                        {"waiting", std::move(waiting)}});
 }
 
+std::int64_t ForwardedStarts::add(Start start) {
+  starts_.emplace(++last_, std::move(start));
+  return last_;
+}
+
+std::optional<ForwardedStarts::Start> ForwardedStarts::take(std::int64_t number) {
+  auto found = starts_.extract(number);
+  return found.empty() ? std::nullopt : std::optional(std::move(found.mapped()));
+}
+
+std::vector<ForwardedStarts::Start> ForwardedStarts::take_all_of(const net::Channel* node) {
+  std::vector<Start> taken;
+  std::erase_if(starts_, [&](auto& one) {
+    const bool is_of_node = one.second.node == node;
+    if (is_of_node) taken.push_back(std::move(one.second));
+    return is_of_node;
+  });
+  return taken;
+}
+
 void CheckRound::hear(const std::string& instance_id, const Json& message, std::int64_t now) {
   const auto asked = waiting_.find(instance_id);
   if (asked == waiting_.end()) return;

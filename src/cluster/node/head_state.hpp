@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -15,6 +16,10 @@
 #include <dtrain/cluster/compat_files.hpp>
 #include <dtrain/cluster/node_order.hpp>
 #include <dtrain/cluster/registry.hpp>
+
+namespace dtrain::net {
+class Channel;
+}
 
 namespace dtrain::cluster {
 
@@ -66,6 +71,26 @@ class HeadState {
   Registry registry_;
 };
 
+// Starts that were forwarded to nodes, until these answer or are lost.
+class ForwardedStarts {
+ public:
+  struct Start {
+    const net::Channel* node;  // names the node's connection
+    std::string host;
+    std::weak_ptr<net::Channel> client;
+    Json id;  // the client's
+  };
+  // Returns the number by which the node answers.
+  std::int64_t add(Start start);
+  // nullopt: there is none with this number any more.
+  std::optional<Start> take(std::int64_t number);
+  std::vector<Start> take_all_of(const net::Channel* node);
+
+ private:
+  std::map<std::int64_t, Start> starts_;
+  std::int64_t last_ = 0;
+};
+
 // One health check of all nodes: which have not answered, and the answers of the others.
 class CheckRound {
  public:
@@ -73,6 +98,8 @@ class CheckRound {
   void ask(const std::string& instance_id, std::int64_t now) { waiting_[instance_id] = now; }
   // `message`: {"time_ns": the node's clock when it was asked, "took_ns", "report"}. Throws DataError.
   void hear(const std::string& instance_id, const Json& message, std::int64_t now);
+  // The node will not answer any more.
+  void lose(const std::string& instance_id) { waiting_.erase(instance_id); }
   bool is_over() const { return waiting_.empty(); }
   // {instance id: {"report", "clock_offset_seconds", "clock_within_seconds"}} of the nodes that answered.
   const Json& reports() const { return reports_; }

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <exception>
 #include <list>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -13,6 +15,7 @@
 #include <dtrain/base/mutex.hpp>
 #include <dtrain/base/signals.hpp>
 #include <dtrain/base/stop.hpp>
+#include <dtrain/base/thread_error.hpp>
 #include <dtrain/cluster/admission.hpp>
 #include <dtrain/cluster/checkup.hpp>
 #include <dtrain/cluster/compat_files.hpp>
@@ -104,22 +107,21 @@ void end_with_cluster(const NodeOptions& options, TimeLimit& limit) {
 // One connection to the head, from registration until it is lost. Threads: connect() runs in one of its own before
 // frames are handled; the loop runs in the caller's thread and handles every frame; each agent start, the check that
 // the head asks for, and the reports without being asked, have a thread, because all may take long. These threads send
-// on the channel, which is safe from any thread, or post to the loop; `checks_` and `lost_` belong to the loop (`lost_`
-// also to connect(), before the loop has frames). run() joins all of them before it returns, so nothing outlives the
-// session. A lost connection ends the loop; run() then throws RemoteError, and run_node() connects again after a pause.
+// on the channel, which is safe from any thread, or post to the loop; `checks_`, `starts_` and `lost_` belong to the
+// loop (`lost_` also to connect(), before the loop has frames). What a thread throws stays in it. run() joins that of
+// connect(), the destructor the others, so nothing outlives the session. A lost connection ends the loop; run() then
+// throws RemoteError, and run_node() connects again after a pause.
 class HeadSession {
  public:
   HeadSession(const NodeOptions& options, const std::string& head, NodeFacts facts, TimeLimit& limit)
       : options_(options), head_(head), facts_(std::move(facts)), limit_(limit) {}
 
   void run(const HeadEndpoint& endpoint) {
-    // Frames that arrive before the loop runs wait in the channel.
-    std::thread connecting([&] { connect(endpoint); });
-    loop_.run();
-    connecting.join();
-    for (std::thread& start : starts_) start.join();
-    if (check_.joinable()) check_.join();
-    reports_ = std::jthread();
+    {
+      // Frames that arrive before the loop runs wait in the channel.
+      const std::jthread connecting([&] { connect(endpoint); });
+      loop_.run();
+    }
     if (!lost_.empty()) throw RemoteError(lost_);
   }
 
@@ -127,7 +129,7 @@ class HeadSession {
   void connect(const HeadEndpoint& endpoint) {
     try {
       channel_ = net::connect_channel(loop_, head_, endpoint.port, endpoint.token, kDeadline);
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
       lost_ = error.what();
       return loop_.stop();
     }
@@ -146,11 +148,11 @@ class HeadSession {
     loop_.stop();
   }
 
-  // A head that cannot be understood is left, and called again later.
+  // A head that cannot be understood, or obeyed, is left and called again later.
   void hear(const std::string& frame) {
     try {
       obey(Json::parse(frame, "a message of the head"));
-    } catch (const DataError& error) {
+    } catch (const std::exception& error) {
       lose(error.what());
     }
   }
@@ -175,11 +177,23 @@ class HeadSession {
   void check(std::int64_t round) {
     checks_.push_back({round, std::chrono::system_clock::now(), std::chrono::steady_clock::now()});
     if (checks_.size() > 1) return;
-    if (check_.joinable()) check_.join();
-    check_ = std::thread([this] {
+    try {
+      check_ = std::jthread([this] { look_for_check(); });
+    } catch (const std::system_error& error) {
+      note(no_thread("that checks this machine", error).what());
+      checks_.clear();
+    }
+  }
+
+  // Where it fails, the head's time for the check runs out.
+  void look_for_check() {
+    try {
       net::InstanceMetadata metadata({.url = net::instance_metadata_url()});
       loop_.post([this, report = to_json(look_at_machine(notice_in(metadata)))] { send_report(report); });
-    });
+    } catch (const std::exception& error) {
+      note(error.what());
+      loop_.post([this] { checks_.clear(); });
+    }
   }
 
   // From time to time, and at once when EC2 announces the end of this machine.
@@ -193,9 +207,17 @@ class HeadSession {
       if (notice != told || now >= next) {
         told = notice;
         next = now + kReport;
-        channel_->send(Json::object({{"report", to_json(look_at_machine(std::move(notice)))}}).dump());
+        send_own_report(std::move(notice));
       }
       sleep_unless_stopped(stop, kNotice);
+    }
+  }
+
+  void send_own_report(std::optional<net::EndNotice> notice) {
+    try {
+      channel_->send(Json::object({{"report", to_json(look_at_machine(std::move(notice)))}}).dump());
+    } catch (const std::exception& error) {
+      note(error.what());
     }
   }
 
@@ -225,13 +247,23 @@ class HeadSession {
     }
   }
 
-  // In a thread of its own: joining may take an agent half a minute.
+  // In a thread of its own: joining may take an agent half a minute. The thread is joined once it has answered.
   void start(const std::string& join, std::int64_t number) {
-    starts_.emplace_back([this, join, number] {
-      const std::string error = start_agent(join, options_.order.login);
-      if (!error.empty()) note(error);
-      channel_->send(Json::object({{"started", number}, {"error", error}}).dump());
-    });
+    const auto place = starts_.emplace(starts_.end());
+    try {
+      *place = std::jthread([this, place, join, number] {
+        answer_start(number, start_agent(join, options_.order.login));
+        loop_.post([this, place] { starts_.erase(place); });
+      });
+    } catch (const std::system_error& error) {
+      starts_.erase(place);
+      answer_start(number, no_thread("that starts an agent", error).what());
+    }
+  }
+
+  void answer_start(std::int64_t number, const std::string& error) {
+    if (!error.empty()) note(error);
+    channel_->send(Json::object({{"started", number}, {"error", error}}).dump());
   }
 
   void beat() {
@@ -255,16 +287,16 @@ class HeadSession {
   TimeLimit& limit_;  // used by the loop
   net::Loop loop_;
   std::shared_ptr<net::Channel> channel_;
-  std::list<std::thread> starts_;
   struct Check {
     std::int64_t round = 0;
     std::chrono::system_clock::time_point clock{};
     std::chrono::steady_clock::time_point begin{};
   };
   std::vector<Check> checks_;  // checks that wait for the result of check_
-  std::thread check_;
   std::string lost_;
-  std::jthread reports_;
+  // Last: joined before the other members are destroyed.
+  std::list<std::jthread> starts_;
+  std::jthread check_, reports_;
 };
 
 void serve_head_once(const NodeOptions& options, TimeLimit& limit) {
@@ -293,7 +325,7 @@ void run_node(const NodeOptions& options) {
     try {
       end_with_cluster(options, limit);
       serve_head_once(options, limit);
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
       if (options.on_note && said != error.what()) options.on_note(error.what());
       said = error.what();
     }

@@ -118,6 +118,15 @@ void add_action(Plan& plan, Step step, std::string_view what) {
   plan.actions.back().what = what;
 }
 
+// What head_rights() allows.
+const char* rights_text_of_head(const Spec& spec) {
+  if (spec.heal) {
+    return "to read what there is, to start workers of the cluster and give them their role, to tag and to end its "
+           "workers, and to write what it did in the tags of its security group";
+  }
+  return "to read what instances there are, to tag the status of the cluster's and to end its workers";
+}
+
 void plan_surroundings(const Spec& spec, const Account& account, const Fleet& fleet, Plan& plan) {
   const auto add = [&](Step step, std::string_view what) { add_action(plan, step, what); };
   if (!fleet.group)
@@ -140,9 +149,7 @@ void plan_surroundings(const Spec& spec, const Account& account, const Fleet& fl
                                        monthly_price_of_lustre(lustre_gb(spec))));
   }
   if (wants_own_role(spec) && !account.has_role) {
-    add(Step::role,
-        "make an IAM role for the head: to read what instances there are, to tag the status of the cluster's and to "
-        "end its workers");
+    add(Step::role, fmt::format("make an IAM role for the head: {}", rights_text_of_head(spec)));
     if (workers_replace_head(spec)) {
       add(Step::role, "make an IAM role for the workers: to start the head again where EC2 has ended it");
     }

@@ -11,7 +11,6 @@ namespace dtrain::cluster {
 namespace {
 
 constexpr int kLeastRelease = 7;
-constexpr int kLeastRootGb = 50;
 
 int release_number(const std::string& release) {
   if (!release.starts_with("emr-")) return 0;
@@ -25,9 +24,9 @@ void check_emr(const Spec& spec) {
     refuse(fmt::format("setting 'release' '{}' is not EMR {} or later", spec.release, kLeastRelease),
            "such as setting 'release' emr-7.1.0");
   }
-  if (spec.root_gb < kLeastRootGb) {
+  if (root_gb_of_emr(spec) < kLeastRootGbOfEmr) {
     refuse(fmt::format("setting 'root-gb' {} is too small for EMR", spec.root_gb),
-           fmt::format("{} or more", kLeastRootGb));
+           fmt::format("{} or more", kLeastRootGbOfEmr));
   }
   if (!spec.log_uri.empty() && !spec.log_uri.starts_with("s3://")) {
     refuse(fmt::format("setting 'log-uri' {} is no S3 URI", spec.log_uri), "it begins with s3://");

@@ -118,6 +118,9 @@ TEST(DoctorFindings, TheVariablesOfAClusterAreAllThereAndAgree) {
   EXPECT_EQ(cluster_variables().size(), 7u);
   EXPECT_EQ(level_of(judge_cluster_variables(whole_cluster(), 4), "cluster"), Level::fine);
   EXPECT_EQ(level_of(judge_cluster_variables({}, 4), "cluster"), Level::fine) << "no cluster at all";
+  ClusterVariables region;
+  region.variables = {{"AWS_REGION", "eu-west-1"}};
+  EXPECT_EQ(level_of(judge_cluster_variables(region, 4), "cluster"), Level::fine) << "any user of AWS sets it";
 }
 
 TEST(DoctorFindings, AMissingOrWrongVariableOfAClusterIsNamed) {
@@ -168,6 +171,18 @@ TEST(DoctorFindings, CredentialsThatAwsRefusesAreAProblemAndNoneAreNot) {
   facts.identity_error = "InvalidClientTokenId";
   facts.hint = "aws configure";
   EXPECT_EQ(level_of(judge_aws(facts), "aws"), Level::problem);
+}
+
+TEST(DoctorFindings, WhoAsksForAwsAloneNeedsCredentials) {
+  MachineFacts facts = good_machine();
+  facts.aws.asked = true;
+  facts.unread = {{"gpu", "no answer"}};
+  const std::vector<Finding> found = judge_identity(facts);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(level_of(found, "aws"), Level::problem);
+  EXPECT_EQ(level_of(found, "bundle"), Level::note);
+  facts.unread = {{"aws", "no answer"}};
+  EXPECT_EQ(judge_identity(facts).size(), 3u);
 }
 
 TEST(DoctorFindings, AFindingSurvivesItsJson) {

@@ -192,6 +192,45 @@ TEST(Security, LogsAreSummedUpByWhatIsWrongWithThem) {
   EXPECT_EQ(found[2].fix, "chmod go-r /job/logs/a /job/logs/b /job/logs/c");
 }
 
+TEST(Security, FixesCanBePasted) {
+  SecurityFacts facts = good_job();
+  facts.files[0] = {.path = "/my job", .use = "job folder", .folder = true, .mode = 0777, .owner = "ann", .group = "a"};
+  EXPECT_EQ(judge_files(facts)[0].fix, "chmod o-w '/my job'");
+  facts.files[0].mode = 0755;
+  for (const char* name : {"/my job/a", "/my job/b"})
+    facts.files.push_back({.path = name, .use = "logs", .mode = 0644, .owner = "ann", .group = "staff"});
+  EXPECT_EQ(judge_files(facts)[2].fix, "chmod go-r '/my job/a' '/my job/b'");
+  facts.files.push_back({.path = "/my job/c", .use = "host keys", .mode = 0644, .owner = "bob", .group = "bob"});
+  EXPECT_EQ(judge_files(facts)[3].fix, "chown ann '/my job/c'");
+  facts.folder = "/my job";
+  facts.ports.clear();
+  EXPECT_EQ(judge_ports(facts).back().fix,
+            "dtrain run -H '/my job/host_worker' -- dtrain doctor security --job-dir '/my job'");
+}
+
+// The job was started in another folder than this process.
+TEST(Security, CheckpointsAreLookedForWhereTheJobWasStarted) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "work/m");
+  const job::JobFolder job{folder / "job"};
+  std::filesystem::create_directory(job.path);
+  job::write_coordinator(job, {.started_in = folder / "work", .ended = "done"});
+  write_file_atomic(job.latest(), "m/a-0001.json", 0600);
+  const Path weights = folder / "work/m/a-0001.safetensors";
+  write_file_atomic(folder / "work/m/a-0001.json", "{}", 0600);
+  write_file_atomic(weights, "", 0600);
+  std::filesystem::permissions(weights, std::filesystem::perms(0602));
+  SecurityFacts facts = read_security(job);
+  EXPECT_TRUE(facts.unfound.empty());
+  EXPECT_EQ(finding_for(facts, weights).fix, "chmod o-w " + weights.string());
+  std::filesystem::remove(weights);
+  facts = read_security(job);
+  EXPECT_EQ(facts.unfound, std::vector<std::string>{weights.string()});
+  EXPECT_EQ(finding_for(facts, weights).level, Level::note);
+  write_file_atomic(job.latest(), "s3://bucket/m/a-0001.json", 0600);
+  EXPECT_TRUE(read_security(job).unfound.empty());
+}
+
 TEST(Security, AnOpenPortIsWorseWhereOthersReachIt) {
   SecurityFacts facts = good_job();
   facts.ports[0] = {.process = 8, .role = "program", .use = "own", .address = "127.0.0.1", .port = 9};

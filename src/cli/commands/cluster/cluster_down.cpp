@@ -128,7 +128,20 @@ std::string stack_text(const cluster::Fleet& fleet) {
                      count == 1 ? "it goes" : "they go");
 }
 
+// What an `up` or `down` that was interrupted may have left has no machines, and not all of it is looked for before the
+// user agrees.
+std::string question_of_nothing(const cluster::Fleet& fleet, net::AwsCalls& aws, const std::string& storage) {
+  std::vector<std::string> names;
+  for (const cluster::Fleet& one : cluster::read_fleets(aws)) names.push_back(one.name);
+  const auto near = nearest_name(fleet.name, names);
+  return fmt::format(
+      "there is no cluster {0} in {1}; {2} Delete what may be left of {0} all the same{3}?", fleet.name, aws.region(),
+      near ? fmt::format("did you mean '{}'?", *near) : "dtrain cluster list --all-regions shows all that are there.",
+      storage);
+}
+
 std::string question(const DownCommand& options, const cluster::Fleet& fleet, net::AwsCalls& aws) {
+  if (!fleet.exists()) return question_of_nothing(fleet, aws, storage_text(options, fleet, aws));
   return fmt::format("cluster {}: end {}; delete its resources{}{}?", options.place.name, machines_text(fleet),
                      stack_text(fleet), storage_text(options, fleet, aws));
 }

@@ -30,7 +30,7 @@ data::BundleResult send_with_progress(const PrepareCommand& options, Reporter& r
   return data::send_bundle(store, {.sources = options.sources,
                                    .to = options.to,
                                    .progress = [&](std::string_view file, std::uint64_t done, std::uint64_t total) {
-                                     progress.show(options.to, done, total, "bytes", file);
+                                     progress.show(options.to, done, total, "bytes", {std::string(file)});
                                    }});
 }
 

@@ -107,16 +107,13 @@ void answer_cluster(const cluster::Fleet& fleet, const HeadLook& look, const clu
 ExitCode act(const StatusCommand& options, const config::OptionSet&, Reporter& reporter) {
   ClusterCloud cloud(options.place, reporter);
   const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
+  if (!reporter.json()) require_there(fleet, cloud.aws());  // a document says it in `exists`
   const HeadLook look =
       options.no_head || !fleet.exists() ? no_look() : look_at_head(fleet, Json::object({{"ask", "list"}}));
   if (!look.news.empty()) reporter.note(look.news);
   const cluster::StoppedDisks disks = cluster::read_stopped_disks(cloud.aws(), fleet, cloud.prices());
   if (reporter.json()) {
     reporter.answer_json(document(cloud.aws().region(), fleet, look, disks, cloud.prices()));
-  } else if (!fleet.exists()) {
-    reporter.answer(
-        fmt::format("there is no cluster {} in {}; dtrain cluster list --all-regions shows all that are there",
-                    fleet.name, cloud.aws().region()));
   } else {
     answer_cluster(fleet, look, disks, cloud.prices(), reporter);
   }

@@ -24,29 +24,36 @@ board::Forecast forecast_from(const std::string& steps, const std::string& setti
   }
 }
 
-// Whole hours of machines are what a plan is made with; a training of minutes has minutes.
+// Hours of machines are what a plan is made with; a shorter training has minutes and seconds.
 std::string hours_text(double seconds) {
-  return seconds < kSecondsOfAnHour ? fmt::format("{:.0f} minutes", seconds / 60)
+  return seconds < kSecondsOfAnHour ? format_duration(std::chrono::duration<double>(seconds))
                                     : fmt::format("{:.1f} hours", seconds / kSecondsOfAnHour);
+}
+
+[[noreturn]] void refuse_without_steps(const job::JobFolder& job) {
+  throw UsageError(fmt::format("{}: no such file, so no step of a training was recorded there", job.steps().string()),
+                   "give the job folder of a training, its --job-dir or PREFIX-run beside the checkpoints of PREFIX");
 }
 
 }  // namespace
 
 board::Forecast forecast_in(const Path& folder) {
-  const job::JobFolder job{folder};
+  const job::JobFolder job{std::filesystem::absolute(folder).lexically_normal()};  // as the files below name theirs
   const auto text = [](const Path& file) { return file_exists(file) ? read_file(file) : std::string(); };
-  const auto files = board::open_files(folder.string(), nullptr);
+  const auto files = board::open_files(job.path.string(), nullptr);
   const std::string steps = job.steps().string();
-  const auto part = [&](std::uint64_t from, std::uint64_t size) { return files->read(steps, from, size); };
-  return forecast_from(board::steps_for_forecast(files->size(steps).value_or(0), part), text(job.configuration()),
-                       folder);
+  const auto size = files->size(steps);
+  if (!size) refuse_without_steps(job);
+  const auto part = [&](std::uint64_t from, std::uint64_t most) { return files->read(steps, from, most); };
+  return forecast_from(board::steps_for_forecast(*size, part), text(job.configuration()), folder);
 }
 
 board::Forecast forecast_on(net::SshSession& head, const Path& folder) {
   const job::JobFolder job{folder};
   const auto steps = head.stat(job.steps());
+  if (!steps) refuse_without_steps(job);
   const auto part = [&](std::uint64_t from, std::uint64_t size) { return head.read_part(job.steps(), from, size); };
-  return forecast_from(steps ? board::steps_for_forecast(steps->size, part) : std::string(),
+  return forecast_from(board::steps_for_forecast(steps->size, part),
                        head.stat(job.configuration()) ? head.read_file(job.configuration(), kMostOfSettings) : "",
                        folder);
 }

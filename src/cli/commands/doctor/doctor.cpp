@@ -28,8 +28,9 @@ void bind(config::OptionSet& set, DoctorCommand& options) {
           "job folder to check for free space; with -H also whether all hosts see the same files in it")
       .legacy_variable = "EFS_MOUNT";
   set.add("--aws", options.ask_aws,
-          "check only the AWS identity of this machine, without the hosts; otherwise it is checked where credentials "
-          "are set up");
+          "check only what AWS needs on this machine, without the hosts: the credentials, whose absence is a problem "
+          "then, the region, and whether this dtrain is a bundle. Without this option they are checked where "
+          "credentials are set up");
   config::Option& part = set.add_choice("--part", options.part, {"serve", "reach"},
                                         "part of the check that a host does for a doctor on another machine");
   part.hidden = part.flag_only = true;
@@ -104,8 +105,8 @@ Diagnosis examine(const DoctorCommand& options, const config::OptionSet& set) {
   Diagnosis diagnosis;
   diagnosis.facts = doctor::read_machine(folder, options.ask_aws || uses_aws());
   diagnosis.host = diagnosis.facts.host;
-  diagnosis.here = doctor::judge(diagnosis.facts);
-  if (asks_hosts(options, set, diagnosis.facts)) {
+  diagnosis.here = options.ask_aws ? doctor::judge_identity(diagnosis.facts) : doctor::judge(diagnosis.facts);
+  if (!options.ask_aws && asks_hosts(options, set, diagnosis.facts)) {
     diagnosis.hosts = doctor::ask_hosts(options.access, folder);
     diagnosis.together = judge_together(diagnosis.hosts, folder);
   }

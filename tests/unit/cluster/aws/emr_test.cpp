@@ -35,6 +35,12 @@ std::string mount_in(const std::string& region) {
   return script.at("Args").as_array().back().as_string();
 }
 
+TEST(Emr, OrdersADiskWhereNoneIsChosen) {
+  ClusterRequest request{.name = "demo"};
+  request.spec.on = Service::emr;
+  EXPECT_EQ(emr_order(request, {}, {.id = "sg-1"}).at("EbsRootVolumeSize").as_integer(), kLeastRootGbOfEmr);
+}
+
 TEST(Emr, MountsEfsByTheNameOfItsPartition) {
   EXPECT_NE(mount_in("eu-west-1").find(" fs-1.efs.eu-west-1.amazonaws.com:/ "), std::string::npos);
   EXPECT_NE(mount_in("cn-north-1").find(" fs-1.efs.cn-north-1.amazonaws.com.cn:/ "), std::string::npos);

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <tuple>
+
 #include <dtrain/base/error.hpp>
 
 #include "common/set_variable.hpp"
@@ -43,6 +45,13 @@ TEST(RegisteredCluster, IsItsOwnersToWriteWhateverTheUmask) {
     EXPECT_EQ(mode_of(home / file), 0600u) << file;
   EXPECT_EQ(mode_of(cluster.host_file()), 0644u);
   EXPECT_EQ(registered("lab"), cluster);
+}
+
+TEST(RegisteredCluster, OneThatCannotBeLookedForIsNotTakenForOneThatIsNotThere) {
+  const TemporaryFolder shared;
+  EXPECT_FALSE(read_cluster(shared / "nowhere"));
+  std::filesystem::create_symlink("loop", shared / "loop");
+  EXPECT_THROW(std::ignore = read_cluster(shared / "loop"), Error);
 }
 
 TEST(RegisteredCluster, WritesLinesOfAHostFile) {

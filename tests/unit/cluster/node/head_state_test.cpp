@@ -125,5 +125,30 @@ TEST(CheckRound, EndsWithTheLastAnswer) {
   EXPECT_EQ(round.reports().as_object().size(), 2u);
 }
 
+TEST(CheckRound, DoesNotWaitForANodeThatIsLost) {
+  CheckRound round;
+  round.ask("i-1", 0);
+  round.lose("i-2");
+  EXPECT_FALSE(round.is_over());
+  round.lose("i-1");
+  EXPECT_TRUE(round.is_over());
+}
+
+TEST(ForwardedStarts, EndWithTheirAnswerOrTheirNode) {
+  ForwardedStarts starts;
+  const int one = 0, other = 0;  // connections, by their addresses
+  const auto at = [](const int& node) { return reinterpret_cast<const net::Channel*>(&node); };
+  const std::int64_t first = starts.add({at(one), "h1", {}, Json(1)});
+  starts.add({at(other), "h2", {}, Json(2)});
+  starts.add({at(one), "h1", {}, Json(3)});
+  EXPECT_EQ(starts.take(first).value().id, Json(1));
+  EXPECT_FALSE(starts.take(first)) << "it was answered";
+  const auto left = starts.take_all_of(at(one));
+  ASSERT_EQ(left.size(), 1u);
+  EXPECT_EQ(left[0].id, Json(3));
+  EXPECT_TRUE(starts.take_all_of(at(one)).empty());
+  EXPECT_EQ(starts.take_all_of(at(other)).size(), 1u);
+}
+
 }  // namespace
 }  // namespace dtrain::cluster

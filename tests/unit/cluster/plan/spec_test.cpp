@@ -68,6 +68,17 @@ TEST(Spec, ReplacesAHeadNoSoonerThanAwsShowsItsEnd) {
   EXPECT_NO_THROW(check_values({.replace_head_after = std::chrono::seconds(0)}));
 }
 
+TEST(Spec, HasADiskOnEmrWhereNoneIsChosen) {
+  Spec spec{.on = Service::emr, .release = "emr-7.1.0"};
+  spec.image.clear();
+  EXPECT_NO_THROW(check_spec(spec));
+  EXPECT_EQ(root_gb_of_emr(spec), kLeastRootGbOfEmr);
+  spec.root_gb = kLeastRootGbOfEmr - 1;
+  EXPECT_THROW(check_spec(spec), UsageError);
+  spec.root_gb = 100;
+  EXPECT_EQ(root_gb_of_emr(spec), 100);
+}
+
 TEST(Spec, HasNoKmsKeyOnEmr) {
   Spec spec{.root_gb = 100, .kms_key = "alias/training", .on = Service::emr, .release = "emr-7.1.0"};
   spec.image.clear();
