@@ -176,6 +176,7 @@ class Rank {
                              error_file(here_.job_folder, rank)}) {
       std::filesystem::remove(file, ignored);
     }
+    if (here_.before_start) here_.before_start();
     processes_.emplace(processes_of(program_, placement, rank, here_), here_.job_folder / elastic::job_file::kLogs,
                        fmt::format("{}.{}", here_.host, here_.slot), here_.mark);
     if (rank != 0) return;

@@ -153,6 +153,10 @@ echo '{"schema": "dtrain.coordinator/1", "pid": 1, "host": "h", "addresses": ["1
 run hosts list --job-dir job
 check "a job that is over is a failure" exits 1
 check "a job that is over is told" says "job: the job has already ended: done"
+cp -r job "my job"
+run hosts list --job-dir "my job"
+check "the command of a hint can be pasted" says "\`dtrain events --job-dir 'my job'\` shows what happened"
+rm -r "my job"
 run stop --job-dir job
 check "a job that is over can be stopped again" exits 0
 check "a stop says that the job is over" answers_line '^the job has already ended: done$'
@@ -183,5 +187,8 @@ run jobs run --job-queue new --until-empty
 check "a queue that is there is not new" says_not "is a new, empty queue"
 run jobs list --job-queue new/
 check "a slash behind the name of a queue changes nothing" exits 0
+run jobs show 9 --job-queue new
+refused "a job that the queue does not have" "there is no job 9 in the queue $PWD/new"
+check "and the list of its jobs is named with the queue" says "\`dtrain jobs list --job-queue $PWD/new\` shows the jobs"
 
 finish

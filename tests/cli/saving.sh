@@ -17,7 +17,7 @@ check "a new prefix is trained" exits 0
 good=$(sha256sum m/s-0001.safetensors)
 code=$(ulimit -f 64 && "$DTRAIN" train "${training[@]}" --num-epochs 3 --model-prefix m/s --resume >out 2>err </dev/null; echo $?)
 check "a run whose last weights are nowhere fails" exits 1
-check "it names what is lost" says_line "^dtrain: 3 epochs trained, but the weights of m/s-0003 are lost: .*File too large; none was saved since this start"
+check "it names what is lost" says_line "^dtrain: 3 epochs trained, but the weights of m/s-0003 are lost: .*File too large; this process has saved none since it started"
 check "it told of each failure" says_line "warning: checkpoint not saved: m/s-0002.safetensors: cannot write: File too large; training goes on,"
 check "the last good checkpoint stays" same "$(sha256sum m/s-0001.safetensors)" "$good"
 check "nothing half written stays" same "$(find m -name '*000[23]*' | wc -l)" 0

@@ -93,6 +93,7 @@ def test_list_of_hosts(world: World):
     assert sorted(host["ranks"][0] for host in document["hosts"]) == [0, 1]
     table = job.hosts_command("list").stdout
     assert "w1" in table and "member" in table
+    assert "HOST  STATE   RANKS" in table and "\nw1    member  " in table, table
     job.stop()
 
 

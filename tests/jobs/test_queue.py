@@ -113,6 +113,8 @@ def test_order_cancel_and_bad_input(world: World):
     rows = {row["job"]: row for row in json.loads(queue.jobs("list", "--json").stdout)["jobs"]}
     assert [rows[number]["state"] for number in sorted(rows)] == ["done"] * 4 + ["cancelled", "unreadable"], rows
     assert "newer dtrain" in rows[6]["why"]
+    assert "\nexit code 0\n" in queue.jobs("show", 1).stdout
+    assert "exit code" not in queue.jobs("show", 5).stdout, "it never ran"
 
     def refused(answer: subprocess.CompletedProcess, code: int, *words: str) -> None:
         assert answer.returncode == code and all(word in answer.stderr for word in words), answer

@@ -48,6 +48,17 @@ def test_events_of_a_failure_have_its_last_lines(world):
     assert last_lines(world, "twice", "rank_failed")[-1] == "line 29"
 
 
+def test_the_last_lines_are_those_of_the_last_attempt(world):
+    """After restarts: what earlier attempts printed is not among them, and they are shown once."""
+    answer = code(world, "sh", "-c", "echo attempt $TORCHELASTIC_RESTART_COUNT; exit 3", options=["--max-restarts", 2])
+    assert answer.stdout.splitlines() == ["attempt 0", "attempt 1", "attempt 2"], answer.stdout
+    shown = [line.strip() for line in answer.stderr.splitlines() if "attempt" in line]
+    assert shown == ["attempt 2"], answer.stderr
+    assert "last lines of" in answer.stderr, answer.stderr
+    log = (world.folder / "job" / "logs" / "worker1.0.log").read_text()
+    assert "program starts" not in log, log
+
+
 def test_the_first_failure_wins(world):
     """A rank that fails because another one did is not the one that is named."""
     second = ("trap 'exit 9' TERM; while :; do sleep 0.1; done")

@@ -3,7 +3,7 @@
 import collections
 import re
 
-from launches import PYTHON
+from launches import PYTHON, kill_now
 from world import eventually
 
 RANKS, LINES = 64, 2000
@@ -82,6 +82,21 @@ def test_a_detached_launch_logs_a_line_once(world):
     world.run("stop", "--job-dir", job.folder)
     lines = sorted(line for line in world.run(*tail).stdout.splitlines() if "only once" in line)
     assert lines == ["[worker1.0] only once", "[worker2.0] only once"], lines
+
+
+def test_a_coordinator_that_takes_over_logs_no_line_again(world):
+    """The output of the ranks is in their logs alone, also under the coordinator that they choose after the first."""
+    job = world.job(words=["sh", "-c", "echo a rank speaks; sleep 1000"], options=["-n", 2, "--elastic"]).start()
+    job.wait_line("a rank speaks", 2)
+    kill_now(job.process.pid)
+    job.process.wait()
+    job.process = None
+    job.wait_for_term(2)
+    tail = ["tail-logs", "--job-dir", job.folder, "--no-follow"]
+    eventually(lambda: world.run(*tail).stdout.count("0] a rank speaks") >= 4, "both ranks are heard again", 60)
+    world.run("stop", "--job-dir", job.folder)
+    lines = [line for line in world.run(*tail).stdout.splitlines() if "a rank speaks" in line]
+    assert set(lines) == {"[worker1.0] a rank speaks", "[worker2.0] a rank speaks"}, lines
 
 
 def test_long_lines_and_odd_bytes(world):

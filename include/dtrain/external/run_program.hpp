@@ -24,6 +24,7 @@ struct RunContext {
   Path job_folder;
   std::vector<std::string> environment;  // of the program, without the variables that run_program() adds
   std::function<bool()> interrupted{};   // whether the job ends because the user interrupted it; any thread
+  std::function<void()> before_start{};  // called before each start of the program, when none of its processes is left
   std::string mark;  // NAME=value, in the environment of all processes started here, and of no other
 };
 

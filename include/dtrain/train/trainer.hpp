@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <dtrain/backend/backend.hpp>
+#include <dtrain/base/enum_names.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/comm/communicator.hpp>
 #include <dtrain/data/loader.hpp>
@@ -134,6 +135,8 @@ enum class CheckpointFormat {
   safetensors,
   mxnet,  // at the end of an epoch, MXNet's files beside those of safetensors
 };
+inline constexpr EnumName<CheckpointFormat> kCheckpointFormatNames[] = {{CheckpointFormat::safetensors, "safetensors"},
+                                                                        {CheckpointFormat::mxnet, "mxnet"}};
 
 struct TrainerOptions {
   std::uint32_t epochs = 1;  // train until so many epochs are complete

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
-#include <limits>
 #include <optional>
 #include <thread>
 #include <tuple>
@@ -15,6 +14,7 @@
 #include <dtrain/base/stop.hpp>
 #include <dtrain/launcher/waiting_agents.hpp>
 
+#include "decide_enlist.hpp"
 #include "job/spec/job_client.hpp"
 #include "job/spec/process_facts.hpp"
 #include "life_sign.hpp"
@@ -28,11 +28,8 @@ using WaitClock = std::chrono::steady_clock;
 using elastic::HostPhase;
 using launcher::WaitingState;
 
-constexpr int kAnyNumberOfSignals = std::numeric_limits<int>::max();
 constexpr auto kWaiterLook = 200ms;
 constexpr auto kAskInterval = 1s;  // from one question to the coordinator to the next
-// An order becomes visible within so many questions.
-constexpr int kLooksAtLost = 5;
 constexpr std::size_t kLongestName = 253;
 
 void check_name(const std::string& host) {
@@ -53,19 +50,11 @@ Json edit(const char* what, const std::string& host) {
   return Json::object({{"ask", "edit-hosts"}, {what, Json::array({host})}, {"any_number", true}});
 }
 
-bool has_worker(std::optional<HostPhase> phase) {
-  return phase == HostPhase::preparing || phase == HostPhase::ready || phase == HostPhase::member;
-}
-// The coordinator waits, or has given the host up.
-bool is_out(std::optional<HostPhase> phase) {
-  return phase == HostPhase::drained || phase == HostPhase::failed || phase == HostPhase::quarantined;
-}
-
-// What this host has to do with the coordinators of the folder. Each coordinator is asked until it has answered; after
-// that the host leaves the decision to it, so a user may remove the host from the job.
-class Membership {
+// The place of this host in the lists of the folder's coordinators. Each coordinator is asked until it has answered;
+// after that the host leaves the decision to it, so a user may remove the host from the job.
+class HostListing {
  public:
-  Membership(const JobFolder& folder, const std::string& host, Reporter& reporter)
+  HostListing(const JobFolder& folder, const std::string& host, Reporter& reporter)
       : folder_(folder), host_(host), reporter_(reporter) {}
 
   void look(bool has_agent) {
@@ -114,7 +103,7 @@ class Membership {
   bool is_settled(const CoordinatorFile& file) const { return settled_ == key_of(file); }
 
   std::optional<CoordinatorFile> coordinator() const {
-    if (!is_listed(folder_.coordinator())) return std::nullopt;
+    if (!is_listed_or_throw(folder_.coordinator())) return std::nullopt;
     auto file = read_coordinator(folder_);
     return file && !file->over() && file->launcher == config::Launcher::folder ? std::move(file) : std::nullopt;
   }
@@ -124,24 +113,24 @@ class Membership {
     return phase == HostPhase::starting || phase == HostPhase::absent;
   }
 
-  // False: ask again later. A host that has come back does not wait for the end of its quarantine, nor for the agent of
-  // an order that was taken before.
+  // False: ask again later.
   bool enlist(const CoordinatorFile& file, bool has_agent) {
     const Json list = asked(file, Json::object({{"ask", "list"}}));
     if (!list.at("elastic").as_bool()) return true;
-    const auto phase = phase_in(list, host_);
-    const bool is_former = is_new_ && !has_agent;
-    if (phase == HostPhase::leaving || (is_former && has_worker(phase))) return false;
-    const bool is_lost = is_former && phase == HostPhase::starting;
-    if (is_lost && ++looks_at_lost_ < kLooksAtLost) return false;
-    const bool has_failed = is_lost || is_out(phase);
-    if (has_failed && is_new_ && list.at("hosts").as_array().size() > 1) asked(file, edit("remove", host_));
-    if (!phase || (has_failed && is_new_)) {
+    HostSeen seen{.has_other_hosts = list.at("hosts").as_array().size() > 1,
+                  .phase = phase_in(list, host_),
+                  .is_new = is_new_,
+                  .has_agent = has_agent};
+    if (awaits_order(seen)) ++looks_at_order_;
+    seen.looks_at_order = looks_at_order_;
+    const Enlist decision = decide_enlist(seen);
+    if (decision == Enlist::remove_then_add) asked(file, edit("remove", host_));
+    if (decision == Enlist::add || decision == Enlist::remove_then_add) {
       asked(file, edit("add", host_));
       has_added_ = true;
       reporter_.note(fmt::format("{} asks coordinator {} to join", host_, file.term));
     }
-    return true;
+    return decision != Enlist::wait;
   }
 
   const JobFolder& folder_;
@@ -149,7 +138,7 @@ class Membership {
   Reporter& reporter_;
   WaitClock::time_point next_{};
   Key settled_{};
-  int looks_at_lost_ = 0;
+  int looks_at_order_ = 0;
   bool has_added_ = false;
   bool is_new_ = true;  // this process has settled with no coordinator yet
 };
@@ -161,7 +150,7 @@ class Waiter {
       : files_(folder.path),
         host_(host),
         reporter_(reporter),
-        membership_(folder, host, reporter),
+        listing_(folder, host, reporter),
         agents_(files_, host, [&reporter](const std::string& line) { reporter.note(line); }),
         life_(folder, host) {}
   ~Waiter() { forget_own(files_, host_); }
@@ -175,7 +164,7 @@ class Waiter {
       had_agent_ = had_agent_ || agents_.any();
       const WaitingState state = agents_.any() ? WaitingState::in_job : WaitingState::waiting;
       if (is_due(state) && is_written_ && !agents_.any()) give_way(files_, host_);
-      membership_.look(agents_.any());
+      listing_.look(agents_.any());
       renew_if_due(state);
       std::this_thread::sleep_for(kWaiterLook);
     }
@@ -194,7 +183,7 @@ class Waiter {
     agents_.refuse_orders();
     agents_.send(SIGTERM);
     int heard = stop_signal() == SIGUSR1 ? 2 : 1;  // the SIGTERM after a SIGUSR1 asks for nothing new
-    while (agents_.any() && !membership_.has_left()) {
+    while (agents_.any() && !listing_.has_left()) {
       agents_.look();
       renew_if_due(WaitingState::in_job);
       if (stop_signals() > heard) {
@@ -203,7 +192,7 @@ class Waiter {
       }
       std::this_thread::sleep_for(kWaiterLook);
     }
-    membership_.leave_list(had_agent_);
+    listing_.leave_list(had_agent_);
   }
 
   void renew_if_due(WaitingState state) {
@@ -230,7 +219,7 @@ class Waiter {
   const launcher::WaitingFolder files_;
   const std::string& host_;
   Reporter& reporter_;
-  Membership membership_;
+  HostListing listing_;
   launcher::WaitingAgents agents_;
   LifeSign life_;
   WaitingState shown_ = WaitingState::left;
@@ -249,14 +238,14 @@ std::optional<launcher::WaitingHost> find(const JobFolder& folder, const std::st
 launcher::WaitingHost found(const JobFolder& folder, const std::string& host) {
   if (auto waiting = find(folder, host)) return *waiting;
   throw Error(fmt::format("{}: {} does not wait there", folder.path.string(), host),
-              fmt::format("start it with `dtrain hosts join --job-dir {}`", folder.path.string()));
+              fmt::format("start it with `{}`", folder.command("hosts join")));
 }
 
 }  // namespace
 
 ExitCode wait_in_folder(const JobFolder& folder, const std::string& host, Reporter& reporter) {
   check_name(host);
-  watch_stop_signals(kAnyNumberOfSignals);
+  watch_stop_signals(kEverySignal);
   watch_stop_signal(SIGUSR1);
   make_folder(folder.path);
   await_free_name(launcher::WaitingFolder(folder.path), host);

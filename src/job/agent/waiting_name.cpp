@@ -50,11 +50,8 @@ bool is_own(const WaitingHost& shown) {
 void await_free_name(const launcher::WaitingFolder& files, const std::string& host, std::chrono::milliseconds watch) {
   const auto first = files.find(host);
   if (!first || is_own(*first)) return;
-  if (is_here(*first)) {
-    if (seconds_since_1970() - first->time < launcher::kRenewInterval.count()) throw name_is_used(*first);
-  } else if (is_of_this_machine(*first)) {
-    return;  // it has ended
-  }
+  if (is_here(*first)) throw name_is_used(*first);  // also where it stands still: it may go on at any time
+  if (is_of_this_machine(*first)) return;           // it has ended
   for (const auto until = NameClock::now() + watch; NameClock::now() < until && stop_signals() == 0;) {
     std::this_thread::sleep_for(kNameLook);
     const auto now = files.find(host);

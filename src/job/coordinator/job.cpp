@@ -102,15 +102,17 @@ ExitCode answer_detached(const Detached::Outcome& outcome, const JobFolder& fold
     return ExitCode::ok;
   }
   reporter.answer(fmt::format("the job runs: process {}, folder {}", outcome.pid, where));
-  reporter.answer(fmt::format("  dtrain hosts list --job-dir {}", where));
-  reporter.answer(fmt::format("  dtrain tail-logs --job-dir {}", where));
-  reporter.answer(fmt::format("  dtrain stop --job-dir {}", where));
+  for (const char* next : {"hosts list", "tail-logs", "stop"}) reporter.answer("  " + folder.command(next));
   return ExitCode::ok;
+}
+
+std::string log_follows(const JobFolder& folder) {
+  return fmt::format("its log follows; `{}` shows the output of the workers as well", folder.command("tail-logs"));
 }
 
 // A process that was started again where an agent's machine has the coordinator meanwhile.
 ExitCode follow(const JobFolder& folder, Reporter& reporter) {
-  reporter.note(fmt::format("{}: the job runs; its log follows", folder.path.string()));
+  reporter.note(fmt::format("{}: the job runs; {}", folder.path.string(), log_follows(folder)));
   watch_stop_signals(2);
   return JobWatch(folder, reporter).until_over();
 }
@@ -120,7 +122,7 @@ std::unique_ptr<JobWork> work_from_document(const Json& document, const JobFolde
   const config::RunSpec spec = config::run_spec_from_json(document);
   enter_folder(spec);
   if (const auto* program = std::get_if<config::ProgramSpec>(&spec.work)) {
-    return std::make_unique<ProgramWork>(*program, reporter);
+    return std::make_unique<ProgramWork>(*program, folder, reporter);
   }
   TrainRun run = run_of(std::get<config::TrainSpec>(spec.work));
   run.prefix_lock = lock_prefix_again(run.options);
@@ -138,7 +140,7 @@ ExitCode run_job(const JobStart& start, const MakeWork& make_work, Reporter& rep
     try {
       return coordinate_here(start, make_work, reporter, [] {});
     } catch (const Replaced& replaced) {
-      reporter.note(fmt::format("{}; its log follows", replaced.what()));
+      reporter.note(fmt::format("{}; {}", replaced.what(), log_follows(folder)));
     }
     return watch.until_over();
   }

@@ -10,6 +10,7 @@
 #include <dtrain/base/signals.hpp>
 #include <dtrain/base/with_hint.hpp>
 #include <dtrain/launcher/kubernetes.hpp>
+#include <dtrain/net/ssh.hpp>
 
 namespace dtrain::job {
 namespace {
@@ -47,7 +48,8 @@ ExitCode exit_code_of(const JobEnd& end, const JobWork& work) {
 
 std::string what_next(ExitCode code, JobWork& work) {
   if (code == ExitCode::refused && work.job().is_over_ssh()) {
-    return fmt::format("`dtrain run -H {} -- true` tries the hosts alone", work.job().hostfile->string());
+    return fmt::format("`dtrain run -H {} -- true` tries the hosts alone",
+                       net::shell_quoted(work.job().hostfile->string()));
   }
   return work.what_next();
 }
@@ -55,7 +57,10 @@ std::string what_next(ExitCode code, JobWork& work) {
 void report(const elastic::Failure& failure, const JobFolder& folder, Reporter& reporter) {
   reporter.warn(fmt::format("the first failure was {}{}: {}", failure.host,
                             failure.rank >= 0 ? fmt::format(" (rank {})", failure.rank) : "", failure.reason));
-  for (const std::string& line : failure.last_lines) reporter.warn("  " + line);
+  const bool shown = failure.lines_shown && !reporter.options().quiet;  // a quiet reporter shows no note
+  if (!shown) {
+    for (const std::string& line : failure.last_lines) reporter.warn("  " + line);
+  }
   reporter.note(fmt::format("Its output is in {}", folder.logs().string()));
 }
 
@@ -99,8 +104,7 @@ void refuse_next_pod(const Error& error, const JobEnd& end) {
   if (of_stop && end.asked && end.signals == 0 && environment(launcher::kPodVariable)) throw EndedInPod(error);
 }
 
-Replaced::Replaced(const std::string& what, const JobFolder& folder)
-    : Error(what, fmt::format("dtrain hosts list --job-dir {}", folder.path.string())) {}
+Replaced::Replaced(const std::string& what, const JobFolder& folder) : Error(what, folder.command("hosts list")) {}
 
 void refuse_if_replaced(const JobFolder& folder, std::uint64_t term) {
   std::optional<CoordinatorFile> file;

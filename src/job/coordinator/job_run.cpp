@@ -5,7 +5,6 @@
 
 #include <csignal>
 #include <cstdio>
-#include <limits>
 #include <set>
 #include <utility>
 
@@ -13,7 +12,6 @@
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/event_kind.hpp>
-#include <dtrain/base/process.hpp>
 #include <dtrain/base/secret.hpp>
 #include <dtrain/base/signals.hpp>
 #include <dtrain/base/stop.hpp>
@@ -23,6 +21,7 @@
 #include <dtrain/net/addresses.hpp>
 #include <dtrain/net/channel.hpp>
 
+#include "agent_pool_options.hpp"
 #include "client_side_starts.hpp"
 #include "credential_forwarder.hpp"
 #include "job/spec/job_client.hpp"
@@ -37,7 +36,6 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto kTick = 50ms;
-constexpr int kEverySignal = std::numeric_limits<int>::max();
 constexpr std::size_t kTokenBytes = 32;
 // Time for the agents to connect to a coordinator that takes over, and time after the last one where some do not come.
 constexpr elastic::CollectTimes kCollectTimes{.wait = 2s, .quiet = 500ms};
@@ -97,9 +95,9 @@ struct JobRun::State {
     token = order ? order->token : to_hex(unpredictable_bytes(kTokenBytes));
     term = order ? order->election.term : elastic::GenerationJournal(folder.journal()).term() + 1;
     if (work.uses_s3()) credentials.emplace(net::AwsSettings{});
-    elastic::NetworkAgentPool agent_pool(loop, starts, agent_pool_options(), [this](elastic::AgentPoolEvent event) {
-      hear(std::move(event), elastic::Moment::now());
-    });
+    elastic::NetworkAgentPool agent_pool(
+        loop, starts, agent_pool_options(work, folder, order, token, term),
+        [this](elastic::AgentPoolEvent event) { hear(std::move(event), elastic::Moment::now()); });
     if (order) {
       inherit(agent_pool);
     } else {
@@ -165,36 +163,6 @@ struct JobRun::State {
                                 follow_tags();
                                 tick();
                               });
-  }
-
-  elastic::NetworkAgentPoolOptions agent_pool_options() {
-    const elastic::Policy policy = policy_of(work);
-    elastic::NetworkAgentPoolOptions options{.token = token,
-                                             .job_folder = std::filesystem::absolute(folder.path),
-                                             .job = order ? order->document : work.document(),
-                                             .admission_check = admission_check_options(job),
-                                             .notice_url = job.notice_url};
-    options.silence = connection_silence(job, policy);
-    if (job.is_on_other_machines()) {
-      options.bind_address = net::kAnyAddress;
-      options.environment = travelling_environment(own_environment(), job.environment);
-      if (work.uses_s3()) options.environment = with_variables(far_environment({}), *options.environment);
-      options.keep_agents_environment = true;
-      options.folder = job.sync_to;
-      options.join_deadline = kRemoteStart;
-    } else if (!job.environment.empty()) {
-      options.environment = with_variables(own_environment(), job.environment);
-    }
-    options.term = term;
-    options.outlive = survives();
-    options.patience = policy.hold_timeout;
-    options.grace = policy.worker_grace;
-    if (work.shows_output()) {
-      options.on_output = [this](const std::string& host, int slot, OutputStream stream, std::string_view line) {
-        work.show_output(fmt::format("{}.{}", host, slot), stream, line);
-      };
-    }
-    return options;
   }
 
   elastic::CoordinatorOptions coordinator_options() {
@@ -263,6 +231,7 @@ struct JobRun::State {
                          .port = agent_pool.port(),
                          .launcher = job.used_launcher(),
                          .sync = synced_folder(job, folder),
+                         .started_in = std::filesystem::current_path(),
                          .token = token,
                          .term = term,
                          .survives = survives(),
@@ -278,8 +247,7 @@ struct JobRun::State {
     return file;
   }
 
-  // A folder that cannot be written now must not end a job that trains: its workers run, and their agents know the
-  // port.
+  // A folder that cannot be written now must not end a job that trains: the agents of its workers know the port.
   void publish() {
     try {
       write_coordinator(folder, about);

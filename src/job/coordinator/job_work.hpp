@@ -33,7 +33,8 @@ class JobWork {
   virtual void show(const Json& report) = 0;
   // Called several times a second: writes what show() could not write. Throws Error if that still fails.
   virtual void catch_up() = 0;
-  // Whether output of the workers is shown as it comes. `worker`: its host, with its slot if the host has several.
+  // Whether output of the workers is shown as it comes, where somebody reads it. `worker`: its host, with its slot if
+  // the host has several.
   virtual bool shows_output() const = 0;
   virtual void show_output(const std::string& worker, OutputStream stream, std::string_view line) = 0;
   // Called when all workers are done.

@@ -2,13 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <utility>
 
+#include <dtrain/base/clock.hpp>
+#include <dtrain/base/error.hpp>
 #include <dtrain/base/event_kind.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/elastic/records.hpp>
 #include <dtrain/external/run_program.hpp>
 
 #include "config/shard_choice.hpp"
@@ -19,6 +23,25 @@ namespace {
 
 // Every change restarts all programs: changes within this time become one.
 constexpr std::chrono::seconds kBetweenChanges{3};
+
+bool begins_a_job(const Json& event) {
+  const Json* list = event_kind(event) == EventKind::hosts ? event.find("list") : nullptr;
+  return list && *list == Json(1);
+}
+
+// Since the first host list of the job that was begun last in this folder; 0: not known.
+std::chrono::seconds age_of_job(const JobFolder& folder) {
+  const auto now = std::chrono::system_clock::now();
+  std::chrono::system_clock::time_point begun = now;
+  try {
+    for (const Json& event : elastic::read_events(folder.events())) {
+      if (!begins_a_job(event)) continue;
+      if (const auto time = unix_time_of(event.find_text("time"))) begun = std::chrono::system_clock::time_point(*time);
+    }
+  } catch (const Error&) {  // the folder is not available now
+  }
+  return std::chrono::floor<std::chrono::seconds>(std::max(now, begun) - begun);
+}
 
 config::LaunchOptions with_most_workers(config::LaunchOptions options, int workers) {
   if (options.job.elastic && options.job.max_workers == 0)
@@ -41,8 +64,10 @@ ProgramWork::ProgramWork(config::LaunchOptions options, external::Program progra
       reporter_(reporter),
       hosts_(hosts.hosts.size()) {}
 
-ProgramWork::ProgramWork(const config::ProgramSpec& spec, Reporter& reporter)
-    : options_(spec.options), program_(spec.program), reporter_(reporter) {}
+ProgramWork::ProgramWork(const config::ProgramSpec& spec, const JobFolder& folder, Reporter& reporter)
+    : options_(spec.options), program_(spec.program), reporter_(reporter) {
+  begun_ -= age_of_job(folder);
+}
 
 Json ProgramWork::document() const {
   return to_json(config::make_run_spec(config::ProgramSpec{.options = options_, .program = program_}));

@@ -16,8 +16,8 @@ class ProgramWork final : public JobWork {
  public:
   ProgramWork(config::LaunchOptions options, external::Program program, const elastic::HostList& hosts,
               Reporter& reporter);
-  // For a coordinator that takes over.
-  ProgramWork(const config::ProgramSpec& spec, Reporter& reporter);
+  // For a coordinator that takes over the job of this folder, whose events say when it began.
+  ProgramWork(const config::ProgramSpec& spec, const JobFolder& folder, Reporter& reporter);
 
   const config::JobOptions& job() const override { return options_.job; }
   Json document() const override;
@@ -28,10 +28,7 @@ class ProgramWork final : public JobWork {
   void begin(int workers) override;
   void show(const Json& report) override;
   void catch_up() override {}  // show() only prints
-  // A detached coordinator writes to a log beside those of the ranks, which have their output.
-  bool shows_output() const override {
-    return !(options_.hides_stdout && options_.hides_stderr) && !options_.job.detach;
-  }
+  bool shows_output() const override { return !(options_.hides_stdout && options_.hides_stderr); }
   void show_output(const std::string& worker, OutputStream stream, std::string_view line) override;
   void end() override;
   void fail(const elastic::Failure* first, const std::string& reason, ExitCode code) override;

@@ -10,6 +10,7 @@
 #include "job/report/run_records.hpp"
 #include "job/spec/job_client.hpp"
 #include "job/spec/queued_attempt.hpp"
+#include "job/spec/settle_run.hpp"
 #include "train_work.hpp"
 
 namespace dtrain::job {

@@ -51,7 +51,7 @@ void JobWatch::pass_signals_on() {
     ask_to_stop(folder_, stop_reason(stop_signal()), heard > 1);
   } catch (const RemoteError& error) {
     throw Interrupted(stop_signal(), error.what(),
-                      fmt::format("the job may go on; `dtrain stop --job-dir {}` ends it", folder_.path.string()));
+                      fmt::format("the job may go on; `{}` ends it", folder_.command("stop")));
   } catch (const Error&) {  // it ended meanwhile
   }
 }

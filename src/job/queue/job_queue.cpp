@@ -15,6 +15,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/own_files.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/net/ssh.hpp>
 
 #include "job/spec/process_facts.hpp"
 
@@ -75,7 +76,7 @@ std::vector<int> numbers_in(const Path& folder) {
 int last_number_in(const Path& folder) {
   const std::vector<int> numbers = numbers_in(folder);
   const int present = numbers.empty() ? 0 : numbers.back();
-  if (!is_listed(folder / kLastNumber)) return present;
+  if (!is_listed_or_throw(folder / kLastNumber)) return present;
   return std::max(present, static_cast<int>(parse_integer(trim(read_file(folder / kLastNumber))).value_or(0)));
 }
 
@@ -144,7 +145,7 @@ FileLock JobQueue::lock_submissions() const {
 int JobQueue::submit(const ManagedSpec& spec, bool down_when_done) {
   make_queue_folder(folder_);
   const FileLock lock = lock_submissions();
-  if (is_listed(folder_ / kClosed)) {
+  if (is_listed_or_throw(folder_ / kClosed)) {
     throw UsageError(fmt::format("the queue {} takes no jobs: its cluster is going down, as --down-when-done asked for",
                                  folder_.string()),
                      spec.cluster.empty() ? "" : fmt::format("dtrain cluster up {} starts it again", spec.cluster));
@@ -224,11 +225,16 @@ std::vector<QueuedJob> JobQueue::read() {
   return jobs;
 }
 
+std::string JobQueue::command(std::string_view words) const {
+  return cluster_.empty() ? fmt::format("dtrain {} --job-queue {}", words, net::shell_quoted(folder_.string()))
+                          : fmt::format("dtrain {} --cluster {}", words, cluster_);
+}
+
 QueuedJob JobQueue::at(int number) {
   const std::vector<int> numbers = numbers_in(folder_);
   if (std::ranges::find(numbers, number) != numbers.end()) return read_job(number);
   throw UsageError(fmt::format("there is no job {} in the queue {}", number, folder_.string()),
-                   "dtrain jobs list shows the jobs");
+                   fmt::format("`{}` shows the jobs", command("jobs list")));
 }
 
 void JobQueue::write(const QueuedJob& job, const JobRecord& record) {
@@ -240,7 +246,7 @@ bool JobQueue::cancel(int number, bool now) {
   if (!job.spec) throw DataError(job.problem, fmt::format("remove {} to forget the job", job.folder.string()));
   if (job.record.is_over()) {
     throw UsageError(fmt::format("job {} is over: {}", number, enum_name(kJobStateNames, job.record.state)),
-                     fmt::format("dtrain jobs show {} shows how it ended", number));
+                     fmt::format("`{}` shows how it ended", command(fmt::format("jobs show {}", number))));
   }
   if (job.cancelled && (job.cancelled_now || !now)) return false;
   write_file_atomic(job.folder / kCancel, now ? kAtOnce : "", 0644);
@@ -252,7 +258,7 @@ void JobQueue::forget(int number) {
   const QueuedJob job = at(number);
   if (is_held(job.attempt_lock()) || (job.spec && !job.record.is_over())) {
     throw UsageError(fmt::format("job {} is not over: it is {}", number, enum_name(kJobStateNames, job.record.state)),
-                     fmt::format("dtrain jobs cancel {} ends it", number));
+                     fmt::format("`{}` ends it", command(fmt::format("jobs cancel {}", number))));
   }
   write_file_atomic(folder_ / kLastNumber, fmt::format("{}\n", last_number_in(folder_)));
   // Under a name that is no job's, so that what is left by an interruption is not one.
@@ -298,11 +304,11 @@ bool JobQueue::close() {
 }
 
 bool JobQueue::is_closed_here() const {
-  return is_listed(folder_ / kClosed) && trim(read_file(folder_ / kClosed)) == this_boot();
+  return is_listed_or_throw(folder_ / kClosed) && trim(read_file(folder_ / kClosed)) == this_boot();
 }
 
 void JobQueue::open() {
-  if (!is_listed(folder_ / kClosed)) return;
+  if (!is_listed_or_throw(folder_ / kClosed)) return;
   const FileLock lock = lock_submissions();
   std::error_code gone;
   std::filesystem::remove(folder_ / kDownWhenDone, gone);

@@ -17,6 +17,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "decide_jobs.hpp"
@@ -41,8 +42,11 @@ struct QueuedJob {
 
 class JobQueue {
  public:
-  explicit JobQueue(Path folder) : folder_(std::move(folder)) {}
+  // `cluster`: whose queue it is, as commands choose it; empty: they choose it by its folder.
+  explicit JobQueue(Path folder, std::string cluster = {}) : folder_(std::move(folder)), cluster_(std::move(cluster)) {}
   const Path& folder() const { return folder_; }
+  // "dtrain jobs list --job-queue 'my queue'", or --cluster NAME: the words with this queue, as a shell takes them.
+  std::string command(std::string_view words) const;
 
   // Adds a job and returns its number. Throws UsageError if the queue is closed, and what shares_prefix() throws, and
   // Error if the disk takes no more; nothing of the job stays then.
@@ -74,7 +78,7 @@ class JobQueue {
   bool goes_down() const { return is_listed(folder_ / "down-when-done"); }
   // Closes the queue; false: a job came meanwhile.
   bool close();
-  // Whether this machine has closed it, since it was started.
+  // Whether this machine has closed it, since it was started. Throws Error where the folder cannot be read.
   bool is_closed_here() const;
   // A machine that was started after the queue was closed takes jobs again.
   void open();
@@ -84,6 +88,7 @@ class JobQueue {
   QueuedJob read_job(int number) const;
 
   Path folder_;
+  std::string cluster_;
   std::map<int, QueuedJob> jobs_{};  // of the last look
 };
 

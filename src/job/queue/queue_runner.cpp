@@ -56,23 +56,29 @@ class QueueRunner {
     do {
       try {
         look();
+        if (is_done() || options_.is_over()) return end_;
         said.clear();
-        if (is_done()) return end_;
       } catch (const std::exception& error) {
-        if (said != error.what()) note(error.what());
-        said = error.what();
+        note_once(said, error);
       }
-    } while (pause_for(kBetweenLooks) && !options_.is_over());
+    } while (pause_for(kBetweenLooks));
     return end_;
   }
 
  private:
   std::optional<FileLock> wait_for_lock() {
-    for (bool said = false;; said = true) {
-      if (auto lock = queue_.take_runner_lock()) return lock;
-      if (!said) note(fmt::format("another runner acts on the queue {}; this one waits", options_.queue.string()));
-      if (is_done() || !pause_for(kBetweenLooks) || options_.is_over()) return std::nullopt;
+    auto lock = queue_.take_runner_lock();
+    if (!lock) note(fmt::format("another runner acts on the queue {}; this one waits", options_.queue.string()));
+    for (std::string said; !lock && pause_for(kBetweenLooks);) {
+      try {
+        if (is_done() || options_.is_over()) return std::nullopt;
+        lock = queue_.take_runner_lock();
+        said.clear();
+      } catch (const std::exception& error) {
+        note_once(said, error);
+      }
     }
+    return lock;
   }
 
   // Jobs that are left alone wait for another user's runner.
@@ -157,8 +163,7 @@ class QueueRunner {
       hold_ = hold ? hold->as_string() : std::string();
       problem_.clear();
     } catch (const Error& error) {
-      if (problem_ != error.what()) note(error.what());
-      problem_ = error.what();
+      note_once(problem_, error);
     }
   }
 
@@ -197,6 +202,12 @@ class QueueRunner {
   }
 
   void note(const std::string& line) const { options_.on_note(line); }
+
+  // `said`: what was said of the same matter before.
+  void note_once(std::string& said, const std::exception& error) const {
+    if (said != error.what()) note(error.what());
+    said = error.what();
+  }
 
   const RunnerOptions& options_;
   JobQueue queue_;

@@ -12,6 +12,7 @@ struct RunnerOptions {
   Path queue{};
   std::string cluster{};  // empty: jobs run on this machine
   std::function<void(const std::string&)> on_note = [](const std::string&) {};
+  // The functions below may throw: what cannot be known is a note, and is asked again.
   // Why no job may run now; empty: jobs may run.
   std::function<std::string()> hold = [] { return std::string(); };
   std::function<bool()> is_over = [] { return false; };  // true: the queue needs no runner any more

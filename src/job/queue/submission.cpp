@@ -26,11 +26,6 @@
 namespace dtrain::job {
 namespace {
 
-std::string chosen_cluster(const config::OptionSet& set) {
-  const config::Option* option = set.find("cluster");
-  return option ? option->given.value_or("") : "";
-}
-
 // This process's command line. What the user wanted of the answer here does not concern the job.
 std::vector<std::string> words_of_job(std::size_t program_words) {
   std::vector<std::string> words = own_arguments();
@@ -70,14 +65,12 @@ void check_down(const config::JobOptions& options, const ManagedSpec& spec) {
 }
 
 ExitCode submit(const config::JobOptions& options, const ManagedSpec& spec, Reporter& reporter) {
-  JobQueue queue(std::filesystem::absolute(*options.job_queue));
+  JobQueue queue(std::filesystem::absolute(*options.job_queue), spec.cluster);
   const int number = queue.submit(spec, options.down_when_done);
   const QueuedJob job = queue.at(number);
-  const std::string where = spec.cluster.empty() ? fmt::format("--job-queue {}", queue.folder().string())
-                                                 : fmt::format("--cluster {}", spec.cluster);
   if (!queue.has_runner()) {
     reporter.warn(spec.cluster.empty()
-                      ? fmt::format("the job waits for a runner: dtrain jobs run {} is not running", where)
+                      ? fmt::format("the job waits for a runner: `{}` is not running", queue.command("jobs run"))
                       : "the job waits for the runner of the queue, which the head starts again within seconds");
   }
   if (const std::string owner = owner_of(queue.folder()), own = owner_of(job.folder); owner != own) {
@@ -99,9 +92,9 @@ ExitCode submit(const config::JobOptions& options, const ManagedSpec& spec, Repo
     return ExitCode::ok;
   }
   reporter.answer(fmt::format("job {} is in the queue; its folder is {}", number, job.job_folder().path.string()));
-  reporter.answer(fmt::format("  dtrain jobs list {}", where));
-  reporter.answer(fmt::format("  dtrain jobs logs {} -f {}", number, where));
-  reporter.answer(fmt::format("  dtrain jobs cancel {} {}", number, where));
+  for (const std::string& next :
+       {std::string("jobs list"), fmt::format("jobs logs {} -f", number), fmt::format("jobs cancel {}", number)})
+    reporter.answer("  " + queue.command(next));
   return ExitCode::ok;
 }
 
@@ -162,6 +155,11 @@ void require_program(const std::vector<std::string>& words) {
 }
 
 }  // namespace
+
+std::string chosen_cluster(const config::OptionSet& set) {
+  const config::Option* option = set.find("cluster");
+  return option ? option->given.value_or("") : "";
+}
 
 void settle_queue(config::JobOptions& options, const config::OptionSet& set) {
   if (environment(kManagedVariable)) {

@@ -1,6 +1,8 @@
 // Gives a command to the queue that its options name, in the place of running it.
 #pragma once
 
+#include <string>
+
 #include <dtrain/base/reporter.hpp>
 
 #include "config/launch_options.hpp"
@@ -8,6 +10,8 @@
 
 namespace dtrain::job {
 
+// The --cluster whose queue the user chose; empty: none was named.
+std::string chosen_cluster(const config::OptionSet& set);
 // Settles whether the job runs here or is given to a queue: the process of an attempt runs it. There this also removes
 // the variables of the queue, which programs that the job starts would misunderstand, so call it before any child is
 // started. Throws UsageError for options of a queue where the job is given to none.

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <exception>
 
 #include <dtrain/base/ask_program.hpp>
 #include <dtrain/base/environment.hpp>
@@ -41,9 +42,9 @@ void remove_probes(const Path& folder) {
   }
 }
 
+// Throws std::filesystem::filesystem_error where the folder cannot be read.
 bool has_probe(const Path& folder) {
-  std::error_code ignored;
-  std::filesystem::directory_iterator entry(folder, ignored);
+  const std::filesystem::directory_iterator entry(folder);
   return std::any_of(std::filesystem::begin(entry), std::filesystem::end(entry),
                      [](const auto& one) { return one.path().filename().string().starts_with(kProbe); });
 }
@@ -97,7 +98,7 @@ static void remove_unused_key(const Path& folder) try {
   forget_key(folder);
   std::error_code ignored;
   std::filesystem::remove(folder / kClusterLock, ignored);
-} catch (const Error&) {  // no lock can be taken there, or the record of a cluster is damaged
+} catch (const std::exception&) {  // no lock can be taken there, or the record of a cluster cannot be read
 }
 
 FileLock lock_cluster(const Path& folder) {
@@ -161,7 +162,7 @@ Json answer_key(const RegisteredCluster& cluster) {
   const FileLock lock = lock_cluster(cluster.folder);
   const Path key = cluster.key();
   const std::string comment = fmt::format("dtrain cluster {}", cluster.name);
-  if (!is_listed(key)) ask_keygen({"-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", key.string()});
+  if (!is_listed_or_throw(key)) ask_keygen({"-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", key.string()});
   read_own_file(key);
   // Not from key.pub, which names any key that its writer likes.
   const std::vector<std::string> words = split(trim(ask_keygen({"-y", "-P", "", "-f", key.string()})), ' ');

@@ -6,6 +6,7 @@
 #include <dtrain/base/machine.hpp>
 #include <dtrain/base/pipe.hpp>
 #include <dtrain/base/process.hpp>
+#include <dtrain/base/signals.hpp>
 #include <dtrain/launcher/starter_launcher.hpp>
 
 #include "cluster_events.hpp"
@@ -24,12 +25,13 @@ class BudgetWatch {
  public:
   explicit BudgetWatch(Path folder) : folder_(std::move(folder)) {}
 
-  // Why no job may run; empty: there is no budget, or it is not spent.
+  // Why no job may run; empty: there is no budget, or it is not spent. Throws Error while the cluster's record cannot
+  // be read.
   std::string hold() {
     const auto now = std::chrono::steady_clock::now();
     if (now < next_count_) return hold_;
-    next_count_ = now + kBetweenCounts;
     const auto cluster = cluster::read_cluster(folder_);
+    next_count_ = now + kBetweenCounts;
     hold_.clear();
     if (!cluster || !cluster->budget) return hold_;
     const auto time =
@@ -75,10 +77,10 @@ void run_registered_queue(const std::string& name, const std::function<void(cons
              .on_note =
                  [&](const std::string& line) {
                    on_note(line);
-                   append_event(folder, line);
+                   if (const auto problem = attempt([&] { append_event(folder, line); })) on_note(problem->what());
                  },
              .hold = [&budget] { return budget.hold(); },
-             .is_over = [folder] { return !is_listed(folder / "cluster.json"); }});
+             .is_over = [folder] { return !is_listed_or_throw(folder / "cluster.json"); }});
 }
 
 }  // namespace dtrain::job

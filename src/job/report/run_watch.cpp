@@ -146,7 +146,7 @@ void show_opening(const TrainRun& run, int workers, Reporter& reporter) {
 
 void RunWatch::begin(int workers) {
   saw_begin_ = true;
-  if (board_ && !run_.options.resume) board_->forget_earlier();  // of another run in this folder
+  if (board_ && !run_.options.resume) board_->begin_anew();
   show_opening(run_, workers, reporter_);
   if (reporter_.json()) reporter_.answer_json(start_event(workers));
 }

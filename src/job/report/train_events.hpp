@@ -37,7 +37,11 @@ class BoardEvents final : public train::IgnoringObserver {
   // before that step stands there.
   BoardEvents(const Path& folder, const config::DataOptions& data, bool resumed, Reporter& reporter,
               StepNumbers earlier = {}, std::uint64_t begin = 0);
-  void forget_earlier() { numbers_ = {}; }
+  // This run begins at its first step: it goes on from no other in the folder, and replaces what follows that step too.
+  void begin_anew() {
+    numbers_ = {};
+    restarts_ = true;
+  }
   void on_first_batch(const data::Batch& batch) override;
   void on_step(const train::StepReport& report) override;
   void on_epoch(const train::EpochReport& report) override;

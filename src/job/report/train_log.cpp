@@ -17,9 +17,8 @@ void TrainLog::on_step(const train::StepReport& report) {
   if (report.step > 0 && report.step % every == 0) log_window(report);
   progress_.show(fmt::format("Epoch[{}]", report.epoch), report.step + 1, report.steps,
                  options_.local.any() ? "exchanges" : "steps",
-                 std::isnan(report.accuracy)
-                     ? fmt::format("loss {:.4f}", report.loss)
-                     : fmt::format("loss {:.4f} accuracy {:.4f}", report.loss, report.accuracy));
+                 {fmt::format("loss {:.4f}", report.loss),
+                  std::isnan(report.accuracy) ? std::string() : fmt::format("accuracy {:.4f}", report.accuracy)});
 }
 
 void TrainLog::add(const train::StepReport& report) {

@@ -49,7 +49,7 @@ CoordinatorFile running_coordinator(const JobFolder& folder, ReadCoordinator rea
   }
   if (file->over()) {
     throw Error(fmt::format("{}: the job has already ended: {}", where, file->ended),
-                fmt::format("`dtrain events --job-dir {}` shows what happened", where));
+                fmt::format("`{}` shows what happened", folder.command("events")));
   }
   return *file;
 }
@@ -227,7 +227,7 @@ void refuse_living_job(const JobFolder& folder) {
   if (const auto file = read_coordinator(folder); file && !answers(*file) && has_agents_of_unfinished_job(folder))
     throw without_coordinator(folder.path.string(), folder);
   throw Error(fmt::format("{}: a job runs there already", folder.path.string()),
-              fmt::format("use another --job-dir, or end it with `dtrain stop --job-dir {}`", folder.path.string()));
+              fmt::format("use another --job-dir, or end it with `{}`", folder.command("stop")));
 }
 
 bool answers(const CoordinatorFile& file) {

@@ -15,6 +15,7 @@
 #include <dtrain/base/json.hpp>
 #include <dtrain/base/own_files.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/net/ssh.hpp>
 
 #include "process_facts.hpp"
 
@@ -67,6 +68,10 @@ SyncedFolder synced_folder_from_json(const Json& json) {
 
 }  // namespace
 
+std::string JobFolder::command(std::string_view words) const {
+  return fmt::format("dtrain {} --job-dir {}", words, net::shell_quoted(path.string()));
+}
+
 std::optional<CoordinatorFile> read_coordinator(const JobFolder& folder) {
   if (!file_exists(folder.coordinator())) return std::nullopt;
   return coordinator_in(read_file(folder.coordinator()), folder.coordinator().string());
@@ -86,6 +91,7 @@ CoordinatorFile coordinator_in(const std::string& text, const std::string& sourc
   file.port = static_cast<std::uint16_t>(json.at("port").as_integer());
   file.launcher = enum_value(config::kLauncherNames, text_or_empty(json, "launcher")).value_or(file.launcher);
   if (const Json* sync = json.find("sync")) file.sync = synced_folder_from_json(*sync);
+  file.started_in = text_or_empty(json, "started_in");
   file.token = text_or_empty(json, "token");
   file.data = text_or_empty(json, "data");
   if (const Json* program = json.find("runs_program")) file.runs_program = program->as_bool();
@@ -107,6 +113,7 @@ void write_coordinator(const JobFolder& folder, const CoordinatorFile& file) {
                             {"host", file.host},
                             {"addresses", std::move(addresses)},
                             {"port", std::int64_t{file.port}},
+                            {"started_in", file.started_in.string()},
                             {"term", file.term},
                             {"survives", file.survives},
                             {"data", file.data},
@@ -142,7 +149,7 @@ FileLock coordinate(const JobFolder& folder) {
   const auto other = read_coordinator(folder);
   throw Error(fmt::format("{}: a job runs there already{}", folder.path.string(),
                           other ? fmt::format(" (process {} on {})", other->pid, other->host) : ""),
-              fmt::format("use another --job-dir, or end it with `dtrain stop --job-dir {}`", folder.path.string()));
+              fmt::format("use another --job-dir, or end it with `{}`", folder.command("stop")));
 }
 
 bool is_held(const Path& lock) { return is_locked(lock, LOCK_SH); }

@@ -38,6 +38,8 @@ struct JobFolder {
   Path coordinator() const { return path / "coordinator.json"; }
   Path lock() const { return path / "coordinator.lock"; }
   Path agents_lock() const { return path / "agents.lock"; }  // held by each agent on the coordinator's machine
+  // "dtrain stop --job-dir 'my job'": the words with this folder, as a shell takes them.
+  std::string command(std::string_view words) const;
 };
 
 // The folder with the records of a training in one process that saves checkpoints of this prefix.
@@ -58,6 +60,8 @@ struct CoordinatorFile {
   std::uint16_t port = 0;
   config::Launcher launcher = config::Launcher::automatic;  // how agents are started; automatic: unknown
   SyncedFolder sync{};
+  // The folder in which the user began the job, to which its paths are relative; empty: unknown.
+  Path started_in{};
   std::string token{};        // empty when the job is over
   std::uint64_t term = 0;     // term of this coordinator, counted over all coordinators of the job
   bool survives = false;      // true: another coordinator takes over when this one is lost

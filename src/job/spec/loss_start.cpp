@@ -51,17 +51,26 @@ std::size_t label_of(const std::string& text, const std::vector<std::string>& na
 
 std::vector<float> weights_in_file(const Path& file, const std::vector<std::string>& names, int classes) {
   std::vector<float> weights(static_cast<std::size_t>(classes), 1.0f);
+  std::vector<std::size_t> lines(weights.size(), 0);  // that weigh the classes; 0: none
   for (const CsvRow& row : parse_csv(read_file(file), file.string())) {
     const std::string where = fmt::format("{}:{}", file.string(), row.line);
     const auto weight = row.fields.size() == 2 ? parse_number(trim(row.fields[1])) : std::nullopt;
     if (!weight || !(*weight >= 0) || !std::isfinite(static_cast<float>(*weight))) {
       throw DataError(where + ": is not CLASS,WEIGHT with a weight from 0 to 3e38");
     }
+    std::size_t label = 0;
     try {
-      weights[label_of(std::string(trim(row.fields[0])), names, classes)] = static_cast<float>(*weight);
+      label = label_of(std::string(trim(row.fields[0])), names, classes);
     } catch (const DataError& error) {
       throw DataError(fmt::format("{}: {}", where, error.what()), error.hint());
     }
+    if (lines[label] > 0) {
+      throw DataError(fmt::format("{}: class {} has a weight already, on line {}", where,
+                                  data::label_text(static_cast<std::int64_t>(label), names), lines[label]),
+                      "leave one of the two lines out");
+    }
+    lines[label] = row.line;
+    weights[label] = static_cast<float>(*weight);
   }
   if (std::ranges::all_of(weights, [](float weight) { return weight == 0; })) {
     throw DataError(file.string() + ": every class weighs 0, so that nothing could be learned",
@@ -94,16 +103,36 @@ nn::SoftmaxLoss chosen_loss(const config::OptionSet& set, const TrainRun& run, n
   return loss;
 }
 
+// A cut below all targets, or above them, leaves nothing to tell classes apart.
+void require_targets(const nn::SoftmaxLoss& loss, int classes) {
+  const double smoothing = loss.label_smoothing, threshold = loss.target_threshold;
+  const double least = smoothing / classes, most = least + (1 - smoothing);
+  if (threshold >= 1 || (threshold >= least && threshold < most)) return;
+  throw UsageError(
+      fmt::format("--bce-target-thresh {}: with {} classes and --label-smoothing {}, targets are {:.4g} to {:.4g}, and "
+                  "all of them would become {}",
+                  loss.target_threshold, classes, loss.label_smoothing, least, most, threshold < least ? 1 : 0),
+      fmt::format("give a share from {:.4g} up to, but without, {:.4g}; or 1, which takes targets as they are", least,
+                  most));
+}
+
 }  // namespace
 
-void settle_loss(const config::OptionSet& set, TrainRun& run, Reporter& reporter) {
+void settle_loss(const config::OptionSet& set, bool resumes, TrainRun& run, Reporter& reporter) {
   const auto given = std::ranges::find_if(kLossOptions, [&](const char* name) { return set.chosen(name); });
   if (given == kLossOptions.end()) return;
   const nn::SoftmaxLoss before = nn::loss_of(run.graph), loss = chosen_loss(set, run, before);
   if (set.chosen("bce-target-thresh") && loss.kind != nn::LossKind::sigmoid) {
     throw UsageError("--bce-target-thresh: softmax cross-entropy takes targets as they are", "add --bce-loss");
   }
-  if (run.start && run.options.resume && loss != before) {
+  const bool cuts_targets = loss.kind == nn::LossKind::sigmoid && loss.target_threshold < 1;
+  if (cuts_targets) require_targets(loss, run.graph.classes());
+  if (cuts_targets && loss.label_smoothing > 0 && set.chosen("label-smoothing") && !run.options.mix.any()) {
+    reporter.warn(
+        "--label-smoothing has no effect beside --bce-target-thresh: without --mixup and --cutmix, the target of an "
+        "image's own class becomes 1 and any other 0");
+  }
+  if (resumes && loss != before) {
     throw UsageError(fmt::format("--{}: the checkpoint was trained with another loss", *given),
                      fmt::format("leave --{} out to resume, or begin a new run with --load-epoch", *given));
   }

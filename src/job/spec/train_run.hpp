@@ -1,5 +1,5 @@
 // A training run with all decisions made: final options, agreement with the checkpoint, network, files. The process
-// that the user started makes them once; workers of a job get the run as a document.
+// that the user started makes them once, with settle_run(); workers of a job get the run as a document.
 #pragma once
 
 #include <functional>
@@ -38,10 +38,6 @@ data::RemoteOptions remote_of_run(Reporter& reporter, std::shared_ptr<const net:
 data::RemoteOptions with_cache(const TrainRun& run);
 // Whether any file of the run is behind s3://.
 bool uses_s3(const TrainRun& run);
-
-// Makes all decisions of a run. Throws errors that the user must see before anything runs: UsageError, DataError.
-// options.compute.hosts is set already; `workers`: number at the start, for the choice of V.
-TrainRun settle_run(const config::TrainOptions& given, const config::OptionSet& set, int workers, Reporter& reporter);
 
 // What travels of the run; looks at its files.
 config::TrainSpec spec_of(const TrainRun& run);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include <dtrain/backend/checks.hpp>
@@ -149,6 +150,8 @@ std::optional<Start> find_start(const config::TrainOptions& options, const confi
 
 namespace {
 
+constexpr double kMostEpochs = std::numeric_limits<int>::max();
+
 struct Shown {
   explicit Shown(const config::TrainOptions& values) {
     config::bind(set, options);
@@ -180,6 +183,7 @@ std::vector<OtherRate> other_rates(const train::Checkpoint& start, const config:
   saved.options.optimizer = start.job.optimizer;
   saved.options.schedule = start.job.schedule;
   mine.options.schedule.total_epochs = options.epochs;
+  saved.options.epochs = static_cast<int>(std::min(start.job.schedule.total_epochs, kMostEpochs));
   std::vector<OtherRate> others;
   for (const config::Option& option : saved.set.options()) {
     const std::string name = option.name(), first = option.show(), now = mine.set.find(name)->show();
@@ -189,8 +193,27 @@ std::vector<OtherRate> other_rates(const train::Checkpoint& start, const config:
   return others;
 }
 
+// At one place of a run, a schedule that ends with the run has other rates for other lengths.
+static void note_other_length(const train::Checkpoint& start, const config::OptionSet& set,
+                              const config::TrainOptions& options, Reporter& reporter) {
+  const nn::Schedule& saved = start.job.schedule;
+  nn::Schedule mine = options.schedule;
+  mine.total_epochs = options.epochs;
+  const bool chose_length = options.resume && !options.benchmark && set.chosen("num-epochs");
+  if (!chose_length || saved.kind != mine.kind || saved.kind == nn::ScheduleKind::step) return;
+  const auto has_rates = [](const nn::Schedule& each) { return each.total_epochs > each.warmup_epochs; };
+  if (saved.total_epochs == mine.total_epochs || !has_rates(saved) || !has_rates(mine)) return;
+  const std::uint64_t seen = start.cursor.samples_seen, epoch = std::max<std::uint64_t>(start.job.samples, 1);
+  const double before = saved.rate(seen, epoch), now = mine.rate(seen, epoch);
+  if (before == now) return;
+  reporter.note(
+      fmt::format("The {} schedule takes {} in the place of {}: the learning rate was {:.4g} and becomes {:.4g}",
+                  nn::schedule_name(mine.kind), count_text(options.epochs, "epoch"), saved.total_epochs, before, now));
+}
+
 void warn_of_other_rates(const train::Checkpoint& start, const config::OptionSet& set,
                          const config::TrainOptions& options, Reporter& reporter) {
+  note_other_length(start, set, options, reporter);
   std::vector<OtherRate> others = other_rates(start, set, options);
   const auto first = find_first_run(options, set);
   if (first && start.cursor.samples_seen > 0)

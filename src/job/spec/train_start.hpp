@@ -39,13 +39,14 @@ std::optional<Start> find_start(const config::TrainOptions& options, const confi
 
 // The options of optimizer and schedule by which a resumed run learns in another way than the checkpoint did, though
 // the user did not choose them: those of the first run were left out. Silent about what cannot be compared, such as the
-// rates of two optimizers, or a warm-up that is fitted to the run. Pure.
+// rates of two optimizers, or a warm-up that is fitted to the run. The number of epochs is among them. Pure.
 struct OtherRate {
   std::string option, saved, mine;  // texts of the value; empty: none
   friend bool operator==(const OtherRate&, const OtherRate&) = default;
 };
 std::vector<OtherRate> other_rates(const train::Checkpoint& start, const config::OptionSet& set,
                                    const config::TrainOptions& options);
+// Warns of these and of other_options(), and notes where another number of epochs that the user chose moves the rate.
 void warn_of_other_rates(const train::Checkpoint& start, const config::OptionSet& set,
                          const config::TrainOptions& options, Reporter& reporter);
 

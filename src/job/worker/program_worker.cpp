@@ -1,6 +1,7 @@
 #include "program_worker.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <stdexcept>
@@ -35,6 +36,15 @@ comm::EndpointOptions endpoint_options(const elastic::WorkerJob& me, const confi
   return options;
 }
 
+// What the program printed before is no reason for what happens from here on. A stream that cannot be written has no
+// reader.
+void tell_agent_of_start() {
+  const std::string mark = std::string(elastic::kProgramStarts) + '\n';
+  for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) {
+    [[maybe_unused]] const ssize_t written = ::write(stream, mark.data(), mark.size());
+  }
+}
+
 external::RunContext run_context(const elastic::WorkerJob& me, const external::Program& program, AgentLink& link) {
   return {.host = me.host,
           .slot = me.slot,
@@ -44,6 +54,7 @@ external::RunContext run_context(const elastic::WorkerJob& me, const external::P
           .job_folder = me.job_folder,
           .environment = own_environment(),
           .interrupted = [&link] { return link.stop_reason() == stop_reason(SIGINT); },
+          .before_start = tell_agent_of_start,
           .mark = fmt::format("DTRAIN_PROGRAM={}.{}.", program.job, me.worker)};
 }
 

@@ -159,8 +159,9 @@ ExitCode run_worker(Reporter& reporter) {
   run.remote = remote_of_run(reporter, link.delegated());
   train::TrainerOptions options = worker_options(run, me);
   const std::optional<int> gpu = config::gpu_of_slot(run.options.compute, me.slot);
-  reporter.note(fmt::format("worker {} on {}, process {}, {}{} threads", me.worker, me.host, ::getpid(),
-                            gpu ? fmt::format("GPU {}, ", *gpu) : "", run.options.compute.threads));
+  reporter.note(fmt::format("worker {} on {}, process {}, {}{}", me.worker, me.host, ::getpid(),
+                            gpu ? fmt::format("GPU {}, ", *gpu) : "",
+                            count_text(run.options.compute.threads, "thread")));
   const FileDescriptor slot = pin_to_numa_node(run.options.compute.threads, reporter);
 
   comm::Endpoint endpoint(endpoint_options(me, run.options));

@@ -27,15 +27,15 @@ struct RunContext {
   ResizingExecutable* resizing;  // what computes, where images grow; else null
   GroupedExecutable* grouped;    // what computes, where each step has a size of its own; else null
   data::Loader& training;
-  data::Loader* validation;
+  data::Loader* validation;  // null: none
   elastic::Membership& membership;
   const TrainerOptions& options;
   Saver& saver;
   RankZeroReporter& reporter;
-  LedgerWriter* ledger;
-  ShardMemory* shards;  // where parameters live on servers; else null
-  bool began_trained;   // the run began with a checkpoint
-  Cursor start;         // of that checkpoint, or of the run; a generation may have found a later one
+  LedgerWriter* ledger;  // where samples are recorded; else null
+  ShardMemory* shards;   // where parameters live on servers; else null
+  bool began_trained;    // the run began with a checkpoint
+  Cursor start;          // of that checkpoint, or of the run; a generation may have found a later one
 };
 
 // Throws Diverged naming the step and its learning rate. `way_out`: way_out_of_divergence().

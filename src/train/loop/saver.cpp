@@ -359,7 +359,7 @@ CheckpointName Saver::name_of(const Cursor& cursor) const {
 }
 
 std::string Saver::last_good_words() const {
-  if (last_good_.empty()) return "none was saved since this start of the run";
+  if (last_good_.empty()) return "this process has saved none since it started";
   const auto age = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - last_good_at_);
   return fmt::format("the last good one is {} ({} s old)", last_good_.string(), age.count());
 }

@@ -69,23 +69,22 @@ class Run {
         saver_(graph, outer(executable), options, training),
         reporter_(observer),
         sync_(graph, outer(executable), membership, options, training, validation, start),
-        context_{graph,
-                 outer(executable),
-                 local_of(executable, options),
-                 holding_.get(),
-                 dynamic_cast<ResizingExecutable*>(&executable),
-                 dynamic_cast<GroupedExecutable*>(&executable),
-                 training,
-                 validation,
-                 membership,
-                 options,
-                 saver_,
-                 reporter_,
-                 nullptr,
-                 options.servers.any() ? &shards_ : nullptr,
-                 start && start->cursor != Cursor{},
-                 run_.cursor} {
-    if (options.ledger) context_.ledger = &ledger_.emplace(*options.ledger);
+        context_{.graph = graph,
+                 .executable = outer(executable),
+                 .local = local_of(executable, options),
+                 .holding = holding_.get(),
+                 .resizing = dynamic_cast<ResizingExecutable*>(&executable),
+                 .grouped = dynamic_cast<GroupedExecutable*>(&executable),
+                 .training = training,
+                 .validation = validation,
+                 .membership = membership,
+                 .options = options,
+                 .saver = saver_,
+                 .reporter = reporter_,
+                 .ledger = options.ledger ? &ledger_.emplace(*options.ledger) : nullptr,
+                 .shards = options.servers.any() ? &shards_ : nullptr,
+                 .began_trained = start && start->cursor != Cursor{},
+                 .start = run_.cursor} {
     if (options.warm_up) {
       const int block = validation ? options.evaluation_block : 0;
       const std::string probe = computed_probe(context_, block);
@@ -203,7 +202,7 @@ class Run {
   StateSync sync_;
   std::optional<LedgerWriter> ledger_;
   ShardMemory shards_;
-  RunContext context_;
+  const RunContext context_;  // borrows from the members above
   std::uint64_t generation_ = 0;
 };
 

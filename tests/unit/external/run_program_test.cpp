@@ -48,6 +48,20 @@ class ForeignRun : public testing::Test {
 
 TEST_F(ForeignRun, IsDoneWhenTheProgramIs) { EXPECT_EQ(run("test $WORLD_SIZE = 1").how, Ended::How::done); }
 
+TEST_F(ForeignRun, SaysThatTheProgramStartsBeforeItDoes) {
+  int starts = 0;
+  RunContext context = here();
+  context.before_start = [&] {
+    ++starts;
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "ran"));
+  };
+  Program program;
+  program.command = {"sh", "-c", "touch " + (folder_ / "ran").string()};
+  program.job = "test";
+  EXPECT_EQ(run_program(program, context, *elastic::make_fixed_membership(comm::make_single())).how, Ended::How::done);
+  EXPECT_EQ(starts, 1);
+}
+
 TEST_F(ForeignRun, FailsAsTheProgramDoes) {
   const Ended code = run("exit 3");
   EXPECT_EQ(code.how, Ended::How::failed);

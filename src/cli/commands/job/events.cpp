@@ -48,6 +48,13 @@ void add_durations(std::string_view key, const Json& value, std::vector<std::str
   }
 }
 
+// "loss=0.5", and "boxes.ap=0.25 boxes.ap50=0.5" of an object.
+void add_facts(const std::string& name, const Json& value, std::vector<std::string>& facts) {
+  if (value.is_null()) return;
+  if (!value.is_object()) return facts.push_back(fmt::format("{}={}", name, text_of(value)));
+  for (const auto& [key, part] : value.as_object()) add_facts(fmt::format("{}.{}", name, key), part, facts);
+}
+
 // What is known of the event besides its number, time and kind: facts first, durations behind them.
 std::string details_of(const Json& event) {
   std::vector<std::string> facts, durations;
@@ -56,7 +63,7 @@ std::string details_of(const Json& event) {
     if (key.ends_with("seconds")) {
       add_durations(key, value, durations);
     } else {
-      facts.push_back(fmt::format("{}={}", key, text_of(value)));
+      add_facts(key, value, facts);
     }
   }
   if (durations.empty()) return join(facts, " ");

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <dtrain/base/text.hpp>
+#include <dtrain/net/ssh.hpp>
 
 #include "cli/command.hpp"
 #include "cli/commands/job/host_words.hpp"
@@ -40,10 +41,9 @@ ExitCode act(const DrainCommand& options, const config::OptionSet&, Reporter& re
   job::ask_coordinator(options.job, request);
   if (!reporter.json()) {
     for (const std::string& host : names)
-      reporter.note(fmt::format(
-          "{0} leaves at the next step; its line stays in {1}. `dtrain hosts add {0} --job-dir {2}` takes it "
-          "back",
-          host, options.job.hosts().string(), options.job.path.string()));
+      reporter.note(fmt::format("{} leaves at the next step; its line stays in {}. `{}` takes it back", host,
+                                options.job.hosts().string(),
+                                options.job.command("hosts add " + net::shell_quoted(host))));
   } else {
     reporter.answer_json(Json::object(
         {{"schema", "dtrain.hosts-drain/1"}, {"drained", json_texts(names)}, {"file", options.job.hosts().string()}}));

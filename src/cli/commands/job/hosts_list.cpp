@@ -3,6 +3,7 @@
 #include <dtrain/base/text.hpp>
 
 #include "cli/command.hpp"
+#include "cli/commands/cluster/cluster_cloud.hpp"
 #include "cli/settings.hpp"
 #include "config/job_options.hpp"
 #include "job/spec/job_client.hpp"
@@ -30,11 +31,13 @@ std::string text_of_member(const Json& host, std::string_view key) {
   return value && value->is_string() && !value->as_string().empty() ? value->as_string() : "-";
 }
 
-void answer_row(const Json& host, Reporter& reporter) {
+std::vector<std::string> row_of(const Json& host) {
   const double speed = host.at("samples_per_second").as_number();
-  reporter.answer(fmt::format("{:<20}{:<13}{:<8}{:<18}{:<16}{:>10}", host.at("name").as_string(),
-                              host.at("state").as_string(), joined(host.at("ranks")), joined(host.at("pids")),
-                              text_of_member(host, "address"), speed > 0 ? fmt::format("{:.0f}", speed) : "-"));
+  return {host.at("name").as_string(), host.at("state").as_string(),    joined(host.at("ranks")),
+          joined(host.at("pids")),     text_of_member(host, "address"), speed > 0 ? fmt::format("{:.0f}", speed) : "-"};
+}
+
+void answer_reasons(const Json& host, Reporter& reporter) {
   for (const char* key : {"reason", "next"}) {
     const std::string text = text_of_member(host, key);
     if (text != "-") reporter.answer(fmt::format("    {}{}", key == std::string_view("next") ? "next: " : "", text));
@@ -68,24 +71,31 @@ void answer_table(const Json& document, Reporter& reporter) {
                               count_text(document.at("workers").as_integer(), "worker"), step_size_text(document),
                               document.at("samples_per_second").as_number(), document.at("samples_seen").dump(),
                               document.at("goodput_percent").as_number()));
-  reporter.answer(reporter.paint_answer(Style::heading, fmt::format("{:<20}{:<13}{:<8}{:<18}{:<16}{:>10}", "HOST",
-                                                                    "STATE", "RANKS", "PIDS", "ADDRESS", "SAMPLES/S")));
-  for (const Json& host : document.at("hosts").as_array()) answer_row(host, reporter);
+  const auto& hosts = document.at("hosts").as_array();
+  std::vector<std::vector<std::string>> rows{{"HOST", "STATE", "RANKS", "PIDS", "ADDRESS", "SAMPLES/S"}};
+  for (const Json& host : hosts) rows.push_back(row_of(host));
+  const std::vector<std::string> lines = aligned(rows);
+  reporter.answer(reporter.paint_answer(Style::heading, lines.front()));
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    reporter.answer(lines[i + 1]);
+    answer_reasons(hosts[i], reporter);
+  }
 }
 
 // The coordinator's advice names no folder, because each user may call it otherwise.
-std::string with_folder(const std::string& command, const Path& folder) {
-  const bool is_command = command.starts_with("dtrain ") && folder != ".";
-  return is_command ? fmt::format("{} --job-dir {}", command, folder.string()) : command;
+std::string with_folder(const std::string& advice, const job::JobFolder& job) {
+  constexpr std::string_view kProgram = "dtrain ";
+  const bool is_command = advice.starts_with(kProgram) && job.path != ".";
+  return is_command ? job.command(std::string_view(advice).substr(kProgram.size())) : advice;
 }
 
 // Reasons and advice of libraries name settings.
-void name_flags(Json& document, const Path& folder) {
+void name_flags(Json& document, const job::JobFolder& job) {
   Json hosts = Json::array();
   for (Json host : document.at("hosts").as_array()) {
     for (const char* key : {"reason", "next"}) {
       if (const std::string text = text_of_member(host, key); text != "-")
-        host[key] = with_folder(with_flags(text), folder);
+        host[key] = with_folder(with_flags(text), job);
     }
     hosts.push_back(std::move(host));
   }
@@ -96,7 +106,7 @@ void name_flags(Json& document, const Path& folder) {
 
 ExitCode act(const ListCommand& options, const config::OptionSet&, Reporter& reporter) {
   Json document = job::ask_coordinator(options.job, Json::object({{"ask", "list"}}));
-  name_flags(document, options.job.path);
+  name_flags(document, options.job);
   if (reporter.json()) {
     reporter.answer_json(document);
   } else {

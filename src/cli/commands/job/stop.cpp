@@ -9,7 +9,6 @@
 #include <dtrain/base/signals.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/base/text.hpp>
-#include <dtrain/net/ssh.hpp>
 
 #include "cli/command.hpp"
 #include "cli/commands/jobs/queue_choice.hpp"
@@ -100,8 +99,7 @@ std::string how_it_stopped(const job::CoordinatorFile& record, const std::string
 
 std::string place_of_reason(const job::JobFolder& job, const job::CoordinatorFile& record, const QueuedStop& queued) {
   if (queued) {
-    return fmt::format("`dtrain jobs logs {} --job-queue {}` says why", queued->number,
-                       net::shell_quoted(queued->queue.folder().string()));
+    return fmt::format("`{}` says why", queued->queue.command(fmt::format("jobs logs {}", queued->number)));
   }
   if (record.has_log) return job.coordinator_log().string() + " says why";
   return "the terminal of the job's command says why";

@@ -21,9 +21,9 @@ void bind(config::OptionSet& set, JobsCancelCommand& options) {
   set.add("--now", options.now, "kill all processes of the job at once, without a checkpoint").flag_only = true;
 }
 
-ExitCode act(const JobsCancelCommand& options, const config::OptionSet&, Reporter& reporter) {
+ExitCode act(const JobsCancelCommand& options, const config::OptionSet& set, Reporter& reporter) {
   watch_stop_signals();
-  job::JobQueue queue = open_queue(options.queue);
+  job::JobQueue queue = open_queue(options.queue, set);
   if (!queue.cancel(options.job, options.now)) {
     reporter.note(fmt::format("job {} is being cancelled already; waits for its end", options.job));
   }

@@ -31,13 +31,14 @@ void bind(config::OptionSet& set, JobsForgetCommand& options) {
   bind_queue(set, options.queue);
 }
 
-std::vector<int> named_jobs(const std::string& words) {
+std::vector<int> named_jobs(const std::string& words, const job::JobQueue& queue) {
   std::vector<int> numbers;
   for (const std::string& word : split(words, ' ')) {
     if (word.empty()) continue;
     const auto number = parse_integer(word);
     if (!number || *number < 1 || *number > 999'999'999) {
-      throw UsageError(fmt::format("'{}' is no number of a job", word), "dtrain jobs list shows the jobs");
+      throw UsageError(fmt::format("'{}' is no number of a job", word),
+                       fmt::format("`{}` shows the jobs", queue.command("jobs list")));
     }
     numbers.push_back(static_cast<int>(*number));
   }
@@ -92,15 +93,15 @@ Forgotten forget_all(job::JobQueue& queue, const std::vector<int>& numbers, Repo
   return result;
 }
 
-ExitCode act(const JobsForgetCommand& options, const config::OptionSet&, Reporter& reporter) {
+ExitCode act(const JobsForgetCommand& options, const config::OptionSet& set, Reporter& reporter) {
   const int ways = (options.days ? 1 : 0) + (options.automatic ? 1 : 0) + (options.jobs.empty() ? 0 : 1);
   if (ways != 1) {
     throw UsageError("jobs forget: which jobs?", "give their numbers, or --older-than DAYS, or --automatic DAYS");
   }
-  job::JobQueue queue = open_queue(options.queue);
+  job::JobQueue queue = open_queue(options.queue, set);
   if (options.automatic) return set_automatic(queue, *options.automatic, options.yes, reporter);
-  const std::vector<int> numbers =
-      options.days ? job::jobs_over_for(queue.read(), *options.days, unix_now().count()) : named_jobs(options.jobs);
+  const std::vector<int> numbers = options.days ? job::jobs_over_for(queue.read(), *options.days, unix_now().count())
+                                                : named_jobs(options.jobs, queue);
   if (!numbers.empty()) {
     require_consent(options.yes,
                     fmt::format("remove the logs and records of job {}? Checkpoints stay, unless they are in {}",

@@ -21,8 +21,8 @@ std::vector<std::string> row_of(const job::QueuedJob& job) {
           std::to_string(job.record.attempts), job::command_text(*job.spec) + why};
 }
 
-ExitCode act(const JobsListCommand& options, const config::OptionSet&, Reporter& reporter) {
-  job::JobQueue queue = open_queue(options.queue);
+ExitCode act(const JobsListCommand& options, const config::OptionSet& set, Reporter& reporter) {
+  job::JobQueue queue = open_queue(options.queue, set);
   const std::vector<job::QueuedJob> jobs = queue.read();
   const bool has_runner = queue.has_runner();
   if (reporter.json()) {

@@ -69,9 +69,9 @@ class LogPrinter {
   std::uint64_t position_ = 0;
 };
 
-ExitCode act(const JobsLogsCommand& options, const config::OptionSet&, Reporter& reporter) {
+ExitCode act(const JobsLogsCommand& options, const config::OptionSet& set, Reporter& reporter) {
   watch_stop_signals();
-  job::JobQueue queue = open_queue(options.queue);
+  job::JobQueue queue = open_queue(options.queue, set);
   job::QueuedJob job = queue.at(options.job);
   LogPrinter printer(job, reporter);
   if (job.spec && job.record.attempts == 0) {

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <dtrain/base/error.hpp>
-#include <dtrain/net/ssh.hpp>
 
 #include "cli/command.hpp"
 #include "config/job_options.hpp"
@@ -37,9 +36,8 @@ Path folder_of_queue(const JobsRunCommand& options, Reporter& reporter) {
   }
   reporter.note(fmt::format("{} is a new, empty queue{}", folder.string(),
                             options.until_empty ? ""
-                                                : fmt::format("; the runner waits for jobs: dtrain train --detach "
-                                                              "--job-queue {} gives it one",
-                                                              net::shell_quoted(given.string()))));
+                                                : fmt::format("; the runner waits for jobs: `{}` gives it one",
+                                                              job::JobQueue(given).command("train --detach"))));
   return folder;
 }
 

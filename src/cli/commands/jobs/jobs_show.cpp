@@ -18,8 +18,8 @@ void bind(config::OptionSet& set, JobsShowCommand& options) {
   bind_queue(set, options.queue);
 }
 
-ExitCode act(const JobsShowCommand& options, const config::OptionSet&, Reporter& reporter) {
-  job::JobQueue queue = open_queue(options.queue);
+ExitCode act(const JobsShowCommand& options, const config::OptionSet& set, Reporter& reporter) {
+  job::JobQueue queue = open_queue(options.queue, set);
   const job::QueuedJob job = queue.at(options.job);
   if (reporter.json()) {
     reporter.answer_json(job_document(job));
@@ -43,6 +43,7 @@ ExitCode act(const JobsShowCommand& options, const config::OptionSet&, Reporter&
   line("begun", time_text(job.record.begun));
   line("next try", job.record.state == job::JobState::waiting ? time_text(job.record.not_before) : "");
   line("ended", time_text(job.record.ended));
+  line("exit code", job.record.is_over() && job.record.attempts > 0 ? std::to_string(job.record.exit_code) : "");
   return ExitCode::ok;
 }
 

@@ -28,9 +28,9 @@ std::vector<job::QueuedJob> jobs_of(job::JobQueue& queue, const std::optional<in
 }
 
 // The exit code of the first job that did not end well.
-ExitCode act(const JobsWaitCommand& options, const config::OptionSet&, Reporter& reporter) {
+ExitCode act(const JobsWaitCommand& options, const config::OptionSet& set, Reporter& reporter) {
   watch_stop_signals();
-  job::JobQueue queue = open_queue(options.queue);
+  job::JobQueue queue = open_queue(options.queue, set);
   ExitCode code = ExitCode::ok;
   Json list = Json::array();
   for (job::QueuedJob& job : jobs_of(queue, options.job)) {

@@ -11,6 +11,7 @@
 #include <dtrain/launcher/agent_registry.hpp>
 
 #include "config/job_options.hpp"
+#include "job/queue/submission.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -37,15 +38,15 @@ Path whole_folder(const Path& given) {
   return folder.has_filename() ? folder : folder.parent_path();
 }
 
-job::JobQueue open_queue(const QueueChoice& choice) {
+job::JobQueue open_queue(const QueueChoice& choice, const config::OptionSet& set) {
   if (choice.folder) {
     const Path folder = whole_folder(*choice.folder);
-    if (is_listed(folder)) return job::JobQueue(folder);
+    if (is_listed(folder)) return job::JobQueue(folder, job::chosen_cluster(set));
     throw UsageError(fmt::format("--job-queue {}: no such folder", choice.folder->string()),
                      "dtrain train --detach --job-queue FOLDER makes a queue with its first job");
   }
   if (const auto registry = launcher::read_agent_registry(launcher::kAgentRegistryFile))
-    return job::JobQueue(job::queue_of_cluster(registry->shared_folder, registry->cluster));
+    return job::JobQueue(job::queue_of_cluster(registry->shared_folder, registry->cluster), registry->cluster);
   throw UsageError("which queue? This machine is no node of a cluster",
                    "add --cluster NAME, or --job-queue FOLDER for a queue on this machine");
 }

@@ -22,7 +22,7 @@ void bind_job_number(config::OptionSet& set, int& number);
 // As the user gave it: absolute then, and without the slash that a shell puts behind the name of a folder.
 Path whole_folder(const Path& given);
 // Throws UsageError if no queue is chosen, or the chosen folder does not exist.
-job::JobQueue open_queue(const QueueChoice& choice);
+job::JobQueue open_queue(const QueueChoice& choice, const config::OptionSet& set);
 
 std::string state_name(const job::QueuedJob& job);  // "unreadable" for a job that this program cannot read
 std::string time_text(std::int64_t seconds);        // UTC; "-" for 0

@@ -117,14 +117,26 @@ TEST_F(JobEndTest, AFailureIsReportedAndGivesTheExitCodeOfTheWork) {
             (std::vector<std::string>{"the first failure was w1 (rank 2): exit code 7", "  last words"}));
 }
 
+TEST_F(JobEndTest, ShowsTheLinesOfTheFirstFailureOnce) {
+  elastic::Failure failure;
+  failure.last_lines = {"last words"};
+  failure.lines_shown = true;
+  const JobEnd end{.finish = {ExitCode::failed, "too many failures"}, .first_failure = failure};
+  EXPECT_THROW(conclude(end), Error);
+  EXPECT_EQ(reporter_.warnings.size(), 1u);
+  RecordingReporter quiet({.quiet = true});
+  EXPECT_THROW(job::conclude(end, work_, {"folder"}, quiet), Error);
+  EXPECT_EQ(quiet.warnings.size(), 2u) << "it showed no note";
+}
+
 TEST_F(JobEndTest, RefusedHostsOfSshHaveAHintOfTheirOwn) {
   work_.options.launcher = config::Launcher::ssh;
-  work_.options.hostfile = "hosts.txt";
+  work_.options.hostfile = "my hosts.txt";
   try {
     conclude({.finish = {ExitCode::refused, "no host"}, .first_failure = {}});
     FAIL() << "it must throw";
   } catch (const Error& error) {
-    EXPECT_EQ(error.hint(), "`dtrain run -H hosts.txt -- true` tries the hosts alone");
+    EXPECT_EQ(error.hint(), "`dtrain run -H 'my hosts.txt' -- true` tries the hosts alone");
   }
 }
 

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <dtrain/elastic/records.hpp>
+
 #include "common/recording_reporter.hpp"
+#include "common/temporary_folder.hpp"
 #include "coordinator/job_policy.hpp"
 
 namespace dtrain::job {
@@ -16,18 +19,24 @@ TEST(ProgramWork, GivesItsRanksTheWholeGraceWhenTheJobStops) {
   spec.program.grace = 600s;
   spec.program.save_signal = 10;
   spec.program.save_timeout = 50s;
-  const elastic::Policy policy = policy_of(ProgramWork(spec, reporter));
+  const elastic::Policy policy = policy_of(ProgramWork(spec, {}, reporter));
   EXPECT_EQ(policy.stop_timeout, elastic::Policy{}.stop_timeout + 650s);
   EXPECT_EQ(policy.leave_timeout, elastic::Policy{}.leave_timeout + 650s);
   EXPECT_EQ(policy.worker_grace, elastic::Policy{}.worker_grace + 650s);
 }
 
-TEST(ProgramWork, ShowsTheOutputOfItsRanksToAUserOnly) {
+TEST(ProgramWork, CountsTheTimeOfATakenOverJobFromItsBegin) {
+  const TemporaryFolder folder;
   RecordingReporter reporter;
-  config::ProgramSpec spec;
-  EXPECT_TRUE(ProgramWork(spec, reporter).shows_output());
-  spec.options.job.detach = true;
-  EXPECT_FALSE(ProgramWork(spec, reporter).shows_output());
+  const auto now = std::chrono::system_clock::now();
+  const auto list = [](auto time, int number) {
+    return Json::object({{"time", elastic::format_time(time)}, {"event", "hosts"}, {"list", number}}).dump() + "\n";
+  };
+  const std::string events = list(now - 9h, 1) + list(now - 2h, 1) + list(now - 1h, 2) + "torn";
+  write_file_atomic(folder / "events.jsonl", events);
+  ProgramWork({}, {folder.path()}, reporter).end();
+  ASSERT_EQ(reporter.notes.size(), 1u);
+  EXPECT_TRUE(reporter.notes[0].starts_with("All ranks are done, 2:00:0")) << reporter.notes[0];
 }
 
 }  // namespace

@@ -238,6 +238,22 @@ TEST_F(JobQueueTest, CancelsOnceAndRefusesWhatIsOverOrUnknown) {
   EXPECT_NE(message_of([&] { queue_.cancel(2, false); }).find("no job 2"), std::string::npos);
 }
 
+TEST(JobQueue, IsNamedInCommandsAsItIsChosen) {
+  EXPECT_EQ(JobQueue("/q").command("jobs list"), "dtrain jobs list --job-queue /q");
+  EXPECT_EQ(JobQueue("/my queue").command("jobs list"), "dtrain jobs list --job-queue '/my queue'");
+  EXPECT_EQ(JobQueue("/efs/q", "demo").command("jobs show 7"), "dtrain jobs show 7 --cluster demo");
+}
+
+TEST_F(JobQueueTest, NamesItselfWhereThereIsNoSuchJob) {
+  queue_.submit(spec_of_test(), false);
+  try {
+    queue_.at(9);
+    FAIL() << "it must throw";
+  } catch (const UsageError& error) {
+    EXPECT_NE(error.hint().find(queue_.command("jobs list")), std::string::npos) << error.hint();
+  }
+}
+
 TEST_F(JobQueueTest, HasOneRunner) {
   EXPECT_FALSE(queue_.has_runner());
   const auto lock = queue_.take_runner_lock();

@@ -1,6 +1,7 @@
 #include "registered/preparation.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,6 +24,7 @@ class PreparationTest : public ::testing::Test {
   static Path folder_of(const Json& placed) { return placed.at("folder").as_string(); }
   static void unplace(const Json& placed) { answer_unplace(Json::object({{"probe", placed.at("probe").as_string()}})); }
 
+  const Path& shared() const { return shared_.path(); }
   Path folder_to_be() const { return shared_ / "dtrain-jobs/lab"; }
   // What the refusal of the folder says; "": it is taken.
   std::string refusal() const {
@@ -54,6 +56,20 @@ TEST_F(PreparationTest, TheKeyOfAClusterStays) {
                           .own_key = true});
   unplace(placed);
   EXPECT_TRUE(std::filesystem::exists(folder_of(placed) / "key"));
+}
+
+// As root is on a file server that gives it no rights: it may write there and not read.
+TEST_F(PreparationTest, TheKeyStaysWhereTheFolderCannotBeRead) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can play another user";
+  const Json placed = place();
+  write_key(placed);
+  const Path folder = folder_of(placed);
+  for (const auto& [path, mode] : {std::pair{folder, 0733}, {folder / "cluster.lock", 0666}, {shared(), 0755}})
+    ASSERT_EQ(::chmod(path.c_str(), static_cast<mode_t>(mode)), 0);
+  ::setfsuid(4711);
+  unplace(placed);
+  ::setfsuid(0);
+  EXPECT_TRUE(std::filesystem::exists(folder / "key"));
 }
 
 TEST_F(PreparationTest, TheKeyStaysWhileAnotherCommandMayUseIt) {

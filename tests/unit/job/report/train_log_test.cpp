@@ -84,23 +84,28 @@ TEST(BoardEvents, AreWrittenLaterWhereTheDiskIsFull) {
 }
 
 // As TensorBoard's event.proto: session_log (7) {status (1): START}.
-TEST(BoardEvents, OfAResumedRunReplaceTheOlderOnesFromItsFirstStep) {
+TEST(BoardEvents, OfAResumedOrNewRunReplaceTheOlderOnesFromItsFirstStep) {
   const std::string restart = "\x3a\x02\x08\x01";
   const config::DataOptions data;
   RecordingReporter reporter;
-  for (const bool resumed : {false, true}) {
+  const auto check = [&](bool resumed, bool anew) {
     const TemporaryFolder folder;
     {
       BoardEvents events(folder.path(), data, resumed, reporter);
+      if (anew) events.begin_anew();
       events.on_step({});
       events.on_step({});
     }
+    const bool restarts = resumed || anew;
     const std::string all = all_events(folder.path());
     const std::size_t first = all.find(restart);
-    EXPECT_EQ(first != all.npos, resumed);
+    EXPECT_EQ(first != all.npos, restarts);
     EXPECT_EQ(all.rfind(restart), first) << "once";
-    EXPECT_LT(resumed ? first : 0, all.find("train/loss"));
-  }
+    EXPECT_LT(restarts ? first : 0, all.find("train/loss"));
+  };
+  check(false, false);
+  check(true, false);
+  check(false, true);
 }
 
 }  // namespace

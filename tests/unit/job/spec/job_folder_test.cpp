@@ -36,6 +36,30 @@ TEST_F(JobFolderTest, ACoordinatorIsFoundAgain) {
   EXPECT_FALSE(file->over());
 }
 
+TEST(JobFolder, IsNamedInCommandsAsAShellTakesIt) {
+  EXPECT_EQ(JobFolder{"/efs/job"}.command("stop"), "dtrain stop --job-dir /efs/job");
+  EXPECT_EQ(JobFolder{"my job's"}.command("hosts list"), "dtrain hosts list --job-dir 'my job'\\''s'");
+}
+
+TEST_F(JobFolderTest, CommandsOfRefusalsCanBePasted) {
+  const JobFolder spaced{folder_.path / "my job"};
+  make_folder(spaced.path);
+  write_coordinator(spaced, {.ended = "done"});
+  try {
+    ask_coordinator(spaced, Json::object({{"ask", "list"}}));
+    FAIL() << "it must throw";
+  } catch (const Error& error) {
+    EXPECT_NE(error.hint().find("--job-dir '" + spaced.path.string() + "'"), std::string::npos) << error.hint();
+  }
+}
+
+TEST_F(JobFolderTest, SaysWhereTheJobWasStarted) {
+  write_coordinator(folder_, {.token = "t"});
+  EXPECT_TRUE(read_coordinator(folder_).value().started_in.empty());
+  write_coordinator(folder_, {.started_in = "/data/runs", .token = "t"});
+  EXPECT_EQ(read_coordinator(folder_).value().started_in, "/data/runs");
+}
+
 TEST_F(JobFolderTest, SaysHowLongTheEndOfTheJobMayTake) {
   EXPECT_EQ(CoordinatorFile{}.stop_timeout, elastic::Policy{}.stop_timeout);
   write_coordinator(folder_, {.token = "t", .stop_timeout = std::chrono::seconds(700)});

@@ -24,6 +24,7 @@ class TrainStart : public ::testing::Test {
  protected:
   TrainStart() {
     bind(set_, options_);
+    options_.epochs = 1;  // as the checkpoint's schedule
     start_.job.optimizer.kind = nn::OptimizerKind::sgd;
     start_.state.optimizer.assign(start_.state.parameters.size(), 1.0f);
     start_.state.average.clear();
@@ -83,7 +84,7 @@ TEST_F(TrainStart, NamesTheRatesOfTheFirstRunThatWereLeftOut) {
   options_.schedule.base = 0.05;
   start_.job.optimizer = options_.optimizer;
   start_.job.schedule = options_.schedule;
-  start_.job.schedule.total_epochs = 7;
+  start_.job.schedule.total_epochs = options_.epochs = 7;
   const auto others = [&] { return other_rates(start_, set_, options_); };
   using Others = std::vector<OtherRate>;
   EXPECT_EQ(others(), Others{});
@@ -187,7 +188,7 @@ TEST_F(TrainStart, IsSilentAboutAWarmUpThatIsFittedToTheRun) {
   options_.resume = true;
   options_.schedule.kind = nn::ScheduleKind::cosine;
   options_.schedule.warmup_epochs = 5;
-  options_.epochs = 20;
+  choose("num-epochs", "20");
   start_.job.optimizer = options_.optimizer;
   start_.job.schedule = options_.schedule;
   start_.job.schedule.total_epochs = 4;
@@ -203,6 +204,39 @@ TEST_F(TrainStart, IsSilentAboutAWarmUpThatIsFittedToTheRun) {
   start_.job.schedule.kind = nn::ScheduleKind::one_cycle;
   choose("lr-schedule", "cosine");
   EXPECT_EQ(others(), 0u) << "one-cycle has none";
+}
+
+TEST_F(TrainStart, NamesTheNumberOfEpochsThatWasLeftOut) {
+  options_.resume = true;
+  options_.epochs = 300;
+  options_.schedule.kind = nn::ScheduleKind::cosine;
+  start_.job.optimizer = options_.optimizer;
+  start_.job.schedule = options_.schedule;
+  start_.job.schedule.total_epochs = 40;
+  EXPECT_EQ(other_rates(start_, set_, options_), (std::vector<OtherRate>{{"num-epochs", "40", "300"}}));
+  choose("num-epochs", "40");
+  EXPECT_TRUE(other_rates(start_, set_, options_).empty());
+}
+
+TEST_F(TrainStart, NotesWhereAnotherNumberOfEpochsMovesTheRate) {
+  options_.resume = true;
+  options_.schedule.base = 0.5;
+  start_.cursor.samples_seen = 2000;  // two epochs
+  choose("num-epochs", "4");
+  const auto notes = [&](nn::ScheduleKind kind) {
+    start_.job.schedule = options_.schedule;
+    start_.job.schedule.kind = options_.schedule.kind = kind;
+    start_.job.schedule.total_epochs = 2;
+    reporter_.notes.clear();
+    warn_of_other_rates(start_, set_, options_, reporter_);
+    return reporter_.notes;
+  };
+  EXPECT_EQ(notes(nn::ScheduleKind::cosine).size(), 1u);
+  EXPECT_TRUE(noted("takes 4 epochs in the place of 2: the learning rate was 0 and becomes 0.25"));
+  for (const auto kind : {nn::ScheduleKind::poly, nn::ScheduleKind::one_cycle}) EXPECT_EQ(notes(kind).size(), 1u);
+  EXPECT_TRUE(notes(nn::ScheduleKind::step).empty());
+  choose("num-epochs", "2");
+  EXPECT_TRUE(notes(nn::ScheduleKind::cosine).empty());
 }
 
 TEST_F(TrainStart, IsSilentAboutRatesThatCannotBeCompared) {
