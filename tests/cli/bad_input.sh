@@ -89,6 +89,19 @@ check "an undecodable image may be skipped" exits 0
 check "a skipped image is counted and named" says "1 records could not be decoded"
 run data verify b/shapes_train.rec
 fails "an undecodable image under verify" b/shapes_train.rec
+check "which advises to make the file again" says "make the file again with"
+bad
+second=$(sed -n 2p b/shapes_train.idx | cut -f 2)
+flip b/shapes_train.rec $((second + 32)); flip b/shapes_train.rec $((second + 33))
+for command in bench show; do
+  run data $command b/shapes_train.rec
+  fails "an undecodable image under $command" "dtrain data verify b/shapes_train.rec lists them"
+  check "$command names no option that it does not have" says_not "max-bad-records"
+done
+bad; sed -i 1d b/shapes_train.idx
+run data verify b/shapes_train.rec
+fails "an .idx without a record under verify" "the .idx does not list"
+check "which is deleted in the place of both" says "if only the .idx is wrong, delete b/shapes_train.idx, and the .rec is scanned instead"
 
 # An evaluation leaves a bad record out, where training takes its neighbour in its place.
 mkdir v && cp d/shapes_val.rec d/shapes_val.idx v/

@@ -60,6 +60,10 @@ check "and makes its folder" exists new/folder/sheet.png
 run data show d/shapes_val.rec --out sheet.png/sheet.png --count 4
 check "a file in the place of its folder is an error" says "sheet.png: cannot make the folder: Not a directory"
 check "with the reason" says "hint: a part of this path is a file, not a folder"
+run data show d/shapes_val.rec --image-shape 3,4000,4000 --count 2 --zoom 64 --out huge.png
+check "a sheet that is too large is a usage error" exits 2
+check "with its size" says "the sheet would have 512006 x 256004 pixels, more than the 268435456 that are drawn"
+check "and what makes it smaller" says "hint: give a smaller --zoom, --count or --image-shape"
 run data show d/shapes_val.rec --cutout 33
 check "a cutout larger than the image is a usage error" exits 2
 check "which says by how much" says "--cutout: 33 is larger than an image of 32x32"
@@ -118,6 +122,28 @@ mkdir flat
 cp "$golden/grey.jpg" "$golden"/colour*.jpg flat/
 run data pack flat --out flat
 check "a folder without folders of classes is named" says "no class folders in flat, so all pictures are of one class: name the folder above, or give --labels"
+run data import flat --out flat_imported
+check "import, which has no --labels, names the command that does" says "name the folder above, or \`dtrain data pack flat --labels FILE\`"
+mkdir lists
+printf '0\t0\tgrey.jpg\n' >lists/flat.lst
+run data import lists/flat.lst --out elsewhere
+check "pictures that are not beside their list are a failure" exits 1
+check "for which import names pack's --root" says "hint: if the pictures lie elsewhere, use \`dtrain data pack lists/flat.lst --root FOLDER\`"
+run data pack lists/flat.lst --out elsewhere
+check "and pack its own" says "hint: if the pictures lie elsewhere, name their folder: --root FOLDER"
+run data pack lists/flat.lst --root one --out elsewhere
+check "but not where it was given" says_not "lie elsewhere"
+for command in "data pack flat" "data import flat" "data show d/shapes_val.rec" "data unpack flat.tar"; do
+  for far in s3://bucket/x.png https://bucket.example/x.png; do
+    # shellcheck disable=SC2086  # words
+    run $command --out $far
+    check "$command --out $far is a usage error" exits 2
+    check "which says why" says "--out $far: is no f"
+    check "and what to do" says "\`dtrain data cp\` copies it to s3://"
+  done
+done
+check "nothing is written into a folder s3:" missing s3:
+check "nor https:" missing https:
 run train --network mlp --image-shape 3,24,24 --batch-size 1 --num-epochs 1 --data-train flat.rec
 check "a classifier of its one class is refused" exits 2
 check "as one of --num-classes 1 is" says "--num-classes: mlp is a classifier, which needs at least 2 classes"
@@ -193,6 +219,32 @@ run data verify several
 check "as verify does" answers "several.rec: 1 record carries several labels, and a classifier takes one label"
 run data verify several --json
 check "also in JSON" json out 'd["several_labels"] == 1 and d["good"]'
+printf '0\t1.5\t1.jpg\n1\t0\t2.jpg\n' >fraction.lst
+run data pack fraction.lst --root many/a --out half
+run data verify half
+check "verify names a label that is no class" says "half.rec: has labels that no training takes, first at offset 0: the label is 1.5, which is no whole number"
+check "which is no damage of the file" says "correct the list"
+run data ls half
+check "ls shows it as it is" answers_line '^label +1.5 +1 '
+printf x | dd of=whole.rec bs=1 seek=32 conv=notrunc 2>/dev/null
+run data verify whole
+check "verify says how a damaged file is made again" says "with --force"
+run data pack many --out whole --train-ratio 1 --force
+check "which is so" says_not "already there"
+run data verify whole
+check "and it is good" exits 0
+mkdir -p torn/a torn/b
+cp many/a/1.jpg torn/a/
+printf nothing >torn/b/1.jpg
+run data pack torn --out torn --train-ratio 1
+check "a class without a picture that can be read is named" says "1 class has no picture to train on: b"
+check "and no training is proposed" says_not "next: dtrain train"
+printf 'gone,cat\n1.jpg,dog\n' >gone.csv
+run data pack many/a --out gone --labels gone.csv
+check "what is taken for the names of columns is said" says "the first row, gone,cat, names no picture and is taken for the names of the columns"
+: >nothing.csv
+run data pack many/a --out nothing --labels nothing.csv
+check "a table without a row is named" says 'nothing.csv: no row "path,label"'
 cp two.lst kept.lst
 run data pack two.lst --root many/a --out two --force
 check "a set does not write over the list that it is made from" says "two.lst: the pictures come from this file, which the new set would write over"
@@ -251,6 +303,15 @@ run data import photos.tar --out t --resize 24 --shards 2 --encoding jpeg
 check "import takes an archive" exits 0
 check "without what macOS adds" says "1 file was left out (hidden): __MACOSX/grey/._grey.jpg"
 check "and packs it as the folder" cmp -s t_1.rec p_1.rec
+tar -b 1 --exclude bad.jpg -cf whole.tar -C photos colour grey
+run data unpack whole.tar --out unpacked
+check "an archive with its end mark is whole" says_not "cut short"
+head -c "$(($(stat -c %s whole.tar) - 1024))" whole.tar >cut.tar
+run data unpack cut.tar --out unpacked
+check "an archive without an end mark is unpacked" exits 0
+check "with a warning" says "cut.tar: the archive ends without the mark that tar writes at its end, so it may be cut short"
+run data import cut.tar --out cut
+check "as import warns" says "cut.tar: the archive ends without the mark"
 run data import t --out again --encoding png --json
 check "import makes new records of old ones" json out 'd["files"][0]["records"] == 5 and d["schema"] == "dtrain.data-pack/1"'
 mkdir part && cp t.pack.json t_0.rec t_0.idx part/

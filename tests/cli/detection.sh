@@ -42,6 +42,11 @@ check "show draws the boxes" answers "record 0: dog"
 check "and says where there are none" answers "record 1: no objects"
 run data show p --out sheet.png --random-mirror 0 --json
 check "its JSON has names and boxes" json out 'd["images"][0]["objects"][0]["name"] == "dog" and len(d["images"][0]["objects"][0]["box"]) == 4'
+printf '0\t2\t5\t1\t0.1\t0.1\t0.5\t0.5\ta.jpg\n1\t2\t5\t1\t0\t0\t40\t30\tb.jpg\n' >boxes.lst
+run data pack boxes.lst --root photos --out listed
+check "a box of a list in pixels is left out" says "1 object was left out (its box is far larger than the picture; sides are shares of the picture, 0 to 1, not pixels): object 0 of b.jpg"
+run data ls listed --json
+check "boxes of a list have no areas" json out 'd["objects"]["boxes"] == 1 and d["objects"]["small"] is None'
 sed 's/"dog"/"wolf"/' coco.json >renamed.json
 run data pack photos --coco renamed.json --out p
 check "other names of categories are another set" says "p.rec: is there already"
@@ -87,6 +92,10 @@ run data prepare shapes-detection --out d --train-count 30 --val-count 10
 check "they are drawn once" says "already complete"
 run data show d/shapes-detection_val --count 4 --columns 2 --out scenes.png
 check "and can be looked at" answers "scenes.png  518x518 pixels"
+
+run data bench d/shapes-detection_val --seconds 1
+check "bench measures no records with boxes" says "d/shapes-detection_val: its records have boxes, and data bench measures the records of classifiers"
+check "but names the command for them" says "hint: measure a detector on them: dtrain bench train --network retinanet --data-train d/shapes-detection_val"
 
 result() { echo "{\"image_id\": $1, \"category_id\": $2, \"score\": $3, \"bbox\": $4}"; }
 coco "$dog" "$(object 4 6 1 '"bbox": [0, 0, 5, 5], "segmentation": [[0, 0, 5, 0, 5, 5]]')" >truth.json

@@ -59,6 +59,16 @@ def names_what_is_not_there(world):
     assert sorted(path.name for path in world.folder.iterdir()) == []
 
 
+def takes_a_bucket_for_no_object(world):
+    world.put("in/it", b"its")
+    (world.folder / "a").write_text("of the user")
+    for source in (f"s3://{world.bucket}", world.s3("")):
+        error = world.run("data", "cp", source, "a", status=2)
+        assert f"{source}: names no object" in error and "--recursive" in error, error
+        world.run("data", "cp", source, world.s3("copy"), status=2)
+    assert (world.folder / "a").read_text() == "of the user" and world.keys() == ["in/it"], world.keys()
+
+
 def copies_a_file_whose_name_has_a_question_mark(world):
     (world.folder / "is it?.txt").write_text("yes")
     world.run("data", "cp", "is it?.txt", world.s3("in/"))
@@ -279,6 +289,7 @@ def a_bundle_refuses_what_it_could_not_hold(world):
 TESTS = [copies_a_file_there_and_back, copies_keys_of_all_kinds, copies_folders_and_leaves_what_is_there,
          refuses_keys_that_would_leave_the_folder, names_what_is_not_there, names_no_secret_of_a_url,
          names_no_secret_of_an_archives_url, copies_a_file_whose_name_has_a_question_mark,
+         takes_a_bucket_for_no_object,
          leaves_the_unfinished_upload_of_another_program,
          says_where_credentials_and_region_come_from_when_there_are_none, takes_a_role_that_a_profile_names,
          an_upload_that_is_killed_is_gone_on_with, a_download_that_is_killed_is_gone_on_with,

@@ -39,11 +39,16 @@ struct UnpackOptions {
 struct UnpackResult {
   std::uint64_t files = 0, bytes = 0;  // written by this run
   std::uint64_t resumed_at = 0;        // byte of the archive where it went on; 0: it began at the beginning
+  bool lacks_end_mark = false;         // as lacks_end_mark() says
 };
 
 // Reads the archive once, from front to end, and writes each file as it comes; nothing else of it is kept. While it is
 // not at its end OUT/.dtrain-unpack.json says how far it came, except of a .tar.gz file. Throws as above, and for links
 // and devices DataError.
 UnpackResult unpack_archive(net::ObjectStore& store, const UnpackOptions& options);
+
+// Whether it is a .tar file without the block of zeros at its end. The tar programs write one; without it the archive
+// may be cut short between two of its files, or come from a program that did not close it. Throws DataError for damage.
+bool lacks_end_mark(const Path& file);
 
 }  // namespace dtrain::data

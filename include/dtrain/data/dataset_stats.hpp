@@ -14,13 +14,15 @@ namespace dtrain::data {
 struct DatasetStats {
   std::size_t records = 0;
   std::uint64_t payload_bytes = 0;
-  std::map<std::int64_t, std::size_t> classes;   // records by their only label
+  std::map<std::int64_t, std::size_t> classes;   // records by their only label, where it is a whole number
+  std::map<double, std::size_t> other_labels;    // the same where it is none; not counted where it is no number
   std::map<std::string, std::size_t> encodings;  // "unknown" where no decoder takes the payload
   // These describe records with boxes, all of them.
   struct Objects {
     std::size_t records = 0, without = 0;  // that have boxes, and those of them that show none
     std::size_t boxes = 0, crowds = 0, masks = 0;
     std::size_t most = 0;                          // in one record
+    std::size_t sized = 0;                         // records that say the areas of their objects; the next are of them
     std::size_t small = 0, medium = 0, large = 0;  // by COCO's areas, below 32^2, to 96^2 and above
     std::map<std::int64_t, std::size_t> classes;   // boxes that are no crowds
   } objects;

@@ -78,6 +78,7 @@ struct LoaderOptions {
   // replaced by pixels and label of the next good record, under their own sample id; one more is a DataError. Never
   // silently: bad_records() counts them, and remote.tell gets the first when it comes up.
   std::int64_t max_bad_records = 0;
+  bool names_bad_limit = true;  // whether that error advises to raise the limit
   // For an evaluation, whose numbers a replacement would falsify: a batch holds only the good records of its slice, and
   // may be empty. A file without any good record is a DataError all the same.
   bool leave_out_bad = false;

@@ -50,6 +50,11 @@ Annotations read_objects_block(ByteView block);
 std::vector<float> detection_labels(const Annotations& annotations, std::size_t block_bytes);
 // Whether labels are of this form, which also other programs write.
 bool has_boxes(std::span<const float> labels);
+// The objects of such labels: each a row of class, left, top, right, bottom and what else a program wrote. MXNet passes
+// over rows of a negative class, which fill up its batches.
+std::vector<std::span<const float>> box_rows(std::span<const float> labels);
+// Why the object of such a row cannot be trained on; nullopt: it can, or is passed over.
+std::optional<std::string> fault_of_row(std::span<const float> row);
 // The classes of such labels, without rows that MXNet passes over.
 std::vector<std::int32_t> box_classes(std::span<const float> labels);
 

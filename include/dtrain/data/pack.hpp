@@ -54,6 +54,7 @@ struct PackList {
   std::string found_elsewhere = {};  // where the pictures are in place of where the source says; empty: they are there
   std::string lost_hint = {};        // advice where none of them is there
   std::vector<std::string> missing = {};  // files that a table of labels names and that are not there
+  std::string header_row = {};            // the first row of that table, where it is taken for the names of its columns
 };
 
 // Reasons of PackList::skipped that point to a mistake in the source.
@@ -109,7 +110,8 @@ struct PackOptions {
   std::optional<double> train_ratio = std::nullopt;
   double test_ratio = 0;
   int threads = 1;
-  // Replace record files of other content, and remove those of an earlier set of this prefix that the new one lacks.
+  // Replace record files, also those of the same content, and remove those of an earlier set of this prefix that the
+  // new one lacks.
   bool force = false;
   std::function<void(std::uint64_t done, std::uint64_t total)> progress = nullptr;  // on the calling thread
 };
@@ -145,11 +147,12 @@ struct PackResult {
   std::size_t unlabelled = 0;
   std::map<std::string, std::vector<std::string>> skipped = {};  // files that are no pictures of a class, by reason
   std::vector<std::string> empty_folders = {};                   // that might be meant for classes
-  std::vector<std::string> untrained = {};    // classes of which the folder of training has no picture
-  std::vector<std::string> unvalidated = {};  // classes with a single picture, which the shares give to training
+  std::size_t trained_classes = 0;            // that have names and of which files of training hold pictures
+  std::vector<std::string> untrained = {};    // classes with pictures of which no file of training holds one
+  std::vector<std::string> unvalidated = {};  // classes that were split and of which only files of training hold one
   std::map<std::string, std::vector<std::string>> objects_left_out = {};  // as of PackList
   std::vector<std::string> without_objects = {}, polygons_left_out = {}, without_mask = {};
-  std::string found_elsewhere = {};
+  std::string found_elsewhere = {}, header_row = {};
   std::uint64_t became_jpeg = 0;     // pictures of other encodings that this run stored as JPEG
   std::uint64_t taken_up = 0;        // records that an earlier, stopped run had made
   std::uint64_t several_labels = 0;  // records with several labels that are no boxes: no network trains on these
@@ -160,10 +163,10 @@ struct PackResult {
 // quality 95 unless said, 4:2:0). The files are a pure function of pictures and options, whatever the number of
 // threads. A run that was stopped at any point, also by kill -9, is taken up by the same call; PREFIX.pack.json says
 // what is done. Files of other content, or of an earlier set of the prefix, stay where they are, unless `force`:
-// nothing is packed then. With `force` the earlier set goes once the new one is whole. Parts that a stopped run of this
-// prefix left with other content go before, unless a process writes them. Files that the pictures come from are never
-// replaced, but for a set of one file made from itself. Throws UsageError, DataError (the source), Error (disk; another
-// run that writes the same files).
+// nothing is packed then. With `force` the earlier set goes once the new one is whole, and a set that was finished is
+// made again. Parts that a stopped run of this prefix left with other content go before, unless a process writes them.
+// Files that the pictures come from are never replaced, but for a set of one file made from itself. Throws UsageError,
+// DataError (the source), Error (disk; another run that writes the same files).
 PackResult pack(const PackOptions& options);
 
 }  // namespace dtrain::data

@@ -20,8 +20,9 @@ struct FoundPictures {
 // their names, so that damaged ones and those of a kind that dtrain does not read are among them; hidden files must be
 // pictures by their first bytes. Symbolic links are followed, but no folder counts twice. What lies beside a folder
 // that cannot be listed is found.
-// Behind s3:// a URL that ends in / stands for the objects below it, which their endings show. A file that is named is
-// not looked into. Throws DataError that says what is not there.
+// Behind s3:// a URL that ends in /, or that neither ends as a picture nor names an object, stands for the objects
+// below it, which their endings show. A file that is named is not looked into. Throws DataError that says what is not
+// there.
 FoundPictures find_pictures(const std::string& spec, const std::shared_ptr<net::ObjectStore>& store = {});
 
 // The whole file. Throws Error.

@@ -112,6 +112,7 @@ struct VerifyProblem {
   std::uint64_t offset = 0;  // byte in the .rec where the damaged record begins
   std::size_t position = 0;  // of the record in the file
   std::string what;
+  bool is_damage = true;  // false: the record is as it was made, of a label or a box that no training takes
 };
 struct VerifyReport {
   std::size_t records = 0;                // whole records that were found
@@ -119,11 +120,12 @@ struct VerifyReport {
   std::size_t several_labels = 0;         // good records with several labels that are no boxes
   std::size_t objects = 0;                // with boxes, in good records
   std::size_t problem_count = 0;          // 0: the file is good
+  std::size_t index_problems = 0;         // of these, where the .idx does not fit the records
   std::vector<VerifyProblem> problems;    // the first `limit` of them by offset
 };
-// Checks frame, header, index entry, decodability and the geometry of boxes and masks of every record, on all
-// processors. After a damaged frame it goes
-// on at the next one. Damage is reported, not thrown; throws Error only when the file cannot be opened.
+// Checks frame, header, index entry, decodability, the only label and the geometry of boxes and masks of every record,
+// on all processors. After a damaged frame it goes on at the next one. Damage is reported, not thrown; throws Error
+// only when the file cannot be opened.
 VerifyReport verify_records(const Path& rec, std::size_t limit = 16);
 
 }  // namespace dtrain::data

@@ -25,8 +25,8 @@ struct ArchiveMember {
   bool deflated = false;
 };
 
-// Calls visit for every file until it says false.
-void for_each_in_tar(const SourceBytes& tar, const std::function<bool(const TarEntry&)>& visit);
+// Calls visit for every file until it says false. False: it came to the end, and the archive has no end mark.
+bool for_each_in_tar(const SourceBytes& tar, const std::function<bool(const TarEntry&)>& visit);
 // APPNOTE.TXT 6.3 with zip64; throws DataError for damage, encryption, several disks, and files that overlap.
 std::vector<ArchiveMember> list_zip(const SourceBytes& zip);
 

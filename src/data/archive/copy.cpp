@@ -22,6 +22,12 @@ std::string file_name_of(std::string_view from) {
   return std::string(from.substr(from.rfind('/') + 1));
 }
 
+void refuse_bucket(const std::string& from) {
+  if (!net::is_s3_url(from) || !net::parse_s3_url(from).key.empty()) return;
+  throw UsageError(fmt::format("{}: names no object", from),
+                   "write s3://BUCKET/KEY, or copy all that is in the bucket: setting 'recursive'");
+}
+
 bool names_a_folder(const std::string& to) {
   return to.ends_with('/') || (!net::is_object_url(to) && std::filesystem::is_directory(to));
 }
@@ -58,6 +64,7 @@ class Copier {
     if (options_.recursive) {
       copy_all(from_far);
     } else {
+      refuse_bucket(options_.from);
       copy_one(options_.from, destination_of(file_name_of(options_.from)));
     }
     return result_;

@@ -3,21 +3,28 @@
 #include <cstring>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/data/copy.hpp>
 
 #include "archive.hpp"
 #include "tar_stream.hpp"
 
 namespace dtrain::data {
 
-void for_each_in_tar(const SourceBytes& tar, const std::function<bool(const TarEntry&)>& visit) {
+bool for_each_in_tar(const SourceBytes& tar, const std::function<bool(const TarEntry&)>& visit) {
   const auto read = [&](std::uint64_t offset, std::span<std::byte> into) {
     std::memcpy(into.data(), tar.bytes.data() + offset, into.size());
   };
   for (std::uint64_t at = 0;;) {
     const auto entry = next_tar_entry(tar.name, tar.bytes.size(), at, read);
-    if (!entry || (!entry->folder && !visit(*entry))) return;
+    if (!entry) return at < tar.bytes.size();
+    if (!entry->folder && !visit(*entry)) return true;
     at = entry->end;
   }
+}
+
+bool lacks_end_mark(const Path& file) {
+  return file.extension() == ".tar" && std::filesystem::is_regular_file(file) &&
+         !for_each_in_tar(map_source(file), [](const TarEntry&) { return true; });
 }
 
 SourceBytes file_in_tar(const SourceBytes& tar, std::string_view name) {

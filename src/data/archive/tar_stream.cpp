@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::uint64_t kBlock = 512;
 constexpr std::uint64_t kLongestName = 64 << 10;
+constexpr const char* kMakeTarAgain = "copy it again, or make it again";
 
 struct Field {
   std::size_t at, size;
@@ -45,7 +46,7 @@ class Header {
     for (const char c : field.substr(4)) value = value << 8 | static_cast<unsigned char>(c);
     return value;
   }
-  [[noreturn]] void fail(std::string_view why, const char* hint = "copy it again, or make it again") const {
+  [[noreturn]] void fail(std::string_view why, const char* hint = kMakeTarAgain) const {
     throw DataError(fmt::format("{}: tar: byte {}: {}", source_, at_, why), hint);
   }
 
@@ -72,6 +73,10 @@ class Header {
   std::string_view block_;
 };
 
+[[noreturn]] void refuse_end(const std::string& source, std::string_view where, std::uint64_t size) {
+  throw DataError(fmt::format("{}: tar: ends {}, at byte {}", source, where, size), kMakeTarAgain);
+}
+
 // What pax's records say about the next entry: lines "LENGTH key=value\n".
 void take_pax(std::string_view records, std::string& name, std::optional<std::uint64_t>& size) {
   while (!records.empty()) {
@@ -95,8 +100,9 @@ std::optional<TarEntry> next_tar_entry(const std::string& source, std::uint64_t 
                                        const TarRead& read) {
   std::string long_name;
   std::optional<std::uint64_t> long_size;
+  const std::uint64_t begin = offset;
   for (std::string block(kBlock, '\0'); offset < size;) {
-    if (size - offset < kBlock) throw DataError(fmt::format("{}: tar: ends inside a header, at byte {}", source, size));
+    if (size - offset < kBlock) refuse_end(source, "inside a header", size);
     read(offset, std::as_writable_bytes(std::span(block)));
     if (block.find_first_not_of('\0') == block.npos) return std::nullopt;  // the end mark
     const Header header(source, offset, block);
@@ -122,6 +128,7 @@ std::optional<TarEntry> next_tar_entry(const std::string& source, std::uint64_t 
     if (type == 'x') take_pax(text, long_name, long_size);
     offset = entry.end;
   }
+  if (offset != begin) refuse_end(source, "before the file that its last header describes", size);
   return std::nullopt;
 }
 

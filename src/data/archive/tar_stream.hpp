@@ -22,8 +22,9 @@ struct TarEntry {
 // Fills the span from this offset of the archive; called with growing offsets only.
 using TarRead = std::function<void(std::uint64_t offset, std::span<std::byte> into)>;
 
-// The next file or folder at or after `offset`; nullopt: the archive ends here. Throws DataError naming `source` and
-// the byte for a damaged header, and for links and devices, which a data set does not need.
+// The next file or folder at or after `offset`; nullopt: the archive ends here, with the block of zeros that is its end
+// mark where `offset` is below `size`, else without one. Throws DataError naming `source` and the byte for a damaged
+// header, and for links and devices, which a data set does not need.
 std::optional<TarEntry> next_tar_entry(const std::string& source, std::uint64_t size, std::uint64_t offset,
                                        const TarRead& read);
 

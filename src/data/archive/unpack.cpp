@@ -149,6 +149,7 @@ class Unpacker {
       folder_.reached(offset);
       entry_done(offset);
     }
+    result_.lacks_end_mark = offset >= size;
   }
 
   void write(const TarEntry& entry, const TarRead& read) {

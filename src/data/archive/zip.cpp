@@ -21,6 +21,9 @@ constexpr std::uint64_t kEndSize = 22, kLongestComment = 65535, kLocatorSize = 2
 constexpr std::uint64_t kLocalSize = 30, kCentralSize = 46;
 constexpr std::uint16_t kZip64Extra = 1, kEncrypted = 1;
 constexpr std::uint16_t kStored = 0, kDeflated = 8;
+constexpr const char* kGetZipAgain = "copy or download it again";
+constexpr const char* kZipMethods =
+    "dtrain reads stored and deflated files without a password: unpack it with another program, or make it again so";
 constexpr std::uint8_t kMadeOnFat = 0, kMadeOnNtfs = 10;
 // Deflated numbers of networks have at most so many times their size.
 constexpr std::uint64_t kUsualRatio = 8;
@@ -43,8 +46,8 @@ class Reader {
   void check(std::uint64_t offset, std::uint64_t length) const {
     if (offset > size() || length > size() - offset) fail(offset, "the archive ends before it");
   }
-  [[noreturn]] void fail(std::uint64_t offset, std::string_view why) const {
-    throw DataError(fmt::format("{}: zip: byte {}: {}", zip_.name, offset, why), "copy or download it again");
+  [[noreturn]] void fail(std::uint64_t offset, std::string_view why, const char* hint = kGetZipAgain) const {
+    throw DataError(fmt::format("{}: zip: byte {}: {}", zip_.name, offset, why), hint);
   }
 
  private:
@@ -94,8 +97,9 @@ class Entry {
 
   ArchiveMember member() const {
     const std::uint16_t method = u16(10);
-    if (u16(8) & kEncrypted) zip_.fail(at_, fmt::format("{} is encrypted", name()));
-    if (method != kStored && method != kDeflated) zip_.fail(at_, fmt::format("{}: packing method {}", name(), method));
+    if (u16(8) & kEncrypted) zip_.fail(at_, fmt::format("{} is encrypted", name()), kZipMethods);
+    if (method != kStored && method != kDeflated)
+      zip_.fail(at_, fmt::format("{}: packing method {}", name(), method), kZipMethods);
     if (zip_.at<std::uint32_t>(head_) != kLocalHead) zip_.fail(head_, "a damaged header");
     const std::uint64_t offset =
         head_ + kLocalSize + zip_.at<std::uint16_t>(head_ + 26) + zip_.at<std::uint16_t>(head_ + 28);

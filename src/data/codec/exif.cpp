@@ -9,6 +9,10 @@ namespace {
 
 constexpr std::uint16_t kOrientationTag = 0x0112;
 constexpr std::string_view kExif("Exif\0\0", 6);
+constexpr int kUpright = 1, kLastOrientation = 8;
+
+// Numbers beyond those of TIFF 6.0 say nothing.
+int known_orientation(int number) { return number >= kUpright && number <= kLastOrientation ? number : kUpright; }
 
 std::uint16_t big_endian_16(ByteView bytes, std::size_t at) {
   return static_cast<std::uint16_t>(static_cast<unsigned>(bytes[at]) << 8 | static_cast<unsigned>(bytes[at + 1]));
@@ -91,21 +95,21 @@ struct Tiff {
 int exif_orientation(ByteView file) {
   Tiff tiff{exif_block(file)};
   const std::string_view order = text_of(tiff.bytes).substr(0, 2);
-  if (order != "II" && order != "MM") return 1;
+  if (order != "II" && order != "MM") return kUpright;
   tiff.big = order == "MM";
   const std::size_t directory = tiff.u32(4).value_or(0);
   const std::uint32_t entries = tiff.u16(directory).value_or(0);
   for (std::uint32_t i = 0; i < entries; ++i) {
     const std::size_t entry = directory + 2 + std::size_t{12} * i;
     if (tiff.u16(entry) != kOrientationTag) continue;
-    const std::uint32_t value = tiff.u16(entry + 8).value_or(1);
-    return value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
+    return known_orientation(static_cast<int>(tiff.u16(entry + 8).value_or(kUpright)));
   }
-  return 1;
+  return kUpright;
 }
 
 void turn_upright(Image& image, int orientation) {
-  if (orientation == 1) return;
+  orientation = known_orientation(orientation);
+  if (orientation == kUpright) return;
   const bool sideways = orientation >= 5;
   const bool flip_x = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
   const bool flip_y = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;

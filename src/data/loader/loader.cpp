@@ -275,8 +275,8 @@ void Loader::State::check(Findings& findings) {
                  : fmt::format("{} bad records, more than setting 'max-bad-records' {} or no good one after them; the "
                                "first: {}",
                                bad_positions.size(), limit, first_bad),
-      fmt::format("dtrain data verify {} lists them; setting 'max-bad-records' N trains without up to N of them",
-                  shown_path(file.files().front().path()).string()));
+      fmt::format("dtrain data verify {} lists them{}", shown_path(file.files().front().path()).string(),
+                  options.names_bad_limit ? "; setting 'max-bad-records' N trains without up to N of them" : ""));
 }
 
 void Loader::State::count_bad_records(std::vector<Findings::Bad>& bad) {

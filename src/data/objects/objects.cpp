@@ -63,13 +63,11 @@ Annotation object_of_labels(std::span<const float> numbers, std::uint64_t id, in
   return object;
 }
 
-// Boxes of a negative class fill up the rows of MXNet's batches.
+// Without the rows that MXNet passes over.
 Annotations annotations_of_labels(std::span<const float> labels, int height, int width) {
   Annotations annotations{height, width, {}};
-  const auto begin = static_cast<std::size_t>(labels[0]), step = static_cast<std::size_t>(labels[1]);
-  for (std::size_t at = begin; at < labels.size(); at += step) {
-    Annotation object =
-        object_of_labels(labels.subspan(at, kBoxNumbers), annotations.objects.size() + 1, height, width);
+  for (const std::span<const float> row : box_rows(labels)) {
+    Annotation object = object_of_labels(row.first(kBoxNumbers), annotations.objects.size() + 1, height, width);
     if (object.label >= 0) annotations.objects.push_back(std::move(object));
   }
   return annotations;
@@ -142,6 +140,22 @@ std::optional<std::string> fault_of(const Annotation& object, int height, int wi
     return "its box lies outside of the picture";
   if (!object.polygons.empty()) return fault_of_polygons(object);
   return object.runs.empty() ? std::nullopt : fault_of_runs(object, height, width);
+}
+
+// The whole picture has the sides 1. A box may cross its border, but pixels in place of shares lie far behind it.
+std::optional<std::string> fault_of_row(std::span<const float> row) {
+  constexpr float kMostOfPicture = 2;
+  const std::span<const float> numbers = row.first(kBoxNumbers), sides = numbers.subspan(1);
+  if (!std::ranges::all_of(numbers, [](float value) { return std::isfinite(value); }))
+    return "its class or box holds what is no number";
+  if (row[0] != std::floor(row[0])) return "its class is no whole number";
+  if (row[0] < 0) return std::nullopt;
+  std::optional<std::string> fault = fault_of(object_of_labels(numbers, 0, 1, 1), 1, 1);
+  if (!fault && std::ranges::any_of(sides, [](float side) { return std::abs(side) > kMostOfPicture; }))
+    fault = "its box is far larger than the picture";
+  if (fault && std::ranges::any_of(sides, [](float side) { return side > 1; }))
+    *fault += "; sides are shares of the picture, 0 to 1, not pixels";
+  return fault;
 }
 
 Rle mask_of(const Annotation& object, int height, int width) {

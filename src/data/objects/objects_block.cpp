@@ -175,12 +175,19 @@ bool has_boxes(std::span<const float> labels) {
   return labels.size() >= begin + width && (labels.size() - begin) % width == 0;
 }
 
+std::vector<std::span<const float>> box_rows(std::span<const float> labels) {
+  std::vector<std::span<const float>> rows;
+  const auto width = static_cast<std::size_t>(labels[1]);
+  for (auto at = static_cast<std::size_t>(labels[0]); at < labels.size(); at += width)
+    rows.push_back(labels.subspan(at, width));
+  return rows;
+}
+
 std::vector<std::int32_t> box_classes(std::span<const float> labels) {
   constexpr float kMostClasses = 1 << 24;
   std::vector<std::int32_t> classes;
-  const auto step = static_cast<std::size_t>(labels[1]);
-  for (auto at = static_cast<std::size_t>(labels[0]); at < labels.size(); at += step) {
-    if (labels[at] >= 0 && labels[at] < kMostClasses) classes.push_back(static_cast<std::int32_t>(labels[at]));
+  for (const std::span<const float> row : box_rows(labels)) {
+    if (row[0] >= 0 && row[0] < kMostClasses) classes.push_back(static_cast<std::int32_t>(row[0]));
   }
   return classes;
 }

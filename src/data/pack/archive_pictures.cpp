@@ -12,6 +12,7 @@
 #include <dtrain/base/text.hpp>
 
 #include "archive/safe_names.hpp"
+#include "checked_labels.hpp"
 #include "pictures.hpp"
 #include "split_folders.hpp"
 
@@ -56,8 +57,14 @@ Part part_of(std::string_view name) {
 // 0000.png is the picture of its sample; 0000.seg.png beside it is a mask or another part of it.
 bool names_sample(std::string_view picture) { return picture.rfind('.') == key_of(picture).size(); }
 
+float label_in(const SourceBytes& file, double number) try {
+  return stored_label(number);
+} catch (const DataError& error) {
+  throw DataError(fmt::format("{}: {}", file.name, error.what()), error.hint());
+}
+
 std::optional<float> number_in(const SourceBytes& file) {
-  if (const auto label = parse_number(trim(text_of(file.bytes)))) return static_cast<float>(*label);
+  if (const auto label = parse_number(trim(text_of(file.bytes)))) return label_in(file, *label);
   throw DataError(fmt::format("{}: is no number", file.name), "a .cls file holds the label alone");
 }
 
@@ -66,7 +73,7 @@ std::optional<float> label_in_document(const SourceBytes& file) {
   const Json document = Json::parse(text_of(file.bytes), file.name);
   const Json* label = document.is_object() ? document.find("label") : nullptr;
   if (!label || !label->is_number()) return std::nullopt;
-  return static_cast<float>(label->as_number());
+  return label_in(file, label->as_number());
 }
 
 // Samples of different archives may have the same name.

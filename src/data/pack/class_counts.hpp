@@ -1,7 +1,8 @@
 // How many pictures of each class or of several labels, and objects where they have boxes, the packed files hold; and
-// classes that a split lacks.
+// classes that a split of them lacks.
 #pragma once
 
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,12 +13,15 @@ namespace dtrain::data {
 
 // Zeros for the classes of the list.
 void begin_counts(const PackList& list, PackResult& result);
-// Adds those items that are no problem. Both are of one record file.
-void count_packed(std::span<const PackItem> items, const std::vector<PackProblem>& problems, PackResult& result);
 
-// Of a source that is split by its folders, where validation may have classes of its own.
-std::vector<std::string> classes_without_training(const PackList& list);
-// Of a list that shares have split: classes that neither validate nor test.
-std::vector<std::string> classes_of_training_alone(const PackList& list);
+// Of pictures with one label that the files hold, by their splits.
+struct PackedLabels {
+  std::set<float> trained, others;
+};
+// Adds those items that are no problem. Both are of one record file.
+void count_packed(std::span<const PackItem> items, const std::vector<PackProblem>& problems, PackResult& result,
+                  PackedLabels& labels);
+// Once all is packed: how many classes train, and which ones a split lacks.
+void name_lacking_classes(const PackList& list, const PackedLabels& labels, PackResult& result);
 
 }  // namespace dtrain::data

@@ -114,6 +114,7 @@ void count_objects(const Record& record, DatasetStats::Objects& objects) {
   for (const std::int32_t label : classes) ++objects.classes[label];
   std::size_t boxes = classes.size();
   if (!record.objects.empty()) {
+    ++objects.sized;
     const Annotations annotations = read_objects_block(record.objects);
     boxes = annotations.objects.size();
     for (const Annotation& object : annotations.objects) {
@@ -127,6 +128,15 @@ void count_objects(const Record& record, DatasetStats::Objects& objects) {
   objects.most = std::max(objects.most, boxes);
 }
 
+void count_label(float label, DatasetStats& stats) {
+  constexpr float kLargestWhole = 1LL << 62;
+  if (label == std::floor(label) && std::abs(label) <= kLargestWhole) {
+    ++stats.classes[std::llround(label)];
+  } else if (!std::isnan(label)) {
+    ++stats.other_labels[static_cast<double>(label)];
+  }
+}
+
 void read_headers(const RecordSet& set, DatasetStats& stats) {
   Record record;
   Image first;
@@ -134,7 +144,7 @@ void read_headers(const RecordSet& set, DatasetStats& stats) {
     set.read(i, record);
     stats.payload_bytes += record.payload.size();
     if (has_boxes(record.labels)) count_objects(record, stats.objects);
-    if (record.labels.size() == 1) ++stats.classes[std::llround(record.labels[0])];
+    if (record.labels.size() == 1) count_label(record.labels[0], stats);
     const auto encoding = detect_encoding(record.payload);
     ++stats.encodings[encoding ? std::string(encoding_name(*encoding)) : "unknown"];
     if (i > 0 || !decodes(record, kStoredChannels, first)) continue;

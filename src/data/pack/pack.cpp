@@ -42,21 +42,21 @@ class Packer {
  public:
   Packer(const PackOptions& options, const Pictures& pictures)
       : options_(options),
+        list_(pictures.list),
         store_(*pictures.store),
         opened_(pictures.opened),
-        lost_hint_(pictures.list.lost_hint),
         journal_(options, pictures) {
     result_.classes = pictures.list.classes;
     begin_counts(pictures.list, result_);
     result_.unlabelled = pictures.list.unlabelled;
     result_.skipped = pictures.list.skipped;
     result_.empty_folders = pictures.list.empty_folders;
-    result_.untrained = classes_without_training(pictures.list);
     result_.objects_left_out = pictures.list.objects_left_out;
     result_.without_objects = pictures.list.without_objects;
     result_.polygons_left_out = pictures.list.polygons_left_out;
     result_.without_mask = pictures.list.without_mask;
     result_.found_elsewhere = pictures.list.found_elsewhere;
+    result_.header_row = pictures.list.header_row;
     if (splits(options)) result_.shares = shares_of(options);
   }
 
@@ -83,11 +83,12 @@ class Packer {
       done_ += earlier ? shard.items.size() : 0;
       result_.files.push_back({shard.rec, finished.file.records, finished.file.bytes});
       result_.problems.insert(result_.problems.end(), finished.problems.begin(), finished.problems.end());
-      count_packed(shard.items, finished.problems, result_);
+      count_packed(shard.items, finished.problems, result_, labels_);
     }
     // The earlier set stays until the new one is whole.
     for (const Path& rec : left_over) remove_set_file(rec);
     journal_.forget_earlier();
+    name_lacking_classes(list_, labels_, result_);
     return std::move(result_);
   }
 
@@ -120,7 +121,7 @@ class Packer {
       const PackProblem& first = finished.problems.front();
       throw DataError(fmt::format("{}: none of its pictures can be packed, {} in all; the first, {}: {}",
                                   shard.rec.string(), shard.items.size(), first.file, first.what),
-                      lost_hint_);
+                      list_.lost_hint);
     }
     write_list(shard.rec, shard.items, file.positions());
     file.finish();
@@ -146,11 +147,12 @@ class Packer {
   }
 
   const PackOptions& options_;
+  const PackList& list_;
   const PictureStore& store_;
   const std::vector<Path> opened_;
-  const std::string lost_hint_;
   PackJournal journal_;
   PackResult result_;
+  PackedLabels labels_;
   std::uint64_t done_ = 0, total_ = 0;
 };
 
@@ -168,9 +170,7 @@ PackResult pack_opened(const PackOptions& given, Pictures pictures) {
   remove_abandoned_temporaries(options.out.parent_path(), options.out.filename().string());
   Packer packer(options, pictures);
   if (options.shuffle || splits(options)) shuffle_items(options, pictures.list.items);
-  PackResult result = packer.run(plan_shards(options, pictures.list));
-  if (result.shares) result.unvalidated = classes_of_training_alone(pictures.list);
-  return result;
+  return packer.run(plan_shards(options, pictures.list));
 }
 
 }  // namespace dtrain::data

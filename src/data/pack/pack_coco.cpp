@@ -32,7 +32,7 @@ class ObjectsByPicture {
       if (const auto fault = fault_in(object, picture, kind)) {
         list_.objects_left_out[*fault].push_back(name_of(object, picture));
       } else {
-        if (has_masks_ || object.polygons_left_out > 0) complete_mask(object, *picture);
+        if (kind == CocoLabels::boxes && (has_masks_ || object.polygons_left_out > 0)) complete_mask(object, *picture);
         objects_[object.picture].push_back(std::move(object.annotation));
       }
     }
@@ -45,9 +45,8 @@ class ObjectsByPicture {
     if (!object.fault.empty()) return object.fault;
     if (!picture) return "its picture is not among the images";
     if (object.annotation.label < 0) return "its category is not among the categories";
-    if (kind == CocoLabels::largest) return std::nullopt;
-    if (!has_size(*picture)) return "its picture has no size";
-    return fault_of(object.annotation, picture->height, picture->width);
+    if (has_size(*picture)) return fault_of(object.annotation, picture->height, picture->width);
+    return kind == CocoLabels::largest ? std::nullopt : std::optional<std::string>("its picture has no size");
   }
 
   // The object keeps its box. Where others have masks, a network may learn them, which refuses an object without one.
@@ -74,13 +73,26 @@ class ObjectsByPicture {
   std::unordered_map<std::int64_t, std::vector<Annotation>> objects_;
 };
 
+// Of what the picture shows of the box, where its size is known.
+double visible_area(const PixelBox& box, const CocoPicture& picture) {
+  if (!has_size(picture)) return box.area();
+  const auto inside = [](double begin, double length, int end) {
+    return std::min(begin + length, static_cast<double>(end)) - std::max(begin, 0.0);
+  };
+  return inside(box.left, box.width, picture.width) * inside(box.top, box.height, picture.height);
+}
+
 // The category of the largest box, the first of equal ones; crowds do not count.
-std::vector<float> largest_label(const std::vector<Annotation>& objects) {
-  const Annotation* largest = nullptr;
+std::vector<float> largest_label(const std::vector<Annotation>& objects, const CocoPicture& picture) {
+  std::vector<float> label;
+  double largest = 0;
   for (const Annotation& object : objects) {
-    if (!object.crowd && (!largest || object.box.area() > largest->box.area())) largest = &object;
+    const double area = visible_area(object.box, picture);
+    if (object.crowd || (!label.empty() && area <= largest)) continue;
+    label = {static_cast<float>(object.label)};
+    largest = area;
   }
-  return largest ? std::vector<float>{static_cast<float>(largest->label)} : std::vector<float>();
+  return label;
 }
 
 void give_objects(const CocoPicture& picture, std::vector<Annotation> objects, PackItem& item) {
@@ -97,7 +109,7 @@ void list_pictures(CocoSet& set, CocoLabels kind, PackList& list) {
     if (picture.file.empty()) throw DataError(fmt::format("image {} has no \"file_name\"", picture.id));
     std::vector<Annotation> own = objects.take(picture);
     if (kind == CocoLabels::largest) {
-      item.labels = largest_label(own);
+      item.labels = largest_label(own, picture);
     } else {
       if (!has_size(picture)) {
         list.skipped[kSizeless].push_back(picture.file);
@@ -152,7 +164,7 @@ std::optional<CocoLabels> parse_coco_labels(std::string_view name) {
 }
 
 PackList parse_coco(std::string_view text, const Path& json, const Path& root, CocoLabels labels) {
-  CocoSet set = read_coco(text, json.string(), labels == CocoLabels::boxes);
+  CocoSet set = read_coco(text, json.string(), true);
   CocoPlace place = place_pictures(root, set.pictures);
   PackList list;
   list.root = std::move(place.root);

@@ -11,6 +11,7 @@
 #include <dtrain/base/text.hpp>
 
 #include "archive/safe_names.hpp"
+#include "checked_labels.hpp"
 #include "listed_once.hpp"
 #include "pack_sources.hpp"
 #include "pictures.hpp"
@@ -227,6 +228,18 @@ PackList list_folder(const Path& folder) {
   return list;
 }
 
+namespace {
+
+// Calls read(), and puts before what it throws where in the source that is.
+template <typename Read>
+void read_line(const Path& source, std::size_t line, const Read& read) try {
+  read();
+} catch (const DataError& error) {
+  throw DataError(fmt::format("{}: line {}: {}", source.string(), line, error.what()), error.hint());
+}
+
+}  // namespace
+
 // "id<TAB>label...<TAB>file", as im2rec writes and reads.
 PackList parse_list(std::string_view text, const Path& lst, const Path& root) {
   PackList list;
@@ -244,12 +257,13 @@ PackList parse_list(std::string_view text, const Path& lst, const Path& root) {
     for (std::size_t i = 1; good && i + 1 < parts.size(); ++i) {
       const auto label = parse_number(parts[i]);
       good = label.has_value();
-      item.labels.push_back(static_cast<float>(label.value_or(0)));
+      if (good) read_line(lst, number, [&] { item.labels.push_back(stored_label(*label)); });
     }
     if (!good) {
       throw DataError(fmt::format("{}: line {}: not \"id<TAB>label...<TAB>file\"", lst.string(), number),
                       "one picture a line, with tabs between");
     }
+    leave_out_bad_boxes(item, list);
     list.items.push_back(std::move(item));
     lines.push_back(number);
   }
@@ -268,42 +282,62 @@ bool is_header(const CsvRow& row, const Path& root) {
          !is_unread_picture(name.extension().string());
 }
 
+// "3", also written "3.0", as pandas does with a column that has gaps.
+std::optional<std::int64_t> class_number(std::string_view text) {
+  const std::size_t point = text.find('.');
+  const bool is_whole = point < text.size() - 1 && text.find_first_not_of('0', point + 1) == text.npos;
+  const auto number = parse_integer(is_whole ? text.substr(0, point) : text);
+  return number && *number >= 0 ? number : std::nullopt;
+}
+
+bool is_blank(const CsvRow& row) {
+  return std::ranges::all_of(row.fields, [](const std::string& field) { return trim(field).empty(); });
+}
+
 // Labels that are all whole numbers are the classes themselves; others are names, numbered in their order.
-void number_classes(const std::vector<std::string>& labels, PackList& list) {
-  const auto is_class = [](const std::string& text) { return parse_integer(text).value_or(-1) >= 0; };
-  const bool numbers = std::ranges::all_of(labels, is_class);
+void number_classes(const Path& csv, const std::vector<std::string>& labels, const std::vector<std::size_t>& lines,
+                    PackList& list) {
+  const bool numbers = std::ranges::all_of(labels, [](const auto& text) { return class_number(text).has_value(); });
   if (!numbers) {
     const std::set<std::string> names(labels.begin(), labels.end());
     list.classes.assign(names.begin(), names.end());
   }
   for (std::size_t i = 0; i < labels.size(); ++i) {
-    const auto label = numbers ? parse_integer(labels[i]).value()
+    const auto label = numbers ? class_number(labels[i]).value()
                                : std::ranges::lower_bound(list.classes, labels[i]) - list.classes.begin();
-    list.items[i].labels = {static_cast<float>(label)};
+    read_line(csv, lines[i], [&] { list.items[i].labels = {stored_label(static_cast<double>(label))}; });
   }
 }
 
 }  // namespace
 
 PackList parse_labels(std::string_view text, const Path& csv, const Path& root) {
+  constexpr const char* kRows = "one picture a line: its path below the folder, a comma, its label";
   PackList list;
   list.root = root;
   list.of_folder = list.of_rows = true;
   std::vector<std::string> labels;
   std::vector<std::size_t> lines;
-  const std::vector<CsvRow> rows = parse_csv(text, csv.string());
+  std::vector<CsvRow> rows = parse_csv(text, csv.string());
+  std::erase_if(rows, is_blank);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::vector<std::string>& fields = rows[i].fields;
-    if (fields.size() != 2 || trim(fields[0]).empty() || trim(fields[1]).empty()) {
-      throw DataError(fmt::format("{}: line {}: not \"path,label\"", csv.string(), rows[i].line),
-                      "one picture a line: its path below the folder, a comma, its label");
+    if (fields.size() != 2 || trim(fields[0]).empty() || trim(fields[1]).empty())
+      throw DataError(fmt::format("{}: line {}: not \"path,label\"", csv.string(), rows[i].line), kRows);
+    if (i == 0 && is_header(rows[i], root)) {
+      list.header_row = join(fields, ",");
+      continue;
     }
-    if (i == 0 && is_header(rows[i], root)) continue;
     list.items.push_back({list.items.size(), {}, std::string(trim(fields[0]))});
     labels.emplace_back(trim(fields[1]));
     lines.push_back(rows[i].line);
   }
-  number_classes(labels, list);
+  if (list.items.empty()) {
+    const std::string header =
+        list.header_row.empty() ? "" : fmt::format(" behind the names of the columns, {}", list.header_row);
+    throw DataError(fmt::format("{}: no row \"path,label\"{}", csv.string(), header), kRows);
+  }
+  number_classes(csv, labels, lines, list);
   refuse_different_labels(csv.string(), lines, list);
   return list;
 }

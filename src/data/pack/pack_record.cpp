@@ -11,6 +11,8 @@
 #include <dtrain/base/json.hpp>
 #include <dtrain/base/text.hpp>
 
+#include "set_files.hpp"
+
 namespace dtrain::data {
 namespace {
 
@@ -82,7 +84,10 @@ Json names_in_file(const std::vector<std::string>& names) { return Json::parse(n
 }  // namespace
 
 PackJournal::PackJournal(const PackOptions& options, const Pictures& pictures)
-    : path_(options.out.string() + ".pack.json"), plan_(plan_of(options, pictures)), classes_(pictures.list.classes) {
+    : path_(options.out.string() + ".pack.json"),
+      plan_(plan_of(options, pictures)),
+      classes_(pictures.list.classes),
+      force_(options.force) {
   read();
 }
 
@@ -115,7 +120,8 @@ void PackJournal::withdraw() const {
   }
 }
 
-// A damaged one, or one of another plan or with other names of classes, is as none.
+// A damaged one, or one of another plan or with other names of classes, is as none. So is by force one that was
+// finished, since its files may be damaged.
 void PackJournal::read() try {
   if (!std::filesystem::exists(path_)) return;
   before_ = read_file(path_);
@@ -128,7 +134,8 @@ void PackJournal::read() try {
     for (const Json& name : names->as_array()) note_named(name.as_string(), *files);
   }
   note_earlier_sets(json);
-  if (json.at("plan").as_string() != plan_ || json.at("classes") != names_in_file(classes_)) {
+  const bool is_other = json.at("plan").as_string() != plan_ || json.at("classes") != names_in_file(classes_);
+  if (is_other || (force_ && left_unfinished_.empty())) {
     EarlierSet replaced = earlier_set_from(json);
     for (EarlierSet& set : earlier_sets_)
       std::erase_if(set.files, [&](const auto& file) { return replaced.files.contains(file.first); });
@@ -185,7 +192,7 @@ std::optional<FinishedShard> PackJournal::finished(const Path& rec) const {
   for (const FinishedShard& shard : finished_) {
     std::error_code error;
     if (shard.file.rec.filename() == rec.filename() && std::filesystem::file_size(rec, error) == shard.file.bytes &&
-        !error && std::filesystem::exists(Path(rec).replace_extension(".idx"))) {
+        !error && has_companions(rec)) {
       return shard;
     }
   }

@@ -29,7 +29,8 @@ struct EarlierSet {
 class PackJournal {
  public:
   // The plan is a hash over options and pictures (names, labels, sizes, times of change): another plan begins anew, and
-  // so do other names of classes. The options say a train_ratio.
+  // so do other names of classes. By force also a plan begins anew that an earlier run finished. The options say a
+  // train_ratio.
   PackJournal(const PackOptions& options, const Pictures& pictures);
 
   // Writes the plan and the record files that it has yet to make, unless they are there. Files that were made before
@@ -39,7 +40,7 @@ class PackJournal {
   void forget_earlier();
   // Nothing came of this plan: the journal says again what it said before.
   void withdraw() const;
-  // Something of this very plan was done before.
+  // Something of this very plan was done before, and counts.
   bool takes_up() const { return takes_up_; }
   // Record files that a run with this prefix made before, by whatever plan, also those that are gone.
   const std::set<Path>& named() const { return named_; }
@@ -47,7 +48,7 @@ class PackJournal {
   std::vector<Path> made_before() const;
   // Record files that a run with this prefix did not finish: it may have left parts of them.
   std::vector<Path> left_unfinished() const { return {left_unfinished_.begin(), left_unfinished_.end()}; }
-  // What an earlier run says of the file, if it is there with that many bytes.
+  // What an earlier run says of the file, if it is there with that many bytes, its index and its list.
   std::optional<FinishedShard> finished(const Path& rec) const;
   void add(const FinishedShard& shard);
 
@@ -61,6 +62,7 @@ class PackJournal {
   Path path_;
   std::string plan_;
   std::vector<std::string> classes_;
+  bool force_;
   bool takes_up_ = false;
   std::optional<std::string> before_;  // the text of the journal that was there
   std::vector<FinishedShard> finished_;

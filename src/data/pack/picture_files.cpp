@@ -107,11 +107,22 @@ FoundPictures pictures_below(const Path& folder) {
   return found;
 }
 
+// Whether the URL stands for what is below it. Where that cannot be seen, reading it says why.
+bool is_far_folder(const std::string& url, net::ObjectStore& store) {
+  if (url.ends_with('/') || net::parse_s3_url(url).key.empty()) return true;
+  if (is_named_as_picture(url)) return false;
+  try {
+    return !store.find(url);
+  } catch (const net::AwsError&) {
+    return false;
+  }
+}
+
 std::vector<Path> far_pictures(const std::string& url, const Store& store) {
   if (!net::is_s3_url(url)) return {url};
   if (is_pattern(url)) return far_matches(url, *store);
-  if (!url.ends_with('/')) return {url};
-  std::vector<Path> files = far_files(url, *store);
+  if (!is_far_folder(url, *store)) return {url};
+  std::vector<Path> files = far_files(url.ends_with('/') ? url : url + "/", *store);
   std::erase_if(files, [](const Path& file) { return !is_named_as_picture(file); });
   return files;
 }

@@ -6,6 +6,7 @@
 #include <dtrain/data/class_names.hpp>
 #include <dtrain/data/record.hpp>
 
+#include "checked_labels.hpp"
 #include "pictures.hpp"
 #include "record/find_records.hpp"
 
@@ -31,8 +32,9 @@ class RecordStore : public PictureStore {
     Record record;
     for (std::size_t i = 0; i < set_.size(); ++i) {
       set_.read(i, record);
-      list.items.push_back(
-          {i, record.labels, set_.place(i), i, PackSplit::train, std::string(text_of(record.objects))});
+      PackItem item{i, record.labels, set_.place(i), i, PackSplit::train, std::string(text_of(record.objects))};
+      leave_out_bad_boxes(item, list);
+      list.items.push_back(std::move(item));
     }
     return list;
   }

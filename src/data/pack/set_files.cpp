@@ -69,6 +69,11 @@ void refuse_to_overwrite(const std::vector<Shard>& shards, const std::set<Path>&
   }
 }
 
+bool has_companions(const Path& rec) {
+  return std::ranges::all_of(
+      kCompanions, [&](const char* ending) { return std::filesystem::exists(Path(rec).replace_extension(ending)); });
+}
+
 void refuse_to_leave(const std::vector<Path>& left_over) {
   if (left_over.empty()) return;
   throw UsageError(left_over.front().string() +

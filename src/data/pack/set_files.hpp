@@ -18,6 +18,8 @@ void refuse_to_replace_sources(const std::vector<Shard>& shards, const std::vect
 // Throws UsageError where a file of the set is there already. `own`: record files of earlier runs, whose index and list
 // are no files of others where the records are gone.
 void refuse_to_overwrite(const std::vector<Shard>& shards, const std::set<Path>& own);
+// Whether its index and its list are there.
+bool has_companions(const Path& rec);
 // Throws UsageError for files of an earlier set: beside the new one they would be taken for a part of it, with the new
 // names of the classes.
 void refuse_to_leave(const std::vector<Path>& left_over);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <optional>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/mutex.hpp>
@@ -21,6 +22,11 @@ namespace {
 constexpr std::size_t kRecordsAtOnce = 256;
 constexpr float kMostClasses = 1 << 20;
 
+struct ObjectFault {
+  double label = 0;
+  std::optional<std::string> what;  // nullopt: it can be trained on
+};
+
 class Verifier {
  public:
   explicit Verifier(const Path& rec)
@@ -28,7 +34,9 @@ class Verifier {
 
   VerifyReport run(std::size_t limit) {
     walk_frames();
+    const std::size_t of_frames = problem_count();
     compare_index();
+    index_problems_ = problem_count() - of_frames;
     decode_all();
     return report(limit);
   }
@@ -36,10 +44,15 @@ class Verifier {
  private:
   RecordBytes file() const { return {mapped_.bytes(), path_}; }
 
-  void add_problem(std::uint64_t offset, std::string what) {
+  void add_problem(std::uint64_t offset, std::string what, bool is_damage = true) {
     const auto position = std::lower_bound(offsets_.begin(), offsets_.end(), offset) - offsets_.begin();
     const MutexLock lock(mutex_);
-    problems_.push_back({offset, static_cast<std::size_t>(position), std::move(what)});
+    problems_.push_back({offset, static_cast<std::size_t>(position), std::move(what), is_damage});
+  }
+
+  std::size_t problem_count() {
+    const MutexLock lock(mutex_);
+    return problems_.size();
   }
 
   void walk_frames() {
@@ -95,38 +108,69 @@ class Verifier {
 
   void check_record(std::size_t position, Image& image) try {
     const Record record = record_at(file(), offsets_[position]);
-    for (const float label : record.labels) {
-      if (!std::isfinite(label)) throw DataError(fmt::format("the label is {}", label));
-    }
     decode_image(record.payload, kStoredChannels, image);
-    if (has_boxes(record.labels)) return check_objects(record, image);
+    const bool boxes = has_boxes(record.labels);
+    if (const auto fault = boxes ? fault_of_objects(record, image) : fault_of_labels(record.labels))
+      return add_problem(offsets_[position], *fault, false);
+    if (boxes) return;
     if (record.labels.size() > 1) ++several_labels_;
-    const float label = record.labels[0];
-    if (record.labels.size() == 1 && label >= 0 && label < kMostClasses && label == std::floor(label)) {
-      classes_[position] = static_cast<std::int32_t>(label);
-    }
+    if (record.labels.size() == 1 && record.labels[0] < kMostClasses)
+      classes_[position] = static_cast<std::int32_t>(record.labels[0]);
   } catch (const RecordError& error) {
     add_problem(offsets_[position], error.reason());
   } catch (const DataError& error) {
     add_problem(offsets_[position], error.what());
   }
 
-  // Throws DataError for the first fault.
-  void check_objects(const Record& record, const Image& image) {
-    const Annotations annotations = annotations_of(record, image.h, image.w);
-    if (!record.objects.empty() && detection_labels(annotations, record.objects.size()) != record.labels)
-      throw DataError("its labels and its objects name other boxes");
-    std::size_t faults = 0, number = 0;
-    std::string first;
-    for (const Annotation& object : annotations.objects) {
-      std::optional<std::string> fault = fault_of(object, annotations.height, annotations.width);
-      if (!fault && class_count_ > 0 && object.label >= class_count_)
-        fault = fmt::format("its class is {}, and {} are named", object.label, class_count_);
-      if (fault && faults++ == 0) first = fmt::format("object {}: {}", number, *fault);
-      ++number;
+  // Several labels are for other programs, which may take any number.
+  std::optional<std::string> fault_of_labels(std::span<const float> labels) const {
+    for (const float label : labels) {
+      if (!std::isfinite(label)) return fmt::format("the label is {}", label);
     }
-    if (faults > 0) throw DataError(faults == 1 ? first : fmt::format("{}; {} more are bad", first, faults - 1));
-    objects_ += number;
+    if (labels.size() != 1) return std::nullopt;
+    const auto label = static_cast<double>(labels[0]);
+    if (label != std::floor(label)) return fmt::format("the label is {}, which is no whole number", label);
+    if (label < 0) return fmt::format("the label is {}, and classes are counted from 0", label);
+    if (class_count_ > 0 && label >= class_count_)
+      return fmt::format("the label is {}, and {} classes are named", label, class_count_);
+    return std::nullopt;
+  }
+
+  // Of each object of labels alone; without the rows that stand for none.
+  static std::vector<ObjectFault> faults_in_labels(std::span<const float> labels) {
+    std::vector<ObjectFault> faults;
+    for (const std::span<const float> row : box_rows(labels)) {
+      std::optional<std::string> fault = fault_of_row(row);
+      if (fault || row[0] >= 0) faults.push_back({static_cast<double>(row[0]), std::move(fault)});
+    }
+    return faults;
+  }
+
+  // Throws DataError for damage.
+  static std::vector<ObjectFault> faults_in_block(const Record& record, const Image& image) {
+    const Annotations annotations = annotations_of(record, image.h, image.w);
+    if (detection_labels(annotations, record.objects.size()) != record.labels)
+      throw DataError("its labels and its objects name other boxes");
+    std::vector<ObjectFault> faults;
+    for (const Annotation& object : annotations.objects)
+      faults.push_back({static_cast<double>(object.label), fault_of(object, annotations.height, annotations.width)});
+    return faults;
+  }
+
+  std::optional<std::string> fault_of_objects(const Record& record, const Image& image) {
+    std::vector<ObjectFault> objects =
+        record.objects.empty() ? faults_in_labels(record.labels) : faults_in_block(record, image);
+    std::size_t faults = 0;
+    std::string first;
+    for (std::size_t number = 0; number < objects.size(); ++number) {
+      auto& [label, fault] = objects[number];
+      if (!fault && class_count_ > 0 && label >= class_count_)
+        fault = fmt::format("its class is {}, and {} are named", label, class_count_);
+      if (fault && faults++ == 0) first = fmt::format("object {}: {}", number, *fault);
+    }
+    if (faults > 0) return faults == 1 ? first : fmt::format("{}; {} more are bad", first, faults - 1);
+    objects_ += objects.size();
+    return std::nullopt;
   }
 
   VerifyReport report(std::size_t limit) {
@@ -136,6 +180,7 @@ class Verifier {
     report.several_labels = several_labels_;
     report.objects = objects_;
     report.problem_count = problems_.size();
+    report.index_problems = index_problems_;
     const std::int32_t highest = classes_.empty() ? -1 : *std::max_element(classes_.begin(), classes_.end());
     report.class_counts.resize(static_cast<std::size_t>(highest + 1));
     for (const std::int32_t label : classes_) {
@@ -153,6 +198,7 @@ class Verifier {
   std::vector<std::uint64_t> offsets_;  // of the records whose frames are whole
   std::vector<std::int32_t> classes_;   // of each, -1 where there is none
   std::int32_t class_count_ = 0;        // that are named; 0: unknown
+  std::size_t index_problems_ = 0;
   std::atomic<std::size_t> objects_ = 0, several_labels_ = 0;
   Mutex mutex_;
   std::vector<VerifyProblem> problems_ DTRAIN_GUARDED_BY(mutex_);

@@ -38,12 +38,29 @@ void bind(config::OptionSet& set, BenchCommand& options) {
   config::bind_augmentation(set, options.data);
 }
 
+// A file whose first record cannot be read is the loader's to refuse.
+void refuse_boxes(const Path& files) {
+  data::Record record;
+  try {
+    data::RecordSet(data::find_records(files.string())).read(0, record);
+  } catch (const DataError&) {
+    return;
+  }
+  if (!data::has_boxes(record.labels)) return;
+  const std::string shown = data::shown_files(files);
+  throw DataError(
+      fmt::format("{}: its records have boxes, and data bench measures the records of classifiers", shown),
+      fmt::format("measure a detector on them: dtrain bench train --network retinanet --data-train {}", shown));
+}
+
 ExitCode act(const BenchCommand& options, const config::OptionSet&, Reporter& reporter) {
   if (options.files.empty()) {
     throw UsageError("data bench: FILES is missing", "for example: dtrain data bench d/shapes_train.rec");
   }
   config::require_records(options.files);
-  const data::LoaderOptions loading = training_loader(options.data, options.seed);
+  refuse_boxes(options.files);
+  data::LoaderOptions loading = training_loader(options.data, options.seed);
+  loading.names_bad_limit = false;
   const std::uint64_t buffers = data::buffer_bytes(loading, options.batch_size);
   data::Loader loader(options.files, loading);
   const bench::LoaderSpeed speed =

@@ -36,16 +36,24 @@ Json counts_json(const std::map<std::int64_t, std::size_t>& counts) {
   return json;
 }
 
+Json labels_json(const data::DatasetStats& stats) {
+  Json json = counts_json(stats.classes);
+  for (const auto& [label, count] : stats.other_labels) json[fmt::format("{}", label)] = std::uint64_t{count};
+  return json;
+}
+
 Json objects_json(const data::DatasetStats::Objects& objects) {
+  const bool has_areas = objects.sized > 0 || objects.records == 0;
+  const auto of_area = [&](std::size_t count) { return has_areas ? Json(std::uint64_t{count}) : Json(); };
   return Json::object({{"records", std::uint64_t{objects.records}},
                        {"without", std::uint64_t{objects.without}},
                        {"boxes", std::uint64_t{objects.boxes}},
                        {"crowds", std::uint64_t{objects.crowds}},
                        {"masks", std::uint64_t{objects.masks}},
                        {"most", std::uint64_t{objects.most}},
-                       {"small", std::uint64_t{objects.small}},
-                       {"medium", std::uint64_t{objects.medium}},
-                       {"large", std::uint64_t{objects.large}},
+                       {"small", of_area(objects.small)},
+                       {"medium", of_area(objects.medium)},
+                       {"large", of_area(objects.large)},
                        {"classes", counts_json(objects.classes)}});
 }
 
@@ -64,7 +72,7 @@ Json document(const Path& path, const data::DatasetStats& stats, const Names& na
                        {"rgb_mean", numbers(stats.mean)},
                        {"rgb_std", numbers(stats.std)},
                        {"encodings", encodings},
-                       {"classes", counts_json(stats.classes)},
+                       {"classes", labels_json(stats)},
                        {"objects", objects_json(stats.objects)},
                        {"class_names", Json(Json::Array(names.begin(), names.end()))}});
 }
@@ -85,6 +93,7 @@ void answer_objects(const data::DatasetStats::Objects& objects, Reporter& report
   const double mean = static_cast<double>(objects.boxes) / static_cast<double>(objects.records);
   reporter.answer(fmt::format("objects: {} boxes, {} masks; {:.1f} in a record on average, {} at most, none in {}",
                               objects.boxes, objects.masks, mean, objects.most, objects.without));
+  if (objects.sized == 0) return;
   reporter.answer(fmt::format("objects by COCO's areas: {} small, {} medium, {} large; {} are crowds", objects.small,
                               objects.medium, objects.large, objects.crowds));
 }
@@ -106,6 +115,8 @@ void answer_table(const Path& path, const data::DatasetStats& stats, const Names
   for (const auto& [name, count] : stats.encodings) reporter.answer(fmt::format("encoding {}: {}", name, count));
   if (stats.objects.records > 0) answer_objects(stats.objects, reporter);
   answer_classes(stats.objects.records > 0 ? stats.objects.classes : stats.classes, names, reporter);
+  for (const auto& [label, count] : stats.other_labels)
+    reporter.answer(fmt::format("label {:>4} {:>8}  which is no class", label, count));
 }
 
 ExitCode act(const ListCommand& options, const config::OptionSet&, Reporter& reporter) {

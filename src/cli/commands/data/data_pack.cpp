@@ -70,6 +70,7 @@ void refuse_other_file(const Path& source) {
 
 ExitCode act(const PackFiles& given, const config::OptionSet& set, Reporter& reporter) {
   PackCommand options = given;
+  options.takes_labels = true;
   options.pack.sources = {given.source};
   // What is not there is no prefix of record files either, which is what import would take it for.
   if (!std::filesystem::exists(given.source)) options.pack.format = data::PictureFormat::folder;

@@ -10,6 +10,7 @@
 #include <dtrain/data/contact_sheet.hpp>
 
 #include "cli/command.hpp"
+#include "cli/commands/train/output_places.hpp"
 #include "cli/own_outputs.hpp"
 #include "cli/printable.hpp"
 #include "config/data_options.hpp"
@@ -129,19 +130,34 @@ void give_colour(data::Image& picture) {
   picture.pixels = std::move(pixels);
 }
 
+// All of it is held in memory, and few programs open a larger picture.
+void refuse_large_sheet(int count, const nn::Shape& shape, const data::ContactSheet& layout) {
+  constexpr std::int64_t kMostPixels = 1 << 28;
+  const std::int64_t columns = std::min(count, layout.columns), rows = (count + columns - 1) / columns;
+  const std::int64_t width = columns * (std::int64_t{shape.w} * layout.zoom + layout.gap) + layout.gap;
+  const std::int64_t height = rows * (std::int64_t{shape.h} * layout.zoom + layout.gap) + layout.gap;
+  if (width * height <= kMostPixels) return;
+  throw UsageError(
+      fmt::format("the sheet would have {} x {} pixels, more than the {} that are drawn", width, height, kMostPixels),
+      layout.zoom > 1 ? "give a smaller --zoom, --count or --image-shape" : "give a smaller --count or --image-shape");
+}
+
 Sheet draw_sheet(const ShowCommand& options, const config::DataOptions& data, const Shown& shown, const Names& names) {
   data::LoaderOptions loading = training_loader(data, options.seed);
   loading.shuffle = false;
+  loading.names_bad_limit = false;
   loading.detection = shown.detection;
   data::Loader loader(options.files, loading);
   const int left = static_cast<int>(loader.size()) - options.first;
   if (left <= 0) {
     throw UsageError(fmt::format("--first {}: the files hold only {} records", options.first, loader.size()));
   }
-  const auto first = static_cast<std::uint64_t>(options.first);
-  loader.start(static_cast<std::uint32_t>(options.epoch), {{first, std::min(left, options.count)}});
-  const data::Batch batch = *loader.next();
+  const int count = std::min(left, options.count);
   const data::ContactSheet layout{.columns = options.columns, .zoom = options.zoom};
+  refuse_large_sheet(count, loading.shape, layout);
+  const auto first = static_cast<std::uint64_t>(options.first);
+  loader.start(static_cast<std::uint32_t>(options.epoch), {{first, count}});
+  const data::Batch batch = *loader.next();
   Sheet sheet{
       data::contact_sheet(batch, loading.shape, loading.augment, layout), {batch.labels, batch.labels + batch.n}, {}};
   if (batch.objects) give_colour(sheet.picture);
@@ -206,6 +222,7 @@ void answer_objects(const Sheet& sheet, const ShowCommand& options, const Names&
 }
 
 ExitCode act(const ShowCommand& options, const config::OptionSet& set, Reporter& reporter) {
+  require_on_this_machine({"--out", options.out}, "file");
   config::require_records(options.files);
   require_ending("--out", options.out, {".png"});
   refuse_to_replace_picture("--out", options.out);

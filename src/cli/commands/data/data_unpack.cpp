@@ -5,7 +5,9 @@
 #include <dtrain/net/http.hpp>
 
 #include "cli/command.hpp"
+#include "cli/commands/train/output_places.hpp"
 #include "job/report/progress_line.hpp"
+#include "pack_command.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -34,8 +36,10 @@ data::UnpackResult unpack_with_progress(net::ObjectStore& store, const UnpackCom
 }
 
 ExitCode act(const UnpackCommand& options, const config::OptionSet&, Reporter& reporter) {
+  require_on_this_machine({"--out", options.out}, "folder");
   net::ObjectStore store;
   const data::UnpackResult result = unpack_with_progress(store, options, reporter);
+  if (result.lacks_end_mark) warn_of_missing_end(net::shown_url(options.from), reporter);
   if (reporter.json()) {
     reporter.answer_json(Json::object({{"schema", "dtrain.data-unpack/1"},
                                        {"from", net::shown_url(options.from)},

@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
+
 #include <dtrain/data/record.hpp>
 
 #include "cli/command.hpp"
@@ -31,8 +34,10 @@ std::vector<Path> find_all(const std::vector<Path>& named) {
 Json document(const Path& file, const data::VerifyReport& report) {
   Json problems = Json::array();
   for (const data::VerifyProblem& problem : report.problems) {
-    problems.push_back(Json::object(
-        {{"offset", problem.offset}, {"position", std::uint64_t{problem.position}}, {"what", problem.what}}));
+    problems.push_back(Json::object({{"offset", problem.offset},
+                                     {"position", std::uint64_t{problem.position}},
+                                     {"what", problem.what},
+                                     {"damage", problem.is_damage}}));
   }
   return Json::object({{"schema", "dtrain.data-verify/1"},
                        {"file", file.string()},
@@ -57,17 +62,34 @@ void tell(const Path& file, const data::VerifyReport& report, Reporter& reporter
     reporter.answer(fmt::format("{}: {}", file.string(), several_labels_text(report.several_labels)));
 }
 
+std::string hint_of_damage(const Path& file, const data::VerifyReport& report) {
+  if (report.index_problems < report.problem_count)
+    return "make the file again with `dtrain data prepare` or `dtrain data pack`, with --force, or copy it again";
+  return fmt::format("copy both files again; if only the .idx is wrong, delete {}, and the .rec is scanned instead",
+                     Path(file).replace_extension(".idx").string());
+}
+
+// Damage, where there is any, counts more than labels that were packed as they are.
+DataError error_of(const Path& file, const data::VerifyReport& report) {
+  const auto damage = std::ranges::find_if(report.problems, &data::VerifyProblem::is_damage);
+  const bool is_damaged = damage != report.problems.end();
+  const data::VerifyProblem& first = is_damaged ? *damage : report.problems.front();
+  const char* const state = is_damaged ? "damaged" : "has labels that no training takes";
+  return DataError(fmt::format("{}: {}, first at offset {}: {}", file.string(), state, first.offset, first.what),
+                   is_damaged
+                       ? hint_of_damage(file, report)
+                       : "correct the list or the annotations that it was made from, and pack it again with --force");
+}
+
 ExitCode act(const VerifyCommand& options, const config::OptionSet&, Reporter& reporter) {
-  std::string damage;
+  std::optional<DataError> error;
   for (const Path& file : find_all(options.files)) {
     const data::VerifyReport report = data::verify_records(file, static_cast<std::size_t>(options.limit));
     tell(file, report, reporter);
-    if (report.problems.empty() || !damage.empty()) continue;
-    const data::VerifyProblem& first = report.problems.front();
-    damage = fmt::format("{}: damaged, first at offset {}: {}", file.string(), first.offset, first.what);
+    if (!report.problems.empty() && !error) error = error_of(file, report);
   }
-  if (damage.empty()) return ExitCode::ok;
-  throw DataError(damage, "make the file again with `dtrain data prepare` or `dtrain data pack`, or copy it again");
+  if (error) throw *error;
+  return ExitCode::ok;
 }
 
 }  // namespace

@@ -8,17 +8,20 @@
 
 #include <dtrain/base/cpus.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/data/copy.hpp>
 #include <dtrain/data/dataset_stats.hpp>
 #include <dtrain/data/image.hpp>
 #include <dtrain/net/ssh.hpp>
 #include <dtrain/nn/networks.hpp>
 #include <dtrain/nn/optimizer.hpp>
 
+#include "cli/commands/train/output_places.hpp"
 #include "cli/printable.hpp"
 #include "config/checks/picture_size.hpp"
 #include "config/compute_options.hpp"
 #include "config/option_values.hpp"
 #include "job/report/progress_line.hpp"
+#include "pack_hints.hpp"
 
 namespace dtrain::cli {
 
@@ -30,7 +33,7 @@ void bind_pack(config::OptionSet& set, PackCommand& options) {
       set.add("--out", pack.out, "prefix of the files to write: PREFIX.rec, PREFIX.idx and PREFIX.lst"))
       .required = true;
   set.add("--force", pack.force,
-          "replace files of other content, and remove the other files of an earlier set of PREFIX")
+          "replace files, whatever they hold, and remove the other files of an earlier set of PREFIX")
       .not_from_project = true;
   set.add("--shards", pack.shards, "N", "number of files: PREFIX_0.rec to PREFIX_<N-1>.rec", data::kPackRanges.shards);
   set.add("--shuffle", pack.shuffle, "shuffle the pictures before writing");
@@ -65,7 +68,13 @@ data::PackResult pack_with_progress(const PackCommand& command, Reporter& report
   data::PackOptions options = command.pack;
   options.encoding = data::parse_encoding(command.encoding);  // none: what each picture has
   options.progress = [&](std::uint64_t done, std::uint64_t total) { progress.show("pack", done, total, "pictures"); };
-  return data::pack(options);
+  try {
+    return data::pack(options);
+  } catch (const DataError& error) {
+    const std::string advice = advice_on_root(command);
+    if (advice.empty()) throw;
+    throw DataError(error.what(), error.hint().empty() ? advice : error.hint() + "; " + advice);
+  }
 }
 
 Json names_json(const std::vector<std::string>& names) { return Json(Json::Array(names.begin(), names.end())); }
@@ -117,6 +126,7 @@ Json document(const data::PackResult& result) {
                        {"polygons_left_out", names_json(result.polygons_left_out)},
                        {"without_mask", names_json(result.without_mask)},
                        {"found_elsewhere", result.found_elsewhere},
+                       {"header_row", result.header_row},
                        {"taken_up", result.taken_up},
                        {"several_labels", result.several_labels}});
 }
@@ -147,6 +157,13 @@ std::string picture_options(int resize, int shorter_edge) {
   if (resize > 0 && resize < kUsualImages.size) return fmt::format("--image-shape 3,{0},{0} ", resize);
   if (shorter_edge <= kUsualImages.size) return {};
   return config::options_for_large_pictures(kUsualInput) + " ";
+}
+
+void warn_of_missing_end(const std::string& archive, Reporter& reporter) {
+  reporter.warn(
+      fmt::format("{}: the archive ends without the mark that tar writes at its end, so it may be cut short: "
+                  "compare its size with that of the original",
+                  archive));
 }
 
 void tell_problems(const std::vector<data::PackProblem>& problems, Reporter& reporter) {
@@ -217,13 +234,13 @@ void tell_recoding(const data::PackResult& result, const config::OptionSet& set,
 }
 
 // im2rec takes them for a class too, so the labels are those that it gives.
-void warn_of_stray_pictures(const data::PackOptions& options, const data::PackResult& result, Reporter& reporter) {
+void warn_of_stray_pictures(const PackCommand& options, const data::PackResult& result, Reporter& reporter) {
   if (std::ranges::find(result.classes, ".") == result.classes.end()) return;
   if (result.classes.size() == 1) {
-    reporter.warn(
-        fmt::format("no class folders in {}, so all pictures are of one class: name the folder above, or "
-                    "give --labels",
-                    options.sources.front().string()));
+    const Path& source = options.pack.sources.front();
+    reporter.warn(fmt::format("no class folders in {}, so all pictures are of one class: name the folder above, or {}",
+                              source.string(),
+                              options.takes_labels ? "give --labels" : pack_with("--labels FILE", source)));
     return;
   }
   reporter.warn("the pictures beside the folders of the classes are packed as a class of their own, named '.'");
@@ -246,12 +263,12 @@ void warn_of_missing_pictures(const data::PackResult& result, Reporter& reporter
                               first_names(empty)));
   }
   if (!untrained.empty()) {
-    reporter.warn(fmt::format("{} {} no picture to train on, only to validate or test: {}", untrained.size(),
+    reporter.warn(fmt::format("{} {} no picture to train on: {}", untrained.size(),
                               untrained.size() == 1 ? "class has" : "classes have", first_names(untrained)));
   }
   const std::vector<std::string>& alone = result.unvalidated;
   if (!alone.empty()) {
-    reporter.warn(fmt::format("{} a single picture, which goes to training, so that no picture validates {}: {}",
+    reporter.warn(fmt::format("{} pictures for training only, so that no picture validates {}: {}",
                               alone.size() == 1 ? "1 class has" : fmt::format("{} classes have", alone.size()),
                               alone.size() == 1 ? "it" : "them", first_names(alone)));
   }
@@ -302,7 +319,7 @@ int typical_edge(const data::PackResult& result, const std::string& prefix) {
 void tell_next_command(const PackCommand& options, const data::PackResult& result, Reporter& reporter) {
   if (options.pack.labels && result.classes.empty())
     reporter.note("the labels are numbers and name no classes: --num-classes of `dtrain train` is the largest plus 1");
-  if (result.classes.size() < 2 || !result.class_objects.empty() || result.several_labels > 0) return;
+  if (result.trained_classes < 2 || !result.class_objects.empty() || result.several_labels > 0) return;
   const std::string prefix = options.pack.out.string();
   const auto records = [&](std::string_view split) {
     std::uint64_t count = 0;
@@ -332,6 +349,7 @@ void tell_next_command(const PackCommand& options, const data::PackResult& resul
 }  // namespace
 
 ExitCode pack_pictures(const PackCommand& options, const config::OptionSet& set, Reporter& reporter) {
+  require_on_this_machine({"--out", options.pack.out}, "file");
   const data::PackResult result = pack_with_progress(options, reporter);
   if (result.taken_up > 0)
     reporter.note(fmt::format("{} {} already there from an earlier run", count_text(result.taken_up, "record"),
@@ -340,10 +358,16 @@ ExitCode pack_pictures(const PackCommand& options, const config::OptionSet& set,
     reporter.note(fmt::format("{} without a label {} skipped", count_text(result.unlabelled, "picture"),
                               result.unlabelled == 1 ? "was" : "were"));
   if (!result.found_elsewhere.empty()) reporter.warn(result.found_elsewhere);
+  if (!result.header_row.empty())
+    reporter.note(fmt::format("the first row, {}, names no picture and is taken for the names of the columns",
+                              printable_word(result.header_row)));
+  for (const Path& source : options.pack.sources) {
+    if (data::lacks_end_mark(source)) warn_of_missing_end(source.string(), reporter);
+  }
   tell_skipped(result, reporter);
   tell_objects(result, reporter);
   tell_recoding(result, set, reporter);
-  warn_of_stray_pictures(options.pack, result, reporter);
+  warn_of_stray_pictures(options, result, reporter);
   warn_of_one_class(result, reporter);
   warn_of_missing_pictures(result, reporter);
   if (result.several_labels > 0) reporter.warn(several_labels_text(result.several_labels));

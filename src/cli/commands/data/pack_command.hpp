@@ -17,6 +17,7 @@ struct PackCommand {
   data::PackOptions pack;
   std::vector<std::string> encodings = data::encoding_names();  // that --encoding takes
   std::string encoding = "jpeg";
+  bool takes_labels = false;  // whether the command has --labels and --root; others are told of `data pack`
 };
 
 void bind_pack(config::OptionSet& set, PackCommand& options);
@@ -31,6 +32,8 @@ std::string small_set_options(std::uint64_t pictures);
 // 0 where it stayed, and has `shorter_edge` now: smaller images for smaller pictures, and windows of any size for
 // larger ones. Empty where the usual image will do.
 std::string picture_options(int resize, int shorter_edge);
+// Of a tar archive without an end mark.
+void warn_of_missing_end(const std::string& archive, Reporter& reporter);
 void tell_problems(const std::vector<data::PackProblem>& problems, Reporter& reporter);
 
 }  // namespace dtrain::cli

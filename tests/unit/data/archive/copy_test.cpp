@@ -58,6 +58,19 @@ TEST_F(Copy, KeepsTheWholeNameOfAFileAndOfAnObject) {
   EXPECT_EQ(read_file(folder / "out" / "is it?.txt"), "yes");
 }
 
+TEST_F(Copy, TakesABucketForNoObject) {
+  store.put("s3://names/in/it", bytes_of("its"));
+  write_file_atomic(folder / "a", "of the user");
+  for (const std::string from : {"s3://names", "s3://names/"}) {
+    for (const std::string& to :
+         {(folder / "a").string(), folder.path().string(), std::string("s3://bucket/plain/it")}) {
+      expect_error<UsageError>([&] { copy(from, to); }, from + ": names no object");
+      expect_error<UsageError>([&] { copy(from, to); }, "write s3://BUCKET/KEY, or copy all that is in the bucket");
+    }
+  }
+  EXPECT_EQ(read_file(folder / "a"), "of the user");
+}
+
 TEST_F(Copy, NamesAFileFromTheWebWithoutItsQuery) {
   store.put("s3://public/in/web.txt", bytes_of("yes"));
   std::vector<std::string> told;

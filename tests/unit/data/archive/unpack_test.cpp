@@ -157,15 +157,35 @@ TEST_F(Unpack, SaysHowToUnpackWhatItCannot) {
 }
 
 // The checksum of a tar header counts the byte of its kind.
-std::string with_link(std::string tar) {
+std::string of_kind(char kind, std::string tar) {
   constexpr std::size_t kChecksumAt = 148, kChecksumDigits = 6, kKindAt = 156;
   const unsigned long sum = std::stoul(tar.substr(kChecksumAt, kChecksumDigits), nullptr, 8);
-  tar[kKindAt] = '2';
-  return tar.replace(kChecksumAt, kChecksumDigits, fmt::format("{:06o}", sum + '2' - '0'));
+  tar[kKindAt] = kind;
+  return tar.replace(kChecksumAt, kChecksumDigits, fmt::format("{:06o}", sum + static_cast<unsigned long>(kind - '0')));
 }
 
 TEST_F(Unpack, SaysHowToMakeAnArchiveWithoutLinks) {
-  expect_error([&] { unpack(with_link(tar_of({{"a", ""}}))); }, "tar -c -h --hard-dereference");
+  expect_error([&] { unpack(of_kind('2', tar_of({{"a", ""}}))); }, "tar -c -h --hard-dereference");
+}
+
+TEST_F(Unpack, SaysWhereATarMayBeCutShort) {
+  constexpr std::size_t kBlock = 512;
+  const std::string tar = tar_of(files);
+  const auto without_end = [](const std::string& archive) { return archive.substr(0, archive.size() - 2 * kBlock); };
+  EXPECT_FALSE(unpack(tar).lacks_end_mark);
+  EXPECT_FALSE(unpack(tar.substr(0, tar.size() - kBlock)).lacks_end_mark);
+  EXPECT_TRUE(unpack(without_end(tar)).lacks_end_mark);
+  EXPECT_TRUE(unpack(without_end(tar_of({{"a", "x"}})).substr(0, kBlock + 1)).lacks_end_mark) << "inside of padding";
+  for (const auto& [content, lacks] : {std::pair(tar, false), std::pair(without_end(tar), true)}) {
+    write_file_atomic(folder / "a.tar", content);
+    EXPECT_EQ(lacks_end_mark(folder / "a.tar"), lacks);
+  }
+  expect_error([&] { unpack(tar.substr(0, 100)); }, "ends inside a header, at byte 100 | copy it again");
+  expect_error(
+      [&] {
+        unpack(without_end(of_kind('L', tar_of({{"name", "long"}}))));
+      },
+      "ends before the file that its last header describes, at byte 1024 | copy it again");
 }
 
 }  // namespace

@@ -83,6 +83,18 @@ TEST(Zip, FilesThatOverlapAreRefused) {
   expect_error([&] { unpacked_files(bytes_of(zip), "a.npz"); }, "two of its files overlap");
 }
 
+TEST(Zip, SaysWhichFilesAreRead) {
+  constexpr std::size_t kFlags = 8, kMethod = 10;
+  const auto with = [](std::size_t at, char value) {
+    std::string zip = zip_of({{"a", "one"}});
+    zip[zip.find("PK\x01\x02") + at] = value;
+    return zip;
+  };
+  const std::string encrypted = with(kFlags, 1), lzma = with(kMethod, 14);
+  expect_error([&] { list_zip(source_of(encrypted)); }, "a is encrypted | dtrain reads stored and deflated files");
+  expect_error([&] { list_zip(source_of(lzma)); }, "a: packing method 14 | dtrain reads stored and deflated files");
+}
+
 TEST(Zip, FilesTogetherAreInflatedUpToALimit) {
   const std::string zeros(kMegabyte, '\0');
   std::string zip = zip_of({{"a", ""}, {"b", zeros}, {"c", ""}, {"d", zeros}});

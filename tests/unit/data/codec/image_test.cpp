@@ -192,6 +192,16 @@ TEST(Tiff, TilesAndStripsMayBeLargerThanThePicture) {
   EXPECT_EQ(decoded(tiff_of({{256, 5}, {257, 4}, {278, UINT32_MAX}}, false, 1, rows)).pixels, expected);
 }
 
+TEST(Tiff, AnOrientationWithoutAMeaningIsUpright) {
+  const auto sides = [](std::uint32_t orientation) {
+    const std::string rows = deflated(std::string(20, 7));
+    const Image image = decoded(tiff_of({{256, 5}, {257, 4}, {274, orientation}, {278, 4}}, false, 1, rows));
+    return std::pair(image.w, image.h);
+  };
+  EXPECT_EQ(sides(6), (std::pair(4, 5)));
+  for (const std::uint32_t orientation : {0u, 9u, 65535u}) EXPECT_EQ(sides(orientation), (std::pair(5, 4)));
+}
+
 TEST(Tiff, RefusesPartsThatTakeLongForFewPixels) {
   const std::string column = deflated(std::string(1u << 24, 7));
   expect_error(

@@ -22,6 +22,13 @@ TEST(Loader, ABadRecordIsAnErrorByDefaultThatNamesItAndTheOption) {
   chosen.shuffle = false;
   for (const char* text : {"x.rec: record 4 at byte", "setting 'max-bad-records'", "dtrain data verify"})
     expect_error([&] { load(rec, chosen, 0, 6); }, text);
+  chosen.names_bad_limit = false;
+  try {
+    load(rec, chosen, 0, 6);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const DataError& error) {
+    EXPECT_EQ(error.hint(), "dtrain data verify " + rec.string() + " lists them");
+  }
 }
 
 TEST(Loader, BadRecordsAreReplacedByTheNextGoodOneCountedOnceAndNamed) {

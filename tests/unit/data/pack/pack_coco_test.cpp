@@ -197,6 +197,20 @@ TEST(PackCoco, LeavesOutAnnotationsThatCannotBeRead) {
   }
 }
 
+TEST(PackCoco, TakesForTheLargestBoxWhatThePictureShowsOfIt) {
+  const std::string images = R"({"images": [{"id": 3, "file_name": "a.jpg", "width": 100, "height": 50}],
+      "categories": [{"id": 5, "name": "cat"}, {"id": 6, "name": "dog"}], "annotations": [)",
+                    outside = R"({"id": 1, "image_id": 3, "category_id": 5, "bbox": [200, 0, 90, 90]})",
+                    crossing = R"({"id": 2, "image_id": 3, "category_id": 5, "bbox": [90, 0, 400, 20]})",
+                    mask = R"({"id": 3, "image_id": 3, "category_id": 6, "segmentation": [[0, 0, 30, 0, 30, 20]]})";
+  const PackList list =
+      parse_coco(images + outside + "," + crossing + "," + mask + "]}", "coco.json", "", CocoLabels::largest);
+  EXPECT_EQ(list.items.at(0).labels, std::vector<float>{1});
+  EXPECT_EQ(list.objects_left_out, (std::map<std::string, std::vector<std::string>>{
+                                       {"its box lies outside of the picture", {"annotation 1 of a.jpg"}}}));
+  EXPECT_TRUE(list.without_mask.empty()) << "a classifier needs none";
+}
+
 TEST(PackCoco, KeepsTheBoxOfAMaskWithABadPolygon) {
   const std::string box = R"("image_id": 3, "category_id": 5, "bbox": [0, 0, 20, 20], "segmentation": )",
                     mixed = R"({"id": 1, )" + box + "[[1, 1, 2, 2], [0, 0, 9, 0, 9, 9]]}",

@@ -10,6 +10,7 @@
 #include <dtrain/data/image.hpp>
 #include <dtrain/data/picture_files.hpp>
 
+#include "common/far_settings.hpp"
 #include "data/temporary_folder.hpp"
 
 namespace dtrain::data {
@@ -123,6 +124,20 @@ TEST(ReadPicture, SaysThatAFileCannotBeReached) {
   std::filesystem::permissions(folder / "a", std::filesystem::perms::owner_all);
   expect_error([&] { (void)read_picture(folder / "a"); }, "/a: is no file");
   expect_error([&] { (void)read_picture(folder / "2.png"); }, "2.png: No such file");
+}
+
+TEST(FindPictures, TakesAFolderOfABucketWithAndWithoutASlash) {
+  const net::TestServer server("s3_server.py");
+  const auto store = std::make_shared<net::ObjectStore>(far_settings(server));
+  const std::string base = "s3://far/plain/";
+  for (const char* name : {"tree/1.png", "tree/b/2.png", "tree/notes.txt", "tree2/3.png", "bare"})
+    store->put(base + name, bytes_of("x"));
+  for (const char* name : {"tree", "tree/"})
+    EXPECT_EQ(find_pictures(base + name, store).files, (Paths{base + "tree/1.png", base + "tree/b/2.png"})) << name;
+  for (const char* name : {"bare", "none.png"})
+    EXPECT_EQ(find_pictures(base + name, store).files, (Paths{base + name})) << name;
+  for (const char* bucket : {"s3://far", "s3://far/"}) EXPECT_EQ(find_pictures(bucket, store).files.size(), 3u);
+  EXPECT_THROW((void)find_pictures(base + "none", store), DataError);
 }
 
 TEST(FindPictures, RefusesWhatIsNotThere) {

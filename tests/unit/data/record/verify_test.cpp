@@ -52,6 +52,7 @@ TEST_F(VerifyRecords, NamesAFlippedPixel) {
   overwrite(rec, 64 * 700 + 60, "x");
   expect_problem(700, "their checksum is wrong");
   EXPECT_EQ(verify_records(rec).problem_count, 1u);
+  EXPECT_TRUE(verify_records(rec).problems[0].is_damage);
 }
 
 TEST_F(VerifyRecords, GoesOnBehindADamagedFrame) {
@@ -87,6 +88,14 @@ TEST_F(VerifyRecords, NamesALineOfTheIndexThatIsNone) {
   expect_problem(0, "set.idx: line 2");
 }
 
+TEST_F(VerifyRecords, TellsProblemsOfTheIndexApart) {
+  overwrite(rec, 64 * 700 + 60, "x");
+  write_file_atomic(index_path(rec), "0\t0\n");
+  const VerifyReport report = verify_records(rec);
+  EXPECT_EQ(report.index_problems, 999u);
+  EXPECT_EQ(report.problem_count, 1000u);
+}
+
 TEST_F(VerifyRecords, ListsTheFirstProblemsAndCountsAll) {
   for (std::size_t i = 0; i < 50; ++i) overwrite(rec, 64 * 10 * i + 60, "x");
   const VerifyReport report = verify_records(rec, 7);
@@ -115,6 +124,25 @@ TEST_F(VerifyRecords, CountsRecordsOfSeveralLabelsThatAreNoBoxes) {
   const VerifyReport report = verify_records(rec);
   EXPECT_EQ(report.problem_count, 0u);
   EXPECT_EQ(report.several_labels, 2u);
+}
+
+TEST_F(VerifyRecords, NamesLabelsThatNoTrainingTakes) {
+  const std::string picture = encode_image({3, 2, 2, std::vector<std::uint8_t>(12)}, Encoding::raw);
+  const std::vector<std::vector<float>> labels{{-3}, {1.5f}, {1}, {2}, {2, 5, 0, 10, 10, 50, 50}};
+  RecordWriter writer(rec);
+  for (std::size_t i = 0; i < labels.size(); ++i) writer.add(i, labels[i], bytes_of(picture));
+  writer.finish();
+  write_file_atomic(folder / "set.pack.json", R"({"classes": ["a", "b"]})");
+  std::vector<std::string> found;
+  for (const VerifyProblem& problem : verify_records(rec).problems) {
+    found.push_back(problem.what);
+    EXPECT_FALSE(problem.is_damage) << problem.what;
+  }
+  EXPECT_EQ(found, (std::vector<std::string>{"the label is -3, and classes are counted from 0",
+                                             "the label is 1.5, which is no whole number",
+                                             "the label is 2, and 2 classes are named",
+                                             "object 0: its box lies outside of the picture; sides are shares of the "
+                                             "picture, 0 to 1, not pixels"}));
 }
 
 TEST_F(VerifyRecords, NamesFaultsOfBoxesAndMasks) {

@@ -1,0 +1,18 @@
+// What `data pack` and `data import` advise about options that only one of them has.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "pack_command.hpp"
+
+namespace dtrain::cli {
+
+// The command that takes the option, in backquotes.
+std::string pack_with(std::string_view option, const Path& source);
+
+// For pictures that a list or a COCO file names and that are not beside it. Empty where they are, for other sources,
+// and where the user said where they are.
+std::string advice_on_root(const PackCommand& command);
+
+}  // namespace dtrain::cli
