@@ -119,6 +119,7 @@ void bind_checkpoint_image(OptionSet& set, DataOptions& options) {
           "length in pixels to which the shorter edge of each picture is resized first, by a classifier (default the "
           "checkpoint's)",
           data::kAugmentRanges.resize);
+  bind_checkpoint_views(set, options);
 }
 
 static void bind_colors(OptionSet& set, data::Augment& augment) {
@@ -138,6 +139,13 @@ static void bind_colors(OptionSet& set, data::Augment& augment) {
   add_choice(set, "--random-erasing-mode", augment.erasing_mode, kErasingNames,
              "what --random-erasing makes of the rectangle: pixel for noise, rand for a random colour, const for the "
              "mean");
+}
+
+// Windows of random size show the padding, and keep JPEG files from being decoded at a smaller scale.
+static void leave_windows_unpadded(OptionSet& set, data::Augment& augment) {
+  if (!augment.random_resized_crop || augment.pad_size == 0 || set.chosen("pad-size")) return;
+  augment.pad_size = 0;
+  set.find("pad-size")->origin = set.find("random-resized-crop")->origin;
 }
 
 static void bind_drawn_sizes(OptionSet& set, std::vector<int>& sizes) {
@@ -162,7 +170,9 @@ static void bind_drawn_sizes(OptionSet& set, std::vector<int>& sizes) {
 void bind_augmentation(OptionSet& set, DataOptions& options) {
   data::Augment& augment = options.augment;
   set.group("Augmentation");
-  set.add("--pad-size", augment.pad_size, "PIXELS", "pixels added on each side before cropping",
+  set.after_sources([&augment](OptionSet& all) { leave_windows_unpadded(all, augment); });
+  set.add("--pad-size", augment.pad_size, "PIXELS",
+          "pixels added on each side before cropping; with --random-resized-crop, a recipe's give way to 0",
           data::kAugmentRanges.pad_size);
   set.add("--fill-value", augment.fill_value, "N",
           "value of the pixels that --pad-size adds and that a rotation or shear uncovers, on the scale 0 to 255",

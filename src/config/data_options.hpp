@@ -53,9 +53,10 @@ void bind_cache_decoded(OptionSet& set, DataOptions& options);
 void bind_image(OptionSet& set, DataOptions& options);  // shape, classes, mean and deviation
 // The same for commands that only look at images: any number of classes is right unless the user gives one.
 void bind_image_of_any_class(OptionSet& set, DataOptions& options);
-// The same of a trained network, whose checkpoint knows them.
+void bind_test_views(OptionSet& set, DataOptions& options);
+// The same of a trained network, whose checkpoint knows them: bind_checkpoint_image() has the views, too.
+void bind_checkpoint_views(OptionSet& set, DataOptions& options);
 void bind_checkpoint_image(OptionSet& set, DataOptions& options);
-Option& bind_test_views(OptionSet& set, DataOptions& options);
 void bind_augmentation(OptionSet& set, DataOptions& options);
 
 // What a checkpoint says about its pixels, and back: {"image_shape": [c, h, w], "rgb_mean": [...], "rgb_std": [...]},

@@ -179,9 +179,12 @@ void check_sync(const JobOptions& options) {
   }
 }
 
-// Agents look up no names.
+// Agents look up no names, and know no card for an address that is only of a link.
 void check_announce(const JobOptions& options) {
-  if (options.announce.empty() || (net::is_numeric(options.announce) && !net::is_any_address(options.announce))) return;
+  const std::string& address = options.announce;
+  const bool is_of_a_machine =
+      net::is_numeric(address) && !net::is_any_address(address) && !net::is_link_local(address);
+  if (address.empty() || is_of_a_machine) return;
   throw UsageError(fmt::format("--announce {}: not the numeric address of a machine", options.announce),
                    "give an address of this machine, such as 10.0.0.7");
 }

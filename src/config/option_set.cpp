@@ -33,6 +33,12 @@ std::string Option::shown_name() const {
   return (flags.find("--") == std::string::npos ? "-" : "--") + name();
 }
 
+std::string Option::described_default() const {
+  constexpr std::string_view kBegin = " (default ";
+  const std::size_t at = help.ends_with(')') ? help.rfind(kBegin) : std::string::npos;
+  return at == std::string::npos ? "" : help.substr(at + kBegin.size(), help.size() - at - kBegin.size() - 1);
+}
+
 std::string Option::shown_range() const {
   const bool is_count = !range.low_is_out && (range.low == 0 || range.low == 1) && range.high == ValueRange().high;
   return is_count ? "" : in_words(range);

@@ -73,6 +73,9 @@ struct Option {
   char letter() const;             // 'n'; 0: none
   std::string variable() const;    // "DTRAIN_NUM_WORKERS"
   std::string shown_name() const;  // "--num-workers", "PREFIX"
+  // Where the help ends in "(default the newest)", these words: the field's value is none that a user could choose, or
+  // depends on what is found. Empty where the default is the value of the field.
+  std::string described_default() const;
   // "between 0 and 1", for documents; empty where it says no more than that a count is one.
   std::string shown_range() const;
 };

@@ -77,8 +77,9 @@ void bind_pretrained(OptionSet& set, Pretrained& pretrained) {
   set.group("Pretrained weights");
   set.add("--pretrained", pretrained.file,
           "file with weights to begin with: safetensors, a state dict of PyTorch, an ONNX model, .npz or MXNet's "
-          ".params; the prefix of a checkpoint; or URL#sha256=HEX, with the SHA-256 of the file. Images are prepared "
-          "as these weights expect them, and the last layer begins anew where the number of classes differs")
+          ".params; the prefix of a checkpoint; or URL#sha256=HEX, with the SHA-256 of the file. Images get the "
+          "size, mean and deviation that these weights expect, and the last layer begins anew where the number of "
+          "classes differs")
       .offers = Offers::files;
   set.add("--finetune", pretrained.finetune,
           "file with weights to begin with, as --pretrained takes it. The weights and the number of pictures choose "
@@ -186,6 +187,7 @@ void take_pixels(const train::Checkpoint& checkpoint, const Path& file, const Op
   require_pixels_of(checkpoint, set, data);
   take_stored_pixels(checkpoint, file, set, data, reporter);
   suit_network(checkpoint.graph, set, data);
+  if (!data.detection) take_test_views(checkpoint.job.preprocessing, set, data);
 }
 
 }  // namespace dtrain::config

@@ -40,10 +40,10 @@ void suit_anchors(const Path& file, const OptionSet& set, nn::NetworkOptions& ne
 // "--image-shape 3,28,28 --rgb-mean 0,0,0 --rgb-std 58,58,58", and --resize where images are resized.
 std::string pixels_text(const DataOptions& data);
 
-// The pixels of a trained network: its image, and what its checkpoint says about mean, deviation and resizing. An ONNX
-// model of another program says nothing: it gets ImageNet's. MXNet's files say nothing either: they get those of the
-// options. The reporter says so. Throws UsageError for a choice of the user's that the network does not take, and
-// DataError for a network that takes no pictures.
+// The pixels of a trained network: its image, and what its checkpoint says about mean, deviation, resizing and views.
+// An ONNX model of another program says nothing: it gets ImageNet's. MXNet's files say nothing either: they get those
+// of the options. The reporter says so. Throws UsageError for a choice of the user's that the network does not take,
+// and DataError for a network that takes no pictures.
 void take_pixels(const train::Checkpoint& checkpoint, const Path& file, const OptionSet& set, DataOptions& data,
                  Reporter& reporter);
 

@@ -237,7 +237,7 @@ static void fields(Fields& each, TrainOptions& train) {
   each("resume", train.resume);
   each("force", train.force);
   each("checkpoint_every", train.checkpoint_every);
-  each("checkpoint_format", train.checkpoint_format);
+  each.named("checkpoint_format", train.checkpoint_format, train::kCheckpointFormatNames);
   each("keep_checkpoints", train.keep_checkpoints);
   each("keep_best", train.keep_best);
   each("early_stop", train.early_stop);

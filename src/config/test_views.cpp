@@ -13,11 +13,20 @@ namespace dtrain::config {
 
 static std::vector<std::string> numbers_of_views() { return {"1", "2", "6"}; }
 
-Option& bind_test_views(OptionSet& set, DataOptions& options) {
-  set.group("Data");
+static Option& add_test_views(OptionSet& set, DataOptions& options, const char* images) {
   return set.add_choice("--test-views", options.test_views, numbers_of_views(),
-                        "number of views of each validation image to average: 1 is the image, 2 adds its mirror image, "
-                        "6 adds both shifted by one pixel");
+                        fmt::format("number of views of each {} to average: 1 is the image, 2 adds its mirror image, 6 "
+                                    "adds both shifted by one pixel",
+                                    images));
+}
+
+void bind_test_views(OptionSet& set, DataOptions& options) {
+  set.group("Data");
+  add_test_views(set, options, "validation image");
+}
+
+void bind_checkpoint_views(OptionSet& set, DataOptions& options) {
+  add_test_views(set, options, "image of a classifier").help += " (default the checkpoint's)";
 }
 
 int test_views(const DataOptions& options) { return static_cast<int>(parse_integer(options.test_views).value()); }

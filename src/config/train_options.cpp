@@ -24,12 +24,16 @@ namespace {
 constexpr std::int64_t kMostKept = 1'000'000'000;
 
 void bind_factors(OptionSet& set, nn::Optimizer& rule) {
+  const std::string decay = "; the weight decay of sgd, nag, adamw, muon, adagrad and lars is without it";
   set.add("--bias-lr-factor", rule.bias_lr_factor, "FACTOR",
-          "factor on the learning rate of biases and of batch norm's gamma and beta", nn::kOptimizerRanges.lr_factor);
-  set.add("--head-lr-factor", rule.head_lr_factor, "FACTOR",
-          "factor on the learning rate of the last layer's weight, which computes the logits; of a detector, of the "
-          "weights with outputs for each class",
+          "factor on the learning rate of biases and of the gammas and betas of norms" + decay,
           nn::kOptimizerRanges.lr_factor);
+  set.add(
+      "--head-lr-factor", rule.head_lr_factor, "FACTOR",
+      "factor on the learning rate of the last layer's weight, which computes the logits, or of a detector's weights "
+      "with outputs for each class" +
+          decay,
+      nn::kOptimizerRanges.lr_factor);
   set.add("--layer-decay", rule.layer_decay, "FACTOR",
           "for sgd, nag and adamw, factor on the learning rate of each block of layers against the block "
           "behind it, so that the first layers learn least; all heads of a detector are its last block, its feature "
@@ -136,7 +140,9 @@ void bind_rule(OptionSet& set, TrainOptions& options) {
       [&options] { return std::string(nn::optimizer_name(options.optimizer.kind)); });
   set.add("--mom", options.optimizer.momentum, "SHARE", "momentum, for sgd, nag, muon, lars and signum",
           nn::kOptimizerRanges.momentum);
-  set.add("--wd", options.optimizer.weight_decay, "RATE", "weight decay", nn::kOptimizerRanges.weight_decay);
+  set.add("--wd", options.optimizer.weight_decay, "RATE",
+          "weight decay of weights and of the gammas of norms, with lamb of weights alone; biases and betas have none",
+          nn::kOptimizerRanges.weight_decay);
   bind_cuts(set, options.optimizer);
   bind_average(set, options.optimizer);
   bind_factors(set, options.optimizer);
@@ -229,8 +235,8 @@ void bind_checkpoints(OptionSet& set, TrainOptions& options) {
       .comma_list = true;
   set.add("--checkpoint-every", options.checkpoint_every, "STEPS",
           "number of steps between checkpoints within an epoch; 0 saves only at the end of epochs");
-  set.add_choice("--checkpoint-format", options.checkpoint_format, {"safetensors", "mxnet"},
-                 "format of checkpoints; mxnet also writes PATH-symbol.json and PATH-0001.params");
+  add_choice(set, "--checkpoint-format", options.checkpoint_format, train::kCheckpointFormatNames,
+             "format of checkpoints; mxnet also writes PATH-symbol.json and PATH-0001.params");
 }
 
 // MXNet writes the same number under two names.
@@ -349,8 +355,7 @@ train::TrainerOptions trainer_options(const TrainOptions& options, backend::DTyp
   if (options.benchmark) trainer.schedule.base = kHarmlessRate;
   trainer.checkpoint_prefix = options.model_prefix;
   trainer.checkpoint_every_steps = options.checkpoint_every;
-  trainer.checkpoint_format =
-      options.checkpoint_format == "mxnet" ? train::CheckpointFormat::mxnet : train::CheckpointFormat::safetensors;
+  trainer.checkpoint_format = options.checkpoint_format;
   trainer.keep_checkpoints = options.keep_checkpoints;
   trainer.keep_best = options.keep_best;
   trainer.resumes = options.resume;

@@ -55,7 +55,7 @@ struct TrainOptions {
   bool resume = false;
   bool force = false;  // train over the checkpoints of a run before
   std::uint64_t checkpoint_every = 0;
-  std::string checkpoint_format = "safetensors";
+  train::CheckpointFormat checkpoint_format = train::CheckpointFormat::safetensors;
   int keep_checkpoints = 0;  // 0: all
   bool keep_best = false;
   std::optional<Path> tensorboard;

@@ -67,7 +67,7 @@ code=$?
 check "lines of a list may end with CRLF" exits 0
 run predict m/p -p.png
 check "a name that begins with a dash is no option" exits 2
-check "it says where to put it" says "a name that begins with - stands after --"
+check "it says where to put it" says "put a name that begins with - after --"
 printf '' | "$DTRAIN" predict m/p - >out 2>err
 code=$?
 check "an empty list is refused" exits 2
@@ -99,15 +99,29 @@ PYTHON
 run data show p.rec --out sheet.png
 run eval m/p --data-val p.rec --report sheet.png
 check "a report is not written over a file" exits 1
-run predict m/p photos --csv --batch-size 128
-check "predict and eval give the same probabilities, digit for digit" /usr/bin/python3 - <<'PYTHON'
-import csv
+agrees_with() {  # agrees_with REPORT: the answers in `out`
+  /usr/bin/python3 - "$1/predictions.csv" <<'PYTHON'
+import csv, sys
 places = {line.split("\t")[0]: line.rstrip("\n").split("\t")[-1] for line in open("p.lst")}
-judged = {"photos/" + places[row["sample"]]: (row["predicted"], row["probability"]) for row in csv.DictReader(open("r/predictions.csv"))}
+judged = {"photos/" + places[row["sample"]]: (row["predicted"], row["probability"]) for row in csv.DictReader(open(sys.argv[1]))}
 said = {row["path"]: (row["class"], row["probability"]) for row in csv.DictReader(open("out"))}
 assert len(said) == 24 and said == judged, sorted(set(said.items()) ^ set(judged.items()))
-assert all(row["file"] == places[row["sample"]] for row in csv.DictReader(open("r/predictions.csv"))), "the files"
+assert all(row["file"] == places[row["sample"]] for row in csv.DictReader(open(sys.argv[1]))), "the files"
 PYTHON
+}
+run predict m/p photos --csv --batch-size 128
+check "predict and eval give the same probabilities, digit for digit" agrees_with r
+run train --network mlp --image-shape 3,28,28 --resize 32 --batch-size 8 --num-epochs 2 --lr 0.0005 --rgb-std 58,57,56 \
+  --data-train p.rec --test-views 6 --bce-loss --model-prefix v/p
+run eval v/p --data-val p.rec --report views
+run predict v/p photos --csv --batch-size 128
+check "also of a network that learned with several views and by --bce-loss" agrees_with views
+run eval v/p --data-val p.rec --report view --test-views 1
+run predict v/p photos --csv --batch-size 128 --test-views 1
+check "predict --test-views chooses another number, as that of eval does" agrees_with view
+check "which is another answer" bash -c '! cmp -s view/predictions.csv views/predictions.csv'
+run predict v/p photos/blue/1.png --top 2 --json
+check "probabilities of --bce-loss are those of each class by itself" json out 'abs(sum(t["probability"] for t in d["top"]) - 1) > 1e-6'
 
 run predict m/p photos odd --out-dir sorted
 check "--out-dir makes a folder for each class" exists "sorted/red, dark/line

@@ -138,6 +138,8 @@ run "${start[@]}" --pretrained w.safetensors -n 2 --launcher local --job-dir job
 check "workers of a job begin with them, too" exits 0
 run inspect m/j --json
 check "and end with the same bits" same "$(grep -o '"weights_sha256": *"[0-9a-f]*"' out)" "$alone"
+run "${start[@]}" --pretrained w.safetensors --resume --bce-loss --model-prefix m/anew
+check "with nothing to resume, such a run chooses its loss" exits 0
 run "${start[@]}" --pretrained m/p-0001.safetensors --new-head --model-prefix m/q
 check "a checkpoint's tensors are weights as well" exits 0
 check "which say how pixels are prepared" says_not "does not say how its pixels are prepared"

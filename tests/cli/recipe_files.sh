@@ -15,6 +15,9 @@ for file in "$files"/*.toml; do
   run train --config "$file" "${data[@]}" --global-batch 16 --logical-shards 2 --num-epochs 0
   check "$name is taken" exits 0
   check "$name: no option of it is unknown or without use" says_not "warning"
+  grep -q '^random-resized-crop = 1' "$file" || continue
+  run train --config "$file" --show-config
+  check "$name: no window shows a padding" answers_line '^ *pad-size = 0( |$)'
 done
 run train --config "$files/cifar10-resnet20.toml" "${small[@]}" --num-epochs 2 --dtype float32 --model-prefix m/r20
 check "the recipe of CIFAR-10 trains" exits 0

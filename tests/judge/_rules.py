@@ -1,7 +1,7 @@
 """Optimizer rules in torch that torch itself has not, or has with other formulas: what pytorch_step.py holds dtrain's against.
 
 RMSProp and AdaGrad after MXNet's optimizer_op-inl.h and optimizer.py, LAMB after You et al. 2020 (arXiv 1904.00962,
-algorithm 2), LARS after You et al. 2017 (arXiv 1708.03888) as MXNet's lars.py applies it: not to gamma, beta and bias; Nadam after
+algorithm 2) as timm's lamb.py applies it: without decay and trust ratio of gamma, beta and bias; LARS after You et al. 2017 (arXiv 1708.03888) as MXNet's lars.py applies it: not to gamma, beta and bias; Nadam after
 MXNet's optimizer.py (torch's own has one momentum too many in version 1.13); Signum and FTML after MXNet's
 optimizer_op-inl.h, FTML with all of its states.
 """
@@ -9,6 +9,11 @@ optimizer_op-inl.h, FTML with all of its states.
 import math
 
 import torch
+
+
+def is_weight(w):
+    """Of a dense layer or a convolution."""
+    return w.dim() in (2, 4)
 
 
 class Rule:
@@ -41,14 +46,13 @@ class Rule:
         mean.mul_(b1).add_(g, alpha=1 - b1)
         square.mul_(b2).addcmul_(g, g, value=1 - b2)
         root = torch.sqrt(square / (1 - b2 ** self.t)) + self.rule["epsilon"]
-        along = mean / (1 - b1 ** self.t) / root + decay * w
-        ratio = w.norm() / along.norm() if w.norm() > 0 and along.norm() > 0 else 1
+        along = mean / (1 - b1 ** self.t) / root + (decay * w if is_weight(w) else 0)
+        ratio = w.norm() / along.norm() if is_weight(w) and w.norm() > 0 and along.norm() > 0 else 1
         w -= factor * self.rate * ratio * along
 
     def lars(self, w, g, momentum, _, factor, decay):
         ratio = 1
-        is_weight = w.dim() in (2, 4)  # of dense layers and convolutions
-        if is_weight and w.norm() > 0 and g.norm() > 0:
+        if is_weight(w) and w.norm() > 0 and g.norm() > 0:
             ratio = 0.001 * w.norm() / (g.norm() + decay * w.norm() + self.rule["epsilon"])
         momentum.mul_(self.rule["momentum"]).sub_(self.rate * ratio * (factor * g + decay * w))
         w += momentum

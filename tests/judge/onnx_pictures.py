@@ -1,4 +1,4 @@
-"""onnxruntime names pictures as `dtrain predict` does, with a model that normalises pixels and ends in a softmax."""
+"""onnxruntime names pictures as `dtrain predict` does, with a model that normalises pixels and gives probabilities."""
 import json
 import os
 import pathlib
@@ -38,7 +38,7 @@ def write_png(path, pixels):
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
-def judge(folder, channels):
+def judge(folder, channels, loss):
     random = numpy.random.default_rng(7)
     pictures = {}
     for name, light in (("dark, or so", 60), ("light", 160)):
@@ -47,7 +47,7 @@ def judge(folder, channels):
             pictures[str(path)] = random.integers(light - 50, light + 60, (SIDE, SIDE, channels), dtype=numpy.uint8)
             write_png(path, pictures[str(path)])
     dtrain("data", "pack", folder / "photos", "--train-ratio", 1, "--out", folder / "p", "--encoding", "png")
-    dtrain("train", *TRAINING, "--image-shape", f"{channels},{SIDE},{SIDE}", "--data-train", folder / "p.rec",
+    dtrain("train", *TRAINING, *loss, "--image-shape", f"{channels},{SIDE},{SIDE}", "--data-train", folder / "p.rec",
            "--model-prefix", folder / "m")
     dtrain("export", folder / "m", "--to", "onnx", "--with-preprocessing", "--softmax", "--out", folder / "m.onnx")
     model = onnx.load(folder / "m.onnx")
@@ -72,12 +72,12 @@ def judge(folder, channels):
 
 
 PASSED = FAILED = 0
-for count in (1, 3):
+for count, loss in ((1, ()), (3, ()), (3, ("--bce-loss",))):
     with tempfile.TemporaryDirectory() as scratch:
         try:
-            print(f"ok   {count} channels: {judge(pathlib.Path(scratch), count)}")
+            print(f"ok   {count} channels {loss}: {judge(pathlib.Path(scratch), count, loss)}")
             PASSED += 1
         except Exception as error:  # whatever the real library throws is a verdict
-            print(f"FAIL {count} channels: {type(error).__name__}: {error}", file=sys.stderr)
+            print(f"FAIL {count} channels {loss}: {type(error).__name__}: {error}", file=sys.stderr)
             FAILED += 1
 end(PASSED, FAILED)

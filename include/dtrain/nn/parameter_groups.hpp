@@ -22,6 +22,8 @@ enum class ParameterGroup { matrix, head, weight, vector };
 std::vector<ParameterGroup> parameter_groups(const Graph& graph);  // per tensor of Graph::parameters
 
 float lr_factor(const Optimizer& rule, ParameterGroup group);
+// Of one tensor, by the rule: biases and betas have none, and with lamb gammas have none either.
+float decay_of(const Optimizer& rule, const TensorView& tensor);
 
 // Per tensor: 1 in the last block of layers, and times `decay` for each block further towards the images (as timm's
 // --layer-decay). A block is one residual block, "layer1.0" or "features.2.1", with all that has its name, or one

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <dtrain/nn/graph.hpp>
+
 namespace dtrain::train {
 
 struct Guess {
@@ -14,9 +16,10 @@ struct Guess {
   double probability = 0;  // no number where a logit is none, or infinite
   bool is_number() const { return !std::isnan(probability); }
 };
-// The `count` most probable classes, the best first; of equal ones the smaller label first. logits: [classes].
-// What is no number is less than all numbers.
-std::vector<Guess> best_guesses(std::span<const float> logits, int count);
+// The `count` most probable classes, the best first; of equal ones the smaller label first. logits: [classes], of a
+// network that learned by this kind of loss: probabilities are their softmax, which adds up to 1, or the sigmoid of
+// each. What is no number is less than all numbers.
+std::vector<Guess> best_guesses(std::span<const float> logits, nn::LossKind loss, int count);
 
 // A picture of known class, and the best guess.
 struct JudgedSample {

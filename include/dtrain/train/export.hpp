@@ -25,10 +25,10 @@ std::optional<Path> params_of_other_network(const Checkpoint& checkpoint, const 
 Checkpoint import_onnx(const Path& file);
 
 // Opset 13. Input: the normalised image "data" (the input node's name), float32 [n, c, h, w] with a free n; output
-// "logits" [n, classes], before the softmax. metadata_props hold the JSON documents "preprocessing", with mean and
-// deviation of the pixels, "classes", the names by label, and "dtrain_graph", the network for import_onnx(). Where
-// names of an imported network meet those of the model, the output keeps its own, then the input, then the tensor;
-// another value gets "_2" behind it.
+// "logits" [n, classes], before the softmax or sigmoid. metadata_props hold the JSON documents "preprocessing", with
+// mean and deviation of the pixels, "classes", the names by label, and "dtrain_graph", the network for import_onnx().
+// Where names of an imported network meet those of the model, the output keeps its own, then the input, then the
+// tensor; another value gets "_2" behind it.
 //
 // A detector has the second input "sizes", int64 [n or 1, 2]: the height and width of the picture in each image, which
 // is in the upper left corner; without it pictures fill their images. For "pixels" what lies outside counts as 0 after
@@ -37,7 +37,7 @@ Checkpoint import_onnx(const Path& file);
 // masks "masks" [n, k, points, points], which fill the box.
 struct OnnxOptions {
   bool preprocessing = false;  // the input is "pixels", uint8 [n, h, w, c], of the network's size
-  bool softmax = false;        // the output is "probabilities"
+  bool softmax = false;        // the output is "probabilities", those of best_guesses()
 };
 std::vector<Path> export_onnx(const Checkpoint& checkpoint, const Path& file, const OnnxOptions& options = {});
 

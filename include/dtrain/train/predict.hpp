@@ -17,6 +17,7 @@ struct PredictOptions {
   data::Augment augment;                                         // of evaluation: nothing random
   int batch = 1;                                                 // pictures that are computed together
   int threads = 1;                                               // that read and decode
+  int views = 1;                                                 // of each picture, see nn::image_views()
   std::optional<data::DetectionInput> detection = std::nullopt;  // of a detector's network
   bool in_groups = false;  // compute the pictures of each of detection->groups by themselves: a GroupedExecutable
 };

@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <cstdlib>
 #include <memory>
-#include <string>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
 
 #include "kernels/passing_stores.hpp"
 
@@ -23,7 +23,8 @@ class Buffer {
     if (bytes_ == 0) return;
     data_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, bytes_)));
     if (!data_)
-      throw Error("memory is short: cannot reserve " + std::to_string(bytes_) + " bytes", "use a smaller batch");
+      throw Error("memory is short: cannot reserve " + format_bytes(bytes_),
+                  "raise setting 'logical-shards', which leaves the batch as it is, or use a smaller batch");
   }
   std::byte* data() const { return data_.get(); }
   template <typename T>

@@ -93,7 +93,7 @@ std::vector<StepNumbers> numbers_of_tensors(const nn::Graph& graph, const nn::Op
   const std::vector<float> shares = nn::layer_shares(graph, rule.layer_decay);
   std::vector<StepNumbers> numbers(graph.parameters.size(), all);
   for (std::size_t tensor = 0; tensor < numbers.size(); ++tensor) {
-    numbers[tensor].decay = graph.parameters[tensor].decays() ? rule.weight_decay * shares[tensor] : 0.0f;
+    numbers[tensor].decay = nn::decay_of(rule, graph.parameters[tensor]) * shares[tensor];
     numbers[tensor].factor = nn::lr_factor(rule, groups[tensor]) * shares[tensor];
   }
   return numbers;

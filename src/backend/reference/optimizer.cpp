@@ -138,7 +138,7 @@ void lamb(const Rates& r, const Tensor& t) {
     directions[k] = narrow(mean / (std::sqrt(square) + r.rule.epsilon) + t.decay * w.value);
   }
   const double weights = norm(t.values), length = norm(directions);
-  const double ratio = weights > 0 && length > 0 ? weights / length : 1;
+  const double ratio = t.is_weight && weights > 0 && length > 0 ? weights / length : 1;
   for (std::size_t k = 0; k < directions.size(); ++k) {
     t.values[k] = narrow(t.values[k] - t.factor * r.rate * ratio * directions[k]);
   }
@@ -245,7 +245,7 @@ void update_parameters(const nn::Graph& graph, std::span<const float> sums, doub
                        .slot1 = part(slot1),
                        .slot2 = part(slot2),
                        .gradients = part(std::span(gradients)),
-                       .decay = view.decays() ? rule.weight_decay * shares[tensor] : 0.0,
+                       .decay = nn::decay_of(rule, view) * shares[tensor],
                        .factor = nn::lr_factor(rule, groups[tensor]) * shares[tensor],
                        .is_weight = view.role == nn::TensorRole::weight});
   }

@@ -91,16 +91,19 @@ constexpr Need kNeeds[] = {
 void add_unreached(const TrainOptions& options, const OptionSet& set, std::vector<std::string>& lines) {
   const nn::Schedule& schedule = options.schedule;
   if (!steps_rate(options) || options.epochs == 0 || options.benchmark || options.test_io) return;
-  const auto add = [&](const char* option, const char* effect) {
-    lines.push_back(
-        fmt::format("--{} {} and --num-epochs {}: {}", option, set.find(option)->show(), options.epochs, effect));
+  const auto add = [&](const char* option, const char* other, const char* effect) {
+    lines.push_back(fmt::format("--{} {} and --{} {}: {}", option, set.find(option)->show(), other,
+                                set.find(other)->show(), effect));
   };
   const bool has_steps = !schedule.boundaries.empty() && set.chosen("lr-step-epochs");
+  const bool meets_step = has_steps || (!schedule.boundaries.empty() && set.chosen("warmup-epochs"));
   // A boundary at the very end is for the run that resumes this one.
   if (has_steps && schedule.boundaries.front() > options.epochs)
-    add("lr-step-epochs", "the run ends before the learning rate changes");
+    add("lr-step-epochs", "num-epochs", "the run ends before the learning rate changes");
   if (set.chosen("warmup-epochs") && schedule.warmup_epochs >= options.epochs)
-    add("warmup-epochs", "the run ends before the learning rate reaches --lr");
+    add("warmup-epochs", "num-epochs", "the run ends before the learning rate reaches --lr");
+  else if (meets_step && schedule.boundaries.front() <= schedule.warmup_epochs)
+    add("warmup-epochs", "lr-step-epochs", "the first step comes before the learning rate has reached --lr");
 }
 
 }  // namespace

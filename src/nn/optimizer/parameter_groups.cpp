@@ -146,6 +146,11 @@ float lr_factor(const Optimizer& rule, ParameterGroup group) {
   return group == ParameterGroup::vector ? rule.bias_lr_factor : 1;
 }
 
+float decay_of(const Optimizer& rule, const TensorView& tensor) {
+  const bool decays = rule.kind == OptimizerKind::lamb ? tensor.role == TensorRole::weight : tensor.decays();
+  return decays ? rule.weight_decay : 0;
+}
+
 std::vector<float> layer_shares(const Graph& graph, float decay) {
   std::vector<float> shares(graph.parameters.size(), 1);
   if (decay == 1) return shares;

@@ -21,11 +21,13 @@ double weight(float logit, float largest) {
   return std::isnan(difference) ? difference : portable_exp(std::max(difference, -700.0));
 }
 
+double logistic(float logit) { return 1 / (1 + portable_exp(std::clamp(-static_cast<double>(logit), -700.0, 700.0))); }
+
 std::size_t index(int label) { return static_cast<std::size_t>(label); }
 
 }  // namespace
 
-std::vector<Guess> best_guesses(std::span<const float> logits, int count) {
+std::vector<Guess> best_guesses(std::span<const float> logits, nn::LossKind loss, int count) {
   DTRAIN_CHECK(!logits.empty() && count >= 1, "there is a best class");
   const float largest = *std::ranges::max_element(logits);
   double sum = 0;
@@ -43,7 +45,9 @@ std::vector<Guess> best_guesses(std::span<const float> logits, int count) {
   });
   std::vector<Guess> guesses;
   for (const int label : std::span(labels).first(static_cast<std::size_t>(shown))) {
-    guesses.push_back({label, weight(logits[index(label)], largest) / sum});
+    const float logit = logits[index(label)];
+    const bool is_alone = loss == nn::LossKind::sigmoid && !std::isnan(sum);
+    guesses.push_back({label, is_alone ? logistic(logit) : weight(logit, largest) / sum});
   }
   return guesses;
 }

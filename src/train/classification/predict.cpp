@@ -35,11 +35,12 @@ Decoded decode(const std::string& content, const PredictOptions& options, std::s
 // Gathers pictures until a batch is full, and computes those of one size together. One thread.
 class Batcher {
  public:
-  Batcher(const nn::Graph& graph, backend::Executable& executable, int batch,
+  Batcher(const nn::Graph& graph, backend::Executable& executable, const PredictOptions& options,
           const std::function<void(const Prediction&)>& take)
       : executable_(executable),
         take_(take),
-        batch_(static_cast<std::size_t>(batch)),
+        views_(nn::image_views(options.views)),
+        batch_(static_cast<std::size_t>(options.batch)),
         result_(static_cast<std::size_t>(nn::result_size(graph))),
         detects_(nn::detection_of(graph) != nullptr),
         images_(backend::aligned_room(memory_, batch_ * static_cast<std::size_t>(graph.input().size()))) {}
@@ -93,7 +94,7 @@ class Batcher {
     if (detects_) batch.objects = objects.data();
     std::vector<float> logits(alike.size() * result_);
     use_size(executable_, shape);
-    executable_.evaluate(batch, logits);
+    executable_.evaluate(batch, views_, logits);
     for (std::size_t k = 0; k < alike.size(); ++k) {
       const auto own = std::span(logits).subspan(k * result_, result_);
       results[alike[k]].assign(own.begin(), own.end());
@@ -102,6 +103,7 @@ class Batcher {
 
   backend::Executable& executable_;
   const std::function<void(const Prediction&)>& take_;
+  const std::span<const nn::ImageView> views_;
   const std::size_t batch_, result_;  // floats of a result
   const bool detects_;
   std::vector<float> memory_;
@@ -118,7 +120,7 @@ void predict(const nn::Graph& graph, backend::Executable& executable, std::size_
   DTRAIN_CHECK(options.batch >= 1 && options.threads >= 1, "pictures come in batches");
   data::check_augment(options.augment);
   const nn::Shape shape = graph.input();
-  Batcher batcher(graph, executable, options.batch, take);
+  Batcher batcher(graph, executable, options, take);
   const auto make = [&](std::size_t i) -> Decoded {
     try {
       return decode(read(i), options, i, shape);

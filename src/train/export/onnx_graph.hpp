@@ -62,7 +62,7 @@ class OnnxGraph : private OnnxBuilder {
     message_.message(GraphField::input, options_.preprocessing ? value_info(kPixels, {image.h, image.w, image.c}, uint8)
                                                                : value_info(input_, {image.c, image.h, image.w}));
     if (detects_) return write_detector();
-    if (options_.softmax) add_output("Softmax", {values_.back().name}, kProbabilities, {integer("axis", 1)});
+    if (options_.softmax) add_probabilities(values_.back());
     message_.message(GraphField::output, value_info(options_.softmax ? kProbabilities : kLogits, {graph_.classes()}));
     return std::move(message_);
   }
@@ -77,6 +77,7 @@ class OnnxGraph : private OnnxBuilder {
   std::vector<float> channel_values(const char* name, int channels) const;
   std::string add_channels(const char* name, const std::vector<float>& values);
   Value add_logits(const Value& in);
+  void add_probabilities(const Value& logits);
 
   Value add_layer(const nn::Node& each) {
     require_known_use(each);

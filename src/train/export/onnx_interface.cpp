@@ -66,4 +66,13 @@ Value OnnxGraph::add_logits(const Value& in) {
   return {add_output("Flatten", {in.name}, kLogits, {}), true};
 }
 
+// Those of classes that are judged one by one do not add up to 1.
+void OnnxGraph::add_probabilities(const Value& logits) {
+  if (nn::loss_of(graph_).kind == nn::LossKind::sigmoid) {
+    add_output("Sigmoid", {logits.name}, kProbabilities, {});
+  } else {
+    add_output("Softmax", {logits.name}, kProbabilities, {integer("axis", 1)});
+  }
+}
+
 }  // namespace dtrain::train::onnx

@@ -46,6 +46,21 @@ TEST(DataOptions, OnlyTrainingKeepsDecodedPictures) {
   EXPECT_EQ(training_loader(options, 0).decoded_cache, std::uint64_t{1} << 46);
 }
 
+TEST(DataOptions, WindowsOfRandomSizeTakeThePaddingOfTheUserAlone) {
+  for (const bool is_chosen : {false, true}) {
+    DataOptions options;
+    OptionSet set;
+    bind_augmentation(set, options);
+    options.augment.pad_size = 4;
+    if (is_chosen) set.find("pad-size")->source = Source::flag;
+    set.settle();
+    EXPECT_EQ(options.augment.pad_size, 4) << "no window";
+    options.augment.random_resized_crop = true;
+    set.settle();
+    EXPECT_EQ(options.augment.pad_size, is_chosen ? 4 : 0);
+  }
+}
+
 TEST(DataOptions, AnIndexBehindAUrlLiesBesideItsRecords) {
   const Path records = "s3://bucket/d/p.rec";
   EXPECT_NO_THROW(require_index(Path("s3://bucket/d/p.idx"), records, "data-train-idx"));

@@ -7,15 +7,17 @@
 namespace dtrain::config {
 namespace {
 
-// Agents look up no names, and the coordinator listens on IPv4 addresses.
-TEST(JobOptions, AnAddressThatHostsAreGivenIsANumericOneOfIpv4) {
+// Agents look up no names, and know no card for an address that is only of a link.
+TEST(JobOptions, AnAddressThatHostsAreGivenIsANumericOneOfAMachine) {
   for (const auto& [address, is_right] : {std::pair{"10.0.0.7", true},
                                           {"", true},
                                           {"node1", false},
                                           {"10.0.0", false},
                                           {"10.0.0.7:22", false},
                                           {"0.0.0.0", false},
-                                          {"::1", false},
+                                          {"fd00::7", true},
+                                          {"[fd00::7]", false},
+                                          {"::", false},
                                           {"fe80::1", false}}) {
     JobOptions options;
     options.hostfile = "hosts";

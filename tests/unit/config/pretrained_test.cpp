@@ -141,5 +141,20 @@ TEST(Pretrained, NetworksOfPicturesHaveOneOrThreeChannels) {
   }
 }
 
+TEST(Pretrained, PixelsOfATrainedNetworkHaveItsViews) {
+  train::Checkpoint checkpoint = train::small_checkpoint();
+  checkpoint.job.preprocessing = Json::object({{"test_views", 6}});
+  DataOptions data;
+  OptionSet set;
+  bind_checkpoint_image(set, data);
+  RecordingReporter reporter;
+  take_pixels(checkpoint, "m/p", set, data, reporter);
+  EXPECT_EQ(test_views(data), 6);
+  set.find("test-views")->set("2");
+  set.find("test-views")->source = Source::flag;
+  take_pixels(checkpoint, "m/p", set, data, reporter);
+  EXPECT_EQ(test_views(data), 2);
+}
+
 }  // namespace
 }  // namespace dtrain::config

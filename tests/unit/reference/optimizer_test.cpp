@@ -114,15 +114,24 @@ TEST(Optimizer, AdagradAddsSquaresUpAndDecaysApart) {
 }
 
 // One number a tensor: the direction is cut to the length of the weight.
-TEST(Optimizer, LambMovesATensorByAShareOfItsLength) {
+TEST(Optimizer, LambMovesAWeightByAShareOfItsLengthAndBiasesByTheBareDirection) {
   const nn::Optimizer rule{.kind = OptimizerKind::lamb, .weight_decay = 0.1f};
-  Training run = Training().step(rule, 0.01f);
-  EXPECT_NEAR(run.weight(), 1 - 0.01 * 1, 1e-6);
-  EXPECT_NEAR(run.bias(), 2 - 0.01 * 2, 1e-6);
+  Training run = Training();
+  run.state.parameters = {3, 2};
+  run.step(rule, 0.01f);
+  EXPECT_NEAR(run.weight(), 3 - 0.01 * 3, 1e-6);
+  EXPECT_NEAR(run.bias(), 2 - 0.01, 1e-6);
   Training zero;
   zero.state.parameters = {0, 0};
   zero.step(rule, 0.01f);  // nothing to be a share of: the bare direction
   EXPECT_NEAR(zero.weight(), -0.01, 1e-6);
+}
+
+TEST(Optimizer, LambNeitherDecaysNorScalesAGamma) {
+  const nn::Optimizer rule{.kind = OptimizerKind::lamb, .weight_decay = 0.5f};
+  Training scaled;
+  scaled.graph.parameters[1].role = nn::TensorRole::gamma;
+  EXPECT_NEAR(scaled.step(rule, 0.01f).bias(), 2 - 0.01, 1e-6);
 }
 
 TEST(Optimizer, LarsTrustsATensorByItsLengthAndBiasesFully) {

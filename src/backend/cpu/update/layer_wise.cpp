@@ -24,9 +24,9 @@ std::vector<Squares> squares_of_tensors(std::size_t tensors, const std::vector<T
 // What the learning rate of a tensor is multiplied with.
 double ratio(const nn::Optimizer& rule, bool is_weight, double decay, const Squares& squares) {
   const double weight = std::sqrt(squares.weight), direction = std::sqrt(squares.direction);
-  if (!(weight > 0) || !(direction > 0)) return 1;
+  if (!is_weight || !(weight > 0) || !(direction > 0)) return 1;
   if (rule.kind == nn::OptimizerKind::lamb) return weight / direction;
-  return is_weight ? nn::Optimizer::kTrust * weight / (direction + decay * weight + rule.epsilon) : 1;
+  return nn::Optimizer::kTrust * weight / (direction + decay * weight + rule.epsilon);
 }
 
 }  // namespace

@@ -125,9 +125,9 @@ struct MoveLayerWise {
  private:
   DTRAIN_KERNEL static float ratio(const nn::Optimizer& rule, bool is_weight, float decay, float weight,
                                    float direction) {
-    if (!(weight > 0) || !(direction > 0)) return 1;
+    if (!is_weight || !(weight > 0) || !(direction > 0)) return 1;
     if (rule.kind == nn::OptimizerKind::lamb) return weight / direction;
-    return is_weight ? nn::Optimizer::kTrust * weight / (direction + decay * weight + rule.epsilon) : 1.0f;
+    return nn::Optimizer::kTrust * weight / (direction + decay * weight + rule.epsilon);
   }
 };
 

@@ -143,7 +143,7 @@ struct UpdateParameters {
       case nn::OptimizerKind::lamb: {
         move_moments(s, i, bare);
         const float mean = s.slot1[i] / s.correction1, square = s.slot2[i] / s.correction2;
-        s.sum[i] = mean / (sqrtf(square) + rule.epsilon) + decay * value;
+        s.sum[i] = mean / (sqrtf(square) + rule.epsilon) + (flags[i] & kVector ? 0.0f : decay * value);
         return;
       }
       case nn::OptimizerKind::lars:

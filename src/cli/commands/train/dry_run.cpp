@@ -27,7 +27,7 @@ bench::RunSize size_of(const job::TrainRun& run, const data::Loader& training, c
                       .epochs = epochs - std::min(epochs, trained)};
   if (!options.model_prefix) return size;
   size.checkpoint_bytes = bench::checkpoint_bytes(run.graph, options.optimizer, options.local, options.job.compression);
-  if (options.checkpoint_format == "mxnet") size.params_bytes = bench::weight_bytes(run.graph);
+  if (options.checkpoint_format == train::CheckpointFormat::mxnet) size.params_bytes = bench::weight_bytes(run.graph);
   size.every = options.checkpoint_every;
   size.checkpoints_kept = static_cast<std::uint64_t>(options.keep_checkpoints);
   size.keeps_best = options.keep_best;

@@ -38,7 +38,6 @@ struct EvalCommand {
 void bind(config::OptionSet& set, EvalCommand& options) {
   config::bind_weights(set, options.checkpoint);
   config::bind_validation_data(set, options.data);
-  config::bind_test_views(set, options.data).help += " (default the checkpoint's)";
   set.find("PREFIX")->required = false;
   config::bind_checkpoint_image(set, options.data);
   set.add("--batch-size", options.compute.batch_size, "N", "samples per batch; of a detector 8 by default",
@@ -60,13 +59,13 @@ struct Evaluation {
   std::string first_bad_record, bad_records_warning;  // empty: there are none
 };
 
-void add_samples(const backend::HostBatch& batch, std::span<const float> logits,
+void add_samples(const backend::HostBatch& batch, std::span<const float> logits, nn::LossKind loss,
                  std::vector<train::JudgedSample>& samples) {
   if (batch.n == 0) return;  // all its records are bad
   const std::size_t classes = logits.size() / static_cast<std::size_t>(batch.n);
   for (int i = 0; i < batch.n; ++i) {
     const auto own = logits.subspan(static_cast<std::size_t>(i) * classes, classes);
-    samples.push_back({batch.sample_ids[i], batch.labels[i], train::best_guesses(own, 1).front()});
+    samples.push_back({batch.sample_ids[i], batch.labels[i], train::best_guesses(own, loss, 1).front()});
   }
 }
 
@@ -86,7 +85,8 @@ Evaluation evaluate(const EvalCommand& options, const train::Checkpoint& checkpo
   evaluation.report = train::evaluate(checkpoint.graph, *executable, loader, options.compute.batch_size,
                                       config::test_views(options.data), *comm::make_single(),
                                       [&](const backend::HostBatch& batch, std::span<const float> logits) {
-                                        if (!detects) add_samples(batch, logits, samples);
+                                        if (detects) return;
+                                        add_samples(batch, logits, nn::loss_of(checkpoint.graph).kind, samples);
                                       });
   evaluation.bad_records = loader.bad_records();
   evaluation.first_bad_record = loader.first_bad_record();
@@ -259,7 +259,6 @@ ExitCode act(const EvalCommand& given, const config::OptionSet& set, Reporter& r
   config::require_records(*options.data.validation);
   train::Checkpoint checkpoint = config::load_weights(options.checkpoint, options.data.image);
   config::take_pixels(checkpoint, options.checkpoint.prefix, set, options.data, reporter);
-  if (!options.data.detection) config::take_test_views(checkpoint.job.preprocessing, set, options.data);
   if (options.data.detection) config::suit_evaluation_of_detector(set, options.compute);
   if (options.data.detection && options.report) {
     throw UsageError("--report: judges classifiers", "--per-class prints what a detector finds of each class");

@@ -54,7 +54,9 @@ void bind(config::OptionSet& set, ExportCommand& options) {
   set.add("--with-preprocessing", options.onnx.preprocessing,
           "for onnx: take uint8 images [n, height, width, channels] of the network's size, and normalise them in the "
           "model; a detector's model makes the pixels outside of the picture zero");
-  set.add("--softmax", options.onnx.softmax, "for onnx: give a classifier's probabilities in the place of logits");
+  set.add("--softmax", options.onnx.softmax,
+          "for onnx: give a classifier's probabilities in the place of logits: their softmax, or, where it was trained "
+          "with --bce-loss, the sigmoid of each");
 }
 
 std::vector<Path> export_checkpoint(const ExportCommand& options, const train::Checkpoint& checkpoint,

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include <dtrain/base/error.hpp>
@@ -9,6 +10,7 @@
 #include <dtrain/elastic/records.hpp>
 
 #include "cli/command.hpp"
+#include "cli/commands/cluster/cluster_cloud.hpp"
 #include "cli/own_outputs.hpp"
 #include "job/spec/job_folder.hpp"
 #include "output_places.hpp"
@@ -87,7 +89,14 @@ std::optional<double> last_of(const std::vector<plot::CurvePoint>& points) {
 
 Json number_or_null(const std::optional<double>& number) { return number ? Json(*number) : Json(); }
 std::string number_or_dash(const std::optional<double>& number) {
-  return number ? fmt::format("{:.4f}", *number) : std::string("-");
+  constexpr double kHuge = 1e12;
+  if (!number) return "-";
+  return std::abs(*number) < kHuge ? fmt::format("{:.4f}", *number) : fmt::format("{:.3e}", *number);
+}
+
+// Of the last line.
+std::optional<double> loss_of(const plot::RunCurves& curves) {
+  return curves.diverged ? std::nullopt : last_of(curves.loss);
 }
 
 Json document(const PlotCommand& options, const std::vector<plot::NamedRun>& runs) {
@@ -98,7 +107,8 @@ Json document(const PlotCommand& options, const std::vector<plot::NamedRun>& run
                       {"epochs", run.curves.epochs},
                       {"seconds", run.curves.seconds},
                       {"changes", std::uint64_t{run.curves.changes.size()}},
-                      {"loss", number_or_null(last_of(run.curves.loss))},
+                      {"loss", number_or_null(loss_of(run.curves))},
+                      {"diverged", run.curves.diverged},
                       {"validation_accuracy", number_or_null(last_of(run.curves.validation_accuracy))},
                       {"best_validation_accuracy", number_or_null(best_of(run.curves.validation_accuracy))}}));
   }
@@ -116,26 +126,32 @@ struct Measures {
       return !run.curves.detects && !run.curves.validation_accuracy.empty();
     });
   }
-  std::string heading() const { return fmt::format("{}{}", accuracy ? "  accuracy" : "", precision ? "      AP" : ""); }
-  std::string row(const plot::RunCurves& curves) const {
+  void add_headings(std::vector<std::string>& row) const {
+    if (accuracy) row.push_back("val accuracy");
+    if (precision) row.push_back("val AP");
+  }
+  void add_fields(const plot::RunCurves& curves, std::vector<std::string>& row) const {
     const std::string last = number_or_dash(last_of(curves.validation_accuracy));
-    return (accuracy ? fmt::format("  {:>8}", curves.detects ? "-" : last) : "") +
-           (precision ? fmt::format("  {:>6}", curves.detects ? last : "-") : "");
+    if (accuracy) row.push_back(curves.detects ? "-" : last);
+    if (precision) row.push_back(curves.detects ? last : "-");
   }
   bool accuracy = false, precision = false;
 };
 
 void answer_comparison(const std::vector<plot::NamedRun>& runs, Reporter& reporter) {
   const Measures measures(runs);
-  std::size_t width = 3;
-  for (const plot::NamedRun& run : runs) width = std::max(width, run.name.size());
-  reporter.answer(reporter.paint_answer(
-      Style::heading, fmt::format("{:<{}}  epochs  seconds    loss{}    best", "run", width, measures.heading())));
+  std::vector<std::vector<std::string>> rows{{"run", "epochs", "time", "train loss"}};
+  measures.add_headings(rows.front());
+  rows.front().push_back("best val");
   for (const plot::NamedRun& run : runs) {
-    reporter.answer(fmt::format("{:<{}}  {:>6.1f}  {:>7.0f}  {:>6}{}  {:>6}", run.name, width, run.curves.epochs,
-                                run.curves.seconds, number_or_dash(last_of(run.curves.loss)), measures.row(run.curves),
-                                number_or_dash(best_of(run.curves.validation_accuracy))));
+    std::vector<std::string>& row = rows.emplace_back();
+    row = {run.name, fmt::format("{:.1f}", run.curves.epochs),
+           format_duration(std::chrono::duration<double>(run.curves.seconds)),
+           run.curves.diverged ? "not finite" : number_or_dash(loss_of(run.curves))};
+    measures.add_fields(run.curves, row);
+    row.push_back(number_or_dash(best_of(run.curves.validation_accuracy)));
   }
+  answer_rows(rows, reporter);
 }
 
 ExitCode act(const PlotCommand& options, const config::OptionSet&, Reporter& reporter) {

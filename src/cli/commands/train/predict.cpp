@@ -235,9 +235,10 @@ std::optional<Path> written_copy(const Path& file, const std::function<Path()>& 
 }
 
 // Answers one picture of a classifier.
-void answer_classes(const PredictCommand& options, const Path& file, const train::Prediction& prediction,
-                    const std::shared_ptr<net::ObjectStore>& store, Answers& answers) {
-  const auto best = train::best_guesses(prediction.logits, options.top);
+void answer_classes(const PredictCommand& options, nn::LossKind loss, const Path& file,
+                    const train::Prediction& prediction, const std::shared_ptr<net::ObjectStore>& store,
+                    Answers& answers) {
+  const auto best = train::best_guesses(prediction.logits, loss, options.top);
   if (!best.front().is_number()) {
     return answers.problem(file.string(),
                            "the network computes no number for it: its training may have diverged, or the pixels are "
@@ -284,7 +285,7 @@ std::size_t answer_all(const PredictCommand& options, const train::Checkpoint& c
     } else if (detector) {
       answer_objects(options, *detector, file, prediction, store, answers, objects);
     } else {
-      answer_classes(options, file, prediction, store, answers);
+      answer_classes(options, nn::loss_of(checkpoint.graph).kind, file, prediction, store, answers);
     }
     progress.show("predict", prediction.index + 1, files.size(), "pictures");
   };
@@ -293,6 +294,7 @@ std::size_t answer_all(const PredictCommand& options, const train::Checkpoint& c
       {.augment = validation_loader(options.data).augment,
        .batch = options.compute.batch_size,
        .threads = options.data.threads,
+       .views = config::test_views(options.data),
        .detection = options.data.detection,
        .in_groups = config::computes_in_groups(options.data, *backend)},
       take);

@@ -23,6 +23,7 @@
 #include "job/report/run_watch.hpp"
 #include "job/report/train_log.hpp"
 #include "job/spec/finetune_start.hpp"
+#include "job/spec/settle_run.hpp"
 #include "job/spec/train_run.hpp"
 #include "job/spec/train_start.hpp"
 #include "trial_claims.hpp"

@@ -1,5 +1,6 @@
 #include "config/checks/idle_options.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <utility>
@@ -105,6 +106,17 @@ TEST(IdleOptions, NameAScheduleThatTheRunDoesNotReach) {
   EXPECT_EQ(idle_among({{"num-epochs", "20"}, {"lr-step-epochs", "10,30"}}), Lines{});
   EXPECT_EQ(idle_among({{"num-epochs", "20"}, {"lr-step-epochs", "20"}}), Lines{}) << "the run that resumes needs it";
   EXPECT_EQ(idle_among({{"num-epochs", "20"}, {"lr-step-epochs", ""}}), Lines{});
+}
+
+TEST(IdleOptions, NameAStepWithinTheWarmUp) {
+  for (const char* steps : {"1", "2", "1,9"}) {
+    EXPECT_EQ(idle_among({{"num-epochs", "20"}, {"warmup-epochs", "2"}, {"lr-step-epochs", steps}}),
+              Lines{fmt::format("--warmup-epochs 2 and --lr-step-epochs {}: the first step comes before the learning "
+                                "rate has reached --lr",
+                                steps)});
+  }
+  EXPECT_EQ(idle_among({{"num-epochs", "20"}, {"warmup-epochs", "2"}, {"lr-step-epochs", "3"}}), Lines{});
+  EXPECT_EQ(idle_among({{"num-epochs", "20"}, {"warmup-epochs", "2"}, {"lr-schedule", "cosine"}}), Lines{});
 }
 
 TEST(IdleOptions, AScheduleOfARecipeMayGoBeyondTheRun) {

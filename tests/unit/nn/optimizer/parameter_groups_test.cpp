@@ -67,6 +67,18 @@ TEST(ParameterGroups, FactorsAreThoseOfTheGroup) {
   EXPECT_EQ(lr_factor(rule, ParameterGroup::weight), 1);
 }
 
+TEST(ParameterGroups, WeightsDecayAndGammasDoButWithLamb) {
+  const auto decay = [](OptimizerKind kind, TensorRole role) {
+    return decay_of({.kind = kind, .weight_decay = 0.5f}, TensorView{"t", {1}, role, 0, 1});
+  };
+  for (const OptimizerKind kind : {OptimizerKind::sgd, OptimizerKind::lars, OptimizerKind::lamb}) {
+    EXPECT_EQ(decay(kind, TensorRole::weight), 0.5f);
+    EXPECT_EQ(decay(kind, TensorRole::gamma), kind == OptimizerKind::lamb ? 0 : 0.5f);
+    EXPECT_EQ(decay(kind, TensorRole::bias), 0);
+    EXPECT_EQ(decay(kind, TensorRole::beta), 0);
+  }
+}
+
 // Muon leaves the tensors of group matrix to the steps of matrices, and moves all others by nag.
 TEST(ParameterGroups, MatricesAreThoseThatMuonMovesAsMatrices) {
   for (const std::string& name : network_names()) {

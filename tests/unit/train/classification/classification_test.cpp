@@ -8,9 +8,12 @@
 namespace dtrain::train {
 namespace {
 
+using nn::LossKind;
+constexpr LossKind kSoftmax = LossKind::softmax;
+
 TEST(BestGuesses, AreSortedAndAddUpToOne) {
   const std::vector<float> logits{0, 2, 1, 2};
-  const std::vector<Guess> guesses = best_guesses(logits, 9);
+  const std::vector<Guess> guesses = best_guesses(logits, kSoftmax, 9);
   ASSERT_EQ(guesses.size(), 4u);
   EXPECT_EQ(guesses[0].label, 1);  // the smaller label of two equal ones
   EXPECT_EQ(guesses[1].label, 3);
@@ -18,22 +21,35 @@ TEST(BestGuesses, AreSortedAndAddUpToOne) {
   double sum = 0;
   for (const Guess& each : guesses) sum += each.probability;
   EXPECT_NEAR(sum, 1, 1e-12);
-  EXPECT_EQ(best_guesses(std::vector<float>{1000, -1000}, 1).front().probability, 1);
+  EXPECT_EQ(best_guesses(std::vector<float>{1000, -1000}, kSoftmax, 1).front().probability, 1);
 }
 
 TEST(BestGuesses, OfNoNumbersAreLast) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   std::vector<float> logits(300, std::nanf(""));
   logits[7] = 2;
-  const std::vector<Guess> guesses = best_guesses(logits, 300);
+  const std::vector<Guess> guesses = best_guesses(logits, kSoftmax, 300);
   EXPECT_EQ(guesses[0].label, 7);
   EXPECT_EQ(guesses[1].label, 0);
   EXPECT_FALSE(guesses[0].is_number());
   const std::vector<JudgedSample> samples{{0, 1, guesses[0]}};
   EXPECT_EQ(calibration_error(calibration_bins(samples, 5)), 0);
   EXPECT_TRUE(worst_mistakes(samples, 9).empty());
-  EXPECT_FALSE(best_guesses(std::vector<float>{1, kInfinity}, 1).front().is_number());
-  EXPECT_EQ(best_guesses(std::vector<float>{1, -kInfinity}, 1).front().probability, 1);
+  EXPECT_FALSE(best_guesses(std::vector<float>{1, kInfinity}, kSoftmax, 1).front().is_number());
+  EXPECT_EQ(best_guesses(std::vector<float>{1, -kInfinity}, kSoftmax, 1).front().probability, 1);
+}
+
+TEST(BestGuesses, OfBinaryCrossEntropyAreTheSigmoidOfEachLogit) {
+  const std::vector<float> logits{-1, 3, 0, -1000};
+  const std::vector<Guess> guesses = best_guesses(logits, LossKind::sigmoid, 4);
+  const int labels[] = {1, 2, 0, 3};
+  for (std::size_t k = 0; k < guesses.size(); ++k) {
+    EXPECT_EQ(guesses[k].label, labels[k]);
+    const double logit = logits[static_cast<std::size_t>(labels[k])];
+    EXPECT_NEAR(guesses[k].probability, 1 / (1 + std::exp(-logit)), 1e-12);
+  }
+  const std::vector<float> broken{1, std::nanf("")};
+  EXPECT_FALSE(best_guesses(broken, LossKind::sigmoid, 1).front().is_number());
 }
 
 // Three of class 0, two of class 1, none of class 2.

@@ -257,6 +257,19 @@ TEST(ExportOnnx, RefusesALayerThatSeesOfTwoLevels) {
                            "classes: ONNX has no such layer for the levels of a pyramid");
 }
 
+TEST(ExportOnnx, GivesProbabilitiesAsTheLossTakesThem) {
+  const TemporaryFolder folder;
+  for (const nn::LossKind kind : {nn::LossKind::softmax, nn::LossKind::sigmoid}) {
+    Checkpoint checkpoint = small_checkpoint();
+    nn::set_loss(checkpoint.graph, {.kind = kind});
+    export_onnx(checkpoint, folder / "x.onnx", {.softmax = true});
+    const std::string content = read_file(folder / "x.onnx");
+    const OnnxFile file = parse_onnx_file(bytes_of(content), "x.onnx");
+    EXPECT_EQ(file.nodes.back().op, kind == nn::LossKind::softmax ? "Softmax" : "Sigmoid");
+    EXPECT_EQ(file.nodes.back().outputs, std::vector<std::string>{"probabilities"});
+  }
+}
+
 TEST(ExportOnnx, OfADetectorHasNoSoftmax) {
   const TemporaryFolder folder;
   expect_error<UsageError>([&] { export_onnx(detector_of(1), folder / "x.onnx", {.softmax = true}); },
