@@ -30,11 +30,12 @@ struct Question {
   net::HttpResponse of_run(const Use& use) const {
     net::HttpResponse response;
     const std::string id = target.text("run");
-    if (!catalog.with_run(id, [&](const Run& run) { response = use(run); })) gone(id);
+    if (!catalog.with_run(id, [&](const Run& run) { response = use(run); })) gone();
     return response;
   }
-  [[noreturn]] static void gone(const std::string& id) {
-    throw Missing(fmt::format("{}: there is no such run any more", id));
+  [[noreturn]] static void gone() {
+    throw Missing("this run is not there any more",
+                  "its folder was removed or renamed; the table has the runs that are");
   }
   // The folder, for answers that read files for long and must not keep the catalog waiting.
   std::string folder() const {
@@ -56,7 +57,7 @@ struct Question {
   // On this machine those below the root, whose links are not followed. Of objects the run's folder alone is listed.
   std::unique_ptr<Files> files() const {
     const std::string id = target.text("run"), folder = this->folder(), root = catalog.root_of(id);
-    if (root.empty()) gone(id);
+    if (root.empty()) gone();
     auto files = open_files(net::is_s3_url(folder) ? folder : root, facts.store);
     if (!files->is_local()) files->find_runs();  // lists it
     return files;

@@ -22,6 +22,11 @@ Path top_of(const std::string& root) {
   return whole.has_filename() ? whole : whole.parent_path();
 }
 
+std::string whole_name_of(std::string root, bool is_root, const std::string& name) {
+  while (root.size() > 1 && root.ends_with('/')) root.pop_back();
+  return is_root ? root : root + "/" + name;
+}
+
 // A folder that was not found may be one that could not be looked into.
 bool is_gone(Files& files, const std::string& folder) {
   try {
@@ -87,6 +92,7 @@ void Catalog::find_runs(Root& root, Time now, Change& change) {
     const MutexLock lock(mutex_);
     next = entries_.erase(next);
   }
+  tell_apart(change);
 }
 
 void Catalog::complain(std::string& before, const std::string& trouble) {
@@ -98,12 +104,28 @@ void Catalog::add_found(Root& root, const std::vector<std::string>& folders) {
   for (const std::string& folder : folders) {
     auto run = std::make_unique<Run>(folder, name_of(root, folder));
     if (entries_.contains(run->id())) continue;  // also below another root
-    const std::string id = run->id();
+    const std::string id = run->id(), name = run->name();
     const MutexLock lock(mutex_);
     entries_[id] = {.run = std::move(run),
                     .root = root.top.empty() ? root.name : root.top.string(),
+                    .name = name,
+                    .whole_name = whole_name_of(root.name, root.top == folder, name),
                     .files = root.files.get(),
                     .hot_until = Time::max()};
+  }
+}
+
+// Runs that have one name below different roots get the names of their roots too.
+void Catalog::tell_apart(Change& change) {
+  if (roots_.size() < 2) return;
+  std::map<std::string, std::set<const Files*>> bearers;
+  for (const auto& [id, entry] : entries_) bearers[entry.name].insert(entry.files);
+  for (auto& [id, entry] : entries_) {
+    const std::string& name = bearers[entry.name].size() > 1 ? entry.whole_name : entry.name;
+    if (entry.run->name() == name) continue;
+    const MutexLock lock(mutex_);
+    entry.run->rename(name);
+    if (entry.known) change.rows.push_back(entry.run->row(wall_seconds(), entry.held));
   }
 }
 

@@ -48,6 +48,8 @@ class Catalog {
   struct Entry {
     std::unique_ptr<Run> run;
     std::string root{};
+    std::string name{};        // below its root
+    std::string whole_name{};  // with the name of its root, as the user gave it
     Files* files = nullptr;
     Time hot_until{};  // looked at in each round until then
     bool held = false;
@@ -66,6 +68,7 @@ class Catalog {
   // Adds the trouble to complaints_ where it is another one than before.
   void complain(std::string& before, const std::string& trouble);
   void add_found(Root& root, const std::vector<std::string>& folders);
+  void tell_apart(Change& change);
   void read(Entry& entry, Time now, Change& change, const std::function<bool()>& stopped);
   std::string name_of(const Root& root, const std::string& folder) const;
 

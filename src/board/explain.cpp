@@ -113,7 +113,7 @@ std::string straggler_sentence(const Json& event) {
   const std::string own = seconds_text(event, "compute_seconds");
   return fmt::format("{} holds the others up{}{}", capitalised(worker_text(event)),
                      own.empty() ? "" : fmt::format(": it computes {} a step", own),
-                     led_by(", the median is ", seconds_text(event, "median_seconds")));
+                     led_by(", the others ", seconds_text(event, "median_seconds")));
 }
 
 std::string prepare_sentence(const Json& event) {

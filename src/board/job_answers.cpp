@@ -87,8 +87,8 @@ void drain(const job::JobFolder& job, const std::string& host) {
   } catch (const UsageError& refusal) {
     if (refusal.hint().find("setting 'yes'") == std::string::npos) throw;
     throw UsageError(refusal.what(),
-                     fmt::format("add hosts first; `dtrain hosts drain {} --yes --job-dir {}` drains it all the same",
-                                 net::shell_quoted(host), net::shell_quoted(job.path.string())));
+                     fmt::format("add hosts first; `{}` drains it all the same",
+                                 job.command(fmt::format("hosts drain {} --yes", net::shell_quoted(host)))));
   }
 }
 

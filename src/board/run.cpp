@@ -21,7 +21,7 @@ constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t kLongNews = 64 << 10;  // bytes: what was there before the board, and not what a run adds
 constexpr double kMostSteps = 1e15;          // more are nonsense in a line
 constexpr double kQuiet = 90;                // seconds without a record after which a run is called silent
-constexpr std::size_t kRecent = 8;           // lines of the file that the present speed is the mean of
+constexpr std::size_t kRecent = 8;           // lines of the file that the present speed is of
 
 std::vector<Json> objects_of(const std::string& lines) {
   std::vector<Json> objects;
@@ -38,19 +38,23 @@ std::vector<Json> objects_of(const std::string& lines) {
 
 Json number_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
-// The mean of the last lines of a column.
-Json recent(const StepLevels& steps, std::string_view name, std::size_t lines) {
+Json last_value(const StepLevels& steps, std::string_view name) {
   const plot::StepColumn* const column = steps.tail().find(name);
-  if (!column) return {};
-  double sum = 0;
-  int count = 0;
-  const std::size_t first = column->values.size() - std::min(column->values.size(), lines);
-  for (std::size_t row = first; row < column->values.size(); ++row) {
-    if (!std::isfinite(column->values[row])) continue;
-    sum += column->values[row];
-    ++count;
+  return column && !column->values.empty() ? number_or_null(column->values.back()) : Json();
+}
+
+// Samples of the last lines by their seconds: a mean of the lines' speeds would count a short line like a long one.
+Json recent_speed(const StepLevels& steps) {
+  const plot::StepColumn* const speed = steps.tail().find("speed");
+  if (!speed) return {};
+  const std::vector<double>& all = steps.tail().samples();
+  double samples = 0, seconds = 0;
+  for (std::size_t row = all.size() - std::min(all.size(), kRecent); row < all.size(); ++row) {
+    if (!std::isfinite(speed->values[row]) || speed->values[row] <= 0) continue;
+    samples += all[row];
+    seconds += all[row] / speed->values[row];
   }
-  return count == 0 ? Json() : Json(sum / count);
+  return seconds > 0 ? Json(samples / seconds) : Json();
 }
 
 // The last line has a loss that is no finite number, which the file writes as null.
@@ -58,6 +62,9 @@ bool has_diverged(const StepLevels& steps) {
   const plot::StepColumn* const loss = steps.tail().find("loss");
   return loss && !loss->values.empty() && !std::isfinite(loss->values.back());
 }
+
+// A run writes no line of the step at which it ends so; train::Diverged says why it ended.
+bool ended_by_divergence(std::string_view reason) { return reason.find(" is not finite at epoch ") != reason.npos; }
 
 std::string without_quotes(std::string_view value) {
   if (value.size() >= 2 && value.front() == '"') {
@@ -233,13 +240,13 @@ Json Run::row(double now, bool held) const {
                      : Json();
   row["samples"] = steps_.tail().samples_seen();
   row["lines"] = std::uint64_t{steps_.size()};
-  row["loss"] = recent(steps_, "loss", 1);
-  row["diverged"] = has_diverged(steps_);
-  row["accuracy"] = recent(steps_, "accuracy", 1);
+  row["loss"] = last_value(steps_, "loss");
+  row["diverged"] = has_diverged(steps_) || (seen.finished && ended_by_divergence(reason_));
+  row["accuracy"] = last_value(steps_, "accuracy");
   row["validation_loss"] = number_or_null(validation_loss_);
   row["validation_accuracy"] = number_or_null(validation_accuracy_);
   row["best_accuracy"] = number_or_null(best_accuracy_);
-  row["speed"] = recent(steps_, "speed", kRecent);
+  row["speed"] = recent_speed(steps_);
   row["workers"] = is_job_ ? Json(workers_) : Json(1);
   row["worker_seconds"] = is_job_ ? worker_seconds : steps_.tail().clock().now();
   row["seconds"] = steps_.tail().clock().now();

@@ -50,6 +50,7 @@ class Run {
   const std::string& id() const { return id_; }
   const std::string& folder() const { return folder_; }
   const std::string& name() const { return name_; }
+  void rename(const std::string& name) { name_ = name; }
   const std::string& steps_path() const { return steps_tail_.path(); }
   const StepLevels& steps() const { return steps_; }
   const std::vector<Json>& events() const { return events_; }
@@ -71,7 +72,9 @@ class Run {
   void forget_events();
   RunSigns signs(double now, bool held) const;
 
-  const std::string folder_, name_, id_;
+  const std::string folder_;
+  std::string name_;
+  const std::string id_;
   // Of the thread that fetches.
   Tail steps_tail_, events_tail_, journal_tail_;
   std::string settings_version_;

@@ -20,7 +20,7 @@ constexpr double kSignsTop = 76;
 constexpr double kSignRow = 15, kBand = 20, kPanel = 150, kPanelTitle = 34, kAxis = 46;
 constexpr double kLetter = 6.6;  // mean width at size 11
 constexpr double kMostTicks = 50;
-constexpr std::size_t kMostSignRows = 4, kMostPoints = 400;
+constexpr std::size_t kMostSignRows = 4, kMostPoints = 400, kMostLargeDots = 60;
 
 struct Scale {
   double low = 0, high = 1;  // values
@@ -48,9 +48,9 @@ Sign sign_of(const MembershipChange& change) {
   return {kResumed, "resumed"};
 }
 
-std::string tick_text(double value) {
-  if (std::abs(value) >= 10000) return fmt::format("{:g}k", value / 1000);
-  return fmt::format("{:g}", std::abs(value) < 1e-12 ? 0.0 : value);
+// All validations, because their best one is looked for; the course of a training as far as the paper shows it.
+std::vector<CurvePoint> shown_points(const Curve& curve) {
+  return curve.dotted ? *curve.points : thinned(*curve.points, kMostPoints);
 }
 
 class Figure {
@@ -59,9 +59,9 @@ class Figure {
     across_ = {0, std::max(paper.length, 1e-3), kLeftEdge, kRightEdge};
     place_signs();
     drawing_.width = kWidth;
-    label({24, kTitleLine}, paper.title, 20, kInk);
-    label({24, kSubtitleLine}, paper.subtitle, 12, kFaint);
-    legend();
+    constexpr double kTitle = 20, kFromLeft = 24;
+    label({kFromLeft, kTitleLine}, fitted(paper.title, kTitle, legend() - kFromLeft), kTitle, kInk);
+    label({kFromLeft, kSubtitleLine}, paper.subtitle, 12, kFaint);
   }
 
   Drawing draw(const std::vector<Panel>& panels) {
@@ -88,11 +88,12 @@ class Figure {
     drawing_.marks.emplace_back(Line{{from, to}, color, width});
   }
 
-  // From the right, in rows of as many words as fit beside the title.
-  void legend() {
+  // From the right, in rows of as many words as fit beside the title. Returns where its longest row begins.
+  double legend() {
     constexpr double kGap = 18, kRow = 16, kRoom = 560;
-    double x = kRightEdge, y = kTitleLine;
-    for (const auto& [text, color] : paper_.legend) {
+    double x = kRightEdge, y = kTitleLine, begin = kRightEdge;
+    for (const auto& [whole, color] : paper_.legend) {
+      const std::string text = fitted(whole, 12, kRoom - kGap);
       const double wide = static_cast<double>(text.size()) * kLetter + kGap;
       if (x < kRightEdge && x - wide < kRightEdge - kRoom) {
         x = kRightEdge;
@@ -100,8 +101,10 @@ class Figure {
       }
       label({x, y}, text, 12, color, Anchor::end);
       x -= wide;
+      begin = std::min(begin, x);
     }
     top_ = std::max(kSignsTop, y + 2 * kRow);
+    return begin;
   }
 
   // Signs that would touch go to rows above each other; those that find none have a line only.
@@ -150,7 +153,7 @@ class Figure {
   static Scale scale_of(const Panel& panel, double top) {
     double low = std::numeric_limits<double>::max(), high = std::numeric_limits<double>::lowest();
     for (const Curve& curve : panel.curves) {
-      for (const CurvePoint& point : thinned(*curve.points, kMostPoints)) {
+      for (const CurvePoint& point : shown_points(curve)) {
         if (!std::isfinite(point.value)) continue;
         low = std::min(low, point.value);
         high = std::max(high, point.value);
@@ -178,14 +181,15 @@ class Figure {
     const Scale scale = scale_of(panel, top);
     for (const Curve& curve : panel.curves) {
       std::vector<Point> way;
-      for (const CurvePoint& point : thinned(*curve.points, kMostPoints)) {
+      for (const CurvePoint& point : shown_points(curve)) {
         if (std::isfinite(point.value))
           way.push_back(
               {across_(paper_.by_epochs ? point.epochs : point.at), std::clamp(scale(point.value), top, top + kPanel)});
       }
       if (way.size() > 1) drawing_.marks.emplace_back(Line{way, curve.color, 1.8});
       if (!curve.dotted && way.size() > 1) continue;
-      for (const Point& at : way) drawing_.marks.emplace_back(Dot{at, 3.2, curve.color});
+      const double radius = way.size() > kMostLargeDots ? 1.6 : 3.2;
+      for (const Point& at : way) drawing_.marks.emplace_back(Dot{at, radius, curve.color});
     }
   }
 
@@ -226,19 +230,31 @@ std::vector<double> round_ticks(double low, double high, int count) {
   return ticks;
 }
 
+std::string tick_text(double value) {
+  const double size = std::abs(value);
+  if (size >= 1e12) return fmt::format("{:.3g}", value);
+  if (size >= 1e9) return fmt::format("{:g}G", value / 1e9);
+  if (size >= 1e6) return fmt::format("{:g}M", value / 1e6);
+  if (size >= 1e4) return fmt::format("{:g}k", value / 1e3);
+  return fmt::format("{:g}", size < 1e-12 ? 0.0 : value);
+}
+
 std::vector<CurvePoint> thinned(const std::vector<CurvePoint>& points, std::size_t most) {
   if (points.size() <= most) return points;
   std::vector<CurvePoint> means;
   for (std::size_t i = 0; i < most; ++i) {
     const std::size_t begin = i * points.size() / most, end = (i + 1) * points.size() / most;
-    CurvePoint sum;
+    CurvePoint sum{.weight = 0};
     for (std::size_t j = begin; j < end; ++j) {
-      sum.at += points[j].at;
-      sum.epochs += points[j].epochs;
-      sum.value += points[j].value;
+      const CurvePoint& point = points[j];
+      if (!std::isfinite(point.value)) continue;
+      sum.at += point.weight * point.at;
+      sum.epochs += point.weight * point.epochs;
+      sum.value += point.weight * point.value;
+      sum.weight += point.weight;
     }
-    const auto number = static_cast<double>(end - begin);
-    means.push_back({sum.at / number, sum.value / number, sum.epochs / number});
+    if (sum.weight > 0)
+      means.push_back({sum.at / sum.weight, sum.value / sum.weight, sum.epochs / sum.weight, sum.weight});
   }
   return means;
 }

@@ -40,7 +40,9 @@ Drawing draw_figure(const Paper& paper, const std::vector<Panel>& panels);
 
 // About `count` round numbers from `low` to `high`; none where a double cannot tell them apart.
 std::vector<double> round_ticks(double low, double high, int count);
-// At most `most` points: the means of runs of neighbours.
+// The number of a tick: "20k", "1.5G", "4.3e+24".
+std::string tick_text(double value);
+// At most `most` points: the means of runs of neighbours by their weights. Values that are not finite do not count.
 std::vector<CurvePoint> thinned(const std::vector<CurvePoint>& points, std::size_t most);
 
 }  // namespace dtrain::plot

@@ -35,8 +35,8 @@ std::string subtitle_of(const RunCurves& curves) {
     crews += fmt::format("{}{}", crews.empty() ? "" : " \u00b7 ", is_full ? "\u2026" : std::to_string(crew.workers));
     if (is_full) break;
   }
-  return fmt::format("{} of training, workers {}", format_duration(std::chrono::duration<double>(curves.seconds)),
-                     crews);
+  return fmt::format("{} of training, workers {}{}", format_duration(std::chrono::duration<double>(curves.seconds)),
+                     crews, curves.diverged ? "; the last loss is not finite" : "");
 }
 
 }  // namespace

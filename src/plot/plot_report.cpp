@@ -15,7 +15,6 @@ namespace {
 
 constexpr Color kPaper = 0xFFFFFF;
 constexpr Color kRight = 0x0072B2, kWrong = 0xD55E00, kGap = 0xF3C9AE;  // of the palette of Okabe and Ito
-constexpr double kLetterShare = 0.56;                                   // mean width of a letter of size 1
 constexpr double kMargin = 24;
 
 Color mix(Color from, Color to, double share) {
@@ -25,20 +24,6 @@ Color mix(Color from, Color to, double share) {
     mixed |= static_cast<Color>(a + (b - a) * share + 0.5) << shift;
   }
   return mixed;
-}
-
-// Cut to about so many points, at the end of a letter of UTF-8.
-std::string fitted(const std::string& text, double size, double width) {
-  const auto letters = static_cast<std::size_t>(std::max(1.0, width / (size * kLetterShare)));
-  const auto begins_letter = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; };
-  if (static_cast<std::size_t>(std::ranges::count_if(text, begins_letter)) <= letters) return text;
-  std::string cut;
-  std::size_t seen = 0;
-  for (const char c : text) {
-    if (begins_letter(c) && ++seen >= letters) break;
-    cut += c;
-  }
-  return cut + "\u2026";
 }
 
 // Some of the classes of a matrix, in the order of their labels.

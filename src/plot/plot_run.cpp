@@ -14,8 +14,16 @@ void add_column(const StepColumns& steps, std::string_view name, std::vector<Cur
   const StepColumn* const column = steps.find(name);
   if (!column) return;
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    if (!std::isnan(column->values[i])) points.push_back({steps.at()[i], column->values[i], steps.epochs()[i]});
+    const double value = column->values[i], samples = steps.samples()[i];
+    if (!std::isfinite(value)) continue;
+    const double weight = name == "speed" && value > 0 ? samples / value : samples;
+    points.push_back({steps.at()[i], value, steps.epochs()[i], weight > 0 ? weight : 1});
   }
+}
+
+bool has_diverged(const StepColumns& steps) {
+  const StepColumn* const loss = steps.find("loss");
+  return loss && !loss->values.empty() && !std::isfinite(loss->values.back());
 }
 
 class EventReader {
@@ -91,6 +99,7 @@ RunCurves curves_of(const StepColumns& steps, std::span<const Json> events) {
   add_column(steps, "speed", curves.speed);
   add_column(steps, "loss", curves.loss);
   add_column(steps, "accuracy", curves.accuracy);
+  curves.diverged = has_diverged(steps);
   curves.epochs = steps.most_epochs();
   const TrainingClock& clock = steps.clock();
   EventReader reader(curves);

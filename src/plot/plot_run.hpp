@@ -15,6 +15,7 @@ struct CurvePoint {
   double at = 0;  // seconds of training since its begin
   double value = 0;
   double epochs = 0;  // that were trained until then
+  double weight = 1;  // in a mean: samples, or seconds of a speed
 };
 
 struct MembershipChange {
@@ -39,6 +40,7 @@ struct RunCurves {
   std::vector<Crew> crews;
   double seconds = 0;  // of all of it; the time between a stop and --resume does not count
   double epochs = 0;
+  bool diverged = false;  // the loss of the last line is not finite
 };
 
 // `steps` of steps.jsonl, `events` of events.jsonl. Events that say nothing of it are passed over.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
 
 #include <dtrain/base/error.hpp>
@@ -14,6 +15,7 @@ namespace dtrain::plot {
 namespace {
 
 constexpr std::size_t kMostColumns = 64;
+constexpr double kFarFewer = 8;  // times fewer samples
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 // The number of exactly these digits.
@@ -128,6 +130,7 @@ void StepColumns::drop(std::size_t rows) {
   drop_of(at_);
   drop_of(epochs_);
   drop_of(steps_);
+  drop_of(samples_);
   drop_of(ends_);
   drop_of(begins_);
   for (StepColumn& column : columns_) drop_of(column.values);
@@ -135,7 +138,7 @@ void StepColumns::drop(std::size_t rows) {
 
 void StepColumns::fit() {
   const auto fit_all = [](auto&... lists) { (lists.shrink_to_fit(), ...); };
-  fit_all(at_, epochs_, steps_, ends_, begins_);
+  fit_all(at_, epochs_, steps_, samples_, ends_, begins_);
   for (StepColumn& column : columns_) column.values.shrink_to_fit();
 }
 
@@ -188,9 +191,41 @@ void StepColumns::add_line(std::string_view line, std::uint64_t end) {
   epochs_.push_back(epochs);
   steps_.push_back(counted ? numbers_.add(place.epoch, place.step, place.steps, begins)
                            : static_cast<double>(dropped_ + row + 1));
+  samples_.push_back(std::max(0.0, place.samples));
   ends_.push_back(end);
   begins_.push_back(begins);
   for (StepColumn& column : columns_) column.values.resize(row + 1, kNone);
+  if (counted && place.step + 1 >= place.steps && is_rest()) join_rest();
+}
+
+// Whether the last row has far fewer samples than the one before it, and the same values.
+bool StepColumns::is_rest() const {
+  const std::size_t last = at_.size() - 1;
+  if (last == 0 || samples_[last] <= 0 || samples_[last] * kFarFewer >= samples_[last - 1]) return false;
+  return std::ranges::all_of(columns_, [last](const StepColumn& column) {
+    return std::isfinite(column.values[last - 1]) == std::isfinite(column.values[last]);
+  });
+}
+
+// Makes one row of the last two. The values are means over samples, besides those that a line has of its last step.
+void StepColumns::join_rest() {
+  const auto without_the_one_before = [](auto& list) { list.erase(list.end() - 2); };
+  const double rest = samples_.back(), before = samples_[samples_.size() - 2];
+  for (StepColumn& column : columns_) {
+    const double own = column.values.back(), other = column.values[column.values.size() - 2];
+    without_the_one_before(column.values);
+    if (column.name == "learning_rate" || column.name == "gradient_norm") continue;
+    const bool is_speed = column.name == "speed";  // a mean over time
+    column.values.back() =
+        is_speed ? (before + rest) / (before / other + rest / own) : (before * other + rest * own) / (before + rest);
+  }
+  without_the_one_before(at_);
+  without_the_one_before(epochs_);
+  without_the_one_before(steps_);
+  without_the_one_before(samples_);
+  without_the_one_before(ends_);
+  without_the_one_before(begins_);
+  samples_.back() = before + rest;
 }
 
 void StepColumns::set(std::string_view name, double value) {

@@ -46,7 +46,9 @@ struct StepColumn {
   std::vector<double> values{};
 };
 
-// Columns are equally long; a line that lacks a value has NaN there.
+// Columns are equally long; a line that lacks a value has NaN there. The line that an epoch's end cut off after far
+// fewer samples than the line before it has no row of its own: so few samples say nothing, but would stand in a picture
+// as a curve that falls to 0. It is a part of the row before it.
 class StepColumns {
  public:
   // Lines, oldest first, without their last newline or with it. What is no such line is passed over. `offset`: of the
@@ -64,6 +66,7 @@ class StepColumns {
   const std::vector<double>& at() const { return at_; }                 // seconds of training
   const std::vector<double>& epochs() const { return epochs_; }         // that were trained
   const std::vector<double>& steps() const { return steps_; }           // StepNumbers of the lines' last steps
+  const std::vector<double>& samples() const { return samples_; }       // that a line's values are means of; 0: unknown
   const std::vector<std::uint64_t>& ends() const { return ends_; }      // of the lines in the file, with their newlines
   const std::vector<std::uint32_t>& begins() const { return begins_; }  // of the clock until then
   const std::vector<StepColumn>& columns() const { return columns_; }
@@ -78,11 +81,13 @@ class StepColumns {
  private:
   void add_line(std::string_view line, std::uint64_t end);
   void set(std::string_view name, double value);
+  bool is_rest() const;
+  void join_rest();
 
   TrainingClock clock_;
   StepNumbers numbers_;
   EpochProgress progress_;
-  std::vector<double> at_, epochs_, steps_;
+  std::vector<double> at_, epochs_, steps_, samples_;
   std::vector<std::uint64_t> ends_;
   std::vector<std::uint32_t> begins_;
   std::vector<StepColumn> columns_;

@@ -211,6 +211,7 @@ def test_losses_of_tasks_have_charts_of_their_own(world: BoardWorld):
     path = world.folder / "a-run" / "steps.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     for i, line in enumerate(lines[1:]):
+        line["a_zero_loss"] = 0
         line["box_loss"] = 1 / (1 + i)
         if i % 2:
             line["mask_loss"] = 2 / (1 + i)
@@ -219,6 +220,10 @@ def test_losses_of_tasks_have_charts_of_their_own(world: BoardWorld):
     screen = world.screen().open(board.url).wait("tbody tr", "a").press("tbody a", "ENTER").wait("h2", "box loss").wait("h2", "mask loss")
     drawn = screen.script("return document.querySelector('.panel:last-child path[fill=none]').getAttribute('d')")
     assert drawn.count("M") == 1 and drawn.count("L") > 90, drawn[:200]
+    texts = screen.wait("h2", "a zero loss").script("""
+        const panel = [...document.querySelectorAll(".panel")].find((one) => one.querySelector("h2").textContent === "a zero loss");
+        return [...panel.querySelectorAll(".chart text")].map((node) => node.textContent)""")
+    assert "0" in texts and not any(text.startswith("-") for text in texts), texts
     screen.expect_no_error()
 
 
@@ -234,9 +239,10 @@ def test_runs_that_lack_something(world: BoardWorld):
     write_run(top, 100, finished=True)
     events = [json.loads(line) for line in (top / "events.jsonl").read_text().splitlines()]
     (top / "events.jsonl").write_text("".join(json.dumps({**event, "top_k": 3, "top_k_accuracy": 0.75} if "accuracy" in event else event) + "\n" for event in events))
+    write_run(world.folder / "huge-run", 20, 4.3e24)
     (top / "train.toml").write_text('[train]\nnetwork = "mlp"\nnum-epochs = 4\n')
     board = world.board(world.folder)
-    screen = world.screen().open(board.url).wait("tbody tr", "nan").wait("tbody tr", "not finite").wait("tbody tr", "1 / 4 (25 %)")
+    screen = world.screen().open(board.url).wait("tbody tr", "nan").wait("tbody tr", "not finite").wait("tbody tr", "1 / 4 (25 %)").wait("tbody tr", "e+24")
     ids = {row["name"]: row["id"] for row in board.rows()}
     screen.go("#/run/" + ids["nan"]).wait(".facts", "not finite").wait(".chart text.empty", "no finite value here")
     assert screen.count(".chart text.empty") == 1, "the other charts have values"

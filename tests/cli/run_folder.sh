@@ -63,8 +63,8 @@ run plot m/a --out new/a.svg
 check "plot makes the folder of the picture" exists new/a.svg
 run plot m/a m/b m/c-run --out all.svg
 check "plot compares runs" exits 0
-check "under a heading" answers_line '^run +epochs +seconds +loss +accuracy +best$'
-check "with a line of figures for each" answers_line '^c-run +3\.0 +[0-9]+ +[0-9.]+ +[01]\.[0-9]{4} +[01]\.[0-9]{4}$'
+check "under a heading" answers_line '^run +epochs +time +train loss +val accuracy +best val$'
+check "with a line of figures for each" answers_line '^c-run +3\.0 +[0-9.]+ m?s +[0-9.]+ +[01]\.[0-9]{4} +[01]\.[0-9]{4}$'
 check "and a legend" grep -q '>c-run<' all.svg
 run plot m/a m/b --out all.png --json
 check "as JSON, too" json out '[r["run"] for r in d["runs"]] == ["a", "b"] and d["runs"][0]["epochs"] == 4 and d["runs"][1]["best_validation_accuracy"] >= d["runs"][1]["validation_accuracy"]'
@@ -78,13 +78,24 @@ for detector in near far; do
   done
 done
 run plot near far --out x.svg
-check "detectors have no accuracy" answers_line '^run +epochs +seconds +loss +AP +best$'
-check "but an average precision" answers_line '^far +2\.0 +1 +1\.5000 +0\.2500 +0\.2500$'
+check "detectors have no accuracy" answers_line '^run +epochs +time +train loss +val AP +best val$'
+check "but an average precision" answers_line '^far +2\.0 +1\.0 s +1\.5000 +0\.2500 +0\.2500$'
 run plot m/b near --out x.svg
-check "beside a classifier both have a column" answers_line '^run +epochs +seconds +loss +accuracy +AP +best$'
-check "of which a detector fills one" answers_line '^near +2\.0 +1 +1\.5000 +- +0\.2500 +0\.2500$'
-check "and a classifier the other" answers_line '^b +3\.0 +[0-9]+ +[0-9.]+ +[01]\.[0-9]{4} +- +[01]\.[0-9]{4}$'
+check "beside a classifier both have a column" answers_line '^run +epochs +time +train loss +val accuracy +val AP +best val$'
+check "of which a detector fills one" answers_line '^near +2\.0 +1\.0 s +1\.5000 +- +0\.2500 +0\.2500$'
+check "and a classifier the other" answers_line '^b +3\.0 +[0-9.]+ m?s +[0-9.]+ +[01]\.[0-9]{4} +- +[01]\.[0-9]{4}$'
 check "the panel says so" grep -q '>accuracy, or average precision of boxes<' x.svg
+run events --job-dir near
+check "events name the parts of an object" answers_line 'evaluation .*boxes\.ap=0\.15'
+cp -r near grown
+printf '{"time":"2026-01-31T00:00:03.0Z","epoch":2,"step":4,"steps":10,"samples":9,"seconds":0.5,"loss":4.3e24}\n' >>grown/steps.jsonl
+run plot near grown --out x.svg
+check "a huge loss has an exponent" answers_line '^grown +2\.5 +2\.0 s +4\.300e\+24 '
+printf '{"time":"2026-01-31T00:00:04.0Z","epoch":2,"step":5,"steps":10,"samples":9,"seconds":0.5,"loss":null}\n' >>grown/steps.jsonl
+run plot near grown --out x.svg
+check "a loss that is not finite is said to be so" answers_line '^grown +2\.6 +3\.0 s +not finite '
+run plot near grown --out x.svg --json
+check "as JSON, too" json out 'd["runs"][1]["diverged"] and d["runs"][1]["loss"] is None and d["runs"][0]["loss"] == 1.5'
 run plot m/a m/nothing --out x.png
 check "a run without records is named" says "m/nothing/steps.jsonl: no record of a training run"
 run plot m/a m/a m/a m/a m/a m/a m/a m/a --out x.png

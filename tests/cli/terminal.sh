@@ -22,7 +22,8 @@ check "help in a pipe has no escape byte" plain out
 
 in_terminal "$training"
 check "training on a terminal succeeds" exits 0
-check "a terminal shows a bar" shows "Epoch[0] ["
+check "a terminal shows the steps of the epoch" shows "Epoch[0] step "
+check "a terminal shows a bar" bash -c 'grep -qE "\\[=* *\\]" screen'
 check "a terminal shows rate and time left" shows "steps/s ETA"
 check "a terminal shows loss and accuracy" bash -c 'grep -qE "loss [0-9.]+ accuracy [0-9.]+" screen'
 check "the bar is erased before a log line" bash -c "grep -qE $'\033\\\\[KEpoch\\\\[0\\\\] Batch' screen"
@@ -39,6 +40,6 @@ check "--color never takes the colour away" plain screen
 run train --help --color always
 check "--color always colours a pipe" bash -c "grep -q $'\033' out"
 in_terminal "stty cols 40; $training"
-check "the bar is cut to the terminal's width" bash -c "! tr '\r' '\n' <screen | sed $'s/\033\\\\[K//g' | grep -E '^Epoch.0. \[' | grep -qE '.{40}'"
+check "the bar is cut to the terminal's width" bash -c "! tr '\r' '\n' <screen | sed $'s/\033\\\\[K//g' | grep -E '^Epoch.0. step ' | grep -qE '.{40}'"
 
 finish

@@ -130,9 +130,13 @@ export class Chart {
     const turn = data.log ? (value) => (value > 0 ? Math.log10(value) : NaN) : (value) => value;
     low = turn(low);
     high = turn(high);
-    const room = (high - low) * 0.05 || Math.abs(high) * 0.05 || 0.5;
-    low -= room;
-    high += room;
+    if (!data.log && low === 0 && high === 0) {
+      high = 1; // nothing but 0 stands on the axis: what is counted or measured here is not negative
+    } else {
+      const room = (high - low) * 0.05 || Math.abs(high) * 0.05 || 0.5;
+      low -= room;
+      high += room;
+    }
     return {
       width, height, from, to, low, high, turn, empty: seen === null,
       x: (value) => EDGE_LEFT + ((value - from) / (to - from)) * (width - EDGE_LEFT - EDGE_RIGHT),

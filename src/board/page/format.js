@@ -16,6 +16,7 @@ export function short(value) {
   if (!isNumber(value)) return NONE;
   const size = Math.abs(value);
   if (value === 0) return "0";
+  if (size >= 1e12) return value.toExponential(2).replace(/\.?0+e/, "e");
   if (size >= 1e9) return trimmed(value / 1e9, 2) + "G";
   if (size >= 1e6) return trimmed(value / 1e6, 2) + "M";
   if (size >= 1e4) return trimmed(value / 1e3, 1) + "k";

@@ -165,7 +165,7 @@ export class JobPage {
 
   drawWaiting(live) {
     const slow = (this.stragglers || []).slice().reverse().slice(0, 20);
-    const history = slow.length ? table("Workers that held the others up", ["At", "Host", "Worker", "Computes a step", "Median"],
+    const history = slow.length ? table("Workers that held the others up", ["At", "Host", "Worker", "Computes a step", "The others"],
       slow.map((row) => [clock(row.at), row.host, String(row.worker), duration(row.compute_seconds), duration(row.median_seconds)])) : null;
     if (!live) {
       redraw(this.waiting, slow, () => history || note("The share of waiting is asked of the coordinator while the job runs; no worker held the others up for long."));
@@ -182,7 +182,7 @@ export class JobPage {
         ["Rank", "Host", "Phase", "Step", "Computes", "Waits for others", "Straggler score", ...(counted ? ["Sent", "Received"] : [])],
         workers.map(({ host, worker }) => [whole(worker.rank), host.name + (worker === (slowest && slowest.worker) && workers.length > 1 ? " (slowest)" : ""), worker.phase, duration(worker.step_seconds),
           duration(worker.compute_seconds), isNumber(worker.waiting) ? el("span", {}, meter(worker.waiting)) : NONE, short(worker.straggler), ...(counted ? [bytes(worker.sent_bytes), bytes(worker.received_bytes)] : [])])),
-      note("The straggler score is how long a rank computes, as a multiple of the median of all ranks."), history]);
+      note("The straggler score is how long a rank computes, as a multiple of the median of the others."), history]);
     this.drawActions(live);
   }
 

@@ -67,6 +67,22 @@ TEST(Catalog, RunsAreFoundAtAnyUsualPlace) {
   EXPECT_EQ(names[2], "logs/in-logs");
 }
 
+TEST(Catalog, RunsOfOneNameAreToldApartByTheirRoots) {
+  const TemporaryFolder folder;
+  for (const char* run : {"m/a-run", "n/a-run", "n/b-run"}) write_steps(folder / run);
+  const std::string m = (folder / "m").string(), n = (folder / "n").string();
+  Catalog catalog({m, n + "/"}, nullptr);
+  std::vector<std::string> names = names_after_look(catalog);
+  std::ranges::sort(names);
+  std::vector<std::string> expected = {m + "/a", n + "/a", "b"};
+  std::ranges::sort(expected);
+  EXPECT_EQ(names, expected);
+  std::filesystem::remove_all(folder / "m");
+  names = names_after_look(catalog, std::chrono::steady_clock::now() + std::chrono::hours(1));
+  std::ranges::sort(names);
+  EXPECT_EQ(names, (std::vector<std::string>{"a", "b"})) << "nothing else has the name now";
+}
+
 TEST(Files, ManyFoldersHideNoRunAboveThemAndAreComplainedOf) {
   const TemporaryFolder folder;
   for (int i = 0; i < 20; ++i) std::filesystem::create_directories(folder / ("a/" + std::to_string(i)));

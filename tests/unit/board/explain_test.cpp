@@ -49,7 +49,7 @@ constexpr Recorded kRecorded[] = {
     {R"({"event":"worker_up","worker":2,"host":"w1","pid":4711,"seconds":0.5})", "Worker 2 on w1 runs as process 4711"},
     {R"({"event":"worker_ready","worker":2,"host":"w1","seconds":0.5})", "Worker 2 on w1 is ready to join"},
     {R"({"event":"straggler","worker":2,"host":"w1","score":2,"compute_seconds":0.4,"median_seconds":0.2})",
-     "Worker 2 on w1 holds the others up: it computes 400 ms a step, the median is 200 ms"},
+     "Worker 2 on w1 holds the others up: it computes 400 ms a step, the others 200 ms"},
     {R"({"event":"failed","worker":2,"host":"w1","slot":1,"rank":null,"generation":null,"reason":"signal 9",)"
      R"("last_lines":[]})",
      "Worker 2 on w1 (slot 1) failed: signal 9"},

@@ -44,18 +44,18 @@ std::string event(int second, const std::string& rest) {
   return "{\"seq\":0,\"time\":\"2026-01-31T23:59:" + std::to_string(second) + ".000000Z\"," + rest + "}\n";
 }
 
-TEST(Run, TheLossIsThatOfTheLastLineAndTheSpeedAMeanOfSeveral) {
+TEST(Run, TheLossIsThatOfTheLastLineAndTheSpeedThatOfSeveral) {
   board::Run run("/m/a-run", "a");
-  const auto line = [](int second, const char* loss, const char* samples) {
+  const auto line = [](int second, const char* loss, int samples, double seconds) {
     return fmt::format(
-        "{{\"time\":\"2026-01-31T23:59:{}.000000Z\",\"epoch\":0,\"step\":{},\"steps\":90,\"samples\":{},\"seconds\":1,"
-        "\"loss\":{}}}\n",
-        second, second, samples, loss);
+        "{{\"time\":\"2026-01-31T23:59:{}.000000Z\",\"epoch\":0,\"step\":{},\"steps\":90,\"samples\":{},"
+        "\"seconds\":{},\"loss\":{}}}\n",
+        second, second, samples, seconds, loss);
   };
-  run.apply(news(line(10, "103.5", "10") + line(11, "2.3025850929940457", "20"), ""));
+  run.apply(news(line(10, "103.5", 100, 9.5) + line(11, "2.3025850929940457", 50, 0.5), ""));
   const Json row = run.row(0, false);
   EXPECT_EQ(row.at("loss").as_number(), 2.3025850929940457) << "as the curve's end shows, with all digits of the file";
-  EXPECT_EQ(row.at("speed").as_number(), 15);
+  EXPECT_DOUBLE_EQ(row.at("speed").as_number(), 15) << "150 samples in 10 s";
 }
 
 TEST(Run, SaysThatTheLossIsNotFinite) {
@@ -68,6 +68,17 @@ TEST(Run, SaysThatTheLossIsNotFinite) {
   EXPECT_FALSE(diverged("{\"time\":\"2026-01-31T23:59:10.000000Z\",\"epoch\":0,\"step\":0,\"steps\":9,\"loss\":1}\n"));
   EXPECT_TRUE(
       diverged("{\"time\":\"2026-01-31T23:59:11.000000Z\",\"epoch\":0,\"step\":1,\"steps\":9,\"loss\":null}\n"));
+}
+
+TEST(Run, ARunThatEndedByALossThatIsNotFiniteHasDiverged) {
+  const auto diverged = [](const std::string& reason) {
+    board::Run run("/m/a-run", "a");
+    run.apply(news("{\"time\":\"2026-01-31T23:59:10.000000Z\",\"epoch\":0,\"step\":0,\"steps\":9,\"loss\":1}\n",
+                   event(11, "\"event\":\"finish\",\"exit_code\":1,\"reason\":\"" + reason + "\"")));
+    return run.row(0, false).at("diverged").as_bool();
+  };
+  EXPECT_TRUE(diverged("the loss is not finite at epoch 0 step 1"));
+  EXPECT_FALSE(diverged("the disk is full"));
 }
 
 TEST(Run, TheRowFollowsTheRecords) {

@@ -54,7 +54,10 @@ TEST_F(BoardServerTest, ServesThePageAndTheRun) {
   const std::string run = rows.as_array()[0].at("id").as_string();
   const Json series = Json::parse(ask(server, "/api/series?run=" + run).body, "the series");
   EXPECT_EQ(series.at("columns").at("loss").at("mean").as_array().at(0).as_number(), 2);
-  EXPECT_EQ(ask(server, "/api/series?run=none").status, 404);
+  const net::HttpAnswer gone = ask(server, "/api/series?run=none");
+  EXPECT_EQ(gone.status, 404);
+  EXPECT_NE(gone.body.find("this run is not there any more"), std::string::npos) << gone.body;
+  EXPECT_EQ(gone.body.find("none"), std::string::npos) << "readers know no ids";
   EXPECT_EQ(ask(server, "/api/series?axis=x&run=" + run).status, 400);
 }
 

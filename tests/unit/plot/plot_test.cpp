@@ -182,13 +182,35 @@ TEST(PlotFigure, ASingleHugeValueIsDrawnInTheMiddle) {
   }
 }
 
-TEST(PlotFigure, ManyPointsBecomeFewMeans) {
-  std::vector<CurvePoint> points;
-  for (int i = 0; i < 1000; ++i) points.push_back({double(i), i % 2 ? 1.0 : 3.0});
-  const auto few = thinned(points, 100);
-  ASSERT_EQ(few.size(), 100u);
-  for (const CurvePoint& point : few) EXPECT_EQ(point.value, 2);
-  EXPECT_EQ(thinned({{1, 2}}, 100).size(), 1u);
+TEST(PlotFigure, ALongNameEndsBeforeTheLegend) {
+  const std::string name(200, 'x');
+  const RunCurves curves = curves_of(std::vector<Json>{begins(10), window(14, 1.0)}, std::vector<Json>{});
+  const auto check = [](const Drawing& drawing) {
+    double title_end = 0, legend_begin = drawing.width;
+    for (const Mark& mark : drawing.marks) {
+      const auto* label = std::get_if<Label>(&mark);
+      if (!label) continue;
+      std::size_t letters = 0;
+      for (const char c : label->text) letters += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+      const double wide = kLetterShare * label->size * static_cast<double>(letters);
+      if (label->size == 20) title_end = label->at.x + wide;
+      if (label->size == 12 && label->anchor == Anchor::end) legend_begin = std::min(legend_begin, label->at.x - wide);
+    }
+    EXPECT_GT(title_end, 0);
+    EXPECT_LT(title_end, legend_begin);
+  };
+  check(draw_run(curves, name));
+  check(draw_comparison({{name, curves}, {name, curves}}));
+}
+
+TEST(PlotRun, KnowsThatTheLastLossIsNotFinite) {
+  Json last = window(14, 1.0);
+  EXPECT_FALSE(curves_of({begins(10), window(12, 2.0), last}, {}).diverged);
+  last["loss"] = Json();
+  const RunCurves curves = curves_of({begins(10), window(12, 2.0), last}, {});
+  EXPECT_TRUE(curves.diverged);
+  EXPECT_EQ(curves.loss.size(), 1u);
+  EXPECT_NE(to_svg(draw_run(curves, "a")).find("the last loss is not finite"), std::string::npos);
 }
 
 TEST(PlotFigure, ARunWithoutAnyCurveIsDrawnToo) {

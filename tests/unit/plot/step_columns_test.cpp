@@ -43,6 +43,40 @@ TEST(StepColumns, EveryValueOfALineGetsAColumn) {
   EXPECT_EQ(columns.find("samples"), nullptr);
 }
 
+std::string samples_line(int second, int step, int samples, double seconds, double loss) {
+  return line(second, "\"epoch\":0,\"step\":" + std::to_string(step) + ",\"steps\":10,\"samples\":" +
+                          std::to_string(samples) + ",\"seconds\":" + std::to_string(seconds) +
+                          ",\"loss\":" + std::to_string(loss) + ",\"learning_rate\":" + std::to_string(0.5 * loss));
+}
+
+TEST(StepColumns, FewSamplesAtAnEpochsEndAreAPartOfTheLineBefore) {
+  StepColumns columns;
+  const std::string text = samples_line(11, 8, 900, 1, 2) + samples_line(12, 9, 100, 1, 0);
+  columns.add(text);
+  ASSERT_EQ(columns.size(), 1u);
+  EXPECT_DOUBLE_EQ(columns.find("loss")->values[0], 1.8) << "weighted by samples";
+  EXPECT_DOUBLE_EQ(columns.find("speed")->values[0], 500) << "1000 samples in 2 s";
+  EXPECT_EQ(columns.find("learning_rate")->values[0], 0) << "of the last step";
+  EXPECT_EQ(columns.samples(), std::vector<double>{1000});
+  EXPECT_EQ(columns.steps(), std::vector<double>{10});
+  EXPECT_EQ(columns.at(), std::vector<double>{1});
+  EXPECT_EQ(columns.ends(), std::vector<std::uint64_t>{text.size()});
+}
+
+TEST(StepColumns, FewSamplesKeepTheirRowElsewhere) {
+  StepColumns columns;
+  columns.add(samples_line(11, 4, 900, 1, 2) + samples_line(12, 5, 100, 1, 0) + samples_line(13, 9, 90, 1, 0));
+  EXPECT_EQ(columns.size(), 3u) << "fewer workers go on, and an epoch ends that is about as long";
+  StepColumns first;
+  first.add(samples_line(12, 9, 1, 1, 3) + samples_line(13, 0, 900, 1, 2));
+  EXPECT_EQ(first.size(), 2u) << "there is no line before it";
+  StepColumns diverged;
+  diverged.add(samples_line(11, 8, 900, 1, 2) +
+               line(12, "\"epoch\":0,\"step\":9,\"steps\":10,\"samples\":1,\"loss\":null"));
+  ASSERT_EQ(diverged.size(), 2u);
+  EXPECT_TRUE(std::isnan(diverged.find("loss")->values[1]));
+}
+
 TEST(StepColumns, PassesOverWhatIsNoLine) {
   StepColumns columns;
   columns.add(step(11, 0, "2") + "\n{\"time\":\"2026-01-31T23:59:12.500000Z\",\"loss\":7,\"epo\n" + "[1]\nnonsense\n" +
