@@ -402,11 +402,11 @@ _dtrain_value() {  # what is offered as the value of the option that ends $1: ch
     'eval --max-bad-records') kind='none' ;;
     'eval --cache-dir') kind='files' ;;
     'eval --cache-size') kind='none' ;;
-    'eval --test-views') choices='1 2 6' ;;
     'eval --image-shape') kind='none' ;;
     'eval --rgb-mean') kind='none' ;;
     'eval --rgb-std') kind='none' ;;
     'eval --resize') kind='none' ;;
+    'eval --test-views') choices='1 2 6' ;;
     'eval --batch-size') kind='none' ;;
     'eval --top-k') kind='none' ;;
     'eval --report') kind='files' ;;
@@ -431,6 +431,7 @@ _dtrain_value() {  # what is offered as the value of the option that ends $1: ch
     'predict --rgb-mean') kind='none' ;;
     'predict --rgb-std') kind='none' ;;
     'predict --resize') kind='none' ;;
+    'predict --test-views') choices='1 2 6' ;;
     'predict --batch-size') kind='none' ;;
     'predict --device') choices='auto cpu cuda' ;;
     'predict --gpus') kind='none' ;;
@@ -1079,8 +1080,8 @@ _dtrain() {
       'jobs run') choices='--job-queue --until-empty --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'doctor') choices='security -H --hostfile --cluster -j --parallel --connect-timeout --ssh-config -i --identity --known-hosts --accept-new-hosts --job-dir --aws --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
       'doctor security') choices='--job-dir --cluster --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version' ;;
-      'eval') choices='--load-epoch --last-weights --data-val --data-nthreads --prefetch --max-bad-records --cache-dir --cache-size --test-views --image-shape --rgb-mean --rgb-std --resize --batch-size --top-k --per-class --report --device --gpus --tf32 --deterministic --threads --dtype --results --annotations --pictures --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; [[ $current == -* ]] || case $place in 0) kind='checkpoints' ;; esac ;;
-      'predict') choices='--load-epoch --last-weights --data-nthreads --top --csv --out-dir --min-score --coco-results --annotations --image-shape --rgb-mean --rgb-std --resize --batch-size --device --gpus --tf32 --deterministic --threads --dtype --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; [[ $current == -* ]] || case $place in 0) kind='checkpoints' ;; *) kind='files' ;; esac ;;
+      'eval') choices='--load-epoch --last-weights --data-val --data-nthreads --prefetch --max-bad-records --cache-dir --cache-size --image-shape --rgb-mean --rgb-std --resize --test-views --batch-size --top-k --per-class --report --device --gpus --tf32 --deterministic --threads --dtype --results --annotations --pictures --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; [[ $current == -* ]] || case $place in 0) kind='checkpoints' ;; esac ;;
+      'predict') choices='--load-epoch --last-weights --data-nthreads --top --csv --out-dir --min-score --coco-results --annotations --image-shape --rgb-mean --rgb-std --resize --test-views --batch-size --device --gpus --tf32 --deterministic --threads --dtype --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; [[ $current == -* ]] || case $place in 0) kind='checkpoints' ;; *) kind='files' ;; esac ;;
       'inspect') choices='--load-epoch --image-shape --graph --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; [[ $current == -* ]] || case $place in 0) kind='checkpoints' ;; esac ;;
       'export') choices='--load-epoch --last-weights --image-shape --to --out --force --with-preprocessing --softmax --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; [[ $current == -* ]] || case $place in 0) kind='checkpoints' ;; esac ;;
       'import') choices='--out --force --network --num-layers --backbone --proposals --anchor-size --width --batch-norm --drop-path --label-smoothing --image-shape --resize --num-classes --rgb-mean --rgb-std --json --color -q --quiet -v --verbose --config --show-config -h --help --help-all --version'; [[ $current == -* ]] || case $place in 0) kind='files' ;; esac ;;

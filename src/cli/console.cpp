@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -73,6 +74,11 @@ std::string with_times(std::string_view lines) {
   return text;
 }
 
+// As a program ends that knows nothing of SIGPIPE. Returns where the caller of this program ignores the signal.
+void end_by_sigpipe() {
+  if (std::signal(SIGPIPE, SIG_DFL) != SIG_IGN) std::raise(SIGPIPE);
+}
+
 }  // namespace
 
 Console::Console(const ReportOptions& options, Streams streams)
@@ -112,8 +118,11 @@ void Console::finish() {
   if (queue_) queue_->finish();
   const int later = queue_ ? queue_->error_of(STDOUT_FILENO) : 0;
   if (written && later == 0) return;
-  throw Error(fmt::format("standard output: cannot write: {}", std::strerror(later != 0 ? later : error)),
-              "free some space, or redirect the output to another place");
+  const int why = later != 0 ? later : error;
+  if (why == EPIPE) end_by_sigpipe();
+  throw Error(fmt::format("standard output: cannot write: {}", std::strerror(why)),
+              why == ENOSPC || why == EDQUOT ? "free some space, or redirect the output to another place"
+                                             : "redirect the output to another place");
 }
 
 void Console::never_wait_for_readers() {

@@ -21,7 +21,7 @@ namespace {
 // CLI11's formatter lays out the options of one CLI::App. These pages, the manual pages and the completions are made
 // from the command tree instead, which has what an App lacks: defaults that a recipe replaces, first options, topics.
 
-constexpr std::size_t kColumn = 30, kNarrowest = 60, kWidest = 120, kWithoutTerminal = 100;
+constexpr std::size_t kNarrowest = 60, kWidest = 120, kWithoutTerminal = 100;
 constexpr std::size_t kCodeColumn = 7;  // behind exit codes
 
 // Columns of the terminal, or what COLUMNS says.
@@ -39,28 +39,6 @@ std::string folded(std::string_view choices, std::size_t width) {
   const std::size_t bar = choices.size() > width ? choices.rfind('|', width - 1) : choices.npos;
   if (bar == choices.npos) return std::string(choices);
   return fmt::format("{}\n      {}", choices.substr(0, bar + 1), choices.substr(bar + 1));
-}
-
-// Wraps `text` after a left column of `indent` characters.
-std::string two_columns(std::string_view left, std::string_view text, std::size_t indent = kColumn) {
-  const std::size_t width = text_width();
-  std::string out = fmt::format("  {:<{}}", folded(left, width - 2), indent - 2);
-  std::size_t column = out.size();
-  if (left.size() + 3 > indent) {
-    out += '\n' + std::string(indent, ' ');
-    column = indent;
-  }
-  for (const std::string& word : split(text, ' ')) {
-    if (column + word.size() > width && column > indent) {
-      out.back() = '\n';
-      out += std::string(indent, ' ');
-      column = indent;
-    }
-    out += word + ' ';
-    column += word.size() + 1;
-  }
-  out.back() = '\n';
-  return out;
 }
 
 // A command line, with a backslash and a new line before options where it is wider than the terminal.
@@ -109,20 +87,20 @@ std::string left_of(const config::Option& option) {
 }
 
 std::string right_of(const config::Option& option) {
-  constexpr std::string_view kDefault = " (default ";
   const std::string value = option.is_switch() || option.positional() ? "" : option.show();
   const std::string range = option.shown_range();
-  const std::size_t own_default = option.help.ends_with(')') ? option.help.rfind(kDefault) : std::string::npos;
+  const std::string described = option.described_default();
   std::vector<std::string> notes;
   if (!range.empty()) notes.push_back(range);
   if (option.required) {
     notes.emplace_back("required");
-  } else if (own_default != std::string::npos) {
-    notes.push_back(option.help.substr(own_default + 2, option.help.size() - own_default - 3));
+  } else if (!described.empty()) {
+    notes.push_back("default " + described);
   } else if (!value.empty()) {
     notes.push_back("default " + value);
   }
-  const std::string help = option.required ? option.help : option.help.substr(0, own_default);
+  const std::string help =
+      option.required || described.empty() ? option.help : option.help.substr(0, option.help.rfind(" (default "));
   return notes.empty() ? help : fmt::format("{} ({})", help, join(notes, ", "));
 }
 
@@ -248,6 +226,27 @@ std::string see_also_of(const Command& command, const Reporter& reporter) {
 }
 
 }  // namespace
+
+std::string two_columns(std::string_view left, std::string_view text, std::size_t indent) {
+  const std::size_t width = text_width();
+  std::string out = fmt::format("  {:<{}}", folded(left, width - 2), indent - 2);
+  std::size_t column = out.size();
+  if (left.size() + 3 > indent) {
+    out += '\n' + std::string(indent, ' ');
+    column = indent;
+  }
+  for (const std::string& word : split(text, ' ')) {
+    if (column + word.size() > width && column > indent) {
+      out.back() = '\n';
+      out += std::string(indent, ' ');
+      column = indent;
+    }
+    out += word + ' ';
+    column += word.size() + 1;
+  }
+  out.back() = '\n';
+  return out;
+}
 
 std::vector<std::string> first_commands() {
   return {"dtrain data prepare shapes --out d",

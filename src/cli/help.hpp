@@ -2,12 +2,18 @@
 // 120 columns; without a terminal they have 100.
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "command.hpp"
 
 namespace dtrain::cli {
+
+// Wraps `text` beside a left column, whose texts begin at column 2 and end before column `indent`.
+constexpr std::size_t kHelpColumn = 30;
+std::string two_columns(std::string_view left, std::string_view text, std::size_t indent = kHelpColumn);
 
 // What a new user runs first: the commands that draw data, train on it and evaluate.
 std::vector<std::string> first_commands();

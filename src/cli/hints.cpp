@@ -256,7 +256,7 @@ void refuse_option(const CommandTree& tree, const std::string& path, const std::
     const Command* command = tree.find(path);
     const bool takes_names = command && std::ranges::any_of(command->options.options(), &config::Option::positional);
     hint = fmt::format("`dtrain {}--help` lists the options{}", path.empty() ? "" : path + " ",
-                       takes_names ? "; a name that begins with - stands after --" : "");
+                       takes_names ? "; put a name that begins with - after --" : "");
   }
   throw UsageError(
       fmt::format("{}: unknown option{}", word.substr(0, word.find('=')), tree.find(path) ? "" : " before a command"),

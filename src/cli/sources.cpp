@@ -368,17 +368,27 @@ void resolve(const CommandTree& tree, Command& command) {
   if (!tree.show_config) check_required(command);
 }
 
+// The words of the help where no source gave a value, and the default is none that the field holds.
+std::string value_in_force(const config::Option& option) {
+  if (option.source != config::Source::fallback) return option.show();
+  if (option.required) return "";
+  const std::string described = option.described_default();
+  return described.empty() ? option.show() : described;
+}
+
 void show_config(const CommandTree& tree, const Command& command, Reporter& reporter) {
   Json values = Json::array();
   for (const config::OptionSet* set : {&command.options, &tree.global_options}) {
     for (const config::Option& option : set->options()) {
-      if (option.flag_only) continue;
+      if (option.flag_only && option.source == config::Source::fallback) continue;
+      const std::string value = value_in_force(option);
+      const std::string origin =
+          option.required && option.source == config::Source::fallback ? "required, not given" : plain_origin(option);
       values.push_back(Json::object({{"name", option.name()},
-                                     {"value", option.show()},
-                                     {"origin", plain_origin(option)},
-                                     {"env", option.variable()}}));
-      if (!reporter.json())
-        reporter.answer(fmt::format("{} = {}  ({})", option.name(), option.show(), plain_origin(option)));
+                                     {"value", value},
+                                     {"origin", origin},
+                                     {"env", option.flag_only ? Json() : Json(option.variable())}}));
+      if (!reporter.json()) reporter.answer(fmt::format("{} = {}  ({})", option.name(), value, origin));
     }
   }
   if (reporter.json()) {

@@ -7,6 +7,7 @@
 #include <dtrain/nn/networks.hpp>
 
 #include "exit_codes.hpp"
+#include "help.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -16,7 +17,7 @@ constexpr std::string_view kEnvironment =
 name in capitals, with _ for -. A flag overrides a variable, and a variable
 overrides a configuration file (`dtrain help configuration`). Options that are not
 in the list below, such as --now, are read from the command line only. A variable
-that is like one of an option, but is that of none, gives a warning.
+that resembles that of an option, but belongs to none, causes a warning.
 
 Other variables:
   DTRAIN_CONFIG     as --config; workers on other machines get it with --env
@@ -70,7 +71,7 @@ Help, --version, `completion` and `stop` only warn, and go on without a file tha
 they cannot read.
 The project's file must not set options that run commands, choose machines, give
 rights or lift protection, because it may come with a downloaded folder:
---prepare, -H, --launcher, --ssh-config, --force and others. These belong into
+--prepare, -H, --launcher, --ssh-config, --force and others. These belong in
 the user's file, into a file that --config names, or on the command line.
 
 `dtrain COMMAND --show-config` prints the source of each value.
@@ -181,14 +182,15 @@ copied to hosts that lack it.
           the manifests. Tested with a simulated cluster only.
 
 Ctrl-C, SIGTERM and SIGHUP stop a job as `dtrain stop` does, wherever its
-coordinator runs; a second signal ends it at once. The command exits with 75 once a
-checkpoint is saved, else by the signal (130, 143). So does `launch`, whose programs
-save by themselves; `dtrain stop` makes it exit with 75. A reader of the output that
-goes away (`| head`) stops a job, too. A host whose starter receives a request to end
-(scancel, qdel, a time limit with a warning) leaves the job at its next step. An
-elastic job outlives its coordinator with local, ssh, agents, folder and
-kubernetes, and with mpi and -H. On hosts that a scheduler granted, all processes end when the coordinator does,
-because the scheduler takes the hosts back.
+coordinator runs; a second signal ends it at once. `train` exits with 75 once a
+checkpoint is saved, else with 130, 143 or 129, by the signal. Programs of `launch`
+save by themselves: it exits with 130, 143 or 129 after a signal, and with 75 after
+`dtrain stop`. A reader of the output that goes away (`| head`) stops a job, too. A
+host whose starter receives a request to end (scancel, qdel, a time limit with a
+warning) leaves the job at its next step. An elastic job outlives its coordinator
+with local, ssh, agents, folder and kubernetes, and with mpi and -H. On hosts that a
+scheduler granted, all processes end when the coordinator does, because the scheduler
+takes the hosts back.
 )";
 
 std::string environment_topic(const CommandTree& tree) {
@@ -201,9 +203,9 @@ std::string environment_topic(const CommandTree& tree) {
   };
   collect(tree.global_options, "every command");
   for (const auto& command : tree.commands) collect(command->options, command->path);
+  constexpr std::size_t kVariableColumn = 34;
   std::string text(kEnvironment);
-  for (const auto& [variable, commands] : readers)
-    text += fmt::format("  {:<32}{}\n", variable, fmt::join(commands, ", "));
+  for (const auto& [variable, commands] : readers) text += two_columns(variable, join(commands, ", "), kVariableColumn);
   return text;
 }
 

@@ -111,13 +111,13 @@ for command in "data show" "data bench"; do
   check "$command takes any class" bash -c "tr -s ' \\n' ' ' <out | grep -qF 'labels are 0 to N-1 (default any)'"
   # shellcheck disable=SC2086
   run $command --show-config
-  check "$command shows no number of classes" answers_line '^num-classes =   .default.$'
+  check "$command shows that any number of classes will do" answers_line '^num-classes = any  .default.$'
 done
 run launch --help
 check "the help of launch says where a launch on this machine keeps its files" \
   bash -c "tr -s ' \\n' ' ' <out | grep -qF '(default a new folder in /tmp where all ranks are on this machine, else .)'"
 run launch --show-config
-check "its configuration names no other folder" answers_line '^job-dir =   .default.$'
+check "its configuration says the same" answers_line '^job-dir = a new folder in /tmp where all ranks are on this machine, else \.  .default.$'
 run launch --job-dir j --show-config
 check "it names the folder that is given" answers_line '^job-dir = j  .--job-dir.$'
 run train --finetune w.safetensors --show-config
@@ -126,6 +126,17 @@ run train --show-config
 check "without --finetune nothing is said" silent_on err
 run train --help-all
 check "the help of -n says what -H makes of it" bash -c "tr -s ' \\n' ' ' <out | grep -qF '(default all hosts of -H, of the batch job or of the cluster, else 1)'"
+run eval --show-config
+check "what a checkpoint decides is shown so" answers_line "^rgb-mean = the checkpoint's  .default.$"
+run cluster up demo --heal --yes --show-config
+check "options that only the command line takes are shown where they are given" answers_line '^yes = true  .--yes.$'
+check "and left out where they are not" bash -c '! grep -q elastic-role out'
+run cluster up demo --yes --show-config --json
+check "they have no variable" json out '{"name": "yes", "value": "true", "origin": "--yes", "env": None} in d["values"]'
+COLUMNS=80 run help environment
+check "the environment page keeps to the terminal's width" bash -c '[ "$(wc -L <out)" -le 84 ]'
+run help launchers
+check "so does that of launchers" bash -c '[ "$(wc -L <out)" -le 90 ]'
 run help configuration
 check "the configuration page shows a section" answers "[train]"
 check "and what stands before the first one" answers "commands share: json, color, quiet and verbose."

@@ -14,6 +14,14 @@ check "with a checkpoint" bash -c 'ls m/unread-*.json >/dev/null'
 "$DTRAIN" train "${endless[@]}" 2>&1 </dev/null | head -n 12 >out
 code=${PIPESTATUS[0]}
 check "without --model-prefix it ends by the signal" exits 141
+# A negative number is the signal that ended it.
+unread=$(/usr/bin/python3 -c 'import os, subprocess, sys
+read_end, write_end = os.pipe()
+os.close(read_end)
+print(subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=write_end, stderr=open("err", "w")).returncode)' \
+  "$DTRAIN" train --kube-print --launcher kubernetes --kube-image x --model-prefix m/a)
+check "so does a command whose output has no reader from the start" same "$unread" -13
+check "without a word" silent_on err
 run help exit-codes
 check "the exit codes name it" answers_line '^ *141  ended by SIGPIPE'
 
