@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include <dtrain/base/descriptor_io.hpp>
 #include <dtrain/base/error.hpp>
 
 namespace dtrain {
@@ -33,17 +34,12 @@ FilePieces::FilePieces(Path path, std::size_t most)
 
 std::string_view FilePieces::next() {
   const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(piece_.size(), size_ - at_));
-  std::size_t have = 0;
-  while (have < wanted) {
-    const ssize_t got = ::pread(file_.get(), piece_.data() + have, wanted - have, static_cast<off_t>(at_ + have));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) cannot("read", path_, errno);
-    if (got == 0) {
-      throw Error(fmt::format("{}: became shorter while it was copied: {} bytes in place of {}", path_.string(),
-                              at_ + have, size_),
-                  "run it again once no program writes to this file");
-    }
-    have += static_cast<std::size_t>(got);
+  const std::size_t have = read_all_at(file_, at_, std::as_writable_bytes(std::span(piece_).first(wanted)));
+  if (have < wanted && errno != 0) cannot("read", path_, errno);
+  if (have < wanted) {
+    throw Error(fmt::format("{}: became shorter while it was copied: {} bytes in place of {}", path_.string(),
+                            at_ + have, size_),
+                "run it again once no program writes to this file");
   }
   at_ += have;
   return std::string_view(piece_).substr(0, have);

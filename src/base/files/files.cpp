@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include <dtrain/base/descriptor_io.hpp>
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/temporaries.hpp>
@@ -37,15 +38,6 @@ constexpr std::string_view kOpen = "open", kRead = "read", kMap = "map", kList =
   if (error == EACCES && reads) hint = "its owner can let you read it: chmod, also of the folders above it";
   if (error == ENOTDIR) hint = "a part of this path is a file, not a folder; choose another path";
   throw Error(what, hint);
-}
-
-void write_all(int fd, std::string_view data, const Path& path) {
-  while (!data.empty()) {
-    const ssize_t written = ::write(fd, data.data(), data.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail("write", path, errno);
-    data.remove_prefix(static_cast<std::size_t>(written));
-  }
 }
 
 Path folder_of(const Path& path) { return path.has_parent_path() ? path.parent_path() : Path("."); }
@@ -182,18 +174,17 @@ void AtomicFile::write(ByteView bytes) {
     return;
   }
   flush();
-  write_all(fd_.get(), text_of(bytes), path_);
+  if (write_all(fd_, bytes) != bytes.size()) fail("write", path_, errno);
 }
 
 void AtomicFile::write_at(std::uint64_t offset, ByteView bytes) {
   DTRAIN_CHECK(offset + bytes.size() <= size_, "write_at goes past the end");
   flush();
-  const ssize_t written = ::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
-  if (written != static_cast<ssize_t>(bytes.size())) fail("write", path_, written < 0 ? errno : ENOSPC);
+  if (write_all_at(fd_, offset, bytes) != bytes.size()) fail("write", path_, errno);
 }
 
 void AtomicFile::flush() {
-  write_all(fd_.get(), buffer_, path_);
+  if (write_all(fd_, bytes_of(buffer_)) != buffer_.size()) fail("write", path_, errno);
   buffer_.clear();
 }
 

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include <dtrain/base/descriptor_io.hpp>
 #include <dtrain/base/error.hpp>
 
 namespace dtrain {
@@ -63,14 +64,8 @@ void GrowingFile::append(std::string_view text, bool sync) {
 // After a failure it is opened anew: a descriptor of a file server that was away may stay dead.
 void GrowingFile::catch_up() {
   if (!file_) open();
-  std::size_t done = 0;
-  int error = 0;
-  while (done < kept_.size() && error == 0) {
-    const ssize_t written = ::write(file_.get(), kept_.data() + done, kept_.size() - done);
-    if (written > 0) done += static_cast<std::size_t>(written);
-    if (written == 0) error = ENOSPC;
-    if (written < 0 && errno != EINTR) error = errno;
-  }
+  const std::size_t done = write_all(file_, bytes_of(kept_));
+  const int error = done < kept_.size() ? errno : 0;
   kept_.erase(0, done);
   if (error != 0) {
     file_ = FileDescriptor();

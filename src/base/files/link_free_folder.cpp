@@ -11,6 +11,7 @@
 #include <memory>
 #include <utility>
 
+#include <dtrain/base/descriptor_io.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 
@@ -89,13 +90,8 @@ std::optional<std::string> LinkFreeFolder::read(const std::string& path, std::ui
   if (::fstat(file.get(), &status) != 0) cannot_look(path, errno);
   const auto size = static_cast<std::uint64_t>(status.st_size);
   std::string bytes(std::min(most, size - std::min(size, from)), '\0');
-  std::size_t got = 0;
-  while (got < bytes.size()) {
-    const ssize_t count = ::pread(file.get(), bytes.data() + got, bytes.size() - got, static_cast<off_t>(from + got));
-    if (count < 0) cannot_look(path, errno);
-    if (count == 0) break;
-    got += static_cast<std::size_t>(count);
-  }
+  const std::size_t got = read_all_at(file, from, std::as_writable_bytes(std::span(bytes)));
+  if (got < bytes.size() && errno != 0) cannot_look(path, errno);
   bytes.resize(got);
   return bytes;
 }

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include <dtrain/base/descriptor_io.hpp>
 #include <dtrain/base/error.hpp>
 
 namespace dtrain {
@@ -20,12 +21,7 @@ Pipe make_pipe() {
 
 FileDescriptor memory_file(std::string_view text) {
   FileDescriptor file(::memfd_create("dtrain", MFD_CLOEXEC));
-  for (std::size_t done = 0; file && done < text.size();) {
-    const ssize_t written = ::write(file.get(), text.data() + done, text.size() - done);
-    if (written > 0) done += static_cast<std::size_t>(written);
-    if (written < 0 && errno != EINTR) file = FileDescriptor();
-  }
-  if (!file || ::lseek(file.get(), 0, SEEK_SET) != 0) {
+  if (!file || write_all(file, bytes_of(text)) != text.size() || ::lseek(file.get(), 0, SEEK_SET) != 0) {
     throw Error(fmt::format("cannot hold {} bytes for a process: {}", text.size(), std::strerror(errno)));
   }
   return file;

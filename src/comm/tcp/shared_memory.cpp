@@ -5,9 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <utility>
 
+#include <dtrain/base/descriptor_io.hpp>
 #include <dtrain/base/error.hpp>
 
 namespace dtrain::comm::tcp {
@@ -117,14 +117,7 @@ const std::byte* PeerMemory::look(std::uint64_t offset, std::size_t size) {
 }
 
 bool PeerMemory::read(std::uint64_t offset, std::span<std::byte> to) const {
-  while (!to.empty()) {
-    const ssize_t got = ::pread(file_.get(), to.data(), to.size(), static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    to = to.subspan(static_cast<std::size_t>(got));
-    offset += static_cast<std::uint64_t>(got);
-  }
-  return true;
+  return read_all_at(file_, offset, to) == to.size();
 }
 
 }  // namespace dtrain::comm::tcp

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include <dtrain/base/descriptor_io.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/json.hpp>
 #include <dtrain/base/temporaries.hpp>
@@ -41,11 +42,7 @@ class ArrivingFile {
     if (!arrived_) ::unlink(part_.c_str());
   }
   void write(ByteView bytes) {
-    while (!bytes.empty()) {
-      const ssize_t written = ::write(fd_.get(), bytes.data(), bytes.size());
-      if (written < 0 && errno != EINTR) cannot("write", part_);
-      if (written > 0) bytes = bytes.subspan(static_cast<std::size_t>(written));
-    }
+    if (write_all(fd_, bytes) != bytes.size()) cannot("write", part_);
   }
   void arrive() {
     if (::rename(part_.c_str(), path_.c_str()) != 0) cannot("rename", part_);

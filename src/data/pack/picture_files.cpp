@@ -12,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include <dtrain/base/descriptor_io.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/data/image.hpp>
 #include <dtrain/data/remote.hpp>
@@ -131,18 +132,10 @@ std::vector<Path> far_pictures(const std::string& url, const Store& store) {
 bool write_new_file(const Path& file, const std::string& content) {
   const FileDescriptor fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (!fd && errno == EEXIST) return false;
-  const auto fail = [&] {
-    const std::string why = std::strerror(errno);
-    if (fd) ::unlink(file.c_str());
-    throw Error(fmt::format("{}: cannot write: {}", file.string(), why));
-  };
-  if (!fd) fail();
-  for (std::string_view left = content; !left.empty();) {
-    const ssize_t written = ::write(fd.get(), left.data(), left.size());
-    if (written < 0 && errno != EINTR) fail();
-    left.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(written, 0)));
-  }
-  return true;
+  if (fd && write_all(fd, bytes_of(content)) == content.size()) return true;
+  const std::string why = std::strerror(errno);
+  if (fd) ::unlink(file.c_str());
+  throw Error(fmt::format("{}: cannot write: {}", file.string(), why));
 }
 
 bool has_content(const Path& file, const std::string& content) {

@@ -9,7 +9,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include <dtrain/base/descriptor_io.hpp>
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/open_locked.hpp>
 #include <dtrain/base/still_named.hpp>
 #include <dtrain/data/image.hpp>
 
@@ -32,17 +34,13 @@ constexpr std::uint64_t kSyncEvery = 64 << 20;
 Path part_path(const Path& rec) { return rec.string() + ".part"; }
 
 // Without O_CREAT in `flags`, no descriptor where there is no such file.
-FileDescriptor open_locked(const Path& part, int flags) {
-  for (;;) {
-    FileDescriptor fd(::open(part.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | flags, 0666));
-    if (!fd && errno == ENOENT && (flags & O_CREAT) == 0) return fd;
-    if (!fd) fail((flags & O_CREAT) != 0 ? "create" : "open", part);
-    if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-      throw Error(fmt::format("{}: another process writes it", part.string()),
-                  "wait for it, or choose another setting 'out'");
-    }
-    if (is_still_named(fd, part)) return fd;
-  }
+FileDescriptor open_part(const Path& part, int flags) {
+  const bool creates = (flags & O_CREAT) != 0;
+  FileDescriptor fd = open_locked(part, flags);
+  if (fd || (errno == ENOENT && !creates)) return fd;
+  if (errno != EWOULDBLOCK) fail(creates ? "create" : "open", part);
+  throw Error(fmt::format("{}: another process writes it", part.string()),
+              "wait for it, or choose another setting 'out'");
 }
 
 bool are_different(std::vector<std::uint64_t> ids) {
@@ -63,7 +61,7 @@ bool decodes(const Record& record) try {
 // It is emptied in its place, under its lock: a process that opened it before would go on with a removed file.
 void discard_part(const Path& rec) {
   const Path part = part_path(rec);
-  const FileDescriptor fd = open_locked(part, 0);
+  const FileDescriptor fd = open_part(part, 0);
   if (!fd) return;
   if (::ftruncate(fd.get(), 0) != 0 || ::fsync(fd.get()) != 0) fail("shorten", part);
 }
@@ -78,7 +76,7 @@ void remove_part(const Path& rec) {
 
 ShardFile::ShardFile(const Path& rec, const std::vector<std::uint64_t>& ids, bool take_up)
     : rec_(rec), part_(part_path(rec)), ids_(ids) {
-  fd_ = open_locked(part_, O_CREAT);
+  fd_ = open_part(part_, O_CREAT);
   if (take_up && are_different(ids)) keep_good_records();
   if (::ftruncate(fd_.get(), static_cast<off_t>(size_)) != 0) fail("shorten", part_);
   if (::lseek(fd_.get(), 0, SEEK_END) < 0) fail("write", part_);
@@ -118,13 +116,7 @@ void ShardFile::add(std::size_t position, std::string_view framed) {
 }
 
 void ShardFile::flush() {
-  std::string_view rest = buffer_;
-  while (!rest.empty()) {
-    const ssize_t written = ::write(fd_.get(), rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail("write", part_);
-    rest.remove_prefix(static_cast<std::size_t>(written));
-  }
+  if (write_all(fd_, bytes_of(buffer_)) != buffer_.size()) fail("write", part_);
   buffer_.clear();
 }
 

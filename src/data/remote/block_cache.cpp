@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include <dtrain/base/descriptor_io.hpp>
 #include <dtrain/base/hash.hpp>
 
 namespace dtrain::data {
@@ -32,33 +33,18 @@ struct BlockHead {
   std::uint64_t size = 0;
 };
 
-bool read_all(int fd, std::uint64_t offset, std::span<std::byte> into) {
-  while (!into.empty()) {
-    const ssize_t got = ::pread(fd, into.data(), into.size(), static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    into = into.subspan(static_cast<std::size_t>(got));
-    offset += static_cast<std::uint64_t>(got);
-  }
-  return true;
+bool fills(const FileDescriptor& file, std::uint64_t offset, std::span<std::byte> into) {
+  return read_all_at(file, offset, into) == into.size();
 }
 
-bool write_all(int fd, ByteView bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return false;
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
-  return true;
-}
+bool takes(const FileDescriptor& file, ByteView bytes) { return write_all(file, bytes) == bytes.size(); }
 
-bool is_whole(int fd, const BlockHead& head) {
+bool is_whole(const FileDescriptor& file, const BlockHead& head) {
   struct stat status {};
-  if (head.magic != kMagic || ::fstat(fd, &status) != 0) return false;
+  if (head.magic != kMagic || ::fstat(file.get(), &status) != 0) return false;
   if (static_cast<std::uint64_t>(status.st_size) != sizeof(head) + head.size) return false;
   std::vector<std::byte> content(head.size);
-  return read_all(fd, sizeof(head), content) && crc32c(content) == head.crc32c;
+  return fills(file, sizeof(head), content) && crc32c(content) == head.crc32c;
 }
 
 // After a lock that failed. False: the file system has no locks, so waiting is of no use, and each process goes on by
@@ -123,9 +109,8 @@ bool BlockCache::read(const BlockName& name, std::uint64_t begin, std::span<std:
   const FileDescriptor fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return false;
   BlockHead head;
-  const bool good = read_all(fd.get(), 0, std::as_writable_bytes(std::span(&head, 1))) &&
-                    (!check || is_whole(fd.get(), head)) && begin + into.size() <= head.size &&
-                    read_all(fd.get(), sizeof(head) + begin, into);
+  const bool good = fills(fd, 0, std::as_writable_bytes(std::span(&head, 1))) && (!check || is_whole(fd, head)) &&
+                    begin + into.size() <= head.size && fills(fd, sizeof(head) + begin, into);
   if (good) {
     ::futimens(fd.get(), nullptr);  // read just now: it goes last
   } else {
@@ -159,7 +144,7 @@ bool BlockCache::write(const Path& file, ByteView content) {
   const Path temporary = fmt::format("{}.{}.{}", file.string(), ::getpid(), writes++);
   const BlockHead head{.crc32c = crc32c(content), .size = content.size()};
   const FileDescriptor fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  const bool written = fd && write_all(fd.get(), std::as_bytes(std::span(&head, 1))) && write_all(fd.get(), content) &&
+  const bool written = fd && takes(fd, std::as_bytes(std::span(&head, 1))) && takes(fd, content) &&
                        ::rename(temporary.c_str(), file.c_str()) == 0;
   const int error = errno;
   if (!written) ::unlink(temporary.c_str());

@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <utility>
 
+#include <dtrain/base/descriptor_io.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/still_named.hpp>
 #include <dtrain/elastic/records.hpp>
@@ -65,15 +65,11 @@ void LogFile::append(std::string_view lines) {
 
 // A disk that fills up may take part of the text.
 bool LogFile::write(std::string_view text) {
-  while (file_ && !text.empty()) {
-    const ssize_t written = ::write(file_.get(), text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    torn_ = text[static_cast<std::size_t>(written) - 1] != '\n';
-    size_ += static_cast<std::uint64_t>(written);
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return static_cast<bool>(file_);
+  if (!file_) return false;
+  const std::size_t written = write_all(file_, bytes_of(text));
+  if (written > 0) torn_ = text[written - 1] != '\n';
+  size_ += written;
+  return written == text.size();
 }
 
 void LogFile::rotate() {

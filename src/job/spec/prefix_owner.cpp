@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include <dtrain/base/descriptor_io.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/file_exists.hpp>
 #include <dtrain/base/json.hpp>
@@ -52,9 +53,10 @@ void write_owner(const FileLock& lock, const Path& prefix, const PrefixOwner& ow
                                          {"pid", owner.process}})
                                .dump() +
                            "\n";
-  const int fd = lock.descriptor().get();
-  const auto size = static_cast<ssize_t>(text.size());
-  if (::pwrite(fd, text.data(), text.size(), 0) == size && ::ftruncate(fd, size) == 0 && ::fsync(fd) == 0) return;
+  const FileDescriptor& file = lock.descriptor();
+  const bool written = write_all_at(file, 0, bytes_of(text)) == text.size() &&
+                       ::ftruncate(file.get(), static_cast<off_t>(text.size())) == 0 && ::fsync(file.get()) == 0;
+  if (written) return;
   throw Error(fmt::format("{}: cannot write: {}", owner_file(prefix).string(), std::strerror(errno)),
               "make room there, or choose another --model-prefix");
 }

@@ -2,19 +2,19 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
+#include <dtrain/base/descriptor_io.hpp>
 #include <dtrain/base/error.hpp>
-#include <dtrain/base/still_named.hpp>
 #include <dtrain/net/http.hpp>
+
+#include "http/download_part.hpp"
 
 namespace dtrain::net {
 namespace {
@@ -23,39 +23,16 @@ namespace {
 // parts that were on their way.
 constexpr std::uint64_t kBytesASync = 128u << 20;
 
-[[noreturn]] void fail(std::string_view action, const Path& path, int error = errno) {
-  throw Error(fmt::format("{}: cannot {}: {}", path.string(), action, std::strerror(error)),
-              error == ENOSPC ? "free some space there or choose another folder" : "");
-}
-
-Path with_ending(Path path, const char* ending) { return path += ending; }
-
-FileDescriptor open_for_writing(const Path& path) {
-  FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));
-  if (!fd) fail("create", path);
-  return fd;
-}
-
-FileDescriptor open_part(const Path& part, const Path& to) {
-  for (;;) {
-    FileDescriptor file = open_for_writing(part);
-    if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-      throw Error(fmt::format("{}: another process is downloading it", to.string()), "wait for it to end");
-    }
-    if (is_still_named(file, part)) return file;
-  }
-}
-
 }  // namespace
 
 PartFile::PartFile(Path to, const std::string& url, const ObjectState& state, std::uint64_t part_size)
     : to_(std::move(to)),
-      part_(with_ending(to_, ".part")),
-      from_(with_ending(part_, ".from")),
+      part_(download_part(to_)),
+      from_(download_source(to_)),
       size_(state.size),
       part_size_(part_size) {
   if (to_.has_parent_path()) make_folder(to_.parent_path());
-  fd_ = open_part(part_, to_);
+  fd_ = open_download_part(to_);
   take_over(fmt::format("{}\n{}\n{}\n{}\n", stored_url(url), state.etag, size_, part_size_));
   reserve();
 }
@@ -71,7 +48,7 @@ PartFile::~PartFile() {
 // A file that the user removed is made anew, empty: the marks are those of the file before.
 bool PartFile::has_whole_size() const {
   struct stat status {};
-  if (::fstat(fd_.get(), &status) != 0) fail("read", part_);
+  if (::fstat(fd_.get(), &status) != 0) fail_download("read", part_);
   return static_cast<std::uint64_t>(status.st_size) == size_;
 }
 
@@ -82,8 +59,9 @@ void PartFile::take_over(const std::string& about) {
   const bool same = left.starts_with(about) && left.size() == about.size() + parts && has_whole_size();
   const std::string marks = same ? left.substr(about.size()) : std::string(parts, '0');
   if (!same) write_file_atomic(from_, about + marks);
-  if (!same && ::ftruncate(fd_.get(), 0) != 0) fail("empty", part_);
-  from_fd_ = open_for_writing(from_);
+  if (!same && ::ftruncate(fd_.get(), 0) != 0) fail_download("empty", part_);
+  from_fd_ = FileDescriptor(::open(from_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));
+  if (!from_fd_) fail_download("create", from_);
   header_ = about.size();
   for (std::size_t number = 0; number < parts; ++number) {
     if (marks[number] != '1') missing_.push_back(number);
@@ -100,13 +78,13 @@ void PartFile::reserve() {
     error = has_room() ? 0 : ENOSPC;
     if (error == 0 && ::ftruncate(fd_.get(), size) != 0) error = errno;
   }
-  if (error != 0) fail(fmt::format("reserve {} bytes", size_), part_, error);
+  if (error != 0) fail_download(fmt::format("reserve {} bytes", size_), part_, error);
 }
 
 bool PartFile::has_room() const {
   struct stat file {};
   struct statvfs disk {};
-  if (::fstat(fd_.get(), &file) != 0 || ::fstatvfs(fd_.get(), &disk) != 0) fail("read", part_);
+  if (::fstat(fd_.get(), &file) != 0 || ::fstatvfs(fd_.get(), &disk) != 0) fail_download("read", part_);
   const std::uint64_t there = static_cast<std::uint64_t>(file.st_blocks) * S_BLKSIZE;
   const bool says_it = disk.f_blocks > 0;  // some in user space do not
   return !says_it || disk.f_bavail * disk.f_frsize + there >= size_;
@@ -115,13 +93,7 @@ bool PartFile::has_room() const {
 std::uint64_t PartFile::size_of(std::size_t number) const { return std::min(part_size_, size_ - number * part_size_); }
 
 void PartFile::write(std::uint64_t offset, ByteView bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail("write", part_);
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-    offset += static_cast<std::uint64_t>(written);
-  }
+  if (write_all_at(fd_, offset, bytes) != bytes.size()) fail_download("write", part_);
 }
 
 // The disk begins with it now, so that no sync waits for many parts at once.
@@ -143,9 +115,9 @@ std::vector<std::size_t> PartFile::take_unmarked() {
 
 void PartFile::mark(const std::vector<std::size_t>& parts) {
   if (parts.empty()) return;
-  if (::fdatasync(fd_.get()) != 0) fail("write to disk", part_);
+  if (::fdatasync(fd_.get()) != 0) fail_download("write to disk", part_);
   for (const std::size_t number : parts) {
-    if (::pwrite(from_fd_.get(), "1", 1, static_cast<off_t>(header_ + number)) != 1) fail("write", from_);
+    if (write_all_at(from_fd_, header_ + number, bytes_of("1")) != 1) fail_download("write", from_);
   }
 }
 
@@ -157,8 +129,8 @@ void PartFile::drop() {
 
 void PartFile::complete() {
   take_unmarked();
-  if (::fsync(fd_.get()) != 0) fail("write to disk", part_);
-  if (::rename(part_.c_str(), to_.c_str()) != 0) fail("rename", part_);
+  if (::fsync(fd_.get()) != 0) fail_download("write to disk", part_);
+  if (::rename(part_.c_str(), to_.c_str()) != 0) fail_download("rename", part_);
   ::unlink(from_.c_str());
 }
 

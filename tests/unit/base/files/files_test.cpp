@@ -16,6 +16,8 @@
 #include <dtrain/base/file_exists.hpp>
 #include <dtrain/base/files.hpp>
 
+#include "common/small_files.hpp"
+
 namespace dtrain {
 namespace {
 
@@ -93,6 +95,16 @@ TEST_F(Files, AWriteThatFailsKeepsTheOldContentAndLeavesNothingBehind) {
   EXPECT_EQ(message, (folder / "a").string() + ": cannot write: File too large");
   EXPECT_EQ(read_file(folder / "a"), "old");
   EXPECT_EQ(file_count(), 1u);
+}
+
+TEST_F(Files, BytesThatCannotAllBeOverwrittenSayWhy) {
+  AtomicFile file(folder / "a");
+  file.write(std::string(2 << 20, 'n'));
+  const SmallFiles disk;
+  disk.limit(1 << 20);
+  const std::string message = failure([&] { file.write_at((1 << 20) - 2, bytes_of("four")); });
+  disk.lift();
+  EXPECT_EQ(message, (folder / "a").string() + ": cannot write: File too large");
 }
 
 TEST_F(Files, EveryFailureNamesThePathAndTheReason) {
