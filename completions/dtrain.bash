@@ -195,7 +195,7 @@ _dtrain_value() {  # what is offered as the value of the option that ends $1: ch
     'train --kube-cpus') kind='none' ;;
     'train --kube-memory') kind='none' ;;
     'train --kube-gpus') kind='none' ;;
-    'train --elastic-training-enabled') kind='none' ;;
+    'train --elastic-training-enabled') choices='True False' ;;
     'train --min-workers') kind='none' ;;
     'train --max-workers') kind='none' ;;
     'train --prepare') kind='none' ;;
@@ -265,7 +265,7 @@ _dtrain_value() {  # what is offered as the value of the option that ends $1: ch
     'launch --kube-cpus') kind='none' ;;
     'launch --kube-memory') kind='none' ;;
     'launch --kube-gpus') kind='none' ;;
-    'launch --elastic-training-enabled') kind='none' ;;
+    'launch --elastic-training-enabled') choices='True False' ;;
     'launch --min-workers') kind='none' ;;
     'launch --max-workers') kind='none' ;;
     'launch --prepare') kind='none' ;;

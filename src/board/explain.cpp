@@ -175,7 +175,7 @@ std::string precision_text(const Json& figures) {
   return fmt::format("average precision {:.4f}, {:.4f} at overlap 0.50", ap, ap50);
 }
 
-// Events have null for a number that is not finite. A detector's evaluation has an average precision in the place of a
+// Events have null for a number that is not finite. A detector's evaluation has an average precision instead of a
 // loss, its training no accuracy.
 std::string metrics_text(const Json& event) {
   if (const Json* const boxes = event.find("boxes")) {

@@ -93,7 +93,7 @@ std::string right_of(const config::Option& option) {
   std::vector<std::string> notes;
   if (!range.empty()) notes.push_back(range);
   if (option.required) {
-    notes.emplace_back("required");
+    notes.push_back(option.required_except.empty() ? "required" : "required, except " + option.required_except);
   } else if (!described.empty()) {
     notes.push_back("default " + described);
   } else if (!value.empty()) {
@@ -169,7 +169,8 @@ std::string usage_of(const Command& command) {
     if (option.take_words) {
       words = option.required ? fmt::format(" -- {}...", option.flags) : fmt::format(" [-- {}...]", option.flags);
     } else {
-      usage += option.required ? " " + option.flags : fmt::format(" [{}]", option.flags);
+      const std::string name = option.flags + (option.many ? "..." : "");
+      usage += option.required ? " " + name : fmt::format(" [{}]", name);
     }
   }
   return usage + " [options]" + words;

@@ -72,7 +72,7 @@ they cannot read.
 The project's file must not set options that run commands, choose machines, give
 rights or lift protection, because it may come with a downloaded folder:
 --prepare, -H, --launcher, --ssh-config, --force and others. These belong in
-the user's file, into a file that --config names, or on the command line.
+the user's file, in a file that --config names, or on the command line.
 
 `dtrain COMMAND --show-config` prints the source of each value.
 )";

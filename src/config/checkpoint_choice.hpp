@@ -9,12 +9,12 @@
 
 namespace dtrain::config {
 
-constexpr int kBestEpoch = -1;  // in the place of a number: that of the best validation
+constexpr int kBestEpoch = -1;  // instead of a number: that of the best validation
 
 struct CheckpointChoice {
   Path prefix;
   std::optional<int> epoch;
-  bool last_weights = false;  // in the place of their average, where there is one
+  bool last_weights = false;  // instead of their average, where there is one
 };
 
 // Whether files that end so are weights of other programs, which dtrain reads: ".pt".

@@ -75,7 +75,7 @@ void bind_machines(OptionSet& set, cluster::Spec& spec) {
                       cluster::kLeastRootGbOfEmr),
           between(0, 16'384));
   set.add("--kms-key", spec.kms_key, "ARN|alias/NAME|ID",
-          "KMS key of yours that encrypts the disks of the nodes, and the file system that --shared efs or fsx makes "
+          "your KMS key, which encrypts the disks of the nodes, and the file system that --shared efs or fsx makes "
           "(default the keys that AWS keeps for disks and file systems)")
       .not_from_project = true;
   add_choice(set, "--spot", spec.spot, cluster::kSpotUseNames,
@@ -143,14 +143,13 @@ void bind_access(OptionSet& set, cluster::Spec& spec) {
   set.add("--heal", spec.heal,
           "let the head keep the cluster as `cluster watch --heal` does, from each of its boots on. Its role (that of "
           "--elastic-role own, which this creates too) may then also start and tag machines of this cluster. A lost "
-          "head "
-          "is started again by its workers, where they have a shared folder, or by another watch")
+          "head is started again by its workers, where they have a shared folder, or by another watch")
       .flag_only = true;
   add_span(set, "--replace-head-after", spec.replace_head_after,
-           fmt::format("with --heal and --shared: time for which EC2 must show that the head has ended before a worker "
-                       "starts it again, by a role of the workers that may do just that; at least {}, or off for no "
-                       "such role",
-                       span_text(cluster::kLeastHeadPatience)));
+           fmt::format(
+               "with --heal and --shared: time for which EC2 must show that the head has ended before a worker starts "
+               "it again, with an IAM role of the workers that permits only this; at least {}, or off for no such role",
+               span_text(cluster::kLeastHeadPatience)));
   set.add("--permissions-boundary", spec.permissions_boundary, "ARN",
           "IAM policy that bounds the roles of --elastic-role own and --heal (default none)")
       .not_from_project = true;
@@ -192,8 +191,7 @@ void bind_account(OptionSet& set, ClusterPlace& place) {
   set.add("--region", place.region, "NAME[,NAME...]",
           "AWS region (default AWS_REGION, else the profile's region; a cluster that is not there is looked for where "
           "`up` made it). Of several, `cluster up` takes the first one with capacity for the cluster, and other "
-          "commands "
-          "the one that has the cluster")
+          "commands the one that has the cluster")
       .comma_list = true;
   set.add("--profile", place.profile, "NAME", "profile in ~/.aws (default AWS_PROFILE)").not_from_project = true;
   set.add("--timeout", place.timeout_seconds, "SECONDS", "longest time to wait for AWS, in seconds", at_least(1));
@@ -218,10 +216,9 @@ void bind(OptionSet& set, cluster::Spec& spec) {
   bind_emr(set, spec);
   set.group("Limits and bills");
   bind_tags(set, spec);
-  add_span(
-      set, "--ttl", spec.time_to_live,
-      "time after each start of a node after which it ends itself, such as 12h; off for no limit. Workers end with the "
-      "head at the latest");
+  add_span(set, "--ttl", spec.time_to_live,
+           "time from each start of a node until it ends itself, such as 12h; off for no limit. Workers end with the "
+           "head at the latest");
   add_span(
       set, "--autostop", spec.autostop,
       fmt::format("idle time after which a node ends itself; off for no limit. A node is idle without a user at a "

@@ -67,11 +67,12 @@ void bind_batch(OptionSet& set, ComputeOptions& options) {
   set.group("Batches");
   set.add("--batch-size", options.batch_size, "N", "samples per step on each host", at_least(1));
   set.add("--global-batch", options.global_batch, "G",
-          "samples per step over all hosts, which --accumulate divides; 0 for --batch-size times the number of hosts",
+          "samples per step over all hosts, which --accumulate divides into its batches; 0 for --batch-size times the "
+          "number of hosts",
           at_least(0));
   set.add("--logical-shards", options.logical_shards, "V",
           "number of logical shards of a step, a power of two; each has its own batch norm (default 1 per worker; with "
-          "--elastic 4 per --max-workers while shards keep 16 samples)",
+          "--elastic 4 for each of --max-workers, as long as shards keep 16 samples)",
           at_least(1));
   set.add("--seed", options.seed, "N", "random seed for sample order, augmentation, dropout and initial weights");
 }

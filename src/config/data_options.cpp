@@ -37,13 +37,13 @@ void bind_data(OptionSet& set, DataOptions& options) {
   bind_image(set, options);
   set.add("--num-examples", options.num_examples, "N",
           "number of records to train on, from the start of the files; 0 for all", data::kLoaderRanges.num_examples);
+  set.add("--shuffle-block", options.shuffle_block, "N",
+          "shuffle blocks of N consecutive records, then the records of every 16 blocks; 0 shuffles all records freely",
+          at_least(0));
   set.add(
-      "--shuffle-block", options.shuffle_block, "N",
-      "shuffle blocks of N consecutive records, then the records within each 16 blocks; 0 shuffles all records freely",
-      at_least(0));
-  set.add("--balanced-sampler", options.balanced_sampler,
-          "take equally many images of each class in an epoch, which has as many images as the records: those of small "
-          "classes come several times, each time augmented anew, and some of large classes not at all");
+      "--balanced-sampler", options.balanced_sampler,
+      "take equally many images of each class in an epoch, which still has as many images as the records: images of "
+      "small classes come several times, each time augmented anew, and some of large classes do not come at all");
 }
 
 void bind_validation_data(OptionSet& set, DataOptions& options) {
@@ -98,8 +98,8 @@ void bind_image(OptionSet& set, DataOptions& options) {
   set.add_channels("--rgb-mean", options.augment.mean,
                    "mean of each channel, which is subtracted, on the scale 0 to 255");
   set.add_channels("--rgb-std", options.augment.std,
-                   "standard deviation of each channel, which divides after the mean is subtracted; networks without a "
-                   "normalisation layer, such as mlp and vgg, learn with 255");
+                   "standard deviation of each channel, by which pixels are divided after the mean is subtracted; use "
+                   "255 for networks without a normalisation layer, such as mlp and vgg");
 }
 
 void bind_image_of_any_class(OptionSet& set, DataOptions& options) {
@@ -131,8 +131,8 @@ static void bind_colors(OptionSet& set, data::Augment& augment) {
   add("--contrast", augment.contrast, "largest random change of the contrast, likewise");
   add("--saturation", augment.saturation, "largest random change of the saturation, likewise");
   set.add("--pca-noise", augment.pca_noise, "DEVIATION",
-          "move the colours of each image along the directions in which ImageNet's vary, by random shares with this "
-          "standard deviation, such as 0.1",
+          "move the colours of each image along the main directions in which ImageNet's colours vary, by random "
+          "amounts with this standard deviation, such as 0.1",
           data::kAugmentRanges.pca_noise);
   set.add("--random-erasing", augment.random_erasing, "SHARE",
           "share of the images in which a random rectangle is erased", data::kAugmentRanges.random_erasing);
@@ -152,7 +152,7 @@ static void bind_drawn_sizes(OptionSet& set, std::vector<int>& sizes) {
   set.add_custom(
          "--min-size-train", "PIXELS,...",
          "for detectors: lengths of the shorter edge, of which each picture gets one at random, such as 640,720,800; "
-         "--image-shape, which no picture exceeds, stays as it is. By default pictures are as large as fits",
+         "none exceeds --image-shape, which stays as it is. By default pictures are as large as --image-shape allows",
          [&](const std::string& text) {
            std::vector<int> read;
            for (const double size : number_list(text)) {
@@ -172,7 +172,7 @@ void bind_augmentation(OptionSet& set, DataOptions& options) {
   set.group("Augmentation");
   set.after_sources([&augment](OptionSet& all) { leave_windows_unpadded(all, augment); });
   set.add("--pad-size", augment.pad_size, "PIXELS",
-          "pixels added on each side before cropping; with --random-resized-crop, a recipe's give way to 0",
+          "pixels added on each side before cropping; with --random-resized-crop, 0 replaces the value of a recipe",
           data::kAugmentRanges.pad_size);
   set.add("--fill-value", augment.fill_value, "N",
           "value of the pixels that --pad-size adds and that a rotation or shear uncovers, on the scale 0 to 255",

@@ -108,11 +108,10 @@ void bind_job_files(OptionSet& set, JobOptions& options) {
           "with --detach, priority of the job in the queue: a waiting job with a larger number starts first. A job "
           "that runs is not interrupted",
           between(-kMostPriority, kMostPriority));
-  set.add(
-      "--retries", options.retries, "N",
-      "with --detach, how often in a row the queue starts a job again that failed without a newer checkpoint, after "
-      "pauses from 3 s to 2 minutes",
-      between(0, kMostRetries));
+  set.add("--retries", options.retries, "N",
+          "with --detach, how often in a row the queue restarts a job that failed without a newer checkpoint, after "
+          "pauses from 3 s to 2 minutes",
+          between(0, kMostRetries));
   set.add("--down-when-done", options.down_when_done,
           "with --detach and --cluster, end all machines of the cluster a minute after the last job of its queue; "
           "refused for a cluster that `dtrain cluster adopt` made")

@@ -68,9 +68,8 @@ void bind_program(OptionSet& set, LaunchOptions& options) {
   set.add_custom(
       "--framework", "auto|none|NAME,...",
       "frameworks that find their ranks by more than plain variables: horovod starts the server by which its ranks "
-      "meet; "
-      "jax sets variables of Open MPI, in which jax.distributed.initialize() looks for its arguments. auto chooses the "
-      "ones that a file of COMMAND imports",
+      "meet; jax sets variables of Open MPI, in which jax.distributed.initialize() looks for its arguments. auto "
+      "chooses the ones that a file of COMMAND imports",
       [&options](const std::string& text) { options.frameworks = checked_frameworks(text); },
       [&options] { return options.frameworks; });
   set.add("-s,--num-servers", options.servers, "N",
@@ -89,12 +88,10 @@ void bind_program(OptionSet& set, LaunchOptions& options) {
 void bind_failures(OptionSet& set, LaunchOptions& options) {
   set.group("Failures");
   set.add("--max-restarts", options.max_restarts, "R",
-          fmt::format(
-              "number of times that all ranks start again after a rank fails, before the job fails. A host that joins "
-              "later "
-              "and fails within {} minutes does not count: the others start again without it, and it is tried again "
-              "later (default {} with --elastic, else 0)",
-              external::kTrial.count(), kElasticRestarts),
+          fmt::format("number of times that all ranks start again after a rank fails, before the job fails. A host "
+                      "that joins later and fails within {} minutes does not count: the others start again without it, "
+                      "and it is tried again later (default {} with --elastic, else 0)",
+                      external::kTrial.count(), kElasticRestarts),
           at_least(0));
   add_choice(
       set, "--stop-when", options.stop_when, kStopWhenNames,

@@ -14,13 +14,12 @@
 
 namespace dtrain::config {
 
-void bind_network(OptionSet& set, NetworkChoice& choice) {
+void bind_network(OptionSet& set, NetworkChoice& choice, const std::string& role) {
   nn::NetworkOptions& options = choice.options;
   set.group("Network");
   set.add(
          "--network", options.name, "NAME|FILE",
-         "network to train: " + join(nn::own_network_names(), ", ") + ", a detector (" +
-             join(nn::detector_names(), ", ") +
+         role + ": " + join(nn::own_network_names(), ", ") + ", a detector (" + join(nn::detector_names(), ", ") +
              "), one of torchvision's by its name, such as resnet50 or convnext_tiny, or a .json file with an MXNet "
              "symbol or a graph of `dtrain inspect --graph`, or an .onnx model; `dtrain help networks` lists the names")
       .offers = Offers::networks;
@@ -45,8 +44,8 @@ void bind_network(OptionSet& set, NetworkChoice& choice) {
           at_least(0));
   set.add("--batch-norm", options.batch_norm, "for vgg, add batch norm after each convolution");
   set.add("--drop-path", options.drop_path, "SHARE",
-          "for convnext, vit and efficientnet, share of samples that leave out the last residual block while training; "
-          "earlier blocks are left out less",
+          "for convnext, vit and efficientnet, share of samples that skip the last residual block in training; earlier "
+          "blocks are skipped less often",
           between(0, 0.99));
   set.add("--label-smoothing", options.label_smoothing, "SHARE",
           "share of the target probability that is spread over all classes", between(0, 0.99));
@@ -194,7 +193,7 @@ void require_drop_path(const nn::Graph& saved, float share) {
   const bool is_known = options || share == 0;
   if (is_known && drop_shares(saved) == wanted) return;
   throw UsageError(fmt::format("--drop-path {}: the checkpoint's {} was built with another share", share, saved.name),
-                   "leave --drop-path out to train that network; with --network and --pretrained in the place of the "
+                   "leave --drop-path out to train that network; with --network and --pretrained instead of the "
                    "checkpoint, its weights begin a network of another share");
 }
 

@@ -19,7 +19,8 @@ struct NetworkChoice {
   bool is_file() const { return options.name.ends_with(".json") || is_onnx(); }
 };
 
-void bind_network(OptionSet& set, NetworkChoice& choice);
+// `role`: what the network is for, with which the help of --network begins.
+void bind_network(OptionSet& set, NetworkChoice& choice, const std::string& role = "network to train");
 
 // A classifier needs two classes; a detector also tells objects of one class from the background. Throws SettingError.
 void require_classes(const std::string& network, int classes);

@@ -37,6 +37,7 @@ struct Option {
   std::string help;
   std::string group;
   bool required = false;                     // missing after all sources: UsageError
+  std::string required_except;               // what it does not hold for, for documents: "for an ONNX model"
   bool many = false;                         // positional that takes every remaining word
   std::string between_words = " ";           // what joins these words into one text
   bool repeats = false;                      // may be given again: all texts, with kBetweenRepeated between them
@@ -54,7 +55,7 @@ struct Option {
   std::function<void(std::vector<std::string> words)> take_words;
   std::string legacy_variable;                       // of the predecessors' set-up: weaker than variable(); often empty
   std::function<void(const std::string& text)> set;  // throws UsageError that says only what is wrong with the text
-  // In the place of set for the text of legacy_variable, where that says it in other words; often empty. It sees the
+  // Instead of set, for the text of legacy_variable, where that says it in other words; often empty. It sees the
   // final values of the options that were added before.
   std::function<void(const std::string& text)> set_legacy;
   std::function<std::string()> show;  // the present value; empty: none

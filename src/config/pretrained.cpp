@@ -90,8 +90,7 @@ void bind_pretrained(OptionSet& set, Pretrained& pretrained) {
   set.add("--freeze", pretrained.freeze, "N|PATTERN",
           "layers that stay as they are, separated by commas: N for the first N convolutions and dense layers, "
           "backbone for all but the last, and in a detector for those below its feature pyramid, or a pattern of "
-          "layers' names; their batch norms keep their statistics "
-          "(default: none, or those of the checkpoint)");
+          "layers' names; their batch norms keep their statistics (default: none, or those of the checkpoint)");
 }
 
 bool suit_weights(const Path& file, const std::string& network, const OptionSet& set, DataOptions& data) {

@@ -35,9 +35,9 @@ void bind_factors(OptionSet& set, nn::Optimizer& rule) {
           decay,
       nn::kOptimizerRanges.lr_factor);
   set.add("--layer-decay", rule.layer_decay, "FACTOR",
-          "for sgd, nag and adamw, factor on the learning rate of each block of layers against the block "
-          "behind it, so that the first layers learn least; all heads of a detector are its last block, its feature "
-          "pyramid the one before",
+          "for sgd, nag and adamw, factor on the learning rate of each block of layers relative to the block after it, "
+          "so that the first layers learn least; all heads of a detector are its last block, and its feature pyramid "
+          "is the one before",
           nn::kOptimizerRanges.layer_decay);
 }
 
@@ -60,16 +60,16 @@ void bind_muon(OptionSet& set, nn::Optimizer& rule) {
 
 void bind_cuts(OptionSet& set, nn::Optimizer& rule) {
   set.add("--clip-norm", rule.clip_norm, "X",
-          "scale the gradients down where the norm of all of them together is above X; 0 does not",
+          "scale the gradients down where the norm of all of them together is above X; 0 turns it off",
           nn::kOptimizerRanges.clip);
   set.add("--clip-gradient", rule.clip_gradient, "X",
-          "cut each element of the gradients to the range from -X to X, behind --clip-norm; 0 does not",
+          "cut each element of the gradients to the range from -X to X, after --clip-norm; 0 turns it off",
           nn::kOptimizerRanges.clip);
 }
 
 void bind_average(OptionSet& set, nn::Optimizer& rule) {
   set.add("--ema", rule.average, "DECAY",
-          "keep an exponential moving average of the weights, which loses the share 1 - DECAY of itself at each step; "
+          "keep an exponential moving average of the weights, of which each step replaces the share 1 - DECAY; "
           "evaluations, eval, predict and export use it. 0 keeps none; --resume keeps the checkpoint's",
           nn::kOptimizerRanges.average);
   set.add("--ema-warmup", rule.average_warms_up,
@@ -89,8 +89,8 @@ void bind_warmup(OptionSet& set, TrainOptions& options) {
           "number of epochs at the start during which the learning rate rises to --lr",
           nn::kScheduleRanges.warmup_epochs);
   add_choice(set, "--warmup-strategy", schedule.warmup, nn::kWarmUpNames,
-             "how the learning rate rises during --warmup-epochs, by the share of them that is over: linear, with its "
-             "square or with its square root; constant stays at --warmup-lr and then jumps");
+             "how the learning rate rises during --warmup-epochs: linear with the share of them that is over, power2 "
+             "with its square, sqrt with its square root; constant stays at --warmup-lr and then jumps");
   set.add("--warmup-lr", schedule.warmup_start, "RATE",
           "learning rate at which --warmup-epochs begin, at most --lr. Default: --lr / 25",
           nn::kScheduleRanges.warmup_start);
@@ -101,9 +101,9 @@ void bind_warmup(OptionSet& set, TrainOptions& options) {
 
 void bind_initializer(OptionSet& set, nn::Initializer& initializer) {
   add_choice(set, "--initializer", initializer, nn::kInitializerNames,
-             "how weights begin that no file gives: as the network says, mostly Gaussian with variance 2 / fan_in; or, "
-             "all of them, as MXNet's Xavier(), MSRAPrelu(), Normal() with deviation 0.01, Uniform() up to 0.07, One() "
-             "or Zero()");
+             "initial values of the weights that no file gives. default: as the network says, mostly Gaussian with "
+             "variance 2 / fan_in. The others set all of them, like MXNet's Xavier(), MSRAPrelu(), Normal() with "
+             "deviation 0.01, Uniform() up to 0.07, One() or Zero()");
 }
 
 void bind_rule(OptionSet& set, TrainOptions& options) {
@@ -126,9 +126,9 @@ void bind_rule(OptionSet& set, TrainOptions& options) {
   set.add("--lr-final", options.schedule.final_share, "SHARE",
           "for cosine, one-cycle and poly, final learning rate as a share of --lr", nn::kScheduleRanges.final_share);
   set.add("--lr-cycles", options.schedule.cycles, "N",
-          "for cosine, number of falls of equal length, each of which begins at --lr again",
+          "for cosine, number of cycles of equal length, each of which falls from --lr again",
           nn::kScheduleRanges.cycles);
-  set.add("--lr-power", options.schedule.power, "POWER", "for poly, power of the share of the run that is left",
+  set.add("--lr-power", options.schedule.power, "POWER", "for poly, exponent of the share of the run that is left",
           nn::kScheduleRanges.power);
   bind_warmup(set, options);
   set.add_custom(
@@ -152,15 +152,15 @@ void bind_rule(OptionSet& set, TrainOptions& options) {
 void bind_loss(OptionSet& set, LossOptions& loss) {
   set.group("Loss");
   set.add("--bce-loss", loss.bce,
-          "judge each class by itself with binary cross-entropy, the mean over the classes, in the place of softmax "
+          "compute the loss of each class by itself: the mean of their binary cross-entropies, instead of softmax "
           "cross-entropy");
   set.add("--bce-target-thresh", loss.target_threshold, "SHARE",
           "for --bce-loss, take a target above SHARE, such as that of a mixed image, as 1 and any other as 0; 1 takes "
           "targets as they are",
           between(0, 1));
   set.add("--focal-gamma", loss.focal_gamma, "GAMMA",
-          "count what the network knows already for less: multiply the loss of a class by the share that it misses, to "
-          "the power of GAMMA. 0 does not",
+          "reduce the weight of classes that the network already predicts well: multiply the loss of a class by the "
+          "share that it misses, to the power of GAMMA. 0 turns it off",
           between(0, 100));
   set.add("--class-weights", loss.class_weights, "FILE|balanced",
           "weights of the classes in the loss: balanced for the inverse of their number of images, with a mean of 1 "
@@ -170,19 +170,19 @@ void bind_loss(OptionSet& set, LossOptions& loss) {
 void bind_mix(OptionSet& set, TrainOptions& options) {
   data::MixOptions& mix = options.mix;
   set.group("Augmentation");
-  set.add(
-      "--repeated-augment", options.data.repeated_augment, "N",
-      "number of times in a row that an image comes, each time augmented anew; an epoch is as long as without, with "
-      "fewer images",
-      data::kLoaderRanges.repeats);
+  set.add("--repeated-augment", options.data.repeated_augment, "N",
+          "number of times in a row that an image comes, each time augmented anew; an epoch keeps its length, with "
+          "fewer different images",
+          data::kLoaderRanges.repeats);
   set.add("--mixup", mix.mixup, "ALPHA",
           "blend each image, and its label, with another one of its logical shard; the share comes from Beta(ALPHA, "
-          "ALPHA). 0 does not",
+          "ALPHA). 0 turns it off",
           data::kMixRange);
-  set.add("--cutmix", mix.cutmix, "ALPHA",
-          "put a box of another image of the logical shard into each image; the share of its area comes from "
-          "Beta(ALPHA, ALPHA). With --mixup, a coin decides for each shard and step. 0 does not",
-          data::kMixRange);
+  set.add(
+      "--cutmix", mix.cutmix, "ALPHA",
+      "put a box of another image of the logical shard into each image; the share of its area comes from Beta(ALPHA, "
+      "ALPHA). With --mixup, each shard and step uses one of the two, with equal chance. 0 turns it off",
+      data::kMixRange);
 }
 
 // "best", a number, or both with a comma between them; "last" is 1.
@@ -211,11 +211,10 @@ std::string kept(const TrainOptions& options) {
 
 void bind_checkpoints(OptionSet& set, TrainOptions& options) {
   set.group("Checkpoints");
-  refuse_folders(
-      set.add(
-          "--model-prefix", options.model_prefix,
-          "prefix of the checkpoints: PATH-0001.safetensors and PATH-0001.json after epoch 1, and so on. All hosts of "
-          "a job, and the machine of the command, must see the same folder there; s3:// is one for all"))
+  refuse_folders(set.add("--model-prefix", options.model_prefix,
+                         "prefix of the checkpoints: PATH-0001.safetensors and PATH-0001.json after epoch 1, and so "
+                         "on. All hosts of a job, and the machine that runs the command, must see the same folder "
+                         "there; an s3:// URL is the same for all"))
       .offers = Offers::checkpoints;
   bind_epoch(set, options.load_epoch,
              "start from the checkpoint of --model-prefix after epoch N, or after the one of the highest validation "
@@ -224,8 +223,8 @@ void bind_checkpoints(OptionSet& set, TrainOptions& options) {
           "continue from the newest undamaged checkpoint of --model-prefix. A job does not resume where "
           "the checkpoint that it saved last is missing");
   set.add("--force", options.force,
-          "train again over the checkpoints that --model-prefix has already; those later than the first that the run "
-          "saves are removed once it is saved")
+          "train even if --model-prefix already has checkpoints; once the run has saved its first one, those later "
+          "than it are removed")
       .not_from_project = true;
   set.add_custom(
          "--keep-checkpoints", "[best,]N",
@@ -283,7 +282,7 @@ void bind(OptionSet& set, TrainOptions& options) {
   set.group("Recipe");
   set.add_choice("--recipe", options.recipe, recipe_names(),
                  "set of defaults: those of MXNet's script of that name, speednet for CIFAR-10 in few epochs, or "
-                 "detection, which detectors have by default");
+                 "detection, the default of detectors");
   set.presets("recipe", "network", recipes());
   bind_network(set, options.network);
   bind_synchronized_norms(set, options);

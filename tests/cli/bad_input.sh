@@ -25,7 +25,7 @@ refused "a missing prefix" "eval: PREFIX is missing"
 run eval m/x
 refused "a missing --data-val" "eval: --data-val is missing"
 run board d/shapes_train.rec --export page.html
-refused "a file in the place of a folder" "d/shapes_train.rec: is a file"
+refused "a file instead of a folder" "d/shapes_train.rec: is a file"
 check "with what may stand there" says "name a folder, a --model-prefix or a --job-dir"
 for address in 127.0.0.1:99999 '[::1]:6007'; do
   run board d --address "$address"
@@ -34,11 +34,11 @@ done
 for address in localhost 192.0.2.1; do
   run board d --address "$address" --port 0
   fails "the address $address" "cannot listen on port 0 of $address"
-  check "with what to name in the place of $address" says "name an address of this machine, without a port, in --address"
+  check "with what to name instead of $address" says "name an address of this machine, without a port, in --address"
   check "and no word of another program" says_not "another program"
 done
 run data ls d
-fails "a folder in the place of record files" "d: is a folder"
+fails "a folder instead of record files" "d: is a folder"
 check "the sets in it are named" says "name a set that is in it: d/shapes_train, d/shapes_val"
 for command in "data ls" "data verify" "train --network mlp --data-train" "eval m/x --data-val"; do
   # shellcheck disable=SC2086  # words
@@ -101,7 +101,7 @@ done
 bad; sed -i 1d b/shapes_train.idx
 run data verify b/shapes_train.rec
 fails "an .idx without a record under verify" "the .idx does not list"
-check "which is deleted in the place of both" says "if only the .idx is wrong, delete b/shapes_train.idx, and the .rec is scanned instead"
+check "which is deleted instead of both" says "if only the .idx is wrong, delete b/shapes_train.idx, and the .rec is scanned instead"
 
 # An evaluation leaves a bad record out, where training takes its neighbour in its place.
 mkdir v && cp d/shapes_val.rec d/shapes_val.idx v/

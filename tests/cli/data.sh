@@ -58,7 +58,7 @@ check "show writes a sheet of the images' own size" answers "sheet.png  70x70 pi
 run data show d/shapes_val.rec --out new/folder/sheet.png --count 4
 check "and makes its folder" exists new/folder/sheet.png
 run data show d/shapes_val.rec --out sheet.png/sheet.png --count 4
-check "a file in the place of its folder is an error" says "sheet.png: cannot make the folder: Not a directory"
+check "a file instead of its folder is an error" says "sheet.png: cannot make the folder: Not a directory"
 check "with the reason" says "hint: a part of this path is a file, not a folder"
 run data show d/shapes_val.rec --image-shape 3,4000,4000 --count 2 --zoom 64 --out huge.png
 check "a sheet that is too large is a usage error" exits 2
@@ -288,7 +288,7 @@ check "a grey network does not train on colour pictures" says "holds images of 3
 run data pack photos --out q --encoding png --quality 3
 check "--quality without JPEG is a usage error" exits 2
 run data pack "$golden/grey.jpg" --out q
-check "a picture in the place of a folder is a usage error" exits 2
+check "a picture instead of a folder is a usage error" exits 2
 check "with what to name" says "name the folder of the class folders; other files: dtrain data import"
 run data pack nowhere --out q
 check "a source that is not there is a failure" says "nowhere: no such folder or file"

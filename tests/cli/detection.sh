@@ -132,7 +132,7 @@ run eval --results found.json --annotations gone.json
 check "a file that is not there is named" says "gone.json: no such file"
 check "with what to give" says "hint: name a JSON file of COCO's format"
 run eval --results found.json --annotations found.json
-check "a list in the place of annotations is named" says "found.json: is a list, such as of results"
+check "a list instead of annotations is named" says "found.json: is a list, such as of results"
 check "with where it belongs" says "results are for --results"
 for other in "m/one" "--data-val d/shapes-detection_val"; do
   # shellcheck disable=SC2086  # words

@@ -147,6 +147,8 @@ for shell in bash fish; do
   check "$shell offers no best epoch where the run did not look for it" offers_not best
   "in_$shell" 'dtrain train --lr 1 --model-prefix m/net --load-epoch '
   check "$shell offers the epochs of --model-prefix" offers 1
+  "in_$shell" 'dtrain train --elastic-training-enabled '
+  check "$shell offers MXNet's True and False" offers True False
   "in_$shell" 'dtrain train --lr '
   check "$shell offers nothing for a number" silent_or_blank out
 done

@@ -186,7 +186,7 @@ run predict m/p empty.png
 check "nor is an empty file" says_not 'dtrain reads'
 check "whose reason is above" says 'empty.png: the file is empty'
 run predict photos m/p
-check "pictures in the place of the network are refused" says 'photos: no checkpoint of this prefix'
+check "pictures instead of the network are refused" says 'photos: no checkpoint of this prefix'
 check "with the right order" says 'the network comes first: `dtrain predict m/p photos`'
 mkdir empty
 run predict m/p empty photos/blue/1.png

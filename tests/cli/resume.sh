@@ -28,7 +28,7 @@ run train "${unrated[@]}" "${rates[@]}" --num-epochs 1 --model-prefix m/rates
 run train "${unrated[@]}" "${rates[@]}" --num-epochs 2 --model-prefix m/rates --resume
 check "--resume with the options of the first run succeeds" exits 0
 check "and has nothing to say about its rates" says_not "the checkpoint was trained with"
-check "but what a longer schedule makes of the rate" says_line "The cosine schedule takes 2 epochs in the place of 1: the learning rate was 0 and becomes 0\.0005$"
+check "but what a longer schedule makes of the rate" says_line "The cosine schedule takes 2 epochs instead of 1: the learning rate was 0 and becomes 0\.0005$"
 run train "${unrated[@]}" "${rates[@]}" --model-prefix m/rates --resume --dry-run
 check "--resume without --num-epochs of the first run names it" says "warning: --resume: the checkpoint was trained with --num-epochs 2, and this run goes on with 300: give"
 run train "${unrated[@]}" --num-epochs 3 --model-prefix m/rates --resume

@@ -67,7 +67,7 @@ def test_a_machine_that_is_to_go_leaves_once_its_successor_trains_and_the_bits_s
     assert log_of(now["w0001"])["ADDED"] < log_of(nodes["w0001"])["REMOVED"]
     told = texts(cloud)
     assert any("w0001 is to go: AWS may soon take it back" in text for text in told), told
-    assert any("joins the job" in text for text in told) and any("trains in the place of w0001" in text for text in told), told
+    assert any("joins the job" in text for text in told) and any("trains instead of w0001" in text for text in told), told
     forecast = laptop.wait_for(lambda: forecast_of(cloud), "ten seconds are measured")
     assert forecast["samples_per_second"] > 0 and forecast["epochs"] == 100000 and forecast["dollars"] > 0
     last = max(laptop.epochs(), default=0)

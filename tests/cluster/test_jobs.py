@@ -162,7 +162,7 @@ def test_the_keeper_on_the_head_knows_the_job_of_the_queue(laptop):  # noqa: F81
     give(cloud, laptop.training, "--elastic", "--elastic-boundary", "step", epochs=100000)
     laptop.wait_for(lambda: saved() >= 1, "it trains")
     machines.find(nodes["w0001"]).announce("events/recommendations/rebalance", noticeTime="2026-01-31T08:22:00Z")
-    laptop.wait_for(lambda: any("trains in the place of w0001" in text for text in texts(cloud)), "the new worker trains first")
+    laptop.wait_for(lambda: any("trains instead of w0001" in text for text in texts(cloud)), "the new worker trains first")
     assert state(1)["state"] == "running" and state(1)["attempts"] == 1
     group = cloud.ec2.describe_security_groups(Filters=[{"Name": "tag:dtrain:cluster", "Values": ["demo"]}])["SecurityGroups"][0]
     spent = {"schema": "dtrain.cluster-spent/1", "dollars": 60, "at": int(time.time()), "warned": True, "unpriced": []}

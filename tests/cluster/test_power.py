@@ -1,5 +1,5 @@
-"""`cluster stop` and `start`: machines keep disks and private addresses, what cannot stop is named, and nothing is started in
-the place of what is stopped."""
+"""`cluster stop` and `start`: machines keep disks and private addresses, what cannot stop is named, and nothing is started
+instead of what is stopped."""
 
 import json
 import pathlib

@@ -50,12 +50,12 @@ def test_a_host_file_that_is_a_pipe(world):
 def test_the_current_folder_stays_clean(world):
     """Without --job-dir the files of a job on this machine go to a folder of their own, which is named."""
     answer = world.run("launch", "-n", 2, "--", "true")
-    assert "The job folder is /" in answer.stderr, answer.stderr
+    assert "Job folder: /" in answer.stderr, answer.stderr
     assert not list(world.folder.iterdir()), list(world.folder.iterdir())
 
 
 def own_folder(said: str) -> pathlib.Path:
-    return pathlib.Path(re.search(r"The job folder is (/\S*?)(,|$)", said, re.MULTILINE)[1])
+    return pathlib.Path(re.search(r"Job folder: (/\S*?)([.] |$)", said, re.MULTILINE)[1])
 
 
 def test_the_folder_of_a_launch_goes_with_it(world):
@@ -64,7 +64,7 @@ def test_the_folder_of_a_launch_goes_with_it(world):
                          (("--prepare", "echo ready", "--prepare-all", "--", "true"), False),
                          (("--hostfile", "/dev/full", "--launcher", "local", "--", "true"), False)):
         said = world.run("launch", "-n", 1, *words, check=False).stderr
-        if "The job folder is" not in said:
+        if "Job folder: " not in said:
             continue  # refused before
         folder = own_folder(said)
         assert folder.exists() == stays, (words, said)

@@ -31,7 +31,7 @@ struct HostBatch {
   const float* images = nullptr;              // [n, c, h, w], normalised, 64-byte aligned
   const std::int32_t* labels = nullptr;       // [n], each in [0, classes)
   const std::uint32_t* sample_ids = nullptr;  // [n], of record and copy: keys of dropout
-  nn::Pixels pixels = {};                     // in the place of images, which are null, where BatchWish asks for them
+  nn::Pixels pixels = {};                     // instead of images, which are null, where BatchWish asks for them
   std::uint64_t staged = 0;                   // handle returned by stage(); 0: the batch was not staged
   // Images of training that are mixtures of two samples have two labels. Null: none is one.
   const std::int32_t* partners = nullptr;  // [n], the second label

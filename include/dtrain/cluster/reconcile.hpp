@@ -112,7 +112,7 @@ struct HealAction {
     restore_head,
     count_out,       // lower the wish by `count` for `id`, which left on purpose
     start_workers,   // `count`, base or elastic, from one of `pools`
-    replace,         // start `count` workers in the place of `id`
+    replace,         // start `count` workers to replace `id`
     join,            // add `host`, that of `id`, to the job
     drain,           // let `host`, that of `id`, leave the job
     finish_replace,  // end `id`, whose replacement `other` runs

@@ -55,7 +55,7 @@ struct NodeBoot {
 };
 
 // The script: at most kMostUserData bytes, and the same for the same NodeBoot. Throws UsageError if it would be longer
-// (a long prepare command belongs into a file of the shared folder) or if the hash is invalid.
+// (a long prepare command belongs in a file of the shared folder) or if the hash is invalid.
 std::string user_data(const NodeBoot& boot);
 // The specification in a script that user_data() made; nullopt: there is none. Throws DataError if it is damaged.
 [[nodiscard]] std::optional<Json> spec_in(std::string_view script);

@@ -69,7 +69,7 @@ struct HealEvent {
   friend bool operator==(const HealEvent&, const HealEvent&) = default;
 };
 std::vector<HealEvent> tagged_events(const Fleet& fleet);  // the oldest first
-// The tags that store these events in the place of the oldest ones. At most kKeptEvents of them, the latest, are kept.
+// The tags that store these events instead of the oldest ones. At most kKeptEvents of them, the latest, are kept.
 Tags event_tags(const Fleet& fleet, const std::vector<HealEvent>& fresh);
 
 // Whether the user had this worker removed (`cluster remove`, or its elastic tag), and the wish still counts it.

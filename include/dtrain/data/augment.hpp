@@ -37,7 +37,7 @@ struct Augment {
   // two epochs show every image both ways.
   bool alternate_mirror = false;
   // A window of random area (a share of the picture's) and aspect (width to height, or the other way round by a coin),
-  // resized to the output, in the place of resize, scale, aspect and crop, behind rotation, shear and padding. Its
+  // resized to the output, instead of resize, scale, aspect and crop, behind rotation, shear and padding. Its
   // aspect is drawn from [min_random_aspect_ratio, max_random_aspect_ratio] if the first is above 0, else from 1 +-
   // max_random_aspect_ratio if that is, else from [3/4, 4/3].
   bool random_resized_crop = false;

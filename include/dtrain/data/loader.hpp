@@ -89,7 +89,7 @@ struct LoaderOptions {
   // move or cut boxes is refused.
   std::optional<DetectionInput> detection = std::nullopt;
   // Above 0, and detection->groups: an epoch's order is grouped() in batches of so many, a slice lies within one of
-  // them, and its images have their group's height and width in the place of the shape's.
+  // them, and its images have their group's height and width instead of the shape's.
   int group_batch = 0;
   // Above 0: decoded pictures are kept in so many bytes of memory. Each one is decoded when it first comes up and kept
   // while there is room; raw pixels lie in the file already and are not kept. Every sample is then made from the whole

@@ -23,7 +23,7 @@ struct PrepareOptions {
   int resize = 0, shards = 1, threads = 1;
   std::optional<int> quality = std::nullopt;
   CocoLabels coco_labels = CocoLabels::largest;
-  bool as_folders = false;  // coco: the published folders, unpacked, for other programs, in the place of records
+  bool as_folders = false;  // coco: the published folders, unpacked, for other programs, instead of records
   bool force = false;       // write over record files of other content
   // done and total in the unit that is named ("bytes", "records"); called from the calling thread.
   std::function<void(std::string_view what, std::uint64_t done, std::uint64_t total, std::string_view unit)> progress;

@@ -82,7 +82,7 @@ struct SshCommand {
   // In place of argv: text for the user's shell.
   std::string shell{};
   // NAME=value, exported before the program starts. They can be seen in the host's list of processes for a moment: a
-  // secret belongs into `input`.
+  // secret belongs in `input`.
   std::vector<std::string> environment{};
   std::string folder{};  // to run in; empty: the user's home
   std::string input{};   // all of standard input; its end follows

@@ -36,7 +36,7 @@ struct LossPart {
   double value = 0;
 };
 
-// In the place of a top-K accuracy where the options ask for none: events leave it out.
+// Instead of a top-K accuracy where the options ask for none: events leave it out.
 inline constexpr double kNotAskedFor = std::numeric_limits<double>::quiet_NaN();
 
 // While a detector trains there is no accuracy: NaN.

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kOnTheWay = O_PATH | O_DIRECTORY | O_CLOEXEC;
 
-// A link in the place of a folder or file counts as one that is not there; ENOTDIR and ELOOP are what open(2) says of
+// A link where a folder or file should be counts as one that is not there; ENOTDIR and ELOOP are what open(2) says of
 // it with O_NOFOLLOW.
 bool is_nothing_to_show(int error) { return error == ENOENT || error == ENOTDIR || error == ELOOP; }
 

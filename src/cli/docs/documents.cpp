@@ -82,11 +82,15 @@ std::vector<std::string> spellings(const config::Option& option) {
 }
 
 std::vector<std::string> choices_of(const config::Option& option) {
-  const auto is_plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '|';
+  const auto is_small = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  const auto is_plain = [&](char c) { return is_small(c) || (c >= 'A' && c <= 'Z') || c == '-' || c == '_'; };
+  // "FILE" stands for a value, "True" is one.
+  const auto is_choice = [&](const std::string& word) {
+    return std::ranges::all_of(word, is_plain) && std::ranges::any_of(word, is_small);
   };
-  if (option.value.find('|') == std::string::npos || !std::ranges::all_of(option.value, is_plain)) return {};
-  return split(option.value, '|');
+  std::vector<std::string> choices = split(option.value, '|');
+  if (choices.size() < 2 || !std::ranges::all_of(choices, is_choice)) return {};
+  return choices;
 }
 
 bool is_offered(const config::Option& option) {

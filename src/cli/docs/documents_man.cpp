@@ -112,7 +112,10 @@ std::string item(const config::Option& option) {
   text += fmt::format("\n{}.\n", sentences(plain(capitalised(help))));
   const bool shows_value = !option.is_switch() && !option.positional() && !option.by_machine;
   const std::string value = fallback.empty() && shows_value ? option.show() : fallback;
-  if (option.required) text += "Required.\n";
+  if (option.required) {
+    text += option.required_except.empty() ? "Required.\n"
+                                           : fmt::format("Required, except {}.\n", plain(option.required_except));
+  }
   if (const std::string range = option.shown_range(); !range.empty()) text += fmt::format("Range: {}.\n", range);
   if (!value.empty() && !option.required)
     text += fmt::format("Default: {}{}\n", plain(value), value.ends_with('.') ? "" : ".");

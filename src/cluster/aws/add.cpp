@@ -75,7 +75,7 @@ bool comes_for(const Node& node, const std::string& replaced) {
   return found != node.tags.end() && found->second == replaced;
 }
 
-// The workers that an interrupted call has started in the place of this one.
+// The workers that an interrupted call has started instead of this one.
 std::vector<std::string> successors(const Fleet& fleet, const std::string& replaced) {
   std::vector<std::string> found;
   for (const Node* node : fleet.workers()) {

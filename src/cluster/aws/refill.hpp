@@ -1,4 +1,4 @@
-// Starts workers in the place of lost ones.
+// Starts workers to replace lost ones.
 #pragma once
 
 #include <string>

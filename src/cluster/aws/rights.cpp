@@ -101,7 +101,7 @@ class Narrowing {
   Conditions owned() const { return tagged("aws:ResourceTag/"); }
   Conditions made() const { return tagged("aws:RequestTag/"); }
 
-  // By a launch template, and with nothing in the place of what it names.
+  // By a launch template, and with nothing instead of what it names.
   Conditions by_template(Conditions conditions) const {
     return conditions.add("ArnLike", "ec2:LaunchTemplate", of_ec2({"launch-template"}))
         .add("Bool", "ec2:IsLaunchTemplateResource", {"true"});

@@ -28,7 +28,7 @@ std::string late(const WorkerSeen& bad, const WorkerSeen& fresh) {
 }  // namespace
 
 HandoverStep next_step(const WorkerSeen& bad, const WorkerSeen& fresh, std::chrono::seconds since) {
-  const std::string there = fmt::format("{} runs in the place of {}", fresh.name, bad.name);
+  const std::string there = fmt::format("{} runs instead of {}", fresh.name, bad.name);
   if (bad.part == Part::unasked) return made(StepKind::finish, there);
   if (fresh.ready && is_out(bad)) return made(StepKind::finish, there);
   if (since >= kHandoverTime) {
@@ -50,8 +50,9 @@ HandoverStep next_step(const WorkerSeen& bad, const WorkerSeen& fresh, std::chro
   }
   if (!serves) return made(StepKind::wait, fmt::format("{} joins the job before {} leaves it", fresh.name, bad.name));
   if (bad.listed) {
-    return made(StepKind::drain, fmt::format("{} {} the place of {}", fresh.name,
-                                             fresh.part == Part::trains ? "trains in" : "is ready for", bad.name));
+    return made(StepKind::drain,
+                fmt::format("{} {} {}", fresh.name,
+                            fresh.part == Part::trains ? "trains instead of" : "is ready to replace", bad.name));
   }
   return made(StepKind::wait, fmt::format("{} leaves the job", bad.name));
 }

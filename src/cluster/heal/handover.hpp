@@ -12,7 +12,7 @@ struct HandoverStep {
   enum class Kind { wait, join, drain, finish } kind = Kind::wait;
   std::string why{};  // a sentence for the user
 };
-// Pure. `fresh` runs for so long in the place of `bad`.
+// Pure. `fresh` runs for so long instead of `bad`.
 HandoverStep next_step(const WorkerSeen& bad, const WorkerSeen& fresh, std::chrono::seconds since);
 
 }  // namespace dtrain::cluster

@@ -19,7 +19,7 @@ void note_left(const Observed& observed, HealMemory& memory);
 // As how many workers those count that left by themselves.
 int count_left(const HealMemory& memory, bool base);
 std::string left_text(const HealMemory& memory);  // a sentence about these workers; empty: there are none
-// Why no head is started in the place of one that is gone; empty: one is.
+// Why no head is started instead of one that is gone; empty: one is.
 std::string why_no_head(const Observed& observed, const HealMemory& memory);
 
 }  // namespace dtrain::cluster

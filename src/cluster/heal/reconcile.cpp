@@ -203,7 +203,7 @@ class Decision {
                      worker.name, worker.sick));
   }
 
-  // How many became sick at about the same time, and in the place of others. Most of the workers do not do so by
+  // How many became sick at about the same time, and as replacements of others. Most of the workers do not do so by
   // themselves: that is the network, the head or AWS.
   int sick_with(const WorkerSeen& worker) const {
     const UnixTime since = made_.memory.sick.at(worker.id);
@@ -268,13 +268,13 @@ class Decision {
     action.host = worker.host;
   }
 
-  // Added workers join by their tags; one in the place of a lost worker of `up` joins here. What the job had before and
+  // Added workers join by their tags; one that replaces a lost worker of `up` joins here. What the job had before and
   // has no more was removed from it on purpose.
   void let_join() {
     for (const WorkerSeen& one : observed_.workers) {
       const bool comes = one.base && one.healed && !one.listed && !one.was_listed && one.part == Part::outside;
       if (!comes || !one.ready || one.state != State::running || !counts(one) || is_a_replacement(one)) continue;
-      ask_job(Kind::join, one, fmt::format("{} is there in the place of a worker that was lost", one.name));
+      ask_job(Kind::join, one, fmt::format("{} is there to replace a lost worker", one.name));
     }
   }
 

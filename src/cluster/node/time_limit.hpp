@@ -16,7 +16,7 @@ std::optional<std::chrono::seconds> time_left(const Path& folder, const Path& ro
 class TimeLimit {
  public:
   using Clock = std::chrono::steady_clock;
-  // A head in the place of one that was lost begins anew, so the earliest end holds.
+  // A head that replaces a lost one begins anew, so the earliest end holds.
   void hear(std::chrono::seconds left, Clock::time_point now);
   // True once when the time is over, and again a minute later, should the machine still run then.
   bool take_end(Clock::time_point now);

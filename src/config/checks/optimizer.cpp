@@ -40,7 +40,7 @@ class NumbersOfRecipe {
   template <typename Number>
   void replace(const char* option, Number& number, Number by) {
     if (set_.find(option)->origin != origin_ || number == by) return;
-    words_.push_back(fmt::format("--{} {:g} in the place of {:g}", option, by, std::exchange(number, by)));
+    words_.push_back(fmt::format("--{} {:g} instead of {:g}", option, by, std::exchange(number, by)));
   }
   const std::vector<std::string>& words() const { return words_; }
 

@@ -19,14 +19,14 @@ using train::GradientCompression;
 void bind_compression(OptionSet& set, GradientCompression& compression) {
   set.add_custom(
       "--gradient-compression", "none|2bit[:T]|topk:SHARE|powersgd[:RANK]",
-      fmt::format(
-          "how gradients travel between workers. 2bit: as T, -T or 0 (default T {}, of a shard's summed loss). "
-          "topk: the given share of them, the largest. powersgd: those of each layer as two factors with RANK "
-          "columns (default {}). What is not sent is kept and added to the next step's gradients; in one step in {} "
-          "and in the last of an epoch the workers send each other all of it, which makes it part of the state, and "
-          "only there workers join and leave. The result has other bits, the same for any number of workers. Needs "
-          "memory for the gradients of each shard of a worker and for two copies of the state, and --transport tcp",
-          GradientCompression{}.threshold, GradientCompression{}.rank, train::kCompressionWindow),
+      fmt::format("how gradients travel between workers. 2bit: as T, -T or 0 (default T {}, of a shard's summed loss). "
+                  "topk: the given share of them, the largest. powersgd: those of each layer as two factors with RANK "
+                  "columns (default {}). What is not sent is kept and added to the gradients of the next step. In one "
+                  "step in {}, and in the last step of an epoch, the workers send each other all of it, so that it is "
+                  "part of the state; workers join and leave only at these steps. The result has other bits, the same "
+                  "for any number of workers. Needs memory for the gradients of each shard of a worker and for two "
+                  "copies of the state, and --transport tcp",
+                  GradientCompression{}.threshold, GradientCompression{}.rank, train::kCompressionWindow),
       [&compression](const std::string& text) { compression = train::compression_from(text, compression); },
       [&compression] { return train::compression_text(compression); });
   set.add_custom(

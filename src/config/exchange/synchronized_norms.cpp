@@ -9,10 +9,10 @@
 namespace dtrain::config {
 
 void bind_synchronized_norms(OptionSet& set, TrainOptions& options) {
-  set.add(
-      "--sync-bn", options.synchronized_norms,
-      "let each batch norm take mean and variance of all images of a step, which all workers exchange at each norm, "
-      "and not of those of a logical shard: for shards of few images. A resumed run has what its checkpoint had");
+  set.add("--sync-bn", options.synchronized_norms,
+          "compute mean and variance of each batch norm over all images of a step, instead of those of a logical "
+          "shard, for shards of few images; all workers exchange them at each norm. A resumed run keeps the setting of "
+          "its checkpoint");
 }
 
 void check_synchronized_norms(const nn::Graph& graph, const TrainOptions& options, const backend::Backend& backend) {

@@ -29,7 +29,7 @@ void bind_progressive(OptionSet& set, train::ProgressiveSizes& sizes) {
           "for --progressive-resizing, share of the run at its end during which images are whole",
           train::kSizeShareRange);
   set.add("--resizing-increment", sizes.increment, "PIXELS",
-          "for --progressive-resizing, number of pixels of which height and width are a multiple while they grow",
+          "for --progressive-resizing, number of pixels; while height and width grow, they are multiples of it",
           train::kSizeIncrementRange);
 }
 

@@ -119,7 +119,7 @@ std::optional<TarEntry> next_tar_entry(const std::string& source, std::uint64_t 
     }
     if (type != 'L' && type != 'x' && type != 'g') {
       header.fail(fmt::format("{} is a link or a device", entry.name),
-                  "make the archive again with the files in the place of the links: tar -c -h --hard-dereference");
+                  "make the archive again with the files instead of the links: tar -c -h --hard-dereference");
     }
     if (entry.size > kLongestName) header.fail("a name is too long");
     std::string text(entry.size, '\0');

@@ -26,7 +26,7 @@ struct CocoFile {
 };
 // Where the files are now: a folder of the user, or options.out, to which they were fetched and checked.
 Path fetch_coco(std::span<const CocoFile> files, const PrepareOptions& options);
-// Drawn in the place of photographed.
+// Drawn instead of photographed.
 Photographs open_shapes_detection(const PrepareOptions& options);
 
 // ImageNet's synsets by their ILSVRC2012_ID, from the development kit's meta.mat.

@@ -26,7 +26,7 @@ struct KnownSet {
   std::string_view name;
   std::unique_ptr<SampleSource> (*open)(const PrepareOptions&);
   Photographs (*photographs)(const PrepareOptions&) = nullptr;
-  PrepareResult (*folders)(const PrepareOptions&) = nullptr;  // in the place of records
+  PrepareResult (*folders)(const PrepareOptions&) = nullptr;  // instead of records
   std::span<const std::string_view> class_names = {};         // by label; photographs bring theirs
 };
 constexpr std::array<std::string_view, 10> kCifar10{"airplane", "automobile", "bird",  "cat",  "deer",

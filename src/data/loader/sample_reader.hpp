@@ -1,4 +1,4 @@
-// One sample from its record: label and pixels, with another record in the place of one that cannot be read.
+// One sample from its record: label and pixels, with another record instead of one that cannot be read.
 #pragma once
 
 #include <cstdint>

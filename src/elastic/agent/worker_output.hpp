@@ -16,7 +16,7 @@
 
 namespace dtrain::elastic {
 
-// Replaces characters that do not belong into a file name. Keeps all that the name of a host may have, so that files of
+// Replaces characters that do not belong in a file name. Keeps all that the name of a host may have, so that files of
 // two hosts are apart, and readers find those of a host by its name.
 std::string file_name_of(std::string host);
 // <job folder>/logs/<host>.<slot>.log

@@ -70,7 +70,7 @@ ExitCode submit(const config::JobOptions& options, const ManagedSpec& spec, Repo
   const QueuedJob job = queue.at(number);
   if (!queue.has_runner()) {
     reporter.warn(spec.cluster.empty()
-                      ? fmt::format("the job waits for a runner: `{}` is not running", queue.command("jobs run"))
+                      ? fmt::format("no runner serves this queue; start one: `{}`", queue.command("jobs run"))
                       : "the job waits for the runner of the queue, which the head starts again within seconds");
   }
   if (const std::string owner = owner_of(queue.folder()), own = owner_of(job.folder); owner != own) {

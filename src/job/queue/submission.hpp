@@ -1,4 +1,4 @@
-// Gives a command to the queue that its options name, in the place of running it.
+// Gives a command to the queue that its options name, instead of running it.
 #pragma once
 
 #include <string>

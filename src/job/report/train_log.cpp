@@ -33,7 +33,7 @@ void TrainLog::add(const train::StepReport& report) {
   }
 }
 
-// A detector's losses stand in the place of an accuracy.
+// A detector has losses instead of an accuracy.
 std::string TrainLog::window_metrics(const train::StepReport& report) const {
   if (std::isnan(report.accuracy)) {
     std::string text = fmt::format("\tloss={:.6f}", window_.loss / window_.samples);

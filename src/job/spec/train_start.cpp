@@ -206,9 +206,9 @@ static void note_other_length(const train::Checkpoint& start, const config::Opti
   const std::uint64_t seen = start.cursor.samples_seen, epoch = std::max<std::uint64_t>(start.job.samples, 1);
   const double before = saved.rate(seen, epoch), now = mine.rate(seen, epoch);
   if (before == now) return;
-  reporter.note(
-      fmt::format("The {} schedule takes {} in the place of {}: the learning rate was {:.4g} and becomes {:.4g}",
-                  nn::schedule_name(mine.kind), count_text(options.epochs, "epoch"), saved.total_epochs, before, now));
+  reporter.note(fmt::format("The {} schedule takes {} instead of {}: the learning rate was {:.4g} and becomes {:.4g}",
+                            nn::schedule_name(mine.kind), count_text(options.epochs, "epoch"), saved.total_epochs,
+                            before, now));
 }
 
 void warn_of_other_rates(const train::Checkpoint& start, const config::OptionSet& set,

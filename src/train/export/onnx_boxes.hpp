@@ -26,7 +26,7 @@ std::string are_large(OnnxBuilder& to, const std::string& boxes, float smallest)
 std::string by_kind(OnnxBuilder& to, const std::string& scores, const std::string& kinds, std::int64_t count,
                     float otherwise);
 
-// Non-maximum suppression of boxes [m, k, 4] by scores [m, kinds, k]: the scores, `gone` in the place of those that do
+// Non-maximum suppression of boxes [m, k, 4] by scores [m, kinds, k]: the scores, `gone` instead of those that do
 // not stay. A score of at most `limit`, which is `gone` or more, does not.
 struct Suppression {
   std::int64_t most = 0;  // of a kind

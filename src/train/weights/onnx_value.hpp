@@ -59,7 +59,7 @@ struct OnnxValue {
   float factor = 1;                     // times which the layer's output is this value
   const OnnxNode* scaled_by = nullptr;  // what computed the factor
   std::array<std::int64_t, 4> zeros{};  // above, left, below and right of an image, as the next layer pads it
-  bool pads_lowest = false;             // by numbers below all others in the place of zeros
+  bool pads_lowest = false;             // by numbers below all others instead of zeros
   OnnxHeads queries{}, keys{};          // of scores and shares
 };
 

@@ -25,7 +25,7 @@ Kind check_side(const Machine& machine, const CUstream_st& stream, const void* s
   const Kind kind = held ? held->kind : Kind::pageable;
   if ((kind == Kind::gpu) != of_gpu) {
     throw Refusal{cudaErrorInvalidValue,
-                  of_gpu ? "memory of the host in the place of a GPU's" : "memory of a GPU in the place of the host's"};
+                  of_gpu ? "memory of the host instead of a GPU's" : "memory of a GPU instead of the host's"};
   }
   if (kind == Kind::gpu && held->gpu != stream.gpu) {
     throw Refusal{cudaErrorInvalidValue, "memory of another GPU than the stream's"};

@@ -67,7 +67,7 @@ struct Machine {
 
 template <typename T>
 T& use(const Made<T>& made, T* handle, const char* what) {
-  if (!handle) throw Refusal{cudaErrorInvalidResourceHandle, std::string("null in the place of ") + what};
+  if (!handle) throw Refusal{cudaErrorInvalidResourceHandle, std::string("null instead of ") + what};
   for (const auto& each : made) {
     if (each.get() != handle) continue;
     if (each->destroyed) throw Refusal{cudaErrorInvalidResourceHandle, std::string(what) + " that was destroyed"};

@@ -1,5 +1,5 @@
 // A CUDA runtime without a GPU, for tests of src/backend/cuda/gpu: it defines the functions cuda* of NVIDIA's headers
-// that are used there, and launch() of kernels.hpp, in the place of libcudart and of the kernels. Work is queued, and
+// that are used there, and launch() of kernels.hpp, instead of libcudart and of the kernels. Work is queued, and
 // this CPU does it when somebody waits for it, in an order that is as bad as CUDA's rules allow.
 //
 // What it shows: an order that two streams need and nobody asked for (other bits, or an ending); host code that touches

@@ -6,6 +6,7 @@
 #include <dtrain/base/text.hpp>
 
 #include "console.hpp"
+#include "docs/documents.hpp"
 #include "help.hpp"
 
 namespace dtrain::cli {
@@ -82,6 +83,40 @@ TEST_F(Help, LinesFollowTheTerminalFrom60To120Columns) {
   EXPECT_LE(longest_line(in_full("sync")), 120U);
   EXPECT_GT(longest_line(in_full("sync")), 100U);
   unsetenv("COLUMNS");
+}
+
+TEST_F(Help, UsageShowsWhichWordsMayBeRepeated) {
+  for (const auto& [path, usage] : std::vector<std::pair<std::string, std::string>>{
+           {"hosts add", "dtrain hosts add HOST... [options]"},
+           {"jobs forget", "dtrain jobs forget [JOB...] [options]"},
+           {"predict", "dtrain predict PREFIX PATH... [options]"},
+           {"cluster add", "dtrain cluster add NAME COUNT|HOST... [options]"},
+           {"eval", "dtrain eval [PREFIX] [options]"}}) {
+    EXPECT_TRUE(in_full(path).starts_with("usage: " + usage + "\n")) << in_full(path).substr(0, 80);
+  }
+}
+
+// Without the breaks and indents of the columns.
+std::string in_one_line(std::string text) {
+  std::ranges::replace(text, '\n', ' ');
+  const auto is_gap = [](char one, char other) { return one == ' ' && other == ' '; };
+  text.erase(std::unique(text.begin(), text.end(), is_gap), text.end());
+  return text;
+}
+
+TEST_F(Help, AnOnnxModelNeedsNoNetwork) {
+  const std::string text = in_one_line(in_full("import"));
+  EXPECT_NE(text.find("NAME|FILE network of the weights: "), text.npos);
+  EXPECT_EQ(text.find("network to train"), text.npos);
+  EXPECT_NE(text.find("(required, except for an ONNX model)"), text.npos);
+}
+
+TEST_F(Help, ChoicesAreWordsAndNoPlaceholders) {
+  const auto choices = [&](const char* name) { return choices_of(*tree_.find("train")->options.find(name)); };
+  EXPECT_EQ(choices("elastic-training-enabled"), (std::vector<std::string>{"True", "False"}));
+  EXPECT_EQ(choices("random-crop"), (std::vector<std::string>{"0", "1"}));
+  for (const char* const name : {"network", "freeze", "load-epoch", "class-weights", "notice-url", "seed"})
+    EXPECT_TRUE(choices(name).empty()) << name;
 }
 
 // One form for all: a phrase without a full stop, which names the actor.

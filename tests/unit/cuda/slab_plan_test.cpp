@@ -34,7 +34,7 @@ static_assert(percent_again(kThird, 256, 2, kH100) == 0 && percent_again(kThird,
 static_assert(percent_again(kFourth, 512, 1, kH100) == 0 && percent_again(kFourth, 2048, 1, kH100) < 20);
 static_assert(percent_again(kFourth, 512, 2, kH100) < 20 && percent_again(kFourth, 2048, 2, kH100) < 20);
 
-// An A100 has 17 MB in the place of 30: where that is a small part, the definition is better.
+// An A100 has 17 MB instead of 30: where that is a small part, the definition is better.
 static_assert(!plan(kFirst, 256, 1, kA100).worth_it() && !plan(kFirst, 256, 2, kA100).worth_it());
 static_assert(percent_again(kSecond, 128, 2, kA100) < 50 && percent_again(kThird, 256, 1, kA100) < 55);
 static_assert(percent_again(kFourth, 512, 1, kA100) == 0);

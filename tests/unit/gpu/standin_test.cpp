@@ -152,7 +152,7 @@ TEST_F(Standin, RefusesCopiesBehindAnEndAndOfTheWrongSide) {
   EXPECT_EQ(cudaMemcpyAsync(gpu + 1, host, kCopiedBytes, cudaMemcpyHostToDevice, on), cudaErrorInvalidValue);
   EXPECT_EQ(finding(), "cudaMemcpyAsync: bytes 1 to 1001 of memory of a GPU that holds 1000");
   EXPECT_EQ(cudaMemcpyAsync(host, gpu, kCopiedBytes, cudaMemcpyHostToDevice, on), cudaErrorInvalidValue);
-  EXPECT_EQ(finding(), "cudaMemcpyAsync: memory of the host in the place of a GPU's");
+  EXPECT_EQ(finding(), "cudaMemcpyAsync: memory of the host instead of a GPU's");
   EXPECT_EQ(cudaMemcpyAsync(gpu + 10, gpu, 20, cudaMemcpyDeviceToDevice, on), cudaErrorInvalidValue);
   EXPECT_EQ(finding(), "cudaMemcpyAsync: a copy onto itself");
   cudaSetDevice(1);

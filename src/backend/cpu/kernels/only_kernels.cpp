@@ -1,4 +1,4 @@
-// The kernels of a build for one machine (-DDTRAIN_KERNELS=native), in the place of select_kernels.cpp.
+// The kernels of a build for one machine (-DDTRAIN_KERNELS=native), instead of select_kernels.cpp.
 #include "kernels.hpp"
 
 namespace dtrain::backend::cpu {

@@ -9,7 +9,7 @@
 namespace dtrain::backend::cpu {
 
 // Pure. True for a depthwise convolution where own kernels are faster than oneDNN 2.6.3: in the step of EfficientNet-B0
-// at 224 pixels on a Xeon of model 167 they take 24 ms in the place of 736 for kernels of 5x5 in float32, 21 of 1,280
+// at 224 pixels on a Xeon of model 167 they take 24 ms instead of 736 for kernels of 5x5 in float32, 21 of 1,280
 // in bfloat16; 26 of 29 for 3x3 in bfloat16, but 33 of 25 in float32.
 bool has_own_weights_gradient(const Product& p);
 

@@ -29,7 +29,7 @@ class ProductLayer {
   // Brings the weights that a direction has packed up to date with the flat float32 parameters. Those of different
   // layers and directions may be packed side by side.
   void pack(Direction direction, const float* parameters, dnnl::stream& stream);
-  // In the place of forward() or backward_data(), where these kernels compute the direction.
+  // Instead of forward() or backward_data(), where these kernels compute the direction.
   void pack_for(Direction direction, OwnKernels kernels);
   void mark_stale() { forward_.stale = backward_.stale = true; }
   bool stale(Direction direction) const { return packed(direction).stale; }

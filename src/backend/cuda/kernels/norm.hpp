@@ -200,7 +200,7 @@ inline RowParts few_rows(std::int64_t rows) {
   return {.rows = rows, .parts = static_cast<std::int32_t>(packs_of(rows, kFewRows))};
 }
 
-// y = relu(norm(x) + residual), or gelu in the place of relu; residual may be null, or what another norm has yet to be
+// y = relu(norm(x) + residual), or gelu instead of relu; residual may be null, or what another norm has yet to be
 // computed of. `passed` (may be null) takes what the ReLU lets pass: a byte for each Pack of channels of each row, a
 // bit for each of its values. Thread = Pack of channels in a few rows.
 template <typename T, bool Gelu = false, bool NormsResidual = false>

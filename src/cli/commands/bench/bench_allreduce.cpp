@@ -48,16 +48,15 @@ void bind(config::OptionSet& set, AllReduceBenchOptions& options) {
   bind_compressions(set, options.compressions);
   set.group("Simulation");
   set.add_numbers("--simulate", options.simulation.ranks, "N,N,...",
-                  "simulate dtrain's tree on so many ranks, instead of measuring it, up to 2048 ranks. Hosts take no "
-                  "time, unless --ranks is given: then an exchange between so many ranks here measures it");
+                  "simulate dtrain's tree on N ranks, at most 2048, instead of measuring it. Hosts take no time, "
+                  "unless --ranks is given: an exchange between that many ranks here then measures it");
   config::add_link(set, "--link", options.simulation.link,
                    "bandwidth of each host's simulated link (kbit, mbit or gbit) and latency from host to host (us, ms "
                    "or s), such as 10gbit,50us");
-  set.add(
-      "--unevenness", options.simulation.unevenness, "U",
-      "how unequal the parts are that TCP gives connections of a simulated link: each has a weight from 1-U to 1; 0: "
-      "equal parts",
-      config::between(0, 0.99));
+  set.add("--unevenness", options.simulation.unevenness, "U",
+          "how unequally TCP divides a simulated link among its connections: each has a weight from 1-U to 1; 0 for "
+          "equal parts",
+          config::between(0, 0.99));
   set.add("--shards", options.simulation.shards, "V",
           "leaves of the simulated tree, a power of two; 0: the smallest one that is no less than the ranks",
           config::at_least(0));

@@ -31,12 +31,10 @@ void bind(config::OptionSet& set, AddCommand& options) {
   config::bind_cluster(set, options.place);
   set.group("Workers");
   // Hosts of a registered cluster do not come further: see hosts/commands.hpp.
-  config::Option& count = set.add(
-      "COUNT", options.words, "COUNT",
-      fmt::format(
-          "number of workers to add, from 1 to {}; for a cluster of registered hosts, the hosts to add, as in a "
-          "host file",
-          kMostAtOnce));
+  config::Option& count = set.add("COUNT|HOST", options.words, "COUNT|HOST",
+                                  fmt::format("number of workers to add, from 1 to {}; for a cluster of registered "
+                                              "hosts, the hosts to add, as in a host file",
+                                              kMostAtOnce));
   count.required = count.many = true;
   set.add("--min-workers", options.least, "M", "add no worker unless at least M can be started (default all of them)",
           config::at_least(1));

@@ -41,13 +41,12 @@ void bind(config::OptionSet& set, WatchCommand& options) {
       .flag_only = true;
   set.add("--every", options.every, "SECONDS", "seconds between two checks", config::between(1, 3'600));
   set.add("--heal", options.heal,
-          fmt::format(
-              "also keep the cluster as `up`, `add` and `remove` left it: start workers in the place of lost ones, of "
-              "another type, market or zone where there are none, and start the head again. A worker that `cluster "
-              "health` finds impaired for {} minutes, or that AWS is to take back, is replaced: it is ended once the "
-              "new one trains in the elastic job that runs, or after {} minutes. `cluster events` shows what was done. "
-              "One watch at a time does this",
-              cluster::kSickTime / 1min, cluster::kHandoverTime / 1min))
+          fmt::format("also keep the cluster as `up`, `add` and `remove` left it: start workers to replace lost ones, "
+                      "of another type, market or zone where there are none, and start the head again. A worker that "
+                      "`cluster health` finds impaired for {} minutes, or that AWS is to take back, is replaced: it is "
+                      "ended once the new one trains in the elastic job that runs, or after {} minutes. `cluster "
+                      "events` shows what was done. One watch at a time does this",
+                      cluster::kSickTime / 1min, cluster::kHandoverTime / 1min))
       .flag_only = true;
   bind_budget(
       set, options.budget,

@@ -54,8 +54,8 @@ void bind(config::OptionSet& set, PrepareCommand& options) {
       "encoding of the stored images; auto stores PNG without compression, except photographs, which keep the "
       "published encoding. raw and zstd are read by dtrain only");
   set.add("--raw", options.raw,
-          "the same as --encoding raw; of coco the published folders train2017, val2017 and annotations, for other "
-          "programs, in the place of record files");
+          "the same as --encoding raw; for coco: write the published folders train2017, val2017 and annotations, for "
+          "other programs, instead of record files");
   set.add("--seed", options.seed, "N", "random seed for drawing shapes and for the order of photographs");
   set.group("Photographs: imagenet, coco; and shapes-detection");
   set.add("--resize", options.resize, "PIXELS", "length of the shorter edge in pixels; 0 keeps the size",

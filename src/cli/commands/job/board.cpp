@@ -44,7 +44,8 @@ void bind(config::OptionSet& set, BoardCommand& options) {
   set.add("--port", options.port, "N", "port to serve the page on; 0 takes a free one",
           config::between(0, kHighestPort));
   set.add("--address", options.address, "ADDRESS",
-          "address to listen on, such as 0.0.0.0; other than this machine's own the page asks for a token")
+          "address to listen on, such as 0.0.0.0; at any other address than this machine's own, the page asks for a "
+          "token")
       .not_from_project = true;
   set.add("--open", options.open, "open the page in the user's browser");
   set.add("--allow-actions", options.allow_actions,

@@ -62,8 +62,8 @@ ExitCode act(const AddCommand& options, const config::OptionSet&, Reporter& repo
         {{"schema", "dtrain.hosts-add/1"}, {"added", json_texts(lines)}, {"file", options.job.hosts().string()}}));
     return ExitCode::ok;
   }
-  reporter.note(fmt::format("Added {} to {}; `{}` shows their state", join(lines, ", "), options.job.hosts().string(),
-                            options.job.command("hosts list")));
+  reporter.note(fmt::format("Added {} to {}; `{}` shows the state of the hosts", join(lines, ", "),
+                            options.job.hosts().string(), options.job.command("hosts list")));
   return ExitCode::ok;
 }
 

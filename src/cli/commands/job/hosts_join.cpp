@@ -18,8 +18,8 @@ void bind(config::OptionSet& set, JoinCommand& options) {
       .add("--name", options.name, "NAME", "name of this host in the job (default the machine's name)")
       .by_machine = true;
   config::add_choice(set, "--probe", options.probe, job::kHostProbeNames,
-                     "do not wait, but say by the exit code how the process that waits under this name on this machine "
-                     "is. alive: it answers. ready: it answers, and its agent runs in a job");
+                     "do not wait, but report by the exit code the state of the `hosts join` process of this name. "
+                     "alive: it answers. ready: it answers, and its agent runs in a job");
   set.group("Job");
   config::bind_job_folder(set, options.job.path);
 }

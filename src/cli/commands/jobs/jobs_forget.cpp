@@ -20,11 +20,11 @@ struct JobsForgetCommand {
 
 void bind(config::OptionSet& set, JobsForgetCommand& options) {
   set.add("JOB", options.jobs, "JOB", "numbers of the jobs, as shown by `dtrain jobs list`").many = true;
-  set.add("--older-than", options.days, "DAYS", "all jobs that ended so many days ago or earlier", config::at_least(0))
+  set.add("--older-than", options.days, "DAYS", "remove jobs that ended at least DAYS days ago", config::at_least(0))
       .flag_only = true;
   set.add(
          "--automatic", options.automatic, "DAYS",
-         "from now on the runner of the queue removes each job so many days after its end; 0: never, as in a new queue",
+         "from now on the runner of the queue removes each job DAYS days after its end; 0 for never, as in a new queue",
          config::at_least(0))
       .flag_only = true;
   config::bind_yes(set, options.yes, "remove the files of the jobs without asking for confirmation");

@@ -40,7 +40,9 @@ void bind(config::OptionSet& set, EvalCommand& options) {
   config::bind_validation_data(set, options.data);
   set.find("PREFIX")->required = false;
   config::bind_checkpoint_image(set, options.data);
-  set.add("--batch-size", options.compute.batch_size, "N", "samples per batch; of a detector 8 by default",
+  set.add("--batch-size", options.compute.batch_size, "N",
+          fmt::format("samples per batch (default {}; {} for a detector)", options.compute.batch_size,
+                      config::kDetectorBatch),
           config::at_least(1));
   set.add("--top-k", options.top_k, "K", "K of the reported top-K accuracy", config::at_least(1));
   set.add("--per-class", options.per_class, "print precision, recall and F1 of every class; --json always holds them");

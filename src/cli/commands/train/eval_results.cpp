@@ -64,13 +64,13 @@ std::vector<Path> write_files(const Path& folder, const train::CocoReport& repor
 }  // namespace
 
 void bind_results(config::OptionSet& set, ResultsChoice& choice) {
-  set.group("Results of COCO, in the place of a checkpoint");
+  set.group("Results of COCO, instead of a checkpoint");
   set.add("--results", choice.results,
           "JSON file with objects that a detector found, in COCO's results format; prints its average precision");
   set.add("--annotations", choice.annotations, "COCO JSON file with the true objects, for --results");
   set.add("--pictures", choice.pictures,
-          "folder with the images of the annotations: --report draws those with the most mistakes, as they were "
-          "annotated at the left and as they were found at the right");
+          "folder with the images of the annotations: --report draws those with the most mistakes, with their "
+          "annotations at the left and the found objects at the right");
 }
 
 Json coco_score_json(const train::CocoScore& score, const std::vector<std::string>& categories) {

@@ -35,7 +35,7 @@ void bind(config::OptionSet& set, ExportCommand& options) {
   set.add_custom(
          "--image-shape", "C,H,W",
          "size of the network's input: needed for MXNet files, which do not store it; for onnx, also one of the "
-         "--aspect-groups of a detector, whose pictures the model then takes",
+         "--aspect-groups of a detector: the model then takes pictures of this size",
          [&options](const std::string& text) { options.image = config::image_shape(text); },
          [&options] { return options.image ? shape_text(*options.image) : std::string(); })
       .comma_list = true;
@@ -48,14 +48,14 @@ void bind(config::OptionSet& set, ExportCommand& options) {
               "file or s3:// URL to write; for mxnet, the prefix of PATH-symbol.json and PATH-0001.params"))
       .required = true;
   set.add("--force", options.force,
-          "write over files that are no earlier exports, and over the symbol of another network; those of checkpoints "
-          "stay")
+          "overwrite files that are not earlier exports, and the symbol of another network; files of checkpoints are "
+          "never overwritten")
       .not_from_project = true;
   set.add("--with-preprocessing", options.onnx.preprocessing,
           "for onnx: take uint8 images [n, height, width, channels] of the network's size, and normalise them in the "
           "model; a detector's model makes the pixels outside of the picture zero");
   set.add("--softmax", options.onnx.softmax,
-          "for onnx: give a classifier's probabilities in the place of logits: their softmax, or, where it was trained "
+          "for onnx: give a classifier's probabilities instead of logits: their softmax, or, where it was trained "
           "with --bce-loss, the sigmoid of each");
 }
 

@@ -42,8 +42,10 @@ void bind(config::OptionSet& set, ImportCommand& options) {
       set.add("--out", options.out, "prefix of the checkpoint: PATH-0000.safetensors and PATH-0000.json"))
       .required = true;
   set.add("--force", options.force, "import over the checkpoints that --out has already").not_from_project = true;
-  config::bind_network(set, options.network);
-  set.find("network")->required = true;
+  config::bind_network(set, options.network, "network of the weights");
+  config::Option& network = *set.find("network");
+  network.required = true;
+  network.required_except = "for an ONNX model";
   set.after_sources([&options](config::OptionSet& all) { take_network_of_onnx(all, options); });
   config::bind_image(set, options.data);
   set.find("num-classes")->help = "number of classes; labels are 0 to N-1";
@@ -121,7 +123,7 @@ ExitCode act(const ImportCommand& given, const config::OptionSet& set, Reporter&
 }  // namespace
 
 std::unique_ptr<Command> make_import() {
-  auto command = make_command<ImportCommand>("import", "make a checkpoint of the weights of another program", act);
+  auto command = make_command<ImportCommand>("import", "make a checkpoint from the weights of another program", act);
   command->examples = {"dtrain import resnet50.safetensors --network resnet50 --out m/imagenet",
                        "dtrain import mobilenet_v2.pth --network mobilenet_v2 --out m/mobile"};
   command->see_also = {"train", "predict", "eval", "export"};

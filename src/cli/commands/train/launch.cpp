@@ -57,11 +57,10 @@ ExitCode launch_in_own_folder(config::LaunchOptions options, const config::Optio
   const bool is_passing = !options.job.detach && !options.hides_stdout && !options.hides_stderr && !reporter.json();
   const Path folder = make_temporary_folder("dtrain-launch", "give a job folder with --job-dir");
   options.job.folder = folder;
-  reporter.note(fmt::format(
-      "The job folder is {}{}", folder.string(),
-      is_passing
-          ? ", until all ranks are done, or for longer if they keep files there; --job-dir chooses one that stays"
-          : ""));
+  reporter.note(fmt::format("Job folder: {}{}", folder.string(),
+                            is_passing ? ". It is removed when all ranks have succeeded, unless they left files in it; "
+                                         "--job-dir keeps it"
+                                       : ""));
   try {
     const ExitCode code = launch_here(options, set, reporter);
     if (code == ExitCode::ok && is_passing) remove_unless_used(folder, reporter);

@@ -53,16 +53,18 @@ void bind(config::OptionSet& set, PredictCommand& options) {
       .required = true;
   config::bind_data_threads(set, options.data);
   set.group("Answers");
-  set.add("--top", options.top, "K", "number of classes to name for each picture, by a classifier",
+  set.add("--top", options.top, "K", "for a classifier, number of classes to name for each picture",
           config::at_least(1));
-  set.add("--csv", options.csv, "print CSV: path, rank, label, class, probability; of a detector the boxes");
+  set.add("--csv", options.csv, "print CSV: path, rank, label, class, probability; for a detector, its boxes");
   set.add("--out-dir", options.out_dir,
           "folder to copy each picture to, into a folder of its most probable class; a detector's pictures are drawn "
           "there with boxes, masks and names. No file is overwritten. The folder must lie apart from those of PATH");
   bind_objects(set, options.objects);
   set.group("Network");
   config::bind_checkpoint_image(set, options.data);
-  set.add("--batch-size", options.compute.batch_size, "N", "pictures per batch; of a detector 8 by default",
+  set.add("--batch-size", options.compute.batch_size, "N",
+          fmt::format("pictures per batch (default {}; {} for a detector)", options.compute.batch_size,
+                      config::kDetectorBatch),
           config::at_least(1));
   config::bind_device(set, options.compute, 1);
 }

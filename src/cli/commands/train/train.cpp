@@ -39,7 +39,7 @@ void say_what_is_accepted(const config::TrainOptions& options, const config::Opt
   const bool of_recipe = !set.chosen("recipe") && !set.chosen("num-epochs") && !set.chosen("lr");
   if (options.pretrained.file && !options.pretrained.finetune && of_recipe && !options.resume) {
     reporter.note(
-        fmt::format("{} at rate {:g}, as --recipe {} has them; --finetune in the place of --pretrained "
+        fmt::format("{} at rate {:g}, as --recipe {} has them; --finetune instead of --pretrained "
                     "chooses them for these pictures",
                     count_text(options.epochs, "epoch"), options.schedule.base, options.recipe));
   }

@@ -39,7 +39,7 @@ TEST(OptimizerOfRun, ADetectorTakesTheRateAndDecayThatAreUsualForSgd) {
   EXPECT_DOUBLE_EQ(run.options.schedule.base, 0.02);
   EXPECT_FLOAT_EQ(run.options.optimizer.weight_decay, 1e-4f);
   EXPECT_EQ(run.said,
-            "--optimizer sgd: --lr 0.02 in the place of 0.0005, --wd 0.0001 in the place of 0.01; --recipe detection "
+            "--optimizer sgd: --lr 0.02 instead of 0.0005, --wd 0.0001 instead of 0.01; --recipe detection "
             "is meant for adamw");
 }
 
@@ -56,8 +56,8 @@ TEST(OptimizerOfRun, FactorsForMuonGiveWay) {
   EXPECT_FLOAT_EQ(run.options.optimizer.weight_decay, 1e-4f);
   EXPECT_DOUBLE_EQ(run.options.schedule.base, 0.24);
   EXPECT_EQ(run.said,
-            "--optimizer sgd: --wd 0.0001 in the place of 0.0167, --bias-lr-factor 1 in the place of 110, "
-            "--head-lr-factor 1 in the place of 6.9; --recipe speednet is meant for muon");
+            "--optimizer sgd: --wd 0.0001 instead of 0.0167, --bias-lr-factor 1 instead of 110, "
+            "--head-lr-factor 1 instead of 6.9; --recipe speednet is meant for muon");
 }
 
 TEST(OptimizerOfRun, WhatTheUserChoseStays) {

@@ -232,7 +232,7 @@ TEST_F(TrainStart, NotesWhereAnotherNumberOfEpochsMovesTheRate) {
     return reporter_.notes;
   };
   EXPECT_EQ(notes(nn::ScheduleKind::cosine).size(), 1u);
-  EXPECT_TRUE(noted("takes 4 epochs in the place of 2: the learning rate was 0 and becomes 0.25"));
+  EXPECT_TRUE(noted("takes 4 epochs instead of 2: the learning rate was 0 and becomes 0.25"));
   for (const auto kind : {nn::ScheduleKind::poly, nn::ScheduleKind::one_cycle}) EXPECT_EQ(notes(kind).size(), 1u);
   EXPECT_TRUE(notes(nn::ScheduleKind::step).empty());
   choose("num-epochs", "2");

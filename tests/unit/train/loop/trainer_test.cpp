@@ -98,7 +98,7 @@ class FailsOnAFullDisk final : public IgnoringObserver {
   }
   void on_warning(const std::string& text) override {
     warnings.push_back(text);
-    if (steps_ == 3) throw Error("a complaint in the place of the end");
+    if (steps_ == 3) throw Error("a complaint instead of the end");
   }
   std::vector<std::string> warnings;
 

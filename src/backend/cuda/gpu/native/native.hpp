@@ -1,4 +1,4 @@
-// Native kernels: what a GPU does in the place of an operation's definition (call.hpp). A native kernel may use shared
+// Native kernels: what a GPU does instead of an operation's definition (call.hpp). A native kernel may use shared
 // memory, shuffles, clusters, TMA and tensor cores. It gives the same bits in every run and, for what it adds up, those
 // of the definition: tiles are of a fixed size, and what they leave is added in a fixed order. Tensor cores add in an
 // order of their own. Natives compares what a kernel leaves (outputs.hpp) with the definition before the kernel is

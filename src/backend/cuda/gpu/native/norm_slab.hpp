@@ -171,7 +171,7 @@ class SlabOf<NormBackward<T, Gelu>, Holds> : public NormSlab<NormGradientSums<T,
 
   DTRAIN_KERNEL void begin(std::int32_t thread) const { this->fetch_first(thread, {sums_.x, sums_.incoming.dy}); }
 
-  // In the place of dy stays the gradient as it is stored.
+  // The gradient as it is stored stays where dy was.
   DTRAIN_KERNEL void sum(std::int32_t slab, std::int32_t thread, Held& held) const {
     if (!this->has_part(slab, thread)) return;
     const typename Base::Rows own = this->rows(slab, thread);

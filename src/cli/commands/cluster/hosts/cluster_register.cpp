@@ -159,8 +159,8 @@ ExitCode act(const RegisterCommand& options, const config::OptionSet& set, Repor
 }  // namespace
 
 std::unique_ptr<Command> make_cluster_register() {
-  auto command = make_command<RegisterCommand>(
-      "cluster register", "make machines that are there already a cluster: any hosts that answer ssh", act);
+  auto command = make_command<RegisterCommand>("cluster register",
+                                               "make a cluster of existing machines: any hosts that answer ssh", act);
   command->examples = {"dtrain cluster register lab --hosts hosts --shared /nfs/lab",
                        "dtrain cluster register lab --hosts hosts --head h2 --price 0.35 --price h1=2.10 --budget 50"};
   command->see_also = {"cluster status", "cluster add", "cluster down", "train", "jobs list"};

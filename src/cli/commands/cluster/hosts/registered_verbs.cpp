@@ -90,9 +90,9 @@ const std::map<std::string, HostsVerb>& verbs() {
       {"cluster ssh",
        {{"NODE", "COMMAND", "local-forward", "remote-forward", "dynamic-forward", "write-config"}, log_in}},
       {"cluster add",
-       {{"COUNT", "price", "yes"},
+       {{"COUNT|HOST", "price", "yes"},
         [](const auto& cluster, const auto& command, auto& reporter) {
-          return add_hosts(cluster, needed_text(command, "COUNT", "dtrain cluster add lab h4"),
+          return add_hosts(cluster, needed_text(command, "COUNT|HOST", "dtrain cluster add lab h4"),
                            text_of(command, "price"), is_given(command, "yes"), reporter);
         }}},
       {"cluster remove",
@@ -123,7 +123,7 @@ const std::map<std::string, WhyNot>& refused_verbs() {
       {"cluster stop", {"dtrain never touches the power of its machines", kPower}},
       {"cluster start", {"dtrain never touches the power of its machines", kPower}},
       {"cluster watch",
-       {"dtrain cannot start machines in the place of lost ones there",
+       {"dtrain cannot start machines there to replace lost ones",
         "an elastic job takes a host back by itself once it answers; dtrain cluster health {0} checks all"}},
       {"cluster logs",
        {"its machines boot without dtrain", "dtrain tail-logs --cluster {0} shows the logs of its jobs"}},

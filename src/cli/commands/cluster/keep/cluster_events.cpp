@@ -64,7 +64,7 @@ ExitCode act(const EventsCommand& options, const config::OptionSet&, Reporter& r
 
 std::unique_ptr<Command> make_cluster_events() {
   auto command = make_command<EventsCommand>("cluster events",
-                                             "show what was last done to keep a cluster as it is wanted, and why", act);
+                                             "show the last repairs (`--heal`) of a cluster and their reasons", act);
   command->examples = {"dtrain cluster events demo", "dtrain cluster events demo --json"};
   command->see_also = {"cluster watch", "cluster status", "cluster health"};
   return command;

@@ -57,7 +57,7 @@ void bind(config::OptionSet& set, PolicyCommand& options) {
   add_names(set, "--kms-key", options.scope.keys, "ARN[,ARN...]",
             "key of `up --kms-key`, with which EBS and EFS may encrypt for the holder (default none); may be repeated");
   set.add("--heal", options.scope.heals,
-          "with --for head or worker: the rights in a cluster that keeps itself, of `up --heal`")
+          "with --for head or worker: the rights in a cluster that repairs itself (`up --heal`)")
       .flag_only = true;
   set.add("--adopt", options.scope.adopts,
           "also the rights of `cluster adopt`, and of `cluster down` for such a cluster: to change the Auto Scaling "
