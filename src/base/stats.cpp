@@ -25,4 +25,11 @@ double interpolated_median(std::vector<double> values) {
   return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
 }
 
+double interpolated_median_without(std::span<const double> ascending, std::size_t index) {
+  DTRAIN_CHECK(ascending.size() > 1 && index < ascending.size(), "a median needs values");
+  const auto other = [&](std::size_t place) { return ascending[place < index ? place : place + 1]; };
+  const std::size_t others = ascending.size() - 1;
+  return (other((others - 1) / 2) + other(others / 2)) / 2;
+}
+
 }  // namespace dtrain

@@ -351,10 +351,6 @@ std::string explain(const Json& event) {
   return kind ? kTellings[static_cast<std::size_t>(*kind)].sentence(event) : by_members(event);
 }
 
-bool begins_job(const Json& event) {
-  return event_kind(event) == EventKind::hosts && member_number(event, "list") == 1;
-}
-
 Weight weight_of(const Json& event) {
   const std::optional<EventKind> kind = event_kind(event);
   return kind ? kTellings[static_cast<std::size_t>(*kind)].weight : Weight::detail;

@@ -11,9 +11,6 @@ namespace dtrain::board {
 // members.
 std::string explain(const Json& event);
 
-// Whether a job begins with this event, for the first time or again: what was under way before it has ended.
-bool begins_job(const Json& event);
-
 // How much an event matters to who looks for the cause of something.
 enum class Weight { detail, change, trouble };
 Weight weight_of(const Json& event);

@@ -13,6 +13,7 @@
 #include <dtrain/base/text.hpp>
 
 #include "explain.hpp"
+#include "plot/plot_run.hpp"
 
 namespace dtrain::board {
 namespace {
@@ -56,15 +57,6 @@ Json recent_speed(const StepLevels& steps) {
   }
   return seconds > 0 ? Json(samples / seconds) : Json();
 }
-
-// The last line has a loss that is no finite number, which the file writes as null.
-bool has_diverged(const StepLevels& steps) {
-  const plot::StepColumn* const loss = steps.tail().find("loss");
-  return loss && !loss->values.empty() && !std::isfinite(loss->values.back());
-}
-
-// A run writes no line of the step at which it ends so; train::Diverged says why it ended.
-bool ended_by_divergence(std::string_view reason) { return reason.find(" is not finite at epoch ") != reason.npos; }
 
 std::string without_quotes(std::string_view value) {
   if (value.size() >= 2 && value.front() == '"') {
@@ -241,7 +233,7 @@ Json Run::row(double now, bool held) const {
   row["samples"] = steps_.tail().samples_seen();
   row["lines"] = std::uint64_t{steps_.size()};
   row["loss"] = last_value(steps_, "loss");
-  row["diverged"] = has_diverged(steps_) || (seen.finished && ended_by_divergence(reason_));
+  row["diverged"] = plot::has_diverged(steps_.tail(), seen.finished ? reason_ : std::string());
   row["accuracy"] = last_value(steps_, "accuracy");
   row["validation_loss"] = number_or_null(validation_loss_);
   row["validation_accuracy"] = number_or_null(validation_accuracy_);

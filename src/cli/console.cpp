@@ -14,6 +14,7 @@
 
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/error_json.hpp>
+#include <dtrain/base/stop.hpp>
 #include <dtrain/elastic/records.hpp>
 
 #include "error_details.hpp"
@@ -76,7 +77,9 @@ std::string with_times(std::string_view lines) {
 
 // As a program ends that knows nothing of SIGPIPE. Returns where the caller of this program ignores the signal.
 void end_by_sigpipe() {
-  if (std::signal(SIGPIPE, SIG_DFL) != SIG_IGN) std::raise(SIGPIPE);
+  if (is_ignored(SIGPIPE)) return;
+  std::signal(SIGPIPE, SIG_DFL);
+  std::raise(SIGPIPE);
 }
 
 }  // namespace

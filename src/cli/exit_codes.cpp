@@ -20,7 +20,7 @@ constexpr ExitCodeMeaning kTable[] = {
     {number(ExitCode::no_progress), "no progress; the same command would fail again"},
     {128 + SIGHUP, "ended by SIGHUP (terminal closed) without a checkpoint"},
     {128 + SIGINT, "ended by SIGINT without a checkpoint"},
-    {128 + SIGPIPE, "ended by SIGPIPE (the reader of the output is gone) without a checkpoint"},
+    {128 + SIGPIPE, "ended by SIGPIPE: the reader of the output is gone; of a training, without a checkpoint"},
     {128 + SIGTERM, "ended by SIGTERM without a checkpoint"},
 };
 

@@ -368,12 +368,11 @@ void resolve(const CommandTree& tree, Command& command) {
   if (!tree.show_config) check_required(command);
 }
 
-// The words of the help where no source gave a value, and the default is none that the field holds.
+// The words of the help where no source gave a value, and the field holds none that a user could choose.
 std::string value_in_force(const config::Option& option) {
-  if (option.source != config::Source::fallback) return option.show();
-  if (option.required) return "";
-  const std::string described = option.described_default();
-  return described.empty() ? option.show() : described;
+  const std::string value = option.show();
+  const bool has_own = option.source != config::Source::fallback || !(option.found_later || value.empty());
+  return has_own || option.required ? value : option.described_default();
 }
 
 void show_config(const CommandTree& tree, const Command& command, Reporter& reporter) {

@@ -116,10 +116,10 @@ void bind_checkpoint_image(OptionSet& set, DataOptions& options) {
   set.add_channels("--rgb-mean", options.augment.mean, "mean of each channel (default the checkpoint's)");
   set.add_channels("--rgb-std", options.augment.std, "standard deviation of each channel (default the checkpoint's)");
   set.add("--resize", options.augment.resize, "PIXELS",
-          "length in pixels to which the shorter edge of each picture is resized first, by a classifier (default the "
-          "checkpoint's)",
+          "for a classifier, pixels of the shorter edge after resizing, before the crop (default the checkpoint's)",
           data::kAugmentRanges.resize);
   bind_checkpoint_views(set, options);
+  for (const char* const name : {"rgb-mean", "rgb-std", "resize", "test-views"}) set.find(name)->found_later = true;
 }
 
 static void bind_colors(OptionSet& set, data::Augment& augment) {

@@ -116,9 +116,10 @@ void add_rates(const FinetuneFacts& facts, int batch, bool head_alone, Choices& 
   choices.add("label-smoothing", "0.1");
 }
 
-void add_augmentation(const nn::Shape& image, Choices& choices) {
+void add_augmentation(const FinetuneFacts& facts, Choices& choices) {
+  const nn::Shape& image = facts.network.image;
   if (image.h <= kSmallImage) {
-    choices.add("pad-size", image.h / 8);
+    choices.add("pad-size", facts.cuts_windows ? 0 : image.h / 8);
   } else {
     choices.add("pad-size", 0);
     choices.add("random-resized-crop", 1);
@@ -182,7 +183,7 @@ std::vector<FinetuneChoice> finetune_choices(const FinetuneFacts& facts) {
   choices.add("num-epochs", epochs);
   add_warmup(facts, fmt::format("{}", epochs / kWarmUpShare), choices);
   add_rates(facts, batch, head_alone, choices);
-  add_augmentation(facts.network.image, choices);
+  add_augmentation(facts, choices);
   return choices.take();
 }
 

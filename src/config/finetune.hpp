@@ -20,8 +20,9 @@ struct FinetuneFacts {
   std::optional<int> epochs = {};
   std::optional<bool> head_alone = {};  // the last layer learns, and no other; of a detector all but the backbone
   std::optional<nn::OptimizerKind> optimizer = {};
-  bool has_rate = false;   // the learning rate
-  bool one_cycle = false;  // a schedule that rises by itself
+  bool has_rate = false;      // the learning rate
+  bool one_cycle = false;     // a schedule that rises by itself
+  bool cuts_windows = false;  // of random size, which would show the padding
 };
 
 // The weight decay of an optimizer that has a usual one, else null.

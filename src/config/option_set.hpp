@@ -49,6 +49,9 @@ struct Option {
   bool flag_only = false;   // neither from the environment nor from a configuration file
   bool hidden = false;      // for dtrain itself: no document names it
   bool by_machine = false;  // the default differs between machines: documents leave it out
+  // Without a choice, what is found decides, such as a checkpoint: the field's value is then none. The help describes
+  // it.
+  bool found_later = false;
   Offers offers = Offers::nothing;
   ValueRange range;  // which numbers the option takes
   // A positional that takes the words that follow `--`, or the other positionals, byte for byte, options or not.
@@ -74,8 +77,7 @@ struct Option {
   char letter() const;             // 'n'; 0: none
   std::string variable() const;    // "DTRAIN_NUM_WORKERS"
   std::string shown_name() const;  // "--num-workers", "PREFIX"
-  // Where the help ends in "(default the newest)", these words: the field's value is none that a user could choose, or
-  // depends on what is found. Empty where the default is the value of the field.
+  // Where the help ends in "(default the newest)", these words; else empty.
   std::string described_default() const;
   // "between 0 and 1", for documents; empty where it says no more than that a count is one.
   std::string shown_range() const;

@@ -67,7 +67,7 @@ bool is_any_address(const std::string& address) {
 }
 
 bool is_link_local(const std::string& address) {
-  const std::optional<in6_addr> parsed = parse_numeric(address);
+  const std::optional<in6_addr> parsed = parse_numeric(address.substr(0, address.find('%')));  // without its card
   return parsed && IN6_IS_ADDR_LINKLOCAL(&*parsed);
 }
 

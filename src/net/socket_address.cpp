@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 
@@ -21,6 +22,20 @@ const sockaddr_in6& as_v6(const sockaddr_storage& storage) { return reinterpret_
 std::string text_of(int family, const void* bytes) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   return ::inet_ntop(family, bytes, text.data(), text.size()) != nullptr ? text.data() : "";
+}
+
+// "%eth0" for its number; empty where there is no such card.
+std::string card_suffix(std::uint32_t number) {
+  std::array<char, IF_NAMESIZE> name{};
+  return ::if_indextoname(number, name.data()) != nullptr ? fmt::format("%{}", name.data()) : "";
+}
+
+using AddressCall = int(int, sockaddr*, socklen_t*);
+SocketAddress address_from(AddressCall& call, int socket) {
+  sockaddr_storage storage{};
+  socklen_t size = sizeof storage;
+  auto* const address = reinterpret_cast<sockaddr*>(&storage);
+  return call(socket, address, &size) == 0 ? SocketAddress(*address) : SocketAddress();
 }
 
 }  // namespace
@@ -44,26 +59,16 @@ SocketAddress::SocketAddress(const sockaddr& address) {
   size_ = size;
 }
 
-SocketAddress SocketAddress::own_of(int socket) {
-  SocketAddress result;
-  result.size_ = sizeof result.storage_;
-  return ::getsockname(socket, reinterpret_cast<sockaddr*>(&result.storage_), &result.size_) == 0 ? result
-                                                                                                  : SocketAddress();
-}
-
-SocketAddress SocketAddress::peer_of(int socket) {
-  SocketAddress result;
-  result.size_ = sizeof result.storage_;
-  return ::getpeername(socket, reinterpret_cast<sockaddr*>(&result.storage_), &result.size_) == 0 ? result
-                                                                                                  : SocketAddress();
-}
+SocketAddress SocketAddress::own_of(int socket) { return address_from(::getsockname, socket); }
+SocketAddress SocketAddress::peer_of(int socket) { return address_from(::getpeername, socket); }
 
 std::string SocketAddress::address() const {
   if (family() == AF_INET) return text_of(AF_INET, &as_v4(storage_).sin_addr);
   if (family() != AF_INET6) return {};
   const in6_addr& six = as_v6(storage_).sin6_addr;
   constexpr std::size_t kV4 = 12;  // where the IPv4 address begins
-  return IN6_IS_ADDR_V4MAPPED(&six) ? text_of(AF_INET, six.s6_addr + kV4) : text_of(AF_INET6, &six);
+  if (IN6_IS_ADDR_V4MAPPED(&six)) return text_of(AF_INET, six.s6_addr + kV4);
+  return text_of(AF_INET6, &six) + (IN6_IS_ADDR_LINKLOCAL(&six) ? card_suffix(as_v6(storage_).sin6_scope_id) : "");
 }
 
 std::uint16_t SocketAddress::port() const {

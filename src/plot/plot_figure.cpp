@@ -36,7 +36,7 @@ std::string subtitle_of(const RunCurves& curves) {
     if (is_full) break;
   }
   return fmt::format("{} of training, workers {}{}", format_duration(std::chrono::duration<double>(curves.seconds)),
-                     crews, curves.diverged ? "; the last loss is not finite" : "");
+                     crews, curves.diverged ? "; it diverged" : "");
 }
 
 }  // namespace

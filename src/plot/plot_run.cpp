@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <ranges>
 
 #include <dtrain/base/event_kind.hpp>
 
@@ -21,9 +22,17 @@ void add_column(const StepColumns& steps, std::string_view name, std::vector<Cur
   }
 }
 
-bool has_diverged(const StepColumns& steps) {
-  const StepColumn* const loss = steps.find("loss");
-  return loss && !loss->values.empty() && !std::isfinite(loss->values.back());
+// Empty where no event says that the training ended, or where it went on after that.
+std::string reason_of_end(const StepColumns& steps, std::span<const Json> events) {
+  constexpr double kSlack = 1;  // seconds by which a line of the last steps may come behind the end
+  double latest = steps.last_time() - kSlack;
+  for (const Json& event : std::views::reverse(events)) {
+    const std::optional<EventKind> kind = event_kind(event);
+    const double at = parse_time(event.find_text("time")).value_or(0);
+    if (kind == EventKind::finish) return at >= latest ? event.find_text("reason") : std::string();
+    if (kind != EventKind::goodput) latest = std::max(latest, at);  // goodput is a sum of what has ended
+  }
+  return {};
 }
 
 class EventReader {
@@ -94,12 +103,19 @@ class EventReader {
 
 }  // namespace
 
+bool has_diverged(const StepColumns& steps, std::string_view reason) {
+  const StepColumn* const loss = steps.find("loss");
+  if (loss && !loss->values.empty() && !std::isfinite(loss->values.back())) return true;
+  // The words of every train::Diverged, which src/train/loop/generation.cpp puts together; jobs say the host before it.
+  return reason.find(" is not finite at epoch ") != reason.npos;
+}
+
 RunCurves curves_of(const StepColumns& steps, std::span<const Json> events) {
   RunCurves curves;
   add_column(steps, "speed", curves.speed);
   add_column(steps, "loss", curves.loss);
   add_column(steps, "accuracy", curves.accuracy);
-  curves.diverged = has_diverged(steps);
+  curves.diverged = has_diverged(steps, reason_of_end(steps, events));
   curves.epochs = steps.most_epochs();
   const TrainingClock& clock = steps.clock();
   EventReader reader(curves);

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <dtrain/base/json.hpp>
@@ -40,8 +41,13 @@ struct RunCurves {
   std::vector<Crew> crews;
   double seconds = 0;  // of all of it; the time between a stop and --resume does not count
   double epochs = 0;
-  bool diverged = false;  // the loss of the last line is not finite
+  bool diverged = false;
 };
+
+// Whether the training ran into numbers that are not finite: its last line has such a loss, which the file writes as
+// null, or it ended by one, and then it wrote no line of that step. `reason`: that of its finish event, empty for one
+// that has not ended.
+bool has_diverged(const StepColumns& steps, std::string_view reason);
 
 // `steps` of steps.jsonl, `events` of events.jsonl. Events that say nothing of it are passed over.
 RunCurves curves_of(const StepColumns& steps, std::span<const Json> events);

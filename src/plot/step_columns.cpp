@@ -179,6 +179,7 @@ void StepColumns::add_line(std::string_view line, std::uint64_t end) {
   last_time_ = *place.time;
   if (place.begins) {
     clock_.begins(*place.time);
+    open_epoch_.reset();
     return drop();
   }
   clock_.passes(*place.time);
@@ -195,7 +196,9 @@ void StepColumns::add_line(std::string_view line, std::uint64_t end) {
   ends_.push_back(end);
   begins_.push_back(begins);
   for (StepColumn& column : columns_) column.values.resize(row + 1, kNone);
-  if (counted && place.step + 1 >= place.steps && is_rest()) join_rest();
+  const bool joins = counted && open_epoch_ == place.epoch && place.step + 1 >= place.steps && is_rest();
+  if (joins) join_rest();
+  open_epoch_ = counted && !joins ? std::optional(place.epoch) : std::nullopt;
 }
 
 // Whether the last row has far fewer samples than the one before it, and the same values.

@@ -48,7 +48,7 @@ struct StepColumn {
 
 // Columns are equally long; a line that lacks a value has NaN there. The line that an epoch's end cut off after far
 // fewer samples than the line before it has no row of its own: so few samples say nothing, but would stand in a picture
-// as a curve that falls to 0. It is a part of the row before it.
+// as a curve that falls to 0. It is a part of the row before it, if that is of the same epoch and start.
 class StepColumns {
  public:
   // Lines, oldest first, without their last newline or with it. What is no such line is passed over. `offset`: of the
@@ -91,6 +91,7 @@ class StepColumns {
   std::vector<std::uint64_t> ends_;
   std::vector<std::uint32_t> begins_;
   std::vector<StepColumn> columns_;
+  std::optional<double> open_epoch_;  // of the last row, if the line that ends this epoch may become a part of it
   std::size_t dropped_ = 0;
   double most_epochs_ = 0, last_time_ = 0;
   std::uint64_t samples_seen_ = 0;

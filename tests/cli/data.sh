@@ -226,9 +226,13 @@ check "verify names a label that is no class" says "half.rec: has labels that no
 check "which is no damage of the file" says "correct the list"
 run data ls half
 check "ls shows it as it is" answers_line '^label +1.5 +1 '
+printf oops | dd of=half.rec bs=1 seek="$(awk 'NR == 2 { print $2 }' half.idx)" conv=notrunc 2>/dev/null
+run data verify half --limit 1
+check "damage counts more, also behind the problems that are listed" says "half.rec: damaged, first at offset"
 printf x | dd of=whole.rec bs=1 seek=32 conv=notrunc 2>/dev/null
 run data verify whole
 check "verify says how a damaged file is made again" says "with --force"
+check "and what --force does after an interrupted run" says "only finishes that run's set"
 run data pack many --out whole --train-ratio 1 --force
 check "which is so" says_not "already there"
 run data verify whole

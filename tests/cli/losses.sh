@@ -62,18 +62,20 @@ check "a file that is not there is named" says "none.csv"
 check "and refused" bash -c "! [ $code -eq 0 ]"
 run train "${small_training[@]}" --num-epochs 1 --bce-target-thresh 0.2
 check "a threshold needs --bce-loss" says "--bce-target-thresh: softmax cross-entropy takes targets as they are"
-for targets in "0.94 0.1 0" "0.91 0.1 0" "0.009 0.1 1"; do
+for targets in "0.94 0.1 0" "0.91 0.1 0" "0.01 0.1 1" "0.009 0.1 1"; do
   read -r threshold smoothing whole <<<"$targets"
   run train "${small_training[@]}" --num-epochs 0 --num-classes 10 --bce-loss --bce-target-thresh "$threshold" --label-smoothing "$smoothing"
   check "a threshold of $threshold beside a smoothing of $smoothing is refused" exits 2
   check "it says why" says "--bce-target-thresh $threshold: with 10 classes and --label-smoothing $smoothing, targets are 0.01 to 0.91, and all of them would become $whole"
-  check "and what works" says "give a share from 0.01 up to, but without, 0.91; or 1"
+  check "and what works" says "give a share between 0.01 and 0.91; or 1"
 done
 run train "${small_training[@]}" --num-epochs 0 --num-classes 10 --bce-loss --bce-target-thresh 0.2 --label-smoothing 0.1
 check "one between the targets is taken" exits 0
 check "it says that nothing is smoothed" says "warning: --label-smoothing has no effect beside --bce-target-thresh"
 run train "${small_training[@]}" --num-epochs 0 --num-classes 10 --bce-loss --bce-target-thresh 0.2 --label-smoothing 0.1 --mixup 0.2
 check "but where images are mixed" says_not "warning: --label-smoothing"
+run train "${small_training[@]}" --num-epochs 1 --num-classes 10 --bce-loss --checkpoint-format mxnet --model-prefix m/sigmoid
+check "MXNet's files know no sigmoid, which is said" says "warning: MXNet's symbol ends in a softmax"
 run train "${small_training[@]}" --num-epochs 1 --focal-gamma -1
 check "a focal gamma below 0 is refused" exits 2
 finish

@@ -51,6 +51,8 @@ check "a training that begins again begins its records again" json m/b-run/steps
 run train "${small_training[@]}" --num-epochs 1 --lr 1e30 --model-prefix m/bad
 check "a training that fails says so" exits 1
 check "in its records, too" json m/bad-run/events.jsonl 'd["event"] == "finish" and d["exit_code"] == 1 and "not finite" in d["reason"]'
+run plot m/bad --out bad.svg --json
+check "and its picture" json out 'd["runs"][0]["diverged"] and d["runs"][0]["loss"] is None'
 
 run plot m/a --out a.png
 check "plot finds the records of a prefix" exits 0

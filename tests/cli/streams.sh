@@ -15,13 +15,16 @@ check "with a checkpoint" bash -c 'ls m/unread-*.json >/dev/null'
 code=${PIPESTATUS[0]}
 check "without --model-prefix it ends by the signal" exits 141
 # A negative number is the signal that ended it.
-unread=$(/usr/bin/python3 -c 'import os, subprocess, sys
+closed='import os, subprocess, sys
 read_end, write_end = os.pipe()
 os.close(read_end)
-print(subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=write_end, stderr=open("err", "w")).returncode)' \
-  "$DTRAIN" train --kube-print --launcher kubernetes --kube-image x --model-prefix m/a)
+print(subprocess.run(sys.argv[2:], stdin=subprocess.DEVNULL, stdout=write_end, stderr=open("err", "w"),
+                     restore_signals=sys.argv[1] == "True").returncode)'
+unread=$(/usr/bin/python3 -c "$closed" True "$DTRAIN" train --kube-print --launcher kubernetes --kube-image x --model-prefix m/a)
 check "so does a command whose output has no reader from the start" same "$unread" -13
 check "without a word" silent_on err
+unread=$(/usr/bin/python3 -c "$closed" False "$DTRAIN" help configuration)  # Python ignores SIGPIPE
+check "where SIGPIPE is ignored, it is an error" same "$unread" 1
 run help exit-codes
 check "the exit codes name it" answers_line '^ *141  ended by SIGPIPE'
 

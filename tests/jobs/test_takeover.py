@@ -47,6 +47,17 @@ def test_kill_the_launcher(world: World):
     assert job.record()["exit_code"] == 75
 
 
+def test_a_successor_keeps_the_folder_of_the_user(world: World):
+    """The folder in which the user began the job is not there for the next coordinator: its record names it still."""
+    began = world.folder.resolve() / "began"
+    began.mkdir()
+    job = world.job(hosts=3).start(folder=began).wait_running()
+    began.rename(world.folder / "moved")
+    lose_coordinator(job, 2)
+    assert job.record()["started_in"] == str(began)
+    world.run("stop", "--job-dir", job.folder)
+
+
 def test_stop_at_a_takeover(world: World):
     """A stop that waits for the next coordinator ends the job as soon as that leads: its records lack nothing."""
     job = world.job(hosts=3).start().wait_running().wait_steps(25)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import hashlib
+import ipaddress
 import json
 import os
 import pathlib
@@ -127,10 +128,11 @@ class Job:
 
     # Life.
 
-    def start(self, *more) -> Job:
+    def start(self, *more, folder: pathlib.Path | None = None) -> Job:
+        """`folder`: in which the command runs."""
         (self.world.folder / f"{self.name}.hosts").write_text("".join(f"{host}\n" for host in self.hosts))
         with open(self.log_path, "ab") as log, open(self.world.folder / f"{self.name}.out", "ab") as out:
-            self.process = subprocess.Popen(self.world.command([*self.arguments, *more]), cwd=self.world.folder,
+            self.process = subprocess.Popen(self.world.command([*self.arguments, *more]), cwd=folder or self.world.folder,
                                             env=self.world.environment, stdin=subprocess.DEVNULL, stdout=out, stderr=log)
         return self
 
@@ -323,6 +325,16 @@ def children(pid: int) -> list[int]:
     return found
 
 
+def address_in(text: str) -> str:
+    """An address of /proc/net/tcp or tcp6, whose words of four bytes stand the wrong way round. A socket of IPv6 takes
+    connections of IPv4 as well: such an address is told as that of IPv4."""
+    words = [bytes.fromhex(text[i:i + 8])[::-1] for i in range(0, len(text), 8)]
+    address = ipaddress.ip_address(b"".join(words))
+    if address.version == 4:
+        return str(address)
+    return "0.0.0.0" if address.is_unspecified else str(address.ipv4_mapped or address)
+
+
 def listening_places(pids: list[int]) -> set[tuple[str, int]]:
     """(address, port) of all TCP ports that these processes listen on, each in its own network namespace."""
     places = set()
@@ -335,14 +347,15 @@ def listening_places(pids: list[int]) -> set[tuple[str, int]]:
                 continue
             if target.startswith("socket:["):
                 inodes.add(target[8:-1])
-        try:
-            lines = pathlib.Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]
-        except OSError:
-            continue
-        for fields in map(str.split, lines):
-            if fields[3] == "0A" and fields[9] in inodes:
-                address, port = fields[1].split(":")
-                places.add((socket.inet_ntoa(bytes.fromhex(address)[::-1]), int(port, 16)))
+        for table in ("tcp", "tcp6"):
+            try:
+                lines = pathlib.Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]
+            except OSError:
+                continue
+            for fields in map(str.split, lines):
+                if fields[3] == "0A" and fields[9] in inodes:
+                    address, port = fields[1].split(":")
+                    places.add((address_in(address), int(port, 16)))
     return places
 
 

@@ -136,6 +136,13 @@ inline std::optional<EventKind> event_kind(const Json& event) {
   return event.is_object() ? enum_value(kEventKindNames, event.find_text("event")) : std::nullopt;
 }
 
+// Whether a job begins with this event, for the first time or again: what was under way before it is over. The list
+// with which a job begins names all of its hosts.
+inline bool begins_job(const Json& event) {
+  const Json* const list = event_kind(event) == EventKind::hosts ? event.find("list") : nullptr;
+  return list && list->is_number() && list->as_number() == 1;
+}
+
 // Whether the event says that a host did not pass the admission check: it names no worker.
 inline bool is_host_refusal(const Json& event) {
   if (event_kind(event) != EventKind::failed) return false;

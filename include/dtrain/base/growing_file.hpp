@@ -21,11 +21,12 @@ class GrowingFile {
   // written after others filled it, and are not lost with this process. Returned at the end of this object.
   void reserve(std::uint64_t bytes);
   // Throws Error when not all of it is written: the rest is kept, up to `kKept` bytes in all; what exceeds them is
-  // lost. sync: it is on disk when this returns; after a failure, when catch_up() or the next append() has written it.
+  // lost. sync: it is on disk when this returns; after a failure to write, when catch_up() or the next append()
+  // returns. After a failure to sync these try again, but what the system dropped from its memory by then may be lost.
   void append(std::string_view text, bool sync = false);
-  // Tries to write what is kept; throws Error as append() does.
+  // Tries to write what is kept, and to sync what must be on disk; throws Error as append() does.
   void catch_up();
-  bool is_behind() const { return !kept_.empty(); }
+  bool is_behind() const { return !kept_.empty() || sync_owed_; }
   const Path& path() const { return path_; }
   bool ends_within_a_line() const { return ends_within_a_line_; }  // when it was opened
 

@@ -1,6 +1,7 @@
 // Order statistics of measured values.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -14,5 +15,8 @@ double median(std::vector<double> values);
 
 // The mean of the two middle values where their number is even.
 double interpolated_median(std::vector<double> values);
+
+// The same of all values but the one at `index`. There are at least two, and they must be sorted: it takes no time.
+double interpolated_median_without(std::span<const double> ascending, std::size_t index);
 
 }  // namespace dtrain

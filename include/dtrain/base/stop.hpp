@@ -21,6 +21,7 @@ void watch_stop_signal(int signal);
 // signal only. SIGPIPE of other files is ignored then, and all of it where the process was started so. Programs that
 // this process starts get the default again.
 void watch_for_lost_reader();
+bool is_ignored(int signal);  // by this process
 // The first signal that came, or 0; and how many did. Safe from any thread.
 int stop_signal();
 int stop_signals();

@@ -45,6 +45,8 @@ struct CocoSet {
 // DataError for what is no such file, and for two images or categories of one id. An annotation that cannot be read
 // has a fault. One without a box gets that around its mask, where masks are read.
 CocoSet read_coco(std::string_view text, const std::string& source, bool masks);
+// The same for those who need boxes alone: reads "segmentation" only of annotations without a box.
+CocoSet read_coco_boxes(std::string_view text, const std::string& source);
 // The same without the objects, also of a file that has no annotations, as those of COCO's test images.
 CocoSet read_coco_names(std::string_view text, const std::string& source);
 

@@ -164,9 +164,10 @@ struct PackResult {
 // threads. A run that was stopped at any point, also by kill -9, is taken up by the same call; PREFIX.pack.json says
 // what is done. Files of other content, or of an earlier set of the prefix, stay where they are, unless `force`:
 // nothing is packed then. With `force` the earlier set goes once the new one is whole, and a set that was finished is
-// made again. Parts that a stopped run of this prefix left with other content go before, unless a process writes them.
-// Files that the pictures come from are never replaced, but for a set of one file made from itself. Throws UsageError,
-// DataError (the source), Error (disk; another run that writes the same files).
+// made again; one that was interrupted is finished, and what was complete of it stays. Parts that a stopped run of this
+// prefix left with other content go before, unless a process writes them. Files that the pictures come from are never
+// replaced, but for a set of one file made from itself. Throws UsageError, DataError (the source), Error (disk; another
+// run that writes the same files).
 PackResult pack(const PackOptions& options);
 
 }  // namespace dtrain::data

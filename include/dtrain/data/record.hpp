@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -122,6 +123,7 @@ struct VerifyReport {
   std::size_t problem_count = 0;          // 0: the file is good
   std::size_t index_problems = 0;         // of these, where the .idx does not fit the records
   std::vector<VerifyProblem> problems;    // the first `limit` of them by offset
+  std::optional<VerifyProblem> damage;    // the first that is damage, also behind these
 };
 // Checks frame, header, index entry, decodability, the only label and the geometry of boxes and masks of every record,
 // on all processors. After a damaged frame it goes on at the next one. Damage is reported, not thrown; throws Error

@@ -14,7 +14,7 @@ constexpr const char* kAnyAddress = "0.0.0.0";
 bool is_loopback(const std::string& address);
 // 0.0.0.0 or ::, which a listener binds to be reached at all addresses of its machine.
 bool is_any_address(const std::string& address);
-// An IPv6 address that means something only together with a network card: fe80::/10.
+// An IPv6 address that means something only together with a network card: fe80::/10, also with the card: fe80::1%eth0.
 bool is_link_local(const std::string& address);
 bool is_numeric(const std::string& address);  // an IPv4 or IPv6 address
 bool is_ipv4(const std::string& address);     // as four numbers

@@ -22,7 +22,7 @@ class SocketAddress {
   socklen_t size() const { return size_; }
   int family() const { return storage_.ss_family; }
 
-  // Without port and brackets; IPv4 in IPv6 as IPv4. Empty for other families.
+  // Without port and brackets; IPv4 in IPv6 as IPv4; a link-local one with its card. Empty for other families.
   std::string address() const;
   std::uint16_t port() const;  // 0 for other families
 

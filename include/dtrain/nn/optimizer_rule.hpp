@@ -48,8 +48,8 @@ struct NewtonSchulz {
 //   rmsprop  v = b2*v+(1-b2)g²; w -= f*lr * g/sqrt(v+epsilon)                                (MXNet's RMSProp)
 //   adagrad  v = v+g², g without decay; w -= lr*(f*g/sqrt(v+epsilon) + wd*w)                 (MXNet's AdaGrad)
 //   lamb   m and v as adamw; u = m^/(sqrt(v^)+epsilon) + wd*w; w -= f*lr*|w|/|u| * u, each tensor with its own norms,
-//          1 instead of |w|/|u| where one of them is 0; biases, gammas and betas have neither wd nor |w|/|u|
-//          (You et al. 2020, timm's Lamb)
+//          1 instead of |w|/|u| where one of them is 0; biases, gammas and betas have neither wd nor |w|/|u|,
+//          as timm's Lamb, where weights without wd have no |w|/|u| either      (You et al. 2020)
 //   lars   r = kTrust*|w|/(|g| + wd*|w| + epsilon), g without f and decay; m = momentum*m - lr*r*g; w += m. r is 1 for
 //          biases, gammas and betas, and where |w| or |g| is 0                              (You et al. 2017, MXNet's
 //          LARS)

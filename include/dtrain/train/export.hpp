@@ -16,6 +16,8 @@ std::vector<Path> export_safetensors(const Checkpoint& checkpoint, const Path& f
 // PREFIX-symbol.json and PREFIX-0001.params as MXNet 1.x loads them.
 std::vector<Path> export_mxnet(const Checkpoint& checkpoint, const Path& prefix, std::uint32_t epoch);
 std::vector<Path> mxnet_export_files(const Path& prefix, std::uint32_t epoch);  // that it writes
+// What is lost there of a network with this loss; empty: nothing.
+std::string lost_in_mxnet(const nn::SoftmaxLoss& loss);
 // The newest .params of the prefix, besides that of `epoch`, to which the symbol that is there belongs, where that is
 // another network than the checkpoint's: export_mxnet() would take it away from them. nullopt: none.
 std::optional<Path> params_of_other_network(const Checkpoint& checkpoint, const Path& prefix, std::uint32_t epoch,

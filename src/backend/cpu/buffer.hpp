@@ -22,9 +22,7 @@ class Buffer {
   explicit Buffer(std::size_t bytes) : bytes_(aligned(bytes)) {
     if (bytes_ == 0) return;
     data_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, bytes_)));
-    if (!data_)
-      throw Error("memory is short: cannot reserve " + format_bytes(bytes_),
-                  "raise setting 'logical-shards', which leaves the batch as it is, or use a smaller batch");
+    if (!data_) throw Error("memory is short: cannot reserve " + format_bytes(bytes_), "use a smaller batch");
   }
   std::byte* data() const { return data_.get(); }
   template <typename T>

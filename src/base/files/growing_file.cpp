@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
 #include <dtrain/base/descriptor_io.hpp>
 #include <dtrain/base/error.hpp>
@@ -72,11 +71,12 @@ void GrowingFile::catch_up() {
     fail("write", path_, error);
   }
   reserve_ahead();
-  if (std::exchange(sync_owed_, false)) sync();
+  if (sync_owed_) sync();
 }
 
 void GrowingFile::sync() {
   if (::fdatasync(file_.get()) != 0 && errno != EINVAL) fail("sync", path_, errno);
+  sync_owed_ = false;
 }
 
 }  // namespace dtrain

@@ -68,12 +68,12 @@ void place_descriptors(const Plan& plan) {
 }
 
 void reset_signals(const Spawn& child) {
+  const bool spared = child.group == Spawn::Group::inherit;
   struct sigaction action {};
-  action.sa_handler = SIG_DFL;
-  for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &action, nullptr);
-  if (child.group == Spawn::Group::inherit) {
-    action.sa_handler = SIG_IGN;
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
+  for (int signal = 1; signal < NSIG; ++signal) {
+    const bool ignored = spared && (signal == SIGINT || signal == SIGTERM || signal == SIGHUP);
+    action.sa_handler = ignored ? SIG_IGN : SIG_DFL;
+    ::sigaction(signal, &action, nullptr);
   }
   sigset_t none;
   ::sigemptyset(&none);
@@ -96,6 +96,19 @@ void reset_signals(const Spawn& child) {
   close_others(plan);
   ::execve(child.executable.c_str(), plan.arguments.data(), plan.environment.data());
   give_up(plan);
+}
+
+// Signals wait in the child until reset_signals(): it must run no handler of the parent.
+pid_t fork_without_signals() {
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const pid_t process = ::fork();
+  if (process == 0) return 0;
+  const int error = errno;
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  return process;
 }
 
 // 0 once the program runs: the pipe closes on exec. Else the error that the child met.
@@ -122,7 +135,7 @@ std::string hint_for(int error, const Path& program) {
 pid_t spawn(const Spawn& child) {
   Pipe report = make_pipe();
   Plan plan{.child = child, .report = report.write_end.get()};
-  const pid_t process = ::fork();
+  const pid_t process = fork_without_signals();
   if (process == 0) become_child(plan);
   if (process < 0) throw Error(fmt::format("cannot start a process: {}", std::strerror(errno)));
   report.write_end = FileDescriptor();

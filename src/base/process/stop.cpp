@@ -72,13 +72,13 @@ void remember_if_unread(int signal) {
   errno = error;
 }
 
+}  // namespace
+
 bool is_ignored(int signal) {
   struct sigaction action {};
   sigaction(signal, nullptr, &action);
   return action.sa_handler == SIG_IGN;
 }
-
-}  // namespace
 
 void watch_stop_signals(int heard) {
   limit = heard;

@@ -129,17 +129,31 @@ class HeadSession {
   void connect(const HeadEndpoint& endpoint) {
     try {
       channel_ = net::connect_channel(loop_, head_, endpoint.port, endpoint.token, kDeadline);
+      loop_.post([this] { begin(); });
     } catch (const std::exception& error) {
       lost_ = error.what();
-      return loop_.stop();
+      loop_.stop();
     }
-    loop_.post([this] {
-      channel_->listen({.on_frame = [this](const std::string& frame) { hear(frame); },
-                        .on_close = [this](const std::string& reason) { lose(reason); }});
-      channel_->send(Json::object({{"ask", "register"}, {"node", to_json(facts_)}}).dump());
-      tick();
-      beat();
-      reports_ = std::jthread([this](const std::stop_token& stop) { report(stop); });
+  }
+
+  void begin() {
+    channel_->listen({.on_frame = [this](const std::string& frame) { hear(frame); },
+                      .on_close = [this](const std::string& reason) { lose(reason); }});
+    channel_->send(Json::object({{"ask", "register"}, {"node", to_json(facts_)}}).dump());
+    tick();
+    beat();
+    reports_ = thread_of([this](const std::stop_token& stop) { report(stop); });
+  }
+
+  // Notes what the body throws, which would end the process.
+  template <typename Body>
+  std::jthread thread_of(Body body) {
+    return std::jthread([this, body = std::move(body)](const std::stop_token& stop) {
+      try {
+        body(stop);
+      } catch (const std::exception& error) {
+        note(error.what());
+      }
     });
   }
 
@@ -178,7 +192,7 @@ class HeadSession {
     checks_.push_back({round, std::chrono::system_clock::now(), std::chrono::steady_clock::now()});
     if (checks_.size() > 1) return;
     try {
-      check_ = std::jthread([this] { look_for_check(); });
+      check_ = thread_of([this](const std::stop_token&) { look_for_check(); });
     } catch (const std::system_error& error) {
       note(no_thread("that checks this machine", error).what());
       checks_.clear();
@@ -251,7 +265,7 @@ class HeadSession {
   void start(const std::string& join, std::int64_t number) {
     const auto place = starts_.emplace(starts_.end());
     try {
-      *place = std::jthread([this, place, join, number] {
+      *place = thread_of([this, place, join, number](const std::stop_token&) {
         answer_start(number, start_agent(join, options_.order.login));
         loop_.post([this, place] { starts_.erase(place); });
       });

@@ -134,9 +134,11 @@ void refuse_equal_ids(const std::vector<CocoPicture>& pictures) {
   }
 }
 
+enum class MasksOf { none, objects_without_box, all };
+
 class ObjectReader {
  public:
-  ObjectReader(const CocoSet& set, bool masks) : set_(set), masks_(masks) {
+  ObjectReader(const CocoSet& set, MasksOf masks) : set_(set), masks_(masks) {
     for (const CocoPicture& picture : set.pictures) pictures_.emplace(picture.id, &picture);
   }
 
@@ -165,7 +167,7 @@ class ObjectReader {
     const Json* const bbox = member_of(json, "bbox");
     if (bbox) annotation.box = coco_box(*bbox);
     annotation.crowd = member_of(json, "iscrowd") && coco_whole(json, "iscrowd") != 0;
-    if (masks_) read_mask(json, object);
+    if (masks_ == MasksOf::all || (masks_ == MasksOf::objects_without_box && !bbox)) read_mask(json, object);
     if (!bbox) annotation.box = box_around_mask(json, annotation);
     annotation.area = member_of(json, "area") ? coco_real(json, "area") : annotation.box.area();
   }
@@ -188,7 +190,7 @@ class ObjectReader {
   }
 
   const CocoSet& set_;
-  bool masks_;
+  MasksOf masks_;
   std::unordered_map<std::int64_t, const CocoPicture*> pictures_;
 };
 
@@ -203,17 +205,25 @@ CocoSet read_names(const Lists& lists, const std::string& source) {
   return set;
 }
 
-void read_objects(const Lists& lists, const std::string& source, bool masks, CocoSet& set) {
+void read_objects(const Lists& lists, const std::string& source, MasksOf masks, CocoSet& set) {
   constexpr std::array<std::string_view, 1> kMasks{"segmentation"};
-  set.objects =
-      parse_all<CocoObject>(lists.annotations, source, masks ? std::span<const std::string_view>() : std::span(kMasks),
-                            ObjectReader(set, masks));
+  const auto without = masks == MasksOf::none ? std::span(kMasks) : std::span<const std::string_view>();
+  set.objects = parse_all<CocoObject>(lists.annotations, source, without, ObjectReader(set, masks));
 }
 
 [[noreturn]] void refuse(const DataError& error, const std::string& source) {
   const std::string what = error.what();
   throw DataError(what.starts_with(source) ? what : fmt::format("{}: {}", source, what),
                   error.hint().empty() ? kWhatItHolds : error.hint());
+}
+
+CocoSet read_set(std::string_view text, const std::string& source, MasksOf masks) try {
+  const Lists lists = find_lists(text, source, true);
+  CocoSet set = read_names(lists, source);
+  read_objects(lists, source, masks, set);
+  return set;
+} catch (const DataError& error) {
+  refuse(error, source);
 }
 
 }  // namespace
@@ -235,13 +245,12 @@ std::vector<std::string_view> coco_elements(std::string_view text, const std::st
   return elements;
 }
 
-CocoSet read_coco(std::string_view text, const std::string& source, bool masks) try {
-  const Lists lists = find_lists(text, source, true);
-  CocoSet set = read_names(lists, source);
-  read_objects(lists, source, masks, set);
-  return set;
-} catch (const DataError& error) {
-  refuse(error, source);
+CocoSet read_coco(std::string_view text, const std::string& source, bool masks) {
+  return read_set(text, source, masks ? MasksOf::all : MasksOf::none);
+}
+
+CocoSet read_coco_boxes(std::string_view text, const std::string& source) {
+  return read_set(text, source, MasksOf::objects_without_box);
 }
 
 CocoSet read_coco_names(std::string_view text, const std::string& source) try {

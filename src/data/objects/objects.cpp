@@ -52,7 +52,7 @@ Annotation object_of_labels(std::span<const float> numbers, std::uint64_t id, in
   for (const float value : numbers) {
     if (!std::isfinite(value)) throw DataError(fmt::format("the box {} holds {}", id, value));
   }
-  if (numbers[0] != std::floor(numbers[0]) || std::abs(numbers[0]) > static_cast<float>(1 << 24))
+  if (numbers[0] != std::floor(numbers[0]) || std::abs(numbers[0]) > kLargestBoxClass)
     throw DataError(fmt::format("the box {} is of class {}, which is no whole number", id, numbers[0]));
   object.id = id;
   object.label = static_cast<std::int32_t>(numbers[0]);
@@ -150,6 +150,7 @@ std::optional<std::string> fault_of_row(std::span<const float> row) {
     return "its class or box holds what is no number";
   if (row[0] != std::floor(row[0])) return "its class is no whole number";
   if (row[0] < 0) return std::nullopt;
+  if (row[0] > kLargestBoxClass) return "its class is too large";
   std::optional<std::string> fault = fault_of(object_of_labels(numbers, 0, 1, 1), 1, 1);
   if (!fault && std::ranges::any_of(sides, [](float side) { return std::abs(side) > kMostOfPicture; }))
     fault = "its box is far larger than the picture";

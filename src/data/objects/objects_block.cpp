@@ -184,10 +184,9 @@ std::vector<std::span<const float>> box_rows(std::span<const float> labels) {
 }
 
 std::vector<std::int32_t> box_classes(std::span<const float> labels) {
-  constexpr float kMostClasses = 1 << 24;
   std::vector<std::int32_t> classes;
   for (const std::span<const float> row : box_rows(labels)) {
-    if (row[0] >= 0 && row[0] < kMostClasses) classes.push_back(static_cast<std::int32_t>(row[0]));
+    if (row[0] >= 0 && row[0] <= kLargestBoxClass) classes.push_back(static_cast<std::int32_t>(row[0]));
   }
   return classes;
 }

@@ -10,6 +10,7 @@ namespace dtrain::data {
 
 inline constexpr std::string_view kObjectsMagic = "DTOB";
 inline constexpr std::uint32_t kMostObjectsSide = 65500;  // pixels of an annotated picture
+inline constexpr float kLargestBoxClass = 1 << 24;        // in labels: floats hold every whole number up to it
 bool begins_objects(ByteView bytes);
 // Of the picture that was annotated, without a look at its objects or the checksum. Throws DataError.
 ScaledSize annotated_size(ByteView block);

@@ -10,12 +10,25 @@
 namespace dtrain::data {
 
 float stored_label(double number) {
-  constexpr double kLargest = 1 << 24;  // floats hold every whole number up to it
-  if (std::abs(number) > kLargest) {
-    throw DataError(fmt::format("a record cannot hold the label {}, only whole numbers up to {}", number, kLargest),
+  const auto label = static_cast<float>(number);
+  if (number == std::floor(number) && static_cast<double>(label) != number) {
+    throw DataError(fmt::format("the label {} would become {} in a record", number, static_cast<double>(label)),
                     "number the classes from 0");
   }
-  return static_cast<float>(number);
+  return label;
+}
+
+std::vector<float> stored_labels(std::span<const double> numbers) {
+  std::vector<float> labels;
+  for (const double number : numbers) {
+    const auto label = static_cast<float>(number);
+    labels.push_back(std::isfinite(label) ? label : stored_label(number));  // throws
+  }
+  if (numbers.size() == 1) stored_label(numbers.front());
+  if (!has_boxes(labels)) return labels;
+  const auto width = static_cast<std::size_t>(labels[1]);
+  for (auto at = static_cast<std::size_t>(labels[0]); at < numbers.size(); at += width) stored_label(numbers[at]);
+  return labels;
 }
 
 void leave_out_bad_boxes(PackItem& item, PackList& list) {

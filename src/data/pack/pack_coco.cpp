@@ -164,7 +164,8 @@ std::optional<CocoLabels> parse_coco_labels(std::string_view name) {
 }
 
 PackList parse_coco(std::string_view text, const Path& json, const Path& root, CocoLabels labels) {
-  CocoSet set = read_coco(text, json.string(), true);
+  const bool boxes = labels == CocoLabels::boxes;
+  CocoSet set = boxes ? read_coco(text, json.string(), true) : read_coco_boxes(text, json.string());
   CocoPlace place = place_pictures(root, set.pictures);
   PackList list;
   list.root = std::move(place.root);
@@ -172,9 +173,9 @@ PackList parse_coco(std::string_view text, const Path& json, const Path& root, C
   list.lost_hint = std::move(place.lost_hint);
   try {
     refuse_equal_files(set.pictures);
-    if (labels == CocoLabels::boxes) read_missing_sizes(list.root, set.pictures);
+    if (boxes) read_missing_sizes(list.root, set.pictures);
     list_pictures(set, labels, list);
-    if (labels == CocoLabels::boxes) skip_unlisted(root, set, list);
+    if (boxes) skip_unlisted(root, set, list);
   } catch (const DataError& error) {
     throw DataError(fmt::format("{}: {}", json.string(), error.what()), error.hint());
   }

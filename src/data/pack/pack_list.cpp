@@ -254,15 +254,17 @@ PackList parse_list(std::string_view text, const Path& lst, const Path& root) {
     const auto id = parse_integer(parts.front());
     PackItem item{static_cast<std::uint64_t>(id.value_or(0)), {}, parts.back()};
     bool good = parts.size() >= 3 && id && *id >= 0 && !item.file.empty();
+    std::vector<double> labels;
     for (std::size_t i = 1; good && i + 1 < parts.size(); ++i) {
       const auto label = parse_number(parts[i]);
       good = label.has_value();
-      if (good) read_line(lst, number, [&] { item.labels.push_back(stored_label(*label)); });
+      labels.push_back(label.value_or(0));
     }
     if (!good) {
       throw DataError(fmt::format("{}: line {}: not \"id<TAB>label...<TAB>file\"", lst.string(), number),
                       "one picture a line, with tabs between");
     }
+    read_line(lst, number, [&] { item.labels = stored_labels(labels); });
     leave_out_bad_boxes(item, list);
     list.items.push_back(std::move(item));
     lines.push_back(number);

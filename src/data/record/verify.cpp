@@ -188,6 +188,8 @@ class Verifier {
     }
     std::stable_sort(problems_.begin(), problems_.end(),
                      [](const VerifyProblem& a, const VerifyProblem& b) { return a.offset < b.offset; });
+    const auto damage = std::ranges::find_if(problems_, &VerifyProblem::is_damage);
+    if (damage != problems_.end()) report.damage = *damage;
     problems_.resize(std::min(problems_.size(), limit));
     report.problems = std::move(problems_);
     return report;

@@ -24,8 +24,6 @@ namespace {
 using namespace std::chrono_literals;
 // Time for a worker to write its stacks before it is killed.
 constexpr auto kDumpTime = 300ms;
-// Time after the end of the process for the rest of its messages and output.
-constexpr auto kDrainTime = 1000ms;
 // Interval of looks at a process where the kernel has no pidfd_open (before Linux 5.3) or no descriptor is left.
 constexpr auto kPoll = 20ms;
 constexpr std::size_t kChunk = 64 << 10;
@@ -166,7 +164,7 @@ bool WorkerProcess::reap() {
   reaped_ = true;
   exited_.exit_code = end.code;
   exited_.signal = end.signal;
-  loop_.after(kDrainTime, [self = shared_from_this()] { self->finish(); });
+  loop_.after(drain_, [self = shared_from_this()] { self->finish(); });
   finish_if_over();
   return true;
 }

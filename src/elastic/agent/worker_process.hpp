@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <array>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -30,7 +31,11 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
     std::function<void(Exited)> on_exit;
   };
 
-  WorkerProcess(net::Loop& loop, const WorkerJob& job, const Path& log) : loop_(loop), job_(job), output_(log) {}
+  // Time after the end of the process for the rest of its messages and output.
+  static constexpr std::chrono::milliseconds kDrainTime{1000};
+
+  WorkerProcess(net::Loop& loop, const WorkerJob& job, const Path& log, std::chrono::milliseconds drain = kDrainTime)
+      : loop_(loop), job_(job), drain_(drain), output_(log) {}
   // `mark` is put into its environment, which descendants inherit. Throws Error when the process does not start.
   void start(const std::vector<std::string>& command, std::vector<std::string> environment, const Path& folder,
              const std::string& mark, Events events);
@@ -59,6 +64,7 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
 
   net::Loop& loop_;
   WorkerJob job_;
+  const std::chrono::milliseconds drain_;
   WorkerOutput output_;
   std::string mark_;
   Events events_;

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <cmath>
 
+#include "decide/compute_times.hpp"
 #include "job_tables.hpp"
 
 namespace dtrain::elastic {
@@ -7,7 +9,7 @@ namespace {
 
 double rounded(double value, double unit) { return std::round(value / unit) * unit; }
 
-Json worker_row(const State& state, const Worker& worker, std::optional<int> rank) {
+Json worker_row(const Worker& worker, std::optional<int> rank, double straggler_score) {
   return Json::object({{"worker", worker.id},
                        {"slot", worker.slot},
                        {"rank", rank ? Json(*rank) : Json()},
@@ -15,15 +17,15 @@ Json worker_row(const State& state, const Worker& worker, std::optional<int> ran
                        {"phase", phase_name(worker.progress.phase)},
                        {"step_seconds", rounded(worker.progress.step_seconds, 1e-6)},
                        {"compute_seconds", rounded(worker.progress.compute_seconds, 1e-6)},
-                       {"straggler", rounded(straggler_score(state, worker), 1e-3)},
+                       {"straggler", rounded(straggler_score, 1e-3)},
                        {"sent_bytes", worker.progress.traffic.sent},
                        {"received_bytes", worker.progress.traffic.received}});
 }
 
 class HostRow {
  public:
-  HostRow(const State& state, const Host& host, const JobMeter& meter, Time now)
-      : state_(state), host_(host), now_(now) {
+  HostRow(const State& state, const Host& host, const ComputeTimes& times, const JobMeter& meter, Time now)
+      : state_(state), host_(host), times_(times), now_(now) {
     for (const WorkerId id : host.slots) {
       if (const auto found = state.workers.find(id); found != state.workers.end()) add(found->second);
     }
@@ -50,10 +52,10 @@ class HostRow {
  private:
   void add(const Worker& worker) {
     const std::optional<int> rank = rank_of(state_, worker.id);
-    workers_.push_back(worker_row(state_, worker, rank));
+    workers_.push_back(worker_row(worker, rank, times_.straggler_score(worker)));
     if (worker.pid != 0) pids_.push_back(worker.pid);
-    if (!rank) return;
-    ranks_.push_back(*rank);
+    if (rank) ranks_.push_back(*rank);
+    if (!state_.current || std::ranges::count(state_.current->members, worker.id) == 0) return;
     generation_ = state_.current->number;
     const double share = worker.progress.share;
     share_ += share > 0 ? share : 1.0 / static_cast<double>(state_.current->members.size());
@@ -61,6 +63,7 @@ class HostRow {
 
   const State& state_;
   const Host& host_;
+  const ComputeTimes& times_;
   const Time now_;
   Json ranks_ = Json::array(), pids_ = Json::array(), workers_ = Json::array();
   Json generation_;  // null: no member
@@ -71,7 +74,8 @@ class HostRow {
 
 Json hosts_list(const State& state, const JobMeter& meter, Time now) {
   Json hosts = Json::array();
-  for (const auto& [name, host] : state.hosts) hosts.push_back(HostRow(state, host, meter, now).json());
+  const ComputeTimes times(state);
+  for (const auto& [name, host] : state.hosts) hosts.push_back(HostRow(state, host, times, meter, now).json());
   const std::size_t workers = state.current ? state.current->members.size() : 0;
   const StepSize& size = state.policy.step_size;
   const JobStanding standing = standing_of(state, now);

@@ -2,6 +2,7 @@
 
 #include <iterator>
 
+#include "decide/compute_times.hpp"
 #include "job_tables.hpp"
 
 namespace dtrain::elastic {
@@ -41,14 +42,12 @@ std::string labels_of(const State& state, WorkerId id, int rank) {
   return fmt::format("{{rank=\"{}\",host=\"{}\"}}", rank, escaped(worker.host));
 }
 
-// One value for each member, by rank.
+// One value for each member, with its rank. A new coordinator may not know the rank: such a member has no value.
 template <typename Value>
 void by_rank(Text& text, const State& state, Value value_of) {
   if (!state.current) return;
-  int rank = 0;
   for (const WorkerId id : state.current->members) {
-    if (state.workers.contains(id)) text.value(value_of(state.workers.at(id)), labels_of(state, id, rank));
-    ++rank;
+    if (const auto rank = rank_of(state, id)) text.value(value_of(state.workers.at(id)), labels_of(state, id, *rank));
   }
 }
 
@@ -80,8 +79,9 @@ std::string prometheus_text(const State& state, const JobMeter& meter, Time now)
   by_rank(text, state, [](const Worker& worker) { return worker.progress.step_seconds; });
   text.family("compute_seconds", "gauge", "A rank's last step without waiting for others.");
   by_rank(text, state, [](const Worker& worker) { return worker.progress.compute_seconds; });
+  const ComputeTimes times(state);
   text.family("straggler_score", "gauge", "A rank's compute time as a multiple of the median of the others.");
-  by_rank(text, state, [&](const Worker& worker) { return straggler_score(state, worker); });
+  by_rank(text, state, [&](const Worker& worker) { return times.straggler_score(worker); });
   text.one("sent_bytes_total", "counter",
            "Bytes that the workers have sent each other; 0 where the transport does not say.",
            count(state.traffic.sent));

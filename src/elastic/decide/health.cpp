@@ -6,6 +6,7 @@
 
 #include <dtrain/base/stats.hpp>
 
+#include "compute_times.hpp"
 #include "steps.hpp"
 
 namespace dtrain::elastic {
@@ -276,23 +277,13 @@ void forgive(DecisionContext& context) {
   }
 }
 
-// The median compute time of a step of the other members that were measured, 0 where there are none. A worker is no
-// part of what it is compared with, because in a small job the slow one would be the median.
-double usual_of_others(const State& state, WorkerId id) {
-  std::vector<double> times;
-  for (const WorkerId other : state.current->members) {
-    const double seconds = state.workers.at(other).compute_seconds;
-    if (other != id && seconds > 0) times.push_back(seconds);
-  }
-  return times.empty() ? 0 : interpolated_median(std::move(times));
-}
-
 void name_stragglers(DecisionContext& context) {
   State& state = context.state;
   if (!state.current || state.current->members.size() < 2 || state.pace.steps_seen < kStepsToJudge) return;
+  const ComputeTimes times(state);
   for (const WorkerId id : state.current->members) {
     Worker& worker = state.workers.at(id);
-    const double usual = usual_of_others(state, id);
+    const double usual = times.usual_of_others(worker);
     const bool slow = usual > 0 && worker.compute_seconds > state.policy.straggler_factor * usual;
     if (!slow) worker.said_straggler = false;
     std::optional<Time>& said = context.host_of(worker).said_straggler;
@@ -368,12 +359,6 @@ void watch(DecisionContext& context) {
   watch_standing(context);
   forgive(context);
   name_stragglers(context);
-}
-
-double straggler_score(const State& state, const Worker& worker) {
-  if (!state.current || !is_member(worker) || worker.compute_seconds <= 0) return 1;
-  const double usual = usual_of_others(state, worker.id);
-  return usual > 0 ? worker.compute_seconds / usual : 1;
 }
 
 }  // namespace dtrain::elastic

@@ -251,7 +251,5 @@ Explanation explain(const State& state, const Host& host, Time now);
 
 // The worker's rank as committed for the current generation; nullopt: no member, or a new coordinator cannot know it.
 std::optional<int> rank_of(const State& state, WorkerId worker);
-// Compute time of a member's step as a multiple of the median of the others; 1 when unknown.
-double straggler_score(const State& state, const Worker& worker);
 
 }  // namespace dtrain::elastic

@@ -18,12 +18,6 @@ void note_first_step(const Json& event, std::optional<EarlierWork>& work) {
   }
 }
 
-bool begins_or_ends_a_job(const Json& event, EventKind kind) {
-  if (kind == EventKind::finish) return true;
-  const Json* list = kind == EventKind::hosts ? event.find("list") : nullptr;
-  return list != nullptr && list->as_integer() == 1;
-}
-
 }  // namespace
 
 std::optional<EarlierWork> earlier_work_in(const std::vector<Json>& events) {
@@ -32,7 +26,7 @@ std::optional<EarlierWork> earlier_work_in(const std::vector<Json>& events) {
     try {
       const std::optional<EventKind> kind = event_kind(event);
       if (!kind) continue;
-      if (begins_or_ends_a_job(event, *kind)) work.reset();
+      if (begins_job(event) || *kind == EventKind::finish) work.reset();
       if (*kind == EventKind::generation) note_first_step(event, work);
     } catch (const DataError&) {  // a damaged line
     }

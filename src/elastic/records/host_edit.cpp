@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
+#include <system_error>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/file_exists.hpp>
@@ -17,7 +19,8 @@ std::string host_file_text(const Path& file) {
   try {
     return file_exists(file) ? read_file(file) : "";
   } catch (const Error& error) {
-    if (!error.hint().empty()) throw;
+    std::error_code ignored;
+    if (!std::filesystem::is_directory(file, ignored)) throw;
     throw Error(error.what(), "the job keeps its hosts: move it away, and the same command writes a file with them");
   }
 }

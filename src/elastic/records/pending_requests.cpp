@@ -9,20 +9,12 @@
 namespace dtrain::elastic {
 namespace {
 
-constexpr std::int64_t kFirstList = 1;
-
-// The list with which a job begins names all of its hosts; what an earlier run in the same folder listed is over.
-bool begins_a_job(const Json& hosts_event) {
-  const Json* list = hosts_event.find("list");
-  return list != nullptr && list->as_integer() == kFirstList;
-}
-
 void take_list(const Json& event, PendingRequests& pending_requests) {
   auto& [drained, noticed, stop, done, trained, listed, unlisted] = pending_requests;
   // A stopping job ignores its host list, so this event belongs to a job that was begun again.
   stop.reset();
   done.clear();
-  if (begins_a_job(event)) {
+  if (begins_job(event)) {
     trained = false;
     listed.clear();
     unlisted.clear();

@@ -223,6 +223,16 @@ struct JobRun::State {
   // No user waits for this process: it took over, or the command that detached it has returned.
   bool is_alone() const { return order || (job.detach && !tell_running); }
 
+  // One that takes over keeps what the coordinators before it wrote: its machine may not have that folder.
+  Path started_in() const {
+    if (!order) return std::filesystem::current_path();
+    try {
+      if (const auto before = read_coordinator(folder)) return before->started_in;
+    } catch (const Error&) {  // the folder is not available now
+    }
+    return {};
+  }
+
   // For coordinator.json, by which commands find this coordinator.
   CoordinatorFile description(const elastic::NetworkAgentPool& agent_pool) const {
     CoordinatorFile file{.pid = ::getpid(),
@@ -231,7 +241,7 @@ struct JobRun::State {
                          .port = agent_pool.port(),
                          .launcher = job.used_launcher(),
                          .sync = synced_folder(job, folder),
-                         .started_in = std::filesystem::current_path(),
+                         .started_in = started_in(),
                          .token = token,
                          .term = term,
                          .survives = survives(),

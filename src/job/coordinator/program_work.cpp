@@ -24,18 +24,13 @@ namespace {
 // Every change restarts all programs: changes within this time become one.
 constexpr std::chrono::seconds kBetweenChanges{3};
 
-bool begins_a_job(const Json& event) {
-  const Json* list = event_kind(event) == EventKind::hosts ? event.find("list") : nullptr;
-  return list && *list == Json(1);
-}
-
 // Since the first host list of the job that was begun last in this folder; 0: not known.
 std::chrono::seconds age_of_job(const JobFolder& folder) {
   const auto now = std::chrono::system_clock::now();
   std::chrono::system_clock::time_point begun = now;
   try {
     for (const Json& event : elastic::read_events(folder.events())) {
-      if (!begins_a_job(event)) continue;
+      if (!begins_job(event)) continue;
       if (const auto time = unix_time_of(event.find_text("time"))) begun = std::chrono::system_clock::time_point(*time);
     }
   } catch (const Error&) {  // the folder is not available now

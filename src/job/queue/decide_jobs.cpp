@@ -118,8 +118,8 @@ class JobDecision {
   void start_next() {
     for (const JobSeen* job : line()) {
       JobRecord& record = records_[job->number];
-      if (!seen_.hold.empty()) {
-        record.why = "waits: " + seen_.hold;
+      if (const std::string& hold = seen_.hold.empty() ? seen_.no_start : seen_.hold; !hold.empty()) {
+        record.why = "waits: " + hold;
         continue;
       }
       if (lacks_machines(*job, record)) continue;

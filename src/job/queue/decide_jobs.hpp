@@ -42,6 +42,7 @@ struct QueueSeen {
   std::optional<int> machines{};
   bool goes_down = false;  // the machines are to end after the last job
   std::string hold{};      // why no job may run now: those that run are stopped with a checkpoint; empty: they may
+  std::string no_start{};  // why no job may start now, while those that run go on; empty: they may
 };
 
 struct QueueDecision {

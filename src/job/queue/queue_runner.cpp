@@ -119,7 +119,9 @@ class QueueRunner {
   }
 
   QueueSeen seen(const std::map<int, QueuedJob>& jobs) {
-    QueueSeen seen{.goes_down = !options_.cluster.empty() && queue_.goes_down(), .hold = options_.hold()};
+    ask_for_hold();
+    QueueSeen seen{
+        .goes_down = !options_.cluster.empty() && queue_.goes_down(), .hold = known_hold_, .no_start = hold_problem_};
     bool any_open = false;
     for (const auto& [number, job] : jobs) {
       if (!job.spec && attempts_.contains(number))
@@ -145,6 +147,15 @@ class QueueRunner {
     seen.machines = machines_;
     if (seen.hold.empty()) seen.hold = hold_;
     return seen;
+  }
+
+  void ask_for_hold() {
+    try {
+      known_hold_ = options_.hold();
+      hold_problem_.clear();
+    } catch (const std::exception& error) {
+      note_once(hold_problem_, error);
+    }
   }
 
   // How many machines are registered with the head of this cluster and connected, and whether it holds the queue, which
@@ -214,7 +225,9 @@ class QueueRunner {
   std::map<int, Attempt> attempts_;  // by job, while it runs
   std::set<int> left_alone_;
   int machines_ = 0;
-  std::string hold_;  // why the head lets no job run
+  std::string known_hold_;    // what options_.hold() returned last
+  std::string hold_problem_;  // why it returns nothing now
+  std::string hold_;          // why the head lets no job run
   std::chrono::steady_clock::time_point next_question_{};
   std::chrono::steady_clock::time_point next_removal_{};
   std::string problem_;  // why the head does not say this

@@ -13,7 +13,7 @@ struct RunnerOptions {
   std::string cluster{};  // empty: jobs run on this machine
   std::function<void(const std::string&)> on_note = [](const std::string&) {};
   // The functions below may throw: what cannot be known is a note, and is asked again.
-  // Why no job may run now; empty: jobs may run.
+  // Why no job may run now; empty: jobs may run. While it throws, no job starts, and those that run go on.
   std::function<std::string()> hold = [] { return std::string(); };
   std::function<bool()> is_over = [] { return false; };  // true: the queue needs no runner any more
   bool until_empty = false;                              // ends once all jobs that it may run are over

@@ -109,6 +109,7 @@ config::FinetuneFacts facts_of(const config::TrainOptions& options, const config
   if (set.chosen("num-epochs")) facts.epochs = options.epochs;
   if (set.chosen("optimizer")) facts.optimizer = options.optimizer.kind;
   facts.has_rate = set.chosen("lr");
+  facts.cuts_windows = set.chosen("random-resized-crop") && options.data.augment.random_resized_crop;
   facts.one_cycle = set.chosen("lr-schedule") && options.schedule.kind == nn::ScheduleKind::one_cycle;
   if (set.chosen("freeze")) facts.head_alone = options.pretrained.freeze == "backbone";
   return facts;

@@ -13,6 +13,7 @@
 #include <dtrain/base/text.hpp>
 #include <dtrain/data/class_names.hpp>
 #include <dtrain/data/labels.hpp>
+#include <dtrain/train/export.hpp>
 
 namespace dtrain::job {
 namespace {
@@ -107,13 +108,12 @@ nn::SoftmaxLoss chosen_loss(const config::OptionSet& set, const TrainRun& run, n
 void require_targets(const nn::SoftmaxLoss& loss, int classes) {
   const double smoothing = loss.label_smoothing, threshold = loss.target_threshold;
   const double least = smoothing / classes, most = least + (1 - smoothing);
-  if (threshold >= 1 || (threshold >= least && threshold < most)) return;
+  if (threshold >= 1 || (threshold > least && threshold < most)) return;
   throw UsageError(
       fmt::format("--bce-target-thresh {}: with {} classes and --label-smoothing {}, targets are {:.4g} to {:.4g}, and "
                   "all of them would become {}",
-                  loss.target_threshold, classes, loss.label_smoothing, least, most, threshold < least ? 1 : 0),
-      fmt::format("give a share from {:.4g} up to, but without, {:.4g}; or 1, which takes targets as they are", least,
-                  most));
+                  loss.target_threshold, classes, loss.label_smoothing, least, most, threshold <= least ? 1 : 0),
+      fmt::format("give a share between {:.4g} and {:.4g}; or 1, which takes targets as they are", least, most));
 }
 
 }  // namespace
@@ -137,6 +137,8 @@ void settle_loss(const config::OptionSet& set, bool resumes, TrainRun& run, Repo
                      fmt::format("leave --{} out to resume, or begin a new run with --load-epoch", *given));
   }
   nn::set_loss(run.graph, loss);
+  const bool is_for_mxnet = run.options.checkpoint_format == train::CheckpointFormat::mxnet;
+  if (const std::string lost = train::lost_in_mxnet(loss); is_for_mxnet && !lost.empty()) reporter.warn(lost);
   if (!loss.class_weights.empty()) say_weights(loss.class_weights, run.options.data.class_names, reporter);
 }
 

@@ -197,10 +197,10 @@ std::vector<OtherRate> other_rates(const train::Checkpoint& start, const config:
 static void note_other_length(const train::Checkpoint& start, const config::OptionSet& set,
                               const config::TrainOptions& options, Reporter& reporter) {
   const nn::Schedule& saved = start.job.schedule;
-  nn::Schedule mine = options.schedule;
+  nn::Schedule mine = saved;  // what else the user changed is no doing of the length
   mine.total_epochs = options.epochs;
   const bool chose_length = options.resume && !options.benchmark && set.chosen("num-epochs");
-  if (!chose_length || saved.kind != mine.kind || saved.kind == nn::ScheduleKind::step) return;
+  if (!chose_length || saved.kind != options.schedule.kind || saved.kind == nn::ScheduleKind::step) return;
   const auto has_rates = [](const nn::Schedule& each) { return each.total_epochs > each.warmup_epochs; };
   if (saved.total_epochs == mine.total_epochs || !has_rates(saved) || !has_rates(mine)) return;
   const std::uint64_t seen = start.cursor.samples_seen, epoch = std::max<std::uint64_t>(start.job.samples, 1);

@@ -17,6 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto kAfterStopTimeout = 30s;  // for the end of the coordinator itself
 constexpr auto kStopLook = 50ms;
+constexpr auto kEndOfProcess = 10s;  // that has recorded the end of its job
 constexpr auto kBetweenStops = 2s, kPatience = 15s;
 
 // A coordinator that was killed writes nothing any more. One that cannot be reached may be replaced by another.
@@ -36,6 +37,14 @@ class Liveness {
   std::chrono::steady_clock::time_point heard_ = std::chrono::steady_clock::now(), next_try_{};
 };
 
+// A coordinator records the end just before its process ends; until then the folder takes no other job.
+void wait_until_free(const JobFolder& folder) {
+  const auto until = std::chrono::steady_clock::now() + kEndOfProcess;
+  while (is_coordinated(folder) && std::chrono::steady_clock::now() < until && stop_signal() == 0) {
+    std::this_thread::sleep_for(kStopLook);
+  }
+}
+
 }  // namespace
 
 void wait_until_over(const JobFolder& folder) {
@@ -43,7 +52,8 @@ void wait_until_over(const JobFolder& folder) {
   Liveness coordinator;
   for (;;) {
     const CoordinatorFile file = read_coordinator(folder).value_or(CoordinatorFile{});
-    if (file.over() || coordinator.is_gone(folder, file)) return;
+    if (file.over()) return wait_until_free(folder);
+    if (coordinator.is_gone(folder, file)) return;
     if (stop_signal() != 0) throw Interrupted(stop_signal(), "stopped waiting; the job is still ending");
     if (std::chrono::steady_clock::now() - begin > file.stop_timeout + kAfterStopTimeout) {
       throw Error(fmt::format("{}: the job has not ended in time", folder.path.string()),

@@ -99,7 +99,7 @@ void visit_attributes(LayerOf<Scale> auto& layer, auto& visit) {
 
 // smooth_alpha is not our label_smoothing: see mxnet_smoothing. The loss is always divided by the batch's samples,
 // which MXNet's scripts reach with normalization='null' and rescale_grad, so that attribute says nothing. MXNet knows
-// no other kind of loss: what a symbol computes is the same for all.
+// no other kind of loss: the symbol of a network that learned by sigmoids ends in a softmax too.
 void visit_attributes(LayerOf<SoftmaxLoss> auto& layer, auto& visit) {
   visit("smooth_alpha", layer.label_smoothing);
   visit.only("grad_scale", "1");

@@ -116,6 +116,13 @@ std::vector<Path> mxnet_export_files(const Path& prefix, std::uint32_t epoch) {
   return {files.symbol, files.params};
 }
 
+std::string lost_in_mxnet(const nn::SoftmaxLoss& loss) {
+  if (loss.kind != nn::LossKind::sigmoid) return "";
+  return "MXNet's symbol ends in a softmax: its probabilities sum to 1, and are not those of a network that was "
+         "trained "
+         "with setting 'bce-loss'";
+}
+
 std::optional<Path> params_of_other_network(const Checkpoint& checkpoint, const Path& prefix, std::uint32_t epoch,
                                             const SharedStore& store) {
   const MxnetExports there = list_mxnet(prefix, store);

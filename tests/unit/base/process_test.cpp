@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -103,6 +104,43 @@ TEST(Spawn, SaysWhyAProgramDoesNotStart) {
   Spawn elsewhere = shell("true");
   elsewhere.folder = "/no/such/folder";
   EXPECT_THROW(spawn(elsewhere), Error);
+}
+
+pid_t handler_owner = 0;
+
+// Sends this signal to its own group again and again, until its parent ends.
+pid_t start_to_signal(int signal) {
+  const pid_t process = ::fork();
+  if (process != 0) return process;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::signal(signal, SIG_IGN);
+  for (;; ::usleep(20)) ::kill(0, signal);
+}
+
+// In a group of its own, for the signals go to all of it.
+TEST(Spawn, NoSignalOfItsGroupReachesTheChildBeforeItsProgramRuns) {
+  Pipe handled;
+  const pid_t process = ::fork();
+  if (process == 0) {
+    static const int report = handled.write_end.get();
+    ::setpgid(0, 0);
+    handler_owner = ::getpid();
+    ::signal(SIGINT, [](int) {
+      if (::getpid() != handler_owner) [[maybe_unused]]
+        const ssize_t written = ::write(report, "x", 1);
+    });
+    const pid_t other = start_to_signal(SIGINT);
+    bool all_ended_well = true;
+    for (int i = 0; i < 200; ++i) {
+      Spawn child = shell("exit 0");
+      child.group = Spawn::Group::inherit;
+      all_ended_well &= wait_for_end(spawn(child)).ok();
+    }
+    ::kill(other, SIGKILL);
+    ::_exit(all_ended_well ? 0 : 1);
+  }
+  EXPECT_EQ(handled.read_all(), "") << "the parent's handler ran in a child";
+  EXPECT_TRUE(wait_for_end(process).ok());
 }
 
 TEST(Spawn, EndsTheChildWithItsParent) {

@@ -19,7 +19,7 @@ TEST(Addresses, ThatAreAllOfThem) {
 }
 
 TEST(Addresses, OfALinkAlone) {
-  EXPECT_TRUE(is_link_local("fe80::1"));
+  for (const char* const address : {"fe80::1", "fe80::1%eth0"}) EXPECT_TRUE(is_link_local(address)) << address;
   for (const char* const address : {"", "::1", "fd00::1", "10.0.0.1", "169.254.1.1"})
     EXPECT_FALSE(is_link_local(address)) << address;
 }

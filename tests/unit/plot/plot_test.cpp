@@ -210,7 +210,25 @@ TEST(PlotRun, KnowsThatTheLastLossIsNotFinite) {
   const RunCurves curves = curves_of({begins(10), window(12, 2.0), last}, {});
   EXPECT_TRUE(curves.diverged);
   EXPECT_EQ(curves.loss.size(), 1u);
-  EXPECT_NE(to_svg(draw_run(curves, "a")).find("the last loss is not finite"), std::string::npos);
+  EXPECT_NE(to_svg(draw_run(curves, "a")).find("; it diverged"), std::string::npos);
+}
+
+// A training writes no line of the step at which it ends so.
+TEST(PlotRun, KnowsThatTheTrainingEndedByANumberThatIsNotFinite) {
+  const auto finish = [](int second, const char* reason) {
+    return Json::object({{"time", at(second)}, {"event", "finish"}, {"exit_code", 1}, {"reason", reason}});
+  };
+  const auto goodput = Json::object({{"time", at(15)}, {"event", "goodput"}});
+  const std::vector<Json> steps = {begins(10), window(12, 123.2)};
+  for (const char* const reason : {"the loss is not finite at epoch 0 step 1 with learning rate 1e+30",
+                                   "w1: a weight is not finite at epoch 0 step 1 with learning rate 1e+30"}) {
+    EXPECT_TRUE(curves_of(steps, {finish(13, reason), goodput}).diverged) << reason;
+    EXPECT_FALSE(curves_of(steps, {finish(13, reason), commit(14, {"w1"})}).diverged) << "the job goes on";
+    EXPECT_FALSE(curves_of({begins(10), window(12, 123.2), begins(20)}, {finish(13, reason)}).diverged) << "resumed";
+    EXPECT_FALSE(curves_of(steps, {finish(13, reason), begins(14), finish(15, "done")}).diverged) << "the last end";
+  }
+  EXPECT_FALSE(curves_of(steps, {finish(13, "the disk is full")}).diverged);
+  EXPECT_FALSE(curves_of(steps, {Json::object({{"time", at(13)}, {"event", "finish"}})}).diverged);
 }
 
 TEST(PlotFigure, ARunWithoutAnyCurveIsDrawnToo) {

@@ -77,6 +77,24 @@ TEST(StepColumns, FewSamplesKeepTheirRowElsewhere) {
   EXPECT_TRUE(std::isnan(diverged.find("loss")->values[1]));
 }
 
+TEST(StepColumns, FewSamplesAreNoPartOfAnotherEpochOrStart) {
+  const auto epoch = [](int second, int number, int samples, double loss) {
+    return line(second, "\"epoch\":" + std::to_string(number) + ",\"step\":9,\"steps\":10,\"samples\":" +
+                            std::to_string(samples) + ",\"seconds\":1,\"loss\":" + std::to_string(loss));
+  };
+  StepColumns epochs;
+  epochs.add(epoch(11, 0, 6400, 2) + epoch(12, 1, 640, 1) + epoch(13, 2, 640, 0.5));
+  EXPECT_EQ(epochs.find("loss")->values, (std::vector<double>{2, 1, 0.5}));
+  EXPECT_EQ(epochs.samples(), (std::vector<double>{6400, 640, 640}));
+  StepColumns resumed;
+  resumed.add(line(10, "\"begins\":true") + samples_line(11, 8, 900, 1, 2) + line(12, "\"begins\":true") +
+              samples_line(13, 9, 100, 1, 0));
+  EXPECT_EQ(resumed.size(), 2u) << "the epoch was resumed";
+  StepColumns again;
+  again.add(samples_line(11, 8, 900, 1, 2) + samples_line(12, 9, 100, 1, 0) + samples_line(13, 9, 100, 1, 0));
+  EXPECT_EQ(again.size(), 2u) << "a row has one rest";
+}
+
 TEST(StepColumns, PassesOverWhatIsNoLine) {
   StepColumns columns;
   columns.add(step(11, 0, "2") + "\n{\"time\":\"2026-01-31T23:59:12.500000Z\",\"loss\":7,\"epo\n" + "[1]\nnonsense\n" +

@@ -62,10 +62,6 @@ cluster::ClusterRequest cluster_request(const std::string& name, const cluster::
 // Goes on only when the person agrees: by --yes, or at the terminal. Throws UsageError.
 void require_consent(bool yes, const std::string& question, Reporter& reporter);
 
-// Lines with the fields of each row in columns as wide as their longest field.
-std::vector<std::string> aligned(const std::vector<std::vector<std::string>>& rows);
-// Such lines, the first of them painted as the heading.
-void answer_rows(const std::vector<std::vector<std::string>>& rows, Reporter& reporter);
 // Says that the prices are those of another region, where they are.
 void warn_of_other_region(const cluster::PriceList& prices, const net::AwsCalls& aws, Reporter& reporter);
 // The dollars an hour; null where no price is known.

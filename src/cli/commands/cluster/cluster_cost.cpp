@@ -7,6 +7,7 @@
 #include <dtrain/cluster/tagged_prices.hpp>
 
 #include "cli/command.hpp"
+#include "cli/table.hpp"
 #include "cluster_cloud.hpp"
 #include "cluster_spot.hpp"
 #include "forecast_view.hpp"

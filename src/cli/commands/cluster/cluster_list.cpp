@@ -9,6 +9,7 @@
 #include <dtrain/cluster/registered.hpp>
 
 #include "cli/command.hpp"
+#include "cli/table.hpp"
 #include "cluster_cloud.hpp"
 
 namespace dtrain::cli {

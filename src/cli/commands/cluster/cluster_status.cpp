@@ -7,6 +7,7 @@
 #include <dtrain/cluster/health.hpp>
 
 #include "cli/command.hpp"
+#include "cli/table.hpp"
 #include "cluster_cloud.hpp"
 #include "cluster_look.hpp"
 

@@ -5,6 +5,7 @@
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/types.hpp>
 
+#include "cli/table.hpp"
 #include "cluster_cloud.hpp"
 #include "keep/commands.hpp"
 

@@ -8,6 +8,7 @@
 #include <dtrain/cluster/tagged_prices.hpp>
 
 #include "cli/command.hpp"
+#include "cli/table.hpp"
 #include "cluster_cloud.hpp"
 #include "cluster_spot.hpp"
 #include "keep/cluster_budget.hpp"

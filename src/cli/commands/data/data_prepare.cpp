@@ -45,7 +45,9 @@ void bind(config::OptionSet& set, PrepareCommand& options) {
   set.add("--from", options.from, "FOLDER|URL",
           "location of the published files (default download from the publisher)");
   set.add("--force", options.force,
-          "replace record files of other content, and remove the other files of an earlier set of NAME")
+          "replace record files of other content (for imagenet, coco and shapes-detection: whatever they hold, but an "
+          "interrupted set is finished first, and keeps the files that were complete), and remove the other files of "
+          "an earlier set of NAME")
       .not_from_project = true;
   std::vector<std::string> encodings = data::encoding_names();
   encodings.insert(encodings.begin(), kAuto);

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <optional>
 
 #include <dtrain/data/record.hpp>
@@ -64,16 +63,17 @@ void tell(const Path& file, const data::VerifyReport& report, Reporter& reporter
 
 std::string hint_of_damage(const Path& file, const data::VerifyReport& report) {
   if (report.index_problems < report.problem_count)
-    return "make the file again with `dtrain data prepare` or `dtrain data pack`, with --force, or copy it again";
+    return "make the file again with `dtrain data prepare` or `dtrain data pack`, with --force, or copy it again; the "
+           "first --force after an interrupted run only finishes that run's set, the next one makes all its files "
+           "again";
   return fmt::format("copy both files again; if only the .idx is wrong, delete {}, and the .rec is scanned instead",
                      Path(file).replace_extension(".idx").string());
 }
 
 // Damage, where there is any, counts more than labels that were packed as they are.
 DataError error_of(const Path& file, const data::VerifyReport& report) {
-  const auto damage = std::ranges::find_if(report.problems, &data::VerifyProblem::is_damage);
-  const bool is_damaged = damage != report.problems.end();
-  const data::VerifyProblem& first = is_damaged ? *damage : report.problems.front();
+  const bool is_damaged = report.damage.has_value();
+  const data::VerifyProblem& first = is_damaged ? *report.damage : report.problems.front();
   const char* const state = is_damaged ? "damaged" : "has labels that no training takes";
   return DataError(fmt::format("{}: {}, first at offset {}: {}", file.string(), state, first.offset, first.what),
                    is_damaged

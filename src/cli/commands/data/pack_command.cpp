@@ -33,7 +33,8 @@ void bind_pack(config::OptionSet& set, PackCommand& options) {
       set.add("--out", pack.out, "prefix of the files to write: PREFIX.rec, PREFIX.idx and PREFIX.lst"))
       .required = true;
   set.add("--force", pack.force,
-          "replace files, whatever they hold, and remove the other files of an earlier set of PREFIX")
+          "replace files, whatever they hold, and remove the other files of an earlier set of PREFIX; an "
+          "interrupted set is finished first, and keeps the files that were complete")
       .not_from_project = true;
   set.add("--shards", pack.shards, "N", "number of files: PREFIX_0.rec to PREFIX_<N-1>.rec", data::kPackRanges.shards);
   set.add("--shuffle", pack.shuffle, "shuffle the pictures before writing");

@@ -3,8 +3,8 @@
 #include <dtrain/base/text.hpp>
 
 #include "cli/command.hpp"
-#include "cli/commands/cluster/cluster_cloud.hpp"
 #include "cli/settings.hpp"
+#include "cli/table.hpp"
 #include "config/job_options.hpp"
 #include "job/spec/job_client.hpp"
 

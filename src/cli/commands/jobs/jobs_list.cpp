@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "cli/command.hpp"
-#include "cli/commands/cluster/cluster_cloud.hpp"
+#include "cli/table.hpp"
 #include "queue_choice.hpp"
 
 namespace dtrain::cli {

@@ -185,6 +185,7 @@ void note_lost_groups(const train::Checkpoint& checkpoint, Reporter& reporter) {
 }
 
 void note_what_mxnet_lacks(const train::Checkpoint& checkpoint, Reporter& reporter) {
+  if (const std::string lost = train::lost_in_mxnet(nn::loss_of(checkpoint.graph)); !lost.empty()) reporter.warn(lost);
   const Json& preprocessing = checkpoint.job.preprocessing;
   if (!preprocessing.is_object()) return;
   config::DataOptions data;

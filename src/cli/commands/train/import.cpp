@@ -49,8 +49,10 @@ void bind(config::OptionSet& set, ImportCommand& options) {
   set.after_sources([&options](config::OptionSet& all) { take_network_of_onnx(all, options); });
   config::bind_image(set, options.data);
   set.find("num-classes")->help = "number of classes; labels are 0 to N-1";
-  for (const char* const name : {"image-shape", "resize", "num-classes", "rgb-mean", "rgb-std"})
+  for (const char* const name : {"image-shape", "resize", "num-classes", "rgb-mean", "rgb-std"}) {
     set.find(name)->help += " (default that of the weights, if they say it)";
+    set.find(name)->found_later = true;
+  }
 }
 
 // Takes the number of classes of the weights, unless the user or a file with the network says another number.

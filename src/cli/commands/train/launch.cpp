@@ -73,7 +73,7 @@ ExitCode launch_in_own_folder(config::LaunchOptions options, const config::Optio
 }
 
 ExitCode act(const config::LaunchOptions& given, const config::OptionSet& set, Reporter& reporter) {
-  watch_for_lost_reader();
+  if (!given.job.kubernetes.print) watch_for_lost_reader();  // what prints alone has nothing to save
   if (given.job.is_on_kubernetes()) return launch_on_kubernetes(given, set, reporter);
   config::LaunchOptions options = given;
   job::settle_queue(options.job, set);

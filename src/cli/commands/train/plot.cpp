@@ -10,8 +10,8 @@
 #include <dtrain/elastic/records.hpp>
 
 #include "cli/command.hpp"
-#include "cli/commands/cluster/cluster_cloud.hpp"
 #include "cli/own_outputs.hpp"
+#include "cli/table.hpp"
 #include "job/spec/job_folder.hpp"
 #include "output_places.hpp"
 #include "plot/drawing_raster.hpp"
@@ -94,7 +94,7 @@ std::string number_or_dash(const std::optional<double>& number) {
   return std::abs(*number) < kHuge ? fmt::format("{:.4f}", *number) : fmt::format("{:.3e}", *number);
 }
 
-// Of the last line.
+// Of the last line; none where the training diverged, perhaps at a step that has no line.
 std::optional<double> loss_of(const plot::RunCurves& curves) {
   return curves.diverged ? std::nullopt : last_of(curves.loss);
 }

@@ -251,7 +251,7 @@ ExitCode train_on_kubernetes(const config::TrainOptions& given, const config::Op
 }
 
 ExitCode act(const config::TrainOptions& options, const config::OptionSet& set, Reporter& reporter) {
-  watch_for_lost_reader();
+  if (!options.job.kubernetes.print) watch_for_lost_reader();  // what prints alone has nothing to save
   if (options.job.is_on_kubernetes()) return train_on_kubernetes(options, set, reporter);
   return options.pretrained.finetune ? fine_tune(options, set, reporter) : train_anywhere(options, set, reporter);
 }

@@ -108,6 +108,14 @@ TEST(Objects, NameTheirFaults) {
   EXPECT_EQ(fault(object), "none");
 }
 
+TEST(Objects, OfLabelsNameTheirFaults) {
+  const auto fault = [](float label) { return fault_of_row(std::vector<float>{label, 0, 0, 1, 1}).value_or("none"); };
+  EXPECT_EQ(fault(16777216), "none");
+  EXPECT_EQ(fault(-1), "none");
+  EXPECT_EQ(fault(0.5f), "its class is no whole number");
+  EXPECT_EQ(fault(2e7f), "its class is too large");
+}
+
 TEST(Objects, SidesFitAllLimits) {
   const auto size = [](int h, int w, const DetectionInput& options) {
     const ScaledSize found = scaled_size(h, w, options, 800, 1344);

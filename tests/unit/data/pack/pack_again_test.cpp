@@ -59,8 +59,12 @@ TEST_F(PackAgain, GoesOnWithAStoppedSetAlsoByForce) {
   };
   expect_error<Error>([&] { pack(options); }, "stopped in the second file");
   options.progress = nullptr;
+  const std::string first = read_file(folder / "p_0.rec");
+  write_file_atomic(folder / "p_0.rec", std::string(first.size(), 'x'));
   EXPECT_GE(pack(options).taken_up, 5u);
+  EXPECT_NE(read_file(folder / "p_0.rec"), first) << "it was complete";
   EXPECT_EQ(pack(options).taken_up, 0u);
+  EXPECT_EQ(read_file(folder / "p_0.rec"), first);
 }
 
 TEST_F(PackAgain, WritesAListThatIsGone) {

@@ -211,6 +211,20 @@ TEST(PackCoco, TakesForTheLargestBoxWhatThePictureShowsOfIt) {
   EXPECT_TRUE(list.without_mask.empty()) << "a classifier needs none";
 }
 
+TEST(PackCoco, LooksForTheLargestBoxAtNoMaskBesideOne) {
+  const std::string cat = R"({"id": 1, "image_id": 3, "category_id": 5, "bbox": [0, 0, 60, 40], "segmentation": )",
+                    dog = R"({"id": 2, "image_id": 3, "category_id": 6, "bbox": [0, 0, 9, 9]})";
+  for (const char* const mask : {R"({"size": [9, 9], "counts": [81]})", "[[90, 45, 99, 45, 99, 49]]", "7"}) {
+    const PackList list = parse_coco(
+        R"({"images": [{"id": 3, "file_name": "a.jpg", "width": 100, "height": 50}],
+            "categories": [{"id": 5, "name": "cat"}, {"id": 6, "name": "dog"}], "annotations": [)" +
+            cat + mask + "}," + dog + "]}",
+        "coco.json", "", CocoLabels::largest);
+    EXPECT_EQ(list.items.at(0).labels, std::vector<float>{0}) << mask;
+    EXPECT_TRUE(list.objects_left_out.empty()) << mask;
+  }
+}
+
 TEST(PackCoco, KeepsTheBoxOfAMaskWithABadPolygon) {
   const std::string box = R"("image_id": 3, "category_id": 5, "bbox": [0, 0, 20, 20], "segmentation": )",
                     mixed = R"({"id": 1, )" + box + "[[1, 1, 2, 2], [0, 0, 9, 0, 9, 9]]}",

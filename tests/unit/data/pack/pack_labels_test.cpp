@@ -1,4 +1,5 @@
 // Labels of lists, tables and records: which ones records can hold, and which boxes a detector can train on.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <dtrain/data/pack.hpp>
@@ -44,25 +45,38 @@ TEST(PackLabels, LeaveOutAndNameBoxesThatCannotBeTrainedOn) {
 TEST(PackLabels, LeaveOutSuchBoxesOfRecordsToo) {
   const TemporaryFolder folder;
   RecordWriter writer(folder / "a.rec");
-  writer.add(0, std::vector<float>{2, 5, 0, 0, 0, 40, 30, 1, 0, 0, 1, 1}, bytes_of(pixel()));
+  writer.add(0, std::vector<float>{2, 5, 0, 0, 0, 40, 30, 2e7f, 0, 0, 1, 1, 1, 0, 0, 1, 1}, bytes_of(pixel()));
   writer.finish();
   const VerifyReport report = verify_records(folder / "a.rec");
   ASSERT_EQ(report.problem_count, 1u);
   EXPECT_FALSE(report.problems[0].is_damage);
   const PackResult result = pack({.sources = {folder / "a.rec"}, .out = folder / "p", .encoding = std::nullopt});
-  EXPECT_EQ(result.objects_left_out.size(), 1u);
+  EXPECT_EQ(result.objects_left_out.size(), 2u);
+  EXPECT_EQ(result.objects_left_out.count("its class is too large"), 1u);
   EXPECT_EQ(RecordFile(folder / "p.rec").read(0).labels, (std::vector<float>{2, 5, 1, 0, 0, 1, 1}));
   EXPECT_EQ(verify_records(folder / "p.rec").problem_count, 0u);
 }
 
 TEST(PackLabels, AreNoNumbersThatARecordWouldChange) {
-  const std::string why = "a record cannot hold the label 16777217";
-  EXPECT_EQ(parse_list("0\t16777216\ta.jpg\n", "x.lst", "").items[0].labels, std::vector<float>{16777216});
+  const std::string why = "the label 16777217 would become 16777216 in a record";
+  for (const float exact : {16777216.0f, 33554432.0f}) {
+    const std::string line = fmt::format("0\t{:.0f}\ta.jpg\n", exact);
+    EXPECT_EQ(parse_list(line, "x.lst", "").items[0].labels, std::vector<float>{exact});
+  }
   expect_error([] { parse_list("0\t1\ta.jpg\n1\t16777217\tb.jpg\n", "x.lst", ""); }, "x.lst: line 2: " + why);
   expect_error([] { parse_labels("a.jpg,1\nb.jpg,16777217\n", "l.csv", ""); }, "l.csv: line 2: " + why);
   const TemporaryFolder folder;
   write_file_atomic(folder / "a.tar", tar_of({{"1.png", pixel()}, {"1.cls", "16777217"}}));
   expect_error([&] { pack({.sources = {folder / "a.tar"}, .out = folder / "p"}); }, "a.tar(1.cls): " + why);
+}
+
+TEST(PackLabels, MayBeAnyNumbersWhereThereAreSeveral) {
+  const PackList list = parse_list("0\t123456789\t3\ta.jpg\n1\t2\t5\t7\t0\t0\t1\t1\tb.jpg\n", "x.lst", "");
+  EXPECT_EQ(list.items.at(0).labels, (std::vector<float>{123456789.0f, 3}));
+  EXPECT_EQ(list.items.at(1).labels, (std::vector<float>{2, 5, 7, 0, 0, 1, 1}));
+  expect_error([] { parse_list("0\t2\t5\t16777217\t0\t0\t1\t1\ta.jpg\n", "x.lst", ""); },
+               "x.lst: line 1: the label 16777217 would become 16777216 in a record");
+  expect_error([] { parse_list("0\t1e39\t3\ta.jpg\n", "x.lst", ""); }, "the label 1e+39 would become inf in a record");
 }
 
 TEST(PackLabels, OfATableMayBeWholeNumbersWithAPoint) {

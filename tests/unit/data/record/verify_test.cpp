@@ -145,6 +145,31 @@ TEST_F(VerifyRecords, NamesLabelsThatNoTrainingTakes) {
                                              "picture, 0 to 1, not pixels"}));
 }
 
+TEST_F(VerifyRecords, KnowsOfDamageBehindTheProblemsThatItLists) {
+  const std::string picture = encode_image({3, 2, 2, std::vector<std::uint8_t>(12)}, Encoding::raw);
+  RecordWriter writer(rec);
+  for (unsigned i = 0; i < 20; ++i) writer.add(i, -1, bytes_of(picture));
+  writer.finish();
+  EXPECT_FALSE(verify_records(rec, 1).damage.has_value());
+  overwrite(rec, 64 * 18 + 60, "x");
+  const VerifyReport report = verify_records(rec, 1);
+  ASSERT_EQ(report.problems.size(), 1u);
+  EXPECT_FALSE(report.problems[0].is_damage);
+  ASSERT_TRUE(report.damage.has_value());
+  EXPECT_EQ(report.damage->position, 18u);
+}
+
+TEST_F(VerifyRecords, NamesAClassOfABoxThatIsTooLarge) {
+  const std::string picture = encode_image({3, 2, 2, std::vector<std::uint8_t>(12)}, Encoding::raw);
+  RecordWriter writer(rec);
+  writer.add(0, std::vector<float>{2, 5, 2e7f, 0, 0, 1, 1}, bytes_of(picture));
+  writer.finish();
+  const VerifyReport report = verify_records(rec);
+  ASSERT_EQ(report.problems.size(), 1u);
+  EXPECT_EQ(report.problems[0].what, "object 0: its class is too large");
+  EXPECT_FALSE(report.problems[0].is_damage);
+}
+
 TEST_F(VerifyRecords, NamesFaultsOfBoxesAndMasks) {
   const auto write = [&](const Annotations& annotations, bool labels_of_others = false) {
     const std::string block = objects_block(annotations);

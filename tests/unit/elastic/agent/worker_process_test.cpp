@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 TEST(WorkerProcess, IsOverOnceItsOutputHasEndedWhoeverReadTheEnd) {
   const TemporaryFolder folder;
   net::Loop loop;
-  const auto worker = std::make_shared<WorkerProcess>(loop, WorkerJob(), folder / "log");
+  const auto worker = std::make_shared<WorkerProcess>(loop, WorkerJob(), folder / "log", 1h);
   std::vector<std::string> last_lines;
   worker->start({"/bin/sh", "-c", "echo why; exit 3"}, {"PATH=/usr/bin:/bin"}, folder.path(),
                 "DTRAIN_TEST_MARK=worker " + std::to_string(::getpid()),
@@ -31,7 +31,7 @@ TEST(WorkerProcess, IsOverOnceItsOutputHasEndedWhoeverReadTheEnd) {
                      }});
   while (!has_ended(worker->id())) std::this_thread::sleep_for(1ms);
   EXPECT_EQ(worker->last_lines(), std::vector<std::string>{"why"});
-  loop.after(900ms, [&] {
+  loop.after(60s, [&] {
     ADD_FAILURE() << "it waits for output that cannot come";
     loop.stop();
   });

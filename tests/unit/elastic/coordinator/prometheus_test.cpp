@@ -32,5 +32,21 @@ TEST(Prometheus, AJobThatEndsOrHasNoMembersHasNoSpeed) {
   EXPECT_TRUE(speed_is(state, "0"));
 }
 
+TEST(Prometheus, AMemberHasTheRankThatWasCommittedOrNone) {
+  State state;
+  state.current.emplace();
+  state.current->members = {2, 3, 4};
+  for (const WorkerId id : state.current->members) {
+    state.workers[id].id = id;
+    state.workers[id].host = "w" + std::to_string(id);
+  }
+  state.workers[2].rank = 1;  // rank 0 was lost
+  state.workers[3].rank = 2;
+  const std::string text = prometheus_text(state, JobMeter(), Time{1h});
+  EXPECT_NE(text.find("dtrain_step_seconds{rank=\"1\",host=\"w2\"}"), text.npos) << text;
+  EXPECT_NE(text.find("dtrain_step_seconds{rank=\"2\",host=\"w3\"}"), text.npos) << text;
+  EXPECT_EQ(text.find("w4"), text.npos) << text;
+}
+
 }  // namespace
 }  // namespace dtrain::elastic

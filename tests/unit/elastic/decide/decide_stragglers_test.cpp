@@ -1,5 +1,6 @@
 #include <set>
 
+#include "decide/compute_times.hpp"
 #include "elastic/job.hpp"
 
 namespace dtrain::elastic {
@@ -28,7 +29,7 @@ TEST(DecideStragglers, AStragglerIsNamedOnceAndHasAScore) {
   const auto found = events(job.all(), EventKind::straggler);
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].at("host").as_string(), "w2");
-  EXPECT_GT(straggler_score(job.state(), job.worker("w2")), 2.5);
+  EXPECT_GT(ComputeTimes(job.state()).straggler_score(job.worker("w2")), 2.5);
   EXPECT_TRUE(events(job.all(), EventKind::failed).empty());
 }
 
@@ -40,8 +41,8 @@ TEST(DecideStragglers, OneOfTwoWorkersIsAStraggler) {
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].at("host").as_string(), "w2");
   EXPECT_LE(found[0].at("median_seconds").as_number(), 0.1) << "of the other alone";
-  EXPECT_GT(straggler_score(job.state(), job.worker("w2")), 2.5);
-  EXPECT_LT(straggler_score(job.state(), job.worker("w1")), 0.5);
+  EXPECT_GT(ComputeTimes(job.state()).straggler_score(job.worker("w2")), 2.5);
+  EXPECT_LT(ComputeTimes(job.state()).straggler_score(job.worker("w1")), 0.5);
 }
 
 TEST(DecideStragglers, TwoOfFourWorkersAreStragglers) {

@@ -37,5 +37,14 @@ TEST(EventKind, IsNoneWhereThisVersionDoesNotKnowTheEvent) {
     EXPECT_EQ(event_kind(Json::parse(event, "test")), std::nullopt) << event;
 }
 
+TEST(EventKind, AJobBeginsWithItsFirstListOfHosts) {
+  EXPECT_TRUE(begins_job(make_event(EventKind::hosts, {{"list", 1}})));
+  EXPECT_FALSE(begins_job(make_event(EventKind::hosts, {{"list", 2}})));
+  EXPECT_FALSE(begins_job(make_event(EventKind::hosts, {{"list", "1"}})));
+  EXPECT_FALSE(begins_job(make_event(EventKind::hosts)));
+  EXPECT_FALSE(begins_job(make_event(EventKind::hosts_refused, {{"list", 1}})));
+  EXPECT_FALSE(begins_job(Json(1)));
+}
+
 }  // namespace
 }  // namespace dtrain::elastic

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <dtrain/base/error.hpp>
 
@@ -63,6 +64,23 @@ TEST_F(HostEditTest, SaysWhatToDoWithAFolderInPlaceOfTheFile) {
   std::filesystem::remove(file_);
   edit(R"({"add": ["w4"]})");
   EXPECT_EQ(read_file(file_), whole_ + "w4\n");
+}
+
+TEST_F(HostEditTest, GivesUpNoFileThatCannotBeReadNow) {
+  write_file_atomic(file_, whole_);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  std::string hint = "it must throw";
+  try {
+    edit(R"({"add": ["w4"]})");
+  } catch (const Error& error) {
+    hint = error.hint();
+  }
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_EQ(hint, "");
+  EXPECT_EQ(read_file(file_), whole_);
 }
 
 TEST_F(HostEditTest, LeavesTheJobAHost) {

@@ -75,6 +75,18 @@ TEST(DecideJobs, HoldsAllJobsWhileTheQueueIsHeld) {
   EXPECT_EQ(record_after(running(1, ended(ExitCode::resumable, "the budget is spent"))).state, JobState::waiting);
 }
 
+TEST(DecideJobs, LetsARunningJobGoOnWhereNoneMayStart) {
+  const QueueDecision made = decide_jobs({.jobs = {running(1, {.kind = Kind::alive})}, .no_start = "unreadable"}, 1000);
+  EXPECT_TRUE(made.stop.empty());
+  const QueueDecision waits = decide_jobs({.jobs = {job(2)}, .no_start = "unreadable"}, 1000);
+  EXPECT_FALSE(waits.start);
+  EXPECT_EQ(waits.records.at(2).why, "waits: unreadable");
+  JobSeen cancelled = job(3);
+  cancelled.cancelled = true;
+  EXPECT_EQ(decide_jobs({.jobs = {cancelled}, .no_start = "unreadable"}, 1000).records.at(3).state,
+            JobState::cancelled);
+}
+
 TEST(DecideJobs, StartsNothingBesideARunningJob) {
   EXPECT_FALSE(decide_jobs({.jobs = {running(1, {.kind = Kind::alive}), job(2, 9)}}, 1000).start);
 }

@@ -47,6 +47,22 @@ TEST(SshProxy, MayAskTheUserAtTheTerminal) {
   }));
 }
 
+// The kernel stops the whole group of a process that reads its terminal in the background.
+TEST(SshProxy, InTheBackgroundItHasNoTerminal) {
+  EXPECT_TRUE(at_a_terminal("word\n", [] {
+    const pid_t background = ::fork();
+    if (background == 0) {
+      ::setpgid(0, 0);
+      ProxyProcess proxy("sh -c 'read answer </dev/tty; echo none$answer'");
+      ::_exit(read_from(proxy.take_socket().get()) == "none\n" ? 0 : 1);
+    }
+    int status = -1;
+    ::waitpid(background, &status, WUNTRACED);
+    if (WIFSTOPPED(status)) ::kill(-background, SIGKILL);
+    return status == 0;
+  }));
+}
+
 // The stop that such a signal begins needs the connection.
 TEST(SshProxy, OutlivesTheSignalsThatAskItsGroupToStop) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {

@@ -12,6 +12,7 @@
 
 #include "cli/commands/cluster/cluster_cloud.hpp"
 #include "cli/commands/cluster/keep/cluster_budget.hpp"
+#include "cli/table.hpp"
 #include "job/queue/managed_job.hpp"
 #include "registered_look.hpp"
 

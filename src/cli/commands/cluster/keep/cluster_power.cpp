@@ -15,6 +15,7 @@
 
 #include "cli/commands/cluster/cluster_cloud.hpp"
 #include "cli/commands/cluster/cluster_look.hpp"
+#include "cli/table.hpp"
 #include "cluster_budget.hpp"
 #include "commands.hpp"
 #include "stop_job.hpp"
