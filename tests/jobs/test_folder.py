@@ -74,16 +74,24 @@ def test_takeover_without_room(world: World):
         job.wait_steps(5).expect_calm_bits()
 
 
+def cover(folder: pathlib.Path) -> bool:
+    """Mounts the folder over itself, read-only. False: a file was opened there to be written between the two steps."""
+    if subprocess.run(["mount", "--bind", folder, folder], capture_output=True, check=False).returncode != 0:
+        raise Skip("file systems cannot be mounted here")
+    if subprocess.run(["mount", "-o", "remount,bind,ro", folder], capture_output=True, check=False).returncode == 0:
+        return True
+    subprocess.run(["umount", "-l", folder], check=True)
+    return False
+
+
 @contextlib.contextmanager
 def read_only(*folders: pathlib.Path):
     """What is opened there from now on cannot be written; files that are open already can. All can once it is over."""
     covered = []
     try:
         for folder in folders:
-            if subprocess.run(["mount", "--bind", folder, folder], capture_output=True, check=False).returncode != 0:
-                raise Skip("file systems cannot be mounted here")
+            eventually(lambda at=folder: cover(at), f"{folder} can be made read-only")
             covered.append(folder)
-            subprocess.run(["mount", "-o", "remount,bind,ro", folder], check=True)
         yield
     finally:
         for folder in covered:
