@@ -184,8 +184,9 @@ void check_announce(const JobOptions& options) {
   const bool is_of_a_machine =
       net::is_numeric(address) && !net::is_any_address(address) && !net::is_link_local(address);
   if (address.empty() || is_of_a_machine) return;
-  throw UsageError(fmt::format("--announce {}: not the numeric address of a machine", options.announce),
-                   "give an address of this machine, such as 10.0.0.7");
+  throw UsageError(
+      fmt::format("--announce {}: no numeric address at which other machines reach this one", options.announce),
+      "give an address of this machine, such as 10.0.0.7 or fd00::7");
 }
 
 // Options that mean something to some launchers only.

@@ -14,8 +14,9 @@
 namespace dtrain {
 
 struct Spawn {
-  // Of its own (a session has no terminal), or the caller's: it may then ask the user at the terminal, and leaves to
-  // the caller the signals that a terminal or timeout(1) sends to the whole group: SIGINT, SIGTERM and SIGHUP.
+  // process_group and session are the child's own; a session has no terminal. With inherit the child joins the caller's
+  // group: it may ask the user at the terminal. It ignores SIGINT, SIGTERM and SIGHUP, which a terminal or timeout(1)
+  // sends to the whole group, because the caller answers them.
   enum class Group { process_group, session, inherit };
   Path executable;                          // not searched for
   std::vector<std::string> arguments{};     // with argv[0]

@@ -121,9 +121,9 @@ struct VerifyReport {
   std::size_t several_labels = 0;         // good records with several labels that are no boxes
   std::size_t objects = 0;                // with boxes, in good records
   std::size_t problem_count = 0;          // 0: the file is good
-  std::size_t index_problems = 0;         // of these, where the .idx does not fit the records
+  std::size_t index_problems = 0;         // those of problem_count in which the .idx does not match the records
   std::vector<VerifyProblem> problems;    // the first `limit` of them by offset
-  std::optional<VerifyProblem> damage;    // the first that is damage, also behind these
+  std::optional<VerifyProblem> damage;    // the first problem that is damage, even if `problems` leaves it out
 };
 // Checks frame, header, index entry, decodability, the only label and the geometry of boxes and masks of every record,
 // on all processors. After a damaged frame it goes on at the next one. Damage is reported, not thrown; throws Error

@@ -13,7 +13,7 @@ class SocketAddress {
   SocketAddress() = default;  // no address: that of a socket of another family
   // Numeric, for names are not looked up; a link-local address names its card: fe80::1%eth0. Throws UsageError.
   SocketAddress(const std::string& address, std::uint16_t port);
-  explicit SocketAddress(const sockaddr& address);  // of another family than IPv4 and IPv6: none
+  explicit SocketAddress(const sockaddr& address);  // no address if its family is neither IPv4 nor IPv6
   static SocketAddress own_of(int socket);
   static SocketAddress peer_of(int socket);
 

@@ -22,7 +22,7 @@ enum class ParameterGroup { matrix, head, weight, vector };
 std::vector<ParameterGroup> parameter_groups(const Graph& graph);  // per tensor of Graph::parameters
 
 float lr_factor(const Optimizer& rule, ParameterGroup group);
-// Of one tensor, by the rule: biases and betas have none, and with lamb gammas have none either.
+// Weight decay of a tensor under this rule: 0 for biases and betas, and with lamb for gammas too.
 float decay_of(const Optimizer& rule, const TensorView& tensor);
 
 // Per tensor: 1 in the last block of layers, and times `decay` for each block further towards the images (as timm's

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "coordinator/job_tables.hpp"
+#include "elastic/coordinator/steady_meter.hpp"
 
 namespace dtrain::elastic {
 namespace {
@@ -8,15 +9,7 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(HostsList, AMemberWhoseRankIsNotKnownHasItsGenerationAndItsShare) {
-  JobMeter meter;
-  const Time begin{1h};
-  for (std::uint64_t second = 1; second <= 5; ++second) {
-    meter.heard({.generation = 7,
-                 .phase = Phase::computing,
-                 .position = {.has_state = true, .epoch = 0, .step = second, .samples_seen = 100 * second},
-                 .step_seconds = 1},
-                begin + second * 1s);
-  }
+  const JobMeter meter = steady_meter(7);
   State state;
   state.current.emplace();
   state.current->number = 7;
@@ -27,7 +20,7 @@ TEST(HostsList, AMemberWhoseRankIsNotKnownHasItsGenerationAndItsShare) {
   state.hosts["w1"].line.name = "w1";
   state.hosts["w1"].wanted = true;
   state.hosts["w1"].slots = {1};
-  const Json list = hosts_list(state, meter, begin + 5s);
+  const Json list = hosts_list(state, meter, kSteadyBegin + 5s);
   const Json& row = list.at("hosts").as_array().at(0);
   EXPECT_TRUE(row.at("ranks").as_array().empty());
   EXPECT_EQ(row.at("generation"), Json(7));

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "coordinator/job_tables.hpp"
+#include "elastic/coordinator/steady_meter.hpp"
 
 namespace dtrain::elastic {
 namespace {
@@ -8,18 +9,10 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(Prometheus, AJobThatEndsOrHasNoMembersHasNoSpeed) {
-  JobMeter meter;
-  const Time begin{1h};
-  for (std::uint64_t second = 1; second <= 5; ++second) {
-    meter.heard({.generation = 1,
-                 .phase = Phase::computing,
-                 .position = {.has_state = true, .epoch = 0, .step = second, .samples_seen = 100 * second},
-                 .step_seconds = 1},
-                begin + second * 1s);
-  }
+  const JobMeter meter = steady_meter(1);
   const auto speed_is = [&](const State& state, const char* speed) {
     const std::string line = std::string("\ndtrain_samples_per_second ") + speed + "\n";
-    return prometheus_text(state, meter, begin + 5s).find(line) != std::string::npos;
+    return prometheus_text(state, meter, kSteadyBegin + 5s).find(line) != std::string::npos;
   };
   State state;
   EXPECT_TRUE(speed_is(state, "0")) << "no generation";
