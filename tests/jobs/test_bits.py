@@ -28,7 +28,9 @@ def expect_shares(job) -> None:
 
 def test_shards_move_away_from_a_slow_worker(world: World):
     """They move while it is slow; a worker joins then; the bits stay those of a calm run."""
-    job = world.job("uneven", hosts=2).start().wait_running()
+    # Wide enough that a step lasts longer than the process is held at a time: a step between two holds shows nothing.
+    wide = ("resnet", "--num-layers", 8, "--width", 24, "--lr", 0.02)
+    job = world.job("uneven", hosts=2, network=wide).start().wait_running()
 
     def moved() -> list[list[int]]:
         return [event["shards"] for event in job.events() if event["event"] == "shards"]
