@@ -56,7 +56,11 @@ struct StarterLauncher::State {
     Clock::time_point begun, killed{};
     Failed failed;
     bool has_agent = false;  // an agent took the join file; set by took_join()
-    bool took_join() { return has_agent = has_agent || !is_listed(join_file); }
+    bool took_join() try {
+      return has_agent = has_agent || !is_listed_or_throw(join_file);
+    } catch (const Error&) {  // the folder cannot be read now: nothing says that the agent is missing
+      return true;
+    }
   };
 
   explicit State(StarterLauncherOptions chosen) : options(std::move(chosen)) {

@@ -104,6 +104,7 @@ struct Failure {
   int rank = -1;  // -1: it was no member
   Generation generation = 0;
   std::string reason;  // with signal or exit code
+  std::string hint{};  // what to do about it, where it ended the job
   std::vector<std::string> last_lines{};
   bool lines_shown = false;       // to the user, as a note
   int exit_code = 0, signal = 0;  // of its process, once known; 0 and 0: not yet

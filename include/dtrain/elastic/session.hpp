@@ -37,6 +37,12 @@ struct SessionOptions {
   std::function<std::optional<comm::Traffic>()> traffic{};
 };
 
+// What a worker's failure means to the job.
+struct JobFailure {
+  int exit_code = 0;  // of the whole job, see Left; 0: the others go on
+  std::string hint{};
+};
+
 // Same contract as comm::Endpoint::connect; called from a thread of the session.
 using MeshMaker = std::function<std::unique_ptr<comm::Communicator>(
     const comm::MeshPlan& plan, std::chrono::milliseconds deadline, std::stop_token cancel)>;
@@ -56,8 +62,8 @@ class WorkerSession final : public Membership {
 
   // Any thread: this worker asks to leave the job at the next step.
   void ask_leave(const std::string& reason);
-  // Sends the last message.
-  void leave(Left::How how, const std::string& reason, int job_exit_code = 0);
+  // Sends the last message. `of_job`: for a failure.
+  void leave(Left::How how, const std::string& reason, const JobFailure& of_job = {});
 
   // The phase is `holding` while it waits.
   void probed(const std::string& hash) override;

@@ -116,7 +116,8 @@ struct Coordinator::Impl {
            fmt::format("the job keeps its hosts, {}, until that file lists some", fmt::join(state.order, ", "))});
     }
     // First, so that nothing is started for the other requests of a job that ends.
-    if (const auto& stop = pending_requests.stop) step(StopAsked{stop->reason, stop->at_once, stop->exit_code}, now);
+    if (const auto& stop = pending_requests.stop)
+      step(StopAsked{stop->reason, stop->at_once, stop->exit_code, stop->save}, now);
     for (const auto& [host, reason] : pending_requests.drained) {
       const bool ends_soon = pending_requests.noticed.contains(host);
       step(ends_soon ? Event(HostNotice{host, true, reason}) : Event(Drain{host, reason}), now);

@@ -23,7 +23,7 @@ struct Receive {
     if (event.at_once) {
       end_at_once(context, event.reason, event.exit_code);
     } else {
-      begin_stop(context, event.reason, event.exit_code);
+      begin_stop(context, event.reason, event.exit_code, event.save);
     }
   }
   void operator()(const Tick&) const { watch(context); }

@@ -39,6 +39,7 @@ struct StopAsked {
   std::string reason;
   bool at_once = false;  // kill, without a checkpoint
   ExitCode exit_code = ExitCode::resumable;
+  bool save = true;  // the weights are worth a checkpoint
 };
 struct TiebreakerAnswered {  // the answer to AcquireTiebreaker
   Generation generation = 0;

@@ -9,8 +9,9 @@ namespace dtrain::elastic {
 namespace {
 
 // A coordinator that takes over ends the job in the same way (pending_requests.hpp).
-void emit_ending(DecisionContext& context, EventKind kind, const std::string& reason, ExitCode exit_code) {
-  context.emit(kind, {{"exit_code", static_cast<int>(exit_code)}, {"reason", reason}});
+void emit_ending(DecisionContext& context, EventKind kind, const Ending& ending) {
+  context.emit(kind,
+               {{"exit_code", static_cast<int>(ending.exit_code)}, {"reason", ending.reason}, {"save", ending.save}});
 }
 
 void enter_stage(DecisionContext& context, Ending::Stage stage) {
@@ -67,13 +68,14 @@ bool is_overdue(DecisionContext& context) {
 
 }  // namespace
 
-void begin_stop(DecisionContext& context, const std::string& reason, ExitCode exit_code) {
+void begin_stop(DecisionContext& context, const std::string& reason, ExitCode exit_code, bool save) {
   State& state = context.state;
   if (state.ending) return;
   // An earlier coordinator may have begun this stop. Its members would have left by themselves instead of holding.
   const bool may_be_asked = state.freezing && state.freezing->at_takeover && !all_frozen(state);
-  state.ending = Ending{.since = context.now, .exit_code = exit_code, .reason = reason, .asked_members = may_be_asked};
-  emit_ending(context, EventKind::stop, reason, exit_code);
+  state.ending = Ending{
+      .since = context.now, .exit_code = exit_code, .reason = reason, .save = save, .asked_members = may_be_asked};
+  emit_ending(context, EventKind::stop, *state.ending);
   abandon_change(context, "the job stops");
   dismiss_others(context, "the job stops");
   context.settle = true;
@@ -81,7 +83,7 @@ void begin_stop(DecisionContext& context, const std::string& reason, ExitCode ex
   if (!state.current || state.freezing) return;
   state.ending->asked_members = true;
   // Each worker saves its state if the workers lose each other before they stop together.
-  context.send(members_left(context), Stop{.save = !state.cut_off, .reason = reason});
+  context.send(members_left(context), Stop{.save = save && !state.cut_off, .reason = reason});
 }
 
 // The members hold: the most advanced one writes the checkpoint. The others keep their state until it is written,
@@ -98,7 +100,8 @@ void stop_frozen(DecisionContext& context) {
   }
   const auto position = [&](WorkerId id) { return state.workers.at(id).position; };
   const WorkerId best = std::ranges::max(members, {}, position);
-  if (ending.saved || state.cut_off || !position(best).has_state) return stop_without_saving(context, members);
+  const bool may_save = ending.save && !ending.saved && !state.cut_off;
+  if (!may_save || !position(best).has_state) return stop_without_saving(context, members);
   if (std::exchange(ending.saver, best) != best) context.send(best, Stop{.save = true, .reason = ending.reason});
   if (!ending.asked_members) return;
   std::erase(members, best);
@@ -109,9 +112,9 @@ void end_at_once(DecisionContext& context, const std::string& reason, ExitCode e
   State& state = context.state;
   context.settle = true;
   if (state.ending && state.ending->stage != Ending::Stage::asked) return;
-  emit_ending(context, EventKind::end_at_once, reason, exit_code);
   abandon_change(context, "the job ends");
-  state.ending = Ending{.exit_code = exit_code, .reason = reason};
+  state.ending = Ending{.exit_code = exit_code, .reason = reason, .save = false};
+  emit_ending(context, EventKind::end_at_once, *state.ending);
   enter_stage(context, Ending::Stage::killed);
   kill_all(context);
 }

@@ -37,6 +37,7 @@ void remember_first(DecisionContext& context, const Worker& worker, const Fault&
                                 .rank = rank_of(state, worker.id).value_or(-1),
                                 .generation = state.current ? state.current->number : 0,
                                 .reason = fault.reason,
+                                .hint = fault.hint,
                                 .last_lines = fault.last_lines};
 }
 

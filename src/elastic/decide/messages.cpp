@@ -114,11 +114,13 @@ struct Hear {
 
   void on_failed(const Left& left) const {
     const bool job_ends = left.job_exit_code != 0;
-    if (job_ends) {
+    if (job_ends) {  // the others have weights that lead there too
       begin_stop(context, fmt::format("{}: {}", name_of(worker), left.reason),
-                 static_cast<ExitCode>(left.job_exit_code));
+                 static_cast<ExitCode>(left.job_exit_code), false);
     }
-    lose_worker(context, worker.id, {.reason = left.reason, .exits = job_ends, .last_lines = left.last_lines});
+    lose_worker(
+        context, worker.id,
+        {.reason = left.reason, .exits = job_ends, .hint = job_ends ? left.hint : "", .last_lines = left.last_lines});
   }
 
   void note_left(const Left& left) const {

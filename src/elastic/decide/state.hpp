@@ -153,6 +153,7 @@ struct Ending {
   Time since{};  // of the stage
   ExitCode exit_code = ExitCode::ok;
   std::string reason;
+  bool save = true;  // the weights are worth a checkpoint
   // Members got Stop while they trained, so each of them saves as soon as it loses the others.
   bool asked_members = false;
   WorkerId saver = 0;  // the frozen member that writes the checkpoint; 0: none yet

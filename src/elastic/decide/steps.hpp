@@ -93,6 +93,7 @@ struct Fault {
   ProcessState process = ProcessState::running;
   bool hung = false;   // dump its stacks first
   bool exits = false;  // by itself, with an exit code for the user
+  std::string hint{};  // for the user, where the job ends by it
   std::vector<std::string> last_lines{};
   std::optional<Time> since{};  // when it ceased to work; unset: with its last message
 };
@@ -132,7 +133,8 @@ void note_progress(DecisionContext& context, Worker& worker, const Progress& pro
 bool newcomer_answers(const DecisionContext& context, const Worker& worker);
 
 // ending.cpp: how the job ends.
-void begin_stop(DecisionContext& context, const std::string& reason, ExitCode exit_code);
+// `save`: the weights are worth a checkpoint.
+void begin_stop(DecisionContext& context, const std::string& reason, ExitCode exit_code, bool save = true);
 void end_at_once(DecisionContext& context, const std::string& reason, ExitCode exit_code);
 void on_done(DecisionContext& context, Worker& worker, const TrainingPosition& position);
 // Tells workers that froze while the job ends how to end.

@@ -145,9 +145,9 @@ struct Table<AskLeave> {
 template <>
 struct Table<Left> {
   static constexpr const char* kName = "left";
-  static constexpr auto kFields =
-      std::tuple(Field{"how", &Left::how}, Field{"reason", &Left::reason}, Field{"standing", &Left::position},
-                 Field{"job_exit_code", &Left::job_exit_code}, Field{"last_lines", &Left::last_lines});
+  static constexpr auto kFields = std::tuple(
+      Field{"how", &Left::how}, Field{"reason", &Left::reason}, Field{"standing", &Left::position},
+      Field{"job_exit_code", &Left::job_exit_code}, Field{"last_lines", &Left::last_lines}, Field{"hint", &Left::hint});
 };
 
 template <typename T>

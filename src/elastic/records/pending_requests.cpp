@@ -35,8 +35,9 @@ void take_list(const Json& event, PendingRequests& pending_requests) {
 
 PendingStop stop_in(const Json& event, bool at_once) {
   PendingStop stop{.reason = event.at("reason").as_string(), .at_once = at_once};
-  const Json* exit_code = event.find("exit_code");  // older versions wrote none
-  if (exit_code) stop.exit_code = static_cast<ExitCode>(exit_code->as_integer());
+  // Older versions wrote neither.
+  if (const Json* exit_code = event.find("exit_code")) stop.exit_code = static_cast<ExitCode>(exit_code->as_integer());
+  if (const Json* save = event.find("save")) stop.save = save->as_bool();
   return stop;
 }
 

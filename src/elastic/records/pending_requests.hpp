@@ -21,6 +21,7 @@ struct PendingStop {
   std::string reason;
   ExitCode exit_code = ExitCode::resumable;
   bool at_once = false;  // kill, without a checkpoint
+  bool save = true;      // the weights are worth a checkpoint
   friend bool operator==(const PendingStop&, const PendingStop&) = default;
 };
 

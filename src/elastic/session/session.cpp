@@ -88,10 +88,10 @@ class WorkerSession::Impl {
     send(AskLeave{reason});
   }
 
-  void leave(Left::How how, const std::string& reason, int job_exit_code) {
+  void leave(Left::How how, const std::string& reason, const JobFailure& of_job) {
     const MutexLock lock(mutex_);
     send_progress();  // the steps and bytes since the last heartbeat count too
-    send(Left{how, reason, position_, job_exit_code});
+    send(Left{how, reason, position_, of_job.exit_code, {}, of_job.hint});
     silent_ = true;
   }
 
@@ -379,8 +379,8 @@ WorkerSession::~WorkerSession() = default;
 void WorkerSession::on_message(const ToWorker& message) { impl_->on_message(message); }
 void WorkerSession::on_control_lost(const std::string& reason) { impl_->on_control_lost(reason); }
 void WorkerSession::ask_leave(const std::string& reason) { impl_->ask_leave(reason); }
-void WorkerSession::leave(Left::How how, const std::string& reason, int job_exit_code) {
-  impl_->leave(how, reason, job_exit_code);
+void WorkerSession::leave(Left::How how, const std::string& reason, const JobFailure& of_job) {
+  impl_->leave(how, reason, of_job);
 }
 void WorkerSession::probed(const std::string& hash) { impl_->probed(hash); }
 Entry WorkerSession::enter(const TrainingPosition& position) { return impl_->enter(position); }

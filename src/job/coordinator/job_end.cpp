@@ -46,7 +46,9 @@ ExitCode exit_code_of(const JobEnd& end, const JobWork& work) {
   return end.first_failure ? work.exit_code_of(*end.first_failure, code) : code;
 }
 
-std::string what_next(ExitCode code, JobWork& work) {
+std::string what_next(const JobEnd& end, JobWork& work) {
+  if (end.first_failure && !end.first_failure->hint.empty()) return end.first_failure->hint;
+  const ExitCode code = end.finish.exit_code;
   if (code == ExitCode::refused && work.job().is_over_ssh()) {
     return fmt::format("`dtrain run -H {} -- true` tries the hosts alone",
                        net::shell_quoted(work.job().hostfile->string()));
@@ -89,7 +91,7 @@ ExitCode conclude(const JobEnd& end, JobWork& work, const JobFolder& folder, Rep
   if (resumable && work.may_go_on()) throw Stopped(finish.reason, work.what_next());
   if (end.first_failure) report(*end.first_failure, folder, reporter);
   work.fail(end.first_failure ? &*end.first_failure : nullptr, finish.reason, exit_code_of(end, work));
-  throw JobFailed(exit_code_of(end, work), finish.reason, what_next(finish.exit_code, work));
+  throw JobFailed(exit_code_of(end, work), finish.reason, what_next(end, work));
 }
 
 void write_end(const Error& error, Reporter& reporter) {

@@ -18,9 +18,15 @@ constexpr auto kSuccession = 15s;
 }  // namespace
 
 bool JobLife::goes_on() {
-  const auto file = record();
-  if (!file || file->over()) return false;
   const auto now = std::chrono::steady_clock::now();
+  std::optional<CoordinatorFile> file;
+  try {
+    file = record();
+  } catch (const Error&) {  // a file server that is away for a moment says nothing about the job
+    if (now - alive_ < kSuccession) return true;
+    throw;
+  }
+  if (!file || file->over()) return false;
   if (now < look_) return true;
   look_ = now + kLifeLook;
   if ((file->host == host_name() && is_coordinated(folder_)) || answers(*file)) alive_ = now;
@@ -37,7 +43,7 @@ bool JobLife::is_over() const {
 }
 
 std::optional<CoordinatorFile> JobLife::record() const {
-  return is_listed(folder_.coordinator()) ? read_coordinator(folder_) : std::nullopt;
+  return is_listed_or_throw(folder_.coordinator()) ? read_coordinator(folder_) : std::nullopt;
 }
 
 }  // namespace dtrain::job

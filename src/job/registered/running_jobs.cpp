@@ -21,12 +21,15 @@ using namespace std::chrono_literals;
 constexpr auto kToLeave = 300s;
 constexpr auto kUntilNextLook = 200ms;
 
-bool runs(const JobFolder& folder) try {
-  if (!is_listed(folder.coordinator())) return false;
-  const auto file = read_coordinator(folder);
-  return file && !file->over() && answers(*file);
-} catch (const Error&) {  // damaged, or the folder is away
-  return false;
+// Throws Error where the folder cannot be read: a host must not leave a cluster while its job is out of sight.
+bool runs(const JobFolder& folder) {
+  if (!is_listed_or_throw(folder.coordinator())) return false;
+  try {
+    const auto file = read_coordinator(folder);
+    return file && !file->over() && answers(*file);
+  } catch (const Error&) {  // the record is damaged
+    return false;
+  }
 }
 
 std::vector<elastic::HostLine> listed_in(const JobFolder& folder) {

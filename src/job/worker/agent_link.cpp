@@ -65,7 +65,9 @@ void AgentLink::finish() {
 
 void AgentLink::fail(elastic::WorkerSession& session, const std::exception& error, ExitCode job) {
   const bool no_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
-  session.leave(elastic::Left::How::failed, no_memory ? "out of memory" : error.what(), static_cast<int>(job));
+  const auto* known = dynamic_cast<const Error*>(&error);
+  session.leave(elastic::Left::How::failed, no_memory ? "out of memory" : error.what(),
+                {.exit_code = static_cast<int>(job), .hint = known != nullptr ? known->hint() : ""});
   finish();
 }
 

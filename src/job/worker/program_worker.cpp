@@ -97,7 +97,7 @@ ExitCode run_program_worker(const elastic::WorkerJob& me, const config::ProgramS
   link.connect(session);
   try {
     const Ended ended = external::run_program(program, run_context(me, program, link), session);
-    session.leave(how_of(ended.how), ended.reason, static_cast<int>(code_of_job(ended)));
+    session.leave(how_of(ended.how), ended.reason, {.exit_code = static_cast<int>(code_of_job(ended))});
     link.finish();
     return code_of(ended);
   } catch (const Error& error) {  // the hint too: this process's own lines may come too late

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "elastic/job.hpp"
 
 namespace dtrain::elastic {
@@ -248,6 +250,45 @@ TEST(DecideEnding, OfThoseWhoHoldSinceATakeoverOnlyTheFurthestSaves) {
   const auto stops = sent<Stop>(job.feed(StopAsked{"dtrain stop"}));
   ASSERT_EQ(stops.size(), 1u) << "the others keep their state until it is written";
   EXPECT_TRUE(stops[0].second.save);
+}
+
+// Its loss was not finite, and the weights of the others give it again: a checkpoint of them would replace a good one.
+TEST(DecideEnding, AFailureOfTheWholeJobLeavesNoCheckpoint) {
+  const Left diverged{
+      .how = Left::How::failed, .reason = "bad loss", .position = {}, .job_exit_code = 1, .hint = "less"};
+  for (const bool is_frozen_before : {false, true}) {
+    Job job;
+    job.run_on({"w1", "w2", "w3"});
+    const WorkerId w1 = job.worker_on("w1"), w2 = job.worker_on("w2"), w3 = job.worker_on("w3");
+    const auto hold = [&] {
+      job.say(w2, Lost{1, {true, 0, 1, 1}, "w1 is gone"});
+      job.say(w3, Lost{1, {true, 0, 1, 1}, "w1 is gone"});
+    };
+    if (is_frozen_before) hold();
+    job.say(w1, diverged);
+    if (!is_frozen_before) hold();
+    const auto stops = sent<Stop>(job.all());
+    for (const WorkerId member : {w2, w3})
+      EXPECT_TRUE(std::ranges::any_of(stops, [&](const auto& sent) { return sent.first == member; })) << member;
+    for (const auto& [worker, stop] : stops) EXPECT_FALSE(stop.save) << worker;
+    ASSERT_EQ(events(job.all(), EventKind::stop).size(), 1u);
+    EXPECT_FALSE(events(job.all(), EventKind::stop)[0].at("save").as_bool()) << "for a coordinator that takes over";
+    ASSERT_TRUE(job.state().first_failure);
+    EXPECT_EQ(job.state().first_failure->hint, "less");
+  }
+}
+
+TEST(DecideEnding, AStopWithoutACheckpointStaysOneAfterATakeover) {
+  Policy policy = elastic_policy();
+  policy.quorum = true;
+  Job job(policy);
+  job.run_on({"w1", "w2", "w3"});
+  job.take_over({"w1", "w2", "w3"}, recorded_origin(job.state()));
+  job.freeze();
+  const auto stops =
+      sent<Stop>(job.feed(StopAsked{.reason = "bad loss", .exit_code = ExitCode::failed, .save = false}));
+  EXPECT_EQ(stops.size(), 3u);
+  for (const auto& [worker, stop] : stops) EXPECT_FALSE(stop.save) << worker;
 }
 
 TEST(DecideEnding, AStopWhileAChangeIsPreparedGivesTheChangeUp) {

@@ -25,7 +25,7 @@ std::vector<FromWorker> one_of_each_from_worker() {
           Progress{6, Phase::holding, kStanding, 0.25, 1.5, 1.125, 0.375, {1u << 31, 7}},
           Report{Json::object({{"event", "step"}, {"loss", 0.5}})},
           AskLeave{"SIGTERM"},
-          Left{Left::How::removed, "\"quoted\"\n", kStanding, 0, {"no text: \xff"}}};
+          Left{Left::How::removed, "\"quoted\"\n", kStanding, 0, {"no text: \xff"}, "a hint"}};
 }
 
 TEST(Protocol, EveryMessageToAWorkerComesBackFromItsText) {

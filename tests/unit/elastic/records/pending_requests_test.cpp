@@ -37,10 +37,11 @@ TEST(PendingRequests, HostsThatEndSoonAreKnown) {
   EXPECT_TRUE(pending_requests_in(later).noticed.empty());
 }
 
-TEST(PendingRequests, AStopKeepsItsExitCode) {
-  const Json given_up = Json::object({{"event", "stop"}, {"exit_code", 93}, {"reason", "no progress"}});
+TEST(PendingRequests, AStopKeepsItsExitCodeAndWhetherItSaves) {
+  const Json given_up =
+      Json::object({{"event", "stop"}, {"exit_code", 93}, {"reason", "no progress"}, {"save", false}});
   EXPECT_EQ(pending_requests_in({given_up}).stop,
-            (PendingStop{.reason = "no progress", .exit_code = ExitCode::no_progress}));
+            (PendingStop{.reason = "no progress", .exit_code = ExitCode::no_progress, .save = false}));
 }
 
 TEST(PendingRequests, AStopWithoutACheckpointIsOne) {
