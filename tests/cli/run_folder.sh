@@ -49,8 +49,8 @@ run train --config m/b-run/train.toml --force
 check "a training that begins again begins its records again" json m/b-run/steps.jsonl 'sum("begins" in line for line in lines) == 1'
 
 run train "${small_training[@]}" --num-epochs 1 --lr 1e30 --model-prefix m/bad
-check "a training that fails says so" exits 1
-check "in its records, too" json m/bad-run/events.jsonl 'd["event"] == "finish" and d["exit_code"] == 1 and "not finite" in d["reason"]'
+check "a training whose loss is not finite would be so again" exits 93
+check "in its records, too" json m/bad-run/events.jsonl 'd["event"] == "finish" and d["exit_code"] == 93 and "not finite" in d["reason"]'
 run plot m/bad --out bad.svg --json
 check "and its picture" json out 'd["runs"][0]["diverged"] and d["runs"][0]["loss"] is None'
 

@@ -217,10 +217,11 @@ struct TrainResult {
 };
 
 // The loss is not finite, or a gradient that compression held back is not. Where steps have the same bits, the step
-// ends like this again, here and elsewhere.
+// ends like this again, here and elsewhere: a queue and a scheduler need not try.
 class Diverged : public Error {
  public:
   using Error::Error;
+  ExitCode exit_code() const override { return ExitCode::no_progress; }
 };
 
 // Runs until options.epochs are complete or no evaluation was better for long (early_stop), or the membership says that

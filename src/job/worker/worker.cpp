@@ -181,7 +181,7 @@ ExitCode run_worker(Reporter& reporter) {
                               result.reason.empty() ? "" : ": ", result.reason));
     return result.ended == train::TrainResult::Ended::stopped ? ExitCode::resumable : ExitCode::ok;
   } catch (const train::Diverged& error) {
-    link.fail(session, error, options.same_bits ? ExitCode::failed : ExitCode::ok);
+    link.fail(session, error, options.same_bits ? error.exit_code() : ExitCode::ok);
     throw;
   } catch (const std::exception& error) {
     link.fail(session, error);
