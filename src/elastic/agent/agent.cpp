@@ -1,10 +1,10 @@
 // The agent has one thread, that of its loop: signals, sockets, pipes of workers and timers all arrive there, so there
 // is no lock. Only background tasks of the follower, a spot watch and a final sleep use other threads or block.
 //
-// Workers are shared pointers: a callback may remove a worker from the map while it is in use. The end has three steps:
-// end() or let_workers_save() asks the workers to stop, a timer kills them after a grace, and finish() kills and reaps
-// every process of the tree, sends what is left and stops the loop. finish() runs even when a worker does not end. A
-// coordinator that this agent started is spared.
+// Workers are shared pointers: a callback may remove a worker from the map while it is in use. The end has stages
+// (Stage): end() or let_workers_save() asks the workers to stop, a timer kills them after a grace, and finish() kills
+// and reaps every process of the tree, sends what is left and stops the loop. finish() runs even when a worker does not
+// end. A coordinator that this agent started is spared.
 #include <dtrain/elastic/agent.hpp>
 
 #include <fmt/format.h>
@@ -54,6 +54,9 @@ int slot_of(const std::string& text) {
   return static_cast<int>(*slot);
 }
 
+// In this order. An end that the coordinator or a signal asked for has no stage `saving`.
+enum class Stage { working, saving, ending, finishing };
+
 class Agent {
  public:
   explicit Agent(const AgentOptions& options) : options_(options), follower_(loop_, options, follower_events()) {}
@@ -85,13 +88,13 @@ class Agent {
                 [this](const std::string& reason) {
                   coordinator_gone_ = true;
                   let_workers_save(reason);
-                  if (finishing_) loop_.stop();
+                  if (stage_ == Stage::finishing) loop_.stop();
                 },
             .on_over =
                 [this](const std::string& reason) {
                   coordinator_gone_ = true;
                   end(reason);
-                  if (finishing_) loop_.stop();
+                  if (stage_ == Stage::finishing) loop_.stop();
                 }};
   }
 
@@ -114,7 +117,7 @@ class Agent {
     loop_.when_readable(stop_signals_.get(), [this] {
       signalfd_siginfo signal{};
       if (::read(stop_signals_.get(), &signal, sizeof signal) == sizeof signal) hear_signal(signal);
-      return !finishing_;
+      return stage_ != Stage::finishing;
     });
   }
 
@@ -125,15 +128,15 @@ class Agent {
     if (static_cast<pid_t>(heard.ssi_pid) != parent_) return on_signal(signal);
     loop_.after(kParentsEnd, [this, signal] {
       const bool is_dead = ::getppid() != parent_;
-      if (!is_dead || !(noticed_ || ending_)) on_signal(signal);
+      if (!is_dead || !(noticed_ || is_ending())) on_signal(signal);
     });
   }
 
   // The first signal is a notice, so that workers leave at the next step. The second one ends the agent at once, as
   // each does while workers save.
   void on_signal(int signal) {
-    if (std::exchange(saving_, false)) return end_workers();
-    if (ending_) return;
+    if (stage_ == Stage::saving) return end_workers();
+    if (is_ending()) return;
     const bool first = !std::exchange(noticed_, true);
     if (!first || !joined_ || signal == SIGHUP) return end("a stop signal");
     give_notice({true, fmt::format("its agent got signal {}", signal)});
@@ -192,7 +195,7 @@ class Agent {
   }
 
   void run_admission_check(const Json& options) {
-    if (ending_) return;
+    if (is_ending()) return;
     if (!admission_check_) admission_check_.emplace(loop_, admission_check_setup());
     admission_check_->run(admission_check_options_from_json(options), [this](const AdmissionCheckResult& result) {
       follower_.send(Tag::checked, 0, to_json(result).dump());
@@ -213,7 +216,7 @@ class Agent {
   }
 
   void start_worker(WorkerId id, int slot) {
-    if (ending_ || workers_.contains(id)) return;
+    if (is_ending() || workers_.contains(id)) return;
     const auto& order = options_.order;
     const WorkerJob job = job_of(id, slot);
     const auto worker = std::make_shared<WorkerProcess>(loop_, job, worker_log(order.job_folder, order.host, slot));
@@ -268,28 +271,31 @@ class Agent {
     report_left_out(id);
     follower_.send_kept(Tag::exited, id, to_json(exited).dump());
     workers_.erase(id);
-    if (ending_ && workers_.empty()) finish();
+    if (is_ending() && workers_.empty()) finish();
   }
+
+  bool is_ending() const { return stage_ != Stage::working; }
 
   // No coordinator needs the workers: they end soon.
   void end(const std::string& reason) {
-    if (std::exchange(ending_, true)) return;
+    if (is_ending()) return;
     end_reason_ = reason;
-    if (workers_.empty()) return finish();
     end_workers();
   }
 
   void end_workers() {
+    if (workers_.empty()) return finish();
+    stage_ = Stage::ending;
     for (const auto& [id, worker] : workers_) worker->ask_to_end();
     finish_after(kGrace);
   }
 
   // No coordinator is left that would tell the workers to save their state: they do it by themselves.
   void let_workers_save(const std::string& reason) {
-    if (std::exchange(ending_, true)) return;
+    if (is_ending()) return;
     end_reason_ = reason;
     if (workers_.empty()) return finish();
-    saving_ = true;
+    stage_ = Stage::saving;
     for (const auto& [id, worker] : workers_) worker->hang_up();
     finish_after(follower_.welcome().grace);
   }
@@ -304,7 +310,7 @@ class Agent {
   }
 
   void finish() {
-    if (std::exchange(finishing_, true)) return;
+    if (std::exchange(stage_, Stage::finishing) == Stage::finishing) return;
     const std::vector<pid_t> spared = processes_marked(coordinator_mark(options_.order));
     kill_tree(::getpid(), tree_mark(options_.order), spared);
     // Reap them here; otherwise this agent's parent would inherit them.
@@ -326,9 +332,11 @@ class Agent {
   std::map<WorkerId, std::ptrdiff_t> left_out_;  // lines of output that were dropped
   std::optional<SpotWatch> spot_watch_;
   std::optional<net::EndNotice> final_notice_;
-  bool noticed_ = false;
-  bool joined_ = false, ending_ = false, saving_ = false, finishing_ = false, coordinator_gone_ = false;
+  Stage stage_ = Stage::working;
   std::string end_reason_;
+  bool joined_ = false;            // some coordinator has welcomed this agent
+  bool noticed_ = false;           // a stop signal has come
+  bool coordinator_gone_ = false;  // for good: no last message can reach one
 };
 
 }  // namespace
