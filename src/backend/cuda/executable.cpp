@@ -1,5 +1,7 @@
 #include "executable.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -26,6 +28,10 @@ Programs make_programs(const Model& model, const CompileOptions& options) {
 MemoryLayout fitting_layout(const Device& device, const Model& model, const Programs& programs,
                             const CompileOptions& options) {
   const int samples = std::max(1, options.max_samples);
+  if (const std::int64_t most = most_pooled_samples(model.graph); samples > most) {
+    throw UsageError(fmt::format("{} samples at once are too many for a pooling; the most are {}", samples, most),
+                     "use a smaller setting 'batch-size'");
+  }
   const std::string reason =
       why_too_large(model, programs, samples, needs_of_step(model, options), device.free_bytes());
   if (!reason.empty())

@@ -81,8 +81,23 @@ Sums Lowering::new_sums(const nn::Shape& shape, int kinds, std::int64_t packs) {
   return sums;
 }
 
+static std::int64_t most_pooled_samples(const nn::Shape& in) {
+  constexpr std::int64_t kMostThreads = std::numeric_limits<std::uint32_t>::max();
+  const auto threads = static_cast<std::int64_t>(rows_of(in, 1) * packs_of(in.c, Pack<float>::size));
+  return kMostThreads / threads;
+}
+
+std::int64_t most_pooled_samples(const nn::Graph& graph) {
+  std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  for (const nn::Node& node : graph.nodes) {
+    if (!std::holds_alternative<nn::Pooling>(node.layer)) continue;
+    most = std::min(most, most_pooled_samples(graph.nodes[static_cast<std::size_t>(node.inputs[0])].output));
+  }
+  return most;
+}
+
 PoolShape pool_shape(const nn::Pooling& l, const nn::Shape& in, const nn::Shape& out, int n) {
-  DTRAIN_CHECK(n * in.size() <= std::numeric_limits<std::uint32_t>::max(), "a pooling of 2^32 values");
+  DTRAIN_CHECK(n <= most_pooled_samples(in), "a pooling of 2^32 threads");
   if (l.global) return {n, in.c, {in.h, 1, in.h, 1, 0}, {in.w, 1, in.w, 1, 0}, l.count_include_pad};
   return {n,
           in.c,

@@ -21,6 +21,8 @@ Program lower_evaluation(const Model& model);
 inline std::int64_t rows_of(const nn::Shape& shape, int n) { return std::int64_t{n} * shape.h * shape.w; }
 // Values lie in the order h, w, c; what is flattened is in the order c, h, w.
 inline bool is_flat(const nn::Shape& shape) { return std::int64_t{shape.h} * shape.w == 1; }
+// The most that poolings compute at once: they number their threads, one for each pack of the input, in 32 bits.
+std::int64_t most_pooled_samples(const nn::Graph& graph);
 PoolShape pool_shape(const nn::Pooling& layer, const nn::Shape& in, const nn::Shape& out, int n);
 
 // Memory of a sum over rows: what the parts leave, and what is left when these are folded.

@@ -56,8 +56,8 @@ struct ProductTile {
 // Tiles that suit the shape, the likeliest first.
 std::vector<ProductTile> product_tiles(const ProductShape& shape);
 
-// "wgmma:128x64x64": the engine that computes by such tiles. A kernel that gives other bits, or was proven wrong and
-// mended, needs another name: names stand in plan stores.
+// "wgmma:128x64x64": the engine that computes by such tiles. A kernel that gives other bits needs another name: names
+// stand in plan stores.
 std::string engine_name(const ProductTile& tile);
 std::optional<ProductTile> tile_of_engine(const std::string& name);  // nullopt: it is no such name
 

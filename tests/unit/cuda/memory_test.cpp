@@ -6,6 +6,7 @@
 #include <dtrain/nn/networks.hpp>
 
 #include "common/replay_device.hpp"
+#include "lowering.hpp"
 
 namespace dtrain::backend::cuda {
 namespace {
@@ -46,6 +47,20 @@ TEST(CudaMemory, TensorsThatAreDeadLeaveTheirPlaceToOthers) {
   for (const nn::Node& node : p.model.graph.nodes) all += static_cast<std::size_t>(2 * node.output.size()) * 4 * 64;
   EXPECT_LT(p.programs.training.arena_bytes(64), all);
   EXPECT_LT(4 * p.programs.evaluation.arena_bytes(64), p.programs.training.arena_bytes(64));
+}
+
+// A pooling numbers its threads in 32 bits: 16 packs of each of the 224 x 224 pixels before VGG's first one. An
+// evaluation of so many samples would have room on a large GPU.
+TEST(CudaMemory, MoreSamplesThanPoolingsCanNumberAreRefusedWithTheMostThatAreNot) {
+  const nn::Graph graph = nn::build_network({.name = "vgg", .num_layers = 16, .image = {3, 224, 224}});
+  EXPECT_EQ(most_pooled_samples(graph), 5349);
+  EXPECT_EQ(most_pooled_samples(nn::build_network({.name = "mlp", .image = {1, 28, 28}})), 0x7fffffff);
+  try {
+    make_replay_backend(std::uint64_t{1} << 40)->compile(graph, {.max_samples = 5350, .training = false});
+    FAIL() << "more than a pooling can number were taken";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("the most are 5349"), std::string::npos) << error.what();
+  }
 }
 
 TEST(CudaMemory, TooLargeAShardIsAnsweredWithWhatFits) {

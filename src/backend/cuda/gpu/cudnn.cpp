@@ -7,8 +7,19 @@
 #include <dtrain/base/error.hpp>
 
 #include "../libraries/shared_object.hpp"
+#include "gpu_error.hpp"
 
 namespace dtrain::backend::cuda {
+
+namespace {
+
+// Since version 9 each kind of status has a thousand numbers, of which the first is the general one.
+bool is_of_kind(cudnnStatus_t status, cudnnStatus_t kind) {
+  constexpr int kNumbers = 1000;
+  return status / kNumbers == kind / kNumbers;
+}
+
+}  // namespace
 
 CudnnFunctions load_cudnn(const std::string& file) {
   const SharedObject library(file);
@@ -26,14 +37,15 @@ void check(const CudnnFunctions& cudnn, cudnnStatus_t status, const char* what) 
   if (status == CUDNN_STATUS_SUCCESS) return;
   std::array<char, 256> words{};
   cudnn.cudnnGetLastErrorString(words.data(), words.size());
-  throw Error(fmt::format("cuDNN: {} failed: {} {}", what, cudnn.cudnnGetErrorString(status), words.data()));
+  const std::string text =
+      fmt::format("cuDNN: {} failed: {} {}", what, cudnn.cudnnGetErrorString(status), words.data());
+  if (status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED) throw OutOfDeviceMemory(text);
+  if (is_of_kind(status, CUDNN_STATUS_EXECUTION_FAILED)) throw DeviceFailure(text, kIsTheGpuWell);
+  throw Error(text);
 }
 
 bool is_refusal(cudnnStatus_t status) {
-  // Since version 9 each kind of status has a thousand numbers, of which the first is the general one.
-  constexpr int kKind = 1000;
-  return status / kKind == CUDNN_STATUS_NOT_SUPPORTED / kKind ||
-         status == CUDNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED;
+  return is_of_kind(status, CUDNN_STATUS_NOT_SUPPORTED) || status == CUDNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED;
 }
 
 Descriptor::Descriptor(const CudnnFunctions& cudnn, cudnnBackendDescriptorType_t type) : cudnn_(&cudnn) {
@@ -58,9 +70,13 @@ void Descriptor::set_all(cudnnBackendAttributeName_t name, const std::vector<con
 
 void Descriptor::finish() { check(*cudnn_, cudnn_->cudnnBackendFinalize(descriptor_), "a description"); }
 
+// Also where a part of cuDNN is missing or fails: another engine may do without it. A wrong parameter is dtrain's
+// error.
 bool Descriptor::try_finish() {
   const cudnnStatus_t status = cudnn_->cudnnBackendFinalize(descriptor_);
-  if (is_refusal(status)) return false;
+  if (is_refusal(status) || is_of_kind(status, CUDNN_STATUS_NOT_INITIALIZED) ||
+      is_of_kind(status, CUDNN_STATUS_INTERNAL_ERROR))
+    return false;
   check(*cudnn_, status, "a description");
   return true;
 }

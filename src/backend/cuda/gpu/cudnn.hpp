@@ -29,7 +29,8 @@ struct CudnnFunctions {
 // Throws Error naming the function that the library lacks.
 CudnnFunctions load_cudnn(const std::string& file);
 
-// Throws Error with cuDNN's own words.
+// Throws Error with cuDNN's own words: DeviceFailure where the GPU failed, OutOfDeviceMemory where it has no memory
+// left.
 void check(const CudnnFunctions& cudnn, cudnnStatus_t status, const char* what);
 // cuDNN has nothing that does this, which is an answer and no failure.
 bool is_refusal(cudnnStatus_t status);

@@ -28,6 +28,11 @@ Clock::time_point when_done(cudaStream_t stream) {
 
 constexpr const char* kProof = "a copy of the result of a proof";
 
+// A proof of dtrain's own kernel is one of its source: what was mended or sped up since is proven again.
+std::string proof_name(const EngineFacts& engine) {
+  return engine.own ? engine.name + "@" DTRAIN_PRODUCT_SOURCE : engine.name;
+}
+
 // Null where the GPU has not that much left.
 class ProofMemory {
  public:
@@ -120,7 +125,7 @@ std::optional<Plan> Cudnn::next(Plans& plans, const Convolution& work, OwnRefuse
 
 Cudnn::Proof Cudnn::proof(const Plan& plan, const Convolution& work) {
   const std::string key = work_key(work, rules);
-  if (const std::optional<bool> known = store.proof(key, plan.engine.name)) {
+  if (const std::optional<bool> known = store.proof(key, proof_name(plan.engine))) {
     return *known ? Proof::passed : Proof::failed;
   }
   const std::optional<bool> proven =
@@ -132,7 +137,7 @@ Cudnn::Proof Cudnn::proof(const Plan& plan, const Convolution& work) {
 
 void Cudnn::keep(const std::string& key, const Plan& plan, bool proven) {
   try {
-    store.keep_proof(key, plan.engine.name, proven);
+    store.keep_proof(key, proof_name(plan.engine), proven);
   } catch (const Error&) {
     // This process knows it; the next one on a machine without a writable cache tries the engine again.
   }
@@ -140,7 +145,7 @@ void Cudnn::keep(const std::string& key, const Plan& plan, bool proven) {
 
 void Cudnn::begin_proof(const std::string& key, const Plan& plan) {
   try {
-    store.begin_proof(key, plan.engine.name);
+    store.begin_proof(key, proof_name(plan.engine));
   } catch (const Error&) {
     // likewise
   }
@@ -148,7 +153,7 @@ void Cudnn::begin_proof(const std::string& key, const Plan& plan) {
 
 void Cudnn::drop_proof(const std::string& key, const Plan& plan) {
   try {
-    store.drop_proof(key, plan.engine.name);
+    store.drop_proof(key, proof_name(plan.engine));
   } catch (const Error&) {
     // likewise
   }
@@ -222,6 +227,7 @@ std::optional<bool> Cudnn::agrees_with_cudnn(const Plan& plan, const Convolution
 
   forget(beside);
   if (!result_of_cudnn(alone)) return std::nullopt;
+  check(cudaStreamSynchronize(stream), kProof);  // a failure of cuDNN, or of earlier work, is none of this engine
   // What ends this process in the middle of the proof is no proof: by a signal, which leaves the mark, or by an error.
   begin_proof(key, plan);
   try {

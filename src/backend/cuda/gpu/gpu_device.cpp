@@ -207,6 +207,7 @@ class GpuDevice final : public Device {
     cudnn_ = std::make_unique<Cudnn>(functions_, stream_.get(), workspace_, rules, options.plans_to_time, plans);
   }
   ~GpuDevice() override {
+    cudaSetDevice(index_);  // any thread may let go of the last buffer, also one that has chosen no GPU
     cudnn_.reset();
     release(workspace_);
   }

@@ -14,7 +14,7 @@ void check(cudaError_t error, const std::string& what) {
   }
   throw DeviceFailure(
       fmt::format("the GPU failed, noticed at {}: {} ({})", what, cudaGetErrorString(error), cudaGetErrorName(error)),
-      "nvidia-smi and the kernel's log say whether the GPU is still well");
+      kIsTheGpuWell);
 }
 
 }  // namespace dtrain::backend::cuda

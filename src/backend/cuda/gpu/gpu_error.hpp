@@ -14,6 +14,8 @@ class OutOfDeviceMemory : public DeviceFailure {
   using DeviceFailure::DeviceFailure;
 };
 
+inline constexpr const char* kIsTheGpuWell = "nvidia-smi and the kernel's log say whether the GPU is still well";
+
 // Throws DeviceFailure where the GPU reports a failure, which may be that of earlier work than `what`, and
 // OutOfDeviceMemory where it has no memory left.
 void check(cudaError_t error, const std::string& what);

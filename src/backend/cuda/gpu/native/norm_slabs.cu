@@ -70,8 +70,8 @@ template <typename Work>
 cudaError_t launch_norm_slabs(const Work& work, const SlabPlan& plan, const ChipFacts& chip, cudaStream_t stream) {
   const auto kernel = kernel_for<Work>(plan);
   const auto bytes = static_cast<std::size_t>(plan.shared_bytes());
-  const cudaError_t given =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, plan.shared_bytes());
+  // The limit is the kernel's, and recorded steps launch it for several layers: one for all of them.
+  const cudaError_t given = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, chip.block_bytes);
   if (given != cudaSuccess) return given;
   int at_once = 0;  // blocks on a processor
   const cudaError_t known = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&at_once, kernel, plan.threads, bytes);
