@@ -318,6 +318,7 @@ def test_r11_ctrl_c_tells_what_stays_and_how_to_go_on(cloud):
     cloud.proxy.on("CreateFleet", delay(30))
     process = cloud.start("cluster", "up", "demo", "-w", 2, "--ami", cloud.image(), *UP)
     while cloud.proxy.count("CreateFleet") == 0:
+        assert process.poll() is None, process.communicate()[1]
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     begin = time.monotonic()
