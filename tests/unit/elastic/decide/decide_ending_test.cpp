@@ -240,13 +240,21 @@ TEST(DecideEnding, AWorkerThatWasDoneBeforeATakeoverHasTimeToEnd) {
   EXPECT_EQ(finish_of(job)->exit_code, ExitCode::ok);
 }
 
-TEST(DecideEnding, OfThoseWhoHoldSinceATakeoverOnlyTheFurthestSaves) {
+Policy with_quorum() {
   Policy policy = elastic_policy();
   policy.quorum = true;
-  Job job(policy);
+  return policy;
+}
+
+void hold_after_a_takeover(Job& job) {
   job.run_on({"w1", "w2", "w3"});
   job.take_over({"w1", "w2", "w3"}, recorded_origin(job.state()));
   job.freeze();
+}
+
+TEST(DecideEnding, OfThoseWhoHoldSinceATakeoverOnlyTheFurthestSaves) {
+  Job job(with_quorum());
+  hold_after_a_takeover(job);
   const auto stops = sent<Stop>(job.feed(StopAsked{"dtrain stop"}));
   ASSERT_EQ(stops.size(), 1u) << "the others keep their state until it is written";
   EXPECT_TRUE(stops[0].second.save);
@@ -279,12 +287,8 @@ TEST(DecideEnding, AFailureOfTheWholeJobLeavesNoCheckpoint) {
 }
 
 TEST(DecideEnding, AStopWithoutACheckpointStaysOneAfterATakeover) {
-  Policy policy = elastic_policy();
-  policy.quorum = true;
-  Job job(policy);
-  job.run_on({"w1", "w2", "w3"});
-  job.take_over({"w1", "w2", "w3"}, recorded_origin(job.state()));
-  job.freeze();
+  Job job(with_quorum());
+  hold_after_a_takeover(job);
   const auto stops =
       sent<Stop>(job.feed(StopAsked{.reason = "bad loss", .exit_code = ExitCode::failed, .save = false}));
   EXPECT_EQ(stops.size(), 3u);
