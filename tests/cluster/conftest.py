@@ -8,6 +8,7 @@ import subprocess
 import pytest
 from cloud import Cloud, UP
 from account import forget_everything, moto
+from places import ALL, Places, WORDS
 from policy import policy_of
 from proxy import Proxy
 
@@ -81,3 +82,16 @@ def key(cloud):
     folder.mkdir()
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / "id_ed25519"], check=True)
     return (folder / "id_ed25519.pub").read_text().strip()
+
+
+@pytest.fixture
+def places(cloud):
+    return Places(cloud)
+
+
+@pytest.fixture
+def regions(cloud):
+    """run(words): `cluster up demo` in the three regions; the finished process."""
+    def run(*words, status=0, where=ALL):
+        return cloud.cluster("up", "demo", *WORDS, "--region", where, *words, status=status)
+    return run

@@ -17,8 +17,16 @@ class Reservations:
         answer, form = exchange.forward(), exchange.form
         if answer.status == 200 and "SourceVersion" in form:
             number = re.search(rb"<versionNumber>(\d+)<", answer.body)[1].decode()
-            self.versions[form["LaunchTemplateId"], number] = form["SourceVersion"], form["LaunchTemplateData." + RESERVATION]
+            source = self.number_of(exchange, form["SourceVersion"])
+            self.versions[form["LaunchTemplateId"], number] = source, form["LaunchTemplateData." + RESERVATION]
         return answer
+
+    def number_of(self, exchange, version):
+        """A version is made of what another one is now."""
+        if version != "$Default":
+            return version
+        there = self.ec2(exchange).describe_launch_templates(LaunchTemplateIds=[exchange.form["LaunchTemplateId"]])
+        return str(there["LaunchTemplates"][0]["DefaultVersionNumber"])
 
     # An instance that names one runs there or not at all.
 

@@ -4,6 +4,7 @@ import re
 import signal
 
 import pytest
+from cloud import UP
 from faults import Answer, error, lose_reply
 
 EVERYTHING = ["head", "w0001", "w0002"]
@@ -136,6 +137,34 @@ def test_an_up_that_finds_the_cluster_of_another_one_removes_nothing_of_it(cloud
     refused = cloud.cluster("up", "demo", "-w", 8, "--ami", image, "--instance-type", "c5.large", "--shared", "efs", "--yes",
                             "--no-wait", status=4)
     assert "2 of 8 workers" in refused.stderr or "0 of 6 workers" in refused.stderr, refused.stderr
+    assert cloud.node_names("demo") == EVERYTHING and len(cloud.efs.describe_file_systems()["FileSystems"]) == 1
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_ups_at_once_with_other_options_make_each_worker_once(cloud, up, count):
+    image = cloud.image()
+
+    def the_other_is_faster(exchange):
+        if exchange.action == "CreateFleet":
+            cloud.proxy.before_call = None
+            up(count=count)
+    cloud.proxy.before_call = the_other_is_faster
+    cloud.cluster("up", "demo", "-w", 5 - count, "--ami", image, *UP)
+    assert cloud.node_names("demo") == ["head", "w0001", "w0002", "w0003"]
+
+
+def test_an_up_that_fails_leaves_what_another_one_has_finished(cloud, up):
+    image = cloud.image()
+
+    def the_other_is_faster(exchange):
+        if exchange.action != "CreateFleet":
+            return
+        cloud.proxy.before_call = None
+        up("--shared", "efs")
+        cloud.proxy.strict.capacity = {("c5.large", "*"): 0}
+    cloud.proxy.before_call = the_other_is_faster
+    refused = cloud.cluster("up", "demo", "-w", 8, "--ami", image, *UP, "--shared", "efs", status=4).stderr
+    assert "the same command continues" in refused
     assert cloud.node_names("demo") == EVERYTHING and len(cloud.efs.describe_file_systems()["FileSystems"]) == 1
 
 

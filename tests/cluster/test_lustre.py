@@ -2,9 +2,10 @@
 FSx by its documents; what a node mounts is a test of its script."""
 
 import json
+import time
 
 import pytest
-from faults import error
+from faults import error, refusal
 
 
 @pytest.fixture
@@ -51,6 +52,43 @@ def test_down_ends_it_with_the_cluster_and_only_when_asked(cloud, up, fsx):
     assert systems(fsx) == [] and cloud.sweep("demo") == []
     order = [call.action for call in cloud.proxy.calls if call.action in ("DeleteFileSystem", "DeleteSecurityGroup")]
     assert order == ["DeleteFileSystem", "DeleteSecurityGroup"]
+
+
+def test_cost_tells_its_price(cloud, up, fsx):
+    up("--shared", "fsx:2400")
+    one, = systems(fsx)
+    assert cloud.json("cost", "demo")["storage"] == [{"file_system": one["FileSystemId"], "dollars_per_month": pytest.approx(348)}]
+
+
+def test_down_waits_for_none_whose_deletion_is_refused(cloud, up, fsx):
+    """The group, in which its network interface is, is kept without a try: EC2 would say for minutes that it is in use."""
+    up("--shared", "fsx")
+    one, = systems(fsx)
+    cloud.proxy.on("DeleteFileSystem", error("AccessDeniedException", "not you", 403))
+    begin = time.monotonic()
+    left = cloud.json("down", "demo", "--delete-storage", "--yes", status=3)["leftover"]
+    assert left[0]["id"] == one["FileSystemId"] and "not you" in left[0]["why"]
+    assert [kept["kind"] for kept in left] == ["file system", "security group"]
+    assert cloud.proxy.count("DeleteSecurityGroup") == 0 and time.monotonic() - begin < 60  # without it, a quarter of an hour
+
+
+def test_down_names_one_that_it_could_not_list_at_first(cloud, up, fsx):
+    up("--shared", "fsx")
+    one, = systems(fsx)
+    refused = []
+
+    def refuse_once(exchange):
+        if exchange.service != "fsx" or refused or not cloud.proxy.count("DeleteLaunchTemplate"):
+            return None
+        refused.append(exchange)
+        return refusal(exchange, "BadRequest")
+    cloud.proxy.on("DescribeFileSystems", refuse_once)
+    left = cloud.json("down", "demo", "--delete-storage", "--yes", status=3)["leftover"]
+    assert ("file system", one["FileSystemId"]) in [(kept["kind"], kept["id"]) for kept in left]
+    assert "security group" in [kept["kind"] for kept in left] and cloud.proxy.count("DeleteSecurityGroup") == 0
+    cloud.proxy.plans.clear()
+    cloud.cluster("down", "demo", "--delete-storage", "--yes")
+    assert systems(fsx) == [] and cloud.sweep("demo") == []
 
 
 def test_a_cluster_without_machines_goes_with_its_file_system(cloud, up, fsx):

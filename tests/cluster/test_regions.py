@@ -6,55 +6,7 @@ import json
 import pytest
 from cloud import UP
 from faults import error
-
-A, B, C = "us-east-1", "eu-west-1", "us-west-2"
-ALL = ",".join((A, B, C))
-WORDS = ("-w", 2, *UP)
-
-
-class Places:
-    """The account in several regions, past the proxy."""
-
-    def __init__(self, cloud):
-        self.cloud = cloud
-        self.ec2 = {region: cloud.client("ec2", region) for region in (A, B, C)}
-
-    def none_in(self, *regions):
-        """There is no capacity in them."""
-        for region in regions:
-            for zone in self.ec2[region].describe_availability_zones()["AvailabilityZones"]:
-                self.cloud.proxy.strict.capacity["*", zone["ZoneName"]] = 0
-
-    def machines(self, region):
-        pages = self.ec2[region].describe_instances(Filters=[{"Name": "tag:dtrain:cluster", "Values": ["demo"]}, {
-            "Name": "instance-state-name", "Values": ["pending", "running", "stopped"]}])["Reservations"]
-        return [one for page in pages for one in page["Instances"]]
-
-    def left(self, region):
-        """What carries the tag of the cluster."""
-        ended = [one["InstanceId"] for page in self.ec2[region].describe_instances()["Reservations"] for one in page["Instances"]
-                 if one["State"]["Name"] == "terminated"]
-        tagged = self.ec2[region].describe_tags(Filters=[{"Name": "key", "Values": ["dtrain:cluster"]}])["Tags"]
-        systems = self.cloud.client("efs", region).describe_file_systems()["FileSystems"]
-        roles = [one["RoleName"] for one in self.cloud.client("iam").list_roles()["Roles"] if one["RoleName"].endswith((region, region + "-w"))]
-        return [one["ResourceId"] for one in tagged if one["ResourceId"] not in ended] + [
-            one["FileSystemId"] for one in systems] + roles
-
-    def calls(self, region, action=None):
-        return [one.action for one in self.cloud.proxy.calls if one.region == region and one.is_mutating() and action in (None, one.action)]
-
-
-@pytest.fixture
-def places(cloud):
-    return Places(cloud)
-
-
-@pytest.fixture
-def regions(cloud):
-    """run(words): `cluster up demo` in the three regions; the finished process."""
-    def run(*words, status=0, where=ALL):
-        return cloud.cluster("up", "demo", *WORDS, "--region", where, *words, status=status)
-    return run
+from places import A, ALL, B, C, WORDS
 
 
 def remembered(cloud):
@@ -244,26 +196,53 @@ def test_a_list_that_is_none_is_refused_before_any_call(cloud, text, said):
 
 
 def test_a_kept_file_system_binds_the_cluster_to_its_region(cloud, places, regions):
-    """A file system without content does not."""
-    efs = cloud.client("efs", B)
-    kept = efs.create_file_system(CreationToken="kept", Tags=[{"Key": "dtrain:cluster", "Value": "demo"}])["FileSystemId"]
-    plan = ("plan", "demo", "-w", 2, "--instance-type", "c5.large", "--region", ALL, "--shared", "efs")
-    cloud.cluster(*plan)
-    holds(cloud, kept, 3 << 30)
+    """AWS counts nothing in it, which says little of its content."""
+    cloud.cluster("up", "demo", *WORDS, "--shared", "efs", "--region", B)
+    cloud.cluster("down", "demo", "--yes")
+    [kept] = places.left(B)
+    places.none_in(A, B, C)
+    cloud.proxy.calls.clear()
     said = regions("--shared", "efs", status=2).stderr
-    assert f"file system {kept} of cluster demo is in {B} with 3.0 GiB" in said and f"give --region {B} alone" in said
+    assert f"file system {kept} of cluster demo is kept in {B}" in said and f"give --region {B} alone" in said
     assert cloud.proxy.mutating() == []
 
 
-def holds(cloud, system, size):
-    """EFS counts so many bytes in it, which moto does not."""
-    def answer(exchange):
-        answer = exchange.forward()
-        answer.body = json.dumps({**json.loads(answer.body), "FileSystems": [
-            {**one, "SizeInBytes": {"Value": size}} if one["FileSystemId"] == system else one
-            for one in json.loads(answer.body)["FileSystems"]]}).encode()
-        return answer
-    cloud.proxy.on("DescribeFileSystems", answer)
+@pytest.mark.parametrize("words", [("--shared", "efs"), ()])
+def test_a_kept_file_system_outlives_an_up_without_capacity(cloud, places, words):
+    cloud.cluster("up", "demo", *WORDS, "--shared", "efs", "--region", B)
+    cloud.cluster("down", "demo", "--yes")
+    kept = places.left(B)
+    places.none_in(B)
+    cloud.cluster("up", "demo", *WORDS, *words, "--region", B, status=4)
+    assert places.left(B) == kept and kept[0].startswith("fs-")
+
+
+def meanwhile(cloud, region, action, run):
+    """Calls run() just before this call."""
+    def watch(exchange):
+        if exchange.region == region and exchange.action == action:
+            cloud.proxy.before_call = None
+            run()
+    cloud.proxy.before_call = watch
+
+
+@pytest.mark.parametrize("words", [(), ("--elastic-role", "own")])
+def test_what_another_up_makes_is_not_taken_for_remains(cloud, places, regions, words):
+    """Also with other options, for which it would be removed first."""
+    said = []
+    meanwhile(cloud, A, "CreateFleet", lambda: said.append(regions(*words, where=f"{B},{A}", status=2).stderr))
+    regions()
+    assert f"another `up` makes cluster demo in {A}: its last sign of life is" in said[0]
+    assert len(places.machines(A)) == 3 and places.left(B) == []
+
+
+def test_a_cluster_that_another_up_has_finished_meanwhile_moves_to_no_other_region(cloud, places, regions):
+    def finish():
+        cloud.cluster("up", "demo", *WORDS, "--region", A)
+        places.none_in(A)
+    meanwhile(cloud, A, "CreateFleet", finish)
+    said = cloud.cluster("up", "demo", "-w", 8, *UP, "--region", ALL, status=4).stderr
+    assert "the same command continues" in said and len(places.machines(A)) == 3 and places.calls(B) == []
 
 
 def test_kept_storage_is_removed_where_it_is(cloud, places, regions):

@@ -64,6 +64,24 @@ def test_a_cluster_without_one_may_add_workers_in_one(cloud, up, reserved):
     assert there["available"] == 3 and len(cloud.of_cluster("demo")) == 5
 
 
+def test_workers_that_are_added_after_the_head_has_moved_know_the_new_one(cloud, up, reserved):
+    """EC2 remembers the token of the version that the first `add` made."""
+    def node(name):
+        return next(one for one in cloud.of_cluster("demo") if cloud.tags(one["InstanceId"])["dtrain:node"] == name)
+    up()
+    reserved()
+    add = ("add", "demo", 1, "--yes", "--no-wait", "--capacity-reservation", ONE)
+    cloud.cluster(*add)
+    old = node("head")
+    cloud.ec2.terminate_instances(InstanceIds=[old["InstanceId"]])
+    cloud.stranger_at(old["PrivateIpAddress"])
+    up()
+    cloud.cluster(*add)
+    new = node("head")["PrivateIpAddress"]
+    script = cloud.user_data(node("w0004")["InstanceId"])
+    assert new != old["PrivateIpAddress"] and (f"head={new}" in script or f"head='{new}'" in script)
+
+
 def test_a_reservation_with_too_little_room_starts_nothing(cloud, up, reserved):
     reserved(available=2)
     refused = up("--capacity-reservation", ONE, status=2).stderr

@@ -139,6 +139,12 @@ def test_a_boundary_without_a_role_is_refused(cloud):
     assert "is no ARN of a policy" in cloud.cluster(*words, "boundary", "--elastic-role", "own", status=2).stderr
 
 
+@pytest.mark.parametrize(("words", "partition"), [((), "aws-cn"), (("--region", "us-gov-west-1"), "aws-us-gov")])
+def test_a_policy_names_the_partition_of_its_region_or_of_the_user_s(cloud, words, partition):
+    text = cloud.run("cluster", "iam-policy", *words, AWS_REGION="cn-north-1").stdout
+    assert set(re.findall(r"arn:([\w-]+):", text)) == {partition}
+
+
 def test_what_the_policy_leaves_out_is_said(cloud):
     said = cloud.cluster("iam-policy").stderr
     assert "--permissions-boundary" in said and "--bucket" in said

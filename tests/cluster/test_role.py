@@ -165,6 +165,14 @@ def test_who_may_not_read_iam_ends_a_cluster_without_a_role_but_is_told_of_one(c
     assert roles(iam) == ([], [])
 
 
+def test_down_waits_while_iam_says_that_the_role_is_in_use(cloud, demo, iam):
+    """IAM is eventually consistent: a policy or a profile that is gone counts for some seconds."""
+    demo("--elastic-role")
+    cloud.proxy.on("DeleteRole", error("DeleteConflict", "must delete policies first", 409), calls=[1, 2])
+    assert cloud.json("down", "demo", "--yes")["leftover"] == [] and roles(iam) == ([], [])
+
+
+@pytest.mark.slow
 def test_a_role_that_a_person_holds_on_to_is_told_and_left(cloud, demo, iam):
     demo("--elastic-role")
     cloud.proxy.on("DeleteRole", error("DeleteConflict", "must detach all policies first", 409))

@@ -4,6 +4,7 @@ import base64
 import json
 import subprocess
 import threading
+import time
 
 import pytest
 from cloud import UP
@@ -241,6 +242,19 @@ def test_r22_an_own_file_system_is_made_once_kept_and_deleted_when_asked(cloud, 
     assert [one["FileSystemId"] for one in cloud.efs.describe_file_systems()["FileSystems"]] == [kept[0]["file_system"]]
     cloud.cluster("down", "demo", "--yes", "--delete-storage")
     assert cloud.efs.describe_file_systems()["FileSystems"] == [] and cloud.sweep("demo") == []
+
+
+def test_r22_a_mount_target_that_stays_keeps_the_group_without_a_wait(cloud, demo):
+    demo("--shared", "efs")
+    cloud.proxy.on("DeleteMountTarget", error("AccessDeniedException", "not you", 403))
+    begin = time.monotonic()
+    left = cloud.json("down", "demo", "--yes", "--delete-storage", status=3)["leftover"]
+    assert [one["kind"] for one in left] == ["mount target", "file system", "security group"] and "not you" in left[0]["why"]
+    assert cloud.proxy.count("DeleteFileSystem") == cloud.proxy.count("DeleteSecurityGroup") == 0
+    assert time.monotonic() - begin < 60  # without it, a quarter of an hour
+    cloud.proxy.plans.clear()
+    cloud.cluster("down", "demo", "--yes", "--delete-storage")
+    assert cloud.sweep("demo") == []
 
 
 def shown_as_deleting(system):

@@ -42,6 +42,7 @@ struct FileSystem {
   double bytes = 0;          // that it holds; of Lustre, that it is made for
   bool lustre = false;       // FSx for Lustre; else EFS
   std::string mount_name{};  // of Lustre
+  std::string group{};       // id of the security group for whose cluster it was made; empty: unknown
   struct MountTarget {
     std::string id{}, subnet_id{}, zone{}, address{}, state{};
   };
@@ -70,8 +71,7 @@ struct Account {
   std::optional<FileSystem> file_system{};           // the shared file system, if it exists
   std::optional<CapacityReservation> reservation{};  // the one of the specification
   std::string kms_key{};                             // ARN of the key of the specification; empty: it names none
-  std::map<std::string, double>
-      quotas{};  // vCPUs by "standard", "gpu-g", "gpu-p"; a quota that could not be read is missing
+  std::map<std::string, double> quotas{};            // vCPUs by quota_of(); one that could not be read is missing
   PriceList prices = built_in_prices();
   Tags tags{};  // the user's own, for every resource
 };
@@ -83,8 +83,9 @@ Account read_account(net::AwsCalls& aws, const Spec& spec, const std::string& cl
 // The number of the account whose keys are used. Throws whatever AwsCalls throws.
 std::string account_number(net::AwsCalls& aws);
 
-// The limits of vCPUs for these types, as in Account::quotas.
-std::map<std::string, double> read_quotas(net::AwsCalls& aws, const std::vector<std::string>& types);
+// The limits of vCPUs for these types in these markets, as in Account::quotas.
+std::map<std::string, double> read_quotas(net::AwsCalls& aws, const std::vector<std::string>& types,
+                                          const std::vector<Market>& markets);
 // The zones in which each type is offered: pairs of type and zone. No names: of all types.
 std::vector<std::pair<std::string, std::string>> read_offers(net::AwsCalls& aws, const std::vector<std::string>& names);
 
@@ -103,7 +104,8 @@ bool has_empty_storage(net::AwsCalls& aws, const Fleet& fleet);
 FileSystem read_file_system(net::AwsCalls& aws, const std::string& id, const std::string& cluster);
 std::optional<FileSystem> file_system_if_there(net::AwsCalls& aws, const std::string& id);  // nullopt: it was deleted
 
-// The name of the quota that counts machines of this type; empty: no known one.
-std::string quota_of(const std::string& type);
+// The name of the quota that counts machines of this type in this market: "standard", "gpu-g" or "gpu-p" on demand,
+// "spot-standard", "spot-gpu-g", "spot-gpu-p" or "spot-gpu-p5" on the spot market; empty: no known one.
+std::string quota_of(const std::string& type, Market market);
 
 }  // namespace dtrain::cluster

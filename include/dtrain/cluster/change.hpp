@@ -110,8 +110,8 @@ struct [[nodiscard]] DownResult {
 DownResult bring_down(const AwsContext& context, const Fleet& known, bool delete_storage);
 
 // Everything that carries the cluster's tag, except for instances that are terminating, and what IAM has under the
-// cluster's path.
-std::vector<Leftover> sweep(net::AwsCalls& aws, const std::string& name);
+// cluster's path. `known`: its name, and the options that say whether it has file systems of FSx.
+std::vector<Leftover> sweep(net::AwsCalls& aws, const Fleet& known);
 
 class NoCapacity : public RemoteError {
  public:

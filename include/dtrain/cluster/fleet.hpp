@@ -32,6 +32,8 @@ inline constexpr const char* kAdmission = "dtrain:admission";  // on the securit
 inline constexpr const char* kRules = "dtrain:rules";  // on the security group: "described", as all of dtrain's are
 inline constexpr const char* kInterrupted =
     "dtrain:interrupted";  // on added workers: "yes" if their `add` was stopped before it was done
+inline constexpr const char* kUp = "dtrain:up";        // on the security group: the lease of up_lease.hpp
+inline constexpr const char* kGroup = "dtrain:group";  // on file systems: id of the group for which they were made
 // On the security group: the private address of the head that the launch template gives to nodes.
 inline constexpr const char* kHead = "dtrain:head";
 inline constexpr const char* kStatus = "elastic_worker_status";  // ADD_QUEUED, ADDED, REMOVAL_QUEUED, REMOVED

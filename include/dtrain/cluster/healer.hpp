@@ -63,6 +63,8 @@ class Healer {
   // Reads account_ if that is due. Returns why it could not be read; empty: it could.
   std::string read_account_again(const ClusterRequest& request, UnixTime now);
   Sick read_sick(const Fleet& fleet, const std::optional<TagSyncView>& job, UnixTime now);
+  std::string try_to_carry_out(const HealAction& action, const Fleet& fleet, const ClusterRequest& request, Wish& wish,
+                               UnixTime now);
   std::string carry_out(const HealAction& action, const Fleet& fleet, const ClusterRequest& request, Wish& wish,
                         UnixTime now);
   std::string restore_head(const Fleet& fleet, ClusterRequest request, const Wish& wish);

@@ -96,6 +96,9 @@ void refuse_gpus_that_do_not_train(const Spec& spec, const Account& account);
 // Which nodes are stopped or stopping, and how they start again; nullopt: none is.
 [[nodiscard]] std::optional<std::string> stopped_note(const Fleet& fleet);
 
+// The markets of the workers, in order of preference. The head is of one of them.
+std::vector<Market> markets_of(const Spec& spec);
+
 // Pools in the order in which they are tried: by market, then by type, then by zone; `zone` first if it is not empty.
 std::vector<Pool> worker_pools(const Spec& spec, const Account& account, const std::string& zone);
 std::vector<Pool> head_pools(const Spec& spec, const Account& account);

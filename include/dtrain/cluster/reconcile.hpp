@@ -62,7 +62,8 @@ struct WorkerSeen {
   bool ready = false;         // registered with the head
   std::string replaced_by{};  // id of the worker that was started in its place
   bool left_itself = false;   // it shut itself down, in a cluster with time limits
-  bool shut_down = false;     // it shut itself down, as a failed boot does
+  bool reclaimed = false;     // EC2 has taken it back, as it does with spot machines
+  std::string end{};          // ended_text() of a machine that has ended
   bool leaves = false;        // the user had it removed
   bool left = false;          // and the wish counts it no more
   bool healed = false;        // a reconciler started it
@@ -73,6 +74,7 @@ struct WorkerSeen {
 struct Observed {
   enum class Head { alive, stopped, gone } head = Head::alive;
   std::string ended_head{};     // id of the head that ended last, as long as EC2 lists it; empty: none
+  std::string head_end{};       // ended_text() of it
   bool head_left = false;       // and that one shut itself down
   bool has_time_limit = false;  // machines shut themselves down after a time, or when they are idle
   bool complete = true;         // false: the cluster is being made or removed
@@ -87,10 +89,12 @@ struct HealMemory {
   struct Rest {
     int failures = 0;
     UnixTime until{0}, since{0};
-    UnixTime boot_failed{0};  // when a worker was last seen to have shut itself down soon after its start; 0: none was
+    UnixTime boot_failed{0};  // when a worker was last seen to have ended soon after its start; 0: none was
+    std::string end{};        // WorkerSeen::end of that worker
     bool boots_fail() const { return boot_failed != UnixTime(0); }
   };
   std::map<std::string, Rest> rests{};          // by Pool::place(), for a machine does not show its reservation
+  Rest head_rest{};                             // after each attempt to start a head
   std::map<std::string, UnixTime> sick{};       // by id: since when
   std::set<std::string> lost{};                 // ids of machines whose loss is known, or was announced
   std::map<std::string, UnixTime> handovers{};  // by id of a worker that goes: since when its successor runs
@@ -147,8 +151,11 @@ struct HealDecision {
 HealDecision reconcile(const Observed& observed, const Wish& wish, int least, HealMemory memory, UnixTime now);
 
 // What is remembered after a request for workers: a pool that gave none rests, each time for twice as long. Where
-// the machines of a pool shut themselves down soon after their start, its rest ends once one of them stays.
+// the machines of a pool end soon after their start, its rest ends once one of them stays.
 HealMemory after_attempts(HealMemory memory, const std::vector<Attempt>& attempts, UnixTime now);
+// What is remembered after an attempt to start a head: the next attempt waits, each time for twice as long, until a
+// head has stayed for kLeastAge.
+HealMemory after_head_start(HealMemory memory, UnixTime now);
 
 // The pools in the order in which lost workers are refilled: in each zone each market, in each market each type, so
 // that another type is tried first, then another market, then another zone; the zone of the head comes first.

@@ -22,15 +22,18 @@ std::vector<std::string> regions_in(const std::string& text);
 
 // Throws UsageError for an option that binds the cluster to one region. Needs no account.
 void refuse_ties(const Spec& spec);
-// Throws UsageError for a file system with content that an earlier cluster of this name left in the region: the cluster
-// would miss it elsewhere. `fleet`: what is there of the cluster.
+// Throws UsageError for a file system that an earlier cluster of this name left in the region: the cluster would miss
+// its content elsewhere. `fleet`: what is there of the cluster.
 void refuse_kept_storage(const Account& account, const Spec& spec, const Fleet& fleet);
 
 // Whether an `up` began the cluster and did not end: it has a group, and nothing says what is to be kept.
 bool is_only_begun(const Fleet& fleet);
-// Whether nodes of the fleet's region have never written to it. AWS counts a few kilobytes for an empty one of EFS, and
-// tells nothing of one of Lustre: it goes with its cluster, so one of a cluster that is only begun has had no nodes.
+// Whether an `up` that did not end made it, for the group of this fleet: no job has written to it. What AWS counts in
+// one of EFS is hours old, so it proves content, and never that there is none.
 bool is_empty(const FileSystem& system, const Fleet& fleet);
+// Whether another `up` has finished the cluster that `own` began, or has started machines of it. `has_written`: the
+// `up` of `own` wrote the wish itself.
+bool is_of_others(const Fleet& now, const Fleet& own, bool has_written);
 
 // The region that has the cluster; else the first one that has what an interrupted `up` left; empty: none has anything.
 std::string region_with(const std::vector<std::string>& regions, const std::function<Fleet(const std::string&)>& read);

@@ -127,6 +127,9 @@ void check_kms_key(const std::string& key);
 std::string region_of_kms_key(const std::string& key);
 // Throws UsageError for a tag that AWS or the metadata of instances does not take, or that is dtrain's own.
 void check_tag(const std::string& key, const std::string& value);
+// The text as a value that all services take: with '_' for other characters, and cut to the longest size, in whole
+// characters of UTF-8.
+std::string tag_value(std::string_view text);
 // Throws UsageError for a tag whose value EC2 takes, and not another service of whose resources `up` is to make some.
 void check_tags_of_services(const Spec& spec);
 // Throws UsageError for a value that is invalid whatever the other options are. check_spec() checks the rest too.

@@ -69,8 +69,9 @@ struct HealEvent {
   friend bool operator==(const HealEvent&, const HealEvent&) = default;
 };
 std::vector<HealEvent> tagged_events(const Fleet& fleet);  // the oldest first
-// The tags that store these events instead of the oldest ones. At most kKeptEvents of them, the latest, are kept.
-Tags event_tags(const Fleet& fleet, const std::vector<HealEvent>& fresh);
+// The tags that store these events instead of the oldest ones. At most kKeptEvents of them, the latest, are kept. An
+// event that repeats the text of the latest ones is not stored.
+Tags event_tags(const Fleet& fleet, std::vector<HealEvent> fresh);
 
 // Whether the user had this worker removed (`cluster remove`, or its elastic tag), and the wish still counts it.
 bool left_on_purpose(const Node& node);

@@ -81,6 +81,8 @@ class AwsIdentity {
 
 // The region: settings, AWS_REGION, AWS_DEFAULT_REGION, the profile, the instance. Throws UsageError naming these ways.
 std::string aws_region(const AwsSettings& settings);
+// The same without the instance, and without a call; empty: the user chose none.
+std::string chosen_region(const AwsSettings& settings);
 
 struct AwsService {
   std::string_view name;      // in the signature's scope, and the first word of its host
@@ -99,6 +101,8 @@ struct AwsEndpoint {
   bool custom = false;
 };
 AwsEndpoint aws_endpoint(const AwsService& service, const std::string& region, const AwsSettings& settings);
+// The region's partition, as ARNs name it: "aws", "aws-cn".
+std::string aws_partition(const std::string& region);
 // What the names of AWS's hosts in the region end with: "amazonaws.com", "amazonaws.com.cn".
 std::string aws_domain(const std::string& region);
 // The file of trusted certificates that the profile names (ca_bundle); empty: none, or AWS_CA_BUNDLE takes its place.

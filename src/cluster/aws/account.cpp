@@ -12,6 +12,7 @@
 #include <dtrain/base/files.hpp>
 #include <dtrain/base/signals.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/cluster/plan.hpp>
 #include <dtrain/net/http_exchange.hpp>
 
 #include "ec2_fields.hpp"
@@ -29,7 +30,10 @@ constexpr std::chrono::seconds kAddressPatience{5};
 struct Quota {
   const char *name, *code;
 };
-constexpr Quota kQuotaCodes[] = {{"standard", "L-1216C47A"}, {"gpu-g", "L-DB2E81BA"}, {"gpu-p", "L-417A185B"}};
+constexpr Quota kQuotaCodes[] = {{"standard", "L-1216C47A"},   {"gpu-g", "L-DB2E81BA"},
+                                 {"gpu-p", "L-417A185B"},      {"spot-standard", "L-34B43A08"},
+                                 {"spot-gpu-g", "L-3819A6DF"}, {"spot-gpu-p", "L-7212CCBC"},
+                                 {"spot-gpu-p5", "L-C4BD4855"}};
 
 std::string default_vpc(net::AwsCalls& aws) {
   const auto found = aws.query_all(net::kEc2, "DescribeVpcs", filtered({{"isDefault", "true"}}), "vpcSet");
@@ -305,12 +309,15 @@ std::vector<std::pair<std::string, std::string>> read_offers(net::AwsCalls& aws,
   return offers;
 }
 
-std::map<std::string, double> read_quotas(net::AwsCalls& aws, const std::vector<std::string>& types) {
+std::map<std::string, double> read_quotas(net::AwsCalls& aws, const std::vector<std::string>& types,
+                                          const std::vector<Market>& markets) {
+  std::set<std::string> asked;
+  for (const Market market : markets) {
+    for (const std::string& type : types) asked.insert(quota_of(type, market));
+  }
   std::map<std::string, double> quotas;
   for (const Quota& quota : kQuotaCodes) {
-    const bool asked =
-        std::ranges::any_of(types, [&](const std::string& type) { return quota_of(type) == quota.name; });
-    if (!asked) continue;
+    if (!asked.contains(quota.name)) continue;
     try {
       const Json answer =
           aws.json(net::kQuotas, "GetServiceQuota", Json::object({{"ServiceCode", "ec2"}, {"QuotaCode", quota.code}}));
@@ -341,7 +348,7 @@ Account read_account(net::AwsCalls& aws, const Spec& spec, const std::string& cl
   auto subnets = std::async(std::launch::async, [&] { return read_subnets(aws, spec); });
   auto types = std::async(std::launch::async, [&] { return read_types(aws, names); });
   auto offers = std::async(std::launch::async, [&] { return read_offers(aws, names); });
-  auto quotas = std::async(std::launch::async, [&] { return read_quotas(aws, names); });
+  auto quotas = std::async(std::launch::async, [&] { return read_quotas(aws, names, markets_of(spec)); });
   auto source = std::async(std::launch::async, [&] { return spec.ssh_from == "me" ? own_source(aws) : spec.ssh_from; });
   auto file_system = std::async(std::launch::async, [&] { return find_file_system(aws, spec, cluster); });
   auto role = std::async(std::launch::async, [&] { return wants_own_role(spec) && has_roles(aws, spec, cluster); });

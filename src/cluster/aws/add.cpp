@@ -12,6 +12,7 @@
 #include "ec2_fields.hpp"
 #include "launch.hpp"
 #include "parallel.hpp"
+#include "plan/ended.hpp"
 #include "refill.hpp"
 #include "resources.hpp"
 #include "terminate.hpp"
@@ -274,17 +275,19 @@ AddResult add_workers(const AwsContext& context, const ClusterRequest& request, 
 }
 
 // The names of lost base workers are free, and are given at once; added ones settle theirs with other commands.
-AddResult refill_workers(const AwsContext& context, const Fleet& fleet, const std::vector<std::string>& names,
-                         const std::vector<Pool>& pools, NodeLifecycle lifecycle) {
+void refill_workers(const AwsContext& context, const Fleet& fleet, const std::vector<std::string>& names,
+                    const std::vector<Pool>& pools, NodeLifecycle lifecycle, Refill& result) {
   require_complete(fleet);
-  const LaunchOrder order{fleet.group->id, launch_number(fleet, names), names,
-                          to_hex(unpredictable_bytes(kNonceBytes))};
+  const LaunchOrder order{.group_id = fleet.group->id,
+                          .number = launch_number(fleet, names),
+                          .names = names,
+                          .nonce = to_hex(unpredictable_bytes(kNonceBytes)),
+                          .heals = true};
   Tags tags{{tag::kLaunch, order.launch_tag()}, {tag::kHealed, kYes}};
   tags.insert(lifecycle == NodeLifecycle::elastic ? Tags::value_type{tag::kStatus, kAddQueued}
                                                   : Tags::value_type{tag::kBase, kYes});
-  AddResult result;
   const auto ids = launch_workers(context, order, *fleet.launch_template, pools, tags, 1, result.workers);
-  if (ids.empty()) return result;
+  if (ids.empty()) return;
   std::map<std::string, std::string> named;
   for (std::size_t at = 0; at < ids.size(); ++at) named[ids[at]] = names[at];
   name_workers(context, fleet.name, named);
@@ -297,7 +300,7 @@ AddResult refill_workers(const AwsContext& context, const Fleet& fleet, const st
   for (const Node& node : now.nodes) {
     if (named.contains(node.instance_id)) result.added.push_back(node);
   }
-  return result;
+  result.ended = take_ended(known, now);
 }
 
 }  // namespace dtrain::cluster

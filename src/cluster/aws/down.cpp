@@ -23,18 +23,33 @@ namespace {
 
 // The security group may stay in use for a while after the last instance is gone.
 constexpr std::chrono::minutes kUntilUnused{5};
+// Time in which IAM notices everywhere that a role has no policy and no profile any more.
+constexpr std::chrono::seconds kUntilIamAgrees{30};
+
+// One part of `down`. Its failure is listed, and the other parts go on. Returns false after a failure.
+bool do_part(DownResult& result, const std::string& kind, const std::string& id, const std::function<void()>& part) {
+  const auto problem = attempt(part);
+  if (problem) result.leftover.push_back({kind, id, problem->what()});
+  return !problem;
+}
 
 // Removes one resource: a resource that is gone counts as removed; one in use is retried for a while.
 class Removal {
  public:
   Removal(const AwsContext& context, DownResult& result) : context_(context), result_(result) {}
 
-  void remove(const std::string& kind, const std::string& id, const std::function<void()>& call,
+  // Returns false for a resource that stays, which is listed.
+  bool remove(const std::string& kind, const std::string& id, const std::function<void()>& call,
               std::chrono::milliseconds patience = kUntilUnused) {
+    patience = std::min<std::chrono::milliseconds>(patience, context_.patience);
     const auto problem = attempt([&] { wait_until(patience, id, [&] { return is_removed(call); }); });
-    if (problem) return result_.leftover.push_back({kind, id, last_ ? last_->what() : problem->what()});
+    if (problem) {
+      result_.leftover.push_back({kind, id, last_ ? last_->what() : problem->what()});
+      return false;
+    }
     context_.say(fmt::format("removed {} {}", kind, id));
     result_.removed.push_back(id);
+    return true;
   }
 
  private:
@@ -72,99 +87,129 @@ void forget_tags(net::AwsCalls& aws, const std::vector<std::string>& gone) {
   }
 }
 
-void remove_by(const AwsContext& context, DownResult& result, const std::string& kind, const std::string& action,
-               const std::string& field, const std::string& id) {
-  Removal(context, result).remove(kind, id, [&] { context.aws.query(net::kEc2, action, {{field, id}}); });
+// Removes all of the resources with these ids.
+void remove_all(const AwsContext& context, DownResult& result, const std::string& kind, const std::string& action,
+                const std::string& field, const std::vector<std::string>& ids) {
+  for (const std::string& id : ids) {
+    Removal(context, result).remove(kind, id, [&] { context.aws.query(net::kEc2, action, {{field, id}}); });
+  }
 }
 
-void remove_mount_targets(const AwsContext& context, const FileSystem& system, const std::string& group,
-                          DownResult& result) {
-  std::vector<FileSystem::MountTarget> ours;
-  for (const auto& target : system.mount_targets) {
-    // What others made may have the group beside their own.
-    if (system.own || groups_of_target(context.aws, target.id) == std::vector{group}) ours.push_back(target);
-  }
-  for (const auto& target : ours) {
-    Removal(context, result).remove("mount target", target.id, [&] { delete_mount_target(context.aws, target.id); });
-  }
-  if (ours.empty()) return;
-  wait_until(context.patience, fmt::format("the mount targets of {} are gone", system.id), [&] {
-    const auto left = read_file_system(context.aws, system.id, {}).mount_targets;
-    return std::ranges::none_of(left, [&](const auto& one) {
-      return std::ranges::any_of(ours, [&](const auto& our) { return our.id == one.id; });
-    });
-  });
-}
-
-// nullopt: these keys may not read EFS.
-std::optional<std::vector<FileSystem>> systems_if_allowed(net::AwsCalls& aws, const std::string& cluster) {
+// nullopt: these keys have no right to read it.
+template <typename Read>
+auto if_allowed(const Read& read) -> std::optional<decltype(read())> {
   try {
-    return own_file_systems(aws, cluster);
+    return read();
   } catch (const net::AwsError& problem) {
     if (problem.facts().problem != net::AwsProblem::denied) throw;
     return std::nullopt;
   }
 }
 
-// One that stays keeps the group of the cluster too, in which its network interface is.
-void remove_lustre(const AwsContext& context, const FileSystem& system, bool delete_storage, DownResult& result) {
-  if (!delete_storage) return result.kept.push_back({system.id, monthly_price(system)});
-  Removal(context, result).remove("file system", system.id, [&] { delete_file_system(context.aws, system); });
-  // Its network interface is in the group until it is gone.
-  wait_until(context.patience, fmt::format("file system {} is gone", system.id),
-             [&] { return !lustre_state(context.aws, system.id); });
-}
+// Removes the cluster's file systems, or its mount targets alone. Their network interfaces are in the security group of
+// the cluster until they are gone, which takes minutes once a service has accepted the removal.
+class StorageRemoval {
+ public:
+  StorageRemoval(const AwsContext& context, const Fleet& fleet, bool delete_storage, DownResult& result)
+      : context_(context), fleet_(fleet), delete_storage_(delete_storage), result_(result) {}
 
-void remove_storage(const AwsContext& context, const Fleet& fleet, bool delete_storage, DownResult& result) {
-  const std::string group = fleet.group ? fleet.group->id : "";
-  for (const FileSystem& system : lustre_of(context.aws, fleet)) {
-    remove_lustre(context, system, delete_storage, result);
+  // Returns whether the group stays in use. File systems that cannot be listed use it where the options have some.
+  bool run() {
+    const Shared shared = shared_of(fleet_.options);
+    const bool saw_lustre = do_part(result_, "storage", fleet_.name, [&] {
+      for (const FileSystem& system : lustre_of(context_.aws, fleet_)) remove_lustre(system);
+    });
+    const bool saw_efs = do_part(result_, "storage", fleet_.name, [&] { remove_all_efs(shared); });
+    return in_use_ || (!saw_lustre && shared.on_lustre()) || (!saw_efs && shared.on_efs());
   }
-  const Shared shared = shared_of(fleet.options);
-  auto systems = systems_if_allowed(context.aws, fleet.name);
-  if (!systems) {
-    result.saw_all = false;
-    if (shared.on_efs()) result.leftover.push_back({"file system", "efs", "these keys may not read EFS"});
-    return;
+
+ private:
+  bool remove(const FileSystem& system) {
+    const auto call = [&] { delete_file_system(context_.aws, system); };
+    return Removal(context_, result_).remove("file system", system.id, call);
   }
-  if (shared.kind == SharedKind::given_efs) {
-    if (auto given = file_system_if_there(context.aws, shared.id)) systems->push_back(*std::move(given));
+
+  void keep(const FileSystem& system) { result_.kept.push_back({system.id, monthly_price(system)}); }
+
+  void remove_lustre(const FileSystem& system) {
+    if (!delete_storage_) keep(system);
+    const bool is_gone = delete_storage_ && remove(system) && do_part(result_, "file system", system.id, [&] {
+                           wait_until(context_.patience, fmt::format("file system {} is gone", system.id),
+                                      [&] { return !lustre_state(context_.aws, system.id); });
+                         });
+    if (!is_gone) in_use_ = true;
   }
-  for (const FileSystem& system : *systems) {
-    remove_mount_targets(context, system, group, result);
-    if (system.own && delete_storage) {
-      Removal(context, result).remove("file system", system.id, [&] { delete_file_system(context.aws, system); });
-    } else if (system.own) {
-      result.kept.push_back({system.id, monthly_price(system)});
+
+  void remove_all_efs(const Shared& shared) {
+    auto systems = if_allowed([&] { return own_file_systems(context_.aws, fleet_.name); });
+    if (!systems) {
+      result_.saw_all = false;
+      if (!shared.on_efs()) return;
+      in_use_ = true;
+      return result_.leftover.push_back({"file system", "efs", "these keys may not read EFS"});
+    }
+    if (shared.kind == SharedKind::given_efs) {
+      if (auto given = file_system_if_there(context_.aws, shared.id)) systems->push_back(*std::move(given));
+    }
+    for (const FileSystem& system : *systems) remove_efs(system);
+  }
+
+  void remove_efs(const FileSystem& system) {
+    bool is_free = false;
+    do_part(result_, "mount targets", system.id, [&] { is_free = remove_mount_targets(system); });
+    if (!is_free) in_use_ = true;
+    if (!system.own) return;
+    if (!delete_storage_) return keep(system);
+    if (is_free) {
+      remove(system);
+    } else {
+      result_.leftover.push_back({"file system", system.id, "it still has mount targets"});
     }
   }
-}
 
-// nullopt: these keys may not read IAM.
-std::optional<OwnRoles> roles_if_allowed(net::AwsCalls& aws, const std::string& cluster) {
-  try {
-    return own_roles(aws, cluster);
-  } catch (const net::AwsError& problem) {
-    if (problem.facts().problem != net::AwsProblem::denied) throw;
-    return std::nullopt;
+  // Returns false if any of them stays.
+  bool remove_mount_targets(const FileSystem& system) {
+    const std::string group = fleet_.group ? fleet_.group->id : "";
+    std::size_t ours = 0;
+    std::set<std::string> going;
+    for (const auto& target : system.mount_targets) {
+      // What others made may have the group beside their own.
+      if (!system.own && groups_of_target(context_.aws, target.id) != std::vector{group}) continue;
+      const auto call = [&] { delete_mount_target(context_.aws, target.id); };
+      ++ours;
+      if (Removal(context_, result_).remove("mount target", target.id, call)) going.insert(target.id);
+    }
+    if (going.empty()) return ours == 0;
+    wait_until(context_.patience, fmt::format("the mount targets of {} are gone", system.id), [&] {
+      const auto left = read_file_system(context_.aws, system.id, {}).mount_targets;
+      return std::ranges::none_of(left, [&](const auto& one) { return going.contains(one.id); });
+    });
+    return going.size() == ours;
   }
-}
+
+  const AwsContext& context_;
+  const Fleet& fleet_;
+  const bool delete_storage_;
+  DownResult& result_;
+  bool in_use_ = false;
+};
 
 // A role that something else uses, such as a policy that a user attached, stays and is listed.
 void remove_roles(const AwsContext& context, const Fleet& fleet, DownResult& result) {
-  const auto own = roles_if_allowed(context.aws, fleet.name);
+  const auto own = if_allowed([&] { return own_roles(context.aws, fleet.name); });
   if (!own) result.saw_all = false;
   const auto wanted = fleet.options.find("elastic-role");
   if (!own && wanted != fleet.options.end() && wanted->second == "own") {
     result.leftover.push_back({"role", role_name(context.aws.region(), fleet.name), "these keys may not read IAM"});
   }
   if (!own) return;
+  const auto remove = [&](const char* kind, const std::string& name, const std::function<void()>& call) {
+    Removal(context, result).remove(kind, name, call, kUntilIamAgrees);
+  };
   for (const std::string& name : own->profiles) {
-    Removal(context, result).remove("instance profile", name, [&] { remove_profile(context.aws, name); }, {});
+    remove("instance profile", name, [&] { remove_profile(context.aws, name); });
   }
-  for (const std::string& name : own->roles) {
-    Removal(context, result).remove("role", name, [&] { remove_role(context.aws, name); }, {});
-  }
+  for (const std::string& name : own->roles) remove("role", name, [&] { remove_role(context.aws, name); });
 }
 
 // Names of placement groups and key pairs that carry the cluster's tag.
@@ -201,11 +246,6 @@ std::set<std::string> ids_there(net::AwsCalls& aws, const std::string& name) {
     if (one.value("status") == "available") ids.insert(one.value("volumeId"));
   }
   return ids;
-}
-
-// One part of `down`. Its failure is listed, and the other parts go on.
-void do_part(DownResult& result, const std::string& kind, const std::string& id, const std::function<void()>& part) {
-  if (const auto problem = attempt(part)) result.leftover.push_back({kind, id, problem->what()});
 }
 
 // Ends instances until AWS shows none that goes on, including those that start or show only now. Instances that were
@@ -253,12 +293,6 @@ class EndOfInstances {
   const int before_;  // instances that were ended otherwise
   std::set<std::string> requested_, kept_;
 };
-
-// Removes all of the resources with these ids.
-void remove_all(const AwsContext& context, DownResult& result, const std::string& kind, const std::string& action,
-                const std::string& field, const std::vector<std::string>& ids) {
-  for (const std::string& id : ids) remove_by(context, result, kind, action, field, id);
-}
 
 // The ids that are tagged, with the one that is known before AWS shows its tags.
 std::vector<std::string> and_known(std::vector<std::string> ids, const std::string& known) {
@@ -315,28 +349,26 @@ DownResult bring_down(const AwsContext& context, const Fleet& known, bool delete
   });
   EndOfInstances instances(context, fleet, result);
   instances.run();
-  do_part(result, "storage", name, [&] { remove_storage(context, fleet, delete_storage, result); });
+  const bool in_use = StorageRemoval(context, fleet, delete_storage, result).run() || instances.any_kept();
   do_part(result, "placement groups", name, [&] { remove_placement_groups(context, fleet, result); });
   do_part(result, "key pairs", name, [&] {
     remove_all(context, result, "key pair", "DeleteKeyPair", "KeyName",
                tagged(context.aws, "DescribeKeyPairs", "keySet", "keyName", name));
   });
   // The group is removed last: its tags hold the state of the cluster.
-  do_part(result, "security groups", name, [&] {
-    const bool in_use = instances.any_kept() || (!delete_storage && !lustre_of(context.aws, fleet).empty());
-    remove_groups(context, fleet, in_use, result);
-  });
+  do_part(result, "security groups", name, [&] { remove_groups(context, fleet, in_use, result); });
   forget_tags(context.aws, result.removed);
   do_part(result, "roles", name, [&] { remove_roles(context, fleet, result); });
   do_part(result, "cluster", name, [&] {
-    for (Leftover& left : sweep(context.aws, name)) {
+    for (Leftover& left : sweep(context.aws, fleet)) {
       if (!is_listed(result, left.id)) result.leftover.push_back(std::move(left));
     }
   });
   return result;
 }
 
-std::vector<Leftover> sweep(net::AwsCalls& aws, const std::string& name) {
+std::vector<Leftover> sweep(net::AwsCalls& aws, const Fleet& known) {
+  const std::string& name = known.name;
   std::vector<Leftover> left;
   std::vector<std::string> gone;
   const std::set<std::string> there = ids_there(aws, name);
@@ -350,10 +382,13 @@ std::vector<Leftover> sweep(net::AwsCalls& aws, const std::string& name) {
     }
   }
   forget_tags(aws, gone);
-  for (const FileSystem& system : systems_if_allowed(aws, name).value_or(std::vector<FileSystem>())) {
-    left.push_back({"file system", system.id, "it is kept"});
+  for (const auto& systems :
+       {if_allowed([&] { return own_file_systems(aws, name); }), if_allowed([&] { return lustre_of(aws, known); })}) {
+    for (const FileSystem& one : systems.value_or(std::vector<FileSystem>())) {
+      left.push_back({"file system", one.id, "it is kept"});
+    }
   }
-  const OwnRoles roles = roles_if_allowed(aws, name).value_or(OwnRoles{});
+  const OwnRoles roles = if_allowed([&] { return own_roles(aws, name); }).value_or(OwnRoles{});
   for (const std::string& profile : roles.profiles) left.push_back({"instance profile", profile, "it is there"});
   for (const std::string& role : roles.roles) left.push_back({"role", role, "it is there"});
   return left;

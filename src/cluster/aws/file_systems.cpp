@@ -3,10 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/mutex.hpp>
+#include <dtrain/base/signals.hpp>
 #include <dtrain/cluster/regions.hpp>
 
+#include "parallel.hpp"
+#include "resources.hpp"
 #include "wait.hpp"
 
 namespace dtrain::cluster {
@@ -19,17 +24,25 @@ constexpr int kMostTokens = 5;
 
 std::string path_of(const std::string& rest) { return fmt::format("{}/{}", kRoot, rest); }
 
-bool is_own(const Json& system, const std::string& cluster) {
+// Empty: it has no such tag.
+std::string tag_of(const Json& system, const char* key) {
   const Json* tags = system.find("Tags");
-  if (!tags || !tags->is_array()) return false;
-  return std::ranges::any_of(tags->as_array(), [&](const Json& one) {
-    return one.find_text("Key") == tag::kCluster && one.find_text("Value") == cluster;
-  });
+  if (!tags || !tags->is_array()) return {};
+  for (const Json& one : tags->as_array()) {
+    if (one.find_text("Key") == key) return one.find_text("Value");
+  }
+  return {};
+}
+
+bool is_own(const Json& system, const std::string& cluster) {
+  return !cluster.empty() && tag_of(system, tag::kCluster) == cluster;
 }
 
 FileSystem system_of(const Json& found, const std::string& cluster) {
-  FileSystem system{
-      .id = found.find_text("FileSystemId"), .state = found.find_text("LifeCycleState"), .own = is_own(found, cluster)};
+  FileSystem system{.id = found.find_text("FileSystemId"),
+                    .state = found.find_text("LifeCycleState"),
+                    .own = is_own(found, cluster),
+                    .group = tag_of(found, tag::kGroup)};
   if (const Json* size = found.find("SizeInBytes"); size && size->is_object()) {
     if (const Json* value = size->find("Value"); value && value->is_number()) system.bytes = value->as_number();
   }
@@ -76,7 +89,8 @@ FileSystem lustre_of(const Json& found, const std::string& cluster) {
   FileSystem system{.id = found.find_text("FileSystemId"),
                     .state = found.find_text("Lifecycle"),
                     .own = is_own(found, cluster),
-                    .lustre = true};
+                    .lustre = true,
+                    .group = tag_of(found, tag::kGroup)};
   if (const Json* size = found.find("StorageCapacity"); size && size->is_number()) {
     system.bytes = size->as_number() * kBytesOfAGigabyte;
   }
@@ -174,15 +188,21 @@ std::optional<FileSystem> find_file_system(net::AwsCalls& aws, const Spec& spec,
   return std::move(own.front());
 }
 
-FileSystem create_file_system(net::AwsCalls& aws, const std::string& cluster, const Tags& tags,
-                              const std::string& kms_key) {
+// `up` deletes what it made for a group that it gives up, and nothing that was there before.
+static Tags tags_of_storage(const std::string& cluster, const Account& account, const std::string& group) {
+  Tags tags = common_tags(cluster, account);
+  tags.insert({{tag::kName, "dtrain-" + cluster}, {tag::kGroup, group}});
+  return tags;
+}
+
+FileSystem make_efs(net::AwsCalls& aws, const std::string& cluster, const Account& account, const std::string& group) {
   for (int number = 0; number < kMostTokens; ++number) {
     const std::string token = number == 0 ? "dtrain-" + cluster : fmt::format("dtrain-{}-{}", cluster, number);
     Json order = Json::object({{"CreationToken", token},
                                {"PerformanceMode", "generalPurpose"},
                                {"Encrypted", true},
-                               {"Tags", tag_list(tags)}});
-    if (!kms_key.empty()) order["KmsKeyId"] = kms_key;
+                               {"Tags", tag_list(tags_of_storage(cluster, account, group))}});
+    if (!account.kms_key.empty()) order["KmsKeyId"] = account.kms_key;
     try {
       FileSystem made = system_of(aws.rest(net::kEfs, "POST", path_of("file-systems"), {}, order), cluster);
       aws.created(made.id);
@@ -206,8 +226,9 @@ FileSystem create_file_system(net::AwsCalls& aws, const std::string& cluster, co
       "choose another name for the cluster, or try again in a few minutes");
 }
 
-FileSystem::MountTarget create_mount_target(net::AwsCalls& aws, const FileSystem& system, const Subnet& subnet,
-                                            const std::string& group) {
+// A mount target that exists in the zone is returned.
+static FileSystem::MountTarget create_mount_target(net::AwsCalls& aws, const FileSystem& system, const Subnet& subnet,
+                                                   const std::string& group) {
   const Json body =
       Json::object({{"FileSystemId", system.id}, {"SubnetId", subnet.id}, {"SecurityGroups", Json::array({group})}});
   std::optional<FileSystem::MountTarget> made;
@@ -225,6 +246,22 @@ FileSystem::MountTarget create_mount_target(net::AwsCalls& aws, const FileSystem
   });
   if (made->zone.empty()) made->zone = subnet.zone;
   return *made;
+}
+
+void make_mount_targets(const AwsContext& context, FileSystem& system, const Account& account, const Fleet& fleet) {
+  Mutex mutex;
+  std::vector<std::function<void()>> pieces;
+  for (const Subnet& subnet : account.subnets) {
+    const auto is_in = [&](const auto& one) { return one.zone == subnet.zone; };
+    if (std::ranges::none_of(fleet.nodes, is_in) || std::ranges::any_of(system.mount_targets, is_in)) continue;
+    pieces.push_back([&] {
+      const auto made = create_mount_target(context.aws, system, subnet, fleet.group->id);
+      context.say(fmt::format("mount target {} in {}", made.id, made.zone));
+      const MutexLock lock(mutex);
+      system.mount_targets.push_back(made);
+    });
+  }
+  do_all(pieces);
 }
 
 static std::string groups_path(const std::string& mount_target) {
@@ -269,20 +306,29 @@ bool has_empty_storage(net::AwsCalls& aws, const Fleet& fleet) {
          std::ranges::all_of(own_file_systems(aws, fleet.name), is_nothing);
 }
 
+bool may_delete_storage(net::AwsCalls& aws, Fleet begun, const ClusterRequest& request) {
+  begun.options = request.options;
+  bool may = false;
+  std::ignore = attempt([&] { may = has_empty_storage(aws, begun); });
+  return may;
+}
+
 // The token is that of the security group, so a repeated call makes no second one, and a later cluster of this name
 // makes its own.
-FileSystem create_lustre(net::AwsCalls& aws, const std::string& cluster, const LustreOrder& order,
-                         std::chrono::milliseconds patience) {
+FileSystem make_lustre(net::AwsCalls& aws, const ClusterRequest& order, const Account& account,
+                       const std::string& group, std::chrono::milliseconds patience) {
+  const std::string& cluster = order.name;
+  const std::vector<Pool> pools = head_pools(order.spec, account);
   Json request = Json::object(
-      {{"ClientRequestToken", "dtrain-" + order.group_id},
+      {{"ClientRequestToken", "dtrain-" + group},
        {"FileSystemType", "LUSTRE"},
        {"FileSystemTypeVersion", "2.15"},
-       {"StorageCapacity", order.gigabytes},
-       {"SubnetIds", Json::array({order.subnet_id})},
-       {"SecurityGroupIds", Json::array({order.group_id})},
-       {"Tags", tag_list(order.tags)},
+       {"StorageCapacity", lustre_gb(order.spec)},
+       {"SubnetIds", Json::array({pools.empty() ? account.subnets.front().id : pools.front().subnet_id})},
+       {"SecurityGroupIds", Json::array({group})},
+       {"Tags", tag_list(tags_of_storage(cluster, account, group))},
        {"LustreConfiguration", Json::object({{"DeploymentType", "PERSISTENT_2"}, {"PerUnitStorageThroughput", 125}})}});
-  if (!order.kms_key.empty()) request["KmsKeyId"] = order.kms_key;
+  if (!account.kms_key.empty()) request["KmsKeyId"] = account.kms_key;
   const Json answer = aws.json(net::kFsx, "CreateFileSystem", request);
   FileSystem made =
       net::read_answer("fsx CreateFileSystem", [&] { return lustre_of(answer.at("FileSystem"), cluster); });
@@ -304,8 +350,10 @@ std::optional<std::string> lustre_state(net::AwsCalls& aws, const std::string& i
   return std::nullopt;
 }
 
-void wait_for_lustre(net::AwsCalls& aws, const std::string& id, std::chrono::milliseconds patience) {
+void wait_for_lustre(net::AwsCalls& aws, const std::string& id, std::chrono::milliseconds patience,
+                     const std::function<void()>& meanwhile) {
   wait_until(patience, fmt::format("file system {} is available", id), [&] {
+    meanwhile();
     const std::string state = read_lustre(aws, id, {}).state;
     if (state == "FAILED" || state == "MISCONFIGURED" || state == "DELETING") {
       throw RemoteError(fmt::format("file system {} is in state {}: FSx could not make it", id, state),

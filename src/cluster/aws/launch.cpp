@@ -69,9 +69,10 @@ auto call_once(const AwsContext& context, const Call& call, const Find& find) {
 // EC2 has a quota of its own for spot instances, which is 0 for many types in a new account.
 constexpr std::string_view kSpotIsFull = "MaxSpotInstanceCountExceeded";
 
-// Whether another pool may have capacity.
-bool is_for_the_next_pool(net::AwsProblem problem) {
-  return problem == net::AwsProblem::capacity || problem == net::AwsProblem::throttled;
+// Whether another pool may have machines.
+bool is_for_the_next_pool(const LaunchOrder& order, net::AwsProblem problem) {
+  return problem == net::AwsProblem::capacity || problem == net::AwsProblem::throttled ||
+         (order.heals && problem == net::AwsProblem::quota);
 }
 
 void note(const AwsContext& context, Launched& launched, Attempt attempt) {
@@ -285,7 +286,7 @@ bool may_be_fresh(const std::string& code) {
 // An instant fleet reports a launch template or group that is not visible yet inside its answer. Its client token is
 // used up with that.
 FleetAnswer ask_pool(const AwsContext& context, const LaunchOrder& order, const LaunchTemplate& from,
-                     const Request& request, const Tags& tags) try {
+                     const Request& request, const Tags& tags, Launched& launched) try {
   GrowingPause pause;
   for (int trial = 0;; ++trial) {
     FleetAnswer answer = call_fleet(context, order, request.machines, fleet_fields(order, from, request, tags, trial));
@@ -294,8 +295,12 @@ FleetAnswer ask_pool(const AwsContext& context, const LaunchOrder& order, const 
     pause.wait();
   }
 } catch (const net::AwsError& problem) {
-  if (!is_for_the_next_pool(problem.facts().problem) && !request.leaves_spot(problem.facts().code)) throw;
-  return {{}, problem.facts().code, problem.facts().message};
+  const net::AwsError::Facts& facts = problem.facts();
+  if (is_for_the_next_pool(order, facts.problem) || request.leaves_spot(facts.code)) {
+    return {{}, facts.code, facts.message};
+  }
+  if (order.heals) note(context, launched, {request.pool, request.machines, 0, facts.code, facts.message});
+  throw;
 }
 
 }  // namespace
@@ -348,7 +353,7 @@ std::vector<std::string> launch_workers(const AwsContext& context, const LaunchO
   for (const Pool& pool : pools) {
     if (spot_is_full && pool.market == Market::spot) continue;
     const Request request = request_of(order, pool, least, has_on_demand);
-    FleetAnswer answer = ask_pool(context, order, from, request, tags);
+    FleetAnswer answer = ask_pool(context, order, from, request, tags, launched);
     const int got = static_cast<int>(answer.ids.size());
     note(context, launched, {pool, request.machines, got, answer.code, answer.message});
     if (got >= request.least && got > 0) {
@@ -361,7 +366,7 @@ std::vector<std::string> launch_workers(const AwsContext& context, const LaunchO
       continue;
     }
     const net::AwsProblem problem = net::problem_of_code(answer.code);
-    if (!answer.code.empty() && !is_for_the_next_pool(problem)) {
+    if (!answer.code.empty() && !is_for_the_next_pool(order, problem)) {
       throw net::refusal("ec2 CreateFleet", answer.code, answer.message);
     }
   }

@@ -17,6 +17,8 @@ struct LaunchOrder {
   std::vector<std::string> names{};  // of the wanted workers; of a pool whose machines count as several, not all
   // Empty: the same order of another process is this one, and gets the same machines. Else it is an order of its own.
   std::string nonce{};
+  // For a reconciler: a pool whose quota is used up is one without machines, and a refusal is an attempt of its pool.
+  bool heals = false;
   // `variant` distinguishes orders to the same pool.
   std::string client_token(const Pool& pool, const std::string& variant = {}) const;
   std::string launch_tag() const;

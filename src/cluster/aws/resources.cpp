@@ -102,7 +102,7 @@ bool needs_interface(const Spec& spec, const Account& account) {
 }
 
 Tags common_tags(const std::string& cluster, const Account& account) {
-  Tags tags{{tag::kCluster, cluster}, {tag::kOwner, account.person}};
+  Tags tags{{tag::kCluster, cluster}, {tag::kOwner, tag_value(account.person)}};
   tags.insert(account.tags.begin(), account.tags.end());
   return tags;
 }
@@ -347,13 +347,23 @@ LaunchTemplate make_template(net::AwsCalls& aws, const TemplateOrder& order) {
   return make_or_take<LaunchTemplate>(aws, "launch template", order.stem, make, find);
 }
 
+static std::string default_version(net::AwsCalls& aws, const LaunchTemplate& there) {
+  const auto found =
+      aws.query_all(net::kEc2, "DescribeLaunchTemplates", {{"LaunchTemplateId.1", there.id}}, "launchTemplates");
+  if (!found.empty()) return found.front().value("defaultVersionNumber");
+  throw RemoteError(fmt::format("launch template {} is not there", there.id), "run the same command again");
+}
+
+// EC2 answers a repeated token with the version that it made first. So the token has the number of the source:
+// "$Default" names another version after each renewal.
 LaunchTemplate with_reservation(net::AwsCalls& aws, const LaunchTemplate& there, const std::string& reservation) {
-  const net::Element made =
-      aws.query(net::kEc2, "CreateLaunchTemplateVersion",
-                {{"LaunchTemplateId", there.id},
-                 {"SourceVersion", there.version},
-                 {fmt::format("{}{}", kTemplateData, kReservationField), reservation},
-                 {"ClientToken", sha256_hex(bytes_of(there.id + there.version + reservation)).substr(0, kTokenSize)}});
+  const std::string source = default_version(aws, there);
+  const std::string token = sha256_hex(bytes_of(fmt::format("{} {} {}", there.id, source, reservation)));
+  const net::Element made = aws.query(net::kEc2, "CreateLaunchTemplateVersion",
+                                      {{"LaunchTemplateId", there.id},
+                                       {"SourceVersion", source},
+                                       {fmt::format("{}{}", kTemplateData, kReservationField), reservation},
+                                       {"ClientToken", token.substr(0, kTokenSize)}});
   LaunchTemplate other = there;
   other.version = made.at("launchTemplateVersion").value("versionNumber");
   return other;

@@ -11,6 +11,7 @@
 #include <dtrain/cluster/fleet.hpp>
 #include <dtrain/cluster/tagged_prices.hpp>
 #include <dtrain/cluster/wish.hpp>
+#include <dtrain/net/aws.hpp>
 
 #include "head_role.hpp"
 
@@ -47,9 +48,7 @@ Json allow(const char* id, const Names& actions, const Names& resources, const C
 Json policy(Json statements) { return Json::object({{"Version", "2012-10-17"}, {"Statement", std::move(statements)}}); }
 
 std::string partition_in(const RightsScope& scope) {
-  if (!scope.partition.empty()) return scope.partition;
-  if (scope.region.starts_with("cn-")) return "aws-cn";
-  return scope.region.starts_with("us-gov-") ? "aws-us-gov" : "aws";
+  return scope.partition.empty() ? net::aws_partition(scope.region) : scope.partition;
 }
 
 std::string or_any(const std::string& name) { return name.empty() ? "*" : name; }

@@ -3,8 +3,13 @@
 #include <algorithm>
 #include <functional>
 
+#include <dtrain/base/error.hpp>
+#include <dtrain/cluster/admission.hpp>
+#include <dtrain/cluster/wish.hpp>
+
 #include "ec2_fields.hpp"
 #include "plan/ssh_rule.hpp"
+#include "resources.hpp"
 #include "wait.hpp"
 
 namespace dtrain::cluster {
@@ -86,6 +91,29 @@ void set_own_rules(net::AwsCalls& aws, const SecurityGroup& group, bool efa) {
   if (efa && !group.lets_own_out) {
     add_rule(aws, "AuthorizeSecurityGroupEgress", group.id, own_rule(group.id),
              [](const SecurityGroup& now) { return now.lets_own_out; });
+  }
+}
+
+std::string admission_secret(net::AwsCalls& aws, SecurityGroup& group) {
+  if (!group.tags.contains(tag::kAdmission)) {
+    group.tags[tag::kAdmission] = new_admission_secret();
+    set_tags(aws, {group.id}, {{tag::kAdmission, group.tags[tag::kAdmission]}});
+  }
+  return group.tags[tag::kAdmission];
+}
+
+void write_wish(const AwsContext& context, const Fleet& fleet, const ClusterRequest& request) {
+  const auto change = [&](Wish& wish) {
+    wish.base = request.spec.workers;
+    if (request.budget) wish.budget = *request.budget > 0 ? request.budget : std::nullopt;
+  };
+  Wish first = wish_without_tag(fleet, request.spec.workers);
+  try {
+    change_wish(context.aws, fleet, first, change);
+  } catch (const DataError& problem) {
+    context.say(problem.what());
+    change(first);
+    set_tags(context.aws, {fleet.group->id}, {{tag::kWish, wish_text(first)}});
   }
 }
 

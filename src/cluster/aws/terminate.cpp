@@ -1,9 +1,11 @@
 #include "terminate.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
-#include <dtrain/cluster/change.hpp>
+#include <dtrain/base/text.hpp>
 
 #include "ec2_fields.hpp"
 #include "resources.hpp"
@@ -14,6 +16,10 @@ namespace {
 
 constexpr std::size_t kMostIds = 500;       // in one call
 constexpr std::size_t kMostFiltered = 200;  // values of one filter
+// Time for another `up` to name its workers, or to end those whose names are taken; and how often it gets that. Then it
+// has ended, and this one gives way.
+constexpr std::chrono::seconds kForTheOther{2};
+constexpr int kLooksForTheOther = 3;
 
 using Ids = std::vector<std::string>;
 
@@ -23,6 +29,13 @@ bool is_about_single_ids(const net::AwsError& problem) {
   const net::AwsProblem kind = problem.facts().problem;
   return kind == net::AwsProblem::not_found || kind == net::AwsProblem::guarded || kind == net::AwsProblem::capacity ||
          std::ranges::find(kCodes, problem.facts().code) != kCodes.end();
+}
+
+// Whether another `up` is still to name a worker, or to end one that has a name of `ours`.
+bool is_contested(const Fleet& fleet, const std::set<std::string>& ours) {
+  return !names_for(fleet, ours, true).empty() || std::ranges::any_of(fleet.workers(), [&](const Node* node) {
+    return node->base && node->alive() && !node->named() && !ours.contains(node->instance_id);
+  });
 }
 
 bool is_gone(const net::AwsError& problem) {
@@ -101,6 +114,25 @@ void end_instances(const AwsContext& context, const std::vector<std::string>& in
     }
     return true;
   });
+}
+
+std::vector<std::string> end_doubles(const AwsContext& context, const Fleet& known,
+                                     const std::map<std::string, std::string>& names,
+                                     const std::set<std::string>& ours) {
+  for (int look = 0;; ++look) {
+    const bool is_last = look == kLooksForTheOther;
+    const Fleet now = with_names(read_fleet_with(context.aws, known), names);
+    Ids doubles;
+    for (const auto& [id, free_name] : names_for(now, ours, is_last)) doubles.push_back(id);
+    if (!doubles.empty()) {
+      context.say(fmt::format("ending {}: another `up` at the same time has started workers of the same names",
+                              join(doubles, ", ")));
+      end_instances(context, doubles);
+      return doubles;
+    }
+    if (is_last || !is_contested(now, ours)) return {};
+    pause_for(kForTheOther);
+  }
 }
 
 void end_node(const AwsContext& context, const Node& node) {

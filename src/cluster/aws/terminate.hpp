@@ -3,10 +3,12 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
-#include <dtrain/net/aws_calls.hpp>
+#include <dtrain/cluster/change.hpp>
 
 namespace dtrain::cluster {
 
@@ -21,6 +23,13 @@ struct Refused {
 std::vector<Refused> request_each(net::AwsCalls& aws, const char* action, const std::vector<std::string>& ids);
 // Requests the termination of each instance.
 std::vector<Refused> terminate(net::AwsCalls& aws, const std::vector<std::string>& ids);
+
+// Two `up`s that run at once with other options may have started a worker of one name each. After each has written its
+// `names`, by instance id, the later worker of two ends. Returns the ids of `ours` that this call has ended. `known`:
+// the fleet with them.
+std::vector<std::string> end_doubles(const AwsContext& context, const Fleet& known,
+                                     const std::map<std::string, std::string>& names,
+                                     const std::set<std::string>& ours);
 
 // Pure but for `call`: does it for all ids, and where it throws because of single ids, for the others.
 std::vector<Refused> each_for_itself(const std::vector<std::string>& ids,

@@ -32,7 +32,8 @@ std::map<std::string, int> read_vcpus_in_use(net::AwsCalls& aws, const std::map<
     for (const net::Element& instance : reservation.list("instancesSet")) {
       const Node node = node_of(instance);
       const auto type = types.find(node.type);
-      if (node.market == Market::on_demand && type != types.end()) used[quota_of(node.type)] += type->second.vcpus;
+      if (node.market == Market::on_demand && type != types.end())
+        used[quota_of(node.type, node.market)] += type->second.vcpus;
     }
   }
   return used;
@@ -45,7 +46,9 @@ std::vector<std::string> names_of(const std::vector<TypeOffer>& offers) {
 }
 
 TypeOffer offer_of(MachineType type, const PriceList& prices) {
-  TypeOffer offer{.why_not = why_not_trained_on(type), .quota = quota_of(type.name), .on_demand = prices.of(type.name)};
+  TypeOffer offer{.why_not = why_not_trained_on(type),
+                  .quota = quota_of(type.name, Market::on_demand),
+                  .on_demand = prices.of(type.name)};
   if (const GpuModel* const gpu = gpu_model(type.gpu_name); gpu && gpu->capability != Capability{}) {
     offer.capability = text_of(gpu->capability);
   }
@@ -72,7 +75,7 @@ TypeOffers read_type_offers(net::AwsCalls& aws, const TypeWish& wish, const Pric
   const std::vector<std::string> names = names_of(found.offers);
   auto spot = std::async(std::launch::async, [&] { return read_spot_prices(aws, names); });
   auto used = std::async(std::launch::async, [&] { return read_vcpus_in_use(aws, types); });
-  const std::map<std::string, double> quotas = read_quotas(aws, names);
+  const std::map<std::string, double> quotas = read_quotas(aws, names, {Market::on_demand});
   const SpotPrices spot_prices = spot.get();
   const std::map<std::string, int> in_use = used.get();
   found.spot_why_not = spot_prices.why_not;

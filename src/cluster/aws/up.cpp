@@ -2,16 +2,16 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include <dtrain/base/error.hpp>
-#include <dtrain/base/mutex.hpp>
 #include <dtrain/base/signals.hpp>
 #include <dtrain/base/text.hpp>
-#include <dtrain/cluster/admission.hpp>
 #include <dtrain/cluster/change.hpp>
 #include <dtrain/cluster/power.hpp>
 #include <dtrain/cluster/regions.hpp>
 #include <dtrain/cluster/tagged_prices.hpp>
+#include <dtrain/cluster/up_lease.hpp>
 #include <dtrain/cluster/wish.hpp>
 
 #include "ec2_fields.hpp"
@@ -24,10 +24,14 @@
 #include "plan/notes.hpp"
 #include "resources.hpp"
 #include "rules.hpp"
+#include "terminate.hpp"
 #include "wait.hpp"
 
 namespace dtrain::cluster {
 namespace {
+
+constexpr std::chrono::seconds kToLetGo{5};
+constexpr std::chrono::seconds kUntilOthersShow{2};  // until AWS shows what another `up` writes now
 
 // One `up`. Each step adds to what exists; the steps run one after the other on the caller's thread, and the
 // independent calls of a step in parallel. Every call is idempotent, so an `up` that was interrupted, or runs twice at
@@ -45,6 +49,7 @@ class Provisioner {
 
   UpResult run() {
     was_there_ = fleet_.exists() && !(request_.one_of_regions && is_only_begun(fleet_));
+    if (is_only_begun(fleet_)) take_begun();
     try {
       make_all();
     } catch (const net::AwsError& problem) {
@@ -64,14 +69,23 @@ class Provisioner {
     return {std::move(fleet), std::move(launched_), changed};
   }
 
+  // After a failure: no other `up` has to wait until the lease ends.
+  void let_go() const {
+    if (!lease_.is_held() || !fleet_.group) return;
+    net::AwsCalls last = context_.aws.after_stop(kToLetGo);
+    std::ignore = attempt([&] { set_tags(last, {fleet_.group->id}, {{tag::kUp, ""}}); });
+  }
+
  private:
   void make_all() {
     make_surroundings();
     make_lustre();
     make_head();
+    lease_.renew();
     make_mount_targets();
     make_template();
     make_head_template();
+    lease_.renew();
     if (!make_workers()) {
       give_up(fmt::format("cluster {}: {} of {} workers could be started, and at least {} are required", request_.name,
                           launched_.got, launched_.wanted, least_workers(request_.spec)),
@@ -81,7 +95,15 @@ class Provisioner {
     }
     make_mount_targets();
     write_down();
+    if (launched_.got > 0) end_doubles();
     if (context_.wait) wait_for_instances();
+  }
+
+  // An `up` began the cluster and did not end. Where this one may remove it again, it must have been interrupted.
+  void take_begun() {
+    const auto read = [this] { return read_fleet(context_.aws, request_.name); };
+    if (was_there_) return lease_.take_free(fleet_);
+    if (!lease_.take(read, context_.aws.region(), [] { pause_for(kUntilOthersShow); })) look_again();
   }
 
   // A failed `up` leaves what it has made; machines among that cost money.
@@ -91,7 +113,7 @@ class Provisioner {
                        hint.empty() ? "" : "; ", remains_text(fleet_, account_.prices), request_.name);
   }
 
-  // These steps do not depend on each other, except for the rules, which need their group.
+  // These steps do not depend on each other, except for those that need the group.
   void make_surroundings() {
     std::vector<std::function<void()>> pieces;
     const auto when = [&](Step step, std::function<void()> piece) {
@@ -99,13 +121,6 @@ class Provisioner {
     };
     when(Step::key_pair, [this] { import_key(context_.aws, request_, account_); });
     when(Step::placement_group, [this] { make_placement_group(context_.aws, request_, account_); });
-    when(Step::file_system, [this] {
-      if (shared_kind(request_.spec) != SharedKind::new_efs) return;
-      Tags tags = common_tags(request_.name, account_);
-      tags[tag::kName] = "dtrain-" + request_.name;
-      system_ = create_file_system(context_.aws, request_.name, tags, account_.kms_key);
-      context_.say("file system " + system_->id);
-    });
     when(Step::role, [this] {
       make_roles(context_.aws, request_, account_);
       context_.say("role and instance profile " + profile_of_head(request_, account_));
@@ -115,54 +130,43 @@ class Provisioner {
     });
     pieces.push_back([this] { make_security_group(); });
     do_all(pieces);
-    request_.admission = admission_secret();
+    request_.admission = admission_secret(context_.aws, *fleet_.group);
   }
 
   // FSx looks at the rules of the group. No machine is started before it can mount the file system.
   void make_lustre() {
     if (shared_kind(request_.spec) != SharedKind::new_lustre) return;
     if (plan_.has(Step::file_system)) {
-      Tags tags = common_tags(request_.name, account_);
-      tags[tag::kName] = "dtrain-" + request_.name;
-      const auto pools = head_pools(request_.spec, account_);
-      system_ = create_lustre(context_.aws, request_.name,
-                              {.gigabytes = lustre_gb(request_.spec),
-                               .subnet_id = pools.empty() ? account_.subnets.front().id : pools.front().subnet_id,
-                               .group_id = fleet_.group->id,
-                               .kms_key = account_.kms_key,
-                               .tags = tags},
-                              context_.patience);
+      system_ = cluster::make_lustre(context_.aws, request_, account_, fleet_.group->id, context_.patience);
     }
     if (!system_ || system_->state == "AVAILABLE") return;
     context_.say(fmt::format("file system {} of FSx for Lustre, which takes about ten minutes", system_->id));
-    if (context_.wait) wait_for_lustre(context_.aws, system_->id, context_.patience);
-  }
-
-  // Every `up` of a cluster takes the secret from its group. A group that an earlier version of dtrain made has none.
-  std::string admission_secret() {
-    Tags& tags = fleet_.group->tags;
-    if (!tags.contains(tag::kAdmission)) {
-      tags[tag::kAdmission] = new_admission_secret();
-      set_tags(context_.aws, {fleet_.group->id}, {{tag::kAdmission, tags[tag::kAdmission]}});
-    }
-    return tags[tag::kAdmission];
+    if (context_.wait) wait_for_lustre(context_.aws, system_->id, context_.patience, [this] { lease_.renew(); });
   }
 
   void make_security_group() {
     if (!fleet_.group) {
-      GroupMade made = make_group(context_.aws, request_, account_);
+      Account with_lease = account_;
+      with_lease.tags.merge(lease_.begin());
+      GroupMade made = make_group(context_.aws, request_, with_lease);
       context_.say("security group " + made.group.id);
       fleet_.group = std::move(made.group);
       if (!made.is_new) look_again();
     }
-    std::vector<std::function<void()>> rules;
+    std::vector<std::function<void()>> pieces;
     if (plan_.has(Step::ssh_rule)) {
-      rules.push_back([this] { set_ssh_rule(context_.aws, *fleet_.group, account_.ssh_source); });
+      pieces.push_back([this] { set_ssh_rule(context_.aws, *fleet_.group, account_.ssh_source); });
     }
     if (plan_.has(Step::own_rules)) {
-      rules.push_back([this] { set_own_rules(context_.aws, *fleet_.group, request_.spec.efa); });
+      pieces.push_back([this] { set_own_rules(context_.aws, *fleet_.group, request_.spec.efa); });
     }
-    do_all(rules);
+    if (plan_.has(Step::file_system) && shared_kind(request_.spec) == SharedKind::new_efs) {
+      pieces.push_back([this] {
+        system_ = make_efs(context_.aws, request_.name, account_, fleet_.group->id);
+        context_.say("file system " + system_->id);
+      });
+    }
+    do_all(pieces);
   }
 
   // Another `up` runs concurrently, or has ended since the fleet was read: from here on both see the same cluster and
@@ -170,6 +174,7 @@ class Provisioner {
   // it.
   void look_again() {
     was_there_ = true;
+    lease_.forget();
     const SecurityGroup taken = *fleet_.group;
     fleet_ = read_fleet(context_.aws, request_.name);
     if (!fleet_.group) fleet_.group = taken;
@@ -201,22 +206,8 @@ class Provisioner {
     fleet_.nodes.insert(fleet_.nodes.begin(), std::move(head));
   }
 
-  // One mount target in every zone with nodes.
   void make_mount_targets() {
-    if (!plan_.has(Step::mount_target)) return;
-    Mutex mutex;
-    std::vector<std::function<void()>> pieces;
-    for (const Subnet& subnet : account_.subnets) {
-      const auto is_in = [&](const auto& one) { return one.zone == subnet.zone; };
-      if (std::ranges::none_of(fleet_.nodes, is_in) || std::ranges::any_of(system_->mount_targets, is_in)) continue;
-      pieces.push_back([this, &mutex, &subnet] {
-        const auto made = create_mount_target(context_.aws, *system_, subnet, fleet_.group->id);
-        context_.say(fmt::format("mount target {} in {}", made.id, made.zone));
-        const MutexLock lock(mutex);
-        system_->mount_targets.push_back(made);
-      });
-    }
-    do_all(pieces);
+    if (plan_.has(Step::mount_target)) cluster::make_mount_targets(context_, *system_, account_, fleet_);
   }
 
   void make_template() {
@@ -295,15 +286,25 @@ class Provisioner {
     }
   }
 
-  // A cluster that this `up` has begun is removed again.
+  // What this `up` has just ended may show for a moment.
+  bool is_of_others() const {
+    const auto look = [this] {
+      return cluster::is_of_others(read_fleet(context_.aws, request_.name), fleet_, has_written_);
+    };
+    if (!look()) return false;
+    pause_for(kUntilOthersShow);
+    return look();
+  }
+
+  // A cluster that this `up` has begun is removed again, unless another `up` goes on with it by now.
   [[noreturn]] void give_up(const std::string& what, std::string hint, Launched launched) {
-    if (was_there_) {
+    if (was_there_ || is_of_others()) {
       if (finished_ > 0) write_launches(finished_);
-      throw NoCapacity(what, and_what_remains(hint), std::move(launched));
+      throw NoCapacity(what, and_what_remains(hint), std::move(launched),
+                       {{"cluster", request_.name, "it was there before, or another `up` has made it"}});
     }
-    // A file system that is there was kept, or made by an interrupted `up` and not written to.
-    const bool keeps = account_.file_system && !(request_.one_of_regions && is_empty(*account_.file_system, fleet_));
-    DownResult down = bring_down(context_, fleet_, !keeps);
+    lease_.forget();
+    DownResult down = bring_down(context_, fleet_, may_delete_storage(context_.aws, fleet_, request_));
     const bool is_clean = down.leftover.empty();
     if (!is_clean) hint += fmt::format("; then dtrain cluster down {}", request_.name);
     throw NoCapacity(
@@ -328,25 +329,18 @@ class Provisioner {
     if (const std::string& prices = request_.prices; !prices.empty() && fleet_.group->tags[tag::kPrices] != prices) {
       noted[tag::kPrices] = prices;
     }
-    pieces.push_back([this] { write_wish(); });
+    if (lease_.is_held()) noted[tag::kUp] = "";
+    has_written_ = true;
+    pieces.push_back([this] { write_wish(context_, fleet_, request_); });
     if (!noted.empty()) pieces.push_back([this, noted] { set_tags(context_.aws, {fleet_.group->id}, noted); });
     do_all(pieces);
+    lease_.forget();
   }
 
-  // What reconcilers keep: as many base workers as are wanted now, and the workers that `add` started. A wish that was
-  // changed by hand to nonsense is written anew.
-  void write_wish() const {
-    const auto change = [this](Wish& wish) {
-      wish.base = request_.spec.workers;
-      if (request_.budget) wish.budget = *request_.budget > 0 ? request_.budget : std::nullopt;
-    };
-    Wish first = wish_without_tag(fleet_, request_.spec.workers);
-    try {
-      change_wish(context_.aws, fleet_, first, change);
-    } catch (const DataError& problem) {
-      context_.say(problem.what());
-      change(first);
-      set_tags(context_.aws, {fleet_.group->id}, {{tag::kWish, wish_text(first)}});
+  void end_doubles() {
+    for (const std::string& id : cluster::end_doubles(context_, fleet_, to_name_, started_)) {
+      started_.erase(id);
+      std::erase_if(fleet_.nodes, [&](const Node& node) { return node.instance_id == id; });
     }
   }
 
@@ -382,6 +376,9 @@ class Provisioner {
   std::optional<FileSystem> system_;
   Launched launched_;
   bool was_there_ = false;
+  bool has_written_ = false;  // this `up` has written the wish
+  UpLease lease_{[this] { return aws_time(context_.aws); },
+                 [this](const Tags& tags) { set_tags(context_.aws, {fleet_.group->id}, tags); }, context_.say};
   std::map<std::string, std::string> to_name_;  // instance id -> name
   std::set<std::string> started_;               // ids of the machines that this `up` has started
   int finished_ = 0;                            // number of the next launch; 0: no launch was made
@@ -391,7 +388,13 @@ class Provisioner {
 
 UpResult bring_up(const AwsContext& context, const ClusterRequest& request, const Account& account, Fleet fleet,
                   const Plan& plan) {
-  return Provisioner(context, request, account, std::move(fleet), plan).run();
+  Provisioner provisioner(context, request, account, std::move(fleet), plan);
+  try {
+    return provisioner.run();
+  } catch (const Error&) {
+    provisioner.let_go();
+    throw;
+  }
 }
 
 }  // namespace dtrain::cluster

@@ -18,6 +18,8 @@
 #include "aws/resources.hpp"
 #include "aws/wait.hpp"
 #include "lease.hpp"
+#include "left.hpp"
+#include "plan/ended.hpp"
 
 namespace dtrain::cluster {
 namespace {
@@ -28,6 +30,7 @@ constexpr std::chrono::seconds kHealthEvery{60};
 constexpr std::chrono::seconds kAccountEvery{3'600}, kAccountAgain{60};        // the latter after a failure
 constexpr std::chrono::seconds kSpotPricesEvery{3'600}, kSpotPricesAgain{60};  // the latter after a failure
 constexpr std::chrono::seconds kWriteSpendingEvery{60};
+constexpr std::size_t kMostEndedNamed = 2;
 
 std::string pools_text(const std::vector<Attempt>& attempts) {
   std::vector<std::string> texts;
@@ -42,6 +45,19 @@ std::string nodes_text(const std::vector<Node>& nodes) {
   std::vector<std::string> texts;
   for (const Node& node : nodes) texts.push_back(fmt::format("{} ({})", node.name, node.instance_id));
   return join_first(texts, 4, ", ");
+}
+
+std::string ended_texts(const std::vector<Node>& ended) {
+  std::vector<std::string> texts;
+  for (const Node& node : ended) texts.push_back(ended_text(node));
+  return join_first(texts, kMostEndedNamed, "; ");
+}
+
+// The text of an error without the id of the request, which makes an event of each repetition.
+std::string without_request(std::string text, const std::string& request_id) {
+  const std::string named = ", request " + request_id;
+  if (const auto at = text.find(named); !request_id.empty() && at != text.npos) text.erase(at, named.size());
+  return text;
 }
 
 void lower(Wish& wish, bool base, int weight) {
@@ -250,10 +266,7 @@ Healer::Look Healer::look() {
   for (const HealAction& action : decision.actions) {
     if (action.kind == Kind::restore_head && !account_) continue;  // look.waits says why
     write(fleet, {}, holder_);
-    std::string outcome;
-    if (const auto failure = attempt([&] { outcome = carry_out(action, fleet, request, wish, now); })) {
-      outcome = fmt::format("failed: {}", failure->what());
-    }
+    const std::string outcome = try_to_carry_out(action, fleet, request, wish, now);
     look.events.push_back({now, fmt::format("{}; {}", action.reason, outcome)});
   }
   if (look.events.empty()) return look;
@@ -275,7 +288,9 @@ std::string Healer::restore_head(const Fleet& fleet, ClusterRequest request, con
   std::erase_if(plan.actions, [](const Action& action) { return action.step == Step::ssh_rule; });
   const UpResult made = bring_up(context_, request, *account_, fleet, plan);
   const Node* head = made.fleet.head();
-  return head ? fmt::format("started {} at {}", head->instance_id, head->private_ip) : "none was started";
+  if (head) return fmt::format("started {} at {}", head->instance_id, head->private_ip);
+  const Node* ended = latest_ended_head(made.fleet);
+  return ended ? ended_text(*ended) : "none was started";
 }
 
 std::string Healer::start(const HealAction& action, const Fleet& fleet, const ClusterRequest& request, const Wish& wish,
@@ -290,16 +305,39 @@ std::string Healer::start(const HealAction& action, const Fleet& fleet, const Cl
   for (std::string& name : next_workers(fleet, action.count - static_cast<int>(names.size()))) {
     names.push_back(std::move(name));
   }
-  const AddResult result =
-      refill_workers(context_, fleet, names, action.pools, action.base ? NodeLifecycle::base : NodeLifecycle::elastic);
-  memory_ = after_attempts(std::move(memory_), result.workers.attempts, now);
+  Refill result;
+  const auto remember = [&] { memory_ = after_attempts(std::move(memory_), result.workers.attempts, now); };
+  try {
+    refill_workers(context_, fleet, names, action.pools, action.base ? NodeLifecycle::base : NodeLifecycle::elastic,
+                   result);
+  } catch (const net::AwsError&) {
+    remember();
+    throw;
+  }
+  remember();
   for (const Node& node : result.added) started_.emplace_back(now, node);
-  const std::string tried = pools_text(result.workers.attempts);
+  std::string tried = pools_text(result.workers.attempts);
+  if (!result.ended.empty()) tried += "; " + ended_texts(result.ended);
   if (result.added.empty()) return "none could be started: " + tried;
   if (action.kind == Kind::replace) {
     set_tags(context_.aws, {action.id}, {{tag::kReplaced, result.added.front().instance_id}});
   }
   return fmt::format("started {}: {}", nodes_text(result.added), tried);
+}
+
+// Returns what was done, or the failure.
+std::string Healer::try_to_carry_out(const HealAction& action, const Fleet& fleet, const ClusterRequest& request,
+                                     Wish& wish, UnixTime now) {
+  std::string outcome, request_id;
+  const auto failure = attempt([&] {
+    try {
+      outcome = carry_out(action, fleet, request, wish, now);
+    } catch (const net::AwsError& problem) {
+      request_id = problem.facts().request_id;
+      throw;
+    }
+  });
+  return failure ? "failed: " + without_request(failure->what(), request_id) : outcome;
 }
 
 std::string Healer::carry_out(const HealAction& action, const Fleet& fleet, const ClusterRequest& request, Wish& wish,
@@ -308,6 +346,7 @@ std::string Healer::carry_out(const HealAction& action, const Fleet& fleet, cons
   if (!node) node = find_ending(fleet, action.id);
   switch (action.kind) {
     case Kind::restore_head:
+      memory_ = after_head_start(std::move(memory_), now);
       return restore_head(fleet, request, wish);
     case Kind::count_out: {
       if (!mark_left(context_.aws, action.id)) return "another command has counted it out";

@@ -5,6 +5,7 @@
 #include <dtrain/cluster/reconcile.hpp>
 
 #include "left.hpp"
+#include "plan/ended.hpp"
 
 namespace dtrain::cluster {
 namespace {
@@ -14,6 +15,9 @@ WorkerSeen::State state_of(const Node& node) {
   if (node.state == "pending") return WorkerSeen::State::starting;
   return node.state == "running" ? WorkerSeen::State::running : WorkerSeen::State::stopped;
 }
+
+// EC2's codes of an interrupted spot instance are Server.SpotInstanceTermination and Server.SpotInstanceShutdown.
+bool is_reclaimed(const Node& node) { return node.end_reason.starts_with("Server.SpotInstance"); }
 
 std::string tag_of(const Node& node, const char* key) {
   const auto found = node.tags.find(key);
@@ -52,6 +56,7 @@ Observed observed_in(const Fleet& fleet, const Sick& sick, const std::optional<T
   observed.has_time_limit = has_time_limit(fleet);
   if (const Node* ended = latest_ended_head(fleet)) {
     observed.ended_head = ended->instance_id;
+    observed.head_end = ended_text(*ended);
     observed.head_left = shut_itself_down(*ended);
   }
   const auto see = [&](const Node& node) {
@@ -67,8 +72,9 @@ Observed observed_in(const Fleet& fleet, const Sick& sick, const std::optional<T
     seen.pool = {node.market, node.type, node.zone, node.subnet_id};
     seen.host = node.private_ip;
     seen.replaced_by = tag_of(node, tag::kReplaced);
-    seen.shut_down = shut_itself_down(node);
-    seen.left_itself = observed.has_time_limit && seen.shut_down;
+    seen.left_itself = observed.has_time_limit && shut_itself_down(node);
+    seen.reclaimed = is_reclaimed(node);
+    if (seen.state == WorkerSeen::State::ended) seen.end = ended_text(node);
     seen.leaves = leaves_on_purpose(node);
     seen.left = !tag_of(node, tag::kLeft).empty();
     seen.healed = !tag_of(node, tag::kHealed).empty();

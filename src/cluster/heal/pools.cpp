@@ -21,18 +21,24 @@ void note_stay(const WorkerSeen& worker, HealMemory& memory, UnixTime now) {
   if (rest->second.boots_fail() && worker.began > rest->second.boot_failed) memory.rests.erase(rest);
 }
 
+void note_head_stay(const Observed& observed, HealMemory& memory, UnixTime now) {
+  const bool stays = observed.head == Observed::Head::alive && now - memory.head_rest.since >= kLeastAge;
+  if (stays) memory.head_rest = {};
+}
+
 }  // namespace
 
 void note_loss(const WorkerSeen& worker, HealMemory& memory, UnixTime now) {
   if (!memory.lost.insert(worker.id).second) return;
+  const bool has_ended = worker.state == WorkerSeen::State::ended && !worker.left_itself && !worker.reclaimed;
   const bool is_young = worker.healed && worker.began != UnixTime(0) && now - worker.began < kLeastAge;
-  const bool boot_failed = is_young && worker.shut_down && !worker.left_itself,
-             is_spot = worker.pool.market == Market::spot;
+  const bool boot_failed = is_young && has_ended, is_spot = worker.pool.market == Market::spot;
   if (!boot_failed && !is_spot) return;
   HealMemory::Rest& rest = memory.rests[worker.pool.place()];
   if (boot_failed && worker.began > rest.boot_failed) {  // machines of one start count once
     rest_longer(rest, now);
     rest.boot_failed = now;
+    rest.end = worker.end;
   }
   if (!is_spot) return;
   rest.since = now;
@@ -40,6 +46,7 @@ void note_loss(const WorkerSeen& worker, HealMemory& memory, UnixTime now) {
 }
 
 void note_losses(const Observed& observed, HealMemory& memory, UnixTime now) {
+  note_head_stay(observed, memory, now);
   for (const WorkerSeen& worker : observed.workers) {
     if (worker.state != WorkerSeen::State::ended) {
       note_stay(worker, memory, now);
@@ -61,6 +68,21 @@ HealMemory after_attempts(HealMemory memory, const std::vector<Attempt>& attempt
     rest_longer(rest, now);
   }
   return memory;
+}
+
+HealMemory after_head_start(HealMemory memory, UnixTime now) {
+  rest_longer(memory.head_rest, now);
+  return memory;
+}
+
+std::string latest_end(const std::vector<Pool>& pools, const HealMemory& memory) {
+  const HealMemory::Rest* latest = nullptr;
+  for (const Pool& pool : pools) {
+    const auto rest = memory.rests.find(pool.place());
+    if (rest == memory.rests.end() || !rest->second.boots_fail()) continue;
+    if (!latest || rest->second.boot_failed > latest->boot_failed) latest = &rest->second;
+  }
+  return latest ? latest->end : std::string();
 }
 
 std::vector<Pool> refill_pools(const Spec& spec, const Account& account, const std::string& zone) {

@@ -121,6 +121,7 @@ class Decision {
         job_runs |= one.part > Part::no_job;
       } else {
         ids.push_back(one.id);
+        made_.memory.lost.insert(one.id);  // its pool is not to blame
       }
     }
     if (!ids.empty() || job_runs) act(Kind::close, observed_.spent_budget + " are spent").ids = std::move(ids);
@@ -132,12 +133,16 @@ class Decision {
 
   bool head_is_there() {
     if (observed_.head == Observed::Head::alive) return true;
+    const std::string gone =
+        observed_.head_end.empty() ? "the head is gone" : fmt::format("the head is gone ({})", observed_.head_end);
     if (observed_.head == Observed::Head::stopped) {
       wait("the head is stopped, and only its owner starts it again");
     } else if (const std::string why = why_no_head(observed_, made_.memory); !why.empty()) {
       wait(why);
+    } else if (const auto left = made_.memory.head_rest.until - now_; left > std::chrono::seconds(0)) {
+      wait(fmt::format("{}; the next attempt to start one is in {}", gone, format_duration(left)));
     } else {
-      act(Kind::restore_head, "the head is gone: a new one takes its address, so that workers find it");
+      act(Kind::restore_head, gone + ": a new one takes its address, so that workers find it");
     }
     return false;
   }
@@ -299,7 +304,8 @@ class Decision {
                                         urgent ? fmt::format(", fewer than the minimum of {}", least_) : "");
     std::vector<Pool> pools = open_pools();
     if (pools.empty()) return wait(fmt::format("{}, but {}", why, until_a_pool_opens()));
-    HealAction& action = act(Kind::start_workers, why);
+    const std::string end = latest_end(pools, made_.memory);
+    HealAction& action = act(Kind::start_workers, end.empty() ? why : fmt::format("{}; {}", why, end));
     action.base = base;
     action.count = lacking;
     action.pools = std::move(pools);
@@ -323,13 +329,10 @@ class Decision {
     if (observed_.pools.empty()) return "no zone offers such a machine";
     UnixTime first = opens_at(observed_.pools.front());
     for (const Pool& pool : observed_.pools) first = std::min(first, opens_at(pool));
-    const bool boots_fail = std::ranges::any_of(observed_.pools, [&](const Pool& pool) {
-      const auto rest = made_.memory.rests.find(pool.place());
-      return rest != made_.memory.rests.end() && rest->second.boots_fail();
-    });
+    const std::string end = latest_end(observed_.pools, made_.memory);
     return fmt::format("{}; the next one is asked in {}",
-                       boots_fail ? "machines shut themselves down soon after their start, or no pool had one"
-                                  : "no pool had a machine",
+                       end.empty() ? "no pool had a machine"
+                                   : fmt::format("machines end soon after their start, or no pool had one ({})", end),
                        format_duration(first - now_));
   }
 
@@ -359,6 +362,7 @@ class Decision {
     for (const WorkerSeen* one : victims) {
       act(Kind::end, fmt::format("{} is beyond the {} workers that are wanted", one->name, wish_.workers())).id =
           one->id;
+      made_.memory.lost.insert(one->id);
     }
   }
   static bool younger(const WorkerSeen& a, const WorkerSeen& b) {

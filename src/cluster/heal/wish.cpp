@@ -47,13 +47,15 @@ void check_schema(const std::string& schema) {
   if (*number > kNewestWish) throw DataError(fmt::format("its schema {} is of a newer dtrain", schema));
 }
 
-std::string event_text(const HealEvent& event) {
+std::string text_that_fits(const HealEvent& event) {
   std::string text = event.text.substr(0, kLongestEvent);
   while (!text.empty() && text.size() < event.text.size() && (static_cast<unsigned char>(text.back()) & 0x80) != 0) {
     text.pop_back();  // a cut must not leave half of a character
   }
-  return fmt::format("{} {}", event.at.count(), text);
+  return text;
 }
+
+std::string event_text(const HealEvent& event) { return fmt::format("{} {}", event.at.count(), text_that_fits(event)); }
 
 std::optional<HealEvent> event_from(const std::string& text) {
   const auto blank = text.find(' ');
@@ -162,8 +164,14 @@ std::vector<HealEvent> tagged_events(const Fleet& fleet) {
   return events;
 }
 
-// Empty slots first, then those of the oldest events.
-Tags event_tags(const Fleet& fleet, const std::vector<HealEvent>& fresh) {
+// Empty slots first, then those of the oldest events. Several actions of one look may fail at each look, so as many of
+// the latest events are compared as there are fresh ones.
+Tags event_tags(const Fleet& fleet, std::vector<HealEvent> fresh) {
+  std::vector<HealEvent> latest = tagged_events(fleet);
+  if (latest.size() > fresh.size()) latest.erase(latest.begin(), latest.end() - std::ssize(fresh));
+  std::erase_if(fresh, [&](const HealEvent& one) {
+    return std::ranges::find(latest, text_that_fits(one), &HealEvent::text) != latest.end();
+  });
   std::vector<std::pair<UnixTime, int>> slots;
   for (int slot = 0; slot < kKeptEvents; ++slot) {
     const auto event = event_from(value_of(fleet, event_key(slot)));

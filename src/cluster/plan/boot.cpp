@@ -9,8 +9,8 @@ namespace dtrain::cluster {
 namespace {
 
 // EC2 allows 50 tags. The group has others: cluster, owner, name, admission, rules, launches, last node, head, wish,
-// healer, spent, prices, stopped, and the events.
-constexpr std::size_t kTagsOfGroup = 50, kOwnTags = 13 + kKeptEvents;
+// healer, spent, prices, stopped, up, and the events.
+constexpr std::size_t kTagsOfGroup = 50, kOwnTags = 14 + kKeptEvents;
 
 // A node of a zone without a mount target mounts the file system by that of another zone.
 std::string first_mount_target(const std::optional<FileSystem>& system) {

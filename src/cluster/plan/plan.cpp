@@ -21,17 +21,26 @@ constexpr std::array<std::string_view, 6> kChangeable{"workers", "min-workers", 
                                                       "spot",    "instance-type", "max-price"};
 
 struct Family {
-  std::string_view begin, quota;
+  std::string_view begin, quota, spot_quota;
 };
-// The order matters: the first prefix that fits counts.
-constexpr Family kFamilies[] = {{"g", "gpu-g"}, {"vt", "gpu-g"}, {"p", "gpu-p"}, {"trn", ""}, {"inf", ""},
-                                {"dl", ""},     {"hpc", ""},     {"u-", ""},     {"x", ""},   {"f", ""}};
+// The order matters: the first prefix that fits counts. EC2 counts spot machines of P2 to P4 and of P5 apart.
+constexpr Family kFamilies[] = {{"g", "gpu-g", "spot-gpu-g"},
+                                {"vt", "gpu-g", "spot-gpu-g"},
+                                {"p2", "gpu-p", "spot-gpu-p"},
+                                {"p3", "gpu-p", "spot-gpu-p"},
+                                {"p4", "gpu-p", "spot-gpu-p"},
+                                {"p5", "gpu-p", "spot-gpu-p5"},
+                                {"p", "gpu-p", ""},
+                                {"trn", "", ""},
+                                {"inf", "", ""},
+                                {"dl", "", ""},
+                                {"hpc", "", ""},
+                                {"u-", "", ""},
+                                {"x", "", ""},
+                                {"f", "", ""},
+                                {"", "standard", "spot-standard"}};
 
-std::vector<Market> markets_of(const Spec& spec) {
-  if (spec.spot == SpotUse::only) return {Market::spot};
-  if (spec.spot == SpotUse::prefer) return {Market::spot, Market::on_demand};
-  return {Market::on_demand};
-}
+Market market_of_head(const Spec& spec) { return spec.spot == SpotUse::only ? Market::spot : Market::on_demand; }
 
 std::vector<Pool> pools(const std::vector<Market>& markets, const std::vector<std::string>& types,
                         const Account& account, const std::string& first_zone) {
@@ -227,12 +236,14 @@ void plan_emr(const Spec& spec, const std::map<std::string, std::string>& option
 
 void plan_quotas(const Spec& spec, const Account& account, const Fleet& fleet, Plan& plan) {
   std::map<std::string, int> vcpus;
-  const auto count = [&](const std::string& type, int machines) {
+  const auto count = [&](Market market, const std::string& type, int machines) {
     const auto known = account.types.find(type);
-    if (known != account.types.end()) vcpus[quota_of(type)] += machines * known->second.vcpus;
+    const std::string quota = quota_of(type, market);
+    if (known != account.types.end() && !quota.empty()) vcpus[quota] += machines * known->second.vcpus;
   };
-  count(fleet.head() ? fleet.head()->type : types_of(spec).front(), 1);
-  count(spec.instance_types.front(),
+  const Node* head = fleet.head();
+  count(head ? head->market : market_of_head(spec), head ? head->type : types_of(spec).front(), 1);
+  count(markets_of(spec).front(), spec.instance_types.front(),
         static_cast<int>(machines_of_choice(spec, static_cast<std::size_t>(spec.workers))));
   for (const auto& [quota, needed] : vcpus) {
     QuotaNeed need{quota, needed};
@@ -295,11 +306,15 @@ std::optional<std::string> stopped_note(const Fleet& fleet) {
                      names.size() == 1 ? "it" : "them");
 }
 
-std::string quota_of(const std::string& type) {
-  for (const Family& family : kFamilies) {
-    if (type.starts_with(family.begin)) return std::string(family.quota);
-  }
-  return "standard";
+std::string quota_of(const std::string& type, Market market) {
+  const auto family = std::ranges::find_if(kFamilies, [&](const Family& one) { return type.starts_with(one.begin); });
+  return std::string(market == Market::spot ? family->spot_quota : family->quota);
+}
+
+std::vector<Market> markets_of(const Spec& spec) {
+  if (spec.spot == SpotUse::only) return {Market::spot};
+  if (spec.spot == SpotUse::prefer) return {Market::spot, Market::on_demand};
+  return {Market::on_demand};
 }
 
 std::string Pool::text() const { return place() + (reservation.empty() ? "" : ", reservation " + reservation); }
@@ -319,8 +334,7 @@ std::vector<Pool> worker_pools(const Spec& spec, const Account& account, const s
 // The head holds the cluster together, so it is a spot instance only if the user allows nothing else.
 std::vector<Pool> head_pools(const Spec& spec, const Account& account) {
   const auto types = spec.head_type.empty() ? spec.instance_types : std::vector{spec.head_type};
-  const Market market = spec.spot == SpotUse::only ? Market::spot : Market::on_demand;
-  return with_reservation(with_max_price(pools({market}, types, account, {}), spec), account);
+  return with_reservation(with_max_price(pools({market_of_head(spec)}, types, account, {}), spec), account);
 }
 
 Plan plan_up(const Spec& spec, const std::map<std::string, std::string>& options, const Account& account,

@@ -108,9 +108,8 @@ void refuse_kept_storage(const Account& account, const Spec& spec, const Fleet& 
   if (shared != SharedKind::new_efs && shared != SharedKind::new_lustre) return;
   if (!account.file_system || is_empty(*account.file_system, fleet)) return;
   throw UsageError(
-      fmt::format("file system {} of cluster {} is in {} with {}, which the cluster would miss in another region",
-                  account.file_system->id, fleet.name, account.region,
-                  format_bytes(static_cast<std::uint64_t>(account.file_system->bytes))),
+      fmt::format("file system {} of cluster {} is kept in {}, and the cluster would miss it in another region",
+                  account.file_system->id, fleet.name, account.region),
       fmt::format("give setting 'region' {} alone; or copy what you need, and delete it: dtrain cluster down {} "
                   "setting 'region' {} setting 'delete-storage'",
                   account.region, fleet.name, account.region));
@@ -122,7 +121,13 @@ bool is_only_begun(const Fleet& fleet) {
 }
 
 bool is_empty(const FileSystem& system, const Fleet& fleet) {
-  return system.lustre ? system.own && is_only_begun(fleet) : system.bytes < kMostBytesOfNothing;
+  if (!system.own || !is_only_begun(fleet) || system.group != fleet.group->id) return false;
+  return system.lustre || system.bytes < kMostBytesOfNothing;
+}
+
+bool is_of_others(const Fleet& now, const Fleet& own, bool has_written) {
+  if (!has_written && now.group && now.group->tags.contains(tag::kWish)) return true;
+  return std::ranges::any_of(now.nodes, [&](const Node& one) { return one.alive() && !own.find(one.instance_id); });
 }
 
 std::string region_with(const std::vector<std::string>& regions, const std::function<Fleet(const std::string&)>& read) {

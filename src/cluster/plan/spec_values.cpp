@@ -160,6 +160,16 @@ void check_tag(const std::string& key, const std::string& value) {
   if (is_own) refuse("AWS or dtrain uses this key", "choose another key, such as project");
 }
 
+std::string tag_value(std::string_view text) {
+  const auto goes_on = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
+  std::size_t size = std::min(text.size(), kLongestValue);
+  while (size > 0 && size < text.size() && goes_on(text[size])) --size;
+  std::string value(text.substr(0, size));
+  std::ranges::replace_if(
+      value, [](char c) { return !is_value_character(c); }, '_');
+  return value;
+}
+
 void check_tags_of_services(const Spec& spec) {
   const SharedKind shared = shared_kind(spec);
   const char* const service = shared == SharedKind::new_efs      ? "EFS"

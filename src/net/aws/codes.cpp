@@ -93,6 +93,7 @@ constexpr CodeMeaning kCodes[] = {
     {AwsProblem::quota, "ResourceLimitExceeded"},
     {AwsProblem::quota, "FileSystemLimitExceeded"},
     {AwsProblem::quota, "NetworkInterfaceLimitExceeded"},
+    {AwsProblem::quota, "ServiceLimitExceeded"},
     {AwsProblem::quota, "LimitExceeded"},
     {AwsProblem::exists, "FileSystemAlreadyExists"},
     {AwsProblem::exists, "MountTargetConflict"},

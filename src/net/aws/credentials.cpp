@@ -91,6 +91,7 @@ AwsCredentials source_of(const AwsSettings& settings, const AwsProfile& profile,
   };
   AwsSettings asking = settings;
   asking.profile.clear();
+  asking.region = aws_region(settings);  // one region for the whole chain: the other profiles may name none
   if (const std::string place = profile.value("credential_source"); !place.empty()) {
     if (place == "Environment") return needed(from_environment(asking), "credential_source");
     if (place == "EcsContainer") return needed(container_credentials(asking), "credential_source");

@@ -14,17 +14,17 @@ namespace dtrain::net {
 namespace {
 
 struct Partition {
-  std::string_view region_prefix, suffix, dual_stack_suffix;
+  std::string_view region_prefix, name, suffix, dual_stack_suffix;
   std::string_view home, global_part;  // of services without regions: what signs, and what their host says of it
 };
 // The last one holds all regions that no other does.
 constexpr std::array<Partition, 6> kPartitions{
-    {{"cn-", "amazonaws.com.cn", "api.amazonwebservices.com.cn", "cn-north-1", ".cn-north-1"},
-     {"eusc-", "amazonaws.eu", "api.amazonwebservices.eu", "eusc-de-east-1", ".eusc-de-east-1"},
-     {"us-isob-", "sc2s.sgov.gov", "sc2s.sgov.gov", "us-isob-east-1", ".us-isob-east-1"},
-     {"us-iso-", "c2s.ic.gov", "c2s.ic.gov", "us-iso-east-1", ".us-iso-east-1"},
-     {"us-gov-", "amazonaws.com", "api.aws", "us-gov-west-1", ".us-gov"},
-     {"", "amazonaws.com", "api.aws", "us-east-1", ""}}};
+    {{"cn-", "aws-cn", "amazonaws.com.cn", "api.amazonwebservices.com.cn", "cn-north-1", ".cn-north-1"},
+     {"eusc-", "aws-eusc", "amazonaws.eu", "api.amazonwebservices.eu", "eusc-de-east-1", ".eusc-de-east-1"},
+     {"us-isob-", "aws-iso-b", "sc2s.sgov.gov", "sc2s.sgov.gov", "us-isob-east-1", ".us-isob-east-1"},
+     {"us-iso-", "aws-iso", "c2s.ic.gov", "c2s.ic.gov", "us-iso-east-1", ".us-iso-east-1"},
+     {"us-gov-", "aws-us-gov", "amazonaws.com", "api.aws", "us-gov-west-1", ".us-gov"},
+     {"", "aws", "amazonaws.com", "api.aws", "us-east-1", ""}}};
 
 const Partition& partition_of(std::string_view region) {
   for (const Partition& partition : kPartitions) {
@@ -59,12 +59,16 @@ std::string chosen_url(const AwsService& service, const AwsSettings& settings, c
 
 }  // namespace
 
-std::string aws_region(const AwsSettings& settings) {
+std::string chosen_region(const AwsSettings& settings) {
   if (!settings.region.empty()) return settings.region;
   for (const char* variable : {"AWS_REGION", "AWS_DEFAULT_REGION"}) {
     if (const auto region = variable_of(settings, variable)) return *region;
   }
-  if (const std::string region = read_profile(settings).value("region"); !region.empty()) return region;
+  return read_profile(settings).value("region");
+}
+
+std::string aws_region(const AwsSettings& settings) {
+  if (const std::string region = chosen_region(settings); !region.empty()) return region;
   if (const auto region = instance_region(settings)) return *region;
   throw UsageError("no AWS region is known",
                    "set AWS_REGION, or AWS_DEFAULT_REGION, or region = ... in the profile of ~/.aws/config; on an EC2 "
@@ -74,6 +78,8 @@ std::string aws_region(const AwsSettings& settings) {
 std::string signing_region(const AwsService& service, const std::string& region) {
   return service.is_global ? std::string(partition_of(region).home) : region;
 }
+
+std::string aws_partition(const std::string& region) { return std::string(partition_of(region).name); }
 
 std::string aws_domain(const std::string& region) { return std::string(partition_of(region).suffix); }
 

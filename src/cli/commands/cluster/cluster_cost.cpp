@@ -163,14 +163,20 @@ void answer_table(const cluster::Fleet& fleet, const std::vector<cluster::Kept>&
   answer_spot(spot, reporter);
 }
 
+// File systems that belong to the cluster, of EFS and of FSx for Lustre.
+std::vector<cluster::Kept> storage_of(net::AwsCalls& aws, const cluster::Fleet& fleet) {
+  std::vector<cluster::FileSystem> systems = cluster::own_file_systems(aws, fleet.name);
+  for (cluster::FileSystem& one : cluster::lustre_of(aws, fleet)) systems.push_back(std::move(one));
+  std::vector<cluster::Kept> storage;
+  for (const cluster::FileSystem& one : systems) storage.push_back({one.id, cluster::monthly_price(one)});
+  return storage;
+}
+
 ExitCode act(const CostCommand& options, const config::OptionSet&, Reporter& reporter) {
   require_forecast(options.forecast);
   ClusterCloud cloud(options.place, reporter);
   const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
-  std::vector<cluster::Kept> storage;
-  for (const cluster::FileSystem& system : cluster::own_file_systems(cloud.aws(), options.place.name)) {
-    storage.push_back({system.id, cluster::monthly_price(system)});
-  }
+  const std::vector<cluster::Kept> storage = storage_of(cloud.aws(), fleet);
   if (storage.empty()) require_there(fleet, cloud.aws());
   const cluster::PriceList prices = cluster::with_tagged_prices(fleet, cloud.prices());
   const SpotCost spot = read_spot_cost(cloud.aws(), cluster::machines_of(fleet), prices);

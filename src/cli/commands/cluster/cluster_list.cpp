@@ -207,6 +207,12 @@ Listing list_account(const ListCommand& options, Reporter& reporter) {
   return all;
 }
 
+// `aws`: the hint of what failed.
+std::string hint_without_account(const std::string& aws) {
+  return fmt::format("no cluster of hosts is registered: `dtrain cluster register NAME --hosts FILE` registers one{}{}",
+                     aws.empty() ? "" : "; for AWS: ", aws);
+}
+
 // A user without an account of AWS may have clusters of hosts.
 Listing list_all(const ListCommand& options, const config::OptionSet& set, Reporter& reporter) {
   Listing listing;
@@ -215,7 +221,8 @@ Listing list_all(const ListCommand& options, const config::OptionSet& set, Repor
   try {
     listing = list_account(options, reporter);
   } catch (const UsageError& error) {
-    if (registered.empty() || asks_for_aws) throw;
+    if (asks_for_aws) throw;
+    if (registered.empty()) throw UsageError(error.what(), hint_without_account(error.hint()));
     listing.no_account = error.what();
     reporter.note(fmt::format("clusters in AWS are not listed: {}", error.what()));
   }

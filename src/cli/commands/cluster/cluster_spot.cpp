@@ -77,7 +77,7 @@ void answer_spot(const SpotCost& spot, Reporter& reporter) {
 
 void answer_plan_with_spot(const RegionOrder& order, const std::optional<board::Forecast>& forecast,
                            Reporter& reporter) {
-  const auto& [cloud, fleet, request, account, plan] = order.tried.front();
+  const auto& [cloud, fleet, left, request, account, plan] = order.tried.front();
   const SpotCost spot = read_spot_cost(cloud->aws(), cluster::machines_of(request.spec), account.prices);
   if (reporter.json()) {
     Json document = plan_json(request, account, plan, fleet);

@@ -156,6 +156,19 @@ TEST(Rights, StayInTheirRegionAndPartition) {
             "arn:aws-cn:iam::*:role/dtrain/cn-north-1/*/*");
 }
 
+TEST(Rights, NameThePartitionOfEachRegion) {
+  const std::pair<const char*, const char*> partitions[] = {{"eu-west-1", "aws"},
+                                                            {"", "aws"},
+                                                            {"us-gov-west-1", "aws-us-gov"},
+                                                            {"us-iso-east-1", "aws-iso"},
+                                                            {"us-isob-east-1", "aws-iso-b"},
+                                                            {"eusc-de-east-1", "aws-eusc"}};
+  for (const auto& [region, partition] : partitions) {
+    const std::string arn = statement(user_rights({.region = region}), "ReadImages").at("Resource").as_string();
+    EXPECT_TRUE(arn.starts_with(std::string("arn:") + partition + ":ssm:")) << arn;
+  }
+}
+
 TEST(Rights, MakeRolesOnlyWithTheirBoundary) {
   const Json policy = user_rights(narrowest()), free = user_rights({});
   const Json& made = statement(policy, "MakeRoleOfHead");

@@ -1,5 +1,6 @@
 // What a reconciler leaves alone: machines of a stack that was adopted, and what shut itself down. What it does for the
-// latter where there are no time limits, it does ever more seldom.
+// latter where there are no time limits, and for all machines that end soon after their start, it does ever more
+// seldom.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -136,19 +137,21 @@ TEST(LeftMachines, AreSeenInTheReasonOfTheirEndAndTheOptionsOfTheCluster) {
   node.end_reason = "Client.InstanceInitiatedShutdown";
   Fleet fleet{.name = "demo", .ending = {node}};
   EXPECT_FALSE(observed_in(fleet, {}, std::nullopt, {}).workers.at(0).left_itself) << "`sudo poweroff`";
-  EXPECT_TRUE(observed_in(fleet, {}, std::nullopt, {}).workers.at(0).shut_down);
+  EXPECT_EQ(observed_in(fleet, {}, std::nullopt, {}).workers.at(0).end,
+            "w0001 (i-1) has ended: Client.InstanceInitiatedShutdown");
   fleet.options["autostop"] = "30m";
   EXPECT_TRUE(observed_in(fleet, {}, std::nullopt, {}).workers.at(0).left_itself);
   fleet.ending[0].role = Role::head;
   const Observed seen = observed_in(fleet, {}, std::nullopt, {});
   EXPECT_EQ(seen.ended_head, "i-1");
   EXPECT_TRUE(seen.head_left && seen.has_time_limit);
+  EXPECT_EQ(seen.head_end, "w0001 (i-1) has ended: Client.InstanceInitiatedShutdown");
 }
 
 // A worker that a reconciler started at that time, and whose boot failed.
 WorkerSeen failed_boot(int number, UnixTime began) {
   WorkerSeen made = worker(number, State::ended);
-  made.healed = made.shut_down = true, made.began = began;
+  made.healed = true, made.began = began, made.end = made.name + " has ended: no boot";
   return made;
 }
 
@@ -160,9 +163,12 @@ TEST(FailedBoots, MakeTheirPoolRestEachTimeForTwiceAsLong) {
   Observed seen = observed({worker(1), failed_boot(2, 900s)});
   HealDecision made = decide(seen, {.base = 2});
   EXPECT_EQ(actions(made), Words{});
-  EXPECT_TRUE(says(made, "1 of 2 workers are there, but machines shut themselves down soon after their start"));
+  EXPECT_TRUE(says(made,
+                   "1 of 2 workers are there, but machines end soon after their start, or no pool had one "
+                   "(w0002 has ended: no boot)"));
   made = decide(seen, {.base = 2}, made.memory, 1'000s + kFirstPoolPause);
-  EXPECT_EQ(actions(made), Words{"start-workers"});
+  ASSERT_EQ(actions(made), Words{"start-workers"});
+  EXPECT_EQ(made.actions.front().reason, "1 of 2 workers are there; w0002 has ended: no boot");
   HealMemory memory = with_a_start(made.memory, 1'030s);
   seen.workers.push_back(failed_boot(3, 1'031s));
   made = decide(seen, {.base = 2}, memory, 1'100s);
@@ -203,6 +209,75 @@ TEST(FailedBoots, AreNoneOfWorkersThatRanForLongOrThatUpStarted) {
   Observed seen = observed({failed_boot(2, 900s)});
   seen.workers[0].healed = false;
   EXPECT_EQ(actions(decide(seen, {.base = 1})), Words{"start-workers"});
+}
+
+// As EC2 shows a worker that a reconciler started 100 s after 00:00, and that has ended for this reason.
+WorkerSeen ended_by(const char* code, Market market) {
+  Node node{.name = "w0002", .base = true, .instance_id = "i-2", .state = "terminated"};
+  node.zone = "a", node.type = "c5.large", node.subnet_id = "subnet-a", node.market = market;
+  node.launch_time = "1970-01-01T00:01:40.000Z", node.end_reason = code;
+  node.tags[tag::kHealed] = "yes";
+  return observed_in({.name = "demo", .ending = {node}}, {}, std::nullopt, {}).workers.at(0);
+}
+
+TEST(FailedBoots, AreAllEndsSoonAfterTheStartWhateverTheirCode) {
+  for (const char* code : {"Client.VolumeLimitExceeded", "Client.InternalError", "Server.InternalError",
+                           "Client.UserInitiatedShutdown", "Client.InstanceInitiatedShutdown", ""}) {
+    const HealDecision made = decide(observed({worker(1), ended_by(code, Market::on_demand)}), {.base = 2}, {}, 120s);
+    EXPECT_EQ(actions(made), Words{}) << code;
+    EXPECT_TRUE(says(made, std::string("(w0002 (i-2) has ended: ") + (*code ? code : "EC2 gives no reason"))) << code;
+    const HealMemory memory = with_a_start(made.memory, 150s);
+    EXPECT_EQ(memory.rests.at(kPool.text()).failures, 1) << "a pool whose machines end at once has not recovered";
+  }
+}
+
+TEST(FailedBoots, AreNoneOfSpotMachinesThatEc2TakesBack) {
+  const WorkerSeen gone = ended_by("Server.SpotInstanceTermination", Market::spot);
+  HealMemory memory = decide(observed({gone}), {.base = 1}, {}, 120s).memory;
+  EXPECT_FALSE(memory.rests.at(gone.pool.text()).boots_fail());
+  EXPECT_EQ(memory.rests.at(gone.pool.text()).until, 120s + kAfterSpotLoss);
+  WorkerSeen announced = worker(3);
+  announced.healed = announced.announced = true, announced.began = 100s, announced.sick = "EC2 is to take it back";
+  memory = decide(observed({announced}), {.base = 1}, {}, 120s).memory;
+  EXPECT_TRUE(memory.rests.empty());
+}
+
+TEST(FailedBoots, AreNoneOfMachinesThatTheReconcilerEnds) {
+  Observed seen = observed({worker(1), worker(2)});
+  seen.workers[1].healed = true, seen.workers[1].began = 900s;
+  HealDecision made = decide(seen, {.base = 1});
+  made = decide(seen, {.base = 1}, made.memory, 1'000s + kSurplusTime);
+  ASSERT_EQ(actions(made), Words{"end i-2"});
+  seen.workers[1].state = State::ended;
+  made = decide(seen, {.base = 1}, made.memory, 1'020s + kSurplusTime);
+  EXPECT_TRUE(made.memory.rests.empty());
+}
+
+TEST(LostHeads, AreStartedAgainEachTimeAfterTwiceAsLongUntilOneStays) {
+  Observed seen = observed({worker(1)});
+  seen.head = Observed::Head::gone, seen.ended_head = "i-0";
+  seen.head_end = "head (i-0) has ended: Client.VolumeLimitExceeded";
+  UnixTime now(1'000);
+  HealMemory memory;
+  for (std::chrono::seconds pause = kFirstPoolPause; pause < kLongestPoolPause; pause *= 2) {
+    HealDecision made = decide(seen, {.base = 1}, memory, now);
+    ASSERT_EQ(actions(made), Words{"restore-head"});
+    EXPECT_EQ(made.actions.front().reason,
+              "the head is gone (head (i-0) has ended: Client.VolumeLimitExceeded): a new one takes its address, so "
+              "that workers find it");
+    memory = after_head_start(made.memory, now);
+    made = decide(seen, {.base = 1}, memory, now + pause - 1s);
+    EXPECT_EQ(actions(made), Words{});
+    EXPECT_TRUE(says(made, "Client.VolumeLimitExceeded); the next attempt to start one is in 1"));
+    now += pause;
+  }
+  memory = after_head_start(memory, now);
+  EXPECT_EQ(memory.head_rest.until, now + kLongestPoolPause);
+  seen.head = Observed::Head::alive;
+  memory = decide(seen, {.base = 1}, memory, now + kLeastAge - 1s).memory;
+  EXPECT_GT(memory.head_rest.failures, 0);
+  memory = decide(seen, {.base = 1}, memory, now + kLeastAge).memory;
+  EXPECT_EQ(memory.head_rest.failures, 0);
 }
 
 }  // namespace

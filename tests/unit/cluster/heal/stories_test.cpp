@@ -134,7 +134,7 @@ class Cloud {
   void harm() {
     for (Machine& one : machines) {
       if (one.ended > 0s) continue;
-      if (one.worker.pool.market == Market::spot && chance(0.01)) one.ended = now;
+      if (one.worker.pool.market == Market::spot && chance(0.01)) one.ended = now, one.worker.reclaimed = true;
       if (chance(0.002)) one.worker.sick = "the machine below it is impaired";
     }
     if (chance(0.03)) dry.insert(pools[some(pools.size())].text());
@@ -239,6 +239,7 @@ class Reconciler {
       case Kind::restore_head:
         cloud_.has_head = true;
         cloud_.head_since = cloud_.now;
+        memory_ = after_head_start(std::move(memory_), cloud_.now);
         return;
       case Kind::count_out: {
         cloud_.to_tag(action.id).worker.left = true;

@@ -75,6 +75,23 @@ TEST(HealEvents, KeepTheLatest) {
   EXPECT_EQ(kept.back(), (HealEvent{UnixTime(kKeptEvents + 3), "event " + std::to_string(kKeptEvents + 3)}));
 }
 
+TEST(HealEvents, ThatOnlyRepeatTheLatestAreNotStored) {
+  Fleet fleet = fleet_with({});
+  const std::string refusal(300, 'x');
+  const auto stored = [&](const std::vector<HealEvent>& events) {
+    const Tags tags = event_tags(fleet, events);
+    for (const auto& [key, text] : tags) fleet.group->tags[key] = text;
+    return tags.size();
+  };
+  EXPECT_EQ(stored({{1s, refusal}}), 1U);
+  EXPECT_EQ(stored({{2s, refusal}}), 0U);
+  EXPECT_EQ(stored({{3s, refusal}, {3s, "of the added workers"}}), 1U);
+  EXPECT_EQ(stored({{4s, refusal}, {4s, "of the added workers"}}), 0U) << "both fail at each look";
+  EXPECT_EQ(stored({{5s, "started"}}), 1U);
+  EXPECT_EQ(stored({{6s, refusal}}), 1U) << "something else came between";
+  EXPECT_EQ(tagged_events(fleet).size(), 4U);
+}
+
 TEST(HealEvents, AreCutToFitATagAtWholeCharacters) {
   std::string text(229, 'x');
   text += "\u00e9\u00e9";

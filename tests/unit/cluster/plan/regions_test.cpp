@@ -132,25 +132,44 @@ TEST(Regions, AreOneForWhatBelongsToOne) {
   EXPECT_THROW(refuse_ties({.subnet = "subnet-1"}), UsageError);
 }
 
-TEST(Regions, AreOneWhereAFileSystemWithContentIs) {
+TEST(Regions, AreOneWhereAFileSystemIsKept) {
   Account account{.region = "eu-west-1"};
   const Spec spec{.shared = "efs"};
-  const Fleet fleet{.name = "demo"};
-  EXPECT_NO_THROW(refuse_kept_storage(account, spec, fleet));
-  account.file_system = FileSystem{.id = "fs-1", .bytes = 6'144};
-  EXPECT_NO_THROW(refuse_kept_storage(account, spec, fleet));
+  EXPECT_NO_THROW(refuse_kept_storage(account, spec, begun()));
+  account.file_system = FileSystem{.id = "fs-1", .own = true, .bytes = 6'144};
+  EXPECT_THROW(refuse_kept_storage(account, spec, {.name = "demo"}), UsageError);
+  EXPECT_THROW(refuse_kept_storage(account, spec, begun()), UsageError) << "an earlier version made it";
+  account.file_system->group = "sg-0";
+  EXPECT_THROW(refuse_kept_storage(account, spec, begun()), UsageError) << "an earlier cluster made it";
+  account.file_system->group = "sg-1";
+  EXPECT_NO_THROW(refuse_kept_storage(account, spec, begun()));
+  EXPECT_THROW(refuse_kept_storage(account, spec, complete()), UsageError);
   account.file_system->bytes = 3e9;
-  EXPECT_THROW(refuse_kept_storage(account, spec, fleet), UsageError);
-  EXPECT_NO_THROW(refuse_kept_storage(account, {.shared = "/nfs"}, fleet));
+  EXPECT_THROW(refuse_kept_storage(account, spec, begun()), UsageError) << "the user has written to it";
+  EXPECT_NO_THROW(refuse_kept_storage(account, {.shared = "/nfs"}, begun()));
 }
 
 TEST(Regions, LustreOfAnInterruptedUpHasNoContent) {
   Account account{.region = "eu-west-1"};
-  account.file_system = FileSystem{.id = "fs-1", .own = true, .bytes = 1.2e12, .lustre = true};
+  account.file_system = FileSystem{.id = "fs-1", .own = true, .bytes = 1.2e12, .lustre = true, .group = "sg-1"};
   EXPECT_NO_THROW(refuse_kept_storage(account, {.shared = "fsx"}, begun()));
   EXPECT_THROW(refuse_kept_storage(account, {.shared = "fsx"}, {.name = "demo"}), UsageError);
   account.file_system->own = false;
   EXPECT_THROW(refuse_kept_storage(account, {.shared = "fsx"}, begun()), UsageError);
+}
+
+TEST(Regions, AreLeftToAnotherUpThatHasFinishedOrHasMachines) {
+  const auto with = [](Fleet fleet, const char* id, const char* state) {
+    fleet.nodes.push_back({.instance_id = id, .state = state});
+    return fleet;
+  };
+  const Fleet own = with(begun(), "i-1", "running");
+  EXPECT_FALSE(is_of_others(own, own, false));
+  EXPECT_FALSE(is_of_others({.name = "demo"}, own, false));
+  EXPECT_TRUE(is_of_others(complete(), own, false));
+  EXPECT_FALSE(is_of_others(complete(), own, true)) << "this `up` wrote the wish";
+  EXPECT_TRUE(is_of_others(with(own, "i-2", "pending"), own, true));
+  EXPECT_FALSE(is_of_others(with(own, "i-2", "shutting-down"), own, false));
 }
 
 }  // namespace

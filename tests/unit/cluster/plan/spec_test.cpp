@@ -41,6 +41,13 @@ TEST(Spec, HasValuesThatAreInvalidWhateverTheOthersAre) {
   EXPECT_THROW(check_values({.capacity_reservation = "mine"}), UsageError);
 }
 
+TEST(Spec, MakesValuesOfTagsThatAllServicesTake) {
+  EXPECT_EQ(tag_value("arn:aws:iam::1:user/a_b.c@d=e+f/g h-i"), "arn:aws:iam::1:user/a_b.c@d=e+f/g h-i");
+  EXPECT_EQ(tag_value("arn:aws:iam::1:user/Doe,Jane*"), "arn:aws:iam::1:user/Doe_Jane_");
+  EXPECT_EQ(tag_value(std::string(300, 'x')), std::string(256, 'x'));
+  EXPECT_EQ(tag_value(std::string(255, 'x') + "\u00e9"), std::string(255, 'x'));
+}
+
 TEST(Spec, ReadsTheSharedFolder) {
   EXPECT_EQ(shared_of("none").kind, SharedKind::none);
   EXPECT_EQ(shared_of("efs").kind, SharedKind::new_efs);

@@ -23,6 +23,7 @@ TEST(AwsProblems, AreOfOneOfEightCausesByTheirCodes) {
       {400, "VcpuLimitExceeded", AwsProblem::quota, "quota"},
       {400, "MaxSpotInstanceCountExceeded", AwsProblem::quota, "quota"},
       {400, "SecurityGroupLimitExceeded", AwsProblem::quota, "quota"},
+      {400, "ServiceLimitExceeded", AwsProblem::quota, "quota"},
       {403, "UnauthorizedOperation", AwsProblem::denied, "permission"},
       {400, "AccessDeniedException", AwsProblem::denied, "permission"},
       {401, "AuthFailure", AwsProblem::credentials, "credential"},

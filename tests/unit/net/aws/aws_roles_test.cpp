@@ -42,6 +42,14 @@ TEST_F(AwsRoles, MayLeadToFurtherRoles) {
   EXPECT_EQ(credentials().session_token, "arn:c");
 }
 
+TEST_F(AwsRoles, AreAssumedInTheRegionOfTheFirstProfile) {
+  variables.erase("AWS_REGION");
+  use_profile("top", std::string("[profile base]\n") + kKeys +
+                         "[profile mid]\nrole_arn = arn:mid\nsource_profile = base\n" +
+                         "[profile top]\nrole_arn = arn:top\nsource_profile = mid\nregion = us-east-1\n");
+  EXPECT_EQ(credentials().session_token, "arn:top");
+}
+
 TEST_F(AwsRoles, AreAssumedWithTheProfilesOwnKeysOrThoseOfTheEnvironment) {
   use_profile("own", std::string("[profile own]\nrole_arn = arn:own\nsource_profile = own\n") + kKeys);
   EXPECT_EQ(credentials().session_token, "arn:own");

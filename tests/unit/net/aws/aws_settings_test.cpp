@@ -59,13 +59,22 @@ TEST_F(AwsSetup, RefusesHalfAKeyPair) {
 
 TEST_F(AwsSetup, SendsTheContainersTokenNowhereElse) {
   variables["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = "http://127.0.0.1.example.org/c";
-  EXPECT_TRUE(holds(error(), "container (http://127.0.0.1.example.org/c is neither")) << error();
+  EXPECT_TRUE(holds(error(), "http://127.0.0.1.example.org/c: it is neither")) << error();
   for (const char* url :
        {"http://127.0.0.1:80@example.invalid/c", "http://localhost:x@example.invalid/c",
         "http://[::1]@example.invalid/c", "http://127.0.0.1\\@example.invalid/c", "ftp://127.0.0.1/c"}) {
     variables["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = url;
-    EXPECT_TRUE(holds(error(), std::string("container (") + url + " is neither")) << error();
+    EXPECT_TRUE(holds(error(), std::string(url) + ": it is neither")) << error();
   }
+}
+
+TEST_F(AwsSetup, TakesNoOtherIdentityWhereTheContainersEndpointDoesNotAnswer) {
+  variables["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = "http://127.0.0.1:1/c";
+  EXPECT_THROW(credentials(), NoCredentials);
+  const std::string refused = error();
+  EXPECT_TRUE(holds(refused, "http://127.0.0.1:1/c: ")) << refused;
+  EXPECT_TRUE(holds(refused, "AWS_CONTAINER_CREDENTIALS_FULL_URI")) << refused;
+  EXPECT_FALSE(holds(refused, "instance")) << refused;
 }
 
 TEST_F(AwsSetup, TakesTheRegionFromTheFirstPlaceThatSaysIt) {
@@ -75,6 +84,14 @@ TEST_F(AwsSetup, TakesTheRegionFromTheFirstPlaceThatSaysIt) {
   EXPECT_EQ(aws_region(settings), "b");
   variables["AWS_REGION"] = "a";
   EXPECT_EQ(aws_region(settings), "a");
+}
+
+TEST_F(AwsSetup, HasNoChosenRegionWhereNothingSaysIt) {
+  EXPECT_EQ(chosen_region(settings), "");
+  write("config", "[default]\nregion = c\n");
+  EXPECT_EQ(chosen_region(settings), "c");
+  variables["AWS_REGION"] = "a";
+  EXPECT_EQ(chosen_region(settings), "a");
 }
 
 TEST_F(AwsSetup, KnowsTheHostsOfAllPartitions) {

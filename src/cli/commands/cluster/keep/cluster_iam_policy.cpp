@@ -5,6 +5,7 @@
 
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/rights.hpp>
+#include <dtrain/net/aws.hpp>
 
 #include "cli/command.hpp"
 #include "commands.hpp"
@@ -39,7 +40,9 @@ void bind(config::OptionSet& set, PolicyCommand& options) {
   set.group("Policy");
   set.add("NAME", options.scope.cluster, "NAME",
           "cluster to which the rights are limited (default all clusters that dtrain makes)");
-  set.add("--region", options.scope.region, "NAME", "region to which the rights are limited (default all regions)")
+  set.add("--region", options.scope.region, "NAME",
+          "region to which the rights are limited (default all regions of the partition that AWS_REGION or the profile "
+          "names)")
       .flag_only = true;
   config::add_choice(set, "--for", options.holder, kHolders,
                      "holder of the rights: a user of the cluster commands, the head of a cluster (as the role of "
@@ -103,23 +106,29 @@ void advise(const PolicyCommand& options, const std::string& text, Reporter& rep
   }
 }
 
-Json rights_of(const PolicyCommand& options) {
-  switch (options.holder) {
+// All regions are those of one partition: that of the region which the user's other commands take.
+cluster::RightsScope in_partition(cluster::RightsScope scope) {
+  if (scope.region.empty()) scope.partition = net::aws_partition(net::chosen_region({}));
+  return scope;
+}
+
+Json rights_of(Holder holder, const cluster::RightsScope& scope) {
+  switch (holder) {
     case Holder::head:
-      return cluster::head_rights(options.scope);
+      return cluster::head_rights(scope);
     case Holder::worker:
-      return cluster::worker_rights(options.scope);
+      return cluster::worker_rights(scope);
     case Holder::user:
       break;
   }
-  return cluster::user_rights(options.scope);
+  return cluster::user_rights(scope);
 }
 
 ExitCode act(const PolicyCommand& options, const config::OptionSet& set, Reporter& reporter) {
   refuse_unused(options, set);
   cluster::check_scope(options.scope);
   constexpr int kIndentOfPolicy = 2;
-  const Json document = rights_of(options);
+  const Json document = rights_of(options.holder, in_partition(options.scope));
   const std::string text = reporter.json() ? document.dump() : document.dump(kIndentOfPolicy);
   advise(options, text, reporter);
   reporter.answer(text);

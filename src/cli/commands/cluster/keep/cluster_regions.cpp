@@ -1,16 +1,19 @@
 #include "cluster_regions.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/base/signals.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/regions.hpp>
+#include <dtrain/cluster/up_lease.hpp>
 #include <dtrain/launcher/program_files.hpp>
 
 namespace dtrain::cli {
@@ -119,14 +122,21 @@ void plan_with_what_is_there(Candidate& one, const Asked& asked, RegionOrder& or
       order.to_clear.push_back(region);
     }
   }
-  one.fleet = {.name = asked.place.name};
+  one.left = std::exchange(one.fleet, {.name = asked.place.name});
   plan_in(one, asked, order.spec);
 }
 
+// The user may have been asked for long: what is there now counts.
 void clear_region(const Asked& asked, const std::string& region, Reporter& reporter) {
   ClusterCloud cloud(place_in(asked, region), reporter);
+  const cluster::Fleet left = cluster::read_fleet(cloud.aws(), asked.place.name);
+  if (left.exists() && !cluster::is_only_begun(left)) {
+    throw UsageError(fmt::format("there is a cluster {} in {} by now", left.name, region),
+                     "run the same command again");
+  }
+  cluster::refuse_other_up(left, region, cluster::up_holder(::getpid()), cluster::aws_time(cloud.aws()));
   reporter.note(fmt::format("removing what an interrupted `up` of cluster {} left in {}", asked.place.name, region));
-  const bool deletes = cluster::has_empty_storage(cloud.aws(), cluster::read_fleet(cloud.aws(), asked.place.name));
+  const bool deletes = cluster::has_empty_storage(cloud.aws(), left);
   const cluster::DownResult result = cluster::bring_down(cloud.context(true), {.name = asked.place.name}, deletes);
   if (result.leftover.empty()) return;
   const cluster::Leftover& first = result.leftover.front();
@@ -252,7 +262,7 @@ RegionOrder order_regions(const Asked& asked, Reporter& reporter) {
   add_remains(asked, regions, order, reporter);
   for (const Candidate& one : order.tried) {
     cluster::refuse_ties(one.request.spec);
-    cluster::refuse_kept_storage(one.account, one.request.spec, one.fleet);
+    cluster::refuse_kept_storage(one.account, one.request.spec, one.left.exists() ? one.left : one.fleet);
   }
   return order;
 }

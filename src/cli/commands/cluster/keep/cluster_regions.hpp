@@ -15,6 +15,7 @@ namespace dtrain::cli {
 struct Candidate {
   std::unique_ptr<ClusterCloud> cloud;
   cluster::Fleet fleet{};
+  cluster::Fleet left{};  // what is there, and is to be removed first: then `fleet` is empty
   cluster::ClusterRequest request{};
   cluster::Account account{};
   cluster::Plan plan{};
