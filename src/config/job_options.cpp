@@ -56,18 +56,27 @@ std::string joined_names(const std::vector<std::string>& variables) {
   return names;
 }
 
+void require_variable_name(std::string_view name, const std::string& word) {
+  constexpr std::string_view kBlanks = " \t\n\v\f\r";
+  if (!name.empty() && name.find_first_of(kBlanks) == name.npos) return;
+  throw UsageError(fmt::format("'{}': the name of a variable {}", word, name.empty() ? "is missing" : "holds no blank"),
+                   "give NAME=VALUE, as in OMP_NUM_THREADS=4");
+}
+
 }  // namespace
 
 std::vector<std::string> variables_from(const std::string& text) {
   std::vector<std::string> variables;
   for (std::string word : split(text, kBetweenRepeated)) {
     if (const std::size_t end = word.find_first_of("=:"); end != word.npos) {
+      require_variable_name(std::string_view(word).substr(0, end), word);
       word[end] = '=';
       variables.push_back(word);
       continue;
     }
     for (const std::string& name : split(word, ',')) {
-      if (const auto value = environment(name); value && !name.empty()) variables.push_back(name + "=" + *value);
+      require_variable_name(name, word);
+      if (const auto value = environment(name)) variables.push_back(name + "=" + *value);
     }
   }
   return variables;

@@ -158,7 +158,7 @@ void bind_job_folder(OptionSet& set, Path& folder);  // --job-dir, for every com
 void bind_job_queue(OptionSet& set, std::optional<Path>& folder, const char* help);
 
 // NAME=value of every NAME[=VALUE] or NAME:VALUE; those without a value, also several with commas between them, have
-// the one of this process, or none.
+// the one of this process, or none. Throws UsageError for a name that is empty or holds a blank.
 std::vector<std::string> variables_from(const std::string& text);
 
 // Throws UsageError for options that need --elastic or another launcher.

@@ -9,9 +9,9 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include <dtrain/base/error.hpp>
-#include <dtrain/base/pipe.hpp>
 #include <dtrain/base/process.hpp>
 
 #include "find_program.hpp"
@@ -67,13 +67,15 @@ void Processes::start(const RankProcess& process) {
   child.output = STDOUT_FILENO;
   child.error = STDERR_FILENO;
   child.death_signal = SIGKILL;
-  FileDescriptor log;
+  std::unique_ptr<ServerLog> log;
   if (process.role != Role::worker) {
-    log = open_log(logs_ / fmt::format("{}.{}{}.log", name_, role_name(process.role), process.index), 0644);
-    child.output = child.error = log.get();
+    log =
+        std::make_unique<ServerLog>(logs_ / fmt::format("{}.{}{}.log", name_, role_name(process.role), process.index));
+    child.output = child.error = log->output();
   }
   const pid_t id = spawn(child);
-  processes_.push_back({who, id, descriptor_of(id), std::nullopt});
+  if (log) log->started();
+  processes_.push_back({who, id, descriptor_of(id), std::nullopt, std::move(log)});
 }
 
 std::optional<Processes::Failure> Processes::watch(std::chrono::milliseconds wait) {

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include <dtrain/external/run_program.hpp>
 
 #include "rank_processes.hpp"
+#include "server_log.hpp"
 
 namespace dtrain::external {
 
@@ -49,7 +51,8 @@ class Processes {
     pid_t id = 0;
     FileDescriptor ended;  // readable when it has ended; empty without pidfd_open
     std::optional<ProcessEnd> end;
-    pid_t member = 0;  // it has ended, but this one of its group still runs
+    std::unique_ptr<ServerLog> log;  // null: a worker
+    pid_t member = 0;                // it has ended, but this one of its group still runs
     std::chrono::steady_clock::time_point seen_ended{};
   };
   void start(const RankProcess& process);

@@ -176,7 +176,8 @@ class Rank {
                              error_file(here_.job_folder, rank)}) {
       std::filesystem::remove(file, ignored);
     }
-    if (here_.before_start) here_.before_start();
+    if (here_.before_start)
+      here_.before_start({.generation = placement.generation, .rank = rank, .ranks = placement.size()});
     processes_.emplace(processes_of(program_, placement, rank, here_), here_.job_folder / elastic::job_file::kLogs,
                        fmt::format("{}.{}", here_.host, here_.slot), here_.mark);
     if (rank != 0) return;

@@ -4,63 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import pathlib
 import shutil
 import signal
 import subprocess
 import time
 
+from queues import Queue, checkpoints, end, give_training
 from runner import Skip, slow
 from world import World, alive, eventually, send_signal, state_hash
-
-
-class Queue:
-    def __init__(self, world: World):
-        self.world, self.folder, self.runners = world, world.folder / "q", 0
-
-    def run(self, *words) -> subprocess.Popen:
-        """A runner. Its notes are in its own file."""
-        self.runners += 1
-        with open(self.world.folder / f"runner{self.runners}.err", "wb") as log:
-            return subprocess.Popen(self.world.command(["jobs", "run", "--job-queue", self.folder, *words]),
-                                    cwd=self.world.folder, env=self.world.environment, stdin=subprocess.DEVNULL,
-                                    stdout=log, stderr=log)
-
-    def said(self, number: int) -> str:
-        return (self.world.folder / f"runner{number}.err").read_text()
-
-    def give(self, *words, before=(), check: bool = True) -> subprocess.CompletedProcess:
-        at = words.index("--") if "--" in words else len(words)
-        return self.world.run(*words[:at], *before, "--detach", "--job-queue", self.folder, *words[at:], check=check)
-
-    def jobs(self, verb: str, *words, check: bool = True, timeout: float = 120) -> subprocess.CompletedProcess:
-        return self.world.run("jobs", verb, *words, "--job-queue", self.folder, check=check, timeout=timeout)
-
-    def show(self, number: int) -> dict:
-        return json.loads(self.jobs("show", number, "--json").stdout)
-
-    def wait_for(self, number: int, condition, what: str, seconds: float = 60) -> dict:
-        try:
-            return eventually(lambda: (seen := self.show(number)) and condition(seen) and seen, what, seconds)
-        except AssertionError as error:
-            log = self.folder / f"{number:04d}" / "output.log"
-            raise AssertionError(f"{error}\n{self.show(number)}\n{log.read_text() if log.exists() else 'no output'}") from None
-
-    def process(self, number: int) -> int:
-        return int((self.folder / f"{number:04d}" / "attempt.pid").read_text().split()[0])
-
-
-def end(runner: subprocess.Popen) -> None:
-    runner.terminate()
-    assert runner.wait(60) == 0
-
-
-def checkpoints(prefix: pathlib.Path) -> list[str]:
-    return sorted(path.name for path in prefix.parent.glob(f"{prefix.name}-*.json"))
-
-
-def give_training(queue: Queue, job, epochs: int) -> None:
-    queue.give(*job.training_arguments, "--num-epochs", epochs, "--model-prefix", job.prefix)
 
 
 def test_killed_job_and_killed_runner(world: World):
@@ -230,6 +181,29 @@ def test_a_job_that_fails_again_and_again(world: World):
     assert queue.jobs("wait", 2).returncode == 0
     assert queue.jobs("logs", 1).stdout.count("no such luck") >= 5
     end(runner)
+
+
+def test_exit_codes_of_a_program_are_failures(world: World):
+    """Codes that mean something else from dtrain itself, as 75 for a checkpoint: the job fails and the next one begins."""
+    queue = Queue(world)
+    for code in (75, 93, 4):
+        queue.give("launch", "--", "sh", "-c", f"exit {code}", before=["--retries", 0])
+    queue.give("launch", "--", "sh", "-c", "exit 75", before=["--retries", 1])
+    queue.give("launch", "--", "true")
+    runner = queue.run()
+    assert queue.jobs("wait", 5).returncode == 0
+    ends = [(seen["state"], seen["exit_code"], seen["attempts"]) for seen in map(queue.show, (1, 2, 3, 4))]
+    assert ends == [("failed", 75, 1), ("failed", 93, 1), ("failed", 4, 1), ("failed", 75, 2)], ends
+    end(runner)
+
+
+def test_a_command_of_several_lines_is_one_row(world: World):
+    """Of the list, and one line of what is shown of the job."""
+    queue = Queue(world)
+    queue.give("launch", "--", "sh", "-c", "true\nexit 3")
+    rows = queue.jobs("list").stdout.splitlines()
+    assert len(rows) == 2 and "true^Jexit 3" in rows[1], rows
+    assert "true^Jexit 3" in queue.jobs("show", 1).stdout
 
 
 @slow

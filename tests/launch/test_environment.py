@@ -228,6 +228,13 @@ def test_chosen_variables(world):
         assert have["RANK"] == "7", "--env does not win"
 
 
+def test_variables_without_a_name(world):
+    """They are refused, with the option."""
+    for option, word in (("--env", "=x"), ("--env", ""), ("--env", "A B=x"), ("--env-worker", ":x"), ("--env-server", "A B")):
+        answer = world.launch("true", options=[option, word], check=False)
+        assert answer.returncode == 2 and f"{option}: '{word}'" in answer.stderr, answer
+
+
 def test_what_the_user_chose_is_kept(world):
     """Variables that are only defaults of dtrain stay as the user set them."""
     world.environment |= THREADS

@@ -8,6 +8,8 @@ import resource
 import shutil
 import subprocess
 
+from world import eventually
+
 
 def refused(world, *arguments, before=None, **more) -> str:
     answer = subprocess.run(world.command(["launch", *arguments, "--", "true"]), cwd=world.folder, env=world.environment,
@@ -83,6 +85,22 @@ def test_the_folder_of_a_launch_stays_for_what_the_program_keeps(world):
         note = f"{folder} stays, because it holds files that dtrain did not make: {kept}\n"
         assert (note in said) == bool(kept), (script, said)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_a_detached_launch_as_json(world):
+    """One document answers where the job runs; where it is over, its records do; no record is on standard error."""
+    good = world.launch("sleep", "1000", options=["--json", "--detach"], name="good")
+    assert [row["schema"] for row in map(json.loads, good.stdout.splitlines())] == ["dtrain.detached/1"], good
+    assert "dtrain.launch/1" not in good.stderr, good
+    log = world.folder / "good" / "logs" / "coordinator.log"
+    eventually(lambda: "dtrain.launch/1" in log.read_text(), "the start is in the log")
+    world.run("stop", "--job-dir", world.folder / "good")
+    quick = world.launch("sh", "-c", "exit 7", options=["--json", "--detach"], name="quick", check=False)
+    assert "dtrain.launch/1" not in quick.stderr and quick.stdout, quick
+    assert {row["schema"] for row in map(json.loads, quick.stdout.splitlines())} <= {"dtrain.launch/1", "dtrain.detached/1"}, quick
+    bad = world.launch("no-such-program", options=["--json", "--detach"], name="bad", check=False)
+    assert bad.returncode != 0 and "dtrain.launch/1" not in bad.stderr, bad
+    assert "no-such-program" in json.loads(bad.stderr.splitlines()[-1])["error"]["message"], bad
 
 
 def test_the_result_as_json(world):

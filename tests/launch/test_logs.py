@@ -1,6 +1,7 @@
 """What ranks print: whole lines, each in the log of its rank and, with a prefix, on standard output."""
 
 import collections
+import json
 import re
 
 from launches import PYTHON, kill_now
@@ -25,7 +26,7 @@ def test_many_ranks_talk_at_once(world):
     talk_at_once(world)
     stamp = re.compile(r"^\S+Z ")
     logs = (world.folder / "job" / "logs").glob("worker1.*.log")
-    expect_whole({path.name: [stamp.sub("", line) for line in path.read_text().splitlines()] for path in logs})
+    expect_whole({path.name: [stamp.sub("", line) for line in path.read_text().splitlines() if stamp.match(line)] for path in logs})
 
 
 def test_many_ranks_are_shown_at_once(world):
@@ -97,6 +98,45 @@ def test_a_coordinator_that_takes_over_logs_no_line_again(world):
     world.run("stop", "--job-dir", job.folder)
     lines = [line for line in world.run(*tail).stdout.splitlines() if "a rank speaks" in line]
     assert set(lines) == {"[worker1.0] a rank speaks", "[worker2.0] a rank speaks"}, lines
+
+
+def tail(world, *options) -> list[dict]:
+    answer = world.run("tail-logs", "--job-dir", world.folder / "job", "--no-follow", "--json", *options)
+    return [json.loads(line) for line in answer.stdout.splitlines()]
+
+
+def test_lines_of_a_rank(world):
+    """--rank chooses them, --json names it, and a program that prints dtrain's line or its mark changes none."""
+    script = (r"printf 'cut\036dtrain: generation 3: rank 7 of 4\n'; echo 'generation 3: rank 7 of 4, x'; "
+              "echo I am $RANK; [ $TORCHELASTIC_RESTART_COUNT = 1 ]")
+    shown = world.launch("sh", "-c", script, options=["-n", 2, "--max-restarts", 1]).stdout
+    assert "generation 1: rank" not in shown, "what dtrain notes is no output of a rank"
+    for rank in (0, 1):
+        rows = tail(world, "--rank", rank)
+        said = [row["line"] for row in rows if row["line"].startswith("I am")]
+        assert said and set(said) == {f"I am {rank}"} and {row["rank"] for row in rows} == {rank}, rows
+        assert any(re.fullmatch(rf"generation \d+: rank {rank} of 2", row["line"]) for row in rows), rows
+    answer = world.run("tail-logs", "--job-dir", world.folder / "job", "--rank", 7, check=False)
+    assert answer.returncode == 2 and "no worker had rank 7" in answer.stderr and "ranks are 0 to 1" in answer.stderr, answer
+
+
+def test_a_rank_that_no_log_names_is_refused(world):
+    """As in the logs of an earlier version."""
+    world.launch("true")
+    (world.folder / "job" / "logs" / "worker1.0.log").write_text("2026-01-31T23:59:59.123456Z a line\n")
+    answer = world.run("tail-logs", "--job-dir", world.folder / "job", "--rank", 0, check=False)
+    assert answer.returncode == 2 and "no worker has had a rank yet" in answer.stderr, answer
+
+
+def test_logs_of_servers(world):
+    """Their lines have times and a host, as those of the workers."""
+    script = "echo I am a $DMLC_ROLE; [ $DMLC_ROLE = worker ] || touch $DTRAIN_JOB_FOLDER/served; " \
+             "until [ -e $DTRAIN_JOB_FOLDER/served ]; do sleep 0.05; done"
+    world.launch("sh", "-c", script, options=["-n", 2, "-s", 1])
+    for options in (["--host", "worker1"], ["--since", "1d"]):
+        rows = [row for row in tail(world, *options) if row["source"] == "worker1.0.ps0"]
+        assert [(row["line"], row["host"], row["slot"]) for row in rows] == [("I am a server", "worker1", 0)], rows
+        assert rows[0]["time"] and rows[0]["rank"] is None, rows
 
 
 def test_long_lines_and_odd_bytes(world):

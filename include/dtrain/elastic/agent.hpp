@@ -20,10 +20,6 @@ namespace dtrain::elastic {
 // Descriptor of a worker's socket to its agent, which carries frames of net::adopt_channel. The first frame to the
 // worker is its WorkerJob; all others are messages of elastic/protocol.hpp.
 constexpr int kWorkerSocket = 3;
-// A worker that runs a program again and again writes this to its standard output and error before each start, as the
-// end of a line. What came before is not among the last lines of that start. It is neither logged nor shown.
-constexpr std::string_view kProgramStarts = "\036dtrain: the program starts";
-
 struct WorkerJob {
   WorkerId worker = 0;
   std::string host;
@@ -35,6 +31,11 @@ struct WorkerJob {
 };
 Json to_json(const WorkerJob& job);
 WorkerJob worker_job_from_json(const Json& json);  // throws DataError
+
+// A worker that runs a program again and again writes this and a note, as the end of a line, to its standard output and
+// error before each start. What came before is not among the last lines of that start. The note is logged once, and
+// nothing of it is shown. The text follows from the token, so that no output of the program holds it.
+std::string program_starts(const WorkerJob& job);
 
 // A launcher writes an AgentOrder to the agent's standard input, or into a file that only its owner can read, and
 // nothing after it. It holds the token.

@@ -3,6 +3,7 @@
 // train::train().
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -24,7 +25,12 @@ struct RunContext {
   Path job_folder;
   std::vector<std::string> environment;  // of the program, without the variables that run_program() adds
   std::function<bool()> interrupted{};   // whether the job ends because the user interrupted it; any thread
-  std::function<void()> before_start{};  // called before each start of the program, when none of its processes is left
+  // Called before each start of the program, when none of its processes is left.
+  struct Start {
+    std::uint64_t generation = 0;
+    int rank = 0, ranks = 1;
+  };
+  std::function<void(const Start& start)> before_start{};
   std::string mark;  // NAME=value, in the environment of all processes started here, and of no other
 };
 

@@ -1,4 +1,4 @@
-#include "log_file.hpp"
+#include <dtrain/elastic/log_file.hpp>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -22,8 +22,8 @@ constexpr auto kLook = 1s;
 
 Path numbered(const Path& path, int number) { return path.string() + fmt::format(".{}", number); }
 
-std::string with_time(std::string_view lines) {
-  const std::string time = format_time(std::chrono::system_clock::now()) + " ";
+std::string with_time(std::string_view lines, char before) {
+  const std::string time = format_time(std::chrono::system_clock::now()) + before;
   std::string text;
   while (!lines.empty()) {
     const auto end = std::min(lines.find('\n'), lines.size() - 1) + 1;
@@ -49,12 +49,12 @@ void LogFile::open() {
   torn_ = size_ > 0 && ::pread(file_.get(), &last, 1, status.st_size - 1) == 1 && last != '\n';
 }
 
-void LogFile::append(std::string_view lines) {
+void LogFile::append(std::string_view lines, char before) {
   if (lines.empty()) return;
   notice_rename();
   std::string text = torn_ ? "\n" : "";
-  if (lost_ > 0) text += with_time(fmt::format("dtrain: {} lines could not be written here\n", lost_));
-  text += with_time(lines);
+  if (lost_ > 0) text += with_time(fmt::format("dtrain: {} lines could not be written here\n", lost_), kBeforeLine);
+  text += with_time(lines, before);
   if (write(text)) {
     lost_ = 0;
   } else {

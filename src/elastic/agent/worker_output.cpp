@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <cctype>
 #include <chrono>
+#include <utility>
 
+#include <dtrain/base/hash.hpp>
+#include <dtrain/base/secret.hpp>
 #include <dtrain/elastic/admission_check.hpp>
 #include <dtrain/elastic/agent.hpp>
 #include <dtrain/elastic/job_files.hpp>
@@ -34,6 +37,11 @@ Path agent_log(const AgentOrder& order) {
   return Path(order.job_folder) / job_file::kLogs / fmt::format("agent_{}.log", file_name_of(order.host));
 }
 
+std::string program_starts(const WorkerJob& job) {
+  const std::string key = hmac_sha256(job.token, fmt::format("the program of worker {} starts", job.worker));
+  return fmt::format("\036dtrain {}: ", to_hex(key));
+}
+
 std::string WorkerOutput::add(OutputStream stream, std::string_view bytes) {
   return keep(stream, lines_[static_cast<std::size_t>(stream)].add(bytes, std::chrono::steady_clock::now()));
 }
@@ -45,19 +53,24 @@ std::string WorkerOutput::end(OutputStream stream) {
 // A program may have ended inside the line that the mark ends.
 std::string WorkerOutput::keep(OutputStream stream, std::string_view lines) {
   std::string shown;
+  std::size_t logged = 0;
+  const auto log_shown = [&] { file_.append(std::string_view(shown).substr(std::exchange(logged, shown.size()))); };
   while (!lines.empty()) {
     std::string_view line = lines.substr(0, lines.find('\n'));
     lines.remove_prefix(line.size() + 1);
-    const bool is_start = line.ends_with(kProgramStarts);
-    if (is_start) line.remove_suffix(kProgramStarts.size());
+    const auto mark = start_mark_.empty() ? line.npos : line.find(start_mark_);
+    const bool is_start = mark != line.npos;
+    const std::string_view note = is_start ? line.substr(mark + start_mark_.size()) : "";
+    line = line.substr(0, mark);
     if (!is_start || !line.empty()) shown.append(line) += '\n';
     if (is_start) {
-      forget(stream);
+      log_shown();
+      begin_start(stream, note);
     } else {
       remember(stream, line);
     }
   }
-  file_.append(shown);
+  log_shown();
   return shown;
 }
 
@@ -66,8 +79,12 @@ void WorkerOutput::remember(OutputStream stream, std::string_view line) {
   if (last_lines_.size() > kLastLines) last_lines_.pop_front();
 }
 
-void WorkerOutput::forget(OutputStream stream) {
+// The note comes in both streams.
+void WorkerOutput::begin_start(OutputStream stream, std::string_view note) {
   std::erase_if(last_lines_, [stream](const Line& line) { return line.stream == stream; });
+  if (start_note_ == note) return;
+  start_note_ = note;
+  file_.append_note(note);
 }
 
 std::vector<std::string> WorkerOutput::last_lines() const {

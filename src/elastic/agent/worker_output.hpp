@@ -1,18 +1,19 @@
 // Output of one worker: whole lines of both streams, appended to its log at once as they come. The last lines are kept
-// for the report of its end. Where the worker says that its program starts, those of this stream begin anew.
+// for the report of its end. Where the worker says that its program starts, those of this stream begin anew, and its
+// note is logged before the first line of the start.
 #pragma once
 
 #include <array>
 #include <deque>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <dtrain/base/files.hpp>
 #include <dtrain/base/output_lines.hpp>
 #include <dtrain/base/output_stream.hpp>
-
-#include "log_file.hpp"
+#include <dtrain/elastic/log_file.hpp>
 
 namespace dtrain::elastic {
 
@@ -27,7 +28,9 @@ class WorkerOutput {
   static constexpr std::size_t kLastLines = 20;
 
   // Appends to the file. Where that fails only the last lines are kept: a full disk must not end a worker.
-  explicit WorkerOutput(const Path& file) : file_(file) {}
+  // `start_mark`: what program_starts() returns for the worker; empty: it runs no program.
+  explicit WorkerOutput(const Path& file, std::string start_mark = {})
+      : file_(file), start_mark_(std::move(start_mark)) {}
   // Returns the whole lines, newlines included, that these bytes completed.
   std::string add(OutputStream stream, std::string_view bytes);
   // The stream has ended; returns the rest as lines.
@@ -37,9 +40,11 @@ class WorkerOutput {
  private:
   std::string keep(OutputStream stream, std::string_view lines);
   void remember(OutputStream stream, std::string_view line);
-  void forget(OutputStream stream);
+  void begin_start(OutputStream stream, std::string_view note);
 
   LogFile file_;
+  const std::string start_mark_;
+  std::string start_note_;            // of the last start
   std::array<OutputLines, 2> lines_;  // [stream]
   struct Line {
     OutputStream stream;

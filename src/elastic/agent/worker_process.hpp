@@ -35,7 +35,7 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
   static constexpr std::chrono::milliseconds kDrainTime{1000};
 
   WorkerProcess(net::Loop& loop, const WorkerJob& job, const Path& log, std::chrono::milliseconds drain = kDrainTime)
-      : loop_(loop), job_(job), drain_(drain), output_(log) {}
+      : loop_(loop), job_(job), drain_(drain), output_(log, program_starts(job)) {}
   // `mark` is put into its environment, which descendants inherit. Throws Error when the process does not start.
   void start(const std::vector<std::string>& command, std::vector<std::string> environment, const Path& folder,
              const std::string& mark, Events events);

@@ -63,18 +63,21 @@ class EndedSilently final : public Error {
   ExitCode code_;
 };
 
-bool is_error_document(std::string_view line) {
-  try {
-    const Json document = Json::parse(line, "");
-    const Json* const error = document.find("error");
-    return error && error->is_object();
-  } catch (const Error&) {
-    return false;
-  }
+// What a line of a process with --json is.
+enum class Said { words, error, record };
+
+Said kind_of(std::string_view line) try {
+  const Json document = Json::parse(line, "");
+  const Json* const error = document.find("error");
+  if (error && error->is_object()) return Said::error;
+  return document.find("schema") ? Said::record : Said::words;
+} catch (const Error&) {
+  return Said::words;
 }
 
 // Shows what the background process said until now, which has obeyed --quiet itself. With --json its error goes to the
-// end, where the user's program looks for it. Returns false if an error is missing.
+// end, where the user's program looks for it, and its records are the answer where the job is over: the answer for a
+// job that runs is another one. Returns false if an error is missing.
 bool pass_on_what_it_said(const Detached::Outcome& outcome, Reporter& reporter) {
   std::string error;
   bool said_something = false;
@@ -82,10 +85,13 @@ bool pass_on_what_it_said(const Detached::Outcome& outcome, Reporter& reporter) 
     const std::string_view line = without_time(whole);
     if (line.empty()) continue;
     said_something = true;
-    if (reporter.json() && !outcome.runs && is_error_document(line)) {
+    const Said kind = reporter.json() ? kind_of(line) : Said::words;
+    if (kind == Said::error && !outcome.runs) {
       error = line;
-    } else {
+    } else if (kind != Said::record) {
       reporter.pass_on(line);
+    } else if (!outcome.runs) {
+      reporter.answer(line);
     }
   }
   if (!error.empty()) reporter.pass_on(error);

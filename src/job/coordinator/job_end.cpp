@@ -41,9 +41,9 @@ class EndedInPod : public Error {
   std::string kind_;
 };
 
-ExitCode exit_code_of(const JobEnd& end, const JobWork& work) {
+JobWork::FailureCode failure_code_of(const JobEnd& end, const JobWork& work) {
   const ExitCode code = end.finish.exit_code == ExitCode::resumable ? ExitCode::failed : end.finish.exit_code;
-  return end.first_failure ? work.exit_code_of(*end.first_failure, code) : code;
+  return end.first_failure ? work.exit_code_of(*end.first_failure, code) : JobWork::FailureCode{code};
 }
 
 std::string what_next(const JobEnd& end, JobWork& work) {
@@ -90,8 +90,14 @@ ExitCode conclude(const JobEnd& end, JobWork& work, const JobFolder& folder, Rep
   }
   if (resumable && work.may_go_on()) throw Stopped(finish.reason, work.what_next());
   if (end.first_failure) report(*end.first_failure, folder, reporter);
-  work.fail(end.first_failure ? &*end.first_failure : nullptr, finish.reason, exit_code_of(end, work));
-  throw JobFailed(exit_code_of(end, work), finish.reason, what_next(end, work));
+  const ExitCode code = failure_code_of(end, work).code;
+  work.fail(end.first_failure ? &*end.first_failure : nullptr, finish.reason, code);
+  throw JobFailed(code, finish.reason, what_next(end, work));
+}
+
+bool is_failure_of_program(const JobEnd& end, const JobWork& work) {
+  const ExitCode code = end.finish.exit_code;
+  return code != ExitCode::ok && code != ExitCode::resumable && failure_code_of(end, work).is_of_program;
 }
 
 void write_end(const Error& error, Reporter& reporter) {

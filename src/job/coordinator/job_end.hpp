@@ -29,6 +29,9 @@ struct JobEnd {
 // failure.
 ExitCode conclude(const JobEnd& end, JobWork& work, const JobFolder& folder, Reporter& reporter);
 
+// Whether the exit code of the job is that of its program, which failed.
+bool is_failure_of_program(const JobEnd& end, const JobWork& work);
+
 // Writes why the job ended to the log of a coordinator that no user waits for, also with --quiet: there is no other
 // place for it.
 void write_end(const Error& error, Reporter& reporter);

@@ -124,6 +124,7 @@ struct JobRun::State {
       return code;
     } catch (const Error& error) {
       if (is_alone()) write_end(error, reporter);
+      about.program_failed = is_failure_of_program(end, work);
       retire(error.exit_code(), error.what());
       if (is_alone()) return error.exit_code();
       refuse_next_pod(error, end);

@@ -53,7 +53,11 @@ class JobWork {
   // A stop on request is no failure even if nothing is kept.
   virtual bool may_go_on() const = 0;
   // The exit code of a failed job.
-  virtual ExitCode exit_code_of(const elastic::Failure& failure, ExitCode of_job) const = 0;
+  struct FailureCode {
+    ExitCode code = ExitCode::failed;
+    bool is_of_program = false;  // the code is that of the program
+  };
+  virtual FailureCode exit_code_of(const elastic::Failure& failure, ExitCode of_job) const = 0;
 };
 
 }  // namespace dtrain::job

@@ -165,10 +165,10 @@ std::string ProgramWork::first_signal_words() const {
 std::string ProgramWork::what_next() { return "logs/ of the job folder has what every rank printed"; }
 
 // On one machine the exit code is that of the program.
-ExitCode ProgramWork::exit_code_of(const elastic::Failure& failure, ExitCode of_job) const {
+JobWork::FailureCode ProgramWork::exit_code_of(const elastic::Failure& failure, ExitCode of_job) const {
   const bool several = hosts_ > 1 && options_.job.is_on_other_machines();
-  if (several || of_job != ExitCode::failed) return of_job;
-  return failure.exit_code > 0 ? static_cast<ExitCode>(failure.exit_code) : of_job;
+  if (several || of_job != ExitCode::failed || failure.exit_code <= 0) return {of_job};
+  return {static_cast<ExitCode>(failure.exit_code), true};
 }
 
 }  // namespace dtrain::job

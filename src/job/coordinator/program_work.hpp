@@ -38,7 +38,7 @@ class ProgramWork final : public JobWork {
   std::string lost() override { return {}; }  // the program saves by itself
   bool failed_to_save() const override { return false; }
   bool may_go_on() const override { return true; }  // if the program itself can
-  ExitCode exit_code_of(const elastic::Failure& failure, ExitCode of_job) const override;
+  FailureCode exit_code_of(const elastic::Failure& failure, ExitCode of_job) const override;
 
  private:
   void tell_start(const Json& report);

@@ -33,7 +33,7 @@ class TrainWork final : public JobWork {
   bool keeps() const override { return run_.options.model_prefix.has_value(); }
   std::string what_next() override;
   bool may_go_on() const override { return keeps(); }
-  ExitCode exit_code_of(const elastic::Failure&, ExitCode of_job) const override { return of_job; }
+  FailureCode exit_code_of(const elastic::Failure&, ExitCode of_job) const override { return {of_job}; }
   std::string lost() override { return last_.lost(); }
   bool failed_to_save() const override { return !last_.unsaved().empty(); }
 

@@ -62,7 +62,8 @@ void LogMerge::find_sources() {
 }
 
 bool LogMerge::chosen(const LogSource& line) const {
-  return (!choice_.rank || line.rank() == *choice_.rank) && line.time() >= choice_.since &&
+  const bool is_in_time = line.time().empty() || line.time() >= choice_.since;
+  return (!choice_.rank || line.rank() == *choice_.rank) && is_in_time &&
          (!choice_.pattern || choice_.pattern->matches(line.line()));
 }
 

@@ -29,7 +29,7 @@ class LinePattern {
 struct LogChoice {
   std::optional<int> rank;
   std::string host;                        // empty: all
-  std::string since;                       // as in the logs; empty: from the beginning
+  std::string since;                       // as in the logs; empty: from the beginning. Lines without a time pass
   std::unique_ptr<LinePattern> pattern{};  // null: all
 };
 

@@ -7,11 +7,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <utility>
 #include <vector>
 
 #include <dtrain/base/text.hpp>
+#include <dtrain/elastic/log_file.hpp>
+
+#include "rank_line.hpp"
 
 namespace dtrain::job {
 namespace {
@@ -21,21 +23,22 @@ constexpr int kOldest = 9;  // highest suffix of any rotation scheme
 // After a log was renamed, its writer may write to the old file for this long, see elastic/agent/log_file.
 constexpr std::chrono::milliseconds kLastWords{1'500};
 constexpr std::string_view kSample = "2026-01-31T23:59:59.123456Z ";
+constexpr std::size_t kAfterTime = kSample.size() - 1;
 
 bool begins_with_time(std::string_view line) {
   return line.size() >= kSample.size() && line[4] == '-' && line[10] == 'T' && line[19] == '.' && line[26] == 'Z' &&
-         line[27] == ' ';
+         (line[kAfterTime] == elastic::LogFile::kBeforeLine || line[kAfterTime] == elastic::LogFile::kBeforeNote);
 }
 
-// Parses "generation 3: rank 1 of 4, ...", which a worker logs when it enters one.
-int rank_in(std::string_view line) {
-  constexpr std::string_view kBefore = ": rank ";
-  if (!line.starts_with("generation ")) return -1;
-  const auto at = line.find(kBefore);
-  if (at == line.npos) return -1;
-  int rank = -1;
-  std::from_chars(line.data() + at + kBefore.size(), line.data() + line.size(), rank);
-  return rank;
+// "worker1.0" of "worker1.0.ps0" and "worker1.0.scheduler0", which name a server beside that worker.
+std::string_view without_server(std::string_view name) {
+  const auto dot = name.rfind('.');
+  if (dot == name.npos) return name;
+  for (const std::string_view role : {"ps", "scheduler"}) {
+    const std::string_view last = name.substr(dot + 1);
+    if (last.starts_with(role) && parse_integer(last.substr(role.size()))) return name.substr(0, dot);
+  }
+  return name;
 }
 
 using FileId = std::pair<dev_t, ino_t>;
@@ -58,11 +61,13 @@ std::string_view without_time(std::string_view line) {
 }
 
 LogSource::LogSource(const Path& path) : path_(path), name_(path.stem().string()) {
-  const auto dot = name_.rfind('.');
-  const auto slot = dot == name_.npos ? std::nullopt : parse_integer(name_.substr(dot + 1));
+  const std::string_view worker = without_server(name_);
+  const auto dot = worker.rfind('.');
+  const auto slot = dot == worker.npos ? std::nullopt : parse_integer(worker.substr(dot + 1));
   if (slot && *slot >= 0) {
-    host_ = name_.substr(0, dot);
+    host_ = worker.substr(0, dot);
     slot_ = static_cast<int>(*slot);
+    is_of_worker_ = worker.size() == name_.size();
   }
   for (const std::string_view kind : {"prepare_", "agent_"}) {
     if (slot_ < 0 && name_.starts_with(kind)) host_ = name_.substr(kind.size());
@@ -90,9 +95,16 @@ bool LogSource::take_line() {
 
 void LogSource::understand(std::string_view line) {
   line_ = without_time(line);
-  if (line_.size() < line.size()) time_ = line.substr(0, kSample.size() - 1);
+  const bool has_time = line_.size() < line.size();
+  if (has_time) time_ = line.substr(0, kAfterTime);
+  const bool is_note = has_time && line[kAfterTime] == elastic::LogFile::kBeforeNote;
+  has_notes_ = has_notes_ || is_note;
+  if (!names_rank(is_note)) return;
   if (const int rank = rank_in(line_); rank >= 0) rank_ = rank;
 }
+
+// Where a worker runs a program, the agent notes each start of it, and other lines are the program's own.
+bool LogSource::names_rank(bool is_note) const { return is_of_worker_ && (is_note || !has_notes_); }
 
 bool LogSource::read_more() {
   if (!file_) return false;

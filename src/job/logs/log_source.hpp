@@ -27,15 +27,14 @@ class LogSource {
   // No more will be written: text behind the last newline counts as a line too.
   void end() { ended_ = true; }
 
-  std::string_view time() const {
-    return time_;
-  }  // at the beginning of the line, or of an earlier line; empty: none yet
+  // At the beginning of the line, or of an earlier line; empty: none yet.
+  std::string_view time() const { return time_; }
   std::string_view line() const { return line_; }  // without time and newline
   int rank() const { return rank_; }               // rank of the worker at that line; -1: unknown
 
-  const std::string& name() const { return name_; }  // "w1.0", "prepare_w3", "coordinator"
+  const std::string& name() const { return name_; }  // "w1.0", "w1.0.ps2", "prepare_w3", "coordinator"
   const std::string& host() const { return host_; }  // as in file names; empty: none
-  int slot() const { return slot_; }                 // -1: not a worker
+  int slot() const { return slot_; }                 // -1: neither a worker nor a server beside one
 
  private:
   bool take_line();
@@ -45,10 +44,12 @@ class LogSource {
   bool is_replaced();
   void open_newer();
   void understand(std::string_view line);
+  bool names_rank(bool is_note) const;
 
   const Path path_;
   std::string name_, host_;
   int slot_ = -1;
+  bool is_of_worker_ = false;
   FileDescriptor file_;                 // the file being read
   std::deque<FileDescriptor> waiting_;  // files to be read next
   std::optional<std::chrono::steady_clock::time_point> replaced_since_;
@@ -57,6 +58,7 @@ class LogSource {
   std::string time_;
   std::string_view line_;
   int rank_ = -1;
+  bool has_notes_ = false;  // so far
   bool ended_ = false;
 };
 

@@ -147,6 +147,7 @@ AttemptSeen Attempt::after_process() {
   if (file && file->over()) {
     const std::string error = file->exit_code == ExitCode::ok ? "" : last_error();
     AttemptSeen seen = ended(static_cast<int>(file->exit_code), error.empty() ? file->ended : error);
+    seen.by_program = file->program_failed;
     seen.by_user = file->ended.find(kStoppedByCommand) != file->ended.npos;
     return seen;
   }

@@ -73,14 +73,14 @@ class JobDecision {
     if (ended && is_code(attempt, ExitCode::ok)) return finish(record, JobState::done, "");
     if (job.cancelled) return finish(record, JobState::cancelled, how_cancelled(job));
     if (ended && attempt.by_user) return finish(record, JobState::stopped, attempt.cause);  // saved or not
-    if (ended && is_code(attempt, ExitCode::resumable)) return again(record, kFirstPause, attempt.cause);
-    if (ended && is_code(attempt, ExitCode::no_progress)) return finish(record, JobState::failed, attempt.cause);
-    // A command that never began would be refused again; one that did may lack its mounts or credentials for a while. A
-    // program's own exit code may be the same number.
+    // The code of a program that failed may be one of these numbers, and means a failure.
+    const auto ended_with = [&](ExitCode code) { return ended && !attempt.by_program && is_code(attempt, code); };
+    if (ended_with(ExitCode::resumable)) return again(record, kFirstPause, attempt.cause);
+    if (ended_with(ExitCode::no_progress)) return finish(record, JobState::failed, attempt.cause);
+    // A command that never began would be refused again; one that did may lack its mounts or credentials for a while.
     const bool never_began = !attempt.began && record.progress.empty() && record.term == record.first_term;
-    if (ended && is_code(attempt, ExitCode::usage) && never_began)
-      return finish(record, JobState::failed, attempt.cause);
-    const bool refused = ended && is_code(attempt, ExitCode::refused);
+    if (ended_with(ExitCode::usage) && never_began) return finish(record, JobState::failed, attempt.cause);
+    const bool refused = ended_with(ExitCode::refused);
     int& times = refused ? record.refusals : ended ? record.failures : record.losses;
     const int most = refused ? kMostRefusals : ended ? job.spec.retries + 1 : kMostLosses;
     if (++times < most) return again(record, pause_after(times), attempt.cause);

@@ -21,10 +21,11 @@ struct AttemptSeen {
   };
   Kind kind = Kind::none;
   int exit_code = 0;
-  std::string cause{};     // of an end that is no success; how it was lost
-  std::string progress{};  // newest checkpoint, or what a program wrote of its progress
-  bool by_user = false;    // `dtrain stop` ended it
-  bool began = false;      // it had a coordinator: its command was not refused
+  std::string cause{};      // of an end that is no success; how it was lost
+  std::string progress{};   // newest checkpoint, or what a program wrote of its progress
+  bool by_user = false;     // `dtrain stop` ended it
+  bool by_program = false;  // its program failed, and exit_code is the program's
+  bool began = false;       // it had a coordinator: its command was not refused
 };
 
 struct JobSeen {

@@ -100,6 +100,7 @@ CoordinatorFile coordinator_in(const std::string& text, const std::string& sourc
     file.stop_timeout = std::chrono::milliseconds(time->as_integer());
   file.ended = text_or_empty(json, "ended");
   if (const Json* code = json.find("exit_code")) file.exit_code = static_cast<ExitCode>(code->as_integer());
+  if (const Json* failed = json.find("program_failed")) file.program_failed = failed->as_bool();
   if (const Json* term = json.find("term")) file.term = static_cast<std::uint64_t>(term->as_integer());
   if (const Json* survives = json.find("survives")) file.survives = survives->as_bool();
   return file;
@@ -126,6 +127,7 @@ void write_coordinator(const JobFolder& folder, const CoordinatorFile& file) {
   if (file.over()) {
     json["ended"] = file.ended;
     json["exit_code"] = static_cast<int>(file.exit_code);
+    json["program_failed"] = file.program_failed;
   }
   write_file_atomic(folder.coordinator(), json.dump() + "\n", kOwnerOnly);
 }

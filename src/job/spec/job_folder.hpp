@@ -69,8 +69,9 @@ struct CoordinatorFile {
   bool runs_program = false;  // the work is a program of another framework
   bool has_log = false;       // this coordinator has no terminal: what it says is in coordinator_log()
   std::chrono::milliseconds stop_timeout = elastic::Policy{}.stop_timeout;  // its processes end within it after a stop
-  std::string ended{};   // how the job ended; empty: it runs, or the coordinator was killed
-  ExitCode exit_code{};  // of a job that is over
+  std::string ended{};          // how the job ended; empty: it runs, or the coordinator was killed
+  ExitCode exit_code{};         // of a job that is over
+  bool program_failed = false;  // exit_code is that of its program, which failed, and says nothing of dtrain
   bool over() const { return !ended.empty(); }
 };
 

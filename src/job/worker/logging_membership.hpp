@@ -7,6 +7,8 @@
 #include <dtrain/comm/tree.hpp>
 #include <dtrain/elastic/membership.hpp>
 
+#include "job/logs/rank_line.hpp"
+
 namespace dtrain::job {
 
 // Borrows both. `shards`: V; 0: each worker has one shard of its own.
@@ -40,7 +42,7 @@ class LoggingMembership final : public elastic::Membership {
  private:
   void log_entry(const elastic::Entry& entry) {
     const int rank = entry.communicator->rank(), ranks = entry.communicator->size();
-    std::string line = fmt::format("generation {}: rank {} of {}", entry.generation, rank, ranks);
+    std::string line = rank_line(entry.generation, rank, ranks);
     if (shards_ > 0) {
       const comm::ShardSpan span = comm::shards_of_rank(rank, ranks, shards_);
       line += fmt::format(", shards [{}, {}) of {}", span.first, span.last, shards_);

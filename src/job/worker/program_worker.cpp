@@ -15,6 +15,7 @@
 #include <dtrain/external/run_program.hpp>
 
 #include "config/run_spec.hpp"
+#include "job/logs/rank_line.hpp"
 #include "job/spec/job_client.hpp"
 
 namespace dtrain::job {
@@ -38,8 +39,8 @@ comm::EndpointOptions endpoint_options(const elastic::WorkerJob& me, const confi
 
 // What the program printed before is no reason for what happens from here on. A stream that cannot be written has no
 // reader.
-void tell_agent_of_start() {
-  const std::string mark = std::string(elastic::kProgramStarts) + '\n';
+void tell_agent_of_start(const elastic::WorkerJob& me, const external::RunContext::Start& start) {
+  const std::string mark = elastic::program_starts(me) + rank_line(start.generation, start.rank, start.ranks) + '\n';
   for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) {
     [[maybe_unused]] const ssize_t written = ::write(stream, mark.data(), mark.size());
   }
@@ -54,7 +55,7 @@ external::RunContext run_context(const elastic::WorkerJob& me, const external::P
           .job_folder = me.job_folder,
           .environment = own_environment(),
           .interrupted = [&link] { return link.stop_reason() == stop_reason(SIGINT); },
-          .before_start = tell_agent_of_start,
+          .before_start = [&me](const external::RunContext::Start& start) { tell_agent_of_start(me, start); },
           .mark = fmt::format("DTRAIN_PROGRAM={}.{}.", program.job, me.worker)};
 }
 

@@ -4,6 +4,8 @@
 
 #include <dtrain/base/error.hpp>
 
+#include "common/set_variable.hpp"
+
 namespace dtrain::config {
 namespace {
 
@@ -29,6 +31,17 @@ TEST(JobOptions, AnAddressThatHostsAreGivenIsANumericOneOfAMachine) {
     } else {
       EXPECT_THROW(check_hosts(options, set), UsageError) << address;
     }
+  }
+}
+
+TEST(JobOptions, AVariableHasANameWithoutBlanks) {
+  const SetVariable home("DTRAIN_TEST_HOME", "here");
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(variables_from("A=x y"), Words{"A=x y"});
+  EXPECT_EQ(variables_from("A:x=y"), Words{"A=x=y"});
+  EXPECT_EQ(variables_from("DTRAIN_TEST_HOME,DTRAIN_TEST_NONE"), Words{"DTRAIN_TEST_HOME=here"});
+  for (const char* text : {"", "=x", ":x", "A B=x", " A=x", "A\t=x", "A B", "A,,B"}) {
+    EXPECT_THROW(variables_from(text), UsageError) << text;
   }
 }
 

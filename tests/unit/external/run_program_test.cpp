@@ -51,8 +51,10 @@ TEST_F(ForeignRun, IsDoneWhenTheProgramIs) { EXPECT_EQ(run("test $WORLD_SIZE = 1
 TEST_F(ForeignRun, SaysThatTheProgramStartsBeforeItDoes) {
   int starts = 0;
   RunContext context = here();
-  context.before_start = [&] {
+  context.before_start = [&](const RunContext::Start& start) {
     ++starts;
+    EXPECT_EQ(start.rank, 0);
+    EXPECT_EQ(start.ranks, 1);
     EXPECT_FALSE(std::filesystem::exists(folder_ / "ran"));
   };
   Program program;
@@ -100,8 +102,25 @@ TEST_F(ForeignRun, EndsServersThatDoNotEnd) {
           "trap '' USR1; echo I serve; touch $serves; sleep 1000",
           program);
   EXPECT_EQ(ended.how, Ended::How::done);
-  EXPECT_EQ(read_file(folder_ / "logs/here.0.ps0.log"), "I serve\n");
+  const std::string log = read_file(folder_ / "logs/here.0.ps0.log");
+  EXPECT_EQ(log.size(), std::string("2026-01-31T23:59:59.123456Z I serve\n").size()) << log;
+  EXPECT_TRUE(log.ends_with("Z I serve\n")) << log;
   EXPECT_TRUE(processes_marked(here().mark).empty());
+}
+
+TEST_F(ForeignRun, LogsAllThatAServerWritesWhileItsRankWaits) {
+  Program program;
+  program.servers = 1;
+  const Ended ended =
+      run("done=$DTRAIN_RUN_DIR/done; "
+          "if [ $DMLC_ROLE = worker ]; then while [ ! -e $done ]; do sleep 0.01; done; exit 0; fi; "
+          "seq 100000; printf 'no end'; touch $done",
+          program);
+  EXPECT_EQ(ended.how, Ended::How::done);
+  const std::string log = read_file(folder_ / "logs/here.0.ps0.log");
+  EXPECT_EQ(std::ranges::count(log, '\n'), 100001);
+  EXPECT_NE(log.find("Z 100000\n"), log.npos);
+  EXPECT_TRUE(log.ends_with("Z no end\n"));
 }
 
 TEST_F(ForeignRun, AFailedServerIsAFailure) {

@@ -100,10 +100,13 @@ void expect_logs(const job::JobFolder& job) {
                    "give --job-dir the folder that was given to `dtrain train --job-dir`");
 }
 
-// Logs of workers that have no rank yet say nothing about it.
 void refuse_unknown_rank(const TailCommand& options, const std::set<int>& ranks) {
-  if (!options.rank || ranks.empty() || ranks.contains(*options.rank)) return;
+  if (!options.rank || ranks.contains(*options.rank)) return;
   const std::string of_host = options.host.empty() ? "" : " of " + options.host;
+  if (ranks.empty()) {
+    throw UsageError(fmt::format("--rank: no worker{} has had a rank yet", of_host),
+                     "leave --rank out, or wait until the workers have started");
+  }
   const std::string known =
       ranks.size() == 1 ? fmt::format("{}", *ranks.begin()) : fmt::format("{} to {}", *ranks.begin(), *ranks.rbegin());
   throw UsageError(fmt::format("--rank: no worker{} had rank {}", of_host, *options.rank),

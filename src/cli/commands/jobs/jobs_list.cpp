@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "cli/command.hpp"
+#include "cli/printable.hpp"
 #include "cli/table.hpp"
 #include "queue_choice.hpp"
 
@@ -14,11 +15,11 @@ struct JobsListCommand {
 void bind(config::OptionSet& set, JobsListCommand& options) { bind_queue(set, options.queue); }
 
 std::vector<std::string> row_of(const job::QueuedJob& job) {
-  if (!job.spec) return {std::to_string(job.number), state_name(job), "-", "-", "-", job.problem};
+  if (!job.spec) return {std::to_string(job.number), state_name(job), "-", "-", "-", printable_word(job.problem)};
   const std::string why = job.record.why.empty() ? "" : fmt::format("  ({})", job.record.why);
   return {std::to_string(job.number),          state_name(job),
           std::to_string(job.spec->priority),  time_text(job.spec->submitted),
-          std::to_string(job.record.attempts), job::command_text(*job.spec) + why};
+          std::to_string(job.record.attempts), printable_word(job::command_text(*job.spec) + why)};
 }
 
 ExitCode act(const JobsListCommand& options, const config::OptionSet& set, Reporter& reporter) {

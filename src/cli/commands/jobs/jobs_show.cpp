@@ -3,6 +3,7 @@
 #include <dtrain/base/error.hpp>
 
 #include "cli/command.hpp"
+#include "cli/printable.hpp"
 #include "queue_choice.hpp"
 
 namespace dtrain::cli {
@@ -26,7 +27,7 @@ ExitCode act(const JobsShowCommand& options, const config::OptionSet& set, Repor
     return ExitCode::ok;
   }
   const auto line = [&](const char* name, const std::string& value) {
-    if (!value.empty() && value != "-") reporter.answer(fmt::format("{:<10}{}", name, value));
+    if (!value.empty() && value != "-") reporter.answer(fmt::format("{:<10}{}", name, printable_word(value)));
   };
   line("job", std::to_string(job.number));
   line("state", state_name(job) + (job.cancelled && !job.record.is_over() ? ", is being cancelled" : ""));

@@ -5,8 +5,8 @@
 #include <thread>
 
 #include <dtrain/base/text.hpp>
+#include <dtrain/elastic/log_file.hpp>
 
-#include "agent/log_file.hpp"
 #include "elastic/temporary_folder.hpp"
 
 namespace dtrain::elastic {
@@ -22,6 +22,17 @@ TEST(LogFile, EveryLineHasItsTimeBeforeIt) {
   ASSERT_EQ(lines.size(), 3u);
   EXPECT_EQ(lines[0].size(), std::string("2026-01-31T23:59:59.123456Z one").size());
   EXPECT_TRUE(lines[1].ends_with("Z two")) << lines[1];
+}
+
+TEST(LogFile, ANoteIsToldFromLinesOfAProgram) {
+  const TemporaryFolder folder;
+  LogFile log(folder / "log");
+  log.append_note("generation 1");
+  log.append("\tgeneration 2\n");
+  const std::vector<std::string> lines = split(read_file(folder / "log"), '\n');
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_TRUE(lines[0].ends_with("Z\tgeneration 1")) << lines[0];
+  EXPECT_TRUE(lines[1].ends_with("Z \tgeneration 2")) << lines[1];
 }
 
 TEST(LogFile, ALargeOneIsKeptUnderANumberAndTheOldestGoes) {

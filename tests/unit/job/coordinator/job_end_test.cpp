@@ -17,7 +17,7 @@ class FakeWork final : public JobWork {
   const config::JobOptions& job() const override { return options; }
   Json document() const override { return {}; }
   int slots() const override { return 1; }
-  bool runs_program() const override { return false; }
+  bool runs_program() const override { return saves_itself; }
   bool uses_s3() const override { return false; }
   void adjust(elastic::Policy& policy) const override { policy.failure_limit = 7; }
   void begin(int) override {}
@@ -33,7 +33,9 @@ class FakeWork final : public JobWork {
   std::string lost() override { return lost_steps; }
   bool failed_to_save() const override { return false; }
   bool may_go_on() const override { return keeps_state || saves_itself; }
-  ExitCode exit_code_of(const elastic::Failure&, ExitCode) const override { return ExitCode::no_progress; }
+  FailureCode exit_code_of(const elastic::Failure&, ExitCode) const override {
+    return {ExitCode::no_progress, runs_program()};
+  }
 
   config::JobOptions options;
   bool keeps_state = false, saves_itself = false, ended = false;
@@ -115,6 +117,18 @@ TEST_F(JobEndTest, AFailureIsReportedAndGivesTheExitCodeOfTheWork) {
   }
   EXPECT_EQ(reporter_.warnings,
             (std::vector<std::string>{"the first failure was w1 (rank 2): exit code 7", "  last words"}));
+}
+
+TEST_F(JobEndTest, AFailureIsThatOfTheProgramWhereItsExitCodeIs) {
+  const JobEnd failed{.finish = {ExitCode::failed, "its program failed"}, .first_failure = elastic::Failure{}};
+  EXPECT_FALSE(is_failure_of_program(failed, work_));
+  work_.saves_itself = true;
+  EXPECT_TRUE(is_failure_of_program(failed, work_));
+  JobEnd end = failed;
+  end.finish.exit_code = ExitCode::resumable;
+  EXPECT_FALSE(is_failure_of_program(end, work_)) << "it was stopped after a failure";
+  end = {.finish = {ExitCode::refused, "no host"}, .first_failure = {}};
+  EXPECT_FALSE(is_failure_of_program(end, work_));
 }
 
 TEST_F(JobEndTest, ShowsTheLinesOfTheFirstFailureOnce) {

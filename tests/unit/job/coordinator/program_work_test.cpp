@@ -25,6 +25,19 @@ TEST(ProgramWork, GivesItsRanksTheWholeGraceWhenTheJobStops) {
   EXPECT_EQ(policy.worker_grace, elastic::Policy{}.worker_grace + 650s);
 }
 
+TEST(ProgramWork, PassesTheExitCodeOfTheProgramOnUnlessDtrainDecided) {
+  RecordingReporter reporter;
+  const ProgramWork work({}, {}, reporter);
+  elastic::Failure failure;
+  failure.exit_code = 75;
+  const JobWork::FailureCode own = work.exit_code_of(failure, ExitCode::failed);
+  EXPECT_EQ(own.code, ExitCode::resumable);
+  EXPECT_TRUE(own.is_of_program);
+  const JobWork::FailureCode stuck = work.exit_code_of(failure, ExitCode::no_progress);
+  EXPECT_EQ(stuck.code, ExitCode::no_progress);
+  EXPECT_FALSE(stuck.is_of_program);
+}
+
 TEST(ProgramWork, CountsTheTimeOfATakenOverJobFromItsBegin) {
   const TemporaryFolder folder;
   RecordingReporter reporter;

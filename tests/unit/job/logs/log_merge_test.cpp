@@ -10,8 +10,10 @@
 #include <dtrain/base/text.hpp>
 #include <dtrain/elastic/admission_check.hpp>
 #include <dtrain/elastic/agent.hpp>
+#include <dtrain/elastic/log_file.hpp>
 
 #include "logs/log_merge.hpp"
+#include "logs/rank_line.hpp"
 
 namespace dtrain::job {
 namespace {
@@ -20,6 +22,12 @@ using namespace std::chrono_literals;
 
 std::string at(int second, const std::string& line) {
   return "2026-01-31T23:59:" + std::string(second < 10 ? "0" : "") + std::to_string(second) + ".000000Z " + line + "\n";
+}
+
+std::string note_at(int second, const std::string& line) {
+  std::string text = at(second, line);
+  text[text.find(' ')] = elastic::LogFile::kBeforeNote;
+  return text;
 }
 
 class LogMergeTest : public testing::Test {
@@ -134,6 +142,36 @@ TEST_F(LogMergeTest, ARankIsWhatTheWorkerWasThen) {
   choice.pattern = std::make_unique<LinePattern>("^[a-d]$");
   LogMerge merge(folder_, std::move(choice));
   EXPECT_EQ(take(merge), "w1.0:a w2.0:d");
+}
+
+TEST_F(LogMergeTest, AProgramCannotSayWhichRankItIs) {
+  append("w1.0.log", note_at(1, rank_line(1, 0, 2)) + at(2, rank_line(3, 7, 4)) + at(3, "a") +
+                         note_at(4, rank_line(2, 1, 2)) + at(5, "\t" + rank_line(4, 8, 4)) + at(6, "b"));
+  append("w1.0.ps0.log", at(1, rank_line(1, 9, 10)));
+  append("prepare_w1.log", at(1, rank_line(1, 9, 10)));
+  LogChoice choice;
+  choice.rank = 1;
+  choice.pattern = std::make_unique<LinePattern>("^[a-d]$");
+  LogMerge merge(folder_, std::move(choice));
+  EXPECT_EQ(take(merge), "w1.0:b");
+  EXPECT_EQ(merge.ranks(), (std::set<int>{0, 1}));
+}
+
+TEST_F(LogMergeTest, ServersBelongToTheHostOfTheirWorker) {
+  append("w1.0.ps0.log", at(1, "a"));
+  append("w1.1.scheduler0.log", at(2, "b"));
+  append("w2.0.ps1.log", at(3, "c"));
+  LogMerge merge(folder_, {.rank = {}, .host = "w1", .since = ""});
+  std::vector<int> slots;
+  merge.poll([&](const LogSource& line) { slots.push_back(line.slot()); });
+  EXPECT_EQ(slots, (std::vector<int>{0, 1}));
+  EXPECT_EQ(merge.hosts(), (std::set<std::string>{"w1", "w2"}));
+}
+
+TEST_F(LogMergeTest, ALineWithoutATimeIsShownWhateverTheTime) {
+  append("w1.0.log", "bare\n" + at(1, "old") + at(9, "new"));
+  LogMerge merge(folder_, {.rank = {}, .host = "", .since = "2026-01-31T23:59:05"});
+  EXPECT_EQ(take(merge), "w1.0:bare w1.0:new");
 }
 
 TEST_F(LogMergeTest, HostTimeAndPatternChoose) {

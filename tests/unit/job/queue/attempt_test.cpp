@@ -47,6 +47,24 @@ TEST(Attempt, SignalsItsProcessOnTheMachineThatStartedItOnly) {
   EXPECT_TRUE(survives_stop("", 100ms)) << "the record does not say on which machine";
 }
 
+TEST(Attempt, ShowsWhetherTheExitCodeIsThatOfTheProgram) {
+  for (const bool program_failed : {false, true}) {
+    const TemporaryFolder folder;
+    JobQueue queue(folder / "q");
+    queue.submit({.words = {"launch"}}, false);
+    const QueuedJob job = queue.at(1);
+    write_coordinator(job.job_folder(), {.host = "h",
+                                         .term = 1,
+                                         .ended = "its program ended with exit code 75",
+                                         .exit_code = ExitCode::resumable,
+                                         .program_failed = program_failed});
+    const AttemptSeen seen = Attempt(job).look();
+    EXPECT_EQ(seen.kind, AttemptSeen::Kind::ended);
+    EXPECT_EQ(seen.exit_code, 75);
+    EXPECT_EQ(seen.by_program, program_failed);
+  }
+}
+
 class Resuming : public ::testing::Test {
  protected:
   // Before its second attempt, of a job whose first one had a coordinator.

@@ -148,6 +148,19 @@ TEST(DecideJobs, FailsAtOnceWithoutProgress) {
   EXPECT_EQ(after_attempts(1, ended(ExitCode::no_progress)).state, JobState::failed);
 }
 
+TEST(DecideJobs, CountsAFailedProgramWhateverItsExitCode) {
+  for (const ExitCode code : {ExitCode::resumable, ExitCode::no_progress, ExitCode::refused, ExitCode::usage}) {
+    AttemptSeen failed = ended(code);
+    failed.by_program = true;
+    EXPECT_EQ(after_attempts(1, failed).failures, 1) << static_cast<int>(code);
+    EXPECT_EQ(after_attempts(kUsualAttempts - 1, failed).state, JobState::waiting) << static_cast<int>(code);
+    EXPECT_EQ(after_attempts(kUsualAttempts, failed).state, JobState::failed) << static_cast<int>(code);
+    JobSeen one = running(1, failed);
+    one.spec.retries = 0;
+    EXPECT_EQ(record_after(one).state, JobState::failed) << static_cast<int>(code);
+  }
+}
+
 TEST(DecideJobs, DoesNotRepeatACommandThatIsRefused) {
   AttemptSeen refused = ended(ExitCode::usage, "--model-prefix m/a: has checkpoints already");
   const JobRecord record = after_attempts(1, refused);

@@ -132,6 +132,9 @@ TEST_F(JobFolderTest, ARecordOfAnEndHasItsExitCode) {
   const auto file = read_coordinator(folder_).value();
   EXPECT_EQ(file.launcher, config::Launcher::mpi);
   EXPECT_EQ(file.exit_code, ExitCode::resumable);
+  EXPECT_FALSE(file.program_failed);
+  write_coordinator(folder_, {.ended = "failed", .exit_code = ExitCode::resumable, .program_failed = true});
+  EXPECT_TRUE(read_coordinator(folder_).value().program_failed);
 }
 
 TEST_F(JobFolderTest, OnThisMachineASuccessorComesOnlyFromAnAgentThatLives) {

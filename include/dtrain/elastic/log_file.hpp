@@ -1,4 +1,5 @@
-// A log in the job folder: whole lines, each after its time, "2026-01-31T23:59:59.123456Z line". One process writes it.
+// A log in the job folder: whole lines, each after its time, "2026-01-31T23:59:59.123456Z line". A note of dtrain has
+// kBeforeNote in place of the blank, so that no output of a program looks like one. One process writes the log.
 // At 64 MiB it becomes NAME.1, the previous NAME.1 becomes NAME.2, up to NAME.4; after a rename by another process a
 // new file is begun. While the disk is full or the folder read-only, lines are counted, and a later line says how many
 // are missing.
@@ -17,12 +18,16 @@ class LogFile {
  public:
   static constexpr std::uint64_t kRotateAt = 64 << 20;
   static constexpr int kKept = 4;
+  static constexpr char kBeforeLine = ' ', kBeforeNote = '\t';
 
   explicit LogFile(Path path, std::uint64_t rotate_at = kRotateAt);
   // Whole lines, each ending in a newline. Never throws.
-  void append(std::string_view lines);
+  void append(std::string_view lines) { append(lines, kBeforeLine); }
+  // One line, without its newline. Never throws.
+  void append_note(std::string_view line) { append(std::string(line) + '\n', kBeforeNote); }
 
  private:
+  void append(std::string_view lines, char before);
   void open();
   void rotate();
   void notice_rename();
