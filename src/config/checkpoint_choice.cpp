@@ -17,6 +17,8 @@ namespace dtrain::config {
 namespace {
 
 constexpr std::array<std::string_view, 5> kForeignWeights{".pth", ".pt", ".bin", ".npz", ".params"};
+// Endings by which load() takes PREFIX for a file.
+constexpr std::array<std::string_view, 4> kFilesOfPrefix{".json", ".safetensors", ".params", ".onnx"};
 
 // Weights of another program, or of an export, lack a manifest.
 bool is_bare(const Path& file) {
@@ -104,6 +106,15 @@ train::Checkpoint load_newest(const Path& prefix, std::optional<nn::Shape> image
 
 bool has_foreign_ending(const Path& file) {
   return std::ranges::find(kForeignWeights, lower_case(file.extension().string())) != kForeignWeights.end();
+}
+
+void refuse_prefix_of_file(const Path& prefix, const std::string& option) {
+  const std::string ending = prefix.extension().string();
+  if (std::ranges::find(kFilesOfPrefix, ending) == kFilesOfPrefix.end()) return;
+  throw UsageError(fmt::format("{} {}: is a prefix, to which names of files are added, and other commands take a name "
+                               "that ends in {} for a file",
+                               option, prefix.string(), ending),
+                   fmt::format("leave {} out: {} {}", ending, option, Path(prefix).replace_extension().string()));
 }
 
 void bind_epoch(OptionSet& set, std::optional<int>& epoch, std::string help) {

@@ -20,6 +20,10 @@ struct CheckpointChoice {
 // Whether files that end so are weights of other programs, which dtrain reads: ".pt".
 bool has_foreign_ending(const Path& file);
 
+// For a command that writes the first checkpoint under a prefix that `option` of it gives. Throws UsageError where
+// commands that read checkpoints would take the prefix for a file.
+void refuse_prefix_of_file(const Path& prefix, const std::string& option);
+
 // --load-epoch, a number or `best`.
 void bind_epoch(OptionSet& set, std::optional<int>& epoch, std::string help);
 // The number that --load-epoch means. Throws DataError.

@@ -122,6 +122,19 @@ void suit_anchors(const Path& file, const OptionSet& set, nn::NetworkOptions& ne
   network.anchor_size = train::anchor_size_of_weights(file);
 }
 
+void suit_network_options(const Path& file, const OptionSet& set, nn::NetworkOptions& network) {
+  const auto stated = train::stated_network_of_weights(file);
+  if (!stated || stated->name != network.name) return;
+  const auto take = [&](const char* option, const auto& value, auto& field) {
+    if (!set.chosen(option)) field = value;
+  };
+  take("num-layers", stated->num_layers, network.num_layers);
+  take("width", stated->width, network.width);
+  take("batch-norm", stated->batch_norm, network.batch_norm);
+  take("backbone", stated->backbone, network.backbone);
+  take("proposals", stated->proposals, network.proposals);
+}
+
 void require_image_of(const train::Checkpoint& checkpoint, const std::optional<nn::Shape>& chosen) {
   const nn::Shape image = checkpoint.graph.input();
   if (!chosen || *chosen == image) return;

@@ -37,6 +37,10 @@ void note_assumed_pixels(const Path& file, const OptionSet& set, const DataOptio
 // Throws as above.
 void suit_anchors(const Path& file, const OptionSet& set, nn::NetworkOptions& network);
 
+// The depth, the width and the like that the user did not choose, where dtrain wrote the file for a network of this
+// name. Throws as above.
+void suit_network_options(const Path& file, const OptionSet& set, nn::NetworkOptions& network);
+
 // "--image-shape 3,28,28 --rgb-mean 0,0,0 --rgb-std 58,58,58", and --resize where images are resized.
 std::string pixels_text(const DataOptions& data);
 

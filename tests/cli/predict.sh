@@ -146,6 +146,18 @@ check "also where it is not there yet" missing fresh
 run predict m/p photos/blue/4.png --out-dir .
 check "a picture by its name may lie in any folder" exits 0
 check "its answer too" cmp -s blue/4.png photos/blue/4.png
+pictures=$(find photos -type f -printf x | wc -c)
+for place in photos photos/blue album; do
+  run predict m/p photos/blue/?.png --out-dir $place
+  check "--out-dir $place is no folder for answers of pictures in it" exits 2
+  check "with one of them" says "--out-dir $place: contains photos/blue/0.png, and the pictures there would be mixed with"
+  run predict m/p 'photos/*/1.png' --out-dir $place
+  check "nor of those of a pattern" exits 2
+  find photos/blue -name '1*.png' | "$DTRAIN" predict m/p - --out-dir $place >out 2>err
+  code=$?
+  check "nor of those that standard input names" exits 2
+done
+check "nothing is written there" same "$(find photos -type f -printf x | wc -c)" "$pictures"
 
 mkdir half && : >"half/red, dark"
 run predict m/p "photos/red, dark/3.png" photos/blue/4.png --out-dir half

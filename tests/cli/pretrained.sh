@@ -107,6 +107,16 @@ check "checkpoints are not imported over" exits 2
 check "which the newest shows" says '--out m/w: has checkpoints already, the newest is m/w-0000'
 run import w.safetensors "${net[@]}" --out m/w --force
 check "unless --force says so" exits 0
+for ending in onnx safetensors json params; do
+  run import w.safetensors "${net[@]}" --out m/w.$ending --force
+  check "a prefix does not end in .$ending" exits 2
+  check "which is said" says "leave .$ending out: --out m/w"
+done
+run export m/w --to safetensors --out narrow.safetensors
+run import narrow.safetensors --network resnet-v1.5 --out m/narrow
+check "an export says how wide its network is" exits 0
+run import narrow.safetensors --network resnet-v1.5 --width 4 --out m/wider
+check "unless the user says it" exits 1
 /usr/bin/python3 - <<'PYTHON'
 import json, struct
 data = bytearray(open("w.safetensors", "rb").read())
@@ -211,7 +221,7 @@ run import renamed.safetensors "${net[@]}" --out m/x
 check "import takes a whole network only" exits 1
 run "${start[@]}" --pretrained wide.safetensors --model-prefix m/x
 check "weights of another network are refused" exits 1
-check "with the options that choose it" says "choose their network with --network, --num-layers and --image-shape"
+check "with the options that choose it" says "choose their network with --network, --num-layers, --width and --image-shape"
 check "with the number that fits and the shapes that differ" says_line 'the weights of another network: 0 of the 102 tensors .* conv1.weight \[2, 3, 7, 7\]: \[4, 3, 7, 7\] in the file'
 run import code.pt "${net[@]}" --out m/x
 check "a pickle that would run code is refused" exits 1

@@ -82,9 +82,10 @@ struct LoaderOptions {
   // For an evaluation, whose numbers a replacement would falsify: a batch holds only the good records of its slice, and
   // may be empty. A file without any good record is a DataError all the same.
   bool leave_out_bad = false;
-  RemoteOptions remote = {};  // for files behind URLs
-  bool as_bytes = false;      // a quarter of the memory; the backend normalises them: Batch::pixels
-  BatchMemory memory = {};    // empty: ordinary memory
+  bool has_fixed_classes = false;  // those of a checkpoint: other data fits them, and not another number
+  RemoteOptions remote = {};       // for files behind URLs
+  bool as_bytes = false;           // a quarter of the memory; the backend normalises them: Batch::pixels
+  BatchMemory memory = {};         // empty: ordinary memory
   // For records with boxes: pictures are seen whole. augment.random_crop is without a meaning then; what else would
   // move or cut boxes is refused.
   std::optional<DetectionInput> detection = std::nullopt;

@@ -68,6 +68,9 @@ std::optional<int> classes_of_weights(const Path& file, const nn::Graph& graph);
 // knows. Image and classes are of no meaning. nullopt: no known network.
 std::optional<nn::NetworkOptions> network_of_weights(const Path& file);
 
+// The same, where dtrain wrote it into the file or beside it.
+std::optional<nn::NetworkOptions> stated_network_of_weights(const Path& file);
+
 // The network of an ONNX model, dtrain's or one of another program whose operators dtrain's layers compute: tensors
 // have the names of the model's. All layers learn, and no class weighs more than others, however the run that made the
 // model trained; its loss stays of the kind by which the model predicts. `image` and `classes` replace the size of the

@@ -18,7 +18,7 @@ class CpuBackend final : public Backend {
     return fmt::format("{}; own kernels for {}", onednn_description(), select_kernels().name);
   }
   const char* why_not(DType dtype) const override {
-    if (dtype == DType::float16) return "training in float16 needs a GPU; use bfloat16 or float32 on a CPU";
+    if (dtype == DType::float16) return "computing in float16 needs a GPU; use bfloat16 or float32 on a CPU";
     if (dtype == DType::bfloat16 && !__builtin_cpu_supports("avx512bw")) {
       return "bfloat16 needs a CPU with AVX-512, which this one lacks; use float32";
     }

@@ -43,7 +43,7 @@ void check_objects(const Annotations& annotations, const std::string& where, con
     if (object.label < 0 || object.label >= options.classes) {
       throw UnfitRecord(
           fmt::format("{} shows an object of class {}, outside 0 to {}", where, object.label, options.classes - 1),
-          fmt::format("setting 'num-classes' is {}: give the number of classes of the data", options.classes));
+          hint_of_label(options.classes, options.has_fixed_classes));
     }
     if (options.detection->any_masks() && !object.has_mask()) {
       throw UnfitRecord(fmt::format("{} has a box without the mask that this network {}", where,

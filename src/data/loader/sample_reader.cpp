@@ -16,8 +16,14 @@ std::string text_of_shape(const nn::Shape& shape) { return fmt::format("{},{},{}
 
 }  // namespace
 
-std::int32_t checked_label(const RecordSet& file, std::uint32_t position, const std::vector<float>& labels,
-                           int classes) {
+std::string hint_of_label(int classes, bool are_fixed) {
+  if (!are_fixed) return fmt::format("setting 'num-classes' is {}: give the number of classes of the data", classes);
+  return fmt::format("the checkpoint has {} class{}: choose data with the classes that it was trained on", classes,
+                     classes == 1 ? "" : "es");
+}
+
+std::int32_t checked_label(const RecordSet& file, std::uint32_t position, const std::vector<float>& labels, int classes,
+                           bool are_fixed) {
   if (labels.empty()) throw DataError(file.place(position) + " has no label");
   if (labels.size() > 1) {
     throw DataError(
@@ -29,7 +35,7 @@ std::int32_t checked_label(const RecordSet& file, std::uint32_t position, const 
   if (fits && label == static_cast<float>(static_cast<int>(label))) return static_cast<int>(label);
   if (fits) throw DataError(fmt::format("{} has label {}, which is no whole number", file.place(position), label));
   throw DataError(fmt::format("{} has label {}, outside 0 to {}", file.place(position), label, classes - 1),
-                  fmt::format("setting 'num-classes' is {}: give the number of classes of the data", classes));
+                  hint_of_label(classes, are_fixed));
 }
 
 namespace {
@@ -142,7 +148,8 @@ bool SampleReader::read(const Turn& turn, std::uint32_t epoch, const SampleSlot&
   const std::int64_t tries = std::min<std::int64_t>(options_.max_bad_records + 1, size_);
   for (std::int64_t i = 0; i < tries; ++i, position = (position + 1) % size_) {
     if (!load(position, key, out, bad)) continue;
-    label_ = out.objects ? 0 : checked_label(file_, position, record_.labels, options_.classes);
+    label_ =
+        out.objects ? 0 : checked_label(file_, position, record_.labels, options_.classes, options_.has_fixed_classes);
     return true;
   }
   return false;

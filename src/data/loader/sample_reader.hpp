@@ -20,9 +20,12 @@ struct BadRecord {
 // Throws UsageError for an option out of range, DataError when the images cannot feed a network of options.shape.
 void check_loader(const RecordSet& file, const LoaderOptions& options);
 
+// What to do about a label that is none of the classes. `are_fixed`: LoaderOptions::has_fixed_classes.
+std::string hint_of_label(int classes, bool are_fixed);
+
 // The class of the record at `position`. Throws DataError for labels that name none of them.
-std::int32_t checked_label(const RecordSet& file, std::uint32_t position, const std::vector<float>& labels,
-                           int classes);
+std::int32_t checked_label(const RecordSet& file, std::uint32_t position, const std::vector<float>& labels, int classes,
+                           bool are_fixed = false);
 
 // In which shape options.as_bytes stores the pictures of the file: stored_shape() of the first that can be decoded.
 nn::Shape stored_shape(const RecordSet& file, const LoaderOptions& options);

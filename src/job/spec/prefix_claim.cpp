@@ -18,6 +18,7 @@
 #include <dtrain/data/remote.hpp>
 #include <dtrain/train/weights.hpp>
 
+#include "config/checkpoint_choice.hpp"
 #include "job_client.hpp"
 #include "prefix_owner.hpp"
 #include "shared_folders.hpp"
@@ -120,6 +121,7 @@ void settle_earlier_checkpoints(const config::TrainOptions& options, const train
   if (options.epochs == 0) return;
   const Path& prefix = *options.model_prefix;
   const auto names = train::list_checkpoints(prefix, store);
+  if (names.empty()) config::refuse_prefix_of_file(prefix, kOption);
   if (options.force) return prepare_to_replace(names, options, store, reporter);
   if (!names.empty() && !is_continued(names.front(), options)) {
     const std::string found = fmt::format("--model-prefix {}: has checkpoints already, the newest is {}",

@@ -204,7 +204,8 @@ std::vector<std::string> describe(const std::vector<Missing>& missing, const Tab
       fmt::format("{}: the weights of another network: {} of the {} tensors of {} are in it; not {}",
                   net::shown_url(file.string()), fit.fitted, fit.wanted, graph.name,
                   join_first(first, kMostListed, "; ")),
-      fmt::format("{}choose their network with setting 'network', setting 'num-layers' and setting 'image-shape'",
+      fmt::format("{}choose their network with setting 'network', setting 'num-layers', setting 'width' and setting "
+                  "'image-shape'",
                   unused.empty() ? "" : fmt::format("its other tensors are {}; ", unused)));
 }
 

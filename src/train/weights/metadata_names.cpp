@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -35,6 +37,29 @@ std::optional<Entries> entries_of_json(const std::string& text) try {
   return entries;
 } catch (const DataError&) {
   return std::nullopt;
+}
+
+struct LetterEscape {
+  char kind, meaning;
+};
+constexpr std::array<LetterEscape, 6> kLetters = {
+    {{'n', '\n'}, {'t', '\t'}, {'r', '\r'}, {'\\', '\\'}, {'\'', '\''}, {'"', '"'}}};
+
+struct CodeEscape {
+  char kind;
+  std::size_t digits;  // hexadecimal, of a code point
+};
+constexpr std::array<CodeEscape, 3> kCodes = {{{'x', 2}, {'u', 4}, {'U', 8}}};
+
+// A replacement character where the number is no character of Unicode.
+std::string utf8(std::uint32_t code) {
+  constexpr std::uint32_t kReplacement = 0xfffd, kFirstSurrogate = 0xd800, kLastSurrogate = 0xdfff, kLast = 0x10ffff;
+  if (code > kLast || (code >= kFirstSurrogate && code <= kLastSurrogate)) code = kReplacement;
+  if (code < 0x80) return std::string(1, static_cast<char>(code));
+  const auto next = [code](int shift) { return static_cast<char>(0x80 | ((code >> shift) & 0x3f)); };
+  if (code < 0x800) return {static_cast<char>(0xc0 | (code >> 6)), next(0)};
+  if (code < 0x10000) return {static_cast<char>(0xe0 | (code >> 12)), next(6), next(0)};
+  return {static_cast<char>(0xf0 | (code >> 18)), next(12), next(6), next(0)};
 }
 
 // A list, a tuple or a dict as Python prints it, with strings and whole numbers.
@@ -79,10 +104,29 @@ class PythonReader {
     }
     for (const char quote = text_[at_++]; at_ < text_.size(); ++at_) {
       if (text_[at_] == quote) return ++at_, word;
-      if (text_[at_] == '\\' && at_ + 1 < text_.size()) ++at_;
-      word += text_[at_];
+      word += text_[at_] == '\\' ? escaped() : std::string(1, text_[at_]);
     }
     return std::nullopt;
+  }
+
+  // What the escape at the backslash stands for; goes to its last character. Python leaves one that it does not know as
+  // it is.
+  std::string escaped() {
+    const char kind = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
+    const auto digits = std::ranges::find(kCodes, kind, &CodeEscape::kind);
+    if (digits != kCodes.end()) {
+      const std::string_view code = text_.substr(at_ + 2, digits->digits);
+      std::uint32_t number = 0;
+      const auto read = std::from_chars(code.data(), code.data() + code.size(), number, 16);
+      if (code.size() != digits->digits || read.ec != std::errc() || read.ptr != code.data() + code.size())
+        return std::string(1, text_[at_]);
+      at_ += 1 + code.size();
+      return utf8(number);
+    }
+    const auto letter = std::ranges::find(kLetters, kind, &LetterEscape::kind);
+    if (letter == kLetters.end()) return std::string(1, text_[at_]);
+    ++at_;
+    return std::string(1, letter->meaning);
   }
 
   std::string_view text_;

@@ -46,6 +46,11 @@ std::optional<nn::NetworkOptions> published_network_of(const WeightsFile& weight
 
 }  // namespace
 
+std::optional<nn::NetworkOptions> stated_network_of_weights(const Path& place) {
+  const Path file = weights_on_this_machine(place);
+  return is_checkpoint_file(file) ? network_of_checkpoint(file) : WeightsFile(file).network();
+}
+
 std::optional<nn::NetworkOptions> network_of_weights(const Path& place) {
   const Path file = weights_on_this_machine(place);
   const WeightsFile weights(file);

@@ -18,9 +18,10 @@ struct OnnxNetwork {
   std::vector<std::shared_ptr<const void>> owners;  // of tensors that do not lie in the file
 };
 
-// What computes the first output of the model, less a softmax at its end. `image` replaces the size that the model
-// states, or stands for one that it leaves free; without either, images have ImageNet's usual size. Throws DataError
-// naming `source` and the node: an operator or an attribute that no layer has, tensors that do not fit.
+// What computes the first output of the model, less a softmax or a sigmoid at its end, which is the kind of the graph's
+// loss. `image` replaces the size that the model states, or stands for one that it leaves free; without either, images
+// have ImageNet's usual size. Throws DataError naming `source` and the node: an operator or an attribute that no layer
+// has, tensors that do not fit.
 OnnxNetwork network_of_onnx(const OnnxFile& onnx, const std::string& source, std::optional<nn::Shape> image = {});
 
 }  // namespace dtrain::train

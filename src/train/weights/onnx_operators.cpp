@@ -119,7 +119,7 @@ void OnnxReader::add_batch_norm(const OnnxNode& node) {
   name_tensors(std::move(tensors));
 }
 
-// x times its sigmoid is one activation, and so is x times its hard sigmoid.
+// x times its sigmoid is one activation, and so is x times its hard sigmoid. A sigmoid at the end is none.
 void OnnxReader::add_activation(const OnnxNode& node) {
   using enum nn::ActivationKind;
   const std::map<std::string_view, nn::ActivationKind> kinds = {{"Relu", relu},
@@ -136,6 +136,7 @@ void OnnxReader::add_activation(const OnnxNode& node) {
   const bool gates = (kind == sigmoid || kind == hard_sigmoid) && times && times->op == "Mul" &&
                      times->inputs.size() == 2 && !times->outputs.empty() &&
                      std::ranges::count(times->inputs, node.inputs.front()) == 1;
+  if (!gates && kind == sigmoid && is_output(node.outputs.front())) return end_in_sigmoid(node);
   if (!gates) return add_each(node, nn::Activation{kind});
   done_.insert(times);
   const int in = layer_of(node, 0);
@@ -336,6 +337,16 @@ void OnnxReader::end_in_softmax(const OnnxNode& node) {
   const auto axis = static_cast<std::size_t>(named[0]);
   require(is_whole(joined(value.layout, axis, joins ? rank - axis : 1), OnnxAxis::channel, shape_of(value).c), node,
           fmt::format("its axis {} is not that of the classes", axis));
+  hand_on(node);
+}
+
+// The network judges each class on its own, and the loss of that kind computes the sigmoids.
+void OnnxReader::end_in_sigmoid(const OnnxNode& node) {
+  if (shape_of(value_of(node, 0)).size() == 1) {
+    refuse(node, "it ends in a sigmoid of one number, and dtrain's classifiers have an output for each class",
+           "export a network with two outputs or more");
+  }
+  loss_ = nn::LossKind::sigmoid;
   hand_on(node);
 }
 

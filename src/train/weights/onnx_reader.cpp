@@ -195,7 +195,9 @@ nn::Graph OnnxReader::finish() {
   if (!values_.contains(onnx_.outputs.front()))
     throw DataError(fmt::format("{}: nothing computes the output {}", source_, onnx_.outputs.front()));
   try {
-    return builder_.finish(layer_of(last, 0));
+    nn::Graph graph = builder_.finish(layer_of(last, 0));
+    nn::set_loss(graph, {.kind = loss_});
+    return graph;
   } catch (const UsageError& error) {
     throw DataError(fmt::format("{}: {}", source_, error.what()), error.hint());
   }

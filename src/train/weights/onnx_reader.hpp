@@ -120,6 +120,7 @@ class OnnxReader {
 
   // onnx_operators.cpp
   bool is_output(std::string value) const;
+  void end_in_sigmoid(const OnnxNode& node);
   // kernel, stride and pad of a convolution or a pooling; without kernel_shape, kernel_h and kernel_w stay. The pads
   // are those of all four sides, in ONNX's order.
   Extents read_window(const OnnxNode& node, const nn::Shape& in, auto& window) const;
@@ -166,6 +167,7 @@ class OnnxReader {
   nn::GraphBuilder builder_;
   std::vector<std::pair<int, std::vector<ForeignTensor>>> tensors_;  // by layer
   const OnnxNode* folded_ = nullptr;                                 // see bias_behind()
+  nn::LossKind loss_ = nn::LossKind::softmax;
   int last_ = 0;
 };
 

@@ -6,6 +6,7 @@
 #include <dtrain/train/export.hpp>
 
 #include "common/recording_reporter.hpp"
+#include "config/network_choice.hpp"
 #include "data/temporary_folder.hpp"
 #include "train/small_checkpoint.hpp"
 
@@ -106,6 +107,31 @@ TEST(Pretrained, NotesThePixelsThatAreAssumedUnlessAllAreChosen) {
   for (const char* name : {"image-shape", "rgb-mean", "rgb-std"}) set.find(name)->source = Source::flag;
   note_assumed_pixels("w.npz", set, data, reporter);
   EXPECT_EQ(reporter.notes.size(), 1u);
+}
+
+TEST(Pretrained, OfDtrainChooseTheWidthOfTheirNetworkUnlessTheUserDoes) {
+  const TemporaryFolder folder;
+  train::Checkpoint checkpoint = train::small_checkpoint();
+  checkpoint.graph =
+      nn::build_network({.name = "resnet-v1.5", .num_layers = 18, .image = {3, 32, 32}, .classes = 7, .width = 4});
+  checkpoint.state = {};
+  checkpoint.state.parameters.resize(static_cast<std::size_t>(checkpoint.graph.parameter_count));
+  checkpoint.state.statistics.resize(static_cast<std::size_t>(checkpoint.graph.statistic_count));
+  train::export_safetensors(checkpoint, folder / "x.safetensors");
+  NetworkChoice choice;
+  OptionSet set;
+  bind_network(set, choice);
+  const auto suited = [&](const char* name) {
+    nn::NetworkOptions network = choice.options;
+    network.name = name;
+    suit_network_options(folder / "x.safetensors", set, network);
+    return std::pair(network.num_layers, network.width);
+  };
+  EXPECT_EQ(suited("resnet-v1.5"), std::pair(18, 4));
+  EXPECT_EQ(suited("resnet-v1"), std::pair(0, 0));
+  set.find("width")->set("8");
+  set.find("width")->source = Source::flag;
+  EXPECT_EQ(suited("resnet-v1.5"), std::pair(18, 8));
 }
 
 TEST(Pretrained, RefusesAnImageShapeOfNoPixels) {

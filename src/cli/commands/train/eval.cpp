@@ -76,6 +76,7 @@ Evaluation evaluate(const EvalCommand& options, const train::Checkpoint& checkpo
   const backend::DType dtype = config::choose_dtype(options.compute, *backend);
   const backend::CompileOptions compile = config::compile_options(options.compute, dtype, options.top_k);
   data::LoaderOptions loading = validation_loader(options.data);
+  loading.has_fixed_classes = true;
   const bool detects = options.data.detection.has_value();
   config::load_for(*backend, loading);
   if (config::computes_in_groups(options.data, *backend)) loading.group_batch = options.compute.batch_size;

@@ -4,6 +4,7 @@
 #include <dtrain/train/weights.hpp>
 
 #include "cli/command.hpp"
+#include "config/checkpoint_choice.hpp"
 #include "config/network_choice.hpp"
 #include "config/option_values.hpp"
 #include "config/pretrained.hpp"
@@ -80,9 +81,11 @@ void refuse_used_prefix(const Path& prefix) {
 
 ExitCode act(const ImportCommand& given, const config::OptionSet& set, Reporter& reporter) {
   ImportCommand options = given;
+  config::refuse_prefix_of_file(options.out, "--out");
   if (!options.force) refuse_used_prefix(options.out);
   train::fetch_weights(options.file, [&](const std::string& line) { reporter.note(line); });
   const bool says_pixels = config::suit_weights(options.file, options.network.options.name, set, options.data);
+  if (!options.network.is_file()) config::suit_network_options(options.file, set, options.network.options);
   config::suit_anchors(options.file, set, options.network.options);
   const nn::Graph graph = choose_graph(options, set);
   config::suit_network(graph, set, options.data);

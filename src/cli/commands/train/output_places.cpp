@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+#include <set>
+
 #include <dtrain/base/temporaries.hpp>
 #include <dtrain/data/picture_files.hpp>
 #include <dtrain/data/remote.hpp>
@@ -34,27 +38,45 @@ void write_output(const Path& file, std::string_view content) {
   write_file_atomic(file, content);
 }
 
-// Whether the folder `inner` is `outer` or lies in it, by where links lead.
-static bool is_within(const Path& inner, const Path& outer) {
+// The way from the folder `outer` to `inner`, by where links lead; "." where they are one. Empty: `inner` lies outside.
+static Path way_within(const Path& inner, const Path& outer) {
   std::error_code unreachable;
   const auto place_of = [&](const Path& path) {  // what is not there stays relative without absolute()
     return std::filesystem::weakly_canonical(std::filesystem::absolute(path), unreachable);
   };
   const Path way = place_of(inner).lexically_relative(place_of(outer));
-  return !unreachable && !way.empty() && *way.begin() != "..";
+  return unreachable || way.empty() || *way.begin() == ".." ? Path() : way;
+}
+
+[[noreturn]] static void refuse_mixture(const OutputPlace& output, std::string_view how) {
+  throw UsageError(fmt::format("{} {}: {}, and the pictures there would be mixed with those that are written",
+                               output.option, output.place.string(), how),
+                   "name a folder apart from it");
 }
 
 void refuse_folder_of_inputs(const OutputPlace& output, std::string_view input, const std::vector<Path>& inputs) {
   for (const Path& path : inputs) {
     std::error_code unreachable;
     if (data::is_remote(path) || !std::filesystem::is_directory(path, unreachable)) continue;
-    const bool lies_in = is_within(output.place, path), contains = is_within(path, output.place);
+    const bool lies_in = !way_within(output.place, path).empty(), contains = !way_within(path, output.place).empty();
     if (!lies_in && !contains) continue;
     std::string_view how = lies_in ? "lies in" : "contains";
     if (lies_in && contains) how = "is the folder of";
-    throw UsageError(fmt::format("{} {}: {} {} {}, and the pictures there would be mixed with those that are written",
-                                 output.option, output.place.string(), how, input, path.string()),
-                     "name a folder apart from it");
+    refuse_mixture(output, fmt::format("{} {} {}", how, input, path.string()));
+  }
+}
+
+void refuse_folder_of_pictures(const OutputPlace& output, const std::vector<std::string>& classes,
+                               const std::vector<Path>& pictures) {
+  std::set<Path> folders;
+  for (const Path& picture : pictures) {
+    const Path folder = picture.has_parent_path() ? picture.parent_path() : Path(".");
+    if (data::is_remote(picture) || !folders.insert(folder).second) continue;
+    const Path way = way_within(folder, output.place);
+    if (way.empty()) continue;
+    const bool is_beside_classes = std::next(way.begin()) == way.end();
+    if (is_beside_classes || std::ranges::find(classes, way.begin()->string()) != classes.end())
+      refuse_mixture(output, fmt::format("contains {}", picture.string()));
   }
 }
 

@@ -30,6 +30,10 @@ void write_output(const Path& file, std::string_view content);
 // Throws UsageError where `output`, a folder, is a folder among `inputs`, contains one or lies in one: what is written
 // would be taken for input the next time, or be mixed with it.
 void refuse_folder_of_inputs(const OutputPlace& output, std::string_view input, const std::vector<Path>& inputs);
+// Throws UsageError where one of `pictures` lies in `output` itself, in a folder directly below it, which would stand
+// among those of the classes, or anywhere below the folder of one of `classes`.
+void refuse_folder_of_pictures(const OutputPlace& output, const std::vector<std::string>& classes,
+                               const std::vector<Path>& pictures);
 
 // Each class has a folder of its name below --out-dir. Names may come from anywhere: throws DataError for one that
 // leads out of it.

@@ -319,7 +319,12 @@ ExitCode act(const PredictCommand& given, const config::OptionSet& set, Reporter
   const auto store = std::make_shared<net::ObjectStore>();
   const ListedPictures listed = list_pictures(options.pictures, store);
   Answers answers(options, checkpoint, listed.files, reporter);
-  if (options.out_dir && !nn::detection_of(checkpoint.graph)) require_class_folders(*options.out_dir, answers.names());
+  if (options.out_dir) {  // again: patterns and standard input name pictures that check() did not see
+    const bool has_folders = !nn::detection_of(checkpoint.graph);
+    if (has_folders) require_class_folders(*options.out_dir, answers.names());
+    refuse_folder_of_pictures({"--out-dir", *options.out_dir},
+                              has_folders ? answers.names() : std::vector<std::string>(), listed.files);
+  }
   // A single name that is missing is the error itself, which needs no warning before it.
   const bool is_only_one = listed.files.empty() && listed.missing.size() == 1;
   if (reporter.json() || !is_only_one) {

@@ -169,7 +169,11 @@ TEST_F(Detection, KeepsPicturesWithoutObjects) {
 
 TEST_F(Detection, RefusesWhatIsNotForThisNetwork) {
   options.classes = 2;
-  expect_error([&] { load(); }, "x.rec: record 0 at byte 0 (picture 7) shows an object of class 2, outside 0 to 1");
+  const std::string refusal = "x.rec: record 0 at byte 0 (picture 7) shows an object of class 2, outside 0 to 1";
+  expect_error([&] { load(); }, refusal + " | setting 'num-classes' is 2");
+  options.has_fixed_classes = true;
+  expect_error([&] { load(); }, refusal + " | the checkpoint has 2 classes: choose data");
+  options.has_fixed_classes = false;
   Annotation box = object_at(0, 0, 1, 1);
   box.polygons.clear();
   write({2, 4, {box}});

@@ -230,6 +230,15 @@ TEST(Loader, ALabelOutOfRangeNamesRecordLabelAndOptionAfterTheGoodBatches) {
   }
 }
 
+TEST(Loader, ALabelBesideTheClassesOfACheckpointAsksForOtherData) {
+  const TemporaryFolder folder;
+  const Path rec = write_records(folder, 3, 3, [](std::uint32_t, Sample& sample) { sample.label = 5; });
+  LoaderOptions chosen = options();
+  chosen.has_fixed_classes = true;
+  expect_error([&] { load(rec, chosen, 0, 3); },
+               "label 5, outside 0 to 2 | the checkpoint has 3 classes: choose data with the classes");
+}
+
 TEST(Loader, AFractionIsNoLabel) {
   const TemporaryFolder folder;
   const Path rec = write_records(folder, 3, 3, [](std::uint32_t, Sample& sample) { sample.label = 1.5f; });

@@ -113,6 +113,21 @@ TEST_F(ForcedPrefix, NamesThemWithoutAnyCheckpoint) {
   EXPECT_NE(reporter_.notes[0].find("up to " + options_.model_prefix->string() + "-0002.params;"), std::string::npos);
 }
 
+TEST_F(ForcedPrefix, DoesNotEndAsAFileUnlessItsCheckpointsDo) {
+  for (const char* ending : {".onnx", ".safetensors", ".json", ".params"}) {
+    options_.model_prefix = (folder_.path() / "m/new").string() + ending;
+    try {
+      claim_prefix(options_, {}, reporter_);
+      ADD_FAILURE() << "other commands would not find its checkpoints: " << ending;
+    } catch (const UsageError& error) {
+      EXPECT_EQ(error.hint(),
+                "leave " + std::string(ending) + " out: --model-prefix " + (folder_.path() / "m/new").string());
+    }
+    save(*options_.model_prefix, 1);
+    EXPECT_NO_THROW(claim_prefix(options_, {}, reporter_));
+  }
+}
+
 // A run without --force, beside the parameters of an MXNet run up to epoch 10.
 class PrefixOfMxnet : public ::testing::Test {
  protected:

@@ -21,6 +21,15 @@ TEST(MetadataNames, AreReadInTheFormsThatProgramsWrite) {
   EXPECT_EQ(names_of("cat, dog,owl"), (Names{"cat", "dog", "owl"}));
 }
 
+TEST(MetadataNames, HaveTheCharactersThatPythonEscapes) {
+  EXPECT_EQ(names_of(R"(['a\\b', "it\'s \"x\"", 'one\ttwo\nthree\r'])"),
+            (Names{"a\\b", "it's \"x\"", "one\ttwo\nthree\r"}));
+  EXPECT_EQ(names_of(R"(['caf\xe9', '\u732b', '\U0001f408\x20'])"),
+            (Names{"caf\xc3\xa9", "\xe7\x8c\xab", "\xf0\x9f\x90\x88 "}));
+  EXPECT_EQ(names_of(R"(['\ud83d', '\U00110000', '\x7f'])"), (Names{"\xef\xbf\xbd", "\xef\xbf\xbd", "\x7f"}));
+  EXPECT_EQ(names_of(R"(['\d', '\xg1', '\u12'])"), (Names{"\\d", "\\xg1", "\\u12"}));  // Python refuses the last two
+}
+
 TEST(MetadataNames, MustNameEachClassOnce) {
   EXPECT_EQ(names_of("cat, dog", 3), Names{});
   EXPECT_EQ(names_of("{0: 'cat', 0: 'dog', 2: 'owl'}"), Names{});

@@ -151,6 +151,28 @@ TEST(OnnxMeaning, OfASoftmaxBeforeMovesAloneIsTheEnd) {
   expect_refused(ended({image, "Softmax", channels}, "Cast", {integer("to", kInt32)}), "INT32");
 }
 
+nn::LossKind loss_of(const std::string& file) { return nn::loss_of(read_sketch(file).graph).kind; }
+
+TEST(OnnxMeaning, OfASigmoidAtTheEndIsAProbabilityOfEachClass) {
+  const std::vector<std::int64_t> list = {-1, 3}, image = {-1, 3, 1, 1};
+  for (const std::string& file : {ended({list, "Sigmoid"}), ended({image, "Sigmoid"}, "Flatten"),
+                                  ended({list, "Sigmoid"}, "Cast", {integer("to", kFloat16)})}) {
+    EXPECT_EQ(read_sketch(file).graph.nodes.size(), 4u);  // input, flatten, dense, loss
+    EXPECT_EQ(loss_of(file), nn::LossKind::sigmoid);
+  }
+  EXPECT_EQ(loss_of(ended({list})), nn::LossKind::softmax);
+  const std::string hidden = ended({list, "Sigmoid"}, "Relu");
+  EXPECT_EQ(read_sketch(hidden).graph.nodes.size(), 6u);
+  EXPECT_EQ(loss_of(hidden), nn::LossKind::softmax);
+}
+
+TEST(OnnxMeaning, OfASigmoidOfOneNumberIsNoClassifier) {
+  Sketch model;
+  model.tensor("head", {1, 32}).node("Flatten", {"image"}, "flat");
+  model.node("Gemm", {"flat", "head"}, "one", {integer("transB", 1)}).node("Sigmoid", {"one"}, "share");
+  expect_refused(model.file(), "node the_share (Sigmoid): it ends in a sigmoid of one number");
+}
+
 TEST(OnnxMeaning, OfPaddingToTheSameSizeDependsOnTheImage) {
   const TemporaryFolder folder;
   Sketch model;

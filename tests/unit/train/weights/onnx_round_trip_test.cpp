@@ -23,12 +23,12 @@ std::vector<float> logits_of(const nn::Graph& graph, const backend::ModelState& 
   return logits;
 }
 
-std::string exported(const Problem& problem) {
+std::string exported(const Problem& problem, const OnnxOptions& options = {}) {
   const TemporaryFolder folder;
   Checkpoint checkpoint;
   checkpoint.graph = problem.graph;
   checkpoint.state = problem.state;
-  export_onnx(checkpoint, folder / "x.onnx");
+  export_onnx(checkpoint, folder / "x.onnx", options);
   return read_file(folder / "x.onnx");
 }
 
@@ -53,16 +53,30 @@ INSTANTIATE_TEST_SUITE_P(All, OnnxRoundTrip, ::testing::ValuesIn(testing::layer_
                          [](const auto& of) { return of.param.name; });
 INSTANTIATE_TEST_SUITE_P(Host, OnnxRoundTrip, ::testing::ValuesIn(testing::host_problems()),
                          [](const auto& of) { return of.param.name; });
-TEST_P(OnnxRoundTrip, ComputesTheSame) {
-  const Problem& problem = GetParam();
-  const std::string file = exported(problem);
-  const OnnxNetwork network = network_of_onnx(parse_onnx_file(bytes_of(file), "x.onnx"), "x.onnx");
+
+void expect_same_logits(const OnnxNetwork& network, const Problem& problem) {
   const std::vector<float> expected = logits_of(problem.graph, problem.state, problem);
   const std::vector<float> found = logits_of(network.graph, state_of(network), problem);
   ASSERT_EQ(found.size(), expected.size());
   float largest = 0;
   for (const float each : expected) largest = std::max(largest, std::fabs(each));
   for (std::size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-5f * largest);
+}
+
+TEST_P(OnnxRoundTrip, ComputesTheSame) {
+  const std::string file = exported(GetParam());
+  expect_same_logits(network_of_onnx(parse_onnx_file(bytes_of(file), "x.onnx"), "x.onnx"), GetParam());
+}
+
+TEST(OnnxProbabilities, AreThoseOfTheLossThatTheyCameFrom) {
+  for (const nn::LossKind kind : {nn::LossKind::softmax, nn::LossKind::sigmoid}) {
+    Problem problem = testing::layer_problems().front();
+    nn::set_loss(problem.graph, {.kind = kind});
+    const std::string file = exported(problem, {.softmax = true});
+    const OnnxNetwork network = network_of_onnx(parse_onnx_file(bytes_of(file), "x.onnx"), "x.onnx");
+    EXPECT_EQ(nn::loss_of(network.graph).kind, kind);
+    expect_same_logits(network, problem);
+  }
 }
 
 }  // namespace
