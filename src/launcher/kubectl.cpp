@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include <dtrain/base/error.hpp>
@@ -10,6 +11,7 @@
 #include <dtrain/base/process.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/launcher/starter_launcher.hpp>
+#include <dtrain/net/ssh.hpp>
 
 namespace dtrain::launcher {
 namespace {
@@ -73,6 +75,16 @@ Json Kubectl::get(const std::vector<std::string>& words) const {
   all.insert(all.end(), words.begin(), words.end());
   all.insert(all.end(), {"-o", "json"});
   return Json::parse(call(all), "kubectl's answer");
+}
+
+std::string shown_command(const std::vector<std::string>& command) {
+  std::string line = "kubectl";
+  for (const std::string& word : command | std::views::drop(1)) {
+    std::string rest = word;
+    std::erase(rest, '=');  // a plain character, but in the first word
+    line += " " + (rest == net::shell_quoted(rest) ? word : net::shell_quoted(word));
+  }
+  return line;
 }
 
 std::string kubectl_error(std::string_view said) {

@@ -26,21 +26,24 @@ Words hydra(const StarterCall& call, const std::string& host) {
 }
 
 // --overlap: the step shares the node with the step of the coordinator. --export: needed where a batch script was
-// submitted without an environment. --immediate: a busy node is an error, not a wait.
+// submitted without an environment. --immediate: a busy node is an error, not a wait. --gpus: without it the step asks
+// this one node for what the job asked for on all nodes, or for a single task.
 Words srun(const StarterCall& call, const std::string& host) {
-  return {call.program.string(),
-          "--overlap",
-          "--nodes=1",
-          "--ntasks=1",
-          "--nodelist=" + host,
-          "--cpu-bind=none",
-          "--mpi=none",
-          "--input=none",
-          "--kill-on-bad-exit=0",
-          "--export=ALL",
-          "--immediate=30",
-          "--job-name=dtrain-agent",
-          "--quiet"};
+  Words words = {call.program.string(),
+                 "--overlap",
+                 "--nodes=1",
+                 "--ntasks=1",
+                 "--nodelist=" + host,
+                 "--cpu-bind=none",
+                 "--mpi=none",
+                 "--input=none",
+                 "--kill-on-bad-exit=0",
+                 "--export=ALL",
+                 "--immediate=30",
+                 "--job-name=dtrain-agent",
+                 "--quiet"};
+  if (call.gpus > 0) words.push_back(fmt::format("--gpus={}", call.gpus));
+  return words;
 }
 
 // On the coordinator's own host no starter is needed, and there may be no slot left for one.

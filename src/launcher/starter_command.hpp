@@ -14,6 +14,7 @@ struct StarterCall {
   Path program;
   bool as_root = false;
   std::string own_host{};  // this machine's name
+  int gpus = 0;            // that Slurm's job was granted on the host
 };
 
 // Throws UsageError for a host that names a user or a port: a process starter logs in in its own way.

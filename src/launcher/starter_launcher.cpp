@@ -78,7 +78,12 @@ struct StarterLauncher::State {
                     .failed = std::move(failed)};
     std::vector<std::string> agent = options.agent_command;
     agent.insert(agent.end(), {"--join", running.join_file.string()});
-    const StarterCall call{options.starter, options.program, ::geteuid() == 0, host_name()};
+    const auto granted = options.gpus.find(host.host);
+    const StarterCall call{.starter = options.starter,
+                           .program = options.program,
+                           .as_root = ::geteuid() == 0,
+                           .own_host = host_name(),
+                           .gpus = granted == options.gpus.end() ? 0 : granted->second};
     Spawn child = spawn_of(starter_command(call, host, agent));
     make_folder(running.log.parent_path());
     const FileDescriptor log = open_log(running.log);
@@ -239,6 +244,16 @@ std::vector<std::string> variables_of_starters(const std::vector<std::string>& e
       names.push_back(variable.substr(0, variable.find('=')));
   }
   return names;
+}
+
+std::vector<std::string> without_step_options(std::vector<std::string> environment) {
+  constexpr std::array<std::string_view, 7> kOptions = {
+      "SLURM_NTASKS_PER_", "SLURM_GPUS=",          "SLURM_GPUS_PER_",    "SLURM_TRES_PER_TASK=",
+      "SLURM_GPU_BIND=",   "SLURM_CPUS_PER_TASK=", "SRUN_CPUS_PER_TASK="};
+  std::erase_if(environment, [&](const std::string& variable) {
+    return std::ranges::any_of(kOptions, [&](std::string_view lead) { return variable.starts_with(lead); });
+  });
+  return environment;
 }
 
 std::vector<std::string> without_secrets(std::vector<std::string> environment) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,8 +29,12 @@ using Variables = std::function<std::optional<std::string>(const std::string& na
 
 // The hosts in the variables of Slurm (SLURM_JOB_NODELIST), Grid Engine (PE_HOSTFILE), PBS (PBS_NODEFILE) or LSF
 // (LSB_DJOB_HOSTFILE); nullopt: this process is in no such job. Runs `scontrol` for Slurm's list. Throws Error if the
-// job's own list cannot be read.
+// job's own list cannot be read, and UsageError for a heterogeneous job of Slurm.
 [[nodiscard]] std::optional<Allocation> find_allocation(const Variables& variables);
+
+// The number of GPUs that the Slurm job of this process (SLURM_JOB_ID) was granted on each of its hosts. Empty: it was
+// granted none, there is no such job, or `scontrol`, which is run for it, does not say.
+[[nodiscard]] std::map<std::string, int> find_granted_gpus(const Variables& variables);
 
 // The hosts as lines of a host file.
 std::string host_lines(const std::vector<GrantedHost>& hosts);
@@ -42,5 +47,14 @@ std::vector<GrantedHost> hosts_of_pe_hostfile(std::string_view text);
 std::vector<GrantedHost> hosts_of_node_file(std::string_view text);
 // SLURM_TASKS_PER_NODE, "2(x3),1": a number for each host.
 std::vector<int> tasks_per_node(std::string_view text);
+
+struct NodeGpus {
+  std::string nodes;  // Slurm's short form of several hosts, "n[1-2]"
+  int gpus = 0;       // of each of them, of all types
+  friend bool operator==(const NodeGpus&, const NodeGpus&) = default;
+};
+// The lines "Nodes=n[1-2] ... GRES=gpu:2(IDX:0-1)" of this job in what `scontrol show job -d` prints, which may show
+// several jobs: all tasks of an array, or all components of a heterogeneous job.
+std::vector<NodeGpus> gpus_of_nodes(std::string_view text, std::string_view job);
 
 }  // namespace dtrain::launcher

@@ -32,6 +32,9 @@ class Kubectl {
   std::string context_, space_;
 };
 
+// The line that a user types for this command of Kubectl.
+std::string shown_command(const std::vector<std::string>& command);
+
 // What a kubectl that failed has written, on one line and without its prefixes.
 std::string kubectl_error(std::string_view said);
 

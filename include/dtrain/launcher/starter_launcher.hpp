@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,7 +23,8 @@ struct StarterLauncherOptions {
   Path program;                              // mpirun, srun or qrsh
   std::vector<std::string> environment{};    // of the starter processes
   std::vector<std::string> agent_command{};  // empty: this program's own `agent`, at the same path on the hosts
-  std::string announce{};  // numeric address where hosts reach the coordinator; empty: all of its addresses
+  std::string announce{};             // numeric address where hosts reach the coordinator; empty: all of its addresses
+  std::map<std::string, int> gpus{};  // srun's: find_granted_gpus()
   std::chrono::milliseconds start_deadline{60'000};  // from the start to the agent's reading of the join file
   // Called when the launcher ends. true: another coordinator runs the job now, so agents must live on. Empty: never.
   std::function<bool()> job_goes_on{};
@@ -60,6 +62,9 @@ std::vector<std::string> program_by_path();
 // Names of the variables by which a process starter tells a process its rank. A worker that found them would take
 // itself for rank 0 of 1.
 std::vector<std::string> variables_of_starters(const std::vector<std::string>& environment);
+// The environment without what srun reads as options of a step: sbatch and salloc set them to what the user chose for
+// the tasks of the job, but an agent is one task with all processors and GPUs of its host.
+std::vector<std::string> without_step_options(std::vector<std::string> environment);
 // The environment without keys of AWS: a process starter passes all variables on to other machines.
 std::vector<std::string> without_secrets(std::vector<std::string> environment);
 

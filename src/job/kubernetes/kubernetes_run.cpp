@@ -97,6 +97,7 @@ class KubernetesRun {
  public:
   KubernetesRun(const config::KubernetesOptions& options, const launcher::KubernetesJob& job, Reporter& reporter)
       : name_(options.name),
+        space_(options.space),
         job_folder_(job.job_folder),
         claim_(options.claim.empty() ? options.name : options.claim),
         kinds_(removed_kinds(job)),
@@ -109,7 +110,7 @@ class KubernetesRun {
     former_uid_ = before.uid;
     if (before.job == JobPhase::active) {
       throw Error(fmt::format("job/{}: a training of this name runs already", name_),
-                  fmt::format("choose another --kube-name, or follow it with `kubectl logs -f job/{}`", name_));
+                  fmt::format("choose another --kube-name, or follow it with `{}`", shown(logs())));
     }
     if (before.job != JobPhase::missing) kubectl_.call({"delete", "job", name_});
     make_objects(manifests);
@@ -121,6 +122,17 @@ class KubernetesRun {
     if (stop_signals() == 0) return;
     remove_objects();
     throw Interrupted(stop_signal(), "stopped before the training ran", "the same command begins it");
+  }
+
+  ExitCode answer_applied() const {
+    if (reporter_.json()) {
+      reporter_.answer_json(Json::object({{"schema", "dtrain.kubernetes/1"}, {"job", name_}, {"namespace", space_}}));
+      return ExitCode::ok;
+    }
+    reporter_.answer(fmt::format("the job runs as job/{}", name_));
+    for (const Words& words : {logs(), Words{"scale", "statefulset/" + name_, "--replicas", "3"}, deletion()})
+      reporter_.answer("  " + shown(words));
+    return ExitCode::ok;
   }
 
   ExitCode follow() {
@@ -172,7 +184,7 @@ class KubernetesRun {
       if (KubeClock::now() - answered_ > kApiPatience) {
         throw RemoteError(error.what(),
                           fmt::format("the training goes on and its pods stay: `{}` shows it, `{}` ends it",
-                                      shown({"logs", "-f", "job/" + name_}), shown(deletion())));
+                                      shown(logs()), shown(deletion())));
       }
       if (!std::exchange(complained_, true)) reporter_.warn(error.what());
       return false;
@@ -288,13 +300,10 @@ class KubernetesRun {
     if (delete_with_patience("job")) stop_ended_.reset();
   }
 
+  Words logs() const { return {"logs", "-f", "job/" + name_}; }
   Words deletion() const { return {"delete", kinds_, "-l", launcher::kubernetes_selector(name_)}; }
 
-  std::string shown(const Words& words) const {
-    Words command = kubectl_.command(words);
-    command.front() = "kubectl";
-    return join(command, " ");
-  }
+  std::string shown(const Words& words) const { return launcher::shown_command(kubectl_.command(words)); }
 
   void remove_objects() {
     if (!delete_with_patience(kinds_)) return;
@@ -323,7 +332,7 @@ class KubernetesRun {
     }
   }
 
-  const std::string name_, job_folder_, claim_, kinds_;
+  const std::string name_, space_, job_folder_, claim_, kinds_;
   Reporter& reporter_;
   const launcher::Kubectl kubectl_;
   PodLogs logs_;
@@ -352,21 +361,6 @@ ExitCode print_manifests(const launcher::KubernetesJob& job, Reporter& reporter)
   return ExitCode::ok;
 }
 
-ExitCode answer_applied(const launcher::KubernetesJob& kube, Reporter& reporter) {
-  if (reporter.json()) {
-    reporter.answer_json(
-        Json::object({{"schema", "dtrain.kubernetes/1"}, {"job", kube.name}, {"namespace", kube.space}}));
-    return ExitCode::ok;
-  }
-  const std::string space = kube.space.empty() ? "" : fmt::format(" -n {}", kube.space);
-  reporter.answer(fmt::format("the job runs as job/{}", kube.name));
-  reporter.answer(fmt::format("  kubectl logs -f job/{}{}", kube.name, space));
-  reporter.answer(fmt::format("  kubectl scale statefulset/{} --replicas 3{}", kube.name, space));
-  reporter.answer(
-      fmt::format("  kubectl delete {} -l {}{}", removed_kinds(kube), launcher::kubernetes_selector(kube.name), space));
-  return ExitCode::ok;
-}
-
 }  // namespace
 
 ExitCode run_on_kubernetes(const config::JobOptions& options, const std::string& job_folder,
@@ -378,7 +372,7 @@ ExitCode run_on_kubernetes(const config::JobOptions& options, const std::string&
   run.apply(launcher::to_yaml(launcher::kubernetes_objects(job)));
   if (!options.detach) return run.follow();
   run.refuse_if_stopped();
-  return answer_applied(job, reporter);
+  return run.answer_applied();
 }
 
 }  // namespace dtrain::job

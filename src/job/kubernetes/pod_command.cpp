@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/json.hpp>
 #include <dtrain/base/text.hpp>
 
 namespace dtrain::job {
@@ -71,12 +72,27 @@ void check_variable(const std::string& name) {
                    "use letters, digits, '_', '.' and '-', and begin with a letter or '_'");
 }
 
+// JSON, in which Kubernetes is told both, replaces other bytes.
+bool is_utf8(const std::string& text) { return Json::parse(Json(text).dump(), "text").as_string() == text; }
+
+void refuse_other_bytes(const Words& words) {
+  for (const std::string& word : words) {
+    if (is_utf8(word)) continue;
+    throw UsageError(fmt::format("'{}' is not UTF-8, so Kubernetes cannot hand it to a program", word),
+                     "rename the file, or put the bytes in a file on the volume");
+  }
+}
+
 }  // namespace
 
 Words variables_of_secret(const Words& variables) {
   Words chosen;
   for (const std::string& variable : variables) {
     check_variable(name_of(variable));
+    if (!is_utf8(variable)) {
+      throw UsageError(fmt::format("--env {}: its value is not UTF-8, so Kubernetes cannot hold it", name_of(variable)),
+                       "put the bytes in a file on the volume");
+    }
     if (is_of_secret(variable)) chosen.push_back(variable);
   }
   return chosen;
@@ -104,6 +120,7 @@ std::vector<std::string> pod_command(const std::string& command, const config::J
   if (set.find("resume") && set.chosen("model-prefix")) words.emplace_back("--resume");
   if (!program.empty()) words.emplace_back("--");
   words.insert(words.end(), program.begin(), program.end());
+  refuse_other_bytes(words);
   return words;
 }
 

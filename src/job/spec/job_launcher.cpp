@@ -11,11 +11,11 @@
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/process.hpp>
+#include <dtrain/launcher/allocation.hpp>
 #include <dtrain/launcher/folder_launcher.hpp>
 #include <dtrain/launcher/kubernetes.hpp>
 #include <dtrain/launcher/local_launcher.hpp>
 #include <dtrain/launcher/registry_launcher.hpp>
-#include <dtrain/launcher/starter_launcher.hpp>
 #include <dtrain/launcher/yarn_launcher.hpp>
 
 #include "process_facts.hpp"
@@ -85,8 +85,10 @@ std::vector<std::string> submitted_environment(const std::vector<std::string>& o
   return with_variables(std::move(variables), travelling_environment(own, chosen));
 }
 
-std::vector<std::string> environment_of_starter(std::vector<std::string> own) {
-  return launcher::without_secrets(without_config(std::move(own)));
+std::vector<std::string> environment_of_starter(launcher::ProcessStarter starter, std::vector<std::string> own) {
+  std::vector<std::string> variables = launcher::without_secrets(without_config(std::move(own)));
+  if (starter != launcher::ProcessStarter::srun) return variables;
+  return launcher::without_step_options(std::move(variables));
 }
 
 SyncedFolder synced_folder(const config::JobOptions& options, const JobFolder& folder) {
@@ -160,12 +162,13 @@ bool goes_on(const JobFolder& folder) {
 std::unique_ptr<elastic::AgentLauncher> make_starter_launcher(const config::JobOptions& options,
                                                               const JobFolder& folder) {
   const launcher::StarterProgram starter = starter_of(options);
-  return std::make_unique<launcher::StarterLauncher>(
-      launcher::StarterLauncherOptions{.starter = starter.starter,
-                                       .program = starter.program,
-                                       .environment = environment_of_starter(own_environment()),
-                                       .announce = options.announce,
-                                       .job_goes_on = [folder] { return goes_on(folder); }});
+  launcher::StarterLauncherOptions chosen{.starter = starter.starter,
+                                          .program = starter.program,
+                                          .environment = environment_of_starter(starter.starter, own_environment()),
+                                          .announce = options.announce,
+                                          .job_goes_on = [folder] { return goes_on(folder); }};
+  if (starter.starter == launcher::ProcessStarter::srun) chosen.gpus = launcher::find_granted_gpus(environment);
+  return std::make_unique<launcher::StarterLauncher>(std::move(chosen));
 }
 
 std::unique_ptr<elastic::AgentLauncher> make_local_launcher(const config::JobOptions& options, const JobFolder& folder,

@@ -14,6 +14,7 @@
 #include <dtrain/elastic/voters.hpp>
 #include <dtrain/launcher/agent_registry.hpp>
 #include <dtrain/launcher/ssh_launcher.hpp>
+#include <dtrain/launcher/starter_launcher.hpp>
 
 #include "config/job_options.hpp"
 #include "job_folder.hpp"
@@ -50,7 +51,7 @@ std::vector<std::string> travelling_environment(const std::vector<std::string>& 
 std::vector<std::string> submitted_environment(const std::vector<std::string>& own,
                                                const std::vector<std::string>& chosen);
 // The environment of a process starter, which passes all of it on to other machines: this process's without
-// DTRAIN_CONFIG and keys of AWS.
-std::vector<std::string> environment_of_starter(std::vector<std::string> own);
+// DTRAIN_CONFIG and keys of AWS, and that of srun without options of a step.
+std::vector<std::string> environment_of_starter(launcher::ProcessStarter starter, std::vector<std::string> own);
 
 }  // namespace dtrain::job

@@ -138,6 +138,21 @@ TEST(Yaml, QuotesNamesThatAreWordsOfYaml) {
             "---\n\"NO\": \"1\"\n\"on\": \"2\"\nNONE: \"3\"\n");
 }
 
+TEST(Yaml, EscapesWhatYamlTakesForDamage) {
+  EXPECT_EQ(to_yaml({Json::object({{"a", "x\x7f\u0085\u009f\u00a0y"}})}),
+            "---\na: \"x\\u007f\\u0085\\u009f\u00a0y\"\n");
+  const Json list = Json::parse(R"(["\u2028\u2029\ufeff"])", "test");
+  EXPECT_EQ(to_yaml({Json::object({{"b", list}})}), "---\nb:\n  - \"\\u2028\\u2029\\ufeff\"\n");
+  EXPECT_EQ(to_yaml({Json::object({{"c", "\u6f22\U0001f600\n"}})}), "---\nc: \"\u6f22\U0001f600\\n\"\n");
+}
+
+TEST(Kubectl, IsShownAsAShellTakesIt) {
+  EXPECT_EQ(shown_command({"/opt/bin/kubectl", "--context=arn:aws:eks:a:1:cluster/x", "--namespace=n", "delete",
+                           "job,service", "-l", "a/b=dtrain,c=cats"}),
+            "kubectl --context=arn:aws:eks:a:1:cluster/x --namespace=n delete job,service -l a/b=dtrain,c=cats");
+  EXPECT_EQ(shown_command({"kubectl", "--context=my cluster", "get"}), "kubectl '--context=my cluster' get");
+}
+
 TEST(Kubectl, SaysItsErrorOnOneLine) {
   EXPECT_EQ(kubectl_error("error: no context exists with the name: \"x\"\n"), "no context exists with the name: \"x\"");
   EXPECT_EQ(kubectl_error("W1 warning\nError from server (Forbidden): jobs is forbidden\n"),

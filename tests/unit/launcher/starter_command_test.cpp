@@ -38,6 +38,12 @@ TEST(StarterCommand, OfSlurmSharesTheNodeAndWaitsForNobody) {
             "/jobs/a b/join_1.json");
 }
 
+TEST(StarterCommand, OfSlurmAsksForTheGpusOfItsOwnHost) {
+  const StarterCall call{.starter = ProcessStarter::srun, .program = "/usr/bin/srun", .gpus = 3};
+  EXPECT_NE(join(starter_command(call, {.name = "n7", .host = "n7"}, kAgent), "|").find("|--gpus=3|/opt/dtrain|agent"),
+            std::string::npos);
+}
+
 TEST(StarterCommand, OfGridEngineIsNoneOnTheJobsOwnHost) {
   EXPECT_EQ(line_for(ProcessStarter::qrsh, "/usr/bin/qrsh", "h1"),
             "/usr/bin/qrsh|-inherit|-nostdin|-noshell|h1|/opt/dtrain|agent|--join|/jobs/a b/join_1.json");
@@ -62,6 +68,14 @@ TEST(VariablesOfStarters, AreThoseThatMakeAProcessARank) {
   EXPECT_EQ(variables_of_starters({"PATH=/bin", "OMPI_COMM_WORLD_RANK=0", "SLURM_PROCID=0", "SLURM_JOB_ID=7",
                                    "PMI_RANK=0", "SLURM_JOB_NODELIST=h[1-2]", "SLURM_NTASKS=1"}),
             (Words{"OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK", "SLURM_NTASKS"}));
+}
+
+TEST(WithoutStepOptions, LeavesSrunToTheCommandLine) {
+  EXPECT_EQ(without_step_options({"SLURM_JOB_ID=7", "SLURM_NTASKS_PER_NODE=2", "SLURM_NTASKS_PER_GPU=1", "SLURM_GPUS=4",
+                                  "SLURM_GPUS_ON_NODE=2", "SLURM_GPUS_PER_TASK=1", "SLURM_GPUS_PER_NODE=2",
+                                  "SLURM_TRES_PER_TASK=gres:gpu:1", "SLURM_GPU_BIND=single:1", "SLURM_CPUS_PER_TASK=2",
+                                  "SRUN_CPUS_PER_TASK=2", "SLURM_TASKS_PER_NODE=2(x2)"}),
+            (Words{"SLURM_JOB_ID=7", "SLURM_GPUS_ON_NODE=2", "SLURM_TASKS_PER_NODE=2(x2)"}));
 }
 
 TEST(WithoutSecrets, TakesKeysOutAndNothingElse) {

@@ -80,5 +80,13 @@ TEST(PodCommand, RefusesWhatLooksAtOneProcess) {
   EXPECT_NO_THROW(command_of(chosen));
 }
 
+TEST(PodCommand, RefusesWordsThatTheManifestCannotHold) {
+  Chosen<config::TrainOptions> chosen;
+  EXPECT_NO_THROW(pod_command("launch", chosen.options.job, chosen.set, {"é\u2028"}));
+  EXPECT_THROW(pod_command("launch", chosen.options.job, chosen.set, {"python3", "caf\xe9.py"}), UsageError);
+  EXPECT_EQ(variables_of_secret({"A=é"}), std::vector<std::string>{"A=é"});
+  EXPECT_THROW(variables_of_secret({"A=caf\xe9"}), UsageError);
+}
+
 }  // namespace
 }  // namespace dtrain::job

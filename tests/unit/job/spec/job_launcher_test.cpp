@@ -37,8 +37,15 @@ TEST(TravellingEnvironment, HasNoConfigurationFileOfThisMachineUnlessItIsNamed) 
 }
 
 TEST(EnvironmentOfStarter, HasNoConfigurationFileOfThisMachineAndNoKeys) {
-  EXPECT_EQ(environment_of_starter({"DTRAIN_CONFIG=/etc/my.toml", "AWS_SECRET_ACCESS_KEY=s", "PATH=/bin"}),
+  EXPECT_EQ(environment_of_starter(launcher::ProcessStarter::hydra,
+                                   {"DTRAIN_CONFIG=/etc/my.toml", "AWS_SECRET_ACCESS_KEY=s", "PATH=/bin"}),
             Strings{"PATH=/bin"});
+}
+
+TEST(EnvironmentOfStarter, HasNoOptionsOfAStepForSrun) {
+  const Strings own = {"PATH=/bin", "SLURM_NTASKS_PER_GPU=1", "SLURM_GPUS=4"};
+  EXPECT_EQ(environment_of_starter(launcher::ProcessStarter::srun, own), Strings{"PATH=/bin"});
+  EXPECT_EQ(environment_of_starter(launcher::ProcessStarter::qrsh, own), own);
 }
 
 TEST(SubmittedEnvironment, HoldsTheConfigurationFileOfTheCommandThatStartsAgain) {
